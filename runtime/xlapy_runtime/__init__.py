@@ -1,0 +1,1 @@
+"""What executes compiled programs: devices, buffers, channels, collectives, custom calls. Knows nothing of the compiler."""

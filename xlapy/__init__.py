@@ -1,0 +1,1 @@
+"""xlapy: a just-in-time compiler for array programs on CPUs."""

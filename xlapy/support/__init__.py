@@ -1,0 +1,1 @@
+"""What every part of the compiler shares: registries, source places, dumps, timing."""
