@@ -146,7 +146,7 @@ class Computation:
     def post_order(self) -> list[Instruction]:
         """All instructions, each behind its operands and control predecessors, otherwise as they were added."""
         if self._order is None:
-            self._order = _topological(self._instructions)
+            self._order = topological(self._instructions)
         return list(self._order)
 
     def called_computations(self) -> Iterator[Computation]:
@@ -344,8 +344,8 @@ class Computation:
 _NUMBER = re.compile(r"(\.\d+)+$")
 
 
-def _topological(instructions: Iterable[Instruction]) -> list[Instruction]:
-    """Depth first from each instruction in turn, without recursion."""
+def topological(instructions: Iterable[Instruction]) -> list[Instruction]:
+    """Each instruction and what it depends on, dependences first, depth first from each in turn. Raises on a cycle."""
     order: list[Instruction] = []
     done: set[Instruction] = set()
     for start in instructions:
@@ -471,4 +471,5 @@ __all__ = [
     "InputOutputAlias",
     "Instruction",
     "ModuleConfig",
+    "topological",
 ]
