@@ -21,7 +21,8 @@ def draw(path: Path, runs: Sequence[Run], held_out: Examples, predicted: Array) 
     from matplotlib import pyplot
 
     figure = pyplot.figure(figsize=(12, 5), layout="constrained")
-    left, right = figure.subfigures(1, 2, width_ratios=(1, 1.1)).flat
+    halves = figure.add_gridspec(1, 2, width_ratios=(1, 1.1))
+    left, right = figure.add_subfigure(halves[0]), figure.add_subfigure(halves[1])
 
     axes = left.subplots()
     for run in runs:
