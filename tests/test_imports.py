@@ -45,7 +45,7 @@ MAY_IMPORT["xlapy.jax"] = {TOP, *MAY_IMPORT[TOP]}
 HLO_FLOORS = (
     {"values"},
     {"ops"},
-    {"instruction", "computation", "module"},
+    {"graph", "instruction", "computation", "module"},
     {"text", "verifier", "evaluate", "patterns", "schedule", "buffer_plan", "kernel_plan"},
 )
 
@@ -93,7 +93,7 @@ def imports_of(source: str, name: str, *, is_package: bool) -> Iterator[Import]:
 
     def visit(node: ast.AST, in_function: bool, for_types: bool) -> Iterator[Import]:
         if isinstance(node, (ast.Import, ast.ImportFrom)):
-            for target in targets(node, name, is_package=is_package):
+            for target in dict.fromkeys(targets(node, name, is_package=is_package)):
                 yield Import(target, node.lineno, in_function, for_types)
         if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.dump(node.test):
             for child in node.body:

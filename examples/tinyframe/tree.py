@@ -8,17 +8,15 @@ Dicts are walked in the order of their sorted keys, so that equal trees give equ
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 Tree: TypeAlias = (
     Any  # a leaf, or dict[str, Tree], list[Tree], tuple[Tree, ...]: Python cannot say it with leaves of any type
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Structure:
-    """A tree without its leaves. Hashable, so that it can be part of a signature."""
+class Structure(NamedTuple):
+    """A tree without its leaves. A tuple, because it is hashed and compared at every call as part of the signature."""
 
     kind: type | None  # dict, list or tuple; None for a leaf
     keys: tuple[str, ...] = ()
@@ -38,6 +36,9 @@ class Structure:
         return dict(zip(self.keys, children, strict=True)) if self.kind is dict else self.kind(children)
 
 
+LEAF = Structure(None)
+
+
 def flatten(tree: Tree) -> tuple[list[Any], Structure]:
     """The leaves of `tree`, depth first, and what is left of it."""
     leaves: list[Any] = []
@@ -51,7 +52,7 @@ def _collect(tree: Tree, leaves: list[Any]) -> Structure:
     if isinstance(tree, (list, tuple)):
         return Structure(type(tree), children=tuple(_collect(child, leaves) for child in tree))
     leaves.append(tree)
-    return Structure(None)
+    return LEAF
 
 
 def map_tree(function: Callable[..., Any], tree: Tree, *others: Tree) -> Tree:
