@@ -19,10 +19,10 @@ import ctypes
 import functools
 import importlib
 import itertools
+import math
 import platform
 import struct
 import sysconfig
-import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
@@ -90,7 +90,7 @@ class ArraySpec:
 
     @property
     def byte_count(self) -> int:
-        return int(np.prod(self.dims, dtype=np.int64)) * self.dtype.itemsize
+        return math.prod(self.dims) * self.dtype.itemsize
 
 
 @dataclass(frozen=True, slots=True)
@@ -408,18 +408,17 @@ PYTHON_SYMBOLS = (
 )
 
 _wrappers: dict[bytes, CallWrapper] = {}
-_wrappers_lock = threading.Lock()
 
 
 def load_wrapper(object_code: bytes) -> CallWrapper | None:
     """Links the wrapper that `codegen.call_wrapper` made, once per process. None where only `PortableCall` is safe."""
     if not _layout_is_known():
         return None
-    with _wrappers_lock:
-        if object_code not in _wrappers:
-            code = link([object_code], _wrapper_imports(), [CALL_SYMBOL, CALL_NUMBER_SYMBOL])
-            _wrappers[object_code] = CallWrapper(code)
-        return _wrappers[object_code]
+    wrapper = _wrappers.get(object_code)
+    if wrapper is None:
+        code = link([object_code], _wrapper_imports(), [CALL_SYMBOL, CALL_NUMBER_SYMBOL])
+        wrapper = _wrappers.setdefault(object_code, CallWrapper(code))
+    return wrapper
 
 
 def _wrapper_imports() -> dict[str, int]:

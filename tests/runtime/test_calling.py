@@ -5,7 +5,6 @@ from __future__ import annotations
 import ctypes
 import gc
 import platform
-import re
 import struct
 import sys
 import sysconfig
@@ -19,7 +18,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from xlapy.codegen.call_wrapper import call_wrapper_ir, call_wrapper_object
+from xlapy.codegen.call_wrapper import call_wrapper_object
 from xlapy.codegen.jit import emit_object
 from xlapy.codegen.object_cache import ObjectCache
 from xlapy.codegen.target import host_target
@@ -460,35 +459,6 @@ def test_programs_come_and_go_without_a_trace(program: MakeProgram) -> None:
     before = resident_bytes()
     churn(1000)
     assert resident_bytes() - before < 512 * 1024
-
-
-def test_the_wrapper_is_compiled_once_per_machine(tmp_path: Path) -> None:
-    cache = ObjectCache(tmp_path / "cache", version=b"1")
-    first = call_wrapper_object(host_target(), cache)
-    assert call_wrapper_object(host_target(), cache) == first
-    assert cache.info().hits == 1
-    assert load_wrapper(first) is load_wrapper(first)
-
-
-def test_the_wrapper_names_no_address() -> None:
-    assert "inttoptr" not in call_wrapper_ir()
-
-
-@pytest.mark.parametrize(
-    ("name", "structure"),
-    [
-        ("Array", calling._ArrayFields),
-        ("Parameter", calling._Parameter),
-        ("Result", calling._Result),
-        ("Table", calling._Table),
-    ],
-)
-def test_ir_and_runtime_agree_on_every_struct(name: str, structure: Any) -> None:
-    spelled = {"c_void_p": "ptr", "c_long": "i64", "c_longlong": "i64", "c_int": "i32", "_ObjectFields": "i64, ptr"}
-    expected = ", ".join(spelled[kind.__name__] for _, kind in structure._fields_)
-    declared = re.search(rf"%{name} = type {{ (.*) }}", call_wrapper_ir())
-    assert declared is not None
-    assert declared[1] == expected
 
 
 @pytest.fixture
