@@ -26,7 +26,7 @@ from xlapy.codegen.registers import (
     select,
     to_memory,
 )
-from xlapy.hlo.graph import Instruction, topological
+from xlapy.hlo.graph import Instruction
 from xlapy.hlo.literal import Literal
 from xlapy.hlo.ops import OPS, Trait
 from xlapy.support.errors import InternalError
@@ -58,7 +58,7 @@ class ElementGraph:
     def values(self, requests: Sequence[tuple[Instruction, Index]]) -> list[Element]:
         """The requested elements. Everything between them and the inputs must be element ops."""
         demands: dict[Instruction, dict[Index, Demand]] = {}
-        order = _between(self, [instruction for instruction, _ in requests])
+        order = between([instruction for instruction, _ in requests], self.is_input)
         wanted: dict[Instruction, dict[Index, None]] = {}
         for instruction, index in requests:
             wanted.setdefault(instruction, {})[index] = None
@@ -96,17 +96,22 @@ DemandHandler = Callable[[ElementGraph, Instruction, Index], Demand]
 DEMANDS: Registry[DemandHandler] = Registry("element demands", OPS)
 
 
-def _between(graph: ElementGraph, roots: Sequence[Instruction]) -> list[Instruction]:
-    """Everything from the inputs to the roots, operands first."""
-    seen: dict[Instruction, None] = {}
-    stack = [*roots]
-    while stack:
-        instruction = stack.pop()
-        if instruction not in seen:
-            seen[instruction] = None
-            if not graph.is_input(instruction):
-                stack.extend(instruction.operands)
-    return [i for i in topological(reversed(seen)) if i in seen] if len(seen) > 1 else list(seen)
+def between(roots: Sequence[Instruction], is_input: Callable[[Instruction], bool]) -> list[Instruction]:
+    """Everything from the inputs (included) to the roots, operands first."""
+    order: list[Instruction] = []
+    seen: set[Instruction] = set()
+    for root in roots:
+        stack = [(root, False)]
+        while stack:
+            instruction, operands_done = stack.pop()
+            if operands_done:
+                order.append(instruction)
+            elif instruction not in seen:
+                seen.add(instruction)
+                stack.append((instruction, True))
+                if not is_input(instruction):
+                    stack.extend((operand, False) for operand in reversed(instruction.operands))
+    return order
 
 
 def _sole(values: Sequence[Element]) -> Element:
