@@ -15,9 +15,7 @@ from xlapy.codegen.ir import F32, F64, I1, I8, I32, I64, PTR, IRType, KernelBuil
 from xlapy_runtime.errors import InternalError
 
 
-def kernel_text(
-    write: Callable[[KernelBuilder], None], parameters: str = "x y n", *, has_fma: bool = HAS_FMA
-) -> str:
+def kernel_text(write: Callable[[KernelBuilder], None], parameters: str = "x y n", *, has_fma: bool = HAS_FMA) -> str:
     """The module with one kernel `f`; parameters are pointers, except those named i..n."""
     module = Module(has_fma=has_fma)
     typed = [(name, I64 if name[0] in "ijklmn" else PTR) for name in parameters.split()]
@@ -263,9 +261,7 @@ class TestArithmetic:
         out = I1.with_lanes(8) if name == "is_nan" else t
         with np.errstate(invalid="ignore"):
             expected = reference(self.floats)
-        np.testing.assert_array_equal(
-            run_elementwise(lambda k, v: getattr(k, name)(v), self.floats, t, out), expected
-        )
+        np.testing.assert_array_equal(run_elementwise(lambda k, v: getattr(k, name)(v), self.floats, t, out), expected)
 
     @pytest.mark.parametrize(
         ("name", "reference"),
@@ -292,21 +288,30 @@ class TestArithmetic:
         assert y[0] == np.float32(float(x[0]) * float(x[0]) - 1.0)
 
     def test_muladd_rounds_twice_without_fma(self) -> None:
-        text = kernel_text(lambda k: k.store(k.parameters["x"], k.muladd(k.load(k.parameters["x"], F32), 3.0, 1.0)), has_fma=False)
+        text = kernel_text(
+            lambda k: k.store(k.parameters["x"], k.muladd(k.load(k.parameters["x"], F32), 3.0, 1.0)), has_fma=False
+        )
         assert "llvm.fma" not in text
 
     def test_conversions(self) -> None:
         x = np.array([0.0, 1.9, -1.9, 100.0, -128.0, 3.0, 4.0, 5.0], np.float32)
         t = F32.with_lanes(8)
-        np.testing.assert_array_equal(run_elementwise(lambda k, v: k.fptosi(v, I32), x, t, I32.with_lanes(8)), x.astype(np.int32))
         np.testing.assert_array_equal(
-            run_elementwise(lambda k, v: k.fptrunc(k.div(k.fpext(v, F64), 3.0), F32), x, t), (x.astype(np.float64) / 3).astype(np.float32)
+            run_elementwise(lambda k, v: k.fptosi(v, I32), x, t, I32.with_lanes(8)), x.astype(np.int32)
+        )
+        np.testing.assert_array_equal(
+            run_elementwise(lambda k, v: k.fptrunc(k.div(k.fpext(v, F64), 3.0), F32), x, t),
+            (x.astype(np.float64) / 3).astype(np.float32),
         )
         i = self.integers
         t = I32.with_lanes(8)
         np.testing.assert_array_equal(run_elementwise(lambda k, v: k.sitofp(v, F64), i, t, F64.with_lanes(8)), i)
-        np.testing.assert_array_equal(run_elementwise(lambda k, v: k.uitofp(v, F64), i, t, F64.with_lanes(8)), i.view(np.uint32))
-        np.testing.assert_array_equal(run_elementwise(lambda k, v: k.sext(k.trunc(v, I8), I64), i, t, I64.with_lanes(8)), i.astype(np.int8))
+        np.testing.assert_array_equal(
+            run_elementwise(lambda k, v: k.uitofp(v, F64), i, t, F64.with_lanes(8)), i.view(np.uint32)
+        )
+        np.testing.assert_array_equal(
+            run_elementwise(lambda k, v: k.sext(k.trunc(v, I8), I64), i, t, I64.with_lanes(8)), i.astype(np.int8)
+        )
 
     @pytest.mark.parametrize("lanes", [1, 2, 5, 8, 12])
     def test_horizontal(self, lanes: int) -> None:

@@ -20,8 +20,8 @@ from typing import Self
 
 from xlapy_runtime.errors import InternalError
 
-from .ir_control import Control, Loop
-from .ir_types import (
+from xlapy.codegen.ir_control import Control, Loop
+from xlapy.codegen.ir_types import (
     F32,
     F64,
     I1,
@@ -90,9 +90,7 @@ class Module:
 
     def table(self, type: IRType, numbers: Sequence[Number]) -> str:
         """The name of a constant array of scalars, 64-byte aligned; equal arrays are one."""
-        elements = ", ".join(
-            f"{type.text} {scalar_literal(type.kind, canonical(type, number))}" for number in numbers
-        )
+        elements = ", ".join(f"{type.text} {scalar_literal(type.kind, canonical(type, number))}" for number in numbers)
         contents = f"[{len(numbers)} x {type.text}] [{elements}]"
         return self._tables.setdefault(contents, f"table.{len(self._tables)}")
 

@@ -11,8 +11,8 @@ from collections.abc import Callable, Sequence
 
 from xlapy_runtime.errors import InternalError
 
-from .ir_emitter import Emitter
-from .ir_types import (
+from xlapy.codegen.ir_emitter import Emitter
+from xlapy.codegen.ir_types import (
     I1,
     IRType,
     Number,
@@ -63,7 +63,19 @@ _FLOAT_FOLDS: dict[str, Callable[[float, float], float]] = {
 _SHIFTS = frozenset(("shl", "lshr", "ashr"))
 _DIVISIONS = frozenset(("sdiv", "udiv", "srem", "urem"))
 _COMMUTATIVE = frozenset(("add", "mul", "and", "or", "xor"))
-_IDENTITY = {"add": 0, "sub": 0, "or": 0, "xor": 0, "shl": 0, "lshr": 0, "ashr": 0, "and": -1, "mul": 1, "sdiv": 1, "udiv": 1}
+_IDENTITY = {
+    "add": 0,
+    "sub": 0,
+    "or": 0,
+    "xor": 0,
+    "shl": 0,
+    "lshr": 0,
+    "ashr": 0,
+    "and": -1,
+    "mul": 1,
+    "sdiv": 1,
+    "udiv": 1,
+}
 _ABSORBING = {"mul": 0, "and": 0, "or": -1}
 
 _SIGNED_PREDICATES = {"eq": "eq", "ne": "ne", "lt": "slt", "le": "sle", "gt": "sgt", "ge": "sge"}
@@ -395,7 +407,7 @@ class Arithmetic(Emitter):
                 number: Number = bits_to_float(int(a.constant), type.bits)
             else:
                 number = float_to_bits(a.constant, a.type.bits)
-            if number == number and a.constant == a.constant:
+            if not math.isnan(number) and not math.isnan(a.constant):
                 return self.const(type, number)
         return self._pure(type, f"bitcast {a.type.text} {a.text} to {type.text}", a)
 
@@ -420,7 +432,9 @@ class Arithmetic(Emitter):
         if a.type.lanes == 1:
             return element
         index = self._as_index(lane)
-        text = f"insertelement {a.type.text} {a.text}, {element.type.text} {element.text}, {index.type.text} {index.text}"
+        text = (
+            f"insertelement {a.type.text} {a.text}, {element.type.text} {element.text}, {index.type.text} {index.text}"
+        )
         return self._pure(a.type, text, a, element, index)
 
     def shuffle(self, a: Value, b: Value | None, lanes: Sequence[int]) -> Value:

@@ -7,8 +7,8 @@ from contextlib import contextmanager
 
 from xlapy_runtime.errors import InternalError
 
-from .ir_memory import Memory
-from .ir_types import IRType, Operand, Scope, Value
+from xlapy.codegen.ir_memory import Memory
+from xlapy.codegen.ir_types import IRType, Operand, Scope, Value
 
 Values = Value | Sequence[Value] | None
 
@@ -75,9 +75,7 @@ class Control(Memory):
         latch = self._block
         phis += [
             self._phi(new, [(start, before), (update, latch)])
-            for new, start, update in zip(
-                [index, *body.values], [first, *initial], [advanced, *following], strict=True
-            )
+            for new, start, update in zip([index, *body.values], [first, *initial], [advanced, *following], strict=True)
         ]
         self._branch_if(again, head, done)
         self._close_scope()
@@ -106,9 +104,7 @@ class Control(Memory):
         values = [self._named(value.type, scope) for value in carry]
         self._branch_if(condition(values), inside, done)
         self._start_block(inside)
-        following = [
-            self._value(value, old.type) for value, old in zip(_as_values(body(values)), values, strict=True)
-        ]
+        following = [self._value(value, old.type) for value, old in zip(_as_values(body(values)), values, strict=True)]
         edges = [] if self._terminated else [self._block]
         self._branch(head)
         phis += [
@@ -180,9 +176,7 @@ class Control(Memory):
         phis: list[str] = []
         for column in zip(*(values for _, values in edges), strict=True):
             result = self._named(column[0].type, self._scope)
-            phis.append(
-                self._phi(result, [(value, block) for value, (block, _) in zip(column, edges, strict=True)])
-            )
+            phis.append(self._phi(result, [(value, block) for value, (block, _) in zip(column, edges, strict=True)]))
             merged.append(result)
         self._scope.lines += phis
         return merged

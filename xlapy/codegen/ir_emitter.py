@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING
 
 from xlapy_runtime.errors import InternalError
 
-from .ir_types import I64, IRType, Number, Operand, Scope, Value, canonical, literal, vector_literal
+from xlapy.codegen.ir_types import I64, IRType, Number, Operand, Scope, Value, canonical, literal, vector_literal
 
 if TYPE_CHECKING:
-    from .ir import Module
+    from xlapy.codegen.ir import Module
 
 
 class Emitter:

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from xlapy_runtime.errors import InternalError
 
-from .ir_arithmetic import Arithmetic
-from .ir_types import I1, I8, I32, I64, PTR, IRType, Operand, Value
+from xlapy.codegen.ir_arithmetic import Arithmetic
+from xlapy.codegen.ir_types import I1, I8, I32, I64, PTR, IRType, Operand, Value
 
 
 class Memory(Arithmetic):
