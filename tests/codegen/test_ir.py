@@ -10,7 +10,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from tests.support.irlab import HAS_FMA, Compiled
+from tests.support.irlab import HAS_FMA, NATIVE_FEATURES, Compiled
 from xlapy.codegen.ir import F32, F64, I1, I8, I32, I64, PTR, IRType, KernelBuilder, Module, Value
 from xlapy_runtime.errors import InternalError
 
@@ -167,9 +167,8 @@ class TestSharingAndHoisting:
     def test_nothing_leaves_a_branch(self) -> None:
         def write(k: KernelBuilder) -> None:
             n = k.parameters["n"]
-            with k.loop(0, n) as loop, k.if_(k.compare("gt", loop.index, 2)):
-                with k.loop(0, n):
-                    k.store(k.parameters["x"], k.mul(n, n))
+            with k.loop(0, n) as loop, k.if_(k.compare("gt", loop.index, 2)), k.loop(0, n):
+                k.store(k.parameters["x"], k.mul(n, n))
 
         text = blocks(kernel_text(write))
         arm = next(label for label in text if label.startswith("then"))
@@ -267,11 +266,10 @@ class TestArithmetic:
         ("name", "reference"),
         [("minnum", np.fmin), ("maxnum", np.fmax), ("minimum", np.minimum), ("maximum", np.maximum)],
     )
-    def test_extrema(self, name: str, reference: Callable[..., np.ndarray]) -> None:
-        t = F32.with_lanes(8)
-        for other in (1.0, math.nan):
-            got = run_elementwise(lambda k, v: getattr(k, name)(v, other), self.floats, t)
-            np.testing.assert_array_equal(got, reference(self.floats, np.float32(other)))
+    @pytest.mark.parametrize("other", [1.0, math.nan])
+    def test_extrema(self, name: str, reference: Callable[..., np.ndarray], other: float) -> None:
+        got = run_elementwise(lambda k, v: getattr(k, name)(v, other), self.floats, F32.with_lanes(8))
+        np.testing.assert_array_equal(got, reference(self.floats, np.float32(other)))
 
     @pytest.mark.parametrize("has_fma", [True, False])
     def test_fma_rounds_once_on_every_target(self, has_fma: bool) -> None:
@@ -282,9 +280,8 @@ class TestArithmetic:
             k.store(k.parameters["y"], k.fma(v, v, -1.0))
 
         y = np.zeros(8, np.float32)
-        features = "" if has_fma and HAS_FMA else "-fma,-fma4,-avx512f"
-        compiled = Compiled(kernel_text(write, "x y", has_fma=has_fma), **({"features": features} if features else {}))
-        compiled.call("f", x, y)
+        features = NATIVE_FEATURES if has_fma else "-fma,-fma4,-avx512f"
+        Compiled(kernel_text(write, "x y", has_fma=has_fma), features=features).call("f", x, y)
         assert y[0] == np.float32(float(x[0]) * float(x[0]) - 1.0)
 
     def test_muladd_rounds_twice_without_fma(self) -> None:

@@ -18,8 +18,6 @@ from collections.abc import Mapping, Sequence
 from types import TracebackType
 from typing import Self
 
-from xlapy_runtime.errors import InternalError
-
 from xlapy.codegen.ir_control import Control, Loop
 from xlapy.codegen.ir_types import (
     F32,
@@ -38,6 +36,7 @@ from xlapy.codegen.ir_types import (
     canonical,
     scalar_literal,
 )
+from xlapy_runtime.errors import InternalError
 
 __all__ = [
     "F32",

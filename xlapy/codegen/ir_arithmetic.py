@@ -9,8 +9,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 
-from xlapy_runtime.errors import InternalError
-
 from xlapy.codegen.ir_emitter import Emitter
 from xlapy.codegen.ir_types import (
     I1,
@@ -23,6 +21,7 @@ from xlapy.codegen.ir_types import (
     round_float,
     wrap_integer,
 )
+from xlapy_runtime.errors import InternalError
 
 
 def _unsigned(number: Number, bits: int) -> int:

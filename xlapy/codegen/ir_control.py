@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
-from xlapy_runtime.errors import InternalError
-
 from xlapy.codegen.ir_memory import Memory
 from xlapy.codegen.ir_types import IRType, Operand, Scope, Value
+from xlapy_runtime.errors import InternalError
 
 Values = Value | Sequence[Value] | None
 

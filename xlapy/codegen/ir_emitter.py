@@ -13,9 +13,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from xlapy_runtime.errors import InternalError
-
 from xlapy.codegen.ir_types import I64, IRType, Number, Operand, Scope, Value, canonical, literal, vector_literal
+from xlapy_runtime.errors import InternalError
 
 if TYPE_CHECKING:
     from xlapy.codegen.ir import Module

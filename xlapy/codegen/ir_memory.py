@@ -6,10 +6,9 @@ different scopes never touch the same memory, and LLVM is told so.
 
 from __future__ import annotations
 
-from xlapy_runtime.errors import InternalError
-
 from xlapy.codegen.ir_arithmetic import Arithmetic
 from xlapy.codegen.ir_types import I1, I8, I32, I64, PTR, IRType, Operand, Value
+from xlapy_runtime.errors import InternalError
 
 
 class Memory(Arithmetic):
