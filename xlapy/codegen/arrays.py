@@ -83,7 +83,7 @@ class Array:
     def _raw_load(self, k: KernelBuilder, pointer: Value, lanes: int) -> Value:
         type = memory_type(self.shape.type, lanes)
         if self.read_only:
-            return k.load(pointer, type, alias=self.alias, invariant=True)
+            return k.load(pointer, type, alias=self.alias, hoistable=True)
         return k.load(pointer, type, alias=self.alias)
 
     def _load_uniform(self, k: KernelBuilder, offset: Coordinate, mask: Value | None) -> Element:

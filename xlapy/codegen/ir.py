@@ -61,11 +61,12 @@ __all__ = [
 class Module:
     """A unit of compilation: declarations, constant tables, functions and metadata, in the order of their making.
 
-    `has_fma` says whether the target multiplies and adds in one instruction.
+    `has_fma` says whether the target multiplies and adds in one instruction, `has_f16c` whether it converts f16.
     """
 
-    def __init__(self, *, has_fma: bool = False) -> None:
+    def __init__(self, *, has_fma: bool = False, has_f16c: bool = False) -> None:
         self.has_fma = has_fma
+        self.has_f16c = has_f16c
         self._declarations: dict[str, str] = {}
         self._functions: dict[str, str] = {}
         self._tables: dict[str, str] = {}

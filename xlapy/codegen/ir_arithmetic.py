@@ -371,6 +371,22 @@ class Arithmetic(Emitter):
             return self.const(type.with_lanes(a.type.lanes), a.constant)
         return self._convert("fptrunc", a, type)
 
+    def half_to_float(self, a: Value) -> Value:
+        """f32 of f16 bit patterns, in hardware; only where the target has the conversion (`has_f16c`)."""
+        lanes = a.type.lanes
+        half = "half" if lanes == 1 else f"<{lanes} x half>"
+        type = a.type.with_kind("f32")
+        bits = self._pure(a.type, f"bitcast {a.type.text} {a.text} to {half}", a)
+        return self._pure(type, f"fpext {half} {bits.text} to {type.text}", bits)
+
+    def float_to_half(self, a: Value) -> Value:
+        """f16 bit patterns of f32, rounded to nearest even in hardware; only where `has_f16c`."""
+        lanes = a.type.lanes
+        half = "half" if lanes == 1 else f"<{lanes} x half>"
+        type = a.type.with_kind("i16")
+        rounded = self._pure(type, f"fptrunc {a.type.text} {a.text} to {half}", a)
+        return self._pure(type, f"bitcast {half} {rounded.text} to {type.text}", rounded)
+
     def sitofp(self, a: Value, type: IRType) -> Value:
         return self._integer_to_float("sitofp", a, type, a.constant)
 

@@ -26,6 +26,7 @@ class Emitter:
     def __init__(self, module: Module) -> None:
         self.module = module
         self.has_fma = module.has_fma
+        self.has_f16c = module.has_f16c
         self._entry_lines: list[str] = []
         self._chunks: list[list[str]] = [self._entry_lines]
         self._names = 0

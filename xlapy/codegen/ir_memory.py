@@ -34,16 +34,19 @@ class Memory(Arithmetic):
         alias: str | None = None,
         *,
         invariant: bool = False,
+        hoistable: bool = False,
         volatile: bool = False,
     ) -> Value:
         """Loads `type`; `align` is that of one element unless given.
 
-        An `invariant` load reads memory that nothing writes while the function runs, so equal ones are shared."""
+        An `invariant` load reads memory that nothing writes while the function runs, so equal ones are shared. One that is
+        `hoistable` besides may run even where control never comes: its address is always good."""
         qualifier = "volatile " if volatile else ""
         text = f"load {qualifier}{type.text}, ptr {pointer.text}, align {align or type.bytes}"
         text += self._alias_metadata(alias)
-        if invariant:
-            return self._pinned(type, f"{text}, !invariant.load !{self.module.metadata('!{}')}", pointer)
+        if invariant or hoistable:
+            text += f", !invariant.load !{self.module.metadata('!{}')}"
+            return self._pure(type, text, pointer) if hoistable else self._pinned(type, text, pointer)
         return self._result(type, text)
 
     def store(
