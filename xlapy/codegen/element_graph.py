@@ -232,9 +232,7 @@ def _slice(graph: ElementGraph, instruction: Instruction, index: Index) -> Deman
 def _dynamic_slice(graph: ElementGraph, instruction: Instruction, index: Index) -> Demand:
     ix, operand = graph.ix, instruction.operands[0]
     starts = clamped_starts(graph, instruction.operands[1:], operand.shape.dims, instruction.shape.dims)
-    coordinates = tuple(
-        ix.add(coordinate, start) for coordinate, start in zip(ix.split(index), starts, strict=True)
-    )
+    coordinates = tuple(ix.add(coordinate, start) for coordinate, start in zip(ix.split(index), starts, strict=True))
     return Demand([(operand, Index(operand.shape.dims, coordinates, None, index.mask))], _sole)
 
 

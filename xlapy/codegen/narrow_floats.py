@@ -101,7 +101,9 @@ def _widener(form: _Format) -> Callable[[KernelBuilder, Value], Value]:
             return _float(k, k.select(k.compare("eq", bits, form.nan), 0x7FC00000, value))
         if form.has_infinity:
             top = ((1 << form.exponent) - 1) << form.mantissa
-            infinite = k.or_(k.or_(k.shl(k.and_(code, (1 << form.mantissa) - 1), shift), 0x7F800000), k.and_(value, -(1 << 31)))
+            infinite = k.or_(
+                k.or_(k.shl(k.and_(code, (1 << form.mantissa) - 1), shift), 0x7F800000), k.and_(value, -(1 << 31))
+            )
             return _float(k, k.select(k.compare("ge", code, top), infinite, value))
         if form.has_nan:
             return _float(k, k.select(k.compare("eq", code, form.nan), k.or_(value, 0x7FC00000), value))

@@ -304,4 +304,3 @@ def real(e: Emission, x: Element) -> Element:
 @element("imag", exact=True)
 def imag(e: Emission, x: Element) -> Element:
     return x.im if isinstance(x, Pair) else e.k.const(x.type, 0.0)
-

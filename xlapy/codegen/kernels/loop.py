@@ -137,9 +137,7 @@ def emit_row(
     positions = dict(zip(order, outer, strict=True))
 
     def inner_step(ix: Indexing, position: Value) -> None:
-        coordinates = tuple(
-            ix.along_lanes(position) if dim == inner else positions[dim] for dim in range(shape.rank)
-        )
+        coordinates = tuple(ix.along_lanes(position) if dim == inner else positions[dim] for dim in range(shape.rank))
         step(ix, Index(shape.dims, coordinates))
 
     size = shape.dims[inner] if shape.rank else 1
