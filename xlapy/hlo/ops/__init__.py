@@ -1,0 +1,28 @@
+"""The op table. Importing this package declares every family; `OPS` is the table."""
+
+from xlapy.hlo.ops import (
+    communication,
+    contractions,
+    control_flow,
+    elementwise,
+    indexing,
+    reductions,
+    shapes,
+    structure,
+)
+from xlapy.hlo.ops.spec import OPS, AttributeParameter, OpSpec, Trait
+
+__all__ = [
+    "OPS",
+    "AttributeParameter",
+    "OpSpec",
+    "Trait",
+    "communication",
+    "contractions",
+    "control_flow",
+    "elementwise",
+    "indexing",
+    "reductions",
+    "shapes",
+    "structure",
+]

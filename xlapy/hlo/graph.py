@@ -1,0 +1,475 @@
+"""The graph: instructions in computations in a module.
+
+An instruction is one use of an op: operands, attributes, called computations, and a shape. Only `Computation` changes a
+graph, so that users, names and control edges stay right. Iteration order is defined everywhere.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from xlapy.hlo.attributes import OpMetadata
+from xlapy.hlo.ops import OPS, OpSpec, Trait
+from xlapy.hlo.shape import Shape, Signature
+from xlapy.support.errors import InternalError
+
+NO_METADATA = OpMetadata()
+
+
+class Instruction:
+    """One use of an op. Compared by identity; created and changed by its `Computation` only.
+
+    `attributes` holds every attribute of the op, defaults included; `called` the called computations, in the order of the
+    spec's regions. `extra` keeps what text carried and no pass looks at (sharding, backend_config ...), as text."""
+
+    __slots__ = (
+        "attributes",
+        "called",
+        "control_predecessors",
+        "extra",
+        "metadata",
+        "name",
+        "operands",
+        "parent",
+        "shape",
+        "spec",
+        "users",
+    )
+
+    def __init__(
+        self,
+        spec: OpSpec,
+        shape: Shape,
+        operands: tuple[Instruction, ...],
+        attributes: dict[str, Any],
+        called: tuple[Computation, ...],
+        name: str,
+        parent: Computation,
+        metadata: OpMetadata,
+    ) -> None:
+        self.spec = spec
+        self.shape = shape
+        self.operands = operands
+        self.attributes = attributes
+        self.called = called
+        self.name = name
+        self.parent = parent
+        self.metadata = metadata
+        self.users: dict[Instruction, None] = {}
+        self.control_predecessors: tuple[Instruction, ...] = ()
+        self.extra: dict[str, str] = {}
+
+    @property
+    def opcode(self) -> str:
+        return self.spec.name
+
+    @property
+    def has_effect(self) -> bool:
+        """It must run even if nobody uses its result. A custom call says so itself; control flow has what it calls."""
+        if Trait.EFFECT in self.spec.traits:
+            return bool(self.attributes.get("has_side_effect", True))
+        return any(computation.has_effect for computation in self.called)
+
+    @property
+    def is_pure(self) -> bool:
+        """Same operands, same result, nothing else happens: it may be shared, moved, repeated or dropped."""
+        if Trait.CONTROL in self.spec.traits:
+            return all(computation.is_pure for computation in self.called)
+        return Trait.PURE in self.spec.traits
+
+    @property
+    def is_root(self) -> bool:
+        return self.parent.root is self
+
+    @property
+    def sole_user(self) -> Instruction | None:
+        """The only user, if there is exactly one and the value is not also the result of the computation."""
+        return next(iter(self.users)) if len(self.users) == 1 and not self.is_root else None
+
+    def grouped_operands(self) -> list[Any]:
+        """The operands by parameter of the op: an instruction, or a tuple of them where the parameter is variadic."""
+        return self.spec.group(self.operands)
+
+    def __repr__(self) -> str:
+        operands = ", ".join(operand.name for operand in self.operands)
+        return f"<{self.name} = {self.shape} {self.opcode}({operands})>"
+
+
+class Computation:
+    """A named graph of instructions with numbered parameters and one root. The only class that changes a graph."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.parameters: list[Instruction] = []
+        self._instructions: dict[Instruction, None] = {}
+        self._names: dict[str, int] = {}
+        self._root: Instruction | None = None
+        self._order: list[Instruction] | None = None
+
+    # -- reading ---------------------------------------------------------------------------------------------------
+
+    def __iter__(self) -> Iterator[Instruction]:
+        """The instructions in the order in which they were added."""
+        return iter(tuple(self._instructions))
+
+    def __len__(self) -> int:
+        return len(self._instructions)
+
+    def __contains__(self, instruction: Instruction) -> bool:
+        return instruction in self._instructions
+
+    @property
+    def root(self) -> Instruction:
+        if self._root is None:
+            raise InternalError(f"computation {self.name} has no root")
+        return self._root
+
+    @property
+    def has_root(self) -> bool:
+        return self._root is not None
+
+    @property
+    def signature(self) -> Signature:
+        return Signature(tuple(parameter.shape for parameter in self.parameters), self.root.shape)
+
+    @property
+    def has_effect(self) -> bool:
+        return any(instruction.has_effect for instruction in self._instructions)
+
+    @property
+    def is_pure(self) -> bool:
+        return all(instruction.is_pure for instruction in self._instructions)
+
+    def post_order(self) -> list[Instruction]:
+        """All instructions, each behind its operands and control predecessors, otherwise as they were added."""
+        if self._order is None:
+            self._order = topological(self._instructions)
+        return list(self._order)
+
+    def called_computations(self) -> Iterator[Computation]:
+        """The computations that instructions of this one call, each once, in order."""
+        seen: dict[Computation, None] = {}
+        for instruction in self._instructions:
+            for computation in instruction.called:
+                seen.setdefault(computation)
+        return iter(seen)
+
+    # -- changing --------------------------------------------------------------------------------------------------
+
+    def add(
+        self,
+        opcode: str,
+        operands: Sequence[Instruction] = (),
+        *,
+        called: Sequence[Computation] = (),
+        shape: Shape | None = None,
+        name: str = "",
+        metadata: OpMetadata = NO_METADATA,
+        **attributes: Any,
+    ) -> Instruction:
+        """Adds an instruction and returns it. The first or any later one is not root by itself: see `set_root`.
+
+        The shape is inferred; `shape` states it where the op needs that (and its layout, anywhere). Raises ShapeError
+        when a constraint of the op is broken."""
+        spec = OPS[opcode]
+        complete = spec.complete_attributes(attributes)
+        signatures = [computation.signature for computation in called]
+        inferred = spec.infer([operand.shape for operand in operands], complete, signatures, shape)
+        chosen = shape if shape is not None and shape.matches(inferred) else inferred
+        return self.add_unchecked(spec, chosen, operands, complete, called, name, metadata)
+
+    def add_unchecked(
+        self,
+        spec: OpSpec,
+        shape: Shape,
+        operands: Sequence[Instruction],
+        attributes: dict[str, Any],
+        called: Sequence[Computation] = (),
+        name: str = "",
+        metadata: OpMetadata = NO_METADATA,
+    ) -> Instruction:
+        """Adds an instruction whose shape and attributes are taken as they are, for the verifier to check later."""
+        instruction = Instruction(
+            spec, shape, tuple(operands), attributes, tuple(called), self._unique(name or spec.name), self, metadata
+        )
+        self._instructions[instruction] = None
+        self._order = None
+        for operand in instruction.operands:
+            if operand.parent is not self:
+                raise InternalError(f"{instruction} in {self.name} uses {operand} of {operand.parent.name}")
+            operand.users[instruction] = None
+        if spec.name == "parameter":
+            self.parameters.append(instruction)
+            self.parameters.sort(key=lambda parameter: int(parameter.attributes["number"]))
+        return instruction
+
+    def set_root(self, instruction: Instruction) -> None:
+        self._root = instruction
+
+    def replace(self, old: Instruction, new: Instruction) -> None:
+        """Makes every user of `old` use `new`, and `new` the root if `old` was.
+
+        `new` must have the shape of `old`, layouts apart. `old` stays behind without users, for dce to remove."""
+        if not old.shape.matches(new.shape):
+            raise InternalError(f"{new} cannot replace {old}: the shapes differ")
+        if old is new:
+            return
+        for user in tuple(old.users):
+            if user is not new:
+                self.set_operands(user, [new if operand is old else operand for operand in user.operands])
+        for instruction in self._instructions:
+            if old in instruction.control_predecessors and instruction is not new:
+                kept = (new if p is old else p for p in instruction.control_predecessors)
+                instruction.control_predecessors = tuple(dict.fromkeys(kept))
+        if self._root is old:
+            self._root = new
+        self._order = None
+
+    def set_operands(self, instruction: Instruction, operands: Sequence[Instruction]) -> None:
+        """Gives `instruction` other operands; its shape must still be right."""
+        for operand in instruction.operands:
+            operand.users.pop(instruction, None)
+        instruction.operands = tuple(operands)
+        for operand in instruction.operands:
+            if operand.parent is not self:
+                raise InternalError(f"{instruction} in {self.name} uses {operand} of {operand.parent.name}")
+            operand.users[instruction] = None
+        self._order = None
+
+    def set_called(self, instruction: Instruction, called: Sequence[Computation]) -> None:
+        instruction.called = tuple(called)
+
+    def set_attributes(self, instruction: Instruction, **attributes: Any) -> None:
+        instruction.attributes = instruction.spec.complete_attributes({**instruction.attributes, **attributes})
+
+    def set_shape(self, instruction: Instruction, shape: Shape) -> None:
+        """Changes layouts, or refines dynamic sizes; users are not told."""
+        instruction.shape = shape
+
+    def add_control_edge(self, before: Instruction, after: Instruction) -> None:
+        if before not in after.control_predecessors:
+            after.control_predecessors = (*after.control_predecessors, before)
+            self._order = None
+
+    def remove(self, instructions: Iterable[Instruction]) -> bool:
+        """Removes instructions that nobody else uses; returns whether there were any. The root stays a promise."""
+        doomed = dict.fromkeys(instructions)
+        if not doomed:
+            return False
+        for instruction in doomed:
+            for user in instruction.users:
+                if user not in doomed:
+                    raise InternalError(f"{instruction} cannot be removed: {user} uses it")
+            if instruction is self._root:
+                raise InternalError(f"{instruction} cannot be removed: it is the root")
+        for instruction in doomed:
+            for operand in instruction.operands:
+                operand.users.pop(instruction, None)
+            del self._instructions[instruction]
+        for instruction in self._instructions:
+            if instruction.control_predecessors:
+                instruction.control_predecessors = tuple(p for p in instruction.control_predecessors if p not in doomed)
+        self.parameters = [parameter for parameter in self.parameters if parameter not in doomed]
+        self._order = None
+        return True
+
+    def renumber_parameters(self) -> None:
+        """Numbers the parameters 0, 1 ... in their present order, after some were removed."""
+        for number, parameter in enumerate(self.parameters):
+            parameter.attributes = {**parameter.attributes, "number": number}
+
+    def insert(self, other: Computation, arguments: Sequence[Instruction]) -> Instruction:
+        """Copies the instructions of `other` into this computation, its parameters being `arguments`.
+
+        Returns the copy of its root. Called computations are shared, not copied."""
+        copies: dict[Instruction, Instruction] = dict(zip(other.parameters, arguments, strict=True))
+        for instruction in other.post_order():
+            if instruction not in copies:
+                copies[instruction] = self.add_copy(instruction, [copies[o] for o in instruction.operands])
+                for predecessor in instruction.control_predecessors:
+                    self.add_control_edge(copies[predecessor], copies[instruction])
+        return copies[other.root]
+
+    def add_copy(
+        self, instruction: Instruction, operands: Sequence[Instruction], shape: Shape | None = None
+    ) -> Instruction:
+        """Adds an instruction like `instruction`, with other operands (and shape)."""
+        copy = self.add_unchecked(
+            instruction.spec,
+            shape or instruction.shape,
+            operands,
+            dict(instruction.attributes),
+            instruction.called,
+            instruction.name,
+            instruction.metadata,
+        )
+        copy.extra = dict(instruction.extra)
+        return copy
+
+    def clone(self, name: str = "", *, computations: Mapping[Computation, Computation] | None = None) -> Computation:
+        """A copy of this computation. Called computations are those of `computations` where it has them."""
+        clone = Computation(name or self.name)
+        copies: dict[Instruction, Instruction] = {}
+        for instruction in self.post_order():
+            copy = clone.add_copy(instruction, [copies[operand] for operand in instruction.operands])
+            copy.called = tuple((computations or {}).get(called, called) for called in instruction.called)
+            copies[instruction] = copy
+        for instruction, copy in copies.items():
+            copy.control_predecessors = tuple(copies[p] for p in instruction.control_predecessors)
+        clone.set_root(copies[self.root])
+        return clone
+
+    def _unique(self, wanted: str) -> str:
+        if wanted not in self._names:
+            self._names[wanted] = 0
+            return wanted
+        stem = _NUMBER.sub("", wanted)
+        count = self._names.get(stem, 0)
+        while True:
+            count += 1
+            name = f"{stem}.{count}"
+            if name not in self._names:
+                self._names[stem] = count
+                self._names[name] = 0
+                return name
+
+    def __repr__(self) -> str:
+        signature = f" {self.signature}" if self._root is not None else ""
+        return f"<Computation {self.name}{signature}, {len(self)} instructions>"
+
+
+_NUMBER = re.compile(r"(\.\d+)+$")
+
+
+def topological(instructions: Iterable[Instruction]) -> list[Instruction]:
+    """Each instruction and what it depends on, dependences first, depth first from each in turn. Raises on a cycle."""
+    order: list[Instruction] = []
+    done: set[Instruction] = set()
+    for start in instructions:
+        if start in done:
+            continue
+        stack: list[tuple[Instruction, Iterator[Instruction]]] = [(start, _predecessors(start))]
+        active = {start}
+        while stack:
+            instruction, rest = stack[-1]
+            for predecessor in rest:
+                if predecessor in active:
+                    raise InternalError(f"{predecessor.name} in {predecessor.parent.name} depends on itself")
+                if predecessor not in done:
+                    stack.append((predecessor, _predecessors(predecessor)))
+                    active.add(predecessor)
+                    break
+            else:
+                stack.pop()
+                active.discard(instruction)
+                done.add(instruction)
+                order.append(instruction)
+    return order
+
+
+def _predecessors(instruction: Instruction) -> Iterator[Instruction]:
+    return iter((*instruction.operands, *instruction.control_predecessors))
+
+
+@dataclass(frozen=True, slots=True)
+class InputOutputAlias:
+    """Result leaf `output_index` may live in the memory of leaf `parameter_index` of parameter `parameter`."""
+
+    output_index: tuple[int, ...]
+    parameter: int
+    parameter_index: tuple[int, ...]
+    must_alias: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class DynamicSize:
+    """Names one bounded dimension of an entry parameter or of the result: leaf number (depth first), dimension.
+
+    Once the padder has made every shape static, the run-time sizes travel as s32 scalars: as entry parameters behind the
+    original ones, and in a last tuple beside the original result: (result, (size, ...))."""
+
+    leaf: int
+    dimension: int
+
+
+@dataclass(slots=True)
+class ModuleConfig:
+    """What a module says about itself besides its computations."""
+
+    num_replicas: int = 1
+    num_partitions: int = 1
+    is_scheduled: bool = False
+    aliases: tuple[InputOutputAlias, ...] = ()
+    entry_layout: Signature | None = None
+    size_parameters: tuple[DynamicSize, ...] = ()
+    size_results: tuple[DynamicSize, ...] = ()
+    extra: dict[str, str] = field(default_factory=dict)
+
+
+class HloModule:
+    """Computations, one of them the entry. Computations are listed callees first."""
+
+    def __init__(self, name: str, entry: Computation, config: ModuleConfig | None = None) -> None:
+        self.name = name
+        self.entry = entry
+        self.config = config or ModuleConfig()
+
+    def computations(self) -> list[Computation]:
+        """Every computation that the entry reaches, callees before callers, the entry last."""
+        order: list[Computation] = []
+        done: set[Computation] = set()
+        stack: list[tuple[Computation, Iterator[Computation]]] = [(self.entry, self.entry.called_computations())]
+        active = {self.entry}
+        while stack:
+            computation, rest = stack[-1]
+            for called in rest:
+                if called in active:
+                    raise InternalError(f"computation {called.name} calls itself")
+                if called not in done:
+                    stack.append((called, called.called_computations()))
+                    active.add(called)
+                    break
+            else:
+                stack.pop()
+                active.discard(computation)
+                done.add(computation)
+                order.append(computation)
+        return order
+
+    def instructions(self) -> Iterator[Instruction]:
+        for computation in self.computations():
+            yield from computation.post_order()
+
+    @property
+    def signature(self) -> Signature:
+        return self.entry.signature
+
+    @property
+    def instruction_count(self) -> int:
+        return sum(len(computation) for computation in self.computations())
+
+    def clone(self) -> HloModule:
+        """A copy that shares nothing that can change. Aliasing computations stay aliased."""
+        copies: dict[Computation, Computation] = {}
+        for computation in self.computations():
+            copies[computation] = computation.clone(computations=copies)
+        config = replace(self.config, extra=dict(self.config.extra))
+        return HloModule(self.name, copies[self.entry], config)
+
+    def __repr__(self) -> str:
+        return f"<HloModule {self.name} {self.signature}, {self.instruction_count} instructions>"
+
+
+__all__ = [
+    "NO_METADATA",
+    "Computation",
+    "DynamicSize",
+    "HloModule",
+    "InputOutputAlias",
+    "Instruction",
+    "ModuleConfig",
+    "topological",
+]

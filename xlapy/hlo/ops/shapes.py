@@ -1,0 +1,171 @@
+"""Data movement with static indices: broadcast, reshape, transpose, slice, pad, concatenate, reverse."""
+
+from __future__ import annotations
+
+import math
+
+from xlapy.hlo.attributes import PaddingDimension, SliceDimension
+from xlapy.hlo.ops.spec import INDEX_MAP, ResultShape, Variadic, op
+from xlapy.hlo.shape import UNBOUNDED, Shape
+from xlapy.support.errors import ShapeError
+
+
+def _require_array(operand: Shape) -> None:
+    if not operand.is_array:
+        raise ShapeError("array-operands", f"{operand} is not an array")
+
+
+@op("broadcast", traits=INDEX_MAP)
+def broadcast(operand: Shape, *, dimensions: tuple[int, ...], result: ResultShape) -> Shape:
+    """Replicates along new dimensions: dimension i of the operand becomes dimension `dimensions[i]` of the result.
+
+    No dimension is stretched: one of size 1 that must grow is dropped by a reshape first.
+
+    array-operands: operand and result are arrays of one element type.
+    dimensions-count [B2 C2]: there is one entry for each dimension of the operand.
+    dimensions-in-range [B2 C3]: the entries are dimensions of the result.
+    dimensions-unique [B2 C4]: no entry occurs twice.
+    same-size [B1 C5]: a dimension of the operand has the size of the one it becomes.
+    """
+    _require_array(operand)
+    _require_array(result)
+    if operand.element_type is not result.element_type:
+        raise ShapeError("array-operands", f"{operand} and {result} have different element types")
+    if len(dimensions) != operand.rank:
+        raise ShapeError("dimensions-count", f"{len(dimensions)} dimensions are given for {operand}")
+    for dim in dimensions:
+        if not 0 <= dim < result.rank:
+            raise ShapeError("dimensions-in-range", f"dimension {dim} is outside {result}")
+    if len(set(dimensions)) != len(dimensions):
+        raise ShapeError("dimensions-unique", f"dimensions {list(dimensions)} repeat one")
+    for dim, target in enumerate(dimensions):
+        sizes = (operand.dims[dim], result.dims[target])
+        if sizes[0] != sizes[1] and UNBOUNDED not in sizes:
+            raise ShapeError("same-size", f"dimension {dim} of {operand} becomes dimension {target} of {result}")
+    return result.without_layout()
+
+
+@op("reshape", traits=INDEX_MAP)
+def reshape(operand: Shape, *, result: ResultShape) -> Shape:
+    """The elements in row-major order, under other dimensions.
+
+    array-operands: operand and result are arrays of one element type.
+    same-size [B2 C1]: operand and result have the same number of elements.
+    """
+    _require_array(operand)
+    _require_array(result)
+    if operand.element_type is not result.element_type:
+        raise ShapeError("array-operands", f"{operand} and {result} have different element types")
+    unbounded = operand.is_unbounded or result.is_unbounded
+    if not unbounded and math.prod(operand.dims) != math.prod(result.dims):
+        raise ShapeError("same-size", f"{operand} has {operand.size} elements, {result} has {result.size}")
+    return result.without_layout()
+
+
+@op("transpose", traits=INDEX_MAP, hlo_text={"permutation": "dimensions"})
+def transpose(operand: Shape, *, permutation: tuple[int, ...]) -> Shape:
+    """Dimension i of the result is dimension `permutation[i]` of the operand.
+
+    array-operands: the operand is an array.
+    permutation [B1 C2]: `permutation` lists every dimension of the operand once.
+    """
+    _require_array(operand)
+    if sorted(permutation) != list(range(operand.rank)):
+        raise ShapeError(
+            "permutation", f"{list(permutation)} is not a permutation of the {operand.rank} dimensions of {operand}"
+        )
+    return operand.select_dims(permutation)
+
+
+@op("reverse", traits=INDEX_MAP, title="Rev")
+def reverse(operand: Shape, *, dimensions: tuple[int, ...]) -> Shape:
+    """Element i of each listed dimension of size n becomes element n-1-i.
+
+    array-operands: the operand is an array.
+    dimensions-unique [B1 C2]: no dimension is listed twice.
+    dimensions-in-range [B1 C3]: the dimensions are dimensions of the operand.
+    """
+    _require_array(operand)
+    for dim in dimensions:
+        if not 0 <= dim < operand.rank:
+            raise ShapeError("dimensions-in-range", f"dimension {dim} is outside {operand}")
+    if len(set(dimensions)) != len(dimensions):
+        raise ShapeError("dimensions-unique", f"dimensions {list(dimensions)} repeat one")
+    return operand.without_layout()
+
+
+@op("slice", traits=INDEX_MAP, hlo_text={"dimensions": "slice"})
+def slice_(operand: Shape, *, dimensions: tuple[SliceDimension, ...]) -> Shape:
+    """Of each dimension the elements start, start + stride ... below limit.
+
+    array-operands: the operand is an array.
+    one-each [B1 C2]: there is one range for each dimension.
+    bounds [B2 C3]: 0 <= start <= limit <= size.
+    stride [B3 C4]: the stride is positive.
+    """
+    _require_array(operand)
+    if len(dimensions) != operand.rank:
+        raise ShapeError("one-each", f"{len(dimensions)} ranges are given for {operand}")
+    sizes = []
+    for dim, (part, size) in enumerate(zip(dimensions, operand.dims, strict=True)):
+        if part.stride < 1:
+            raise ShapeError("stride", f"stride {part.stride} of dimension {dim} is not positive")
+        if not 0 <= part.start <= part.limit or (part.limit > size and size != UNBOUNDED):
+            raise ShapeError("bounds", f"[{part.start}, {part.limit}) is not a range of dimension {dim} of {operand}")
+        sizes.append(-(-(part.limit - part.start) // part.stride))
+    dynamic = [operand.is_dynamic_dim(dim) and sizes[dim] == operand.dims[dim] for dim in range(operand.rank)]
+    return operand.with_dims(sizes, dynamic)
+
+
+@op("pad", traits=INDEX_MAP, hlo_text={"dimensions": "padding"})
+def pad(operand: Shape, padding_value: Shape, *, dimensions: tuple[PaddingDimension, ...]) -> Shape:
+    """Puts `interior` padding elements between neighbours, then `low` before and `high` behind (negative: removes).
+
+    array-operands: the operand is an array.
+    scalar-value [B3 C1]: the padding value is a scalar of the operand's element type.
+    one-each [B1 C2]: there is one padding for each dimension.
+    interior [B2 C3]: interior padding is not negative.
+    result-size [B4 C4]: no dimension of the result is negative.
+    """
+    _require_array(operand)
+    if not padding_value.is_scalar or padding_value.element_type is not operand.element_type:
+        raise ShapeError("scalar-value", f"padding value {padding_value} is not a scalar of type {operand.type}")
+    if len(dimensions) != operand.rank:
+        raise ShapeError("one-each", f"{len(dimensions)} paddings are given for {operand}")
+    sizes = []
+    for dim, (padding, size) in enumerate(zip(dimensions, operand.dims, strict=True)):
+        if padding.interior < 0:
+            raise ShapeError("interior", f"interior padding {padding.interior} of dimension {dim} is negative")
+        padded = padding.low + padding.high + size + max(size - 1, 0) * padding.interior
+        if size != UNBOUNDED and padded < 0:
+            raise ShapeError("result-size", f"dimension {dim} of {operand} would get size {padded}")
+        sizes.append(UNBOUNDED if size == UNBOUNDED else padded)
+    return operand.with_dims(sizes, operand.dynamic)
+
+
+@op("concatenate", traits=INDEX_MAP, hlo_text={"dimension": "dimensions={}"})
+def concatenate(inputs: Variadic, *, dimension: int) -> Shape:
+    """Joins `inputs` along `dimension`, in order.
+
+    some-inputs [B1 C3]: there is at least one input.
+    dimension-in-range [B4 C4]: `dimension` is a dimension of the inputs.
+    same-other-dims [B2 B3 C1 C2]: the inputs agree in element type and in every other dimension.
+    """
+    if not inputs:
+        raise ShapeError("some-inputs", "nothing to concatenate")
+    first = inputs[0]
+    _require_array(first)
+    if not 0 <= dimension < first.rank:
+        raise ShapeError("dimension-in-range", f"dimension {dimension} is outside {first}")
+    for other in inputs[1:]:
+        _require_array(other)
+        if (
+            other.element_type is not first.element_type
+            or other.rank != first.rank
+            or other.without(dimension).dims != first.without(dimension).dims
+        ):
+            raise ShapeError("same-other-dims", f"{other} and {first} differ outside dimension {dimension}")
+    sizes = [shape.dims[dimension] for shape in inputs]
+    size = UNBOUNDED if UNBOUNDED in sizes else sum(sizes)
+    dynamic = [any(shape.is_dynamic_dim(dim) for shape in inputs) for dim in range(first.rank)]
+    return first.with_dims(first.dims[:dimension] + (size,) + first.dims[dimension + 1 :], dynamic)

@@ -1,0 +1,351 @@
+"""The op table: what an operation is, declared once.
+
+The signature of an op's shape rule is its declaration. Positional parameters are operands (`Shape`, or `Variadic` for
+any number; several variadic groups of one op have equal lengths). Keyword-only parameters are called computations
+(`Signature`, or `Regions` for any number), the result shape where the text gives it (`ResultShape`), and attributes
+(everything else). The docstring documents the op, and its constraint lines
+
+    same-other-dims [B3 C6]: the inputs agree in element type and in every other dimension.
+
+name each constraint: a slug, its labels in the specifications (B: builder, C: StableHLO), what must hold.
+
+    @op("concatenate", traits=PURE, hlo_text={"dimension": "dimensions={}"})
+    def concatenate(inputs: Variadic, *, dimension: int) -> Shape: ...
+"""
+
+from __future__ import annotations
+
+import enum
+import functools
+import inspect
+import re
+import typing
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NewType
+
+from xlapy.hlo.shape import Shape, Signature
+from xlapy.support.errors import InternalError, ShapeError
+
+Variadic = Sequence[Shape]
+Regions = Sequence[Signature]
+ResultShape = NewType("ResultShape", Shape)
+
+REQUIRED: Any = inspect.Parameter.empty
+
+
+class Trait(enum.Flag):
+    """What passes and emitters may assume of an op."""
+
+    NONE = 0
+    PURE = enum.auto()  # same operands, same result, and nothing else happens
+    ELEMENTWISE = enum.auto()  # element i of the result depends on element i of each operand (or on a scalar one)
+    COMMUTATIVE = enum.auto()  # the two operands may be exchanged
+    ASSOCIATIVE = enum.auto()  # exactly so for integers and pred only
+    INDEX_MAP = enum.auto()  # each result element is a copy of one operand element: data movement
+    EFFECT = enum.auto()  # runs once per execution, in the order of its tokens, even if nobody uses the result
+    RUNTIME = enum.auto()  # native code asks the runtime to do it
+    COLLECTIVE = enum.auto()  # all processes of a group take part
+    ASYNC = enum.auto()  # has derived `-start` and `-done` forms
+    START = enum.auto()  # deposits and returns; its done op waits
+    DONE = enum.auto()  # waits for its operand, a start op
+    CONTROL = enum.auto()  # runs called computations as control flow
+    STRUCTURE = enum.auto()  # parameter, constant, tuple ...: no computation of its own
+
+
+PURE = Trait.PURE
+ELEMENTWISE = Trait.PURE | Trait.ELEMENTWISE
+COMMUTATIVE = ELEMENTWISE | Trait.COMMUTATIVE
+INDEX_MAP = Trait.PURE | Trait.INDEX_MAP
+
+
+@dataclass(frozen=True, slots=True)
+class OperandParameter:
+    name: str
+    variadic: bool
+
+
+@dataclass(frozen=True, slots=True)
+class RegionParameter:
+    name: str
+    variadic: bool
+    text_key: str
+
+
+@dataclass(frozen=True, slots=True)
+class AttributeParameter:
+    """An attribute: its Python type, its default (`REQUIRED` if none), its spelling in HLO text."""
+
+    name: str
+    type: Any
+    default: Any
+    text_key: str
+    braces: bool  # an int printed as {1}
+
+    @property
+    def required(self) -> bool:
+        return self.default is REQUIRED
+
+
+@dataclass(frozen=True, slots=True)
+class Constraint:
+    """One numbered rule of an op."""
+
+    slug: str
+    labels: tuple[str, ...]
+    text: str
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class OpSpec:
+    """Everything the graph knows about one kind of operation."""
+
+    name: str  # HLO's opcode, "reduce-window"
+    family: str
+    traits: Trait
+    rule: Callable[..., Shape]
+    operands: tuple[OperandParameter, ...]
+    regions: tuple[RegionParameter, ...]
+    attributes: Mapping[str, AttributeParameter]
+    takes_result: bool  # the rule wants the result shape that text or builder gives
+    constraints: Mapping[str, Constraint]
+    doc: str
+    title: str  # heading in the specification, "ReduceWindow"
+    reference: Callable[..., Any] | None = None  # numpy's function, where one row says it all
+    identity: Any = None  # of a binary op used as a reduction: a number, or "lowest"/"highest"
+    start_of: str | None = None  # for derived pairs: the synchronous op
+    done_of: str | None = None
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def python_name(self) -> str:
+        return self.name.replace("-", "_")
+
+    def has(self, trait: Trait) -> bool:
+        return trait in self.traits
+
+    @property
+    def is_variadic(self) -> bool:
+        return any(operand.variadic for operand in self.operands)
+
+    def group(self, operands: Sequence[Any]) -> list[Any]:
+        """Deals a flat operand list to the parameters: one value, or a tuple for a variadic parameter.
+
+        Raises ShapeError when the number of operands does not fit."""
+        variadic = sum(operand.variadic for operand in self.operands)
+        single = len(self.operands) - variadic
+        spare = len(operands) - single
+        if spare < 0 or (spare and not variadic) or (variadic and spare % variadic):
+            names = ", ".join(("*" if operand.variadic else "") + operand.name for operand in self.operands)
+            raise ShapeError("operand-count", f"{len(operands)} operands given, but it takes ({names})")
+        each = spare // variadic if variadic else 0
+        grouped: list[Any] = []
+        position = 0
+        for operand in self.operands:
+            if operand.variadic:
+                grouped.append(tuple(operands[position : position + each]))
+                position += each
+            else:
+                grouped.append(operands[position])
+                position += 1
+        return grouped
+
+    def complete_attributes(self, attributes: Mapping[str, Any]) -> dict[str, Any]:
+        """The attributes with defaults filled in, in declared order. Raises ShapeError for missing or unknown ones."""
+        for name in attributes:
+            if name not in self.attributes:
+                known = ", ".join(self.attributes) or "none"
+                raise ShapeError("attributes", f"{self.name} has no attribute {name!r}; it has: {known}")
+        complete = {}
+        for name, parameter in self.attributes.items():
+            value = attributes.get(name, parameter.default)
+            if value is REQUIRED:
+                raise ShapeError("attributes", f"{self.name} needs the attribute {name!r}")
+            complete[name] = value
+        return complete
+
+    def infer(
+        self,
+        operands: Sequence[Shape],
+        attributes: Mapping[str, Any],
+        called: Sequence[Signature] = (),
+        result: Shape | None = None,
+    ) -> Shape:
+        """The shape of the result: inference and verification in one.
+
+        `result` is the shape that the text or the caller states; ops with `takes_result` need it, and for others it is
+        not looked at. Raises ShapeError naming the op, the operand shapes and the broken constraint."""
+        try:
+            grouped = self.group(operands)
+            arguments = self.complete_attributes(attributes)
+            arguments.update(self._group_regions(called))
+            if self.takes_result:
+                if result is None:
+                    raise ShapeError("result-shape", "the shape of the result must be given")
+                arguments["result"] = result
+            return self.rule(*grouped, **arguments)
+        except ShapeError as error:
+            subject = f"{self.name}({', '.join(map(str, operands))})"
+            raise error.add_context(
+                subject=subject, rule=error.rule if "." in error.rule else f"{self.name}.{error.rule}"
+            )
+
+    def _group_regions(self, called: Sequence[Signature]) -> dict[str, Any]:
+        if any(region.variadic for region in self.regions):
+            return {self.regions[0].name: tuple(called)}
+        if len(called) != len(self.regions):
+            names = ", ".join(region.name for region in self.regions) or "none"
+            raise ShapeError("regions", f"{len(called)} computations given, but it calls: {names}")
+        return {region.name: signature for region, signature in zip(self.regions, called, strict=True)}
+
+    def label(self, rule: str, letter: str) -> str:
+        """The label of a rule ("concatenate.same-other-dims") in the specification of a front end.
+
+        `letter` is "B" for the builder, "C" for StableHLO; a rule without such a label keeps its slug."""
+        slug = rule.removeprefix(self.name + ".")
+        constraint = self.constraints.get(slug)
+        for label in constraint.labels if constraint else ():
+            if label.startswith(letter):
+                return f"{self.title}.{label}" if letter == "B" else f"{self.python_name}.{label}"
+        return rule
+
+    def __repr__(self) -> str:
+        return f"OpSpec({self.name})"
+
+
+OPS: dict[str, OpSpec] = {}
+"""The op table, by HLO opcode, in the order of declaration."""
+
+Rule = typing.TypeVar("Rule", bound=Callable[..., Shape])
+
+
+def op(
+    name: str,
+    *,
+    traits: Trait = Trait.NONE,
+    hlo_text: Mapping[str, str] | None = None,
+    title: str = "",
+    reference: Callable[..., Any] | None = None,
+    identity: Any = None,
+    **options: Any,
+) -> Callable[[Rule], Rule]:
+    """Declares the op `name` by its shape rule. `hlo_text` renames attributes and regions in HLO text: `"key"`, or
+    `"key={}"` for an int that is printed in braces."""
+
+    def declare(rule: Rule) -> Rule:
+        declare_op(name, rule, traits, hlo_text or {}, title, reference, identity, options)
+        if Trait.ASYNC in traits:
+            _derive_pair(OPS[name], rule, hlo_text or {})
+        return rule
+
+    return declare
+
+
+def declare_op(
+    name: str,
+    rule: Callable[..., Shape],
+    traits: Trait,
+    hlo_text: Mapping[str, str],
+    title: str,
+    reference: Callable[..., Any] | None,
+    identity: Any,
+    options: Mapping[str, Any],
+    start_of: str | None = None,
+    done_of: str | None = None,
+) -> OpSpec:
+    """Enters one row of the table; `op` is the usual way to call it."""
+    if name in OPS:
+        raise InternalError(f"op {name!r} is declared twice")
+    annotations = typing.get_type_hints(rule)
+    operands: list[OperandParameter] = []
+    regions: list[RegionParameter] = []
+    attributes: dict[str, AttributeParameter] = {}
+    takes_result = False
+    for parameter in inspect.signature(rule).parameters.values():
+        annotation = annotations[parameter.name]
+        key = hlo_text.get(parameter.name, parameter.name)
+        if parameter.kind is not inspect.Parameter.KEYWORD_ONLY:
+            operands.append(OperandParameter(parameter.name, annotation == Variadic))
+        elif annotation is Signature or annotation == Regions:
+            regions.append(RegionParameter(parameter.name, annotation == Regions, key))
+        elif annotation is ResultShape:
+            takes_result = True
+        else:
+            braces = key.endswith("={}")
+            attributes[parameter.name] = AttributeParameter(
+                parameter.name, annotation, parameter.default, key.removesuffix("={}"), braces
+            )
+    doc = inspect.getdoc(rule) or ""
+    spec = OpSpec(
+        name=name,
+        family=rule.__module__.rpartition(".")[2],
+        traits=traits,
+        rule=rule,
+        operands=tuple(operands),
+        regions=tuple(regions),
+        attributes=attributes,
+        takes_result=takes_result,
+        constraints=_constraints(doc),
+        doc=doc,
+        title=title or "".join(word.capitalize() for word in name.split("-")),
+        reference=reference,
+        identity=identity,
+        start_of=start_of,
+        done_of=done_of,
+        options=options,
+    )
+    OPS[name] = spec
+    return spec
+
+
+_CONSTRAINT = re.compile(r"^([a-z][a-z0-9-]*)(?: \[([A-Z0-9 ]+)\])?: (.+(?:\n(?:  +).+)*)", re.MULTILINE)
+
+
+def _constraints(doc: str) -> dict[str, Constraint]:
+    return {
+        match[1]: Constraint(match[1], tuple((match[2] or "").split()), " ".join(match[3].split()))
+        for match in _CONSTRAINT.finditer(doc)
+    }
+
+
+def _derive_pair(spec: OpSpec, rule: Callable[..., Shape], hlo_text: Mapping[str, str]) -> None:
+    """Declares `NAME-start` and `NAME-done` of an asynchronous op.
+
+    The start op takes what the synchronous op takes and deposits its operands; `async_shape` says what it returns
+    (XLA's convention differs by op). The done op waits, and returns what the synchronous op returns."""
+    async_shape: Callable[[Sequence[Shape], Shape], Shape] = spec.options.get(
+        "async_shape", lambda operands, result: result
+    )
+    done_shape: Callable[[Shape], Shape] = spec.options.get("done_shape", lambda started: started)
+
+    @functools.wraps(rule)
+    def start(*operands: Any, **attributes: Any) -> Shape:
+        flat = [shape for group in operands for shape in ((group,) if isinstance(group, Shape) else group)]
+        return async_shape(flat, rule(*operands, **attributes))
+
+    start.__doc__ = f"Begins an asynchronous {spec.name}; see there. {spec.name}-done waits for it."
+
+    def done(started: Shape) -> Shape:
+        return done_shape(started)
+
+    done.__module__ = rule.__module__
+    done.__doc__ = f"Waits for the {spec.name}-start that is its operand, and returns its result."
+    traits = spec.traits & ~Trait.ASYNC
+    declare_op(
+        f"{spec.name}-start",
+        start,
+        traits | Trait.START,
+        hlo_text,
+        spec.title,
+        None,
+        None,
+        spec.options,
+        start_of=spec.name,
+    )
+    declare_op(f"{spec.name}-done", done, traits | Trait.DONE, {}, spec.title, None, None, {}, done_of=spec.name)
+
+
+def require(condition: bool, slug: str, message: str) -> None:
+    """Raises the ShapeError of constraint `slug` unless `condition` holds. For cheap messages; else raise directly."""
+    if not condition:
+        raise ShapeError(slug, message)

@@ -1,0 +1,269 @@
+"""Shapes: the type of a value. An array of one element type, a tuple of shapes, or a token.
+
+A dimension is a static size, a bounded one (`<=n`: at most n at run time), or an unbounded one (`?`). A layout lists the
+dimensions from minor (fastest varying in memory) to major; none means row-major.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from xlapy.hlo.element_types import ElementType, element_type_of
+from xlapy.support.errors import ShapeError
+
+UNBOUNDED = -1  # the size of a `?` dimension
+
+Dims = tuple[int, ...]
+Flags = tuple[bool, ...]
+Shapes: TypeAlias = "tuple[Shape, ...]"
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """The order of the dimensions in memory, minor to major. Tiling of accelerators is kept as text, and ignored."""
+
+    minor_to_major: tuple[int, ...]
+    tiling: str = ""
+
+    @classmethod
+    def row_major(cls, rank: int) -> Layout:
+        return cls(tuple(range(rank - 1, -1, -1)))
+
+    @property
+    def is_row_major(self) -> bool:
+        rank = len(self.minor_to_major)
+        return self.minor_to_major == tuple(range(rank - 1, -1, -1))
+
+    def __str__(self) -> str:
+        tiling = f":{self.tiling}" if self.tiling else ""
+        return "{" + ",".join(map(str, self.minor_to_major)) + tiling + "}"
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Shape:
+    """An array shape, a tuple shape, or the token shape. Build one with `array`, `scalar`, `tuple` or `token`."""
+
+    element_type: ElementType | None
+    dims: Dims = ()
+    dynamic: Flags = ()  # one flag per dimension; empty when all dimensions are static
+    layout: Layout | None = None
+    elements: Shapes | None = None
+
+    @classmethod
+    def array(
+        cls,
+        element_type: Any,
+        dims: Sequence[int] = (),
+        dynamic: Sequence[bool] = (),
+        layout: Sequence[int] | Layout | None = None,
+    ) -> Shape:
+        """An array of `dims`; `dynamic[d]` makes `dims[d]` a bound; `layout` is minor to major (None: row-major).
+
+        `element_type` is an `ElementType` or a numpy dtype. Raises ShapeError for a negative size or a bad layout."""
+        dims = tuple(int(size) for size in dims)
+        if any(size < 0 and size != UNBOUNDED for size in dims):
+            raise ShapeError("shape.sizes", f"a dimension of {list(dims)} is negative")
+        if len(dims) > MAX_RANK:
+            raise ShapeError("shape.rank", f"rank {len(dims)} is beyond the largest rank, {MAX_RANK}")
+        if math.prod(max(size, 1) for size in dims) > MAX_ELEMENTS:
+            raise ShapeError("shape.sizes", f"an array of dimensions {list(dims)} has more than 2^48 elements")
+        flags = tuple(bool(flag) for flag in dynamic)
+        flags = tuple(flag or size == UNBOUNDED for flag, size in zip(flags or (False,) * len(dims), dims, strict=True))
+        if isinstance(layout, Layout) or layout is None:
+            chosen = layout
+        else:
+            chosen = Layout(tuple(layout))
+        if chosen is not None and sorted(chosen.minor_to_major) != list(range(len(dims))):
+            raise ShapeError("shape.layout", f"layout {chosen} is not a permutation of {len(dims)} dimensions")
+        return cls(element_type_of(element_type), dims, flags if any(flags) else (), chosen)
+
+    @classmethod
+    def scalar(cls, element_type: Any) -> Shape:
+        return cls.array(element_type)
+
+    @classmethod
+    def tuple(cls, elements: Sequence[Shape]) -> Shape:
+        return cls(None, elements=(*elements,))
+
+    @classmethod
+    def token(cls) -> Shape:
+        return TOKEN
+
+    @classmethod
+    def of(cls, value: Any) -> Shape:
+        """The shape of a numpy array, a Python scalar, or a (nested) tuple of these."""
+        if isinstance(value, (tuple, list)):
+            return cls.tuple([cls.of(element) for element in value])
+        array = np.asarray(value)
+        return cls.array(array.dtype, array.shape)
+
+    @property
+    def is_array(self) -> bool:
+        return self.element_type is not None
+
+    @property
+    def is_tuple(self) -> bool:
+        return self.elements is not None
+
+    @property
+    def is_token(self) -> bool:
+        return self.element_type is None and self.elements is None
+
+    @property
+    def is_scalar(self) -> bool:
+        return self.element_type is not None and not self.dims
+
+    @property
+    def rank(self) -> int:
+        return len(self.dims)
+
+    @property
+    def type(self) -> ElementType:
+        """The element type of an array; use where an array is certain."""
+        assert self.element_type is not None, f"{self} is not an array"
+        return self.element_type
+
+    @property
+    def parts(self) -> Shapes:
+        """The element shapes of a tuple; use where a tuple is certain."""
+        assert self.elements is not None, f"{self} is not a tuple"
+        return self.elements
+
+    @property
+    def size(self) -> int:
+        """The number of elements, bounds counted in full."""
+        return math.prod(self.dims)
+
+    @property
+    def bytes(self) -> int:
+        """Bytes of all elements (of all leaves, for a tuple); tokens have none."""
+        return sum(leaf.size * leaf.type.bytes for leaf in self.leaves() if leaf.is_array)
+
+    @property
+    def is_static(self) -> bool:
+        return all(not leaf.dynamic for leaf in self.leaves())
+
+    @property
+    def is_unbounded(self) -> bool:
+        """Some dimension is `?`."""
+        return any(UNBOUNDED in leaf.dims for leaf in self.leaves())
+
+    @property
+    def minor_to_major(self) -> Dims:
+        return self.layout.minor_to_major if self.layout else tuple(range(self.rank - 1, -1, -1))
+
+    def is_dynamic_dim(self, dim: int) -> bool:
+        return bool(self.dynamic) and self.dynamic[dim]
+
+    def leaves(self) -> Iterator[Shape]:
+        """The array and token shapes, depth first."""
+        if self.elements is None:
+            yield self
+        else:
+            for element in self.elements:
+                yield from element.leaves()
+
+    def strides(self) -> Dims:
+        """Distance, in elements, between neighbours along each dimension."""
+        strides = [0] * self.rank
+        distance = 1
+        for dim in self.minor_to_major:
+            strides[dim] = distance
+            distance *= self.dims[dim]
+        return (*strides,)
+
+    def with_type(self, element_type: ElementType) -> Shape:
+        return replace(self, element_type=element_type)
+
+    def with_dims(self, dims: Sequence[int], dynamic: Sequence[bool] = ()) -> Shape:
+        """The same element type with other dimensions, in the default layout."""
+        return Shape.array(self.type, dims, dynamic)
+
+    def with_dim(self, dim: int, size: int, *, dynamic: bool | None = None) -> Shape:
+        """The same shape with another size of one dimension."""
+        flags = list(self.dynamic or (False,) * self.rank)
+        if dynamic is not None:
+            flags[dim] = dynamic
+        return Shape.array(self.type, self.dims[:dim] + (size,) + self.dims[dim + 1 :], flags)
+
+    def without(self, *dims: int) -> Shape:
+        """The array shape that is left when `dims` are dropped, in the default layout."""
+        kept = [dim for dim in range(self.rank) if dim not in dims]
+        return self.select_dims(kept)
+
+    def select_dims(self, order: Sequence[int]) -> Shape:
+        """The array shape whose dimension i is dimension `order[i]` of this one, in the default layout."""
+        dynamic = [self.dynamic[dim] for dim in order] if self.dynamic else ()
+        return Shape.array(self.type, [self.dims[dim] for dim in order], dynamic)
+
+    def with_layout(self, layout: Layout | None) -> Shape:
+        return replace(self, layout=layout)
+
+    def without_layout(self) -> Shape:
+        """The same shape with no layout anywhere: what shape rules compare."""
+        if self.elements is not None:
+            return Shape(None, elements=tuple(element.without_layout() for element in self.elements))
+        return replace(self, layout=None) if self.layout else self
+
+    def with_default_layout(self) -> Shape:
+        """Row-major wherever no layout is set."""
+        if self.elements is not None:
+            return Shape(None, elements=tuple(element.with_default_layout() for element in self.elements))
+        return replace(self, layout=Layout.row_major(self.rank)) if self.is_array and self.layout is None else self
+
+    def matches(self, other: Shape) -> bool:
+        """Equal but for layouts."""
+        return self.without_layout() == other.without_layout()
+
+    def static(self) -> Shape:
+        """The same shape with every bounded dimension taken at its bound."""
+        if self.elements is not None:
+            return Shape(None, elements=tuple(element.static() for element in self.elements))
+        return replace(self, dynamic=()) if self.dynamic else self
+
+    def __str__(self) -> str:
+        return self.to_text(layouts=True)
+
+    def to_text(self, *, layouts: bool = False) -> str:
+        """HLO's spelling: `f32[2,<=3]{1,0}`, `(f32[], token[])`."""
+        if self.elements is not None:
+            return "(" + ", ".join(element.to_text(layouts=layouts) for element in self.elements) + ")"
+        if self.element_type is None:
+            return "token[]"
+        sizes = []
+        for dim, size in enumerate(self.dims):
+            sizes.append("?" if size == UNBOUNDED else f"<={size}" if self.is_dynamic_dim(dim) else str(size))
+        layout = str(self.layout) if layouts and self.layout is not None and self.rank else ""
+        return f"{self.element_type.name}[{','.join(sizes)}]{layout}"
+
+    def __repr__(self) -> str:
+        return str(self)
+
+
+MAX_RANK = 64
+MAX_ELEMENTS = 1 << 48
+TOKEN = Shape(None)
+
+
+@dataclass(frozen=True, slots=True)
+class Signature:
+    """The type of a computation: its parameters and its result. What a shape rule sees of a called computation."""
+
+    parameters: tuple[Shape, ...]
+    result: Shape
+
+    def __str__(self) -> str:
+        return "(" + ", ".join(map(str, self.parameters)) + ") -> " + str(self.result)
+
+    def matches(self, other: Signature) -> bool:
+        """Equal but for layouts."""
+        return (
+            len(self.parameters) == len(other.parameters)
+            and all(a.matches(b) for a, b in zip(self.parameters, other.parameters, strict=True))
+            and self.result.matches(other.result)
+        )
