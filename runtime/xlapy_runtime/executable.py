@@ -32,7 +32,7 @@ EntryFunction = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_
 class LinkedCode(Protocol):
     """Loaded object code. It must stay loaded as long as this object lives."""
 
-    def address_of(self, symbol: str) -> int:
+    def address(self, symbol: str) -> int:
         """The address of an exported symbol."""
 
 
@@ -63,7 +63,7 @@ class ProgramExecutable:
         self.seed = seed
         self.parameters = ParameterList(program)
         self._linked = linked
-        self._entry = EntryFunction(linked if isinstance(linked, int) else linked.address_of(program.entry))
+        self._entry = EntryFunction(linked if isinstance(linked, int) else linked.address(program.entry))
         self._parallel = parallel
         self._allocate = allocate
         self._result_leaves = flatten(program.result)
@@ -139,7 +139,7 @@ class ProgramExecutable:
     def _address_of(self, symbol: str) -> int:
         if isinstance(self._linked, int):
             raise InternalError(f"{self.program.name} needs the kernel {symbol!r}, but only its entry was given")
-        return self._linked.address_of(symbol)
+        return self._linked.address(symbol)
 
     def _make_context(self) -> Context:
         return Context(

@@ -39,7 +39,7 @@ class Linked:
         )
         self._engine.finalize_object()
 
-    def address_of(self, symbol: str) -> int:
+    def address(self, symbol: str) -> int:
         return self._engine.get_function_address(symbol)
 
 
@@ -119,7 +119,7 @@ end:
 def combine(symbol: str, *leaves: tuple[str, str]) -> str:
     """IR of a combine kernel; each leaf is (LLVM type, instruction)."""
     lines = []
-    for index, (kind, operation) in enumerate(leaves):
+    for index in range(len(leaves)):
         lines += [
             f"%as{index} = getelementptr ptr, ptr %args, i64 {index}",
             f"%a{index} = load ptr, ptr %as{index}",
