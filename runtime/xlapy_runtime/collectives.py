@@ -21,7 +21,7 @@ from xlapy_runtime.buffers import pointers
 from xlapy_runtime.calls import PREPARE, Action, Buffers, RunningCall, Site
 from xlapy_runtime.errors import InternalError
 from xlapy_runtime.process_groups import Group, connected, process_groups, process_pairs
-from xlapy_runtime.transports import Collective, Deposit, Phase
+from xlapy_runtime.transports import Collective, Deposit, Phase, Work
 
 SHARE_ALIGNMENT = 64
 """Elements: shares of a reduction start on cache lines, so that two members never write to the same one."""
@@ -58,7 +58,17 @@ def combines(site: Site) -> tuple[Combine, ...]:
     )
 
 
-def all_reduce(site: Site) -> tuple[Phase, ...]:
+def single_phase(phase: Phase) -> Work:
+    """Work that needs no barrier inside: whoever does it for all does one member's share after the other."""
+
+    def together(members: Sequence[Deposit]) -> None:
+        for position in range(len(members)):
+            phase(members, position)
+
+    return Work((phase,), together)
+
+
+def all_reduce(site: Site) -> Work:
     """Every member reduces its share of the elements, then fetches the shares of the others."""
     kernels = combines(site)
 
@@ -76,7 +86,14 @@ def all_reduce(site: Site) -> tuple[Phase, ...]:
                     begin, end = share(result.size, other, len(members))
                     np.copyto(result.reshape(-1)[begin:end], member.results[leaf].reshape(-1)[begin:end])
 
-    return reduce_own_share, fetch_other_shares
+    def reduce_together(members: Sequence[Deposit]) -> None:
+        for combine in kernels:
+            results = [members[0].results[leaf].reshape(-1) for leaf in combine.leaves]
+            _reduce_block(combine, members, results, 0, results[0].size)
+        for member in members[1:]:
+            _copy_all(member.results, members[0].results)
+
+    return Work((reduce_own_share, fetch_other_shares), reduce_together)
 
 
 def _reduce_block(
@@ -95,7 +112,7 @@ def share(size: int, position: int, count: int) -> tuple[int, int]:
     return min(size, position * length), min(size, (position + 1) * length)
 
 
-def reduce_scatter(site: Site) -> tuple[Phase, ...]:
+def reduce_scatter(site: Site) -> Work:
     """Every member reduces the part that it keeps."""
     kernels = combines(site)
     dimension = site.attribute("scatter_dimension")
@@ -110,10 +127,10 @@ def reduce_scatter(site: Site) -> tuple[Phase, ...]:
                 else:
                     combine(results, [np.ascontiguousarray(piece) for piece in parts], 0, results[0].size)
 
-    return (reduce_own_part,)
+    return single_phase(reduce_own_part)
 
 
-def all_gather(site: Site) -> tuple[Phase, ...]:
+def all_gather(site: Site) -> Work:
     """Every member concatenates everybody's operands."""
     dimension = site.attribute("all_gather_dimension")
 
@@ -122,10 +139,10 @@ def all_gather(site: Site) -> tuple[Phase, ...]:
             for other, member in enumerate(members):
                 np.copyto(part(result, dimension, other, len(members)), member.operands[leaf])
 
-    return (gather,)
+    return single_phase(gather)
 
 
-def all_to_all(site: Site) -> tuple[Phase, ...]:
+def all_to_all(site: Site) -> Work:
     """Member k gets part k of everybody's operand; without `split_dimension`, operand k of everybody instead."""
     split, concat = site.attribute("split_dimension"), site.attribute("concat_dimension")
 
@@ -138,16 +155,16 @@ def all_to_all(site: Site) -> tuple[Phase, ...]:
     def exchange_operands(members: Sequence[Deposit], position: int) -> None:
         _copy_all(members[position].results, [member.operands[position] for member in members])
 
-    return (exchange_operands if split is None else exchange_parts,)
+    return single_phase(exchange_operands if split is None else exchange_parts)
 
 
-def collective_broadcast(site: Site) -> tuple[Phase, ...]:
+def collective_broadcast(site: Site) -> Work:
     """Everybody gets the operand of the group's first member."""
 
     def fetch_first(members: Sequence[Deposit], position: int) -> None:
         _copy_all(members[position].results, members[0].operands)
 
-    return (fetch_first,)
+    return single_phase(fetch_first)
 
 
 def part(array: np.ndarray, dimension: int, position: int, count: int) -> np.ndarray:
@@ -161,7 +178,7 @@ def _copy_all(targets: Sequence[np.ndarray], sources: Sequence[np.ndarray]) -> N
         np.copyto(target, source)
 
 
-GROUPED: Mapping[str, Callable[[Site], tuple[Phase, ...]]] = {
+GROUPED: Mapping[str, Callable[[Site], Work]] = {
     "all-reduce": all_reduce,
     "reduce-scatter": reduce_scatter,
     "all-gather": all_gather,
@@ -172,13 +189,13 @@ GROUPED: Mapping[str, Callable[[Site], tuple[Phase, ...]]] = {
 
 def grouped_collectives(kind: str, site: Site) -> dict[int, Collective]:
     """The collective that each process takes part in. Who is in no group is not in the result."""
-    phases = GROUPED[kind](site)
+    work = GROUPED[kind](site)
     mode, ids = site.attribute("group_mode", "cross_replica"), site.attribute("replica_groups", ())
     groups = process_groups(mode, site.grid, ids)
     return {
         process: collective
         for group in groups
-        for collective in [_collective(kind, site, group, phases)]
+        for collective in [_collective(kind, site, group, work)]
         for process in group
     }
 
@@ -193,7 +210,7 @@ def permutations(site: Site) -> dict[int, Collective]:
     for process in involved:
         if process not in collectives:
             group = connected(sources, process)
-            collective = _collective("collective-permute", site, group, (_fetch_from(sources, group),))
+            collective = _collective("collective-permute", site, group, single_phase(_fetch_from(sources, group)))
             collectives.update(dict.fromkeys(group, collective))
     return collectives
 
@@ -209,11 +226,11 @@ def _fetch_from(sources: Mapping[int, int], group: Group) -> Phase:
     return fetch
 
 
-def _collective(kind: str, site: Site, group: Group, phases: tuple[Phase, ...]) -> Collective:
+def _collective(kind: str, site: Site, group: Group, work: Work) -> Collective:
     """Sites with the same positive channel meet each other; the others meet only themselves."""
     channel = site.attribute("channel_id") or 0
     key = (kind, "channel", channel, group) if channel > 0 else (kind, "site", site.index, group)
-    return Collective(kind, site.call.label, site.call.where, group, key, phases)
+    return Collective(kind, site.call.label, site.call.where, group, key, work)
 
 
 def _clear(arrays: Sequence[np.ndarray]) -> None:

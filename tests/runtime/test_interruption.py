@@ -57,9 +57,7 @@ def test_a_native_loop_stops_and_the_executable_stays_usable():
     assert script(body) == ["interrupted", "interrupted"]
 
 
-@pytest.mark.parametrize(
-    "kind, result", [("infeed", "word"), ("recv", "word")]
-)
+@pytest.mark.parametrize("kind, result", [("infeed", "word"), ("recv", "word")])
 def test_a_wait_for_the_host_stops(kind, result):
     body = """
     calls = [

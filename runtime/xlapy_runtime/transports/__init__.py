@@ -25,6 +25,14 @@ the group and the member's position. Phases of one collective are separated by b
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class Work:
+    """What the members of a collective do: phase by phase, each its share; or one of them all of it, `together`."""
+
+    phases: tuple[Phase, ...]
+    together: Callable[[Sequence[Deposit]], None]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Collective:
     """One collective instruction within one group. `label` and `where` are for errors; `key` tells it from others."""
 
@@ -33,7 +41,7 @@ class Collective:
     where: str
     group: Group
     key: tuple[object, ...]
-    phases: tuple[Phase, ...] = field(repr=False)
+    work: Work = field(repr=False)
 
 
 class Pending(Protocol):

@@ -128,10 +128,10 @@ class Meeting:
         self._rendezvous = rendezvous
         self._key = key
         self._group = collective.group
-        self._phases = collective.phases
+        self._work = collective.work
         self._deposits: list[Deposit | None] = [None] * len(collective.group)
         self._arrived = 0
-        self._done: list[set[int]] = [set() for _ in collective.phases]
+        self._done: list[set[int]] = [set() for _ in collective.work.phases]
         self._left = 0
         self._small = False
 
@@ -152,26 +152,39 @@ class Meeting:
             if self._arrived < size:
                 return
             self._small = sum(array.nbytes for array in deposit.operands) * size <= SMALL_BYTES
-            self.changed.notify_all()
             if self._small:
                 self._begin_work()
+            else:
+                self.changed.notify_all()
         if self._small:
             self._do_everything()
 
     def finish(self, process: int) -> None:
         """Does a member's part of the work, and waits for what it needs from the others."""
-        position = self._group.index(process)
         with self._rendezvous.lock:
-            self._wait(process, lambda: self._arrived == len(self._group))
-        for number in range(len(self._phases)):
-            if not self._small:
-                self._do_phase(number, position)
+            self._wait(process, self._is_my_turn)
+            if self._small:
+                self._leave()
+                return
+        position = self._group.index(process)
+        for number in range(len(self._work.phases)):
+            self._do_phase(number, position)
             with self._rendezvous.lock:
                 self._wait(process, partial(self._is_done, number))
         with self._rendezvous.lock:
-            self._left += 1
-            if self._left == len(self._group):
-                self._rendezvous.forget(self._key)
+            self._leave()
+
+    def _leave(self) -> None:
+        """Forgets the meeting when the last member has what it needs. Holds the lock."""
+        self._left += 1
+        if self._left == len(self._group):
+            self._rendezvous.forget(self._key)
+
+    def _is_my_turn(self) -> bool:
+        """Whether a member may begin its share or, where one does the work of all, go home."""
+        if self._small:
+            return self._is_done(-1)
+        return self._arrived == len(self._group)
 
     def _is_done(self, number: int) -> bool:
         return len(self._done[number]) == len(self._group)
@@ -181,9 +194,7 @@ class Meeting:
 
     def _do_everything(self) -> None:
         try:
-            for phase in self._phases:
-                for position in range(len(self._group)):
-                    phase(self._members(), position)
+            self._work.together(self._members())
         finally:
             self._end_work()
         with self._rendezvous.lock:
@@ -195,7 +206,7 @@ class Meeting:
         with self._rendezvous.lock:
             self._begin_work()
         try:
-            self._phases[number](self._members(), position)
+            self._work.phases[number](self._members(), position)
         finally:
             self._end_work()
         with self._rendezvous.lock:
