@@ -291,5 +291,12 @@ def _register(kind: str) -> None:
     PREPARE.register(f"{kind}-done")(_prepare_done)
 
 
-for _kind in (*GROUPED, "collective-permute"):
+KINDS = (*GROUPED, "collective-permute")
+
+for _kind in KINDS:
     _register(_kind)
+
+
+def is_collective(kind: str) -> bool:
+    """Whether call sites of this kind reach other processes through a transport."""
+    return kind.removesuffix("-start").removesuffix("-done") in KINDS

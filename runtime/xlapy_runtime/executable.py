@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from xlapy_runtime import calls, collectives, custom_calls, stream_calls  # noqa: F401 - these fill calls.PREPARE
+from xlapy_runtime import calls, collectives, custom_calls, stream_calls  # noqa: F401 - they fill calls.PREPARE
 from xlapy_runtime.arguments import Allocate, ParameterList, allocate_results, usable_for_result
 from xlapy_runtime.buffers import Context, ContextPool, pointers, sliced
 from xlapy_runtime.channels import Value, unflatten
@@ -19,6 +19,7 @@ from xlapy_runtime.entry_threads import ENTRY_THREADS
 from xlapy_runtime.errors import ArgumentError, CancelledExecution, InternalError
 from xlapy_runtime.process_groups import Grid
 from xlapy_runtime.program import Program, flatten
+from xlapy_runtime.transports import NOBODY, Transport
 from xlapy_runtime.transports.in_process import Rendezvous
 from xlapy_runtime.waiting import Cancellation, wait_until
 
@@ -69,6 +70,7 @@ class ProgramExecutable:
         self._result_leaves = flatten(program.result)
         self._constants = pointers(program.constants)
         self._runs = itertools.count()
+        self.has_collectives = any(collectives.is_collective(call.kind) for call in program.runtime_calls)
         self._contexts = ContextPool(self._make_context)
         self._actions = [
             calls.PREPARE.action(calls.Site(index, call, self.grid, self._address_of, targets or {}))
@@ -172,8 +174,10 @@ class _Run:
         self._counter = counter
         self._timeout = timeout
         self._cancellation = Cancellation()
-        names = [f"device {device.id}" for device in places]
-        self._rendezvous = Rendezvous(executable.grid, self._cancellation, timeout, names)
+        self._rendezvous = None
+        if executable.has_collectives:
+            names = [f"device {device.id}" for device in places]
+            self._rendezvous = Rendezvous(executable.grid, self._cancellation, timeout, names)
 
     def process(self, number: int, leaves: Sequence[Value]) -> list[np.ndarray]:
         """Runs one process on the calling thread."""
@@ -204,7 +208,7 @@ class _Run:
     def _enter(self, number: int, context: Context) -> None:
         """Runs the native entry; raises what went wrong in it."""
         device = self._places[number]
-        member = self._rendezvous.member(number)
+        transport: Transport = NOBODY if self._rendezvous is None else self._rendezvous.member(number)
         call = calls.RunningCall(
             actions=self._executable._actions,
             sites=self._executable.program.runtime_calls,
@@ -212,7 +216,7 @@ class _Run:
             process=number,
             context=context,
             cancellation=self._cancellation,
-            transport=member,
+            transport=transport,
             timeout=self._timeout,
         )
         nbytes = self._executable.program.arena_bytes
@@ -230,7 +234,7 @@ class _Run:
             call.abandon()
             raise
         finally:
-            member.leave()
+            transport.leave()
             self._cancellation.detach(context.cancelled)
             device.end_run(nbytes)
             calls.leave(handle)
@@ -257,6 +261,8 @@ class _Run:
 
     def _valid_parts(self, buffers: Sequence[np.ndarray]) -> list[np.ndarray]:
         """The result leaves, cut to their run-time sizes."""
+        if len(buffers) == len(self._executable._result_leaves):
+            return list(buffers)
         leaves = []
         position = 0
         for spec in self._executable._result_leaves:

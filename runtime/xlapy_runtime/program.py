@@ -36,7 +36,7 @@ class ArraySpec:
 
     @property
     def dynamic_dims(self) -> tuple[int, ...]:
-        return tuple(d for d, is_dynamic in enumerate(self.dynamic) if is_dynamic)
+        return tuple(d for d, is_dynamic in enumerate(self.dynamic) if is_dynamic) if self.dynamic else ()
 
     @property
     def num_buffers(self) -> int:

@@ -8,6 +8,7 @@ from typing import Protocol
 
 import numpy as np
 
+from xlapy_runtime.errors import InternalError
 from xlapy_runtime.process_groups import Group
 
 
@@ -64,3 +65,18 @@ class Transport(Protocol):
 
     def leave(self) -> None:
         """Ends this member's part in the run. Afterwards nobody reads its operands any more."""
+
+
+class NoTransport:
+    """The transport of a program without collectives."""
+
+    def start(
+        self, collective: Collective, operands: tuple[np.ndarray, ...], results: tuple[np.ndarray, ...] | None
+    ) -> Pending:
+        raise InternalError(f"{collective.label}: the program was said to have no collectives")
+
+    def leave(self) -> None:
+        """There is nobody to leave."""
+
+
+NOBODY = NoTransport()
