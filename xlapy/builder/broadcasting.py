@@ -56,7 +56,8 @@ def promoted_dimensions(low: Shape, high: Shape, dimensions: Dims) -> Dims:
         )
     if len(dimensions) != low.rank:
         raise ShapeError(
-            "Broadcasting.R4", f"broadcast_dimensions {list(dimensions)} must have one entry for each dimension of {low}"
+            "Broadcasting.R4",
+            f"broadcast_dimensions {list(dimensions)} must have one entry for each dimension of {low}",
         )
     for dim in dimensions:
         if not 0 <= dim < high.rank:

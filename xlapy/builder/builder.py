@@ -53,7 +53,7 @@ class XlaBuilder:
         self.name = name
         self.parent = parent
         self._computation = Computation(_identifier(name, "computation"))
-        self._locations = locations if parent is None else parent._locations
+        self._locations: bool = locations if parent is None else parent._locations
         self._places: dict[tuple[str, int], OpMetadata] = {}
         self._last: XlaOp | None = None
         self._parameters: dict[int, XlaOp] = {}
@@ -122,7 +122,9 @@ class XlaBuilder:
     ) -> XlaOp:
         """Input `parameter_number` of the computation. Numbers may come in any order; `build` wants all from 0 on."""
         if not isinstance(shape, Shape):
-            raise ArgumentError(f"the shape of a parameter is a Shape, as Shape.array(np.float32, (2, 3)); got {shape!r}")
+            raise ArgumentError(
+                f"the shape of a parameter is a Shape, as Shape.array(np.float32, (2, 3)); got {shape!r}"
+            )
         if isinstance(parameter_number, XlaOp) or not isinstance(parameter_number, int):
             raise ArgumentError(f"a parameter number is an int; got {parameter_number!r}")
         if parameter_number in self._parameters:

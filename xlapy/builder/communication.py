@@ -125,7 +125,7 @@ def SendToHost(operand: Operand, token: XlaOp, shape_with_layout: Shape | None, 
 
 
 def _send_and_wait(builder: XlaBuilder, operand: XlaOp, token: XlaOp, handle: Any, *, host: bool) -> XlaOp:
-    attributes = {"channel_id": _channel(handle), "is_host_transfer": host}
+    attributes: dict[str, Any] = {"channel_id": _channel(handle), "is_host_transfer": host}
     return builder.record("send-done", [builder.record("send", [operand, token], **attributes)], **attributes)
 
 
@@ -167,7 +167,7 @@ def RecvFromHost(token: XlaOp, shape: Shape, handle: Any) -> XlaOp:
 
 
 def _receive(builder: XlaBuilder, token: XlaOp, shape: Shape, handle: Any, *, host: bool) -> XlaOp:
-    attributes = {"channel_id": _channel(handle), "is_host_transfer": host}
+    attributes: dict[str, Any] = {"channel_id": _channel(handle), "is_host_transfer": host}
     started = builder.record("recv", [token], shape=_context(shape), **attributes)
     return builder.record("recv-done", [started], **attributes)
 

@@ -27,9 +27,7 @@ def Dot(lhs: Operand, rhs: Operand, precision_config: Any = None, preferred_elem
         raise ShapeError("Dot.B2", f"{left.shape} and {right.shape} have different element types")
     sizes = (left.shape.dims[-1], right.shape.dims[0])
     if sizes[0] != sizes[1] and UNBOUNDED not in sizes:
-        raise ShapeError(
-            "Dot.B1", f"the last dimension of {left.shape} and the first of {right.shape} differ in size"
-        )
+        raise ShapeError("Dot.B1", f"the last dimension of {left.shape} and the first of {right.shape} differ in size")
     numbers = DotDimensionNumbers(lhs_contracting=(left.shape.rank - 1,), rhs_contracting=(0,))
     return DotGeneral(left, right, numbers, precision_config, preferred_element_type)
 

@@ -248,7 +248,9 @@ def ReducePrecision(
 ) -> XlaOp:
     """Rounds to a float format of so many bits, and back. The bits are keyword-only: specifications differ in order."""
     if positional or exponent_bits is None or mantissa_bits is None:
-        raise ArgumentError("give the bits by name, as the order differs by source: exponent_bits=..., mantissa_bits=...")
+        raise ArgumentError(
+            "give the bits by name, as the order differs by source: exponent_bits=..., mantissa_bits=..."
+        )
     return builder_of(operand).record(
         "reduce-precision",
         [operand],

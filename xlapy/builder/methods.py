@@ -9,8 +9,6 @@ from __future__ import annotations
 import inspect
 import keyword
 import re
-from collections.abc import Callable
-from typing import Any
 
 from xlapy.builder import (  # noqa: F401 - importing a family registers its functions
     communication,
@@ -54,5 +52,3 @@ def attach_methods() -> None:
 
 def _snake_case(name: str) -> str:
     return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower()
-
-

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from xlapy.builder import contractions, elementwise
@@ -14,7 +15,7 @@ from xlapy.hlo.attributes import DotDimensionNumbers, SliceDimension
 from xlapy.hlo.shape import Shape
 from xlapy.support.errors import ArgumentError, ShapeError
 
-for _name, _function in {
+_FUNCTIONS: dict[str, Callable[..., Any]] = {
     "add": elementwise.Add,
     "sub": elementwise.Sub,
     "mul": elementwise.Mul,
@@ -33,7 +34,9 @@ for _name, _function in {
     "le": elementwise.Le,
     "gt": elementwise.Gt,
     "ge": elementwise.Ge,
-}.items():
+}
+
+for _name, _function in _FUNCTIONS.items():
     OPERATORS.add(_name, _function)
 
 

@@ -71,7 +71,9 @@ def Map(
 ) -> XlaOp:
     """Applies a scalar computation at every index; `dimensions`, if given, are all dimensions in order."""
     if len(static_operands):
-        raise UnsupportedError("static operands of Map: pass scalars as broadcast operands, or use element-wise functions")
+        raise UnsupportedError(
+            "static operands of Map: pass scalars as broadcast operands, or use element-wise functions"
+        )
     arrays = as_ops(builder, operands)
     if not arrays:
         raise ShapeError("Map.some-inputs", "nothing to map over")

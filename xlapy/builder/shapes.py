@@ -121,9 +121,7 @@ Reverse = Rev
 
 
 @op_function("slice")
-def Slice(
-    operand: XlaOp, start_indices: Integers, limit_indices: Integers, strides: Integers | None = None
-) -> XlaOp:
+def Slice(operand: XlaOp, start_indices: Integers, limit_indices: Integers, strides: Integers | None = None) -> XlaOp:
     """Of each dimension the elements start, start + stride ... below limit."""
     builder = builder_of(operand)
     starts, limits = as_ints(start_indices, "start_indices"), as_ints(limit_indices, "limit_indices")

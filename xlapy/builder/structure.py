@@ -13,7 +13,6 @@ from xlapy.builder.operands import (
     as_int,
     as_op,
     as_ops,
-    as_shape,
     builder_of,
 )
 from xlapy.builder.registry import op_function
