@@ -6,6 +6,7 @@ graph, so that users, names and control edges stay right. Iteration order is def
 
 from __future__ import annotations
 
+import bisect
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -146,7 +147,7 @@ class Computation:
     def post_order(self) -> list[Instruction]:
         """All instructions, each behind its operands and control predecessors, otherwise as they were added."""
         if self._order is None:
-            self._order = _topological(self._instructions)
+            self._order = topological(self._instructions)
         return list(self._order)
 
     def called_computations(self) -> Iterator[Computation]:
@@ -202,8 +203,7 @@ class Computation:
                 raise InternalError(f"{instruction} in {self.name} uses {operand} of {operand.parent.name}")
             operand.users[instruction] = None
         if spec.name == "parameter":
-            self.parameters.append(instruction)
-            self.parameters.sort(key=lambda parameter: int(parameter.attributes["number"]))
+            bisect.insort(self.parameters, instruction, key=lambda parameter: int(parameter.attributes["number"]))
         return instruction
 
     def set_root(self, instruction: Instruction) -> None:
@@ -344,8 +344,8 @@ class Computation:
 _NUMBER = re.compile(r"(\.\d+)+$")
 
 
-def _topological(instructions: Iterable[Instruction]) -> list[Instruction]:
-    """Depth first from each instruction in turn, without recursion."""
+def topological(instructions: Iterable[Instruction]) -> list[Instruction]:
+    """Each instruction and what it depends on, dependences first, depth first from each in turn. Raises on a cycle."""
     order: list[Instruction] = []
     done: set[Instruction] = set()
     for start in instructions:
@@ -471,4 +471,5 @@ __all__ = [
     "InputOutputAlias",
     "Instruction",
     "ModuleConfig",
+    "topological",
 ]

@@ -1,0 +1,1 @@
+"""Trains a classifier of handwritten digits with tinyframe: `python -m examples.digits`."""

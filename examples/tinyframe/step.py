@@ -1,0 +1,71 @@
+"""Functions of tensors as native programs: recorded once per signature, compiled once, called with numpy arrays."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from examples.tinyframe.autodiff import gradient
+from examples.tinyframe.backend import Program, Recorder
+from examples.tinyframe.optimizers import Optimizer
+from examples.tinyframe.tensor import Tensor
+from examples.tinyframe.tree import Structure, Tree, flatten
+
+Signature: TypeAlias = tuple[Structure, tuple[tuple[tuple[int, ...], np.dtype[Any]], ...]]
+
+
+class Compiled:
+    """A function of trees of tensors, callable with trees of arrays. Calls from several threads are safe."""
+
+    def __init__(self, function: Callable[..., Tree], name: str) -> None:
+        self._function = function
+        self._name = name
+        self._programs: dict[Signature, tuple[Program, Structure]] = {}
+        self._lock = threading.Lock()
+
+    @property
+    def programs(self) -> list[Program]:
+        """What was compiled so far, one program per signature."""
+        return [program for program, _ in self._programs.values()]
+
+    def __call__(self, *arguments: Tree) -> Tree:
+        leaves, structure = flatten(arguments)
+        arrays = [np.asarray(leaf) for leaf in leaves]
+        signature = (structure, tuple((array.shape, array.dtype) for array in arrays))
+        program, results = self._programs.get(signature) or self._compile(signature)
+        return results.rebuild(program(arrays))
+
+    def _compile(self, signature: Signature) -> tuple[Program, Structure]:
+        with self._lock:
+            if signature not in self._programs:
+                self._programs[signature] = self._record(signature)
+            return self._programs[signature]
+
+    def _record(self, signature: Signature) -> tuple[Program, Structure]:
+        structure, leaves = signature
+        recorder = Recorder(self._name)
+        tensors = [Tensor(recorder, recorder.parameter(dims, dtype)) for dims, dtype in leaves]
+        outcome, results = flatten(self._function(*structure.rebuild(tensors)))
+        return recorder.compile([tensor.handle for tensor in outcome]), results
+
+
+def compiled(function: Callable[..., Tree]) -> Compiled:
+    """`function`, compiled anew for each combination of structure, shapes and types that it is called with."""
+    return Compiled(function, function.__name__.strip("<>"))
+
+
+def compiled_step(loss: Callable[..., Tensor], optimizer: Optimizer) -> Compiled:
+    """A training step as one program: loss, its gradient, and the optimizer's update.
+
+    `loss(parameters, *batch)` is a scalar. The step maps (parameters, state, rate, *batch) to
+    (parameters, state, loss).
+    """
+
+    def training_step(parameters: Tree, state: Tree, rate: Tensor, *batch: Tensor) -> tuple[Tree, Tree, Tensor]:
+        value = loss(parameters, *batch)
+        return *optimizer.update(parameters, gradient(value, parameters), state, rate), value
+
+    return compiled(training_step)

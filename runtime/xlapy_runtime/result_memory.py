@@ -1,0 +1,187 @@
+"""Memory for large results, recycled.
+
+A fresh 64 MB array costs tens of milliseconds of page faults, ten times what a simple kernel needs to fill it. So large
+results live in blocks that return to a pool when numpy drops the last array that looks into them, and that start out
+on huge pages. Small results use numpy's own allocator, which recycles them itself.
+
+Nobody needs to release anything: each array's base is an owner object, and the owner's end is the block's return. The
+pool takes no lock, because that end can come at any moment: in any thread, inside a garbage collection that
+interrupted the pool itself, or after a fork.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import math
+import mmap
+import os
+import time
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+LARGE_BYTES = 1024 * 1024
+"""Results from this size on are pooled. Below, numpy's allocator mostly reuses pages itself and is quicker to ask."""
+
+_HUGE_PAGE_BYTES = 2 * 1024 * 1024
+_DEFAULT_LIMIT_BYTES = 1 << 30
+_IDLE_SECONDS = 30.0
+"""A block that nobody wanted for this long goes back to the system, at the pool's next occasion."""
+
+_CLASSES_PER_DOUBLING = 4
+_CLASS_COUNT = 48
+"""Size classes reach from LARGE_BYTES to 2**12 times that; larger blocks are not recycled."""
+
+
+@dataclass(frozen=True, slots=True)
+class ResultMemoryStatistics:
+    """`idle` blocks wait in the pool; of the allocations, `recycled` came from it and `fresh` from the system."""
+
+    idle_blocks: int
+    idle_bytes: int
+    recycled: int
+    fresh: int
+
+
+class _Block:
+    """Page-aligned memory of its own mapping, aligned to a huge page if it can hold one. Unmapped when dropped."""
+
+    __slots__ = ("_mapping", "address", "idle_since", "size_class")
+
+    def __init__(self, byte_count: int, size_class: int) -> None:
+        self.size_class = size_class
+        self.idle_since = 0.0
+        alignment = _HUGE_PAGE_BYTES if byte_count >= _HUGE_PAGE_BYTES else mmap.PAGESIZE
+        self._mapping = _anonymous_mapping(byte_count + alignment)
+        start = ctypes.addressof(ctypes.c_char.from_buffer(self._mapping))
+        self.address = -(-start // alignment) * alignment
+
+
+class _Owner:
+    """The base of one result array. Its end gives the block back."""
+
+    __slots__ = ("__array_interface__", "_block", "_pool")
+
+    def __init__(self, pool: ResultMemory, block: _Block, byte_count: int) -> None:
+        self._pool = pool
+        self._block = block
+        self.__array_interface__: dict[str, Any] = {
+            "version": 3,
+            "typestr": "|u1",
+            "shape": (byte_count,),
+            "data": (block.address, False),
+        }
+
+    def __del__(self) -> None:
+        self._pool._give_back(self._block)
+
+
+class ResultMemory:
+    """A pool of blocks by size class. At most `limit_bytes` wait in it, give or take a race."""
+
+    def __init__(self, limit_bytes: int = _DEFAULT_LIMIT_BYTES) -> None:
+        self._limit_bytes = limit_bytes
+        self._idle: tuple[deque[_Block], ...] = tuple(deque() for _ in range(_CLASS_COUNT))
+        self._classes_in_use: tuple[int, ...] = ()
+        self._next_sweep = 0.0
+        self._recycled = 0
+        self._fresh = 0
+
+    def allocate(self, dims: Sequence[int], dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
+        """A fresh writeable C-contiguous array with undefined contents."""
+        byte_count = math.prod(dims) * dtype.itemsize
+        if byte_count < LARGE_BYTES:
+            return np.empty(dims, dtype)
+        owner = _Owner(self, self._take(byte_count), byte_count)
+        return np.asarray(owner).view(dtype).reshape(dims)
+
+    def trim(self) -> None:
+        """Returns every idle block to the system."""
+        for idle in self._idle:
+            idle.clear()
+
+    def statistics(self) -> ResultMemoryStatistics:
+        return ResultMemoryStatistics(
+            idle_blocks=sum(len(idle) for idle in self._idle),
+            idle_bytes=self._idle_bytes(),
+            recycled=self._recycled,
+            fresh=self._fresh,
+        )
+
+    def _take(self, byte_count: int) -> _Block:
+        size_class = _size_class(byte_count)
+        if size_class >= _CLASS_COUNT:
+            self._fresh += 1
+            return _Block(byte_count, size_class)
+        try:
+            block = self._idle[size_class].pop()
+        except IndexError:
+            self._fresh += 1
+            if size_class not in self._classes_in_use:
+                self._classes_in_use += (size_class,)
+            return _Block(_class_bytes(size_class), size_class)
+        self._recycled += 1
+        return block
+
+    def _give_back(self, block: _Block) -> None:
+        if block.size_class >= _CLASS_COUNT:
+            return
+        block.idle_since = time.monotonic()
+        if block.idle_since >= self._next_sweep:
+            self._next_sweep = block.idle_since + _IDLE_SECONDS / 4
+            self._drop_stale(block.idle_since - _IDLE_SECONDS)
+        if self._idle_bytes() + _class_bytes(block.size_class) <= self._limit_bytes:
+            self._idle[block.size_class].append(block)
+
+    def _drop_stale(self, deadline: float) -> None:
+        """Each deque is used as a stack, so its left end has idled longest."""
+        for idle in self._idle:
+            while idle:
+                try:
+                    oldest = idle.popleft()
+                except IndexError:
+                    break
+                if oldest.idle_since >= deadline:
+                    idle.appendleft(oldest)
+                    break
+
+    def _idle_bytes(self) -> int:
+        return sum(len(self._idle[size_class]) * _class_bytes(size_class) for size_class in self._classes_in_use)
+
+
+def _size_class(byte_count: int) -> int:
+    """The smallest class whose blocks hold that many bytes."""
+    doublings = max(0, ((byte_count - 1) // LARGE_BYTES).bit_length() - 1)
+    step_bytes = (LARGE_BYTES << doublings) // _CLASSES_PER_DOUBLING
+    excess = max(0, byte_count - (LARGE_BYTES << doublings))
+    return doublings * _CLASSES_PER_DOUBLING + -(-excess // step_bytes)
+
+
+def _class_bytes(size_class: int) -> int:
+    doublings, steps = divmod(size_class, _CLASSES_PER_DOUBLING)
+    return (LARGE_BYTES + steps * (LARGE_BYTES // _CLASSES_PER_DOUBLING)) << doublings
+
+
+def _anonymous_mapping(byte_count: int) -> mmap.mmap:
+    """Private to this process: a child of fork gets copies. On huge pages where the system has them."""
+    try:
+        if os.name == "nt":
+            return mmap.mmap(-1, byte_count)
+        mapping = mmap.mmap(-1, byte_count, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    except OSError as error:
+        raise MemoryError(f"no memory for a result of {byte_count} bytes") from error
+    if byte_count > _HUGE_PAGE_BYTES and hasattr(mmap, "MADV_HUGEPAGE"):
+        with contextlib.suppress(OSError):
+            mapping.madvise(mmap.MADV_HUGEPAGE)
+    return mapping
+
+
+_process_pool = ResultMemory()
+
+allocate = _process_pool.allocate
+trim = _process_pool.trim
+statistics = _process_pool.statistics

@@ -1,0 +1,111 @@
+"""IR text becomes code; what LLVM refuses becomes an InternalError that quotes the line."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+
+from xlapy.codegen.jit import Optimization, compiler_version, emit_assembly, emit_object, optimized_ir
+from xlapy.codegen.target import host_target, reference_target
+from xlapy_runtime.errors import InternalError
+
+ADD_ONE = """define i32 @add_one(i32 %a) nounwind {
+  %slot = alloca i32
+  store i32 %a, ptr %slot
+  %b = load i32, ptr %slot
+  %c = add i32 %b, 1
+  ret i32 %c
+}
+"""
+
+MULTIPLY_ADD = """declare <8 x float> @llvm.fma.v8f32(<8 x float>, <8 x float>, <8 x float>)
+define void @multiply_add(ptr %p) {
+  %x = load <8 x float>, ptr %p, align 4
+  %y = call <8 x float> @llvm.fma.v8f32(<8 x float> %x, <8 x float> %x, <8 x float> %x)
+  store <8 x float> %y, ptr %p, align 4
+  ret void
+}
+"""
+
+
+@pytest.mark.parametrize("optimization", ["none", "light", "full"])
+@pytest.mark.parametrize("codegen_level", [0, 1, 2, 3])
+def test_every_level_makes_object_code(optimization: Optimization, codegen_level: int) -> None:
+    code = emit_object(ADD_ONE, host_target(), optimization=optimization, codegen_level=codegen_level)
+    assert b"add_one" in code
+
+
+def test_emission_is_deterministic() -> None:
+    assert emit_object(ADD_ONE, host_target()) == emit_object(ADD_ONE, host_target())
+
+
+def test_no_passes_leave_the_ir_alone_and_light_ones_clear_stack_slots() -> None:
+    assert "alloca" in optimized_ir(ADD_ONE, host_target())
+    assert "alloca" not in optimized_ir(ADD_ONE, host_target(), optimization="light")
+    assert "alloca" not in optimized_ir(ADD_ONE, host_target(), optimization="full")
+
+
+@pytest.mark.parametrize(
+    ("name", "instruction"), [("sse2", "fmaf"), ("avx2", "vfmadd"), ("avx512", "vfmadd"), ("neon", "fmla")]
+)
+def test_code_for_other_machines_uses_their_instructions(name: str, instruction: str) -> None:
+    assert instruction in emit_assembly(MULTIPLY_ADD, reference_target(name))
+
+
+def test_narrow_vectors_stay_narrow_on_avx512() -> None:
+    text = """define void @add(ptr %p, ptr %q) ATTRIBUTES {
+  %x = load <16 x float>, ptr %p, align 4
+  %y = load <16 x float>, ptr %q, align 4
+  %z = fadd <16 x float> %x, %y
+  store <16 x float> %z, ptr %p, align 4
+  ret void
+}
+"""
+    wide = reference_target("avx512")
+    narrow = wide.with_vector_bytes(32)
+    assert "zmm" in emit_assembly(text.replace("ATTRIBUTES", wide.function_attributes), wide)
+    assert "zmm" not in emit_assembly(text.replace("ATTRIBUTES", narrow.function_attributes), narrow)
+
+
+def test_a_parse_error_quotes_the_emitters_own_line() -> None:
+    broken = ADD_ONE.replace("add i32 %b", "add i64 %b")
+    with pytest.raises(InternalError) as caught:
+        emit_object(broken, host_target())
+    message = str(caught.value)
+    assert "line 5" in message
+    assert "%c = add i64 %b, 1" in message
+    assert "but expected 'i64'" in message
+
+
+def test_what_the_verifier_refuses_is_reported() -> None:
+    broken = """define i32 @f(i1 %c) {
+  br i1 %c, label %a, label %b
+a:
+  %x = add i32 1, 2
+  br label %b
+b:
+  ret i32 %x
+}
+"""
+    with pytest.raises(InternalError, match="does not dominate"):
+        emit_object(broken, host_target())
+
+
+def test_threads_may_emit_at_once() -> None:
+    expected = emit_object(ADD_ONE, host_target())
+    results: list[bytes] = []
+
+    def work() -> None:
+        results.extend(emit_object(ADD_ONE, host_target()) for _ in range(20))
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert results == [expected] * 80
+
+
+def test_the_compiler_names_its_version() -> None:
+    assert "LLVM" in compiler_version()

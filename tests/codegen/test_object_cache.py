@@ -1,0 +1,260 @@
+"""The cache may lose anything, and neither raise nor hand out anything wrong."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import random
+import resource
+import signal
+import time
+from pathlib import Path
+
+import pytest
+
+from xlapy.codegen.object_cache import ObjectCache, cache_directory, code_version
+
+KIND = "kernels"
+MEGA = 1 << 20
+
+
+@pytest.fixture
+def cache(tmp_path: Path) -> ObjectCache:
+    return ObjectCache(tmp_path / "cache", MEGA, version=b"1")
+
+
+def payload_of(key: bytes) -> bytes:
+    """What the stress test stores under a key, so that a reader can tell what is right."""
+    return key * (1 + 37 * (key[0] % 50))
+
+
+def only_entry(cache: ObjectCache) -> Path:
+    directory = cache.info().directory
+    assert directory is not None
+    (path,) = (directory / KIND).iterdir()
+    return path
+
+
+def test_what_was_put_is_found_and_nothing_else(cache: ObjectCache) -> None:
+    assert cache.get(KIND, b"key") is None
+    assert cache.put(KIND, b"key", b"payload")
+    assert cache.get(KIND, b"key") == b"payload"
+    assert cache.get(KIND, b"other") is None
+    assert cache.get("program", b"key") is None
+    assert cache.put(KIND, b"key", b"")
+    assert cache.get(KIND, b"key") == b""
+    info = cache.info()
+    assert (info.usable, info.entries, info.hits, info.misses) == (True, 1, 2, 3)
+
+
+def test_kind_and_key_do_not_run_together(cache: ObjectCache) -> None:
+    cache.put("a", b"bc", b"payload")
+    assert cache.get("ab", b"c") is None
+
+
+def test_another_version_finds_nothing(tmp_path: Path) -> None:
+    ObjectCache(tmp_path / "cache", version=b"1").put(KIND, b"key", b"payload")
+    assert ObjectCache(tmp_path / "cache", version=b"1").get(KIND, b"key") == b"payload"
+    assert ObjectCache(tmp_path / "cache", version=b"2").get(KIND, b"key") is None
+
+
+def test_the_version_names_compiler_and_sources() -> None:
+    assert b"LLVM" in code_version()
+    assert code_version() is code_version()
+
+
+def test_directory_is_private(cache: ObjectCache) -> None:
+    cache.put(KIND, b"key", b"payload")
+    directory = cache.info().directory
+    assert directory is not None
+    assert directory.stat().st_mode & 0o777 == 0o700
+    assert only_entry(cache).stat().st_mode & 0o777 == 0o600
+
+
+def test_a_directory_that_others_may_write_to_is_not_believed(cache: ObjectCache) -> None:
+    cache.put(KIND, b"key", b"payload")
+    directory = cache.info().directory
+    assert directory is not None
+    directory.chmod(0o777)
+    assert cache.get(KIND, b"key") is None
+    assert not cache.put(KIND, b"other", b"payload")
+    assert not cache.info().usable
+
+
+def test_every_flipped_or_missing_byte_is_a_miss(cache: ObjectCache) -> None:
+    cache.put(KIND, b"key", b"payload")
+    path = only_entry(cache)
+    good = path.read_bytes()
+    damaged = [good[:length] for length in range(len(good))] + [good + b"x"]
+    damaged += [good[:at] + bytes([good[at] ^ 4]) + good[at + 1 :] for at in range(len(good))]
+    for content in damaged:
+        path.write_bytes(content)
+        assert cache.get(KIND, b"key") is None
+        assert not path.exists()
+    assert cache.put(KIND, b"key", b"payload")
+    assert cache.get(KIND, b"key") == b"payload"
+
+
+def test_an_entry_under_another_name_is_a_miss(cache: ObjectCache) -> None:
+    cache.put(KIND, b"key", b"payload")
+    path = only_entry(cache)
+    content = path.read_bytes()
+    path.unlink()
+    cache.put(KIND, b"other", b"payload")
+    only_entry(cache).write_bytes(content)
+    assert cache.get(KIND, b"other") is None
+
+
+def test_least_recently_used_entries_go_first(tmp_path: Path) -> None:
+    cache = ObjectCache(tmp_path / "cache", 10_000, version=b"1")
+    for number in range(9):
+        cache.put(KIND, bytes([number]), bytes(1000))
+        os.utime(cache._path(KIND, bytes([number])), (number, number))
+    assert cache.get(KIND, bytes([0])) is not None
+    cache.put(KIND, b"last", bytes(1500))
+    kept = [number for number in range(9) if cache.get(KIND, bytes([number])) is not None]
+    assert kept == [0, 5, 6, 7, 8]
+    assert cache.get(KIND, b"last") is not None
+    assert cache.info().total_bytes <= 10_000
+
+
+def test_what_exceeds_the_limit_alone_is_not_stored(tmp_path: Path) -> None:
+    cache = ObjectCache(tmp_path / "cache", 100, version=b"1")
+    assert not cache.put(KIND, b"key", bytes(101))
+
+
+def test_clear_spares_files_of_others(cache: ObjectCache) -> None:
+    cache.put(KIND, b"key", b"payload")
+    stranger = only_entry(cache).with_name("notes.txt")
+    stranger.write_text("mine")
+    cache.clear()
+    assert cache.info().entries == 0
+    assert stranger.read_text() == "mine"
+
+
+def test_abandoned_temporary_files_are_removed(cache: ObjectCache, tmp_path: Path) -> None:
+    (tmp_path / "cache" / KIND).mkdir(parents=True, mode=0o700)
+    (tmp_path / "cache").chmod(0o700)
+    old, young = (tmp_path / "cache" / KIND / f".writing-1-{name}" for name in ("old", "young"))
+    old.touch()
+    young.touch()
+    os.utime(old, (0, 0))
+    cache.put(KIND, b"key", b"payload")
+    assert (old.exists(), young.exists()) == (False, True)
+
+
+def test_settings_choose_the_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", "/home/someone")
+    assert cache_directory("off") is None
+    assert cache_directory("") is None
+    assert cache_directory(str(tmp_path)) == tmp_path
+    assert cache_directory(None, "/caches") == Path("/caches/xlapy")
+    assert cache_directory(None, "relative") == Path("/home/someone/.cache/xlapy")
+    assert cache_directory(None) == Path("/home/someone/.cache/xlapy")
+
+
+def test_no_directory_is_an_empty_cache() -> None:
+    cache = ObjectCache(None)
+    assert not cache.put(KIND, b"key", b"payload")
+    assert cache.get(KIND, b"key") is None
+    cache.clear()
+    assert not cache.info().usable
+
+
+def test_a_directory_that_cannot_be_made_is_a_miss(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("not a directory")
+    for directory in (tmp_path / "file", tmp_path / "file" / "below", Path("/proc/nowhere/cache")):
+        cache = ObjectCache(directory, version=b"1")
+        assert not cache.put(KIND, b"key", b"payload")
+        assert cache.get(KIND, b"key") is None
+        cache.clear()
+        assert cache.info().entries == 0
+
+
+@pytest.mark.parametrize("where", ["directory", "kind"])
+def test_an_unwritable_directory_is_a_miss(tmp_path: Path, where: str) -> None:
+    """In a child that gives up root's right to write anywhere."""
+    cache = ObjectCache(tmp_path / "cache", version=b"1")
+    cache.put(KIND, b"key", b"payload")
+    locked = tmp_path / "cache" if where == "directory" else tmp_path / "cache" / KIND
+    name = "other" if where == "directory" else KIND
+
+    def child() -> bool:
+        if os.geteuid() == 0:
+            for path in (tmp_path, *tmp_path.rglob("*")):
+                os.chown(path, 1, 1)
+            for path in tmp_path.parents:
+                if path.name.startswith("pytest-"):
+                    path.chmod(0o755)
+            os.setgid(1)
+            os.setuid(1)
+        locked.chmod(0o500)
+        return not cache.put(name, b"second", b"payload") and cache.get(KIND, b"key") == b"payload"
+
+    try:
+        assert succeeds_in_child(child)
+    finally:
+        locked.chmod(0o700)
+
+
+def test_a_full_disk_is_no_store_and_leaves_nothing(cache: ObjectCache) -> None:
+    def child() -> bool:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (1000, resource.RLIM_INFINITY))
+        return not cache.put(KIND, b"key", bytes(5000)) and cache.put(KIND, b"small", b"payload")
+
+    assert succeeds_in_child(child)
+    assert cache.get(KIND, b"small") == b"payload"
+    assert only_entry(cache)
+
+
+def test_many_writers_some_killed_never_show_a_wrong_payload(tmp_path: Path) -> None:
+    """Eight writers with a limit that keeps evicting; one is killed and replaced every few milliseconds."""
+    directory = tmp_path / "cache"
+    context = multiprocessing.get_context("fork")
+
+    def write() -> None:
+        writer = ObjectCache(directory, 20_000, version=b"1")
+        chance = random.Random(os.getpid())
+        while True:
+            key = bytes([chance.randrange(30)])
+            found = writer.get(KIND, key)
+            assert found is None or found == payload_of(key)
+            writer.put(KIND, key, payload_of(key))
+
+    writers = [context.Process(target=write) for _ in range(8)]
+    for writer in writers:
+        writer.start()
+    reader = ObjectCache(directory, 20_000, version=b"1")
+    found = 0
+    deadline = time.monotonic() + 1.0
+    try:
+        while time.monotonic() < deadline:
+            victim = random.randrange(8)
+            writers[victim].kill()
+            writers[victim].join()
+            assert writers[victim].exitcode == -signal.SIGKILL
+            writers[victim] = context.Process(target=write)
+            writers[victim].start()
+            for number in range(30):
+                payload = reader.get(KIND, bytes([number]))
+                assert payload is None or payload == payload_of(bytes([number]))
+                found += payload is not None
+    finally:
+        for writer in writers:
+            writer.kill()
+            writer.join()
+    assert found
+    assert reader.put(KIND, b"\x01", payload_of(b"\x01"))
+
+
+def succeeds_in_child(action: object) -> bool:
+    """Runs the action in a forked child, whose privileges and limits die with it."""
+    assert callable(action)
+    child = os.fork()
+    if child == 0:
+        status = 1
+        try:
+            status = 0 if action() else 1
+        finally:
+            os._exit(status)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0

@@ -1,0 +1,87 @@
+"""What targets say about machines, and how the host is read."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from xlapy.codegen.target import (
+    Target,
+    _host_cache_sizes,
+    host_target,
+    reference_target,
+    usable_cores,
+)
+
+
+def test_host_target_is_read_once_and_complete() -> None:
+    target = host_target()
+    assert target is host_target()
+    assert target.triple and target.cpu and target.features
+    assert target.vector_bytes in (16, 32, 64)
+    assert target.l1_bytes <= target.l2_bytes <= target.l3_bytes
+    assert 1 <= target.cores <= (os.cpu_count() or 1)
+
+
+@pytest.mark.parametrize(
+    ("name", "vector_bytes", "has_fma", "is_avx512"),
+    [("sse2", 16, False, False), ("avx2", 32, True, False), ("avx512", 64, True, True), ("neon", 16, True, False)],
+)
+def test_reference_targets(name: str, vector_bytes: int, has_fma: bool, is_avx512: bool) -> None:
+    target = reference_target(name)
+    assert (target.vector_bytes, target.has_fma, target.is_avx512) == (vector_bytes, has_fma, is_avx512)
+    assert target == reference_target(name)
+
+
+def test_lanes_fill_one_vector_and_are_at_least_one() -> None:
+    target = reference_target("avx2")
+    assert [target.lanes(bits) for bits in (8, 16, 32, 64, 128, 512)] == [32, 16, 8, 4, 2, 1]
+
+
+def test_features_are_asked_by_exact_name() -> None:
+    target = reference_target("avx512")
+    assert target.has("avx512bw")
+    assert not target.has("avx512")
+
+
+def test_narrow_vectors_on_avx512_need_attributes_and_another_key() -> None:
+    wide = reference_target("avx512")
+    narrow = wide.with_vector_bytes(32)
+    assert wide.function_attributes == ""
+    assert '"prefer-vector-width"="256"' in narrow.function_attributes
+    assert wide.code_key != narrow.code_key
+
+
+def test_plans_differ_by_cache_sizes_but_code_does_not() -> None:
+    target = reference_target("avx2")
+    larger = Target(**{name: getattr(target, name) for name in Target.__slots__} | {"l3_bytes": 1 << 30})
+    assert larger != target
+    assert larger.code_key == target.code_key
+
+
+def test_cache_sizes_come_from_the_table_and_else_from_defaults(tmp_path: Path) -> None:
+    for index, (kind, level, size) in enumerate([("Data", 1, "48K"), ("Instruction", 1, "99K"), ("Unified", 2, "2M")]):
+        directory = tmp_path / f"index{index}"
+        directory.mkdir()
+        (directory / "type").write_text(kind + "\n")
+        (directory / "level").write_text(f"{level}\n")
+        (directory / "size").write_text(size + "\n")
+    assert _host_cache_sizes(tmp_path) == (48 << 10, 2 << 20, 8 << 20)
+    assert _host_cache_sizes(tmp_path / "absent") == (32 << 10, 512 << 10, 8 << 20)
+
+
+def test_the_quota_of_either_control_group_version_limits_cores(tmp_path: Path) -> None:
+    unlimited = usable_cores(tmp_path / "absent")
+    (tmp_path / "cpu.max").write_text("100000 100000\n")
+    assert usable_cores(tmp_path) == 1
+    (tmp_path / "cpu.max").write_text("max 100000\n")
+    assert usable_cores(tmp_path) == unlimited
+    (tmp_path / "cpu.max").unlink()
+    (tmp_path / "cpu").mkdir()
+    (tmp_path / "cpu" / "cpu.cfs_quota_us").write_text("50000\n")
+    (tmp_path / "cpu" / "cpu.cfs_period_us").write_text("100000\n")
+    assert usable_cores(tmp_path) == 1
+    (tmp_path / "cpu" / "cpu.cfs_quota_us").write_text("-1\n")
+    assert usable_cores(tmp_path) == unlimited

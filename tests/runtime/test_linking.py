@@ -1,0 +1,147 @@
+"""Object code becomes callable, and goes without a trace."""
+
+from __future__ import annotations
+
+import ctypes
+import gc
+import math
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+from xlapy.codegen.jit import emit_object
+from xlapy.codegen.target import host_target
+from xlapy_runtime.errors import InternalError
+from xlapy_runtime.linking import LinkedCode, link
+
+UNARY = ctypes.CFUNCTYPE(ctypes.c_double, ctypes.c_double)
+
+CALLER = """declare double @callee(double)
+define double @caller(double %x) nounwind {
+  %y = call double @callee(double %x)
+  ret double %y
+}
+"""
+CALLEE = """@table = private constant [4 x double] [double 1.5, double 2.5, double 3.5, double 4.5]
+declare double @sin(double)
+declare double @imported(double)
+define double @callee(double %x) nounwind {
+  %a = call double @sin(double %x)
+  %b = call double @imported(double %a)
+  %i = fptosi double %b to i64
+  %p = getelementptr [4 x double], ptr @table, i64 0, i64 %i
+  %c = load double, ptr %p
+  %d = fadd double %b, %c
+  ret double %d
+}
+"""
+
+
+def object_of(text: str) -> bytes:
+    return emit_object(text, host_target())
+
+
+def linked_pair() -> tuple[LinkedCode, object]:
+    imported = UNARY(lambda value: value + 1)
+    address = ctypes.cast(imported, ctypes.c_void_p).value
+    assert address
+    return link([object_of(CALLER), object_of(CALLEE)], {"imported": address}, ["caller"]), imported
+
+
+def test_objects_see_each_other_imports_tables_and_the_math_library() -> None:
+    code, _imported = linked_pair()
+    assert UNARY(code.address("caller"))(0.5) == math.sin(0.5) + 1 + 2.5
+
+
+def test_only_exports_have_addresses() -> None:
+    code, _imported = linked_pair()
+    with pytest.raises(InternalError, match="callee was not exported; exported: caller"):
+        code.address("callee")
+
+
+def test_unknown_symbols_are_named(capfd: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(InternalError):
+        link([object_of(CALLER)], {}, ["caller"])
+    assert "callee" in capfd.readouterr().err
+    with pytest.raises(InternalError, match="absent"):
+        link([object_of(CALLER)], {"callee": 1}, ["absent"])
+
+
+def test_repeated_symbols_are_refused() -> None:
+    with pytest.raises(InternalError, match="caller"):
+        link([object_of(CALLER), object_of(CALLER)], {"callee": 1}, ["caller"])
+
+
+def test_damaged_objects_are_refused() -> None:
+    with pytest.raises(InternalError):
+        link([object_of(CALLER)[:200]], {"callee": 1}, ["caller"])
+
+
+def test_thousands_of_programs_leave_no_memory_behind() -> None:
+    code = object_of(CALLER)
+
+    def link_many(count: int) -> None:
+        for _ in range(count):
+            link([code], {"callee": 1}, ["caller"])
+        gc.collect()
+
+    link_many(300)
+    before, mappings_before = resident_bytes(), mappings()
+    link_many(1500)
+    assert resident_bytes() - before < 1 << 20
+    assert mappings() <= mappings_before + 4
+
+
+def test_threads_may_link_and_unload_at_once() -> None:
+    results: list[float] = []
+
+    def work() -> None:
+        for _ in range(30):
+            code, _imported = linked_pair()
+            results.append(UNARY(code.address("caller"))(0.5))
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert results == [math.sin(0.5) + 1 + 2.5] * 120
+
+
+def test_the_process_may_end_while_a_thread_is_inside_the_code() -> None:
+    program = """
+import ctypes, threading, time
+from xlapy.codegen.jit import emit_object
+from xlapy.codegen.target import host_target
+from xlapy_runtime.linking import link
+text = '''define void @spin(ptr %entered) nounwind {
+  store volatile i32 1, ptr %entered
+  br label %again
+again:
+  %x = load volatile i32, ptr %entered
+  br label %again
+}
+'''
+code = link([emit_object(text, host_target())], {}, ["spin"])
+entered = ctypes.c_int(0)
+spin = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(code.address("spin"))
+threading.Thread(target=spin, args=(ctypes.addressof(entered),), daemon=True).start()
+while not entered.value:
+    time.sleep(0.001)
+"""
+    root = Path(__file__).parents[2]
+    finished = subprocess.run(
+        [sys.executable, "-c", program], env={"PYTHONPATH": f"{root}:{root / 'runtime'}"}, timeout=60, check=False
+    )
+    assert finished.returncode == 0
+
+
+def resident_bytes() -> int:
+    return int(Path("/proc/self/statm").read_text().split()[1]) * 4096
+
+
+def mappings() -> int:
+    return len(Path("/proc/self/maps").read_text().splitlines())

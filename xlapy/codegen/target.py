@@ -1,0 +1,213 @@
+"""The machine that code is made for, as plain data.
+
+A `Target` answers what emitters, cost models and cache keys ask: which instructions there are, how wide a vector
+should be, how large the caches are, how many cores this process may use. `host_target()` describes this machine,
+`reference_target(name)` a fixed one of each instruction set, so that code for a machine we do not sit at can still be
+emitted and read. Importing this module starts nothing; LLVM is initialized by whoever needs it first.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import llvmlite.binding as llvm
+
+_KILO = 1024
+_DEFAULT_CACHE_SIZES = (32 * _KILO, 512 * _KILO, 8 * _KILO * _KILO)
+"""L1 data, L2 and L3 where the machine does not tell: small enough to suit whatever it is."""
+
+_CPUS_SLOWED_BY_WIDE_VECTORS = frozenset(
+    {"skylake-avx512", "cascadelake", "cooperlake", "cannonlake", "icelake-client", "icelake-server", "tigerlake"}
+)
+"""These lower their clock, or give up an execution port, while 64-byte vectors are in flight.
+
+Elsewhere 64 bytes are not slower: on a Zen 5 a polynomial of 12 multiply-adds takes half the time per element that it
+takes with 32-byte vectors, and loops bound by memory take the same."""
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """One machine. Compared by value: equal targets run each other's code and deserve the same plans."""
+
+    triple: str
+    cpu: str
+    features: str
+    """LLVM's spelling, sorted: "+avx,+avx2,-avx512f,..."."""
+
+    vector_bytes: int
+    """The vector that kernels should use; may be below what the instruction set offers."""
+
+    has_fma: bool
+    has_f16c: bool
+    """Whether f16 and f32 convert into each other in hardware."""
+
+    is_avx512: bool
+    l1_bytes: int
+    l2_bytes: int
+    l3_bytes: int
+    """Data cache sizes: the first two of one core, the last as shared as the machine has it."""
+
+    cores: int
+    """How many cores this process may keep busy: by affinity and by the container's quota."""
+
+    def lanes(self, bits: int) -> int:
+        """How many elements of `bits` fill one preferred vector; at least one."""
+        return max(1, self.vector_bytes * 8 // bits)
+
+    def has(self, feature: str) -> bool:
+        """Whether the instruction set extension (LLVM's name, "avx512bw") is there."""
+        return f"+{feature}" in self.features.split(",")
+
+    @property
+    def is_x86(self) -> bool:
+        return self.triple.startswith(("x86_64", "i686"))
+
+    @property
+    def function_attributes(self) -> str:
+        """LLVM attributes that every function holding vectors must carry; often none.
+
+        Without them LLVM uses 64-byte registers for a 16-lane f32 value even where 32-byte ones are preferred.
+        """
+        if self.is_avx512 and self.vector_bytes < 64:
+            return f'"min-legal-vector-width"="0" "prefer-vector-width"="{self.vector_bytes * 8}"'
+        return ""
+
+    @property
+    def code_key(self) -> str:
+        """What machine code depends on, for cache keys. Cache sizes and cores enter through the IR that they shape."""
+        return f"{self.triple}|{self.cpu}|{self.features}|{self.vector_bytes}"
+
+    def with_vector_bytes(self, vector_bytes: int) -> Target:
+        return replace(self, vector_bytes=vector_bytes)
+
+
+def initialize_llvm() -> None:
+    """Registers this machine's code generator with LLVM, once."""
+    _initialize_native()
+
+
+def initialize_all_of_llvm() -> None:
+    """Registers every code generator of the llvmlite at hand, once: for emission for other machines."""
+    _initialize_all()
+
+
+@functools.cache
+def _initialize_native() -> None:
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
+    llvm.initialize_native_asmparser()
+
+
+@functools.cache
+def _initialize_all() -> None:
+    llvm.initialize_all_targets()
+    llvm.initialize_all_asmprinters()
+
+
+@functools.cache
+def host_target() -> Target:
+    """This machine, as this process may use it. Read once: a later change of affinity is not seen."""
+    features = {name: bool(enabled) for name, enabled in llvm.get_host_cpu_features().items()}
+    return _describe(
+        triple=llvm.get_process_triple(),
+        cpu=llvm.get_host_cpu_name(),
+        features=features,
+        cache_sizes=_host_cache_sizes(Path("/sys/devices/system/cpu/cpu0/cache")),
+        cores=usable_cores(),
+    )
+
+
+def reference_target(name: str) -> Target:
+    """A fixed target of one instruction set: "sse2", "avx2", "avx512" or "neon"."""
+    triple, cpu, extensions = _REFERENCE_MACHINES[name]
+    return _describe(triple, cpu, dict.fromkeys(extensions, True), _DEFAULT_CACHE_SIZES, cores=1)
+
+
+_AVX2 = ("avx", "avx2", "bmi", "bmi2", "f16c", "fma", "lzcnt", "movbe", "popcnt", "sse3", "sse4.1", "sse4.2", "ssse3")
+_REFERENCE_MACHINES: Mapping[str, tuple[str, str, tuple[str, ...]]] = {
+    "sse2": ("x86_64-unknown-linux-gnu", "x86-64", ("sse2",)),
+    "avx2": ("x86_64-unknown-linux-gnu", "x86-64-v3", _AVX2),
+    "avx512": (
+        "x86_64-unknown-linux-gnu",
+        "x86-64-v4",
+        (*_AVX2, "avx512bw", "avx512cd", "avx512dq", "avx512f", "avx512vl"),
+    ),
+    "neon": ("aarch64-unknown-linux-gnu", "generic", ("fp-armv8", "neon")),
+}
+
+
+def _describe(
+    triple: str, cpu: str, features: Mapping[str, bool], cache_sizes: tuple[int, int, int], cores: int
+) -> Target:
+    is_x86 = triple.startswith(("x86_64", "i686"))
+    l1_bytes, l2_bytes, l3_bytes = cache_sizes
+    return Target(
+        triple=triple,
+        cpu=cpu,
+        features=",".join(f"{'+' if enabled else '-'}{name}" for name, enabled in sorted(features.items())),
+        vector_bytes=_preferred_vector_bytes(cpu, features),
+        has_fma=features.get("fma", False) if is_x86 else True,
+        has_f16c=features.get("f16c", False) if is_x86 else True,
+        is_avx512=_has_avx512(features),
+        l1_bytes=l1_bytes,
+        l2_bytes=l2_bytes,
+        l3_bytes=l3_bytes,
+        cores=cores,
+    )
+
+
+def _has_avx512(features: Mapping[str, bool]) -> bool:
+    """Whether the subsets that kernels take for granted are all there (not so on the first AVX-512 machines)."""
+    return all(features.get(f"avx512{subset}", False) for subset in ("f", "bw", "dq", "vl"))
+
+
+def _preferred_vector_bytes(cpu: str, features: Mapping[str, bool]) -> int:
+    if _has_avx512(features):
+        return 32 if cpu in _CPUS_SLOWED_BY_WIDE_VECTORS else 64
+    return 32 if features.get("avx2", False) else 16
+
+
+def _host_cache_sizes(directory: Path) -> tuple[int, int, int]:
+    """Sizes of L1 data, L2 and L3, each from the kernel's table if it has a row for it."""
+    found: dict[str, int] = {}
+    for entry in sorted(directory.glob("index*")):
+        if _read_text(entry / "type") != "Instruction":
+            found[_read_text(entry / "level")] = _parse_size(_read_text(entry / "size"))
+    first, second, third = (found.get(str(level)) or default for level, default in enumerate(_DEFAULT_CACHE_SIZES, 1))
+    return first, second, max(second, third)
+
+
+def _parse_size(text: str) -> int:
+    """Reads "48K" as 49152, and what is no size as 0."""
+    scale = {"K": _KILO, "M": _KILO**2, "G": _KILO**3}.get(text[-1:], 1)
+    digits = text.rstrip("KMG")
+    return int(digits) * scale if digits.isdecimal() else 0
+
+
+def usable_cores(cgroup_root: Path = Path("/sys/fs/cgroup")) -> int:
+    """Cores that this process may keep busy: the affinity mask, cut down to the quota of the control group."""
+    allowed = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    quota = _cgroup_quota(cgroup_root)
+    return max(1, allowed if quota is None else min(allowed, round(quota + 0.25)))
+
+
+def _cgroup_quota(root: Path) -> float | None:
+    """CPU seconds per second that the control group grants, or None without a limit. Both versions are read."""
+    quota, _, period = _read_text(root / "cpu.max").partition(" ")
+    if not quota:
+        quota = _read_text(root / "cpu" / "cpu.cfs_quota_us")
+        period = _read_text(root / "cpu" / "cpu.cfs_period_us")
+    if quota.isdecimal() and period.isdecimal() and int(period) > 0:
+        return int(quota) / int(period)
+    return None
+
+
+def _read_text(path: Path) -> str:
+    try:
+        return path.read_text().strip()
+    except OSError:
+        return ""

@@ -1,0 +1,54 @@
+"""Where every value lives while a program runs, as plain data: decided by buffer assignment, read by codegen.
+
+Each array leaf of an instruction's shape has a location. Leaves that share a location share memory. Codegen copies where
+a value must move: into the state of a while, out of a branch, into the results. A rank-0 leaf has a location too, which
+is used only when its value must be in memory.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from xlapy.hlo.graph import Instruction
+
+
+class Home(enum.Enum):
+    """Which block of memory a location lies in."""
+
+    PARAMETER = "parameter"  # index: leaf of the entry's parameters; borrowed from the caller, never written
+    RESULT = "result"  # index: leaf of the entry's result; fresh for each call
+    CONSTANT = "constant"  # index: in the plan's table of constants; never written
+    ARENA = "arena"  # index: byte offset in the arena of the call
+
+
+@dataclass(frozen=True, slots=True)
+class Location:
+    """A place in memory: a block and an index (or byte offset) in it."""
+
+    home: Home
+    index: int
+
+    def __str__(self) -> str:
+        return f"{self.home.value}[{self.index}]"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class BufferPlan:
+    """The memory of one program.
+
+    `leaves` lists, for every instruction that runs, one entry per leaf of its shape, depth first: a location, or None for
+    a token. `constants` are the constant instructions in the order of their indices. `live_bytes` is the largest sum of
+    bytes that are live at once: no assignment needs less than that."""
+
+    leaves: Mapping[Instruction, tuple[Location | None, ...]]
+    constants: tuple[Instruction, ...]
+    arena_bytes: int
+    live_bytes: int
+
+    def location(self, instruction: Instruction, leaf: int = 0) -> Location:
+        """The location of an array leaf."""
+        location = self.leaves[instruction][leaf]
+        assert location is not None, f"leaf {leaf} of {instruction} is a token"
+        return location

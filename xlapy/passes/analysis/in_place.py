@@ -1,0 +1,60 @@
+"""Which operands an instruction may overwrite with its result.
+
+An element-wise kernel reads element i of an operand before it writes element i of the result, so the two may share
+memory if they have the same bytes per element and the operand is read at no other index. A dynamic-update-slice writes
+its slice only, so the rest of its operand simply stays.
+"""
+
+from __future__ import annotations
+
+from xlapy.hlo.graph import Instruction
+from xlapy.hlo.ops import Trait
+
+
+def overwritable_operands(instruction: Instruction) -> list[tuple[int, int]]:
+    """Pairs (operand number, leaf of the result) that may share memory if the operand dies here."""
+    if instruction.opcode == "dynamic-update-slice":
+        return [(0, 0)]
+    if instruction.opcode == "fusion":
+        return _of_fusion(instruction)
+    if Trait.ELEMENTWISE in instruction.spec.traits:
+        return [(n, 0) for n, operand in enumerate(instruction.operands) if _same_elements(operand, instruction)]
+    return []
+
+
+def _same_elements(operand: Instruction, result: Instruction) -> bool:
+    return (
+        operand.shape.is_array
+        and operand.shape.dims == result.shape.dims
+        and operand.shape.minor_to_major == result.shape.minor_to_major
+        and operand.shape.type.bytes == result.shape.type.bytes
+    )
+
+
+def _of_fusion(fusion: Instruction) -> list[tuple[int, int]]:
+    computation = fusion.called[0]
+    root = computation.root
+    outputs = root.operands if root.opcode == "tuple" else (root,)
+    pairs = []
+    for number, parameter in enumerate(computation.parameters):
+        for leaf, output in enumerate(outputs):
+            if output.opcode == "dynamic-update-slice":
+                if output.operands[0] is parameter and len(parameter.users) == 1 and len(outputs) == 1:
+                    pairs.append((number, leaf))
+            elif _same_elements(parameter, output) and _read_at_own_index(parameter):
+                pairs.append((number, leaf))
+    return pairs
+
+
+def _read_at_own_index(parameter: Instruction) -> bool:
+    """Whether every way from the parameter to the root is element-wise."""
+    pending, seen = [parameter], {parameter}
+    while pending:
+        for user in pending.pop().users:
+            if user in seen or user.opcode == "tuple":
+                continue
+            if Trait.ELEMENTWISE not in user.spec.traits or user.shape.dims != parameter.shape.dims:
+                return False
+            seen.add(user)
+            pending.append(user)
+    return True

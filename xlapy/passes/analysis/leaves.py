@@ -1,0 +1,49 @@
+"""Leaves: which instruction really produces an array inside a tuple, or behind a no-op.
+
+A shape's leaves are numbered depth first. `origin_of_leaf` follows tuples, get-tuple-element and ops that only rename
+memory to the instruction whose buffer the leaf is.
+"""
+
+from __future__ import annotations
+
+from xlapy.hlo.graph import Instruction
+from xlapy.hlo.shape import Shape
+
+
+def leaf_count(shape: Shape) -> int:
+    return sum(1 for _ in shape.leaves())
+
+
+def leaf_offset(shape: Shape, index: int) -> int:
+    """The number of the first leaf of element `index` of a tuple shape."""
+    return sum(leaf_count(part) for part in shape.parts[:index])
+
+
+def is_renaming(instruction: Instruction) -> bool:
+    """The result is the operand's memory under another shape: a bitcast, or a reshape between row-major arrays."""
+    if instruction.opcode == "bitcast":
+        return True
+    if instruction.opcode != "reshape":
+        return False
+    layouts = (instruction.shape.layout, instruction.operands[0].shape.layout)
+    return all(layout is None or layout.is_row_major for layout in layouts)
+
+
+def origin_of_leaf(instruction: Instruction, leaf: int) -> tuple[Instruction, int]:
+    """The instruction, and the leaf of its shape, whose memory `leaf` of `instruction` is."""
+    while True:
+        if instruction.opcode == "tuple":
+            for operand in instruction.operands:
+                count = leaf_count(operand.shape)
+                if leaf < count:
+                    instruction = operand
+                    break
+                leaf -= count
+        elif instruction.opcode == "get-tuple-element":
+            operand = instruction.operands[0]
+            leaf += leaf_offset(operand.shape, instruction.attributes["index"])
+            instruction = operand
+        elif instruction.opcode in ("opt-barrier", "add-dependency") or is_renaming(instruction):
+            instruction = instruction.operands[0]
+        else:
+            return instruction, leaf

@@ -1,0 +1,370 @@
+"""Buffer assignment: where every value lives.
+
+The schedule, with the computations of while and conditional laid out inside it, numbers the points of the program. Each
+buffer is live in one or more ranges of points. Then
+
+1. names of one thing share its buffer (tuples, bitcasts, the parameters of called computations),
+2. values that would be copied move in together where their ranges allow it: the initial and the new state of a while
+   with the state, the result of a branch with that of the conditional, an operand with a result that may overwrite it,
+3. results of the entry get the caller's memory, and everything else one arena, packed by best fit.
+
+A leaf of a while state that the body passes through unchanged is never copied at all.
+"""
+
+from __future__ import annotations
+
+import bisect
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from xlapy.hlo.buffer_plan import BufferPlan, Home, Location
+from xlapy.hlo.graph import Computation, HloModule, Instruction
+from xlapy.hlo.ops import Trait
+from xlapy.hlo.schedule import Schedule
+from xlapy.hlo.shape import Shape
+from xlapy.passes.analysis.in_place import overwritable_operands
+from xlapy.passes.analysis.leaves import is_renaming, leaf_count, leaf_offset, origin_of_leaf
+from xlapy.support.registry import Registry
+
+ALIGNMENT = 64  # bytes: a cache line, and the widest vector
+
+
+@dataclass(eq=False, slots=True)
+class Buffer:
+    """Memory for one value, or (once merged) for several that are never needed at the same time."""
+
+    bytes: int
+    ranges: list[list[int]]  # [first, last] points at which the value is needed, ascending
+    location: Location | None = None  # decided from the start for parameters and constants
+    keeps: tuple[Buffer, ...] = ()  # buffers that must live as long as this one: operands of a start op
+    merged_into: Buffer | None = None
+
+    def touch(self, point: int) -> None:
+        """The value is needed at `point`, which is not before any earlier touch of the current range."""
+        pending = [self]
+        while pending:
+            buffer = pending.pop()
+            buffer.ranges[-1][1] = max(buffer.ranges[-1][1], point)
+            pending.extend(buffer.keeps)
+
+    def representative(self) -> Buffer:
+        buffer = self
+        while buffer.merged_into is not None:
+            buffer = buffer.merged_into
+        return buffer
+
+
+Leaves = list[Buffer | None]
+"""One buffer per leaf of a shape; None for a token."""
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """Two buffers that should be one; at `point` one may end where the other begins."""
+
+    first: Buffer
+    second: Buffer
+    point: int
+
+
+@dataclass(slots=True)
+class Assigner:
+    """The walk over the program that finds buffers and their ranges."""
+
+    schedule: Schedule
+    point: int = 0
+    leaves: dict[Instruction, Leaves] = field(default_factory=dict)
+    buffers: list[Buffer] = field(default_factory=list)
+    candidates: list[Candidate] = field(default_factory=list)
+    constants: list[Instruction] = field(default_factory=list)
+
+    def new_buffer(self, shape: Shape, location: Location | None = None) -> Buffer:
+        buffer = Buffer(shape.bytes, [[self.point, self.point]], location)
+        self.buffers.append(buffer)
+        return buffer
+
+    def new_leaves(self, shape: Shape) -> Leaves:
+        return [self.new_buffer(leaf) if leaf.is_array else None for leaf in shape.leaves()]
+
+    def use(self, instruction: Instruction) -> Leaves:
+        """The leaves of an operand, needed at this point."""
+        leaves = self.leaves[instruction]
+        self.touch(leaves)
+        return leaves
+
+    def touch(self, leaves: Sequence[Buffer | None]) -> None:
+        for buffer in leaves:
+            if buffer is not None:
+                buffer.touch(self.point)
+
+    def run(self, computation: Computation, arguments: Leaves) -> Leaves:
+        """Walks a computation whose parameters are `arguments`; returns the leaves of its root, needed at its end."""
+        start = 0
+        for parameter in computation.parameters:
+            count = leaf_count(parameter.shape)
+            self.leaves[parameter] = arguments[start : start + count]
+            start += count
+        for instruction in self.schedule[computation]:
+            if instruction.opcode != "parameter":
+                self.point += 1
+                handler = _HANDLERS.get(instruction.opcode) or _produce
+                self.leaves[instruction] = handler(self, instruction)
+        self.point += 1
+        return self.use(computation.root)
+
+
+_HANDLERS: Registry[Callable[[Assigner, Instruction], Leaves]] = Registry("buffer assignment")
+
+
+def _produce(assigner: Assigner, instruction: Instruction) -> Leaves:
+    """An op that writes its result to memory of its own, or over an operand that nobody needs any more."""
+    if is_renaming(instruction):
+        return assigner.leaves[instruction.operands[0]]
+    operands = [assigner.use(operand) for operand in instruction.operands]
+    leaves = assigner.new_leaves(instruction.shape)
+    read = [buffer for operand in operands for buffer in operand]
+    for number, leaf in overwritable_operands(instruction):
+        operand, result = operands[number][0], leaves[leaf]
+        if operand is None or result is None or not instruction.operands[number].shape.rank:
+            continue
+        if read.count(operand) == 1:  # else another operand may read it at another index
+            assigner.candidates.append(Candidate(operand, result, assigner.point))
+    if instruction.spec.has(Trait.DONE) and len(operands[0]) == len(leaves):
+        return operands[0]  # the start op's result, complete from now on
+    if instruction.spec.has(Trait.START):
+        kept = tuple(buffer for operand in operands for buffer in operand if buffer is not None)
+        for buffer in leaves:
+            if buffer is not None:
+                buffer.keeps = kept
+    return leaves
+
+
+@_HANDLERS.register("constant")
+def _constant(assigner: Assigner, instruction: Instruction) -> Leaves:
+    assigner.constants.append(instruction)
+    return [assigner.new_buffer(instruction.shape, Location(Home.CONSTANT, len(assigner.constants) - 1))]
+
+
+@_HANDLERS.register("tuple")
+def _tuple(assigner: Assigner, instruction: Instruction) -> Leaves:
+    return [buffer for operand in instruction.operands for buffer in assigner.leaves[operand]]
+
+
+@_HANDLERS.register("get-tuple-element")
+def _get_tuple_element(assigner: Assigner, instruction: Instruction) -> Leaves:
+    operand = instruction.operands[0]
+    start = leaf_offset(operand.shape, instruction.attributes["index"])
+    return assigner.leaves[operand][start : start + leaf_count(instruction.shape)]
+
+
+@_HANDLERS.register("opt-barrier", "add-dependency")
+def _same(assigner: Assigner, instruction: Instruction) -> Leaves:
+    return assigner.leaves[instruction.operands[0]]
+
+
+@_HANDLERS.register("send")
+def _send(assigner: Assigner, instruction: Instruction) -> Leaves:
+    sent = assigner.use(instruction.operands[0])
+    return [*sent, assigner.new_buffer(instruction.shape.parts[1]), None]
+
+
+@_HANDLERS.register("recv-done")
+def _recv_done(assigner: Assigner, instruction: Instruction) -> Leaves:
+    return [*assigner.use(instruction.operands[0])[:-2], None]
+
+
+@_HANDLERS.register("call")
+def _call(assigner: Assigner, instruction: Instruction) -> Leaves:
+    arguments = [buffer for operand in instruction.operands for buffer in assigner.use(operand)]
+    return assigner.run(instruction.called[0], arguments)
+
+
+@_HANDLERS.register("conditional")
+def _conditional(assigner: Assigner, instruction: Instruction) -> Leaves:
+    operands = [assigner.use(operand) for operand in instruction.operands[1:]]
+    assigner.use(instruction.operands[0])
+    results = assigner.new_leaves(instruction.shape)
+    ends: list[int] = []
+    for branch, arguments in zip(instruction.called, operands, strict=True):
+        before = len(assigner.buffers)
+        produced = assigner.run(branch, arguments)
+        own = set(assigner.buffers[before:])
+        ends.append(assigner.point)
+        for made, result in zip(produced, results, strict=True):
+            if made is not None and result is not None and made in own:
+                assigner.candidates.append(Candidate(made, result, assigner.point))
+    assigner.point += 1
+    for operand in operands:
+        assigner.touch(operand)  # a branch that runs later may read what an earlier one only passes on
+    for result in results:
+        if result is not None:
+            result.ranges = [[end, end] for end in ends] + [[assigner.point, assigner.point]]
+    return results
+
+
+@_HANDLERS.register("while")
+def _while(assigner: Assigner, instruction: Instruction) -> Leaves:
+    condition, body = instruction.called
+    initial = assigner.use(instruction.operands[0])
+    begin = assigner.point
+    unchanged = [
+        origin_of_leaf(body.root, leaf) == (body.parameters[0], leaf) for leaf in range(leaf_count(instruction.shape))
+    ]
+    state: Leaves = []
+    for leaf, shape in enumerate(instruction.shape.leaves()):
+        source = initial[leaf]
+        if source is None or (unchanged[leaf] and shape.rank):
+            state.append(source)
+        else:
+            state.append(assigner.new_buffer(shape))
+            assigner.candidates.append(Candidate(source, state[-1], begin))
+    assigner.run(condition, state)
+    produced = assigner.run(body, state)
+    end = assigner.point
+    for made, kept in zip(produced, state, strict=True):
+        if made is not None and kept is not None and made is not kept:
+            kept.ranges.append([end, end])
+            assigner.candidates.append(Candidate(made, kept, end))
+    assigner.point += 1
+    assigner.touch(state)
+    return state
+
+
+# -- merging ---------------------------------------------------------------------------------------------------------
+
+
+def _merge(candidates: Sequence[Candidate]) -> None:
+    """Makes one buffer of each candidate pair whose ranges allow it."""
+    handovers: dict[int, list[Candidate]] = {}
+    for candidate in candidates:
+        handovers.setdefault(candidate.point, []).append(candidate)
+    for candidate in candidates:
+        first, second = candidate.first.representative(), candidate.second.representative()
+        if first is second or first.bytes != second.bytes:
+            continue
+        if first.location is not None or second.location is not None:
+            continue  # parameters and constants are never written
+        if not _conflict(first, second, handovers):
+            first.ranges = _united(first.ranges, second.ranges)
+            second.merged_into = first
+
+
+def _conflict(first: Buffer, second: Buffer, handovers: Mapping[int, Sequence[Candidate]]) -> bool:
+    """Whether both are needed at some point, other than one at which the first hands over to the second or back."""
+    for one in first.ranges:
+        for other in second.ranges:
+            start, end = max(one[0], other[0]), min(one[1], other[1])
+            if start < end:
+                return True
+            if start == end and not (
+                _is_boundary(one, other, start)
+                and any(
+                    {candidate.first.representative(), candidate.second.representative()} == {first, second}
+                    for candidate in handovers.get(start, ())
+                )
+            ):
+                return True
+    return False
+
+
+def _is_boundary(one: list[int], other: list[int], point: int) -> bool:
+    return (one[1] == point == other[0]) or (other[1] == point == one[0])
+
+
+def _united(first: list[list[int]], second: list[list[int]]) -> list[list[int]]:
+    united: list[list[int]] = []
+    for start, end in sorted((*first, *second)):
+        if united and start <= united[-1][1]:
+            united[-1][1] = max(united[-1][1], end)
+        else:
+            united.append([start, end])
+    return united
+
+
+# -- placing ---------------------------------------------------------------------------------------------------------
+
+
+def assign_buffers(module: HloModule, schedule: Schedule) -> BufferPlan:
+    """The plan for the entry of `module`, run in the order of `schedule`."""
+    assigner = Assigner(schedule)
+    parameters = [leaf for parameter in module.entry.parameters for leaf in parameter.shape.leaves()]
+    arguments: Leaves = []
+    for leaf in parameters:
+        number = len([argument for argument in arguments if argument is not None])
+        arguments.append(assigner.new_buffer(leaf, Location(Home.PARAMETER, number)) if leaf.is_array else None)
+    results = assigner.run(module.entry, arguments)
+    _merge(assigner.candidates)
+    _place_results(results)
+    placed = [b for b in assigner.buffers if b.merged_into is None and b.location is None]
+    arena_bytes = _place_in_arena(placed)
+    leaves = {
+        instruction: tuple(None if b is None else b.representative().location for b in buffers)
+        for instruction, buffers in assigner.leaves.items()
+    }
+    return BufferPlan(leaves, tuple(assigner.constants), arena_bytes, _live_bytes(placed))
+
+
+def _place_results(results: Leaves) -> None:
+    """Gives each result leaf's buffer the caller's memory, unless it is a parameter, a constant or an earlier result."""
+    number = 0
+    for buffer in results:
+        if buffer is not None:
+            representative = buffer.representative()
+            if representative.location is None:
+                representative.location = Location(Home.RESULT, number)
+            number += 1
+
+
+def _aligned(size: int) -> int:
+    return -(-max(size, 1) // ALIGNMENT) * ALIGNMENT
+
+
+def _place_in_arena(buffers: Sequence[Buffer]) -> int:
+    """Gives each buffer an offset, by best fit over the points of the program; returns the bytes of the arena."""
+    free: list[tuple[int, int]] = []  # (size, offset), ascending
+    active: list[tuple[int, int, int]] = []  # (last point, offset, size), ascending
+    top = 0
+    for buffer in sorted(buffers, key=lambda b: (b.ranges[0][0], -b.bytes)):
+        first, last, size = buffer.ranges[0][0], buffer.ranges[-1][1], _aligned(buffer.bytes)
+        while active and active[0][0] < first:
+            _, offset, freed = active.pop(0)
+            free = _release(free, offset, freed)
+        fit = bisect.bisect_left(free, (size, -1))
+        if fit < len(free):
+            available, offset = free.pop(fit)
+            if available > size:
+                bisect.insort(free, (available - size, offset + size))
+        else:
+            offset = top
+            top += size
+        buffer.location = Location(Home.ARENA, offset)
+        bisect.insort(active, (last, offset, size))
+    return top
+
+
+def _release(free: list[tuple[int, int]], offset: int, size: int) -> list[tuple[int, int]]:
+    """The free list with [offset, offset + size) in it, joined to its neighbours."""
+    joined = []
+    for other_size, other_offset in free:
+        if other_offset + other_size == offset:
+            offset, size = other_offset, size + other_size
+        elif offset + size == other_offset:
+            size += other_size
+        else:
+            joined.append((other_size, other_offset))
+    bisect.insort(joined, (size, offset))
+    return joined
+
+
+def _live_bytes(buffers: Sequence[Buffer]) -> int:
+    """The largest sum of buffers that are live at one point."""
+    changes: dict[int, int] = {}
+    for buffer in buffers:
+        for first, last in buffer.ranges:
+            changes[first] = changes.get(first, 0) + _aligned(buffer.bytes)
+            changes[last + 1] = changes.get(last + 1, 0) - _aligned(buffer.bytes)
+    live = most = 0
+    for point in sorted(changes):
+        live += changes[point]
+        most = max(most, live)
+    return most
