@@ -14,6 +14,7 @@ A rank is never promoted without being told how, and the errors name the rules o
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 
 from xlapy.builder.op import XlaOp
 from xlapy.hlo.shape import UNBOUNDED, Shape
@@ -62,7 +63,7 @@ def promoted_dimensions(low: Shape, high: Shape, dimensions: Dims) -> Dims:
     for dim in dimensions:
         if not 0 <= dim < high.rank:
             raise ShapeError("Broadcasting.R5", f"{dim} in broadcast_dimensions is not a dimension of {high}")
-    if any(first >= second for first, second in zip(dimensions, dimensions[1:], strict=False)):
+    if any(first >= second for first, second in pairwise(dimensions)):
         raise ShapeError("Broadcasting.R6", f"broadcast_dimensions {list(dimensions)} are not strictly increasing")
     return dimensions
 

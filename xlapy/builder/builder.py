@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from xlapy.builder.arguments import as_int, as_shape
 from xlapy.builder.op import XlaOp
 from xlapy.builder.places import user_frame, user_line
 from xlapy.builder.registry import located
@@ -45,8 +46,8 @@ class XlaBuilder:
     """Records a computation, one instruction per call of an op function.
 
     Functions of `xlapy.ops` whose first parameter is the builder are also methods: `b.constant(1.0)`. With `locations`
-    every instruction remembers the user's file and line. `parent` is the builder in whose call a Python function is being
-    recorded as a sub-computation.
+    every instruction remembers the user's file and line. `parent` is the builder in whose call a Python function is
+    being recorded as a sub-computation.
     """
 
     def __init__(self, name: str, *, locations: bool = True, parent: XlaBuilder | None = None) -> None:
@@ -93,7 +94,8 @@ class XlaBuilder:
                 **attributes,
             )
         except ShapeError as error:
-            raise error.add_context(rule=OPS[opcode].label(error.rule, "B"))
+            error.add_context(rule=OPS[opcode].label(error.rule, "B"))
+            raise
         if self._extra:
             instruction.extra.update(self._extra)
         if called and Trait.CONTROL in instruction.spec.traits and instruction.has_effect:
@@ -121,20 +123,16 @@ class XlaBuilder:
         self, parameter_number: int, shape: Shape, name: str = "", replicated_at_leaf_buffers: Sequence[bool] = ()
     ) -> XlaOp:
         """Input `parameter_number` of the computation. Numbers may come in any order; `build` wants all from 0 on."""
-        if not isinstance(shape, Shape):
-            raise ArgumentError(
-                f"the shape of a parameter is a Shape, as Shape.array(np.float32, (2, 3)); got {shape!r}"
-            )
-        if isinstance(parameter_number, XlaOp) or not isinstance(parameter_number, int):
-            raise ArgumentError(f"a parameter number is an int; got {parameter_number!r}")
-        if parameter_number in self._parameters:
-            taken = self._parameters[parameter_number]
-            raise ShapeError("Parameter.number", f"parameter {parameter_number} of {self.name!r} is already {taken!r}")
-        op = self.record("parameter", shape=shape, name=name or "parameter", number=parameter_number)
+        number = as_int(parameter_number, "a parameter number")
+        if number in self._parameters:
+            taken = self._parameters[number]
+            raise ShapeError("Parameter.number", f"parameter {number} of {self.name!r} is already {taken!r}")
+        stated = as_shape(shape, "the shape of a parameter")
+        op = self.record("parameter", shape=stated, name=name or "parameter", number=number)
         if replicated_at_leaf_buffers:
             leaves = ",".join("true" if replicated else "false" for replicated in replicated_at_leaf_buffers)
             op.instruction.extra["parameter_replication"] = "{" + leaves + "}"
-        self._parameters[parameter_number] = op
+        self._parameters[number] = op
         return op
 
     # -- the order of effects --------------------------------------------------------------------------------------
@@ -358,8 +356,8 @@ def _checked_alias(module: HloModule, alias: InputOutputAlias, where: str) -> In
     if output is None or source is None or not output.matches(source):
         raise ShapeError(
             "setup_alias",
-            f"output {list(alias.output_index)} ({output or 'missing'}) cannot share its memory with "
-            f"{list(alias.parameter_index)} of parameter {alias.parameter} ({source or 'missing'}) in {module.signature}",
+            f"output {list(alias.output_index)} ({output or 'missing'}) and {list(alias.parameter_index)} of parameter "
+            f"{alias.parameter} ({source or 'missing'}) cannot share their memory in {module.signature}",
         ).add_context(where=where)
     return alias
 

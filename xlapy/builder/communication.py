@@ -10,9 +10,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from xlapy.builder.arguments import as_int, as_ints, as_shape
 from xlapy.builder.builder import ComputationLike, XlaBuilder
 from xlapy.builder.op import XlaOp
-from xlapy.builder.operands import Operand, as_int, as_ints, as_op, as_shape, builder_of
+from xlapy.builder.operands import Operand, as_op, builder_of
 from xlapy.builder.regions import computation_of
 from xlapy.builder.registry import op_function
 from xlapy.builder.shapes import require_array

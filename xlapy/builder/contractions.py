@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from xlapy.builder.arguments import as_element_type, as_ints
 from xlapy.builder.op import XlaOp
-from xlapy.builder.operands import Operand, as_element_type, as_ints, as_op, builder_of, common_type
+from xlapy.builder.operands import Operand, as_op, builder_of, common_type
 from xlapy.builder.registry import op_function
 from xlapy.builder.shapes import require_array
 from xlapy.hlo.attributes import DotDimensionNumbers, Precision
@@ -78,8 +79,8 @@ def _dimension_numbers(given: Any) -> DotDimensionNumbers:
         (lhs_contracting, rhs_contracting), (lhs_batch, rhs_batch) = given
     except (TypeError, ValueError):
         raise ArgumentError(
-            "dimension_numbers are a DotDimensionNumbers, or ((lhs contracting, rhs contracting), (lhs batch, rhs batch)), "
-            f"not {given!r}"
+            "dimension_numbers are a DotDimensionNumbers, or ((lhs contracting, rhs contracting), "
+            f"(lhs batch, rhs batch)), not {given!r}"
         ) from None
     lists = (lhs_contracting, rhs_contracting, lhs_batch, rhs_batch)
     return DotDimensionNumbers(*(as_ints(numbers, "dimension numbers") for numbers in lists))

@@ -5,19 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Protocol
 
+from xlapy.builder.arguments import as_element_type, as_int, as_ints
 from xlapy.builder.broadcasting import broadcast_operands, expand
 from xlapy.builder.builder import XlaBuilder
 from xlapy.builder.op import XlaOp
-from xlapy.builder.operands import (
-    Operand,
-    as_element_type,
-    as_int,
-    as_ints,
-    as_op,
-    builder_of,
-    common_type,
-    is_weak,
-)
+from xlapy.builder.operands import Operand, as_op, builder_of, common_type, is_weak
 from xlapy.builder.registry import op_function
 from xlapy.hlo.attributes import ComparisonDirection, ComparisonType
 from xlapy.hlo.element_types import ElementType
@@ -198,7 +190,7 @@ def _select_tuple(builder: XlaBuilder, pred: XlaOp, on_true: XlaOp, on_false: Xl
     if not pred.shape.is_scalar or not on_true.shape.matches(on_false.shape):
         raise ShapeError(
             "Select.B3",
-            f"{pred.shape} chooses between {on_true.shape} and {on_false.shape}; tuples need a scalar pred and one shape",
+            f"{pred.shape} cannot choose between {on_true.shape} and {on_false.shape}: tuples of one shape take pred[]",
         )
     elements = zip(on_true, on_false, strict=True)
     return builder.record("tuple", [Select(pred, if_true, if_false) for if_true, if_false in elements])
@@ -230,7 +222,7 @@ def _retyped(shape: Shape, element_type: ElementType) -> Shape:
 
 @op_function("bitcast-convert")
 def BitcastConvertType(operand: XlaOp, new_element_type: Any) -> XlaOp:
-    """The bits of the elements read as another type; a narrower one appends a dimension, a wider one consumes the last."""
+    """The bits of the elements read as another type; a narrower one adds a last dimension, a wider one consumes it."""
     builder = builder_of(operand)
     element_type = as_element_type(new_element_type)
     shape = _retyped(operand.shape, element_type)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
 from xlapy.builder.places import user_line
 from xlapy.builder.registry import OPERATORS
@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 class XlaOp:
     """A value of the computation that a builder records: an array, a tuple or a token.
 
-    Operators record operations; the other operand may be a Python scalar, which takes this one's element type, or a numpy
-    array. `/` is ops.Div (integers truncate), `//` and `%` round down as in Python, `**` is ops.Pow, `>>` keeps the sign
-    of signed integers, `@` multiplies matrices. Comparisons, `==` included, are operations too, so handles are compared
+    Operators record operations; the other operand may be a Python scalar, which takes this one's element type, or a
+    numpy array. `/` is ops.Div (integers truncate), `//` and `%` round down as in Python, `>>` keeps the sign of
+    signed integers, `@` multiplies matrices. Comparisons, `==` included, are operations too, so handles are compared
     with `is`. Arrays are indexed with constants (`x[0, 1:3, ::-1]`), tuples with a number, and `a, b = t` unpacks a
     tuple. The functions of `xlapy.ops` whose first operand is a value are also methods: `x.reshape((2, 3))`.
     """
@@ -163,37 +163,39 @@ class XlaOp:
 
     def __iter__(self) -> Iterator[XlaOp]:
         if not self.shape.is_tuple:
-            self._refuse("an array in the graph cannot be iterated over; index it, or record a loop with ops.While")
+            raise self._refusal(
+                "an array in the graph cannot be iterated over; index it, or record a loop with ops.While"
+            )
         return iter([self[index] for index in range(len(self.shape.parts))])
 
     def __len__(self) -> int:
         if not self.shape.is_tuple:
-            self._refuse("len() is for tuples; the sizes of an array are in op.shape.dims")
+            raise self._refusal("len() is for tuples; the sizes of an array are in op.shape.dims")
         return len(self.shape.parts)
 
     # -- what a recorded value is not ------------------------------------------------------------------------------
 
     def __bool__(self) -> bool:
-        self._refuse(
+        raise self._refusal(
             "has no truth value while the graph is recorded: `if`, `while`, `and`, `or` and `not` need one. Choose "
             "between values with ops.Select, between computations with ops.Conditional, loop with ops.While, and "
             "combine conditions with & | ~"
         )
 
     def __int__(self) -> int:
-        self._refuse(_NO_NUMBER)
+        raise self._refusal(_NO_NUMBER)
 
     def __float__(self) -> float:
-        self._refuse(_NO_NUMBER)
+        raise self._refusal(_NO_NUMBER)
 
     def __index__(self) -> int:
-        self._refuse(_NO_NUMBER)
+        raise self._refusal(_NO_NUMBER)
 
     def __array__(self, *args: Any, **kwargs: Any) -> Any:
-        self._refuse(_NO_NUMBER)
+        raise self._refusal(_NO_NUMBER)
 
-    def _refuse(self, why: str) -> NoReturn:
-        raise ArgumentError(why, where=user_line()).add_context(subject=repr(self))
+    def _refusal(self, why: str) -> ArgumentError:
+        return ArgumentError(why, where=user_line()).add_context(subject=repr(self))
 
     if TYPE_CHECKING:  # the methods that `methods.attach_methods` makes from the op functions
 

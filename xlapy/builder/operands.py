@@ -1,31 +1,28 @@
-"""What users pass, as what the graph takes: operands as handles, sizes as ints, types as element types.
+"""What users pass as operands, as handles.
 
-A numpy array or scalar becomes a constant of its own dtype. A Python scalar is weak: it becomes a constant of the element
-type of the operand beside it, and must be representable there (a fraction or a large integer may be rounded to a float;
-nothing may turn into infinity). With nothing beside it, bool is pred, int is s32, float is f32 and complex is c64.
+A numpy array or scalar becomes a constant of its own dtype. A Python scalar is weak: it becomes a constant of the
+element type of the operand beside it, and must be representable there (a float may round a fraction or a large integer,
+but nothing may turn into infinity). With nothing beside it, bool is pred, int is s32, float is f32 and complex is c64.
 """
 
 from __future__ import annotations
 
 import math
-import operator
 import warnings
 from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
 
+from xlapy.builder.arguments import as_element_type, described
 from xlapy.builder.builder import XlaBuilder
 from xlapy.builder.op import XlaOp
-from xlapy.hlo.element_types import C64, F32, PRED, S32, ElementType, element_type_of
+from xlapy.hlo.element_types import C64, F32, PRED, S32, ElementType
 from xlapy.hlo.literal import Literal
-from xlapy.hlo.shape import Shape
 from xlapy.support.errors import ArgumentError, ShapeError
 
 Operand = Any
 """An XlaOp, a Python scalar, a numpy array or scalar."""
-
-Integers = Sequence[int]
 
 
 # -- operands ------------------------------------------------------------------------------------------------------
@@ -42,7 +39,7 @@ def builder_of(*values: Any) -> XlaBuilder:
         for element in value if isinstance(value, (list, tuple)) else (value,):
             if isinstance(element, XlaOp):
                 return element.builder
-    given = ", ".join(_described(value) for value in values)
+    given = ", ".join(described(value) for value in values)
     raise ArgumentError(f"got {given}: at least one operand must be an XlaOp, such as ops.Constant(builder, value)")
 
 
@@ -59,7 +56,7 @@ def as_op(builder: XlaBuilder, value: Operand, like: ElementType | None = None) 
 def as_ops(builder: XlaBuilder, values: Sequence[Operand]) -> list[XlaOp]:
     """The operands as handles of one builder, Python scalars in the element type of the first that has one."""
     if isinstance(values, XlaOp) or not isinstance(values, (list, tuple)):
-        raise ArgumentError(f"expected a list of operands, got {_described(values)}")
+        raise ArgumentError(f"expected a list of operands, got {described(values)}")
     like = common_type(values)
     return [as_op(builder, value, like) for value in values]
 
@@ -96,24 +93,12 @@ def record_literal(builder: XlaBuilder, value: Any) -> XlaOp:
 def _literal_of(value: Any) -> Literal:
     if not hasattr(value, "dtype") or not hasattr(value, "shape"):
         hint = "; make an array of it with np.array(...)" if isinstance(value, (list, range)) else ""
-        raise ArgumentError(f"{_described(value)} is not an XlaOp, a Python scalar or a numpy array{hint}")
+        raise ArgumentError(f"{described(value)} is not an XlaOp, a Python scalar or a numpy array{hint}")
     array = np.asarray(value)
     as_element_type(array.dtype)
     if not array.flags.writeable and array.base is not None:
         array = array.copy()  # a read-only view may see its base change
     return Literal(array)
-
-
-def _described(value: Any) -> str:
-    return repr(value) if value is None or is_weak(value) else f"{type(value).__name__} {_abbreviated(value)}"
-
-
-def _abbreviated(value: Any) -> str:
-    text = repr(value).replace("\n", " ")
-    return text if len(text) <= _LONGEST_REPR else text[:_LONGEST_REPR] + "..."
-
-
-_LONGEST_REPR = 60  # characters of a wrong argument that an error shows
 
 
 # -- weak scalars --------------------------------------------------------------------------------------------------
@@ -165,35 +150,3 @@ def _as_inexact(value: Any, element_type: ElementType) -> np.ndarray[Any, Any] |
     kept = (np.isnan(back) == np.isnan(wide)) and (np.isinf(back) == np.isinf(wide))
     lost_sign = element_type.is_float and not math.isnan(value) and (back < 0) != (wide < 0) and bool(back != 0)
     return narrow if kept and not lost_sign else None
-
-
-# -- plain arguments -----------------------------------------------------------------------------------------------
-
-
-def as_int(value: Any, what: str) -> int:
-    """A compile-time integer, numpy's included."""
-    try:
-        return operator.index(value)
-    except TypeError:
-        raise ArgumentError(f"{what} must be an integer known while recording, got {_described(value)}") from None
-
-
-def as_ints(values: Any, what: str) -> tuple[int, ...]:
-    """A compile-time list of integers; one integer counts as a list of one."""
-    if isinstance(values, XlaOp) or not isinstance(values, Iterable):
-        return (as_int(values, what),)
-    return tuple(as_int(value, what) for value in values)
-
-
-def as_element_type(value: Any) -> ElementType:
-    """An element type, from an ElementType, a numpy dtype or HLO's name."""
-    try:
-        return element_type_of(value)
-    except TypeError as error:
-        raise ArgumentError(f"{_described(value)} is not an element type: {error}") from None
-
-
-def as_shape(value: Any, what: str) -> Shape:
-    if not isinstance(value, Shape):
-        raise ArgumentError(f"{what} must be a Shape, as Shape.array(np.float32, (2, 3)); got {_described(value)}")
-    return value

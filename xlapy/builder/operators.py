@@ -6,8 +6,9 @@ from collections.abc import Callable
 from typing import Any
 
 from xlapy.builder import contractions, elementwise
+from xlapy.builder.arguments import as_int
 from xlapy.builder.op import XlaOp
-from xlapy.builder.operands import Operand, as_int, as_op, builder_of, common_type
+from xlapy.builder.operands import Operand, as_op, builder_of, common_type
 from xlapy.builder.registry import OPERATORS, located
 from xlapy.builder.shapes import require_array
 from xlapy.builder.structure import GetTupleElement

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from xlapy.builder.arguments import Integers, as_ints
 from xlapy.builder.builder import ComputationLike, XlaBuilder
 from xlapy.builder.op import XlaOp
-from xlapy.builder.operands import Integers, Operand, as_ints, as_op, as_ops, builder_of
+from xlapy.builder.operands import Operand, as_op, as_ops, builder_of
 from xlapy.builder.regions import computation_of
 from xlapy.builder.registry import op_function
 from xlapy.builder.shapes import require_array

@@ -41,7 +41,8 @@ def located(function: Callable[Arguments, Result]) -> Callable[Arguments, Result
         try:
             return function(*args, **kwargs)
         except XlaError as error:
-            raise error.add_context(subject=function.__name__, where=user_line())
+            error.add_context(subject=function.__name__, where=user_line())
+            raise
 
     return call
 

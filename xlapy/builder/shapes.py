@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any
 
+from xlapy.builder.arguments import Integers, as_int, as_ints
 from xlapy.builder.broadcasting import expand
 from xlapy.builder.builder import XlaBuilder
 from xlapy.builder.op import XlaOp
-from xlapy.builder.operands import Integers, Operand, as_int, as_ints, as_op, as_ops, builder_of
+from xlapy.builder.operands import Operand, as_op, as_ops, builder_of
 from xlapy.builder.registry import op_function
 from xlapy.hlo.attributes import PaddingDimension, SliceDimension
 from xlapy.hlo.shape import Shape
@@ -50,7 +52,7 @@ def BroadcastInDim(operand: XlaOp, shape: Integers, broadcast_dimensions: Intege
         raise ShapeError("BroadcastInDim.B2", f"{len(dimensions)} broadcast_dimensions are given for {source}")
     if any(not 0 <= dim < len(sizes) for dim in dimensions):
         raise ShapeError("BroadcastInDim.B2", f"{list(dimensions)} are not all dimensions of {list(sizes)}")
-    if any(first >= second for first, second in zip(dimensions, dimensions[1:], strict=False)):
+    if any(first >= second for first, second in pairwise(dimensions)):
         raise ShapeError("BroadcastInDim.B2", f"broadcast_dimensions {list(dimensions)} are not strictly increasing")
     for dim, target in enumerate(dimensions):
         if source.dims[dim] not in (1, sizes[target]):

@@ -5,16 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from xlapy.builder.arguments import as_element_type, as_int
 from xlapy.builder.builder import XlaBuilder
 from xlapy.builder.op import XlaOp
-from xlapy.builder.operands import (
-    Operand,
-    as_element_type,
-    as_int,
-    as_op,
-    as_ops,
-    builder_of,
-)
+from xlapy.builder.operands import Operand, as_op, as_ops, builder_of
 from xlapy.builder.registry import op_function
 from xlapy.hlo.element_types import S32
 from xlapy.hlo.shape import Shape
