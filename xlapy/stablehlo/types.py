@@ -18,6 +18,10 @@ class FunctionType:
     inputs: tuple[Shape, ...]
     results: tuple[Shape, ...]
 
+    def __str__(self) -> str:
+        inputs, results = (", ".join(map(type_text, types)) for types in (self.inputs, self.results))
+        return f"({inputs}) -> ({results})"
+
 
 @dataclass(frozen=True, slots=True)
 class OtherType:
