@@ -1,4 +1,4 @@
-"""Constants of StableHLO text: `dense<[[1, 2], [3, 4]]>`, splats, hexadecimal strings and bits; decoded by numpy, and spelled.
+"""Constants of StableHLO text: `dense<[[1, 2], [3, 4]]>`, splats, hexadecimal strings and bits; read and spelled.
 
 Errors are raised without a place, which the parser knows.
 """
@@ -51,7 +51,7 @@ def _hex_bytes(digits: str) -> bytes:
 
 
 def _from_bytes(data: bytes, shape: Shape) -> Literal:
-    """Elements from memory in little-endian order: all of them, or one for all. Booleans may be packed, eight to a byte."""
+    """Elements from little-endian memory: all of them, or one for all. Booleans may be packed, eight to a byte."""
     element_type = shape.type
     if element_type.bits == 1 and len(data) != shape.size and len(data) == -(-shape.size // 8):
         bits = np.unpackbits(np.frombuffer(data, np.uint8), bitorder="little")
@@ -77,7 +77,8 @@ def _elements(body: str, element_type: ElementType, dims: tuple[int, ...]) -> Ar
         if body.strip("[], \n\t"):
             raise ParseError(f"elements are given, but the dimensions {list(dims)} have none")
         return np.zeros(dims, element_type.dtype)
-    _check_nesting(body, dims)
+    if dims:
+        _check_nesting(body, dims)
     words = body.replace("[", " ").replace("]", " ").split(",") if dims else [body]
     if len(words) != math.prod(dims):
         raise ParseError(f"{len(words)} elements are given for the dimensions {list(dims)}")
@@ -96,7 +97,7 @@ def _check_nesting(body: str, dims: tuple[int, ...]) -> None:
     depth = np.cumsum(opening.astype(np.int64) - closing)
     if len(depth) and (depth[-1] != 0 or depth.min() < 0 or depth.max() > len(dims)):
         raise ParseError(f"the brackets of a constant do not nest as its {len(dims)} dimensions do")
-    if not len(depth) and dims:
+    if not len(depth):
         raise ParseError("expected a list of elements")
     commas = marks == ord(",")
     if (commas & (depth == 0)).any():
@@ -168,7 +169,7 @@ def _float_array(values: list[Any], element_type: ElementType) -> Array:
 
 
 def _wrapped(values: Array, element_type: ElementType) -> Array:
-    """Integers of any size in `element_type`. Signless text may give the bits of a negative number as a positive one."""
+    """Integers in `element_type`. Signless text may give the bits of a negative number as a positive one."""
     low = -(1 << (element_type.bits - 1)) if element_type.is_signed else 0
     outside = [value for value in (values.min(), values.max()) if not low <= value < 1 << element_type.bits]
     if outside:

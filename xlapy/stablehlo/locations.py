@@ -1,7 +1,7 @@
 """Locations: `loc("name"(callsite("file.py":3:4 at ...)))` and `#loc` aliases, as what an instruction remembers.
 
-Only two things are taken from a location: the first name, and the first place in a file. Callees stand before callers in the
-text, so the first place is the innermost.
+Only two things are taken from a location: the first name, and the first place in a file. Callees stand before callers
+in the text, so the first place is the innermost.
 """
 
 from __future__ import annotations

@@ -1,16 +1,15 @@
 """Reads StableHLO text, generic or pretty, into the neutral tree.
 
-Regions nest without recursion: an operation with regions is read by a generator that yields each region it opens, and `_run`
-keeps the open ones on a stack. Only attributes and types recurse, to a fixed depth.
+Regions nest without recursion: an operation with regions is read by a generator that yields each region it opens, and
+`_run` keeps the open ones on a stack. Only attributes and types recurse, to a fixed depth.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Generator
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeVar
 
-from xlapy.hlo.element_types import ElementType
 from xlapy.hlo.literal import Literal
 from xlapy.hlo.shape import TOKEN, Shape
 from xlapy.stablehlo.constants import dense_literal, resource_literal
@@ -19,6 +18,8 @@ from xlapy.stablehlo.tree import Attributes, Opaque, Operation, Region, Symbol, 
 from xlapy.stablehlo.types import ELEMENT_TYPES, FunctionType, OtherType, Type, tensor_type, type_text
 from xlapy.support.errors import ParseError, UnsupportedError, XlaError
 from xlapy.support.source import Source
+
+Item = TypeVar("Item")
 
 Steps = Generator[Region, None, None]
 """The reading of an operation with regions: yields each region where it opens, goes on where it has closed."""
@@ -84,14 +85,15 @@ class Parser:
     def fail(self, message: str, index: int | None = None) -> NoReturn:
         raise self.tokens.error(message, self.index if index is None else index)
 
-    def expected(self, what: str) -> NoReturn:
+    def expected(self, what: str) -> ParseError:
+        """The error that something else stands at the current token."""
         found = self.texts[self.index]
         shown = "the end of the text" if found == END else repr(found if len(found) <= 40 else found[:37] + "...")
-        self.fail(f"expected {what}, found {shown}")
+        return self.tokens.error(f"expected {what}, found {shown}", self.index)
 
     def expect(self, token: str) -> None:
         if self.texts[self.index] != token:
-            self.expected(f"`{token}`")
+            raise self.expected(f"`{token}`")
         self.index += 1
 
     def accept(self, token: str) -> bool:
@@ -103,7 +105,7 @@ class Parser:
     def string(self, what: str = "a string") -> str:
         token = self.texts[self.index]
         if not token.startswith('"'):
-            self.expected(what)
+            raise self.expected(what)
         if not _STRING.fullmatch(token):
             self.fail("this string does not end on its line")
         self.index += 1
@@ -115,7 +117,7 @@ class Parser:
         """`@name` or `@"name"`, without the sign; of nested symbols the whole path."""
         token = self.texts[self.index]
         if not token.startswith("@") or token == "@":
-            self.expected("a symbol, like @main")
+            raise self.expected("a symbol, like @main")
         if token[1] == '"' and not _STRING.fullmatch(token[1:]):
             self.fail("this name does not end on its line")
         self.index += 1
@@ -128,7 +130,7 @@ class Parser:
     def integer(self, what: str = "an integer") -> int:
         token = self.texts[self.index]
         if not token.lstrip("-+").isdecimal() or len(token) > _MAX_NUMBER:
-            self.expected(what)
+            raise self.expected(what)
         self.index += 1
         return int(token)
 
@@ -137,7 +139,7 @@ class Parser:
         self.expect("[")
         return self.listed(self.integer, "]")
 
-    def listed(self, item: Callable[[], Any], closing: str) -> tuple[Any, ...]:
+    def listed(self, item: Callable[[], Item], closing: str) -> tuple[Item, ...]:
         """Items between commas, up to and with `closing`."""
         if self.accept(closing):
             return ()
@@ -185,7 +187,7 @@ class Parser:
             return self.nested(self._compound_type)
         if token == "tensor" and self.texts[self.index + 1] == "<":
             self.fail("this tensor type is not closed, or nests too deep")
-        self.expected("a type, like tensor<4xf32>")
+        raise self.expected("a type, like tensor<4xf32>")
 
     def is_type(self, token: str) -> bool:
         """`token` begins a type (one that a word may begin)."""
@@ -201,7 +203,7 @@ class Parser:
         found = self.type()
         if not isinstance(found, Shape):
             self.index = start
-            self.expected("the type of a value, like tensor<4xf32>")
+            raise self.expected("the type of a value, like tensor<4xf32>")
         return found
 
     def function_type(self) -> FunctionType:
@@ -216,7 +218,7 @@ class Parser:
             return self.listed(self.value_type, ")")
         return (self.value_type(),)
 
-    def nested(self, read: Callable[[], Any]) -> Any:
+    def nested(self, read: Callable[[], Item]) -> Item:
         """What `read` returns, unless it would nest too deep."""
         if self._nesting >= MAX_NESTING:
             self.fail(f"types and attributes nest deeper than {MAX_NESTING} levels here")
@@ -237,7 +239,7 @@ class Parser:
         part = self.texts[self.index]
         element_type = ELEMENT_TYPES.get(f"complex<{part}>")
         if element_type is None:
-            self.expected("f32 or f64")
+            raise self.expected("f32 or f64")
         self.index += 1
         self.expect(">")
         return element_type
@@ -245,16 +247,14 @@ class Parser:
     def _named_type(self, token: str) -> Type:
         alias = self._type_aliases.get(token)
         if alias is None and token.startswith("!quant"):
-            raise UnsupportedError("quantized types are not supported").add_context(
-                where=self.tokens.where(self.index)
-            )
+            raise UnsupportedError("quantized types are not supported").add_context(where=self.tokens.where(self.index))
         self.index += 1
         if alias is not None:
             return alias
         tokens = self.skip_balanced() if self.texts[self.index] == "<" else ()
         return OtherType(" ".join((token, *tokens)))
 
-    def _placed(self, read: Callable[..., Any], *arguments: Any) -> Any:
+    def _placed(self, read: Callable[..., Item], *arguments: Any) -> Item:
         """What `read` returns; its errors gain the place of the current token."""
         try:
             return read(*arguments)
@@ -275,7 +275,7 @@ class Parser:
                 name = token
                 self.index += 1
             else:
-                self.expected(f"the name of an attribute or `{closing}`")
+                raise self.expected(f"the name of an attribute or `{closing}`")
             found[name] = self.nested(self.typed_attribute) if self.accept("=") else True
             if not self.accept(","):
                 break
@@ -322,7 +322,7 @@ class Parser:
             return self.nested(lambda: self.attributes(">"))
         if first.isalpha() or first == "_":
             return self._word(token)
-        self.expected("the value of an attribute")
+        raise self.expected("the value of an attribute")
 
     def number(self) -> int | float:
         token = self.texts[self.index]
@@ -336,7 +336,7 @@ class Parser:
             try:
                 value = float(token)
             except ValueError:
-                self.expected("a number")
+                raise self.expected("a number")
         self.index += 1
         return value
 
@@ -347,7 +347,7 @@ class Parser:
         if not token.startswith(("dense<", "dense_resource<")):
             if token in ("dense", "dense_resource"):
                 self.fail("this constant is not closed, or holds what no tensor can")
-            self.expected("a constant, like dense<0.0>")
+            raise self.expected("a constant, like dense<0.0>")
         self.index += 1
         self.expect(":")
         shape = self.value_type()
@@ -366,7 +366,7 @@ class Parser:
             self._resources = self._read_resources()
         blob = self._resources.get(name)
         if blob is None:
-            raise ParseError(f"the text holds no resource named {name[:40]!r}: it was left out when the text was printed")
+            raise ParseError(f"the text holds no resource {name[:40]!r}: it was left out when the text was printed")
         return resource_literal(blob, shape)
 
     def _read_resources(self) -> dict[str, str]:
@@ -385,9 +385,9 @@ class Parser:
         words = [word.strip() for word in items.split(",")] if items.strip() else []
         convert = {"i1": _BOOLEANS.__getitem__}.get(kind.strip(), float if "f" in kind else int)
         try:
-            values = tuple(convert(word) for word in words if len(word) <= _MAX_NUMBER or self.expected("an array"))
+            values = tuple(map(convert, words))
         except (KeyError, ValueError):
-            self.expected("an array, like array<i64: 1, 2>")
+            raise self.expected("an array, like array<i64: 1, 2>")
         self.index += 1
         return values
 
@@ -441,7 +441,7 @@ class Parser:
     def _dimension_label(self) -> str:
         token = self.texts[self.index]
         if not token.isdecimal() and token not in ("b", "f", "i", "o", "?"):
-            self.expected("b, f, i, o or a spatial dimension")
+            raise self.expected("b, f, i, o or a spatial dimension")
         self.index += 1
         return token
 
@@ -449,7 +449,7 @@ class Parser:
         """The tokens between the parentheses of `loc(...)`."""
         self.expect("loc")
         if self.texts[self.index] != "(":
-            self.expected("`(`")
+            raise self.expected("`(`")
         return self.skip_balanced()[1:-1]
 
     # -- values ----------------------------------------------------------------------------------------------------
@@ -460,7 +460,7 @@ class Parser:
         value = self._scope.get(token)
         if value is None:
             if not token.startswith("%"):
-                self.expected("a value, like %0")
+                raise self.expected("a value, like %0")
             self.fail(f"no value {token} is defined before its use")
         self.index += 1
         if value.region is not self._stack[-1].region and not value.is_constant:
@@ -497,7 +497,7 @@ class Parser:
         """`%name: type`, with attributes and a location that we skip."""
         name = self.texts[self.index]
         if not name.startswith("%") or name == "%":
-            self.expected("an argument, like %arg0: tensor<4xf32>")
+            raise self.expected("an argument, like %arg0: tensor<4xf32>")
         self.index += 1
         self.expect(":")
         type = self.value_type()
@@ -525,7 +525,7 @@ class Parser:
                 self._close_region()
             elif token == END:
                 if len(self._stack) > 1:
-                    self.expected("an operation or `}`")
+                    raise self.expected("an operation or `}`")
                 return
             elif token[0] == "^":
                 self.fail("a second block begins here: only regions of one block are understood")
@@ -535,7 +535,7 @@ class Parser:
                 self._operation()
 
     def _definition(self, token: str) -> None:
-        """`#name = attribute`, `!name = type`, or the section of resources, which is read when a constant asks for it."""
+        """`#name = attribute`, `!name = type`, or the section of resources, read only when a constant asks for it."""
         self.index += 1
         if token == "{-#":
             while self.texts[self.index] not in ("#-}", END):
@@ -563,7 +563,7 @@ class Parser:
             self._advance(operation, names, self._generic(operation))
             return
         if not (token[0].isalpha() or token[0] == "_"):
-            self.expected("an operation")
+            raise self.expected("an operation")
         self.index += 1
         operation = Operation(_BUILTIN.get(token, token), place)
         steps = self._forms.get(operation.name, self._default_form)(self, operation)
@@ -583,7 +583,7 @@ class Parser:
         while True:
             name = texts[self.index]
             if name[:1] != "%" or name == "%" or "#" in name:
-                self.expected("the name of a result, like %0")
+                raise self.expected("the name of a result, like %0")
             self.index += 1
             count = self.integer("the number of results") if self.accept(":") else 1
             if not 0 < count < _MAX_RESULTS:

@@ -1,7 +1,7 @@
 """The pretty form: how each operation is written when it is not generic.
 
-Most are `name %a, %b, clause = value, ... {attributes} : types`, read by `plain_form`; `_CLAUSES` says what the clauses are
-called in the generic form. The others have a reader each in `FORMS`.
+Most are `name %a, %b, clause = value, ... {attributes} : types`, read by `plain_form`; `_CLAUSES` says what the clauses
+are called in the generic form. The others have a reader each in `FORMS`.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def plain_form(parser: Parser, operation: Operation) -> None:
     if texts[parser.index] != ":":
         _attributes(parser, operation)
         if texts[parser.index] != ":":
-            parser.expected("an operand, a clause or `:`")
+            raise parser.expected("an operand, a clause or `:`")
     types_suffix(parser, operation)
 
 
@@ -155,7 +155,7 @@ def _compare(parser: Parser, operation: Operation) -> None:
 def _word(parser: Parser, what: str) -> str:
     token = parser.texts[parser.index]
     if not token[:1].isalpha():
-        parser.expected(what)
+        raise parser.expected(what)
     parser.index += 1
     return token
 
@@ -283,7 +283,7 @@ def _while(parser: Parser, operation: Operation) -> Steps:
 def _initialized(parser: Parser, operation: Operation) -> str:
     name = parser.texts[parser.index]
     if name[:1] != "%" or name == "%":
-        parser.expected("the name of a state, like %iterArg")
+        raise parser.expected("the name of a state, like %iterArg")
     parser.index += 1
     parser.expect("=")
     operation.operands.append(parser.use())

@@ -34,7 +34,9 @@ class Opaque:
         return " ".join(self.tokens)
 
 
-Attribute: TypeAlias = "bool | int | float | str | Literal | Symbol | Opaque | Type | tuple[Attribute, ...] | Attributes"
+Attribute: TypeAlias = (
+    "bool | int | float | str | Literal | Symbol | Opaque | Type | tuple[Attribute, ...] | Attributes"
+)
 Attributes: TypeAlias = dict[str, Any]  # of Attribute; `Any` because whoever asks for one knows, and checks, its kind
 
 
@@ -68,7 +70,17 @@ class Region:
 class Operation:
     """One operation. `place` is the index of its first token, `location` the tokens of its `loc(...)`."""
 
-    __slots__ = ("attributes", "captures", "location", "name", "operands", "place", "regions", "result_types", "results")
+    __slots__ = (
+        "attributes",
+        "captures",
+        "location",
+        "name",
+        "operands",
+        "place",
+        "regions",
+        "result_types",
+        "results",
+    )
 
     def __init__(self, name: str, place: int) -> None:
         self.name = name

@@ -64,7 +64,7 @@ _BOUNDS = re.compile(r"\s*#(?:stablehlo|mhlo)\.(?:bounds<|type_extensions<\s*bou
 
 
 def tensor_type(text: str) -> Shape:
-    """The shape that a `tensor<...>` token spells. Raises ParseError, UnsupportedError or ShapeError, without a place."""
+    """The shape that a `tensor<...>` token spells. Raises XlaErrors without a place."""
     match = _TENSOR.fullmatch(text)
     if match is None:
         raise ParseError(f"{_shortened(text)} is not a tensor type of known rank, like tensor<2x3xf32>")

@@ -1,7 +1,7 @@
 """What the converters of operations share: the computation being filled, the registry, and access to attributes.
 
-A converter gets the body and the operation, adds instructions, and returns what stands for the results: one instruction for
-one result, or a tuple-shaped one for several. Its errors need no place: the caller adds it.
+A converter gets the body and the operation, adds instructions, and returns what stands for the results: one instruction
+for one result, or a tuple-shaped one for several. Its errors need no place: the caller adds it.
 """
 
 from __future__ import annotations
@@ -44,9 +44,7 @@ class Body:
         **attributes: Any,
     ) -> Instruction:
         """Adds an instruction, at the place in the user's program where the present operation is."""
-        return self.computation.add(
-            opcode, operands, called=called, shape=shape, metadata=self.metadata, **attributes
-        )
+        return self.computation.add(opcode, operands, called=called, shape=shape, metadata=self.metadata, **attributes)
 
     def constant(self, value: Any, element_type: Any) -> Instruction:
         """A scalar constant."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from xlapy.hlo.attributes import CustomCallApiVersion, OutputOperandAlias, ReplicaGroups
 from xlapy.hlo.element_types import U32
 from xlapy.hlo.graph import Computation, Instruction
@@ -25,9 +27,7 @@ IDENTITY_TARGETS = frozenset({"Sharding", "SPMDFullToShardShape", "SPMDShardToFu
 def infeed(body: Body, operation: Operation) -> Instruction:
     data = _packed_shape(_all_but_token(operation))
     config = attribute(operation, "infeed_config", str, "")
-    received = body.add(
-        "infeed", *body.operands(operation), shape=Shape.tuple([data, TOKEN]), infeed_config=config
-    )
+    received = body.add("infeed", *body.operands(operation), shape=Shape.tuple([data, TOKEN]), infeed_config=config)
     return _flattened(body, received, len(operation.result_types))
 
 
@@ -75,7 +75,7 @@ def _flattened(body: Body, received: Instruction, count: int) -> Instruction:
     return body.pack([*parts, token])
 
 
-def _channel(operation: Operation) -> dict[str, int | bool]:
+def _channel(operation: Operation) -> dict[str, Any]:
     handle = fields(operation, "channel_handle")
     return {
         "channel_id": attribute(handle, "handle", int),
@@ -102,7 +102,7 @@ def all_reduce(body: Body, operation: Operation) -> Instruction:
     return body.add("all-reduce", *operands, called=body.called, **_group(operation))
 
 
-def _group(operation: Operation) -> dict[str, ReplicaGroups | int | bool | None]:
+def _group(operation: Operation) -> dict[str, Any]:
     """The attributes that collectives share: who takes part."""
     channel = operation.attributes.get("channel_handle")
     channel_id = attribute(fields(operation, "channel_handle"), "handle", int) if channel is not None else 0

@@ -230,6 +230,4 @@ def _compatible(shape: Shape, stated: Shape) -> bool:
         return all(_compatible(part, other) for part, other in zip(shape.parts, stated.parts, strict=True))
     if not (shape.is_array and stated.is_array and shape.type is stated.type and shape.rank == stated.rank):
         return shape == stated
-    return all(
-        size == other or UNBOUNDED in (size, other) for size, other in zip(shape.dims, stated.dims, strict=True)
-    )
+    return all(size == other or UNBOUNDED in (size, other) for size, other in zip(shape.dims, stated.dims, strict=True))

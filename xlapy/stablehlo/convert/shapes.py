@@ -105,5 +105,3 @@ def get_dimension_size(body: Body, operation: Operation) -> Instruction:
 @converts("stablehlo.set_dimension_size")
 def set_dimension_size(body: Body, operation: Operation) -> Instruction:
     return body.add("set-dimension-size", *body.operands(operation), dimension=attribute(operation, "dimension", int))
-
-
