@@ -6,6 +6,7 @@ graph, so that users, names and control edges stay right. Iteration order is def
 
 from __future__ import annotations
 
+import bisect
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -202,8 +203,7 @@ class Computation:
                 raise InternalError(f"{instruction} in {self.name} uses {operand} of {operand.parent.name}")
             operand.users[instruction] = None
         if spec.name == "parameter":
-            self.parameters.append(instruction)
-            self.parameters.sort(key=lambda parameter: int(parameter.attributes["number"]))
+            bisect.insort(self.parameters, instruction, key=lambda parameter: int(parameter.attributes["number"]))
         return instruction
 
     def set_root(self, instruction: Instruction) -> None:

@@ -230,7 +230,7 @@ def op(
     **options: Any,
 ) -> Callable[[Rule], Rule]:
     """Declares the op `name` by its shape rule. `hlo_text` renames attributes and regions in HLO text: `"key"`, or
-    `"key={}"` for an int that is printed in braces."""
+    `"key={}"` for an int that is printed in braces, or `"()"` for the one that stands where operands do."""
 
     def declare(rule: Rule) -> Rule:
         declare_op(name, rule, traits, hlo_text or {}, title, reference, identity, options)

@@ -12,7 +12,7 @@ from xlapy.support.errors import ShapeError
 STRUCTURE = PURE | Trait.STRUCTURE
 
 
-@op("parameter", traits=STRUCTURE)
+@op("parameter", traits=STRUCTURE, hlo_text={"number": "()"})
 def parameter(*, number: int, result: ResultShape) -> Shape:
     """Input `number` of the computation.
 
@@ -23,7 +23,7 @@ def parameter(*, number: int, result: ResultShape) -> Shape:
     return result
 
 
-@op("constant", traits=STRUCTURE)
+@op("constant", traits=STRUCTURE, hlo_text={"literal": "()"})
 def constant(*, literal: Literal) -> Shape:
     """A literal value."""
     return literal.shape.without_layout()

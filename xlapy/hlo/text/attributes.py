@@ -1,0 +1,517 @@
+"""Attribute values in HLO text: one codec per Python type, found by the type that the op table declares.
+
+Most types are one `key=value`. The dimension numbers of dot, gather and scatter are one key per field (`FIELD_KEYS`).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import re
+import types
+import typing
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from xlapy.hlo.attributes import (
+    ConvolutionDimensionNumbers,
+    DotDimensionNumbers,
+    GatherDimensionNumbers,
+    Named,
+    OpMetadata,
+    OutputOperandAlias,
+    PaddingDimension,
+    ReplicaGroups,
+    ScatterDimensionNumbers,
+    SliceDimension,
+    SourceTargetPairs,
+    Window,
+    WindowDimension,
+)
+from xlapy.hlo.literal import Literal
+from xlapy.hlo.ops import OpSpec
+from xlapy.hlo.shape import Shape
+from xlapy.hlo.text.lexer import Lexer, quote
+from xlapy.hlo.text.literals import literal_to_text
+from xlapy.hlo.text.shapes import parse_shape
+from xlapy.support.errors import InternalError
+from xlapy.support.registry import Registry
+
+MAX_PROCESSES = 1 << 20
+"""How many process ids an iota list of groups may describe."""
+
+
+@dataclass(frozen=True, slots=True)
+class Codec:
+    """How values of one type are read at the cursor and written."""
+
+    read: Callable[[Lexer], Any]
+    write: Callable[[Any], str]
+
+
+CODECS: Registry[Codec] = Registry("attribute text")
+"""By the name of the type: `int`, `Window`, `tuple[PaddingDimension]`."""
+
+
+def _codec(name: str, read: Callable[[Lexer], Any], write: Callable[[Any], str]) -> Codec:
+    codec = Codec(read, write)
+    CODECS.add(name, codec)
+    return codec
+
+
+def braced(codec: Codec) -> Codec:
+    """A list `{a, b}` as a tuple."""
+
+    def read(lexer: Lexer) -> tuple[Any, ...]:
+        return tuple(read_list(lexer, codec.read))
+
+    def write(values: Sequence[Any]) -> str:
+        return "{" + ",".join(map(codec.write, values)) + "}"
+
+    return Codec(read, write)
+
+
+def read_list(lexer: Lexer, read: Callable[[Lexer], Any]) -> Iterator[Any]:
+    """The elements of `{a, b}`."""
+    lexer.expect("{")
+    first = True
+    while not lexer.accept("}"):
+        if not first:
+            lexer.expect(",", " or '}'")
+        first = False
+        yield read(lexer)
+
+
+@functools.cache
+def codec_for(annotation: Any) -> Codec:
+    """The codec of a type as the op table writes it: `int | None`, `tuple[Precision, ...]`, an enumeration ..."""
+    if isinstance(annotation, types.UnionType) or typing.get_origin(annotation) is typing.Union:
+        return codec_for(next(part for part in typing.get_args(annotation) if part is not types.NoneType))
+    if typing.get_origin(annotation) is tuple:
+        element = typing.get_args(annotation)[0]
+        return CODECS.get(f"tuple[{element.__name__}]") or braced(codec_for(element))
+    codec = CODECS.get(annotation.__name__)
+    if codec is not None:
+        return codec
+    if isinstance(annotation, type) and issubclass(annotation, Named):
+        return _enumeration(annotation)
+    raise InternalError(f"attributes of type {annotation} have no text form")
+
+
+# -- plain values --------------------------------------------------------------------------------------------------
+
+
+def _read_bool(lexer: Lexer) -> bool:
+    if lexer.accept("true") or lexer.accept("1"):
+        return True
+    if lexer.accept("false") or lexer.accept("0"):
+        return False
+    return lexer.expected("true or false")
+
+
+def _read_text(lexer: Lexer) -> str:
+    return lexer.string() if lexer.at('"') else lexer.verbatim()
+
+
+def _enumeration(kind: type[Named]) -> Codec:
+    def read(lexer: Lexer) -> Named:
+        start = lexer.position
+        word = lexer.word(f"one of {', '.join(map(str, kind))}")
+        try:
+            return kind(word)
+        except ValueError:
+            raise lexer.error(f"{word[:40]!r} is none of {', '.join(map(str, kind))}", start) from None
+
+    return Codec(read, str)
+
+
+_codec("bool", _read_bool, lambda value: "true" if value else "false")
+INTEGER = _codec("int", lambda lexer: lexer.integer(), str)
+_codec("float", lambda lexer: lexer.number(), lambda value: repr(float(value)).removesuffix(".0"))
+_codec("str", _read_text, quote)
+_codec("Shape", parse_shape, lambda shape: typing.cast(Shape, shape).to_text(layouts=True))
+
+
+def _read_single(lexer: Lexer) -> int:
+    lexer.expect("{")
+    value = lexer.integer()
+    lexer.expect("}", " after one dimension")
+    return value
+
+
+BRACED_INTEGER = Codec(_read_single, lambda value: f"{{{value}}}")
+WORD = Codec(lambda lexer: lexer.word(), str)
+
+
+# -- ranges and windows --------------------------------------------------------------------------------------------
+
+_PADDING = re.compile(r"(-?\d{1,18})_(-?\d{1,18})(?:_(-?\d{1,18}))?")
+_WINDOW_LISTS = {
+    "size": ("size",),
+    "stride": ("stride",),
+    "pad": ("padding_low", "padding_high"),
+    "lhs_dilate": ("base_dilation",),
+    "rhs_dilate": ("window_dilation",),
+    "rhs_reversal": ("reversal",),
+}
+"""The parts of a window by their key; each is a list `AxBxC` with one entry per dimension, `low_high` for `pad`."""
+
+
+def _read_padding(lexer: Lexer) -> tuple[PaddingDimension, ...]:
+    if lexer.accept("{"):
+        lexer.expect("}", ": no dimension has padding")
+        return ()
+    start = lexer.position
+    parts = lexer.word("a padding such as 0_1x2_3_1").split("x")
+    dimensions = []
+    for part in parts:
+        match = _PADDING.fullmatch(part)
+        if match is None:
+            raise lexer.error(f"{part[:40]!r} is not a padding: expected low_high or low_high_interior", start)
+        dimensions.append(PaddingDimension(int(match[1]), int(match[2]), int(match[3] or 0)))
+    return tuple(dimensions)
+
+
+def _write_padding(dimensions: Sequence[PaddingDimension]) -> str:
+    if not dimensions:
+        return "{}"
+    interior = any(dimension.interior for dimension in dimensions)
+    return "x".join(f"{d.low}_{d.high}" + (f"_{d.interior}" if interior else "") for d in dimensions)
+
+
+def _read_slice(lexer: Lexer) -> SliceDimension:
+    lexer.expect("[")
+    start = lexer.integer("the start of a range")
+    lexer.expect(":")
+    limit = lexer.integer("the limit of a range")
+    stride = lexer.integer("a stride") if lexer.accept(":") else 1
+    lexer.expect("]", " after the range")
+    return SliceDimension(start, limit, stride)
+
+
+def _write_slices(dimensions: Sequence[SliceDimension]) -> str:
+    strided = any(dimension.stride != 1 for dimension in dimensions)
+    ranges = (f"[{d.start}:{d.limit}" + (f":{d.stride}]" if strided else "]") for d in dimensions)
+    return "{" + ", ".join(ranges) + "}"
+
+
+def _read_window(lexer: Lexer) -> Window:
+    begin = lexer.position
+    lexer.expect("{")
+    columns: dict[str, list[int]] = {}
+    while not lexer.accept("}"):
+        start = lexer.position
+        key = lexer.key()
+        if key not in _WINDOW_LISTS:
+            raise lexer.error(f"a window has no {key!r}; it has: {', '.join(_WINDOW_LISTS)}", start)
+        fields = _WINDOW_LISTS[key]
+        for part in lexer.word("a list such as 3x3").split("x"):
+            numbers = part.split("_")
+            if len(numbers) != len(fields) or not all(re.fullmatch(r"-?\d{1,18}", number) for number in numbers):
+                form = "low_high" if len(fields) == 2 else "a number"
+                raise lexer.error(f"{part[:40]!r} is not {form}, for each dimension of the window", start)
+            for field, number in zip(fields, numbers, strict=True):
+                columns.setdefault(field, []).append(int(number))
+        lexer.accept(",")
+    rank = len(columns.get("size", ()))
+    for field, values in columns.items():
+        if len(values) != rank:
+            raise lexer.error(f"the window has {rank} sizes, but {field} is given {len(values)} times", begin)
+    rows = ({field: values[dim] for field, values in columns.items()} for dim in range(rank))
+    return Window(tuple(_window_dimension(**row) for row in rows))
+
+
+def _window_dimension(*, reversal: int = 0, **numbers: int) -> WindowDimension:
+    return WindowDimension(**numbers, reversal=bool(reversal))
+
+
+def _write_window(window: Window) -> str:
+    default = WindowDimension(1)
+    parts = []
+    for key, fields in _WINDOW_LISTS.items():
+        rows = [[int(getattr(dimension, field)) for field in fields] for dimension in window.dimensions]
+        plain = [int(getattr(default, field)) for field in fields]
+        if rows and (key == "size" or any(row != plain for row in rows)):
+            parts.append(f"{key}=" + "x".join("_".join(map(str, row)) for row in rows))
+    return "{" + " ".join(parts) + "}"
+
+
+_codec("tuple[PaddingDimension]", _read_padding, _write_padding)
+_codec("tuple[SliceDimension]", braced(Codec(_read_slice, str)).read, _write_slices)
+_codec("Window", _read_window, _write_window)
+
+
+# -- dimension numbers ---------------------------------------------------------------------------------------------
+
+_LABELS = re.compile(r"([0-9bf?]{2,})_([0-9io?]{2,})->([0-9bf?]{2,})")
+
+
+def _read_labels(lexer: Lexer) -> ConvolutionDimensionNumbers:
+    start = lexer.position
+    match = lexer.take(_LABELS)
+    if match is None:
+        lexer.expected("dimension labels such as b01f_01io->b01f")
+    lexer.skip()
+    try:
+        input_batch, input_feature, input_spatial = _label_positions(match[1], "bf")
+        kernel_input, kernel_output, kernel_spatial = _label_positions(match[2], "io")
+        output_batch, output_feature, output_spatial = _label_positions(match[3], "bf")
+        if not len(input_spatial) == len(kernel_spatial) == len(output_spatial):
+            raise ValueError("its three parts have different numbers of spatial dimensions")
+    except ValueError as error:
+        raise lexer.error(f"{match[0].strip()!r}: {error}", start) from None
+    return ConvolutionDimensionNumbers(
+        input_batch,
+        input_feature,
+        input_spatial,
+        kernel_input,
+        kernel_output,
+        kernel_spatial,
+        output_batch,
+        output_feature,
+        output_spatial,
+    )
+
+
+def _label_positions(labels: str, letters: str) -> tuple[int, int, tuple[int, ...]]:
+    """Where the two letters stand, and where 0, 1, 2 ... do."""
+    wanted = [*letters, *map(str, range(len(labels) - 2))]
+    if sorted(labels) != sorted(wanted):
+        raise ValueError(f"{labels!r} does not have each of {', '.join(wanted)} once")
+    first, second, *spatial = (labels.index(label) for label in wanted)
+    return first, second, tuple(spatial)
+
+
+def _write_labels(numbers: ConvolutionDimensionNumbers) -> str:
+    def labels(letters: str, first: int, second: int, spatial: Sequence[int]) -> str:
+        row = [""] * (len(spatial) + 2)
+        row[first], row[second] = letters[0], letters[1]
+        for number, position in enumerate(spatial):
+            row[position] = str(number)
+        return "".join(row)
+
+    n = numbers
+    return (
+        labels("bf", n.input_batch, n.input_feature, n.input_spatial)
+        + "_"
+        + labels("io", n.kernel_input_feature, n.kernel_output_feature, n.kernel_spatial)
+        + "->"
+        + labels("bf", n.output_batch, n.output_feature, n.output_spatial)
+    )
+
+
+_codec("ConvolutionDimensionNumbers", _read_labels, _write_labels)
+
+
+def _same_names(kind: type[Any]) -> dict[str, str]:
+    return {field.name: field.name for field in dataclasses.fields(kind)}
+
+
+FIELD_KEYS: dict[type[Any], Mapping[str, str]] = {
+    DotDimensionNumbers: {
+        "lhs_batch": "lhs_batch_dims",
+        "lhs_contracting": "lhs_contracting_dims",
+        "rhs_batch": "rhs_batch_dims",
+        "rhs_contracting": "rhs_contracting_dims",
+    },
+    GatherDimensionNumbers: _same_names(GatherDimensionNumbers),
+    ScatterDimensionNumbers: _same_names(ScatterDimensionNumbers),
+}
+"""Types whose fields are attributes of their own in text: field -> key."""
+
+_field_types = functools.cache(typing.get_type_hints)
+
+
+# -- groups of processes -------------------------------------------------------------------------------------------
+
+_IOTA = re.compile(r"\[([\d,\s]+)\]\s*<=\s*\[([\d,\s]+)\]\s*(?:T\(([\d,\s]+)\))?")
+_INTEGERS = braced(INTEGER)
+_INTEGER_LISTS = braced(_INTEGERS)
+
+
+def _read_groups(lexer: Lexer) -> ReplicaGroups:
+    if lexer.at("["):
+        return ReplicaGroups(_read_iota_groups(lexer))
+    return ReplicaGroups(_INTEGER_LISTS.read(lexer))
+
+
+def _read_iota_groups(lexer: Lexer) -> tuple[tuple[int, ...], ...]:
+    """`[groups, size]<=[dims]T(permutation)`: 0, 1 ... as an array of `dims`, transposed, cut into groups."""
+    start = lexer.position
+    match = lexer.take(_IOTA)
+    if match is None:
+        lexer.expected("groups such as [2,2]<=[4] or [2,2]<=[2,2]T(1,0)")
+    lexer.skip()
+    try:
+        groups, dims, permutation = ([int(n) for n in part.split(",")] if part else [] for part in match.groups())
+    except ValueError:
+        raise lexer.error(f"{match[0].strip()[:40]!r} is not a list of groups", start) from None
+    count = functools.reduce(lambda a, b: a * b, dims)
+    if len(groups) != 2 or groups[0] * groups[1] != count or count > MAX_PROCESSES:
+        raise lexer.error(f"[{match[1]}] does not cut {count} processes into groups", start)
+    if permutation and sorted(permutation) != list(range(len(dims))):
+        raise lexer.error(f"T({match[3]}) is not a permutation of [{match[2]}]", start)
+    order = _transposed_iota(dims, permutation or range(len(dims)))
+    return tuple(tuple(order[i * groups[1] : (i + 1) * groups[1]]) for i in range(groups[0]))
+
+
+def _transposed_iota(dims: Sequence[int], permutation: Sequence[int]) -> list[int]:
+    strides = [1] * len(dims)
+    for dim in range(len(dims) - 2, -1, -1):
+        strides[dim] = strides[dim + 1] * dims[dim + 1]
+    order = [0]
+    for dim in permutation:
+        order = [base + step * strides[dim] for base in order for step in range(dims[dim])]
+    return order
+
+
+def _read_pairs(lexer: Lexer) -> SourceTargetPairs:
+    start = lexer.position
+    pairs = _INTEGER_LISTS.read(lexer)
+    for pair in pairs:
+        if len(pair) != 2:
+            raise lexer.error(f"{pair} is not a pair of a source and a target", start)
+    return SourceTargetPairs(pairs)
+
+
+_codec("ReplicaGroups", _read_groups, lambda value: _INTEGER_LISTS.write(value.groups))
+_codec("SourceTargetPairs", _read_pairs, lambda value: _INTEGER_LISTS.write(value.pairs))
+
+
+# -- aliases -------------------------------------------------------------------------------------------------------
+
+
+def read_alias(lexer: Lexer) -> tuple[tuple[int, ...], int, tuple[int, ...], str]:
+    """`{output index}: (number, {index}, kind)`, where the index and the kind may be missing."""
+    output_index = _INTEGERS.read(lexer)
+    lexer.expect(":", " after an output index")
+    if not lexer.accept("("):
+        return output_index, lexer.integer(), (), ""
+    number = lexer.integer()
+    index = _INTEGERS.read(lexer) if lexer.accept(",") else ()
+    kind = lexer.word() if lexer.accept(",") else ""
+    lexer.expect(")", " after an alias")
+    return output_index, number, index, kind
+
+
+def alias_to_text(output_index: Sequence[int], number: int, index: Sequence[int], kind: str = "") -> str:
+    suffix = f", {kind}" if kind else ""
+    return f"{_INTEGERS.write(output_index)}: ({number}, {_INTEGERS.write(index)}{suffix})"
+
+
+def _read_output_alias(lexer: Lexer) -> OutputOperandAlias:
+    output_index, operand, operand_index, _ = read_alias(lexer)
+    return OutputOperandAlias(output_index, operand, operand_index)
+
+
+def _write_output_alias(alias: OutputOperandAlias) -> str:
+    return alias_to_text(alias.output_index, alias.operand, alias.operand_index)
+
+
+_codec("OutputOperandAlias", _read_output_alias, _write_output_alias)
+
+
+def _read_literal(lexer: Lexer) -> Literal:
+    raise InternalError("a literal is read together with its shape")
+
+
+LITERAL = _codec("Literal", _read_literal, literal_to_text)
+
+
+# -- metadata ------------------------------------------------------------------------------------------------------
+
+
+def read_metadata(lexer: Lexer) -> OpMetadata:
+    """`{op_name="..." source_file="..." source_line=3 ...}`; what has no field of its own is kept as text."""
+    known: dict[str, Any] = {}
+    extra: list[tuple[str, str]] = []
+    lexer.expect("{")
+    while not lexer.accept("}"):
+        key = lexer.key()
+        if key in ("op_type", "op_name", "source_file"):
+            known[key] = _read_text(lexer)
+        elif key == "source_line":
+            known[key] = lexer.integer()
+        else:
+            extra.append((key, lexer.verbatim()))
+        lexer.accept(",")
+    return OpMetadata(**known, extra=tuple(extra))
+
+
+def metadata_to_text(metadata: OpMetadata) -> str:
+    parts = [
+        f"{key}={quote(value)}" for key in ("op_type", "op_name", "source_file") if (value := getattr(metadata, key))
+    ]
+    if metadata.source_line:
+        parts.append(f"source_line={metadata.source_line}")
+    return "{" + " ".join(parts + [f"{key}={value}" for key, value in metadata.extra]) + "}"
+
+
+# -- the keys of an op ---------------------------------------------------------------------------------------------
+
+SPELLINGS: dict[tuple[str, str], Codec] = {("dot", "algorithm"): WORD}
+"""Attributes of an op that are not spelled as their type usually is."""
+
+BETWEEN_PARENTHESES = "()"
+"""The text key of an attribute that stands where operands do: a parameter's number, a constant's literal."""
+
+
+@dataclass(frozen=True, slots=True)
+class TextField:
+    """One `key=` of an op: the attribute it belongs to, and the field within that where the type has FIELD_KEYS."""
+
+    key: str
+    attribute: str
+    field: str
+    codec: Codec
+    default: Any
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class OpText:
+    """How the attributes and regions of one op are spelled."""
+
+    fields: Mapping[str, TextField]
+    composed: Mapping[str, type[Any]]  # attributes that are put together from several keys
+    inner: TextField | None  # the attribute between the parentheses
+    regions: Mapping[str, int | None]  # key -> position of the called computation; None: a list of all of them
+
+    @property
+    def keys(self) -> list[str]:
+        return [*self.fields, *self.regions]
+
+
+REGION_KEYS: dict[str, dict[str, int | None]] = {
+    "conditional": {"true_computation": 0, "false_computation": 1, "branch_computations": None},
+    "custom-call": {"called_computations": None, "to_apply": 0},
+}
+"""Ops whose regions can be spelled in more than one way."""
+
+
+@functools.cache
+def op_text(spec: OpSpec) -> OpText:
+    """The spelling of an op, derived from the op table."""
+    fields: dict[str, TextField] = {}
+    composed: dict[str, type[Any]] = {}
+    inner = None
+    for parameter in spec.attributes.values():
+        if parameter.type in FIELD_KEYS:
+            composed[parameter.name] = parameter.type
+            defaults = {field.name: field.default for field in dataclasses.fields(parameter.type)}
+            for name, key in FIELD_KEYS[parameter.type].items():
+                codec = codec_for(_field_types(parameter.type)[name])
+                fields[key] = TextField(key, parameter.name, name, codec, defaults[name])
+            continue
+        codec = SPELLINGS.get((spec.name, parameter.name)) or codec_for(parameter.type)
+        if parameter.braces:
+            codec = BRACED_INTEGER
+        field = TextField(parameter.text_key, parameter.name, "", codec, parameter.default)
+        if parameter.text_key == BETWEEN_PARENTHESES:
+            inner = field
+        else:
+            fields[parameter.text_key] = field
+    regions = REGION_KEYS.get(spec.name) or {
+        region.text_key: None if region.variadic else position for position, region in enumerate(spec.regions)
+    }
+    return OpText(fields, composed, inner, regions)
