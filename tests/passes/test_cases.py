@@ -41,11 +41,11 @@ PASSES: list[type[Pass]] = [
 
 
 def cases() -> list[object]:
-    found = []
-    for kind in PASSES:
-        for case in load_cases(CASES / f"{kind.name}.hlo"):
-            found.append(pytest.param(kind, case, id=f"{kind.name}: {case.title}"))
-    return found
+    return [
+        pytest.param(kind, case, id=f"{kind.name}: {case.title}")
+        for kind in PASSES
+        for case in load_cases(CASES / f"{kind.name}.hlo")
+    ]
 
 
 @pytest.mark.parametrize(("kind", "case"), cases())

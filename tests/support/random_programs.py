@@ -127,7 +127,9 @@ def transpose(maker: ProgramMaker) -> Instruction:
 
 def reverse(maker: ProgramMaker) -> Instruction:
     value = maker.any()
-    return maker.add("reverse", value, dimensions=tuple(d for d in range(value.shape.rank) if maker.random.random() < 0.5))
+    return maker.add(
+        "reverse", value, dimensions=tuple(d for d in range(value.shape.rank) if maker.random.random() < 0.5)
+    )
 
 
 def slice_(maker: ProgramMaker) -> Instruction:
@@ -191,7 +193,9 @@ def iota(maker: ProgramMaker) -> Instruction:
     value = maker.any()
     if not value.shape.rank:
         return value
-    return maker.add("iota", shape=Shape.array(S32, value.shape.dims), dimension=maker.random.randrange(value.shape.rank))
+    return maker.add(
+        "iota", shape=Shape.array(S32, value.shape.dims), dimension=maker.random.randrange(value.shape.rank)
+    )
 
 
 STEPS: tuple[Step, ...] = (
