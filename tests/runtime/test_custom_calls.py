@@ -4,11 +4,11 @@ import traceback
 
 import numpy as np
 import pytest
+
+from tests.runtime.native import F32_4, Call, Linked, executable, spec
 from xlapy_runtime.custom_calls import CustomCallStatus, CustomCallTargets, register_custom_call_target
 from xlapy_runtime.errors import ArgumentError, ExecutionError, ShapeError, UnsupportedError
 from xlapy_runtime.program import RuntimeCall, TokenSpec
-
-from tests.runtime.native import F32_4, Call, Linked, executable, spec
 
 X = np.arange(4, dtype=np.float32)
 
