@@ -23,7 +23,7 @@ from xlapy.hlo.ops import Trait
 from xlapy.hlo.schedule import Schedule
 from xlapy.hlo.shape import Shape
 from xlapy.passes.analysis.in_place import overwritable_operands
-from xlapy.passes.analysis.leaves import is_renaming, leaf_count, leaf_offset, origin_of_leaf
+from xlapy.hlo.leaves import is_renaming, leaf_count, leaf_offset, origin_of_leaf
 from xlapy.support.registry import Registry
 
 ALIGNMENT = 64  # bytes: a cache line, and the widest vector

@@ -15,7 +15,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from xlapy.hlo.graph import Computation, HloModule, Instruction
-from xlapy.passes.analysis.leaves import origin_of_leaf
+from xlapy.hlo.leaves import origin_of_leaf
 from xlapy.passes.base import Pass
 
 
