@@ -46,7 +46,8 @@ class ProgramExecutable:
     code, or the address of the entry if the program calls no kernels by name. `timeout` bounds each wait for another
     process, device or host, in seconds; None waits forever, but a deadlock between processes is noticed at once.
     `function` is the quickest way to call it; without a `wrapper` (see `calling`), and for programs that are not
-    direct (see `direct_calls`), a slower one. Only direct programs may keep the GIL.
+    direct (see `direct_calls`), a slower one. Devices count the calls of `run`, not those of `function`. Only direct
+    programs may keep the GIL.
     """
 
     def __init__(
@@ -87,7 +88,6 @@ class ProgramExecutable:
             calls.PREPARE.action(calls.Site(index, call, self.grid, self._address_of, targets or {}))
             for index, call in enumerate(program.runtime_calls)
         ]
-
         self._direct = self._make_direct(wrapper, release_gil=release_gil) if is_direct(program) else None
         self.function: Callable[..., Value] = self.run if self._direct is None else self._direct.bound.function
 
@@ -140,6 +140,8 @@ class ProgramExecutable:
             raise ArgumentError(
                 f"{self.program.name} runs as {self.grid.size} processes, got arguments for {len(arguments)}"
             )
+        if self._direct is not None:
+            return [self.run(*arguments[0], seed=seed)]
         leaves = [self.parameters.flat(row) for row in arguments]
         results = self._begin(self.devices, seed, timeout).all_processes(leaves)
         return [unflatten(self.program.result, row) for row in results]
