@@ -19,9 +19,10 @@ from xlapy.hlo.leaves import origin_of_leaf
 from xlapy.passes.base import Pass
 
 
-@dataclass(frozen=True)
+@dataclass
 class CopyInsertion(Pass):
     name = "copy-insertion"
+    required = True
 
     def run(self, module: HloModule) -> bool:
         changed = False

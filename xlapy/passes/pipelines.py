@@ -7,8 +7,10 @@ from dataclasses import dataclass, field
 import xlapy.passes.algebra  # noqa: F401  (fills the book of laws)
 from xlapy.hlo.kernel_plan import KernelLimits
 from xlapy.passes.conditional_simplification import ConditionalSimplification
+from xlapy.passes.constant_folding import ConstantFolding
 from xlapy.passes.cse import Cse
 from xlapy.passes.dce import Dce
+from xlapy.passes.dynamic.padder import DynamicPadder
 from xlapy.passes.flatten_call_graph import FlattenCallGraph
 from xlapy.passes.fusion.fusion import LoopFusion
 from xlapy.passes.inlining import CallInlining
@@ -24,6 +26,7 @@ from xlapy.passes.zero_sized import ZeroSized
 ORDER = (
     Order(LayoutNormalization, CallInlining, "a callee may see other layouts than its caller"),
     Order(CallInlining, FlattenCallGraph, "what is inlined needs no clone"),
+    Order(DynamicPadder, AlgebraicSimplification, "laws look at static arrays only"),
     Order(FlattenCallGraph, WhileSimplification, "a loop is rewritten for the one place that runs it"),
     Order(LayoutNormalization, AlgebraicSimplification, "laws look at logical arrays only"),
     Order(AlgebraicSimplification, LayoutAssignment, "laws drop layouts"),
@@ -52,6 +55,8 @@ def cpu_pipeline(options: PipelineOptions | None = None, watch: Watch | None = N
             LayoutNormalization(),
             CallInlining(),
             FlattenCallGraph(),
+            TupleSimplification(),
+            DynamicPadder(),
             RegionInlining(),
             FixedPoint(
                 "simplify",
@@ -60,6 +65,7 @@ def cpu_pipeline(options: PipelineOptions | None = None, watch: Watch | None = N
                     ConditionalSimplification(),
                     WhileSimplification(),
                     AlgebraicSimplification(options.fast_math, options.disabled_laws),
+                    ConstantFolding(),
                     Cse(),
                     Dce(),
                 ),

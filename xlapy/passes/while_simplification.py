@@ -72,8 +72,9 @@ def _forward_unchanged(loop: Instruction) -> bool:
 def _read_constant(computation: Computation, index: int, source: Instruction) -> bool:
     """Puts a constant where `computation` reads element `index` of its state; the root still hands the element on."""
     changed = False
+    next_state = computation.root if computation.root.shape.is_tuple else None
     for reader in _elements(computation.parameters[0], index):
-        others = [user for user in reader.users if user is not computation.root]
+        others = [user for user in reader.users if user is not next_state]
         if reader.is_root or others:
             constant = computation.add_copy(source, ())
             for user in others:
