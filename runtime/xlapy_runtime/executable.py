@@ -221,9 +221,9 @@ class _Run:
     def all_processes(self, leaves: Sequence[Sequence[Value]]) -> list[list[np.ndarray]]:
         """Runs every process; the calling thread runs the first."""
         gathered = _Gathered(len(leaves), self._cancellation)
-        for number in range(1, len(leaves)):
-            ENTRY_THREADS.run(_process_task(self, number, leaves[number], gathered))
         try:
+            for number in range(1, len(leaves)):
+                ENTRY_THREADS.run(_process_task(self, number, leaves[number], gathered))
             _process_task(self, 0, leaves[0], gathered)()
             return gathered.results()
         except BaseException as error:
