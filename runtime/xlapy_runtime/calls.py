@@ -285,12 +285,12 @@ def _full_views(specs: Sequence[ArraySpec], addresses: Sequence[int]) -> list[np
     return [view(spec, addresses[position]) for spec, position in zip(specs, positions, strict=False)]
 
 
-_Parallel = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
+_Parallel = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
 _Kernel = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
 
 
-def _serial(context: int, kernel: int, arguments: int, count: int, grain: int) -> None:
-    """`void parallel(ptr context, ptr kernel, ptr args, i64 count, i64 grain)` without threads: one loop over all."""
+def _serial(kernel: int, arguments: int, count: int, grain: int) -> None:
+    """`void parallel(ptr kernel, ptr args, i64 count, i64 grain)` without threads: one loop over all."""
     _Kernel(kernel)(arguments, 0, count)
 
 
