@@ -83,7 +83,6 @@ def compile_module(source: HloModule, options: CompileOptions) -> Compiled:
     if options.num_replicas > 1 or options.num_partitions > 1:
         module.config.num_replicas = options.num_replicas
         module.config.num_partitions = options.num_partitions
-    module.config.entry_layout = None  # arrays of callers are row-major, whatever layout a dump had on its device
     report = cpu_pipeline(
         PipelineOptions(fast_math=options.fast_math, disabled_laws=options.disabled_laws), _watch(options, around)
     ).run(module)
