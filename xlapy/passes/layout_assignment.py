@@ -23,8 +23,12 @@ class LayoutAssignment(Pass):
     name: ClassVar[str] = "layout-assignment"
     required: ClassVar[bool] = True
 
+    keep_entry_layouts: bool = True  # else the entry is row-major too, as arrays of callers are
+
     def run(self, module: HloModule) -> bool:
         changed = False
+        if not self.keep_entry_layouts:
+            module.config.entry_layout = None
         given = module.config.entry_layout
         for computation in module.computations():
             for instruction in computation.post_order():

@@ -44,6 +44,7 @@ class PipelineOptions:
     disabled_laws: frozenset[str] = frozenset()
     limits: KernelLimits = field(default_factory=KernelLimits)
     multi_output_fusion: bool = True
+    keep_entry_layouts: bool = False  # arrays of callers are row-major, whatever layout a dump had on its device
 
 
 def cpu_pipeline(options: PipelineOptions | None = None, watch: Watch | None = None) -> Pipeline:
@@ -72,7 +73,7 @@ def cpu_pipeline(options: PipelineOptions | None = None, watch: Watch | None = N
             ),
             ZeroSized(),
             Dce(),
-            LayoutAssignment(),
+            LayoutAssignment(keep_entry_layouts=options.keep_entry_layouts),
             LoopFusion(options.limits, options.multi_output_fusion),
             Dce(),
         ),
