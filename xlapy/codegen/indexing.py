@@ -195,7 +195,8 @@ def common_groups(source: Sequence[int], target: Sequence[int]) -> list[tuple[li
     groups: list[tuple[list[int], list[int]]] = []
     i = j = 0
     while i < len(source) or j < len(target):
-        left, right = [], []
+        left: list[int] = []
+        right: list[int] = []
         products = [1, 1]
         while True:
             if products[0] <= products[1] and i < len(source) and (products[0] < products[1] or not left):

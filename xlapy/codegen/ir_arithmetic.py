@@ -253,6 +253,14 @@ class Arithmetic(Emitter):
         text = f"select {condition.type.text} {condition.text}, {a.type.text} {a.text}, {b.type.text} {b.text}"
         return self._pure(a.type, text, condition, a, b)
 
+    def any_lane(self, mask: Value) -> Value:
+        """Whether a bit is set in any lane, as a scalar."""
+        if mask.type.lanes == 1 or mask.constant is not None:
+            return self.extract(mask, 0)
+        symbol = f"llvm.vector.reduce.or.{mask.type.suffix}"
+        self.module.declare(symbol, I1, [mask.type])
+        return self._pure(I1, f"call i1 @{symbol}({mask.type.text} {mask.text})", mask)
+
     def lesser(self, a: Operand, b: Operand) -> Value:
         """`a < b ? a : b`, one instruction on x86: `b` if either is a NaN or both are zeros."""
         a, b = self._pair(a, b)

@@ -199,7 +199,7 @@ class Memory(Arithmetic):
         )
 
     def atomic_update(self, operation: str, pointer: Value, value: Value, ordering: str = "seq_cst") -> Value:
-        """Replaces what is at `pointer` by its combination with `value` (add, sub, and, or, xchg ...); the old value."""
+        """Combines what is at `pointer` with `value` (add, sub, and, or, xchg ...); the old value."""
         return self._result(
             value.type, f"atomicrmw {operation} ptr {pointer.text}, {value.type.text} {value.text} {ordering}"
         )

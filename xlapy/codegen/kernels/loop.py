@@ -48,7 +48,7 @@ def plan_loop(
     is_linear = all(_follows_row_major_numbers(i, shape.size, inputs(i)) for i in instructions)
     extent = shape.size if is_linear else _inner_size(shape)
     lanes = min(widest_lanes(instructions, target), _power_of_two_below(extent))
-    units = shape.size if is_linear else shape.size // max(extent, 1)
+    units = shape.size if is_linear else rows_and_columns(shape)[0]
     total = operand_bytes + sum(root.shape.bytes for root in roots)
     return LoopPlan(tuple(roots), shape, is_linear, lanes, units, total // max(units, 1))
 
@@ -174,3 +174,9 @@ def strip(
         step(vector, loop.index)
     with k.loop(whole, end) as loop:
         step(scalar, loop.index)
+
+
+def rows_and_columns(shape: Shape) -> tuple[int, int]:
+    """Rows and row length of an array as `emit_row` walks it."""
+    columns = _inner_size(shape)
+    return shape.size // max(columns, 1), columns

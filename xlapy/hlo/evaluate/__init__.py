@@ -1,0 +1,31 @@
+"""The reference evaluator: what a program means, obviously right, in numpy."""
+
+from xlapy.hlo.evaluate import (
+    bits,
+    communication,
+    contractions,
+    control_flow,
+    elementwise,
+    indexing,
+    reductions,
+    shapes,
+    structure,
+)
+from xlapy.hlo.evaluate.base import EVALUATORS
+from xlapy.hlo.evaluate.interpreter import Interpreter, evaluate, evaluate_parallel
+
+__all__ = [
+    "EVALUATORS",
+    "Interpreter",
+    "bits",
+    "communication",
+    "contractions",
+    "control_flow",
+    "elementwise",
+    "evaluate",
+    "evaluate_parallel",
+    "indexing",
+    "reductions",
+    "shapes",
+    "structure",
+]

@@ -1,0 +1,149 @@
+"""The registry of reference semantics, and what an evaluator may ask of the interpreter.
+
+An evaluator looks like the shape rule of its op: operands by parameter, then attributes and called computations by
+name, and `result`, the shape, where the rule takes it.
+
+    @evaluator("reverse")
+    def reverse(operand, *, dimensions):
+        return np.flip(operand, dimensions)
+
+One that must run a computation, wait, or know its process is a generator: it yields a request and is sent the answer.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Generator, Hashable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+
+from xlapy.hlo.evaluate.numerics import Array, narrow, widen
+from xlapy.hlo.graph import Computation, Instruction
+from xlapy.hlo.ops import OPS
+from xlapy.support.registry import Registry
+
+if TYPE_CHECKING:
+    from xlapy.hlo.evaluate.interpreter import Process
+
+Value: TypeAlias = Any
+"""An array; a tuple of values; None for a token. A bounded dimension has its run-time size."""
+
+TOKEN = None
+
+
+# -- requests ------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """Answered by the result of the computation."""
+
+    computation: Computation
+    arguments: tuple[Value, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class WhoAmI:
+    """Answered by the process that evaluates."""
+
+
+@dataclass(frozen=True, slots=True)
+class Take:
+    """Answered by the next item of a queue, once there is one."""
+
+    queue: deque[Value]
+    what: str
+
+
+@dataclass(frozen=True, slots=True)
+class Deposit:
+    """A contribution to a meeting of `members` (process numbers). Answered by an `Await` to yield when it is needed."""
+
+    meeting: Hashable
+    members: tuple[int, ...]
+    value: Value
+
+
+@dataclass(frozen=True, slots=True)
+class Await:
+    """Answered by the contributions of all members, in their order, once all are there."""
+
+    meeting: Hashable
+    members: tuple[int, ...]
+
+
+Request: TypeAlias = Run | WhoAmI | Take | Deposit | Await
+Steps: TypeAlias = Generator[Any, Any, Value]
+Evaluator: TypeAlias = Callable[[Instruction, list[Any]], Any]
+
+EVALUATORS: Registry[Evaluator] = Registry("reference semantics", OPS)
+
+
+# -- registration --------------------------------------------------------------------------------------------------
+
+
+def evaluator(*names: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Registers a function of the parameters of the op."""
+
+    def register(function: Callable[..., Any]) -> Callable[..., Any]:
+        for name in names:
+            EVALUATORS.add(name, _with_attributes(function))
+        return function
+
+    return register
+
+
+def _with_attributes(function: Callable[..., Any]) -> Evaluator:
+    def call(instruction: Instruction, operands: list[Any]) -> Any:
+        spec = instruction.spec
+        keywords = dict(instruction.attributes)
+        for position, region in enumerate(spec.regions):
+            keywords[region.name] = instruction.called if region.variadic else instruction.called[position]
+        if spec.takes_result:
+            keywords["result"] = instruction.shape
+        return function(*spec.group(operands), **keywords)
+
+    return call
+
+
+def elementwise(*names: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Registers a function of the operands alone, computed in the wide type and rounded once to the result's."""
+
+    def register(function: Callable[..., Any]) -> Callable[..., Any]:
+        for name in names:
+            EVALUATORS.add(name, _rounded_once(function))
+        return function
+
+    return register
+
+
+def _rounded_once(function: Callable[..., Any]) -> Evaluator:
+    def call(instruction: Instruction, operands: list[Any]) -> Any:
+        with np.errstate(all="ignore"):
+            computed = function(*(widen(operand) for operand in align(*operands)))
+        return narrow(computed, instruction.shape.type)
+
+    return call
+
+
+def align(*arrays: Array) -> tuple[Array, ...]:
+    """Cuts arrays whose bounded dimensions turned out different to their common size. Scalars stay."""
+    shapes = {array.shape for array in arrays if array.ndim}
+    if len(shapes) <= 1:
+        return arrays
+    if len({len(shape) for shape in shapes}) != 1:
+        return arrays
+    common = tuple(slice(min(sizes)) for sizes in zip(*shapes, strict=True))
+    return tuple(array[common] if array.ndim else array for array in arrays)
+
+
+def who_am_i() -> Generator[WhoAmI, Process, Process]:
+    """The process that evaluates; for `yield from`."""
+    return (yield WhoAmI())
+
+
+def run(computation: Computation, *arguments: Value) -> Generator[Run, Value, Value]:
+    """The result of a computation; for `yield from`."""
+    return (yield Run(computation, arguments))

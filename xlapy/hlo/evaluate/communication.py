@@ -1,0 +1,247 @@
+"""What reaches outside the computation: queues, channels, collectives, custom calls.
+
+A start op runs its synchronous op up to the point where that waits, and its value is what is left to do; the done op
+does it.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Generator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from xlapy.hlo.attributes import CustomCallApiVersion, OutputOperandAlias, ReplicaGroups
+from xlapy.hlo.evaluate.base import (
+    EVALUATORS,
+    TOKEN,
+    Await,
+    Deposit,
+    Evaluator,
+    Steps,
+    Take,
+    Value,
+    evaluator,
+    who_am_i,
+)
+from xlapy.hlo.evaluate.numerics import Array, convert, element_type, narrow, widen
+from xlapy.hlo.evaluate.reductions import apply
+from xlapy.hlo.evaluate.regions import binary_operation
+from xlapy.hlo.graph import Computation, Instruction
+from xlapy.hlo.ops import OPS, Trait
+from xlapy.hlo.shape import Shape
+from xlapy.support.errors import ExecutionError, XlaError
+
+# -- queues and channels -------------------------------------------------------------------------------------------
+
+
+@evaluator("infeed")
+def infeed(token: Value, *, infeed_config: str, result: Shape) -> Steps:
+    """An empty tuple reads nothing."""
+    shape = result.parts[0]
+    if shape.is_tuple and not shape.parts:
+        return ((), TOKEN)
+    process = yield from who_am_i()
+    item = yield Take(process.infeed, f"an item of shape {shape} in the infeed")
+    return (check_value(item, shape, "infeed"), TOKEN)
+
+
+@evaluator("outfeed")
+def outfeed(operand: Value, token: Value, *, outfeed_config: str, outfeed_shape: Shape | None) -> Steps:
+    process = yield from who_am_i()
+    process.outfeed.append(operand)
+    return TOKEN
+
+
+@evaluator("send")
+def send(operand: Value, token: Value, *, channel_id: int, is_host_transfer: bool) -> Steps:
+    process = yield from who_am_i()
+    process.channel(channel_id).append(operand)
+    return (operand, np.zeros((), np.uint32), TOKEN)
+
+
+@evaluator("send-done")
+def send_done(started: Value, *, channel_id: int, is_host_transfer: bool) -> Value:
+    return TOKEN
+
+
+@evaluator("recv")
+def recv(token: Value, *, channel_id: int, is_host_transfer: bool, result: Shape) -> Steps:
+    """The data of the result stand for what is still to come."""
+    process = yield from who_am_i()
+    waiting = Take(process.channel(channel_id), f"a message on channel {channel_id}")
+    return (_Message(waiting, result.parts[0]), np.zeros((), np.uint32), TOKEN)
+
+
+@dataclass(frozen=True, slots=True)
+class _Message:
+    waiting: Take
+    shape: Shape
+
+
+@evaluator("recv-done")
+def recv_done(started: Value, *, channel_id: int, is_host_transfer: bool) -> Steps:
+    message: _Message = started[0]
+    data = yield message.waiting
+    return (check_value(data, message.shape, message.waiting.what), TOKEN)
+
+
+def check_value(value: Value, shape: Shape, source: str) -> Value:
+    """The value as arrays, if it is of `shape` (bounded dimensions may be smaller); raises ExecutionError if not."""
+    if shape.is_token:
+        return TOKEN
+    if shape.is_tuple:
+        if not isinstance(value, (tuple, list)) or len(value) != len(shape.parts):
+            raise ExecutionError(f"{source}: expected a value of shape {shape}, got {_describe(value)}")
+        return tuple(check_value(part, part_shape, source) for part, part_shape in zip(value, shape.parts, strict=True))
+    array = np.asarray(value)
+    if array.dtype != shape.type.dtype or not fits(array, shape):
+        raise ExecutionError(f"{source}: expected a value of shape {shape}, got {_describe(value)}")
+    return array
+
+
+def fits(array: Array, shape: Shape) -> bool:
+    """Whether the sizes of an array are those of `shape`, or within its bounds."""
+    return array.ndim == shape.rank and all(
+        size == dim or (shape.is_dynamic_dim(position) and (size <= dim or dim < 0))
+        for position, (size, dim) in enumerate(zip(array.shape, shape.dims, strict=True))
+    )
+
+
+def _describe(value: Value) -> str:
+    if isinstance(value, (tuple, list)):
+        return "(" + ", ".join(map(_describe, value)) + ")"
+    return f"{np.asarray(value).dtype}{list(np.shape(value))}"
+
+
+# -- processes -----------------------------------------------------------------------------------------------------
+
+
+@evaluator("replica-id")
+def replica_id() -> Steps:
+    process = yield from who_am_i()
+    return np.asarray(np.uint32(process.replica))
+
+
+@evaluator("partition-id")
+def partition_id() -> Steps:
+    process = yield from who_am_i()
+    return np.asarray(np.uint32(process.partition))
+
+
+def meet(
+    operation: str,
+    value: Value,
+    replica_groups: ReplicaGroups,
+    channel_id: int | None,
+    use_global_device_ids: bool,
+) -> Generator[Any, Any, list[Value]]:
+    """What every member of this process's group contributes to a collective, in the order of the group."""
+    process = yield from who_am_i()
+    members = process.group(replica_groups.groups, bool(channel_id), use_global_device_ids)
+    waiting: Await = yield Deposit((operation, channel_id), members, value)
+    contributions: list[Value] = yield waiting
+    return contributions
+
+
+@evaluator("all-reduce")
+def all_reduce(
+    operands: Sequence[Array],
+    *,
+    computation: Computation,
+    replica_groups: ReplicaGroups,
+    channel_id: int | None,
+    use_global_device_ids: bool,
+    constrain_layout: bool,
+) -> Steps:
+    groups = (replica_groups, channel_id, use_global_device_ids)
+    contributions = yield from meet("all-reduce", tuple(operands), *groups)
+    results: list[Array] = []
+    for arrays in zip(*contributions, strict=True):
+        reduced = yield from reduce_over_processes(arrays, computation)
+        results.append(reduced)
+    return tuple(results) if len(results) > 1 else results[0]
+
+
+def reduce_over_processes(arrays: Sequence[Array], computation: Computation) -> Steps:
+    """Folds equal arrays element by element, in order. One sum of narrow floats is rounded once."""
+    target = element_type(arrays[0])
+    operation = binary_operation(computation)
+    if operation is not None and operation.opcode == "add" and target.is_narrow_float:
+        with np.errstate(all="ignore"):
+            return narrow(sum((widen(array) for array in arrays[1:]), widen(arrays[0])), target)
+    running = convert(arrays[0], computation.parameters[0].shape.type)
+    for array in arrays[1:]:
+        (running,) = yield from apply(computation, (running, convert(array, computation.parameters[1].shape.type)))
+    return running
+
+
+# -- start and done ------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Started:
+    """A collective that has deposited, and waits."""
+
+    rest: Generator[Any, Any, Value]
+    waiting: Await
+
+
+def _start(synchronous: Evaluator) -> Evaluator:
+    def start(instruction: Instruction, operands: list[Any]) -> Steps:
+        steps: Generator[Any, Any, Value] = synchronous(instruction, operands)
+        request = next(steps)
+        while not isinstance(request, Await):
+            request = steps.send((yield request))
+        return _Started(steps, request)
+
+    return start
+
+
+def _done(instruction: Instruction, operands: list[Any]) -> Steps:
+    started: _Started = operands[0]
+    request: Any = started.waiting
+    try:
+        while True:
+            request = started.rest.send((yield request))
+    except StopIteration as finished:
+        return finished.value
+
+
+for _spec in OPS.values():
+    if Trait.ASYNC in _spec.traits and _spec.name in EVALUATORS:
+        EVALUATORS.add(f"{_spec.name}-start", _start(EVALUATORS[_spec.name]))
+        EVALUATORS.add(f"{_spec.name}-done", _done)
+
+
+# -- custom calls --------------------------------------------------------------------------------------------------
+
+
+@evaluator("custom-call")
+def custom_call(
+    operands: Sequence[Value],
+    *,
+    target: str,
+    computations: Sequence[Computation],
+    has_side_effect: bool,
+    api_version: CustomCallApiVersion,
+    operand_layout_constraints: tuple[Shape, ...] | None,
+    output_to_operand_aliasing: tuple[OutputOperandAlias, ...],
+    result: Shape,
+) -> Steps:
+    """Calls the Python function that is known by the name of the target: numpy arrays in, numpy arrays out."""
+    process = yield from who_am_i()
+    function = process.custom_calls.get(target)
+    if function is None:
+        near = difflib.get_close_matches(target, process.custom_calls)
+        known = f"; did you mean {near[0]!r}?" if near else ""
+        raise ExecutionError(f"custom-call: there is no target {target!r}{known}")
+    try:
+        returned = function(*operands)
+    except XlaError:
+        raise
+    except Exception as error:
+        raise ExecutionError(f"custom-call to {target!r} failed: {type(error).__name__}: {error}") from error
+    return check_value(returned, result, f"custom-call to {target!r}")

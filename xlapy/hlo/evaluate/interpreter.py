@@ -1,0 +1,289 @@
+"""Runs computations: one process, or several in lock step.
+
+A computation in execution is a generator that yields requests (`base`). Each process keeps its generators on a stack of
+its own, so that deep calls do not recurse. Processes run in turn, each until it must wait for another; what they do is
+therefore deterministic, and a deadlock is seen at once.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Generator, Hashable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from xlapy.hlo.evaluate.base import EVALUATORS, Await, Deposit, Request, Run, Take, Value, WhoAmI
+from xlapy.hlo.evaluate.communication import fits
+from xlapy.hlo.graph import Computation, HloModule, Instruction
+from xlapy.hlo.shape import Shape
+from xlapy.support.errors import ArgumentError, ExecutionError, InternalError
+
+CustomCalls = Mapping[str, Callable[..., Any]]
+
+
+class Interpreter:
+    """What outlasts a run: the queues of each process, the channels, the custom-call targets.
+
+    `infeeds[p]` holds what process p will read, `outfeeds[p]` what it has written; `channels[c]` the messages on
+    channel c, from and to programs and the host alike."""
+
+    def __init__(self, *, custom_calls: CustomCalls | None = None) -> None:
+        self.custom_calls: CustomCalls = dict(custom_calls or {})
+        self.infeeds: dict[int, deque[Value]] = {}
+        self.outfeeds: dict[int, deque[Value]] = {}
+        self.channels: dict[int, deque[Value]] = {}
+
+    def infeed(self, process: int = 0) -> deque[Value]:
+        return self.infeeds.setdefault(process, deque())
+
+    def outfeed(self, process: int = 0) -> deque[Value]:
+        return self.outfeeds.setdefault(process, deque())
+
+    def channel(self, number: int) -> deque[Value]:
+        return self.channels.setdefault(number, deque())
+
+    def run(self, module: HloModule, *arguments: Any) -> Any:
+        """The result of a module of one process."""
+        return self.run_together([(module, arguments)])[0]
+
+    def run_parallel(
+        self,
+        module: HloModule,
+        arguments: Sequence[Sequence[Any]],
+        num_replicas: int | None = None,
+        num_partitions: int | None = None,
+    ) -> list[Any]:
+        """The results of all processes of a module, replica-major, as are their arguments."""
+        replicas = num_replicas or module.config.num_replicas
+        partitions = num_partitions or module.config.num_partitions
+        if len(arguments) != replicas * partitions:
+            raise ArgumentError(
+                f"{replicas} replicas of {partitions} partitions need {replicas * partitions} lists of arguments, "
+                f"not {len(arguments)}"
+            )
+        grid = _Grid(replicas, partitions)
+        return _finish([Process(self, number, grid, module, given) for number, given in enumerate(arguments)])
+
+    def run_together(self, programs: Sequence[tuple[HloModule, Sequence[Any]]]) -> list[Any]:
+        """The results of several modules, each a process of its own, that run at the same time and share channels."""
+        alone = _Grid(1, 1)
+        return _finish([Process(self, number, alone, module, given) for number, (module, given) in enumerate(programs)])
+
+
+@dataclass(slots=True)
+class _Grid:
+    """The processes of one program, and their meetings."""
+
+    replicas: int
+    partitions: int
+    meetings: dict[tuple[Hashable, tuple[int, ...]], _Meeting] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class _Meeting:
+    """What each member has brought, and who has already left with everything."""
+
+    contributions: dict[int, Value] = field(default_factory=dict)
+    gone: set[int] = field(default_factory=set)
+
+
+class Process:
+    """One run of a program: a stack of computations in execution."""
+
+    def __init__(
+        self, interpreter: Interpreter, number: int, grid: _Grid, module: HloModule, arguments: Sequence[Any]
+    ) -> None:
+        self.number = number
+        self.replica, self.partition = divmod(number if grid.replicas * grid.partitions > 1 else 0, grid.partitions)
+        self.infeed = interpreter.infeed(number)
+        self.outfeed = interpreter.outfeed(number)
+        self.channel = interpreter.channel
+        self.custom_calls = interpreter.custom_calls
+        self.waiting: Take | Await | None = None
+        self.is_finished = False
+        self.result: Value = None
+        self._grid = grid
+        self._rounds: dict[Hashable, int] = {}
+        self._stack: list[Generator[Request, Any, Value]] = []
+        self._enter(module.entry, check_arguments(module, arguments))
+
+    def group(self, groups: Sequence[Sequence[int]], has_channel: bool, global_ids: bool) -> tuple[int, ...]:
+        """The processes, as numbers, of the group that this one is in.
+
+        Groups name replicas of the same partition; with a channel, replicas in all partitions; with global ids,
+        processes. No groups: everybody in one."""
+        replicas, partitions = range(self._grid.replicas), self._grid.partitions
+        if global_ids:
+            return self._group_of(self.number, groups) or tuple(range(self._grid.replicas * partitions))
+        chosen = self._group_of(self.replica, groups) or tuple(replicas)
+        if has_channel:
+            return tuple(replica * partitions + partition for replica in chosen for partition in range(partitions))
+        return tuple(replica * partitions + self.partition for replica in chosen)
+
+    def _group_of(self, member: int, groups: Sequence[Sequence[int]]) -> tuple[int, ...] | None:
+        if not groups:
+            return None
+        for group in groups:
+            if member in group:
+                return tuple(process for process in group if process >= 0)
+        raise ExecutionError(f"process {self.number} is in none of the groups {[list(group) for group in groups]}")
+
+    def advance(self) -> bool:
+        """Runs until it is finished or must wait; says whether it got anywhere."""
+        answer: Value = None
+        if self.waiting is not None:
+            if not self._is_ready(self.waiting):
+                return False
+            answer = self._collect(self.waiting)
+            self.waiting = None
+        while True:
+            try:
+                request = self._stack[-1].send(answer)
+            except StopIteration as finished:
+                self._stack.pop()
+                answer = finished.value
+                if not self._stack:
+                    self.is_finished, self.result = True, answer
+                    return True
+                continue
+            answer = None
+            if isinstance(request, Run):
+                self._enter(request.computation, request.arguments)
+            elif isinstance(request, WhoAmI):
+                answer = self
+            elif isinstance(request, Deposit):
+                answer = self._deposit(request)
+            elif self._is_ready(request):
+                answer = self._collect(request)
+            else:
+                self.waiting = request
+                return True
+
+    def _enter(self, computation: Computation, arguments: Sequence[Value]) -> None:
+        self._stack.append(_execution(computation, arguments))
+
+    def _deposit(self, request: Deposit) -> Await:
+        """Meetings repeat in loops: the n-th of one kind is for the n-th of every member."""
+        key = (request.meeting, request.members)
+        turn = self._rounds[key] = self._rounds.get(key, 0) + 1
+        meeting = (request.meeting, turn)
+        met = self._grid.meetings.setdefault((meeting, request.members), _Meeting())
+        met.contributions[self.number] = request.value
+        return Await(meeting, request.members)
+
+    def _is_ready(self, request: Take | Await) -> bool:
+        if isinstance(request, Take):
+            return bool(request.queue)
+        return len(self._grid.meetings[request.meeting, request.members].contributions) == len(request.members)
+
+    def _collect(self, request: Take | Await) -> Value:
+        if isinstance(request, Take):
+            return request.queue.popleft()
+        met = self._grid.meetings[request.meeting, request.members]
+        met.gone.add(self.number)
+        if len(met.gone) == len(request.members):
+            del self._grid.meetings[request.meeting, request.members]
+        return [met.contributions[member] for member in request.members]
+
+    def describe_wait(self) -> str:
+        """Whom or what it waits for."""
+        if isinstance(self.waiting, Take):
+            return f"process {self.number} waits for {self.waiting.what}"
+        assert self.waiting is not None
+        there = self._grid.meetings[self.waiting.meeting, self.waiting.members].contributions
+        missing = [member for member in self.waiting.members if member not in there]
+        return f"process {self.number} waits for processes {missing}"
+
+
+def _execution(computation: Computation, arguments: Sequence[Value]) -> Generator[Request, Any, Value]:
+    values: dict[Instruction, Value] = dict(zip(computation.parameters, arguments, strict=True))
+    for instruction in computation.post_order():
+        if instruction not in values:
+            operands = [values[operand] for operand in instruction.operands]
+            value = EVALUATORS[instruction.opcode](instruction, operands)
+            if isinstance(value, Generator):
+                value = yield from value
+            values[instruction] = _checked(value, instruction)
+    return values[computation.root]
+
+
+def _checked(value: Value, instruction: Instruction) -> Value:
+    """The value of an instruction, held against its shape: a difference is a bug of an evaluator or of a pass."""
+    if instruction.shape.is_array:
+        value = np.asarray(value)
+        if value.dtype != instruction.shape.type.dtype or not fits(value, instruction.shape):
+            raise InternalError(f"{instruction} was evaluated to {value.dtype}{list(value.shape)}")
+    return value
+
+
+def _finish(processes: Sequence[Process]) -> list[Any]:
+    """Runs processes in turn until all are finished."""
+    unfinished = list(processes)
+    while unfinished:
+        progress = [process.advance() for process in unfinished]
+        unfinished = [process for process in unfinished if not process.is_finished]
+        if unfinished and not any(progress):
+            raise ExecutionError("; ".join(process.describe_wait() for process in unfinished))
+    return [_detached(process.result) for process in processes]
+
+
+def _detached(value: Value) -> Any:
+    """The result in memory of its own; tokens are None."""
+    if isinstance(value, tuple):
+        return tuple(_detached(element) for element in value)
+    return None if value is None else np.array(value)
+
+
+# -- arguments -----------------------------------------------------------------------------------------------------
+
+
+def check_arguments(module: HloModule, arguments: Sequence[Any]) -> list[Value]:
+    """The arguments as values of the parameters' shapes; raises ArgumentError."""
+    parameters = module.entry.parameters
+    if len(arguments) != len(parameters):
+        raise ArgumentError(f"{module.name} takes {len(parameters)} arguments, not {len(arguments)}")
+    return [
+        _argument(argument, parameter.shape, f"argument {number} ({parameter.name})")
+        for number, (argument, parameter) in enumerate(zip(arguments, parameters, strict=True))
+    ]
+
+
+def _argument(argument: Any, shape: Shape, place: str) -> Value:
+    if shape.is_token:
+        return None
+    if shape.is_tuple:
+        if not isinstance(argument, (tuple, list)) or len(argument) != len(shape.parts):
+            raise ArgumentError(f"{place} must be a tuple of shape {shape}")
+        parts = zip(argument, shape.parts, strict=True)
+        return tuple(_argument(part, part_shape, f"{place}[{i}]") for i, (part, part_shape) in enumerate(parts))
+    if isinstance(argument, (bool, int, float, complex)):
+        try:
+            argument = np.asarray(argument, shape.type.dtype)
+        except (OverflowError, TypeError, ValueError) as error:
+            raise ArgumentError(f"{place}: {argument!r} is no {shape.type}") from error
+    array = np.asarray(argument)
+    if array.dtype.newbyteorder("=") != shape.type.dtype or not fits(array, shape):
+        raise ArgumentError(f"{place} must be {shape.without_layout()}, not {array.dtype}{list(array.shape)}")
+    return array.astype(shape.type.dtype, copy=False)
+
+
+# -- the short way -------------------------------------------------------------------------------------------------
+
+
+def evaluate(module: HloModule, *arguments: Any, custom_calls: CustomCalls | None = None) -> Any:
+    """The result of a module by reference semantics: a numpy array, or a (nested) tuple of arrays."""
+    return Interpreter(custom_calls=custom_calls).run(module, *arguments)
+
+
+def evaluate_parallel(
+    module: HloModule,
+    arguments: Sequence[Sequence[Any]],
+    num_replicas: int | None = None,
+    num_partitions: int | None = None,
+    *,
+    custom_calls: CustomCalls | None = None,
+) -> list[Any]:
+    """The results of every process of a module (replica-major), which run in lock step."""
+    return Interpreter(custom_calls=custom_calls).run_parallel(module, arguments, num_replicas, num_partitions)

@@ -1,0 +1,25 @@
+"""From StableHLO to HLO: one file for each family of operations. Importing this package registers all of them."""
+
+from xlapy.stablehlo.convert import (
+    communication,
+    contractions,
+    control_flow,
+    elementwise,
+    reductions,
+    shapes,
+    structure,
+)
+from xlapy.stablehlo.convert.base import CONVERSIONS
+from xlapy.stablehlo.convert.module import convert_program
+
+__all__ = [
+    "CONVERSIONS",
+    "communication",
+    "contractions",
+    "control_flow",
+    "convert_program",
+    "elementwise",
+    "reductions",
+    "shapes",
+    "structure",
+]

@@ -1,0 +1,224 @@
+"""What the converters of operations share: the computation being filled, the registry, and access to attributes.
+
+A converter gets the body and the operation, adds instructions, and returns what stands for the results: one instruction
+for one result, or a tuple-shaped one for several. Its errors need no place: the caller adds it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import numpy as np
+
+from xlapy.hlo.attributes import OpMetadata
+from xlapy.hlo.graph import NO_METADATA, Computation, Instruction
+from xlapy.hlo.literal import Literal
+from xlapy.hlo.shape import Shape
+from xlapy.stablehlo.tree import Operation, Region, Symbol, Value
+from xlapy.stablehlo.types import type_text
+from xlapy.support.errors import InternalError, ParseError, UnsupportedError
+from xlapy.support.registry import Registry
+
+Kind = TypeVar("Kind")
+
+
+class Body:
+    """A computation being filled from a region. Values of the text become instructions when they are used."""
+
+    def __init__(self, name: str, functions: Mapping[str, Computation]) -> None:
+        self.computation = Computation(name)
+        self.functions = functions
+        self.metadata: OpMetadata = NO_METADATA
+        self.called: Sequence[Computation] = ()
+        self._instructions: dict[Value, Instruction] = {}
+        self._elements: dict[Value, tuple[Instruction, int]] = {}
+
+    def add(
+        self,
+        opcode: str,
+        *operands: Instruction,
+        called: Sequence[Computation] = (),
+        shape: Shape | None = None,
+        **attributes: Any,
+    ) -> Instruction:
+        """Adds an instruction, at the place in the user's program where the present operation is."""
+        return self.computation.add(opcode, operands, called=called, shape=shape, metadata=self.metadata, **attributes)
+
+    def constant(self, value: Any, element_type: Any) -> Instruction:
+        """A scalar constant."""
+        return self.add("constant", literal=Literal(value, Shape.scalar(element_type)))
+
+    def full(self, value: Any, like: Shape) -> Instruction:
+        """A constant of the shape of `like` with one value everywhere."""
+        scalar = self.constant(value, like.type)
+        return scalar if like.is_scalar else self.add("broadcast", scalar, shape=like, dimensions=())
+
+    def splat(self, scalar: Instruction, shape: Shape) -> Instruction:
+        return self.add("broadcast", scalar, shape=shape, dimensions=())
+
+    def tuple(self, instructions: Sequence[Instruction]) -> Instruction:
+        return self.add("tuple", *instructions)
+
+    def pack(self, instructions: Sequence[Instruction]) -> Instruction:
+        """One instruction for any number: itself, or the tuple of them."""
+        return instructions[0] if len(instructions) == 1 else self.tuple(instructions)
+
+    def operands(self, operation: Operation) -> list[Instruction]:
+        return [self.value(operand) for operand in operation.operands]
+
+    def value(self, value: Value) -> Instruction:
+        """The instruction for a value. Elements of tuples are taken, and outer constants copied, at their first use."""
+        known = self._instructions.get(value)
+        if known is not None:
+            return known
+        if value in self._elements:
+            whole, index = self._elements[value]
+            found = self.add("get-tuple-element", whole, index=index)
+        elif value.is_constant and value.definition is not None:
+            found = self.add("constant", literal=attribute(value.definition, "value", Literal))
+        else:
+            raise InternalError(f"a value of type {value.type} was not captured")
+        self._instructions[value] = found
+        return found
+
+    def set_value(self, value: Value, instruction: Instruction) -> None:
+        self._instructions[value] = instruction
+
+    def set_elements(self, values: Sequence[Value], whole: Instruction) -> None:
+        """The values are the elements of a tuple, from its first."""
+        for index, value in enumerate(values):
+            self._elements[value] = (whole, index)
+
+    def set_parameters(self, arguments: Sequence[Value]) -> None:
+        """One parameter for each argument."""
+        for number, argument in enumerate(arguments):
+            name = argument.name.strip("%") or f"arg{number}"
+            shape = argument.type
+            self.set_value(argument, self.computation.add("parameter", number=number, shape=shape, name=name))
+
+    def set_packed_parameter(self, values: Sequence[Value]) -> None:
+        """One parameter, the tuple of all values."""
+        shape = Shape.tuple([value.type for value in values])
+        self.set_elements(values, self.computation.add("parameter", number=0, shape=shape, name="state"))
+
+
+Converter = Callable[[Body, Operation], Instruction]
+
+
+@dataclass(frozen=True, slots=True)
+class RegionKind:
+    """How the regions of an operation become computations: what their parameters are, and what they return."""
+
+    parameters: Callable[[Operation, Region, Body], None]
+    root: Callable[[Operation, Region, Body], Instruction]
+
+
+@dataclass(frozen=True, slots=True)
+class Conversion:
+    """How an operation becomes instructions."""
+
+    convert: Converter
+    regions: RegionKind
+
+
+def _flat_parameters(operation: Operation, region: Region, body: Body) -> None:
+    """One for each argument of the region, which cannot capture anything."""
+    if operation.captures:
+        types = ", ".join(type_text(value.type) for value in operation.captures)
+        raise UnsupportedError(f"a region of {operation.name} uses values from outside, of type {types}")
+    body.set_parameters(region.arguments)
+
+
+def packed_parameters(operation: Operation, region: Region, body: Body) -> None:
+    """One tuple, of the arguments of the region and of all that the regions of the operation capture."""
+    body.set_packed_parameter([*region.arguments, *operation.captures])
+
+
+def packed_root(operation: Operation, region: Region, body: Body) -> Instruction:
+    """The returned value, or the tuple of several."""
+    return body.pack([body.value(value) for value in region.operations[-1].operands])
+
+
+FLAT = RegionKind(_flat_parameters, packed_root)
+
+CONVERSIONS: Registry[Conversion] = Registry("conversion from StableHLO")
+"""By name of the operation in StableHLO."""
+
+
+def converts(*names: str, regions: RegionKind = FLAT) -> Callable[[Converter], Converter]:
+    """Decorator: registers the converter of the operations `names`."""
+
+    def register(convert: Converter) -> Converter:
+        for name in names:
+            CONVERSIONS.add(name, Conversion(convert, regions))
+        return convert
+
+    return register
+
+
+# -- attributes --------------------------------------------------------------------------------------------------------
+
+
+def attribute(operation: Operation, name: str, kind: type[Kind], default: Kind | None = None) -> Kind:
+    """The attribute `name`, which must be of `kind`, or the default where it is absent and there is one."""
+    value = operation.attributes.get(name, default)
+    if isinstance(value, kind) and not (kind is int and isinstance(value, bool)):
+        return value
+    what = _KINDS.get(kind, kind.__name__)
+    problem = "is missing" if value is None else "is something else"
+    raise ParseError(f"{operation.name} needs the attribute `{name}`, {what}, which {problem}")
+
+
+_KINDS: dict[type, str] = {
+    int: "an integer",
+    bool: "a boolean",
+    str: "a string or enumerator",
+    dict: "a set of fields",
+    Symbol: "a symbol",
+    Literal: "a constant",
+}
+
+
+def integers(operation: Operation, name: str, default: tuple[int, ...] | None = None) -> tuple[int, ...]:
+    """A list of integers, in any of its spellings: `array<i64: 1>`, `[1]`, `dense<1> : tensor<1xi64>`."""
+    value = operation.attributes.get(name, default)
+    found = _integer_list(value)
+    if found is None:
+        problem = "is missing" if value is None else "is something else"
+        raise ParseError(f"{operation.name} needs the attribute `{name}`, a list of integers, which {problem}")
+    return found
+
+
+def _integer_list(value: Any) -> tuple[int, ...] | None:
+    if isinstance(value, tuple) and all(isinstance(item, int) for item in value):
+        return tuple(int(item) for item in value)
+    if isinstance(value, Literal) and value.array.ndim == 1 and value.array.dtype.kind in "iub":
+        return tuple(int(item) for item in value.array)
+    return None
+
+
+def fields(operation: Operation, name: str) -> Operation:
+    """The fields of a structured attribute, to be asked for as if they were attributes of their own."""
+    inner = Operation(f"{operation.name} ({name})", operation.place)
+    inner.attributes = attribute(operation, name, dict)
+    return inner
+
+
+def integer_table(operation: Operation, name: str) -> tuple[tuple[int, ...], ...]:
+    """A two-dimensional constant of integers; empty where it is absent."""
+    literal = operation.attributes.get(name)
+    if literal is None:
+        return ()
+    if not isinstance(literal, Literal) or literal.array.ndim != 2 or literal.array.dtype.kind not in "iu":
+        raise ParseError(f"{operation.name} needs the attribute `{name}` to be a table of integers")
+    return tuple(tuple(int(item) for item in row) for row in np.asarray(literal.array))
+
+
+def enumerator(operation: Operation, name: str, values: Mapping[str, Kind], default: str | None = None) -> Kind:
+    """The attribute `name`, one of the enumerators `values`."""
+    word = attribute(operation, name, str, default)
+    if word not in values:
+        raise ParseError(f"{operation.name}: `{name}` is {word!r}, but it must be one of {', '.join(values)}")
+    return values[word]

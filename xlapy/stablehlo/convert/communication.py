@@ -1,0 +1,161 @@
+"""What reaches outside: infeed, outfeed, send, recv, collectives, process ids, custom calls."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from xlapy.hlo.attributes import CustomCallApiVersion, OutputOperandAlias, ReplicaGroups
+from xlapy.hlo.element_types import U32
+from xlapy.hlo.graph import Computation, Instruction
+from xlapy.hlo.shape import TOKEN, Shape
+from xlapy.stablehlo.convert.base import Body, attribute, converts, fields, integer_table, integers
+from xlapy.stablehlo.convert.reductions import promoted
+from xlapy.stablehlo.tree import Operation, Symbol
+from xlapy.support.errors import ParseError
+
+API_VERSIONS = dict(enumerate(CustomCallApiVersion, start=1))
+"""By the number in the text."""
+
+DEVICE_TO_DEVICE, DEVICE_TO_HOST, HOST_TO_DEVICE = 1, 2, 3
+"""Types of a channel handle."""
+
+IDENTITY_TARGETS = frozenset({"Sharding", "SPMDFullToShardShape", "SPMDShardToFullShape"})
+"""Custom calls that only tell a partitioner where an array lives."""
+
+
+@converts("stablehlo.infeed")
+def infeed(body: Body, operation: Operation) -> Instruction:
+    data = _packed_shape(_all_but_token(operation))
+    config = attribute(operation, "infeed_config", str, "")
+    received = body.add("infeed", *body.operands(operation), shape=Shape.tuple([data, TOKEN]), infeed_config=config)
+    return _flattened(body, received, len(operation.result_types))
+
+
+@converts("stablehlo.outfeed")
+def outfeed(body: Body, operation: Operation) -> Instruction:
+    *data, token = body.operands(operation)
+    return body.add("outfeed", body.pack(data), token, outfeed_config=attribute(operation, "outfeed_config", str, ""))
+
+
+@converts("stablehlo.send")
+def send(body: Body, operation: Operation) -> Instruction:
+    *data, token = body.operands(operation)
+    channel = _channel(operation)
+    started = body.add("send", body.pack(data), token, **channel)
+    return body.add("send-done", started, **channel)
+
+
+@converts("stablehlo.recv")
+def recv(body: Body, operation: Operation) -> Instruction:
+    channel = _channel(operation)
+    data = _packed_shape(_all_but_token(operation))
+    shape = Shape.tuple([data, Shape.scalar(U32), TOKEN])
+    started = body.add("recv", *body.operands(operation), shape=shape, **channel)
+    return _flattened(body, body.add("recv-done", started, **channel), len(operation.result_types))
+
+
+def _all_but_token(operation: Operation) -> tuple[Shape, ...]:
+    results = operation.result_types
+    if not results or not results[-1].is_token:
+        raise ParseError(f"the last result of {operation.name} must be a token")
+    return results[:-1]
+
+
+def _packed_shape(shapes: tuple[Shape, ...]) -> Shape:
+    return shapes[0] if len(shapes) == 1 else Shape.tuple(shapes)
+
+
+def _flattened(body: Body, received: Instruction, count: int) -> Instruction:
+    """(data, token), where the data of several results is a tuple, as one flat tuple of all results."""
+    if count == 2:
+        return received
+    data = body.add("get-tuple-element", received, index=0)
+    parts = [body.add("get-tuple-element", data, index=index) for index in range(count - 1)]
+    token = body.add("get-tuple-element", received, index=1)
+    return body.pack([*parts, token])
+
+
+def _channel(operation: Operation) -> dict[str, Any]:
+    handle = fields(operation, "channel_handle")
+    return {
+        "channel_id": attribute(handle, "handle", int),
+        "is_host_transfer": attribute(operation, "is_host_transfer", bool, False),
+    }
+
+
+@converts("stablehlo.replica_id")
+def replica_id(body: Body, operation: Operation) -> Instruction:
+    return body.add("replica-id")
+
+
+@converts("stablehlo.partition_id")
+def partition_id(body: Body, operation: Operation) -> Instruction:
+    return body.add("partition-id")
+
+
+@converts("stablehlo.all_reduce")
+def all_reduce(body: Body, operation: Operation) -> Instruction:
+    operands = body.operands(operation)
+    if len(operands) == 1:
+        (computation,) = body.called
+        operands = promoted(body, [*operands, *operands], computation)[:1]
+    return body.add("all-reduce", *operands, called=body.called, **_group(operation))
+
+
+def _group(operation: Operation) -> dict[str, Any]:
+    """The attributes that collectives share: who takes part."""
+    channel = operation.attributes.get("channel_handle")
+    channel_id = attribute(fields(operation, "channel_handle"), "handle", int) if channel is not None else 0
+    return {
+        "replica_groups": ReplicaGroups(integer_table(operation, "replica_groups")),
+        "channel_id": channel_id or None,
+        "use_global_device_ids": attribute(operation, "use_global_device_ids", bool, False),
+    }
+
+
+@converts("stablehlo.custom_call")
+def custom_call(body: Body, operation: Operation) -> Instruction:
+    target = attribute(operation, "call_target_name", str)
+    operands = body.operands(operation)
+    results = operation.result_types
+    if target in IDENTITY_TARGETS and len(operands) == 1 and results == (operands[0].shape,):
+        return operands[0]
+    version = attribute(operation, "api_version", int, 1)
+    if version not in API_VERSIONS:
+        raise ParseError(f"{operation.name} has no api_version {version}; there are 1 to {len(API_VERSIONS)}")
+    call = body.add(
+        "custom-call",
+        *operands,
+        called=_called_computations(body, operation),
+        shape=_packed_shape(results),
+        target=target,
+        has_side_effect=attribute(operation, "has_side_effect", bool, False),
+        api_version=API_VERSIONS[version],
+        output_to_operand_aliasing=_aliases(operation),
+    )
+    config = operation.attributes.get("backend_config")
+    if config:
+        call.extra["backend_config"] = str(config)
+    return call
+
+
+def _called_computations(body: Body, operation: Operation) -> list[Computation]:
+    symbols = operation.attributes.get("called_computations", ())
+    if not isinstance(symbols, tuple) or not all(isinstance(symbol, Symbol) for symbol in symbols):
+        raise ParseError(f"{operation.name}: called_computations lists symbols, like [@f]")
+    return [body.functions[symbol.name] for symbol in symbols]
+
+
+def _aliases(operation: Operation) -> tuple[OutputOperandAlias, ...]:
+    aliases = []
+    for written in operation.attributes.get("output_operand_aliases", ()):
+        alias = Operation(f"{operation.name} (output_operand_aliases)", operation.place)
+        alias.attributes = written if isinstance(written, dict) else {}
+        aliases.append(
+            OutputOperandAlias(
+                integers(alias, "output_tuple_indices", ()),
+                attribute(alias, "operand_index", int),
+                integers(alias, "operand_tuple_indices", ()),
+            )
+        )
+    return tuple(aliases)

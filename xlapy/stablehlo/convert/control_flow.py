@@ -1,0 +1,43 @@
+"""Calls, loops and branches. Values that regions capture travel in the tuple that HLO hands to each computation."""
+
+from __future__ import annotations
+
+from xlapy.hlo.graph import Instruction
+from xlapy.stablehlo.convert.base import Body, RegionKind, attribute, converts, packed_parameters, packed_root
+from xlapy.stablehlo.tree import Operation, Region, Symbol
+
+
+@converts("func.call")
+def call(body: Body, operation: Operation) -> Instruction:
+    callee = body.functions[attribute(operation, "callee", Symbol).name]
+    return body.add("call", *body.operands(operation), called=[callee])
+
+
+@converts("stablehlo.composite")
+def composite(body: Body, operation: Operation) -> Instruction:
+    """A call of the decomposition, which remembers that it is more than that."""
+    callee = body.functions[attribute(operation, "decomposition", Symbol).name]
+    return body.add("call", *body.operands(operation), called=[callee], is_composite=True)
+
+
+def _loop_root(operation: Operation, region: Region, body: Body) -> Instruction:
+    """The condition's answer, or the next state: what the body returns, and all that is captured, unchanged."""
+    if region is operation.regions[0]:
+        return packed_root(operation, region, body)
+    returned = region.operations[-1].operands
+    return body.tuple([body.value(value) for value in (*returned, *operation.captures)])
+
+
+@converts("stablehlo.while", regions=RegionKind(packed_parameters, _loop_root))
+def while_(body: Body, operation: Operation) -> Instruction:
+    """The state is one tuple: the values that the loop changes, then those that its regions capture."""
+    captured = [body.value(value) for value in operation.captures]
+    return body.add("while", body.tuple([*body.operands(operation), *captured]), called=body.called)
+
+
+@converts("stablehlo.if", "stablehlo.case", regions=RegionKind(packed_parameters, packed_root))
+def conditional(body: Body, operation: Operation) -> Instruction:
+    """All branches get the same tuple, of everything that any of them captures."""
+    captured = body.tuple([body.value(value) for value in operation.captures])
+    operands = [captured] * len(body.called)
+    return body.add("conditional", *body.operands(operation), *operands, called=body.called)

@@ -1,0 +1,106 @@
+"""Element-wise operations of StableHLO and CHLO. Most are the op of the table that has their name."""
+
+from __future__ import annotations
+
+import math
+
+from xlapy.hlo.attributes import ComparisonDirection, ComparisonType
+from xlapy.hlo.graph import Instruction
+from xlapy.hlo.ops import OPS, Trait
+from xlapy.stablehlo.convert.base import Body, Converter, attribute, converts, enumerator
+from xlapy.stablehlo.tree import Operation
+
+DIRECTIONS = {direction.value: direction for direction in ComparisonDirection}
+COMPARISONS = {kind.value: kind for kind in ComparisonType}
+
+CHLO_ONLY = frozenset({"acos", "acosh", "asin", "asinh", "atan", "atanh", "cosh", "erf", "sinh"})
+"""Ops of the table that have a name in CHLO, but none in StableHLO."""
+
+BOTH = frozenset({"tan"})
+"""Ops that have a name in both."""
+
+
+def _same_op(opcode: str) -> Converter:
+    def convert(body: Body, operation: Operation) -> Instruction:
+        return body.add(opcode, *body.operands(operation))
+
+    return convert
+
+
+def _register_rows() -> None:
+    for name, spec in OPS.items():
+        plain = spec.has(Trait.ELEMENTWISE) and not (spec.attributes or spec.takes_result or spec.regions)
+        if not plain or name == "copy":
+            continue
+        if name in CHLO_ONLY | BOTH:
+            converts(f"chlo.{spec.python_name}")(_same_op(name))
+        if name not in CHLO_ONLY:
+            converts(f"stablehlo.{spec.python_name}")(_same_op(name))
+
+
+_register_rows()
+
+
+@converts("stablehlo.compare")
+def compare(body: Body, operation: Operation) -> Instruction:
+    kind = operation.attributes.get("compare_type", "NOTYPE")
+    return body.add(
+        "compare",
+        *body.operands(operation),
+        direction=enumerator(operation, "comparison_direction", DIRECTIONS),
+        type=None if kind == "NOTYPE" else enumerator(operation, "compare_type", COMPARISONS),
+    )
+
+
+@converts("stablehlo.convert")
+def convert(body: Body, operation: Operation) -> Instruction:
+    return body.add("convert", *body.operands(operation), shape=operation.result_types[0])
+
+
+@converts("stablehlo.reduce_precision")
+def reduce_precision(body: Body, operation: Operation) -> Instruction:
+    return body.add(
+        "reduce-precision",
+        *body.operands(operation),
+        exponent_bits=attribute(operation, "exponent_bits", int),
+        mantissa_bits=attribute(operation, "mantissa_bits", int),
+    )
+
+
+@converts("chlo.square")
+def square(body: Body, operation: Operation) -> Instruction:
+    """square(x) -> x * x"""
+    (operand,) = body.operands(operation)
+    return body.add("multiply", operand, operand)
+
+
+@converts("chlo.conj")
+def conjugate(body: Body, operation: Operation) -> Instruction:
+    """conj(x) -> complex(real(x), -imag(x))"""
+    (operand,) = body.operands(operation)
+    return body.add("complex", body.add("real", operand), body.add("negate", body.add("imag", operand)))
+
+
+@converts("chlo.is_inf")
+def is_infinite(body: Body, operation: Operation) -> Instruction:
+    """is_inf(x) -> |x| == inf"""
+    (operand,) = body.operands(operation)
+    return _equals(body, body.add("abs", operand), math.inf)
+
+
+@converts("chlo.is_pos_inf")
+def is_positive_infinity(body: Body, operation: Operation) -> Instruction:
+    """is_pos_inf(x) -> x == inf"""
+    (operand,) = body.operands(operation)
+    return _equals(body, operand, math.inf)
+
+
+@converts("chlo.is_neg_inf")
+def is_negative_infinity(body: Body, operation: Operation) -> Instruction:
+    """is_neg_inf(x) -> x == -inf"""
+    (operand,) = body.operands(operation)
+    return _equals(body, operand, -math.inf)
+
+
+def _equals(body: Body, operand: Instruction, number: float) -> Instruction:
+    return body.add("compare", operand, body.full(number, operand.shape), direction=ComparisonDirection.EQ)

@@ -1,0 +1,233 @@
+"""From the tree of a text to an `HloModule`: functions callees first, regions inner first, so that nothing recurses."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from xlapy.hlo.graph import Computation, HloModule, ModuleConfig
+from xlapy.hlo.ops import OPS
+from xlapy.hlo.shape import UNBOUNDED, Shape
+from xlapy.stablehlo.convert.base import CONVERSIONS, FLAT, Body, Conversion, attribute
+from xlapy.stablehlo.locations import Locations
+from xlapy.stablehlo.parser import Parser
+from xlapy.stablehlo.tree import CONSTANTS, Operation, Region, Symbol
+from xlapy.stablehlo.types import FunctionType, type_text
+from xlapy.support.errors import ParseError, ShapeError, UnsupportedError, XlaError
+from xlapy.support.source import suggestion
+
+_SKIPPED = frozenset({"sdy.mesh"})
+"""Module-level operations that say nothing about what is computed."""
+
+_CALLERS = frozenset({"func.call", "stablehlo.composite", "stablehlo.custom_call"})
+"""Operations whose symbols are functions that they call."""
+
+_TERMINATORS = frozenset({"func.return", "stablehlo.return", "mhlo.return"})
+
+
+def convert_program(parser: Parser, top: Operation) -> HloModule:
+    """The module of a whole text, which holds one module or some functions."""
+    return _ProgramConverter(parser).convert(top)
+
+
+class _ProgramConverter:
+    def __init__(self, parser: Parser) -> None:
+        self._tokens = parser.tokens
+        self._locations = Locations(parser.location_aliases)
+        self._functions: dict[str, Operation] = {}
+        self._computations: dict[str, Computation] = {}
+        self._regions: dict[Operation, Sequence[Computation]] = {}
+
+    def convert(self, top: Operation) -> HloModule:
+        module = self._module(top)
+        for operation in module.regions[0].operations:
+            if operation.name == "func.func":
+                name = attribute(operation, "sym_name", str)
+                if name in self._functions:
+                    raise self._error(f"a second function is named @{name}", operation)
+                self._functions[name] = operation
+            elif operation.name not in _SKIPPED:
+                raise self._error("expected a function here", operation)
+        entry = self._entry(module)
+        for name in self._callees_first(entry):
+            self._convert_function(name)
+        config = ModuleConfig(
+            num_replicas=attribute(module, "mhlo.num_replicas", int, 1),
+            num_partitions=attribute(module, "mhlo.num_partitions", int, 1),
+        )
+        name = attribute(module, "sym_name", str, "module")
+        return HloModule(name, self._computations[entry], config)
+
+    def _error(self, message: str, operation: Operation) -> ParseError:
+        return self._tokens.error(message, operation.place)
+
+    def _module(self, top: Operation) -> Operation:
+        """The module that holds the functions: the text's own, or the nameless one around its functions."""
+        operations = top.regions[0].operations
+        modules = [operation for operation in operations if operation.name == "builtin.module"]
+        if not modules:
+            return top
+        if len(operations) > 1 or len(modules[0].regions) != 1:
+            raise self._error("expected one module, and nothing beside it", operations[-1])
+        return modules[0]
+
+    def _entry(self, module: Operation) -> str:
+        """`main`, or else the only function that is public."""
+        if "main" in self._functions:
+            return "main"
+        public = [
+            name
+            for name, function in self._functions.items()
+            if function.attributes.get("sym_visibility") in (None, "public")
+        ]
+        if len(public) != 1:
+            found = ", ".join("@" + name for name in public) or "none"
+            raise self._error(f"expected a function @main, or only one that is public; found {found}", module)
+        return public[0]
+
+    def _callees_first(self, entry: str) -> list[str]:
+        """The functions that `entry` needs, each behind those that it calls."""
+        order: list[str] = []
+        done: set[str] = set()
+        stack = [(entry, self._calls(entry))]
+        active = {entry}
+        while stack:
+            name, rest = stack[-1]
+            for callee, operation in rest:
+                if callee not in self._functions:
+                    near = suggestion(callee, self._functions)
+                    raise self._error(f"there is no function @{callee}{near}", operation)
+                if callee in active:
+                    raise self._error(f"function @{callee} calls itself", operation)
+                if callee not in done:
+                    stack.append((callee, self._calls(callee)))
+                    active.add(callee)
+                    break
+            else:
+                stack.pop()
+                active.discard(name)
+                done.add(name)
+                order.append(name)
+        return order
+
+    def _calls(self, name: str) -> Iterator[tuple[str, Operation]]:
+        """The functions that a function names, with the operation that names them."""
+        for operation in _all_operations(self._functions[name]):
+            if operation.name not in _CALLERS:
+                continue
+            for value in operation.attributes.values():
+                for symbol in value if isinstance(value, tuple) else (value,):
+                    if isinstance(symbol, Symbol):
+                        yield symbol.name, operation
+
+    def _convert_function(self, name: str) -> None:
+        function = self._functions[name]
+        if len(function.regions) != 1:
+            raise self._error(f"function @{name} has no body", function)
+        for operation in reversed(list(_all_operations(function))):
+            if operation.regions:
+                self._convert_regions(operation)
+        region = function.regions[0]
+        self._check_signature(function, region)
+        body = Body(name, self._computations)
+        body.set_parameters(region.arguments)
+        self._fill(body, region)
+        body.computation.set_root(FLAT.root(function, region, body))
+        self._computations[name] = body.computation
+
+    def _check_signature(self, function: Operation, region: Region) -> None:
+        end = self._terminator(function, region)
+        stated = function.attributes.get("function_type")
+        found = FunctionType(tuple(v.type for v in region.arguments), tuple(v.type for v in end.operands))
+        if stated != found:
+            raise self._error(f"the function is stated as {stated}, but its body is {found}", end)
+
+    def _terminator(self, operation: Operation, region: Region) -> Operation:
+        if not region.operations or region.operations[-1].name not in _TERMINATORS:
+            raise self._error(f"a region of {operation.name} does not end with a return", operation)
+        return region.operations[-1]
+
+    def _convert_regions(self, operation: Operation) -> None:
+        """Builds the computations of an operation; those of the operations inside are built already."""
+        computations = []
+        for number, region in enumerate(operation.regions):
+            self._terminator(operation, region)
+            suffix = f".{number}" if len(operation.regions) > 1 else ""
+            body = Body(f"{operation.mnemonic}.region{suffix}", self._computations)
+            try:
+                kind = self._conversion(operation).regions
+                kind.parameters(operation, region, body)
+                self._fill(body, region)
+                body.computation.set_root(kind.root(operation, region, body))
+            except XlaError as error:
+                raise self._located(error, operation) from None
+            computations.append(body.computation)
+        self._regions[operation] = computations
+
+    def _fill(self, body: Body, region: Region) -> None:
+        """Converts the operations of a region, the terminator apart."""
+        for operation in region.operations[:-1]:
+            try:
+                self._convert_operation(body, operation)
+            except XlaError as error:
+                raise self._located(error, operation) from None
+
+    def _convert_operation(self, body: Body, operation: Operation) -> None:
+        if operation.name in CONSTANTS:
+            return  # a constant becomes an instruction where it is used
+        body.metadata = self._locations.metadata(operation.location)
+        body.called = self._regions.get(operation, ())
+        converted = self._conversion(operation).convert(body, operation)
+        results = operation.results
+        if len(results) == 1:
+            shape, stated = converted.shape, results[0].type
+            if shape is not stated and shape != stated:
+                self._check_result(operation, shape, stated)
+            body.set_value(results[0], converted)
+        else:
+            stated = Shape.tuple([value.type for value in results])
+            if converted.shape != stated:
+                self._check_result(operation, converted.shape, stated)
+            body.set_elements(results, converted)
+
+    def _check_result(self, operation: Operation, shape: Shape, stated: Shape) -> None:
+        """Raises unless the shape that the rules give is the stated one, where both say something."""
+        if not _compatible(shape, stated):
+            message = f"the result is {type_text(shape)}, but it is stated as {type_text(stated)}"
+            raise ShapeError("result-type", message).add_context(subject=operation.name)
+
+    def _conversion(self, operation: Operation) -> Conversion:
+        conversion = CONVERSIONS.get(operation.name)
+        if conversion is None:
+            near = suggestion(operation.name, CONVERSIONS)
+            raise UnsupportedError(f"there is no conversion for the operation {operation.name}{near}")
+        return conversion
+
+    def _located(self, error: XlaError, operation: Operation) -> XlaError:
+        """The error with its place, under the label that the constraint has in StableHLO's specification."""
+        if error.where:
+            return error
+        opcode, _, _ = error.rule.partition(".")
+        if opcode in OPS:
+            label = OPS[opcode].label(error.rule, "C")
+            error.rule = f"{operation.mnemonic}.{label.rpartition('.')[2]}"
+        return error.add_context(where=self._tokens.where(operation.place))
+
+
+def _all_operations(function: Operation) -> Iterator[Operation]:
+    """The operations in a function, outer before inner."""
+    stack = [function]
+    while stack:
+        operation = stack.pop()
+        if operation is not function:
+            yield operation
+        for region in operation.regions:
+            stack.extend(region.operations)
+
+
+def _compatible(shape: Shape, stated: Shape) -> bool:
+    """Equal as far as both are known: a size that one of them leaves open agrees with any."""
+    if shape.is_tuple and stated.is_tuple and len(shape.parts) == len(stated.parts):
+        return all(_compatible(part, other) for part, other in zip(shape.parts, stated.parts, strict=True))
+    if not (shape.is_array and stated.is_array and shape.type is stated.type and shape.rank == stated.rank):
+        return shape == stated
+    return all(size == other or UNBOUNDED in (size, other) for size, other in zip(shape.dims, stated.dims, strict=True))

@@ -1,0 +1,99 @@
+"""The neutral tree that both forms of StableHLO text are read into: operations with values, attributes and regions.
+
+Names are resolved while reading, so an operand is the `Value` itself. An operation also knows which outer values its
+regions capture. Attributes are named as in the generic form, whichever form was read.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from xlapy.hlo.literal import Literal
+from xlapy.hlo.shape import Shape
+from xlapy.stablehlo.types import Type
+
+CONSTANTS = frozenset({"stablehlo.constant", "chlo.constant", "arith.constant"})
+"""Operations whose value is copied into each region that uses it, rather than captured."""
+
+
+@dataclass(frozen=True, slots=True)
+class Symbol:
+    """`@name`."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Opaque:
+    """An attribute that we skip, as tokens."""
+
+    tokens: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return " ".join(self.tokens)
+
+
+Attribute: TypeAlias = (
+    "bool | int | float | str | Literal | Symbol | Opaque | Type | tuple[Attribute, ...] | Attributes"
+)
+Attributes: TypeAlias = dict[str, Any]  # of Attribute; `Any` because whoever asks for one knows, and checks, its kind
+
+
+class Value:
+    """A result of an operation, or an argument of a region (`definition` is None then)."""
+
+    __slots__ = ("definition", "index", "name", "region", "type")
+
+    def __init__(self, name: str, type: Shape, region: Region, definition: Operation | None, index: int) -> None:
+        self.name = name
+        self.type = type
+        self.region = region
+        self.definition = definition
+        self.index = index
+
+    @property
+    def is_constant(self) -> bool:
+        return self.definition is not None and self.definition.name in CONSTANTS
+
+
+class Region:
+    """Arguments and operations; the last operation is the terminator."""
+
+    __slots__ = ("arguments", "operations")
+
+    def __init__(self) -> None:
+        self.arguments: list[Value] = []
+        self.operations: list[Operation] = []
+
+
+class Operation:
+    """One operation. `place` is the index of its first token, `location` the tokens of its `loc(...)`."""
+
+    __slots__ = (
+        "attributes",
+        "captures",
+        "location",
+        "name",
+        "operands",
+        "place",
+        "regions",
+        "result_types",
+        "results",
+    )
+
+    def __init__(self, name: str, place: int) -> None:
+        self.name = name
+        self.place = place
+        self.operands: list[Value] = []
+        self.attributes: Attributes = {}
+        self.regions: list[Region] = []
+        self.result_types: tuple[Shape, ...] = ()
+        self.results: list[Value] = []
+        self.captures: dict[Value, None] = {}
+        self.location: tuple[str, ...] = ()
+
+    @property
+    def mnemonic(self) -> str:
+        """The name without its dialect."""
+        return self.name.partition(".")[2]
