@@ -197,3 +197,18 @@ def test_ten_thousand_instructions() -> None:
     computation = builder.build(x)
     assert time.perf_counter() - begin < 2  # a fraction of that where nothing else runs
     assert len(computation.computation) == 10_001
+
+
+def test_text_of_a_computation() -> None:
+    builder, x = started("axpy")
+    computation = builder.build(2 * x + np.arange(100, dtype=np.float32)[:4])
+    assert computation.as_hlo_text().startswith("HloModule axpy")
+    assert "x = f32[4]{0} parameter(0)" in computation.as_hlo_text()
+    assert computation.as_hlo_module() is computation.module
+
+
+def test_large_constants_are_elided_in_text() -> None:
+    builder = XlaBuilder("large")
+    computation = builder.build(builder.constant(np.arange(100)))
+    assert "99" not in computation.as_hlo_text()
+    assert "99" in computation.as_hlo_text(print_large_constants=True)
