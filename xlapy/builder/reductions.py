@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from xlapy.builder.arguments import Integers, as_ints, as_list, described
+from xlapy.builder.broadcasting import expand
 from xlapy.builder.builder import ComputationLike, XlaBuilder
 from xlapy.builder.op import XlaOp
 from xlapy.builder.operands import Operand, as_handle, as_op, as_ops
@@ -72,15 +73,22 @@ def Map(
     dimensions: Integers | None = None,
     static_operands: Sequence[XlaOp] = (),
 ) -> XlaOp:
-    """Applies a scalar computation at every index; `dimensions`, if given, are all dimensions in order."""
-    if as_list(static_operands, "static_operands"):
-        raise UnsupportedError(
-            "static operands of Map: pass scalars as broadcast operands, or use element-wise functions"
-        )
+    """Applies a scalar computation at every index; `dimensions`, if given, are all dimensions in order.
+
+    Static operands are further arguments, the same at every index; they are scalars."""
     arrays = as_ops(builder, operands)
     if not arrays:
         raise ShapeError("Map.some-inputs", "nothing to map over")
+    sizes = require_array(arrays[0]).dims
+    arrays += [_repeated(builder, static, sizes) for static in as_list(static_operands, "static_operands")]
     scalars = [Shape.scalar(require_array(array).type) for array in arrays]
-    dims = tuple(range(arrays[0].shape.rank)) if dimensions is None else as_ints(dimensions, "dimensions")
+    dims = tuple(range(len(sizes))) if dimensions is None else as_ints(dimensions, "dimensions")
     called = computation_of(builder, computation, scalars, "mapped")
     return builder.record("map", arrays, called=[called], dimensions=dims)
+
+
+def _repeated(builder: XlaBuilder, static: Operand, sizes: tuple[int, ...]) -> XlaOp:
+    value = as_op(builder, static)
+    if not value.shape.is_scalar:
+        raise UnsupportedError(f"a static operand of Map is {value.shape}; only scalars are supported")
+    return expand(value, sizes, ())
