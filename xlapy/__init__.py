@@ -1,10 +1,10 @@
 """xlapy: a just-in-time compiler for array programs on CPUs.
 
-    b = xlapy.XlaBuilder("axpy")
-    x = xlapy.ops.Parameter(b, 0, xlapy.Shape.array(np.float32, (1024,)), "x")
-    y = xlapy.ops.Parameter(b, 1, xlapy.Shape.array(np.float32, (1024,)), "y")
-    exe = xlapy.compile(b.build(2 * x + y))
-    z = exe(np.ones(1024, np.float32), np.ones(1024, np.float32))
+b = xlapy.XlaBuilder("axpy")
+x = xlapy.ops.Parameter(b, 0, xlapy.Shape.array(np.float32, (1024,)), "x")
+y = xlapy.ops.Parameter(b, 1, xlapy.Shape.array(np.float32, (1024,)), "y")
+exe = xlapy.compile(b.build(2 * x + y))
+z = exe(np.ones(1024, np.float32), np.ones(1024, np.float32))
 """
 
 from xlapy import hlo, ops, stablehlo

@@ -17,6 +17,7 @@ from xlapy.hlo.graph import HloModule
 from xlapy.hlo.text import fingerprint
 from xlapy.hlo.verifier import verify
 from xlapy.options import CompileOptions, Environment, environment
+from xlapy.passes.analysis.replay import check_plan
 from xlapy.passes.buffer_assignment import assign_buffers
 from xlapy.passes.pipeline import Checks, PipelineReport, Watch
 from xlapy.passes.pipelines import PipelineOptions, cpu_pipeline
@@ -87,8 +88,14 @@ def compile_module(source: HloModule, options: CompileOptions) -> Compiled:
     ).run(module)
     order = schedule(module)
     plan = assign_buffers(module, order)
+    if options.verify or around.verify:
+        check_plan(module, order, plan)
     target = host_target()
     emitted = emit_program(module, order, plan, target)
+    if around.dump_to:
+        folder = DumpFolder(Path(around.dump_to), around.dump_filter)
+        for number, part in enumerate(("glue", "loops", "kernels")):
+            folder.write(9000 + number, part, suffix="ll", text=getattr(emitted, part))
     passed = time.perf_counter()
     cache = object_cache(around)
 

@@ -8,24 +8,16 @@ from __future__ import annotations
 
 import ctypes
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
+from xlapy_runtime.calling import ContextWord
 from xlapy_runtime.program import ArraySpec
 
 CONTEXT_WORDS = 16
-WORD_RUNTIME_CALL = 0
-WORD_ARENA = 1
-WORD_CONSTANTS = 2
-WORD_CANCELLED = 3
-WORD_POLL = 4
-WORD_PARALLEL = 5
-WORD_HANDLE = 6
-WORD_PROCESS = 7
-WORD_SEED = 8
-WORD_COUNTER = 9
+RESERVED_WORDS = CONTEXT_WORDS - len(ContextWord)
 
 ARENA_ALIGNMENT = 64
 """A cache line, and the widest vector."""
@@ -36,7 +28,7 @@ MAX_IDLE_CONTEXTS = 8
 Words = ctypes.Array[ctypes.c_uint64]
 
 
-def words(count: int) -> Words:
+def table(count: int) -> Words:
     """A zeroed table of 8-byte words."""
     return (ctypes.c_uint64 * count)()
 
@@ -66,34 +58,31 @@ class Context:
         num_parameters: int,
         num_results: int,
         num_calls: int,
-        runtime_call: int,
-        poll: int,
-        parallel: int,
+        words: Mapping[int, int],
     ) -> None:
         self._arena = np.empty(arena_bytes + ARENA_ALIGNMENT, np.uint8)
         self._keep_alive = constants
         self.cancelled = ctypes.c_int32(0)
-        self.words = words(CONTEXT_WORDS)
-        self.parameters = words(num_parameters)
-        self.results = words(num_results)
+        self.words = table(CONTEXT_WORDS)
+        self.parameters = table(num_parameters)
+        self.results = table(num_results)
         self.views: list[tuple[list[int], list[np.ndarray], list[np.ndarray]] | None] = [None] * num_calls
         self.address = ctypes.addressof(self.words)
         self.parameters_address = ctypes.addressof(self.parameters)
         self.results_address = ctypes.addressof(self.results)
-        self.words[WORD_RUNTIME_CALL] = runtime_call
-        self.words[WORD_ARENA] = aligned(self._arena.ctypes.data)
-        self.words[WORD_CONSTANTS] = ctypes.addressof(constants)
-        self.words[WORD_CANCELLED] = ctypes.addressof(self.cancelled)
-        self.words[WORD_POLL] = poll
-        self.words[WORD_PARALLEL] = parallel
+        for index, value in words.items():
+            self.words[index] = value
+        self.words[ContextWord.ARENA] = aligned(self._arena.ctypes.data)
+        self.words[ContextWord.CONSTANTS] = ctypes.addressof(constants)
+        self.words[ContextWord.CANCELLED] = ctypes.addressof(self.cancelled)
 
     def prepare(self, *, handle: int, replica: int, partition: int, seed: int, counter: int) -> None:
         """Makes the context that of a new run."""
         self.cancelled.value = 0
-        self.words[WORD_HANDLE] = handle
-        self.words[WORD_PROCESS] = replica | partition << 32
-        self.words[WORD_SEED] = seed & 0xFFFF_FFFF_FFFF_FFFF
-        self.words[WORD_COUNTER] = counter
+        self.words[ContextWord.HANDLE] = handle
+        self.words[ContextWord.PROCESS] = replica | partition << 32
+        self.words[ContextWord.SEED] = seed & 0xFFFF_FFFF_FFFF_FFFF
+        self.words[ContextWord.CALL_NUMBER] = counter
 
 
 class ContextPool:

@@ -52,7 +52,7 @@ class ContextWord(IntEnum):
     PARALLEL = 5
     HANDLE = 6
     PROCESS = 7
-    """replica << 32 | partition"""
+    """replica | partition << 32"""
     SEED = 8
     CALL_NUMBER = 9
 

@@ -19,7 +19,8 @@ from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
-from xlapy_runtime.buffers import WORD_HANDLE, Context, padded, view, views
+from xlapy_runtime.buffers import padded, view, views
+from xlapy_runtime.calling import ContextWord
 from xlapy_runtime.device import Device
 from xlapy_runtime.errors import InternalError, XlaError
 from xlapy_runtime.process_groups import Grid
@@ -72,6 +73,10 @@ class Buffers:
             ctypes.c_int32.from_address(address).value = int(size)
 
 
+Known = tuple[list[int], list[np.ndarray], list[np.ndarray]]
+"""The addresses of a site's last call, with the operands and results that they were made into."""
+
+
 class Started(Protocol):
     """What a start call began."""
 
@@ -87,7 +92,8 @@ class RunningCall:
     sites: Sequence[RuntimeCall]
     device: Device
     process: int
-    context: Context
+    cancelled: ctypes.c_int32
+    views: list[Known | None]
     cancellation: Cancellation
     transport: Transport
     timeout: float | None
@@ -164,6 +170,16 @@ def leave(handle: int) -> None:
     del _running[handle]
 
 
+class Registration:
+    """A run that native code may name for as long as this object lives."""
+
+    def __init__(self, call: RunningCall) -> None:
+        self.handle = enter(call)
+
+    def __del__(self) -> None:
+        leave(self.handle)
+
+
 Function = TypeVar("Function", bound=Callable[..., int])
 
 
@@ -210,7 +226,7 @@ def _varint(value: int) -> bytes:
 def _runtime_call(context: int, site: int, table: int) -> int:
     """`i32 runtime_call(ptr context, i32 site, ptr buffers)`: does what the call site says."""
     try:
-        call = _running[ctypes.c_int64.from_address(context + 8 * WORD_HANDLE).value]
+        call = _running[ctypes.c_int64.from_address(context + 8 * ContextWord.HANDLE).value]
         call.cancellation.check()
         call.actions[site](call, _wrap(call, site, table))
         return STATUS_OK
@@ -222,16 +238,16 @@ def _runtime_call(context: int, site: int, table: int) -> int:
 def _poll(context: int) -> int:
     """`i32 poll(ptr context)`: runs Python's signal handlers if this is the main thread; non-zero means stop."""
     try:
-        call = _running[ctypes.c_int64.from_address(context + 8 * WORD_HANDLE).value]
+        call = _running[ctypes.c_int64.from_address(context + 8 * ContextWord.HANDLE).value]
         ctypes.pythonapi.PyErr_CheckSignals()
-        return call.context.cancelled.value
+        return call.cancelled.value
     except BaseException as error:  # noqa: BLE001 - kept, and raised again in the caller
         return _keep(context, error)
 
 
 def _keep(context: int, error: BaseException, site: int | None = None) -> int:
     """Stores the error that ends a run; the first one counts."""
-    call = _running[ctypes.c_int64.from_address(context + 8 * WORD_HANDLE).value]
+    call = _running[ctypes.c_int64.from_address(context + 8 * ContextWord.HANDLE).value]
     if call.failure is None:
         call.failure = error if site is None else explain(error, call.sites[site], call.device)
     return STATUS_FAILED
@@ -251,7 +267,7 @@ def _wrap(call: RunningCall, site: int, table: int) -> Buffers:
     num_operands = sum(spec.num_buffers for spec in row.operands)
     count = num_operands + sum(spec.num_buffers for spec in row.results)
     addresses = list((ctypes.c_uint64 * count).from_address(table)) if count else []
-    known = call.context.views[site]
+    known = call.views[site]
     if known is not None and known[0] == addresses:
         return Buffers(row, addresses, table or 0, known[1], known[2])
     operands = views(row.operands, addresses[:num_operands])
@@ -259,7 +275,7 @@ def _wrap(call: RunningCall, site: int, table: int) -> Buffers:
         operand.flags.writeable = False
     results = _full_views(row.results, addresses[num_operands:])
     if count == len(operands) + len(results):
-        call.context.views[site] = (addresses, operands, results)
+        call.views[site] = (addresses, operands, results)
     return Buffers(row, addresses, table or 0, operands, results)
 
 
@@ -269,12 +285,12 @@ def _full_views(specs: Sequence[ArraySpec], addresses: Sequence[int]) -> list[np
     return [view(spec, addresses[position]) for spec, position in zip(specs, positions, strict=False)]
 
 
-_Parallel = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
+_Parallel = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
 _Kernel = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
 
 
-def _serial(context: int, kernel: int, arguments: int, count: int, grain: int) -> None:
-    """`void parallel(ptr context, ptr kernel, ptr args, i64 count, i64 grain)` without threads: one loop over all."""
+def _serial(kernel: int, arguments: int, count: int, grain: int) -> None:
+    """`void parallel(ptr kernel, ptr args, i64 count, i64 grain)` without threads: one loop over all."""
     _Kernel(kernel)(arguments, 0, count)
 
 

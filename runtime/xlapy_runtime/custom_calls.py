@@ -1,7 +1,8 @@
 """Custom calls: functions of the user, written in Python or in C, that a program calls by name.
 
 A target is one of
-- a Python callable: read-only arrays in (valid during the call only), one array, a tuple of arrays or None out;
+- a Python callable: arrays in, which are its own to keep or change; one array, a tuple of arrays or None out;
+- `Borrowing(callable)`: the same without the copies; the arrays are read-only and end with the call;
 - a function pointer: of ctypes, of cffi, a capsule, or a plain address;
 - no registered target at all, but a C symbol of a library that is loaded in this process.
 
@@ -23,6 +24,7 @@ import sys
 import threading
 from _ctypes import CFuncPtr
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -48,6 +50,19 @@ class CustomCallStatus(ctypes.Structure):
     """How a C target of version 2 or 3 reports a failure: by pointing to a message."""
 
     _fields_ = (("message", ctypes.c_void_p), ("length", ctypes.c_size_t))
+
+
+@dataclass(frozen=True, slots=True)
+class Borrowing:
+    """A Python target that looks at operands where they are, and promises to keep none of them, nor a view of one.
+
+    What it keeps all the same changes under its hands, or is gone: native memory is used again.
+    """
+
+    function: Callable[..., Any]
+
+    def __call__(self, *operands: np.ndarray, **keywords: Any) -> Any:
+        return self.function(*operands, **keywords)
 
 
 class CustomCallTargets(Mapping[str, Target]):
@@ -147,9 +162,12 @@ def _python(site: Site, target: Callable[..., Any]) -> Action:
     keywords = _keywords(site)
 
     def call_python(_call: RunningCall, buffers: Buffers) -> None:
+        _store(site, target(*map(np.array, buffers.operands), **keywords), buffers)
+
+    def call_borrowing(_call: RunningCall, buffers: Buffers) -> None:
         _store(site, target(*buffers.operands, **keywords), buffers)
 
-    return call_python
+    return call_borrowing if isinstance(target, Borrowing) else call_python
 
 
 def _keywords(site: Site) -> dict[str, Any]:

@@ -46,6 +46,11 @@ class EntryThreads:
             self._idle.remove(thread)
             return True
 
+    def forget(self) -> None:
+        """Starts over in a child process, which has none of its parent's threads."""
+        self._lock = threading.Lock()
+        self._idle = []
+
 
 class _EntryThread(threading.Thread):
     def __init__(self, owner: EntryThreads) -> None:
@@ -69,10 +74,4 @@ class _EntryThread(threading.Thread):
 
 ENTRY_THREADS = EntryThreads()
 
-
-def _forget_threads() -> None:
-    """A child process has none of its parent's threads."""
-    ENTRY_THREADS.__init__()  # type: ignore[misc]
-
-
-os.register_at_fork(after_in_child=_forget_threads)
+os.register_at_fork(after_in_child=ENTRY_THREADS.forget)

@@ -10,11 +10,13 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from xlapy_runtime import calls, collectives, custom_calls, stream_calls  # noqa: F401 - they fill calls.PREPARE
+from xlapy_runtime import calls, collectives, custom_calls, result_memory, stream_calls  # noqa: F401 - they fill calls.PREPARE
 from xlapy_runtime.arguments import Allocate, ParameterList, allocate_results, usable_for_result
 from xlapy_runtime.buffers import Context, ContextPool, pointers, sliced
+from xlapy_runtime.calling import CallWrapper, ContextWord
 from xlapy_runtime.channels import Value, unflatten
 from xlapy_runtime.device import Device, devices
+from xlapy_runtime.direct_calls import DirectCalls, entry_point, is_direct
 from xlapy_runtime.entry_threads import ENTRY_THREADS
 from xlapy_runtime.errors import ArgumentError, CancelledExecution, InternalError
 from xlapy_runtime.process_groups import Grid
@@ -43,6 +45,9 @@ class ProgramExecutable:
     Nothing in it changes but counters and free lists; what changes during a run lives in that run. `linked` is loaded
     code, or the address of the entry if the program calls no kernels by name. `timeout` bounds each wait for another
     process, device or host, in seconds; None waits forever, but a deadlock between processes is noticed at once.
+    `function` is the quickest way to call it; without a `wrapper` (see `calling`), and for programs that are not
+    direct (see `direct_calls`), a slower one. Devices count the calls of `run`, not those of `function`. Only direct
+    programs may keep the GIL.
     """
 
     def __init__(
@@ -55,7 +60,9 @@ class ProgramExecutable:
         seed: int = 0,
         targets: Mapping[str, Any] | None = None,
         parallel: int = calls.SERIAL_PARALLEL_ADDRESS,
-        allocate: Allocate = np.empty,
+        allocate: Allocate = result_memory.allocate,
+        wrapper: CallWrapper | None = None,
+        release_gil: bool = True,
     ) -> None:
         self.program = program
         self.grid = Grid(program.num_replicas, program.num_partitions)
@@ -65,7 +72,12 @@ class ProgramExecutable:
         self.parameters = ParameterList(program)
         self._linked = linked
         self._entry = EntryFunction(linked if isinstance(linked, int) else linked.address(program.entry))
-        self._parallel = parallel
+        self._words: dict[int, int] = {
+            ContextWord.RUNTIME_CALL: calls.RUNTIME_CALL_ADDRESS,
+            ContextWord.POLL: calls.POLL_ADDRESS,
+            ContextWord.PARALLEL: parallel,
+            ContextWord.SEED: _word(seed),
+        }
         self._allocate = allocate
         self._result_leaves = flatten(program.result)
         self._constants = pointers(program.constants)
@@ -76,13 +88,15 @@ class ProgramExecutable:
             calls.PREPARE.action(calls.Site(index, call, self.grid, self._address_of, targets or {}))
             for index, call in enumerate(program.runtime_calls)
         ]
+        self._direct = self._make_direct(wrapper, release_gil=release_gil) if is_direct(program) else None
+        self.function: Callable[..., Value] = self.run if self._direct is None else self._direct.bound.function
 
     def __repr__(self) -> str:
         return f"ProgramExecutable({self.program.name}, {self.grid.num_replicas} x {self.grid.num_partitions})"
 
     def __call__(self, *arguments: Value) -> Value:
         """Runs the program on its first device. Nested tuples in, nested tuples out."""
-        return self.run(*arguments)
+        return self.function(*arguments)
 
     def run(
         self,
@@ -94,20 +108,21 @@ class ProgramExecutable:
         """Runs the program once; `seed` and `timeout` replace the executable's own."""
         if self.grid.size != 1:
             raise ArgumentError(f"{self.program.name} runs as {self.grid.size} processes: use run_parallel")
-        leaves = self.run_flat(self.parameters.flat(arguments), device=device, seed=seed, timeout=timeout)
-        return unflatten(self.program.result, leaves)
+        leaves = self.parameters.flat(arguments)
+        place = device or self.devices[0]
+        if self._direct is not None:
+            return self._run_directly(leaves, place, seed)
+        return unflatten(self.program.result, self._begin([place], seed, timeout).process(0, leaves))
 
-    def run_flat(
-        self,
-        leaves: Sequence[Value],
-        *,
-        device: Device | None = None,
-        seed: int | None = None,
-        timeout: float | None = None,
-    ) -> list[np.ndarray]:
-        """As `run`, from array leaves to array leaves."""
-        run = self._begin([device or self.devices[0]], seed, timeout)
-        return run.process(0, leaves)
+    def _run_directly(self, leaves: Sequence[Value], device: Device, seed: int | None) -> Value:
+        """Runs a program that has nothing to wait for, with arguments that may have to be mended first."""
+        assert self._direct is not None
+        arrays = self.parameters.checked(leaves)
+        device.begin_run(self.program.arena_bytes)
+        try:
+            return self._direct.bound.invoke(arrays, {} if seed is None else {ContextWord.SEED: _word(seed)})
+        finally:
+            device.end_run(self.program.arena_bytes)
 
     def run_parallel(
         self,
@@ -125,6 +140,8 @@ class ProgramExecutable:
             raise ArgumentError(
                 f"{self.program.name} runs as {self.grid.size} processes, got arguments for {len(arguments)}"
             )
+        if self._direct is not None:
+            return [self.run(*arguments[0], seed=seed)]
         leaves = [self.parameters.flat(row) for row in arguments]
         results = self._begin(self.devices, seed, timeout).all_processes(leaves)
         return [unflatten(self.program.result, row) for row in results]
@@ -143,6 +160,18 @@ class ProgramExecutable:
             raise InternalError(f"{self.program.name} needs the kernel {symbol!r}, but only its entry was given")
         return self._linked.address(symbol)
 
+    def _make_direct(self, wrapper: CallWrapper | None, *, release_gil: bool) -> DirectCalls:
+        address = ctypes.cast(self._entry, ctypes.c_void_p).value or 0
+        return DirectCalls(
+            self.program,
+            entry_point(self.program, address, self._linked, release_gil=release_gil),
+            self._constants,
+            wrapper,
+            device=self.devices[0],
+            general=self.run,
+            words=self._words,
+        )
+
     def _make_context(self) -> Context:
         return Context(
             arena_bytes=self.program.arena_bytes,
@@ -150,9 +179,7 @@ class ProgramExecutable:
             num_parameters=sum(spec.num_buffers for spec in self.parameters.leaves),
             num_results=sum(spec.num_buffers for spec in self._result_leaves),
             num_calls=len(self.program.runtime_calls),
-            runtime_call=calls.RUNTIME_CALL_ADDRESS,
-            poll=calls.POLL_ADDRESS,
-            parallel=self._parallel,
+            words=self._words,
         )
 
 
@@ -194,9 +221,9 @@ class _Run:
     def all_processes(self, leaves: Sequence[Sequence[Value]]) -> list[list[np.ndarray]]:
         """Runs every process; the calling thread runs the first."""
         gathered = _Gathered(len(leaves), self._cancellation)
-        for number in range(1, len(leaves)):
-            ENTRY_THREADS.run(_process_task(self, number, leaves[number], gathered))
         try:
+            for number in range(1, len(leaves)):
+                ENTRY_THREADS.run(_process_task(self, number, leaves[number], gathered))
             _process_task(self, 0, leaves[0], gathered)()
             return gathered.results()
         except BaseException as error:
@@ -214,7 +241,8 @@ class _Run:
             sites=self._executable.program.runtime_calls,
             device=device,
             process=number,
-            context=context,
+            cancelled=context.cancelled,
+            views=context.views,
             cancellation=self._cancellation,
             transport=transport,
             timeout=self._timeout,
@@ -325,6 +353,11 @@ def _process_task(run: _Run, number: int, leaves: Sequence[Value], gathered: _Ga
 def _buffer_index(specs: Sequence[Any], leaf: int) -> int:
     """The position of a leaf's data among all buffers."""
     return sum(spec.num_buffers for spec in specs[:leaf])
+
+
+def _word(number: int) -> int:
+    """The low 64 bits of a number, as a signed word."""
+    return ctypes.c_int64(number).value
 
 
 def _chosen_devices(chosen: Sequence[Device] | None, count: int) -> tuple[Device, ...]:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 import llvmlite.binding as llvm
 import numpy as np
+
 from xlapy_runtime.executable import ProgramExecutable
 from xlapy_runtime.program import ArraySpec, Program, RuntimeCall, Tree
 

@@ -3,11 +3,11 @@ import time
 
 import numpy as np
 import pytest
+
+from tests.runtime.native import F32_4, Call, Copy, combine, executable, spec
 from xlapy_runtime.collectives import share
 from xlapy_runtime.errors import CancelledExecution, DeadlineError, ExecutionError, InternalError
 from xlapy_runtime.program import RuntimeCall
-
-from tests.runtime.native import F32_4, Call, Copy, combine, executable, spec
 
 SHORT = 0.05
 ADD = combine("add", ("float", "fadd"))

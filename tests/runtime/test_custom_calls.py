@@ -4,11 +4,11 @@ import traceback
 
 import numpy as np
 import pytest
-from xlapy_runtime.custom_calls import CustomCallStatus, CustomCallTargets, register_custom_call_target
-from xlapy_runtime.errors import ArgumentError, ExecutionError, ShapeError, UnsupportedError
-from xlapy_runtime.program import RuntimeCall, TokenSpec
 
 from tests.runtime.native import F32_4, Call, Linked, executable, spec
+from xlapy_runtime.custom_calls import Borrowing, CustomCallStatus, CustomCallTargets, register_custom_call_target
+from xlapy_runtime.errors import ArgumentError, ExecutionError, ShapeError, UnsupportedError
+from xlapy_runtime.program import RuntimeCall, TokenSpec
 
 X = np.arange(4, dtype=np.float32)
 
@@ -63,17 +63,31 @@ def program(function, *, operands=(F32_4,), results=(F32_4,), targets=None, **at
     )
 
 
-def test_a_python_target_gets_read_only_arrays_and_returns_arrays():
-    writeable = []
+def test_a_python_target_may_keep_and_change_what_it_gets():
+    kept = []
 
     def target(x):
-        writeable.append(x.flags.writeable)
-        return x * 2
+        kept.append(x)
+        x *= 2
+        return x
 
     run = program(target)
-    np.testing.assert_array_equal(run(X), X * 2)
-    np.testing.assert_array_equal(run(X + 1), X * 2 + 2)
-    assert not any(writeable)
+    mine = X.copy()
+    np.testing.assert_array_equal(run(mine), X * 2)
+    np.testing.assert_array_equal(run(mine + 1), X * 2 + 2)
+    np.testing.assert_array_equal(mine, X)
+    assert [array.tolist() for array in kept] == [(X * 2).tolist(), (X * 2 + 2).tolist()]
+
+
+def test_a_borrowing_target_looks_at_the_operands_where_they_are():
+    seen = []
+
+    def target(x):
+        seen.append((x.ctypes.data, x.flags.writeable))
+        return -x
+
+    np.testing.assert_array_equal(program(Borrowing(target))(X), -X)
+    assert seen == [(X.ctypes.data, False)]
 
 
 def test_tuples_tokens_and_scalars_come_back():

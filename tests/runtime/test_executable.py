@@ -1,15 +1,21 @@
 import gc
 import sys
 import threading
+import weakref
 
 import ml_dtypes
 import numpy as np
 import pytest
-from xlapy_runtime.device import devices
-from xlapy_runtime.errors import ArgumentError
-from xlapy_runtime.program import TokenSpec, element_name, flatten, tree_text
 
 from tests.runtime.native import F32_4, Copy, executable, spec
+from xlapy.codegen.call_wrapper import call_wrapper_object
+from xlapy.codegen.object_cache import ObjectCache
+from xlapy.codegen.target import host_target
+from xlapy_runtime import calls
+from xlapy_runtime.calling import load_wrapper
+from xlapy_runtime.device import devices
+from xlapy_runtime.errors import ArgumentError, CancelledExecution
+from xlapy_runtime.program import TokenSpec, element_name, flatten, tree_text
 
 X = np.arange(4, dtype=np.float32)
 IDENTITY = [Copy("r0", "p0", 16)]
@@ -209,6 +215,63 @@ def test_a_run_leaves_no_references_behind():
     for _ in range(10):
         run(mine)
     assert sys.getrefcount(mine) == before
+
+
+@pytest.fixture(params=["portable", "native"])
+def wrapper(request):
+    if request.param == "portable":
+        return None
+    return load_wrapper(call_wrapper_object(host_target(), ObjectCache(None)))
+
+
+def test_direct_calls_take_what_matches_and_mend_the_rest(wrapper):
+    run = identity(options={"wrapper": wrapper})
+    for argument in (X, X.astype(">f4"), np.repeat(X, 2)[::2]):
+        np.testing.assert_array_equal(run.function(argument), X)
+    with pytest.raises(ArgumentError, match=r"expected f32\[4\], got f32\[3\]"):
+        run.function(X[:3])
+    pair = executable(
+        [Copy("r0", "p0", 16), Copy("r1", "p0", 16)],
+        parameters=(F32_4,),
+        result=(F32_4, (TokenSpec(), F32_4)),
+        options={"wrapper": wrapper},
+    )
+    first, (token, second) = pair(X)
+    assert token is None
+    np.testing.assert_array_equal(first, second)
+
+
+def test_direct_calls_and_runs_share_one_counter(wrapper):
+    words = spec(np.int64, 2)
+    body = """
+      %s = getelementptr i64, ptr %context, i64 8
+      %r = load ptr, ptr %results
+      call void @llvm.memcpy.p0.p0.i64(ptr %r, ptr %s, i64 16, i1 false)
+      ret i32 0
+    """
+    run = executable(body, result=words, options={"seed": 2**64 - 1, "wrapper": wrapper})
+    rows = [run().tolist(), run.run(seed=5).tolist(), run().tolist(), run.run().tolist()]
+    assert [row[0] for row in rows] == [-1, 5, -1, -1]
+    assert sorted({row[1] for row in rows}) == [rows[0][1] + k for k in range(4)]
+
+
+def test_a_direct_call_that_stops_is_an_error_and_can_be_called_again(wrapper):
+    run = executable("ret i32 2", options={"wrapper": wrapper})
+    for _ in range(2):
+        with pytest.raises(CancelledExecution, match="test stopped"):
+            run()
+
+
+def test_executables_go_with_their_last_reference(wrapper):
+    gc.collect()
+    run = identity(options={"wrapper": wrapper})
+    run(X)
+    watch = weakref.ref(run)
+    registered = len(calls._running)
+    del run
+    gc.collect()
+    assert watch() is None
+    assert len(calls._running) == registered - 1
 
 
 def test_devices_are_the_same_objects_every_time():

@@ -1,4 +1,5 @@
 import pytest
+
 from xlapy_runtime.errors import InternalError
 from xlapy_runtime.process_groups import Grid, connected, process_groups, process_pairs
 

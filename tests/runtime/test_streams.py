@@ -4,12 +4,12 @@ import time
 import ml_dtypes
 import numpy as np
 import pytest
+
+from tests.runtime.native import F32_4, Call, executable, spec
 from xlapy_runtime.channels import HOST, Stream, item_of
 from xlapy_runtime.device import Device
 from xlapy_runtime.errors import ArgumentError, DeadlineError, ShapeError
 from xlapy_runtime.program import RuntimeCall
-
-from tests.runtime.native import F32_4, Call, executable, spec
 
 SHORT = 0.05
 X = np.arange(4, dtype=np.float32)

@@ -319,7 +319,9 @@ def _conditional(emitter: EntryEmitter, frame: Frame, instruction: Instruction) 
         merged = k.if_else(selector, arm(0), arm(1))
     else:
         merged = k.switch(selector, {number: arm(number) for number in range(last)}, arm(last))
-    for leaf, element in zip(scalars, _regroup(merged, [leaf_shape(instruction.shape, n) for n in scalars]), strict=True):
+    for leaf, element in zip(
+        scalars, _regroup(merged, [leaf_shape(instruction.shape, n) for n in scalars]), strict=True
+    ):
         frame.bind(instruction, leaf, element)
 
 
@@ -422,4 +424,3 @@ class _Watch:
             return [following, *look()]
         due = k.compare("eq", k.and_(following, self.every - 1), 0)
         return [following, *k.if_else(due, look, lambda: [last])]
-

@@ -45,7 +45,9 @@ class KernelLibrary:
         key = (in_place, instruction_key(instruction))
         found = self.known.get(key)
         if found is None:
-            found = self.known[key] = self._write(instruction, kernel_for(instruction, Situation(self.target, in_place)), in_place)
+            found = self.known[key] = self._write(
+                instruction, kernel_for(instruction, Situation(self.target, in_place)), in_place
+            )
         return found
 
     def _write(self, instruction: Instruction, kernel: Kernel, in_place: bool) -> NativeKernel:

@@ -50,10 +50,15 @@ def emit_program(module: HloModule, schedule: Schedule, plan: BufferPlan, target
     library = KernelLibrary(kernels, target)
     sites = RuntimeSites(library.combine)
     attributes = f"nounwind {target.function_attributes}".rstrip()
-    pointers = {Home.PARAMETER: _pointer_numbers(module, plan, results=False), Home.RESULT: _pointer_numbers(module, plan, results=True)}
+    pointers = {
+        Home.PARAMETER: _pointer_numbers(module, plan, results=False),
+        Home.RESULT: _pointer_numbers(module, plan, results=True),
+    }
     emitter = EntryEmitter(schedule, plan, glue, loops, library, sites, pointers, attributes)
     emitter.emit(module.entry, ENTRY)
-    combines = tuple(kernel.name for key, kernel in library.known.items() if isinstance(key, tuple) and key[0] == "combine")
+    combines = tuple(
+        kernel.name for key, kernel in library.known.items() if isinstance(key, tuple) and key[0] == "combine"
+    )
     return EmittedProgram(kernels.text(), loops.text(), glue.text(), len(library.known), sites, combines)
 
 

@@ -41,7 +41,9 @@ class RuntimeSites:
     def site(self, instruction: Instruction) -> int:
         """The number of the instruction's call site."""
         if instruction not in self.numbers:
-            attributes = dict(ATTRIBUTES[instruction.opcode](self, instruction)) if instruction.opcode in ATTRIBUTES else {}
+            attributes = (
+                dict(ATTRIBUTES[instruction.opcode](self, instruction)) if instruction.opcode in ATTRIBUTES else {}
+            )
             if instruction.spec.has(Trait.DONE):
                 attributes["start"] = self.numbers[_start_of(instruction)]
             buffers = _buffers(instruction)

@@ -56,7 +56,9 @@ def kernel_for(instruction: Instruction, situation: Situation) -> Kernel:
     if maker is None and runs_as_loop(instruction):
         maker = _loop
     if maker is None:
-        raise UnsupportedError(f"{instruction.opcode} has no native code").add_context(where=instruction.metadata.location())
+        raise UnsupportedError(f"{instruction.opcode} has no native code").add_context(
+            where=instruction.metadata.location()
+        )
     return maker(instruction, situation)
 
 
@@ -82,9 +84,7 @@ def _loop_kernel(
     known = frozenset(inputs)
     plan = plan_loop(roots, known.__contains__, sum(i.shape.bytes for i in inputs), situation.target)
 
-    def body(
-        k: KernelBuilder, arrays: Sequence[Array], outputs: Sequence[Array], begin: Value, end: Value
-    ) -> None:
+    def body(k: KernelBuilder, arrays: Sequence[Array], outputs: Sequence[Array], begin: Value, end: Value) -> None:
         bound = dict(zip(operands, arrays, strict=True))
         emit_loop(k, plan, bound, outputs, begin, end, in_place=situation.in_place)
 
@@ -112,9 +112,7 @@ def _reduce_kernel(reduce: Instruction, operands: Sequence[Instruction], situati
     known = frozenset(operands)
     plan = plan_reduce(reduce, known.__contains__, sum(i.shape.bytes for i in known), situation.target)
 
-    def body(
-        k: KernelBuilder, arrays: Sequence[Array], outputs: Sequence[Array], begin: Value, end: Value
-    ) -> None:
+    def body(k: KernelBuilder, arrays: Sequence[Array], outputs: Sequence[Array], begin: Value, end: Value) -> None:
         emit_reduce(k, plan, dict(zip(operands, arrays, strict=True)), outputs, begin, end)
 
     return Kernel(plan.units, plan.bytes_per_unit, body)
@@ -129,9 +127,7 @@ def _update_kernel(root: Instruction, operands: Sequence[Instruction], situation
     known = frozenset(operands)
     plan = _rows(plan_loop((root.operands[1],), known.__contains__, 0, situation.target))
 
-    def body(
-        k: KernelBuilder, arrays: Sequence[Array], outputs: Sequence[Array], begin: Value, end: Value
-    ) -> None:
+    def body(k: KernelBuilder, arrays: Sequence[Array], outputs: Sequence[Array], begin: Value, end: Value) -> None:
         emit_update(k, root, plan, dict(zip(operands, arrays, strict=True)), outputs[0], begin, end)
 
     copied = None if situation.in_place else list(operands).index(root.operands[0])
@@ -149,9 +145,7 @@ def _rows(plan: LoopPlan) -> LoopPlan:
 def _dot(instruction: Instruction, situation: Situation) -> Kernel:
     plan = plan_dot(instruction, situation.target)
 
-    def body(
-        k: KernelBuilder, arrays: Sequence[Array], outputs: Sequence[Array], begin: Value, end: Value
-    ) -> None:
+    def body(k: KernelBuilder, arrays: Sequence[Array], outputs: Sequence[Array], begin: Value, end: Value) -> None:
         emit_dot(k, plan, arrays[0], arrays[1], outputs[0], begin, end)
 
     return Kernel(plan.units, plan.bytes_per_unit, body)

@@ -125,4 +125,3 @@ def atan(k: KernelBuilder, x: Value) -> Value:
     half_pi_high, half_pi_low = _half_pi(k, x)
     turned = k.sub(half_pi_high, k.sub(angle, half_pi_low))
     return k.copysign(k.select(steep, turned, angle), x)
-
