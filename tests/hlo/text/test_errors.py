@@ -39,7 +39,7 @@ CASES = [
     ("ENTRY e { x = f32[2] parameter(0) y = f32[] negate(f32[3] x) }", "not f32"),
     ("e (x: f32[2]) -> f32[] { x = f32[] parameter(0) }", "has type"),
     ("ENTRY e { x = f32[] parameter(0) /* open", "never closed"),
-    ("ENTRY e { x = f32[] parameter(0), sharding={ }", "never closed"),
+    ("ENTRY e { x = f32[] parameter(0), sharding={ ", "never closed"),
     ('ENTRY e { x = f32[] parameter(0), metadata={op_name="x }', "never closed"),
     ("ENTRY e { c = constant(1) }", "shape of a constant"),
     ("ENTRY e { c = f32[] constant(1 }", "never closed"),
