@@ -1,5 +1,7 @@
 """Queues, channels, collectives, custom calls, and what happens when they fail."""
 
+# ruff: noqa: E501 (programs and tables are kept on their lines)
+
 from __future__ import annotations
 
 import ml_dtypes
@@ -112,7 +114,9 @@ def test_all_reduce_within_groups(replicas: int, partitions: int, attributes: st
 
 
 def test_variadic_all_reduce_in_two_parts_on_two_devices() -> None:
-    module = parse(ADD + """ENTRY e {
+    module = parse(
+        ADD
+        + """ENTRY e {
       id = u32[] replica-id()
       x = f32[] convert(id)
       y = f32[2] parameter(0)
@@ -120,28 +124,40 @@ def test_variadic_all_reduce_in_two_parts_on_two_devices() -> None:
       between = f32[2] negate(y)
       d = (f32[], f32[2]) all-reduce-done(s)
       ROOT t = tuple(d, between)
-    }""")
+    }"""
+    )
     (first, _), (second, negated) = evaluate_parallel(module, [[np.float32([1.0, 2.5])], [np.float32([3.0, 5.25])]], 2)
     assert (first[0], first[1].tolist(), second[1].tolist()) == (1, [4.0, 7.75], [4.0, 7.75])
     assert negated.tolist() == [-3.0, -5.25]
 
 
 def test_collectives_in_loops_meet_in_turn() -> None:
-    module = parse(ADD + """
+    module = parse(
+        ADD
+        + """
     body { s = (s32[], f32[]) parameter(0)
       ROOT t = tuple(add(get-tuple-element(s), index=0, s32[] constant(1)), all-reduce(get-tuple-element(s), index=1), to_apply=add) }
     cond { s = (s32[], f32[]) parameter(0) ROOT c = compare(get-tuple-element(s), index=0, s32[] constant(5)), direction=LT }
     ENTRY e { x = f32[] parameter(0) w = while(tuple(s32[] constant(0), x)), condition=cond, body=body
-      ROOT r = f32[] get-tuple-element(w), index=1 }""")
+      ROOT r = f32[] get-tuple-element(w), index=1 }"""
+    )
     assert [float(v) for v in evaluate_parallel(module, [[1.0], [2.0]], 2)] == [48.0, 48.0]
 
 
+def test_programs_of_their_own_do_not_meet() -> None:
+    programs = [(parse(all_reduce("")), arguments) for arguments in values(2)]
+    assert [int(array[0]) for array in Interpreter().run_together(programs)] == [1, 10]
+
+
 def test_a_process_that_stays_away_is_named() -> None:
-    module = parse(ADD + """
+    module = parse(
+        ADD
+        + """
     meets { x = f32[] parameter(0) ROOT r = f32[] all-reduce(x), to_apply=add }
     stays { x = f32[] parameter(0) ROOT r = f32[] negate(x) }
     ENTRY e { p = pred[] parameter(0) x = f32[] constant(1)
-      ROOT r = f32[] conditional(p, x, x), true_computation=meets, false_computation=stays }""")
+      ROOT r = f32[] conditional(p, x, x), true_computation=meets, false_computation=stays }"""
+    )
     with pytest.raises(ExecutionError, match=r"process 0 waits for processes \[1\]"):
         evaluate_parallel(module, [[True], [False]], 2)
 
@@ -155,7 +171,12 @@ def test_narrow_floats_are_reduced_over_processes_in_f32() -> None:
 
 def test_partition_ids() -> None:
     module = parse("ENTRY e { r = u32[] replica-id() p = u32[] partition-id() ROOT t = (u32[], u32[]) tuple(r, p) }")
-    assert [tuple(map(int, pair)) for pair in evaluate_parallel(module, [[]] * 4, 2, 2)] == [(0, 0), (0, 1), (1, 0), (1, 1)]
+    assert [tuple(map(int, pair)) for pair in evaluate_parallel(module, [[]] * 4, 2, 2)] == [
+        (0, 0),
+        (0, 1),
+        (1, 0),
+        (1, 1),
+    ]
     with pytest.raises(ArgumentError, match="need 4 lists"):
         evaluate_parallel(module, [[]], 2, 2)
 

@@ -9,6 +9,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
+from xlapy.hlo.attributes import ComparisonDirection, ComparisonType
 from xlapy.hlo.element_types import ANY, FLOAT, INTEGER, SIGNED, ElementType, element_type_named
 from xlapy.hlo.evaluate import EVALUATORS, evaluate
 from xlapy.hlo.graph import Computation, HloModule
@@ -58,7 +59,9 @@ ROWS = [
 
 
 @pytest.mark.parametrize(("name", "element_type"), ROWS, ids=[f"{name}-{t}" for name, t in ROWS])
-def test_every_row_gives_its_type_for_every_element_type_without_a_warning(name: str, element_type: ElementType) -> None:
+def test_every_row_gives_its_type_for_every_element_type_without_a_warning(
+    name: str, element_type: ElementType
+) -> None:
     spec = OPS[name]
     operands = [numbers(element_type) for _ in spec.operands]
     if len(operands) == 2:
@@ -80,7 +83,10 @@ def test_signed_division_and_remainder_are_those_of_truncation(name: str) -> Non
     element_type = element_type_named(name)
     low, high = -(1 << (element_type.bits - 1)), (1 << (element_type.bits - 1)) - 1
     values = sorted({low, low + 1, -1, 0, 1, high - 1, high} | ({-7, 3, 5} if element_type.bits > 4 else set()))
-    lhs, rhs = (np.array(side).astype(element_type.dtype) for side in zip(*((a, b) for a in values for b in values), strict=True))
+    lhs, rhs = (
+        np.array(side).astype(element_type.dtype)
+        for side in zip(*((a, b) for a in values for b in values), strict=True)
+    )
     quotients, remainders = apply("divide", lhs, rhs), apply("remainder", lhs, rhs)
     for a, b, q, r in zip(lhs.tolist(), rhs.tolist(), quotients.tolist(), remainders.tolist(), strict=True):
         a, b, q, r = int(a), int(b), int(q), int(r)
@@ -154,27 +160,22 @@ def test_total_order_is_the_order_of_the_bits(element_type: ElementType) -> None
         values = bits.view(element_type.dtype)
         sign = 1 << (element_type.bits - 1)
         keys = [-1 - (int(b) ^ sign) if int(b) & sign else int(b) for b in bits]
-    found = apply("compare", values[1:], values[:-1], direction=_direction("LT"), type=_type("TOTALORDER"))
+    found = apply("compare", values[1:], values[:-1], direction=ComparisonDirection.LT, type=ComparisonType.TOTALORDER)
     assert found.tolist() == [a < b for a, b in zip(keys[1:], keys[:-1], strict=True)]
-
-
-def _direction(name: str):
-    from xlapy.hlo.attributes import ComparisonDirection
-
-    return ComparisonDirection(name)
-
-
-def _type(name: str):
-    from xlapy.hlo.attributes import ComparisonType
-
-    return ComparisonType(name)
 
 
 def test_comparison_with_nan_holds_for_ne_only() -> None:
     x = np.array([np.nan, 1.0, -0.0], np.float32)
     y = np.array([np.nan, np.nan, 0.0], np.float32)
-    found = {name: apply("compare", x, y, direction=_direction(name)).tolist() for name in ("EQ", "NE", "LT", "GE")}
-    assert found == {"EQ": [False, False, True], "NE": [True, True, False], "LT": [False] * 3, "GE": [False, False, True]}
+    found = {
+        name: apply("compare", x, y, direction=ComparisonDirection(name)).tolist() for name in ("EQ", "NE", "LT", "GE")
+    }
+    assert found == {
+        "EQ": [False, False, True],
+        "NE": [True, True, False],
+        "LT": [False] * 3,
+        "GE": [False, False, True],
+    }
 
 
 def test_sign_rounding_and_logistic() -> None:

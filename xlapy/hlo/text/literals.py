@@ -280,7 +280,7 @@ def _float_limits(element_type: ElementType) -> Any:
 
 def _is_nan(values: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     with np.errstate(invalid="ignore"):  # a signalling NaN is no news
-        return np.isnan(values)
+        return np.asarray(np.isnan(values))
 
 
 def _nan_bits(element_type: ElementType) -> tuple[int, int, int]:
