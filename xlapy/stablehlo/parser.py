@@ -336,7 +336,7 @@ class Parser:
             try:
                 value = float(token)
             except ValueError:
-                raise self.expected("a number")
+                raise self.expected("a number") from None
         self.index += 1
         return value
 
@@ -387,7 +387,7 @@ class Parser:
         try:
             values = tuple(map(convert, words))
         except (KeyError, ValueError):
-            raise self.expected("an array, like array<i64: 1, 2>")
+            raise self.expected("an array, like array<i64: 1, 2>") from None
         self.index += 1
         return values
 

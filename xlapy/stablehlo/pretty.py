@@ -368,20 +368,22 @@ def _function(parser: Parser, operation: Operation) -> Steps:
             operation.attributes["sym_visibility"] = visibility
     operation.attributes["sym_name"] = parser.symbol()
     parser.expect("(")
-    declared = parser.texts[parser.index][:1] not in ("%", ")")
-    arguments = list(parser.listed(parser.value_type if declared else parser.argument, ")"))
+    arguments: list[tuple[str, Shape]] = []
+    if parser.texts[parser.index][:1] in ("%", ")"):
+        arguments = [*parser.listed(parser.argument, ")")]
+    else:  # a declaration may leave out the names
+        arguments = [("", type) for type in parser.listed(parser.value_type, ")")]
     results: tuple[Shape, ...] = ()
     if parser.accept("->"):
         if parser.accept("("):
             results = parser.listed(lambda: _function_result(parser), ")")
         else:
             results = (parser.value_type(),)
-    inputs = arguments if declared else [type for _, type in arguments]
-    operation.attributes["function_type"] = FunctionType(tuple(inputs), results)
+    operation.attributes["function_type"] = FunctionType(tuple(type for _, type in arguments), results)
     if parser.accept("attributes"):
         _attributes(parser, operation)
     if parser.texts[parser.index] == "{":
-        yield parser.open_region(operation, [] if declared else arguments)
+        yield parser.open_region(operation, arguments)
 
 
 def _function_result(parser: Parser) -> Shape:

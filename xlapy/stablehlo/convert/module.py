@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 
 from xlapy.hlo.graph import Computation, HloModule, ModuleConfig
@@ -21,6 +22,8 @@ _SKIPPED = frozenset({"sdy.mesh"})
 _CALLERS = frozenset({"func.call", "stablehlo.composite", "stablehlo.custom_call"})
 """Operations whose symbols are functions that they call."""
 
+_NOT_IN_NAMES = re.compile(r"[^\w.-]")
+
 _TERMINATORS = frozenset({"func.return", "stablehlo.return", "mhlo.return"})
 
 
@@ -36,6 +39,7 @@ class _ProgramConverter:
         self._functions: dict[str, Operation] = {}
         self._computations: dict[str, Computation] = {}
         self._regions: dict[Operation, Sequence[Computation]] = {}
+        self._names: dict[str, int] = {}
 
     def convert(self, top: Operation) -> HloModule:
         module = self._module(top)
@@ -128,7 +132,7 @@ class _ProgramConverter:
                 self._convert_regions(operation)
         region = function.regions[0]
         self._check_signature(function, region)
-        body = Body(name, self._computations)
+        body = Body(self._unique(name), self._computations)
         body.set_parameters(region.arguments)
         self._fill(body, region)
         body.computation.set_root(FLAT.root(function, region, body))
@@ -149,10 +153,9 @@ class _ProgramConverter:
     def _convert_regions(self, operation: Operation) -> None:
         """Builds the computations of an operation; those of the operations inside are built already."""
         computations = []
-        for number, region in enumerate(operation.regions):
+        for region in operation.regions:
             self._terminator(operation, region)
-            suffix = f".{number}" if len(operation.regions) > 1 else ""
-            body = Body(f"{operation.mnemonic}.region{suffix}", self._computations)
+            body = Body(self._unique(f"{operation.mnemonic}_region"), self._computations)
             try:
                 kind = self._conversion(operation).regions
                 kind.parameters(operation, region, body)
@@ -162,6 +165,13 @@ class _ProgramConverter:
                 raise self._located(error, operation) from None
             computations.append(body.computation)
         self._regions[operation] = computations
+
+    def _unique(self, wanted: str) -> str:
+        """A name that no computation has yet, of characters that HLO text takes in a name."""
+        stem = _NOT_IN_NAMES.sub("_", wanted)
+        count = self._names.get(stem, 0)
+        self._names[stem] = count + 1
+        return self._unique(f"{stem}.{count}") if count else stem
 
     def _fill(self, body: Body, region: Region) -> None:
         """Converts the operations of a region, the terminator apart."""
