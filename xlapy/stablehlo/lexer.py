@@ -17,6 +17,9 @@ from xlapy.support.source import Source
 END = ""
 """The token behind the last one."""
 
+LOOKAHEAD = 4
+"""How many tokens a reader looks at without asking where the text ends."""
+
 _TOKEN = re.compile(
     r"""
       %[\w.$-]++(?:\#\d++)?                                                     # value, result of several
@@ -37,14 +40,14 @@ _TOKEN = re.compile(
 
 
 class Tokens:
-    """The tokens of a text, comments left out, with `END` behind them."""
+    """The tokens of a text, comments left out, with `END` behind them, often enough for any look ahead."""
 
     def __init__(self, source: Source) -> None:
         self.source = source
         texts: list[str] = _TOKEN.findall(source.text)
         if "//" in source.text:
             texts = [text for text in texts if not text.startswith("//")]
-        texts.append(END)
+        texts += [END] * LOOKAHEAD
         self.texts = texts
 
     def offset(self, index: int) -> int:

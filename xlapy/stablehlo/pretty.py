@@ -393,12 +393,31 @@ def _function_result(parser: Parser) -> Shape:
     return type
 
 
+def _mesh(parser: Parser, operation: Operation) -> None:
+    """`sdy.mesh @name = <[...]>`: devices have no place in our programs, so nothing of it is kept."""
+    parser.symbol()
+    parser.expect("=")
+    if parser.texts[parser.index] != "<":
+        raise parser.expected("`<`")
+    parser.skip_balanced()
+
+
+def _sharding_constraint(parser: Parser, operation: Operation) -> None:
+    """`sdy.sharding_constraint %a <@mesh, [...]> : type`"""
+    operation.operands.append(parser.use())
+    if parser.texts[parser.index] == "<":
+        parser.skip_balanced()
+    types_suffix(parser, operation)
+
+
 FORMS: dict[str, PrettyForm] = {
     "builtin.module": _module,
     "func.func": _function,
     "func.call": _call,
     "func.return": _return,
     "stablehlo.return": _return,
+    "sdy.mesh": _mesh,
+    "sdy.sharding_constraint": _sharding_constraint,
     "stablehlo.constant": _constant,
     "chlo.constant": _constant,
     "arith.constant": _constant,

@@ -44,22 +44,31 @@ class _ProgramConverter:
     def convert(self, top: Operation) -> HloModule:
         module = self._module(top)
         for operation in module.regions[0].operations:
-            if operation.name == "func.func":
-                name = attribute(operation, "sym_name", str)
-                if name in self._functions:
-                    raise self._error(f"a second function is named @{name}", operation)
-                self._functions[name] = operation
-            elif operation.name not in _SKIPPED:
-                raise self._error("expected a function here", operation)
+            self._declare(operation)
+        try:
+            config = ModuleConfig(
+                num_replicas=attribute(module, "mhlo.num_replicas", int, 1),
+                num_partitions=attribute(module, "mhlo.num_partitions", int, 1),
+            )
+            name = attribute(module, "sym_name", str, "module")
+        except XlaError as error:
+            raise self._located(error, module) from None
         entry = self._entry(module)
-        for name in self._callees_first(entry):
-            self._convert_function(name)
-        config = ModuleConfig(
-            num_replicas=attribute(module, "mhlo.num_replicas", int, 1),
-            num_partitions=attribute(module, "mhlo.num_partitions", int, 1),
-        )
-        name = attribute(module, "sym_name", str, "module")
+        for needed in self._callees_first(entry):
+            self._convert_function(needed)
         return HloModule(name, self._computations[entry], config)
+
+    def _declare(self, operation: Operation) -> None:
+        if operation.name in _SKIPPED:
+            return
+        if operation.name != "func.func":
+            raise self._error("expected a function here", operation)
+        name = operation.attributes.get("sym_name")
+        if not isinstance(name, str):
+            raise self._error("a function needs a name", operation)
+        if name in self._functions:
+            raise self._error(f"a second function is named @{name}", operation)
+        self._functions[name] = operation
 
     def _error(self, message: str, operation: Operation) -> ParseError:
         return self._tokens.error(message, operation.place)

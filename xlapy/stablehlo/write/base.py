@@ -7,7 +7,6 @@ computation written yields it, and `_run` keeps the waiting writers on a stack.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
@@ -16,6 +15,7 @@ from xlapy.hlo.attributes import OpMetadata
 from xlapy.hlo.graph import NO_METADATA, Computation, HloModule, Instruction
 from xlapy.hlo.ops import OPS
 from xlapy.hlo.shape import Shape
+from xlapy.stablehlo.attributes import string_text, symbol_text
 from xlapy.stablehlo.types import type_text
 from xlapy.support.registry import Registry
 
@@ -35,6 +35,9 @@ Emitter = Callable[["Writer", Instruction, Sequence[Tree]], "Tree | Steps"]
 
 EMITTERS: Registry[Emitter] = Registry("StableHLO text", OPS)
 """How an instruction is written: gets the trees of its operands, returns that of its result."""
+
+MAX_INDENT = 80
+"""Deeper regions are indented no further: text grows with the program, not with its square."""
 
 Attributes = Mapping[str, str]
 NO_ATTRIBUTES: Attributes = {}
@@ -193,7 +196,7 @@ class Writer:
             if number:
                 self.lines.append(f"{indent}}}, {{")
             arguments = given if given is not None else self._region_arguments(computation, indent)
-            self._indent = indent + "  "
+            self._indent = (indent + "  ")[:MAX_INDENT]
             root = yield Request(computation, arguments)
             shape = computation.root.shape
             values = leaves(root) if given is None else self.unpacked(root, shape)
@@ -285,22 +288,6 @@ def regrown(names: Sequence[str], shape: Shape) -> Tree:
         return tuple(grow(inner) for inner in part.parts) if part.is_tuple else next(rest)
 
     return grow(shape)
-
-
-_PLAIN_SYMBOL = re.compile(r"[A-Za-z_][\w$.]*", re.ASCII)
-
-
-def symbol_text(name: str) -> str:
-    return name if _PLAIN_SYMBOL.fullmatch(name) else string_text(name)
-
-
-def string_text(text: str) -> str:
-    """A string literal: printable ASCII as it is, everything else as the bytes of UTF-8."""
-    return '"' + "".join(_character(byte) for byte in text.encode("utf-8", "surrogateescape")) + '"'
-
-
-def _character(byte: int) -> str:
-    return chr(byte) if 0x20 <= byte < 0x7F and chr(byte) not in '"\\' else f"\\{byte:02X}"
 
 
 def location_text(metadata: OpMetadata) -> str:

@@ -8,6 +8,7 @@ from xlapy.hlo.attributes import CustomCallApiVersion, ReplicaGroups
 from xlapy.hlo.graph import Instruction
 from xlapy.hlo.ops import OPS, Trait
 from xlapy.hlo.shape import TOKEN, Shape
+from xlapy.stablehlo.attributes import string_text
 from xlapy.stablehlo.constants import dense_text
 from xlapy.stablehlo.convert.communication import API_VERSIONS, DEVICE_TO_DEVICE, DEVICE_TO_HOST, HOST_TO_DEVICE
 from xlapy.stablehlo.convert.elementwise import CHLO_ONLY
@@ -25,7 +26,6 @@ from xlapy.stablehlo.write.base import (
     leaves,
     list_text,
     regrown,
-    string_text,
     unpacked_shapes,
 )
 from xlapy.support.errors import UnsupportedError
