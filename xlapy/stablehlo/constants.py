@@ -112,15 +112,21 @@ def _check_nesting(body: str, dims: tuple[int, ...]) -> None:
 
 
 def _decimal(words: list[str], element_type: ElementType) -> Array:
+    """Numbers in decimal, all at once."""
+    number, dtype = (int, np.int64) if element_type.is_integer else (float, np.float64)
     try:
-        if element_type.is_integer:
-            return _wrapped(np.fromiter(map(int, words), np.int64, len(words)), element_type)
-        return _rounded(np.fromiter(map(float, words), np.float64, len(words)), element_type)
+        values = np.fromiter(map(number, words), dtype, len(words))
     except OverflowError:
         return _mixed(words, element_type)
     except ValueError:
-        wrong = next((word for word in words if not _ELEMENT.fullmatch(word.strip())), words[0])
+        wrong = next((word for word in words if not _is_decimal(word, element_type)), words[0])
         raise _wrong_element(wrong, element_type) from None
+    return _wrapped(values, element_type) if element_type.is_integer else _rounded(values, element_type)
+
+
+def _is_decimal(word: str, element_type: ElementType) -> bool:
+    word = word.strip()
+    return word.lstrip("+-").isdecimal() if element_type.is_integer else _ELEMENT.fullmatch(word) is not None
 
 
 def _mixed(words: list[str], element_type: ElementType) -> Array:

@@ -49,7 +49,7 @@ def dynamic_slice(operand: Shape, start_indices: Variadic, *, slice_sizes: tuple
 def dynamic_update_slice(operand: Shape, update: Shape, start_indices: Variadic) -> Shape:
     """The operand with `update` written at `start_indices`, moved inward until it fits.
 
-    array-operands: operand and update are arrays of one element type.
+    array-operands [C2]: operand and update are arrays of one element type.
     same-rank [B1 C3]: operand and update have the same rank.
     one-start-each [C4]: there is one start index for each dimension.
     start-type [C5]: the start indices are integer scalars of one type.

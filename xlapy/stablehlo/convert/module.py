@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from xlapy.hlo.graph import Computation, HloModule, ModuleConfig
+from xlapy.hlo.graph import Computation, HloModule, Instruction, ModuleConfig
 from xlapy.hlo.ops import OPS
 from xlapy.hlo.shape import UNBOUNDED, Shape
-from xlapy.stablehlo.convert.base import CONVERSIONS, FLAT, Body, Conversion, attribute
+from xlapy.stablehlo.convert.base import CONVERSIONS, FLAT, Body, Conversion, Elements, attribute
+from xlapy.stablehlo.convert.labels import other_label, result_label
 from xlapy.stablehlo.locations import Locations
 from xlapy.stablehlo.parser import Parser
 from xlapy.stablehlo.tree import CONSTANTS, Operation, Region, Symbol
@@ -22,6 +23,7 @@ _SKIPPED = frozenset({"sdy.mesh"})
 _CALLERS = frozenset({"func.call", "stablehlo.composite", "stablehlo.custom_call"})
 """Operations whose symbols are functions that they call."""
 
+_LABEL = re.compile(r"C[0-9]+")
 _NOT_IN_NAMES = re.compile(r"[^\w.-]")
 
 _TERMINATORS = frozenset({"func.return", "stablehlo.return", "mhlo.return"})
@@ -197,22 +199,24 @@ class _ProgramConverter:
         body.called = self._regions.get(operation, ())
         converted = self._conversion(operation).convert(body, operation)
         results = operation.results
-        if len(results) == 1:
-            shape, stated = converted.shape, results[0].type
-            if shape is not stated and shape != stated:
-                self._check_result(operation, shape, stated)
+        if len(results) == 1 and isinstance(converted, Instruction):
+            self._check_result(operation, converted.shape, results[0].type)
             body.set_value(results[0], converted)
-        else:
-            stated = Shape.tuple([value.type for value in results])
-            if converted.shape != stated:
-                self._check_result(operation, converted.shape, stated)
-            body.set_elements(results, converted)
+            return
+        whole = converted.whole if isinstance(converted, Elements) else converted
+        parts = whole.shape.parts if whole.shape.is_tuple else (whole.shape,)
+        if len(parts) < len(results) or (whole is converted and len(parts) != len(results)):
+            message = f"there are {len(parts)} results, but {len(results)} are stated"
+            raise ShapeError(result_label(operation.mnemonic), message).add_context(subject=operation.name)
+        for part, result in zip(parts, results, strict=False):
+            self._check_result(operation, part, result.type)
+        body.set_elements(results, whole)
 
     def _check_result(self, operation: Operation, shape: Shape, stated: Shape) -> None:
         """Raises unless the shape that the rules give is the stated one, where both say something."""
-        if not _compatible(shape, stated):
+        if shape is not stated and shape != stated and not _compatible(shape, stated):
             message = f"the result is {type_text(shape)}, but it is stated as {type_text(stated)}"
-            raise ShapeError("result-type", message).add_context(subject=operation.name)
+            raise ShapeError(result_label(operation.mnemonic), message).add_context(subject=operation.name)
 
     def _conversion(self, operation: Operation) -> Conversion:
         conversion = CONVERSIONS.get(operation.name)
@@ -225,10 +229,10 @@ class _ProgramConverter:
         """The error with its place, under the label that the constraint has in StableHLO's specification."""
         if error.where:
             return error
-        opcode, _, _ = error.rule.partition(".")
-        if opcode in OPS:
-            label = OPS[opcode].label(error.rule, "C")
-            error.rule = f"{operation.mnemonic}.{label.rpartition('.')[2]}"
+        opcode, _, slug = error.rule.partition(".")
+        if opcode in OPS and not _LABEL.fullmatch(slug):
+            label = OPS[opcode].label(error.rule, "C").rpartition(".")[2]
+            error.rule = f"{operation.mnemonic}.{other_label(operation.mnemonic, slug) or label}"
         return error.add_context(where=self._tokens.where(operation.place))
 
 
