@@ -49,12 +49,8 @@ def dynamic_slice(operand: Shape, start_indices: Variadic, *, slice_sizes: tuple
 def dynamic_update_slice(operand: Shape, update: Shape, start_indices: Variadic) -> Shape:
     """The operand with `update` written at `start_indices`, moved inward until it fits.
 
-<<<<<<< HEAD
     array-operands: operand and update are arrays.
     same-type [B1 C2]: operand and update have the same element type.
-=======
-    array-operands [C2]: operand and update are arrays of one element type.
->>>>>>> stablehlo
     same-rank [B1 C3]: operand and update have the same rank.
     one-start-each [C4]: there is one start index for each dimension.
     start-type [C5]: the start indices are integer scalars of one type.
