@@ -40,7 +40,7 @@ _CGROUP_ROOT = Path("/sys/fs/cgroup")
 class PoolState(ctypes.Structure):
     """The memory that callers and workers share. Fields that different threads write lie on lines of their own.
 
-    word: the job, in one piece: its number (16 bits), the seats left for workers (8), its claims (20), those taken (20).
+    word: the job, in one piece: number (16 bits), seats left for workers (8), claims (20), claims taken (20).
     completed: claims of the job that are done.
     kernel ... chunks_per_claim: the job at large; written before the word, read by whoever has a claim.
     busy: 1 while a caller owns the pool.
@@ -79,10 +79,9 @@ class PoolState(ctypes.Structure):
 
 def install(object_code: bytes) -> None:
     """Gives the process its pool. Whoever comes second changes nothing: one pool serves all programs."""
-    global _pool
     with _installing:
-        if _pool is None:
-            _pool = _Pool(object_code)
+        if not _pools:
+            _pools.append(_Pool(object_code))
 
 
 def parallel_address(num_threads: int | None = None) -> int:
@@ -93,11 +92,11 @@ def parallel_address(num_threads: int | None = None) -> int:
     returns when all are done. The chunks do not depend on the number of threads. Called from inside a kernel, or while
     another thread uses the pool, it runs all chunks itself.
     """
-    if _pool is None:
+    if not _pools:
         raise InternalError("the thread pool's native code is not installed")
     if num_threads is not None and num_threads < 1:
         raise ArgumentError(f"num_threads is {num_threads}; at least one thread is needed")
-    return _pool.entry(min(num_threads or thread_limit(), MAX_THREADS))
+    return _pools[0].entry(min(num_threads or thread_limit(), MAX_THREADS))
 
 
 def thread_limit() -> int:
@@ -119,7 +118,7 @@ def usable_cores(cgroup_root: Path = _CGROUP_ROOT) -> int:
 
 def worker_count() -> int:
     """How many workers this process has started so far."""
-    return 0 if _pool is None else len(_pool.workers)
+    return sum(len(pool.workers) for pool in _pools)
 
 
 def _cgroup_quota(root: Path) -> float | None:
@@ -209,5 +208,7 @@ class _Worker:
             self.done.release()
 
 
-_pool: _Pool | None = None
+_pools: list[_Pool] = []
+"""The pool of this process, once it is installed."""
+
 _installing = threading.Lock()

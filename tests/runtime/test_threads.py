@@ -95,9 +95,7 @@ def test_six_threads_calling_at_once_all_get_their_chunks() -> None:
     wrong: list[int] = []
 
     def call() -> None:
-        for size in range(1, 300):
-            if marks_of(size, 3, 4) != expected_marks(size, 3):
-                wrong.append(size)
+        wrong.extend(size for size in range(1, 300) if marks_of(size, 3, 4) != expected_marks(size, 3))
 
     callers = [threading.Thread(target=call) for _ in range(6)]
     for caller in callers:
