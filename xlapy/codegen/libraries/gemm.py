@@ -21,6 +21,8 @@ the sizes alone; each element of C is summed in one order, whatever the number o
 
 from __future__ import annotations
 
+import functools
+
 from xlapy.codegen.ir import I64, PTR, IRType, KernelBuilder, Module, Value
 from xlapy.codegen.libraries import Library
 from xlapy.codegen.libraries.gemm_packing import SLACK_BYTES, emit_packing, packed_strip_bytes
@@ -28,6 +30,15 @@ from xlapy.codegen.libraries.gemm_record import Record, RecordValue
 from xlapy.codegen.libraries.gemm_scratch import acquire_scratch, emit_scratch, release_scratch
 from xlapy.codegen.libraries.gemm_tile import TILE_PARAMETERS, TileShape, emit_tile, tile_shape, tiles_of
 from xlapy.codegen.libraries.gemm_types import GEMM_TYPES, GemmType
+from xlapy.codegen.libraries.gemm_vector import (
+    DOT_COLUMNS,
+    DOT_ROWS,
+    STREAM_ROWS,
+    dots_name,
+    emit_dots,
+    emit_stream,
+    stream_name,
+)
 from xlapy.codegen.target import Target
 
 SIZES = (
@@ -58,6 +69,18 @@ _BLOCK_ROWS = 120
 _BLOCK_COLUMNS = 256
 _STREAMED_ELEMENTS = 32768
 """Elements of B in a block that is read only once."""
+
+_STREAM_COLUMNS = 1024
+"""Columns of C that stay in the first-level cache while rows of B are streamed."""
+
+_STREAM_LEAST_COLUMNS = 256
+_DOTS_ROWS = 8
+"""The most rows (or columns) of a product that is computed as so many dot products along K."""
+
+_DOTS_COLUMNS = 16
+_DOTS_DEPTH = 32
+_LEAST_ROWS = 16
+"""With fewer rows than this the time is that of reading B, as if there were so many."""
 
 _UNPACKED_WORK = 256**3
 """Below so many multiplications packing costs more than it gains."""
@@ -114,6 +137,7 @@ _PROBLEM = Record(
     sums=PTR,
     sums_batch=I64,
     sums_row=I64,
+    streams=I64,
     # Its blocks.
     strip_columns=I64,
     block_rows=I64,
@@ -122,6 +146,9 @@ _PROBLEM = Record(
     column_blocks=I64,
     a_strips=I64,
 )
+
+_TRANSPOSED = {"a": "b", "m": "n", "a_batch": "b_batch", "a_row": "b_column", "a_step": "b_step", "c_row": "c_column"}
+"""The fields that a product and that of the transposes have exchanged."""
 
 _RANGE = [("problem", PTR), ("begin", I64), ("end", I64)]
 _RUN = [("parallel", PTR), ("a", PTR), ("b", PTR), ("c", PTR), ("sizes", PTR), ("epilogue", PTR), ("args", PTR)]
@@ -140,6 +167,8 @@ def emit_gemm(kind: GemmType, target: Target) -> str:
     emitter.alone()
     emitter.matrix()
     emitter.matrices()
+    if emitter.has_vector_paths:
+        emitter.dots()
     emitter.run()
     return module.text()
 
@@ -164,8 +193,10 @@ class _GemmEmitter:
         self._attributes = f"nounwind {target.function_attributes}".rstrip()
         self._tile_rows = self._shape.rows // kind.parts
         """Rows of C in a tile; `shape.rows` counts reals."""
+        self.has_vector_paths = kind.is_packed_in_memory and kind.parts == 1
         self._element_bytes = kind.element.bytes * kind.parts
         self._result_bytes = kind.result.bytes
+        self._c_bytes = kind.result.bytes * kind.parts
         self._panel_steps = _PANEL_STEP_BYTES // kind.packed.bytes
         panel_strips = -(-_PANEL_ROWS // self._tile_rows), _PANEL_COLUMNS // self._shape.columns
         self._b_offset = panel_strips[0] * packed_strip_bytes(kind, self._shape.rows, self._panel_steps)
@@ -187,11 +218,20 @@ class _GemmEmitter:
         for tile in tiles_of(self._kind, self._shape):
             emit_tile(self._module, self._target, self._kind, self._shape, tile)
             names[self._tile_index(tile.is_edge, tile.vectors, tile.rows)] = tile.name(self._kind)
-        size = 2 * self._shape.wide_vectors * self._shape.rows
+        if self.has_vector_paths:
+            for rows in range(1, STREAM_ROWS + 1):
+                emit_stream(self._module, self._target, self._kind, self._shape, rows)
+                names[self._stream_index + rows - 1] = stream_name(self._kind, rows)
+        size = self._stream_index + self._shape.rows
         entries = ", ".join(f"ptr @{names[index]}" if index in names else "ptr null" for index in range(size))
         self._module.define(
             f"{self._prefix}_tiles", f"@{self._prefix}_tiles = internal constant [{size} x ptr] [{entries}]"
         )
+
+    @property
+    def _stream_index(self) -> int:
+        """Where the table goes on with functions for any number of columns, by number of rows."""
+        return 2 * self._shape.wide_vectors * self._shape.rows
 
     def _tile_index(self, is_edge: bool, vectors: int, rows: int) -> int:
         return (is_edge * self._shape.wide_vectors + vectors - 1) * self._shape.rows + rows - 1
@@ -199,7 +239,7 @@ class _GemmEmitter:
     def packing(self) -> None:
         for name, width in (("pack_a", self._shape.rows), ("pack_b", self._shape.columns)):
             emit_packing(self._module, self._target, self._kind, self._shape, f"{self._prefix}_{name}", width)
-        emit_scratch(self._module, f"{self._prefix}_scratch", self._scratch_bytes)
+        emit_scratch(self._module, self._target, f"{self._prefix}_scratch", self._scratch_bytes)
 
     def pack_strips(self) -> None:
         """A range of the panel's strips, those of A first."""
@@ -249,7 +289,7 @@ class _GemmEmitter:
             c_row, c_column, accumulate = problem["c_row"], problem["c_column"], problem["accumulate"]
             sums_row = problem["sums_row"]
             columns = k.parameters["columns"]
-            is_row = k.compare("eq", c_column, self._result_bytes * self._kind.parts)
+            is_row = k.compare("eq", c_column, self._c_bytes)
             vectors = k.select(is_row, k.and_(columns, -self._shape.lanes), 0)
             with k.loop(0, k.parameters["rows"]) as row:
                 source = k.gep(k.parameters["sums"], k.mul(row.index, sums_row))
@@ -359,8 +399,9 @@ class _GemmEmitter:
         kind, shape = self._kind, self._shape
         vectors = k.sdiv(k.add(columns, shape.lanes - 1), shape.lanes)
         is_edge = k.zext(k.compare("lt", columns, strip_columns), I64)
-        index = k.sub(k.add(k.mul(is_edge, shape.wide_vectors), vectors), 1)
-        table = k.gep(k.function_pointer(f"{self._prefix}_tiles"), k.mul(index, shape.rows), 8)
+        index = k.mul(k.sub(k.add(k.mul(is_edge, shape.wide_vectors), vectors), 1), shape.rows)
+        index = k.select(k.compare("ne", problem["streams"], 0), self._stream_index, index)
+        table = k.gep(k.function_pointer(f"{self._prefix}_tiles"), index, 8)
         a_strip, a_row, a_step = problem["tile_a_strip"], problem["tile_a_row"], problem["tile_a_step"]
         b_step, sums_row, rows = problem["tile_b_step"], problem["sums_row"], k.parameters["rows"]
         with k.loop(0, rows, self._tile_rows, carry=[a, sums]) as tile:
@@ -401,7 +442,7 @@ class _GemmEmitter:
         return k.mul(row_blocks, column_blocks)
 
     def _run_blocks(self, k: KernelBuilder, parallel: Value, problem: RecordValue, count: Value) -> None:
-        rows = k.smax(problem["block_rows"], 16)
+        rows = k.smax(problem["block_rows"], _LEAST_ROWS)
         work = k.mul(k.mul(rows, problem["block_columns"]), k.smax(problem["depth"], 1))
         grain = _ceil_div(k, k.const(I64, _CHUNK_WORK), work)
         k.call(parallel, [k.function_pointer(f"{self._prefix}_blocks"), problem.place, count, grain])
@@ -453,6 +494,7 @@ class _GemmEmitter:
             tile_b_batch=0,
             tile_b_step=kind.packed.bytes * shape.columns,
             sums_batch=0,
+            streams=0,
         )
 
     def _place_sums(self, k: KernelBuilder, problem: RecordValue, memory: Value) -> None:
@@ -495,10 +537,98 @@ class _GemmEmitter:
 
     def matrices(self) -> None:
         """A range of the batch, each in one thread."""
-        with self._function("matrices", _RANGE) as k:
+        with self._function("matrices", _RANGE) as k, k.loop(k.parameters["begin"], k.parameters["end"]) as item:
+            alone = k.function_pointer(f"{self._prefix}_alone")
+            k.call(f"{self._prefix}_matrix", [alone, k.parameters["problem"], item.index])
+
+    # Few rows or columns, the other operand contiguous along K
+
+    def dots(self) -> None:
+        """A range of groups of `_DOTS_COLUMNS` columns."""
+        for rows in range(1, DOT_ROWS + 1):
+            for columns in (1, DOT_COLUMNS):
+                emit_dots(self._module, self._target, self._kind, self._shape, rows, columns)
+        with self._function("dots", _RANGE) as k:
+            problem = _PROBLEM.at(k, k.parameters["problem"])
+            n, groups = problem["n"], problem["column_blocks"]
             with k.loop(k.parameters["begin"], k.parameters["end"]) as item:
-                alone = k.function_pointer(f"{self._prefix}_alone")
-                k.call(f"{self._prefix}_matrix", [alone, k.parameters["problem"], item.index])
+                batch = k.sdiv(item.index, groups)
+                first = k.mul(k.sub(item.index, k.mul(batch, groups)), _DOTS_COLUMNS)
+                last = k.smin(k.add(first, _DOTS_COLUMNS), n)
+                fours = k.add(first, k.and_(k.sub(last, first), -DOT_COLUMNS))
+                with k.loop(first, fours, DOT_COLUMNS) as column:
+                    self._dot_columns(k, problem, batch, column.index, DOT_COLUMNS)
+                with k.loop(fours, last) as column:
+                    self._dot_columns(k, problem, batch, column.index, 1)
+                rows = [k.const(I64, 0), problem["m"]]
+                place_of_c = [batch, *rows, first, k.sub(last, first)]
+                k.call(f"{self._prefix}_finish", [problem.place, k.const(PTR, 0), *place_of_c])
+
+    def _dot_columns(self, k: KernelBuilder, problem: RecordValue, batch: Value, column: Value, columns: int) -> None:
+        """The products of all rows of A with `columns` columns of B."""
+        m, a_row, c_row = problem["m"], problem["a_row"], problem["c_row"]
+        a = k.gep(problem["a"], k.mul(batch, problem["a_batch"]))
+        b_column, c_column = problem["b_column"], problem["c_column"]
+        b = k.gep(k.gep(problem["b"], k.mul(batch, problem["b_batch"])), k.mul(column, b_column))
+        c = k.gep(k.gep(problem["c"], k.mul(batch, problem["c_batch"])), k.mul(column, c_column))
+        depth, accumulate = problem["k"], problem["accumulate"]
+        with k.loop(0, m, DOT_ROWS) as row:
+            a_here, c_here = k.gep(a, k.mul(row.index, a_row)), k.gep(c, k.mul(row.index, c_row))
+            arguments = [depth, a_here, a_row, b, b_column, c_here, c_row, c_column, accumulate]
+
+            def call(rows: int, arguments: list[Value] = arguments) -> None:
+                k.call(dots_name(self._kind, rows, columns), arguments)
+
+            cases = {rows: functools.partial(call, rows) for rows in range(1, DOT_ROWS)}
+            k.switch(k.smin(k.sub(m, row.index), DOT_ROWS), cases, functools.partial(call, DOT_ROWS))
+
+    def _run_dots_if_suited(self, k: KernelBuilder, problem: RecordValue) -> None:
+        def suited(few: str, along: str, other_along: str) -> Value:
+            """Few rows (or columns), the other operand contiguous along K, this one too or small enough to copy."""
+            copied = k.mul(k.mul(problem[few], problem["k"]), self._element_bytes)
+            can_copy = k.and_(k.compare("eq", problem["batches"], 1), k.compare("le", copied, self._scratch_bytes))
+            is_contiguous = k.compare("eq", problem[along], self._element_bytes)
+            is_few = k.compare("le", problem[few], _DOTS_ROWS)
+            other = k.compare("eq", problem[other_along], self._element_bytes)
+            return k.and_(k.and_(is_few, other), k.or_(is_contiguous, can_copy))
+
+        is_long = k.compare("ge", problem["k"], _DOTS_DEPTH)
+        as_given = suited("m", "a_step", "b_step")
+        with k.if_(k.and_(is_long, k.and_(k.not_(as_given), suited("n", "b_step", "a_step")))):
+            _transpose(k, problem)
+            self._run_dots(k, problem)
+            k.ret()
+        with k.if_(k.and_(is_long, as_given)):
+            self._run_dots(k, problem)
+            k.ret()
+
+    def _run_dots(self, k: KernelBuilder, problem: RecordValue) -> None:
+        problem.set(uses_scratch=0, column_blocks=_ceil_div(k, problem["n"], _DOTS_COLUMNS))
+        work = k.mul(k.mul(k.smax(problem["m"], _LEAST_ROWS), problem["k"]), _DOTS_COLUMNS)
+        grain = _ceil_div(k, k.const(I64, _CHUNK_WORK), work)
+        count = k.mul(problem["batches"], problem["column_blocks"])
+        arguments = [k.function_pointer(f"{self._prefix}_dots"), problem.place, count, grain]
+
+        def copied() -> None:
+            slot, memory = acquire_scratch(k, f"{self._prefix}_scratch")
+            self._copy_rows_of_a(k, problem, memory)
+            k.call(k.parameters["parallel"], arguments)
+            release_scratch(k, f"{self._prefix}_scratch", slot, memory)
+
+        def in_place() -> None:
+            k.call(k.parameters["parallel"], arguments)
+
+        k.if_else(k.compare("eq", problem["a_step"], self._element_bytes), in_place, copied)
+
+    def _copy_rows_of_a(self, k: KernelBuilder, problem: RecordValue, memory: Value) -> None:
+        a, a_row, a_step, depth = problem["a"], problem["a_row"], problem["a_step"], problem["k"]
+        with k.loop(0, problem["m"]) as row:
+            source = k.gep(a, k.mul(row.index, a_row))
+            goal = k.gep(memory, k.mul(row.index, depth), self._element_bytes)
+            with k.loop(0, depth) as step:
+                element = k.load(k.gep(source, k.mul(step.index, a_step)), self._kind.element)
+                k.store(k.gep(goal, step.index, self._element_bytes), element)
+        problem.set(a=memory, a_row=k.mul(depth, self._element_bytes), a_step=self._element_bytes)
 
     # The entry
 
@@ -508,8 +638,9 @@ class _GemmEmitter:
             self._read_call(k, problem)
             with k.if_(k.compare("le", k.smin(k.smin(problem["batches"], problem["m"]), problem["n"]), 0)):
                 k.ret()
-            c_elements = self._result_bytes * self._kind.parts
-            scattered = k.compare("ne", problem["c_column"], c_elements)
+            if self.has_vector_paths:
+                self._run_dots_if_suited(k, problem)
+            scattered = k.compare("ne", problem["c_column"], self._c_bytes)
             problem["uses_scratch"] = k.zext(scattered, I64) if self._kind.accumulates_in_result else 1
             if self._kind.is_packed_in_memory:
                 with k.if_(self._stays_unpacked(k, problem, scattered)):
@@ -520,46 +651,31 @@ class _GemmEmitter:
     def _read_call(self, k: KernelBuilder, problem: RecordValue) -> None:
         """Fills in the problem, in bytes and reals, with C by rows if that can be had by transposing."""
         given = k.parameters
-        sizes = {name: k.load(k.gep(given["sizes"], index, 8), I64) for index, name in enumerate(SIZES)}
-        for name in ("a_batch", "a_row", "a_step", "b_batch", "b_step", "b_column"):
-            sizes[name] = k.mul(sizes[name], self._element_bytes)
-        for name in ("c_batch", "c_row", "c_column"):
-            sizes[name] = k.mul(sizes[name], self._result_bytes * self._kind.parts)
-        swaps = k.and_(
-            k.and_(
-                k.compare("eq", sizes["c_row"], self._result_bytes * self._kind.parts), k.compare("gt", sizes["m"], 1)
-            ),
-            k.or_(
-                k.compare("ne", sizes["c_column"], self._result_bytes * self._kind.parts),
-                k.compare("eq", sizes["n"], 1),
-            ),
-        )
-        swapped = {
-            "m": "n",
-            "a_batch": "b_batch",
-            "a_row": "b_column",
-            "a_step": "b_step",
-            "c_row": "c_column",
-        }
-        for first, second in swapped.items():
-            sizes[first], sizes[second] = (
-                k.select(swaps, sizes[second], sizes[first]),
-                k.select(swaps, sizes[first], sizes[second]),
-            )
-        # The stride of a single column means nothing; that of a row is the good one.
-        is_single = k.compare("eq", sizes["n"], 1)
-        sizes["b_column"] = k.select(is_single, self._element_bytes, sizes["b_column"])
-        sizes["c_column"] = k.select(is_single, self._result_bytes * self._kind.parts, sizes["c_column"])
-        sizes["n"] = k.mul(sizes["n"], self._kind.parts)
+        for index, name in enumerate(SIZES):
+            number = k.load(k.gep(given["sizes"], index, 8), I64)
+            if name.startswith(("a_", "b_")):
+                number = k.mul(number, self._element_bytes)
+            elif name.startswith("c_"):
+                number = k.mul(number, self._c_bytes)
+            problem[name] = number
         problem.set(
-            **sizes,
-            a=k.select(swaps, given["b"], given["a"]),
-            b=k.select(swaps, given["a"], given["b"]),
+            a=given["a"],
+            b=given["b"],
             c=given["c"],
-            is_transposed=k.zext(swaps, I64),
+            is_transposed=0,
             epilogue=given["epilogue"],
             epilogue_args=given["args"],
         )
+        is_column_of_c = k.compare("eq", problem["c_row"], self._c_bytes)
+        is_single = k.compare("eq", problem["n"], 1)
+        unsuited = k.or_(k.compare("ne", problem["c_column"], self._c_bytes), is_single)
+        with k.if_(k.and_(k.compare("gt", problem["m"], 1), k.and_(is_column_of_c, unsuited))):
+            _transpose(k, problem)
+        # The stride of a single column means nothing; that of a row is the good one.
+        is_single = k.compare("eq", problem["n"], 1)
+        problem["b_column"] = k.select(is_single, self._element_bytes, problem["b_column"])
+        problem["c_column"] = k.select(is_single, self._c_bytes, problem["c_column"])
+        problem["n"] = k.mul(problem["n"], self._kind.parts)
 
     def _stays_unpacked(self, k: KernelBuilder, problem: RecordValue, scattered: Value) -> Value:
         """Whether tiles can read the operands where they lie, and packing would not pay."""
@@ -576,6 +692,11 @@ class _GemmEmitter:
         shape, parts = self._shape, self._kind.parts
         is_wide = k.compare("le", problem["m"], shape.wide_rows // parts)
         strip_columns = k.select(is_wide, k.const(I64, shape.wide_vectors * shape.lanes), shape.columns)
+        streams = k.and_(
+            k.compare("le", problem["m"], STREAM_ROWS), k.compare("ge", problem["n"], _STREAM_LEAST_COLUMNS)
+        )
+        if self.has_vector_paths:
+            strip_columns = k.select(streams, _STREAM_COLUMNS, strip_columns)
         problem.set(
             batch=0,
             row=0,
@@ -598,6 +719,7 @@ class _GemmEmitter:
             sums=problem["c"],
             sums_batch=problem["c_batch"],
             sums_row=problem["c_row"],
+            streams=k.zext(streams, I64) if self.has_vector_paths else 0,
             strip_columns=strip_columns,
         )
         streamed = k.sdiv(k.const(I64, _STREAMED_ELEMENTS), k.smax(problem["k"], 1))
@@ -622,6 +744,13 @@ class _GemmEmitter:
                 k.call(f"{self._prefix}_matrix", [parallel, problem.place, item.index])
 
         k.if_else(small, together, one_by_one)
+
+
+def _transpose(k: KernelBuilder, problem: RecordValue) -> None:
+    """Turns the problem into that of the transposes: C' = B' A'."""
+    for first, second in _TRANSPOSED.items():
+        problem[first], problem[second] = problem[second], problem[first]
+    problem["is_transposed"] = k.xor(problem["is_transposed"], 1)
 
 
 def _nothing(value: Value | None) -> None:

@@ -7,6 +7,7 @@ memory. Calls that find all slots taken allocate for themselves.
 from __future__ import annotations
 
 from xlapy.codegen.ir import I32, I64, PTR, KernelBuilder, Module, Value
+from xlapy.codegen.target import Target
 
 _SLOTS = 16
 _SLOT_BYTES = 64
@@ -15,8 +16,10 @@ _NO_SLOT = -1
 _ALIGNMENT = 1 << 21
 """That of a huge page, so that the system may use them: a panel spans thousands of small ones."""
 
+_MADV_HUGEPAGE = 14
 
-def emit_scratch(module: Module, prefix: str, size: int) -> None:
+
+def emit_scratch(module: Module, target: Target, prefix: str, size: int) -> None:
     """Defines the slots and the functions for `size` bytes each."""
     module.define(
         f"{prefix}_slots", f"@{prefix}_slots = internal global [{_SLOTS * _SLOT_BYTES} x i8] zeroinitializer, align 64"
@@ -27,6 +30,8 @@ def emit_scratch(module: Module, prefix: str, size: int) -> None:
         assert memory is not None
         with k.if_(k.compare("eq", memory, k.const(PTR, 0))):
             k.call("llvm.trap", [])
+        if "linux" in target.triple:
+            k.call("madvise", [memory, k.const(I64, rounded), k.const(I32, _MADV_HUGEPAGE)], I32)
         k.ret(memory)
     _emit_acquire(module, prefix)
     _emit_release(module, prefix)

@@ -32,10 +32,6 @@ TILE_PARAMETERS = [
 ]
 """`columns` is what an edge tile has; the others ignore it. `accumulate` is 1 to add to C, 0 to replace it."""
 
-_LINE_BYTES = 64
-_PREFETCHED_ROWS = 8
-"""How far ahead a tile asks for B's rows where they lie in the matrix: they are too far apart for the hardware."""
-
 
 @dataclass(frozen=True, slots=True)
 class TileShape:
@@ -50,6 +46,7 @@ class TileShape:
     wide_rows: int
     wide_vectors: int
     lanes: int
+    registers: int
     has_masks: bool
     """Whether a part of a vector can be read at the price of a whole one."""
 
@@ -63,8 +60,8 @@ def tile_shape(kind: GemmType, target: Target) -> TileShape:
     lanes = target.lanes(kind.accumulator.bits)
     has_masks = target.is_avx512 or target.has("avx2")
     if target.is_avx512 or not target.is_x86:
-        return TileShape(12, 2, 6, 4, lanes, has_masks)
-    return TileShape(6, 2, 2, 4, lanes, has_masks)
+        return TileShape(12, 2, 6, 4, lanes, 32, has_masks)
+    return TileShape(6, 2, 2, 4, lanes, 16, has_masks)
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +112,7 @@ class _TileEmitter:
     def emit(self) -> None:
         k, tile = self._k, self._tile
         for row in range(0, tile.rows, self._kind.parts):
-            self._prefetch(self._c_row(row), for_writing=True)
+            self._prefetch_for_writing(self._c_row(row))
         sums = self._sums()
         k.if_else(
             k.compare("ne", k.parameters["accumulate"], 0),
@@ -135,9 +132,6 @@ class _TileEmitter:
 
     def _step(self, a: Value, b: Value, sums: Sequence[Value]) -> list[Value]:
         k, tile = self._k, self._tile
-        ahead = k.gep(b, k.mul(k.parameters["b_step"], _PREFETCHED_ROWS))
-        for offset in range(0, tile.vectors * self._vector_bytes, _LINE_BYTES):
-            self._prefetch(k.gep(ahead, offset), for_writing=False)
         vectors = [self._load_b(b, index) for index in range(tile.vectors)]
         result = []
         for row in range(tile.rows):
@@ -197,6 +191,7 @@ class _TileEmitter:
         k = self._k
         return k.gep(k.parameters["c"], k.mul(k.parameters["c_row"], row // self._kind.parts))
 
-    def _prefetch(self, place: Value, *, for_writing: bool) -> None:
+    def _prefetch_for_writing(self, place: Value) -> None:
+        """Starts to fetch a line of C, which is needed when the sums are complete."""
         k = self._k
-        k.call("llvm.prefetch.p0", [place, k.const(I32, int(for_writing)), k.const(I32, 3), k.const(I32, 1)])
+        k.call("llvm.prefetch.p0", [place, k.const(I32, 1), k.const(I32, 3), k.const(I32, 1)])
