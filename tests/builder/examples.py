@@ -221,6 +221,12 @@ REDUCTIONS = [
         (f32(9), s32(3)),
     ),
     Example("Reduce of nothing", lambda a: a.reduce(7, ops.Add, (1,)), (np.zeros((2, 0), np.float32),), f32([7, 7])),
+    Example(
+        "Map.E1",
+        lambda x, y, z, p: ops.Map(x.builder, [x, y, z], lambda a, b, c, s: a * b + c * s, static_operands=[p]),
+        (LINE, LINE, LINE, f32(3)),
+        LINE * LINE + 3 * LINE,
+    ),
     Example("Map", lambda x, y: ops.Map(x.builder, [x, y], lambda a, b: a * b + 1), (LINE, LINE), LINE * LINE + 1),
 ]
 

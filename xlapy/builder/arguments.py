@@ -21,8 +21,16 @@ def as_int(value: Any, what: str) -> int:
         raise ArgumentError(f"{what} must be an integer known while recording, got {described(value)}") from None
 
 
+def as_list(values: Any, what: str) -> Sequence[Any]:
+    if not isinstance(values, (list, tuple)):
+        raise ArgumentError(f"{what} must be a list or a tuple, not {described(values)}")
+    return values
+
+
 def as_ints(values: Any, what: str) -> tuple[int, ...]:
-    """A compile-time list of integers; one integer counts as a list of one."""
+    """A compile-time list of integers; one integer counts as a list of one, None as an empty list."""
+    if values is None:
+        return ()
     if not isinstance(values, Iterable):
         return (as_int(values, what),)
     return tuple(as_int(value, what) for value in values)

@@ -53,7 +53,7 @@ def promoted_dimensions(low: Shape, high: Shape, dimensions: Dims) -> Dims:
         raise ShapeError(
             "Broadcasting.R3",
             f"{low} and {high} have different ranks: say in broadcast_dimensions to which dimensions of {high} those "
-            f"of {low} belong, for example {_likely_dimensions(low, high)}",
+            f"of {low} belong{_suggestion(low, high)}",
         )
     if len(dimensions) != low.rank:
         raise ShapeError(
@@ -68,13 +68,13 @@ def promoted_dimensions(low: Shape, high: Shape, dimensions: Dims) -> Dims:
     return dimensions
 
 
-def _likely_dimensions(low: Shape, high: Shape) -> list[int]:
-    """The first mapping under which the sizes fit, else the last dimensions, as numpy would have it."""
+def _suggestion(low: Shape, high: Shape) -> str:
+    """The first increasing mapping under which the sizes are equal, if there is one."""
     found: list[int] = []
     for dim, size in enumerate(high.dims):
         if len(found) < low.rank and low.dims[len(found)] == size:
             found.append(dim)
-    return found if len(found) == low.rank else list(range(high.rank - low.rank, high.rank))
+    return f", for example {found}" if len(found) == low.rank else ""
 
 
 def expanded_sizes(low: Shape, high: Shape, promotion: Dims) -> Dims:

@@ -14,6 +14,7 @@ from xlapy.hlo.attributes import OpMetadata
 from xlapy.hlo.graph import NO_METADATA, Computation, HloModule, InputOutputAlias, Instruction, ModuleConfig
 from xlapy.hlo.ops import OPS, Trait
 from xlapy.hlo.shape import Shape, Signature
+from xlapy.hlo.text import to_text
 from xlapy.support.errors import ArgumentError, ShapeError
 
 
@@ -38,6 +39,13 @@ class XlaComputation:
     def program_shape(self) -> Signature:
         return self.module.signature
 
+    def as_hlo_module(self) -> HloModule:
+        return self.module
+
+    def as_hlo_text(self, print_large_constants: bool = False) -> str:
+        """HLO text. As in xla_client, large constants are elided unless asked for; `module.to_text()` has them."""
+        return to_text(self.module, large_constants=print_large_constants)
+
     def __repr__(self) -> str:
         return f"<XlaComputation {self.name} {self.program_shape}>"
 
@@ -58,7 +66,7 @@ class XlaBuilder:
         self._places: dict[tuple[str, int], OpMetadata] = {}
         self._last: XlaOp | None = None
         self._parameters: dict[int, XlaOp] = {}
-        self._metadata: OpMetadata = NO_METADATA
+        self._metadata: OpMetadata = NO_METADATA if parent is None else parent._metadata
         self._extra: dict[str, str] = {}
         self._aliases: list[tuple[InputOutputAlias, str]] = []
         self._last_effect: Instruction | None = None

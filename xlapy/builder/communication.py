@@ -10,10 +10,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from xlapy.builder.arguments import as_int, as_ints, as_shape
+from xlapy.builder.arguments import as_int, as_ints, as_list, as_shape
 from xlapy.builder.builder import ComputationLike, XlaBuilder
 from xlapy.builder.op import XlaOp
-from xlapy.builder.operands import Operand, as_op, builder_of
+from xlapy.builder.operands import Operand, as_handle, as_op, builder_of
 from xlapy.builder.regions import computation_of
 from xlapy.builder.registry import op_function
 from xlapy.builder.shapes import require_array
@@ -47,7 +47,7 @@ def _channel(handle: Any) -> int:
 @op_function("infeed")
 def InfeedWithToken(token: XlaOp, shape: Shape, config: str = "") -> XlaOp:
     """Reads one item of `shape` from the device's infeed, after `token`. The result is (data, token)."""
-    builder = builder_of(token)
+    builder = as_handle(token).builder
     result = Shape.tuple([_infeed_shape(shape), TOKEN])
     return builder.record("infeed", [token], shape=result, infeed_config=config)
 
@@ -87,7 +87,7 @@ def OutfeedWithToken(
 @op_function()
 def Outfeed(operand: XlaOp, shape_with_layout: Shape | None = None, outfeed_config: str = "") -> XlaOp:
     """Writes the operand to the device's outfeed. The result is an empty tuple."""
-    builder = builder_of(operand)
+    builder = as_handle(operand).builder
     token = OutfeedWithToken(operand, builder.hidden_token(), shape_with_layout, outfeed_config)
     builder.order_effect(token.instruction)
     builder.set_hidden_token(token)
@@ -136,10 +136,10 @@ def Send(operand: XlaOp, channel: Any) -> XlaOp:
 
     With a ChannelHandle it also waits, and the result is an empty tuple. With a channel id, an int, it only begins: the
     result is a context for SendDone."""
-    builder = builder_of(operand)
+    builder = as_handle(operand).builder
     started = builder.record("send", [operand, builder.hidden_token()], channel_id=_channel(channel))
     builder.order_effect(started.instruction)
-    if isinstance(channel, int):
+    if not hasattr(channel, "handle"):
         return started
     SendDone(started)
     return builder.record("tuple")
@@ -148,7 +148,7 @@ def Send(operand: XlaOp, channel: Any) -> XlaOp:
 @op_function("send-done")
 def SendDone(context: XlaOp) -> XlaOp:
     """Waits for a Send that was given a channel id. The result is a token."""
-    builder = builder_of(context)
+    builder = as_handle(context).builder
     token = builder.record("send-done", [context], **_channel_of(context))
     builder.order_effect(token.instruction)
     builder.set_hidden_token(token)
@@ -158,13 +158,13 @@ def SendDone(context: XlaOp) -> XlaOp:
 @op_function()
 def RecvWithToken(token: XlaOp, shape: Shape, handle: Any) -> XlaOp:
     """Receives data of `shape` from a channel, after `token`. The result is (data, token)."""
-    return _receive(builder_of(token), token, shape, handle, host=False)
+    return _receive(as_handle(token).builder, token, shape, handle, host=False)
 
 
 @op_function()
 def RecvFromHost(token: XlaOp, shape: Shape, handle: Any) -> XlaOp:
     """Receives data of `shape` from the host, after `token`. The result is (data, token)."""
-    return _receive(builder_of(token), token, shape, handle, host=True)
+    return _receive(as_handle(token).builder, token, shape, handle, host=True)
 
 
 def _receive(builder: XlaBuilder, token: XlaOp, shape: Shape, handle: Any, *, host: bool) -> XlaOp:
@@ -181,13 +181,13 @@ def Recv(builder: XlaBuilder, shape: Shape, channel: Any) -> XlaOp:
     context for RecvDone."""
     started = builder.record("recv", [builder.hidden_token()], shape=_context(shape), channel_id=_channel(channel))
     builder.order_effect(started.instruction)
-    return started if isinstance(channel, int) else RecvDone(started)
+    return RecvDone(started) if hasattr(channel, "handle") else started
 
 
 @op_function("recv-done")
 def RecvDone(context: XlaOp) -> XlaOp:
     """Waits for a Recv that was given a channel id. The result is the data."""
-    builder = builder_of(context)
+    builder = as_handle(context).builder
     pair = builder.record("recv-done", [context], **_channel_of(context))
     return _in_order(builder, pair, data=0, token=1)
 
@@ -246,7 +246,7 @@ def AllReduceStart(
 @op_function("all-reduce-done")
 def AllReduceDone(started: XlaOp) -> XlaOp:
     """Waits for an AllReduceStart and returns what AllReduce would: an array, or a tuple for several operands."""
-    return builder_of(started).record("all-reduce-done", [started])
+    return as_handle(started).builder.record("all-reduce-done", [started])
 
 
 def _reduced_arrays(builder: XlaBuilder, operand: Any) -> tuple[list[XlaOp], bool]:
@@ -284,7 +284,8 @@ def as_replica_groups(groups: Any) -> ReplicaGroups:
     """Groups of process ids, from a ReplicaGroups, lists of ids, or protos with `replica_ids`."""
     if isinstance(groups, ReplicaGroups):
         return groups
-    members = (getattr(group, "replica_ids", group) for group in groups or ())
+    listed = as_list(() if groups is None else groups, "replica_groups")
+    members = (getattr(group, "replica_ids", group) for group in listed)
     return ReplicaGroups(tuple(as_ints(ids, "a replica group") for ids in members))
 
 
@@ -443,9 +444,9 @@ def _custom_call(
     aliasing: Sequence[Any] = (),
     computation: ComputationLike | None = None,
 ) -> XlaOp:
-    values = [as_op(builder, operand) for operand in operands]
+    values = [as_op(builder, operand) for operand in as_list(operands, "the operands")]
     if operand_shapes is not None:
-        if len(operand_shapes) != len(values):
+        if len(as_list(operand_shapes, "operand_shapes_with_layout")) != len(values):
             raise ShapeError("operand-shapes", f"{len(operand_shapes)} shapes are given for {len(values)} operands")
         for value, stated in zip(values, operand_shapes, strict=True):
             _check_stated(value, stated)
@@ -461,7 +462,7 @@ def _custom_call(
         has_side_effect=bool(has_side_effect),
         api_version=_api_version(api_version),
         operand_layout_constraints=tuple(operand_shapes) if operand_shapes is not None else None,
-        output_to_operand_aliasing=tuple(map(_alias, aliasing)),
+        output_to_operand_aliasing=tuple(map(_alias, as_list(aliasing, "output_operand_aliasing"))),
     )
     if opaque:
         escaped = _text(opaque).replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
@@ -490,7 +491,10 @@ def _api_version(given: Any) -> CustomCallApiVersion:
 def _alias(pair: Any) -> OutputOperandAlias:
     if isinstance(pair, OutputOperandAlias):
         return pair
-    output_index, (operand, operand_index) = pair
+    try:
+        output_index, (operand, operand_index) = pair
+    except (TypeError, ValueError):
+        raise ArgumentError(f"an alias is (output index, (operand number, operand index)), not {pair!r}") from None
     return OutputOperandAlias(_index(output_index), as_int(operand, "an operand number"), _index(operand_index))
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from xlapy.builder.arguments import as_list
 from xlapy.builder.builder import ComputationLike, XlaBuilder
 from xlapy.builder.op import XlaOp
 from xlapy.builder.operands import Operand, as_op, as_ops, builder_of
@@ -50,7 +51,9 @@ def Conditional(selector: Operand, *arguments: Any, **named: Any) -> XlaOp:
     out of range. Operands may be structures, as for While."""
     if len(arguments) + len(named) == len(_N_WAY):
         computations, operands = _bound(_N_WAY, arguments, named)
-        return _conditional(selector, _listed(computations), _listed(operands))
+        return _conditional(
+            selector, as_list(computations, "branch_computations"), as_list(operands, "branch_operands")
+        )
     values = _bound(_TWO_WAY, arguments, named)
     true_operand, true_computation, false_operand, false_computation = values
     return _conditional(selector, [true_computation, false_computation], [true_operand, false_operand])
@@ -70,12 +73,6 @@ def _bound(names: Sequence[str], arguments: Sequence[Any], named: dict[str, Any]
         )
     values.update(named)
     return [values[name] for name in names]
-
-
-def _listed(values: Any) -> Sequence[Any]:
-    if not isinstance(values, (list, tuple)):
-        raise ArgumentError(f"branch_computations and branch_operands are lists, not {values!r}")
-    return values
 
 
 def _conditional(selector: Operand, computations: Sequence[Any], operands: Sequence[Structure]) -> XlaOp:

@@ -9,7 +9,7 @@ from xlapy.builder.arguments import as_element_type, as_int, as_ints
 from xlapy.builder.broadcasting import broadcast_operands, expand
 from xlapy.builder.builder import XlaBuilder
 from xlapy.builder.op import XlaOp
-from xlapy.builder.operands import Operand, as_op, builder_of, common_type, is_weak
+from xlapy.builder.operands import Operand, as_handle, as_op, builder_of, common_type, is_weak
 from xlapy.builder.registry import op_function
 from xlapy.hlo.attributes import ComparisonDirection, ComparisonType
 from xlapy.hlo.element_types import ElementType
@@ -28,7 +28,7 @@ class Binary(Protocol):
 
 def _unary(name: str, opcode: str, *aliases: str) -> Unary:
     def function(operand: XlaOp) -> XlaOp:
-        return builder_of(operand).record(opcode, [operand])
+        return as_handle(operand).builder.record(opcode, [operand])
 
     function.__name__ = function.__qualname__ = name
     function.__doc__ = OPS[opcode].doc
@@ -51,7 +51,7 @@ def _paired(lhs: Operand, rhs: Operand, dimensions: Sequence[int] | None) -> tup
     like = common_type((lhs, rhs))
     left, right = as_op(builder, lhs, like), as_op(builder, rhs, like)
     if left.shape.is_array and right.shape.is_array:
-        left, right = broadcast_operands(left, right, as_ints(dimensions or (), "broadcast_dimensions"))
+        left, right = broadcast_operands(left, right, as_ints(dimensions, "broadcast_dimensions"))
     return builder, left, right
 
 
@@ -210,7 +210,7 @@ def Clamp(min: Operand, operand: Operand, max: Operand) -> XlaOp:
 @op_function("convert")
 def ConvertElementType(operand: XlaOp, new_element_type: Any) -> XlaOp:
     """The same values in another element type: floats truncate and saturate to integers, integers wrap."""
-    builder = builder_of(operand)
+    builder = as_handle(operand).builder
     shape = _retyped(operand.shape, as_element_type(new_element_type))
     return builder.record("convert", [operand], shape=shape)
 
@@ -223,7 +223,7 @@ def _retyped(shape: Shape, element_type: ElementType) -> Shape:
 @op_function("bitcast-convert")
 def BitcastConvertType(operand: XlaOp, new_element_type: Any) -> XlaOp:
     """The bits of the elements read as another type; a narrower one adds a last dimension, a wider one consumes it."""
-    builder = builder_of(operand)
+    builder = as_handle(operand).builder
     element_type = as_element_type(new_element_type)
     shape = _retyped(operand.shape, element_type)
     old_bits = operand.shape.type.bits if operand.shape.is_array else element_type.bits
@@ -243,7 +243,7 @@ def ReducePrecision(
         raise ArgumentError(
             "give the bits by name, as the order differs by source: exponent_bits=..., mantissa_bits=..."
         )
-    return builder_of(operand).record(
+    return as_handle(operand).builder.record(
         "reduce-precision",
         [operand],
         exponent_bits=as_int(exponent_bits, "exponent_bits"),
@@ -269,7 +269,7 @@ def Reciprocal(operand: XlaOp) -> XlaOp:
 @op_function()
 def Conj(operand: XlaOp) -> XlaOp:
     """The complex conjugate; a real number is its own."""
-    builder = builder_of(operand)
+    builder = as_handle(operand).builder
     if operand.shape.is_array and not operand.shape.type.is_complex:
         return builder.own(operand)
     return Complex(Real(operand), Neg(Imag(operand)))

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from xlapy.builder.arguments import as_element_type, described
+from xlapy.builder.arguments import as_element_type, as_list, described
 from xlapy.builder.builder import XlaBuilder
 from xlapy.builder.op import XlaOp
 from xlapy.hlo.element_types import C64, F32, PRED, S32, ElementType
@@ -31,6 +31,14 @@ Operand = Any
 def is_weak(value: Any) -> bool:
     """A Python scalar: its type is that of the operand beside it. (np.float64 is a float too, but knows its dtype.)"""
     return isinstance(value, (bool, int, float, complex)) and not isinstance(value, np.generic)
+
+
+def as_handle(operand: Any) -> XlaOp:
+    """`operand`, where only a handle makes sense: it says which builder records."""
+    if not isinstance(operand, XlaOp):
+        hint = "; ops.Constant(builder, value) makes one of it" if is_weak(operand) or hasattr(operand, "dtype") else ""
+        raise ArgumentError(f"the operand must be an XlaOp, not {described(operand)}{hint}")
+    return operand
 
 
 def builder_of(*values: Any) -> XlaBuilder:
@@ -55,10 +63,9 @@ def as_op(builder: XlaBuilder, value: Operand, like: ElementType | None = None) 
 
 def as_ops(builder: XlaBuilder, values: Sequence[Operand]) -> list[XlaOp]:
     """The operands as handles of one builder, Python scalars in the element type of the first that has one."""
-    if isinstance(values, XlaOp) or not isinstance(values, (list, tuple)):
-        raise ArgumentError(f"expected a list of operands, got {described(values)}")
-    like = common_type(values)
-    return [as_op(builder, value, like) for value in values]
+    listed = as_list(values, "the operands")
+    like = common_type(listed)
+    return [as_op(builder, value, like) for value in listed]
 
 
 def common_type(values: Iterable[Operand]) -> ElementType | None:

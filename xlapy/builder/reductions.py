@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from xlapy.builder.arguments import Integers, as_ints
+from xlapy.builder.arguments import Integers, as_ints, as_list, described
+from xlapy.builder.broadcasting import expand
 from xlapy.builder.builder import ComputationLike, XlaBuilder
 from xlapy.builder.op import XlaOp
-from xlapy.builder.operands import Operand, as_op, as_ops, builder_of
+from xlapy.builder.operands import Operand, as_handle, as_op, as_ops
 from xlapy.builder.regions import computation_of
 from xlapy.builder.registry import op_function
 from xlapy.builder.shapes import require_array
 from xlapy.hlo.shape import Shape
-from xlapy.support.errors import ShapeError, UnsupportedError
+from xlapy.support.errors import ArgumentError, ShapeError, UnsupportedError
 
 
 @op_function("reduce")
@@ -30,15 +31,17 @@ def Reduce(
     A function gets the running values, then the elements, as scalars, and returns the new running values."""
     if isinstance(builder, XlaOp):
         return _reduce(builder.builder, [builder], [operands], init_values, as_ints(computation, "dimensions"))
+    if not isinstance(builder, XlaBuilder):
+        raise ArgumentError(f"the first argument is the builder or the operand, not {described(builder)}")
     arrays = [operands] if isinstance(operands, XlaOp) else operands
     inits = init_values if isinstance(init_values, (list, tuple)) else [init_values]
-    return _reduce(builder, arrays, inits, computation, as_ints(dimensions_to_reduce or (), "dimensions"))
+    return _reduce(builder, arrays, inits, computation, as_ints(dimensions_to_reduce, "dimensions"))
 
 
 @op_function()
 def ReduceAll(operand: XlaOp, init_value: Operand, computation: ComputationLike) -> XlaOp:
     """Folds all dimensions into a scalar."""
-    builder = builder_of(operand)
+    builder = as_handle(operand).builder
     return _reduce(builder, [operand], [init_value], computation, tuple(range(require_array(operand).rank)))
 
 
@@ -70,15 +73,22 @@ def Map(
     dimensions: Integers | None = None,
     static_operands: Sequence[XlaOp] = (),
 ) -> XlaOp:
-    """Applies a scalar computation at every index; `dimensions`, if given, are all dimensions in order."""
-    if len(static_operands):
-        raise UnsupportedError(
-            "static operands of Map: pass scalars as broadcast operands, or use element-wise functions"
-        )
+    """Applies a scalar computation at every index; `dimensions`, if given, are all dimensions in order.
+
+    Static operands are further arguments, the same at every index; they are scalars."""
     arrays = as_ops(builder, operands)
     if not arrays:
         raise ShapeError("Map.some-inputs", "nothing to map over")
+    sizes = require_array(arrays[0]).dims
+    arrays += [_repeated(builder, static, sizes) for static in as_list(static_operands, "static_operands")]
     scalars = [Shape.scalar(require_array(array).type) for array in arrays]
-    dims = tuple(range(arrays[0].shape.rank)) if dimensions is None else as_ints(dimensions, "dimensions")
+    dims = tuple(range(len(sizes))) if dimensions is None else as_ints(dimensions, "dimensions")
     called = computation_of(builder, computation, scalars, "mapped")
     return builder.record("map", arrays, called=[called], dimensions=dims)
+
+
+def _repeated(builder: XlaBuilder, static: Operand, sizes: tuple[int, ...]) -> XlaOp:
+    value = as_op(builder, static)
+    if not value.shape.is_scalar:
+        raise UnsupportedError(f"a static operand of Map is {value.shape}; only scalars are supported")
+    return expand(value, sizes, ())

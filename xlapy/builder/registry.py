@@ -6,12 +6,14 @@ Operators of `XlaOp` find their functions here, so that the handle knows no fami
 from __future__ import annotations
 
 import functools
+import inspect
 from collections.abc import Callable
 from typing import Any, ParamSpec, TypeVar
 
+from xlapy.builder.arguments import described
 from xlapy.builder.places import user_line
 from xlapy.hlo.ops import OPS
-from xlapy.support.errors import XlaError
+from xlapy.support.errors import ArgumentError, XlaError
 from xlapy.support.registry import Registry
 
 FUNCTIONS: Registry[Callable[..., Any]] = Registry("op function")
@@ -53,9 +55,25 @@ def op_function(
     """Decorator of a public op function: located, and registered by its name and for the ops that it records."""
 
     def register(function: Callable[Arguments, Result]) -> Callable[Arguments, Result]:
-        call = located(function)
+        call = located(_with_builder(function))
         FUNCTIONS.register(function.__name__, *aliases)(call)
         RECORDED_BY.register(*opcodes)(call)
         return call
 
     return register
+
+
+def _with_builder(function: Callable[Arguments, Result]) -> Callable[Arguments, Result]:
+    """The function, checking that a first parameter that is a builder gets one."""
+    first = next(iter(inspect.signature(function).parameters.values()))
+    if first.annotation != "XlaBuilder":
+        return function
+
+    @functools.wraps(function)
+    def call(*args: Arguments.args, **kwargs: Arguments.kwargs) -> Result:
+        builder = args[0] if args else kwargs.get(first.name)
+        if not hasattr(builder, "record"):
+            raise ArgumentError(f"the first argument is the builder, not {described(builder)}")
+        return function(*args, **kwargs)
+
+    return call

@@ -11,7 +11,7 @@ from xlapy.builder.arguments import Integers, as_int, as_ints
 from xlapy.builder.broadcasting import expand
 from xlapy.builder.builder import XlaBuilder
 from xlapy.builder.op import XlaOp
-from xlapy.builder.operands import Operand, as_op, as_ops, builder_of
+from xlapy.builder.operands import Operand, as_handle, as_op, as_ops, builder_of
 from xlapy.builder.registry import op_function
 from xlapy.hlo.attributes import PaddingDimension, SliceDimension
 from xlapy.hlo.shape import Shape
@@ -31,7 +31,7 @@ def require_array(operand: XlaOp) -> Shape:
 @op_function("broadcast")
 def Broadcast(operand: XlaOp, sizes: Integers) -> XlaOp:
     """The operand replicated along new dimensions of `sizes`, which come first."""
-    builder = builder_of(operand)
+    builder = as_handle(operand).builder
     shape = require_array(operand)
     new = as_ints(sizes, "sizes")
     if any(size < 0 for size in new):
@@ -45,7 +45,7 @@ def Broadcast(operand: XlaOp, sizes: Integers) -> XlaOp:
 def BroadcastInDim(operand: XlaOp, shape: Integers, broadcast_dimensions: Integers = ()) -> XlaOp:
     """The operand in an array of dimensions `shape`: dimension i becomes `broadcast_dimensions[i]`, of the same size
     unless it is 1, and everything is replicated along the others."""
-    builder_of(operand)
+    as_handle(operand)
     source = require_array(operand)
     sizes, dimensions = as_ints(shape, "shape"), as_ints(broadcast_dimensions, "broadcast_dimensions")
     if len(dimensions) != source.rank:
@@ -72,7 +72,7 @@ def Reshape(operand: XlaOp, dimensions: Integers, new_sizes: Integers | None = N
     """The elements in row-major order under new sizes: `Reshape(x, new_sizes)`.
 
     `Reshape(x, dimensions, new_sizes)` reads them in the order that a transpose by `dimensions` would give."""
-    builder = builder_of(operand)
+    builder = as_handle(operand).builder
     shape = require_array(operand)
     if new_sizes is not None:
         order = as_ints(dimensions, "dimensions")
@@ -87,7 +87,7 @@ def Reshape(operand: XlaOp, dimensions: Integers, new_sizes: Integers | None = N
 @op_function()
 def Collapse(operand: XlaOp, dimensions: Integers) -> XlaOp:
     """Consecutive dimensions made into one."""
-    builder = builder_of(operand)
+    builder = as_handle(operand).builder
     shape = require_array(operand)
     dims = as_ints(dimensions, "dimensions")
     if any(not 0 <= dim < shape.rank for dim in dims):
@@ -104,7 +104,7 @@ def Collapse(operand: XlaOp, dimensions: Integers) -> XlaOp:
 @op_function("transpose")
 def Transpose(operand: XlaOp, permutation: Integers | None = None) -> XlaOp:
     """Dimension i of the result is dimension `permutation[i]` of the operand; without one, the dimensions reversed."""
-    builder = builder_of(operand)
+    builder = as_handle(operand).builder
     order = tuple(reversed(range(operand.shape.rank))) if permutation is None else as_ints(permutation, "permutation")
     return builder.record("transpose", [operand], permutation=order)
 
@@ -112,7 +112,7 @@ def Transpose(operand: XlaOp, permutation: Integers | None = None) -> XlaOp:
 @op_function("reverse", aliases=("Reverse",))
 def Rev(operand: XlaOp, dimensions: Integers) -> XlaOp:
     """The operand with the order along `dimensions` reversed."""
-    builder = builder_of(operand)
+    builder = as_handle(operand).builder
     return builder.record("reverse", [operand], dimensions=as_ints(dimensions, "dimensions"))
 
 
@@ -125,7 +125,7 @@ Reverse = Rev
 @op_function("slice")
 def Slice(operand: XlaOp, start_indices: Integers, limit_indices: Integers, strides: Integers | None = None) -> XlaOp:
     """Of each dimension the elements start, start + stride ... below limit."""
-    builder = builder_of(operand)
+    builder = as_handle(operand).builder
     starts, limits = as_ints(start_indices, "start_indices"), as_ints(limit_indices, "limit_indices")
     steps = as_ints(strides, "strides") if strides is not None else (1,) * len(starts)
     if not len(starts) == len(limits) == len(steps):
@@ -139,7 +139,7 @@ def Slice(operand: XlaOp, start_indices: Integers, limit_indices: Integers, stri
 @op_function()
 def SliceInDim(operand: XlaOp, start_index: int, limit_index: int, stride: int, dimno: int) -> XlaOp:
     """Slice along one dimension, whole in the others."""
-    builder_of(operand)
+    as_handle(operand)
     shape = require_array(operand)
     dim = as_int(dimno, "dimno")
     if not 0 <= dim < shape.rank:

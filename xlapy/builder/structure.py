@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from xlapy.builder.arguments import as_element_type, as_int
+from xlapy.builder.arguments import as_element_type, as_int, as_list
 from xlapy.builder.builder import XlaBuilder
 from xlapy.builder.op import XlaOp
-from xlapy.builder.operands import Operand, as_op, as_ops, builder_of
+from xlapy.builder.operands import Operand, as_handle, as_op, as_ops, builder_of
 from xlapy.builder.registry import op_function
 from xlapy.hlo.element_types import S32
 from xlapy.hlo.shape import Shape
@@ -55,13 +55,13 @@ def Iota(builder: XlaBuilder, shape: Any, iota_dimension: int | None = None, *, 
 @op_function("tuple")
 def Tuple(builder: XlaBuilder, elements: Sequence[Operand]) -> XlaOp:
     """A tuple of the elements, which may be tuples and tokens too."""
-    return builder.record("tuple", [as_op(builder, element) for element in elements])
+    return builder.record("tuple", [as_op(builder, element) for element in as_list(elements, "the elements")])
 
 
 @op_function("get-tuple-element")
 def GetTupleElement(tuple_data: XlaOp, index: int) -> XlaOp:
     """Element `index` of a tuple."""
-    builder = builder_of(tuple_data)
+    builder = as_handle(tuple_data).builder
     return builder.record("get-tuple-element", [tuple_data], index=as_int(index, "index"))
 
 
@@ -90,13 +90,13 @@ def AddDependency(operand: XlaOp, token: XlaOp) -> XlaOp:
 @op_function("opt-barrier")
 def OptimizationBarrier(operand: XlaOp) -> XlaOp:
     """The operand; no pass moves computation across it."""
-    return builder_of(operand).record("opt-barrier", [operand])
+    return as_handle(operand).builder.record("opt-barrier", [operand])
 
 
 @op_function("get-dimension-size")
 def GetDimensionSize(operand: XlaOp, dimension: int) -> XlaOp:
     """The run-time size of a dimension, as s32."""
-    builder = builder_of(operand)
+    builder = as_handle(operand).builder
     return builder.record("get-dimension-size", [operand], dimension=as_int(dimension, "dimension"))
 
 

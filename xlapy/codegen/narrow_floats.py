@@ -143,8 +143,10 @@ def _narrower(form: _Format) -> Callable[[KernelBuilder, Value], Value]:
         if form.nan_is_negative_zero:
             signed = k.select(k.compare("eq", result, 0), 0, k.or_(result, sign))
             result = k.select(k.compare("eq", result, form.nan), form.nan, signed)
-        else:
+        elif form.has_nan:
             result = k.or_(result, sign)
+        else:  # NaN becomes the zero of the other sign, as ml_dtypes has it
+            result = k.select(k.is_nan(value), k.xor(sign, form.sign), k.or_(result, sign))
         return k.trunc(result, bytes_type.with_lanes(lanes))
 
     return narrow
@@ -157,9 +159,7 @@ def _saturate(k: KernelBuilder, form: _Format, value: Value, code: Value, result
     result = k.select(k.compare("gt", result, form.largest), beyond, result)
     overflow = k.compare("gt", code, 0x7F7FFFFF)  # infinity or NaN in f32, whose code may have wrapped
     result = k.select(overflow, beyond, result)
-    if not form.has_nan:
-        return k.select(k.is_nan(value), form.sign, result)
-    return k.select(k.is_nan(value), form.nan, result)
+    return k.select(k.is_nan(value), form.nan, result) if form.has_nan else result
 
 
 def _constant_bits(number: float) -> int:
@@ -178,10 +178,10 @@ def _widen_e8m0(k: KernelBuilder, raw: Value) -> Value:
 
 
 def _narrow_e8m0(k: KernelBuilder, value: Value) -> Value:
-    """The nearest power of two (ties up to the even code's neighbour as f32 rounding does); others are NaN."""
+    """The nearest power of two, ties up; what is not positive, or too large, is NaN."""
     bits = _bits(k, value)
-    last = k.and_(k.lshr(bits, 23), 1)
-    code = k.lshr(k.add(bits, k.add(last, 0x3FFFFF)), 23)
+    half = k.select(k.compare("lt", bits, 0x00800000), 0x3FFFFF, k.const(bits.type, 0x400000))
+    code = k.lshr(k.add(bits, half), 23)
     valid = k.and_(k.compare("gt", value, 0.0), k.compare("lt", code, 255))
     return k.trunc(k.select(valid, code, 255), I8.with_lanes(value.type.lanes))
 
