@@ -178,6 +178,12 @@ def test_the_same_program_gives_the_same_text(seed: int) -> None:
     assert texts[0] == texts[1]
 
 
+def test_a_program_of_scalars_has_layouts_to_forget_only() -> None:
+    module = parse("ENTRY e {\n x = f32[] parameter(0)\n ROOT r = f32[] tanh(x)\n}")
+    report = cpu_pipeline(watch=CHECKED).run(module)
+    assert [run.name for run in report.runs if run.changed] == ["forget-layouts", "layout-assignment"]
+
+
 def test_options_reach_the_passes() -> None:
     text = """
     ENTRY main {
