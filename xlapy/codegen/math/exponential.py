@@ -1,6 +1,6 @@
 """exp, exp2, expm1 and logistic.
 
-    e^x = 2^n e^r,  n = round(x / ln 2),  r = x - n ln 2  in two steps that lose nothing
+e^x = 2^n e^r,  n = round(x / ln 2),  r = x - n ln 2  in two steps that lose nothing
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """log, log1p and log2.
 
-    x = 2^e (1 + f),  sqrt(1/2) < 1 + f < sqrt(2),  s = f / (2 + f)
-    log(1 + f) = f - f^2/2 + s (f^2/2 + R),  R = log((1 + s) / (1 - s)) / s - 2
+x = 2^e (1 + f),  sqrt(1/2) < 1 + f < sqrt(2),  s = f / (2 + f)
+log(1 + f) = f - f^2/2 + s (f^2/2 + R),  R = log((1 + s) / (1 - s)) / s - 2
 """
 
 from __future__ import annotations

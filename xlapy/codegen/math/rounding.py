@@ -82,4 +82,3 @@ def _take_off(k: KernelBuilder, rest: Value, divisor: Value) -> Value:
     upper = k.bitcast(k.and_(k.to_integer_bits(divisor), _QUOTIENT_MASK), rest.type)
     reduced = k.sub(k.sub(rest, k.mul(multiple, upper)), k.mul(multiple, k.sub(divisor, upper)))
     return k.select(k.compare("ge", magnitude, divisor), reduced, rest)
-
