@@ -55,6 +55,34 @@ def root(function: Callable[[Real], Real]) -> Callable[[Real], Real]:
     return near_zero(lambda square: function(mp.sqrt(abs(square))) if square >= 0 else function(mp.mpf(10) ** -30))
 
 
+def scaled_erfc(x: Real) -> Real:
+    return (1 + 2 * x) * mp.exp(x * x) * mp.erfc(x)
+
+
+def inverse_erf(w: Real) -> Real:
+    """erf_inv(x) / x where 1 - x^2 = e^-w; Newton's iteration on erfc, which keeps its digits next to 1."""
+    if abs(w) < mp.mpf(10) ** -20:
+        return mp.sqrt(mp.pi) / 2
+    x = mp.sqrt(-mp.expm1(-w))
+    # 1 - x = e^-w / (1 + x)
+    complement = mp.exp(-w) / (1 + x)
+    y = mp.mpf(max(0.05, float(mp.sqrt(max(w - 1, mp.mpf("0.01"))))))
+    for _ in range(200):
+        step = (mp.erfc(y) - complement) * mp.sqrt(mp.pi) / 2 * mp.exp(y * y)
+        y += step / (1 - y * step)
+        if abs(step) < mp.mpf(10) ** -50:
+            break
+    return y / x
+
+
+def bessel(order: int, x: Real) -> Real:
+    return mp.besseli(order, x) * mp.exp(-x)
+
+
+def bessel_far(order: int, x: Real) -> Real:
+    return bessel(order, x) * mp.sqrt(x)
+
+
 LN2 = mp.log(2)
 HALF_LN2 = LN2 / 2
 ATANH_LIMIT = ((mp.sqrt(2) - 1) / (mp.sqrt(2) + 1)) ** 2
@@ -95,9 +123,9 @@ POLYNOMIALS: dict[str, tuple[str, Callable[[Real], Real], Real, Real, int, int]]
         "(asin t - t) / t^3 of t^2",
         root(lambda t: (mp.asin(t) - t) / t**3),
         mp.mpf(0),
-        mp.mpf("0.25"),
-        5,
-        13,
+        mp.mpf("0.49"),
+        9,
+        21,
     ),
     "TANH": (
         "(tanh x - x) / x^3 of x^2",
@@ -115,6 +143,65 @@ POLYNOMIALS: dict[str, tuple[str, Callable[[Real], Real], Real, Real, int, int]]
         (mp.mpf(1), mp.mpf("3.0625")),
         6,
         19,
+    ),
+    "ERFCX": (
+        "(1 + 2 x) e^(x^2) erfc(x) of t = (x - 4) / (x + 4)",
+        lambda t: scaled_erfc(4 * (1 + t) / (1 - t)),
+        mp.mpf("-7") / 9,
+        (mp.mpf(7) / 15, mp.mpf("0.75")),
+        9,
+        23,
+    ),
+    "ERF_INV_CENTER": (
+        "erf_inv(x) / x of w - 3.125, w = -log(1 - x^2)",
+        near_zero(lambda t: inverse_erf(mp.mpf("3.125") + t)),
+        mp.mpf("-3.125"),
+        mp.mpf("3.125"),
+        10,
+        23,
+    ),
+    "ERF_INV_TAIL": (
+        "erf_inv(x) / x of sqrt(w) - 3.25",
+        lambda t: inverse_erf((mp.mpf("3.25") + t) ** 2),
+        mp.mpf("-0.75"),
+        (mp.mpf("0.9"), mp.mpf("0.75")),
+        8,
+        18,
+    ),
+    "ERF_INV_FAR": (
+        "erf_inv(x) / x of sqrt(w) - 5.0625",
+        lambda t: inverse_erf((mp.mpf("5.0625") + t) ** 2),
+        mp.mpf("-1.0625"),
+        mp.mpf("1.0625"),
+        1,
+        16,
+    ),
+}
+
+
+# the same for functions that are computed in f64 only: function, low, high, degree
+DOUBLE_ONLY: dict[str, tuple[str, Callable[[Real], Real], Real, Real, int]] = {
+    "BESSEL_I0E_NEAR": ("i0e(x) of x / 4 - 1", lambda t: bessel(0, 4 * (t + 1)), mp.mpf(-1), mp.mpf(1), 26),
+    "BESSEL_I0E_FAR": (
+        "sqrt(x) i0e(x) of 16 / x - 1",
+        lambda t: bessel_far(0, 16 / (t + 1)),
+        mp.mpf("-0.9999999"),
+        mp.mpf(1),
+        22,
+    ),
+    "BESSEL_I1E_NEAR": (
+        "i1e(x) / x of x / 4 - 1",
+        near_zero(lambda t: bessel(1, 4 * (t + 1)) / (4 * (t + 1))),
+        mp.mpf(-1),
+        mp.mpf(1),
+        26,
+    ),
+    "BESSEL_I1E_FAR": (
+        "sqrt(x) i1e(x) of 16 / x - 1",
+        lambda t: bessel_far(1, 16 / (t + 1)),
+        mp.mpf("-0.9999999"),
+        mp.mpf(1),
+        22,
     ),
 }
 
@@ -167,6 +254,9 @@ def main() -> None:
         for kind, numbers in both(name).items():
             write_tuple(f'"{kind}":', numbers, "    ")
         print("}")
+    for name, (meaning, function, low, high, degree) in DOUBLE_ONLY.items():
+        print(f"# {meaning}")
+        write_tuple(f"{name} =", polynomial(function, low, high, degree))
     print("# log(erfc(x)) of x - 2.5 (f32) or x - 3.875 (f64)")
     print("LOG_ERFC = {")
     for kind, middle, radius, degree in (("f32", "2.5", "1.5", 9), ("f64", "3.875", "2.125", 22)):
@@ -178,9 +268,17 @@ def main() -> None:
     print(f'LOG2_E = {{"f32": {tuple(split(1 / LN2, 12))}, "f64": {tuple(split(1 / LN2, 28))}}}')
     print("# parts of pi / 2 whose products with integers below 2^20 are exact")
     print(f"HALF_PI_PARTS = {tuple(split(mp.pi / 2, 33, 33, 33))}")
+    print(f"LN2_ROUNDED = {float(LN2)!r}")
     print(f"HALF_PI = {tuple(split(mp.pi / 2, 53))}")
     print(f"LOG2_E_DOUBLE = {tuple(split(1 / LN2, 53))}")
     print(f"THIRD_DOUBLE = {tuple(split(mp.mpf(1) / 3, 53))}")
+    terms = range(1, 13)
+    print("# (log(gamma(y)) - (y - 1/2) log(y) + y - log(2 pi) / 2) y, of 1 / y^2")
+    write_tuple("STIRLING =", [float(mp.bernoulli(2 * i) / (2 * i * (2 * i - 1))) for i in terms])
+    print("# log(y) - 1 / (2 y) - digamma(y), of 1 / y^2, divided by it")
+    write_tuple("DIGAMMA =", [float(mp.bernoulli(2 * i) / (2 * i)) for i in terms])
+    print("# B(2 i) / (2 i)!")
+    write_tuple("EULER_MACLAURIN =", [float(mp.bernoulli(2 * i) / mp.factorial(2 * i)) for i in terms])
     write_tuple("TWO_OVER_PI_WORDS =", words_of_two_over_pi(40))
 
 

@@ -180,7 +180,7 @@ def _widen_e8m0(k: KernelBuilder, raw: Value) -> Value:
 def _narrow_e8m0(k: KernelBuilder, value: Value) -> Value:
     """The nearest power of two, ties up; what is not positive, or too large, is NaN."""
     bits = _bits(k, value)
-    half = k.select(k.compare("lt", bits, 0x00800000), 0x200000, k.const(bits.type, 0x400000))
+    half = k.select(k.compare("lt", bits, 0x00800000), 0x3FFFFF, k.const(bits.type, 0x400000))
     code = k.lshr(k.add(bits, half), 23)
     valid = k.and_(k.compare("gt", value, 0.0), k.compare("lt", code, 255))
     return k.trunc(k.select(valid, code, 255), I8.with_lanes(value.type.lanes))

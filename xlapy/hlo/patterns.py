@@ -7,8 +7,8 @@
     P.add(y.where(P.negate(x)), z)              binds y to what the inner pattern matches
     P.reshape(P.only(P.transpose(x)))           the transpose has no other user
 
-A variable stands for an instruction, or for the value of an attribute; used twice, it must match the same instruction, or
-equal values. The operands of a commutative op match in either order.
+A variable stands for an instruction, or for the value of an attribute; used twice, it must match the same
+instruction, or equal values. The operands of a commutative op match in either order.
 """
 
 from __future__ import annotations

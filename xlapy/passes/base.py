@@ -26,7 +26,7 @@ class Record:
 
 @dataclass
 class Pass(ABC):
-    """Changes a module. Subclasses are dataclasses; a `required` one is never switched off, as later steps rely on it."""
+    """Changes a module. Subclasses are dataclasses; a `required` one is never switched off: later steps rely on it."""
 
     name: ClassVar[str]
     required: ClassVar[bool] = False

@@ -4,9 +4,9 @@
     b = s32[2] constant({3, 4})
     ROOT c = s32[2] add(a, b)        becomes        ROOT c = s32[2] constant({4, 6})
 
-Only operations that have one right answer are folded: integers, data movement, and correctly rounded float operations. So
-folding changes no bit. Results beyond a bound stay, as do broadcasts: they are cheaper to compute than to load. Operations on
-repeated numbers are folded at any size, as numbers.
+Only operations that have one right answer are folded: integers, data movement, and correctly rounded float
+operations. So folding changes no bit. Results beyond a bound stay, as do broadcasts: they are cheaper to compute than
+to load. Operations on repeated numbers are folded at any size, as numbers.
 """
 
 from __future__ import annotations

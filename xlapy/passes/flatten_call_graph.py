@@ -3,8 +3,8 @@
     a = while(s), condition=c, body=b            a = while(s), condition=c, body=b
     b = while(t), condition=c, body=b   becomes  b = while(t), condition=c.clone, body=b.clone
 
-Afterwards an instruction of the program runs in one context, so a buffer, a layout or a fusion can be chosen for it. The
-regions of reduce, map, sort ... stay shared: they become part of a kernel.
+Afterwards an instruction of the program runs in one context, so a buffer, a layout or a fusion can be chosen for it.
+The regions of reduce, map, sort ... stay shared: they become part of a kernel.
 """
 
 from __future__ import annotations

@@ -4,8 +4,8 @@
     ROOT n = f32[2,3]{1,0} negate(p)        becomes     c = f32[2,3]{1,0} copy(p)
                                                         ROOT n = f32[2,3]{1,0} negate(c)
 
-Everything is row-major but what has a layout of its own: the entry's parameters and results, and the operands and results of
-custom calls that demand one. Copies stand where a layout given meets one wanted.
+Everything is row-major but what has a layout of its own: the entry's parameters and results, and the operands and
+results of custom calls that demand one. Copies stand where a layout given meets one wanted.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class LayoutAssignment(Pass):
                 if instruction.opcode == "parameter" and computation is module.entry and given is not None:
                     number = instruction.attributes["number"]
                     shape = given.parameters[number].with_default_layout()
-                changed = changed or shape != instruction.shape
+                changed = changed or str(shape) != str(instruction.shape)  # as text: scalars have no order
                 computation.set_shape(instruction, shape)
             changed = _satisfy_demands(computation) or changed
         if given is not None:

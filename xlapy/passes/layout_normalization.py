@@ -1,7 +1,7 @@
 """Forgetting layouts, so that the passes in between see logical arrays only.
 
-What the module says about its own parameters and results is kept in `config.entry_layout`. A bitcast, whose meaning hangs on
-layouts, is spelled out in logical operations:
+What the module says about its own parameters and results is kept in `config.entry_layout`. A bitcast, whose meaning
+hangs on layouts, is spelled out in logical operations:
 
     b = f32[6]{0} bitcast(f32[2,3]{0,1} x)        becomes        t = f32[3,2] transpose(x)    b = f32[6] reshape(t)
 

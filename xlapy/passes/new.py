@@ -1,7 +1,7 @@
 """New instructions of a law: `new.transpose(x, permutation=p)`.
 
-A law returns a tree of these and of instructions that exist. Nothing enters the graph until the engine has checked it, so a
-law may look at the shape of what it builds, and drop it.
+A law returns a tree of these and of instructions that exist. Nothing enters the graph until the engine has checked
+it, so a law may look at the shape of what it builds, and drop it.
 
     new.broadcast(x, shape=shape, dimensions=(0,))      every op of the table, by its Python name
     new.number(0, like=x)                               a constant number of the shape of x

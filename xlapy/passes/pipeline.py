@@ -1,8 +1,8 @@
 """How passes run: in order, watched, and with everything they did on record.
 
-A pipeline is data: steps, and switches that say how closely to watch. It times every pass, and can verify the module and
-check that `run` told the truth, dump the module after every change, leave passes out, and stop after the n-th change so
-that a wrong result is traced to one change by bisection.
+A pipeline is data: steps, and switches that say how closely to watch. It times every pass, and can verify the module
+and check that `run` told the truth, dump the module after every change, leave passes out, and stop after the n-th
+change so that a wrong result is traced to one change by bisection.
 """
 
 from __future__ import annotations

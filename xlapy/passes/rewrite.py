@@ -1,15 +1,15 @@
 """The rewrite engine: laws, and the pass that applies them until none fires.
 
-A law is a named function behind a pattern; its docstring is the law. It returns what replaces the matched instruction, an
-instruction that exists or a tree of new ones, or None when it does not hold here after all.
+A law is a named function behind a pattern; its docstring is the law. It returns what replaces the matched
+instruction, an instruction that exists or a tree of new ones, or None when it does not hold here after all.
 
     @LAWS.law(P.subtract(x, x), when=is_integral)
     def subtract_self(root):
         \"\"\"x - x -> 0, for integers only: inf - inf is NaN\"\"\"
         return new.number(0, like=root)
 
-Its parameters are the variables of its pattern that it wants; `root` is the matched instruction. Laws see static shapes and
-no layouts: layouts are assigned later, and bounded sizes are gone by then.
+Its parameters are the variables of its pattern that it wants; `root` is the matched instruction. Laws see static
+shapes and no layouts: layouts are assigned later, and bounded sizes are gone by then.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ REWRITES_PER_INSTRUCTION = 32  # beyond this, laws undo each other
 
 @dataclass(frozen=True, slots=True)
 class Law:
-    """A rewrite. One that is not `exact` may change the last bits, or what NaN and infinities do: for `fast_math` only."""
+    """A rewrite. One that is not `exact` may change last bits, or what NaN and infinities do: for `fast_math` only."""
 
     name: str
     family: str

@@ -3,9 +3,9 @@
     b { s = (s32[], f32[8], f32[8]) parameter(0) ... ROOT t = tuple(i + 1, x, y * y) }
     w = (s32[], f32[8], f32[8]) while(init), condition=c, body=b        where only element 0 is used
 
-becomes a loop that carries (s32[]) alone. An element is needed if the condition, the users of the loop, an effect in the
-body, or the next value of a needed element reads it. An element that the body hands on unchanged is read from the initial
-value behind the loop, and inside as well if it is a scalar constant.
+becomes a loop that carries (s32[]) alone. An element is needed if the condition, the users of the loop, an effect in
+the body, or the next value of a needed element reads it. An element that the body hands on unchanged is read from the
+initial value behind the loop, and inside as well if it is a scalar constant.
 """
 
 from __future__ import annotations

@@ -5,6 +5,7 @@ from __future__ import annotations
 from xlapy.hlo.graph import HloModule
 from xlapy.stablehlo.convert import convert_program
 from xlapy.stablehlo.pretty import parse_tree
+from xlapy.stablehlo.write import Writer
 
 
 def parse(text: str) -> HloModule:
@@ -15,4 +16,11 @@ def parse(text: str) -> HloModule:
     return convert_program(*parse_tree(text))
 
 
-__all__ = ["parse"]
+def to_text(module: HloModule) -> str:
+    """StableHLO text of a module, in the generic form. Layouts have no spelling there, and fusions are written out.
+
+    Raises UnsupportedError for what StableHLO cannot say."""
+    return Writer().module(module)
+
+
+__all__ = ["parse", "to_text"]

@@ -5,6 +5,7 @@ Errors are raised without a place, which the parser knows.
 
 from __future__ import annotations
 
+import binascii
 import math
 import re
 from typing import Any, TypeAlias
@@ -45,7 +46,7 @@ def _hex_bytes(digits: str) -> bytes:
     if not digits.startswith("0x"):
         raise ParseError('expected hexadecimal digits, like "0x0000803F"')
     try:
-        return bytes.fromhex(digits[2:])
+        return binascii.unhexlify(digits[2:])
     except ValueError:
         raise ParseError("expected an even number of hexadecimal digits") from None
 
@@ -111,15 +112,21 @@ def _check_nesting(body: str, dims: tuple[int, ...]) -> None:
 
 
 def _decimal(words: list[str], element_type: ElementType) -> Array:
+    """Numbers in decimal, all at once."""
+    number, dtype = (int, np.int64) if element_type.is_integer else (float, np.float64)
     try:
-        if element_type.is_integer:
-            return _wrapped(np.fromiter(map(int, words), np.int64, len(words)), element_type)
-        return np.fromiter(map(float, words), np.float64, len(words)).astype(element_type.dtype)
+        values = np.fromiter(map(number, words), dtype, len(words))
     except OverflowError:
         return _mixed(words, element_type)
     except ValueError:
-        wrong = next((word for word in words if not _ELEMENT.fullmatch(word.strip())), words[0])
+        wrong = next((word for word in words if not _is_decimal(word, element_type)), words[0])
         raise _wrong_element(wrong, element_type) from None
+    return _wrapped(values, element_type) if element_type.is_integer else _rounded(values, element_type)
+
+
+def _is_decimal(word: str, element_type: ElementType) -> bool:
+    word = word.strip()
+    return word.lstrip("+-").isdecimal() if element_type.is_integer else _ELEMENT.fullmatch(word) is not None
 
 
 def _mixed(words: list[str], element_type: ElementType) -> Array:
@@ -161,11 +168,17 @@ _MAX_INTEGER_DIGITS = 40
 
 def _float_array(values: list[Any], element_type: ElementType) -> Array:
     decimals = [0.0 if isinstance(value, bytes) else value for value in values]
-    array = np.array(decimals, np.float64).astype(element_type.dtype)
+    array = _rounded(np.array(decimals, np.float64), element_type)
     for position, value in enumerate(values):
         if isinstance(value, bytes):
             array[position] = np.frombuffer(value, element_type.dtype.newbyteorder("<"))[0]
     return array
+
+
+def _rounded(values: Array, element_type: ElementType) -> Array:
+    """The nearest floats; what is too large becomes infinite, which is no cause for numpy to warn."""
+    with np.errstate(over="ignore"):
+        return values.astype(element_type.dtype)
 
 
 def _wrapped(values: Array, element_type: ElementType) -> Array:

@@ -1,8 +1,8 @@
 """Cuts StableHLO text into tokens with one regular expression.
 
 Tokens are plain strings, because a list of strings is the fastest thing to make and to look at. What is frequent or
-large is one token: a whole tensor type, a whole `dense<...>` constant, `%3#1`. Where a token stands in the text is found out only
-when an error asks for it, by cutting the text once more.
+large is one token: a whole tensor type, a whole `dense<...>` constant, `%3#1`. Where a token stands in the text is
+found out only when an error asks for it, by cutting the text once more.
 
 Every alternative is linear in the text: repetitions are possessive, and none of them can run over its own beginning.
 """
@@ -16,6 +16,9 @@ from xlapy.support.source import Source
 
 END = ""
 """The token behind the last one."""
+
+LOOKAHEAD = 4
+"""How many tokens a reader looks at without asking where the text ends."""
 
 _TOKEN = re.compile(
     r"""
@@ -37,14 +40,14 @@ _TOKEN = re.compile(
 
 
 class Tokens:
-    """The tokens of a text, comments left out, with `END` behind them."""
+    """The tokens of a text, comments left out, with `END` behind them, often enough for any look ahead."""
 
     def __init__(self, source: Source) -> None:
         self.source = source
         texts: list[str] = _TOKEN.findall(source.text)
         if "//" in source.text:
             texts = [text for text in texts if not text.startswith("//")]
-        texts.append(END)
+        texts += [END] * LOOKAHEAD
         self.texts = texts
 
     def offset(self, index: int) -> int:

@@ -336,7 +336,7 @@ class Parser:
             try:
                 value = float(token)
             except ValueError:
-                raise self.expected("a number")
+                raise self.expected("a number") from None
         self.index += 1
         return value
 
@@ -387,7 +387,7 @@ class Parser:
         try:
             values = tuple(map(convert, words))
         except (KeyError, ValueError):
-            raise self.expected("an array, like array<i64: 1, 2>")
+            raise self.expected("an array, like array<i64: 1, 2>") from None
         self.index += 1
         return values
 
@@ -558,11 +558,11 @@ class Parser:
         if token[0] == "%":
             names = self._result_names()
             token = texts[self.index]
-        if token[0] == '"':
+        if token[:1] == '"':
             operation = Operation(self.string(), place)
             self._advance(operation, names, self._generic(operation))
             return
-        if not (token[0].isalpha() or token[0] == "_"):
+        if not (token[:1].isalpha() or token[:1] == "_"):
             raise self.expected("an operation")
         self.index += 1
         operation = Operation(_BUILTIN.get(token, token), place)

@@ -368,20 +368,22 @@ def _function(parser: Parser, operation: Operation) -> Steps:
             operation.attributes["sym_visibility"] = visibility
     operation.attributes["sym_name"] = parser.symbol()
     parser.expect("(")
-    declared = parser.texts[parser.index][:1] not in ("%", ")")
-    arguments = list(parser.listed(parser.value_type if declared else parser.argument, ")"))
+    arguments: list[tuple[str, Shape]] = []
+    if parser.texts[parser.index][:1] in ("%", ")"):
+        arguments = [*parser.listed(parser.argument, ")")]
+    else:  # a declaration may leave out the names
+        arguments = [("", type) for type in parser.listed(parser.value_type, ")")]
     results: tuple[Shape, ...] = ()
     if parser.accept("->"):
         if parser.accept("("):
             results = parser.listed(lambda: _function_result(parser), ")")
         else:
             results = (parser.value_type(),)
-    inputs = arguments if declared else [type for _, type in arguments]
-    operation.attributes["function_type"] = FunctionType(tuple(inputs), results)
+    operation.attributes["function_type"] = FunctionType(tuple(type for _, type in arguments), results)
     if parser.accept("attributes"):
         _attributes(parser, operation)
     if parser.texts[parser.index] == "{":
-        yield parser.open_region(operation, [] if declared else arguments)
+        yield parser.open_region(operation, arguments)
 
 
 def _function_result(parser: Parser) -> Shape:
@@ -391,12 +393,31 @@ def _function_result(parser: Parser) -> Shape:
     return type
 
 
+def _mesh(parser: Parser, operation: Operation) -> None:
+    """`sdy.mesh @name = <[...]>`: devices have no place in our programs, so nothing of it is kept."""
+    parser.symbol()
+    parser.expect("=")
+    if parser.texts[parser.index] != "<":
+        raise parser.expected("`<`")
+    parser.skip_balanced()
+
+
+def _sharding_constraint(parser: Parser, operation: Operation) -> None:
+    """`sdy.sharding_constraint %a <@mesh, [...]> : type`"""
+    operation.operands.append(parser.use())
+    if parser.texts[parser.index] == "<":
+        parser.skip_balanced()
+    types_suffix(parser, operation)
+
+
 FORMS: dict[str, PrettyForm] = {
     "builtin.module": _module,
     "func.func": _function,
     "func.call": _call,
     "func.return": _return,
     "stablehlo.return": _return,
+    "sdy.mesh": _mesh,
+    "sdy.sharding_constraint": _sharding_constraint,
     "stablehlo.constant": _constant,
     "chlo.constant": _constant,
     "arith.constant": _constant,

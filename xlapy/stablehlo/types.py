@@ -59,7 +59,7 @@ ELEMENT_TYPES = {spelling: element_type for element_type, spelling in SPELLING.i
     f"si{bits}": element_type_named(f"s{bits}") for bits in (2, 4, 8, 16, 32, 64)
 }
 
-_TENSOR = re.compile(r"tensor<\s*((?:(?:[0-9]+|\?)\s*x\s*)*)([^,]*?)\s*(?:,(.*))?>", re.DOTALL)
+_TENSOR = re.compile(r"tensor<\s*((?:(?:[0-9]+|\?)\s*x\s*)*)([^,*]*?)\s*(?:,(.*))?>", re.DOTALL)
 _BOUNDS = re.compile(r"\s*#(?:stablehlo|mhlo)\.(?:bounds<|type_extensions<\s*bounds\s*=\s*\[)([0-9?,\s]*)\]?>\s*")
 
 

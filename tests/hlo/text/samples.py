@@ -1,5 +1,7 @@
 """Programs in HLO text that several tests read."""
 
+# ruff: noqa: E501 (programs and tables are kept on their lines)
+
 EVERYTHING = """\
 HloModule everything, is_scheduled=true, entry_computation_layout={(f32[4]{0}, s32[])->f32[4]{0}}, buffer_donor={ (1, {}) }, input_output_alias={ {}: (0, {}, may-alias) }, replica_count=2
 

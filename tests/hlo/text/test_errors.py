@@ -39,7 +39,7 @@ CASES = [
     ("ENTRY e { x = f32[2] parameter(0) y = f32[] negate(f32[3] x) }", "not f32"),
     ("e (x: f32[2]) -> f32[] { x = f32[] parameter(0) }", "has type"),
     ("ENTRY e { x = f32[] parameter(0) /* open", "never closed"),
-    ("ENTRY e { x = f32[] parameter(0), sharding={ }", "never closed"),
+    ("ENTRY e { x = f32[] parameter(0), sharding={ ", "never closed"),
     ('ENTRY e { x = f32[] parameter(0), metadata={op_name="x }', "never closed"),
     ("ENTRY e { c = constant(1) }", "shape of a constant"),
     ("ENTRY e { c = f32[] constant(1 }", "never closed"),
@@ -73,7 +73,10 @@ def test_a_broken_rule_is_a_located_shape_error(text: str, rule: str) -> None:
 
 def test_the_message_in_full() -> None:
     with pytest.raises(ShapeError) as caught:
-        parse("ENTRY e {\n  a = f32[2] parameter(0)\n  b = f32[3] parameter(1)\n  ROOT c = f32[2] add(a, b)\n}", name="p.hlo")
+        parse(
+            "ENTRY e {\n  a = f32[2] parameter(0)\n  b = f32[3] parameter(1)\n  ROOT c = f32[2] add(a, b)\n}",
+            name="p.hlo",
+        )
     assert str(caught.value) == (
         "add(f32[2], f32[3]): f32[2] and f32[3] have different dimensions  [add.same-dims]\n"
         "  p.hlo, line 4, column 3:\n"
@@ -115,7 +118,7 @@ def test_truncated_text_is_never_another_error() -> None:
 
 def test_damaged_text_is_never_another_error() -> None:
     generator = random.Random(0)
-    alphabet = "{}[]()=,:x0-9%\"/<>* \n."
+    alphabet = '{}[]()=,:x0-9%"/<>* \n.'
     for _ in range(400):
         text = list(EVERYTHING)
         for _ in range(generator.randint(1, 3)):

@@ -52,7 +52,9 @@ def test_every_rank_and_empty_arrays(dims: tuple[int, ...], element_type: Elemen
 
 
 def test_tuples_nest() -> None:
-    literal = Literal((Literal(np.float32(1)), Literal((Literal(np.array([1, 2])), Literal(()))), Literal(np.array([1j]))))
+    literal = Literal(
+        (Literal(np.float32(1)), Literal((Literal(np.array([1, 2])), Literal(()))), Literal(np.array([1j])))
+    )
     assert reparsed(literal) == literal
 
 

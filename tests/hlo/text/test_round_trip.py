@@ -1,5 +1,7 @@
 """parse(to_text(m)) equals m, and to_text(parse(t)) is a fixed point."""
 
+# ruff: noqa: E501 (programs and tables are kept on their lines)
+
 from __future__ import annotations
 
 import time
@@ -111,7 +113,9 @@ def test_fingerprint_sees_structure_and_not_names() -> None:
 def test_every_attribute_of_the_table_has_a_text_form() -> None:
     for spec in OPS.values():
         table = op_text(spec)
-        covered = {field.attribute for field in table.fields.values()} | ({table.inner.attribute} if table.inner else set())
+        covered = {field.attribute for field in table.fields.values()} | (
+            {table.inner.attribute} if table.inner else set()
+        )
         assert covered == set(spec.attributes)
         assert bool(table.regions) == bool(spec.regions)
 
@@ -153,8 +157,10 @@ def test_dimension_numbers_of_later_ops_have_one_key_per_field(kind: type) -> No
 
 def test_a_large_program_and_a_large_constant_are_read_quickly() -> None:
     lines = ["ENTRY main {", "  p0 = f32[128,128]{1,0} parameter(0)"]
-    for i in range(1, 10_000):
-        lines.append(f'  %p{i} = f32[128,128]{{1,0}} add(%p{i - 1}, %p{i // 2}), metadata={{op_name="jit(f)/add"}}')
+    lines += [
+        f'  %p{i} = f32[128,128]{{1,0}} add(%p{i - 1}, %p{i // 2}), metadata={{op_name="jit(f)/add"}}'
+        for i in range(1, 10_000)
+    ]
     begin = time.perf_counter()
     module = parse("\n".join([*lines, "}"]))
     assert module.instruction_count == 10_000

@@ -1,4 +1,4 @@
-"""sin, cos, tan and the arctangents.
+"""sin, cos, tan and their inverses.
 
 After the reduction x = q pi/2 + r, f64 keeps r as a pair; f32 reduces in f64 and goes on in its own type.
 """
@@ -6,9 +6,12 @@ After the reduction x = q pi/2 + r, f64 keeps r as a pair; f32 reduces in f64 an
 from __future__ import annotations
 
 from xlapy.codegen.ir import F32, F64, I32, KernelBuilder, Value
-from xlapy.codegen.math.coefficients import ATAN, COS, HALF_PI, SIN
+from xlapy.codegen.math.coefficients import ASIN, ATAN, COS, HALF_PI, SIN
 from xlapy.codegen.math.common import INFINITY, horner, quick_two_sum, sign_bit
 from xlapy.codegen.math.trigonometric_reduction import reduce_angle
+
+# Beyond this the square root is small enough for its rounding error not to matter.
+_FOLD = 0.7
 
 Pair = tuple[Value, Value]
 
@@ -125,3 +128,37 @@ def atan(k: KernelBuilder, x: Value) -> Value:
     half_pi_high, half_pi_low = _half_pi(k, x)
     turned = k.sub(half_pi_high, k.sub(angle, half_pi_low))
     return k.copysign(k.select(steep, turned, angle), x)
+
+
+def _asin_correction(k: KernelBuilder, t: Value) -> Value:
+    """asin(t) - t for t up to 0.7."""
+    z = k.mul(t, t)
+    return k.mul(k.mul(t, z), horner(k, z, ASIN))
+
+
+def _folded(k: KernelBuilder, x: Value) -> tuple[Value, Value]:
+    """Whether |x| is above 0.7, and what then asin is taken of: sqrt((1 - |x|) / 2) instead of x."""
+    magnitude = k.fabs(x)
+    outer = k.compare("gt", magnitude, _FOLD)
+    return outer, k.select(outer, k.sqrt(k.mul(k.sub(1.0, magnitude), 0.5)), x)
+
+
+def asin(k: KernelBuilder, x: Value) -> Value:
+    """The arcsine; pi/2 - 2 asin(sqrt((1 - |x|) / 2)) for |x| above 0.7."""
+    outer, t = _folded(k, x)
+    correction = _asin_correction(k, t)
+    inner = k.add(t, correction)
+    half_pi_high, half_pi_low = _half_pi(k, x)
+    far = k.sub(half_pi_high, k.sub(k.mul(inner, 2.0), half_pi_low))
+    return k.select(outer, k.copysign(far, x), inner)
+
+
+def acos(k: KernelBuilder, x: Value) -> Value:
+    """The arccosine."""
+    outer, t = _folded(k, x)
+    correction = _asin_correction(k, t)
+    half_pi_high, half_pi_low = _half_pi(k, x)
+    inner = k.sub(half_pi_high, k.add(t, k.sub(correction, half_pi_low)))
+    twice = k.mul(k.add(t, correction), 2.0)
+    left = k.sub(k.mul(half_pi_high, 2.0), k.sub(twice, k.mul(half_pi_low, 2.0)))
+    return k.select(outer, k.select(k.compare("lt", x, 0.0), left, twice), inner)

@@ -196,7 +196,7 @@ def compare(lhs: Shape, rhs: Shape, *, direction: ComparisonDirection, type: Com
     array-operands: the operands are arrays.
     same-type [B1 C1]: the operands have the same element type.
     same-dims [B2 C2]: the operands have the same dimensions.
-    comparison-type [C4]: the comparison type suits the element type.
+    comparison-type [C3]: the comparison type suits the element type.
     complex-direction: complex numbers compare EQ and NE only.
     """
     require_array(lhs, rhs)
@@ -247,7 +247,7 @@ def clamp(min: Shape, operand: Shape, max: Shape) -> Shape:
 
     array-operands: the operands are arrays.
     same-type [B1 C3]: all three have the same element type.
-    bound-dims [B2 C1]: each bound is a scalar or has the dimensions of the operand.
+    bound-dims [B2 C1 C2]: each bound is a scalar or has the dimensions of the operand.
     element-type: complex numbers have no order.
     """
     require_array(min, operand, max)

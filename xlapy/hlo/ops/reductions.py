@@ -62,7 +62,7 @@ def reduce(inputs: Variadic, init_values: Variadic, *, computation: Signature, d
     Several inputs are folded together; the computation takes the running values, then the elements, and the result is a
     tuple. The order of folding is free, but fixed.
 
-    some-inputs [B1 C7]: there is at least one input.
+    some-inputs [B1 C3]: there is at least one input.
     array-operands: the inputs are arrays.
     same-dims [B2 C1]: the inputs have the same dimensions.
     init-types [B3 C2]: each initial value is a scalar of its input's element type.
@@ -83,7 +83,7 @@ def reduce(inputs: Variadic, init_values: Variadic, *, computation: Signature, d
 def map_(operands: Variadic, *, computation: Signature, dimensions: tuple[int, ...]) -> Shape:
     """Applies a scalar computation at every index.
 
-    some-inputs [C1]: there is at least one operand.
+    some-inputs [C2]: there is at least one operand.
     array-operands: the operands are arrays.
     same-dims [B1 C1]: the operands have the same dimensions.
     all-dimensions [B3 C3]: `dimensions` are all dimensions, in order.

@@ -21,7 +21,7 @@ def broadcast(operand: Shape, *, dimensions: tuple[int, ...], result: ResultShap
 
     No dimension is stretched: one of size 1 that must grow is dropped by a reshape first.
 
-    array-operands: operand and result are arrays of one element type.
+    array-operands [C1]: operand and result are arrays of one element type.
     dimensions-count [B2 C2]: there is one entry for each dimension of the operand.
     dimensions-in-range [B2 C3]: the entries are dimensions of the result.
     dimensions-unique [B2 C4]: no entry occurs twice.
@@ -49,8 +49,8 @@ def broadcast(operand: Shape, *, dimensions: tuple[int, ...], result: ResultShap
 def reshape(operand: Shape, *, result: ResultShape) -> Shape:
     """The elements in row-major order, under other dimensions.
 
-    array-operands: operand and result are arrays of one element type.
-    same-size [B2 C1]: operand and result have the same number of elements.
+    array-operands [C1]: operand and result are arrays of one element type.
+    same-size [B2 C2]: operand and result have the same number of elements.
     """
     _require_array(operand)
     _require_array(result)

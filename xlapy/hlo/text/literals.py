@@ -278,6 +278,11 @@ def _float_limits(element_type: ElementType) -> Any:
     return ml_dtypes.finfo(element_type.dtype)  # type: ignore[no-untyped-call]
 
 
+def _is_nan(values: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    with np.errstate(invalid="ignore"):  # a signalling NaN is no news
+        return np.asarray(np.isnan(values))
+
+
 def _nan_bits(element_type: ElementType) -> tuple[int, int, int]:
     """Bits of the standard NaN; the sign bit; the mask of the mantissa."""
     standard = np.array(np.nan, element_type.dtype).view(_bits_type(element_type))
@@ -299,7 +304,7 @@ def _set_nan(values: np.ndarray[Any, Any], index: int, text: str, element_type: 
         bits ^= sign
     raw = values.view(_bits_type(element_type))
     raw[index] = bits
-    return "" if np.isnan(values[index]) else f"{text} is not a NaN of {element_type}"
+    return "" if _is_nan(values)[index] else f"{text} is not a NaN of {element_type}"
 
 
 # -- writing -------------------------------------------------------------------------------------------------------
@@ -360,7 +365,7 @@ def _format_floats(element_type: ElementType, flat: np.ndarray[Any, Any]) -> lis
     else:
         texts = flat.astype(np.float32).astype("U32").tolist()
     texts = [text[:-2] if text.endswith(".0") else text for text in texts]
-    for index in np.flatnonzero(np.isnan(flat)).tolist():
+    for index in np.flatnonzero(_is_nan(flat)).tolist():
         texts[index] = _format_nan(element_type, flat[index])
     return texts
 

@@ -5,6 +5,9 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import numpy as np
+
+from xlapy.hlo.element_types import ElementType
 from xlapy.hlo.graph import Instruction
 from xlapy.hlo.patterns import P, number_of, variables
 from xlapy.passes import new
@@ -25,6 +28,22 @@ def add_zero(x: Instruction) -> Value:
 def add_negative_zero(x: Instruction) -> Value:
     """x + (-0.0) -> x"""
     return x
+
+
+@LAWS.law(P.add(x, P.number(0)), when=is_float)
+def add_zero_to_positive_zero(x: Instruction) -> Value | None:
+    """x + 0.0 -> x, where x is never -0.0: a sum from 0.0, an exponential, an absolute value ..."""
+    return x if _is_never_negative_zero(x) else None
+
+
+def _is_never_negative_zero(value: Instruction) -> bool:
+    while value.opcode in ("reshape", "broadcast", "transpose", "slice", "reverse"):
+        value = value.operands[0]
+    if value.opcode == "reduce" and len(value.operands) == 2:
+        init = number_of(value.operands[1])
+        starts_at_zero = init is not None and init == 0 and math.copysign(1.0, float(init)) > 0
+        return starts_at_zero and value.called[0].root.opcode == "add"
+    return value.opcode in ("exponential", "abs", "iota", "cosh", "logistic")
 
 
 @LAWS.law(P.add(x, P.number(0)), when=is_float, exact=False)
@@ -131,6 +150,27 @@ def remainder_of_one(root: Instruction) -> Value:
 def extremum_of_same(x: Instruction) -> Value:
     """max(x, x) -> x; min(x, x) -> x"""
     return x
+
+
+@LAWS.law(P.maximum(x, P.number(c)))
+def maximum_with_lowest(x: Instruction, c: Any) -> Value | None:
+    """max(x, lowest) -> x, where nothing is below: -inf, or the smallest integer"""
+    return x if c == _extremes(x.shape.type)[0] else None
+
+
+@LAWS.law(P.minimum(x, P.number(c)))
+def minimum_with_highest(x: Instruction, c: Any) -> Value | None:
+    """min(x, highest) -> x, where nothing is above: inf, or the largest integer"""
+    return x if c == _extremes(x.shape.type)[1] else None
+
+
+def _extremes(element_type: ElementType) -> tuple[Any, Any]:
+    """The lowest and the highest value of a type, infinities included; NaN where it has none."""
+    if element_type.is_integer:
+        bits = element_type.bits - element_type.is_signed
+        return -(1 << bits) if element_type.is_signed else 0, (1 << bits) - 1
+    infinite = element_type.is_float and bool(np.isinf(element_type.dtype.type(math.inf)))
+    return (-math.inf, math.inf) if infinite else (math.nan, math.nan)
 
 
 @LAWS.law(P.abs(P.negate(x)))

@@ -12,7 +12,7 @@ from xlapy.passes import new
 from xlapy.passes.new import Value
 from xlapy.passes.rewrite import LAWS
 
-x, y, p, numbers = variables("x y p numbers")
+x, y, z, p, numbers = variables("x y z p numbers")
 
 
 @LAWS.law(P.dot(P.transpose(x, permutation=p), y, dimension_numbers=numbers))
@@ -37,6 +37,27 @@ def dot_of_transposed_right(
         return None
     batch, contracting = _through(p, numbers.rhs_batch), _through(p, numbers.rhs_contracting)
     return new.like(root, [x, y], dimension_numbers=replace(numbers, rhs_batch=batch, rhs_contracting=contracting))
+
+
+@LAWS.law(P.transpose(y.where(P.only(P.dot(x, z, dimension_numbers=numbers))), permutation=p))
+def transpose_of_dot(
+    x: Instruction, y: Instruction, z: Instruction, p: Dims, numbers: DotDimensionNumbers
+) -> Value | None:
+    """transpose(dot(x, z)) -> dot(z, x), where the free dimensions of the two sides change places"""
+    batch = len(numbers.lhs_batch)
+    left, right = numbers.lhs_free(x.shape.rank), numbers.rhs_free(z.shape.rank)
+    first_right = batch + len(left)
+    exchanged = (*range(batch), *range(first_right, first_right + len(right)), *range(batch, first_right))
+    if p != exchanged:
+        return None
+    swapped = DotDimensionNumbers(
+        numbers.rhs_contracting, numbers.lhs_contracting, numbers.rhs_batch, numbers.lhs_batch
+    )
+    precision = y.attributes["operand_precision"][::-1]
+    shape = y.shape.select_dims(exchanged)
+    return new.dot(
+        z, x, shape=shape, dimension_numbers=swapped, operand_precision=precision, algorithm=y.attributes["algorithm"]
+    )
 
 
 def _through(permutation: Dims, dims: Dims) -> Dims:

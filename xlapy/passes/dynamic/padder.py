@@ -5,9 +5,9 @@
                                                   becomes      m = f32[8] select(iota < n, p, zero)
                                                                ROOT r = f32[] reduce(m, zero), dimensions={0} ...
 
-No op sees padding: where it would, it is masked. Sizes of bounded dimensions of entry parameters become parameters behind the
-original ones (`config.size_parameters`), those of the result a tuple beside it: (result, (size, ...)), `config.size_results`.
-Inside loops and branches sizes may come and go, but not be carried.
+No op sees padding: where it would, it is masked. Sizes of bounded dimensions of entry parameters become parameters
+behind the original ones (`config.size_parameters`), those of the result a tuple beside it: (result, (size, ...)),
+`config.size_results`. Inside loops and branches sizes may come and go, but not be carried.
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ from xlapy.support.registry import Registry
 
 Path: TypeAlias = tuple[int, ...]
 Sizes: TypeAlias = dict[tuple[Path, int], Instruction]
-"""The s32 size of a bounded dimension, by path of the leaf in the value and dimension. Others have their static size."""
+"""The s32 size of a bounded dimension, by path of the leaf in the value and dimension. Others have a static size."""
 
 
 class Padding:

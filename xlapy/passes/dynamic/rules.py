@@ -1,7 +1,7 @@
 """What each op does to run-time sizes, and where padding must be kept away from it.
 
-An op without a rule that meets a bounded dimension is an UnsupportedError. Element-wise ops, which compute padding along and
-ignore it, share one rule that is chosen by trait.
+An op without a rule that meets a bounded dimension is an UnsupportedError. Element-wise ops, which compute padding
+along and ignore it, share one rule that is chosen by trait.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The cost of computing and of moving elements, in units of one cheap vector operation on one element.
 
-The numbers are ratios seen on AVX2 machines: an add is 1, a transcendental function by polynomial about 20, a division or a
-square root 5, four bytes to or from memory 2. What starting one more kernel costs counts too.
+The numbers are ratios seen on AVX2 machines: an add is 1, a transcendental function by polynomial about 20, a
+division or a square root 5, four bytes to or from memory 2. What starting one more kernel costs counts too.
 """
 
 from __future__ import annotations

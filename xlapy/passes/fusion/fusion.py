@@ -1,4 +1,5 @@
-"""Loop fusion: chains of element-wise and index-mapping instructions become one kernel, with the reduce that reads them.
+"""Loop fusion: chains of element-wise and index-mapping instructions become one kernel, with the reduce that reads
+them.
 
     m = f32[8,8] multiply(x, y)
     ROOT r = f32[8] reduce(m, zero), dimensions={1}, to_apply=sum

@@ -3,9 +3,10 @@
     a = f32[n] add(x, y)      ...stored for a dot
     b = f32[n] multiply(a, x)             becomes        (a, b) = fusion(x, y)
 
-What both read is then read once, and what one reads from the other not at all. Everything stored has a level above the
-levels of what it reads. Two kernels may merge when there is room for a level between all that they read and all that reads
-them: then no cycle can arise, and no search for paths is needed. Siblings merge when they read a common array.
+What both read is then read once, and what one reads from the other not at all. Everything stored has a level above
+the levels of what it reads. Two kernels may merge when there is room for a level between all that they read and all
+that reads them: then no cycle can arise, and no search for paths is needed. Siblings merge when they read a common
+array.
 """
 
 from __future__ import annotations

@@ -1,12 +1,13 @@
 """The plan of fusion: groups of instructions, each to become one kernel.
 
-A computation is walked from its results to its inputs. An instruction either joins the groups of all its users (it is then
-computed wherever it is used, and never stored), or it is stored, and starts a group of its own. A group thus holds its
-root and producers that nobody outside needs; an instruction may be in several groups when computing it again is cheaper
-than storing and loading it.
+A computation is walked from its results to its inputs. An instruction either joins the groups of all its users (it is
+then computed wherever it is used, and never stored), or it is stored, and starts a group of its own. A group thus
+holds its root and producers that nobody outside needs; an instruction may be in several groups when computing it
+again is cheaper than storing and loading it.
 
-An element op is evaluated once for each *index map* that leads from the root to it: `x + reverse(x)` needs x at two places.
-Groups count the distinct maps of each member, so that recomputation has its price and can never grow exponentially.
+An element op is evaluated once for each *index map* that leads from the root to it: `x + reverse(x)` needs x at two
+places. Groups count the distinct maps of each member, so that recomputation has its price and can never grow
+exponentially.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """What the converters of operations share: the computation being filled, the registry, and access to attributes.
 
 A converter gets the body and the operation, adds instructions, and returns what stands for the results: one instruction
-for one result, or a tuple-shaped one for several. Its errors need no place: the caller adds it.
+for one result, a tuple-shaped one for several. Its errors need no place: the caller adds it.
 """
 
 from __future__ import annotations
@@ -104,7 +104,14 @@ class Body:
         self.set_elements(values, self.computation.add("parameter", number=0, shape=shape, name="state"))
 
 
-Converter = Callable[[Body, Operation], Instruction]
+@dataclass(frozen=True, slots=True)
+class Elements:
+    """The results are the first elements of a tuple, of which there may be more, or only one."""
+
+    whole: Instruction
+
+
+Converter = Callable[[Body, Operation], Instruction | Elements]
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ from xlapy.hlo.attributes import CustomCallApiVersion, OutputOperandAlias, Repli
 from xlapy.hlo.element_types import U32
 from xlapy.hlo.graph import Computation, Instruction
 from xlapy.hlo.shape import TOKEN, Shape
+from xlapy.stablehlo.attributes import attribute_text
 from xlapy.stablehlo.convert.base import Body, attribute, converts, fields, integer_table, integers
 from xlapy.stablehlo.convert.reductions import promoted
 from xlapy.stablehlo.tree import Operation, Symbol
@@ -135,7 +136,7 @@ def custom_call(body: Body, operation: Operation) -> Instruction:
     )
     config = operation.attributes.get("backend_config")
     if config:
-        call.extra["backend_config"] = str(config)
+        call.extra["backend_config"] = attribute_text(config)
     return call
 
 

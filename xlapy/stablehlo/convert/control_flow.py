@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from xlapy.hlo.graph import Instruction
-from xlapy.stablehlo.convert.base import Body, RegionKind, attribute, converts, packed_parameters, packed_root
+from xlapy.stablehlo.convert.base import Body, Elements, RegionKind, attribute, converts, packed_parameters, packed_root
 from xlapy.stablehlo.tree import Operation, Region, Symbol
 
 
@@ -29,10 +29,10 @@ def _loop_root(operation: Operation, region: Region, body: Body) -> Instruction:
 
 
 @converts("stablehlo.while", regions=RegionKind(packed_parameters, _loop_root))
-def while_(body: Body, operation: Operation) -> Instruction:
+def while_(body: Body, operation: Operation) -> Elements:
     """The state is one tuple: the values that the loop changes, then those that its regions capture."""
     captured = [body.value(value) for value in operation.captures]
-    return body.add("while", body.tuple([*body.operands(operation), *captured]), called=body.called)
+    return Elements(body.add("while", body.tuple([*body.operands(operation), *captured]), called=body.called))
 
 
 @converts("stablehlo.if", "stablehlo.case", regions=RegionKind(packed_parameters, packed_root))

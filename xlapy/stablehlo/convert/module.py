@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 
-from xlapy.hlo.graph import Computation, HloModule, ModuleConfig
+from xlapy.hlo.graph import Computation, HloModule, Instruction, ModuleConfig
 from xlapy.hlo.ops import OPS
 from xlapy.hlo.shape import UNBOUNDED, Shape
-from xlapy.stablehlo.convert.base import CONVERSIONS, FLAT, Body, Conversion, attribute
+from xlapy.stablehlo.convert.base import CONVERSIONS, FLAT, Body, Conversion, Elements, attribute
+from xlapy.stablehlo.convert.labels import other_label, result_label
 from xlapy.stablehlo.locations import Locations
 from xlapy.stablehlo.parser import Parser
 from xlapy.stablehlo.tree import CONSTANTS, Operation, Region, Symbol
@@ -20,6 +22,9 @@ _SKIPPED = frozenset({"sdy.mesh"})
 
 _CALLERS = frozenset({"func.call", "stablehlo.composite", "stablehlo.custom_call"})
 """Operations whose symbols are functions that they call."""
+
+_LABEL = re.compile(r"C[0-9]+")
+_NOT_IN_NAMES = re.compile(r"[^\w.-]")
 
 _TERMINATORS = frozenset({"func.return", "stablehlo.return", "mhlo.return"})
 
@@ -36,26 +41,36 @@ class _ProgramConverter:
         self._functions: dict[str, Operation] = {}
         self._computations: dict[str, Computation] = {}
         self._regions: dict[Operation, Sequence[Computation]] = {}
+        self._names: dict[str, int] = {}
 
     def convert(self, top: Operation) -> HloModule:
         module = self._module(top)
         for operation in module.regions[0].operations:
-            if operation.name == "func.func":
-                name = attribute(operation, "sym_name", str)
-                if name in self._functions:
-                    raise self._error(f"a second function is named @{name}", operation)
-                self._functions[name] = operation
-            elif operation.name not in _SKIPPED:
-                raise self._error("expected a function here", operation)
+            self._declare(operation)
+        try:
+            config = ModuleConfig(
+                num_replicas=attribute(module, "mhlo.num_replicas", int, 1),
+                num_partitions=attribute(module, "mhlo.num_partitions", int, 1),
+            )
+            name = attribute(module, "sym_name", str, "module")
+        except XlaError as error:
+            raise self._located(error, module) from None
         entry = self._entry(module)
-        for name in self._callees_first(entry):
-            self._convert_function(name)
-        config = ModuleConfig(
-            num_replicas=attribute(module, "mhlo.num_replicas", int, 1),
-            num_partitions=attribute(module, "mhlo.num_partitions", int, 1),
-        )
-        name = attribute(module, "sym_name", str, "module")
+        for needed in self._callees_first(entry):
+            self._convert_function(needed)
         return HloModule(name, self._computations[entry], config)
+
+    def _declare(self, operation: Operation) -> None:
+        if operation.name in _SKIPPED:
+            return
+        if operation.name != "func.func":
+            raise self._error("expected a function here", operation)
+        name = operation.attributes.get("sym_name")
+        if not isinstance(name, str):
+            raise self._error("a function needs a name", operation)
+        if name in self._functions:
+            raise self._error(f"a second function is named @{name}", operation)
+        self._functions[name] = operation
 
     def _error(self, message: str, operation: Operation) -> ParseError:
         return self._tokens.error(message, operation.place)
@@ -128,7 +143,7 @@ class _ProgramConverter:
                 self._convert_regions(operation)
         region = function.regions[0]
         self._check_signature(function, region)
-        body = Body(name, self._computations)
+        body = Body(self._unique(name), self._computations)
         body.set_parameters(region.arguments)
         self._fill(body, region)
         body.computation.set_root(FLAT.root(function, region, body))
@@ -149,10 +164,9 @@ class _ProgramConverter:
     def _convert_regions(self, operation: Operation) -> None:
         """Builds the computations of an operation; those of the operations inside are built already."""
         computations = []
-        for number, region in enumerate(operation.regions):
+        for region in operation.regions:
             self._terminator(operation, region)
-            suffix = f".{number}" if len(operation.regions) > 1 else ""
-            body = Body(f"{operation.mnemonic}.region{suffix}", self._computations)
+            body = Body(self._unique(f"{operation.mnemonic}_region"), self._computations)
             try:
                 kind = self._conversion(operation).regions
                 kind.parameters(operation, region, body)
@@ -162,6 +176,13 @@ class _ProgramConverter:
                 raise self._located(error, operation) from None
             computations.append(body.computation)
         self._regions[operation] = computations
+
+    def _unique(self, wanted: str) -> str:
+        """A name that no computation has yet, of characters that HLO text takes in a name."""
+        stem = _NOT_IN_NAMES.sub("_", wanted)
+        count = self._names.get(stem, 0)
+        self._names[stem] = count + 1
+        return self._unique(f"{stem}.{count}") if count else stem
 
     def _fill(self, body: Body, region: Region) -> None:
         """Converts the operations of a region, the terminator apart."""
@@ -178,22 +199,24 @@ class _ProgramConverter:
         body.called = self._regions.get(operation, ())
         converted = self._conversion(operation).convert(body, operation)
         results = operation.results
-        if len(results) == 1:
-            shape, stated = converted.shape, results[0].type
-            if shape is not stated and shape != stated:
-                self._check_result(operation, shape, stated)
+        if len(results) == 1 and isinstance(converted, Instruction):
+            self._check_result(operation, converted.shape, results[0].type)
             body.set_value(results[0], converted)
-        else:
-            stated = Shape.tuple([value.type for value in results])
-            if converted.shape != stated:
-                self._check_result(operation, converted.shape, stated)
-            body.set_elements(results, converted)
+            return
+        whole = converted.whole if isinstance(converted, Elements) else converted
+        parts = whole.shape.parts if whole.shape.is_tuple else (whole.shape,)
+        if len(parts) < len(results) or (whole is converted and len(parts) != len(results)):
+            message = f"there are {len(parts)} results, but {len(results)} are stated"
+            raise ShapeError(result_label(operation.mnemonic), message).add_context(subject=operation.name)
+        for part, result in zip(parts, results, strict=False):
+            self._check_result(operation, part, result.type)
+        body.set_elements(results, whole)
 
     def _check_result(self, operation: Operation, shape: Shape, stated: Shape) -> None:
         """Raises unless the shape that the rules give is the stated one, where both say something."""
-        if not _compatible(shape, stated):
+        if shape is not stated and shape != stated and not _compatible(shape, stated):
             message = f"the result is {type_text(shape)}, but it is stated as {type_text(stated)}"
-            raise ShapeError("result-type", message).add_context(subject=operation.name)
+            raise ShapeError(result_label(operation.mnemonic), message).add_context(subject=operation.name)
 
     def _conversion(self, operation: Operation) -> Conversion:
         conversion = CONVERSIONS.get(operation.name)
@@ -206,10 +229,10 @@ class _ProgramConverter:
         """The error with its place, under the label that the constraint has in StableHLO's specification."""
         if error.where:
             return error
-        opcode, _, _ = error.rule.partition(".")
-        if opcode in OPS:
-            label = OPS[opcode].label(error.rule, "C")
-            error.rule = f"{operation.mnemonic}.{label.rpartition('.')[2]}"
+        opcode, _, slug = error.rule.partition(".")
+        if opcode in OPS and not _LABEL.fullmatch(slug):
+            label = OPS[opcode].label(error.rule, "C").rpartition(".")[2]
+            error.rule = f"{operation.mnemonic}.{other_label(operation.mnemonic, slug) or label}"
         return error.add_context(where=self._tokens.where(operation.place))
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from xlapy.hlo.graph import Computation, Instruction
+from xlapy.hlo.shape import Shape
 from xlapy.stablehlo.convert.base import Body, converts, integers
 from xlapy.stablehlo.tree import Operation
 
@@ -18,16 +19,25 @@ def reduce(body: Body, operation: Operation) -> Instruction:
 
 
 def promoted(body: Body, operands: Sequence[Instruction], computation: Computation) -> list[Instruction]:
-    """The operands in the element types that the computation folds: it may be wider than they are."""
+    """The inputs and their initial values in the element types that the computation folds, which may be wider.
+
+    Where they do not agree among themselves they are left as they are, for the rule of the op to refuse."""
     parameters = computation.signature.parameters
-    if len(parameters) != len(operands):
+    types = [operand.shape.element_type for operand in operands]
+    count = len(operands) // 2
+    if len(parameters) != len(operands) or types[:count] != types[count:]:
         return list(operands)
-    return [
-        operand
-        if operand.shape.element_type is parameter.element_type or not operand.shape.is_array or not parameter.is_array
-        else body.add("convert", operand, shape=operand.shape.with_type(parameter.type))
-        for operand, parameter in zip(operands, parameters, strict=True)
-    ]
+    return [_promoted(body, operand, parameter) for operand, parameter in zip(operands, parameters, strict=True)]
+
+
+def _promoted(body: Body, operand: Instruction, parameter: Shape) -> Instruction:
+    """The operand in the element type of the parameter, if that is a wider one of the same kind."""
+    shape = operand.shape
+    if not (shape.is_array and parameter.is_array) or shape.type is parameter.type:
+        return operand
+    if shape.type.kind != parameter.type.kind or shape.type.bits > parameter.type.bits:
+        return operand
+    return body.add("convert", operand, shape=shape.with_type(parameter.type))
 
 
 @converts("stablehlo.map")

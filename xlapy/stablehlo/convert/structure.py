@@ -31,3 +31,10 @@ def after_all(body: Body, operation: Operation) -> Instruction:
 @converts("stablehlo.optimization_barrier")
 def optimization_barrier(body: Body, operation: Operation) -> Instruction:
     return body.add("opt-barrier", body.pack(body.operands(operation)))
+
+
+@converts("sdy.sharding_constraint")
+def sharding_constraint(body: Body, operation: Operation) -> Instruction:
+    """Says only where the operand lives."""
+    (operand,) = body.operands(operation)
+    return operand

@@ -1,0 +1,240 @@
+"""Programs that are wrong: each gets an error with line, column and a caret, and never one of Python's own."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from xlapy import stablehlo
+from xlapy.support.errors import ParseError, ShapeError, UnsupportedError, XlaError
+
+PROGRAM = """
+#loc = loc("f.py":1:2)
+module @m attributes {mhlo.num_replicas = 2 : i32, mhlo.num_partitions = 1 : i32} {
+  func.func public @main(%arg0: tensor<4x8xf32> {x = "y"}, %arg1: tensor<i1> loc("z")) -> (tensor<4xf32> {j.info = ""}) {
+    %cst = stablehlo.constant dense<[1.0, -2.5e+00, 0x7F800000, 3]> : tensor<4xf32>
+    %0:2 = stablehlo.while(%i = %arg0, %j = %cst) : tensor<4x8xf32>, tensor<4xf32>
+     cond {
+      stablehlo.return %arg1 : tensor<i1>
+    } do {
+      %4 = stablehlo.slice %i [0:4, 1:8:2] : (tensor<4x8xf32>) -> tensor<4x4xf32>
+      %5 = stablehlo.reduce(%4 init: %c) applies stablehlo.add across dimensions = [1] : (tensor<4x4xf32>, tensor<f32>) -> tensor<4xf32>
+      stablehlo.return %i, %5 : tensor<4x8xf32>, tensor<4xf32>
+    } loc(#loc)
+    %1 = "stablehlo.if"(%arg1) ({
+      stablehlo.return %0#1 : tensor<4xf32>
+    }, {
+      %6 = func.call @f(%0#1) : (tensor<4xf32>) -> tensor<4xf32>
+      "stablehlo.return"(%6) : (tensor<4xf32>) -> ()
+    }) {a = [1, 2.0, @f, array<i64: 1>]} : (tensor<i1>) -> tensor<4xf32>
+    return %1 : tensor<4xf32>
+  }
+  func.func private @f(%arg0: tensor<4xf32>) -> tensor<4xf32> {
+    %0 = stablehlo.compare LT, %arg0, %arg0, FLOAT : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xi1>
+    %1 = stablehlo.select %0, %arg0, %arg0 : tensor<4xi1>, tensor<4xf32>
+    return %1 : tensor<4xf32>
+  }
+}
+""".replace("    %0:2 =", "    %c = stablehlo.constant dense<0.0> : tensor<f32>\n    %0:2 =")  # noqa: E501
+
+
+def located(text: str) -> XlaError:
+    """The error of a wrong program, which must say where it is."""
+    with pytest.raises(XlaError) as caught:
+        stablehlo.parse(text)
+    assert re.search(r"line \d+, column \d+:\n.*\n\s*\^", str(caught.value), re.DOTALL), str(caught.value)
+    return caught.value
+
+
+def test_the_program_itself_is_right() -> None:
+    assert str(stablehlo.parse(PROGRAM).signature) == "(f32[4,8], pred[]) -> f32[4]"
+
+
+def test_every_truncation_is_an_error() -> None:
+    ends = [match.end() for match in re.finditer(r"[\w.%#@]+|\S", PROGRAM)]
+    for end in ends[ends.index(PROGRAM.index("module") + 6) : -1]:
+        assert isinstance(located(PROGRAM[:end]), ParseError)
+
+
+def test_every_missing_token_is_an_error_or_another_program() -> None:
+    for match in re.finditer(r"[\w.%#@]+|\S", PROGRAM):
+        try:
+            stablehlo.parse(PROGRAM[: match.start()] + PROGRAM[match.end() :])
+        except XlaError as error:
+            assert "^" in str(error)
+
+
+MALFORMED = [
+    ("func.func @main(%x: tensor<2xf32>) -> tensor<2xf32> { return %y : tensor<2xf32> }", "no value %y is defined"),
+    ("func.func @main(%x: tensor<2xf33>) { return }", "no element type 'f33'"),
+    ("func.func @main(%x: tensor<*xf32>) { return }", "not a tensor type of known rank"),
+    ("func.func @main(%x: tensor<2xf32) { return }", "not closed"),
+    ("func.func @main(%x: tensor<99999999999999999999xf32>) { return }", "too large"),
+    ("func.func @main(%x: tensor<?xf32, #stablehlo.bounds<2, 3>>) { return }", "2 bounds for 1 dimensions"),
+    ("func.func @main(%x: i32) { return }", "expected the type of a value"),
+    ("func.func @main(%x: tensor<f32>, %x: tensor<f32>) { return }", "one name"),
+    ("func.func @main() { return", "expected an operation or `}`, found the end of the text"),
+    ("func.func @main() { return } }", "expected an operation, found '}'"),
+    ("func.func @main() { }", "does not end with a return"),
+    ("func.func @main()", "has no body"),
+    ("func.func @f() { return } func.func @g() { return }", "expected a function @main"),
+    ("func.func @main() { return } func.func @main() { return }", "a second function is named @main"),
+    ("func.func @main() { call @mian() : () -> () return }", "there is no function @mian; did you mean 'main'"),
+    ("func.func @main() { call @main() : () -> () return }", "calls itself"),
+    ("func.func @main(%x: tensor<f32>) -> tensor<f64> { return %x : tensor<f32> }", "stated as"),
+    ("func.func @main(%x: tensor<f32>) -> tensor<f64> { return %x : tensor<f64> }", "but the value is tensor<f32>"),
+    ('func.func @main() { "stablehlo.constant"() {value = "abc} : () -> () return }', "does not end on its line"),
+    ("func.func @main(%x: tensor<2xf32>) { %0 = stablehlo.iota %x, dim : tensor<2xf32> return }", "found 'dim'"),
+    ("func.func @main() { %0, %1 = stablehlo.iota dim = 0 : tensor<2xf32> return }", "has 1 results, but 2 are named"),
+    (
+        "func.func @main() { %0 = stablehlo.iota : tensor<2xf32> return }",
+        "`iota_dimension`, an integer, which is missing",
+    ),
+    ("func.func @main() { %0 = stablehlo.constant dense<1> return }", "expected `:`"),
+    ("func.func @main() { return ^bb1: return }", "second block"),
+]
+
+
+def constant(body: str, type: str) -> str:
+    return f"func.func @main() -> {type} {{ %0 = stablehlo.constant dense<{body}> : {type} return %0 : {type} }}"
+
+
+MALFORMED += [
+    (constant("[1, 2]", "tensor<3xi32>"), "size 3"),
+    (constant("[[1, 2], [3]]", "tensor<2x2xi32>"), "size 2"),
+    (constant("[1, 2", "tensor<2xi32>"), "brackets"),
+    (constant("[1 2]", "tensor<2xi32>"), "size 2"),
+    (constant("[1][2]", "tensor<2xi32>"), "comma"),
+    (constant("[1, , 2]", "tensor<3xi32>"), "element of type s32"),
+    (constant("[1.5, 2]", "tensor<2xi32>"), "element of type s32, found '1.5'"),
+    (constant("true", "tensor<f32>"), "element of type f32"),
+    (constant("300", "tensor<i8>"), "does not fit"),
+    (constant("-1", "tensor<ui8>"), "does not fit"),
+    (constant("(1.0, 2.0, 3.0)", "tensor<complex<f32>>"), "size 2"),
+    (constant('"0x0000"', "tensor<2xf32>"), "2 bytes are given"),
+    (constant('"0x000"', "tensor<2xf32>"), "even number"),
+    (constant("0x1FFFFFFFF", "tensor<f32>"), "element of type f32"),
+    (constant("[]", "tensor<1xf32>"), "element of type f32"),
+    (constant("", "tensor<1xf32>"), "expected a list"),
+    (constant("[1]", "tensor<0xf32>"), "have none"),
+]
+
+
+@pytest.mark.parametrize(("text", "message"), MALFORMED, ids=[message for _, message in MALFORMED])
+def test_malformed_text(text: str, message: str) -> None:
+    error = located(text)
+    assert message in str(error)
+
+
+def wrong(line: str, results: str = "tensor<2x3xf32>") -> str:
+    return (
+        "func.func @main(%x: tensor<2x3xf32>, %y: tensor<3x2xf32>, %i: tensor<2x3xi32>, %s: tensor<f32>,\n"
+        f" %n: tensor<i32>, %p: tensor<i1>) {{\n  %r = {line} -> {results}\n  return\n}}"
+    )
+
+
+X, Y, XI = "tensor<2x3xf32>", "tensor<3x2xf32>", "tensor<2x3xi32>"
+BROKEN = [
+    (f"stablehlo.add %x, %y : ({X}, {Y})", "add.C1"),
+    (f"stablehlo.add %x, %i : ({X}, {XI})", "add.C1"),
+    (f"stablehlo.compare LT, %x, %y : ({X}, {Y})", "compare.C2"),
+    (f"stablehlo.compare LT, %x, %x, SIGNED : ({X}, {X})", "compare.C3"),
+    (f"stablehlo.clamp %s, %x, %y : (tensor<f32>, {X}, {Y})", "clamp.C1"),
+    (f"stablehlo.concatenate %x, %y, dim = 0 : ({X}, {Y})", "concatenate.C1"),
+    (f"stablehlo.concatenate %x, %x, dim = 2 : ({X}, {X})", "concatenate.C4"),
+    (f"stablehlo.concatenate %x, %x, dim = 0 : ({X}, {X})", "concatenate.C6"),
+    (f"stablehlo.broadcast_in_dim %x, dims = [0] : ({X})", "broadcast_in_dim.C2"),
+    (f"stablehlo.broadcast_in_dim %x, dims = [0, 2] : ({X})", "broadcast_in_dim.C3"),
+    (f"stablehlo.broadcast_in_dim %x, dims = [1, 1] : ({X})", "broadcast_in_dim.C4"),
+    (f"stablehlo.broadcast_in_dim %y, dims = [0, 1] : ({Y})", "broadcast_in_dim.C5"),
+    (f"stablehlo.reshape %x : ({X})", "reshape.C2", "tensor<7xf32>"),
+    (f"stablehlo.transpose %x, dims = [1, 1] : ({X})", "transpose.C2"),
+    (f"stablehlo.transpose %x, dims = [1, 0] : ({X})", "transpose.C3"),
+    (f"stablehlo.reverse %x, dims = [0, 0] : ({X})", "reverse.C2"),
+    (f"stablehlo.reverse %x, dims = [2] : ({X})", "reverse.C3"),
+    (f"stablehlo.slice %x [0:1] : ({X})", "slice.C2"),
+    (f"stablehlo.slice %x [0:3, 0:3] : ({X})", "slice.C3"),
+    (f"stablehlo.slice %x [0:2, 0:3:0] : ({X})", "slice.C4"),
+    (f"stablehlo.slice %x [0:1, 0:3] : ({X})", "slice.C5"),
+    (f"stablehlo.pad %x, %n, low = [0, 0], high = [0, 0], interior = [0, 0] : ({X}, tensor<i32>)", "pad.C1"),
+    (f"stablehlo.pad %x, %s, low = [0], high = [0], interior = [0] : ({X}, tensor<f32>)", "pad.C2"),
+    (f"stablehlo.pad %x, %s, low = [0, 0], high = [0, 0], interior = [-1, 0] : ({X}, tensor<f32>)", "pad.C3"),
+    (f"stablehlo.pad %x, %s, low = [-3, 0], high = [0, 0], interior = [0, 0] : ({X}, tensor<f32>)", "pad.C4"),
+    ("stablehlo.iota dim = 2 : ()", "iota.C1"),
+    (f"stablehlo.select %p, %x, %y : (tensor<i1>, {X}, {Y})", "select.C2"),
+    (f"stablehlo.reduce_precision %x, format = e0m3 : ({X})", "reduce_precision.C2"),
+    (f"stablehlo.dot_general %x, %y, contracting_dims = [1] x [1] : ({X}, {Y})", "dot_general.C10"),
+    (f"stablehlo.dot_general %x, %y, contracting_dims = [1] x [] : ({X}, {Y})", "dot_general.C2"),
+    (f"stablehlo.dot_general %x, %y, contracting_dims = [1] x [0] : ({X}, {Y})", "dot_general.C12"),
+    (f"stablehlo.dynamic_slice %x, %n, sizes = [1, 1] : ({X}, tensor<i32>)", "dynamic_slice.C2"),
+    (f"stablehlo.dynamic_slice %x, %n, %s, sizes = [1, 1] : ({X}, tensor<i32>, tensor<f32>)", "dynamic_slice.C3"),
+    (f"stablehlo.dynamic_slice %x, %n, %n, sizes = [3, 1] : ({X}, tensor<i32>, tensor<i32>)", "dynamic_slice.C4"),
+    (f"stablehlo.dynamic_update_slice %x, %i, %n, %n : ({X}, {XI}, tensor<i32>, tensor<i32>)",
+     "dynamic_update_slice.C2"),
+    (f"stablehlo.dynamic_update_slice %x, %y, %n, %n : ({X}, {Y}, tensor<i32>, tensor<i32>)",
+     "dynamic_update_slice.C6"),
+    (f"stablehlo.reduce(%x init: %n) applies stablehlo.add across dimensions = [0] : ({X}, tensor<i32>)", "reduce.C2"),
+    (f"stablehlo.reduce(%x init: %s) applies stablehlo.add across dimensions = [2] : ({X}, tensor<f32>)", "reduce.C4"),
+    (f"stablehlo.reduce(%x init: %s) applies stablehlo.add across dimensions = [0, 0] : ({X}, tensor<f32>)",
+     "reduce.C5"),
+    (f"stablehlo.reduce(%x init: %s) applies stablehlo.add across dimensions = [0] : ({X}, tensor<f32>)", "reduce.C7"),
+    (f"stablehlo.bitcast_convert %x : ({X})", "bitcast_convert.C1", "tensor<2x3xf64>"),
+    (f"stablehlo.convert %x : ({X})", "convert.C1", "tensor<3x2xf64>"),
+    (f"stablehlo.get_dimension_size %x, dim = 2 : ({X})", "get_dimension_size.C1", "tensor<i32>"),
+    ('"stablehlo.if"(%p) ({ stablehlo.return %x : tensor<2x3xf32> }, { stablehlo.return %y : tensor<3x2xf32> }) :'
+     " (tensor<i1>)", "if.C2"),
+    ('"stablehlo.case"(%n) ({ stablehlo.return %x : tensor<2x3xf32> }, { stablehlo.return %y : tensor<3x2xf32> }) :'
+     " (tensor<i32>)", "case.C3"),
+    ('"stablehlo.while"(%x) ({ ^b(%a: tensor<2x3xf32>): stablehlo.return %n : tensor<i32> }, '
+     "{ ^b(%a: tensor<2x3xf32>): stablehlo.return %a : tensor<2x3xf32> }) : (tensor<2x3xf32>)", "while.C1"),
+    ('"stablehlo.while"(%x) ({ ^b(%a: tensor<2x3xf32>): stablehlo.return %p : tensor<i1> }, '
+     "{ ^b(%a: tensor<2x3xf32>): stablehlo.return %y : tensor<3x2xf32> }) : (tensor<2x3xf32>)", "while.C2"),
+    (f'"stablehlo.map"(%x) ({{ ^b(%a: tensor<f32>): stablehlo.return %a : tensor<f32> }}) {{dimensions = [0]}} : ({X})',
+     "map.C3"),
+    (f'"stablehlo.map"(%x) ({{ ^b(%a: tensor<i32>): stablehlo.return %a : tensor<i32> }}) {{dimensions = [0, 1]}} :'
+     f" ({X})", "map.C4"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("case", BROKEN, ids=lambda case: case[1])
+def test_broken_constraint(case: tuple[str, ...]) -> None:
+    line, label, *results = case
+    error = located(wrong(line, *results))
+    assert isinstance(error, ShapeError)
+    assert f"[{label}]" in str(error)
+    assert "line 3, column 3" in str(error)
+
+
+def test_unknown_operation_names_its_neighbours() -> None:
+    error = located(wrong("stablehlo.ad %x, %x : (tensor<2x3xf32>, tensor<2x3xf32>)"))
+    assert isinstance(error, UnsupportedError)
+    assert "stablehlo.ad;" in str(error) and "'stablehlo.add'" in str(error)
+
+
+def test_nesting_is_limited_by_memory_only_or_by_an_error() -> None:
+    depth = 3000
+    opened = "".join(f'%r{level} = "stablehlo.if"(%p) ({{\n' for level in range(depth))
+    closed = "".join(
+        f"}}, {{ stablehlo.return %x : tensor<f32> }}) : (tensor<i1>) -> tensor<f32>\n"
+        f"{'stablehlo.return' if level else 'return'} %r{level} : tensor<f32>\n"
+        for level in reversed(range(depth))
+    )
+    text = (
+        f"func.func @main(%p: tensor<i1>, %x: tensor<f32>) -> tensor<f32> {{\n{opened}"
+        f"stablehlo.return %x : tensor<f32>\n{closed}}}"
+    )
+    module = stablehlo.parse(text)
+    assert len(module.computations()) == 2 * depth + 1
+    assert len(stablehlo.to_text(module)) < 200 * len(text)
+    for opening, closing in ("[]", "{}", "()"):
+        nested = opening * 10_000 + closing * 10_000
+        assert isinstance(located(f"func.func @main() attributes {{a = {nested}}} {{ return }}"), ParseError)
+    tuples = "tuple<" * 10_000 + "tensor<f32>" + ">" * 10_000
+    assert isinstance(located(f"func.func @main(%x: {tuples}) {{ return }}"), ParseError)
+
+
+def test_unclosed_strings_do_not_take_quadratic_time() -> None:
+    located('func.func @main() attributes {a = "' + '\\"' * 200_000)
+    located("func.func @main(%x: " + "tensor<" * 100_000)
+    located("func.func @main() attributes {a = " + "dense<" * 100_000)

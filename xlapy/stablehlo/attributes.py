@@ -1,0 +1,51 @@
+"""Attribute values as text: for what an instruction carries along and no pass looks at."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from xlapy.hlo.literal import Literal
+from xlapy.hlo.shape import Shape
+from xlapy.stablehlo.constants import dense_text
+from xlapy.stablehlo.tree import Opaque, Symbol
+from xlapy.stablehlo.types import type_text
+
+
+def attribute_text(value: Any) -> str:
+    """The spelling of an attribute. Integers are written as i64 and floats as f64, whatever they were."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, int):
+        return f"{value} : i64"
+    if isinstance(value, float):
+        return f"{value!r} : f64"
+    if isinstance(value, str):
+        return string_text(value)
+    if isinstance(value, tuple):
+        return "[" + ", ".join(map(attribute_text, value)) + "]"
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{name} = {attribute_text(inner)}" for name, inner in value.items()) + "}"
+    if isinstance(value, Literal):
+        return f"{dense_text(value)} : {type_text(value.shape)}"
+    if isinstance(value, Symbol):
+        return "@" + symbol_text(value.name)
+    if isinstance(value, Shape):
+        return type_text(value)
+    return str(value) if isinstance(value, Opaque) else string_text(str(value))
+
+
+_PLAIN_SYMBOL = re.compile(r"[A-Za-z_][\w$.]*", re.ASCII)
+
+
+def symbol_text(name: str) -> str:
+    return name if _PLAIN_SYMBOL.fullmatch(name) else string_text(name)
+
+
+def string_text(text: str) -> str:
+    """A string literal: printable ASCII as it is, everything else as the bytes of UTF-8."""
+    return '"' + "".join(_character(byte) for byte in text.encode("utf-8", "surrogateescape")) + '"'
+
+
+def _character(byte: int) -> str:
+    return chr(byte) if 0x20 <= byte < 0x7F and chr(byte) not in '"\\' else f"\\{byte:02X}"

@@ -1,0 +1,38 @@
+"""The labels of StableHLO's specification where the op table cannot know them."""
+
+from __future__ import annotations
+
+_COMMON = "C1"
+"""Element-wise operations have one constraint, about all their types."""
+
+_RESULT = {
+    "all_reduce": "C6",
+    "case": "C4",
+    "clamp": "C4",
+    "compare": "C2",
+    "complex": "C2",
+    "concatenate": "C6",
+    "dot_general": "C12",
+    "dynamic_slice": "C5",
+    "get_tuple_element": "C2",
+    "if": "C3",
+    "pad": "C4",
+    "reduce": "C7",
+    "select": "C2",
+    "slice": "C5",
+    "transpose": "C3",
+    "while": "C3",
+}
+"""The constraint that gives the result its type."""
+
+_OTHER = {"if": {"same-result": "C2"}}
+"""Of operations that are another op's special case: constraints of that op which count differently here."""
+
+
+def result_label(mnemonic: str) -> str:
+    return f"{mnemonic}.{_RESULT.get(mnemonic, _COMMON)}"
+
+
+def other_label(mnemonic: str, slug: str) -> str:
+    """The label of a constraint that does not have the label of the op table, or the empty string."""
+    return _OTHER.get(mnemonic, {}).get(slug, "")

@@ -1,0 +1,436 @@
+"""How each op of the table is written in StableHLO."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xlapy.hlo.attributes import CustomCallApiVersion, ReplicaGroups
+from xlapy.hlo.graph import Instruction
+from xlapy.hlo.ops import OPS, Trait
+from xlapy.hlo.shape import TOKEN, Shape
+from xlapy.stablehlo.attributes import string_text
+from xlapy.stablehlo.constants import dense_text
+from xlapy.stablehlo.convert.communication import API_VERSIONS, DEVICE_TO_DEVICE, DEVICE_TO_HOST, HOST_TO_DEVICE
+from xlapy.stablehlo.convert.elementwise import CHLO_ONLY
+from xlapy.stablehlo.types import type_text
+from xlapy.stablehlo.write.base import (
+    EMITTERS,
+    Attributes,
+    Emitter,
+    Request,
+    Steps,
+    Tree,
+    Writer,
+    element,
+    integers_text,
+    leaves,
+    list_text,
+    regrown,
+    unpacked_shapes,
+)
+from xlapy.support.errors import UnsupportedError
+
+Trees = Sequence[Tree]
+emits = EMITTERS.register
+
+
+# -- element-wise ------------------------------------------------------------------------------------------------------
+
+
+def _same_op(name: str) -> Emitter:
+    def emit(w: Writer, i: Instruction, operands: Trees) -> Tree:
+        return w.one(name, i, operands)
+
+    return emit
+
+
+def _register_rows() -> None:
+    for name, spec in OPS.items():
+        if spec.has(Trait.ELEMENTWISE) and not (spec.attributes or spec.regions) and name != "copy":
+            dialect = "chlo" if name in CHLO_ONLY else "stablehlo"
+            EMITTERS.add(name, _same_op(f"{dialect}.{spec.python_name}"))
+
+
+_register_rows()
+
+
+@emits("compare")
+def compare(w: Writer, i: Instruction, operands: Trees) -> Tree:
+    attributes = {"comparison_direction": f"#stablehlo<comparison_direction {i.attributes['direction']}>"}
+    if i.attributes["type"] is not None:
+        attributes["compare_type"] = f"#stablehlo<comparison_type {i.attributes['type']}>"
+    return w.one("stablehlo.compare", i, operands, attributes)
+
+
+@emits("reduce-precision")
+def reduce_precision(w: Writer, i: Instruction, operands: Trees) -> Tree:
+    return w.one("stablehlo.reduce_precision", i, operands, _numbers(i, "exponent_bits", "mantissa_bits", bits=32))
+
+
+def _numbers(i: Instruction, *names: str, bits: int = 64) -> Attributes:
+    """Attributes that are integers of `bits`, under their own names."""
+    return {name: f"{i.attributes[name]} : i{bits}" for name in names}
+
+
+@emits("copy")
+def copy(w: Writer, i: Instruction, operands: Trees) -> Tree:
+    """Layouts have no spelling in StableHLO, so a copy is its operand."""
+    return operands[0]
+
+
+# -- structure ---------------------------------------------------------------------------------------------------------
+
+
+@emits("parameter")
+def parameter(w: Writer, i: Instruction, operands: Trees) -> Tree:
+    raise UnsupportedError(f"{i.name} is not among the parameters of {i.parent.name}")
+
+
+@emits("constant")
+def constant(w: Writer, i: Instruction, operands: Trees) -> Tree:
+    literal = i.attributes["literal"]
+    if i.shape.is_tuple:
+        raise UnsupportedError(f"{i.name}: StableHLO has no constants of tuple type")
+    shape = i.shape.without_layout()
+    return w.one("stablehlo.constant", i, operands, {"value": f"{dense_text(literal)} : {type_text(shape)}"})
+
+
+@emits("tuple")
+def tuple_(w: Writer, i: Instruction, operands: Trees) -> Tree:
+    return tuple(operands)
+
+
+@emits("get-tuple-element")
+def get_tuple_element(w: Writer, i: Instruction, operands: Trees) -> Tree:
+    return element(operands[0], i.attributes["index"])
+
+
+@emits("after-all")
+def after_all(w: Writer, i: Instruction, operands: Trees) -> Tree:
+    return w.one("stablehlo.after_all" if operands else "stablehlo.create_token", i, operands)
+
+
+@emits("opt-barrier")
+def opt_barrier(w: Writer, i: Instruction, operands: Trees) -> Tree:
+    return _barrier(w, operands[0], i.shape)
+
+
+@emits("add-dependency")
+def add_dependency(w: Writer, i: Instruction, operands: Trees) -> Tree:
+    """A barrier around value and token, of which the value is used."""
+    both = _barrier(w, tuple(operands), Shape.tuple([operand.shape for operand in i.operands]))
+    return element(both, 0)
+
+
+def _barrier(w: Writer, tree: Tree, shape: Shape) -> Tree:
+    shapes = [*shape.leaves()]
+    return regrown(w.simple("stablehlo.optimization_barrier", leaves(tree), shapes, shapes), shape)
+
+
+@emits("fusion")
+def fusion(w: Writer, i: Instruction, operands: Trees) -> Steps:
+    """The instructions of the fused computation, where the fusion stands."""
+    root = yield Request(i.called[0], operands)
+    return root
+
+
+# -- data movement -----------------------------------------------------------------------------------------------------
+
+
+@emits("iota")
+def iota(w: Writer, i: Instruction, operands: Trees) -> Tree:
+    return w.one("stablehlo.iota", i, operands, {"iota_dimension": f"{i.attributes['dimension']} : i64"})
+
+
+@emits("broadcast")
+def broadcast(w: Writer, i: Instruction, operands: Trees) -> Tree:
+    attributes = {"broadcast_dimensions": integers_text(i.attributes["dimensions"])}
+    return w.one("stablehlo.broadcast_in_dim", i, operands, attributes)
+
+
+@emits("reshape")
+def reshape(w: Writer, i: Instruction, operands: Trees) -> Tree:
+    return w.one("stablehlo.reshape", i, operands)
+
+
+@emits("bitcast-convert")
+def bitcast_convert(w: Writer, i: Instruction, operands: Trees) -> Tree:
+    return w.one("stablehlo.bitcast_convert", i, operands)
+
+
+@emits("bitcast")
+def bitcast(w: Writer, i: Instruction, operands: Trees) -> Tree:
+    """What the bytes mean: transposed into their order in memory, reshaped, and transposed out of the new order."""
+    operand, result = i.operands[0].shape, i.shape
+    if operand.type is not result.type:
+        raise UnsupportedError(f"{i.name}: a bitcast from {operand} to {result} has no StableHLO spelling")
+    into = operand.minor_to_major[::-1]
+    out_of = result.minor_to_major[::-1]
+    inverse = tuple(out_of.index(dim) for dim in range(result.rank))
+    value = w.materialized(operands[0], operand)
+    stored = result.select_dims(out_of)
+    value = _transpose(w, value, operand, into)
+    (value,) = w.simple("stablehlo.reshape", [value], [operand.select_dims(into)], [stored])
+    return _transpose(w, value, stored, inverse)
+
+
+def _transpose(w: Writer, value: str, shape: Shape, permutation: tuple[int, ...]) -> str:
+    if permutation == tuple(range(shape.rank)):
+        return value
+    attributes = {"permutation": integers_text(permutation)}
+    return w.simple("stablehlo.transpose", [value], [shape], [shape.select_dims(permutation)], attributes)[0]
+
+
+@emits("transpose")
+def transpose(w: Writer, i: Instruction, operands: Trees) -> Tree:
+    return w.one("stablehlo.transpose", i, operands, {"permutation": integers_text(i.attributes["permutation"])})
+
+
+@emits("reverse")
+def reverse(w: Writer, i: Instruction, operands: Trees) -> Tree:
+    return w.one("stablehlo.reverse", i, operands, {"dimensions": integers_text(i.attributes["dimensions"])})
+
+
+@emits("slice")
+def slice_(w: Writer, i: Instruction, operands: Trees) -> Tree:
+    parts = i.attributes["dimensions"]
+    attributes = {
+        "start_indices": integers_text([part.start for part in parts]),
+        "limit_indices": integers_text([part.limit for part in parts]),
+        "strides": integers_text([part.stride for part in parts]),
+    }
+    return w.one("stablehlo.slice", i, operands, attributes)
+
+
+@emits("pad")
+def pad(w: Writer, i: Instruction, operands: Trees) -> Tree:
+    parts = i.attributes["dimensions"]
+    attributes = {
+        "edge_padding_low": integers_text([part.low for part in parts]),
+        "edge_padding_high": integers_text([part.high for part in parts]),
+        "interior_padding": integers_text([part.interior for part in parts]),
+    }
+    return w.one("stablehlo.pad", i, operands, attributes)
+
+
+@emits("concatenate")
+def concatenate(w: Writer, i: Instruction, operands: Trees) -> Tree:
+    return w.one("stablehlo.concatenate", i, operands, _numbers(i, "dimension"))
+
+
+@emits("dynamic-slice")
+def dynamic_slice(w: Writer, i: Instruction, operands: Trees) -> Tree:
+    attributes = {"slice_sizes": integers_text(i.attributes["slice_sizes"])}
+    return w.one("stablehlo.dynamic_slice", i, operands, attributes)
+
+
+@emits("dynamic-update-slice")
+def dynamic_update_slice(w: Writer, i: Instruction, operands: Trees) -> Tree:
+    return w.one("stablehlo.dynamic_update_slice", i, operands)
+
+
+@emits("get-dimension-size", "set-dimension-size")
+def dimension_size(w: Writer, i: Instruction, operands: Trees) -> Tree:
+    return w.one(f"stablehlo.{i.spec.python_name}", i, operands, _numbers(i, "dimension"))
+
+
+# -- folding -----------------------------------------------------------------------------------------------------------
+
+
+@emits("dot")
+def dot(w: Writer, i: Instruction, operands: Trees) -> Tree:
+    numbers = i.attributes["dimension_numbers"]
+    if i.attributes["algorithm"]:
+        raise UnsupportedError(f"{i.name}: the algorithm {i.attributes['algorithm']} has no StableHLO spelling")
+    attributes = {
+        "dot_dimension_numbers": (
+            f"#stablehlo.dot<lhs_batching_dimensions = {list_text(numbers.lhs_batch)}, "
+            f"rhs_batching_dimensions = {list_text(numbers.rhs_batch)}, "
+            f"lhs_contracting_dimensions = {list_text(numbers.lhs_contracting)}, "
+            f"rhs_contracting_dimensions = {list_text(numbers.rhs_contracting)}>"
+        )
+    }
+    precisions = i.attributes["operand_precision"]
+    if precisions:
+        words = ", ".join(f"#stablehlo<precision {precision.name}>" for precision in precisions)
+        attributes["precision_config"] = f"[{words}]"
+    return w.one("stablehlo.dot_general", i, operands, attributes)
+
+
+@emits("reduce", "map")
+def fold(w: Writer, i: Instruction, operands: Trees) -> Steps:
+    attributes = {"dimensions": integers_text(i.attributes["dimensions"])}
+    return (yield from _with_own_arguments(w, f"stablehlo.{i.opcode}", i, operands, attributes))
+
+
+def _with_own_arguments(w: Writer, name: str, i: Instruction, operands: Trees, attributes: Attributes) -> Steps:
+    """An operation on arrays, whose regions have arguments of their own."""
+    names = yield from w.with_regions(
+        name,
+        [leaf for operand in operands for leaf in leaves(operand)],
+        [operand.shape for operand in i.operands],
+        unpacked_shapes(i.shape),
+        [(computation, None) for computation in i.called],
+        attributes,
+    )
+    return w.packed(names, i.shape)
+
+
+# -- control flow ------------------------------------------------------------------------------------------------------
+
+
+@emits("call")
+def call(w: Writer, i: Instruction, operands: Trees) -> Tree:
+    shapes = [operand.shape for operand in i.operands]
+    values = [w.materialized(tree, shape) for tree, shape in zip(operands, shapes, strict=True)]
+    attributes = {"callee": w.function(i.called[0])}
+    return w.packed(w.simple("func.call", values, shapes, unpacked_shapes(i.shape), attributes), i.shape)
+
+
+@emits("while")
+def while_(w: Writer, i: Instruction, operands: Trees) -> Steps:
+    """All leaves of the state are values of the loop."""
+    shapes = [*i.shape.leaves()]
+    condition, body = i.called
+    regions = [(condition, None), (body, None)]
+    names = yield from w.with_regions("stablehlo.while", leaves(operands[0]), shapes, shapes, regions)
+    return regrown(names, i.shape)
+
+
+@emits("conditional")
+def conditional(w: Writer, i: Instruction, operands: Trees) -> Steps:
+    """The branches use the operands where they are."""
+    selector = i.operands[0].shape
+    regions = [(branch, [operand]) for branch, operand in zip(i.called, operands[1:], strict=True)]
+    names = yield from w.with_regions(
+        "stablehlo.case" if selector.type.is_integer else "stablehlo.if",
+        leaves(operands[0]),
+        [selector],
+        unpacked_shapes(i.shape),
+        regions,
+    )
+    return w.packed(names, i.shape)
+
+
+# -- communication -----------------------------------------------------------------------------------------------------
+
+
+@emits("infeed")
+def infeed(w: Writer, i: Instruction, operands: Trees) -> Tree:
+    data = i.shape.parts[0]
+    attributes = {"infeed_config": string_text(i.attributes["infeed_config"])}
+    *names, token = w.simple("stablehlo.infeed", leaves(operands[0]), [TOKEN], [*data.leaves(), TOKEN], attributes)
+    return regrown(names, data), token
+
+
+@emits("outfeed")
+def outfeed(w: Writer, i: Instruction, operands: Trees) -> Tree:
+    attributes = {"outfeed_config": string_text(i.attributes["outfeed_config"])}
+    return _sent(w, "stablehlo.outfeed", i, operands, attributes)
+
+
+@emits("send")
+def send(w: Writer, i: Instruction, operands: Trees) -> Tree:
+    """All of it is written here; send-done returns the token that this gives."""
+    attributes = _channel(i, DEVICE_TO_HOST)
+    return operands[0], "", _sent(w, "stablehlo.send", i, operands, attributes)
+
+
+def _sent(w: Writer, name: str, i: Instruction, operands: Trees, attributes: Attributes) -> str:
+    shapes = [leaf for operand in i.operands for leaf in operand.shape.leaves()]
+    values = [leaf for operand in operands for leaf in leaves(operand)]
+    return w.simple(name, values, shapes, [TOKEN], attributes)[0]
+
+
+@emits("recv")
+def recv(w: Writer, i: Instruction, operands: Trees) -> Tree:
+    """All of it is written here; recv-done returns what this gives."""
+    data = i.shape.parts[0]
+    results = [*data.leaves(), TOKEN]
+    *names, token = w.simple("stablehlo.recv", leaves(operands[0]), [TOKEN], results, _channel(i, HOST_TO_DEVICE))
+    return regrown(names, data), "", token
+
+
+@emits("send-done")
+def send_done(w: Writer, i: Instruction, operands: Trees) -> Tree:
+    return element(operands[0], 2)
+
+
+@emits("recv-done")
+def recv_done(w: Writer, i: Instruction, operands: Trees) -> Tree:
+    return element(operands[0], 0), element(operands[0], 2)
+
+
+def _channel(i: Instruction, host_type: int) -> Attributes:
+    host = i.attributes["is_host_transfer"]
+    kind = host_type if host else DEVICE_TO_DEVICE
+    return {
+        "channel_handle": f"#stablehlo.channel_handle<handle = {i.attributes['channel_id']}, type = {kind}>",
+        "is_host_transfer": str(host).lower(),
+    }
+
+
+@emits("replica-id", "partition-id")
+def process_id(w: Writer, i: Instruction, operands: Trees) -> Tree:
+    return w.one(f"stablehlo.{i.spec.python_name}", i, operands)
+
+
+@emits("all-reduce", "all-reduce-start")
+def all_reduce(w: Writer, i: Instruction, operands: Trees) -> Steps:
+    """The start op is written in full; the done op is its result."""
+    attributes = _group(i)
+    return (yield from _with_own_arguments(w, "stablehlo.all_reduce", i, operands, attributes))
+
+
+@emits("all-reduce-done")
+def all_reduce_done(w: Writer, i: Instruction, operands: Trees) -> Tree:
+    return operands[0]
+
+
+def _group(i: Instruction) -> Attributes:
+    """The attributes that collectives share: who takes part."""
+    attributes = {"replica_groups": _groups_text(i.attributes["replica_groups"])}
+    if i.attributes["channel_id"]:
+        handle = f"handle = {i.attributes['channel_id']}, type = {DEVICE_TO_DEVICE}"
+        attributes["channel_handle"] = f"#stablehlo.channel_handle<{handle}>"
+    if i.attributes["use_global_device_ids"]:
+        attributes["use_global_device_ids"] = ""
+    return attributes
+
+
+def _groups_text(replica_groups: ReplicaGroups) -> str:
+    """A table, in which short groups are filled up with -1."""
+    groups = replica_groups.groups
+    width = max(map(len, groups), default=0)
+    rows = [list_text([*group, *[-1] * (width - len(group))]) for group in groups]
+    body = f"[{', '.join(rows)}]" if width else ""
+    return f"dense<{body}> : tensor<{len(groups)}x{width}xi64>"
+
+
+@emits("custom-call")
+def custom_call(w: Writer, i: Instruction, operands: Trees) -> Tree:
+    shapes = [operand.shape for operand in i.operands]
+    values = [w.materialized(tree, shape) for tree, shape in zip(operands, shapes, strict=True)]
+    version = i.attributes["api_version"]
+    numbers = {known: number for number, known in API_VERSIONS.items()}
+    attributes = {
+        "call_target_name": string_text(i.attributes["target"]),
+        "has_side_effect": str(i.attributes["has_side_effect"]).lower(),
+        "api_version": f"{numbers[version]} : i32",
+    }
+    if i.called:
+        attributes["called_computations"] = f"[{', '.join(map(w.function, i.called))}]"
+    config = i.extra.get("backend_config")
+    if config:
+        fits = config.startswith('"') or version is CustomCallApiVersion.TYPED_FFI
+        attributes["backend_config"] = config if fits else string_text(config)
+    aliases = i.attributes["output_to_operand_aliasing"]
+    if aliases:
+        texts = [
+            f"#stablehlo.output_operand_alias<output_tuple_indices = {list_text(alias.output_index)}, "
+            f"operand_index = {alias.operand}, operand_tuple_indices = {list_text(alias.operand_index)}>"
+            for alias in aliases
+        ]
+        attributes["output_operand_aliases"] = f"[{', '.join(texts)}]"
+    results = unpacked_shapes(i.shape)
+    return w.packed(w.simple("stablehlo.custom_call", values, shapes, results, attributes), i.shape)
