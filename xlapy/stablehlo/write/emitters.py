@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from xlapy.hlo.attributes import CustomCallApiVersion, ReplicaGroups
@@ -283,8 +284,25 @@ def _with_own_arguments(w: Writer, name: str, i: Instruction, operands: Trees, a
 def call(w: Writer, i: Instruction, operands: Trees) -> Tree:
     shapes = [operand.shape for operand in i.operands]
     values = [w.materialized(tree, shape) for tree, shape in zip(operands, shapes, strict=True)]
-    attributes = {"callee": w.function(i.called[0])}
-    return w.packed(w.simple("func.call", values, shapes, unpacked_shapes(i.shape), attributes), i.shape)
+    name, attributes = "func.call", {"callee": w.function(i.called[0])}
+    composite = _COMPOSITE.fullmatch(i.extra.get("frontend_attributes", "")) if i.attributes["is_composite"] else None
+    if composite is not None:
+        name = "stablehlo.composite"
+        attributes = {
+            "name": composite["name"],
+            "composite_attributes": composite["attributes"],
+            "decomposition": w.function(i.called[0]),
+            "version": f"{composite['version']} : i32",
+        }
+    return w.packed(w.simple(name, values, shapes, unpacked_shapes(i.shape), attributes), i.shape)
+
+
+_COMPOSITE = re.compile(
+    r'\{composite\.attributes=(?P<attributes>\{.*\}),composite\.name=(?P<name>".*"),'
+    r'composite\.version="(?P<version>[0-9]+)"\}',
+    re.DOTALL,
+)
+"""How a call remembers the composite that it was."""
 
 
 @emits("while")
