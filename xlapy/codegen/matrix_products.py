@@ -17,7 +17,9 @@ from xlapy.hlo.element_types import ElementType
 from xlapy.hlo.graph import Instruction
 from xlapy.hlo.shape import Shape
 
-SMALLEST_WORK = 2048  # multiplications; below, a loop nest with known sizes is done before the library has looked at them
+SMALLEST_WORK = (
+    2048  # multiplications; below, a loop nest with known sizes is done before the library has looked at them
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -60,7 +60,9 @@ def emit_program(module: HloModule, schedule: Schedule, plan: BufferPlan, target
     combines = tuple(
         kernel.name for key, kernel in library.known.items() if isinstance(key, tuple) and key[0] == "combine"
     )
-    return EmittedProgram(kernels.text(), loops.text(), glue.text(), len(library.known), sites, combines, tuple(sorted(emitter.libraries)))
+    return EmittedProgram(
+        kernels.text(), loops.text(), glue.text(), len(library.known), sites, combines, tuple(sorted(emitter.libraries))
+    )
 
 
 def _pointer_numbers(module: HloModule, plan: BufferPlan, *, results: bool) -> dict[int, int]:

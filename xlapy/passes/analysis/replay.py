@@ -31,7 +31,11 @@ class _Memory:
     def write(self, location: Location, size: int, tag: Tag) -> None:
         if location.home is Home.ARENA:
             for other, (other_size, _) in list(self.places.items()):
-                if other.home is Home.ARENA and other.index < location.index + size and location.index < other.index + other_size:
+                if (
+                    other.home is Home.ARENA
+                    and other.index < location.index + size
+                    and location.index < other.index + other_size
+                ):
                     del self.places[other]
         self.places[location] = (size, tag)
 
