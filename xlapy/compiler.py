@@ -1,4 +1,5 @@
-"""The route: module -> passes -> schedule and buffers -> LLVM IR -> object code -> program. The one file that knows all of it."""
+"""The route: module -> passes -> schedule and buffers -> LLVM IR -> object code -> program. The one file that knows
+all of it."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Random programs whose results are exact, so that two ways of running them can be compared bit for bit.
 
-Every op that is generated is correctly rounded or moves data. Sums and dots are made exact by rounding their operands to
-small whole numbers first: in whatever order they are added, nothing is lost.
+Every op that is generated is correctly rounded or moves data. Sums and dots are made exact by rounding their operands
+to small whole numbers first: in whatever order they are added, nothing is lost.
 """
 
 from __future__ import annotations

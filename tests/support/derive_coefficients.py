@@ -265,7 +265,7 @@ def main() -> None:
     print("LOG_ERFC = {")
     for kind, middle, radius, degree in (("f32", "2.5", "1.5", 9), ("f64", "3.875", "2.125", 22)):
         numbers = polynomial(
-            lambda t, m=mp.mpf(middle): mp.log(mp.erfc(m + t)), -mp.mpf(radius), mp.mpf(radius), degree
+            lambda t, m=middle: mp.log(mp.erfc(mp.mpf(m) + t)), -mp.mpf(radius), mp.mpf(radius), degree
         )
         write_tuple(f'"{kind}":', numbers, "    ")
     print("}")

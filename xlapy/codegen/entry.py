@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
+from xlapy.codegen.elements import emit_element
 from xlapy.codegen.frame import (
     CONTEXT_CANCELLED,
     CONTEXT_PARALLEL,
@@ -25,7 +26,6 @@ from xlapy.codegen.kernel_library import KernelLibrary, NativeKernel
 from xlapy.codegen.matrix_products import matrix_product
 from xlapy.codegen.regions import emit_region
 from xlapy.codegen.registers import Element, constant_element, from_parts, parts_of
-from xlapy.codegen.elements import emit_element
 from xlapy.codegen.runtime_sites import RuntimeSites
 from xlapy.hlo.buffer_plan import BufferPlan, Home
 from xlapy.hlo.graph import Computation, Instruction

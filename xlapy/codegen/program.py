@@ -1,7 +1,8 @@
 """From a scheduled module with a buffer plan to a `Program`: object code, tables, constants.
 
-Three LLVM modules, by what their code deserves: `kernels` (loop nests), `loops` (control flow around scalars), both with
-optimizing instruction selection, and `glue` (the straight-line entry that calls them), compiled as fast as LLVM can.
+Three LLVM modules, by what their code deserves: `kernels` (loop nests), `loops` (control flow around scalars), both
+with optimizing instruction selection, and `glue` (the straight-line entry that calls them), compiled as fast as LLVM
+can.
 """
 
 from __future__ import annotations

@@ -267,8 +267,8 @@ def test_many_threads_multiply_at_once() -> None:
     same: list[bool] = []
 
     def work() -> None:
-        for _ in range(3):
-            same.append(multiply("f32", a, b, np.empty((260, 300), np.float32), num_threads=2).tobytes() == expected)
+        results = (multiply("f32", a, b, np.empty((260, 300), np.float32), num_threads=2) for _ in range(3))
+        same.extend(result.tobytes() == expected for result in results)
 
     workers = [threading.Thread(target=work) for _ in range(24)]
     for worker in workers:
