@@ -27,7 +27,7 @@ class LayoutAssignment(Pass):
 
     def run(self, module: HloModule) -> bool:
         changed = not self.keep_entry_layouts and module.config.entry_layout is not None
-        if changed:
+        if not self.keep_entry_layouts:
             module.config.entry_layout = None
         given = module.config.entry_layout
         for computation in module.computations():

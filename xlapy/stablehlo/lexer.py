@@ -30,9 +30,9 @@ _TOKEN = re.compile(
     | [-+]?(?:0x[0-9A-Fa-f]++|[0-9]++(?:\.[0-9]*+)?(?:[eE][-+]?[0-9]++)?)       # number
     | "(?:[^"\\\n]++|\\.)*+"?                                                   # string, perhaps not closed
     | @(?:[\w.$-]++|"(?:[^"\\\n]++|\\.)*+"?)                                    # symbol
+    | \{-\# | \#-\}                                                             # around the resources
     | [\#!^][\w.$-]++                                                           # attribute, type or block name
     | //[^\n]*+                                                                 # comment
-    | \{-\# | \#-\}                                                             # around the resources
     | \S
     """,
     re.VERBOSE,

@@ -79,6 +79,10 @@ WRONG = [
     ("f4e2m1fn[]", "nan", "out of range"),
     ("f32[]", "1e39", "out of range"),
     ("f32[]", "nan(0x800000)", "out of range"),
+    ("f32[]", "nan:12", "expected a number"),
+    ("f32[]", "1" * 400, "out of range"),
+    ("f64[]", "1e400", "out of range"),
+    ("f64[2]", "{1 nan, 2}", "not a number"),
     ("s32[]", "1.5", "not an integer"),
     ("s32[]", "1_000", "not an integer"),
     ("f32[]", "1_0", "not a number"),
@@ -120,3 +124,8 @@ def test_all_float_types_round_trip_random_values() -> None:
     for element_type in FLOAT:
         literal = Literal(values.astype(element_type.dtype))
         assert reparsed(literal) == literal
+
+
+def test_many_special_values_are_read_quickly() -> None:
+    values = constant("f32[200000]", "{" + ",".join(["nan", "-nan", "inf", "1.5"] * 50_000) + "}")
+    assert np.isnan(values).sum() == 100_000

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from xlapy.hlo.graph import Instruction
+from xlapy.stablehlo.attributes import attribute_text, string_text
 from xlapy.stablehlo.convert.base import Body, Elements, RegionKind, attribute, converts, packed_parameters, packed_root
 from xlapy.stablehlo.tree import Operation, Region, Symbol
 
@@ -15,9 +16,15 @@ def call(body: Body, operation: Operation) -> Instruction:
 
 @converts("stablehlo.composite")
 def composite(body: Body, operation: Operation) -> Instruction:
-    """A call of the decomposition, which remembers that it is more than that."""
+    """A call of the decomposition, which remembers what it is the decomposition of."""
     callee = body.functions[attribute(operation, "decomposition", Symbol).name]
-    return body.add("call", *body.operands(operation), called=[callee], is_composite=True)
+    call = body.add("call", *body.operands(operation), called=[callee], is_composite=True)
+    call.extra["frontend_attributes"] = (
+        f"{{composite.attributes={attribute_text(attribute(operation, 'composite_attributes', dict, {}))},"
+        f"composite.name={string_text(attribute(operation, 'name', str))},"
+        f'composite.version="{attribute(operation, "version", int, 0)}"}}'
+    )
+    return call
 
 
 def _loop_root(operation: Operation, region: Region, body: Body) -> Instruction:

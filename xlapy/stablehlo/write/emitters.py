@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from xlapy.hlo.attributes import CustomCallApiVersion, ReplicaGroups
@@ -10,7 +11,13 @@ from xlapy.hlo.ops import OPS, Trait
 from xlapy.hlo.shape import TOKEN, Shape
 from xlapy.stablehlo.attributes import string_text
 from xlapy.stablehlo.constants import dense_text
-from xlapy.stablehlo.convert.communication import API_VERSIONS, DEVICE_TO_DEVICE, DEVICE_TO_HOST, HOST_TO_DEVICE
+from xlapy.stablehlo.convert.communication import (
+    API_VERSIONS,
+    DEVICE_TO_DEVICE,
+    DEVICE_TO_HOST,
+    FILLER,
+    HOST_TO_DEVICE,
+)
 from xlapy.stablehlo.convert.elementwise import CHLO_ONLY
 from xlapy.stablehlo.types import type_text
 from xlapy.stablehlo.write.base import (
@@ -28,7 +35,7 @@ from xlapy.stablehlo.write.base import (
     regrown,
     unpacked_shapes,
 )
-from xlapy.support.errors import UnsupportedError
+from xlapy.support.errors import InternalError, UnsupportedError
 
 Trees = Sequence[Tree]
 emits = EMITTERS.register
@@ -83,7 +90,7 @@ def copy(w: Writer, i: Instruction, operands: Trees) -> Tree:
 
 @emits("parameter")
 def parameter(w: Writer, i: Instruction, operands: Trees) -> Tree:
-    raise UnsupportedError(f"{i.name} is not among the parameters of {i.parent.name}")
+    raise InternalError(f"{i.name} is not among the parameters of {i.parent.name}")
 
 
 @emits("constant")
@@ -283,8 +290,25 @@ def _with_own_arguments(w: Writer, name: str, i: Instruction, operands: Trees, a
 def call(w: Writer, i: Instruction, operands: Trees) -> Tree:
     shapes = [operand.shape for operand in i.operands]
     values = [w.materialized(tree, shape) for tree, shape in zip(operands, shapes, strict=True)]
-    attributes = {"callee": w.function(i.called[0])}
-    return w.packed(w.simple("func.call", values, shapes, unpacked_shapes(i.shape), attributes), i.shape)
+    name, attributes = "func.call", {"callee": w.function(i.called[0])}
+    composite = _COMPOSITE.fullmatch(i.extra.get("frontend_attributes", "")) if i.attributes["is_composite"] else None
+    if composite is not None:
+        name = "stablehlo.composite"
+        attributes = {
+            "name": composite["name"],
+            "composite_attributes": composite["attributes"],
+            "decomposition": w.function(i.called[0]),
+            "version": f"{composite['version']} : i32",
+        }
+    return w.packed(w.simple(name, values, shapes, unpacked_shapes(i.shape), attributes), i.shape)
+
+
+_COMPOSITE = re.compile(
+    r'\{composite\.attributes=(?P<attributes>\{.*\}),composite\.name=(?P<name>".*"),'
+    r'composite\.version="(?P<version>[0-9]+)"\}',
+    re.DOTALL,
+)
+"""How a call remembers the composite that it was."""
 
 
 @emits("while")
@@ -399,10 +423,10 @@ def _group(i: Instruction) -> Attributes:
 
 
 def _groups_text(replica_groups: ReplicaGroups) -> str:
-    """A table, in which short groups are filled up with -1."""
+    """A table, in which short groups are filled up."""
     groups = replica_groups.groups
     width = max(map(len, groups), default=0)
-    rows = [list_text([*group, *[-1] * (width - len(group))]) for group in groups]
+    rows = [list_text([*group, *[FILLER] * (width - len(group))]) for group in groups]
     body = f"[{', '.join(rows)}]" if width else ""
     return f"dense<{body}> : tensor<{len(groups)}x{width}xi64>"
 
