@@ -178,7 +178,7 @@ class Parser:
             known = self._tensors[token] = self._placed(tensor_type, token)
             self.index += 1
             return known
-        if token in _TOKEN_TYPES or token in ELEMENT_TYPES or token in ("index", "none"):
+        if token in _TOKEN_TYPES or token in ELEMENT_TYPES or token == "none":
             self.index += 1
             return TOKEN if token in _TOKEN_TYPES else ELEMENT_TYPES.get(token) or OtherType(token)
         if token.startswith("!"):
@@ -686,4 +686,4 @@ def _unescaped(match: re.Match[str]) -> str:
 _BOOLEANS = {"true": True, "false": False, "1": True, "0": False}
 _BUILTIN = {"module": "builtin.module", "return": "func.return", "call": "func.call"}
 _MAX_RESULTS = 1_000_000
-_TYPE_WORDS = frozenset({"index", "none", "tuple", "complex"})
+_TYPE_WORDS = frozenset({"none", "tuple", "complex"})

@@ -400,6 +400,7 @@ def _mesh(parser: Parser, operation: Operation) -> None:
     if parser.texts[parser.index] != "<":
         raise parser.expected("`<`")
     parser.skip_balanced()
+    _attributes(parser, operation)
 
 
 def _sharding_constraint(parser: Parser, operation: Operation) -> None:
