@@ -74,13 +74,24 @@ def outline(operation: Operation) -> list[Any]:
     return [operation.name, attributes, [v.type for v in operation.operands], operation.result_types, regions]
 
 
-SPELT_OUT = frozenset({"arg_attrs", "res_attrs", "sym_visibility", "precision_config"})
+SPELT_OUT = frozenset(
+    {
+        "api_version",
+        "arg_attrs",
+        "called_computations",
+        "has_side_effect",
+        "mesh",
+        "precision_config",
+        "res_attrs",
+        "sym_visibility",
+    }
+)
 """Attributes that one form writes and the other leaves out."""
 
 
 def plain(value: Any) -> Any:
     if isinstance(value, dict):
-        return {name: plain(inner) for name, inner in value.items()}
+        return {name: plain(inner) for name, inner in value.items() if inner != ()}
     if isinstance(value, Literal) and value.array.ndim == 1:
         return tuple(value.array.tolist())
     if isinstance(value, Literal) and value.array.dtype == np.int64:

@@ -394,8 +394,8 @@ def _function_result(parser: Parser) -> Shape:
 
 
 def _mesh(parser: Parser, operation: Operation) -> None:
-    """`sdy.mesh @name = <[...]>`: devices have no place in our programs, so nothing of it is kept."""
-    parser.symbol()
+    """`sdy.mesh @name = <[...]>`: devices have no place in our programs, so only the name is kept."""
+    operation.attributes["sym_name"] = parser.symbol()
     parser.expect("=")
     if parser.texts[parser.index] != "<":
         raise parser.expected("`<`")
