@@ -1,1 +1,1 @@
-"""What executes compiled programs: devices, buffers, channels, collectives, custom calls. Knows nothing of the compiler."""
+"""What executes compiled programs: devices, buffers, channels, collectives. Knows nothing of the compiler."""

@@ -7,7 +7,6 @@ as long; at the end of the process nothing is unloaded at all, because a worker 
 from __future__ import annotations
 
 import itertools
-import threading
 import weakref
 from collections.abc import Mapping, Sequence
 
@@ -67,20 +66,21 @@ def _unload(tracker: llvm.orcjit.ResourceTracker, linker: llvm.LLJIT) -> None:
 
 
 class _Linkers:
-    """Hands out the linker for the next library, a new one every now and then."""
+    """Hands out the linker for the next library, a new one every now and then.
+
+    Without a lock, which a fork could leave locked: of two threads that both make a linker, one linker serves less.
+    """
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
         self._numbers = itertools.count()
         self._current: llvm.LLJIT | None = None
 
     def next(self) -> tuple[llvm.LLJIT, str]:
         """A linker, and a library name that it has not seen."""
-        with self._lock:
-            number = next(self._numbers)
-            if self._current is None or number % _LIBRARIES_PER_LINKER == 0:
-                self._current = _new_linker()
-            return self._current, f"xlapy.{number}"
+        number, linker = next(self._numbers), self._current
+        if linker is None or number % _LIBRARIES_PER_LINKER == 0:
+            linker = self._current = _new_linker()
+        return linker, f"xlapy.{number}"
 
 
 def _new_linker() -> llvm.LLJIT:

@@ -11,6 +11,7 @@ interrupted the pool itself, or after a fork.
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import math
 import mmap
@@ -167,14 +168,15 @@ def _class_bytes(size_class: int) -> int:
 
 def _anonymous_mapping(byte_count: int) -> mmap.mmap:
     """Private to this process: a child of fork gets copies. On huge pages where the system has them."""
-    if os.name == "nt":
-        return mmap.mmap(-1, byte_count)
-    mapping = mmap.mmap(-1, byte_count, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    try:
+        if os.name == "nt":
+            return mmap.mmap(-1, byte_count)
+        mapping = mmap.mmap(-1, byte_count, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    except OSError as error:
+        raise MemoryError(f"no memory for a result of {byte_count} bytes") from error
     if byte_count > _HUGE_PAGE_BYTES and hasattr(mmap, "MADV_HUGEPAGE"):
-        try:
+        with contextlib.suppress(OSError):
             mapping.madvise(mmap.MADV_HUGEPAGE)
-        except OSError:
-            return mapping
     return mapping
 
 

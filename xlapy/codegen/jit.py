@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import functools
 import re
+from dataclasses import dataclass
 from typing import Literal
 
 import llvmlite
@@ -38,25 +39,22 @@ def emit_object(ir_text: str, target: Target, *, optimization: Optimization = "n
     0.9 ms a kernel against 2.2 at level 1, run time within 4 %). 1 is for kernels; 2 and 3 compile 10 % longer and
     were not faster on element-wise ones.
     """
-    machine = _target_machine(target, codegen_level)
-    with _parse(ir_text, target, machine) as module:
-        _optimize(module, machine, optimization)
-        return bytes(machine.emit_object(module))
+    backend = _backend(target, codegen_level)
+    with _optimized_module(ir_text, backend, optimization) as module:
+        return bytes(backend.machine.emit_object(module))
 
 
 def emit_assembly(ir_text: str, target: Target, *, optimization: Optimization = "none", codegen_level: int = 1) -> str:
     """The same code as `emit_object` makes, to read."""
-    machine = _target_machine(target, codegen_level)
-    with _parse(ir_text, target, machine) as module:
-        _optimize(module, machine, optimization)
-        return str(machine.emit_assembly(module))
+    backend = _backend(target, codegen_level)
+    with _optimized_module(ir_text, backend, optimization) as module:
+        return str(backend.machine.emit_assembly(module))
 
 
 def optimized_ir(ir_text: str, target: Target, *, optimization: Optimization = "none") -> str:
     """The IR as it reaches instruction selection."""
-    machine = _target_machine(target, 2)
-    with _parse(ir_text, target, machine) as module:
-        _optimize(module, machine, optimization)
+    backend = _backend(target, 2)
+    with _optimized_module(ir_text, backend, optimization) as module:
         return str(module)
 
 
@@ -65,26 +63,38 @@ def compiler_version() -> str:
     return f"llvmlite {llvmlite.__version__}, LLVM {'.'.join(map(str, llvm.llvm_version_info))}"
 
 
+@dataclass(frozen=True)
+class _Backend:
+    """LLVM's code generator for a target, and what a module for it begins with."""
+
+    machine: llvm.TargetMachine
+    header: str
+
+
 @functools.lru_cache(maxsize=32)
-def _target_machine(target: Target, codegen_level: int) -> llvm.TargetMachine:
+def _backend(target: Target, codegen_level: int) -> _Backend:
     if target.triple == llvm.get_process_triple():
         initialize_llvm()
     else:
         initialize_all_of_llvm()
-    return llvm.Target.from_triple(target.triple).create_target_machine(
+    machine = llvm.Target.from_triple(target.triple).create_target_machine(
         cpu=target.cpu, features=target.features, opt=codegen_level, reloc="pic", codemodel="small", jit=True
     )
+    header = f'target datalayout = "{machine.target_data}" target triple = "{target.triple}"\n'
+    assert header.count("\n") == _HEADER_LINES
+    return _Backend(machine, header)
 
 
-@functools.lru_cache(maxsize=32)
-def _header(triple: str, machine: llvm.TargetMachine) -> str:
-    return f'target datalayout = "{machine.target_data}" target triple = "{triple}"\n'
+def _optimized_module(ir_text: str, backend: _Backend, optimization: Optimization) -> llvm.ModuleRef:
+    module = _parse(ir_text, backend)
+    if optimization != "none":
+        _optimize(module, backend.machine, optimization)
+    return module
 
 
-def _parse(ir_text: str, target: Target, machine: llvm.TargetMachine) -> llvm.ModuleRef:
-    text = _header(target.triple, machine) + ir_text
+def _parse(ir_text: str, backend: _Backend) -> llvm.ModuleRef:
     try:
-        module = llvm.parse_assembly(text, llvm.create_context())
+        module = llvm.parse_assembly(backend.header + ir_text, llvm.create_context())
     except RuntimeError as error:
         raise InternalError(_parse_message(str(error), ir_text)) from None
     try:
@@ -111,8 +121,6 @@ def _parse_message(llvm_message: str, ir_text: str) -> str:
 
 
 def _optimize(module: llvm.ModuleRef, machine: llvm.TargetMachine, optimization: Optimization) -> None:
-    if optimization == "none":
-        return
     with (
         llvm.create_pipeline_tuning_options(speed_level=2) as tuning,
         llvm.create_pass_builder(machine, tuning) as builder,

@@ -105,6 +105,8 @@ BOOLEAN: Final = frozenset({PRED})
 NUMERIC: Final = INTEGER | FLOAT | COMPLEX
 ANY: Final = NUMERIC | BOOLEAN
 
+_AMBIGUOUS: Final = frozenset({"u2", "u4", "u8"})  # bits to HLO, bytes to numpy
+
 _PART = {C64: F32, C128: F64}
 _COMPLEX_OF = {part: whole for whole, part in _PART.items()}
 
@@ -119,11 +121,18 @@ def is_element_type_name(name: str) -> bool:
 
 
 def element_type_of(dtype: Any) -> ElementType:
-    """The element type of a numpy dtype (or anything `np.dtype` takes), or of an `ElementType` itself.
+    """The element type of a numpy dtype (or anything `np.dtype` takes), of HLO's name, or of an `ElementType` itself.
 
-    Raises TypeError for dtypes without an element type (strings, objects, records). Byte order is ignored."""
+    Raises TypeError for dtypes without an element type (strings, objects, records), and for the names that mean one thing
+    to HLO and another to numpy ("u8": 8 bits or 8 bytes). Byte order is ignored."""
     if isinstance(dtype, ElementType):
         return dtype
+    if isinstance(dtype, str) and dtype in _BY_NAME:
+        if dtype in _AMBIGUOUS:
+            raise TypeError(
+                f"{dtype!r} is {_BY_NAME[dtype].dtype} to HLO and {np.dtype(dtype)} to numpy; use either name"
+            )
+        return _BY_NAME[dtype]
     found = _BY_DTYPE.get(dtype) if isinstance(dtype, np.dtype) else None
     if found is None:
         found = _BY_DTYPE.get(np.dtype(dtype).newbyteorder("="))

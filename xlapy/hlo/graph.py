@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import bisect
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -16,8 +16,11 @@ from xlapy.hlo.attributes import OpMetadata
 from xlapy.hlo.ops import OPS, OpSpec, Trait
 from xlapy.hlo.shape import Shape, Signature
 from xlapy.support.errors import InternalError
+from xlapy.support.registry import Registry
 
 NO_METADATA = OpMetadata()
+TEXT_FORMS: Registry[Callable[..., str]] = Registry("text forms of modules")
+"""How modules are written as text, by format. Filled by the packages that write them, which stand above this one."""
 
 
 class Instruction:
@@ -459,12 +462,17 @@ class HloModule:
         config = replace(self.config, extra=dict(self.config.extra))
         return HloModule(self.name, copies[self.entry], config)
 
+    def to_text(self, *, long: bool = False, layouts: bool = True) -> str:
+        """The module as HLO text; `long` adds metadata and the `%` before names."""
+        return str(TEXT_FORMS["hlo"](self, long=long, layouts=layouts))
+
     def __repr__(self) -> str:
         return f"<HloModule {self.name} {self.signature}, {self.instruction_count} instructions>"
 
 
 __all__ = [
     "NO_METADATA",
+    "TEXT_FORMS",
     "Computation",
     "DynamicSize",
     "HloModule",

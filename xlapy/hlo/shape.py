@@ -211,10 +211,10 @@ class Shape:
         return replace(self, layout=None) if self.layout else self
 
     def with_default_layout(self) -> Shape:
-        """Row-major wherever no layout is set."""
+        """Row-major wherever no layout is set; a scalar has none."""
         if self.elements is not None:
             return Shape(None, elements=tuple(element.with_default_layout() for element in self.elements))
-        return replace(self, layout=Layout.row_major(self.rank)) if self.is_array and self.layout is None else self
+        return replace(self, layout=Layout.row_major(self.rank)) if self.rank and self.layout is None else self
 
     def matches(self, other: Shape) -> bool:
         """Equal but for layouts."""

@@ -23,7 +23,7 @@ from xlapy.hlo.ops import Trait
 from xlapy.hlo.schedule import Schedule
 from xlapy.hlo.shape import Shape
 from xlapy.passes.analysis.in_place import overwritable_operands
-from xlapy.passes.analysis.leaves import is_renaming, leaf_count, leaf_offset, origin_of_leaf
+from xlapy.hlo.leaves import is_renaming, leaf_count, leaf_offset, origin_of_leaf
 from xlapy.support.registry import Registry
 
 ALIGNMENT = 64  # bytes: a cache line, and the widest vector
@@ -216,15 +216,16 @@ def _while(assigner: Assigner, instruction: Instruction) -> Leaves:
         if source is None or (unchanged[leaf] and shape.rank):
             state.append(source)
         else:
-            state.append(assigner.new_buffer(shape))
-            assigner.candidates.append(Candidate(source, state[-1], begin))
+            kept = assigner.new_buffer(shape)
+            state.append(kept)
+            assigner.candidates.append(Candidate(source, kept, begin))
     assigner.run(condition, state)
     produced = assigner.run(body, state)
     end = assigner.point
-    for made, kept in zip(produced, state, strict=True):
-        if made is not None and kept is not None and made is not kept:
-            kept.ranges.append([end, end])
-            assigner.candidates.append(Candidate(made, kept, end))
+    for made, old in zip(produced, state, strict=True):
+        if made is not None and old is not None and made is not old:
+            old.ranges.append([end, end])
+            assigner.candidates.append(Candidate(made, old, end))
     assigner.point += 1
     assigner.touch(state)
     return state

@@ -15,13 +15,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from xlapy.hlo.graph import Computation, HloModule, Instruction
-from xlapy.passes.analysis.leaves import origin_of_leaf
+from xlapy.hlo.leaves import origin_of_leaf
 from xlapy.passes.base import Pass
 
 
-@dataclass(frozen=True)
+@dataclass
 class CopyInsertion(Pass):
     name = "copy-insertion"
+    required = True
 
     def run(self, module: HloModule) -> bool:
         changed = False

@@ -68,8 +68,10 @@ class Interpreter:
 
     def run_together(self, programs: Sequence[tuple[HloModule, Sequence[Any]]]) -> list[Any]:
         """The results of several modules, each a process of its own, that run at the same time and share channels."""
-        alone = _Grid(1, 1)
-        return _finish([Process(self, number, alone, module, given) for number, (module, given) in enumerate(programs)])
+        processes = [
+            Process(self, number, _Grid(1, 1), module, given) for number, (module, given) in enumerate(programs)
+        ]
+        return _finish(processes)
 
 
 @dataclass(slots=True)
@@ -90,13 +92,16 @@ class _Meeting:
 
 
 class Process:
-    """One run of a program: a stack of computations in execution."""
+    """One run of a program: a stack of computations in execution.
+
+    `number` tells it from all others that run at the same time, `rank` from those of the same program."""
 
     def __init__(
         self, interpreter: Interpreter, number: int, grid: _Grid, module: HloModule, arguments: Sequence[Any]
     ) -> None:
         self.number = number
-        self.replica, self.partition = divmod(number if grid.replicas * grid.partitions > 1 else 0, grid.partitions)
+        self.rank = number % (grid.replicas * grid.partitions)
+        self.replica, self.partition = divmod(self.rank, grid.partitions)
         self.infeed = interpreter.infeed(number)
         self.outfeed = interpreter.outfeed(number)
         self.channel = interpreter.channel
@@ -116,7 +121,7 @@ class Process:
         processes. No groups: everybody in one."""
         replicas, partitions = range(self._grid.replicas), self._grid.partitions
         if global_ids:
-            return self._group_of(self.number, groups) or tuple(range(self._grid.replicas * partitions))
+            return self._group_of(self.rank, groups) or tuple(range(self._grid.replicas * partitions))
         chosen = self._group_of(self.replica, groups) or tuple(replicas)
         if has_channel:
             return tuple(replica * partitions + partition for replica in chosen for partition in range(partitions))
@@ -170,7 +175,7 @@ class Process:
         turn = self._rounds[key] = self._rounds.get(key, 0) + 1
         meeting = (request.meeting, turn)
         met = self._grid.meetings.setdefault((meeting, request.members), _Meeting())
-        met.contributions[self.number] = request.value
+        met.contributions[self.rank] = request.value
         return Await(meeting, request.members)
 
     def _is_ready(self, request: Take | Await) -> bool:
@@ -182,7 +187,7 @@ class Process:
         if isinstance(request, Take):
             return request.queue.popleft()
         met = self._grid.meetings[request.meeting, request.members]
-        met.gone.add(self.number)
+        met.gone.add(self.rank)
         if len(met.gone) == len(request.members):
             del self._grid.meetings[request.meeting, request.members]
         return [met.contributions[member] for member in request.members]

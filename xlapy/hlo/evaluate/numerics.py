@@ -105,9 +105,12 @@ def saturate(array: Array, target: ElementType) -> Array:
 
 
 def _to_float(array: Array, target: ElementType) -> Array:
-    if not target.is_narrow_float or element_type(array).is_narrow_float:
+    if not target.is_narrow_float:
         return array.astype(target.dtype)
-    if element_type(array).bits == 64 and element_type(array).is_integer:
+    source = element_type(array)
+    if source.is_narrow_float:
+        return _round_to_narrow(widen(array), target)
+    if source.bits == 64 and source.is_integer:
         return _round_to_narrow(_f64_rounded_to_odd(array), target)
     return _round_to_narrow(array.astype(np.float64), target)
 

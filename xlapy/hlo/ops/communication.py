@@ -48,7 +48,7 @@ def send(operand: Shape, token: Shape, *, channel_id: int = 0, is_host_transfer:
     """Begins to send the operand on a channel. The result is (operand, u32 context, token), for send-done.
 
     token-operand: the second operand is a token.
-    channel [B1]: the channel id is positive.
+    channel: the channel id is positive.
     """
     _require_token(token)
     _check_channel(channel_id)
@@ -70,7 +70,7 @@ def recv(token: Shape, *, channel_id: int = 0, is_host_transfer: bool = False, r
     """Begins to receive from a channel. The result is (data, u32 context, token), for recv-done.
 
     token-operand: the operand is a token.
-    channel [B1]: the channel id is positive.
+    channel: the channel id is positive.
     """
     _require_token(token)
     _check_channel(channel_id)

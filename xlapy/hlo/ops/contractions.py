@@ -25,8 +25,8 @@ def dot(
 
     array-operands: the operands are arrays.
     same-type [C13]: the operands have the same element type, unless both are integers or both are floats.
-    batch-count [C1]: both sides batch over equally many dimensions.
-    contracting-count [C2]: both sides contract equally many dimensions.
+    batch-count [B2 C1]: both sides batch over equally many dimensions.
+    contracting-count [B1 C2]: both sides contract equally many dimensions.
     dimensions-unique [B3 C3 C4]: no dimension occurs twice on one side.
     dimensions-in-range [B3 C5 C6 C7 C8]: all dimensions are dimensions of their operand.
     batch-sizes [B2 C9]: batch dimensions agree in size.

@@ -14,7 +14,7 @@ def _check_starts(operand: Shape, start_indices: Variadic) -> None:
     if len(start_indices) != operand.rank:
         raise ShapeError("one-start-each", f"{len(start_indices)} start indices are given for {operand}")
     for start in start_indices:
-        if not start.is_scalar or start.type not in INTEGER:
+        if not start.is_scalar or start.element_type not in INTEGER:
             raise ShapeError("start-type", f"start index {start} is not an integer scalar")
         if start.element_type is not start_indices[0].element_type:
             raise ShapeError("start-type", f"start indices {start_indices[0]} and {start} have different types")
@@ -49,14 +49,17 @@ def dynamic_slice(operand: Shape, start_indices: Variadic, *, slice_sizes: tuple
 def dynamic_update_slice(operand: Shape, update: Shape, start_indices: Variadic) -> Shape:
     """The operand with `update` written at `start_indices`, moved inward until it fits.
 
-    array-operands [C2]: operand and update are arrays of one element type.
+    array-operands: operand and update are arrays.
+    same-type [B1 C2]: operand and update have the same element type.
     same-rank [B1 C3]: operand and update have the same rank.
     one-start-each [C4]: there is one start index for each dimension.
     start-type [C5]: the start indices are integer scalars of one type.
     slice-sizes [B2 C6]: the update fits in the operand.
     """
-    if not operand.is_array or operand.element_type is not update.element_type:
-        raise ShapeError("array-operands", f"{operand} and {update} are not arrays of one element type")
+    if not operand.is_array or not update.is_array:
+        raise ShapeError("array-operands", f"{operand} and {update} are not both arrays")
+    if operand.element_type is not update.element_type:
+        raise ShapeError("same-type", f"{operand} and {update} have different element types")
     if operand.rank != update.rank:
         raise ShapeError("same-rank", f"{update} updates {operand}, which has another rank")
     _check_starts(operand, start_indices)

@@ -68,7 +68,7 @@ def reduce(inputs: Variadic, init_values: Variadic, *, computation: Signature, d
     init-types [B3 C2]: each initial value is a scalar of its input's element type.
     dimensions-in-range [B4 C4]: `dimensions` are dimensions of the inputs.
     dimensions-unique [B4 C5]: no dimension is listed twice.
-    computation-type [B5 C6]: the computation has type (T.., T..) -> T.. for element types T.
+    computation-type [C6]: the computation has type (T.., T..) -> T.. for element types T.
     """
     check_inputs(inputs)
     check_init_values(inputs, init_values)

@@ -15,7 +15,7 @@ def _require_array(operand: Shape) -> None:
         raise ShapeError("array-operands", f"{operand} is not an array")
 
 
-@op("broadcast", traits=INDEX_MAP)
+@op("broadcast", traits=INDEX_MAP, title="BroadcastInDim")
 def broadcast(operand: Shape, *, dimensions: tuple[int, ...], result: ResultShape) -> Shape:
     """Replicates along new dimensions: dimension i of the operand becomes dimension `dimensions[i]` of the result.
 
@@ -100,8 +100,9 @@ def slice_(operand: Shape, *, dimensions: tuple[SliceDimension, ...]) -> Shape:
 
     array-operands: the operand is an array.
     one-each [B1 C2]: there is one range for each dimension.
-    bounds [B2 C3]: 0 <= start <= limit <= size.
-    stride [B3 C4]: the stride is positive.
+    start [B2 C3]: the start is not negative.
+    limit [B3 C3]: the limit is neither below the start nor beyond the size.
+    stride [B4 C4]: the stride is positive.
     """
     _require_array(operand)
     if len(dimensions) != operand.rank:
@@ -110,8 +111,10 @@ def slice_(operand: Shape, *, dimensions: tuple[SliceDimension, ...]) -> Shape:
     for dim, (part, size) in enumerate(zip(dimensions, operand.dims, strict=True)):
         if part.stride < 1:
             raise ShapeError("stride", f"stride {part.stride} of dimension {dim} is not positive")
-        if not 0 <= part.start <= part.limit or (part.limit > size and size != UNBOUNDED):
-            raise ShapeError("bounds", f"[{part.start}, {part.limit}) is not a range of dimension {dim} of {operand}")
+        if part.start < 0:
+            raise ShapeError("start", f"start {part.start} of dimension {dim} is negative")
+        if part.limit < part.start or (part.limit > size and size != UNBOUNDED):
+            raise ShapeError("limit", f"[{part.start}, {part.limit}) is not a range of dimension {dim} of {operand}")
         sizes.append(-(-(part.limit - part.start) // part.stride))
     dynamic = [operand.is_dynamic_dim(dim) and sizes[dim] == operand.dims[dim] for dim in range(operand.rank)]
     return operand.with_dims(sizes, dynamic)
@@ -147,23 +150,29 @@ def pad(operand: Shape, padding_value: Shape, *, dimensions: tuple[PaddingDimens
 def concatenate(inputs: Variadic, *, dimension: int) -> Shape:
     """Joins `inputs` along `dimension`, in order.
 
+    array-operands: the inputs are arrays.
     some-inputs [B1 C3]: there is at least one input.
-    dimension-in-range [B4 C4]: `dimension` is a dimension of the inputs.
-    same-other-dims [B2 B3 C1 C2]: the inputs agree in element type and in every other dimension.
+    not-scalars [B4 C4]: the inputs have dimensions.
+    dimension-in-range [C4]: `dimension` is a dimension of the inputs.
+    same-type [B2 C1]: the inputs agree in element type.
+    same-rank [B2 C2]: the inputs agree in rank.
+    same-other-dims [B3 C2]: the inputs agree in every other dimension.
     """
     if not inputs:
         raise ShapeError("some-inputs", "nothing to concatenate")
     first = inputs[0]
     _require_array(first)
+    if not first.rank:
+        raise ShapeError("not-scalars", f"{first} has no dimension to concatenate along")
     if not 0 <= dimension < first.rank:
         raise ShapeError("dimension-in-range", f"dimension {dimension} is outside {first}")
     for other in inputs[1:]:
         _require_array(other)
-        if (
-            other.element_type is not first.element_type
-            or other.rank != first.rank
-            or other.without(dimension).dims != first.without(dimension).dims
-        ):
+        if other.element_type is not first.element_type:
+            raise ShapeError("same-type", f"{other} and {first} have different element types")
+        if other.rank != first.rank:
+            raise ShapeError("same-rank", f"{other} and {first} have different ranks")
+        if other.without(dimension).dims != first.without(dimension).dims:
             raise ShapeError("same-other-dims", f"{other} and {first} differ outside dimension {dimension}")
     sizes = [shape.dims[dimension] for shape in inputs]
     size = UNBOUNDED if UNBOUNDED in sizes else sum(sizes)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from xlapy.hlo.attributes import FusionKind, OutputOperandAlias
-from xlapy.hlo.element_types import INTEGER, NUMERIC
+from xlapy.hlo.element_types import NUMERIC, S32
 from xlapy.hlo.literal import Literal
 from xlapy.hlo.ops.spec import INDEX_MAP, PURE, ResultShape, Trait, Variadic, op
 from xlapy.hlo.shape import TOKEN, Shape, Signature
@@ -169,12 +169,12 @@ def set_dimension_size(operand: Shape, size: Shape, *, dimension: int) -> Shape:
     """The operand, of which only the first `size` entries along `dimension` exist at run time.
 
     array-operands [B1]: the operand is an array.
-    size-type [B2]: the size is a scalar s32.
-    dimension-in-range [B3]: `dimension` is a dimension of the operand.
+    size-type [B3]: the size is a scalar s32.
+    dimension-in-range [B2]: `dimension` is a dimension of the operand.
     """
     if not operand.is_array:
         raise ShapeError("array-operands", f"{operand} is not an array")
-    if not size.is_scalar or size.type not in INTEGER or size.type.bits != 32:
+    if not size.is_scalar or size.element_type is not S32:
         raise ShapeError("size-type", f"the size is {size}; it must be s32[]")
     _check_dimension(operand, dimension)
     return operand.with_dim(dimension, operand.dims[dimension], dynamic=True).without_layout()

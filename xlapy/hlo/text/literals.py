@@ -28,6 +28,7 @@ _BRACKETS = re.compile(r"[^{}(),]+")
 _INTEGERS = re.compile(r"[-+0-9,\s]*+")
 _FLOATS = re.compile(r"(?i:[-+0-9.eE,\s]|inf|nan(?::[0-9a-f]+)?)*+")
 
+NEGATIVE_ZERO = "-0.0"  # XLA reads -0 as an integer, which has no sign
 MAX_EMPTY_BRACKETS = 1000  # an empty array with more brackets is printed as {}
 _PREDICATES = {"true": True, "false": False, "1": True, "0": False}
 _EXACT_NAN = re.compile(r"([+-]?)nan(?::([0-9a-f]+))?", re.IGNORECASE)
@@ -141,6 +142,8 @@ class _Reader:
 
     def _array(self, shape: Shape, start: int, end: int) -> Literal:
         text = self._text[start:end]
+        if ":" in text:
+            self._fail("expected a number", start + text.index(":"))
         if "(" in text and "nan" in text:
             text = _PAYLOAD.sub(lambda match: f"nan:{match[1]}".ljust(len(match[0])), text)
         brackets = _BRACKETS.sub("", text)
@@ -231,7 +234,6 @@ def _integers(element_type: ElementType, flat: str, parts: Sequence[str]) -> np.
 
 
 def _floats(element_type: ElementType, flat: str, parts: Sequence[str]) -> np.ndarray[Any, Any] | Problem:
-    exact = "nan" in flat.lower()
     try:
         if not _FLOATS.fullmatch(flat):
             raise ValueError
@@ -244,12 +246,14 @@ def _floats(element_type: ElementType, flat: str, parts: Sequence[str]) -> np.nd
         return 0, "this is not a list of numbers"
     with np.errstate(all="ignore"):
         values = wide.astype(element_type.dtype)
-    lost = np.flatnonzero(~_represented(values, wide, element_type))
-    if lost.size:
-        return int(lost[0]), f"{parts[int(lost[0])].strip()} is out of range for {element_type}"
-    if exact:
-        for index in np.flatnonzero(np.isnan(wide)).tolist():
-            problem = _set_nan(values, index, parts[index].strip(), element_type)
+    lost = np.flatnonzero(~_represented(values, wide, element_type)).tolist()
+    lost += [index for index in np.flatnonzero(np.isinf(wide)).tolist() if "inf" not in parts[index].lower()]
+    if lost:
+        return lost[0], f"{parts[lost[0]].strip()[:40]} is out of range for {element_type}"
+    for index in np.flatnonzero(np.isnan(wide)).tolist():
+        text = parts[index].strip()
+        if text != "nan":
+            problem = _set_nan(values[index : index + 1], text, element_type)
             if problem:
                 return index, problem
     return values
@@ -278,28 +282,33 @@ def _float_limits(element_type: ElementType) -> Any:
     return ml_dtypes.finfo(element_type.dtype)  # type: ignore[no-untyped-call]
 
 
+def _is_nan(values: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    with np.errstate(invalid="ignore"):  # a signalling NaN is no news
+        return np.asarray(np.isnan(values))
+
+
 def _nan_bits(element_type: ElementType) -> tuple[int, int, int]:
     """Bits of the standard NaN; the sign bit; the mask of the mantissa."""
     standard = np.array(np.nan, element_type.dtype).view(_bits_type(element_type))
     return int(standard), 1 << (element_type.bits - 1), (1 << _float_limits(element_type).nmant) - 1
 
 
-def _set_nan(values: np.ndarray[Any, Any], index: int, text: str, element_type: ElementType) -> str:
+def _set_nan(value: np.ndarray[Any, Any], text: str, element_type: ElementType) -> str:
     """Writes the NaN spelled `text` (sign, payload) bit for bit; returns what is wrong with it, if anything."""
     match = _EXACT_NAN.fullmatch(text)
-    assert match is not None
+    if match is None:
+        return f"{text[:40]!r} is not a number"
     standard, sign, mantissa = _nan_bits(element_type)
     bits = standard
     if match[2]:
         payload = int(match[2], 16)
         if payload > mantissa or not payload:
-            return f"NaN payload 0x{match[2]} is out of range for {element_type}"
+            return f"NaN payload 0x{match[2][:40]} is out of range for {element_type}"
         bits = standard & ~mantissa | payload
     if match[1] == "-":
         bits ^= sign
-    raw = values.view(_bits_type(element_type))
-    raw[index] = bits
-    return "" if np.isnan(values[index]) else f"{text} is not a NaN of {element_type}"
+    value.view(_bits_type(element_type))[:] = bits
+    return "" if _is_nan(value).all() else f"{text} is not a NaN of {element_type}"
 
 
 # -- writing -------------------------------------------------------------------------------------------------------
@@ -359,8 +368,8 @@ def _format_floats(element_type: ElementType, flat: np.ndarray[Any, Any]) -> lis
         texts = list(map(repr, flat.tolist()))
     else:
         texts = flat.astype(np.float32).astype("U32").tolist()
-    texts = [text[:-2] if text.endswith(".0") else text for text in texts]
-    for index in np.flatnonzero(np.isnan(flat)).tolist():
+    texts = [text[:-2] if text.endswith(".0") and text != NEGATIVE_ZERO else text for text in texts]
+    for index in np.flatnonzero(_is_nan(flat)).tolist():
         texts[index] = _format_nan(element_type, flat[index])
     return texts
 

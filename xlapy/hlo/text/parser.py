@@ -488,7 +488,7 @@ class _Builder:
             if item.shape is None:
                 return inferred, attributes
             if item.shape != inferred and not item.shape.matches(inferred):
-                raise ShapeError("result-shape", f"{item.shape} is stated, but the result is {inferred}")
+                raise ShapeError(f"{spec.name}.result-shape", f"{item.shape} is stated, but the result is {inferred}")
             return item.shape, attributes
         except XlaError as error:
             error.add_context(subject=spec.name, where=self._source.where(item.offset))

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from xlapy.hlo.element_types import PRED
-from xlapy.hlo.graph import Computation, HloModule, Instruction, ModuleConfig
+from xlapy.hlo.graph import TEXT_FORMS, Computation, HloModule, Instruction, ModuleConfig
 from xlapy.hlo.ops import OPS
 from xlapy.hlo.shape import Shape
 from xlapy.hlo.text.attributes import LITERAL, TextField, alias_to_text, metadata_to_text, op_text
@@ -24,6 +24,7 @@ ELISION_LIMIT = 10
 _INVALID = re.compile(r"[^A-Za-z0-9_.\-]")
 
 
+@TEXT_FORMS.register("hlo")
 def to_text(
     what: HloModule | Computation | Instruction,
     *,

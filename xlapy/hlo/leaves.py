@@ -6,6 +6,8 @@ memory to the instruction whose buffer the leaf is.
 
 from __future__ import annotations
 
+import itertools
+
 from xlapy.hlo.graph import Instruction
 from xlapy.hlo.shape import Shape
 
@@ -19,11 +21,20 @@ def leaf_offset(shape: Shape, index: int) -> int:
     return sum(leaf_count(part) for part in shape.parts[:index])
 
 
+def leaf_shape(shape: Shape, leaf: int) -> Shape:
+    """The shape of a leaf; most shapes are their own only leaf."""
+    return shape if shape.elements is None else next(itertools.islice(shape.leaves(), leaf, None))
+
+
 def is_renaming(instruction: Instruction) -> bool:
     """The result is the operand's memory under another shape: a bitcast, or a reshape between row-major arrays."""
     if instruction.opcode == "bitcast":
         return True
-    if instruction.opcode != "reshape":
+    if instruction.opcode == "bitcast-convert":
+        types = (instruction.shape.type, instruction.operands[0].shape.type)
+        if types[0] is not types[1] and any(t.bits < 8 for t in types):
+            return False
+    elif instruction.opcode != "reshape":
         return False
     layouts = (instruction.shape.layout, instruction.operands[0].shape.layout)
     return all(layout is None or layout.is_row_major for layout in layouts)

@@ -1,0 +1,163 @@
+"""What callers pass in, and what they get: checking, padding, nesting.
+
+An array of the right element type and dimensions is borrowed as it is; strides and byte order are mended by a copy;
+anything else is an `ArgumentError` that names the parameter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NoReturn
+
+import numpy as np
+
+from xlapy_runtime.buffers import padded
+from xlapy_runtime.channels import Value
+from xlapy_runtime.errors import ArgumentError
+from xlapy_runtime.program import ArraySpec, Program, TokenSpec, Tree, array_leaves, tree_text
+
+PYTHON_SCALARS = (bool, int, float, complex)
+
+
+class ParameterList:
+    """The parameters of a program, as the leaves that native code sees."""
+
+    def __init__(self, program: Program) -> None:
+        self._name = program.name
+        self._trees = program.parameters
+        self._titles = [_title(program, index) for index in range(len(program.parameters))]
+        self.leaves: list[ArraySpec] = []
+        self._leaf_titles: list[str] = []
+        for title, tree in zip(self._titles, self._trees, strict=True):
+            for path, spec in array_leaves(tree):
+                self.leaves.append(spec)
+                self._leaf_titles.append(title + path)
+        self._is_flat = all(isinstance(tree, ArraySpec) for tree in self._trees)
+
+    def flat(self, arguments: Sequence[Value]) -> list[Value]:
+        """The array leaves of nested arguments."""
+        if len(arguments) != len(self._trees):
+            raise ArgumentError(
+                f"{self._name} takes {_count(len(self._trees), 'argument')}, got {len(arguments)}; it wants "
+                f"({', '.join(self._titles)})"
+            )
+        if self._is_flat:
+            return list(arguments)
+        leaves: list[Value] = []
+        for title, tree, argument in zip(self._titles, self._trees, arguments, strict=True):
+            _flatten_value(title, tree, argument, leaves)
+        return leaves
+
+    def checked(self, leaves: Sequence[Value]) -> list[np.ndarray]:
+        """The buffers of all leaves: each an array that native code may read, sizes behind those that need them."""
+        if len(leaves) != len(self.leaves):
+            raise ArgumentError(f"{self._name} takes {_count(len(self.leaves), 'array')}, got {len(leaves)}")
+        arrays: list[np.ndarray] = []
+        for spec, value, title in zip(self.leaves, leaves, self._leaf_titles, strict=True):
+            array = checked_array(spec, value, title)
+            if spec.dynamic_dims:
+                data, sizes = padded(array, spec)
+                arrays += [data, *sizes]
+            else:
+                arrays.append(array)
+        return arrays
+
+
+def checked_array(spec: ArraySpec, value: Value, title: str) -> np.ndarray:
+    """`value` as an array of `spec`, itself if it is one already; `title` names it in errors."""
+    if type(value) is np.ndarray and value.dtype == spec.dtype and value.shape == spec.dims:
+        return value if value.flags.c_contiguous and value.dtype.isnative else _mended(value, spec)
+    if isinstance(value, PYTHON_SCALARS) and not isinstance(value, np.generic):
+        return _scalar(spec, value, title)
+    if not hasattr(value, "__array__"):
+        _refuse(title, spec, type(value).__name__)
+    array = np.asarray(value)
+    if array.dtype.newbyteorder("=") != spec.dtype or not spec.admits(array.shape):
+        _refuse(title, spec, str(ArraySpec(array.dtype.newbyteorder("="), array.shape)))
+    return _mended(array, spec)
+
+
+def _mended(array: np.ndarray, spec: ArraySpec) -> np.ndarray:
+    """The same values, contiguous and in native byte order."""
+    return np.asarray(array, dtype=spec.dtype, order="C")
+
+
+_SCALARS: dict[str, tuple[type, ...]] = {
+    "b": (bool,),
+    "i": (int,),
+    "u": (int,),
+    "f": (int, float),
+    "c": (int, float, complex),
+}
+
+
+def _scalar(spec: ArraySpec, value: complex, title: str) -> np.ndarray:
+    """A Python scalar for a parameter of rank 0, if the element type has its value."""
+    if spec.dims:
+        _refuse(title, spec, f"the Python scalar {value!r}")
+    wanted = _SCALARS[_kind(spec.dtype)]
+    if type(value) not in wanted:
+        _refuse(title, spec, f"the Python {type(value).__name__} {value!r}")
+    try:
+        array = np.array(value).astype(spec.dtype)
+    except OverflowError:
+        _refuse(title, spec, f"{value!r}, which it cannot represent")
+    if _kind(spec.dtype) in "iu" and int(array) != value:
+        _refuse(title, spec, f"{value!r}, which it cannot represent")
+    return array
+
+
+def _kind(dtype: np.dtype[np.generic]) -> str:
+    """numpy's letter of the kind of an element type, also for those of ml_dtypes."""
+    if dtype.kind in "biufc":
+        return dtype.kind
+    if "int" in dtype.name:
+        return "u" if dtype.name.startswith("u") else "i"
+    return "f"
+
+
+def _flatten_value(title: str, tree: Tree, value: Value, leaves: list[Value]) -> None:
+    if isinstance(tree, ArraySpec):
+        leaves.append(value)
+    elif isinstance(tree, tuple):
+        if not isinstance(value, (tuple, list)):
+            raise ArgumentError(f"{title}: expected the tuple {tree_text(tree)}, got {type(value).__name__}")
+        if len(value) != len(tree):
+            raise ArgumentError(f"{title}: expected {tree_text(tree)}, got a tuple of {len(value)}")
+        for index, (part, inner) in enumerate(zip(tree, value, strict=True)):
+            _flatten_value(f"{title}[{index}]", part, inner, leaves)
+    elif value is not None and isinstance(tree, TokenSpec):
+        raise ArgumentError(f"{title}: expected None for a token, got {type(value).__name__}")
+
+
+def _title(program: Program, index: int) -> str:
+    names = program.parameter_names
+    return f"parameter {index}" + (f" ({names[index]})" if index < len(names) and names[index] else "")
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}" + "s" * (number != 1)
+
+
+def _refuse(title: str, spec: ArraySpec, got: str) -> NoReturn:
+    raise ArgumentError(f"{title}: expected {spec}, got {got}")
+
+
+Allocate = Callable[[tuple[int, ...], Any], np.ndarray]
+"""Makes the memory of a result: `np.empty`, or a pool's."""
+
+
+def allocate_results(specs: Sequence[ArraySpec], allocate: Allocate) -> list[np.ndarray]:
+    """Fresh buffers for result leaves, sizes behind those that need them."""
+    arrays: list[np.ndarray] = []
+    for spec in specs:
+        arrays.append(allocate(spec.dims, spec.dtype))
+        arrays += [np.zeros((), np.int32) for _ in spec.dynamic_dims]
+    return arrays
+
+
+def usable_for_result(array: np.ndarray, borrowed: object) -> np.ndarray:
+    """The array of a donated argument, copied if it is not the caller's own writeable one."""
+    if array is borrowed and array.flags.writeable and array.flags.aligned:
+        return array
+    return array.copy()

@@ -1,0 +1,547 @@
+"""Calls into compiled programs from Python.
+
+`bind` makes a callable of a program's entry point. Where it can, that is a CPython builtin whose machine code
+(`codegen.call_wrapper` makes it, once per machine) walks a `_Table` describing the program: it compares the arguments
+with what the entry expects, allocates the results, calls the entry and hands out the arrays, in a fraction of a
+microsecond. Elsewhere it is `PortableCall`, the same in Python over ctypes. Both leave everything unusual (lists, other
+dtypes, strided arrays, wrong arguments) to the caller's own `general` function.
+
+The native code reads private fields of Python and numpy objects. `load_wrapper` compares each of them with what Python
+says about probe objects first, and answers None if anything differs.
+
+A running call owns a `CallContext`: the words through which native code reaches the runtime, with an arena of its own.
+Contexts are recycled; as many exist as calls ever overlapped.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import importlib
+import itertools
+import math
+import platform
+import struct
+import sysconfig
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+from types import MappingProxyType
+from typing import Any, Protocol
+
+import numpy as np
+
+from xlapy_runtime import result_memory
+from xlapy_runtime.errors import InternalError
+from xlapy_runtime.linking import LinkedCode, link
+
+Array = np.ndarray[Any, Any]
+
+_WORD_BYTES = 8
+_CONTEXT_ALIGNMENT = 64
+
+
+class ContextWord(IntEnum):
+    """The words of a call context, as native code sees them. More may follow: a program's own."""
+
+    RUNTIME_CALL = 0
+    ARENA = 1
+    CONSTANTS = 2
+    CANCELLED = 3
+    POLL = 4
+    PARALLEL = 5
+    HANDLE = 6
+    PROCESS = 7
+    """replica | partition << 32"""
+    SEED = 8
+    CALL_NUMBER = 9
+
+
+CONTEXT_WORDS = len(ContextWord)
+
+
+class WrapperWord(IntEnum):
+    """Words just before a context that belong to the call wrapper, counted backwards from the context."""
+
+    NEXT_IDLE = -4
+    PARAMETERS = -3
+    RESULTS = -2
+    OBJECTS = -1
+
+
+_WRAPPER_WORDS = len(WrapperWord)
+
+
+@dataclass(frozen=True, slots=True)
+class ArraySpec:
+    """An array that a program takes or gives."""
+
+    dims: tuple[int, ...]
+    dtype: np.dtype[Any]
+
+    def matches(self, argument: object) -> bool:
+        """Whether native code may read the argument in place. Any alignment will do."""
+        return (
+            type(argument) is np.ndarray
+            and argument.dtype is self.dtype
+            and argument.shape == self.dims
+            and argument.flags.c_contiguous
+        )
+
+    @property
+    def byte_count(self) -> int:
+        return math.prod(self.dims) * self.dtype.itemsize
+
+
+@dataclass(frozen=True, slots=True)
+class EntryPoint:
+    """Native code `i32 entry(context, parameters, results)` and what it takes and gives, tuples flattened.
+
+    `code` keeps the address valid. `gives_tuple` says whether the result is a tuple even if it has one leaf or none;
+    `restructure`, if given, turns that flat tuple into the result.
+    """
+
+    address: int
+    parameters: tuple[ArraySpec, ...]
+    results: tuple[ArraySpec, ...]
+    gives_tuple: bool
+    release_gil: bool = True
+    restructure: Callable[[tuple[Array, ...]], Any] | None = None
+    code: object = None
+
+    def __post_init__(self) -> None:
+        if not self.gives_tuple and (len(self.results) != 1 or self.restructure):
+            raise InternalError(f"a result of {len(self.results)} leaves that is no tuple")
+
+
+class CallContext:
+    """The memory of one running call: context words, and room for the pointers to its parameters and results.
+
+    `words` gives values by index (ContextWord), the others are 0; `extra_words` more follow the known ones. `keep` is
+    whatever the words point to.
+    """
+
+    __slots__ = ("_memory", "address", "keep", "words")
+
+    def __init__(
+        self,
+        entry: EntryPoint,
+        words: Mapping[int, int] = MappingProxyType({}),
+        *,
+        extra_words: int = 0,
+        keep: object = None,
+    ) -> None:
+        parameter_count, result_count = len(entry.parameters), len(entry.results)
+        pointers = parameter_count + 2 * result_count
+        total = _WRAPPER_WORDS + CONTEXT_WORDS + extra_words + pointers
+        self._memory = np.zeros(total + _CONTEXT_ALIGNMENT // _WORD_BYTES, np.int64)
+        start = self._memory.ctypes.data + _WRAPPER_WORDS * _WORD_BYTES
+        self.address = -(-start // _CONTEXT_ALIGNMENT) * _CONTEXT_ALIGNMENT
+        first = (self.address - self._memory.ctypes.data) // _WORD_BYTES
+        self.words = self._memory[first : first + CONTEXT_WORDS + extra_words]
+        self.keep = keep
+        parameters = self.address + (CONTEXT_WORDS + extra_words) * _WORD_BYTES
+        results = parameters + parameter_count * _WORD_BYTES
+        objects = results + result_count * _WORD_BYTES
+        for word, value in (
+            (WrapperWord.PARAMETERS, parameters),
+            (WrapperWord.RESULTS, results),
+            (WrapperWord.OBJECTS, objects),
+        ):
+            self._memory[first + word] = value
+        for index, value in words.items():
+            self.words[index] = value
+
+    @property
+    def parameters_address(self) -> int:
+        return self._wrapper_word(WrapperWord.PARAMETERS)
+
+    @property
+    def results_address(self) -> int:
+        return self._wrapper_word(WrapperWord.RESULTS)
+
+    def _wrapper_word(self, word: WrapperWord) -> int:
+        return ctypes.c_int64.from_address(self.address + word * _WORD_BYTES).value
+
+
+class Callbacks(Protocol):
+    """What the caller of `bind` provides."""
+
+    def general(self, *arguments: Any) -> Any:
+        """Takes over a call whose arguments do not match exactly; after converting them it may `invoke`."""
+
+    def failed(self, context_address: int, status: int) -> Any:
+        """The entry returned a status other than 0: raises. (What it returns would become the call's result.)"""
+
+    def new_context(self) -> CallContext:
+        """Another context, when as many calls overlap as there are contexts."""
+
+
+class BoundCall(Protocol):
+    """A program that can be called. `function` is the fast way in, `invoke` the one with options."""
+
+    @property
+    def function(self) -> Callable[..., Any]: ...
+
+    def invoke(self, arrays: Sequence[Array], words: Mapping[int, int] = ...) -> Any:
+        """Calls the entry with arrays that match, with the given context words replaced for this call."""
+
+
+def bind(entry: EntryPoint, callbacks: Callbacks, wrapper: CallWrapper | None) -> BoundCall:
+    """A callable of the entry point: native where `wrapper` was loaded, else portable."""
+    return PortableCall(entry, callbacks) if wrapper is None else NativeCall(entry, callbacks, wrapper)
+
+
+class PortableCall:
+    """Calls through ctypes. Needs nothing but Python and numpy."""
+
+    def __init__(
+        self, entry: EntryPoint, callbacks: Callbacks, next_call_number: Callable[[], int] | None = None
+    ) -> None:
+        prototype = ctypes.CFUNCTYPE if entry.release_gil else ctypes.PYFUNCTYPE
+        self._entry = entry
+        self._callbacks = callbacks
+        self._native = prototype(ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p)(entry.address)
+        self._idle_contexts: list[CallContext] = []
+        self._next_call_number = next_call_number or itertools.count().__next__
+
+    @property
+    def function(self) -> Callable[..., Any]:
+        return self._call
+
+    def invoke(self, arrays: Sequence[Array], words: Mapping[int, int] = MappingProxyType({})) -> Any:
+        """Calls the entry with arrays that match, with the given context words replaced for this call."""
+        try:
+            context = self._idle_contexts.pop()
+        except IndexError:
+            context = self._callbacks.new_context()
+        replaced = {index: int(context.words[index]) for index in words}
+        try:
+            for index, value in words.items():
+                context.words[index] = value
+            return self._run(context, arrays)
+        finally:
+            for index, value in replaced.items():
+                context.words[index] = value
+            self._idle_contexts.append(context)
+
+    def _call(self, *arguments: Any) -> Any:
+        parameters = self._entry.parameters
+        if len(arguments) == len(parameters) and all(map(ArraySpec.matches, parameters, arguments)):
+            return self.invoke(arguments)
+        return self._callbacks.general(*arguments)
+
+    def _run(self, context: CallContext, arrays: Sequence[Array]) -> Any:
+        entry = self._entry
+        results = tuple(result_memory.allocate(spec.dims, spec.dtype) for spec in entry.results)
+        _store_pointers(context.parameters_address, arrays)
+        _store_pointers(context.results_address, results)
+        context.words[ContextWord.CALL_NUMBER] = self._next_call_number()
+        status = self._native(context.address, context.parameters_address, context.results_address)
+        if status != 0:
+            return self._callbacks.failed(context.address, status)
+        if not entry.gives_tuple:
+            return results[0]
+        return entry.restructure(results) if entry.restructure else results
+
+
+def _store_pointers(address: int, arrays: Sequence[Array]) -> None:
+    pointers = (ctypes.c_void_p * len(arrays)).from_address(address)
+    for index, array in enumerate(arrays):
+        pointers[index] = array.ctypes.data
+
+
+class _Parameter(ctypes.Structure):
+    """What the wrapper compares an argument with."""
+
+    _fields_ = (("dtype", ctypes.c_void_p), ("rank", ctypes.c_int64), ("dims", ctypes.c_void_p))
+
+
+class _Result(ctypes.Structure):
+    """How the wrapper makes a result: by calling `allocator` if there is one, else as a new numpy array."""
+
+    _fields_ = (
+        ("dtype", ctypes.c_void_p),
+        ("rank", ctypes.c_int64),
+        ("dims", ctypes.c_void_p),
+        ("allocator", ctypes.c_void_p),
+    )
+
+
+class _Table(ctypes.Structure):
+    """A program as the wrapper sees it. `codegen.call_wrapper` declares the same struct in IR; a test compares them."""
+
+    _fields_ = (
+        ("parameter_count", ctypes.c_int64),
+        ("result_count", ctypes.c_int64),
+        ("parameters", ctypes.c_void_p),
+        ("results", ctypes.c_void_p),
+        ("entry", ctypes.c_void_p),
+        ("release_gil", ctypes.c_int64),
+        ("gives_tuple", ctypes.c_int64),
+        ("restructure", ctypes.c_void_p),
+        ("general", ctypes.c_void_p),
+        ("failed", ctypes.c_void_p),
+        ("new_context", ctypes.c_void_p),
+        ("idle_contexts", ctypes.c_void_p),
+        ("call_number", ctypes.c_int64),
+    )
+
+
+class _TableArray(np.ndarray[Any, Any]):
+    """The builtin's `self`: an array, because the wrapper knows where arrays keep their data, that owns all
+    to which its table points."""
+
+    owned: object
+
+
+class NativeCall:
+    """Calls through the native wrapper."""
+
+    def __init__(self, entry: EntryPoint, callbacks: Callbacks, wrapper: CallWrapper) -> None:
+        self._parameters = entry.parameters
+        self._contexts: list[CallContext] = []
+        self._new_context = callbacks.new_context
+        table = _build_table(entry, callbacks, self._context_address)
+        self._function = wrapper.function(table)
+        self._portable = PortableCall(entry, callbacks, functools.partial(wrapper.next_call_number, table.ctypes.data))
+
+    @property
+    def function(self) -> Callable[..., Any]:
+        return self._function
+
+    def invoke(self, arrays: Sequence[Array], words: Mapping[int, int] = MappingProxyType({})) -> Any:
+        """Calls the entry with arrays that match, with the given context words replaced for this call."""
+        if words or not all(map(ArraySpec.matches, self._parameters, arrays)):
+            return self._portable.invoke(arrays, words)
+        return self._function(*arrays)
+
+    def _context_address(self) -> int:
+        """A context for the wrapper to keep; it lives as long as the program."""
+        context = self._new_context()
+        self._contexts.append(context)
+        return context.address
+
+
+def _build_table(entry: EntryPoint, callbacks: Callbacks, context_address: Callable[[], int]) -> _TableArray:
+    """The table of a program with everything it points to behind it, in one array."""
+    records = (_Parameter * len(entry.parameters))(), (_Result * len(entry.results))()
+    specs = entry.parameters + entry.results
+    dims = np.array([dim for spec in specs for dim in spec.dims], np.int64)
+    allocators = [_allocator(spec) for spec in entry.results]
+    general, failed = callbacks.general, callbacks.failed
+    dims_address = dims.ctypes.data
+    for record, spec in zip(itertools.chain(*records), specs, strict=True):
+        record.dtype, record.rank, record.dims = id(spec.dtype), len(spec.dims), dims_address
+        dims_address += len(spec.dims) * _WORD_BYTES
+    for result, allocator in zip(records[1], allocators, strict=True):
+        result.allocator = id(allocator) if allocator else None
+    table = _Table(
+        parameter_count=len(entry.parameters),
+        result_count=len(entry.results),
+        parameters=ctypes.addressof(records[0]),
+        results=ctypes.addressof(records[1]),
+        entry=entry.address,
+        release_gil=entry.release_gil,
+        gives_tuple=entry.gives_tuple,
+        restructure=id(entry.restructure) if entry.restructure else None,
+        general=id(general),
+        failed=id(failed),
+        new_context=id(context_address),
+    )
+    array = np.frombuffer(bytearray(table), np.int64).view(_TableArray)
+    array.owned = (entry, general, failed, context_address, allocators, records, dims)
+    return array
+
+
+def _allocator(spec: ArraySpec) -> Callable[[], Array] | None:
+    if spec.byte_count < result_memory.LARGE_BYTES:
+        return None
+    return functools.partial(result_memory.allocate, spec.dims, spec.dtype)
+
+
+class _MethodDefinition(ctypes.Structure):
+    """CPython's PyMethodDef."""
+
+    _fields_ = (
+        ("name", ctypes.c_char_p),
+        ("function", ctypes.c_void_p),
+        ("flags", ctypes.c_int),
+        ("documentation", ctypes.c_char_p),
+    )
+
+
+_METH_FASTCALL = 0x80
+
+
+class CallWrapper:
+    """The native wrapper, linked and found fit. Serves all programs of the process."""
+
+    def __init__(self, code: LinkedCode) -> None:
+        self._code = code
+        self._definition = _MethodDefinition(b"call", code.address(CALL_SYMBOL), _METH_FASTCALL, None)
+        number = ctypes.PYFUNCTYPE(ctypes.c_int64, ctypes.c_void_p)(code.address(CALL_NUMBER_SYMBOL))
+        self.next_call_number: Callable[[int], int] = number
+
+    def function(self, table: _TableArray) -> Callable[..., Any]:
+        """The builtin that calls the program of this table."""
+        prototype = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p)
+        new_builtin = prototype(("PyCFunction_NewEx", ctypes.pythonapi))
+        function: Callable[..., Any] = new_builtin(ctypes.addressof(self._definition), table, None)
+        return function
+
+
+CALL_SYMBOL = "xlapy_call"
+CALL_NUMBER_SYMBOL = "xlapy_next_call_number"
+NEW_ARRAY_SYMBOL = "xlapy_numpy_new_from_descriptor"
+ARRAY_TYPE_SYMBOL = "xlapy_numpy_array_type"
+PYTHON_SYMBOLS = (
+    "PyEval_RestoreThread",
+    "PyEval_SaveThread",
+    "PyLong_AsVoidPtr",
+    "PyLong_FromLongLong",
+    "PyObject_Vectorcall",
+    "PyTuple_New",
+    "PyTuple_SetItem",
+    "Py_DecRef",
+    "Py_IncRef",
+)
+
+_wrappers: dict[bytes, CallWrapper] = {}
+
+
+def load_wrapper(object_code: bytes) -> CallWrapper | None:
+    """Links the wrapper that `codegen.call_wrapper` made, once per process. None where only `PortableCall` is safe."""
+    if not _layout_is_known():
+        return None
+    wrapper = _wrappers.get(object_code)
+    if wrapper is None:
+        code = link([object_code], _wrapper_imports(), [CALL_SYMBOL, CALL_NUMBER_SYMBOL])
+        wrapper = _wrappers.setdefault(object_code, CallWrapper(code))
+    return wrapper
+
+
+def _wrapper_imports() -> dict[str, int]:
+    numpy_api = _numpy_api()
+    imports = {name: _address_of(getattr(ctypes.pythonapi, name)) for name in PYTHON_SYMBOLS}
+    imports[NEW_ARRAY_SYMBOL] = numpy_api[_NumpyApi.NEW_FROM_DESCRIPTOR]
+    imports[ARRAY_TYPE_SYMBOL] = numpy_api[_NumpyApi.ARRAY_TYPE]
+    return imports
+
+
+def _address_of(function: Any) -> int:
+    address = ctypes.cast(function, ctypes.c_void_p).value
+    assert address is not None
+    return address
+
+
+class _NumpyApi(IntEnum):
+    """Places in numpy's table of C functions; fixed since numpy 1.7."""
+
+    ABI_VERSION = 0
+    ARRAY_TYPE = 2
+    NEW_FROM_DESCRIPTOR = 94
+
+
+_NUMPY_ABI_VERSIONS = (0x01000009, 0x02000000)
+"""Those of numpy 1 and 2, whose arrays agree in the fields that the wrapper reads."""
+
+
+class _ObjectFields(ctypes.Structure):
+    """CPython's PyObject."""
+
+    _fields_ = (("reference_count", ctypes.c_int64), ("type", ctypes.c_void_p))
+
+
+class _ArrayFields(ctypes.Structure):
+    """numpy's PyArrayObject, as far as the wrapper knows it."""
+
+    _fields_ = (
+        ("object", _ObjectFields),
+        ("data", ctypes.c_void_p),
+        ("rank", ctypes.c_int),
+        ("dims", ctypes.c_void_p),
+        ("strides", ctypes.c_void_p),
+        ("base", ctypes.c_void_p),
+        ("descriptor", ctypes.c_void_p),
+        ("flags", ctypes.c_int),
+    )
+
+
+@functools.cache
+def _layout_is_known() -> bool:
+    """Whether Python and numpy are laid out in memory as the wrapper takes for granted. Computed once."""
+    return _is_known_python() and _is_known_numpy() and all(map(_fields_agree, _probe_arrays()))
+
+
+def _is_known_python() -> bool:
+    has_gil = not sysconfig.get_config_var("Py_GIL_DISABLED")
+    is_64_bit = struct.calcsize("P") == _WORD_BYTES
+    return platform.python_implementation() == "CPython" and has_gil and is_64_bit and object.__basicsize__ == 16
+
+
+def _is_known_numpy() -> bool:
+    try:
+        api = _numpy_api()
+    except (ImportError, AttributeError, ValueError):
+        return False
+    if api[_NumpyApi.ARRAY_TYPE] != id(np.ndarray):
+        return False
+    version = ctypes.PYFUNCTYPE(ctypes.c_uint)(api[_NumpyApi.ABI_VERSION])()
+    return version in _NUMPY_ABI_VERSIONS and _makes_arrays(api[_NumpyApi.NEW_FROM_DESCRIPTOR])
+
+
+@functools.cache
+def _numpy_api() -> Mapping[int, int]:
+    """The addresses in numpy's table of C functions that matter here."""
+    multiarray = _numpy_multiarray()
+    get_pointer = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)(
+        ("PyCapsule_GetPointer", ctypes.pythonapi)
+    )
+    table = get_pointer(multiarray._ARRAY_API, None)
+    return {place: ctypes.c_void_p.from_address(table + place * _WORD_BYTES).value or 0 for place in _NumpyApi}
+
+
+def _numpy_multiarray() -> Any:
+    """numpy's C extension, which moved with numpy 2."""
+    package = "numpy._core" if np.lib.NumpyVersion(np.__version__) >= "2.0.0b1" else "numpy.core"
+    return importlib.import_module(f"{package}._multiarray_umath")
+
+
+def _makes_arrays(address: int) -> bool:
+    """Whether numpy's PyArray_NewFromDescr is at the address: tries it."""
+    pointer = ctypes.c_void_p
+    new_array = ctypes.PYFUNCTYPE(
+        ctypes.py_object, pointer, ctypes.py_object, ctypes.c_int, pointer, pointer, pointer, ctypes.c_int, pointer
+    )(address)
+    dtype = np.dtype(np.float32)
+    dims = (ctypes.c_int64 * 2)(3, 5)
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(dtype))
+    array = new_array(id(np.ndarray), dtype, 2, ctypes.addressof(dims), None, None, 0, None)
+    return type(array) is np.ndarray and ArraySpec((3, 5), dtype).matches(array)
+
+
+def _probe_arrays() -> Iterable[Array]:
+    """Arrays that differ in every field the wrapper reads."""
+    block = np.arange(120, dtype=np.float64).reshape(2, 3, 4, 5)
+    yield block
+    yield block[:, 1:, ::2]
+    yield block.T
+    yield np.zeros((), np.int8)
+    yield np.zeros((0, 7), np.complex64)
+    yield np.frombuffer(b"read only bytes!", np.uint16)
+
+
+def _fields_agree(array: Array) -> bool:
+    fields = _ArrayFields.from_address(id(array))
+    if fields.object.type != id(np.ndarray) or fields.rank != array.ndim or fields.flags != array.flags.num:
+        return False
+    dims = (ctypes.c_int64 * array.ndim).from_address(fields.dims) if array.ndim else ()
+    strides = (ctypes.c_int64 * array.ndim).from_address(fields.strides) if array.ndim else ()
+    return (
+        tuple(dims) == array.shape
+        and tuple(strides) == array.strides
+        and fields.data == array.ctypes.data
+        and fields.base == (None if array.base is None else id(array.base))
+        and fields.descriptor == id(array.dtype)
+    )

@@ -1,0 +1,308 @@
+"""Calls from native code into the runtime.
+
+Native code calls one function for everything, with the index of the call site and a table of buffers. What a site does
+is prepared once, when its executable is made, by the function that its kind is registered with in `PREPARE`; a call
+then only finds the run by its handle, wraps the buffers, and acts.
+
+No exception crosses a native frame: it is kept with the run, native code returns, and the caller raises it again.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import itertools
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from types import CodeType, FunctionType
+from typing import Any, Protocol, TypeVar
+
+import numpy as np
+
+from xlapy_runtime.buffers import padded, view, views
+from xlapy_runtime.calling import ContextWord
+from xlapy_runtime.device import Device
+from xlapy_runtime.errors import InternalError, XlaError
+from xlapy_runtime.process_groups import Grid
+from xlapy_runtime.program import ArraySpec, RuntimeCall
+from xlapy_runtime.transports import Transport
+from xlapy_runtime.waiting import Cancellation
+
+STATUS_OK = 0
+STATUS_FAILED = 1
+STATUS_CANCELLED = 2
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Site:
+    """A call site, with what its preparation may need to know about the program around it."""
+
+    index: int
+    call: RuntimeCall
+    grid: Grid
+    address_of: Callable[[str], int]
+    targets: Mapping[str, Any]
+
+    def attribute(self, name: str, default: Any = None) -> Any:
+        return self.call.attributes.get(name, default)
+
+
+@dataclass(slots=True)
+class Buffers:
+    """The arrays of one call, as views of native memory that are valid until the call returns.
+
+    Operands are read-only, and cut to their run-time sizes where those are dynamic.
+    """
+
+    site: RuntimeCall
+    addresses: Sequence[int]
+    address: int
+    operands: list[np.ndarray]
+    results: list[np.ndarray]
+
+    def write(self, index: int, value: np.ndarray) -> None:
+        """Stores one result, with its sizes if it has dynamic dimensions. `value` is of the result's type."""
+        spec = self.site.results[index]
+        if not spec.dynamic_dims:
+            np.copyto(self.results[index], value)
+            return
+        data, sizes = padded(value, spec)
+        np.copyto(self.results[index], data)
+        first = sum(s.num_buffers for s in (*self.site.operands, *self.site.results[:index])) + 1
+        for address, size in zip(self.addresses[first:], sizes, strict=False):
+            ctypes.c_int32.from_address(address).value = int(size)
+
+
+Known = tuple[list[int], list[np.ndarray], list[np.ndarray]]
+"""The addresses of a site's last call, with the operands and results that they were made into."""
+
+
+class Started(Protocol):
+    """What a start call began."""
+
+    def abandon(self) -> None:
+        """Takes it back, because the run has failed."""
+
+
+@dataclass(slots=True, eq=False)
+class RunningCall:
+    """One process of one run, while its native code runs."""
+
+    actions: Sequence[Action]
+    sites: Sequence[RuntimeCall]
+    device: Device
+    process: int
+    cancelled: ctypes.c_int32
+    views: list[Known | None]
+    cancellation: Cancellation
+    transport: Transport
+    timeout: float | None
+    failure: BaseException | None = None
+    pending: dict[int, list[Started]] = field(default_factory=dict)
+    revocable: list[Started] = field(default_factory=list)
+
+    def wait(self, condition: threading.Condition, ready: Callable[[], bool], timeout: float | None) -> bool:
+        """Waits as long as this run goes on."""
+        return self.cancellation.wait(condition, ready, timeout)
+
+    def started(self, site: Site, operation: Started) -> None:
+        """Remembers what a start call began, for its done call."""
+        self.pending.setdefault(site.index, []).append(operation)
+
+    def take_started(self, site: Site) -> Any:
+        """What the oldest unfinished start call of this done call began."""
+        operations = self.pending.get(site.attribute("start"), [])
+        if not operations:
+            raise InternalError(f"{site.call.label}: nothing was started at call site {site.attribute('start')}")
+        return operations.pop(0)
+
+    def abandon(self) -> None:
+        """Takes back whatever this run began and did not finish."""
+        for operations in self.pending.values():
+            for operation in operations:
+                operation.abandon()
+        for operation in self.revocable:
+            operation.abandon()
+
+
+Action = Callable[[RunningCall, Buffers], None]
+Preparation = Callable[[Site], Action]
+_Prepare = TypeVar("_Prepare", bound=Preparation)
+
+
+class PreparationTable:
+    """What each kind of call site does. Filled at import, then only read."""
+
+    def __init__(self) -> None:
+        self._preparations: dict[str, Preparation] = {}
+
+    def register(self, *kinds: str) -> Callable[[_Prepare], _Prepare]:
+        def add(prepare: _Prepare) -> _Prepare:
+            for kind in kinds:
+                if kind in self._preparations:
+                    raise InternalError(f"the runtime call {kind!r} is registered twice")
+                self._preparations[kind] = prepare
+            return prepare
+
+        return add
+
+    def action(self, site: Site) -> Action:
+        """The prepared action of a call site."""
+        if site.call.kind not in self._preparations:
+            raise InternalError(f"{site.call.label}: there is no runtime call {site.call.kind!r}")
+        return self._preparations[site.call.kind](site)
+
+
+PREPARE = PreparationTable()
+
+_running: dict[int, RunningCall] = {}
+_handles = itertools.count(1)
+
+
+def enter(call: RunningCall) -> int:
+    """Makes a run known to native code; returns its handle."""
+    handle = next(_handles)
+    _running[handle] = call
+    return handle
+
+
+def leave(handle: int) -> None:
+    del _running[handle]
+
+
+class Registration:
+    """A run that native code may name for as long as this object lives."""
+
+    def __init__(self, call: RunningCall) -> None:
+        self.handle = enter(call)
+
+    def __del__(self) -> None:
+        leave(self.handle)
+
+
+Function = TypeVar("Function", bound=Callable[..., int])
+
+
+def guarded_from_the_start(function: Function) -> Function:
+    """Extends the first `try` of `function` to its very first instruction.
+
+    A pending signal is delivered where a Python function begins, before any `try` of its can begin. In a callback
+    from native code that exception would be lost, and the status with it. CPython's exception table says which
+    instructions a handler covers; here its first entry is stretched back to the start.
+    """
+    code: CodeType = function.__code__
+    table = _cover_start(code.co_exceptiontable)
+    guarded = FunctionType(code.replace(co_exceptiontable=table), function.__globals__, function.__name__)
+    guarded.__doc__ = function.__doc__
+    return guarded  # type: ignore[return-value]
+
+
+def _cover_start(table: bytes) -> bytes:
+    """The exception table with its first entry (start, length, target, depth) starting at 0.
+
+    Entries are numbers of 6 bits per byte, high bits first; bit 6 means that more bits follow, bit 7 marks an entry.
+    """
+    numbers: list[int] = []
+    position = 0
+    while len(numbers) < 2:
+        value = table[position] & 0x3F
+        while table[position] & 0x40:
+            position += 1
+            value = value << 6 | table[position] & 0x3F
+        position += 1
+        numbers.append(value)
+    start, length = numbers
+    return bytes([0x80]) + _varint(start + length) + table[position:]
+
+
+def _varint(value: int) -> bytes:
+    digits = [value & 0x3F]
+    while value := value >> 6:
+        digits.insert(0, value & 0x3F | 0x40)
+    return bytes(digits)
+
+
+@guarded_from_the_start
+def _runtime_call(context: int, site: int, table: int) -> int:
+    """`i32 runtime_call(ptr context, i32 site, ptr buffers)`: does what the call site says."""
+    try:
+        call = _running[ctypes.c_int64.from_address(context + 8 * ContextWord.HANDLE).value]
+        call.cancellation.check()
+        call.actions[site](call, _wrap(call, site, table))
+        return STATUS_OK
+    except BaseException as error:  # noqa: BLE001 - kept, and raised again in the caller
+        return _keep(context, error, site)
+
+
+@guarded_from_the_start
+def _poll(context: int) -> int:
+    """`i32 poll(ptr context)`: runs Python's signal handlers if this is the main thread; non-zero means stop."""
+    try:
+        call = _running[ctypes.c_int64.from_address(context + 8 * ContextWord.HANDLE).value]
+        ctypes.pythonapi.PyErr_CheckSignals()
+        return call.cancelled.value
+    except BaseException as error:  # noqa: BLE001 - kept, and raised again in the caller
+        return _keep(context, error)
+
+
+def _keep(context: int, error: BaseException, site: int | None = None) -> int:
+    """Stores the error that ends a run; the first one counts."""
+    call = _running[ctypes.c_int64.from_address(context + 8 * ContextWord.HANDLE).value]
+    if call.failure is None:
+        call.failure = error if site is None else explain(error, call.sites[site], call.device)
+    return STATUS_FAILED
+
+
+def explain(error: BaseException, call: RuntimeCall, device: Device) -> BaseException:
+    """Adds to an error which instruction failed, and where."""
+    if isinstance(error, XlaError):
+        return error.add_context(subject=f"{call.label} on device {device.id}", where=call.where)
+    error.add_note(f"raised in {call.label} on device {device.id}" + (f"\n  {call.where}" if call.where else ""))
+    return error
+
+
+def _wrap(call: RunningCall, site: int, table: int) -> Buffers:
+    """The buffers of a call as arrays. The arrays of the last call are used again if it had the same addresses."""
+    row = call.sites[site]
+    num_operands = sum(spec.num_buffers for spec in row.operands)
+    count = num_operands + sum(spec.num_buffers for spec in row.results)
+    addresses = list((ctypes.c_uint64 * count).from_address(table)) if count else []
+    known = call.views[site]
+    if known is not None and known[0] == addresses:
+        return Buffers(row, addresses, table or 0, known[1], known[2])
+    operands = views(row.operands, addresses[:num_operands])
+    for operand in operands:
+        operand.flags.writeable = False
+    results = _full_views(row.results, addresses[num_operands:])
+    if count == len(operands) + len(results):
+        call.views[site] = (addresses, operands, results)
+    return Buffers(row, addresses, table or 0, operands, results)
+
+
+def _full_views(specs: Sequence[ArraySpec], addresses: Sequence[int]) -> list[np.ndarray]:
+    """One array per spec, up to its bounds: the sizes of results are yet to be written."""
+    positions = itertools.accumulate([spec.num_buffers for spec in specs], initial=0)
+    return [view(spec, addresses[position]) for spec, position in zip(specs, positions, strict=False)]
+
+
+_Parallel = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
+_Kernel = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
+
+
+def _serial(kernel: int, arguments: int, count: int, grain: int) -> None:
+    """`void parallel(ptr kernel, ptr args, i64 count, i64 grain)` without threads: one loop over all."""
+    _Kernel(kernel)(arguments, 0, count)
+
+
+_native_runtime_call = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_int32, ctypes.c_void_p)(_runtime_call)
+_native_poll = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p)(_poll)
+_native_serial = _Parallel(_serial)
+
+
+def _address(function: Any) -> int:
+    return ctypes.cast(function, ctypes.c_void_p).value or 0
+
+
+RUNTIME_CALL_ADDRESS = _address(_native_runtime_call)
+POLL_ADDRESS = _address(_native_poll)
+SERIAL_PARALLEL_ADDRESS = _address(_native_serial)

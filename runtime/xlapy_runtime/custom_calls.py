@@ -1,0 +1,257 @@
+"""Custom calls: functions of the user, written in Python or in C, that a program calls by name.
+
+A target is one of
+- a Python callable: arrays in, which are its own to keep or change; one array, a tuple of arrays or None out;
+- `Borrowing(callable)`: the same without the copies; the arrays are read-only and end with the call;
+- a function pointer: of ctypes, of cffi, a capsule, or a plain address;
+- no registered target at all, but a C symbol of a library that is loaded in this process.
+
+Attributes of the call sites: `target`, `api_version`, `backend_config`, and `result_tree`, the result with its nesting.
+The versions are those of HLO. C functions have the signatures
+
+    void target(void* out, void** in)                                                                    0, 1
+    void target(void* out, void** in, const char* opaque, size_t opaque_length, struct status* status)   2, 3
+
+where `out` is the result's memory or, for a tuple, a table of its leaves, and `struct status { const char* message;
+size_t length; }` reports a failure if the function sets a message. Python callables get `opaque=` (bytes) under
+versions 2 and 3, and the entries of `backend_config` as keyword arguments under version 4.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import sys
+import threading
+from _ctypes import CFuncPtr
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from xlapy_runtime.calls import PREPARE, Action, Buffers, RunningCall, Site
+from xlapy_runtime.errors import ArgumentError, ExecutionError, ShapeError, UnsupportedError
+from xlapy_runtime.program import ArraySpec, Tree, specs_text
+
+Target: TypeAlias = Any
+"""A Python callable, a function pointer or an address."""
+
+API_ORIGINAL = (0, 1)
+API_STATUS_RETURNING = (2, 3)
+API_TYPED = 4
+
+OriginalFunction = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p)
+StatusFunction = ctypes.CFUNCTYPE(
+    None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_char_p, ctypes.c_size_t, ctypes.c_void_p
+)
+
+
+class CustomCallStatus(ctypes.Structure):
+    """How a C target of version 2 or 3 reports a failure: by pointing to a message."""
+
+    _fields_ = (("message", ctypes.c_void_p), ("length", ctypes.c_size_t))
+
+
+@dataclass(frozen=True, slots=True)
+class Borrowing:
+    """A Python target that looks at operands where they are, and promises to keep none of them, nor a view of one.
+
+    What it keeps all the same changes under its hands, or is gone: native memory is used again.
+    """
+
+    function: Callable[..., Any]
+
+    def __call__(self, *operands: np.ndarray, **keywords: Any) -> Any:
+        return self.function(*operands, **keywords)
+
+
+class CustomCallTargets(Mapping[str, Target]):
+    """Targets by name. A name keeps its first target, because executables remember what they found."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._targets: dict[str, Target] = {}
+
+    def register(self, name: str, target: Target) -> None:
+        """Gives a target a name. Giving it the same name again is allowed."""
+        if not callable(target):
+            address_of_pointer(target)
+        with self._lock:
+            if self._targets.setdefault(name, target) is not target:
+                raise ArgumentError(f"the custom call target {name!r} is already registered")
+
+    def __getitem__(self, name: str) -> Target:
+        return self._targets[name]
+
+    def __iter__(self) -> Any:
+        return iter(tuple(self._targets))
+
+    def __len__(self) -> int:
+        return len(self._targets)
+
+
+TARGETS = CustomCallTargets()
+"""The targets of the whole process."""
+
+
+def register_custom_call_target(name: str, target: Target) -> None:
+    """Makes `target` callable from every program under `name`."""
+    TARGETS.register(name, target)
+
+
+def find_target(name: str, targets: Mapping[str, Target]) -> Target:
+    """The target of that name: the program's own, then the process's, then a C symbol of a loaded library."""
+    for place in (targets, TARGETS):
+        if name in place:
+            return place[name]
+    try:
+        return ctypes.CDLL(None)[name]
+    except AttributeError:
+        raise ExecutionError(
+            f"there is no custom call target {name!r}: neither registered nor a symbol of a loaded library"
+        ) from None
+
+
+def is_pointer(target: Target) -> bool:
+    """Whether a target is native code."""
+    kind = type(target)
+    return (
+        isinstance(target, (int, CFuncPtr, ctypes.c_void_p))
+        or kind.__name__ == "PyCapsule"
+        or kind.__module__ == "_cffi_backend"
+    )
+
+
+def address_of_pointer(target: Target) -> int:
+    """The address that a native target denotes."""
+    if isinstance(target, int):
+        return target
+    if isinstance(target, (CFuncPtr, ctypes.c_void_p)):
+        return ctypes.cast(target, ctypes.c_void_p).value or 0
+    if type(target).__name__ == "PyCapsule":
+        return _address_of_capsule(target)
+    if type(target).__module__ == "_cffi_backend":
+        return int(sys.modules["_cffi_backend"].FFI().cast("uintptr_t", target))
+    raise ArgumentError(f"a {type(target).__name__} is neither callable nor a function pointer")
+
+
+def _address_of_capsule(capsule: object) -> int:
+    name_of = ctypes.PYFUNCTYPE(ctypes.c_char_p, ctypes.py_object)(("PyCapsule_GetName", ctypes.pythonapi))
+    pointer_of = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)(
+        ("PyCapsule_GetPointer", ctypes.pythonapi)
+    )
+    return pointer_of(capsule, name_of(capsule)) or 0
+
+
+@PREPARE.register("custom-call")
+def prepare_custom_call(site: Site) -> Action:
+    """Calls the target. It is looked up at the first call, so that it may be registered after compiling."""
+    name: str = site.attribute("target")
+    found: list[Action] = []
+
+    def custom_call(call: RunningCall, buffers: Buffers) -> None:
+        if not found:
+            target = find_target(name, site.targets)
+            found.append(_native(site, target) if is_pointer(target) else _python(site, target))
+        found[0](call, buffers)
+
+    return custom_call
+
+
+def _python(site: Site, target: Callable[..., Any]) -> Action:
+    keywords = _keywords(site)
+
+    def call_python(_call: RunningCall, buffers: Buffers) -> None:
+        _store(site, target(*map(np.array, buffers.operands), **keywords), buffers)
+
+    def call_borrowing(_call: RunningCall, buffers: Buffers) -> None:
+        _store(site, target(*buffers.operands, **keywords), buffers)
+
+    return call_borrowing if isinstance(target, Borrowing) else call_python
+
+
+def _keywords(site: Site) -> dict[str, Any]:
+    version = site.attribute("api_version", 0)
+    config = site.attribute("backend_config", b"")
+    if version in API_STATUS_RETURNING:
+        return {"opaque": _bytes(config)}
+    if version == API_TYPED and isinstance(config, Mapping):
+        return dict(config)
+    return {}
+
+
+def _bytes(config: object) -> bytes:
+    return config if isinstance(config, bytes) else str(config or "").encode()
+
+
+def _store(site: Site, value: Any, buffers: Buffers) -> None:
+    """Checks what a Python target returned, and copies it to the results."""
+    values = _leaves(value)
+    specs = site.call.results
+    if len(values) != len(specs):
+        raise _mismatch(site, f"{len(values)} arrays were returned, {len(specs)} are declared: {specs_text(specs)}")
+    for index, (returned, spec) in enumerate(zip(values, specs, strict=True)):
+        array = _typed(returned, spec)
+        have = ArraySpec(array.dtype.newbyteorder("="), array.shape)
+        if have.dtype != spec.dtype or not spec.admits(have.dims):
+            raise _mismatch(site, f"result {index} is declared as {spec}, {have} was returned")
+        buffers.write(index, array)
+
+
+def _leaves(value: Any) -> list[Any]:
+    if value is None:
+        return []
+    if isinstance(value, (tuple, list)):
+        return [leaf for part in value for leaf in _leaves(part)]
+    return [value]
+
+
+def _typed(value: Any, spec: ArraySpec) -> np.ndarray:
+    """Python scalars have the element type that is wanted; everything else has its own."""
+    if isinstance(value, (bool, int, float, complex)) and not isinstance(value, np.generic):
+        return np.asarray(value, spec.dtype)
+    return np.asarray(value)
+
+
+def _mismatch(site: Site, message: str) -> ShapeError:
+    return ShapeError("custom-call.declared-shape", f"target {site.attribute('target')!r}: {message}")
+
+
+def _native(site: Site, target: Target) -> Action:
+    address = address_of_pointer(target)
+    version = site.attribute("api_version", 0)
+    place_of_results = _result_place(site)
+    if version in API_ORIGINAL:
+        original = OriginalFunction(address)
+
+        def call_original(_call: RunningCall, buffers: Buffers) -> None:
+            original(place_of_results(buffers), buffers.address)
+
+        return call_original
+    if version not in API_STATUS_RETURNING:
+        raise UnsupportedError(f"custom call target {site.attribute('target')!r}: C functions of API version {version}")
+    returning_status = StatusFunction(address)
+    opaque = _bytes(site.attribute("backend_config", b""))
+
+    def call_returning_status(_call: RunningCall, buffers: Buffers) -> None:
+        status = CustomCallStatus()
+        returning_status(place_of_results(buffers), buffers.address, opaque, len(opaque), ctypes.addressof(status))
+        if status.message:
+            message = ctypes.string_at(status.message, status.length)
+            raise ExecutionError(
+                f"custom call target {site.attribute('target')!r} failed: {message.decode(errors='replace')}"
+            )
+
+    return call_returning_status
+
+
+def _result_place(site: Site) -> Callable[[Buffers], int]:
+    """Where a C target finds its results: in memory directly, or through a table if they are a tuple.
+
+    The table of a call holds the operands, then the results; so `in` and `out` are pieces of it.
+    """
+    num_operands = sum(spec.num_buffers for spec in site.call.operands)
+    tree: Tree | None = site.attribute("result_tree")
+    if isinstance(tree, tuple) or (tree is None and len(site.call.results) != 1):
+        return lambda buffers: buffers.address + 8 * num_operands
+    return lambda buffers: buffers.addresses[num_operands]

@@ -1,0 +1,130 @@
+"""Devices: any number of CPU devices in one process, each with its own queues to the host."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+
+from xlapy_runtime.channels import HOST, Mailboxes, Stream, Value, item_of
+from xlapy_runtime.errors import ArgumentError
+from xlapy_runtime.program import Tree
+
+SendCallback = Callable[[Value], None]
+RecvCallback = Callable[[], Value]
+
+
+class Device:
+    """A place where programs run. All devices share the machine's cores and memory; queues and counters are their own.
+
+    Every method may be called from any thread, also while programs run. Blocking methods release the GIL, end with
+    `DeadlineError` after `timeout` seconds (None waits forever), and give way to Ctrl-C.
+    """
+
+    def __init__(self, number: int) -> None:
+        self.id = number
+        self.infeed = Stream(f"the infeed of device {number}")
+        self.outfeed = Stream(f"the outfeed of device {number}")
+        self.to_device = Mailboxes(f"device {number}, host-to-device channel")
+        self.to_host = Mailboxes(f"device {number}, device-to-host channel")
+        self.on_send: dict[int, SendCallback] = {}
+        self.on_recv: dict[int, RecvCallback] = {}
+        self._lock = threading.Lock()
+        self._runs = 0
+        self._running = 0
+        self._bytes_in_use = 0
+        self._peak_bytes_in_use = 0
+
+    def __repr__(self) -> str:
+        return (
+            f"Device(id={self.id}, running={self._running}, infeed={len(self.infeed)}/{self.infeed.capacity}, "
+            f"outfeed={len(self.outfeed)}/{self.outfeed.capacity})"
+        )
+
+    def transfer_to_infeed(self, value: Value, timeout: float | None = None) -> None:
+        """Queues an array or a (nested) tuple of arrays for the next infeed. The arrays are copied.
+
+        Waits while the queue is full. Raises `ShapeError` if a program is already waiting for another shape; the
+        program fails then, too.
+        """
+        self.infeed.put(item_of(value), HOST, timeout)
+
+    def transfer_from_outfeed(self, expected: Tree | None = None, timeout: float | None = None) -> Value:
+        """Takes the oldest value that a program has put out, nested as the program's outfeed was.
+
+        With `expected`, a value of another shape is a `ShapeError` and stays in the queue.
+        """
+        return self.outfeed.get(expected, HOST, timeout, keep_mismatch=True).value()
+
+    def send_to_device(self, channel: int, value: Value, timeout: float | None = None) -> None:
+        """Sends a value to the next recv from the host on `channel`. Waits while the channel is full."""
+        mailbox = self.to_device[(channel,)]
+        mailbox.finish_send(mailbox.send(item_of(value)), HOST, timeout)
+
+    def receive_from_device(self, channel: int, expected: Tree | None = None, timeout: float | None = None) -> Value:
+        """The next value that a program has sent to the host on `channel`."""
+        mailbox = self.to_host[(channel,)]
+        return mailbox.finish_receive(mailbox.receive(), HOST, timeout, expected).value()
+
+    def set_send_callback(self, channel: int, callback: SendCallback | None) -> None:
+        """Calls `callback(value)`, in the thread of the running program, for each send to the host on `channel`."""
+        _set_callback(self.on_send, channel, callback)
+
+    def set_recv_callback(self, channel: int, callback: RecvCallback | None) -> None:
+        """Calls `callback()`, in the thread of the running program, for each recv from the host on `channel`."""
+        _set_callback(self.on_recv, channel, callback)
+
+    def reset(self) -> None:
+        """Drops everything that waits in this device's queues and channels. Callbacks stay."""
+        self.infeed.clear()
+        self.outfeed.clear()
+        for mailbox in self.to_device.all() + self.to_host.all():
+            mailbox.clear()
+
+    def memory_stats(self) -> dict[str, int]:
+        """Bytes that running programs and queues hold, the peak of the former, and the number of runs."""
+        mailboxes = self.to_device.all() + self.to_host.all()
+        queued = self.infeed.nbytes + self.outfeed.nbytes + sum(mailbox.nbytes for mailbox in mailboxes)
+        with self._lock:
+            return {
+                "bytes_in_use": self._bytes_in_use + queued,
+                "peak_bytes_in_use": max(self._peak_bytes_in_use, self._bytes_in_use + queued),
+                "bytes_queued": queued,
+                "running": self._running,
+                "runs": self._runs,
+            }
+
+    def begin_run(self, nbytes: int) -> None:
+        """Accounts for a program that starts to run and holds `nbytes`."""
+        with self._lock:
+            self._runs += 1
+            self._running += 1
+            self._bytes_in_use += nbytes
+            self._peak_bytes_in_use = max(self._peak_bytes_in_use, self._bytes_in_use)
+
+    def end_run(self, nbytes: int) -> None:
+        with self._lock:
+            self._running -= 1
+            self._bytes_in_use -= nbytes
+
+
+def _set_callback(callbacks: dict[int, SendCallback] | dict[int, RecvCallback], channel: int, callback: object) -> None:
+    if callback is None:
+        callbacks.pop(channel, None)
+    elif callable(callback):
+        callbacks[channel] = callback
+    else:
+        raise ArgumentError(f"the callback of channel {channel} is a {type(callback).__name__}, which is not callable")
+
+
+_devices: list[Device] = []
+_devices_lock = threading.Lock()
+
+
+def devices(count: int | None = None) -> tuple[Device, ...]:
+    """The first `count` devices, the same objects every time; without a count all there are, at least one."""
+    if count is not None and count < 1:
+        raise ArgumentError(f"there are no {count} devices: ask for one or more")
+    with _devices_lock:
+        wanted = max(len(_devices), 1) if count is None else count
+        _devices.extend(Device(number) for number in range(len(_devices), wanted))
+        return tuple(_devices[:wanted])

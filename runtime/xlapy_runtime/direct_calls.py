@@ -1,0 +1,117 @@
+"""The short way into a program that calls no runtime: one process, static shapes, nothing to wait for.
+
+`calling` does the work: arguments that match go straight to native code. Here is what it asks for: contexts, what to do
+with arguments that do not match, and what a status other than 0 means.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable
+from typing import NoReturn
+
+import numpy as np
+
+from xlapy_runtime import calls
+from xlapy_runtime.buffers import ARENA_ALIGNMENT, RESERVED_WORDS, Words, aligned
+from xlapy_runtime.calling import ArraySpec, BoundCall, CallContext, CallWrapper, ContextWord, EntryPoint, bind
+from xlapy_runtime.channels import Value, unflatten
+from xlapy_runtime.device import Device
+from xlapy_runtime.errors import CancelledExecution
+from xlapy_runtime.program import Program, Tree, flatten
+from xlapy_runtime.transports import NOBODY
+from xlapy_runtime.waiting import Cancellation
+
+
+def is_direct(program: Program) -> bool:
+    """Whether a program can be called without a run around it."""
+    leaves = flatten((program.parameters, program.result))
+    return (
+        program.num_processes == 1
+        and not program.runtime_calls
+        and not program.aliases
+        and not any(spec.dynamic_dims for spec in leaves)
+    )
+
+
+def entry_point(program: Program, address: int, code: object, *, release_gil: bool) -> EntryPoint:
+    """The program's entry as `calling` wants it described."""
+    result = program.result
+    is_flat_tuple = isinstance(result, tuple) and all(not isinstance(part, tuple) for part in result)
+    is_plain = not isinstance(result, tuple) or (is_flat_tuple and len(flatten(result)) == len(result))
+    return EntryPoint(
+        address=address,
+        parameters=_specs(program.parameters),
+        results=_specs(result),
+        gives_tuple=isinstance(result, tuple) or not flatten(result),
+        release_gil=release_gil,
+        restructure=None if is_plain and flatten(result) else lambda leaves: unflatten(result, leaves),
+        code=code,
+    )
+
+
+def _specs(tree: Tree) -> tuple[ArraySpec, ...]:
+    return tuple(ArraySpec(spec.dims, spec.dtype) for spec in flatten(tree))
+
+
+class DirectCalls:
+    """The contexts of one program's direct calls, and their failures."""
+
+    def __init__(
+        self,
+        program: Program,
+        entry: EntryPoint,
+        constants: Words,
+        wrapper: CallWrapper | None,
+        *,
+        device: Device,
+        general: Callable[..., Value],
+        words: dict[int, int],
+    ) -> None:
+        self._program = program
+        self._entry = entry
+        self._constants = constants
+        self._device = device
+        self._words = words
+        self._contexts: dict[int, calls.RunningCall] = {}
+        self.general = general
+        self.bound: BoundCall = bind(entry, self, wrapper)
+
+    def new_context(self) -> CallContext:
+        """A context of a call that may go on as long as it likes, but listens to Ctrl-C."""
+        arena = np.empty(self._program.arena_bytes + ARENA_ALIGNMENT, np.uint8)
+        call = calls.RunningCall(
+            actions=(),
+            sites=(),
+            device=self._device,
+            process=0,
+            cancelled=ctypes.c_int32(0),
+            views=[],
+            cancellation=Cancellation(),
+            transport=NOBODY,
+            timeout=None,
+        )
+        registration = calls.Registration(call)
+        context = CallContext(
+            self._entry,
+            {
+                **self._words,
+                ContextWord.ARENA: aligned(arena.ctypes.data),
+                ContextWord.CONSTANTS: ctypes.addressof(self._constants),
+                ContextWord.CANCELLED: ctypes.addressof(call.cancelled),
+                ContextWord.HANDLE: registration.handle,
+            },
+            extra_words=RESERVED_WORDS,
+            keep=(arena, self._constants, registration),
+        )
+        self._contexts[context.address] = call
+        return context
+
+    def failed(self, context_address: int, status: int) -> NoReturn:
+        """Raises what native code has kept for its caller."""
+        call = self._contexts[context_address]
+        failure, call.failure = call.failure, None
+        try:
+            raise failure or CancelledExecution(f"{self._program.name} stopped with status {status}")
+        finally:
+            del failure

@@ -1,0 +1,214 @@
+"""The thread pool: who works in it, how many, from when until when. The work itself is handed out by native code.
+
+Compiled programs call `parallel(kernel, args, count, grain)`, native code that splits a range into chunks and shares
+them out among the calling thread and the pool's workers. A worker is a Python daemon thread that enters native code
+once, without the GIL, and stays there. None is started before the first range that is worth sharing, and none is ever
+waited for: a caller waits for chunks, so that a worker that is late, missing or lost in a fork costs speed, not an
+answer.
+"""
+
+from __future__ import annotations
+
+import _thread
+import atexit
+import contextlib
+import ctypes
+import os
+import threading
+import time
+from pathlib import Path
+from typing import Any, ClassVar
+
+from xlapy_runtime.errors import ArgumentError, InternalError
+from xlapy_runtime.linking import LinkedCode, link
+
+MAX_THREADS = 128
+"""The most threads that work on one range, the caller included."""
+
+POOL_SYMBOLS = ("parallel_entries", "pool_reset", "pool_state", "pool_wake", "pool_worker")
+"""What the pool's object code exports; `parallel_entries` is a table of MAX_THREADS functions, one for each cap."""
+
+_LINE = 64
+_SPINS = 2000
+"""Looks at the job word before a worker goes to sleep: 20 to 70 microseconds, the time of a few calls to the kernel
+of the operating system that sleeping and waking would cost."""
+
+_STOP_SECONDS = 1.0
+_CGROUP_ROOT = Path("/sys/fs/cgroup")
+
+
+class PoolState(ctypes.Structure):
+    """The memory that callers and workers share. Fields that different threads write lie on lines of their own.
+
+    word: the job, in one piece: number (16 bits), seats left for workers (8), claims (20), claims taken (20).
+    completed: claims of the job that are done.
+    kernel ... chunks_per_claim: the job at large; written before the word, read by whoever has a claim.
+    busy: 1 while a caller owns the pool.
+    generation: the number of wake-ups so far, which sleepers wait on; sleepers: how many may be asleep.
+    stopping: 1 when workers should leave.
+    wanted: how many workers were asked for; start: the function that asks for more.
+    mutex, condition: for sleeping where there is no futex.
+    """
+
+    _fields_: ClassVar[list[Any]] = [
+        ("word", ctypes.c_uint64),
+        ("_0", ctypes.c_char * (_LINE - 8)),
+        ("completed", ctypes.c_int64),
+        ("_1", ctypes.c_char * (_LINE - 8)),
+        ("kernel", ctypes.c_void_p),
+        ("args", ctypes.c_void_p),
+        ("count", ctypes.c_int64),
+        ("grain", ctypes.c_int64),
+        ("chunks", ctypes.c_int64),
+        ("chunks_per_claim", ctypes.c_int64),
+        ("_2", ctypes.c_char * (_LINE - 48)),
+        ("busy", ctypes.c_int32),
+        ("_3", ctypes.c_char * (_LINE - 4)),
+        ("generation", ctypes.c_int32),
+        ("_4", ctypes.c_char * (_LINE - 4)),
+        ("sleepers", ctypes.c_int32),
+        ("_5", ctypes.c_char * (_LINE - 4)),
+        ("stopping", ctypes.c_int32),
+        ("wanted", ctypes.c_int32),
+        ("start", ctypes.c_void_p),
+        ("_6", ctypes.c_char * (_LINE - 16)),
+        ("mutex", ctypes.c_char * 128),
+        ("condition", ctypes.c_char * 128),
+    ]
+
+
+def install(object_code: bytes) -> None:
+    """Gives the process its pool. Whoever comes second changes nothing: one pool serves all programs."""
+    with _installing:
+        if not _pools:
+            _pools.append(_Pool(object_code))
+
+
+def parallel_address(num_threads: int | None = None) -> int:
+    """The address of `void parallel(void (*kernel)(void *args, int64 begin, int64 end), void *args, int64 count,
+    int64 grain)` that keeps at most `num_threads` threads busy, the calling one included; None means `thread_limit()`.
+
+    It calls `kernel` once for each chunk of `grain` elements of [0, count), in any order and at the same time, and
+    returns when all are done. The chunks do not depend on the number of threads. Called from inside a kernel, or while
+    another thread uses the pool, it runs all chunks itself.
+    """
+    if not _pools:
+        raise InternalError("the thread pool's native code is not installed")
+    if num_threads is not None and num_threads < 1:
+        raise ArgumentError(f"num_threads is {num_threads}; at least one thread is needed")
+    return _pools[0].entry(min(num_threads or thread_limit(), MAX_THREADS))
+
+
+def thread_limit() -> int:
+    """How many threads a program uses unless told: XLAPY_NUM_THREADS, or else every core this process may use."""
+    setting = os.environ.get("XLAPY_NUM_THREADS", "").strip()
+    if not setting:
+        return usable_cores()
+    if not setting.isdecimal() or int(setting) < 1:
+        raise ArgumentError(f"XLAPY_NUM_THREADS is {setting!r}; it must be a positive number")
+    return min(int(setting), MAX_THREADS)
+
+
+def usable_cores(cgroup_root: Path = _CGROUP_ROOT) -> int:
+    """Cores that this process may keep busy: the affinity mask, cut down to the quota of the control group."""
+    allowed = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    quota = _cgroup_quota(cgroup_root)
+    return max(1, allowed if quota is None else min(allowed, round(quota + 0.25)))
+
+
+def worker_count() -> int:
+    """How many workers this process has started so far."""
+    return sum(len(pool.workers) for pool in _pools)
+
+
+def _cgroup_quota(root: Path) -> float | None:
+    """CPU seconds per second that the control group grants, or None without a limit. Both versions are read."""
+    quota, _, period = _read_text(root / "cpu.max").partition(" ")
+    if not quota:
+        quota = _read_text(root / "cpu" / "cpu.cfs_quota_us")
+        period = _read_text(root / "cpu" / "cpu.cfs_period_us")
+    if quota.isdecimal() and period.isdecimal() and int(period) > 0:
+        return int(quota) / int(period)
+    return None
+
+
+def _read_text(path: Path) -> str:
+    try:
+        return path.read_text().strip()
+    except OSError:
+        return ""
+
+
+class _Pool:
+    """The pool of this process: its native code, its memory, and the workers started so far."""
+
+    def __init__(self, object_code: bytes) -> None:
+        self._code: LinkedCode = link([object_code], {}, POOL_SYMBOLS)
+        self._state = PoolState.from_address(self._code.address("pool_state"))
+        self._entries = (ctypes.c_void_p * MAX_THREADS).from_address(self._code.address("parallel_entries"))
+        self._reset = ctypes.CFUNCTYPE(None)(self._code.address("pool_reset"))
+        self._wake = ctypes.CFUNCTYPE(None, ctypes.c_int32)(self._code.address("pool_wake"))
+        self._work = ctypes.CFUNCTYPE(None, ctypes.c_int64)(self._code.address("pool_worker"))
+        self._start = ctypes.CFUNCTYPE(None, ctypes.c_int64)(self._start_workers)
+        self.workers: list[_Worker] = []
+        self._begin()
+        atexit.register(self._stop)
+        if hasattr(os, "register_at_fork"):
+            os.register_at_fork(after_in_child=self._begin)
+
+    def entry(self, cap: int) -> int:
+        address = self._entries[cap - 1]
+        assert address is not None
+        return address
+
+    def _begin(self) -> None:
+        """An idle pool without workers: at first, and in a forked child, where the parent's workers are not."""
+        self._reset()
+        self.workers = []
+        self._state.start = ctypes.cast(self._start, ctypes.c_void_p).value
+
+    def _start_workers(self, needed: int) -> None:
+        """Called by native code, by the owner of the pool, when a range could use more workers than there are.
+
+        Where the system grants no more threads, what there is has to do.
+        """
+        self._state.wanted = max(needed, self._state.wanted)
+        with contextlib.suppress(RuntimeError):
+            while len(self.workers) < needed:
+                self.workers.append(_Worker(self._work))
+
+    def _stop(self) -> None:
+        """Lets the workers leave native code while the interpreter is still there to take them back."""
+        self._state.wanted = MAX_THREADS
+        self._state.stopping = 1
+        self._wake(MAX_THREADS)
+        deadline = time.monotonic() + _STOP_SECONDS
+        for worker in self.workers:
+            worker.done.acquire(timeout=max(0.0, deadline - time.monotonic()))
+
+
+class _Worker:
+    """One thread in native code.
+
+    Bare `_thread` because `threading.Thread.start` waits for the new thread to take the GIL, and the first parallel
+    run should not.
+    """
+
+    __slots__ = ("done",)
+
+    def __init__(self, work: Any) -> None:
+        self.done = _thread.allocate_lock()
+        self.done.acquire()
+        _thread.start_new_thread(self._run, (work,))
+
+    def _run(self, work: Any) -> None:
+        try:
+            work(_SPINS)
+        finally:
+            self.done.release()
+
+
+_pools: list[_Pool] = []
+"""The pool of this process, once it is installed."""
+
+_installing = threading.Lock()

@@ -1,0 +1,336 @@
+"""Every numbered constraint of the specification is broken by a call, at which the error names it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from xlapy import ops
+from xlapy.builder import XlaBuilder, XlaComputation, XlaOp
+from xlapy.hlo.ops import OPS
+from xlapy.hlo.shape import TOKEN, Shape
+from xlapy_runtime.errors import ArgumentError, ShapeError
+
+
+class Bench:
+    """A builder with operands at hand."""
+
+    def __init__(self) -> None:
+        self.builder = XlaBuilder("bench")
+        self._count = 0
+
+    def of(self, shape: Shape) -> XlaOp:
+        self._count += 1
+        return self.builder.parameter(self._count - 1, shape)
+
+    def f32(self, *dims: int) -> XlaOp:
+        return self.of(Shape.array(np.float32, dims))
+
+    def s32(self, *dims: int) -> XlaOp:
+        return self.of(Shape.array(np.int32, dims))
+
+    def pred(self, *dims: int) -> XlaOp:
+        return self.of(Shape.array(np.bool_, dims))
+
+    def tuple(self, *elements: XlaOp) -> XlaOp:
+        return ops.Tuple(self.builder, elements)
+
+    @property
+    def token(self) -> XlaOp:
+        return ops.CreateToken(self.builder)
+
+
+def computation(function: Callable[..., Any], *parameters: Shape) -> XlaComputation:
+    builder = XlaBuilder("computation")
+    return builder.build(function(*[builder.parameter(number, shape) for number, shape in enumerate(parameters)]))
+
+
+SCALAR = Shape.scalar(np.float32)
+INDEX = Shape.scalar(np.int32)
+
+Broken = tuple[str, Callable[[Bench], Any]]
+
+BROKEN: list[Broken] = [
+    ("AfterAll.B1", lambda b: ops.AfterAll(b.builder, [b.token, b.f32()])),
+    ("AfterAll.some-tokens", lambda b: ops.AfterAll(b.builder, [])),
+    ("AllReduce.B1", lambda b: ops.AllReduce(b.f32(2), ops.Add, [[0, 1], [1, 2]])),
+    ("AllReduce.B3", lambda b: ops.AllReduce(b.tuple(), ops.Add)),
+    ("AllReduce.B3", lambda b: ops.AllReduceStart(b.tuple(), ops.Add)),
+    ("BitcastConvertType.B1", lambda b: ops.BitcastConvertType(b.of(Shape.array("f16", (10, 3))), np.float32)),
+    ("BitcastConvertType.B1", lambda b: ops.BitcastConvertType(b.of(Shape.array("f16")), np.float32)),
+    ("BitcastConvertType.B2", lambda b: ops.BitcastConvertType(b.tuple(b.f32()), np.int32)),
+    ("Broadcast.B1", lambda b: ops.Broadcast(b.f32(2), (3, -1))),
+    ("BroadcastInDim.B1", lambda b: ops.BroadcastInDim(b.f32(2), (3, 4), (1,))),
+    ("BroadcastInDim.B2", lambda b: ops.BroadcastInDim(b.f32(2), (2, 3), ())),
+    ("BroadcastInDim.B2", lambda b: ops.BroadcastInDim(b.f32(2), (2, 3), (2,))),
+    ("BroadcastInDim.B2", lambda b: ops.BroadcastInDim(b.f32(2, 2), (2, 2), (1, 0))),
+    ("BroadcastInDim.B2", lambda b: ops.BroadcastInDim(b.f32(2, 2), (2, 2), (1, 1))),
+    ("Call.B1", lambda b: ops.Call(b.builder, computation(ops.Neg, SCALAR), [])),
+    ("Call.B1", lambda b: ops.Call(b.builder, computation(ops.Neg, SCALAR), [b.s32()])),
+    ("Clamp.B1", lambda b: ops.Clamp(b.s32(), b.f32(2), 1.0)),
+    ("Clamp.B2", lambda b: ops.Clamp(b.f32(1), b.f32(2), 1.0)),
+    ("Collapse.B1", lambda b: ops.Collapse(b.f32(2, 3, 4), (1, 0))),
+    ("Collapse.B1", lambda b: ops.Collapse(b.f32(2, 3, 4), (0, 2))),
+    ("Collapse.B2", lambda b: ops.Collapse(b.f32(2, 3), (1, 2))),
+    ("Compare.B1", lambda b: ops.Eq(b.f32(2), b.s32(2))),
+    ("Compare.B1", lambda b: ops.LtTotalOrder(b.f32(2), b.s32(2))),
+    ("Concatenate.B1", lambda b: ops.ConcatInDim(b.builder, [], 0)),
+    ("Concatenate.B1", lambda b: ops.Concat([], 0)),
+    ("Concatenate.B2", lambda b: ops.ConcatInDim(b.builder, [b.f32(2), b.s32(2)], 0)),
+    ("Concatenate.B2", lambda b: ops.ConcatInDim(b.builder, [b.f32(2), b.f32(2, 2)], 0)),
+    ("Concatenate.B3", lambda b: ops.ConcatInDim(b.builder, [b.f32(2, 3), b.f32(2, 4)], 0)),
+    ("Concatenate.B4", lambda b: ops.ConcatInDim(b.builder, [b.f32(), b.f32()], 0)),
+    ("Conditional.B1", lambda b: ops.Conditional(b.s32(), [computation(ops.Neg, SCALAR)], [b.f32(), b.f32()])),
+    ("Conditional.B1", lambda b: ops.Conditional(b.s32(), [computation(ops.Neg, SCALAR)], [b.s32()])),
+    ("Conditional.B1", lambda b: ops.Conditional(b.s32(), [computation(ops.Add, SCALAR, SCALAR)], [b.f32()])),
+    ("Conditional.B2", lambda b: ops.Conditional(b.s32(), [lambda x: x, lambda x: x > 0], [b.f32(), b.f32()])),
+    ("Conditional.B3", lambda b: ops.Conditional(b.f32(), [ops.Neg], [b.f32()])),
+    ("Conditional.B3", lambda b: ops.Conditional(b.pred(1), b.f32(), ops.Neg, b.f32(), ops.Abs)),
+    ("Conditional.B4", lambda b: ops.Conditional(b.s32(), [], [])),
+    ("ConvertElementType.B2", lambda b: ops.ConvertElementType(b.tuple(b.f32()), np.int32)),
+    ("CrossReplicaSum.B2", lambda b: ops.CrossReplicaSum(b.f32(2), [0, 1, 2, 0])),
+    ("Dot.B1", lambda b: ops.Dot(b.f32(2, 3), b.f32(2, 3))),
+    ("Dot.B2", lambda b: ops.Dot(b.f32(3), b.s32(3))),
+    ("Dot.B2", lambda b: ops.Dot(b.f32(2, 2, 2), b.f32(2, 2))),
+    ("Dot.B2", lambda b: b.f32() @ b.f32(2)),
+    ("DotGeneral.B1", lambda b: ops.DotGeneral(b.f32(2, 3), b.f32(4, 2), (((1,), (0,)), ((), ())))),
+    ("DotGeneral.B1", lambda b: ops.DotGeneral(b.f32(2, 3), b.f32(3, 2), (((1,), ()), ((), ())))),
+    ("DotGeneral.B2", lambda b: ops.DotGeneral(b.f32(2, 3), b.f32(4, 3), (((1,), (1,)), ((0,), (0,))))),
+    ("DotGeneral.B2", lambda b: ops.DotGeneral(b.f32(2, 3), b.f32(2, 3), (((1,), (1,)), ((0,), ())))),
+    ("DotGeneral.B3", lambda b: ops.DotGeneral(b.f32(2, 2), b.f32(2, 2), (((0,), (0,)), ((0,), (0,))))),
+    ("DotGeneral.B3", lambda b: ops.DotGeneral(b.f32(2), b.f32(2), (((1,), (0,)), ((), ())))),
+    ("DynamicSlice.B1", lambda b: ops.DynamicSlice(b.f32(3, 4), [b.s32()], (1, 1))),
+    ("DynamicSlice.B1", lambda b: ops.DynamicSlice(b.f32(3, 4), b.s32(3), (1, 1))),
+    ("DynamicSlice.B1", lambda b: ops.DynamicSlice(b.f32(3, 4), b.s32(2), (1,))),
+    ("DynamicSlice.B2", lambda b: ops.DynamicSlice(b.f32(3), [0], (4,))),
+    ("DynamicSlice.B2", lambda b: ops.DynamicSlice(b.f32(3), [0], (-1,))),
+    ("DynamicSlice.B3", lambda b: ops.DynamicSlice(b.f32(3), [b.f32()], (1,))),
+    ("DynamicSlice.B3", lambda b: ops.DynamicSlice(b.f32(3, 3), [b.s32(), np.int64(0)], (1, 1))),
+    ("DynamicUpdateSlice.B1", lambda b: ops.DynamicUpdateSlice(b.f32(3), b.s32(3), [0])),
+    ("DynamicUpdateSlice.B1", lambda b: ops.DynamicUpdateSlice(b.f32(3), b.f32(1, 1), [0])),
+    ("DynamicUpdateSlice.B2", lambda b: ops.DynamicUpdateSlice(b.f32(3), b.f32(4), [0])),
+    ("GetDimensionSize.B1", lambda b: ops.GetDimensionSize(b.tuple(), 0)),
+    ("GetDimensionSize.B2", lambda b: ops.GetDimensionSize(b.f32(2), 1)),
+    ("GetTupleElement.B1", lambda b: ops.GetTupleElement(b.tuple(b.f32()), 1)),
+    ("Infeed.B1", lambda b: ops.Infeed(b.builder, Shape.tuple([Shape.tuple([SCALAR])]))),
+    ("Iota.B1", lambda b: ops.Iota(b.builder, Shape.array(np.int32, (2,)), 1)),
+    ("Map.B1", lambda b: ops.Map(b.builder, [b.f32(2), b.f32(3)], ops.Add)),
+    ("Map.B2", lambda b: ops.Map(b.builder, [b.f32(2)], computation(ops.Neg, Shape.array(np.float32, (2,))))),
+    ("Map.B2", lambda b: ops.Map(b.builder, [b.f32(2)], computation(lambda x: x.broadcast((2,)), SCALAR))),
+    ("Map.B3", lambda b: ops.Map(b.builder, [b.f32(2, 3)], ops.Neg, [1, 0])),
+    ("Pad.B1", lambda b: ops.Pad(b.f32(2, 3), 0.0, [(1, 1, 0)])),
+    ("Pad.B1", lambda b: ops.Pad(b.f32(2), 0.0, [(1,)])),
+    ("Pad.B2", lambda b: ops.Pad(b.f32(2), 0.0, [(1, 1, -1)])),
+    ("Pad.B3", lambda b: ops.Pad(b.f32(2), b.s32(), [(1, 1, 0)])),
+    ("Pad.B4", lambda b: ops.Pad(b.f32(2), 0.0, [(-2, -1, 0)])),
+    ("Recv.B1", lambda b: ops.GetTupleElement(ops.Recv(b.builder, SCALAR, 1), 0)),
+    ("Recv.B1", lambda b: ops.SendDone(ops.Recv(b.builder, SCALAR, 1))),
+    ("Recv.B1", lambda b: b.builder.build(ops.Recv(b.builder, SCALAR, 1))),
+    ("Reduce.B1", lambda b: ops.Reduce(b.builder, [], [], ops.Add, [0])),
+    ("Reduce.B2", lambda b: ops.Reduce(b.builder, [b.f32(2), b.f32(3)], [0, 0], lambda a, c, x, y: (a, c), [0])),
+    ("Reduce.B3", lambda b: ops.Reduce(b.builder, [b.f32(2)], [b.s32()], ops.Add, [0])),
+    ("Reduce.B3", lambda b: ops.Reduce(b.builder, [b.f32(2)], [b.f32(1)], ops.Add, [0])),
+    ("Reduce.B3", lambda b: ops.Reduce(b.builder, [b.f32(2)], [0.0, 0.0], ops.Add, [0])),
+    ("Reduce.B4", lambda b: ops.Reduce(b.builder, [b.f32(2)], [0.0], ops.Add, [1])),
+    ("Reduce.B4", lambda b: ops.Reduce(b.builder, [b.f32(2, 2)], [0.0], ops.Add, [0, 0])),
+    ("reduce.computation-type", lambda b: b.f32(2).reduce(0.0, lambda x, y: x < y, [0])),
+    ("ReducePrecision.B1", lambda b: ops.ReducePrecision(b.s32(2), exponent_bits=5, mantissa_bits=10)),
+    ("ReducePrecision.B2", lambda b: ops.ReducePrecision(b.f32(2), exponent_bits=0, mantissa_bits=10)),
+    ("ReducePrecision.B3", lambda b: ops.ReducePrecision(b.f32(2), exponent_bits=5, mantissa_bits=-1)),
+    ("Reshape.B1", lambda b: ops.Reshape(b.f32(2, 3), (0, 0), (6,))),
+    ("Reshape.B1", lambda b: ops.Reshape(b.f32(2, 3), (0,), (6,))),
+    ("Reshape.B2", lambda b: ops.Reshape(b.f32(2, 3), (5,))),
+    ("Rev.B1", lambda b: ops.Rev(b.f32(2, 3), (2,))),
+    ("Rev.B1", lambda b: ops.Rev(b.f32(2, 3), (0, 0))),
+    ("Select.B1", lambda b: ops.Select(b.pred(2), b.f32(2), b.s32(2))),
+    ("Select.B1", lambda b: ops.Select(b.pred(), b.f32(2), b.f32(3))),
+    ("Select.B2", lambda b: ops.Select(b.f32(2), b.f32(2), b.f32(2))),
+    ("Select.B2", lambda b: ops.Select(b.pred(3), b.f32(2), b.f32(2))),
+    ("Select.B3", lambda b: ops.Select(b.pred(2), b.tuple(b.f32(2)), b.tuple(b.f32(2)))),
+    ("Select.B3", lambda b: ops.Select(b.pred(), b.tuple(b.f32(2)), b.tuple(b.f32(3)))),
+    ("Send.B1", lambda b: ops.Add(ops.GetTupleElement(ops.Send(b.f32(), 1), 0), 1.0)),
+    ("Send.B1", lambda b: b.tuple(ops.Send(b.f32(), 1))),
+    ("send.channel", lambda b: ops.SendWithToken(b.f32(), b.token, ops.ChannelHandle(0))),
+    ("SetDimensionSize.B1", lambda b: ops.SetDimensionSize(b.tuple(), 1, 0)),
+    ("SetDimensionSize.B2", lambda b: ops.SetDimensionSize(b.f32(2), 1, 1)),
+    ("SetDimensionSize.B3", lambda b: ops.SetDimensionSize(b.f32(2), b.s32(1), 0)),
+    ("SetDimensionSize.B3", lambda b: ops.SetDimensionSize(b.f32(2), np.int64(1), 0)),
+    ("Slice.B1", lambda b: ops.Slice(b.f32(2, 3), (0,), (1,))),
+    ("Slice.B1", lambda b: ops.Slice(b.f32(2), (0,), (1, 2))),
+    ("Slice.B2", lambda b: ops.Slice(b.f32(2), (-1,), (1,))),
+    ("Slice.B3", lambda b: ops.Slice(b.f32(2), (1,), (0,))),
+    ("Slice.B3", lambda b: ops.Slice(b.f32(2), (0,), (3,))),
+    ("Slice.B4", lambda b: ops.Slice(b.f32(2), (0,), (1,), (0,))),
+    ("Transpose.B1", lambda b: ops.Transpose(b.f32(2, 3), (0,))),
+    ("Transpose.B1", lambda b: ops.Transpose(b.f32(2, 3), (0, 0))),
+    ("While.B1", lambda b: ops.While(lambda x: x, ops.Neg, b.f32())),
+    ("While.B1", lambda b: ops.While(lambda x: x < 0, lambda x: x.broadcast((2,)), b.f32())),
+    ("While.B1", lambda b: ops.While(computation(lambda x: x < 0, INDEX), ops.Neg, b.f32())),
+    *[
+        (f"{OPS[opcode].title}.B1", lambda b, function=function: function(b.f32(2), b.s32(2)))
+        for opcode, function in {
+            "add": ops.Add,
+            "and": ops.And,
+            "atan2": ops.Atan2,
+            "complex": ops.Complex,
+            "divide": ops.Div,
+            "maximum": ops.Max,
+            "minimum": ops.Min,
+            "multiply": ops.Mul,
+            "or": ops.Or,
+            "power": ops.Pow,
+            "remainder": ops.Rem,
+            "shift-left": ops.ShiftLeft,
+            "shift-right-arithmetic": ops.ShiftRightArithmetic,
+            "shift-right-logical": ops.ShiftRightLogical,
+            "subtract": ops.Sub,
+            "xor": ops.Xor,
+        }.items()
+    ],
+]
+
+BROADCAST_BEFORE = {
+    "same-dims": "the builder broadcasts, and its errors name the rules of broadcasting (test_broadcasting)",
+    "dimensions-count": "BroadcastInDim checks this itself, under the same label",
+    "dimensions-in-range": "BroadcastInDim checks this itself, under the same label",
+    "dimensions-unique": "BroadcastInDim checks this itself, under the same label",
+    "same-size": "BroadcastInDim checks this itself, under the same label",
+}
+"""Constraints of the op table that no call of the builder can break, with the reason."""
+
+
+@pytest.mark.parametrize(("label", "call"), BROKEN, ids=[label for label, _ in BROKEN])
+def test_a_broken_constraint_is_named(label: str, call: Callable[[Bench], Any]) -> None:
+    with pytest.raises(ShapeError) as caught:
+        call(Bench())
+    assert caught.value.rule == label
+    assert f"[{label}]" in str(caught.value)
+    assert "test_constraints.py:" in caught.value.where
+
+
+def test_every_builder_label_of_the_table_is_broken() -> None:
+    broken = {label for label, _ in BROKEN}
+    unbroken = [
+        f"{spec.title}.{label} ({spec.name}.{constraint.slug})"
+        for spec in OPS.values()
+        for constraint in spec.constraints.values()
+        for label in constraint.labels
+        if label.startswith("B") and f"{spec.title}.{label}" not in broken and constraint.slug not in BROADCAST_BEFORE
+    ]
+    assert not unbroken
+
+
+UNTYPED: list[tuple[str, Callable[[Bench], Any]]] = [
+    ("abs of pred", lambda b: ops.Abs(b.pred(2))),
+    ("not of floats", lambda b: ops.Not(b.f32(2))),
+    ("neg of pred", lambda b: ops.Neg(b.pred(2))),
+    ("neg of a token", lambda b: ops.Neg(b.token)),
+    ("exp of integers", lambda b: ops.Exp(b.s32(2))),
+    ("add of tuples", lambda b: ops.Add(b.tuple(b.f32()), b.tuple(b.f32()))),
+    ("and of floats", lambda b: ops.And(b.f32(2), b.f32(2))),
+    ("order of complex numbers", lambda b: ops.Lt(b.of(Shape.scalar("c64")), b.of(Shape.scalar("c64")))),
+    ("clamp of complex numbers", lambda b: ops.Clamp(0, b.of(Shape.scalar("c64")), 1)),
+    ("iota of pred", lambda b: ops.Iota(b.builder, np.bool_, 3)),
+    ("iota of a scalar", lambda b: ops.Iota(b.builder, SCALAR, 0)),
+    ("element of an array", lambda b: ops.GetTupleElement(b.f32(2), 0)),
+    ("reshape of a tuple", lambda b: ops.Reshape(b.tuple(b.f32()), (1,))),
+    ("reduce of a tuple", lambda b: ops.Reduce(b.builder, [b.tuple(b.f32())], [0.0], ops.Add, [])),
+    ("slice of a token", lambda b: ops.Slice(b.token, (), ())),
+    ("infeed after an array", lambda b: ops.InfeedWithToken(b.f32(), SCALAR)),
+    ("outfeed after an array", lambda b: ops.OutfeedWithToken(b.f32(), b.f32())),
+    ("outfeed of another shape", lambda b: ops.OutfeedWithToken(b.f32(), b.token, INDEX)),
+    ("all-reduce of two types", lambda b: ops.AllReduce([b.f32(2), b.s32(2)], ops.Add)),
+    ("rank 65", lambda b: ops.Broadcast(b.f32(), (1,) * 65)),
+    ("too many elements", lambda b: ops.Broadcast(b.f32(), (1 << 25, 1 << 25))),
+    ("negative size", lambda b: ops.Reshape(b.f32(2, 2), (-2, -2))),
+    ("index beyond the end", lambda b: b.f32(3)[3]),
+    ("too many indices", lambda b: b.f32(3)[0, 0]),
+    ("custom call layouts", lambda b: ops.CustomCallWithLayout(b.builder, "f", [b.f32()], SCALAR, [])),
+    ("a channel for global ids", lambda b: ops.AllReduce(b.f32(2), ops.Add, use_global_device_ids=True)),
+]
+
+
+@pytest.mark.parametrize(("what", "call"), UNTYPED, ids=[what for what, _ in UNTYPED])
+def test_wrong_shapes_and_types(what: str, call: Callable[[Bench], Any]) -> None:
+    with pytest.raises(ShapeError) as caught:
+        call(Bench())
+    assert caught.value.rule
+    assert "test_constraints.py:" in str(caught.value)
+
+
+def other_builder() -> XlaOp:
+    return Bench().f32(2)
+
+
+WRONG_KINDS: list[tuple[str, Callable[[Bench], Any]]] = [
+    ("None", lambda b: ops.Add(b.f32(2), None)),
+    ("None alone", lambda b: ops.Neg(None)),
+    ("a list", lambda b: ops.Add(b.f32(2), [1.0, 2.0])),
+    ("a string", lambda b: ops.Add(b.f32(2), "x")),
+    ("an array of strings", lambda b: ops.Add(b.f32(2), np.array(["a", "b"]))),
+    ("an array of objects", lambda b: ops.Constant(b.builder, np.array([None]))),
+    ("a ragged list", lambda b: ops.Constant(b.builder, [[1], [2, 3]])),
+    ("no handle at all", lambda b: ops.Add(1.0, 2.0)),
+    ("a shape for an operand", lambda b: ops.Add(b.f32(2), SCALAR)),
+    ("another builder's", lambda b: ops.Add(b.f32(2), other_builder())),
+    ("another builder's in a list", lambda b: ops.ConcatInDim(b.builder, [b.f32(2), other_builder()], 0)),
+    ("another builder's in a tuple", lambda b: ops.Tuple(b.builder, [other_builder()])),
+    ("another builder's root", lambda b: b.builder.build(other_builder())),
+    ("another builder's shape", lambda b: b.builder.get_shape(other_builder())),
+    ("an operand for a list", lambda b: ops.ConcatInDim(b.builder, b.f32(2), 0)),
+    ("a size that is a value", lambda b: ops.Reshape(b.f32(2), (b.s32(),))),
+    ("a size that is a fraction", lambda b: ops.Broadcast(b.f32(2), (2.5,))),
+    ("an index that is a value", lambda b: b.f32(2)[b.s32()]),
+    ("no shape", lambda b: ops.Parameter(b.builder, 7, (2, 3))),
+    ("no parameter number", lambda b: ops.Parameter(b.builder, "x", SCALAR)),
+    ("no element type", lambda b: ops.ConvertElementType(b.f32(2), "nonsense")),
+    ("an ambiguous element type", lambda b: ops.ConvertElementType(b.f32(2), "u8")),
+    ("an unfinished computation", lambda b: ops.Call(b.builder, XlaBuilder("f"), [])),
+    ("no computation", lambda b: ops.Call(b.builder, None, [])),
+    ("an op for a computation", lambda b: ops.Call(b.builder, b.f32(), [])),
+    ("a function of the wrong arity", lambda b: ops.Reduce(b.f32(2), 0, lambda x: x, [0])),
+    ("a function without a result", lambda b: ops.Map(b.builder, [b.f32(2)], lambda x: None)),
+    ("a body of the wrong arity", lambda b: ops.While(lambda x, y: x < y, lambda x, y, z: (x, y), (b.f32(), b.f32()))),
+    ("no branches", lambda b: ops.Conditional(b.s32(), ops.Neg, b.f32())),
+    ("too few branches", lambda b: ops.Conditional(b.pred(), b.f32(), ops.Neg)),
+    ("positional bits", lambda b: ops.ReducePrecision(b.f32(2), 5, 10)),
+    ("no direction", lambda b: ops.Compare(b.f32(2), 0, "LESS")),
+    ("no dimension numbers", lambda b: ops.DotGeneral(b.f32(2), b.f32(2), ((0,), (0,)))),
+    ("no precision", lambda b: ops.Dot(b.f32(2), b.f32(2), "best")),
+    ("no padding", lambda b: ops.Pad(b.f32(2), 0.0, 1)),
+    ("an iota without dimension", lambda b: ops.Iota(b.builder, Shape.array(np.int32, (2,)))),
+    ("an iota without size", lambda b: ops.Iota(b.builder, np.int32)),
+    ("what no send returned", lambda b: ops.SendDone(b.f32())),
+    ("no API version", lambda b: ops.CustomCall(b.builder, "f", [], SCALAR, api_version=9)),
+]
+
+
+@pytest.mark.parametrize(("what", "call"), WRONG_KINDS, ids=[what for what, _ in WRONG_KINDS])
+def test_wrong_kinds_of_arguments(what: str, call: Callable[[Bench], Any]) -> None:
+    with pytest.raises(ArgumentError) as caught:
+        call(Bench())
+    assert "test_constraints.py:" in str(caught.value)
+
+
+def test_zero_sizes_are_legal() -> None:
+    b = Bench()
+    empty = b.f32(0, 3)
+    assert (empty + 1).shape.dims == (0, 3)
+    assert ops.Broadcast(empty, (0,)).shape.dims == (0, 0, 3)
+    assert empty.reduce(0, ops.Add, (0,)).shape.dims == (3,)
+    assert ops.Slice(b.f32(4), (4,), (4,)).shape.dims == (0,)
+    assert ops.Pad(b.f32(0), 0.0, [(1, 1, 5)]).shape.dims == (2,)
+    assert ops.DynamicSlice(b.f32(4), [0], (0,)).shape.dims == (0,)
+    assert ops.ConcatInDim(b.builder, [b.f32(0), b.f32(2)], 0).shape.dims == (2,)
+    assert (b.f32(2, 0) @ b.f32(0, 3)).shape.dims == (2, 3)
+    assert b.builder.constant(np.zeros((0, 5))).shape == Shape.array(np.float64, (0, 5))
+
+
+def test_tokens_are_values() -> None:
+    b = Bench()
+    joined = ops.AfterAll(b.builder, [b.token, b.token])
+    assert joined.shape is TOKEN
+    assert ops.AddDependency(b.f32(2), joined).shape == Shape.array(np.float32, (2,))

@@ -1,0 +1,208 @@
+"""The op functions: all of the table has one, all have the old signatures, all are methods, all are exported."""
+
+from __future__ import annotations
+
+import inspect
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from xlapy import ops
+from xlapy.builder import XlaBuilder, XlaOp
+from xlapy.builder.registry import FUNCTIONS, NOT_RECORDED, RECORDED_BY
+from xlapy.hlo.attributes import DotDimensionNumbers, Precision
+from xlapy.hlo.shape import Shape
+
+
+def test_every_op_of_the_table_can_be_recorded() -> None:
+    assert set(RECORDED_BY.missing()) == set(NOT_RECORDED)
+
+
+def test_xlapy_ops_exports_every_function() -> None:
+    exported = {
+        name for name in ops.__all__ if callable(getattr(ops, name)) and not inspect.isclass(getattr(ops, name))
+    }
+    assert exported == set(FUNCTIONS)
+    assert all(getattr(ops, name) is FUNCTIONS[name] for name in exported)
+
+
+def test_functions_are_documented() -> None:
+    assert [name for name in FUNCTIONS if not FUNCTIONS[name].__doc__] == []
+
+
+BINARY = (
+    *("Eq", "Ne", "Ge", "Gt", "Lt", "Le", "Add", "Sub", "Mul", "Div", "Rem", "Max", "Min", "And", "Or", "Xor"),
+    *("ShiftLeft", "ShiftRightArithmetic", "ShiftRightLogical", "Atan2", "Pow", "Complex", "LogicalAnd", "LogicalOr"),
+    *("EqTotalOrder", "NeTotalOrder", "GeTotalOrder", "GtTotalOrder", "LeTotalOrder", "LtTotalOrder"),
+)
+
+SIGNATURES = {
+    "AfterAll": "builder tokens",
+    "AllReduce": "operand computation replica_groups channel_id shape_with_layout use_global_device_ids",
+    "BitcastConvertType": "operand new_element_type",
+    "Broadcast": "operand sizes",
+    "BroadcastInDim": "operand shape broadcast_dimensions",
+    "Call": "builder computation operands",
+    "Clamp": "min operand max",
+    "Collapse": "operand dimensions",
+    "ConcatInDim": "builder operands dimension",
+    "Constant": "builder literal",
+    "ConstantLiteral": "builder literal",
+    "ConvertElementType": "operand new_element_type",
+    "CreateToken": "builder",
+    "CrossReplicaSum": "operand replica_groups",
+    "CustomCall": "builder call_target_name operands shape opaque has_side_effect schedule api_version",
+    "CustomCallWithLayout": "builder call_target_name operands shape_with_layout operand_shapes_with_layout opaque "
+    "has_side_effect schedule api_version",
+    "CustomCallWithAliasing": "builder call_target_name operands shape_with_layout operand_shapes_with_layout opaque "
+    "has_side_effect output_operand_aliasing literal schedule api_version",
+    "CustomCallWithComputation": "builder call_target_name operands computation shape opaque has_side_effect "
+    "output_operand_aliasing literal schedule api_version",
+    "Dot": "lhs rhs precision_config preferred_element_type",
+    "DotGeneral": "lhs rhs dimension_numbers precision_config preferred_element_type",
+    "DynamicSlice": "operand start_indices slice_sizes",
+    "DynamicUpdateSlice": "operand update start_indices",
+    "GetDimensionSize": "operand dimension",
+    "GetTupleElement": "tuple_data index",
+    "InfeedWithToken": "token shape config",
+    "Map": "builder operands computation dimensions static_operands",
+    "OutfeedWithToken": "operand token shape_with_layout outfeed_config",
+    "Pad": "operand padding_value padding_config",
+    "Parameter": "builder parameter_number shape name replicated_at_leaf_buffers",
+    "RecvFromHost": "token shape handle",
+    "Reduce": "builder operands init_values computation dimensions_to_reduce",
+    "ReplicaId": "builder",
+    "Rev": "operand dimensions",
+    "Select": "pred on_true on_false",
+    "SendToHost": "operand token shape_with_layout handle",
+    "SetDimensionSize": "operand val dimension",
+    "Slice": "operand start_indices limit_indices strides",
+    "SliceInDim": "operand start_index limit_index stride dimno",
+    "Transpose": "operand permutation",
+    "Tuple": "builder elements",
+    "While": "condition body init",
+    **dict.fromkeys(BINARY, "lhs rhs broadcast_dimensions"),
+}
+"""The names and the order of parameters in the interface that scripts were written for."""
+
+
+@pytest.mark.parametrize("name", SIGNATURES)
+def test_signatures(name: str) -> None:
+    assert " ".join(inspect.signature(FUNCTIONS[name]).parameters) == SIGNATURES[name]
+
+
+UNARY = (
+    *("Not", "PopulationCount", "Clz", "Exp", "Expm1", "Floor", "Ceil", "Round", "RoundNearestEven", "Log", "Log1p"),
+    *("Sign", "Cos", "Sin", "Tan", "Tanh", "IsFinite", "Neg", "Sqrt", "Rsqrt", "Cbrt", "Square", "Reciprocal", "Abs"),
+    *("Erf", "Logistic", "Acos", "Asin", "Atan", "Acosh", "Asinh", "Atanh", "Cosh", "Sinh", "Real", "Imag", "Conj"),
+)
+OF_INTEGERS = ("Not", "PopulationCount", "Clz")
+
+
+@pytest.mark.parametrize("name", UNARY)
+def test_functions_of_one_operand(name: str) -> None:
+    builder = XlaBuilder("unary")
+    x = builder.parameter(0, Shape.array(np.int32 if name in OF_INTEGERS else np.float32, (2, 3)))
+    result = FUNCTIONS[name](x)
+    assert result.shape.dims == (2, 3)
+    assert result.shape.type.name == {"IsFinite": "pred"}.get(name, x.shape.type.name)
+
+
+def test_complex_numbers_have_parts() -> None:
+    builder = XlaBuilder("complex")
+    x = builder.parameter(0, Shape.array(np.float32, (2,)))
+    z = ops.Complex(x, x)
+    assert z.shape.type.name == "c64"
+    assert [op.shape.type.name for op in (ops.Real(z), ops.Imag(z), ops.Abs(z), ops.Conj(z))] == ["f32"] * 3 + ["c64"]
+
+
+def test_functions_are_methods() -> None:
+    builder = XlaBuilder("methods")
+    x = builder.parameter(0, Shape.array(np.float32, (2, 3)))
+    assert x.reshape((3, 2)).shape.dims == (3, 2)
+    assert x.reshape((1, 0), (6,)).shape.dims == (6,)
+    assert x.transpose().shape.dims == (3, 2)
+    assert x.exp().log1p().instruction.opcode == "log-plus-one"
+    assert x.convert_element_type("s32").shape == x.astype(np.int32).shape == x.cast("s32").shape
+    assert x.broadcast_in_dim((2, 4, 3), (0, 2)).shape.dims == (2, 4, 3)
+    assert x.slice_in_dim(0, 2, 1, dimno=1).shape.dims == (2, 2)
+    assert x.max(0.0).eq_total_order(x).shape.type.name == "pred"
+    assert (x > 0).logical_not().shape.type.name == "pred"
+    assert builder.concatenate([x, x], dimension=1).shape.dims == (2, 6)
+    assert builder.constant(np.float32(1)).shape == Shape.scalar(np.float32)
+    assert builder.iota(Shape.array(np.int32, (3,)), 0).shape.dims == (3,)
+    assert builder.make_tuple([x, x]).shape.is_tuple
+    assert builder.reduce([x], [0.0], ops.Add, [0]).shape.dims == (3,)
+    assert isinstance(builder.tuple([x]), XlaOp)
+
+
+def test_every_function_is_a_method_of_one_class() -> None:
+    lacking = []
+    for name in FUNCTIONS:
+        bound = [owner for owner in (XlaOp, XlaBuilder) if FUNCTIONS[name] in vars(owner).values()]
+        if not bound and name not in ("While", "Concatenate", "Concat", "And", "Or", "Not", "Parameter"):
+            lacking.append(name)
+    assert not lacking
+
+
+def test_padding_in_its_spellings() -> None:
+    builder = XlaBuilder("pad")
+    x = builder.parameter(0, Shape.array(np.float32, (2, 3)))
+    dimension = SimpleNamespace(edge_padding_low=1, edge_padding_high=2, interior_padding=1)
+    proto = SimpleNamespace(dimensions=[dimension, dimension])
+    for config in ([(1, 2, 1), (1, 2, 1)], proto):
+        assert ops.Pad(x, 0.0, config).shape.dims == (6, 8)
+    assert ops.Pad(x, 0, [(1, 2), (0, -1)]).shape.dims == (5, 2)
+
+
+def test_dot_dimension_numbers_in_their_spellings() -> None:
+    builder = XlaBuilder("dot")
+    x = builder.parameter(0, Shape.array(np.float32, (5, 2, 3)))
+    y = builder.parameter(1, Shape.array(np.float32, (5, 3, 4)))
+    proto = SimpleNamespace(
+        lhs_contracting_dimensions=[2],
+        rhs_contracting_dimensions=[1],
+        lhs_batch_dimensions=[0],
+        rhs_batch_dimensions=[0],
+    )
+    for numbers in (proto, DotDimensionNumbers((2,), (1,), (0,), (0,)), (((2,), (1,)), ((0,), (0,)))):
+        assert ops.DotGeneral(x, y, numbers).shape.dims == (5, 2, 4)
+
+
+def test_dot_precision_and_result_type() -> None:
+    builder = XlaBuilder("dot")
+    x = builder.parameter(0, Shape.array("bf16", (2, 3)))
+    y = builder.parameter(1, Shape.array("bf16", (3, 4)))
+    config = SimpleNamespace(operand_precision=[Precision.HIGH, Precision.HIGHEST])
+    dot = ops.Dot(x, y, config, np.float32)
+    assert str(dot.shape) == "f32[2,4]"
+    assert dot.instruction.attributes["operand_precision"] == (Precision.HIGH, Precision.HIGHEST)
+    same = ops.Dot(x, y, "highest")
+    assert str(same.shape) == "bf16[2,4]"
+    assert same.instruction.attributes["operand_precision"] == (Precision.HIGHEST, Precision.HIGHEST)
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "dims"),
+    [("f32", "f16", (10, 2)), ("f16", "f32", ()), ("s32", "f32", (10,)), ("s32", "s8", (10, 4)), ("s4", "s8", ())],
+)
+def test_bitcast_convert_type(source: str, target: str, dims: tuple[int, ...]) -> None:
+    """BitcastConvertType.E1 to E4."""
+    given = {"f16": (2,), "s4": (2,)}.get(source, (10,))
+    x = XlaBuilder("bits").parameter(0, Shape.array(source, given))
+    assert ops.BitcastConvertType(x, target).shape == Shape.array(target, dims)
+
+
+def test_the_alternative_forms() -> None:
+    builder = XlaBuilder("forms")
+    x = builder.parameter(0, Shape.array(np.float32, (4,)))
+    i = builder.constant(0)
+    assert ops.Reduce(x, 0.0, ops.Add, [0]).shape.dims == ()
+    assert ops.Iota(builder, np.int32, size=3).shape.dims == (3,)
+    assert ops.Conditional(i, branch_computations=[ops.Neg], branch_operands=[x]).shape == x.shape
+    two_way = ops.Conditional(
+        i == 0, true_operand=x, true_computation=ops.Neg, false_operand=x, false_computation=ops.Abs
+    )
+    assert two_way.shape == x.shape
+    assert ops.Compare(x, x, "lt", "totalorder").shape.type.name == "pred"

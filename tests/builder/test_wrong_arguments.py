@@ -1,0 +1,59 @@
+"""Whatever an op function is given, it records an instruction or raises an XlaError that shows the user's line."""
+
+from __future__ import annotations
+
+import inspect
+import random
+from typing import Any
+
+import numpy as np
+import pytest
+
+from xlapy import ops
+from xlapy.builder import XlaBuilder
+from xlapy.builder.registry import FUNCTIONS
+from xlapy.hlo.shape import Shape
+from xlapy_runtime.errors import XlaError
+
+ATTEMPTS = 60  # per function
+
+
+def candidates(builder: XlaBuilder) -> tuple[list[Any], list[Any]]:
+    """Handles, and things of which most are no operand."""
+    shapes = (
+        Shape.array("f32", (2, 3)),
+        Shape.scalar("s32"),
+        Shape.scalar("pred"),
+        Shape.array("f32", (3,)),
+        Shape.array("f32", (2, 3), (True, False)),
+    )
+    handles = [builder.parameter(number, shape) for number, shape in enumerate(shapes)]
+    matrix, scalar = handles[0], handles[1]
+    handles += [ops.Tuple(builder, [matrix, scalar]), ops.CreateToken(builder)]
+    lists: list[Any] = [[], [0], [1, 0], [0.0], [None], [[0], [0]], [(1, 1)], (((1,), (0,)), ((), ()))]
+    lists += [[matrix], (matrix, matrix), [scalar, scalar], [ops.Neg]]
+    scalars = [1, -1, True, 1.5, 2**70, float("nan"), 1j, "x", b"abc", None]
+    kinds = [np.float32, np.ones(3, np.float32), object(), {}, ops.ChannelHandle(1), builder, *shapes, Shape.tuple([])]
+    return handles, [*lists, *scalars, *kinds, ops.Add, ops.Neg, lambda x: x]
+
+
+@pytest.mark.parametrize("name", list(FUNCTIONS))
+def test_only_our_own_errors(name: str) -> None:
+    function = FUNCTIONS[name]
+    choose = random.Random(name)
+    for _ in range(ATTEMPTS):
+        builder = XlaBuilder("wrong")
+        handles, others = candidates(builder)
+        arguments: list[Any] = []
+        for parameter in inspect.signature(function).parameters.values():
+            if parameter.kind is parameter.VAR_POSITIONAL:
+                arguments += [choose.choice(handles + others) for _ in range(choose.choice([0, 2, 4]))]
+            elif parameter.kind is parameter.POSITIONAL_OR_KEYWORD:
+                if parameter.default is not parameter.empty and choose.random() < 0.6:
+                    break
+                likely = [builder] if parameter.name == "builder" else handles
+                arguments.append(choose.choice(likely if choose.random() < 0.5 else others))
+        try:
+            function(*arguments)
+        except XlaError as error:
+            assert "test_wrong_arguments.py:" in str(error)

@@ -1,0 +1,78 @@
+"""Narrow floats against ml_dtypes: every code widened, and f32 values around every rounding boundary narrowed."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import xlapy
+from xlapy import ops
+from xlapy.codegen.narrow_floats import NARROW_FLOATS
+from xlapy.hlo.element_types import F32, element_type_named
+
+
+def converter(source: str, target: str, size: int) -> xlapy.Executable:
+    b = xlapy.XlaBuilder(f"{source}_to_{target}")
+    x = ops.Parameter(b, 0, xlapy.Shape.array(element_type_named(source), (size,)))
+    return xlapy.compile(b.build(ops.ConvertElementType(x, element_type_named(target))))
+
+
+def all_codes(name: str) -> np.ndarray:
+    element_type = element_type_named(name)
+    if element_type.bytes == 2:
+        return np.arange(1 << 16, dtype=np.uint16).view(element_type.dtype)
+    return np.arange(1 << element_type.bits, dtype=np.uint8).view(element_type.dtype)
+
+
+def same(left: np.ndarray, right: np.ndarray) -> np.ndarray:
+    """Equal bit for bit, any NaN being as good as another."""
+    a, b = left.astype(np.float32), right.astype(np.float32)
+    return (np.isnan(a) & np.isnan(b)) | ((a == b) & (np.signbit(a) == np.signbit(b)))
+
+
+@pytest.mark.parametrize("name", sorted(NARROW_FLOATS))
+def test_every_code_widens_to_its_value(name: str) -> None:
+    codes = all_codes(name)
+    with np.errstate(all="ignore"):
+        expected = codes.astype(np.float32)
+    got = converter(name, "f32", codes.size)(codes)
+    assert got.dtype == F32.dtype
+    assert same(got, expected).all(), codes.view(np.uint8)[: codes.size][~same(got, expected)][:8]
+
+
+@pytest.mark.parametrize("name", sorted(NARROW_FLOATS))
+def test_f32_rounds_to_nearest_even(name: str) -> None:
+    values = interesting_floats(name)
+    with np.errstate(all="ignore"):
+        expected = values.astype(element_type_named(name).dtype)
+    got = converter("f32", name, values.size)(values)
+    wrong = ~same(got, expected)
+    assert not wrong.any(), list(zip(values[wrong][:8], got[wrong][:8], expected[wrong][:8], strict=True))
+
+
+@pytest.mark.parametrize("name", ["bf16", "f16", "f8e4m3fn", "f8e5m2"])
+def test_f64_rounds_once(name: str) -> None:
+    """A value just beyond the middle of two neighbours, by less than f32 can see."""
+    with np.errstate(invalid="ignore"):
+        codes = all_codes(name).astype(np.float64)
+    finite = np.unique(codes[np.isfinite(codes)])
+    middles = (finite[:-1] + finite[1:]) / 2
+    values = np.concatenate([np.nextafter(middles, np.inf), np.nextafter(middles, -np.inf), middles])
+    expected = np.concatenate([finite[1:], finite[:-1]])
+    got = converter("f64", name, values.size)(values).astype(np.float64)
+    assert (got[: expected.size] == expected).all()
+
+
+def interesting_floats(name: str) -> np.ndarray:
+    """Every value of the type, the middles between neighbours and what lies just beside, and random bits."""
+    with np.errstate(invalid="ignore"):
+        codes = all_codes(name).astype(np.float32)
+    finite = np.unique(codes[np.isfinite(codes)]).astype(np.float64)
+    middles = ((finite[:-1] + finite[1:]) / 2).astype(np.float32)
+    beside = [np.nextafter(middles, np.float32(np.inf)), np.nextafter(middles, np.float32(-np.inf))]
+    random = np.random.default_rng(0).integers(0, 1 << 32, 20_000, dtype=np.uint32).view(np.float32)
+    special = np.array([0.0, -0.0, np.inf, -np.inf, np.nan, 3.4e38, -3.4e38, 1e-45, -1e-45], np.float32)
+    limit = np.float32(np.abs(finite).max())
+    with np.errstate(over="ignore"):
+        edges = limit * np.array([1, 1.03, 1.05, 1.07, 1.5, -1.5, -1.05], np.float32)
+    return np.concatenate([codes, middles, *beside, random, special, edges])

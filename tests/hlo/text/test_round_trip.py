@@ -1,0 +1,169 @@
+"""parse(to_text(m)) equals m, and to_text(parse(t)) is a fixed point."""
+
+# ruff: noqa: E501 (programs and tables are kept on their lines)
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from tests.hlo.text.samples import EVERYTHING
+from xlapy.hlo.attributes import (
+    ConvolutionDimensionNumbers,
+    FftType,
+    GatherDimensionNumbers,
+    RandomAlgorithm,
+    RandomDistribution,
+    ReplicaGroups,
+    ScatterDimensionNumbers,
+    SourceTargetPairs,
+    Transpose,
+    Window,
+    WindowDimension,
+)
+from xlapy.hlo.graph import Computation, HloModule
+from xlapy.hlo.ops import OPS
+from xlapy.hlo.shape import Shape
+from xlapy.hlo.text import fingerprint, parse, structural_equal, to_text
+from xlapy.hlo.text.attributes import FIELD_KEYS, codec_for, op_text
+from xlapy.hlo.text.lexer import Lexer
+from xlapy.hlo.verifier import verify
+from xlapy.support.source import Source
+
+
+@pytest.mark.parametrize("long", [False, True])
+def test_text_is_a_fixed_point_and_keeps_the_structure(long: bool) -> None:
+    module = parse(EVERYTHING)
+    verify(module)
+    text = to_text(module, long=long)
+    again = parse(text)
+    assert to_text(again, long=long) == text
+    assert structural_equal(module, again)
+    assert fingerprint(module) == fingerprint(again)
+
+
+def test_what_the_text_says_arrives() -> None:
+    module = parse(EVERYTHING)
+    config = module.config
+    by_name = {instruction.name: instruction for instruction in module.entry}
+    assert (config.num_replicas, config.is_scheduled, config.extra) == (2, True, {"buffer_donor": "{ (1, {}) }"})
+    assert config.aliases[0].parameter == 0 and not config.aliases[0].must_alias
+    assert by_name["c"].metadata.location() == "model.py:41"
+    assert by_name["c"].metadata.op_name == 'jit(f)/x "q"'
+    assert by_name["c"].shape.layout is not None and by_name["c"].shape.layout.tiling == "T(8,128)(2,1)S(1)"
+    assert by_name["x"].extra["frontend_attributes"] == '{a="{b",c="\\"d\\""}'
+    assert by_name["cc"].control_predecessors == (by_name["d"], by_name["w"])
+    assert by_name["ar"].attributes["replica_groups"].groups == ((0, 2), (1, 3))
+    assert by_name["cu"].attributes["target"] == 'my "target"'
+    assert by_name["bounded"].shape.dynamic == (True,)
+    assert module.entry.root is by_name["g"]
+
+
+def test_long_text_carries_metadata_and_short_text_does_not() -> None:
+    module = parse(EVERYTHING)
+    assert 'source_file="model.py"' in to_text(module, long=True)
+    assert "metadata" not in to_text(module)
+    assert "%x = f32[4]" in to_text(module, long=True)
+
+
+def test_layouts_and_large_constants_can_be_left_out() -> None:
+    module = parse("ENTRY e { ROOT c = s32[12]{0} constant({0,1,2,3,4,5,6,7,8,9,10,11}) }")
+    assert "{0}" not in to_text(module, layouts=False)
+    assert "constant({...})" in to_text(module, large_constants=False)
+
+
+def test_without_entry_and_root_the_last_ones_count() -> None:
+    module = parse("first { a = f32[] parameter(0) } second { b = f32[] parameter(0) c = negate(b) }")
+    assert module.name == "module_second"
+    assert (module.entry.name, module.entry.root.name) == ("second", "c")
+
+
+def test_names_that_text_cannot_hold_are_replaced() -> None:
+    computation = Computation("my main!")
+    x = computation.add("parameter", shape=Shape.array("float32", (2,)), number=0, name="2 x")
+    y = computation.add("parameter", shape=Shape.array("float32", (2,)), number=1, name="2_x")
+    computation.set_root(computation.add("add", [x, y], name="ünï"))
+    module = HloModule("a b", computation)
+    again = parse(to_text(module))
+    assert structural_equal(module, again)
+
+
+def test_computations_of_the_same_name_are_told_apart() -> None:
+    main = Computation("f")
+    helper = Computation("f")
+    p = helper.add("parameter", shape=Shape.scalar("float32"), number=0)
+    helper.set_root(helper.add("negate", [p]))
+    x = main.add("parameter", shape=Shape.scalar("float32"), number=0)
+    main.set_root(main.add("call", [x], called=[helper]))
+    module = HloModule("m", main)
+    assert structural_equal(module, parse(to_text(module)))
+
+
+def test_fingerprint_sees_structure_and_not_names() -> None:
+    def variant(name: str, operation: str, value: str) -> str:
+        return f"ENTRY {name} {{ {name}x = f32[] parameter(0) k = f32[] constant({value}) ROOT r = {operation}({name}x, k) }}"
+
+    base = fingerprint(parse(variant("a", "add", "1")))
+    assert base == fingerprint(parse(variant("b", "add", "1")))
+    assert base != fingerprint(parse(variant("a", "subtract", "1")))
+    assert base != fingerprint(parse(variant("a", "add", "2")))
+
+
+def test_every_attribute_of_the_table_has_a_text_form() -> None:
+    for spec in OPS.values():
+        table = op_text(spec)
+        covered = {field.attribute for field in table.fields.values()} | (
+            {table.inner.attribute} if table.inner else set()
+        )
+        assert covered == set(spec.attributes)
+        assert bool(table.regions) == bool(spec.regions)
+
+
+CODEC_CASES = [
+    (Window, Window((WindowDimension(3, 2, 0, 1), WindowDimension(3, 1, -1, 1, 1, 2, True))), "{size=3x3 stride=2x1 pad=0_1x-1_1 rhs_dilate=1x2 rhs_reversal=0x1}"),
+    (Window, Window(), "{}"),
+    (ConvolutionDimensionNumbers, ConvolutionDimensionNumbers(0, 1, (2, 3), 1, 0, (2, 3), 0, 1, (2, 3)), "bf01_oi01->bf01"),
+    (ConvolutionDimensionNumbers, ConvolutionDimensionNumbers(0, 3, (1, 2), 2, 3, (0, 1), 0, 3, (1, 2)), "b01f_01io->b01f"),
+    (SourceTargetPairs, SourceTargetPairs(((0, 1), (1, 0))), "{{0,1},{1,0}}"),
+    (ReplicaGroups, ReplicaGroups(((0, 1), (2, 3))), "{{0,1},{2,3}}"),
+    (FftType, FftType.IRFFT, "IRFFT"),
+    (RandomAlgorithm, RandomAlgorithm.PHILOX, "rng_philox"),
+    (RandomDistribution, RandomDistribution.NORMAL, "rng_normal"),
+    (Transpose, Transpose.ADJOINT, "ADJOINT"),
+    (float, 1e-5, "1e-05"),
+    (int | None, 3, "3"),
+    (tuple[int, ...], (1, 2), "{1,2}"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("annotation", "value", "text"), CODEC_CASES)
+def test_codecs_read_what_they_write(annotation: object, value: object, text: str) -> None:
+    codec = codec_for(annotation)
+    assert codec.write(value) == text
+    assert codec.read(Lexer(Source(text))) == value
+
+
+def test_iota_groups_are_the_transposed_iota_cut_in_rows() -> None:
+    read = codec_for(ReplicaGroups).read
+    assert read(Lexer(Source("[2,4]<=[8]"))).groups == ((0, 1, 2, 3), (4, 5, 6, 7))
+    assert read(Lexer(Source("[4,2]<=[2,2,2]T(2,0,1)"))).groups == ((0, 2), (4, 6), (1, 3), (5, 7))
+
+
+@pytest.mark.parametrize("kind", [GatherDimensionNumbers, ScatterDimensionNumbers])
+def test_dimension_numbers_of_later_ops_have_one_key_per_field(kind: type) -> None:
+    assert set(FIELD_KEYS[kind]) == set(kind.__dataclass_fields__)
+
+
+def test_a_large_program_and_a_large_constant_are_read_quickly() -> None:
+    lines = ["ENTRY main {", "  p0 = f32[128,128]{1,0} parameter(0)"]
+    lines += [
+        f'  %p{i} = f32[128,128]{{1,0}} add(%p{i - 1}, %p{i // 2}), metadata={{op_name="jit(f)/add"}}'
+        for i in range(1, 10_000)
+    ]
+    begin = time.perf_counter()
+    module = parse("\n".join([*lines, "}"]))
+    assert module.instruction_count == 10_000
+    constant = parse(f"ENTRY e {{ ROOT c = f32[300000] constant({{{','.join(['1.25e-3'] * 300_000)}}}) }}")
+    assert constant.entry.root.shape.size == 300_000
+    assert time.perf_counter() - begin < 5  # about 0.6 s on an idle machine

@@ -1,0 +1,38 @@
+"""The laws, each on cases of its family in `cases/algebra`."""
+
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+import xlapy.passes.algebra  # noqa: F401  (fills the book)
+from tests.support.hlo_cases import Case, check_case, load_folder
+from xlapy.hlo.text import parse
+from xlapy.passes.rewrite import LAWS, AlgebraicSimplification
+
+FOLDER = Path(__file__).parent / "cases" / "algebra"
+CASES = list(load_folder(FOLDER))
+
+
+def simplification(case: Case) -> AlgebraicSimplification:
+    return AlgebraicSimplification(fast_math="fast math" in case.title)
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_case(case: Case) -> None:
+    check_case(case, simplification(case), tolerance=1e-5 if "fast math" in case.title else 0.0)
+
+
+def test_every_law_fires() -> None:
+    fired: Counter[str] = Counter()
+    for case in CASES:
+        step = simplification(case)
+        step.run(parse(case.before))
+        fired += step.counts
+    assert sorted({law.name for law in LAWS} - set(fired)) == []
+
+
+def test_a_law_can_be_switched_off() -> None:
+    case = next(case for case in CASES if "negations" in case.title)
+    step = AlgebraicSimplification(disabled=frozenset({"negate-twice"}))
+    assert not step.run(parse(case.before))

@@ -1,0 +1,61 @@
+"""Each pass on the cases of its file in `cases/`."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.support.hlo_cases import Case, check_case, load_cases
+from xlapy.passes.base import Pass
+from xlapy.passes.conditional_simplification import ConditionalSimplification
+from xlapy.passes.constant_folding import ConstantFolding
+from xlapy.passes.cse import Cse
+from xlapy.passes.dce import Dce
+from xlapy.passes.dynamic.padder import DynamicPadder
+from xlapy.passes.flatten_call_graph import FlattenCallGraph
+from xlapy.passes.fusion.fusion import LoopFusion
+from xlapy.passes.inlining import CallInlining
+from xlapy.passes.layout_assignment import LayoutAssignment
+from xlapy.passes.layout_normalization import LayoutNormalization
+from xlapy.passes.region_deduplication import RegionDeduplication
+from xlapy.passes.region_inlining import RegionInlining
+from xlapy.passes.tuple_simplification import TupleSimplification
+from xlapy.passes.while_simplification import WhileSimplification
+from xlapy.passes.zero_sized import ZeroSized
+
+CASES = Path(__file__).parent / "cases"
+PASSES: list[type[Pass]] = [
+    CallInlining,
+    ConditionalSimplification,
+    ConstantFolding,
+    Cse,
+    Dce,
+    DynamicPadder,
+    FlattenCallGraph,
+    LayoutAssignment,
+    LayoutNormalization,
+    LoopFusion,
+    RegionDeduplication,
+    RegionInlining,
+    TupleSimplification,
+    WhileSimplification,
+    ZeroSized,
+]
+
+
+def cases() -> list[object]:
+    return [
+        pytest.param(kind, case, id=f"{kind.name}: {case.title}")
+        for kind in PASSES
+        for case in load_cases(CASES / f"{kind.name}.hlo")
+    ]
+
+
+@pytest.mark.parametrize(("kind", "case"), cases())
+def test_case(kind: type[Pass], case: Case) -> None:
+    check_case(case, kind())
+
+
+def test_every_pass_has_a_case_that_changes_and_one_that_stays() -> None:
+    for kind in PASSES:
+        verdicts = {case.verdict for case in load_cases(CASES / f"{kind.name}.hlo")}
+        assert verdicts == {"becomes", "stays"}, kind.name

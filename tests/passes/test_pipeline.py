@@ -1,0 +1,249 @@
+"""The pipeline: order, watching, bisection; and whole programs through it."""
+
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar
+
+import numpy as np
+import pytest
+
+from tests.support.hlo_cases import assert_same, check_same_values
+from tests.support.random_programs import random_program
+from tests.support.random_values import random_arguments
+from xlapy.hlo.evaluate import evaluate
+from xlapy.hlo.graph import Computation, HloModule
+from xlapy.hlo.kernel_plan import check_fusion
+from xlapy.hlo.shape import Shape
+from xlapy.hlo.text import fingerprint, parse, to_text
+from xlapy.hlo.verifier import verify
+from xlapy.passes.base import Pass
+from xlapy.passes.cse import Cse
+from xlapy.passes.dce import Dce
+from xlapy.passes.fusion.fusion import LoopFusion
+from xlapy.passes.pipeline import Checks, FixedPoint, Order, Pipeline, Watch
+from xlapy.passes.pipelines import PipelineOptions, cpu_pipeline
+from xlapy.passes.tuple_simplification import TupleSimplification
+from xlapy.support.dump import DumpFolder
+from xlapy.support.errors import InternalError
+
+CHECKED = Watch(Checks(verify, fingerprint))
+
+REDUNDANT = """
+ENTRY main {
+  p = f32[4] parameter(0)
+  dead = f32[4] tanh(p)
+  a = f32[4] exponential(p)
+  b = f32[4] exponential(p)
+  ROOT s = f32[4] subtract(a, b)
+}
+"""
+
+
+@dataclass
+class Liar(Pass):
+    """Says the opposite of the truth."""
+
+    name: ClassVar[str] = "liar"
+
+    does: bool = False
+
+    def run(self, module: HloModule) -> bool:
+        if self.does:
+            Dce().run(module)
+        return not self.does
+
+
+@dataclass
+class Breaker(Pass):
+    """Leaves a negate of another shape than its operand."""
+
+    name: ClassVar[str] = "breaker"
+
+    def run(self, module: HloModule) -> bool:
+        module.entry.set_shape(module.entry.root, Shape.array(np.float32, (7,)))
+        return True
+
+
+@pytest.mark.parametrize("does", [False, True])
+def test_a_pass_that_lies_is_named(does: bool) -> None:
+    with pytest.raises(InternalError, match="liar"):
+        Pipeline("test", (Liar(does),), watch=CHECKED).run(parse(REDUNDANT))
+
+
+def test_a_pass_that_breaks_the_module_is_named() -> None:
+    with pytest.raises(InternalError, match="breaker"):
+        Pipeline("test", (Breaker(),), watch=CHECKED).run(parse(REDUNDANT))
+
+
+def test_a_wrong_order_is_refused_with_its_reason() -> None:
+    order = [Order(Cse, Dce, "of a reason")]
+    with pytest.raises(InternalError, match="cse must run before dce: of a reason"):
+        Pipeline("test", (Dce(), Cse()), order)
+    Pipeline("test", (Cse(), Dce()), order)
+
+
+def test_a_group_runs_until_nothing_changes() -> None:
+    report = Pipeline("test", (FixedPoint("clean", (TupleSimplification(), Cse(), Dce())),)).run(parse(REDUNDANT))
+    assert [(run.name, run.changed) for run in report.runs] == [
+        ("simplify-tuples", False),
+        ("cse", True),
+        ("dce", True),
+        ("simplify-tuples", False),
+        ("cse", False),
+        ("dce", False),
+    ]
+    assert report.changes == 2
+    assert not report.unfinished
+
+
+def test_a_group_that_does_not_finish_is_reported() -> None:
+    report = Pipeline("test", (FixedPoint("endless", (Liar(),), bound=3),)).run(parse(REDUNDANT))
+    assert report.unfinished == ["endless"]
+    assert len(report.runs) == 3
+
+
+def test_changes_can_be_counted_out() -> None:
+    for count, expected in ((0, 0), (1, 1), (2, 2)):
+        report = Pipeline("test", (Cse(), Dce()), watch=Watch(stop_after=count)).run(parse(REDUNDANT))
+        assert report.changes == expected
+
+
+def test_passes_can_be_left_out_but_required_ones_run() -> None:
+    report = cpu_pipeline(watch=Watch(disabled=".*")).run(parse(REDUNDANT))
+    assert {run.name for run in report.runs} == {
+        "forget-layouts",
+        "inline-calls",
+        "flatten-call-graph",
+        "dynamic-padder",
+        "zero-sized",
+        "layout-assignment",
+    }
+
+
+def test_dumps_show_every_change(tmp_path: Path) -> None:
+    watch = Watch(dump=DumpFolder(tmp_path), to_text=to_text)
+    Pipeline("test", (FixedPoint("clean", (Cse(), Dce())),), watch=watch).run(parse(REDUNDANT))
+    assert [path.name for path in sorted(tmp_path.iterdir())] == ["0000.clean.cse.hlo", "0001.clean.dce.hlo"]
+    assert "tanh" not in (tmp_path / "0001.clean.dce.hlo").read_text()
+
+
+def test_dumps_can_be_chosen(tmp_path: Path) -> None:
+    watch = Watch(dump=DumpFolder(tmp_path, wanted="dce"), to_text=to_text)
+    Pipeline("test", (Cse(), Dce()), watch=watch).run(parse(REDUNDANT))
+    assert [path.name for path in tmp_path.iterdir()] == ["0001.dce.hlo"]
+
+
+def test_time_is_reported_by_pass() -> None:
+    timings = cpu_pipeline().run(parse(REDUNDANT)).timings()
+    assert "dce" in timings.table()
+    assert timings.runs["dce"] >= 2
+
+
+# -- whole programs ------------------------------------------------------------------------------------------------
+
+
+def check_kernels(module: HloModule) -> None:
+    for instruction in module.instructions():
+        if instruction.opcode == "fusion":
+            check_fusion(instruction)
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_random_programs_keep_their_values(seed: int) -> None:
+    before = random_program(seed)
+    after = before.clone()
+    cpu_pipeline(watch=CHECKED).run(after)
+    check_kernels(after)
+    check_same_values(before, after)
+
+
+@pytest.mark.parametrize("seed", range(100, 110))
+def test_random_programs_through_each_pass_alone(seed: int) -> None:
+    before = random_program(seed)
+    for step in cpu_pipeline().passes():
+        after = before.clone()
+        Pipeline("alone", (step,), watch=CHECKED).run(after)
+        arguments = random_arguments(before.signature.parameters, seed)
+        assert_same(evaluate(after, *arguments), evaluate(before, *arguments))
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_same_program_gives_the_same_text(seed: int) -> None:
+    texts = []
+    for _ in range(2):
+        module = random_program(seed, 60)
+        cpu_pipeline().run(module)
+        texts.append(to_text(module))
+    assert texts[0] == texts[1]
+
+
+def test_a_program_of_scalars_has_layouts_to_forget_only() -> None:
+    module = parse("ENTRY e {\n x = f32[] parameter(0)\n ROOT r = f32[] tanh(x)\n}")
+    report = cpu_pipeline(watch=CHECKED).run(module)
+    assert [run.name for run in report.runs if run.changed] == ["forget-layouts", "layout-assignment"]
+
+
+def test_options_reach_the_passes() -> None:
+    text = """
+    ENTRY main {
+      x = f32[64] parameter(0)
+      a = f32[64] exponential(x)
+      b = f32[64] sine(x)
+      n = f32[64] negate(a)
+      m = f32[64] negate(n)
+      ROOT t = (f32[64], f32[64]) tuple(m, b)
+    }"""
+    module = parse(text)
+    options = PipelineOptions(disabled_laws=frozenset({"negate-twice"}), multi_output_fusion=False)
+    cpu_pipeline(options).run(module)
+    opcodes = [instruction.opcode for instruction in module.instructions()]
+    assert opcodes.count("negate") == 2
+    assert opcodes.count("fusion") == 1
+
+
+# -- size ----------------------------------------------------------------------------------------------------------
+
+
+def chain(length: int) -> HloModule:
+    computation = Computation("main")
+    shape = Shape.array(np.float32, (256,))
+    x = computation.add("parameter", shape=shape, number=0)
+    y = computation.add("parameter", shape=shape, number=1)
+    value = x
+    for place in range(length):
+        value = computation.add(("add", "multiply", "subtract")[place % 3], [value, (x, y)[place % 2]])
+    computation.set_root(value)
+    return HloModule("chain", computation)
+
+
+def wide(count: int) -> HloModule:
+    """Thousands of readers of one value, and a root of thousands of elements."""
+    computation = Computation("main")
+    x = computation.add("parameter", shape=Shape.array(np.float32, (16,)), number=0)
+    shared = computation.add("exponential", [x])
+    values = []
+    for place in range(count):
+        flipped = computation.add("reverse", [shared], dimensions=(0,)) if place % 3 else shared
+        values.append(computation.add(("add", "divide")[place % 2], [flipped, values[place // 2] if values else x]))
+    computation.set_root(computation.add("tuple", values))
+    return HloModule("wide", computation)
+
+
+@pytest.mark.parametrize("module", [chain(10_000), wide(3_000)], ids=["chain", "wide"])
+def test_ten_thousand_instructions_take_seconds(module: HloModule) -> None:
+    begin = time.process_time()
+    report = cpu_pipeline().run(module)
+    assert time.process_time() - begin < 10, report.timings().table()
+    check_kernels(module)
+
+
+def test_a_long_chain_becomes_kernels_of_bounded_size() -> None:
+    module = chain(2_000)
+    fusion = LoopFusion()
+    fusion.run(module)
+    sizes = [len(i.called[0]) for i in module.entry if i.opcode == "fusion"]
+    assert sum(sizes) >= 2_000
+    assert max(sizes) <= fusion.limits.instructions + fusion.limits.operands
+    assert all(record.reason for record in fusion.records)
+    assert {record.made for record in fusion.records} == {True, False}

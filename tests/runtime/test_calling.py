@@ -1,0 +1,511 @@
+"""Calls from Python into native code: the native wrapper and its portable twin behave alike."""
+
+from __future__ import annotations
+
+import ctypes
+import gc
+import platform
+import struct
+import sys
+import sysconfig
+import threading
+import weakref
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+from xlapy.codegen.call_wrapper import call_wrapper_object
+from xlapy.codegen.jit import emit_object
+from xlapy.codegen.object_cache import ObjectCache
+from xlapy.codegen.target import host_target
+from xlapy_runtime import calling, result_memory
+from xlapy_runtime.calling import ArraySpec, CallContext, CallWrapper, ContextWord, EntryPoint, bind, load_wrapper
+from xlapy_runtime.errors import InternalError
+from xlapy_runtime.linking import LinkedCode, link
+
+FLOAT32 = np.dtype(np.float32)
+VECTOR = ArraySpec((4,), FLOAT32)
+
+PROGRAMS = f"""
+; results[0] = parameters[0] + parameters[1]
+define i32 @add(ptr %context, ptr %parameters, ptr %results) nounwind {{
+  %second = getelementptr ptr, ptr %parameters, i64 1
+  %a = load ptr, ptr %parameters
+  %b = load ptr, ptr %second
+  %o = load ptr, ptr %results
+  %x = load <4 x float>, ptr %a, align 1
+  %y = load <4 x float>, ptr %b, align 1
+  %z = fadd <4 x float> %x, %y
+  store <4 x float> %z, ptr %o, align 1
+  ret i32 0
+}}
+
+; results[0] = the context's first ten words
+define i32 @words(ptr %context, ptr %parameters, ptr %results) nounwind {{
+  %o = load ptr, ptr %results
+  %words = load <10 x i64>, ptr %context, align 8
+  store <10 x i64> %words, ptr %o, align 8
+  ret i32 0
+}}
+
+define i32 @nothing(ptr %context, ptr %parameters, ptr %results) nounwind {{
+  ret i32 0
+}}
+
+; its status is parameters[0]
+define i32 @fail(ptr %context, ptr %parameters, ptr %results) nounwind {{
+  %p = load ptr, ptr %parameters
+  %status = load i32, ptr %p
+  ret i32 %status
+}}
+
+; marks its arena, waits until parameters[0] calls have begun, then returns the arena's mark
+define i32 @meet(ptr %context, ptr %parameters, ptr %results) nounwind {{
+  %second = getelementptr ptr, ptr %parameters, i64 1
+  %third = getelementptr ptr, ptr %parameters, i64 2
+  %wanted_pointer = load ptr, ptr %parameters
+  %begun = load ptr, ptr %second
+  %mark_pointer = load ptr, ptr %third
+  %wanted = load i64, ptr %wanted_pointer
+  %mark = load i64, ptr %mark_pointer
+  %arena_field = getelementptr ptr, ptr %context, i64 {ContextWord.ARENA.value}
+  %arena = load ptr, ptr %arena_field
+  store i64 %mark, ptr %arena
+  %before = atomicrmw add ptr %begun, i64 1 seq_cst
+  br label %wait
+wait:
+  %now = load atomic i64, ptr %begun seq_cst, align 8
+  %is_enough = icmp sge i64 %now, %wanted
+  br i1 %is_enough, label %done, label %wait
+done:
+  %found = load volatile i64, ptr %arena
+  %o = load ptr, ptr %results
+  store i64 %found, ptr %o
+  ret i32 0
+}}
+"""
+_SYMBOLS = ("add", "words", "nothing", "fail", "meet")
+
+
+@pytest.fixture(scope="module")
+def programs() -> LinkedCode:
+    return link([emit_object(PROGRAMS, host_target())], {}, _SYMBOLS)
+
+
+@pytest.fixture(scope="module", params=["native", "portable"])
+def wrapper(request: pytest.FixtureRequest) -> CallWrapper | None:
+    if request.param == "portable":
+        return None
+    loaded = load_wrapper(call_wrapper_object(host_target(), ObjectCache(None)))
+    assert loaded is not None, "the tests run on Pythons and numpys that are known"
+    return loaded
+
+
+REPELLENT = object()
+"""An argument that the programs of these tests raise for."""
+
+
+class RefusedError(Exception):
+    """What the programs of these tests raise for a status."""
+
+
+class Program:
+    """The least that an executable must provide, recording what it is asked."""
+
+    def __init__(
+        self,
+        programs: LinkedCode,
+        symbol: str,
+        wrapper: CallWrapper | None,
+        parameters: tuple[ArraySpec, ...] = (VECTOR, VECTOR),
+        results: tuple[ArraySpec, ...] = (VECTOR,),
+        **options: Any,
+    ) -> None:
+        options.setdefault("gives_tuple", len(results) != 1)
+        self.entry = EntryPoint(programs.address(symbol), parameters, results, code=programs, **options)
+        self.contexts = 0
+        self.failures: list[int] = []
+        self.words = {int(ContextWord.SEED): 42, int(ContextWord.HANDLE): -7}
+        self.bound = bind(self.entry, self, wrapper)
+        self.function = self.bound.function
+
+    def general(self, *arguments: Any) -> Any:
+        if any(argument is REPELLENT for argument in arguments):
+            raise RefusedError("arguments")
+        return ("general", *arguments)
+
+    def failed(self, context_address: int, status: int) -> Any:
+        self.failures.append(context_address)
+        raise RefusedError(status)
+
+    def new_context(self) -> CallContext:
+        self.contexts += 1
+        arena = np.zeros(8, np.int64)
+        words = self.words | {int(ContextWord.ARENA): arena.ctypes.data}
+        return CallContext(self.entry, words, keep=arena)
+
+
+MakeProgram = Callable[..., Program]
+
+
+@pytest.fixture
+def program(programs: LinkedCode, wrapper: CallWrapper | None) -> MakeProgram:
+    return lambda symbol, *specs, **options: Program(programs, symbol, wrapper, *specs, **options)
+
+
+def vectors() -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+    return np.arange(4, dtype=np.float32), np.full(4, 10, np.float32)
+
+
+@pytest.mark.parametrize("release_gil", [False, True])
+def test_results_are_fresh_and_writeable(program: MakeProgram, release_gil: bool) -> None:
+    add = program("add", release_gil=release_gil)
+    first, second = add.function(*vectors()), add.function(*vectors())
+    assert type(first) is np.ndarray
+    assert first.tolist() == second.tolist() == [10, 11, 12, 13]
+    assert first.flags.writeable and first.flags.c_contiguous
+    assert not np.shares_memory(first, second)
+    assert add.contexts == 1
+
+
+def test_any_alignment_and_read_only_arguments_are_borrowed(program: MakeProgram) -> None:
+    a, b = vectors()
+    misaligned = np.frombuffer(b"x" + a.tobytes(), np.float32, offset=1)
+    b.flags.writeable = False
+    assert not misaligned.flags.aligned
+    assert program("add").function(misaligned, b).tolist() == [10, 11, 12, 13]
+
+
+def mismatches() -> Iterator[tuple[Any, ...]]:
+    a, b = vectors()
+    yield ()
+    yield (a,)
+    yield (a, b, a)
+    yield (a, 1)
+    yield (a, [1.0, 2.0, 3.0, 4.0])
+    yield (a, None)
+    yield (a, b.astype(np.float64))
+    yield (a, b.astype(np.int32))
+    yield (a, b.astype(b.dtype.newbyteorder()))
+    yield (a, b[:3])
+    yield (a, b.reshape(4, 1))
+    yield (a, b.reshape(1, 4))
+    yield (a, np.float32(1))
+    yield (a, np.zeros(8, np.float32)[::2])
+    yield (a, b[::-1])
+    yield (a, np.broadcast_to(np.float32(1), (4,)))
+    yield (a, b.view(np.recarray))
+    yield (a, np.ma.masked_array(b))
+    yield ("x" * 200, object())
+
+
+@pytest.mark.parametrize("arguments", list(mismatches()), ids=str)
+def test_everything_unusual_takes_the_general_way(program: MakeProgram, arguments: tuple[Any, ...]) -> None:
+    add = program("add")
+    answer = add.function(*arguments)
+    assert answer[0] == "general"
+    assert all(given is passed for given, passed in zip(arguments, answer[1:], strict=True))
+    assert add.function(*vectors()).tolist() == [10, 11, 12, 13]
+
+
+def test_fortran_order_takes_the_general_way(program: MakeProgram) -> None:
+    matrix = ArraySpec((2, 2), FLOAT32)
+    add = program("add", (matrix, matrix), (matrix,))
+    square = np.ones((2, 2), np.float32)
+    assert add.function(square, square).tolist() == [[2, 2], [2, 2]]
+    assert add.function(square, np.asfortranarray(square))[0] == "general"
+
+
+def test_keywords_are_refused(program: MakeProgram) -> None:
+    a, b = vectors()
+    with pytest.raises(TypeError):
+        program("add").function(a, b=b)
+
+
+def test_an_error_of_the_general_way_is_raised(program: MakeProgram) -> None:
+    with pytest.raises(RefusedError, match="arguments"):
+        program("add").function(REPELLENT)
+
+
+@pytest.mark.parametrize(
+    "specs",
+    [
+        (),
+        (VECTOR,),
+        (VECTOR, ArraySpec((), np.dtype(np.int64)), ArraySpec((3, 0, 2), np.dtype(ml_dtypes.bfloat16))),
+        tuple(ArraySpec((n, 2), np.dtype(np.bool_)) for n in range(40)),
+    ],
+    ids=len,
+)
+def test_tuples_are_flat_unless_restructured(program: MakeProgram, specs: tuple[ArraySpec, ...]) -> None:
+    flat = program("nothing", (), specs, gives_tuple=True).function()
+    assert type(flat) is tuple
+    assert [(array.shape, array.dtype) for array in flat] == [(spec.dims, spec.dtype) for spec in specs]
+    nested = program("nothing", (), specs, gives_tuple=True, restructure=lambda leaves: {"leaves": leaves})
+    assert len(nested.function()["leaves"]) == len(specs)
+
+
+def test_an_error_of_restructuring_is_raised(program: MakeProgram) -> None:
+    def refuse(leaves: tuple[Any, ...]) -> Any:
+        raise RefusedError(len(leaves))
+
+    with pytest.raises(RefusedError):
+        program("nothing", (), (VECTOR, VECTOR), gives_tuple=True, restructure=refuse).function()
+
+
+def test_several_leaves_that_are_no_tuple_are_a_bug(program: MakeProgram) -> None:
+    with pytest.raises(InternalError):
+        program("nothing", (), (VECTOR, VECTOR), gives_tuple=False)
+
+
+def test_large_results_come_from_the_pool(program: MakeProgram) -> None:
+    large = ArraySpec((result_memory.LARGE_BYTES,), np.dtype(np.uint8))
+    function = program("nothing", (), (large,)).function
+    function()
+    before = result_memory.statistics()
+    array = function()
+    assert (array.shape, array.flags.owndata) == (large.dims, False)
+    assert result_memory.statistics().recycled == before.recycled + 1
+
+
+def test_a_status_raises_and_the_program_stays_usable(program: MakeProgram) -> None:
+    status = ArraySpec((), np.dtype(np.int32))
+    fail = program("fail", (status,), (VECTOR, VECTOR))
+    for number in (5, -3):
+        with pytest.raises(RefusedError, match=str(number)):
+            fail.function(np.array(number, np.int32))
+    assert len(fail.function(np.array(0, np.int32))) == 2
+    assert len(set(fail.failures)) == fail.contexts == 1
+
+
+def test_failing_allocations_raise_and_leave_nothing(program: MakeProgram, monkeypatch: pytest.MonkeyPatch) -> None:
+    endless = ArraySpec((1 << 60,), np.dtype(np.uint8))
+    pooled = program("nothing", (), (VECTOR, endless)).function
+    monkeypatch.setattr(result_memory, "LARGE_BYTES", 1 << 62)
+    plain = program("nothing", (), (VECTOR, endless)).function
+    for _ in range(3):
+        with pytest.raises(MemoryError):
+            plain()
+    monkeypatch.undo()
+    for _ in range(3):
+        with pytest.raises(MemoryError):
+            pooled()
+
+
+def test_an_error_of_new_context_is_raised(program: MakeProgram) -> None:
+    add = program("add")
+    add.words = {99: 1}
+    for _ in range(2):
+        with pytest.raises(IndexError):
+            add.function(*vectors())
+    add.words = {}
+    assert add.function(*vectors()).tolist() == [10, 11, 12, 13]
+
+
+def test_the_entry_sees_its_context(program: MakeProgram) -> None:
+    words = program("words", (), (ArraySpec((10,), np.dtype(np.int64)),))
+    first = words.function()
+    assert first[ContextWord.HANDLE] == -7
+    assert first[ContextWord.SEED] == 42
+    assert first[ContextWord.ARENA] % 8 == 0 and first[ContextWord.ARENA] != 0
+    assert first[ContextWord.CONSTANTS] == 0
+
+
+def test_every_call_has_the_next_number_whichever_way_it_takes(program: MakeProgram) -> None:
+    words = program("words", (), (ArraySpec((10,), np.dtype(np.int64)),))
+    seed = {int(ContextWord.SEED): 1}
+    calls = [words.function(), words.bound.invoke(()), words.bound.invoke((), seed), words.function()]
+    assert [int(call[ContextWord.CALL_NUMBER]) for call in calls] == [0, 1, 2, 3]
+
+
+def test_words_are_replaced_for_one_call(program: MakeProgram) -> None:
+    words = program("words", (), (ArraySpec((10,), np.dtype(np.int64)),))
+    process = 3 << 32 | 1
+    replaced = words.bound.invoke((), {ContextWord.SEED: 7, ContextWord.PROCESS: process})
+    assert (replaced[ContextWord.SEED], replaced[ContextWord.PROCESS]) == (7, process)
+    for after in (words.bound.invoke((), {ContextWord.HANDLE: 0}), words.function()):
+        assert (after[ContextWord.SEED], after[ContextWord.PROCESS]) == (42, 0)
+
+
+def test_invoke_takes_arrays_of_equal_dtype(program: MakeProgram) -> None:
+    """What the general way made itself need not pass the wrapper's pointer comparison."""
+    a, b = vectors()
+    described = np.frombuffer(b.tobytes(), np.dtype(np.float32, metadata={"unit": "m"}))
+    add = program("add")
+    assert add.function(a, described)[0] == "general"
+    assert add.bound.invoke((a, described)).tolist() == [10, 11, 12, 13]
+
+
+def test_overlapping_calls_have_contexts_of_their_own(program: MakeProgram) -> None:
+    number = ArraySpec((), np.dtype(np.int64))
+    meet = program("meet", (number, number, number), (number,), release_gil=True)
+    begun = np.array(0)
+    found: dict[int, int] = {}
+
+    def work(mark: int) -> None:
+        found[mark] = int(meet.function(np.array(6), begun, np.array(mark)))
+
+    threads = [threading.Thread(target=work, args=(mark,)) for mark in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert found == {mark: mark for mark in range(6)}
+    assert meet.contexts == 6
+    meet.function(np.array(0), begun, np.array(1))
+    assert meet.contexts == 6
+
+
+def test_contexts_survive_many_threads(program: MakeProgram) -> None:
+    add = program("add", release_gil=True)
+    a, b = vectors()
+    wrong: list[Any] = []
+
+    def work() -> None:
+        for _ in range(2000):
+            result = add.function(a, b)
+            if result[3] != 13:
+                wrong.append(result)
+
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        threads = [threading.Thread(target=work) for _ in range(6)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    finally:
+        sys.setswitchinterval(interval)
+    assert not wrong
+    assert add.contexts <= 6
+
+
+def test_reference_counts_come_out_even(program: MakeProgram) -> None:
+    large = ArraySpec((result_memory.LARGE_BYTES,), np.dtype(np.uint8))
+    add = program("add")
+    pair = program("nothing", (VECTOR,), (VECTOR, large))
+    nested = program("nothing", (VECTOR,), (VECTOR,), gives_tuple=True, restructure=list)
+    fail = program("fail", (VECTOR,), (VECTOR, large))
+    a, b = vectors()
+    a.view(np.int32)[0] = 1
+
+    def call_all() -> None:
+        add.function(a, b)
+        add.function(a, 1)
+        pair.function(a)
+        nested.function(a)
+        with pytest.raises(RefusedError):
+            fail.function(a)
+
+    def counts() -> list[int]:
+        gc.collect()
+        watched: tuple[Any, ...] = (a, b, FLOAT32, large.dtype, None, list)
+        watched += tuple(p.function for p in (add, pair, nested, fail))
+        return [sys.getrefcount(each) for each in watched]
+
+    call_all()
+    result = add.function(a, b)
+    assert sys.getrefcount(result) == 2
+    before = counts()
+    for _ in range(200):
+        call_all()
+    assert all(abs(after - earlier) < 50 for after, earlier in zip(counts(), before, strict=True))
+
+
+def test_many_calls_leave_no_memory_behind(program: MakeProgram) -> None:
+    add = program("add")
+    pair = program("nothing", (VECTOR,), (VECTOR, VECTOR))
+    a, b = vectors()
+
+    def call_many(count: int) -> None:
+        for _ in range(count):
+            add.function(a, b)
+            add.function(a, None)
+            pair.function(a)
+
+    call_many(3000)
+    before = resident_bytes()
+    call_many(10_000)
+    assert resident_bytes() - before < 256 * 1024
+
+
+def test_the_function_alone_keeps_everything_alive(program: MakeProgram) -> None:
+    add = program("add")
+    function = add.function
+    fate = weakref.ref(add)
+    del add
+    gc.collect()
+    assert fate() is not None
+    assert function(*vectors()).tolist() == [10, 11, 12, 13]
+    del function
+    gc.collect()
+    assert fate() is None
+
+
+def test_programs_come_and_go_without_a_trace(program: MakeProgram) -> None:
+    a, b = vectors()
+
+    def churn(count: int) -> None:
+        for _ in range(count):
+            program("add").function(a, b)
+        gc.collect()
+
+    churn(200)
+    before = resident_bytes()
+    churn(1000)
+    assert resident_bytes() - before < 512 * 1024
+
+
+@pytest.fixture
+def forgetful_layout_check() -> Iterator[None]:
+    calling._layout_is_known.cache_clear()
+    yield
+    calling._layout_is_known.cache_clear()
+
+
+@pytest.mark.usefixtures("forgetful_layout_check")
+@pytest.mark.parametrize("field", ["object", "data", "rank", "dims", "strides", "base", "descriptor", "flags"])
+def test_a_moved_field_selects_the_portable_way(field: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(calling, "_ArrayFields", with_padding_before(calling._ArrayFields, field))
+    assert load_wrapper(b"never looked at") is None
+
+
+@pytest.mark.usefixtures("forgetful_layout_check")
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda patch: patch.setattr(calling, "_NUMPY_ABI_VERSIONS", (0x03000000,)),
+        lambda patch: patch.setattr(platform, "python_implementation", lambda: "PyPy"),
+        lambda patch: patch.setattr(sysconfig, "get_config_var", lambda name: 1),
+        lambda patch: patch.setattr(struct, "calcsize", lambda format: 4),
+        lambda patch: patch.setattr(calling, "_numpy_multiarray", lambda: np),
+    ],
+    ids=["numpy version", "interpreter", "free threading", "32 bits", "no table"],
+)
+def test_an_unknown_python_or_numpy_selects_the_portable_way(
+    change: Callable[[pytest.MonkeyPatch], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calling._numpy_api.cache_clear()
+    change(monkeypatch)
+    assert load_wrapper(b"never looked at") is None
+    monkeypatch.undo()
+    calling._numpy_api.cache_clear()
+
+
+def with_padding_before(structure: type[ctypes.Structure], field: str) -> type[ctypes.Structure]:
+    """The structure as another Python or numpy might have it: with a word more before the field."""
+    fields: list[Any] = []
+    for name, kind in structure._fields_:  # type: ignore[misc]
+        if name == field:
+            fields.append(("padding", ctypes.c_int64))
+        fields.append((name, kind))
+    return type("Moved", (ctypes.Structure,), {"_fields_": fields})
+
+
+def resident_bytes() -> int:
+    return int(Path("/proc/self/statm").read_text().split()[1]) * 4096

@@ -1,0 +1,292 @@
+"""Derives the numbers of xlapy/codegen/math/coefficients.py.
+
+    python -m tests.support.derive_coefficients > xlapy/codegen/math/coefficients.py
+
+Each polynomial interpolates its function at Chebyshev nodes, in 60 digits: the error is then within a small factor of
+the best possible, which one more degree pays for. Functions are given with their leading terms divided out, because
+those are written down exactly in the emitters.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import mpmath as mp
+
+mp.mp.dps = 60
+
+Real = Any
+
+
+def polynomial(function: Callable[[Real], Real], low: Real, high: Real, degree: int) -> list[float]:
+    """Coefficients, constant first, of the interpolant of `degree` at the Chebyshev nodes of [low, high]."""
+    count = degree + 1
+    center, radius = (mp.mpf(low) + high) / 2, (mp.mpf(high) - low) / 2
+    nodes = [mp.cos(mp.pi * (2 * i + 1) / (2 * count)) for i in range(count)]
+    values = [function(center + radius * node) for node in nodes]
+    # Newton's divided differences, then expansion into powers.
+    points = [center + radius * node for node in nodes]
+    table = list(values)
+    for order in range(1, count):
+        for i in range(count - 1, order - 1, -1):
+            table[i] = (table[i] - table[i - 1]) / (points[i] - points[i - order])
+    result = [mp.mpf(0)] * count
+    for i in range(count - 1, -1, -1):
+        shifted = [mp.mpf(0), *result[:-1]]
+        result = [a - points[i] * b for a, b in zip(shifted, result, strict=True)]
+        result[0] += table[i]
+    return [float(c) for c in result]
+
+
+def near_zero(function: Callable[[Real], Real]) -> Callable[[Real], Real]:
+    """`function` with enough digits for the cancellation close to a removable singularity at 0."""
+
+    def evaluate(x: Real) -> Real:
+        with mp.workdps(120):
+            return function(x if x else mp.mpf(10) ** -30)
+
+    return evaluate
+
+
+def root(function: Callable[[Real], Real]) -> Callable[[Real], Real]:
+    """A function of x as one of x * x."""
+    return near_zero(lambda square: function(mp.sqrt(abs(square))) if square >= 0 else function(mp.mpf(10) ** -30))
+
+
+def scaled_erfc(x: Real) -> Real:
+    return (1 + 2 * x) * mp.exp(x * x) * mp.erfc(x)
+
+
+def log_erfc_around(middle: Real) -> Callable[[Real], Real]:
+    return lambda t: mp.log(mp.erfc(middle + t))
+
+
+def inverse_erf(w: Real) -> Real:
+    """erf_inv(x) / x where 1 - x^2 = e^-w; Newton's iteration on erfc, which keeps its digits next to 1."""
+    if abs(w) < mp.mpf(10) ** -20:
+        return mp.sqrt(mp.pi) / 2
+    x = mp.sqrt(-mp.expm1(-w))
+    # 1 - x = e^-w / (1 + x)
+    complement = mp.exp(-w) / (1 + x)
+    y = mp.mpf(max(0.05, float(mp.sqrt(max(w - 1, mp.mpf("0.01"))))))
+    for _ in range(200):
+        step = (mp.erfc(y) - complement) * mp.sqrt(mp.pi) / 2 * mp.exp(y * y)
+        y += step / (1 - y * step)
+        if abs(step) < mp.mpf(10) ** -50:
+            break
+    return y / x
+
+
+def bessel(order: int, x: Real) -> Real:
+    return mp.besseli(order, x) * mp.exp(-x)
+
+
+def bessel_far(order: int, x: Real) -> Real:
+    return bessel(order, x) * mp.sqrt(x)
+
+
+LN2 = mp.log(2)
+HALF_LN2 = LN2 / 2
+ATANH_LIMIT = ((mp.sqrt(2) - 1) / (mp.sqrt(2) + 1)) ** 2
+QUARTER_PI_SQUARED = (mp.pi / 4) ** 2 * mp.mpf("1.001")
+
+# name: (meaning, function of the polynomial's variable, low, high, degree for f32, degree for f64)
+POLYNOMIALS: dict[str, tuple[str, Callable[[Real], Real], Real, Real, int, int]] = {
+    "EXP": ("(e^r - 1 - r) / r^2", near_zero(lambda r: (mp.expm1(r) - r) / r**2), -HALF_LN2, HALF_LN2, 5, 11),
+    "EXP2": ("(2^r - 1) / r", near_zero(lambda r: mp.expm1(r * LN2) / r), mp.mpf("-0.5"), mp.mpf("0.5"), 8, 13),
+    "LOG": (
+        "(log((1 + s) / (1 - s)) - 2 s) / s^3 of s^2",
+        root(lambda s: (2 * mp.atanh(s) - 2 * s) / s**3),
+        mp.mpf(0),
+        ATANH_LIMIT,
+        3,
+        7,
+    ),
+    "LOG_TAIL": (
+        "(atanh(s) - s - s^3 / 3) / s^5 of s^2",
+        root(lambda s: (mp.atanh(s) - s - s**3 / 3) / s**5),
+        mp.mpf(0),
+        ATANH_LIMIT,
+        5,
+        8,
+    ),
+    "CBRT": ("cbrt(m)", mp.cbrt, mp.sqrt(mp.mpf("0.5")), mp.sqrt(2), 4, 6),
+    "SIN": ("(sin r - r) / r^3 of r^2", root(lambda r: (mp.sin(r) - r) / r**3), mp.mpf(0), QUARTER_PI_SQUARED, 3, 6),
+    "COS": (
+        "(cos r - 1 + r^2 / 2) / r^4 of r^2",
+        root(lambda r: (mp.cos(r) - 1 + r**2 / 2) / r**4),
+        mp.mpf(0),
+        QUARTER_PI_SQUARED,
+        3,
+        6,
+    ),
+    "ATAN": ("(atan t - t) / t^3 of t^2", root(lambda t: (mp.atan(t) - t) / t**3), mp.mpf(0), mp.mpf(1), 9, 21),
+    "ASIN": (
+        "(asin t - t) / t^3 of t^2",
+        root(lambda t: (mp.asin(t) - t) / t**3),
+        mp.mpf(0),
+        mp.mpf("0.49"),
+        9,
+        21,
+    ),
+    "TANH": (
+        "(tanh x - x) / x^3 of x^2",
+        root(lambda x: (mp.tanh(x) - x) / x**3),
+        mp.mpf(0),
+        mp.mpf("0.36"),
+        5,
+        13,
+    ),
+    "SINH": ("(sinh x - x) / x^3 of x^2", root(lambda x: (mp.sinh(x) - x) / x**3), mp.mpf(0), mp.mpf(1), 3, 8),
+    "ERF": (
+        "erf(x) / x - 1 of x^2",
+        root(lambda x: mp.erf(x) / x - 1),
+        mp.mpf(0),
+        (mp.mpf(1), mp.mpf("3.0625")),
+        6,
+        19,
+    ),
+    "ERFCX": (
+        "(1 + 2 x) e^(x^2) erfc(x) of t = (x - 4) / (x + 4)",
+        lambda t: scaled_erfc(4 * (1 + t) / (1 - t)),
+        mp.mpf("-7") / 9,
+        (mp.mpf(7) / 15, mp.mpf("0.75")),
+        9,
+        23,
+    ),
+    "ERF_INV_CENTER": (
+        "erf_inv(x) / x of w - 3.125, w = -log(1 - x^2)",
+        near_zero(lambda t: inverse_erf(mp.mpf("3.125") + t)),
+        mp.mpf("-3.125"),
+        mp.mpf("3.125"),
+        10,
+        23,
+    ),
+    "ERF_INV_TAIL": (
+        "erf_inv(x) / x of sqrt(w) - 3.25",
+        lambda t: inverse_erf((mp.mpf("3.25") + t) ** 2),
+        mp.mpf("-0.75"),
+        (mp.mpf("0.9"), mp.mpf("0.75")),
+        8,
+        18,
+    ),
+    "ERF_INV_FAR": (
+        "erf_inv(x) / x of sqrt(w) - 5.0625",
+        lambda t: inverse_erf((mp.mpf("5.0625") + t) ** 2),
+        mp.mpf("-1.0625"),
+        mp.mpf("1.0625"),
+        1,
+        16,
+    ),
+}
+
+
+# the same for functions that are computed in f64 only: function, low, high, degree
+DOUBLE_ONLY: dict[str, tuple[str, Callable[[Real], Real], Real, Real, int]] = {
+    "BESSEL_I0E_NEAR": ("i0e(x) of x / 4 - 1", lambda t: bessel(0, 4 * (t + 1)), mp.mpf(-1), mp.mpf(1), 26),
+    "BESSEL_I0E_FAR": (
+        "sqrt(x) i0e(x) of 16 / x - 1",
+        lambda t: bessel_far(0, 16 / (t + 1)),
+        mp.mpf("-0.9999999"),
+        mp.mpf(1),
+        22,
+    ),
+    "BESSEL_I1E_NEAR": (
+        "i1e(x) / x of x / 4 - 1",
+        near_zero(lambda t: bessel(1, 4 * (t + 1)) / (4 * (t + 1))),
+        mp.mpf(-1),
+        mp.mpf(1),
+        26,
+    ),
+    "BESSEL_I1E_FAR": (
+        "sqrt(x) i1e(x) of 16 / x - 1",
+        lambda t: bessel_far(1, 16 / (t + 1)),
+        mp.mpf("-0.9999999"),
+        mp.mpf(1),
+        22,
+    ),
+}
+
+
+def both(name: str) -> dict[str, list[float]]:
+    """The polynomial for each element type; a range may be a pair, one for each."""
+    _, function, low, high, *degrees = POLYNOMIALS[name]
+    result = {}
+    for i, kind in enumerate(("f32", "f64")):
+        ends = [end[i] if isinstance(end, tuple) else end for end in (low, high)]
+        result[kind] = polynomial(function, ends[0], ends[1], degrees[i])
+    return result
+
+
+def split(number: Real, *bits: int) -> list[float]:
+    """`number` as a sum of floats with that many leading bits each; the last one is a double."""
+    parts = []
+    for width in bits:
+        exponent = mp.floor(mp.log(abs(number), 2)) + 1
+        unit = mp.mpf(2) ** (exponent - width)
+        part = mp.nint(number / unit) * unit
+        parts.append(float(part))
+        number -= part
+    return [*parts, float(number)]
+
+
+def words_of_two_over_pi(count: int) -> list[int]:
+    """Two zero words, then the binary digits of 2 / pi, 32 at a time."""
+    with mp.workprec(32 * count + 64):
+        digits = int(mp.floor(2 / mp.pi * mp.mpf(2) ** (32 * count)))
+    return [0, 0, *((digits >> (32 * (count - 1 - i))) & 0xFFFFFFFF for i in range(count))]
+
+
+def write_tuple(name: str, numbers: list[Any], indent: str = "") -> None:
+    print(f"{indent}{name} (")
+    for number in numbers:
+        print(f"{indent}    {number!r},")
+    print(f"{indent})" + ("," if indent else ""))
+
+
+def main() -> None:
+    print('"""Polynomial coefficients (constant term first) and split constants of the vector math.')
+    print()
+    print("Written by `python -m tests.support.derive_coefficients`; do not edit.")
+    print('"""')
+    print()
+    for name, (meaning, *_) in POLYNOMIALS.items():
+        print(f"# {meaning}")
+        print(f"{name} = {{")
+        for kind, numbers in both(name).items():
+            write_tuple(f'"{kind}":', numbers, "    ")
+        print("}")
+    for name, (meaning, function, low, high, degree) in DOUBLE_ONLY.items():
+        print(f"# {meaning}")
+        write_tuple(f"{name} =", polynomial(function, low, high, degree))
+    print("# log(erfc(x)) of x - 2.5 (f32) or x - 3.875 (f64)")
+    print("LOG_ERFC = {")
+    for kind, middle, radius, degree in (("f32", "2.5", "1.5", 9), ("f64", "3.875", "2.125", 22)):
+        numbers = polynomial(
+            lambda t, m=mp.mpf(middle): mp.log(mp.erfc(m + t)), -mp.mpf(radius), mp.mpf(radius), degree
+        )
+        write_tuple(f'"{kind}":', numbers, "    ")
+    print("}")
+    print("# high part times an exponent is exact, even without fma")
+    print(f'LN2 = {{"f32": {tuple(split(LN2, 14))}, "f64": {tuple(split(LN2, 36))}}}')
+    print(f'LOG2_E = {{"f32": {tuple(split(1 / LN2, 12))}, "f64": {tuple(split(1 / LN2, 28))}}}')
+    print("# parts of pi / 2 whose products with integers below 2^20 are exact")
+    print(f"HALF_PI_PARTS = {tuple(split(mp.pi / 2, 33, 33, 33))}")
+    print(f"LN2_ROUNDED = {float(LN2)!r}")
+    print(f"HALF_PI = {tuple(split(mp.pi / 2, 53))}")
+    print(f"LOG2_E_DOUBLE = {tuple(split(1 / LN2, 53))}")
+    print(f"THIRD_DOUBLE = {tuple(split(mp.mpf(1) / 3, 53))}")
+    terms = range(1, 13)
+    print("# (log(gamma(y)) - (y - 1/2) log(y) + y - log(2 pi) / 2) y, of 1 / y^2")
+    write_tuple("STIRLING =", [float(mp.bernoulli(2 * i) / (2 * i * (2 * i - 1))) for i in terms])
+    print("# log(y) - 1 / (2 y) - digamma(y), of 1 / y^2, divided by it")
+    write_tuple("DIGAMMA =", [float(mp.bernoulli(2 * i) / (2 * i)) for i in terms])
+    print("# B(2 i) / (2 i)!")
+    write_tuple("EULER_MACLAURIN =", [float(mp.bernoulli(2 * i) / mp.factorial(2 * i)) for i in terms])
+    write_tuple("TWO_OVER_PI_WORDS =", words_of_two_over_pi(40))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,38 @@
+"""Compiles IR text for tests: no passes, native CPU."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Sequence
+from typing import Any
+
+import llvmlite.binding as llvm
+import numpy as np
+
+llvm.initialize_native_target()
+llvm.initialize_native_asmprinter()
+
+NATIVE_FEATURES = llvm.get_host_cpu_features().flatten()
+HAS_FMA = bool(llvm.get_host_cpu_features().get("fma"))
+
+
+class Compiled:
+    """Machine code of a module; `call` runs one of its functions on arrays (by address) and integers."""
+
+    def __init__(self, text: str, *, features: str = NATIVE_FEATURES, optimize: int = 2) -> None:
+        module = llvm.parse_assembly(text)
+        module.triple = llvm.get_process_triple()
+        module.verify()
+        machine = llvm.Target.from_triple(module.triple).create_target_machine(
+            cpu=llvm.get_host_cpu_name(), features=features, opt=optimize, jit=True
+        )
+        self.assembly = machine.emit_assembly(module)
+        self._engine = llvm.create_mcjit_compiler(module, machine)
+        self._engine.finalize_object()
+
+    def call(self, name: str, *arguments: Any, result: Any = None) -> Any:
+        kinds: Sequence[Any] = [
+            ctypes.c_void_p if isinstance(argument, np.ndarray) else ctypes.c_int64 for argument in arguments
+        ]
+        function = ctypes.CFUNCTYPE(result, *kinds)(self._engine.get_function_address(name))
+        return function(*(a.ctypes.data if isinstance(a, np.ndarray) else a for a in arguments))

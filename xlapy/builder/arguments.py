@@ -1,0 +1,67 @@
+"""What users pass besides operands, as what the graph takes: sizes as ints, types as element types, shapes."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from xlapy.hlo.element_types import ElementType, element_type_of
+from xlapy.hlo.shape import Shape
+from xlapy.support.errors import ArgumentError
+
+Integers = Sequence[int]
+
+
+def as_int(value: Any, what: str) -> int:
+    """A compile-time integer, numpy's included."""
+    try:
+        return operator.index(value)
+    except TypeError:
+        raise ArgumentError(f"{what} must be an integer known while recording, got {described(value)}") from None
+
+
+def as_list(values: Any, what: str) -> Sequence[Any]:
+    if not isinstance(values, (list, tuple)):
+        raise ArgumentError(f"{what} must be a list or a tuple, not {described(values)}")
+    return values
+
+
+def as_ints(values: Any, what: str) -> tuple[int, ...]:
+    """A compile-time list of integers; one integer counts as a list of one, None as an empty list."""
+    if values is None:
+        return ()
+    if not isinstance(values, Iterable):
+        return (as_int(values, what),)
+    return tuple(as_int(value, what) for value in values)
+
+
+def as_element_type(value: Any) -> ElementType:
+    """An element type, from an ElementType, a numpy dtype or HLO's name."""
+    try:
+        return element_type_of(value)
+    except TypeError as error:
+        raise ArgumentError(f"{described(value)} is not an element type: {error}") from None
+
+
+def as_shape(value: Any, what: str) -> Shape:
+    if not isinstance(value, Shape):
+        raise ArgumentError(f"{what} must be a Shape, as Shape.array(np.float32, (2, 3)); got {described(value)}")
+    return value
+
+
+def described(value: Any) -> str:
+    """A wrong argument as an error shows it."""
+    return (
+        repr(value)
+        if value is None or isinstance(value, (bool, int, float, complex))
+        else f"{type(value).__name__} {_abbreviated(value)}"
+    )
+
+
+def _abbreviated(value: Any) -> str:
+    text = repr(value).replace("\n", " ")
+    return text if len(text) <= _LONGEST_REPR else text[:_LONGEST_REPR] + "..."
+
+
+_LONGEST_REPR = 60  # characters of a wrong argument that an error shows

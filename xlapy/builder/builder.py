@@ -1,0 +1,382 @@
+"""`XlaBuilder` records straight into an HLO computation; `XlaComputation` is a snapshot of what it recorded."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from xlapy.builder.arguments import as_int, as_shape
+from xlapy.builder.op import XlaOp
+from xlapy.builder.places import user_frame, user_line
+from xlapy.builder.registry import located
+from xlapy.hlo.attributes import OpMetadata
+from xlapy.hlo.graph import NO_METADATA, Computation, HloModule, InputOutputAlias, Instruction, ModuleConfig
+from xlapy.hlo.ops import OPS, Trait
+from xlapy.hlo.shape import Shape, Signature
+from xlapy.hlo.text import to_text
+from xlapy.support.errors import ArgumentError, ShapeError
+
+
+class XlaComputation:
+    """A finished computation: a module of its own, which nothing recorded later can change.
+
+    It can be compiled, or be called from other computations, any number of times."""
+
+    def __init__(self, module: HloModule) -> None:
+        self.module = module
+
+    @property
+    def computation(self) -> Computation:
+        """The entry of the module."""
+        return self.module.entry
+
+    @property
+    def name(self) -> str:
+        return self.module.name
+
+    @property
+    def program_shape(self) -> Signature:
+        return self.module.signature
+
+    def as_hlo_module(self) -> HloModule:
+        return self.module
+
+    def as_hlo_text(self, print_large_constants: bool = False) -> str:
+        """HLO text. As in xla_client, large constants are elided unless asked for; `module.to_text()` has them."""
+        return to_text(self.module, large_constants=print_large_constants)
+
+    def __repr__(self) -> str:
+        return f"<XlaComputation {self.name} {self.program_shape}>"
+
+
+class XlaBuilder:
+    """Records a computation, one instruction per call of an op function.
+
+    Functions of `xlapy.ops` whose first parameter is the builder are also methods: `b.constant(1.0)`. With `locations`
+    every instruction remembers the user's file and line. `parent` is the builder in whose call a Python function is
+    being recorded as a sub-computation.
+    """
+
+    def __init__(self, name: str, *, locations: bool = True, parent: XlaBuilder | None = None) -> None:
+        self.name = name
+        self.parent = parent
+        self._computation = Computation(_identifier(name, "computation"))
+        self._locations: bool = locations if parent is None else parent._locations
+        self._places: dict[tuple[str, int], OpMetadata] = {}
+        self._last: XlaOp | None = None
+        self._parameters: dict[int, XlaOp] = {}
+        self._metadata: OpMetadata = NO_METADATA if parent is None else parent._metadata
+        self._extra: dict[str, str] = {}
+        self._aliases: list[tuple[InputOutputAlias, str]] = []
+        self._last_effect: Instruction | None = None
+        self._hidden_token: XlaOp | None = None
+
+    # -- recording -------------------------------------------------------------------------------------------------
+
+    def record(
+        self,
+        opcode: str,
+        operands: Sequence[XlaOp] = (),
+        *,
+        called: Sequence[Computation] = (),
+        shape: Shape | None = None,
+        name: str = "",
+        **attributes: Any,
+    ) -> XlaOp:
+        """Adds one instruction; the operands are handles of this builder. The op functions are made of this.
+
+        Raises ShapeError with the builder's label of the constraint that is broken."""
+        instructions = [operand.instruction for operand in operands]
+        for instruction in instructions:
+            if instruction.spec.name in _WAITED_FOR_BY:
+                _check_waiter(instruction, opcode)
+        try:
+            instruction = self._computation.add(
+                opcode,
+                instructions,
+                called=called,
+                shape=shape,
+                name=_identifier(name, "") if name else "",
+                metadata=self._place(),
+                **attributes,
+            )
+        except ShapeError as error:
+            error.add_context(rule=OPS[opcode].label(error.rule, "B"))
+            raise
+        if self._extra:
+            instruction.extra.update(self._extra)
+        if called and Trait.CONTROL in instruction.spec.traits and instruction.has_effect:
+            self.order_effect(instruction)
+        self._last = XlaOp(self, instruction)
+        return self._last
+
+    def _place(self) -> OpMetadata:
+        """The metadata of the next instruction: what the user set, and the user's line unless that says another."""
+        if not self._locations:
+            return self._metadata
+        frame = user_frame()
+        if frame is None:
+            return self._metadata
+        key = (frame.f_code.co_filename, frame.f_lineno)
+        place = self._places.get(key)
+        if place is None:
+            set_ = self._metadata
+            place = set_ if set_.source_file else OpMetadata(set_.op_type, set_.op_name, *key, set_.extra)
+            self._places[key] = place
+        return place
+
+    @located
+    def parameter(
+        self, parameter_number: int, shape: Shape, name: str = "", replicated_at_leaf_buffers: Sequence[bool] = ()
+    ) -> XlaOp:
+        """Input `parameter_number` of the computation. Numbers may come in any order; `build` wants all from 0 on."""
+        number = as_int(parameter_number, "a parameter number")
+        if number in self._parameters:
+            taken = self._parameters[number]
+            raise ShapeError("Parameter.number", f"parameter {number} of {self.name!r} is already {taken!r}")
+        stated = as_shape(shape, "the shape of a parameter")
+        op = self.record("parameter", shape=stated, name=name or "parameter", number=number)
+        if replicated_at_leaf_buffers:
+            leaves = ",".join("true" if replicated else "false" for replicated in replicated_at_leaf_buffers)
+            op.instruction.extra["parameter_replication"] = "{" + leaves + "}"
+        self._parameters[number] = op
+        return op
+
+    # -- the order of effects --------------------------------------------------------------------------------------
+
+    def order_effect(self, instruction: Instruction) -> None:
+        """Lets `instruction` run behind every earlier instruction of which this was asked.
+
+        Operations without token operands (Infeed, Outfeed, Send ...) happen in the order in which they were recorded,
+        also inside and around control flow, which their hidden token does not reach."""
+        if self._last_effect is not None:
+            self._computation.add_control_edge(self._last_effect, instruction)
+        self._last_effect = instruction
+
+    def hidden_token(self) -> XlaOp:
+        """The token that threads through the operations without token operands."""
+        if self._hidden_token is None:
+            self._hidden_token = self.record("after-all")
+        return self._hidden_token
+
+    def set_hidden_token(self, token: XlaOp) -> None:
+        self._hidden_token = token
+
+    # -- what later instructions carry -----------------------------------------------------------------------------
+
+    def set_op_metadata(self, metadata: Any) -> None:
+        """Instructions recorded from now on carry op_type, op_name, source_file and source_line of `metadata`."""
+        self._metadata = OpMetadata(
+            getattr(metadata, "op_type", "") or "",
+            getattr(metadata, "op_name", "") or "",
+            getattr(metadata, "source_file", "") or "",
+            getattr(metadata, "source_line", 0) or 0,
+        )
+        self._places.clear()
+
+    def clear_op_metadata(self) -> None:
+        self._metadata = NO_METADATA
+        self._places.clear()
+
+    def set_sharding(self, sharding: Any) -> None:
+        """Instructions recorded from now on carry `sharding`, whose str() is HLO's text ("{replicated}")."""
+        self._extra["sharding"] = str(sharding)
+
+    def clear_sharding(self) -> None:
+        self._extra.pop("sharding", None)
+
+    def set_frontend_attributes(self, attributes: Mapping[str, str]) -> None:
+        """Instructions recorded from now on carry these attributes, which no pass looks at."""
+        pairs = ",".join(f'{key}="{value}"' for key, value in attributes.items())
+        self._extra["frontend_attributes"] = "{" + pairs + "}"
+
+    def clear_frontend_attributes(self) -> None:
+        self._extra.pop("frontend_attributes", None)
+
+    @located
+    def setup_alias(self, output_index: Sequence[int], param_number: int, param_index: Sequence[int] = ()) -> None:
+        """Lets leaf `output_index` of the result live in the memory of leaf `param_index` of a parameter.
+
+        `build` checks that both exist and have the same shape, and blames this line if not."""
+        alias = InputOutputAlias(tuple(output_index), int(param_number), tuple(param_index))
+        self._aliases.append((alias, user_line()))
+
+    # -- asking ----------------------------------------------------------------------------------------------------
+
+    @located
+    def get_shape(self, op: XlaOp) -> Shape:
+        return self.own(op).shape
+
+    @located
+    def get_program_shape(self, root: XlaOp | None = None) -> Signature:
+        """The signature of what `build(root)` would build now."""
+        return Signature(tuple(op.shape for op in self._numbered_parameters()), self._root(root).shape)
+
+    @located
+    def is_constant(self, op: XlaOp) -> bool:
+        """The value depends on no parameter, no effect and no process id."""
+        seen: set[Instruction] = set()
+        pending = [self.own(op).instruction]
+        while pending:
+            instruction = pending.pop()
+            if instruction.opcode == "parameter" or not instruction.is_pure or Trait.RUNTIME in instruction.spec.traits:
+                return False
+            new = [operand for operand in instruction.operands if operand not in seen]
+            seen.update(new)
+            pending.extend(new)
+        return True
+
+    def own(self, op: Any) -> XlaOp:
+        """`op`, if it is a value of this builder; else an error that says whose it is."""
+        if not isinstance(op, XlaOp):
+            raise ArgumentError(f"{op!r} is not an XlaOp")
+        if op.builder is not self:
+            raise ArgumentError(self._stranger(op))
+        return op
+
+    def _stranger(self, op: XlaOp) -> str:
+        ancestor = self.parent
+        while ancestor is not None and ancestor is not op.builder:
+            ancestor = ancestor.parent
+        if ancestor is not None:
+            return (
+                f"{op!r} belongs to the enclosing computation {op.builder.name!r} and cannot be used inside "
+                f"{self.name!r}, which sees its parameters only: pass the value through the operands, or through the "
+                "state of the loop"
+            )
+        return f"{op!r} belongs to the builder {op.builder.name!r} and cannot be used in {self.name!r}"
+
+    # -- building --------------------------------------------------------------------------------------------------
+
+    @located
+    def build(self, root: Any = None) -> XlaComputation:
+        """A snapshot of what `root` (by default the last op; a list or tuple becomes a tuple), the effects, and the
+        parameters need. The builder may go on recording."""
+        result = self._root(root)
+        self._numbered_parameters()
+        module = _snapshot(self._computation, result.instruction, self._computation.name)
+        module.config.aliases = tuple(_checked_alias(module, alias, where) for alias, where in self._aliases)
+        return XlaComputation(module)
+
+    def _root(self, root: Any) -> XlaOp:
+        if root is None:
+            if self._last is None:
+                raise ArgumentError(f"nothing was recorded in {self.name!r}, so there is nothing to build")
+            root = self._last
+        op = self._packed(root)
+        if op.instruction.opcode in _WAITED_FOR_BY:
+            _check_waiter(op.instruction, "the result")
+        return op
+
+    def _packed(self, value: Any) -> XlaOp:
+        if isinstance(value, (list, tuple)):
+            return self.record("tuple", [self._packed(element) for element in value])
+        return self.own(value)
+
+    def _numbered_parameters(self) -> list[XlaOp]:
+        missing = [number for number in range(len(self._parameters)) if number not in self._parameters]
+        if missing:
+            raise ShapeError(
+                "Parameter.number",
+                f"{self.name!r} has the parameters {sorted(self._parameters)}, but no parameter {missing[0]}",
+            )
+        return [self._parameters[number] for number in range(len(self._parameters))]
+
+    GetShape = get_shape
+    GetProgramShape = get_program_shape
+    IsConstant = is_constant
+    Build = build
+
+    def __repr__(self) -> str:
+        return f"<XlaBuilder {self.name}, {len(self._computation)} instructions>"
+
+    if TYPE_CHECKING:  # the methods that `methods.attach_methods` makes from the op functions
+
+        def __getattr__(self, name: str) -> Any: ...
+
+
+_WAITED_FOR_BY = {"send": ("send-done", "Send.B1"), "recv": ("recv-done", "Recv.B1")}
+
+
+def _check_waiter(started: Instruction, opcode: str) -> None:
+    """Raises unless `opcode` is the op that may use the context which `started` returns."""
+    waiter, rule = _WAITED_FOR_BY[started.opcode]
+    if opcode != waiter:
+        raise ShapeError(rule, f"{started!r} returns a context, which only {waiter} may use, not {opcode}")
+
+
+def _identifier(name: str, default: str) -> str:
+    """The name as HLO text can spell it."""
+    return re.sub(r"[^A-Za-z0-9_.-]", "_", name) or default
+
+
+def _snapshot(recorded: Computation, root: Instruction, name: str) -> HloModule:
+    """A module of what is alive, sharing nothing with `recorded` or with the computations that it calls."""
+    entry = _copy_alive(recorded, root)
+    module = HloModule(name, entry)
+    copies: dict[Computation, Computation] = {}
+    taken = {entry.name}
+    for computation in module.computations()[:-1]:
+        copies[computation] = computation.clone(_unused(computation.name, taken), computations=copies)
+    for instruction in entry:
+        if instruction.called:
+            entry.set_called(instruction, [copies[called] for called in instruction.called])
+    module.config = ModuleConfig()
+    return module
+
+
+def _copy_alive(recorded: Computation, root: Instruction) -> Computation:
+    """The parameters, the effects, and what these and `root` need, in the order in which they were recorded."""
+    instructions = list(recorded)
+    alive = {root, *recorded.parameters}
+    for instruction in reversed(instructions):  # operands are recorded before their users
+        if instruction in alive or instruction.has_effect:
+            alive.add(instruction)
+            alive.update(instruction.operands, instruction.control_predecessors)
+    entry = Computation(recorded.name)
+    copies: dict[Instruction, Instruction] = {}
+    for instruction in instructions:
+        if instruction in alive:
+            copy = entry.add_copy(instruction, [copies[operand] for operand in instruction.operands])
+            for predecessor in instruction.control_predecessors:
+                entry.add_control_edge(copies[predecessor], copy)
+            copies[instruction] = copy
+    entry.set_root(copies[root])
+    return entry
+
+
+def _unused(name: str, taken: set[str]) -> str:
+    candidate, count = name, 0
+    while candidate in taken:
+        count += 1
+        candidate = f"{name}.{count}"
+    taken.add(candidate)
+    return candidate
+
+
+def _checked_alias(module: HloModule, alias: InputOutputAlias, where: str) -> InputOutputAlias:
+    """`alias`, if it names a leaf of the result and one of a parameter, of equal shapes."""
+    parameters = dict(enumerate(module.signature.parameters))
+    output = _leaf(module.signature.result, alias.output_index)
+    parameter = parameters.get(alias.parameter)
+    source = _leaf(parameter, alias.parameter_index) if parameter is not None else None
+    if output is None or source is None or not output.matches(source):
+        raise ShapeError(
+            "setup_alias",
+            f"output {list(alias.output_index)} ({output or 'missing'}) and {list(alias.parameter_index)} of parameter "
+            f"{alias.parameter} ({source or 'missing'}) cannot share their memory in {module.signature}",
+        ).add_context(where=where)
+    return alias
+
+
+def _leaf(shape: Shape, index: Iterable[int]) -> Shape | None:
+    for element in index:
+        if not shape.is_tuple or not 0 <= element < len(shape.parts):
+            return None
+        shape = shape.parts[element]
+    return shape if shape.is_array else None
+
+
+ComputationLike = XlaComputation | Callable[..., Any]
+"""What an op function takes as a computation: a built one, or a Python function to record one from."""

@@ -1,0 +1,502 @@
+"""What reaches outside the computation: infeed, outfeed, send, recv, collectives, process ids, custom calls.
+
+Functions without a token operand (Infeed, Outfeed, Send, Recv ...) happen in the order in which they were recorded: the
+builder threads a token through them and orders them against control flow that contains such functions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from xlapy.builder.arguments import as_int, as_ints, as_list, as_shape
+from xlapy.builder.builder import ComputationLike, XlaBuilder
+from xlapy.builder.op import XlaOp
+from xlapy.builder.operands import Operand, as_handle, as_op, builder_of
+from xlapy.builder.regions import computation_of
+from xlapy.builder.registry import op_function
+from xlapy.builder.shapes import require_array
+from xlapy.hlo.attributes import CustomCallApiVersion, Named, OutputOperandAlias, ReplicaGroups
+from xlapy.hlo.element_types import U32
+from xlapy.hlo.shape import TOKEN, Shape
+from xlapy.support.errors import ArgumentError, ShapeError
+
+
+class ChannelType(Named):
+    DEVICE_TO_DEVICE = "DEVICE_TO_DEVICE"
+    DEVICE_TO_HOST = "DEVICE_TO_HOST"
+    HOST_TO_DEVICE = "HOST_TO_DEVICE"
+
+
+@dataclass(frozen=True, slots=True)
+class ChannelHandle:
+    """A channel between computations; `handle` is its number."""
+
+    handle: int
+    type: ChannelType = ChannelType.DEVICE_TO_DEVICE
+
+
+def _channel(handle: Any) -> int:
+    return as_int(getattr(handle, "handle", handle), "a channel")
+
+
+# -- infeed and outfeed --------------------------------------------------------------------------------------------
+
+
+@op_function("infeed")
+def InfeedWithToken(token: XlaOp, shape: Shape, config: str = "") -> XlaOp:
+    """Reads one item of `shape` from the device's infeed, after `token`. The result is (data, token)."""
+    builder = as_handle(token).builder
+    result = Shape.tuple([_infeed_shape(shape), TOKEN])
+    return builder.record("infeed", [token], shape=result, infeed_config=config)
+
+
+@op_function()
+def Infeed(builder: XlaBuilder, shape: Shape, config: str = "") -> XlaOp:
+    """Reads one item of `shape` from the device's infeed. An empty tuple reads nothing."""
+    if _infeed_shape(shape).is_tuple and not shape.parts:
+        return builder.record("tuple")
+    pair = InfeedWithToken(builder.hidden_token(), shape, config)
+    return _in_order(builder, pair, data=0, token=1)
+
+
+def _infeed_shape(shape: Shape) -> Shape:
+    wanted = as_shape(shape, "the shape of an infeed")
+    if wanted.is_tuple and any(part.is_tuple for part in wanted.parts):
+        raise ShapeError("Infeed.B1", f"{wanted} is a nested tuple")
+    return wanted
+
+
+@op_function("outfeed")
+def OutfeedWithToken(
+    operand: Operand, token: XlaOp, shape_with_layout: Shape | None = None, outfeed_config: str = ""
+) -> XlaOp:
+    """Writes the operand to the device's outfeed, after `token`. The result is a token."""
+    builder = builder_of(token, operand)
+    value = as_op(builder, operand)
+    _check_stated(value, shape_with_layout)
+    return builder.record(
+        "outfeed",
+        [value, as_op(builder, token)],
+        outfeed_config=outfeed_config,
+        outfeed_shape=shape_with_layout if shape_with_layout is not None else value.shape,
+    )
+
+
+@op_function()
+def Outfeed(operand: XlaOp, shape_with_layout: Shape | None = None, outfeed_config: str = "") -> XlaOp:
+    """Writes the operand to the device's outfeed. The result is an empty tuple."""
+    builder = as_handle(operand).builder
+    token = OutfeedWithToken(operand, builder.hidden_token(), shape_with_layout, outfeed_config)
+    builder.order_effect(token.instruction)
+    builder.set_hidden_token(token)
+    return builder.record("tuple")
+
+
+def _check_stated(operand: XlaOp, shape: Shape | None) -> None:
+    if shape is not None and not operand.shape.matches(as_shape(shape, "shape_with_layout")):
+        raise ShapeError("shape-with-layout", f"the operand is {operand.shape}, but {shape} is stated")
+
+
+def _in_order(builder: XlaBuilder, result: XlaOp, *, data: int, token: int) -> XlaOp:
+    """The data of an effect, which from now on comes before the next one."""
+    builder.order_effect(result.instruction)
+    builder.set_hidden_token(builder.record("get-tuple-element", [result], index=token))
+    return builder.record("get-tuple-element", [result], index=data)
+
+
+# -- send and recv -------------------------------------------------------------------------------------------------
+
+
+@op_function()
+def SendWithToken(operand: Operand, token: XlaOp, handle: Any) -> XlaOp:
+    """Sends the operand on a channel, after `token`, and waits until it is sent. The result is a token."""
+    builder = builder_of(token, operand)
+    return _send_and_wait(builder, as_op(builder, operand), as_op(builder, token), handle, host=False)
+
+
+@op_function()
+def SendToHost(operand: Operand, token: XlaOp, shape_with_layout: Shape | None, handle: Any) -> XlaOp:
+    """Sends the operand to the host, after `token`. The result is a token."""
+    builder = builder_of(token, operand)
+    value = as_op(builder, operand)
+    _check_stated(value, shape_with_layout)
+    return _send_and_wait(builder, value, as_op(builder, token), handle, host=True)
+
+
+def _send_and_wait(builder: XlaBuilder, operand: XlaOp, token: XlaOp, handle: Any, *, host: bool) -> XlaOp:
+    attributes: dict[str, Any] = {"channel_id": _channel(handle), "is_host_transfer": host}
+    return builder.record("send-done", [builder.record("send", [operand, token], **attributes)], **attributes)
+
+
+@op_function("send")
+def Send(operand: XlaOp, channel: Any) -> XlaOp:
+    """Sends the operand on a channel.
+
+    With a ChannelHandle it also waits, and the result is an empty tuple. With a channel id, an int, it only begins: the
+    result is a context for SendDone."""
+    builder = as_handle(operand).builder
+    started = builder.record("send", [operand, builder.hidden_token()], channel_id=_channel(channel))
+    builder.order_effect(started.instruction)
+    if not hasattr(channel, "handle"):
+        return started
+    SendDone(started)
+    return builder.record("tuple")
+
+
+@op_function("send-done")
+def SendDone(context: XlaOp) -> XlaOp:
+    """Waits for a Send that was given a channel id. The result is a token."""
+    builder = as_handle(context).builder
+    token = builder.record("send-done", [context], **_channel_of(context))
+    builder.order_effect(token.instruction)
+    builder.set_hidden_token(token)
+    return token
+
+
+@op_function()
+def RecvWithToken(token: XlaOp, shape: Shape, handle: Any) -> XlaOp:
+    """Receives data of `shape` from a channel, after `token`. The result is (data, token)."""
+    return _receive(as_handle(token).builder, token, shape, handle, host=False)
+
+
+@op_function()
+def RecvFromHost(token: XlaOp, shape: Shape, handle: Any) -> XlaOp:
+    """Receives data of `shape` from the host, after `token`. The result is (data, token)."""
+    return _receive(as_handle(token).builder, token, shape, handle, host=True)
+
+
+def _receive(builder: XlaBuilder, token: XlaOp, shape: Shape, handle: Any, *, host: bool) -> XlaOp:
+    attributes: dict[str, Any] = {"channel_id": _channel(handle), "is_host_transfer": host}
+    started = builder.record("recv", [token], shape=_context(shape), **attributes)
+    return builder.record("recv-done", [started], **attributes)
+
+
+@op_function("recv")
+def Recv(builder: XlaBuilder, shape: Shape, channel: Any) -> XlaOp:
+    """Receives data of `shape` from a channel.
+
+    With a ChannelHandle it waits and the result is the data. With a channel id, an int, it only begins: the result is a
+    context for RecvDone."""
+    started = builder.record("recv", [builder.hidden_token()], shape=_context(shape), channel_id=_channel(channel))
+    builder.order_effect(started.instruction)
+    return RecvDone(started) if hasattr(channel, "handle") else started
+
+
+@op_function("recv-done")
+def RecvDone(context: XlaOp) -> XlaOp:
+    """Waits for a Recv that was given a channel id. The result is the data."""
+    builder = as_handle(context).builder
+    pair = builder.record("recv-done", [context], **_channel_of(context))
+    return _in_order(builder, pair, data=0, token=1)
+
+
+def _context(shape: Shape) -> Shape:
+    return Shape.tuple([as_shape(shape, "the shape to receive"), Shape.scalar(U32), TOKEN])
+
+
+def _channel_of(context: XlaOp) -> dict[str, Any]:
+    """The channel of the send or recv that returned `context`."""
+    attributes = context.instruction.attributes
+    if "channel_id" not in attributes:
+        raise ArgumentError(f"{context!r} is not what Send or Recv returned")
+    return {"channel_id": attributes["channel_id"], "is_host_transfer": attributes["is_host_transfer"]}
+
+
+# -- collectives ---------------------------------------------------------------------------------------------------
+
+
+@op_function("all-reduce")
+def AllReduce(
+    operand: Any,
+    computation: ComputationLike,
+    replica_groups: Any = (),
+    channel_id: Any = None,
+    shape_with_layout: Shape | None = None,
+    use_global_device_ids: bool | None = None,
+) -> XlaOp:
+    """Reduces the operand over the processes of each group. A tuple, or a list of arrays, gives a tuple.
+
+    `replica_groups` lists the members of each group; none: all processes are one group."""
+    builder = builder_of(operand)
+    arrays, is_tuple = _reduced_arrays(builder, operand)
+    reduced = _all_reduce(builder, "all-reduce", arrays, computation, replica_groups, channel_id, use_global_device_ids)
+    if shape_with_layout is not None and not is_tuple:
+        _check_stated(reduced, shape_with_layout)
+    return builder.record("tuple", [reduced]) if is_tuple and len(arrays) == 1 else reduced
+
+
+@op_function("all-reduce-start")
+def AllReduceStart(
+    operand: Any,
+    computation: ComputationLike,
+    replica_groups: Any = (),
+    channel_id: Any = None,
+    use_global_device_ids: bool | None = None,
+) -> XlaOp:
+    """Begins an AllReduce; its result is for AllReduceDone."""
+    builder = builder_of(operand)
+    arrays, _ = _reduced_arrays(builder, operand)
+    return _all_reduce(
+        builder, "all-reduce-start", arrays, computation, replica_groups, channel_id, use_global_device_ids
+    )
+
+
+@op_function("all-reduce-done")
+def AllReduceDone(started: XlaOp) -> XlaOp:
+    """Waits for an AllReduceStart and returns what AllReduce would: an array, or a tuple for several operands."""
+    return as_handle(started).builder.record("all-reduce-done", [started])
+
+
+def _reduced_arrays(builder: XlaBuilder, operand: Any) -> tuple[list[XlaOp], bool]:
+    """The arrays to reduce, and whether they were given as a tuple or a list."""
+    if isinstance(operand, (list, tuple)):
+        return [as_op(builder, array) for array in operand], True
+    op = builder.own(operand)
+    if op.shape.is_tuple and not op.shape.parts:
+        raise ShapeError("AllReduce.B3", "an empty tuple has nothing to reduce")
+    return (list(op), True) if op.shape.is_tuple else ([op], False)
+
+
+def _all_reduce(
+    builder: XlaBuilder,
+    opcode: str,
+    arrays: Sequence[XlaOp],
+    computation: ComputationLike,
+    replica_groups: Any,
+    channel_id: Any,
+    use_global_device_ids: bool | None,
+) -> XlaOp:
+    scalar = Shape.scalar(require_array(arrays[0]).type)
+    called = computation_of(builder, computation, [scalar, scalar], "reduction", scalar)
+    return builder.record(
+        opcode,
+        arrays,
+        called=[called],
+        replica_groups=as_replica_groups(replica_groups),
+        channel_id=None if channel_id is None else _channel(channel_id),
+        use_global_device_ids=bool(use_global_device_ids),
+    )
+
+
+def as_replica_groups(groups: Any) -> ReplicaGroups:
+    """Groups of process ids, from a ReplicaGroups, lists of ids, or protos with `replica_ids`."""
+    if isinstance(groups, ReplicaGroups):
+        return groups
+    listed = as_list(() if groups is None else groups, "replica_groups")
+    members = (getattr(group, "replica_ids", group) for group in listed)
+    return ReplicaGroups(tuple(as_ints(ids, "a replica group") for ids in members))
+
+
+@op_function()
+def CrossReplicaSum(operand: Any, replica_groups: Any = ()) -> XlaOp:
+    """AllReduce with addition. `replica_groups` may also be a flat list: the group of each replica."""
+    groups = replica_groups
+    if isinstance(groups, (list, tuple)) and groups and all(isinstance(group, int) for group in groups):
+        groups = _grouped(groups)
+    return AllReduce(operand, _sum, groups)
+
+
+def _sum(lhs: XlaOp, rhs: XlaOp) -> XlaOp:
+    return lhs + rhs
+
+
+def _grouped(group_of: Sequence[int]) -> list[list[int]]:
+    """The members of each group, from the group of each replica."""
+    members: dict[int, list[int]] = {}
+    for replica, group in enumerate(group_of):
+        members.setdefault(group, []).append(replica)
+    groups = [members[group] for group in sorted(members)]
+    if len({len(group) for group in groups}) > 1:
+        raise ShapeError("CrossReplicaSum.B2", f"the groups of {list(group_of)} have different sizes: {groups}")
+    return groups
+
+
+@op_function("replica-id")
+def ReplicaId(builder: XlaBuilder) -> XlaOp:
+    """The replica that this process is, as u32."""
+    return builder.record("replica-id")
+
+
+@op_function("partition-id")
+def PartitionId(builder: XlaBuilder) -> XlaOp:
+    """The partition that this process is, as u32."""
+    return builder.record("partition-id")
+
+
+# -- custom calls --------------------------------------------------------------------------------------------------
+
+
+@op_function("custom-call")
+def CustomCall(
+    builder: XlaBuilder,
+    call_target_name: bytes | str,
+    operands: Sequence[Operand],
+    shape: Shape,
+    opaque: bytes | str = b"",
+    has_side_effect: bool = False,
+    schedule: Any = None,
+    api_version: Any = CustomCallApiVersion.ORIGINAL,
+) -> XlaOp:
+    """Calls an external function by name; the result has `shape`. There is one schedule, so `schedule` is not read."""
+    return _custom_call(builder, call_target_name, operands, shape, opaque, has_side_effect, api_version)
+
+
+@op_function()
+def CustomCallWithLayout(
+    builder: XlaBuilder,
+    call_target_name: bytes | str,
+    operands: Sequence[Operand],
+    shape_with_layout: Shape,
+    operand_shapes_with_layout: Sequence[Shape],
+    opaque: bytes | str = b"",
+    has_side_effect: bool = False,
+    schedule: Any = None,
+    api_version: Any = CustomCallApiVersion.ORIGINAL,
+) -> XlaOp:
+    """CustomCall whose target wants its operands and result in the layouts of the shapes."""
+    return _custom_call(
+        builder,
+        call_target_name,
+        operands,
+        shape_with_layout,
+        opaque,
+        has_side_effect,
+        api_version,
+        operand_shapes=operand_shapes_with_layout,
+    )
+
+
+@op_function()
+def CustomCallWithAliasing(
+    builder: XlaBuilder,
+    call_target_name: bytes | str,
+    operands: Sequence[Operand],
+    shape_with_layout: Shape,
+    operand_shapes_with_layout: Sequence[Shape],
+    opaque: bytes | str = b"",
+    has_side_effect: bool = False,
+    output_operand_aliasing: Sequence[Any] = (),
+    literal: None = None,
+    schedule: Any = None,
+    api_version: Any = CustomCallApiVersion.ORIGINAL,
+) -> XlaOp:
+    """CustomCallWithLayout whose outputs live in operands: pairs (output index, (operand number, operand index))."""
+    _refuse_literal(literal)
+    return _custom_call(
+        builder,
+        call_target_name,
+        operands,
+        shape_with_layout,
+        opaque,
+        has_side_effect,
+        api_version,
+        operand_shapes=operand_shapes_with_layout,
+        aliasing=output_operand_aliasing,
+    )
+
+
+@op_function()
+def CustomCallWithComputation(
+    builder: XlaBuilder,
+    call_target_name: bytes | str,
+    operands: Sequence[Operand],
+    computation: ComputationLike,
+    shape: Shape,
+    opaque: bytes | str = b"",
+    has_side_effect: bool = False,
+    output_operand_aliasing: Sequence[Any] = (),
+    literal: None = None,
+    schedule: Any = None,
+    api_version: Any = CustomCallApiVersion.ORIGINAL,
+) -> XlaOp:
+    """CustomCall with a computation for the target; a Python function is recorded for the shapes of the operands."""
+    _refuse_literal(literal)
+    return _custom_call(
+        builder,
+        call_target_name,
+        operands,
+        shape,
+        opaque,
+        has_side_effect,
+        api_version,
+        aliasing=output_operand_aliasing,
+        computation=computation,
+    )
+
+
+def _refuse_literal(literal: Any) -> None:
+    if literal is not None:
+        raise ArgumentError("a custom call takes no literal; pass the value as a Constant operand")
+
+
+def _custom_call(
+    builder: XlaBuilder,
+    name: bytes | str,
+    operands: Sequence[Operand],
+    shape: Shape,
+    opaque: bytes | str,
+    has_side_effect: bool,
+    api_version: Any,
+    *,
+    operand_shapes: Sequence[Shape] | None = None,
+    aliasing: Sequence[Any] = (),
+    computation: ComputationLike | None = None,
+) -> XlaOp:
+    values = [as_op(builder, operand) for operand in as_list(operands, "the operands")]
+    if operand_shapes is not None:
+        if len(as_list(operand_shapes, "operand_shapes_with_layout")) != len(values):
+            raise ShapeError("operand-shapes", f"{len(operand_shapes)} shapes are given for {len(values)} operands")
+        for value, stated in zip(values, operand_shapes, strict=True):
+            _check_stated(value, stated)
+    called = []
+    if computation is not None:
+        called.append(computation_of(builder, computation, [value.shape for value in values], "called"))
+    result = builder.record(
+        "custom-call",
+        values,
+        called=called,
+        shape=as_shape(shape, "the shape of the result"),
+        target=_text(name),
+        has_side_effect=bool(has_side_effect),
+        api_version=_api_version(api_version),
+        operand_layout_constraints=tuple(operand_shapes) if operand_shapes is not None else None,
+        output_to_operand_aliasing=tuple(map(_alias, as_list(aliasing, "output_operand_aliasing"))),
+    )
+    if opaque:
+        escaped = _text(opaque).replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+        result.instruction.extra["backend_config"] = f'"{escaped}"'
+    if has_side_effect:
+        builder.order_effect(result.instruction)
+    return result
+
+
+def _text(value: bytes | str) -> str:
+    return value.decode() if isinstance(value, bytes) else str(value)
+
+
+def _api_version(given: Any) -> CustomCallApiVersion:
+    """From our enumeration, one with the same names, or xla_client's number."""
+    if isinstance(given, CustomCallApiVersion):
+        return given
+    versions = list(CustomCallApiVersion)
+    name = getattr(given, "name", given)
+    for number, version in enumerate(versions, start=1):
+        if name in (number, version.value, version.name):
+            return version
+    raise ArgumentError(f"{given!r} is not an API version: {', '.join(version.value for version in versions)}")
+
+
+def _alias(pair: Any) -> OutputOperandAlias:
+    if isinstance(pair, OutputOperandAlias):
+        return pair
+    try:
+        output_index, (operand, operand_index) = pair
+    except (TypeError, ValueError):
+        raise ArgumentError(f"an alias is (output index, (operand number, operand index)), not {pair!r}") from None
+    return OutputOperandAlias(_index(output_index), as_int(operand, "an operand number"), _index(operand_index))
+
+
+def _index(index: Iterable[int]) -> tuple[int, ...]:
+    return as_ints(index, "a shape index")

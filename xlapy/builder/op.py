@@ -1,0 +1,210 @@
+"""`XlaOp`: the user's handle on a recorded value."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from xlapy.builder.places import user_line
+from xlapy.builder.registry import OPERATORS
+from xlapy.hlo.graph import Instruction
+from xlapy.hlo.shape import Shape
+from xlapy.support.errors import ArgumentError
+
+if TYPE_CHECKING:
+    from xlapy.builder.builder import XlaBuilder
+
+
+class XlaOp:
+    """A value of the computation that a builder records: an array, a tuple or a token.
+
+    Operators record operations; the other operand may be a Python scalar, which takes this one's element type, or a
+    numpy array. `/` is ops.Div (integers truncate), `//` and `%` round down as in Python, `>>` keeps the sign of
+    signed integers, `@` multiplies matrices. Comparisons, `==` included, are operations too, so handles are compared
+    with `is`. Arrays are indexed with constants (`x[0, 1:3, ::-1]`), tuples with a number, and `a, b = t` unpacks a
+    tuple. The functions of `xlapy.ops` whose first operand is a value are also methods: `x.reshape((2, 3))`.
+    """
+
+    __slots__ = ("builder", "instruction")
+    __array_ufunc__ = None  # numpy leaves `array + op` to this class
+
+    def __init__(self, builder: XlaBuilder, instruction: Instruction) -> None:
+        self.builder = builder
+        self.instruction = instruction
+
+    @property
+    def shape(self) -> Shape:
+        return self.instruction.shape
+
+    def __repr__(self) -> str:
+        operands = ", ".join(operand.name for operand in self.instruction.operands)
+        return f"<XlaOp {self.instruction.name}: {self.shape} = {self.instruction.opcode}({operands})>"
+
+    # -- arithmetic ------------------------------------------------------------------------------------------------
+
+    def __add__(self, other: Any) -> XlaOp:
+        return _operate("add", self, other)
+
+    def __radd__(self, other: Any) -> XlaOp:
+        return _operate("add", other, self)
+
+    def __sub__(self, other: Any) -> XlaOp:
+        return _operate("sub", self, other)
+
+    def __rsub__(self, other: Any) -> XlaOp:
+        return _operate("sub", other, self)
+
+    def __mul__(self, other: Any) -> XlaOp:
+        return _operate("mul", self, other)
+
+    def __rmul__(self, other: Any) -> XlaOp:
+        return _operate("mul", other, self)
+
+    def __truediv__(self, other: Any) -> XlaOp:
+        return _operate("truediv", self, other)
+
+    def __rtruediv__(self, other: Any) -> XlaOp:
+        return _operate("truediv", other, self)
+
+    def __floordiv__(self, other: Any) -> XlaOp:
+        return _operate("floordiv", self, other)
+
+    def __rfloordiv__(self, other: Any) -> XlaOp:
+        return _operate("floordiv", other, self)
+
+    def __mod__(self, other: Any) -> XlaOp:
+        return _operate("mod", self, other)
+
+    def __rmod__(self, other: Any) -> XlaOp:
+        return _operate("mod", other, self)
+
+    def __pow__(self, other: Any) -> XlaOp:
+        return _operate("pow", self, other)
+
+    def __rpow__(self, other: Any) -> XlaOp:
+        return _operate("pow", other, self)
+
+    def __matmul__(self, other: Any) -> XlaOp:
+        return _operate("matmul", self, other)
+
+    def __rmatmul__(self, other: Any) -> XlaOp:
+        return _operate("matmul", other, self)
+
+    def __neg__(self) -> XlaOp:
+        return _operate("neg", self)
+
+    def __pos__(self) -> XlaOp:
+        return self
+
+    def __abs__(self) -> XlaOp:
+        return _operate("abs", self)
+
+    # -- bits ------------------------------------------------------------------------------------------------------
+
+    def __invert__(self) -> XlaOp:
+        return _operate("invert", self)
+
+    def __and__(self, other: Any) -> XlaOp:
+        return _operate("and", self, other)
+
+    def __rand__(self, other: Any) -> XlaOp:
+        return _operate("and", other, self)
+
+    def __or__(self, other: Any) -> XlaOp:
+        return _operate("or", self, other)
+
+    def __ror__(self, other: Any) -> XlaOp:
+        return _operate("or", other, self)
+
+    def __xor__(self, other: Any) -> XlaOp:
+        return _operate("xor", self, other)
+
+    def __rxor__(self, other: Any) -> XlaOp:
+        return _operate("xor", other, self)
+
+    def __lshift__(self, other: Any) -> XlaOp:
+        return _operate("lshift", self, other)
+
+    def __rlshift__(self, other: Any) -> XlaOp:
+        return _operate("lshift", other, self)
+
+    def __rshift__(self, other: Any) -> XlaOp:
+        return _operate("rshift", self, other)
+
+    def __rrshift__(self, other: Any) -> XlaOp:
+        return _operate("rshift", other, self)
+
+    # -- comparison ------------------------------------------------------------------------------------------------
+
+    def __eq__(self, other: object) -> XlaOp:  # type: ignore[override]
+        return _operate("eq", self, other)
+
+    def __ne__(self, other: object) -> XlaOp:  # type: ignore[override]
+        return _operate("ne", self, other)
+
+    def __lt__(self, other: Any) -> XlaOp:
+        return _operate("lt", self, other)
+
+    def __le__(self, other: Any) -> XlaOp:
+        return _operate("le", self, other)
+
+    def __gt__(self, other: Any) -> XlaOp:
+        return _operate("gt", self, other)
+
+    def __ge__(self, other: Any) -> XlaOp:
+        return _operate("ge", self, other)
+
+    __hash__ = object.__hash__
+
+    # -- parts -----------------------------------------------------------------------------------------------------
+
+    def __getitem__(self, index: Any) -> XlaOp:
+        return _operate("getitem", self, index)
+
+    def __iter__(self) -> Iterator[XlaOp]:
+        if not self.shape.is_tuple:
+            raise self._refusal(
+                "an array in the graph cannot be iterated over; index it, or record a loop with ops.While"
+            )
+        return iter([self[index] for index in range(len(self.shape.parts))])
+
+    def __len__(self) -> int:
+        if not self.shape.is_tuple:
+            raise self._refusal("len() is for tuples; the sizes of an array are in op.shape.dims")
+        return len(self.shape.parts)
+
+    # -- what a recorded value is not ------------------------------------------------------------------------------
+
+    def __bool__(self) -> bool:
+        raise self._refusal(
+            "has no truth value while the graph is recorded: `if`, `while`, `and`, `or` and `not` need one. Choose "
+            "between values with ops.Select, between computations with ops.Conditional, loop with ops.While, and "
+            "combine conditions with & | ~"
+        )
+
+    def __int__(self) -> int:
+        raise self._refusal(_NO_NUMBER)
+
+    def __float__(self) -> float:
+        raise self._refusal(_NO_NUMBER)
+
+    def __index__(self) -> int:
+        raise self._refusal(_NO_NUMBER)
+
+    def __array__(self, *args: Any, **kwargs: Any) -> Any:
+        raise self._refusal(_NO_NUMBER)
+
+    def _refusal(self, why: str) -> ArgumentError:
+        return ArgumentError(why, where=user_line()).add_context(subject=repr(self))
+
+    if TYPE_CHECKING:  # the methods that `methods.attach_methods` makes from the op functions
+
+        def __getattr__(self, name: str) -> Any: ...
+
+
+_NO_NUMBER = "has no value while the graph is recorded; build the computation, compile it, and run it"
+
+
+def _operate(name: str, *operands: Any) -> XlaOp:
+    result: XlaOp = OPERATORS[name](*operands)
+    return result

@@ -1,0 +1,159 @@
+"""What users pass as operands, as handles.
+
+A numpy array or scalar becomes a constant of its own dtype. A Python scalar is weak: it becomes a constant of the
+element type of the operand beside it, and must be representable there (a float may round a fraction or a large integer,
+but nothing may turn into infinity). With nothing beside it, bool is pred, int is s32, float is f32 and complex is c64.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from xlapy.builder.arguments import as_element_type, as_list, described
+from xlapy.builder.builder import XlaBuilder
+from xlapy.builder.op import XlaOp
+from xlapy.hlo.element_types import C64, F32, PRED, S32, ElementType
+from xlapy.hlo.literal import Literal
+from xlapy.support.errors import ArgumentError, ShapeError
+
+Operand = Any
+"""An XlaOp, a Python scalar, a numpy array or scalar."""
+
+
+# -- operands ------------------------------------------------------------------------------------------------------
+
+
+def is_weak(value: Any) -> bool:
+    """A Python scalar: its type is that of the operand beside it. (np.float64 is a float too, but knows its dtype.)"""
+    return isinstance(value, (bool, int, float, complex)) and not isinstance(value, np.generic)
+
+
+def as_handle(operand: Any) -> XlaOp:
+    """`operand`, where only a handle makes sense: it says which builder records."""
+    if not isinstance(operand, XlaOp):
+        hint = "; ops.Constant(builder, value) makes one of it" if is_weak(operand) or hasattr(operand, "dtype") else ""
+        raise ArgumentError(f"the operand must be an XlaOp, not {described(operand)}{hint}")
+    return operand
+
+
+def builder_of(*values: Any) -> XlaBuilder:
+    """The builder of the first handle among `values` (or in lists among them)."""
+    for value in values:
+        for element in value if isinstance(value, (list, tuple)) else (value,):
+            if isinstance(element, XlaOp):
+                return element.builder
+    given = ", ".join(described(value) for value in values)
+    raise ArgumentError(f"got {given}: at least one operand must be an XlaOp, such as ops.Constant(builder, value)")
+
+
+def as_op(builder: XlaBuilder, value: Operand, like: ElementType | None = None) -> XlaOp:
+    """The operand as a handle of `builder`; a Python scalar takes the element type `like`."""
+    if isinstance(value, XlaOp):
+        return value if value.builder is builder else builder.own(value)
+    if is_weak(value):
+        element_type = like if like is not None else weak_type([value])
+        return builder.record("constant", literal=Literal(weak_value(value, element_type)))
+    return record_literal(builder, value)
+
+
+def as_ops(builder: XlaBuilder, values: Sequence[Operand]) -> list[XlaOp]:
+    """The operands as handles of one builder, Python scalars in the element type of the first that has one."""
+    listed = as_list(values, "the operands")
+    like = common_type(listed)
+    return [as_op(builder, value, like) for value in listed]
+
+
+def common_type(values: Iterable[Operand]) -> ElementType | None:
+    """The element type of the first operand that is not weak; that of the widest Python scalar if all are."""
+    weak = []
+    for value in values:
+        if isinstance(value, XlaOp):
+            if value.shape.is_array:
+                return value.shape.type
+        elif is_weak(value):
+            weak.append(value)
+        elif hasattr(value, "dtype"):
+            return as_element_type(value.dtype)
+    return weak_type(weak) if weak else None
+
+
+def record_literal(builder: XlaBuilder, value: Any) -> XlaOp:
+    """A constant of a numpy array, scalar or Literal; a tuple of constants for a tuple.
+
+    An array whose elements are all the same bits is a broadcast scalar."""
+    if isinstance(value, tuple):
+        return builder.record("tuple", [as_op(builder, element) for element in value])
+    literal = value if isinstance(value, Literal) else _literal_of(value)
+    if literal.elements is not None:
+        return builder.record("tuple", [record_literal(builder, element) for element in literal.elements])
+    if literal.array.size > 1 and literal.is_splat:
+        scalar = builder.record("constant", literal=Literal(literal.scalar()))
+        return builder.record("broadcast", [scalar], shape=literal.shape, dimensions=())
+    return builder.record("constant", literal=literal)
+
+
+def _literal_of(value: Any) -> Literal:
+    if not hasattr(value, "dtype") or not hasattr(value, "shape"):
+        hint = "; make an array of it with np.array(...)" if isinstance(value, (list, range)) else ""
+        raise ArgumentError(f"{described(value)} is not an XlaOp, a Python scalar or a numpy array{hint}")
+    array = np.asarray(value)
+    as_element_type(array.dtype)
+    if not array.flags.writeable and array.base is not None:
+        array = array.copy()  # a read-only view may see its base change
+    return Literal(array)
+
+
+# -- weak scalars --------------------------------------------------------------------------------------------------
+
+
+def weak_type(values: Sequence[Any]) -> ElementType:
+    """The element type that Python scalars take among themselves."""
+    if any(isinstance(value, complex) for value in values):
+        return C64
+    if any(isinstance(value, float) for value in values):
+        return F32
+    return PRED if all(isinstance(value, bool) for value in values) else S32
+
+
+def weak_value(value: Any, element_type: ElementType) -> np.ndarray[Any, Any]:
+    """The Python scalar in `element_type`; raises ShapeError if that cannot represent it."""
+    representable = _as_integer(value, element_type) if element_type.is_integer else _as_inexact(value, element_type)
+    if element_type is PRED and not isinstance(value, bool):
+        representable = None
+    if representable is None:
+        raise ShapeError(
+            "weak-scalar",
+            f"{element_type.name} cannot represent the Python scalar {value!r}; give it a type of its own, such as "
+            f"np.{'float32' if isinstance(value, float) else 'int64'}(...), and convert",
+        )
+    return representable
+
+
+def _as_integer(value: Any, element_type: ElementType) -> np.ndarray[Any, Any] | None:
+    if isinstance(value, complex) or (isinstance(value, float) and not value.is_integer()):
+        return None
+    low = -(1 << element_type.bits - 1) if element_type.is_signed else 0
+    high = low + (1 << element_type.bits) - 1
+    return np.array(int(value), element_type.dtype) if low <= value <= high else None
+
+
+def _as_inexact(value: Any, element_type: ElementType) -> np.ndarray[Any, Any] | None:
+    """The value in a float or complex type (or pred), unless its being finite, infinite or NaN would change."""
+    if isinstance(value, complex) and not element_type.is_complex:
+        return None
+    try:
+        wide = np.array(complex(value) if element_type.is_complex else float(value))
+    except OverflowError:
+        return None
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")
+        narrow = wide.astype(element_type.dtype)
+        back = narrow.astype(wide.dtype)
+    kept = (np.isnan(back) == np.isnan(wide)) and (np.isinf(back) == np.isinf(wide))
+    lost_sign = element_type.is_float and not math.isnan(value) and (back < 0) != (wide < 0) and bool(back != 0)
+    return narrow if kept and not lost_sign else None

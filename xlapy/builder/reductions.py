@@ -1,0 +1,94 @@
+"""Folding and mapping with a scalar computation: Reduce, ReduceAll, Map."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from xlapy.builder.arguments import Integers, as_ints, as_list, described
+from xlapy.builder.broadcasting import expand
+from xlapy.builder.builder import ComputationLike, XlaBuilder
+from xlapy.builder.op import XlaOp
+from xlapy.builder.operands import Operand, as_handle, as_op, as_ops
+from xlapy.builder.regions import computation_of
+from xlapy.builder.registry import op_function
+from xlapy.builder.shapes import require_array
+from xlapy.hlo.shape import Shape
+from xlapy.support.errors import ArgumentError, ShapeError, UnsupportedError
+
+
+@op_function("reduce")
+def Reduce(
+    builder: XlaBuilder | XlaOp,
+    operands: Any,
+    init_values: Any,
+    computation: Any,
+    dimensions_to_reduce: Integers | None = None,
+) -> XlaOp:
+    """Folds dimensions with `computation`, from initial values: `Reduce(builder, operands, init_values, computation,
+    dimensions)`, or `Reduce(operand, init_value, computation, dimensions)` for one operand.
+
+    A function gets the running values, then the elements, as scalars, and returns the new running values."""
+    if isinstance(builder, XlaOp):
+        return _reduce(builder.builder, [builder], [operands], init_values, as_ints(computation, "dimensions"))
+    if not isinstance(builder, XlaBuilder):
+        raise ArgumentError(f"the first argument is the builder or the operand, not {described(builder)}")
+    arrays = [operands] if isinstance(operands, XlaOp) else operands
+    inits = init_values if isinstance(init_values, (list, tuple)) else [init_values]
+    return _reduce(builder, arrays, inits, computation, as_ints(dimensions_to_reduce, "dimensions"))
+
+
+@op_function()
+def ReduceAll(operand: XlaOp, init_value: Operand, computation: ComputationLike) -> XlaOp:
+    """Folds all dimensions into a scalar."""
+    builder = as_handle(operand).builder
+    return _reduce(builder, [operand], [init_value], computation, tuple(range(require_array(operand).rank)))
+
+
+def _reduce(
+    builder: XlaBuilder,
+    operands: Sequence[Operand],
+    init_values: Sequence[Operand],
+    computation: ComputationLike,
+    dimensions: tuple[int, ...],
+) -> XlaOp:
+    arrays = as_ops(builder, operands)
+    if not arrays:
+        raise ShapeError("Reduce.B1", "nothing to reduce")
+    if len(init_values) != len(arrays):
+        raise ShapeError("Reduce.B3", f"{len(init_values)} initial values are given for {len(arrays)} operands")
+    elements = [require_array(array).type for array in arrays]
+    inits = [as_op(builder, init, like) for init, like in zip(init_values, elements, strict=True)]
+    scalars = [Shape.scalar(element_type) for element_type in elements]
+    result = scalars[0] if len(scalars) == 1 else Shape.tuple(scalars)
+    called = computation_of(builder, computation, [*scalars, *scalars], "reduction", result)
+    return builder.record("reduce", [*arrays, *inits], called=[called], dimensions=dimensions)
+
+
+@op_function("map")
+def Map(
+    builder: XlaBuilder,
+    operands: Sequence[Operand],
+    computation: ComputationLike,
+    dimensions: Integers | None = None,
+    static_operands: Sequence[XlaOp] = (),
+) -> XlaOp:
+    """Applies a scalar computation at every index; `dimensions`, if given, are all dimensions in order.
+
+    Static operands are further arguments, the same at every index; they are scalars."""
+    arrays = as_ops(builder, operands)
+    if not arrays:
+        raise ShapeError("Map.some-inputs", "nothing to map over")
+    sizes = require_array(arrays[0]).dims
+    arrays += [_repeated(builder, static, sizes) for static in as_list(static_operands, "static_operands")]
+    scalars = [Shape.scalar(require_array(array).type) for array in arrays]
+    dims = tuple(range(len(sizes))) if dimensions is None else as_ints(dimensions, "dimensions")
+    called = computation_of(builder, computation, scalars, "mapped")
+    return builder.record("map", arrays, called=[called], dimensions=dims)
+
+
+def _repeated(builder: XlaBuilder, static: Operand, sizes: tuple[int, ...]) -> XlaOp:
+    value = as_op(builder, static)
+    if not value.shape.is_scalar:
+        raise UnsupportedError(f"a static operand of Map is {value.shape}; only scalars are supported")
+    return expand(value, sizes, ())

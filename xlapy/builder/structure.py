@@ -1,0 +1,108 @@
+"""Parameters, constants, iota, tuples, tokens, barriers, dynamic sizes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from xlapy.builder.arguments import as_element_type, as_int, as_list
+from xlapy.builder.builder import XlaBuilder
+from xlapy.builder.op import XlaOp
+from xlapy.builder.operands import Operand, as_handle, as_op, as_ops, builder_of
+from xlapy.builder.registry import op_function
+from xlapy.hlo.element_types import S32
+from xlapy.hlo.shape import Shape
+from xlapy.support.errors import ArgumentError, ShapeError
+
+
+@op_function("parameter")
+def Parameter(
+    builder: XlaBuilder,
+    parameter_number: int,
+    shape: Shape,
+    name: str = "",
+    replicated_at_leaf_buffers: Sequence[bool] = (),
+) -> XlaOp:
+    """Input `parameter_number` of the computation."""
+    return builder.parameter(parameter_number, shape, name, replicated_at_leaf_buffers)
+
+
+@op_function("constant")
+def Constant(builder: XlaBuilder, literal: Any) -> XlaOp:
+    """A constant: a numpy array or scalar in its own dtype, a tuple of such, or a Python scalar.
+
+    bool gives pred, int s32, float f32 and complex c64. An array of one repeated value is a broadcast scalar."""
+    return as_op(builder, literal)
+
+
+@op_function()
+def ConstantLiteral(builder: XlaBuilder, literal: Any) -> XlaOp:
+    """Constant, under its other name."""
+    return as_op(builder, literal)
+
+
+@op_function("iota")
+def Iota(builder: XlaBuilder, shape: Any, iota_dimension: int | None = None, *, size: int | None = None) -> XlaOp:
+    """0, 1, 2 ... along a dimension: `Iota(builder, shape, iota_dimension)`, or `Iota(builder, element_type, size)`."""
+    if isinstance(shape, Shape):
+        if iota_dimension is None:
+            raise ArgumentError("Iota(builder, shape, iota_dimension) needs the dimension along which to count")
+        return builder.record("iota", shape=shape, dimension=as_int(iota_dimension, "iota_dimension"))
+    length = as_int(iota_dimension if size is None else size, "the size")
+    return builder.record("iota", shape=Shape.array(as_element_type(shape), (length,)), dimension=0)
+
+
+@op_function("tuple")
+def Tuple(builder: XlaBuilder, elements: Sequence[Operand]) -> XlaOp:
+    """A tuple of the elements, which may be tuples and tokens too."""
+    return builder.record("tuple", [as_op(builder, element) for element in as_list(elements, "the elements")])
+
+
+@op_function("get-tuple-element")
+def GetTupleElement(tuple_data: XlaOp, index: int) -> XlaOp:
+    """Element `index` of a tuple."""
+    builder = as_handle(tuple_data).builder
+    return builder.record("get-tuple-element", [tuple_data], index=as_int(index, "index"))
+
+
+@op_function()
+def CreateToken(builder: XlaBuilder) -> XlaOp:
+    """A fresh token."""
+    return builder.record("after-all")
+
+
+@op_function("after-all")
+def AfterAll(builder: XlaBuilder, tokens: Sequence[XlaOp]) -> XlaOp:
+    """A token that waits for all of `tokens`."""
+    operands = as_ops(builder, tokens)
+    if not operands:
+        raise ShapeError("AfterAll.some-tokens", "there is no token to wait for; CreateToken makes a fresh one")
+    return builder.record("after-all", operands)
+
+
+@op_function("add-dependency")
+def AddDependency(operand: XlaOp, token: XlaOp) -> XlaOp:
+    """The operand, available only after `token`."""
+    builder = builder_of(operand, token)
+    return builder.record("add-dependency", [as_op(builder, operand), as_op(builder, token)])
+
+
+@op_function("opt-barrier")
+def OptimizationBarrier(operand: XlaOp) -> XlaOp:
+    """The operand; no pass moves computation across it."""
+    return as_handle(operand).builder.record("opt-barrier", [operand])
+
+
+@op_function("get-dimension-size")
+def GetDimensionSize(operand: XlaOp, dimension: int) -> XlaOp:
+    """The run-time size of a dimension, as s32."""
+    builder = as_handle(operand).builder
+    return builder.record("get-dimension-size", [operand], dimension=as_int(dimension, "dimension"))
+
+
+@op_function("set-dimension-size")
+def SetDimensionSize(operand: XlaOp, val: Operand, dimension: int) -> XlaOp:
+    """The operand, of which only the first `val` entries along `dimension` exist at run time."""
+    builder = builder_of(operand, val)
+    operands = [as_op(builder, operand), as_op(builder, val, S32)]
+    return builder.record("set-dimension-size", operands, dimension=as_int(dimension, "dimension"))

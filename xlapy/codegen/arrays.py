@@ -1,0 +1,142 @@
+"""Arrays in memory, read and written a vector of lanes at a time."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from xlapy.codegen.indexing import Coordinate, Index, Indexing
+from xlapy.codegen.ir import I1, KernelBuilder, Value
+from xlapy.codegen.registers import (
+    Element,
+    Pair,
+    constant_element,
+    from_memory,
+    memory_type,
+    parts_of,
+    register_type,
+    to_memory,
+)
+from xlapy.hlo.shape import Shape
+
+
+@dataclass(frozen=True, slots=True)
+class Array:
+    """An array at `pointer`, laid out as `shape` says. `alias` names its memory for LLVM, if no other array shares it."""
+
+    pointer: Value
+    shape: Shape
+    alias: str | None = None
+    read_only: bool = True
+
+    def offset(self, ix: Indexing, index: Index) -> Coordinate:
+        """Where the element of each lane lies, in elements from the start."""
+        is_row_major = self.shape.layout is None or self.shape.layout.is_row_major
+        if is_row_major and index.linear is not None:
+            return index.linear
+        return ix.linearize(ix.split(index), self.shape.strides())
+
+    def load(self, ix: Indexing, index: Index) -> Element:
+        """The elements at `index`: one lane where all lanes read the same, else one for each.
+
+        Lanes outside the mask of the index read nothing; their value is arbitrary."""
+        k = ix.k
+        if not self.shape.size:
+            return constant_element(k, self.shape.type, 0)
+        offset = self.offset(ix, index)
+        if offset.is_uniform:
+            return self._load_uniform(k, offset, index.mask)
+        mask = k.splat(index.mask, ix.lanes) if index.mask is not None else None
+        if offset.vector is None and offset.step == 1:
+            return self._load_neighbours(k, offset, ix.lanes, mask)
+        if offset.vector is None and offset.step == -1 and mask is None:
+            first = ix.add(offset, 1 - ix.lanes)
+            loaded = self._load_neighbours(k, first, ix.lanes, None)
+            order = range(ix.lanes - 1, -1, -1)
+            parts = [k.shuffle(part, None, order) for part in parts_of(loaded)]
+            return parts[0] if len(parts) == 1 else Pair(parts[0], parts[1])
+        return self._gather(k, ix.vector(offset), ix.lanes, mask)
+
+    def store(self, ix: Indexing, index: Index, element: Element) -> None:
+        """Writes the elements of all lanes; lanes must be at different positions (or there is one lane)."""
+        k, element_type = ix.k, self.shape.type
+        offset = self.offset(ix, index)
+        count = len(parts_of(element))
+        width = memory_type(element_type).bytes
+        parts = [k.splat(to_memory(k, part, element_type), ix.lanes) for part in parts_of(element)]
+        if offset.vector is None and (offset.step == 1 or ix.lanes == 1):
+            assert offset.start is not None
+            pointer = k.gep(self.pointer, offset.start, width * count)
+            if count == 1:
+                k.store(pointer, parts[0], alias=self.alias)
+            elif ix.lanes == 1:
+                k.store(pointer, parts[0], alias=self.alias)
+                k.store(k.gep(pointer, 1, width), parts[1], alias=self.alias)
+            else:
+                order = [lane + ix.lanes * part for lane in range(ix.lanes) for part in range(2)]
+                k.store(pointer, k.shuffle(parts[0], parts[1], order), alias=self.alias)
+            return
+        positions = ix.vector(offset)
+        for number, part in enumerate(parts):
+            place = k.add(k.mul(positions, count), number)
+            k.scatter(self.pointer, place, part, alias=self.alias, element_bytes=width)
+
+    def _raw_load(self, k: KernelBuilder, pointer: Value, lanes: int) -> Value:
+        type = memory_type(self.shape.type, lanes)
+        if self.read_only:
+            return k.load(pointer, type, alias=self.alias, hoistable=True)
+        return k.load(pointer, type, alias=self.alias)
+
+    def _load_uniform(self, k: KernelBuilder, offset: Coordinate, mask: Value | None) -> Element:
+        start = offset.start
+        assert start is not None
+        if mask is not None:
+            if mask.type.lanes > 1:  # some lane may be valid: reading element 0 for the others is harmless
+                mask = k.horizontal(k.or_, mask)
+            start = k.select(mask, start, 0)
+        width = memory_type(self.shape.type).bytes
+        count = 2 if self.shape.type.is_complex else 1
+        pointer = k.gep(self.pointer, start, width * count)
+        raw = [self._raw_load(k, k.gep(pointer, part, width), 1) for part in range(count)]
+        values = [from_memory(k, part, self.shape.type) for part in raw]
+        return values[0] if count == 1 else Pair(values[0], values[1])
+
+    def _load_neighbours(self, k: KernelBuilder, offset: Coordinate, lanes: int, mask: Value | None) -> Element:
+        element_type = self.shape.type
+        width = memory_type(element_type).bytes
+        assert offset.start is not None
+        if not element_type.is_complex:
+            pointer = k.gep(self.pointer, offset.start, width)
+            if mask is not None:
+                raw = k.masked_load(pointer, memory_type(element_type, lanes), mask, alias=self.alias)
+            else:
+                raw = self._raw_load(k, pointer, lanes)
+            return from_memory(k, raw, element_type)
+        pointer = k.gep(self.pointer, offset.start, 2 * width)
+        if mask is not None:
+            both = k.shuffle(mask, None, [lane // 2 for lane in range(2 * lanes)])
+            pairs = k.masked_load(pointer, memory_type(element_type, 2 * lanes), both, alias=self.alias)
+        else:
+            pairs = self._raw_load(k, pointer, 2 * lanes)
+        return Pair(
+            k.shuffle(pairs, None, range(0, 2 * lanes, 2)),
+            k.shuffle(pairs, None, range(1, 2 * lanes, 2)),
+        )
+
+    def _gather(self, k: KernelBuilder, positions: Value, lanes: int, mask: Value | None) -> Element:
+        element_type = self.shape.type
+        type = memory_type(element_type, lanes)
+        count = 2 if element_type.is_complex else 1
+        mask = mask if mask is not None else k.const(I1.with_lanes(lanes), 1)
+        values = []
+        for part in range(count):
+            place = k.add(k.mul(positions, count), part)
+            raw = k.gather(self.pointer, place, type, mask, alias=self.alias)
+            values.append(from_memory(k, raw, element_type))
+        return values[0] if count == 1 else Pair(values[0], values[1])
+
+
+def zero_element(k: KernelBuilder, shape: Shape, lanes: int) -> Element:
+    """All lanes zero."""
+    type = register_type(shape.type, lanes)
+    zero = k.const(type, 0.0 if type.is_float else 0)
+    return Pair(zero, zero) if shape.type.is_complex else zero

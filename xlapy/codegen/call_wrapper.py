@@ -1,0 +1,427 @@
+"""The native call wrapper: one CPython function, in LLVM IR, that calls any compiled program.
+
+`xlapy_call` is a METH_FASTCALL function. Its `self` is an array whose data is a `%Table` (built by
+`xlapy_runtime.calling`, which also says what each field means), so that one piece of code, compiled once per machine,
+serves every program. It may assume only what `calling.load_wrapper` has checked: the fields of `%Array`, and the C
+functions declared below. Arguments are not touched before their exact type is known.
+
+It owns what it creates and nothing else: on every way out, a context that was taken is idle again, and the results are
+either in the caller's hands or released.
+"""
+
+from __future__ import annotations
+
+from xlapy.codegen.jit import emit_object
+from xlapy.codegen.object_cache import ObjectCache
+from xlapy.codegen.target import Target
+from xlapy_runtime.calling import (
+    ARRAY_TYPE_SYMBOL,
+    CALL_NUMBER_SYMBOL,
+    CALL_SYMBOL,
+    NEW_ARRAY_SYMBOL,
+    ContextWord,
+    WrapperWord,
+)
+
+_KIND = "call-wrapper"
+
+
+def call_wrapper_object(target: Target, cache: ObjectCache) -> bytes:
+    """The wrapper's object code for `calling.load_wrapper`, compiled if the cache does not have it."""
+    text = call_wrapper_ir()
+    key = f"{target.code_key}\n{text}".encode()
+    code = cache.get(_KIND, key)
+    if code is None:
+        code = emit_object(text, target, optimization="full", codegen_level=2)
+        cache.put(_KIND, key, code)
+    return code
+
+
+def call_wrapper_ir() -> str:
+    """The module's text."""
+    return "\n".join((_DECLARATIONS, _CONTEXTS, _ARGUMENTS, _RESULTS, _EXECUTION, _ENTRY_POINTS))
+
+
+_DECLARATIONS = f"""
+%Array = type {{ i64, ptr, ptr, i32, ptr, ptr, ptr, ptr, i32 }}
+%Parameter = type {{ ptr, i64, ptr }}
+%Result = type {{ ptr, i64, ptr, ptr }}
+%Table = type {{ i64, i64, ptr, ptr, ptr, i64, i64, ptr, ptr, ptr, ptr, ptr, i64 }}
+
+@{ARRAY_TYPE_SYMBOL} = external global i8
+
+declare ptr @{NEW_ARRAY_SYMBOL}(ptr, ptr, i32, ptr, ptr, ptr, i32, ptr)
+declare void @PyEval_RestoreThread(ptr)
+declare ptr @PyEval_SaveThread()
+declare ptr @PyLong_AsVoidPtr(ptr)
+declare ptr @PyLong_FromLongLong(i64)
+declare ptr @PyObject_Vectorcall(ptr, ptr, i64, ptr)
+declare ptr @PyTuple_New(i64)
+declare i32 @PyTuple_SetItem(ptr, i64, ptr)
+declare void @Py_DecRef(ptr)
+declare void @Py_IncRef(ptr)
+"""
+
+_CONTEXTS = f"""
+; An idle context, or a new one; null after an error. Holding the GIL is what makes taking and returning atomic.
+define private ptr @take_context(ptr %table) nounwind {{
+  %idle_field = getelementptr %Table, ptr %table, i64 0, i32 11
+  %idle = load ptr, ptr %idle_field
+  %is_empty = icmp eq ptr %idle, null
+  br i1 %is_empty, label %make, label %pop
+pop:
+  %next_field = getelementptr i64, ptr %idle, i64 {WrapperWord.NEXT_IDLE.value}
+  %next = load ptr, ptr %next_field
+  store ptr %next, ptr %idle_field
+  ret ptr %idle
+make:
+  %maker_field = getelementptr %Table, ptr %table, i64 0, i32 10
+  %maker = load ptr, ptr %maker_field
+  %number = call ptr @PyObject_Vectorcall(ptr %maker, ptr null, i64 0, ptr null)
+  %has_failed = icmp eq ptr %number, null
+  br i1 %has_failed, label %failed, label %made
+made:
+  %context = call ptr @PyLong_AsVoidPtr(ptr %number)
+  call void @Py_DecRef(ptr %number)
+  ret ptr %context
+failed:
+  ret ptr null
+}}
+
+define private void @return_context(ptr %table, ptr %context) nounwind {{
+  %idle_field = getelementptr %Table, ptr %table, i64 0, i32 11
+  %idle = load ptr, ptr %idle_field
+  %next_field = getelementptr i64, ptr %context, i64 {WrapperWord.NEXT_IDLE.value}
+  store ptr %idle, ptr %next_field
+  store ptr %context, ptr %idle_field
+  ret void
+}}
+
+define private ptr @wrapper_word(ptr %context, i64 %index) nounwind alwaysinline {{
+  %field = getelementptr i64, ptr %context, i64 %index
+  %word = load ptr, ptr %field
+  ret ptr %word
+}}
+"""
+
+_ARGUMENTS = f"""
+; Whether the argument is exactly the array that the parameter asks for.
+define private i1 @argument_matches(ptr %parameter, ptr %argument) nounwind alwaysinline {{
+  %type_field = getelementptr %Array, ptr %argument, i64 0, i32 1
+  %type = load ptr, ptr %type_field
+  %is_array = icmp eq ptr %type, @{ARRAY_TYPE_SYMBOL}
+  br i1 %is_array, label %array, label %no
+array:
+  %dtype_field = getelementptr %Array, ptr %argument, i64 0, i32 7
+  %dtype = load ptr, ptr %dtype_field
+  %wanted_dtype = load ptr, ptr %parameter
+  %is_dtype = icmp eq ptr %dtype, %wanted_dtype
+  %flags_field = getelementptr %Array, ptr %argument, i64 0, i32 8
+  %flags = load i32, ptr %flags_field
+  %contiguous = trunc i32 %flags to i1 ; NPY_ARRAY_C_CONTIGUOUS is the lowest bit
+  %rank_field = getelementptr %Array, ptr %argument, i64 0, i32 3
+  %rank_i32 = load i32, ptr %rank_field
+  %rank = zext i32 %rank_i32 to i64
+  %wanted_rank_field = getelementptr %Parameter, ptr %parameter, i64 0, i32 1
+  %wanted_rank = load i64, ptr %wanted_rank_field
+  %is_rank = icmp eq i64 %rank, %wanted_rank
+  %is_contiguous_dtype = and i1 %is_dtype, %contiguous
+  %fits = and i1 %is_contiguous_dtype, %is_rank
+  br i1 %fits, label %dims, label %no
+dims:
+  %dims_field = getelementptr %Array, ptr %argument, i64 0, i32 4
+  %actual = load ptr, ptr %dims_field
+  %wanted_field = getelementptr %Parameter, ptr %parameter, i64 0, i32 2
+  %wanted = load ptr, ptr %wanted_field
+  br label %dim
+dim:
+  %index = phi i64 [ 0, %dims ], [ %next_index, %compare ]
+  %is_done = icmp eq i64 %index, %rank
+  br i1 %is_done, label %yes, label %compare
+compare:
+  %actual_dim_field = getelementptr i64, ptr %actual, i64 %index
+  %actual_dim = load i64, ptr %actual_dim_field
+  %wanted_dim_field = getelementptr i64, ptr %wanted, i64 %index
+  %wanted_dim = load i64, ptr %wanted_dim_field
+  %is_dim = icmp eq i64 %actual_dim, %wanted_dim
+  %next_index = add nuw i64 %index, 1
+  br i1 %is_dim, label %dim, label %no
+yes:
+  ret i1 true
+no:
+  ret i1 false
+}}
+
+; Whether all arguments match; notes where their data is.
+define private i1 @take_arguments(ptr %table, ptr %context, ptr %arguments) nounwind alwaysinline {{
+  %count = load i64, ptr %table
+  %parameters_field = getelementptr %Table, ptr %table, i64 0, i32 2
+  %parameters = load ptr, ptr %parameters_field
+  %pointers = call ptr @wrapper_word(ptr %context, i64 {WrapperWord.PARAMETERS.value})
+  br label %next
+next:
+  %index = phi i64 [ 0, %0 ], [ %next_index, %note ]
+  %is_done = icmp eq i64 %index, %count
+  br i1 %is_done, label %yes, label %compare
+compare:
+  %argument_field = getelementptr ptr, ptr %arguments, i64 %index
+  %argument = load ptr, ptr %argument_field
+  %parameter = getelementptr %Parameter, ptr %parameters, i64 %index
+  %matches = call i1 @argument_matches(ptr %parameter, ptr %argument)
+  br i1 %matches, label %note, label %no
+note:
+  %data_field = getelementptr %Array, ptr %argument, i64 0, i32 2
+  %data = load ptr, ptr %data_field
+  %pointer_field = getelementptr ptr, ptr %pointers, i64 %index
+  store ptr %data, ptr %pointer_field
+  %next_index = add nuw i64 %index, 1
+  br label %next
+yes:
+  ret i1 true
+no:
+  ret i1 false
+}}
+"""
+
+_RESULTS = f"""
+; A new array: from the result's own allocator for large ones, else from numpy, which takes over a reference to the
+; dtype.
+define private ptr @new_array(ptr %result) nounwind {{
+  %allocator_field = getelementptr %Result, ptr %result, i64 0, i32 3
+  %allocator = load ptr, ptr %allocator_field
+  %is_plain = icmp eq ptr %allocator, null
+  br i1 %is_plain, label %plain, label %large
+plain:
+  %dtype = load ptr, ptr %result
+  call void @Py_IncRef(ptr %dtype)
+  %rank_field = getelementptr %Result, ptr %result, i64 0, i32 1
+  %rank = load i64, ptr %rank_field
+  %rank_i32 = trunc i64 %rank to i32
+  %dims_field = getelementptr %Result, ptr %result, i64 0, i32 2
+  %dims = load ptr, ptr %dims_field
+  %array = call ptr @{NEW_ARRAY_SYMBOL}(ptr @{ARRAY_TYPE_SYMBOL}, ptr %dtype, i32 %rank_i32, ptr %dims,
+                                        ptr null, ptr null, i32 0, ptr null)
+  ret ptr %array
+large:
+  %large_array = call ptr @PyObject_Vectorcall(ptr %allocator, ptr null, i64 0, ptr null)
+  ret ptr %large_array
+}}
+
+; Makes all results, notes the objects and where their data is. After an error none is left.
+define private i1 @make_results(ptr %table, ptr %context) nounwind alwaysinline {{
+  %count_field = getelementptr %Table, ptr %table, i64 0, i32 1
+  %count = load i64, ptr %count_field
+  %results_field = getelementptr %Table, ptr %table, i64 0, i32 3
+  %results = load ptr, ptr %results_field
+  %pointers = call ptr @wrapper_word(ptr %context, i64 {WrapperWord.RESULTS.value})
+  %objects = call ptr @wrapper_word(ptr %context, i64 {WrapperWord.OBJECTS.value})
+  br label %next
+next:
+  %index = phi i64 [ 0, %0 ], [ %next_index, %note ]
+  %is_done = icmp eq i64 %index, %count
+  br i1 %is_done, label %yes, label %make
+make:
+  %result = getelementptr %Result, ptr %results, i64 %index
+  %array = call ptr @new_array(ptr %result)
+  %has_failed = icmp eq ptr %array, null
+  br i1 %has_failed, label %no, label %note
+note:
+  %object_field = getelementptr ptr, ptr %objects, i64 %index
+  store ptr %array, ptr %object_field
+  %data_field = getelementptr %Array, ptr %array, i64 0, i32 2
+  %data = load ptr, ptr %data_field
+  %pointer_field = getelementptr ptr, ptr %pointers, i64 %index
+  store ptr %data, ptr %pointer_field
+  %next_index = add nuw i64 %index, 1
+  br label %next
+yes:
+  ret i1 true
+no:
+  call void @drop_results(ptr %objects, i64 %index)
+  ret i1 false
+}}
+
+define private void @drop_results(ptr %objects, i64 %count) nounwind {{
+  br label %next
+next:
+  %index = phi i64 [ 0, %0 ], [ %next_index, %drop ]
+  %is_done = icmp eq i64 %index, %count
+  br i1 %is_done, label %done, label %drop
+drop:
+  %object_field = getelementptr ptr, ptr %objects, i64 %index
+  %object = load ptr, ptr %object_field
+  call void @Py_DecRef(ptr %object)
+  %next_index = add nuw i64 %index, 1
+  br label %next
+done:
+  ret void
+}}
+
+; A tuple that takes over the results; null, and none left, after an error.
+define private ptr @pack_tuple(ptr %objects, i64 %count) nounwind {{
+  %tuple = call ptr @PyTuple_New(i64 %count)
+  %has_failed = icmp eq ptr %tuple, null
+  br i1 %has_failed, label %failed, label %next
+failed:
+  call void @drop_results(ptr %objects, i64 %count)
+  ret ptr null
+next:
+  %index = phi i64 [ 0, %0 ], [ %next_index, %move ]
+  %is_done = icmp eq i64 %index, %count
+  br i1 %is_done, label %done, label %move
+move:
+  %object_field = getelementptr ptr, ptr %objects, i64 %index
+  %object = load ptr, ptr %object_field
+  %ignored = call i32 @PyTuple_SetItem(ptr %tuple, i64 %index, ptr %object)
+  %next_index = add nuw i64 %index, 1
+  br label %next
+done:
+  ret ptr %tuple
+}}
+
+; What the call returns, made of the results, which it takes over.
+define private ptr @hand_out(ptr %table, ptr %context) nounwind alwaysinline {{
+  %objects = call ptr @wrapper_word(ptr %context, i64 {WrapperWord.OBJECTS.value})
+  %gives_tuple_field = getelementptr %Table, ptr %table, i64 0, i32 6
+  %gives_tuple = load i64, ptr %gives_tuple_field
+  %is_single = icmp eq i64 %gives_tuple, 0
+  br i1 %is_single, label %single, label %pack
+single:
+  %object = load ptr, ptr %objects
+  ret ptr %object
+pack:
+  %count_field = getelementptr %Table, ptr %table, i64 0, i32 1
+  %count = load i64, ptr %count_field
+  %tuple = call ptr @pack_tuple(ptr %objects, i64 %count)
+  %restructure_field = getelementptr %Table, ptr %table, i64 0, i32 7
+  %restructure = load ptr, ptr %restructure_field
+  %is_flat = icmp eq ptr %restructure, null
+  %has_failed = icmp eq ptr %tuple, null
+  %is_final = or i1 %is_flat, %has_failed
+  br i1 %is_final, label %final, label %reshape
+final:
+  ret ptr %tuple
+reshape:
+  %nested = call ptr @call_with_one(ptr %restructure, ptr %tuple)
+  ret ptr %nested
+}}
+
+; Calls a Python function with one argument, which it takes over.
+define private ptr @call_with_one(ptr %function, ptr %argument) nounwind noinline {{
+  %arguments = alloca ptr
+  store ptr %argument, ptr %arguments
+  %value = call ptr @PyObject_Vectorcall(ptr %function, ptr %arguments, i64 1, ptr null)
+  call void @Py_DecRef(ptr %argument)
+  ret ptr %value
+}}
+"""
+
+_EXECUTION = f"""
+define i64 @{CALL_NUMBER_SYMBOL}(ptr %table) nounwind {{
+  %number_field = getelementptr %Table, ptr %table, i64 0, i32 12
+  %number = load i64, ptr %number_field
+  %next = add i64 %number, 1
+  store i64 %next, ptr %number_field
+  ret i64 %number
+}}
+
+; Runs the program, without the GIL where the table says so. Its status.
+define private i32 @execute(ptr %table, ptr %context) nounwind alwaysinline {{
+  %number = call i64 @{CALL_NUMBER_SYMBOL}(ptr %table)
+  %number_field = getelementptr i64, ptr %context, i64 {ContextWord.CALL_NUMBER.value}
+  store i64 %number, ptr %number_field
+  %entry_field = getelementptr %Table, ptr %table, i64 0, i32 4
+  %entry = load ptr, ptr %entry_field
+  %parameters = call ptr @wrapper_word(ptr %context, i64 {WrapperWord.PARAMETERS.value})
+  %results = call ptr @wrapper_word(ptr %context, i64 {WrapperWord.RESULTS.value})
+  %release_field = getelementptr %Table, ptr %table, i64 0, i32 5
+  %release = load i64, ptr %release_field
+  %keep_gil = icmp eq i64 %release, 0
+  br i1 %keep_gil, label %with_gil, label %without_gil
+with_gil:
+  %status = call i32 %entry(ptr %context, ptr %parameters, ptr %results)
+  ret i32 %status
+without_gil:
+  %thread = call ptr @PyEval_SaveThread()
+  %free_status = call i32 %entry(ptr %context, ptr %parameters, ptr %results)
+  call void @PyEval_RestoreThread(ptr %thread)
+  ret i32 %free_status
+}}
+
+; Lets Python raise for a status. The value, if it returns one after all.
+define private ptr @report_failure(ptr %table, ptr %context, i32 %status) nounwind noinline {{
+  %objects = call ptr @wrapper_word(ptr %context, i64 {WrapperWord.OBJECTS.value})
+  %count_field = getelementptr %Table, ptr %table, i64 0, i32 1
+  %count = load i64, ptr %count_field
+  call void @drop_results(ptr %objects, i64 %count)
+  %arguments = alloca [2 x ptr]
+  %second = getelementptr ptr, ptr %arguments, i64 1
+  %address = ptrtoint ptr %context to i64
+  %address_object = call ptr @PyLong_FromLongLong(i64 %address)
+  %has_no_address = icmp eq ptr %address_object, null
+  br i1 %has_no_address, label %failed, label %number
+number:
+  %wide_status = sext i32 %status to i64
+  %status_object = call ptr @PyLong_FromLongLong(i64 %wide_status)
+  %has_no_status = icmp eq ptr %status_object, null
+  br i1 %has_no_status, label %half_failed, label %report
+half_failed:
+  call void @Py_DecRef(ptr %address_object)
+  br label %failed
+failed:
+  ret ptr null
+report:
+  store ptr %address_object, ptr %arguments
+  store ptr %status_object, ptr %second
+  %hook_field = getelementptr %Table, ptr %table, i64 0, i32 9
+  %hook = load ptr, ptr %hook_field
+  %value = call ptr @PyObject_Vectorcall(ptr %hook, ptr %arguments, i64 2, ptr null)
+  call void @Py_DecRef(ptr %address_object)
+  call void @Py_DecRef(ptr %status_object)
+  ret ptr %value
+}}
+"""
+
+_ENTRY_POINTS = f"""
+define ptr @{CALL_SYMBOL}(ptr %self, ptr %arguments, i64 %argument_count) nounwind {{
+  %table_field = getelementptr %Array, ptr %self, i64 0, i32 2
+  %table = load ptr, ptr %table_field
+  %parameter_count = load i64, ptr %table
+  %count_fits = icmp eq i64 %argument_count, %parameter_count
+  br i1 %count_fits, label %take, label %general
+take:
+  %context = call ptr @take_context(ptr %table)
+  %has_no_context = icmp eq ptr %context, null
+  br i1 %has_no_context, label %failed, label %check
+check:
+  %matches = call i1 @take_arguments(ptr %table, ptr %context, ptr %arguments)
+  br i1 %matches, label %allocate, label %mismatch
+mismatch:
+  call void @return_context(ptr %table, ptr %context)
+  br label %general
+allocate:
+  %is_allocated = call i1 @make_results(ptr %table, ptr %context)
+  br i1 %is_allocated, label %run, label %finish
+run:
+  %status = call i32 @execute(ptr %table, ptr %context)
+  %is_good = icmp eq i32 %status, 0
+  br i1 %is_good, label %good, label %bad
+good:
+  %result = call ptr @hand_out(ptr %table, ptr %context)
+  br label %finish
+bad:
+  %instead = call ptr @report_failure(ptr %table, ptr %context, i32 %status)
+  br label %finish
+finish:
+  %value = phi ptr [ null, %allocate ], [ %result, %good ], [ %instead, %bad ]
+  call void @return_context(ptr %table, ptr %context)
+  ret ptr %value
+failed:
+  ret ptr null
+general:
+  %general_field = getelementptr %Table, ptr %table, i64 0, i32 8
+  %general_function = load ptr, ptr %general_field
+  %general_value = call ptr @PyObject_Vectorcall(ptr %general_function, ptr %arguments, i64 %argument_count, ptr null)
+  ret ptr %general_value
+}}
+"""

@@ -1,0 +1,327 @@
+"""Elements of fused computations: from the index of a result to its value.
+
+A kernel asks for the elements of a root at some index. Demand runs against the data flow: each instruction turns an index
+of its result into indices of its operands (a transpose permutes, a slice shifts ...), down to the arrays in memory. Then
+values flow back up, each computed once per (instruction, index). Nothing recurses, so long chains are no problem.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from xlapy.codegen.arrays import Array, zero_element
+from xlapy.codegen.elements import emit_element
+from xlapy.codegen.indexing import Coordinate, Index, Indexing
+from xlapy.codegen.ir import I64, KernelBuilder, Value
+from xlapy.codegen.regions import emit_region
+from xlapy.codegen.registers import (
+    Element,
+    constant_element,
+    Pair,
+    memory_type,
+    parts_of,
+    register_type,
+    rounded,
+    select,
+    to_memory,
+)
+from xlapy.hlo.graph import Instruction
+from xlapy.hlo.literal import Literal
+from xlapy.hlo.ops import OPS, Trait
+from xlapy.support.errors import InternalError
+from xlapy.support.registry import Registry
+
+
+@dataclass(frozen=True, slots=True)
+class Demand:
+    """What one instruction needs for one index: elements of operands, and how they make its value."""
+
+    operands: Sequence[tuple[Instruction, Index]]
+    combine: Callable[[Sequence[Element]], Element]
+
+
+class ElementGraph:
+    """Element access to a set of instructions whose inputs are `arrays` in memory (or scalars in registers)."""
+
+    def __init__(
+        self, ix: Indexing, arrays: Mapping[Instruction, Array], scalars: Mapping[Instruction, Element] | None = None
+    ) -> None:
+        self.ix = ix
+        self.k = ix.k
+        self.arrays = arrays
+        self.scalars = scalars or {}
+
+    def is_input(self, instruction: Instruction) -> bool:
+        return instruction in self.arrays or instruction in self.scalars
+
+    def values(self, requests: Sequence[tuple[Instruction, Index]]) -> list[Element]:
+        """The requested elements. Everything between them and the inputs must be element ops."""
+        demands: dict[Instruction, dict[Index, Demand]] = {}
+        order = between([instruction for instruction, _ in requests], self.is_input)
+        wanted: dict[Instruction, dict[Index, None]] = {}
+        for instruction, index in requests:
+            wanted.setdefault(instruction, {})[index] = None
+        for instruction in reversed(order):
+            demands[instruction] = {index: self._demand(instruction, index) for index in wanted.get(instruction, ())}
+            for demand in demands[instruction].values():
+                for operand, index in demand.operands:
+                    wanted.setdefault(operand, {})[index] = None
+        values: dict[tuple[Instruction, Index], Element] = {}
+        for instruction in order:
+            for index, demand in demands[instruction].items():
+                values[instruction, index] = demand.combine([values[request] for request in demand.operands])
+        return [values[request] for request in requests]
+
+    def scalar(self, instruction: Instruction) -> Element:
+        """The value of a rank-0 instruction, needed to work out indices."""
+        return self.values([(instruction, SCALAR)])[0]
+
+    def _demand(self, instruction: Instruction, index: Index) -> Demand:
+        if instruction in self.scalars:
+            return Demand((), lambda _: self.scalars[instruction])
+        if instruction in self.arrays:
+            array = self.arrays[instruction]
+            return Demand((), lambda _: array.load(self.ix, index))
+        handler = DEMANDS.get(instruction.opcode)
+        if handler is None and Trait.ELEMENTWISE in instruction.spec.traits:
+            handler = _elementwise
+        if handler is None:
+            raise InternalError(f"{instruction} is not an element op, but stands inside a kernel")
+        return handler(self, instruction, index)
+
+
+SCALAR = Index((), ())
+DemandHandler = Callable[[ElementGraph, Instruction, Index], Demand]
+DEMANDS: Registry[DemandHandler] = Registry("element demands", OPS)
+
+
+def between(roots: Sequence[Instruction], is_input: Callable[[Instruction], bool]) -> list[Instruction]:
+    """Everything from the inputs (included) to the roots, operands first."""
+    order: list[Instruction] = []
+    seen: set[Instruction] = set()
+    for root in roots:
+        stack = [(root, False)]
+        while stack:
+            instruction, operands_done = stack.pop()
+            if operands_done:
+                order.append(instruction)
+            elif instruction not in seen:
+                seen.add(instruction)
+                stack.append((instruction, True))
+                if not is_input(instruction):
+                    stack.extend((operand, False) for operand in reversed(instruction.operands))
+    return order
+
+
+def _sole(values: Sequence[Element]) -> Element:
+    return values[0]
+
+
+def _elementwise(graph: ElementGraph, instruction: Instruction, index: Index) -> Demand:
+    operands = [(operand, index if operand.shape.rank else SCALAR) for operand in instruction.operands]
+    return Demand(operands, lambda values: emit_element(graph.k, instruction, values))
+
+
+@DEMANDS.register("map")
+def _map(graph: ElementGraph, instruction: Instruction, index: Index) -> Demand:
+    operands = [(operand, index) for operand in instruction.operands]
+    return Demand(operands, lambda values: emit_region(graph.k, instruction.called[0], values)[0])
+
+
+@DEMANDS.register("constant")
+def _constant(graph: ElementGraph, instruction: Instruction, index: Index) -> Demand:
+    literal: Literal = instruction.attributes["literal"]
+    if not literal.array.size:
+        return Demand((), lambda _: zero_element(graph.k, instruction.shape, 1))
+    if literal.is_splat:
+        return Demand((), lambda _: constant_element(graph.k, literal.shape.type, literal.scalar()))
+    array = Array(_table(graph.k, literal), instruction.shape.with_layout(None))
+    return Demand((), lambda _: array.load(graph.ix, index))
+
+
+def _table(k: KernelBuilder, literal: Literal) -> Value:
+    """The literal's elements as a constant of the module, row-major."""
+    scalar = memory_type(literal.shape.type)
+    numbers = []
+    for number in literal.array.reshape(-1):
+        for part in parts_of(constant_element(k, literal.shape.type, number)):
+            raw = to_memory(k, part, literal.shape.type)
+            if raw.constant is None:
+                raise InternalError(f"a constant of type {literal.shape.type} does not fold")
+            numbers.append(raw.constant)
+    return k.table(scalar, numbers)
+
+
+@DEMANDS.register("iota")
+def _iota(graph: ElementGraph, instruction: Instruction, index: Index) -> Demand:
+    coordinate = graph.ix.split(index)[instruction.attributes["dimension"]]
+    return Demand((), lambda _: _number(graph, instruction, coordinate))
+
+
+def _number(graph: ElementGraph, instruction: Instruction, coordinate: Coordinate) -> Element:
+    """The position of each lane as an element of the iota's type; converted once, so large ones round once."""
+    k, element_type = graph.k, instruction.shape.type
+    position = coordinate.start if coordinate.is_uniform else graph.ix.vector(coordinate)
+    assert position is not None
+    type = register_type(element_type, position.type.lanes)
+    if type.is_float:
+        value = k.sitofp(position, type)
+    else:
+        value = position if type == position.type else k.trunc(position, type)
+    result = rounded(k, value, element_type) if not element_type.is_complex else value
+    return _complex(k, result) if element_type.is_complex else result
+
+
+def _complex(k: KernelBuilder, real: Element) -> Element:
+    assert isinstance(real, Value)
+    return Pair(real, k.const(real.type, 0.0))
+
+
+@DEMANDS.register("broadcast")
+def _broadcast(graph: ElementGraph, instruction: Instruction, index: Index) -> Demand:
+    operand = instruction.operands[0]
+    if not operand.shape.rank:
+        return Demand([(operand, SCALAR)], _sole)
+    if operand.shape.dims == instruction.shape.dims:
+        return Demand([(operand, index)], _sole)
+    coordinates = graph.ix.split(index)
+    chosen = tuple(coordinates[dim] for dim in instruction.attributes["dimensions"])
+    return Demand([(operand, Index(operand.shape.dims, chosen, None, index.mask))], _sole)
+
+
+@DEMANDS.register("reshape", "bitcast")
+def _reshape(graph: ElementGraph, instruction: Instruction, index: Index) -> Demand:
+    operand = instruction.operands[0]
+    if not operand.shape.rank:
+        return Demand([(operand, SCALAR)], _sole)
+    return Demand([(operand, graph.ix.reshaped(index, operand.shape.dims))], _sole)
+
+
+@DEMANDS.register("transpose")
+def _transpose(graph: ElementGraph, instruction: Instruction, index: Index) -> Demand:
+    operand = instruction.operands[0]
+    coordinates = graph.ix.split(index)
+    permutation: tuple[int, ...] = instruction.attributes["permutation"]
+    moved = tuple(coordinates[permutation.index(dim)] for dim in range(operand.shape.rank))
+    return Demand([(operand, Index(operand.shape.dims, moved, None, index.mask))], _sole)
+
+
+@DEMANDS.register("reverse")
+def _reverse(graph: ElementGraph, instruction: Instruction, index: Index) -> Demand:
+    ix, operand = graph.ix, instruction.operands[0]
+    reversed_dims = instruction.attributes["dimensions"]
+    coordinates = tuple(
+        ix.add(ix.scale(coordinate, -1), operand.shape.dims[dim] - 1) if dim in reversed_dims else coordinate
+        for dim, coordinate in enumerate(ix.split(index))
+    )
+    return Demand([(operand, Index(operand.shape.dims, coordinates, None, index.mask))], _sole)
+
+
+@DEMANDS.register("slice")
+def _slice(graph: ElementGraph, instruction: Instruction, index: Index) -> Demand:
+    ix, operand = graph.ix, instruction.operands[0]
+    coordinates = tuple(
+        ix.add(ix.scale(coordinate, part.stride), part.start)
+        for coordinate, part in zip(ix.split(index), instruction.attributes["dimensions"], strict=True)
+    )
+    return Demand([(operand, Index(operand.shape.dims, coordinates, None, index.mask))], _sole)
+
+
+@DEMANDS.register("dynamic-slice")
+def _dynamic_slice(graph: ElementGraph, instruction: Instruction, index: Index) -> Demand:
+    ix, operand = graph.ix, instruction.operands[0]
+    starts = clamped_starts(graph, instruction.operands[1:], operand.shape.dims, instruction.shape.dims)
+    coordinates = tuple(ix.add(coordinate, start) for coordinate, start in zip(ix.split(index), starts, strict=True))
+    return Demand([(operand, Index(operand.shape.dims, coordinates, None, index.mask))], _sole)
+
+
+def clamped_starts(
+    graph: ElementGraph, starts: Sequence[Instruction], dims: Sequence[int], sizes: Sequence[int]
+) -> list[Value]:
+    """The start indices of a slice as i64, moved inward until it fits."""
+    k = graph.k
+    clamped = []
+    for start, dim, size in zip(starts, dims, sizes, strict=True):
+        value = graph.scalar(start)
+        assert isinstance(value, Value)
+        if start.shape.type.is_signed:
+            wide = value if value.type.bits == 64 else k.sext(value, I64)
+            clamped.append(k.smin(k.smax(wide, 0), dim - size))
+        else:
+            wide = value if value.type.bits == 64 else k.zext(value, I64)
+            clamped.append(k.umin(wide, dim - size))
+    return clamped
+
+
+@DEMANDS.register("pad")
+def _pad(graph: ElementGraph, instruction: Instruction, index: Index) -> Demand:
+    """The operand where an element of it lies, else the padding value."""
+    ix, k = graph.ix, graph.k
+    operand, padding_value = instruction.operands
+    inside: Value | None = None
+    coordinates = []
+    for dim, (coordinate, padding) in enumerate(
+        zip(ix.split(index), instruction.attributes["dimensions"], strict=True)
+    ):
+        moved = ix.add(coordinate, -padding.low)
+        size = operand.shape.dims[dim]
+        limits: list[Value] = []
+        if padding.interior:
+            limits.append(k.compare("ge", _position(ix, moved), 0))
+            moved, rest = ix.divide(_not_negative(ix, moved), padding.interior + 1)
+            limits.append(k.compare("eq", _position(ix, rest), 0))
+            limits.append(k.compare("lt", _position(ix, moved), size))
+        elif padding.low > 0 or padding.high > 0:
+            limits.append(k.compare("lt", _position(ix, moved), size, signed=False))
+        for limit in limits:
+            inside = limit if inside is None else ix.masked(Index((), (), None, inside), limit)
+        coordinates.append(moved)
+    if inside is None:
+        return Demand([(operand, Index(operand.shape.dims, tuple(coordinates), None, index.mask))], _sole)
+    mask = ix.masked(index, inside)
+    condition = inside
+    requests = [(operand, Index(operand.shape.dims, tuple(coordinates), None, mask)), (padding_value, SCALAR)]
+    return Demand(requests, lambda values: select(k, condition, values[0], values[1]))
+
+
+def _position(ix: Indexing, coordinate: Coordinate) -> Value:
+    """One lane if all are at the same position, else all."""
+    if coordinate.is_uniform:
+        assert coordinate.start is not None
+        return coordinate.start
+    return ix.vector(coordinate)
+
+
+def _not_negative(ix: Indexing, coordinate: Coordinate) -> Coordinate:
+    if coordinate.is_uniform:
+        assert coordinate.start is not None
+        return Coordinate(ix.k.smax(coordinate.start, 0))
+    return Coordinate(None, vector=ix.k.smax(ix.vector(coordinate), 0))
+
+
+@DEMANDS.register("concatenate")
+def _concatenate(graph: ElementGraph, instruction: Instruction, index: Index) -> Demand:
+    """Each operand at its own part of the dimension, one chosen per lane."""
+    ix, k = graph.ix, graph.k
+    dimension = instruction.attributes["dimension"]
+    coordinates = list(ix.split(index))
+    position = _position(ix, coordinates[dimension])
+    requests, conditions = [], []
+    start = 0
+    for operand in instruction.operands:
+        size = operand.shape.dims[dimension]
+        moved = ix.add(coordinates[dimension], -start)
+        inside = k.compare("lt", k.sub(position, start), size, signed=False)
+        own = (*coordinates[:dimension], moved, *coordinates[dimension + 1 :])
+        requests.append((operand, Index(operand.shape.dims, own, None, ix.masked(index, inside))))
+        conditions.append(inside)
+        start += size
+
+    def choose(values: Sequence[Element]) -> Element:
+        chosen = values[-1]
+        for condition, value in zip(reversed(conditions[:-1]), reversed(values[:-1]), strict=True):
+            chosen = select(k, condition, value, chosen)
+        return chosen
+
+    return Demand(requests, choose)

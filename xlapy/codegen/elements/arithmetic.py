@@ -1,0 +1,306 @@
+"""Arithmetic: integers wrap and never trap, floats are strict, complex numbers go by parts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from xlapy.codegen.elements.registry import Emission, element
+from xlapy.codegen.ir import KernelBuilder, Value
+from xlapy.codegen.math import MATH
+from xlapy.codegen.registers import Element, Pair, wrap_narrow_integer
+
+
+def _value(element: Element) -> Value:
+    assert isinstance(element, Value)
+    return element
+
+
+@element("add")
+def add(e: Emission, x: Element, y: Element) -> Element:
+    if isinstance(x, Pair) and isinstance(y, Pair):
+        return Pair(e.k.add(x.re, y.re), e.k.add(x.im, y.im))
+    if e.result_type.kind == "pred":
+        return e.k.or_(_value(x), _value(y))
+    return e.k.add(_value(x), _value(y))
+
+
+@element("subtract")
+def subtract(e: Emission, x: Element, y: Element) -> Element:
+    if isinstance(x, Pair) and isinstance(y, Pair):
+        return Pair(e.k.sub(x.re, y.re), e.k.sub(x.im, y.im))
+    return e.k.sub(_value(x), _value(y))
+
+
+@element("multiply")
+def multiply(e: Emission, x: Element, y: Element) -> Element:
+    k = e.k
+    if isinstance(x, Pair) and isinstance(y, Pair):
+        re = k.sub(k.mul(x.re, y.re), k.mul(x.im, y.im))
+        return Pair(re, k.add(k.mul(x.re, y.im), k.mul(x.im, y.re)))
+    if e.result_type.kind == "pred":
+        return k.and_(_value(x), _value(y))
+    return k.mul(_value(x), _value(y))
+
+
+@element("divide")
+def divide(e: Emission, x: Element, y: Element) -> Element:
+    if isinstance(x, Pair) and isinstance(y, Pair):
+        return _complex_quotient(e.k, x, y)
+    if e.result_type.is_float:
+        return e.k.div(_value(x), _value(y))
+    return _guarded_division(e, _value(x), _value(y), quotient=True)
+
+
+@element("remainder")
+def remainder(e: Emission, x: Value, y: Value) -> Element:
+    if e.result_type.is_float:
+        return MATH["remainder"](e.k, x, y)
+    return _guarded_division(e, x, y, quotient=False)
+
+
+def _guarded_division(e: Emission, x: Value, y: Value, *, quotient: bool) -> Value:
+    """x / 0 is all ones, x % 0 is x, and lowest / -1 wraps. The hardware never sees these: it would trap."""
+    k, element_type = e.k, e.result_type
+    zero = k.compare("eq", y, 0)
+    unsafe = zero
+    if element_type.is_signed:
+        lowest = k.compare("eq", x, -(1 << (element_type.bits - 1)))
+        unsafe = k.or_(zero, k.and_(lowest, k.compare("eq", y, -1)))
+    safe = k.select(unsafe, 1, y)
+    if quotient:
+        result = (k.sdiv if element_type.is_signed else k.udiv)(x, safe)
+        return k.select(zero, -1, result)
+    result = (k.srem if element_type.is_signed else k.urem)(x, safe)
+    return k.select(zero, x, result)
+
+
+def _complex_quotient(k: KernelBuilder, x: Pair, y: Pair) -> Pair:
+    """Smith's method: scales by the larger part of the divisor, so that nothing overflows early.
+
+    An infinite divisor under a finite dividend gives zero, and a zero divisor an infinity, as C's Annex G has it."""
+    wide = k.compare("ge", k.fabs(y.re), k.fabs(y.im))
+    larger, smaller = k.select(wide, y.re, y.im), k.select(wide, y.im, y.re)
+    ratio = k.div(smaller, larger)
+    scale = k.add(larger, k.mul(smaller, ratio))
+    first, second = k.select(wide, x.re, x.im), k.select(wide, x.im, x.re)
+    re = k.div(k.add(first, k.mul(second, ratio)), scale)
+    im = k.div(k.sub(second, k.mul(first, ratio)), scale)
+    im = k.select(wide, im, k.neg(im))
+    return _with_special_quotients(k, x, y, Pair(re, im))
+
+
+def _with_special_quotients(k: KernelBuilder, x: Pair, y: Pair, quotient: Pair) -> Pair:
+    infinity = float("inf")
+
+    def is_infinite(value: Value) -> Value:
+        return k.compare("eq", k.fabs(value), infinity)
+
+    def is_finite(value: Value) -> Value:
+        return k.compare("lt", k.fabs(value), infinity)
+
+    undefined = k.and_(k.is_nan(quotient.re), k.is_nan(quotient.im))
+    zero_divisor = k.and_(k.compare("eq", y.re, 0.0), k.compare("eq", y.im, 0.0))
+    known = k.not_(k.and_(k.is_nan(x.re), k.is_nan(x.im)))
+    by_zero = k.and_(undefined, k.and_(zero_divisor, known))
+    signed_infinity = k.copysign(k.const(y.re.type, infinity), y.re)
+    re = k.select(by_zero, k.mul(signed_infinity, x.re), quotient.re)
+    im = k.select(by_zero, k.mul(signed_infinity, x.im), quotient.im)
+
+    def unit(value: Value) -> Value:
+        return k.copysign(k.select(is_infinite(value), 1.0, k.const(value.type, 0.0)), value)
+
+    large = k.and_(k.or_(is_infinite(x.re), is_infinite(x.im)), k.and_(is_finite(y.re), is_finite(y.im)))
+    a, b = unit(x.re), unit(x.im)
+    large = k.and_(k.and_(undefined, large), k.not_(by_zero))
+    re = k.select(large, k.mul(k.add(k.mul(a, y.re), k.mul(b, y.im)), infinity), re)
+    im = k.select(large, k.mul(k.sub(k.mul(b, y.re), k.mul(a, y.im)), infinity), im)
+    small = k.and_(k.or_(is_infinite(y.re), is_infinite(y.im)), k.and_(is_finite(x.re), is_finite(x.im)))
+    c, d = unit(y.re), unit(y.im)
+    small = k.and_(undefined, small)
+    re = k.select(small, k.mul(k.add(k.mul(x.re, c), k.mul(x.im, d)), 0.0), re)
+    im = k.select(small, k.mul(k.sub(k.mul(x.im, c), k.mul(x.re, d)), 0.0), im)
+    return Pair(re, im)
+
+
+@element("negate", exact=True)
+def negate(e: Emission, x: Element) -> Element:
+    if isinstance(x, Pair):
+        return Pair(e.k.neg(x.re), e.k.neg(x.im))
+    return wrap_narrow_integer(e.k, e.k.neg(x), e.result_type)
+
+
+@element("abs")
+def absolute(e: Emission, x: Element) -> Element:
+    k = e.k
+    if isinstance(x, Pair):
+        return MATH["hypot"](k, x.re, x.im)
+    if x.type.is_float:
+        return k.fabs(x)
+    return k.select(k.compare("lt", x, 0), k.neg(x), x)
+
+
+@element("sign")
+def sign(e: Emission, x: Element) -> Element:
+    k = e.k
+    if isinstance(x, Pair):
+        modulus = MATH["hypot"](k, x.re, x.im)
+        zero = k.compare("eq", modulus, 0.0)
+        return Pair(k.select(zero, x.re, k.div(x.re, modulus)), k.select(zero, x.im, k.div(x.im, modulus)))
+    if x.type.is_float:
+        unit = k.copysign(k.const(x.type, 1.0), x)
+        keeps = k.or_(k.compare("eq", x, 0.0), k.is_nan(x))
+        return k.select(keeps, x, unit)
+    positive = k.zext(k.compare("gt", x, 0), x.type)
+    negative = k.zext(k.compare("lt", x, 0), x.type)
+    return k.sub(positive, negative)
+
+
+@element("maximum", exact=True)
+def maximum(e: Emission, x: Element, y: Element) -> Element:
+    return _extremum(e, x, y, larger=True)
+
+
+@element("minimum", exact=True)
+def minimum(e: Emission, x: Element, y: Element) -> Element:
+    return _extremum(e, x, y, larger=False)
+
+
+def _extremum(e: Emission, x: Element, y: Element, *, larger: bool) -> Element:
+    k = e.k
+    if isinstance(x, Pair) and isinstance(y, Pair):
+        return _complex_extremum(k, x, y, larger=larger)
+    a, b = _value(x), _value(y)
+    if e.result_type.kind == "pred":
+        return k.or_(a, b) if larger else k.and_(a, b)
+    if e.result_type.is_float:
+        return k.maximum(a, b) if larger else k.minimum(a, b)
+    choose = {
+        (True, True): k.smax,
+        (True, False): k.umax,
+        (False, True): k.smin,
+        (False, False): k.umin,
+    }[(larger, e.result_type.is_signed)]
+    return choose(a, b)
+
+
+def _complex_extremum(k: KernelBuilder, x: Pair, y: Pair, *, larger: bool) -> Pair:
+    """Lexicographic: by real part, then by imaginary part."""
+    order = "gt" if larger else "lt"
+    first = k.compare(order, x.re, y.re)
+    tie = k.and_(k.compare("eq", x.re, y.re), k.compare(order, x.im, y.im))
+    chosen = k.or_(first, tie)
+    return Pair(k.select(chosen, x.re, y.re), k.select(chosen, x.im, y.im))
+
+
+@element("clamp", exact=True)
+def clamp(e: Emission, low: Element, x: Element, high: Element) -> Element:
+    return _extremum(e, _extremum(e, low, x, larger=True), high, larger=False)
+
+
+@element("power")
+def power(e: Emission, x: Element, y: Element) -> Element:
+    if e.result_type.is_integer:
+        return _integer_power(e, _value(x), _value(y))
+    if isinstance(x, Pair) and isinstance(y, Pair):
+        return _as_pair(MATH["complex_pow"](e.k, x, y))
+    return MATH["pow"](e.k, x, y)
+
+
+def _as_pair(parts: tuple[Value, Value]) -> Pair:
+    return Pair(parts[0], parts[1])
+
+
+def _integer_power(e: Emission, x: Value, y: Value) -> Value:
+    """Squares and multiplies. A negative exponent gives 1 / x^n truncated: 0, except for bases 1 and -1."""
+    k, element_type = e.k, e.result_type
+    result: Value = k.const(x.type, 1)
+    square = x
+    steps = max(8, element_type.bits)
+    for bit in range(steps):
+        chosen = k.compare("ne", k.and_(y, 1 << bit), 0)
+        result = k.select(chosen, k.mul(result, square), result)
+        if bit + 1 < steps:
+            square = k.mul(square, square)
+    if not element_type.is_signed:
+        return result
+    odd = k.compare("ne", k.and_(y, 1), 0)
+    minus_one = k.select(odd, -1, k.const(x.type, 1))
+    inverse = k.select(k.compare("eq", x, 1), 1, k.select(k.compare("eq", x, -1), minus_one, k.const(x.type, 0)))
+    return k.select(k.compare("lt", y, 0), inverse, result)
+
+
+@element("atan2")
+def atan2(e: Emission, y: Element, x: Element) -> Element:
+    if isinstance(x, Pair) and isinstance(y, Pair):
+        return _as_pair(MATH["complex_atan2"](e.k, y, x))
+    return MATH["atan2"](e.k, y, x)
+
+
+_REAL_FUNCTIONS = {
+    "acos": "acos",
+    "acosh": "acosh",
+    "asin": "asin",
+    "asinh": "asinh",
+    "atan": "atan",
+    "atanh": "atanh",
+    "cbrt": "cbrt",
+    "cosh": "cosh",
+    "cosine": "cos",
+    "erf": "erf",
+    "exponential": "exp",
+    "exponential-minus-one": "expm1",
+    "log": "log",
+    "log-plus-one": "log1p",
+    "logistic": "logistic",
+    "round-nearest-afz": "round_nearest_afz",
+    "rsqrt": "rsqrt",
+    "sine": "sin",
+    "sinh": "sinh",
+    "sqrt": "sqrt",
+    "tan": "tan",
+    "tanh": "tanh",
+}
+
+
+def _function(name: str) -> Callable[[Emission, Element], Element]:
+    def emit(e: Emission, x: Element) -> Element:
+        if isinstance(x, Pair):
+            return _as_pair(MATH[f"complex_{name}"](e.k, x))
+        return MATH[name](e.k, x)
+
+    emit.__doc__ = f"Vector math: {name}."
+    return emit
+
+
+for _opcode, _name in _REAL_FUNCTIONS.items():
+    element(_opcode)(_function(_name))
+
+
+@element("ceil")
+def ceil(e: Emission, x: Value) -> Element:
+    return e.k.ceil(x)
+
+
+@element("floor")
+def floor(e: Emission, x: Value) -> Element:
+    return e.k.floor(x)
+
+
+@element("round-nearest-even")
+def round_nearest_even(e: Emission, x: Value) -> Element:
+    return e.k.roundeven(x)
+
+
+@element("complex")
+def make_complex(e: Emission, re: Value, im: Value) -> Element:
+    return Pair(re, im)
+
+
+@element("real", exact=True)
+def real(e: Emission, x: Element) -> Element:
+    return x.re if isinstance(x, Pair) else x
+
+
+@element("imag", exact=True)
+def imag(e: Emission, x: Element) -> Element:
+    return x.im if isinstance(x, Pair) else e.k.const(x.type, 0.0)

@@ -1,0 +1,75 @@
+"""Emitters of element-wise ops: one function per op, for scalars and vectors alike.
+
+    @element("add")
+    def add(e: Emission, x: Element, y: Element) -> Element: ...
+
+An emitter gets the operands in registers (see `registers`) with equal lanes, and returns the result in a register. It does
+not round narrow results: `emit_element` does, once, unless the emitter is `exact` (its result is always an operand's
+value, or its negation ...).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from xlapy.codegen.ir import IRType, KernelBuilder
+from xlapy.codegen.registers import Element, lanes_of, register_type, rounded, splat
+from xlapy.hlo.element_types import ElementType
+from xlapy.hlo.graph import Instruction
+from xlapy.hlo.ops import OPS
+from xlapy.support.registry import Registry
+
+
+@dataclass(frozen=True, slots=True)
+class Emission:
+    """What an element emitter works with: the builder, the instruction, and how many lanes."""
+
+    k: KernelBuilder
+    instruction: Instruction
+    lanes: int
+
+    @property
+    def result_type(self) -> ElementType:
+        return self.instruction.shape.type
+
+    @property
+    def operand_type(self) -> ElementType:
+        return self.instruction.operands[0].shape.type
+
+    @property
+    def register(self) -> IRType:
+        """The IR type of the result (of its parts)."""
+        return register_type(self.result_type, self.lanes)
+
+
+ElementEmitter = Callable[..., Element]
+ELEMENTS: Registry[ElementEmitter] = Registry("native elements", OPS)
+EXACT: set[str] = set()
+
+
+def element(*names: str, exact: bool = False) -> Callable[[ElementEmitter], ElementEmitter]:
+    """Registers the emitter of each of `names`."""
+
+    def register(emitter: ElementEmitter) -> ElementEmitter:
+        for name in names:
+            ELEMENTS.add(name, emitter)
+            if exact:
+                EXACT.add(name)
+        return emitter
+
+    return register
+
+
+def emit_element(
+    k: KernelBuilder, instruction: Instruction, operands: Sequence[Element], *, unrounded: bool = False
+) -> Element:
+    """The value of an element-wise instruction for operands in registers, with as many lanes as the widest operand.
+
+    `unrounded` leaves a narrow float in f32 precision, as accumulators want it."""
+    lanes = max(map(lanes_of, operands), default=1)
+    spread = [splat(k, operand, lanes) for operand in operands]
+    result = ELEMENTS[instruction.opcode](Emission(k, instruction, lanes), *spread)
+    if unrounded or instruction.opcode in EXACT:
+        return result
+    return rounded(k, result, instruction.shape.type)

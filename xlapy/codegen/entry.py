@@ -1,0 +1,450 @@
+"""The entry: scheduled HLO as native functions that call kernels and the runtime.
+
+Handlers by op write what one instruction does in a `Frame`. Everything else is a kernel call, or, for a scalar, code in
+registers. Control flow is native: nothing returns to Python between ops. Long sequences are cut into functions of their
+own, because LLVM's time grows faster than a function's length.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from xlapy.codegen.frame import (
+    CONTEXT_CANCELLED,
+    CONTEXT_PARALLEL,
+    CONTEXT_POLL,
+    CONTEXT_PROCESS,
+    CONTEXT_RUNTIME_CALL,
+    STATUS_CANCELLED,
+    Frame,
+    Leaf,
+)
+from xlapy.codegen.ir import I1, I32, I64, PTR, Module, Value
+from xlapy.codegen.kernel_library import KernelLibrary, NativeKernel
+from xlapy.codegen.matrix_products import matrix_product
+from xlapy.codegen.regions import emit_region
+from xlapy.codegen.registers import Element, constant_element, from_parts, parts_of
+from xlapy.codegen.elements import emit_element
+from xlapy.codegen.runtime_sites import RuntimeSites
+from xlapy.hlo.buffer_plan import BufferPlan, Home
+from xlapy.hlo.graph import Computation, Instruction
+from xlapy.hlo.leaves import is_renaming, leaf_shape, origin_of_leaf
+from xlapy.hlo.ops import Trait
+from xlapy.hlo.schedule import Schedule
+from xlapy.hlo.shape import Shape
+from xlapy.support.registry import Registry
+
+CALLS_PER_FUNCTION = 128
+POLL_CYCLES = 20_000_000  # between two looks at Python's signals: 10 ms at 2 GHz
+ITERATIONS_PER_CLOCK = 64  # of a loop without calls, between two looks at the clock
+
+RENAMING_SCALARS = frozenset({"reshape", "broadcast", "transpose", "reverse", "bitcast", "opt-barrier"})
+NO_CODE = frozenset({"parameter", "tuple", "get-tuple-element", "after-all", "add-dependency", "opt-barrier"})
+
+
+@dataclass(slots=True)
+class EntryEmitter:
+    """Writes the functions of one program. Straight-line ones go to `glue`, loops to `loops`."""
+
+    schedule: Schedule
+    plan: BufferPlan
+    glue: Module
+    loops: Module
+    kernels: KernelLibrary
+    sites: RuntimeSites
+    pointers: dict[Home, dict[int, int]]
+    attributes: str
+    stored: frozenset[Leaf] = frozenset()
+    parts: dict[Computation, list[list[Instruction]]] = field(default_factory=dict)
+    function_count: int = 0
+    libraries: set[str] = field(default_factory=set)
+
+    def emit(self, computation: Computation, name: str) -> None:
+        """Writes the entry function `name` of the whole program."""
+        self._split(computation, is_entry=True)
+        self.stored = frozenset(self._stored_scalars(computation))
+        frame = self._frame(self.glue, name, linkage="")
+        self.run(frame, computation)
+        self._move_results(frame, computation)
+        frame.finish()
+
+    def _frame(self, module: Module, name: str, linkage: str = "") -> Frame:
+        return Frame(module, name, self.plan, self.pointers, self.stored, linkage, self.attributes)
+
+    # -- sequences -----------------------------------------------------------------------------------------------
+
+    def _split(self, computation: Computation, *, is_entry: bool) -> None:
+        """Cuts a computation (and what it runs) into the parts that become functions; one part stays where it is."""
+        parts: list[list[Instruction]] = [[]]
+        weight = 0
+        for instruction in self.schedule[computation]:
+            own = is_entry and instruction.opcode == "while"
+            cost = self._weight(instruction)
+            if own or weight + cost > CALLS_PER_FUNCTION:
+                parts.append([])
+                weight = 0
+            parts[-1].append(instruction)
+            weight = CALLS_PER_FUNCTION if own else weight + cost
+            for called in instruction.called if Trait.CONTROL in instruction.spec.traits else ():
+                self._split(called, is_entry=False)
+        self.parts[computation] = [part for part in parts if part]
+
+    def _weight(self, instruction: Instruction) -> int:
+        if instruction.opcode in NO_CODE or instruction.opcode == "constant":
+            return 0
+        if Trait.CONTROL in instruction.spec.traits:
+            return sum(self._weight(i) for called in instruction.called for i in self.schedule[called])
+        return 1
+
+    def run(self, frame: Frame, computation: Computation) -> None:
+        """Writes a computation whose parameters are bound: in `frame`, or as functions that `frame` calls."""
+        parts = self.parts[computation]
+        if len(parts) == 1:
+            for instruction in parts[0]:
+                self._instruction(frame, instruction)
+            return
+        for part in parts:
+            is_loop = part[0].opcode == "while"
+            self.function_count += 1
+            name = f"part.{self.function_count}"
+            inner = self._frame(self.loops if is_loop or frame.k.module is self.loops else self.glue, name)
+            for instruction in part:
+                self._instruction(inner, instruction)
+            inner.finish()
+            k = frame.k
+            arguments = [k.parameters[table] for table in ("context", "parameters", "results")]
+            status = k.call(name, arguments, I32)
+            assert status is not None
+            frame.fail_if(status)
+
+    def _instruction(self, frame: Frame, instruction: Instruction) -> None:
+        if instruction.opcode in NO_CODE:
+            return
+        handler = HANDLERS.get(instruction.opcode)
+        if handler is None and Trait.RUNTIME in instruction.spec.traits:
+            handler = _runtime_call
+        if handler is None and instruction.shape.is_scalar and Trait.ELEMENTWISE in instruction.spec.traits:
+            handler = _scalar
+        if handler is None and instruction.shape.is_scalar and instruction.opcode in RENAMING_SCALARS:
+            handler = _renamed_scalar
+        if handler is None and is_renaming(instruction):
+            return
+        (handler or _kernel)(self, frame, instruction)
+
+    def _stored_scalars(self, entry: Computation) -> set[Leaf]:
+        """Scalar leaves that memory must hold: results, what kernels and the runtime read, what crosses functions."""
+        stored: set[Leaf] = set()
+        home: dict[Instruction, tuple[int, int]] = {}
+        for computation, parts in self.parts.items():
+            for number, part in enumerate(parts):
+                for instruction in part:
+                    home[instruction] = (id(computation), number)
+        for computation, parts in self.parts.items():
+            several = len(parts) > 1
+            for instruction in self.schedule[computation]:
+                needs_memory = not self._reads_registers(instruction)
+                for operand in instruction.operands:
+                    for leaf in _scalar_leaves(operand.shape):
+                        origin = origin_of_leaf(operand, leaf)
+                        if needs_memory or (several and home.get(origin[0]) != home[instruction]):
+                            stored.add(origin)
+            if several:
+                stored.update(origin_of_leaf(computation.root, leaf) for leaf in _scalar_leaves(computation.root.shape))
+        stored.update(origin_of_leaf(entry.root, leaf) for leaf in _scalar_leaves(entry.root.shape))
+        return {leaf for leaf in stored if leaf[0] not in entry.parameters}
+
+    def _reads_registers(self, instruction: Instruction) -> bool:
+        """The instruction takes its scalar operands from registers, not from memory."""
+        if instruction.opcode in NO_CODE or Trait.CONTROL in instruction.spec.traits:
+            return True
+        return instruction.shape.is_scalar and (
+            Trait.ELEMENTWISE in instruction.spec.traits or instruction.opcode in RENAMING_SCALARS
+        )
+
+    # -- moving values -------------------------------------------------------------------------------------------
+
+    def move(self, frame: Frame, source: Leaf, target: Leaf, shape: Shape) -> None:
+        """Copies an array leaf to another place, unless it is there already."""
+        source_location, target_location = self.plan.location(*source), self.plan.location(*target)
+        if source_location != target_location and shape.bytes:
+            frame.k.memcpy(frame.pointer(target_location), frame.pointer(source_location), shape.bytes)
+
+    def _move_results(self, frame: Frame, computation: Computation) -> None:
+        """Puts what is not in the caller's memory yet there."""
+        number = 0
+        for leaf, shape in enumerate(computation.root.shape.leaves()):
+            if not shape.is_array:
+                continue
+            location = self.plan.location(computation.root, leaf)
+            if location.home is not Home.RESULT or location.index != number:
+                target = frame.k.load(
+                    frame.k.gep(frame.k.parameters["results"], self.pointers[Home.RESULT][number], 8), PTR
+                )
+                if shape.bytes:
+                    frame.k.memcpy(target, frame.pointer(location), shape.bytes)
+            number += 1
+
+
+def _scalar_leaves(shape: Shape) -> list[int]:
+    return [number for number, leaf in enumerate(shape.leaves()) if leaf.is_scalar]
+
+
+Handler = Callable[[EntryEmitter, Frame, Instruction], None]
+HANDLERS: Registry[Handler] = Registry("entry code")
+
+
+# -- straight-line code ------------------------------------------------------------------------------------------------
+
+
+def _scalar(emitter: EntryEmitter, frame: Frame, instruction: Instruction) -> None:
+    operands = [frame.scalar(operand) for operand in instruction.operands]
+    if instruction.opcode == "map":
+        frame.bind(instruction, 0, emit_region(frame.k, instruction.called[0], operands)[0])
+    else:
+        frame.bind(instruction, 0, emit_element(frame.k, instruction, operands))
+
+
+def _renamed_scalar(emitter: EntryEmitter, frame: Frame, instruction: Instruction) -> None:
+    if not is_renaming(instruction):
+        frame.bind(instruction, 0, frame.scalar(instruction.operands[0]))
+
+
+@HANDLERS.register("constant")
+def _constant(emitter: EntryEmitter, frame: Frame, instruction: Instruction) -> None:
+    literal = instruction.attributes["literal"]
+    if instruction.shape.is_scalar:
+        frame.bind(instruction, 0, constant_element(frame.k, literal.shape.type, literal.scalar()))
+
+
+@HANDLERS.register("dot")
+def _dot(emitter: EntryEmitter, frame: Frame, instruction: Instruction) -> None:
+    """A call of the matrix product library; a dot that is not one matrix product has a kernel like any other op."""
+    product = matrix_product(instruction)
+    if product is None:
+        _kernel(emitter, frame, instruction)
+        return
+    k = frame.k
+    emitter.libraries.add(f"gemm_{product.kind}")
+    arrays = [frame.array(operand) for operand in instruction.operands]
+    nothing = k.const(PTR, 0)
+    arguments = [
+        frame.context_word(CONTEXT_PARALLEL),
+        *arrays,
+        frame.array(instruction),
+        k.table(I64, product.sizes),
+        nothing,  # no epilogue
+        nothing,
+    ]
+    k.call(f"gemm_{product.kind}_run", arguments)
+
+
+@HANDLERS.register("replica-id")
+def _replica_id(emitter: EntryEmitter, frame: Frame, instruction: Instruction) -> None:
+    k = frame.k
+    word = k.load(k.gep(k.parameters["context"], CONTEXT_PROCESS, 8), I64)
+    frame.bind(instruction, 0, k.trunc(word, I32))
+
+
+@HANDLERS.register("partition-id")
+def _partition_id(emitter: EntryEmitter, frame: Frame, instruction: Instruction) -> None:
+    k = frame.k
+    word = k.load(k.gep(k.parameters["context"], CONTEXT_PROCESS, 8), I64)
+    frame.bind(instruction, 0, k.trunc(k.lshr(word, 32), I32))
+
+
+def _kernel(emitter: EntryEmitter, frame: Frame, instruction: Instruction) -> None:
+    """Calls the instruction's kernel over all its units, through the pool if there is enough to do."""
+    results = [
+        emitter.plan.location(instruction, leaf)
+        for leaf, shape in enumerate(instruction.shape.leaves())
+        if shape.is_array
+    ]
+    operands = [emitter.plan.location(operand) for operand in instruction.operands]
+    kernel = emitter.kernels.kernel(instruction, in_place=bool(set(results) & set(operands)))
+    if kernel.copies_operand is not None:
+        operand = instruction.operands[kernel.copies_operand]
+        emitter.move(frame, (operand, 0), (instruction, 0), instruction.shape)
+    if kernel.units:
+        pointers = [frame.pointer(location) for location in (*operands, *results)]
+        call_kernel(frame, kernel, pointers)
+
+
+def call_kernel(frame: Frame, kernel: NativeKernel, pointers: Sequence[Value]) -> None:
+    """One call for all units, or the pool's work if the kernel is worth splitting."""
+    k = frame.k
+    if kernel.grain >= kernel.units:
+        begin, end = k.const(I64, 0), k.const(I64, kernel.units)
+        k.call(kernel.name, [*pointers, begin, end])
+        return
+    table = k.alloca(PTR, len(pointers))
+    for number, pointer in enumerate(pointers):
+        k.store(k.gep(table, number, 8), pointer)
+    k.module.declare(kernel.range_name, None, [PTR, I64, I64])
+    work = [k.function_pointer(kernel.range_name), table, k.const(I64, kernel.units), k.const(I64, kernel.grain)]
+    k.call(frame.context_word(CONTEXT_PARALLEL), work)
+
+
+def _runtime_call(emitter: EntryEmitter, frame: Frame, instruction: Instruction) -> None:
+    """Asks the runtime: operand and result addresses in one table, a status back."""
+    k = frame.k
+    site = emitter.sites.site(instruction)
+    leaves = emitter.sites.buffers(instruction)
+    table = k.alloca(PTR, max(1, len(leaves)))
+    for number, (owner, leaf) in enumerate(leaves):
+        k.store(k.gep(table, number, 8), frame.array(owner, leaf))
+    arguments = [k.parameters["context"], k.const(I32, site), table]
+    status = k.call(frame.context_word(CONTEXT_RUNTIME_CALL), arguments, I32)
+    assert status is not None
+    frame.fail_if(status)
+
+
+# -- control flow ------------------------------------------------------------------------------------------------------
+
+
+def _bind_parameter(frame: Frame, parameter: Instruction, value: Instruction, value_leaf: int = 0) -> None:
+    """The scalar leaves of `parameter` are those of `value`, from `value_leaf` on."""
+    for leaf in _scalar_leaves(parameter.shape):
+        frame.bind(parameter, leaf, frame.scalar(value, value_leaf + leaf))
+
+
+@HANDLERS.register("call")
+def _call(emitter: EntryEmitter, frame: Frame, instruction: Instruction) -> None:
+    computation = instruction.called[0]
+    for parameter, operand in zip(computation.parameters, instruction.operands, strict=True):
+        _bind_parameter(frame, parameter, operand)
+    emitter.run(frame, computation)
+    for leaf in _scalar_leaves(instruction.shape):
+        frame.bind(instruction, leaf, frame.scalar(computation.root, leaf))
+
+
+@HANDLERS.register("conditional")
+def _conditional(emitter: EntryEmitter, frame: Frame, instruction: Instruction) -> None:
+    k = frame.k
+    scalars = _scalar_leaves(instruction.shape)
+
+    def arm(number: int) -> Callable[[], list[Value]]:
+        def write() -> list[Value]:
+            branch, operand = instruction.called[number], instruction.operands[1 + number]
+            with frame.scope():
+                _bind_parameter(frame, branch.parameters[0], operand)
+                emitter.run(frame, branch)
+                for leaf, shape in enumerate(instruction.shape.leaves()):
+                    if shape.is_array and shape.rank:
+                        emitter.move(frame, (branch.root, leaf), (instruction, leaf), shape)
+                return [part for leaf in scalars for part in parts_of(frame.scalar(branch.root, leaf))]
+
+        return write
+
+    selector = frame.scalar(instruction.operands[0])
+    assert isinstance(selector, Value)
+    last = len(instruction.called) - 1
+    if selector.type == I1:
+        merged = k.if_else(selector, arm(0), arm(1))
+    else:
+        merged = k.switch(selector, {number: arm(number) for number in range(last)}, arm(last))
+    for leaf, element in zip(
+        scalars, _regroup(merged, [leaf_shape(instruction.shape, n) for n in scalars]), strict=True
+    ):
+        frame.bind(instruction, leaf, element)
+
+
+@HANDLERS.register("while")
+def _while(emitter: EntryEmitter, frame: Frame, instruction: Instruction) -> None:
+    k = frame.k
+    condition, body = instruction.called
+    init = instruction.operands[0]
+    shapes = list(instruction.shape.leaves())
+    scalars = _scalar_leaves(instruction.shape)
+    scalar_shapes = [shapes[leaf] for leaf in scalars]
+    for leaf, shape in enumerate(shapes):
+        if shape.is_array and shape.rank:
+            emitter.move(frame, (init, leaf), (instruction, leaf), shape)
+    initial = [part for leaf in scalars for part in parts_of(frame.scalar(init, leaf))]
+    watch = _Watch(frame, has_calls=_has_calls(emitter, body))
+
+    def bind(parameter: Instruction, values: Sequence[Value]) -> None:
+        for leaf, element in zip(scalars, _regroup(values, scalar_shapes), strict=True):
+            frame.bind(parameter, leaf, element)
+
+    def test(values: list[Value]) -> Value:
+        with frame.scope():
+            bind(condition.parameters[0], values[watch.width :])
+            emitter.run(frame, condition)
+            result = frame.scalar(condition.root)
+            assert isinstance(result, Value)
+            return result
+
+    def step(values: list[Value]) -> list[Value]:
+        with frame.scope():
+            watched = watch.step(values[: watch.width])
+            bind(body.parameters[0], values[watch.width :])
+            emitter.run(frame, body)
+            for leaf, shape in enumerate(shapes):
+                if shape.is_array and shape.rank:
+                    emitter.move(frame, (body.root, leaf), (instruction, leaf), shape)
+            return watched + [part for leaf in scalars for part in parts_of(frame.scalar(body.root, leaf))]
+
+    final = k.while_loop(test, step, [*watch.initial(), *initial])
+    bind(instruction, final[watch.width :])
+
+
+def _regroup(values: Sequence[Value], shapes: Sequence[Shape]) -> list[Element]:
+    """The elements that a flat list of parts makes up."""
+    elements = []
+    position = 0
+    for shape in shapes:
+        width = 2 if shape.type.is_complex else 1
+        elements.append(from_parts(list(values[position : position + width])))
+        position += width
+    return elements
+
+
+def _has_calls(emitter: EntryEmitter, body: Computation) -> bool:
+    """Iterations take long enough to look at the clock each time."""
+    return any(
+        not instruction.shape.is_scalar and instruction.opcode not in NO_CODE and not is_renaming(instruction)
+        for instruction in emitter.schedule[body]
+    )
+
+
+class _Watch:
+    """Lets a loop be stopped: looks at the cancelled flag, and now and then lets Python look at its signals."""
+
+    width = 2  # carried: iterations so far, the clock at the last poll
+
+    def __init__(self, frame: Frame, *, has_calls: bool) -> None:
+        self.frame = frame
+        self.every = 1 if has_calls else ITERATIONS_PER_CLOCK
+
+    def initial(self) -> list[Value]:
+        return [self.frame.k.const(I64, 0), self._clock()]
+
+    def _clock(self) -> Value:
+        k = self.frame.k
+        clock = k.call("llvm.readcyclecounter", [], I64)
+        assert clock is not None
+        return clock
+
+    def step(self, values: Sequence[Value]) -> list[Value]:
+        k, frame = self.frame.k, self.frame
+        count, last = values
+
+        def look() -> list[Value]:
+            flag = k.load(frame.context_word(CONTEXT_CANCELLED), I32, volatile=True)
+            with k.if_(k.compare("ne", flag, 0)):
+                k.ret(k.const(I32, STATUS_CANCELLED))
+            now = self._clock()
+            late = k.compare("gt", k.sub(now, last), POLL_CYCLES, signed=False)
+            with k.if_(late):
+                status = k.call(frame.context_word(CONTEXT_POLL), [k.parameters["context"]], I32)
+                assert status is not None
+                with k.if_(k.compare("ne", status, 0)):
+                    k.ret(k.const(I32, STATUS_CANCELLED))
+            return [k.select(late, now, last)]
+
+        following = k.add(count, 1)
+        if self.every == 1:
+            return [following, *look()]
+        due = k.compare("eq", k.and_(following, self.every - 1), 0)
+        return [following, *k.if_else(due, look, lambda: [last])]

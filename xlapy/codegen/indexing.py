@@ -1,0 +1,222 @@
+"""Which element each lane of a vector reads or writes.
+
+A vector kernel computes several neighbouring elements at once. An index says, for every dimension, where each lane is:
+a `Coordinate` is a scalar start that moves by a constant step per lane, or (rarely) a whole vector of positions. Loads
+look at the steps: step 1 is a vector load, step 0 a scalar load and a splat, anything else a gather.
+
+An index may also know its row-major number (`linear`), which survives reshapes for free, and a mask of the lanes whose
+position exists at all (padding, concatenation).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from xlapy.codegen.ir import I64, KernelBuilder, Operand, Value
+
+
+@dataclass(frozen=True, slots=True)
+class Coordinate:
+    """Position `start + step * lane` in one dimension; if `vector` is set, it holds the positions instead."""
+
+    start: Value | None
+    step: int = 0
+    vector: Value | None = None
+
+    @property
+    def is_uniform(self) -> bool:
+        """All lanes are at the same position."""
+        return self.vector is None and self.step == 0
+
+
+@dataclass(frozen=True, slots=True)
+class Index:
+    """One coordinate per dimension of an array of `dims`; `linear` is the row-major element number, if known.
+
+    At least one of the two is there; `coordinates` of a linear index are computed when somebody asks (`Indexing.split`)."""
+
+    dims: tuple[int, ...]
+    coordinates: tuple[Coordinate, ...] | None
+    linear: Coordinate | None = None
+    mask: Value | None = None  # i1, one lane or as many as the kernel has
+
+
+class Indexing:
+    """Arithmetic on coordinates, for kernels of `lanes` lanes written with `k`."""
+
+    def __init__(self, k: KernelBuilder, lanes: int) -> None:
+        self.k = k
+        self.lanes = lanes
+
+    def constant(self, position: int) -> Coordinate:
+        return Coordinate(self.k.const(I64, position))
+
+    def scalar(self, value: Value) -> Coordinate:
+        return Coordinate(value)
+
+    def along_lanes(self, start: Value) -> Coordinate:
+        """start, start + 1, ... one per lane."""
+        return Coordinate(start, 1 if self.lanes > 1 else 0)
+
+    def vector(self, coordinate: Coordinate) -> Value:
+        """The positions of all lanes as i64; one lane stays a scalar."""
+        if coordinate.vector is not None:
+            return coordinate.vector
+        assert coordinate.start is not None
+        if self.lanes == 1:
+            return coordinate.start
+        k = self.k
+        start = k.splat(coordinate.start, self.lanes)
+        if not coordinate.step:
+            return start
+        return k.add(start, k.mul(k.lane_numbers(I64.with_lanes(self.lanes)), coordinate.step))
+
+    def add(self, coordinate: Coordinate, amount: Operand) -> Coordinate:
+        """Every lane moved by a scalar amount."""
+        if isinstance(amount, int) and amount == 0:
+            return coordinate
+        if coordinate.vector is not None:
+            return Coordinate(None, vector=self.k.add(coordinate.vector, amount))
+        assert coordinate.start is not None
+        return Coordinate(self.k.add(coordinate.start, amount), coordinate.step)
+
+    def scale(self, coordinate: Coordinate, factor: int) -> Coordinate:
+        if coordinate.vector is not None:
+            return Coordinate(None, vector=self.k.mul(coordinate.vector, factor))
+        assert coordinate.start is not None
+        return Coordinate(self.k.mul(coordinate.start, factor), coordinate.step * factor)
+
+    def sum(self, one: Coordinate, other: Coordinate) -> Coordinate:
+        if one.vector is not None or other.vector is not None:
+            return Coordinate(None, vector=self.k.add(self.vector(one), self.vector(other)))
+        assert one.start is not None and other.start is not None
+        return Coordinate(self.k.add(one.start, other.start), one.step + other.step)
+
+    def divide(self, coordinate: Coordinate, divisor: int) -> tuple[Coordinate, Coordinate]:
+        """Quotient and remainder of positions that are not negative."""
+        if divisor == 1:
+            return coordinate, self.constant(0)
+        if coordinate.is_uniform:
+            assert coordinate.start is not None
+            return self._divided(coordinate.start, divisor)
+        quotient, rest = self._divided(self.vector(coordinate), divisor)
+        return Coordinate(None, vector=quotient.start), Coordinate(None, vector=rest.start)
+
+    def _divided(self, position: Value, divisor: int) -> tuple[Coordinate, Coordinate]:
+        k = self.k
+        quotient = k.udiv(position, divisor)
+        return Coordinate(quotient), Coordinate(k.sub(position, k.mul(quotient, divisor)))
+
+    def linearize(self, coordinates: Sequence[Coordinate], strides: Sequence[int]) -> Coordinate:
+        """The sum of position times stride over the dimensions."""
+        total = self.constant(0)
+        for coordinate, stride in zip(coordinates, strides, strict=True):
+            if stride:
+                total = self.sum(total, self.scale(coordinate, stride))
+        return total
+
+    def split(self, index: Index) -> tuple[Coordinate, ...]:
+        """The coordinates of an index, from its linear number if need be."""
+        if index.coordinates is not None:
+            return index.coordinates
+        assert index.linear is not None
+        return self.delinearize(index.linear, index.dims)
+
+    def delinearize(self, linear: Coordinate, dims: Sequence[int]) -> tuple[Coordinate, ...]:
+        """The coordinates of a row-major element number."""
+        coordinates: list[Coordinate] = []
+        rest = linear
+        for dim in range(len(dims) - 1, 0, -1):
+            if dims[dim] == 1:
+                coordinates.append(self.constant(0))
+                continue
+            if math.prod(dims[:dim]) == 1:
+                coordinates.append(rest)
+                rest = self.constant(0)
+                continue
+            rest, position = self.divide(rest, dims[dim])
+            coordinates.append(position)
+        if dims:
+            coordinates.append(rest)
+        return (*reversed(coordinates),)
+
+    def number(self, index: Index) -> Coordinate:
+        """The row-major element number of an index."""
+        if index.linear is not None:
+            return index.linear
+        assert index.coordinates is not None
+        return self.linearize(index.coordinates, row_major_strides(index.dims))
+
+    def reshaped(self, index: Index, dims: tuple[int, ...]) -> Index:
+        """The index, in an array of `dims`, of the same row-major element.
+
+        Groups of dimensions that cover the same elements on both sides are mapped one by one, so that coordinates that do
+        not take part in the reshape keep their steps."""
+        if index.coordinates is None:
+            return Index(dims, None, index.linear, index.mask)
+        coordinates: list[Coordinate] = []
+        for source, target in common_groups(index.dims, dims):
+            part = [index.coordinates[dim] for dim in source]
+            wide = [dim for dim in source if index.dims[dim] != 1]
+            kept = [dim for dim in target if dims[dim] != 1]
+            if len(wide) == 1 and len(kept) == 1:
+                only = index.coordinates[wide[0]]
+                coordinates += [only if dim == kept[0] else self.constant(0) for dim in target]
+            else:
+                linear = self.linearize(part, row_major_strides([index.dims[dim] for dim in source]))
+                coordinates += self.delinearize(linear, [dims[dim] for dim in target])
+        return Index(dims, tuple(coordinates), index.linear, index.mask)
+
+    def masked(self, index: Index, condition: Value) -> Value:
+        """The mask of `index`, further limited to `condition`."""
+        if index.mask is None:
+            return condition
+        k = self.k
+        one, other = index.mask, condition
+        if one.type.lanes != other.type.lanes:
+            one, other = k.splat(one, self.lanes), k.splat(other, self.lanes)
+        return k.and_(one, other)
+
+
+def row_major_strides(dims: Sequence[int]) -> tuple[int, ...]:
+    """Elements between neighbours along each dimension of a row-major array."""
+    strides = [1] * len(dims)
+    for dim in range(len(dims) - 2, -1, -1):
+        strides[dim] = strides[dim + 1] * dims[dim + 1]
+    return tuple(strides)
+
+
+def common_groups(source: Sequence[int], target: Sequence[int]) -> list[tuple[list[int], list[int]]]:
+    """Splits both dimension lists into the finest runs with equal products, in order.
+
+    [2,3,4] and [6,2,2] give ([0,1], [0]) and ([2], [1,2]). Both have the same number of elements, and none is zero."""
+    groups: list[tuple[list[int], list[int]]] = []
+    i = j = 0
+    while i < len(source) or j < len(target):
+        left: list[int] = []
+        right: list[int] = []
+        products = [1, 1]
+        while True:
+            if products[0] <= products[1] and i < len(source) and (products[0] < products[1] or not left):
+                left.append(i)
+                products[0] *= source[i]
+                i += 1
+            elif j < len(target) and (products[1] < products[0] or not right):
+                right.append(j)
+                products[1] *= target[j]
+                j += 1
+            elif i < len(source) and (products[0] < products[1] or (j == len(target) and source[i] == 1)):
+                left.append(i)
+                products[0] *= source[i]
+                i += 1
+            elif j < len(target) and i == len(source) and target[j] == 1:
+                right.append(j)
+                j += 1
+            else:
+                break
+            if products[0] == products[1] and left and right:
+                break
+        groups.append((left, right))
+    return groups

@@ -1,0 +1,181 @@
+"""LLVM IR as text: modules, and the builder that emitters write kernels with.
+
+    module = Module(has_fma=True)
+    with KernelBuilder(module, "twice", [("x", PTR), ("n", I64)], None) as k:
+        x, n = k.parameters["x"], k.parameters["n"]
+        with k.loop(0, n) as loop:
+            element = k.gep(x, loop.index, 4)
+            k.store(element, k.mul(k.load(element, F32), 2.0))
+    text = module.text()
+
+Equal calls give equal text. Text costs a thirtieth of building `llvmlite.ir` objects; the builder folds constants,
+shares equal operations and hoists invariants, so that LLVM needs no passes for code written with it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from types import TracebackType
+from typing import Self
+
+from xlapy.codegen.ir_control import Control, Loop
+from xlapy.codegen.ir_types import (
+    F32,
+    F64,
+    I1,
+    I8,
+    I16,
+    I32,
+    I64,
+    PTR,
+    IRType,
+    Number,
+    Operand,
+    Scope,
+    Value,
+    canonical,
+    scalar_literal,
+)
+from xlapy_runtime.errors import InternalError
+
+__all__ = [
+    "F32",
+    "F64",
+    "I1",
+    "I8",
+    "I16",
+    "I32",
+    "I64",
+    "PTR",
+    "IRType",
+    "KernelBuilder",
+    "Loop",
+    "Module",
+    "Number",
+    "Operand",
+    "Scope",
+    "Value",
+]
+
+
+class Module:
+    """A unit of compilation: declarations, constant tables, functions and metadata, in the order of their making.
+
+    `has_fma` says whether the target multiplies and adds in one instruction, `has_f16c` whether it converts f16.
+    """
+
+    def __init__(self, *, has_fma: bool = False, has_f16c: bool = False) -> None:
+        self.has_fma = has_fma
+        self.has_f16c = has_f16c
+        self._declarations: dict[str, str] = {}
+        self._functions: dict[str, str] = {}
+        self._tables: dict[str, str] = {}
+        self._metadata: list[str] = []
+        self._metadata_numbers: dict[str, int] = {}
+
+    def declare(self, name: str, returns: IRType | None, parameters: Sequence[IRType], attributes: str = "") -> None:
+        """Makes an outer function or an intrinsic known; once is enough, and again does no harm."""
+        if name not in self._declarations:
+            types = ", ".join(type.text for type in parameters)
+            result = "void" if returns is None else returns.text
+            self._declarations[name] = f"declare {result} @{name}({types})" + (f" {attributes}" if attributes else "")
+
+    def define(self, name: str, text: str) -> None:
+        if name in self._functions:
+            raise InternalError(f"function {name} is defined twice")
+        self._functions[name] = text
+
+    def defines(self, name: str) -> bool:
+        return name in self._functions
+
+    def table(self, type: IRType, numbers: Sequence[Number]) -> str:
+        """The name of a constant array of scalars, 64-byte aligned; equal arrays are one."""
+        elements = ", ".join(f"{type.text} {scalar_literal(type.kind, canonical(type, number))}" for number in numbers)
+        contents = f"[{len(numbers)} x {type.text}] [{elements}]"
+        return self._tables.setdefault(contents, f"table.{len(self._tables)}")
+
+    def metadata(self, contents: str) -> int:
+        """The number of the metadata node with these contents; equal nodes are one, distinct ones included."""
+        number = self._metadata_numbers.get(contents)
+        if number is None:
+            number = self._metadata_numbers[contents] = self.reserve_metadata()
+            self._metadata[number] = contents
+        return number
+
+    def reserve_metadata(self) -> int:
+        """The number of a node whose contents `define_metadata` will give."""
+        self._metadata.append("!{}")
+        return len(self._metadata) - 1
+
+    def define_metadata(self, number: int, contents: str) -> None:
+        self._metadata[number] = contents
+
+    def text(self) -> str:
+        """The whole module. Triple and data layout are the compiler's to set."""
+        parts = [
+            f"@{name} = private unnamed_addr constant {contents}, align 64" for contents, name in self._tables.items()
+        ]
+        parts += [text for name, text in self._declarations.items() if name not in self._functions]
+        parts += self._functions.values()
+        parts += [f"!{number} = {contents}" for number, contents in enumerate(self._metadata)]
+        return "\n".join(parts) + "\n"
+
+
+class KernelBuilder(Control):
+    """Writes one function into a module; `parameters` are its values by name.
+
+    Used as a context, it is finished at the end; a function without results then needs no `ret`.
+    """
+
+    def __init__(
+        self,
+        module: Module,
+        name: str,
+        parameters: Sequence[tuple[str, IRType]],
+        returns: IRType | None,
+        linkage: str = "",
+        attributes: str = "nounwind",
+        parameter_attributes: Mapping[str, str] | None = None,
+    ) -> None:
+        super().__init__(module)
+        self.name = name
+        self.returns = returns
+        self.parameters = {
+            parameter: Value(type, f"%{parameter}", None, self._function_scope) for parameter, type in parameters
+        }
+        self._alias_nodes = {}
+        extra = parameter_attributes or {}
+        declared = ", ".join(
+            f"{type.text} {extra[parameter]} %{parameter}" if parameter in extra else f"{type.text} %{parameter}"
+            for parameter, type in parameters
+        )
+        words = ["define", linkage, "void" if returns is None else returns.text, f"@{name}({declared})", attributes]
+        self._header = " ".join(word for word in words if word)
+
+    def table(self, type: IRType, numbers: Sequence[Number]) -> Value:
+        """A pointer to a constant array of scalars."""
+        return Value(PTR, f"@{self.module.table(type, numbers)}", None, self._function_scope)
+
+    def function_pointer(self, name: str) -> Value:
+        """The address of a function of this module, or of one declared to it."""
+        return Value(PTR, f"@{name}", None, self._function_scope)
+
+    def finish(self) -> None:
+        """Ends the function and adds it to the module."""
+        if len(self._scopes) != 1:
+            raise InternalError(f"{self.name}: a loop or branch is still open")
+        if not self._terminated:
+            if self.returns is not None:
+                raise InternalError(f"{self.name}: control reaches the end without a value to return")
+            self.ret()
+        self._define_alias_scopes(self.name)
+        self.module.define(self.name, f"{self._header} {{\nentry:\n{self._body_text()}\n}}")
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if kind is None:
+            self.finish()

@@ -1,0 +1,491 @@
+"""Arithmetic on scalars and vectors, folding what is constant.
+
+Floats are strict: no fast-math flag is ever written, and a constant is folded only when Python's result is, bit for
+bit, what the machine would compute.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+
+from xlapy.codegen.ir_emitter import Emitter
+from xlapy.codegen.ir_types import (
+    I1,
+    IRType,
+    Number,
+    Operand,
+    Value,
+    bits_to_float,
+    float_to_bits,
+    round_float,
+    wrap_integer,
+)
+from xlapy_runtime.errors import InternalError
+
+
+def _unsigned(number: Number, bits: int) -> int:
+    return int(number) & ((1 << bits) - 1)
+
+
+def _truncated_quotient(a: int, b: int) -> int:
+    """Division rounding towards zero, as the machine does it."""
+    quotient = abs(a) // abs(b)
+    return -quotient if (a < 0) != (b < 0) else quotient
+
+
+_INTEGER_FOLDS: dict[str, Callable[[int, int, int], int]] = {
+    "add": lambda a, b, bits: a + b,
+    "sub": lambda a, b, bits: a - b,
+    "mul": lambda a, b, bits: a * b,
+    "and": lambda a, b, bits: a & b,
+    "or": lambda a, b, bits: a | b,
+    "xor": lambda a, b, bits: a ^ b,
+    "shl": lambda a, b, bits: a << b,
+    "lshr": lambda a, b, bits: _unsigned(a, bits) >> b,
+    "ashr": lambda a, b, bits: a >> b,
+    "sdiv": lambda a, b, bits: _truncated_quotient(a, b),
+    "srem": lambda a, b, bits: a - b * _truncated_quotient(a, b),
+    "udiv": lambda a, b, bits: _unsigned(a, bits) // _unsigned(b, bits),
+    "urem": lambda a, b, bits: _unsigned(a, bits) % _unsigned(b, bits),
+    "smin": lambda a, b, bits: min(a, b),
+    "smax": lambda a, b, bits: max(a, b),
+    "umin": lambda a, b, bits: min(_unsigned(a, bits), _unsigned(b, bits)),
+    "umax": lambda a, b, bits: max(_unsigned(a, bits), _unsigned(b, bits)),
+}
+_FLOAT_FOLDS: dict[str, Callable[[float, float], float]] = {
+    "fadd": lambda a, b: a + b,
+    "fsub": lambda a, b: a - b,
+    "fmul": lambda a, b: a * b,
+    "fdiv": lambda a, b: a / b,
+}
+_SHIFTS = frozenset(("shl", "lshr", "ashr"))
+_DIVISIONS = frozenset(("sdiv", "udiv", "srem", "urem"))
+_COMMUTATIVE = frozenset(("add", "mul", "and", "or", "xor"))
+_IDENTITY = {
+    "add": 0,
+    "sub": 0,
+    "or": 0,
+    "xor": 0,
+    "shl": 0,
+    "lshr": 0,
+    "ashr": 0,
+    "and": -1,
+    "mul": 1,
+    "sdiv": 1,
+    "udiv": 1,
+}
+_ABSORBING = {"mul": 0, "and": 0, "or": -1}
+
+_SIGNED_PREDICATES = {"eq": "eq", "ne": "ne", "lt": "slt", "le": "sle", "gt": "sgt", "ge": "sge"}
+_UNSIGNED_PREDICATES = {"eq": "eq", "ne": "ne", "lt": "ult", "le": "ule", "gt": "ugt", "ge": "uge"}
+_FLOAT_PREDICATES = {"eq": "oeq", "ne": "une", "lt": "olt", "le": "ole", "gt": "ogt", "ge": "oge"}
+_COMPARISONS: dict[str, Callable[[Number, Number], bool]] = {
+    "eq": lambda a, b: a == b,
+    "ne": lambda a, b: a != b,
+    "lt": lambda a, b: a < b,
+    "le": lambda a, b: a <= b,
+    "gt": lambda a, b: a > b,
+    "ge": lambda a, b: a >= b,
+}
+
+
+class Arithmetic(Emitter):
+    """Operations on values. Operands are values or numbers; a scalar that meets a vector is splatted."""
+
+    # Binary operations
+
+    def _integer(self, operation: str, a: Operand, b: Operand) -> Value:
+        a, b = self._pair(a, b)
+        if a.type.is_float:
+            raise InternalError(f"{operation} needs integers, not {a.type.text}")
+        if a.constant is not None and b.constant is None and operation in _COMMUTATIVE:
+            a, b = b, a
+        if b.constant is not None:
+            folded = self._fold_integer(operation, a, b)
+            if folded is not None:
+                return folded
+        elif operation in _DIVISIONS:
+            return self._pinned(a.type, f"{operation} {a.type.text} {a.text}, {b.text}", a, b)
+        elif a.text == b.text and operation in ("sub", "xor"):
+            return self.const(a.type, 0)
+        return self._pure(a.type, f"{operation} {a.type.text} {a.text}, {b.text}", a, b)
+
+    def _fold_integer(self, operation: str, a: Value, b: Value) -> Value | None:
+        """The result if it needs no instruction; `b` is constant."""
+        bits = a.type.bits
+        right = int(b.constant or 0)
+        if operation in _SHIFTS and not 0 <= right < bits:
+            raise InternalError(f"{operation} of {a.type.text} by {right}")
+        if operation in _DIVISIONS and right == 0:
+            raise InternalError(f"{operation} of {a.type.text} by zero")
+        if a.constant is not None:
+            if operation in _DIVISIONS and right == -1 and a.constant == -1 << (bits - 1):
+                return None
+            return self.const(a.type, wrap_integer(_INTEGER_FOLDS[operation](int(a.constant), right, bits), bits))
+        if operation in _IDENTITY and right == wrap_integer(_IDENTITY[operation], bits):
+            return a
+        if operation in _ABSORBING and right == wrap_integer(_ABSORBING[operation], bits):
+            return b
+        return None
+
+    def _float(self, operation: str, a: Value, b: Value) -> Value:
+        if a.constant is not None and b.constant is not None and not (operation == "fdiv" and b.constant == 0):
+            # Rounding a double result to float equals rounding once, for these four operations.
+            result = round_float(_FLOAT_FOLDS[operation](a.constant, b.constant), a.type.bits)
+            if not math.isnan(result):
+                return self.const(a.type, result)
+        return self._pure(a.type, f"{operation} {a.type.text} {a.text}, {b.text}", a, b)
+
+    def add(self, a: Operand, b: Operand) -> Value:
+        a, b = self._pair(a, b)
+        return self._float("fadd", a, b) if a.type.is_float else self._integer("add", a, b)
+
+    def sub(self, a: Operand, b: Operand) -> Value:
+        a, b = self._pair(a, b)
+        return self._float("fsub", a, b) if a.type.is_float else self._integer("sub", a, b)
+
+    def mul(self, a: Operand, b: Operand) -> Value:
+        a, b = self._pair(a, b)
+        return self._float("fmul", a, b) if a.type.is_float else self._integer("mul", a, b)
+
+    def div(self, a: Operand, b: Operand) -> Value:
+        """Float division."""
+        a, b = self._pair(a, b)
+        return self._float("fdiv", a, b)
+
+    def sdiv(self, a: Operand, b: Operand) -> Value:
+        """Raw: the caller keeps zero divisors and the overflowing quotient away."""
+        return self._integer("sdiv", a, b)
+
+    def udiv(self, a: Operand, b: Operand) -> Value:
+        return self._integer("udiv", a, b)
+
+    def srem(self, a: Operand, b: Operand) -> Value:
+        return self._integer("srem", a, b)
+
+    def urem(self, a: Operand, b: Operand) -> Value:
+        return self._integer("urem", a, b)
+
+    def and_(self, a: Operand, b: Operand) -> Value:
+        return self._integer("and", a, b)
+
+    def or_(self, a: Operand, b: Operand) -> Value:
+        return self._integer("or", a, b)
+
+    def xor(self, a: Operand, b: Operand) -> Value:
+        return self._integer("xor", a, b)
+
+    def not_(self, a: Value) -> Value:
+        return self._integer("xor", a, -1)
+
+    def shl(self, a: Operand, b: Operand) -> Value:
+        """Raw, like all shifts: the amount is less than the width."""
+        return self._integer("shl", a, b)
+
+    def lshr(self, a: Operand, b: Operand) -> Value:
+        return self._integer("lshr", a, b)
+
+    def ashr(self, a: Operand, b: Operand) -> Value:
+        return self._integer("ashr", a, b)
+
+    def neg(self, a: Value) -> Value:
+        if not a.type.is_float:
+            return self._integer("sub", self.const(a.type, 0), a)
+        if a.constant is not None and not math.isnan(a.constant):
+            return self.const(a.type, -a.constant)
+        return self._pure(a.type, f"fneg {a.type.text} {a.text}", a)
+
+    def _integer_extremum(self, name: str, a: Operand, b: Operand) -> Value:
+        a, b = self._pair(a, b)
+        if a.constant is not None and b.constant is not None:
+            return self.const(a.type, _INTEGER_FOLDS[name](int(a.constant), int(b.constant), a.type.bits))
+        return a if a.text == b.text else self._intrinsic(name, a.type, a, b)
+
+    def smin(self, a: Operand, b: Operand) -> Value:
+        return self._integer_extremum("smin", a, b)
+
+    def smax(self, a: Operand, b: Operand) -> Value:
+        return self._integer_extremum("smax", a, b)
+
+    def umin(self, a: Operand, b: Operand) -> Value:
+        return self._integer_extremum("umin", a, b)
+
+    def umax(self, a: Operand, b: Operand) -> Value:
+        return self._integer_extremum("umax", a, b)
+
+    # Comparison and choice
+
+    def compare(self, predicate: str, a: Operand, b: Operand, *, signed: bool = True) -> Value:
+        """Lanes of bits. Floats compare ordered, except that `ne` holds when either is a NaN."""
+        a, b = self._pair(a, b)
+        type = a.type.with_kind("i1")
+        if a.constant is not None and b.constant is not None:
+            left, right = a.constant, b.constant
+            if not signed and not a.type.is_float:
+                left, right = _unsigned(left, a.type.bits), _unsigned(right, b.type.bits)
+            return self.const(type, int(_COMPARISONS[predicate](left, right)))
+        if a.type.is_float:
+            return self._pure(type, f"fcmp {_FLOAT_PREDICATES[predicate]} {a.type.text} {a.text}, {b.text}", a, b)
+        names = _SIGNED_PREDICATES if signed else _UNSIGNED_PREDICATES
+        return self._pure(type, f"icmp {names[predicate]} {a.type.text} {a.text}, {b.text}", a, b)
+
+    def unordered(self, a: Operand, b: Operand) -> Value:
+        """Whether either float is a NaN."""
+        a, b = self._pair(a, b)
+        type = a.type.with_kind("i1")
+        if a.constant is not None and b.constant is not None:
+            return self.const(type, int(math.isnan(a.constant) or math.isnan(b.constant)))
+        return self._pure(type, f"fcmp uno {a.type.text} {a.text}, {b.text}", a, b)
+
+    def is_nan(self, a: Value) -> Value:
+        return self.unordered(a, a)
+
+    def select(self, condition: Value, a: Operand, b: Operand) -> Value:
+        """`a` where `condition` holds, else `b`; a scalar condition chooses whole vectors."""
+        a, b = self._pair(a, b)
+        if condition.type.lanes > a.type.lanes:
+            a, b = self.splat(a, condition.type.lanes), self.splat(b, condition.type.lanes)
+        if condition.constant is not None:
+            return a if condition.constant else b
+        if a.text == b.text:
+            return a
+        text = f"select {condition.type.text} {condition.text}, {a.type.text} {a.text}, {b.type.text} {b.text}"
+        return self._pure(a.type, text, condition, a, b)
+
+    def any_lane(self, mask: Value) -> Value:
+        """Whether a bit is set in any lane, as a scalar."""
+        if mask.type.lanes == 1 or mask.constant is not None:
+            return self.extract(mask, 0)
+        symbol = f"llvm.vector.reduce.or.{mask.type.suffix}"
+        self.module.declare(symbol, I1, [mask.type])
+        return self._pure(I1, f"call i1 @{symbol}({mask.type.text} {mask.text})", mask)
+
+    def lesser(self, a: Operand, b: Operand) -> Value:
+        """`a < b ? a : b`, one instruction on x86: `b` if either is a NaN or both are zeros."""
+        a, b = self._pair(a, b)
+        return self.select(self.compare("lt", a, b), a, b)
+
+    def greater(self, a: Operand, b: Operand) -> Value:
+        """`a > b ? a : b`: `b` if either is a NaN or both are zeros."""
+        a, b = self._pair(a, b)
+        return self.select(self.compare("gt", a, b), a, b)
+
+    def minnum(self, a: Operand, b: Operand) -> Value:
+        """The lesser; the other operand when one is a NaN. The sign of a zero is not defined."""
+        a, b = self._pair(a, b)
+        return self.select(self.is_nan(b), a, self.lesser(a, b))
+
+    def maxnum(self, a: Operand, b: Operand) -> Value:
+        a, b = self._pair(a, b)
+        return self.select(self.is_nan(b), a, self.greater(a, b))
+
+    def minimum(self, a: Operand, b: Operand) -> Value:
+        """The lesser as IEEE 754 has it since 2019: a NaN if either is one, and -0 is less than +0."""
+        a, b = self._pair(a, b)
+        return self._intrinsic("minimum", a.type, a, b)
+
+    def maximum(self, a: Operand, b: Operand) -> Value:
+        a, b = self._pair(a, b)
+        return self._intrinsic("maximum", a.type, a, b)
+
+    # Float functions that are one instruction, or nearly
+
+    def fma(self, a: Operand, b: Operand, c: Operand) -> Value:
+        """a * b + c rounded once, on every target: one call of libm per lane where `has_fma` is false."""
+        a, b = self._pair(a, b)
+        b, c = self._pair(b, c)
+        a = self._value(a, b.type)
+        return self._intrinsic("fma", a.type, a, b, self._value(c, b.type))
+
+    def muladd(self, a: Operand, b: Operand, c: Operand) -> Value:
+        """a * b + c the quick way: fused if the target can, else rounded twice."""
+        return self.fma(a, b, c) if self.has_fma else self.add(self.mul(a, b), c)
+
+    def sqrt(self, a: Value) -> Value:
+        if a.constant is not None and a.constant >= 0:
+            return self.const(a.type, round_float(math.sqrt(a.constant), a.type.bits))
+        return self._intrinsic("sqrt", a.type, a)
+
+    def fabs(self, a: Value) -> Value:
+        return self._intrinsic("fabs", a.type, a)
+
+    def floor(self, a: Value) -> Value:
+        return self._intrinsic("floor", a.type, a)
+
+    def ceil(self, a: Value) -> Value:
+        return self._intrinsic("ceil", a.type, a)
+
+    def truncate(self, a: Value) -> Value:
+        """Rounds a float to an integral value, towards zero (`trunc` is the integer conversion)."""
+        return self._intrinsic("trunc", a.type, a)
+
+    def roundeven(self, a: Value) -> Value:
+        return self._intrinsic("roundeven", a.type, a)
+
+    def copysign(self, magnitude: Operand, sign: Operand) -> Value:
+        magnitude, sign = self._pair(magnitude, sign)
+        return self._intrinsic("copysign", magnitude.type, magnitude, sign)
+
+    # Bits
+
+    def ctlz(self, a: Value) -> Value:
+        """Leading zero bits; all of them for zero."""
+        return self._bit_count("ctlz", a, zero_is_poison=False)
+
+    def cttz(self, a: Value) -> Value:
+        return self._bit_count("cttz", a, zero_is_poison=False)
+
+    def _bit_count(self, name: str, a: Value, *, zero_is_poison: bool) -> Value:
+        return self._intrinsic(name, a.type, a, self.const(I1, int(zero_is_poison)))
+
+    def ctpop(self, a: Value) -> Value:
+        if a.constant is not None:
+            return self.const(a.type, _unsigned(a.constant, a.type.bits).bit_count())
+        return self._intrinsic("ctpop", a.type, a)
+
+    # Conversions: `type` gives the kind, the lanes are those of the value
+
+    def _convert(self, operation: str, a: Value, type: IRType) -> Value:
+        type = type.with_lanes(a.type.lanes)
+        if type == a.type:
+            return a
+        return self._pure(type, f"{operation} {a.type.text} {a.text} to {type.text}", a)
+
+    def trunc(self, a: Value, type: IRType) -> Value:
+        """The low bits of an integer."""
+        if a.constant is not None:
+            return self.const(type.with_lanes(a.type.lanes), int(a.constant))
+        return self._convert("trunc", a, type)
+
+    def zext(self, a: Value, type: IRType) -> Value:
+        if a.constant is not None:
+            return self.const(type.with_lanes(a.type.lanes), _unsigned(a.constant, a.type.bits))
+        return self._convert("zext", a, type)
+
+    def sext(self, a: Value, type: IRType) -> Value:
+        if a.constant is not None:
+            number = -int(a.constant) if a.type.kind == "i1" else int(a.constant)
+            return self.const(type.with_lanes(a.type.lanes), number)
+        return self._convert("sext", a, type)
+
+    def fpext(self, a: Value, type: IRType) -> Value:
+        if a.constant is not None and not math.isnan(a.constant):
+            return self.const(type.with_lanes(a.type.lanes), a.constant)
+        return self._convert("fpext", a, type)
+
+    def fptrunc(self, a: Value, type: IRType) -> Value:
+        if a.constant is not None and not math.isnan(a.constant):
+            return self.const(type.with_lanes(a.type.lanes), a.constant)
+        return self._convert("fptrunc", a, type)
+
+    def half_to_float(self, a: Value) -> Value:
+        """f32 of f16 bit patterns, in hardware; only where the target has the conversion (`has_f16c`)."""
+        lanes = a.type.lanes
+        half = "half" if lanes == 1 else f"<{lanes} x half>"
+        type = a.type.with_kind("f32")
+        bits = self._pure(a.type, f"bitcast {a.type.text} {a.text} to {half}", a)
+        return self._pure(type, f"fpext {half} {bits.text} to {type.text}", bits)
+
+    def float_to_half(self, a: Value) -> Value:
+        """f16 bit patterns of f32, rounded to nearest even in hardware; only where `has_f16c`."""
+        lanes = a.type.lanes
+        half = "half" if lanes == 1 else f"<{lanes} x half>"
+        type = a.type.with_kind("i16")
+        rounded = self._pure(type, f"fptrunc {a.type.text} {a.text} to {half}", a)
+        return self._pure(type, f"bitcast {half} {rounded.text} to {type.text}", rounded)
+
+    def sitofp(self, a: Value, type: IRType) -> Value:
+        return self._integer_to_float("sitofp", a, type, a.constant)
+
+    def uitofp(self, a: Value, type: IRType) -> Value:
+        number = None if a.constant is None else _unsigned(a.constant, a.type.bits)
+        return self._integer_to_float("uitofp", a, type, number)
+
+    def _integer_to_float(self, operation: str, a: Value, type: IRType, number: Number | None) -> Value:
+        if number is not None and abs(number) <= 1 << 53:
+            if a.type.kind == "i1" and operation == "sitofp":
+                number = -number
+            return self.const(type.with_lanes(a.type.lanes), float(number))
+        return self._convert(operation, a, type)
+
+    def fptosi(self, a: Value, type: IRType) -> Value:
+        """Raw: the value must be in the range of `type` and not a NaN."""
+        if a.constant is not None and abs(a.constant) < 2.0 ** (type.bits - 1):
+            return self.const(type.with_lanes(a.type.lanes), int(a.constant))
+        return self._convert("fptosi", a, type)
+
+    def fptoui(self, a: Value, type: IRType) -> Value:
+        if a.constant is not None and 0 <= a.constant < 2.0**type.bits:
+            return self.const(type.with_lanes(a.type.lanes), int(a.constant))
+        return self._convert("fptoui", a, type)
+
+    def bitcast(self, a: Value, type: IRType) -> Value:
+        """The same bits as `type`, which may have other lanes if the total width is the same."""
+        if type == a.type:
+            return a
+        same_lanes = type.lanes == a.type.lanes
+        if a.constant is not None and same_lanes and type.is_float != a.type.is_float:
+            if type.is_float:
+                number: Number = bits_to_float(int(a.constant), type.bits)
+            else:
+                number = float_to_bits(a.constant, a.type.bits)
+            if not math.isnan(number) and not math.isnan(a.constant):
+                return self.const(type, number)
+        return self._pure(type, f"bitcast {a.type.text} {a.text} to {type.text}", a)
+
+    def to_integer_bits(self, a: Value) -> Value:
+        """The encoding of a float."""
+        return self.bitcast(a, a.type.integer())
+
+    # Lanes
+
+    def extract(self, a: Value, lane: Operand) -> Value:
+        if a.constant is not None:
+            return self.const(a.type.element, a.constant)
+        if a.type.lanes == 1:
+            return a
+        index = self._as_index(lane)
+        return self._pure(
+            a.type.element, f"extractelement {a.type.text} {a.text}, {index.type.text} {index.text}", a, index
+        )
+
+    def insert(self, a: Value, element: Operand, lane: Operand) -> Value:
+        element = self._value(element, a.type.element)
+        if a.type.lanes == 1:
+            return element
+        index = self._as_index(lane)
+        text = (
+            f"insertelement {a.type.text} {a.text}, {element.type.text} {element.text}, {index.type.text} {index.text}"
+        )
+        return self._pure(a.type, text, a, element, index)
+
+    def shuffle(self, a: Value, b: Value | None, lanes: Sequence[int]) -> Value:
+        """The lanes `lanes` of `a` followed by `b`; -1 leaves a lane undefined."""
+        type = a.type.with_lanes(len(lanes))
+        if b is None and a.constant is not None:
+            return self.const(type, a.constant)
+        if b is None and list(lanes) == list(range(a.type.lanes)):
+            return a
+        if a.type.lanes == 1:
+            raise InternalError(f"a shuffle of the scalar {a.text}")
+        mask = ", ".join("i32 poison" if lane < 0 else f"i32 {lane}" for lane in lanes)
+        if len(lanes) == 1:
+            whole, lane = (a, lanes[0]) if lanes[0] < a.type.lanes or b is None else (b, lanes[0] - a.type.lanes)
+            return self.extract(whole, lane)
+        other = "poison" if b is None else b.text
+        text = f"shufflevector {a.type.text} {a.text}, {a.type.text} {other}, <{len(lanes)} x i32> <{mask}>"
+        return self._pure(type, text, *((a,) if b is None else (a, b)))
+
+    def horizontal(self, combine: Callable[[Value, Value], Value], value: Value) -> Value:
+        """Combines all lanes into a scalar, the upper half with the lower half until one is left."""
+        while value.type.lanes > 1:
+            lanes = value.type.lanes
+            half = lanes // 2
+            low = self.shuffle(value, None, range(half))
+            high = self.shuffle(value, None, range(half, 2 * half))
+            rest = self.extract(value, lanes - 1) if lanes % 2 else None
+            value = combine(low, high)
+            if rest is not None:
+                value = self.insert(value, combine(self.extract(value, 0), rest), 0)
+        return value

@@ -1,0 +1,207 @@
+"""Loops, branches and calls. Values that change are carried by phis; no emitter ever writes a block or a phi itself."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+
+from xlapy.codegen.ir_memory import Memory
+from xlapy.codegen.ir_types import IRType, Operand, Scope, Value
+from xlapy_runtime.errors import InternalError
+
+Values = Value | Sequence[Value] | None
+
+
+def _as_values(values: Values) -> list[Value]:
+    if values is None:
+        return []
+    return [values] if isinstance(values, Value) else list(values)
+
+
+class Loop:
+    """What a loop's body sees: the index, the carried values, and the place for their next values.
+
+    `results` are the carried values after the last iteration, to be used once the loop is closed.
+    """
+
+    __slots__ = ("index", "next", "results", "values")
+
+    def __init__(self, index: Value, values: list[Value]) -> None:
+        self.index = index
+        self.values = values
+        self.next: Sequence[Operand] = values
+        self.results: list[Value] = []
+
+
+class Control(Memory):
+    """Structured control flow."""
+
+    # Loops
+
+    @contextmanager
+    def loop(self, begin: Operand, end: Operand, step: Operand = 1, carry: Sequence[Value] = ()) -> Iterator[Loop]:
+        """A counted loop over begin, begin + step, ... below `end`; `step` is positive, comparison signed.
+
+            with k.loop(0, n, carry=[zero]) as loop:
+                loop.next = [k.add(loop.values[0], k.load(k.gep(x, loop.index, 4), F32))]
+            total = loop.results[0]
+
+        Tested at the bottom, behind a guard unless it is known to run at least once.
+        """
+        first, last = self._pair(self._as_index(begin), self._as_index(end))
+        stride = self._value(step, first.type)
+        head, done, before = self._new_label("loop"), self._new_label("done"), self._block
+        guard = self.compare("lt", first, last)
+        initial = list(carry)
+        if guard.constant == 1:
+            self._branch(head)
+        else:
+            self._branch_if(guard, head, done)
+        # Hoisted code must go in front of the branch just written.
+        preheader, ending = self._scope.lines, self._scope.lines.pop()
+        scope = self._open_scope(loop=True)
+        self._start_block(head)
+        phis = scope.lines = self._new_chunk()
+        scope.lines = self._new_chunk()
+        index = self._named(first.type, scope)
+        body = Loop(index, [self._named(value.type, scope) for value in initial])
+        yield body
+        if self._terminated:
+            raise InternalError("the body of a counted loop cannot return")
+        following = [self._value(value, old.type) for value, old in zip(body.next, body.values, strict=True)]
+        advanced = self._result(first.type, f"add nsw {first.type.text} {index.text}, {stride.text}")
+        again = self._result(guard.type, f"icmp slt {first.type.text} {advanced.text}, {last.text}")
+        latch = self._block
+        phis += [
+            self._phi(new, [(start, before), (update, latch)])
+            for new, start, update in zip([index, *body.values], [first, *initial], [advanced, *following], strict=True)
+        ]
+        self._branch_if(again, head, done)
+        self._close_scope()
+        preheader.append(ending)
+        self._start_block(done)
+        body.results = [self._named(value.type, self._scope) for value in initial]
+        skipped = guard.constant != 1
+        self._scope.lines += [
+            self._phi(result, [(start, before), (update, latch)] if skipped else [(update, latch)])
+            for result, start, update in zip(body.results, initial, following, strict=True)
+        ]
+
+    def while_loop(
+        self,
+        condition: Callable[[list[Value]], Value],
+        body: Callable[[list[Value]], Values],
+        carry: Sequence[Value],
+    ) -> list[Value]:
+        """Runs `body` on the carried values while `condition` of them holds; what they are in the end."""
+        head, inside, done = self._new_label("while"), self._new_label("do"), self._new_label("done")
+        before, preheader = self._block, self._scope.lines
+        scope = self._open_scope(loop=True)
+        self._start_block(head)
+        phis = scope.lines = self._new_chunk()
+        scope.lines = self._new_chunk()
+        values = [self._named(value.type, scope) for value in carry]
+        self._branch_if(condition(values), inside, done)
+        self._start_block(inside)
+        following = [self._value(value, old.type) for value, old in zip(_as_values(body(values)), values, strict=True)]
+        edges = [] if self._terminated else [self._block]
+        self._branch(head)
+        phis += [
+            self._phi(new, [(start, before), *((update, latch) for latch in edges)])
+            for new, start, update in zip(values, carry, following, strict=True)
+        ]
+        self._close_scope()
+        preheader.append(f"  br label %{head}")
+        self._start_block(done)
+        return [Value(value.type, value.text, None, self._scope) for value in values]
+
+    def _named(self, type: IRType, scope: Scope) -> Value:
+        """A value whose instruction, a phi, is written when its inputs are known."""
+        self._names += 1
+        return Value(type, f"%v{self._names}", None, scope)
+
+    def _phi(self, result: Value, inputs: Sequence[tuple[Value, str]]) -> str:
+        pairs = ", ".join(f"[ {value.text}, %{block} ]" for value, block in inputs)
+        return f"  {result.text} = phi {result.type.text} {pairs}"
+
+    # Branches
+
+    @contextmanager
+    def if_(self, condition: Value) -> Iterator[None]:
+        """The body runs only if the bit `condition` is set."""
+        inside, done = self._new_label("then"), self._new_label("done")
+        self._branch_if(condition, inside, done)
+        with self._arm(inside):
+            yield
+            self._branch(done)
+        self._start_block(done)
+
+    def if_else(self, condition: Value, then: Callable[[], Values], otherwise: Callable[[], Values]) -> list[Value]:
+        """Runs one of the two; their values, merged."""
+        if condition.constant is not None:
+            return _as_values(then() if condition.constant else otherwise())
+        first, second, done = self._new_label("then"), self._new_label("else"), self._new_label("done")
+        self._branch_if(condition, first, second)
+        return self._merged(done, {first: then, second: otherwise})
+
+    def switch(
+        self, value: Value, cases: Mapping[int, Callable[[], Values]], default: Callable[[], Values]
+    ) -> list[Value]:
+        """Runs the case of an integer, or `default`; the values, merged."""
+        if value.constant is not None:
+            return _as_values(cases.get(int(value.constant), default)())
+        done, other = self._new_label("done"), self._new_label("default")
+        arms = {self._new_label("case"): (number, function) for number, function in cases.items()}
+        table = " ".join(f"{value.type.text} {number}, label %{label}" for label, (number, _) in arms.items())
+        self._effect(f"switch {value.type.text} {value.text}, label %{other} [{table}]")
+        self._terminated = True
+        return self._merged(done, {**{label: function for label, (_, function) in arms.items()}, other: default})
+
+    def _merged(self, done: str, arms: Mapping[str, Callable[[], Values]]) -> list[Value]:
+        """Writes each arm and joins those that do not return."""
+        edges: list[tuple[str, list[Value]]] = []
+        for label, function in arms.items():
+            with self._arm(label):
+                values = _as_values(function())
+                if not self._terminated:
+                    edges.append((self._block, values))
+                self._branch(done)
+        self._start_block(done)
+        if not edges:
+            self._effect("unreachable")
+            self._terminated = True
+            return []
+        merged: list[Value] = []
+        phis: list[str] = []
+        for column in zip(*(values for _, values in edges), strict=True):
+            result = self._named(column[0].type, self._scope)
+            phis.append(self._phi(result, [(value, block) for value, (block, _) in zip(column, edges, strict=True)]))
+            merged.append(result)
+        self._scope.lines += phis
+        return merged
+
+    @contextmanager
+    def _arm(self, label: str) -> Iterator[None]:
+        """A scope for one arm, from its first block on."""
+        self._open_scope(loop=False)
+        self._start_block(label)
+        yield
+        self._close_scope()
+
+    # Calls
+
+    def call(self, function: str | Value, arguments: Sequence[Value], returns: IRType | None = None) -> Value | None:
+        """Calls a function by its name, declared if the module does not define it, or through a pointer."""
+        if isinstance(function, str):
+            self.module.declare(function, returns, [argument.type for argument in arguments])
+        target = f"@{function}" if isinstance(function, str) else self.require_pointer(function).text
+        passed = ", ".join(f"{argument.type.text} {argument.text}" for argument in arguments)
+        if returns is None:
+            self._effect(f"call void {target}({passed})")
+            return None
+        return self._result(returns, f"call {returns.text} {target}({passed})")
+
+    def ret(self, value: Value | None = None) -> None:
+        """Returns from the function; nothing may follow in this arm."""
+        self._effect("ret void" if value is None else f"ret {value.type.text} {value.text}")
+        self._terminated = True

@@ -1,0 +1,192 @@
+"""Where instructions go: scopes, sharing of equal operations, and hoisting out of loops.
+
+LLVM runs few passes or none on our text, because its passes cost more than writing good code in the first place. So a
+pure operation is written once per place that needs it, and in front of the outermost loop that does not change it:
+
+    for i: for j: y[j] = f(c) * x[j]          writes f(c) in front of the loop over i
+
+An operation never leaves the arm of a branch, because the arm may be there to avoid its cost.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from xlapy.codegen.ir_types import I64, IRType, Number, Operand, Scope, Value, canonical, literal, vector_literal
+from xlapy_runtime.errors import InternalError
+
+if TYPE_CHECKING:
+    from xlapy.codegen.ir import Module
+
+
+class Emitter:
+    """The text of one function while it is being written."""
+
+    def __init__(self, module: Module) -> None:
+        self.module = module
+        self.has_fma = module.has_fma
+        self.has_f16c = module.has_f16c
+        self._entry_lines: list[str] = []
+        self._chunks: list[list[str]] = [self._entry_lines]
+        self._names = 0
+        self._block = "entry"
+        self._terminated = False
+        self._constants: dict[tuple[str, Number | str], Value] = {}
+        self._scope = self._function_scope = Scope(0, 0, self._new_chunk())
+        self._scopes = [self._scope]
+
+    # Constants
+
+    def const(self, type: IRType, number: Number) -> Value:
+        """A constant of `type`, splatted over its lanes. Integers wrap, floats round once to the type."""
+        key = (type.text, number if number else repr(number))
+        found = self._constants.get(key)
+        if found is None:
+            exact = canonical(type, number)
+            found = self._constants[key] = Value(type, literal(type, exact), exact, self._function_scope)
+        return found
+
+    def const_vector(self, type: IRType, numbers: Sequence[Number]) -> Value:
+        """A constant with its own number in each lane."""
+        if len(numbers) != type.lanes:
+            raise InternalError(f"{len(numbers)} numbers for {type.text}")
+        exact = [canonical(type, number) for number in numbers]
+        if type.lanes == 1:
+            return self.const(type, exact[0])
+        return Value(type, vector_literal(type, exact), None, self._function_scope)
+
+    def lane_numbers(self, type: IRType) -> Value:
+        """0, 1, 2, ... across the lanes of `type`."""
+        return self.const_vector(type, range(type.lanes))
+
+    # Operands
+
+    def _value(self, operand: Operand, type: IRType) -> Value:
+        """`operand` as a value of `type`: a number becomes a constant, a scalar is splatted."""
+        if not isinstance(operand, Value):
+            return self.const(type, operand)
+        if operand.type is type or operand.type == type:
+            return operand
+        if operand.type.lanes == 1 and operand.type.kind == type.kind:
+            return self.splat(operand, type.lanes)
+        raise InternalError(f"{operand.text} is {operand.type.text} where {type.text} is needed")
+
+    def _pair(self, a: Operand, b: Operand) -> tuple[Value, Value]:
+        """Both operands with one type, that of the one with more lanes."""
+        if isinstance(a, Value):
+            if isinstance(b, Value):
+                if a.type is b.type:
+                    return a, b
+                return (a, self._value(b, a.type)) if a.type.lanes >= b.type.lanes else (self._value(a, b.type), b)
+            return a, self.const(a.type, b)
+        if isinstance(b, Value):
+            return self.const(b.type, a), b
+        raise InternalError(f"numbers {a} and {b} have no IR type; make one of them a constant")
+
+    def splat(self, value: Value, lanes: int) -> Value:
+        """`value` in each of `lanes` lanes."""
+        if value.type.lanes == lanes:
+            return value
+        if value.type.lanes != 1:
+            raise InternalError(f"{value.text} of type {value.type.text} is not a scalar to splat")
+        type = value.type.with_lanes(lanes)
+        if value.constant is not None:
+            return self.const(type, value.constant)
+        first = self._pure(type, f"insertelement {type.text} poison, {value.type.text} {value.text}, i64 0", value)
+        return self._pure(
+            type,
+            f"shufflevector {type.text} {first.text}, {type.text} poison, <{lanes} x i32> zeroinitializer",
+            first,
+        )
+
+    # Instructions
+
+    def _pure(self, type: IRType, text: str, *operands: Value) -> Value:
+        """The result of an operation without effects, written where `operands` are all available and at most once."""
+        return self._shared(type, text, self._scope.barrier, operands)
+
+    def _pinned(self, type: IRType, text: str, *operands: Value) -> Value:
+        """Like `_pure` for an operation that must not run unless control gets here, such as a division."""
+        return self._shared(type, text, self._scope.depth, operands)
+
+    def _shared(self, type: IRType, text: str, target: int, operands: tuple[Value, ...]) -> Value:
+        scopes = self._scopes
+        available = 0
+        for operand in operands:
+            scope = operand.scope
+            if scope.depth > available:
+                available = scope.depth
+                if available >= len(scopes) or scopes[available] is not scope:
+                    raise InternalError(f"{operand.text} is used outside of the loop or branch that defines it: {text}")
+        for depth in range(max(target, available), available - 1, -1):
+            found = scopes[depth].shared.get(text)
+            if found is not None:
+                return found
+        scope = scopes[max(target, available)]
+        self._names += 1
+        name = f"%v{self._names}"
+        scope.lines.append(f"  {name} = {text}")
+        value = scope.shared[text] = Value(type, name, None, scope)
+        return value
+
+    def _result(self, type: IRType, text: str) -> Value:
+        """The result of an operation that stays where it is and is never shared, such as a load or a call."""
+        self._names += 1
+        name = f"%v{self._names}"
+        self._scope.lines.append(f"  {name} = {text}")
+        return Value(type, name, None, self._scope)
+
+    def _effect(self, text: str) -> None:
+        self._scope.lines.append("  " + text)
+
+    def _intrinsic(self, name: str, type: IRType, *operands: Value) -> Value:
+        """A pure intrinsic that is overloaded on its result type alone and declared on demand."""
+        symbol = f"llvm.{name}.{type.suffix}"
+        self.module.declare(symbol, type, [operand.type for operand in operands])
+        arguments = ", ".join(f"{operand.type.text} {operand.text}" for operand in operands)
+        return self._pure(type, f"call {type.text} @{symbol}({arguments})", *operands)
+
+    # Blocks and scopes
+
+    def _new_chunk(self) -> list[str]:
+        chunk: list[str] = []
+        self._chunks.append(chunk)
+        return chunk
+
+    def _new_label(self, stem: str) -> str:
+        self._names += 1
+        return f"{stem}{self._names}"
+
+    def _start_block(self, label: str) -> None:
+        """Goes on in a new block of the current scope."""
+        chunk = self._scope.lines = self._new_chunk()
+        chunk.append(f"{label}:")
+        self._block = label
+        self._terminated = False
+
+    def _branch(self, label: str) -> None:
+        if not self._terminated:
+            self._effect(f"br label %{label}")
+            self._terminated = True
+
+    def _branch_if(self, condition: Value, then: str, otherwise: str) -> None:
+        self._effect(f"br i1 {condition.text}, label %{then}, label %{otherwise}")
+        self._terminated = True
+
+    def _open_scope(self, *, loop: bool) -> Scope:
+        """Enters a scope; from a loop, operations may move out, from an arm of a branch they may not."""
+        depth = len(self._scopes)
+        self._scope = Scope(depth, self._scope.barrier if loop else depth, self._scope.lines)
+        self._scopes.append(self._scope)
+        return self._scope
+
+    def _close_scope(self) -> None:
+        self._scopes.pop()
+        self._scope = self._scopes[-1]
+
+    def _as_index(self, operand: Operand) -> Value:
+        return operand if isinstance(operand, Value) else self.const(I64, operand)
+
+    def _body_text(self) -> str:
+        return "\n".join(line for chunk in self._chunks for line in chunk)

@@ -1,0 +1,248 @@
+"""Loads, stores and addresses.
+
+Addresses are byte offsets from a pointer. An access may name an alias scope: accesses of one function that name
+different scopes never touch the same memory, and LLVM is told so.
+"""
+
+from __future__ import annotations
+
+from xlapy.codegen.ir_arithmetic import Arithmetic
+from xlapy.codegen.ir_types import I1, I8, I32, I64, PTR, IRType, Operand, Value
+from xlapy_runtime.errors import InternalError
+
+
+class Memory(Arithmetic):
+    """Access to memory, from plain loads to atomics."""
+
+    _alias_nodes: dict[str, tuple[int, int]]
+
+    def gep(self, pointer: Value, index: Operand, element_bytes: int = 1) -> Value:
+        """`pointer` moved by `index` elements; a vector of indices gives a vector of pointers."""
+        index = self._as_index(index)
+        offset = self.mul(index, element_bytes)
+        if offset.constant == 0 and offset.type.lanes == 1:
+            return pointer
+        type = PTR.with_lanes(offset.type.lanes)
+        text = f"getelementptr i8, {pointer.type.text} {pointer.text}, {offset.type.text} {offset.text}"
+        return self._pure(type, text, pointer, offset)
+
+    def load(
+        self,
+        pointer: Value,
+        type: IRType,
+        align: int | None = None,
+        alias: str | None = None,
+        *,
+        invariant: bool = False,
+        hoistable: bool = False,
+        volatile: bool = False,
+    ) -> Value:
+        """Loads `type`; `align` is that of one element unless given.
+
+        An `invariant` load reads memory that nothing writes while the function runs, so equal ones are shared. One that is
+        `hoistable` besides may run even where control never comes: its address is always good."""
+        qualifier = "volatile " if volatile else ""
+        text = f"load {qualifier}{type.text}, ptr {pointer.text}, align {align or type.bytes}"
+        text += self._alias_metadata(alias)
+        if invariant or hoistable:
+            text += f", !invariant.load !{self.module.metadata('!{}')}"
+            return self._pure(type, text, pointer) if hoistable else self._pinned(type, text, pointer)
+        return self._result(type, text)
+
+    def store(
+        self,
+        pointer: Value,
+        value: Value,
+        align: int | None = None,
+        alias: str | None = None,
+        *,
+        nontemporal: bool = False,
+        volatile: bool = False,
+    ) -> None:
+        """Stores `value`. `nontemporal` bypasses the caches and wants the alignment of the whole vector."""
+        qualifier = "volatile " if volatile else ""
+        text = f"store {qualifier}{value.type.text} {value.text}, ptr {pointer.text}, align {align or value.type.bytes}"
+        if nontemporal:
+            text += f", !nontemporal !{self.module.metadata('!{i32 1}')}"
+        self._effect(text + self._alias_metadata(alias))
+
+    def masked_load(
+        self,
+        pointer: Value,
+        type: IRType,
+        mask: Value,
+        otherwise: Operand = 0,
+        align: int | None = None,
+        alias: str | None = None,
+    ) -> Value:
+        """Loads the lanes that `mask` selects and touches no others, which become `otherwise`."""
+        fallback = self._value(otherwise, type)
+        symbol = f"llvm.masked.load.{type.suffix}.p0"
+        self.module.declare(symbol, type, [PTR, I32, mask.type, type])
+        text = (
+            f"call {type.text} @{symbol}(ptr {pointer.text}, i32 {align or type.bytes}, "
+            f"{mask.type.text} {mask.text}, {type.text} {fallback.text})"
+        )
+        return self._result(type, text + self._alias_metadata(alias))
+
+    def masked_store(
+        self, pointer: Value, value: Value, mask: Value, align: int | None = None, alias: str | None = None
+    ) -> None:
+        """Stores the lanes that `mask` selects and touches no others."""
+        symbol = f"llvm.masked.store.{value.type.suffix}.p0"
+        self.module.declare(symbol, None, [value.type, PTR, I32, mask.type])
+        text = (
+            f"call void @{symbol}({value.type.text} {value.text}, ptr {pointer.text}, "
+            f"i32 {align or value.type.bytes}, {mask.type.text} {mask.text})"
+        )
+        self._effect(text + self._alias_metadata(alias))
+
+    def gather(
+        self,
+        pointer: Value,
+        indices: Value,
+        type: IRType,
+        mask: Value | None = None,
+        otherwise: Operand = 0,
+        alias: str | None = None,
+        *,
+        element_bytes: int | None = None,
+    ) -> Value:
+        """Loads element `indices[lane]` into each lane; lanes outside `mask` become `otherwise` and read nothing."""
+        type = type.with_lanes(indices.type.lanes)
+        addresses = self.gep(pointer, indices, element_bytes or type.bytes)
+        if type.lanes == 1:
+            return self._load_if(addresses, type, mask, otherwise, alias)
+        mask = mask or self.const(I1.with_lanes(type.lanes), 1)
+        fallback = self._value(otherwise, type)
+        symbol = f"llvm.masked.gather.{type.suffix}.{addresses.type.suffix}"
+        self.module.declare(symbol, type, [addresses.type, I32, mask.type, type])
+        text = (
+            f"call {type.text} @{symbol}({addresses.type.text} {addresses.text}, i32 {type.bytes}, "
+            f"{mask.type.text} {mask.text}, {type.text} {fallback.text})"
+        )
+        return self._result(type, text + self._alias_metadata(alias))
+
+    def _load_if(
+        self, pointer: Value, type: IRType, mask: Value | None, otherwise: Operand, alias: str | None
+    ) -> Value:
+        """A gather of one lane: without the mask's permission it reads a slot of our own."""
+        if mask is None or mask.constant == 1:
+            return self.load(pointer, type, alias=alias)
+        slot = self.alloca(type)
+        self.store(slot, self._value(otherwise, type))
+        return self.load(self.select(mask, pointer, slot), type)
+
+    def scatter(
+        self,
+        pointer: Value,
+        indices: Value,
+        value: Value,
+        mask: Value | None = None,
+        alias: str | None = None,
+        *,
+        element_bytes: int | None = None,
+    ) -> None:
+        """Stores each lane to element `indices[lane]`, in order of lanes."""
+        addresses = self.gep(pointer, indices, element_bytes or value.type.bytes)
+        if value.type.lanes == 1:
+            if mask is not None and mask.constant != 1:
+                addresses = self.select(mask, addresses, self.alloca(value.type))
+                alias = None
+            self.store(addresses, value, alias=alias)
+            return
+        mask = mask or self.const(I1.with_lanes(value.type.lanes), 1)
+        symbol = f"llvm.masked.scatter.{value.type.suffix}.{addresses.type.suffix}"
+        self.module.declare(symbol, None, [value.type, addresses.type, I32, mask.type])
+        text = (
+            f"call void @{symbol}({value.type.text} {value.text}, {addresses.type.text} {addresses.text}, "
+            f"i32 {value.type.bytes}, {mask.type.text} {mask.text})"
+        )
+        self._effect(text + self._alias_metadata(alias))
+
+    def alloca(self, type: IRType, count: int = 1, align: int | None = None) -> Value:
+        """Room for `count` values of `type` in the stack frame, the same room each time control comes by."""
+        self._names += 1
+        name = f"%v{self._names}"
+        number = f", i64 {count}" if count != 1 else ""
+        self._entry_lines.append(f"  {name} = alloca {type.text}{number}, align {align or type.bytes}")
+        return Value(PTR, name, None, self._function_scope)
+
+    def memcpy(self, target: Value, source: Value, size: Operand) -> None:
+        """Copies `size` bytes between places that do not overlap."""
+        self._copy("memcpy", target, source, size)
+
+    def memmove(self, target: Value, source: Value, size: Operand) -> None:
+        self._copy("memmove", target, source, size)
+
+    def _copy(self, name: str, target: Value, source: Value, size: Operand) -> None:
+        size = self._as_index(size)
+        symbol = f"llvm.{name}.p0.p0.i64"
+        self.module.declare(symbol, None, [PTR, PTR, I64, I1])
+        self._effect(f"call void @{symbol}(ptr {target.text}, ptr {source.text}, i64 {size.text}, i1 false)")
+
+    def memset(self, target: Value, byte: Operand, size: Operand) -> None:
+        byte = self._value(byte, I8)
+        size = self._as_index(size)
+        symbol = "llvm.memset.p0.i64"
+        self.module.declare(symbol, None, [PTR, I8, I64, I1])
+        self._effect(f"call void @{symbol}(ptr {target.text}, i8 {byte.text}, i64 {size.text}, i1 false)")
+
+    # Atomics
+
+    def atomic_load(self, pointer: Value, type: IRType, ordering: str = "acquire") -> Value:
+        return self._result(type, f"load atomic {type.text}, ptr {pointer.text} {ordering}, align {type.bytes}")
+
+    def atomic_store(self, pointer: Value, value: Value, ordering: str = "release") -> None:
+        self._effect(
+            f"store atomic {value.type.text} {value.text}, ptr {pointer.text} {ordering}, align {value.type.bytes}"
+        )
+
+    def atomic_update(self, operation: str, pointer: Value, value: Value, ordering: str = "seq_cst") -> Value:
+        """Combines what is at `pointer` with `value` (add, sub, and, or, xchg ...); the old value."""
+        return self._result(
+            value.type, f"atomicrmw {operation} ptr {pointer.text}, {value.type.text} {value.text} {ordering}"
+        )
+
+    def compare_exchange(self, pointer: Value, expected: Value, desired: Value) -> tuple[Value, Value]:
+        """Stores `desired` if `expected` is there; the old value, and whether it was stored."""
+        kind = expected.type.text
+        pair = self._result(
+            expected.type,
+            f"cmpxchg ptr {pointer.text}, {kind} {expected.text}, {kind} {desired.text} seq_cst seq_cst",
+        )
+        old = self._result(expected.type, f"extractvalue {{ {kind}, i1 }} {pair.text}, 0")
+        return old, self._result(I1, f"extractvalue {{ {kind}, i1 }} {pair.text}, 1")
+
+    def fence(self, ordering: str = "seq_cst") -> None:
+        self._effect(f"fence {ordering}")
+
+    # Alias scopes
+
+    def _alias_metadata(self, alias: str | None) -> str:
+        """What an access of scope `alias` carries: its own scope, and all the others as not aliasing."""
+        if alias is None:
+            return ""
+        nodes = self._alias_nodes.get(alias)
+        if nodes is None:
+            nodes = self._alias_nodes[alias] = (self.module.reserve_metadata(), self.module.reserve_metadata())
+        return f", !alias.scope !{nodes[0]}, !noalias !{nodes[1]}"
+
+    def _define_alias_scopes(self, function: str) -> None:
+        """Writes the lists that the accesses refer to, now that all scopes of the function are known."""
+        if not self._alias_nodes:
+            return
+        module = self.module
+        domain = module.metadata(f'distinct !{{!"{function}"}}')
+        scopes = {
+            alias: module.metadata(f'distinct !{{!"{function}.{alias}", !{domain}}}') for alias in self._alias_nodes
+        }
+        for alias, (own, others) in self._alias_nodes.items():
+            module.define_metadata(own, f"!{{!{scopes[alias]}}}")
+            rest = ", ".join(f"!{node}" for name, node in scopes.items() if name != alias)
+            module.define_metadata(others, f"!{{{rest}}}")
+
+    def require_pointer(self, value: Value) -> Value:
+        if value.type.kind != "ptr":
+            raise InternalError(f"{value.text} is {value.type.text}, not a pointer")
+        return value

@@ -1,0 +1,152 @@
+"""The kernels of one program. Instructions that need the same code share one kernel."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, field
+
+from xlapy.codegen.arrays import Array
+from xlapy.codegen.indexing import Index, Indexing
+from xlapy.codegen.ir import I64, PTR, KernelBuilder, Module, Value
+from xlapy.codegen.kernels.loop import VECTORS_PER_STEP, strip
+from xlapy.codegen.kernels.registry import Kernel, Situation, kernel_for
+from xlapy.codegen.regions import emit_region
+from xlapy.codegen.registers import register_type
+from xlapy.codegen.target import Target
+from xlapy.hlo.graph import Computation, Instruction
+from xlapy.hlo.shape import Shape
+
+TASK_BYTES = 128 * 1024  # traffic of one task of the pool: some microseconds, well above the cost of handing it out
+PARALLEL_BYTES = 4 * TASK_BYTES
+
+
+@dataclass(frozen=True, slots=True)
+class NativeKernel:
+    """A kernel by its symbols. `range_name` takes its pointers from a table, as the pool calls it; it exists only if the
+    kernel is worth splitting, into tasks of `grain` units."""
+
+    name: str
+    range_name: str
+    units: int
+    grain: int
+    copies_operand: int | None
+
+
+@dataclass(slots=True)
+class KernelLibrary:
+    """Writes kernels into `module` as they are asked for."""
+
+    module: Module
+    target: Target
+    known: dict[Hashable, NativeKernel] = field(default_factory=dict)
+
+    def kernel(self, instruction: Instruction, *, in_place: bool) -> NativeKernel:
+        """The kernel of an instruction; `in_place` if a result shares memory with an operand."""
+        key = (in_place, instruction_key(instruction))
+        found = self.known.get(key)
+        if found is None:
+            found = self.known[key] = self._write(
+                instruction, kernel_for(instruction, Situation(self.target, in_place)), in_place
+            )
+        return found
+
+    def _write(self, instruction: Instruction, kernel: Kernel, in_place: bool) -> NativeKernel:
+        name = f"kernel.{len(self.known)}.{instruction.opcode.replace('-', '_')}"
+        operands = [operand.shape for operand in instruction.operands]
+        results = [leaf for leaf in instruction.shape.leaves() if leaf.is_array]
+        if kernel.units:
+            with self._builder(name, len(operands) + len(results)) as k:
+                arrays = _arrays(k, [*operands, *results], len(operands), distinct=not in_place)
+                begin, end = k.parameters["begin"], k.parameters["end"]
+                kernel.body(k, arrays[: len(operands)], arrays[len(operands) :], begin, end)
+        grain = _grain(kernel)
+        range_name = f"{name}.range"
+        if grain < kernel.units:
+            self._write_range(name, range_name, len(operands) + len(results))
+        return NativeKernel(name, range_name, kernel.units, grain, kernel.copies_operand)
+
+    def _builder(self, name: str, pointers: int) -> KernelBuilder:
+        parameters = [(f"p{number}", PTR) for number in range(pointers)] + [("begin", I64), ("end", I64)]
+        return KernelBuilder(self.module, name, parameters, None, attributes=self._attributes)
+
+    @property
+    def _attributes(self) -> str:
+        return f"nounwind {self.target.function_attributes}".rstrip()
+
+    def _write_range(self, name: str, range_name: str, pointers: int) -> None:
+        """The same kernel with its pointers in a table."""
+        parameters = [("table", PTR), ("begin", I64), ("end", I64)]
+        with KernelBuilder(self.module, range_name, parameters, None, attributes=self._attributes) as k:
+            loaded = [k.load(k.gep(k.parameters["table"], number, 8), PTR) for number in range(pointers)]
+            k.call(name, [*loaded, k.parameters["begin"], k.parameters["end"]])
+
+    def combine(self, computation: Computation, operand: Instruction) -> str:
+        """The kernel of a collective reduction: folds the second array of a table into the first, over a range."""
+        element_type = operand.shape.type
+        key = ("combine", element_type, computation_key(computation))
+        found = self.known.get(key)
+        if found is None:
+            name = f"kernel.{len(self.known)}.combine"
+            shape = Shape.array(element_type, (1,))
+            parameters = [("table", PTR), ("begin", I64), ("end", I64)]
+            with KernelBuilder(self.module, name, parameters, None, attributes=self._attributes) as k:
+                table = k.parameters["table"]
+                running = Array(k.load(table, PTR), shape, read_only=False)
+                incoming = Array(k.load(k.gep(table, 1, 8), PTR), shape, read_only=False)
+                lanes = self.target.lanes(max(32, register_type(element_type).bits)) * VECTORS_PER_STEP
+
+                def step(ix: Indexing, position: Value) -> None:
+                    index = Index((1,), None, ix.along_lanes(position))
+                    values = [array.load(ix, index) for array in (running, incoming)]
+                    running.store(ix, index, emit_region(k, computation, values)[0])
+
+                strip(k, k.parameters["begin"], k.parameters["end"], lanes, step, overlapping=False)
+            found = self.known[key] = NativeKernel(name, name, 0, 0, None)
+        return found.name
+
+
+def _arrays(k: KernelBuilder, shapes: Sequence[Shape], operands: int, *, distinct: bool) -> list[Array]:
+    """The kernel's pointer parameters as arrays. Results are alone in their memory if `distinct`."""
+    arrays = []
+    for number, shape in enumerate(shapes):
+        is_result = number >= operands
+        alias = f"a{number}" if distinct and is_result else "operands" if distinct else None
+        arrays.append(Array(k.parameters[f"p{number}"], shape, alias, read_only=not is_result))
+    return arrays
+
+
+def _grain(kernel: Kernel) -> int:
+    """Units per task: all of them if the kernel is too small to split. Fixed per kernel, whatever the threads."""
+    total = kernel.units * kernel.bytes_per_unit
+    if total < PARALLEL_BYTES or kernel.units < 2:
+        return max(kernel.units, 1)
+    return max(1, TASK_BYTES // max(kernel.bytes_per_unit, 1))
+
+
+def instruction_key(instruction: Instruction) -> Hashable:
+    """Equal for instructions that need the same code: op, attributes, shapes with layouts, which operands are the same."""
+    operands = list(dict.fromkeys(instruction.operands))
+    return (
+        instruction.opcode,
+        instruction.shape,
+        tuple((operands.index(operand), operand.shape) for operand in instruction.operands),
+        tuple(instruction.attributes.items()),
+        tuple(computation_key(called) for called in instruction.called),
+    )
+
+
+def computation_key(computation: Computation) -> Hashable:
+    """Equal for computations that do the same, whatever their names."""
+    order = computation.post_order()
+    numbers = {instruction: number for number, instruction in enumerate(order)}
+    rows = tuple(
+        (
+            instruction.opcode,
+            instruction.shape,
+            tuple(numbers[operand] for operand in instruction.operands),
+            tuple(instruction.attributes.items()),
+            tuple(computation_key(called) for called in instruction.called),
+        )
+        for instruction in order
+    )
+    return (rows, numbers[computation.root])

@@ -1,0 +1,1 @@
+"""Whole kernels: how instructions that are worth a loop nest become one."""

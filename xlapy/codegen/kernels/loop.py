@@ -1,0 +1,182 @@
+"""Loop kernels: every element of the result is a function of elements of the operands.
+
+Two loop nests serve all of them. If every array is read at the element's own row-major number, one loop runs over these
+numbers. Otherwise rows are the outer loop and the last dimension of the result in memory is the inner one:
+
+    for row in [begin, end):  for position in row, `lanes` at a time:  store(f(load ...))
+
+The last vector of a row (or of the range) overlaps the one before it, instead of a second loop for the rest; where the
+result overwrites an operand that would compute elements twice, so there the rest runs one element at a time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from xlapy.codegen.arrays import Array
+from xlapy.codegen.element_graph import ElementGraph, between
+from xlapy.codegen.indexing import Coordinate, Index, Indexing
+from xlapy.codegen.ir import I64, KernelBuilder, Value
+from xlapy.codegen.registers import register_type
+from xlapy.codegen.target import Target
+from xlapy.hlo.graph import Instruction
+from xlapy.hlo.ops import Trait
+from xlapy.hlo.shape import Shape
+
+VECTORS_PER_STEP = 2  # two native vectors hide the latency of one another's operations
+
+
+@dataclass(frozen=True, slots=True)
+class LoopPlan:
+    """The shape of a loop kernel: how many units of work there are, and how they are walked."""
+
+    roots: tuple[Instruction, ...]
+    shape: Shape  # of the results
+    is_linear: bool
+    lanes: int
+    units: int  # elements if linear, else rows
+    bytes_per_unit: int
+
+
+def plan_loop(
+    roots: Sequence[Instruction], inputs: Callable[[Instruction], bool], operand_bytes: int, target: Target
+) -> LoopPlan:
+    """How to compute `roots` (of equal dimensions) from instructions for which `inputs` holds."""
+    shape = roots[0].shape
+    instructions = between(roots, inputs)
+    is_linear = all(_follows_row_major_numbers(i, shape.size, inputs(i)) for i in instructions)
+    extent = shape.size if is_linear else _inner_size(shape)
+    lanes = min(widest_lanes(instructions, target), _power_of_two_below(extent))
+    units = shape.size if is_linear else rows_and_columns(shape)[0]
+    total = operand_bytes + sum(root.shape.bytes for root in roots)
+    return LoopPlan(tuple(roots), shape, is_linear, lanes, units, total // max(units, 1))
+
+
+def _follows_row_major_numbers(instruction: Instruction, size: int, is_input: bool) -> bool:
+    """The instruction is read at the result's own element number, or is the same everywhere."""
+    shape = instruction.shape
+    if not shape.rank:
+        return True
+    layout = shape.layout
+    if shape.size != size or not (layout is None or layout.is_row_major):
+        return False
+    if is_input or Trait.ELEMENTWISE in instruction.spec.traits or instruction.opcode in ("reshape", "bitcast"):
+        return True
+    if instruction.opcode == "constant":
+        return bool(instruction.attributes["literal"].is_splat)
+    return instruction.opcode == "broadcast" and not instruction.operands[0].shape.rank
+
+
+def widest_lanes(instructions: Sequence[Instruction], target: Target) -> int:
+    """Lanes per step, by the widest register among the values."""
+    bits = max((register_type(i.shape.type).bits for i in instructions if i.shape.is_array), default=32)
+    return target.lanes(max(bits, 32)) * VECTORS_PER_STEP
+
+
+def _power_of_two_below(size: int) -> int:
+    return 1 << (size.bit_length() - 1) if size > 0 else 1
+
+
+def _inner_dim(shape: Shape) -> int:
+    """The fastest varying dimension that has more than one element (or just the fastest)."""
+    for dim in shape.minor_to_major:
+        if shape.dims[dim] > 1:
+            return dim
+    return shape.minor_to_major[0] if shape.rank else -1
+
+
+def _inner_size(shape: Shape) -> int:
+    return shape.dims[_inner_dim(shape)] if shape.rank else 1
+
+
+def emit_loop(
+    k: KernelBuilder,
+    plan: LoopPlan,
+    arrays: Mapping[Instruction, Array],
+    outputs: Sequence[Array],
+    begin: Value,
+    end: Value,
+    *,
+    in_place: bool,
+) -> None:
+    """Writes the loop nest over units [begin, end). `in_place`: some output is also an operand."""
+
+    def step(ix: Indexing, index: Index) -> None:
+        graph = ElementGraph(ix, arrays)
+        values = graph.values([(root, index) for root in plan.roots])
+        for output, value in zip(outputs, values, strict=True):
+            output.store(ix, index, value)
+
+    if plan.is_linear:
+        dims = plan.shape.dims
+
+        def linear_step(ix: Indexing, position: Value) -> None:
+            step(ix, Index(dims, None, ix.along_lanes(position)))
+
+        strip(k, begin, end, plan.lanes, linear_step, overlapping=not in_place)
+        return
+    with k.loop(begin, end) as rows:
+        emit_row(k, plan.shape, rows.index, plan.lanes, step, overlapping=not in_place)
+
+
+def emit_row(
+    k: KernelBuilder,
+    shape: Shape,
+    row: Value,
+    lanes: int,
+    step: Callable[[Indexing, Index], None],
+    *,
+    overlapping: bool,
+) -> None:
+    """The inner loop over one row of an array of `shape`: row number in memory order, outer dimensions major."""
+    inner = _inner_dim(shape)
+    order = [dim for dim in reversed(shape.minor_to_major) if dim != inner]
+    scalar = Indexing(k, 1)
+    outer = scalar.delinearize(Coordinate(row), [shape.dims[dim] for dim in order])
+    positions = dict(zip(order, outer, strict=True))
+
+    def inner_step(ix: Indexing, position: Value) -> None:
+        coordinates = tuple(ix.along_lanes(position) if dim == inner else positions[dim] for dim in range(shape.rank))
+        step(ix, Index(shape.dims, coordinates))
+
+    size = shape.dims[inner] if shape.rank else 1
+    strip(k, k.const(I64, 0), k.const(I64, size), lanes, inner_step, overlapping=overlapping)
+
+
+def strip(
+    k: KernelBuilder,
+    begin: Value,
+    end: Value,
+    lanes: int,
+    step: Callable[[Indexing, Value], None],
+    *,
+    overlapping: bool,
+) -> None:
+    """Runs `step` over [begin, end), `lanes` positions at a time.
+
+    With `overlapping`, the last vector ends exactly at `end` and may repeat positions, even ones before `begin` (the array
+    has at least `lanes`); otherwise what does not fill a vector runs one by one."""
+    vector, scalar = Indexing(k, lanes), Indexing(k, 1)
+    if lanes == 1:
+        with k.loop(begin, end) as loop:
+            step(scalar, loop.index)
+        return
+    length = k.sub(end, begin)
+    fits = length.constant is not None and not int(length.constant) % lanes
+    if overlapping or fits:
+        last = k.sub(end, lanes)
+        with k.loop(begin, end, lanes) as loop:
+            step(vector, loop.index if fits else k.smin(loop.index, last))
+        return
+    whole = k.add(begin, k.and_(length, -lanes))
+    with k.loop(begin, whole, lanes) as loop:
+        step(vector, loop.index)
+    with k.loop(whole, end) as loop:
+        step(scalar, loop.index)
+
+
+def rows_and_columns(shape: Shape) -> tuple[int, int]:
+    """Rows and row length of an array as `emit_row` walks it."""
+    columns = _inner_size(shape)
+    return shape.size // max(columns, 1), columns

@@ -1,0 +1,335 @@
+"""Reduce kernels: folding dimensions of element functions of the operands.
+
+Three ways, by what varies fastest in memory:
+
+- along lanes: the last dimension is folded by one commutative, associative op. Several vector accumulators run along it
+  and are combined at the end of each fold, in a fixed order.
+- across lanes: the last dimension is kept. Each lane folds an element of its own, in index order; any computation will do.
+- one by one: everything else, in index order.
+
+The order never depends on how the work is split among threads, since one fold is never split.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from xlapy.codegen.arrays import Array
+from xlapy.codegen.element_graph import ElementGraph, between
+from xlapy.codegen.elements import emit_element
+from xlapy.codegen.indexing import Coordinate, Index, Indexing
+from xlapy.codegen.ir import I64, KernelBuilder, Value
+from xlapy.codegen.kernels.loop import widest_lanes
+from xlapy.codegen.regions import emit_region
+from xlapy.codegen.registers import Element, from_parts, parts_of, register_type, rounded, splat
+from xlapy.codegen.target import Target
+from xlapy.hlo.element_types import ElementType
+from xlapy.hlo.graph import Computation, Instruction
+from xlapy.hlo.ops import Trait
+from xlapy.hlo.shape import Shape
+
+ACCUMULATORS = 4  # vectors that are folded side by side, to hide the latency of the op
+
+
+@dataclass(frozen=True, slots=True)
+class ReducePlan:
+    """How a reduce runs: its dimensions sorted out, the strategy, the lanes, the units of work."""
+
+    reduce: Instruction
+    kept: tuple[int, ...]
+    folded: tuple[int, ...]
+    combiner: Instruction | None  # the one op of the computation, when folding along lanes
+    across: bool  # lanes lie across the last kept dimension
+    lanes: int
+    units: int
+    bytes_per_unit: int
+
+    @property
+    def input_shape(self) -> Shape:
+        return self.reduce.operands[0].shape
+
+    @property
+    def computation(self) -> Computation:
+        return self.reduce.called[0]
+
+
+def plan_reduce(
+    reduce: Instruction, inputs: Callable[[Instruction], bool], operand_bytes: int, target: Target
+) -> ReducePlan:
+    """How to compute the root `reduce` from instructions for which `inputs` holds."""
+    shape = reduce.operands[0].shape
+    folded = tuple(sorted(reduce.attributes["dimensions"]))
+    kept = tuple(dim for dim in range(shape.rank) if dim not in folded)
+    lanes = widest_lanes(between(reduce.operands, inputs), target)
+    last = next((dim for dim in reversed(range(shape.rank)) if shape.dims[dim] > 1), shape.rank - 1)
+    combiner = sole_operation(reduce.called[0])
+    across = bool(kept) and last in kept
+    size = shape.dims[last] if shape.rank else 1
+    along = not across and combiner is not None and last in folded
+    lanes = min(lanes, 1 << (size.bit_length() - 1)) if size and (across or along) else 1
+    units = math.prod(shape.dims[dim] for dim in kept)
+    if across:
+        units = units // max(size, 1) * _blocks(size, lanes)
+    total = operand_bytes + reduce.shape.bytes
+    return ReducePlan(reduce, kept, folded, combiner if along else None, across, lanes, units, total // max(units, 1))
+
+
+def _blocks(size: int, lanes: int) -> int:
+    return -(-size // (lanes * ACCUMULATORS)) if size >= lanes * ACCUMULATORS else -(-size // lanes)
+
+
+def sole_operation(computation: Computation) -> Instruction | None:
+    """The one commutative, associative op that a reduction computation consists of, if it does."""
+    root = computation.root
+    if not (Trait.COMMUTATIVE in root.spec.traits and root.spec.identity is not None):
+        return None
+    if set(root.operands) != set(computation.parameters) or len(computation.parameters) != 2:
+        return None
+    return None if root.shape.type.is_complex and root.opcode not in ("add", "multiply") else root
+
+
+def emit_reduce(
+    k: KernelBuilder,
+    plan: ReducePlan,
+    arrays: Mapping[Instruction, Array],
+    outputs: Sequence[Array],
+    begin: Value,
+    end: Value,
+) -> None:
+    """Writes the kernel over units [begin, end): results, or blocks of results when folding across lanes."""
+    scalar = Indexing(k, 1)
+    inits = ElementGraph(scalar, arrays).values([(init, Index((), ())) for init in _init_values(plan)])
+    with k.loop(begin, end) as units:
+        if plan.across:
+            _across(k, plan, arrays, outputs, inits, units.index)
+        else:
+            positions = scalar.delinearize(Coordinate(units.index), [plan.input_shape.dims[dim] for dim in plan.kept])
+            fold = _along if plan.combiner is not None else _one_by_one
+            results = fold(k, plan, arrays, dict(zip(plan.kept, positions, strict=True)), inits)
+            index = _result_index(plan, dict(zip(plan.kept, positions, strict=True)))
+            _store(k, scalar, plan, outputs, index, results)
+
+
+def _init_values(plan: ReducePlan) -> Sequence[Instruction]:
+    init_values: Sequence[Instruction] = plan.reduce.grouped_operands()[1]
+    return init_values
+
+
+def _inputs(plan: ReducePlan) -> Sequence[Instruction]:
+    inputs: Sequence[Instruction] = plan.reduce.grouped_operands()[0]
+    return inputs
+
+
+def _result_index(plan: ReducePlan, positions: Mapping[int, Coordinate]) -> Index:
+    return Index(tuple(plan.input_shape.dims[dim] for dim in plan.kept), tuple(positions[dim] for dim in plan.kept))
+
+
+def _store(
+    k: KernelBuilder, ix: Indexing, plan: ReducePlan, outputs: Sequence[Array], index: Index, results: Sequence[Element]
+) -> None:
+    for output, result in zip(outputs, results, strict=True):
+        output.store(ix, index, rounded(k, result, output.shape.type))
+
+
+def _across(
+    k: KernelBuilder,
+    plan: ReducePlan,
+    arrays: Mapping[Instruction, Array],
+    outputs: Sequence[Array],
+    inits: Sequence[Element],
+    unit: Value,
+) -> None:
+    """One block of neighbouring results: each lane folds one of them; several vectors side by side share the loop."""
+    last = plan.kept[-1]
+    for dim in reversed(plan.kept):
+        if plan.input_shape.dims[dim] > 1:
+            last = dim
+            break
+    size = plan.input_shape.dims[last]
+    blocks = _blocks(size, plan.lanes)
+    vectors = ACCUMULATORS if size >= plan.lanes * ACCUMULATORS else 1
+    width = plan.lanes * vectors
+    scalar, vector = Indexing(k, 1), Indexing(k, plan.lanes)
+    row, block = scalar.divide(Coordinate(unit), blocks)
+    outer = [dim for dim in plan.kept if dim != last]
+    positions = dict(zip(outer, scalar.delinearize(row, [plan.input_shape.dims[dim] for dim in outer]), strict=True))
+    assert block.start is not None
+    start = k.smin(k.mul(block.start, width), size - width)
+    columns = [vector.along_lanes(k.add(start, number * plan.lanes)) for number in range(vectors)]
+    initial = [splat(k, init, plan.lanes) for _ in columns for init in inits]
+
+    def body(folded: Mapping[int, Coordinate], running: Sequence[Element]) -> list[Element]:
+        graph = ElementGraph(vector, arrays)
+        following: list[Element] = []
+        count = len(inits)
+        for number, column in enumerate(columns):
+            index = _input_index(plan, {**positions, **folded, last: column})
+            elements = graph.values([(operand, index) for operand in _inputs(plan)])
+            arguments = [*running[number * count : (number + 1) * count], *elements]
+            following += emit_region(k, plan.computation, arguments, unrounded=True)
+        return [splat(k, element, plan.lanes) for element in following]
+
+    results = _fold(k, plan, plan.folded, initial, body)
+    for number, column in enumerate(columns):
+        index = _result_index(plan, {**positions, last: column})
+        _store(k, vector, plan, outputs, index, results[number * len(inits) : (number + 1) * len(inits)])
+
+
+def _one_by_one(
+    k: KernelBuilder,
+    plan: ReducePlan,
+    arrays: Mapping[Instruction, Array],
+    positions: Mapping[int, Coordinate],
+    inits: Sequence[Element],
+) -> list[Element]:
+    def body(folded: Mapping[int, Coordinate], running: Sequence[Element]) -> list[Element]:
+        index = _input_index(plan, {**positions, **folded})
+        elements = ElementGraph(Indexing(k, 1), arrays).values([(operand, index) for operand in _inputs(plan)])
+        return emit_region(k, plan.computation, [*running, *elements], unrounded=True)
+
+    return _fold(k, plan, plan.folded, inits, body)
+
+
+def _along(
+    k: KernelBuilder,
+    plan: ReducePlan,
+    arrays: Mapping[Instruction, Array],
+    positions: Mapping[int, Coordinate],
+    inits: Sequence[Element],
+) -> list[Element]:
+    """Folds the last dimension by vectors: blocks of several vectors, then single vectors, then single elements."""
+    last = max((dim for dim in plan.folded if plan.input_shape.dims[dim] > 1), default=plan.folded[-1])
+    size, lanes = plan.input_shape.dims[last], plan.lanes
+    accumulators = max(1, min(ACCUMULATORS, size // lanes))
+    block = lanes * accumulators
+    combiner = plan.combiner
+    assert combiner is not None
+    identity = splat(k, identity_element(k, combiner), lanes)
+
+    def combine(a: Element, b: Element) -> Element:
+        return emit_element(k, combiner, [a, b], unrounded=True)
+
+    def elements(ix: Indexing, folded: Mapping[int, Coordinate], position: Value) -> Element:
+        index = _input_index(plan, {**positions, **folded, last: ix.along_lanes(position)})
+        return ElementGraph(ix, arrays).values([(_inputs(plan)[0], index)])[0]
+
+    def body(folded: Mapping[int, Coordinate], running: Sequence[Element]) -> list[Element]:
+        vector, scalar = Indexing(k, lanes), Indexing(k, 1)
+        sums = list(running[:-1])
+        rest = running[-1]
+        blocks_end = size // block * block
+
+        def one_block(values: Sequence[Element], position: Value) -> list[Element]:
+            return [
+                combine(value, elements(vector, folded, k.add(position, number * lanes)))
+                for number, value in enumerate(values)
+            ]
+
+        sums = _carry(k, 0, blocks_end, block, sums, one_block)
+        vectors_end = blocks_end + (size - blocks_end) // lanes * lanes
+        sums[:1] = _carry(k, blocks_end, vectors_end, lanes, sums[:1], one_block)
+
+        def one_element(values: Sequence[Element], position: Value) -> list[Element]:
+            return [combine(values[0], elements(scalar, folded, position))]
+
+        return [*sums, *_carry(k, vectors_end, size, 1, [rest], one_element)]
+
+    outer = tuple(dim for dim in plan.folded if dim != last)
+    scalar_identity = identity_element(k, combiner)
+    folded = _fold(k, plan, outer, [identity] * accumulators + [scalar_identity], body)
+    total = folded[0]
+    for number in range(1, accumulators):
+        total = combine(total, folded[number])
+    return [combine(inits[0], combine(_across_lanes(k, combine, total), folded[-1]))]
+
+
+def _across_lanes(k: KernelBuilder, combine: Callable[[Element, Element], Element], value: Element) -> Element:
+    """Folds the lanes of a vector by halves."""
+    lanes = parts_of(value)[0].type.lanes
+    while lanes > 1:
+        lanes //= 2
+        low = from_parts([k.shuffle(part, None, range(lanes)) for part in parts_of(value)])
+        high = from_parts([k.shuffle(part, None, range(lanes, 2 * lanes)) for part in parts_of(value)])
+        value = combine(low, high)
+    return value
+
+
+def _carry(
+    k: KernelBuilder,
+    begin: int,
+    end: int,
+    step: int,
+    values: list[Element],
+    body: Callable[[Sequence[Element], Value], list[Element]],
+) -> list[Element]:
+    """A counted loop that carries elements; a loop that would run once or never is not one."""
+    if begin >= end:
+        return values
+    if begin + step >= end:
+        return body(values, k.const(I64, begin))
+    with k.loop(begin, end, step, carry=_flatten(values)) as loop:
+        loop.next = _flatten(body(_unflatten(loop.values, values), loop.index))
+    return _unflatten(loop.results, values)
+
+
+def _fold(
+    k: KernelBuilder,
+    plan: ReducePlan,
+    dims: Sequence[int],
+    initial: Sequence[Element],
+    body: Callable[[Mapping[int, Coordinate], Sequence[Element]], list[Element]],
+) -> list[Element]:
+    """Nested loops over `dims`, outermost first, carrying elements through `body`."""
+    sizes = {dim: plan.input_shape.dims[dim] for dim in dims}
+    if not all(sizes.values()):
+        return list(initial)
+
+    def nest(dims: Sequence[int], folded: Mapping[int, Coordinate], values: Sequence[Element]) -> list[Element]:
+        if not dims:
+            return body(folded, values)
+        with k.loop(0, sizes[dims[0]], carry=_flatten(values)) as loop:
+            inner = {**folded, dims[0]: Coordinate(loop.index)}
+            loop.next = _flatten(nest(dims[1:], inner, _unflatten(loop.values, initial)))
+        return _unflatten(loop.results, initial)
+
+    start = {dim: Coordinate(k.const(I64, 0)) for dim in dims}
+    return nest([dim for dim in dims if sizes[dim] > 1], start, initial)
+
+
+def _flatten(elements: Sequence[Element]) -> list[Value]:
+    return [part for element in elements for part in parts_of(element)]
+
+
+def _unflatten(values: Sequence[Value], like: Sequence[Element]) -> list[Element]:
+    elements: list[Element] = []
+    position = 0
+    for element in like:
+        count = len(parts_of(element))
+        elements.append(from_parts(list(values[position : position + count])))
+        position += count
+    return elements
+
+
+def _input_index(plan: ReducePlan, positions: Mapping[int, Coordinate]) -> Index:
+    shape = plan.input_shape
+    return Index(shape.dims, tuple(positions[dim] for dim in range(shape.rank)))
+
+
+def identity_element(k: KernelBuilder, combiner: Instruction) -> Element:
+    """The element that changes nothing: -0 for a float sum (0 would turn -0 into 0), the lowest for a maximum ..."""
+    element_type: ElementType = combiner.shape.type
+    identity = combiner.spec.identity
+    type = register_type(element_type)
+    if element_type.is_complex:
+        zero = k.const(type, -0.0)
+        return from_parts([zero, zero] if combiner.opcode == "add" else [k.const(type, 1.0), k.const(type, 0.0)])
+    if type.is_float:
+        numbers = {"lowest": -math.inf, "highest": math.inf, 0: -0.0, 1: 1.0}
+        return k.const(type, numbers[identity])
+    if element_type.kind == "pred":
+        return k.const(type, {"lowest": 0, "highest": 1, "ones": 1, 0: 0, 1: 1}[identity])
+    low = -(1 << (element_type.bits - 1)) if element_type.is_signed else 0
+    high = (1 << (element_type.bits - 1 if element_type.is_signed else element_type.bits)) - 1
+    return k.const(type, {"lowest": low, "highest": high, "ones": -1, 0: 0, 1: 1}[identity])

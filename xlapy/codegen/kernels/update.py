@@ -1,0 +1,35 @@
+"""Update kernels: a dynamic-update-slice writes its slice over the operand, which is in the result's memory already."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from xlapy.codegen.arrays import Array
+from xlapy.codegen.element_graph import ElementGraph, clamped_starts
+from xlapy.codegen.indexing import Index, Indexing
+from xlapy.codegen.ir import KernelBuilder, Value
+from xlapy.codegen.kernels.loop import LoopPlan, emit_row
+from xlapy.hlo.graph import Instruction
+
+
+def emit_update(
+    k: KernelBuilder,
+    update_slice: Instruction,
+    plan: LoopPlan,
+    arrays: Mapping[Instruction, Array],
+    output: Array,
+    begin: Value,
+    end: Value,
+) -> None:
+    """Writes rows [begin, end) of the update into `output`. `plan` is that of the update."""
+    update, starts = update_slice.operands[1], update_slice.operands[2:]
+    scalar = ElementGraph(Indexing(k, 1), arrays)
+    origin = clamped_starts(scalar, starts, update_slice.shape.dims, update.shape.dims)
+
+    def step(ix: Indexing, index: Index) -> None:
+        value = ElementGraph(ix, arrays).values([(update, index)])[0]
+        moved = tuple(ix.add(coordinate, start) for coordinate, start in zip(ix.split(index), origin, strict=True))
+        output.store(ix, Index(update_slice.shape.dims, moved), value)
+
+    with k.loop(begin, end) as rows:
+        emit_row(k, plan.shape, rows.index, plan.lanes, step, overlapping=True)

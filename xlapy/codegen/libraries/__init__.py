@@ -1,0 +1,43 @@
+"""Shape-generic native code: compiled once per machine, kept in the object cache, linked into every program.
+
+A kernel whose shapes are run-time values (matrix products, the thread pool) is the same code for all programs. It is
+worth a second of compile time once, and costs some milliseconds to reload.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from xlapy.codegen.jit import Optimization, emit_object
+from xlapy.codegen.object_cache import ObjectCache
+from xlapy.codegen.target import Target
+
+_CACHE_KIND = "library"
+
+
+@dataclass(frozen=True, slots=True)
+class Library:
+    """Native code that does not depend on any program: how to emit it, and the symbols it offers."""
+
+    name: str
+    exports: tuple[str, ...]
+    emit: Callable[[Target], str]
+    """Writes the IR for a target; equal targets get equal text."""
+
+    optimization: Optimization = "none"
+    codegen_level: int = 1
+
+    def object_code(self, target: Target, cache: ObjectCache) -> bytes:
+        """The library as an object file, from the cache if it is there.
+
+        The IR is not emitted to look it up: the cache's version covers the emitter's sources.
+        """
+        key = f"{self.name}|{self.optimization}|{self.codegen_level}|{target!r}".encode()
+        found = cache.get(_CACHE_KIND, key)
+        if found is None:
+            found = emit_object(
+                self.emit(target), target, optimization=self.optimization, codegen_level=self.codegen_level
+            )
+            cache.put(_CACHE_KIND, key, found)
+        return found

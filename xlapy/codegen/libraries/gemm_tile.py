@@ -1,0 +1,197 @@
+"""The register tile: the inner loop of every matrix product.
+
+    tile(depth, a, a_row, a_step, b, b_step, c, c_row, columns, accumulate)
+
+computes C[rows, columns] (+)= A[rows, depth] B[depth, columns] with all of C's tile in registers: at each step along K
+it loads the vectors of one row of B, broadcasts each element of one column of A, and multiplies. Strides are bytes and
+known at run time, so that the same tiles read packed strips and matrices where they lie; a row of B and of C is
+contiguous. Each element of C is one chain of multiply-adds in the order of K, whatever the tile: the choice of tiles
+does not change a bit of the result.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from xlapy.codegen.ir import I1, I32, I64, PTR, IRType, KernelBuilder, Module, Value
+from xlapy.codegen.libraries.gemm_types import GemmType
+from xlapy.codegen.target import Target
+
+TILE_PARAMETERS = [
+    ("depth", I64),
+    ("a", PTR),
+    ("a_row", I64),
+    ("a_step", I64),
+    ("b", PTR),
+    ("b_step", I64),
+    ("c", PTR),
+    ("c_row", I64),
+    ("columns", I64),
+    ("accumulate", I64),
+]
+"""`columns` is what an edge tile has; the others ignore it. `accumulate` is 1 to add to C, 0 to replace it."""
+
+
+@dataclass(frozen=True, slots=True)
+class TileShape:
+    """How much of C a target holds in registers.
+
+    `rows` and `vectors` are those of the tile for large products; `wide_rows` is the most rows for which tiles of
+    `wide_vectors` fit, which read longer pieces of a row of B. Rows are real ones: two for a complex row.
+    """
+
+    rows: int
+    vectors: int
+    wide_rows: int
+    wide_vectors: int
+    lanes: int
+    registers: int
+    has_masks: bool
+    """Whether a part of a vector can be read at the price of a whole one."""
+
+    @property
+    def columns(self) -> int:
+        return self.vectors * self.lanes
+
+
+def tile_shape(kind: GemmType, target: Target) -> TileShape:
+    """12 by 2 vectors of 32 registers, 6 by 2 of 16."""
+    lanes = target.lanes(kind.accumulator.bits)
+    has_masks = target.is_avx512 or target.has("avx2")
+    if target.is_avx512 or not target.is_x86:
+        return TileShape(12, 2, 6, 4, lanes, 32, has_masks)
+    return TileShape(6, 2, 2, 4, lanes, 16, has_masks)
+
+
+@dataclass(frozen=True, slots=True)
+class Tile:
+    """One variant. `is_edge` tiles leave the last vector's surplus columns alone."""
+
+    rows: int
+    vectors: int
+    is_edge: bool = False
+
+    def name(self, kind: GemmType) -> str:
+        return f"gemm_{kind.name}_{'edge' if self.is_edge else 'tile'}_{self.rows}x{self.vectors}"
+
+
+def tiles_of(kind: GemmType, shape: TileShape) -> list[Tile]:
+    """Every variant that products of this type may call."""
+    sizes = [(rows, shape.vectors) for rows in range(kind.parts, shape.rows + 1, kind.parts)]
+    wide = [(rows, shape.wide_vectors) for rows in range(kind.parts, shape.wide_rows + 1, kind.parts)]
+    edges = [
+        (rows, vectors)
+        for rows in range(kind.parts, shape.rows + 1, kind.parts)
+        for vectors in range(1, (shape.wide_vectors if rows <= shape.wide_rows else shape.vectors) + 1)
+    ]
+    tiles = [Tile(rows, vectors) for rows, vectors in sizes + wide]
+    return tiles + [Tile(rows, vectors, is_edge=True) for rows, vectors in edges]
+
+
+def emit_tile(module: Module, target: Target, kind: GemmType, shape: TileShape, tile: Tile) -> None:
+    attributes = f"nounwind {target.function_attributes}".rstrip()
+    builder = KernelBuilder(
+        module, tile.name(kind), TILE_PARAMETERS, None, "internal", attributes, {"a": "noalias", "b": "noalias"}
+    )
+    with builder as k:
+        _TileEmitter(k, target, kind, shape, tile).emit()
+
+
+class _TileEmitter:
+    def __init__(self, k: KernelBuilder, target: Target, kind: GemmType, shape: TileShape, tile: Tile) -> None:
+        self._k = k
+        self._target = target
+        self._kind = kind
+        self._shape = shape
+        self._tile = tile
+        self._vector: IRType = kind.accumulator.with_lanes(shape.lanes)
+        self._vector_bytes = self._vector.lanes * self._vector.bytes
+        self._mask = self._edge_mask() if tile.is_edge else None
+
+    def emit(self) -> None:
+        k, tile = self._k, self._tile
+        for row in range(0, tile.rows, self._kind.parts):
+            self._prefetch_for_writing(self._c_row(row))
+        sums = self._sums()
+        k.if_else(
+            k.compare("ne", k.parameters["accumulate"], 0),
+            lambda: self._store(sums, accumulate=True),
+            lambda: self._store(sums, accumulate=False),
+        )
+
+    def _sums(self) -> list[Value]:
+        """The products along K, vector by vector of each row."""
+        k, tile = self._k, self._tile
+        zeros = [k.const(self._vector, 0)] * (tile.rows * tile.vectors)
+        a_step, b_step = k.parameters["a_step"], k.parameters["b_step"]
+        with k.loop(0, k.parameters["depth"], carry=[k.parameters["a"], k.parameters["b"], *zeros]) as loop:
+            a, b, *sums = loop.values
+            loop.next = [k.gep(a, a_step), k.gep(b, b_step), *self._step(a, b, sums)]
+        return loop.results[2:]
+
+    def _step(self, a: Value, b: Value, sums: Sequence[Value]) -> list[Value]:
+        k, tile = self._k, self._tile
+        vectors = [self._load_b(b, index) for index in range(tile.vectors)]
+        result = []
+        for row in range(tile.rows):
+            element = k.splat(k.load(self._a_element(a, row), self._kind.packed), self._vector.lanes)
+            for column, vector in enumerate(vectors):
+                total = sums[row * tile.vectors + column]
+                result.append(self._kind.multiply_add(k, self._target, element, vector, total))
+        return result
+
+    def _a_element(self, a: Value, row: int) -> Value:
+        k = self._k
+        whole, part = divmod(row, self._kind.parts)
+        return k.gep(k.gep(a, k.mul(k.parameters["a_row"], whole)), part * self._kind.packed.bytes)
+
+    def _load_b(self, b: Value, index: int) -> Value:
+        k = self._k
+        place = k.gep(b, index * self._vector_bytes)
+        if self._mask is not None and index == self._tile.vectors - 1 and self._shape.has_masks:
+            return k.masked_load(place, self._vector, self._mask)
+        return k.load(place, self._vector)
+
+    def _edge_mask(self) -> Value:
+        """The lanes of the last vector that are columns."""
+        k = self._k
+        rest = k.sub(k.parameters["columns"], (self._tile.vectors - 1) * self._shape.lanes)
+        numbers = I32.with_lanes(self._shape.lanes)
+        return k.compare("lt", k.lane_numbers(numbers), k.splat(k.trunc(rest, I32), self._shape.lanes))
+
+    def _store(self, sums: Sequence[Value], *, accumulate: bool) -> None:
+        k, tile = self._k, self._tile
+        for row in range(0, tile.rows, self._kind.parts):
+            for column in range(tile.vectors):
+                place = k.gep(self._c_row(row), column * self._vector_bytes)
+                value = sums[row * tile.vectors + column]
+                if self._kind.parts == 2:
+                    value = self._combine(value, sums[(row + 1) * tile.vectors + column])
+                is_partial = self._mask is not None and column == tile.vectors - 1
+                self._store_vector(place, value, self._mask if is_partial else None, accumulate=accumulate)
+
+    def _store_vector(self, place: Value, value: Value, mask: Value | None, *, accumulate: bool) -> None:
+        k = self._k
+        if mask is None:
+            k.store(place, k.add(k.load(place, self._vector), value) if accumulate else value)
+            return
+        if accumulate:
+            value = k.add(k.masked_load(place, self._vector, mask), value)
+        k.masked_store(place, value, mask)
+
+    def _combine(self, by_real: Value, by_imaginary: Value) -> Value:
+        """(a.re b.re, a.re b.im) and (a.im b.re, a.im b.im) to (a.re b.re - a.im b.im, a.re b.im + a.im b.re)."""
+        k, lanes = self._k, self._shape.lanes
+        crossed = k.shuffle(by_imaginary, None, [lane ^ 1 for lane in range(lanes)])
+        is_imaginary = k.const_vector(I1.with_lanes(lanes), [lane % 2 for lane in range(lanes)])
+        return k.select(is_imaginary, k.add(by_real, crossed), k.sub(by_real, crossed))
+
+    def _c_row(self, row: int) -> Value:
+        k = self._k
+        return k.gep(k.parameters["c"], k.mul(k.parameters["c_row"], row // self._kind.parts))
+
+    def _prefetch_for_writing(self, place: Value) -> None:
+        """Starts to fetch a line of C, which is needed when the sums are complete."""
+        k = self._k
+        k.call("llvm.prefetch.p0", [place, k.const(I32, 1), k.const(I32, 3), k.const(I32, 1)])

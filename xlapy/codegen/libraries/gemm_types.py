@@ -1,0 +1,157 @@
+"""What a matrix product does with the elements of each type: how it reads, multiplies, adds and writes them.
+
+    type      in memory    packed                 accumulated
+    f32, f64  itself       itself                 itself, by fused multiply-add
+    bf16, f16 16 bits      f32                    f32, rounded once at the end
+    s32, s64  itself       itself                 itself, modulo 2^bits
+    s8, u8    8 bits       two of 16 bits in 32   s32
+    c64, c128 (re, im)     (re, im)               products with re and with im apart, combined at the end
+
+A complex product is a real one in disguise: a row of A counts as two, its real and its imaginary parts; a row of B
+and of C holds twice as many reals; and the two accumulators of a complex row are combined when they are stored.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from xlapy.codegen.ir import F32, F64, I8, I16, I32, I64, IRType, KernelBuilder, Value
+from xlapy.codegen.target import Target
+
+
+@dataclass(frozen=True, slots=True)
+class GemmType:
+    """One element type of a matrix product.
+
+    `element` is one real of an operand in memory, `result` one of C; `packed` and `accumulator` are what tiles
+    compute with. `pair` elements along K share a packed one; `parts` reals make an element.
+    """
+
+    name: str
+    element: IRType
+    result: IRType
+    packed: IRType
+    accumulator: IRType
+    pair: int = 1
+    parts: int = 1
+    signed: bool = True
+
+    @property
+    def is_packed_in_memory(self) -> bool:
+        """Whether tiles can read operands where they are."""
+        return self.element == self.packed
+
+    @property
+    def accumulates_in_result(self) -> bool:
+        """Whether partial sums may be kept in C."""
+        return self.accumulator == self.result
+
+    def widen(self, k: KernelBuilder, raw: Value) -> Value:
+        """Elements as they are in memory to elements of the packed type, one by one (not for pairs)."""
+        if self.name.startswith("bf16"):
+            return k.bitcast(k.shl(k.zext(raw, I32), 16), F32.with_lanes(raw.type.lanes))
+        if self.name.startswith("f16"):
+            return _widen_f16(k, raw)
+        return raw
+
+    def narrow(self, k: KernelBuilder, sums: Value) -> Value:
+        """Accumulated values to what C holds, rounded to nearest, ties to even."""
+        if self.name == "bf16":
+            return _narrow_to_bf16(k, sums)
+        if self.name == "f16":
+            return _narrow_to_f16(k, sums)
+        return sums
+
+    def widen_pairs(self, k: KernelBuilder, first: Value, second: Value) -> Value:
+        """Bytes of two consecutive k to packed pairs: the first in the low half."""
+        lanes = first.type.lanes
+        low, high = self._extend(k, first, I16.with_lanes(lanes)), self._extend(k, second, I16.with_lanes(lanes))
+        return k.or_(k.zext(low, I32), k.shl(k.zext(high, I32), 16))
+
+    def widen_adjacent(self, k: KernelBuilder, raw: Value) -> Value:
+        """Bytes that follow each other along K to half as many packed pairs."""
+        lanes = raw.type.lanes
+        return k.bitcast(self._extend(k, raw, I16.with_lanes(lanes)), I32.with_lanes(lanes // 2))
+
+    def _extend(self, k: KernelBuilder, raw: Value, type: IRType) -> Value:
+        return k.sext(raw, type) if self.signed else k.zext(raw, type)
+
+    def multiply_add(self, k: KernelBuilder, target: Target, a: Value, b: Value, total: Value) -> Value:
+        """total + a * b, lane by lane."""
+        if self.pair == 2:
+            return _add_pair_products(k, target, a, b, total)
+        if self.accumulator.is_float:
+            return k.muladd(a, b, total)
+        return k.add(total, k.mul(a, b))
+
+
+GEMM_TYPES = {
+    kind.name: kind
+    for kind in (
+        GemmType("f32", F32, F32, F32, F32),
+        GemmType("f64", F64, F64, F64, F64),
+        GemmType("bf16", I16, I16, F32, F32),
+        GemmType("f16", I16, I16, F32, F32),
+        GemmType("bf16_f32", I16, F32, F32, F32),
+        GemmType("f16_f32", I16, F32, F32, F32),
+        GemmType("s8", I8, I32, I32, I32, pair=2),
+        GemmType("u8", I8, I32, I32, I32, pair=2, signed=False),
+        GemmType("s32", I32, I32, I32, I32),
+        GemmType("s64", I64, I64, I64, I64),
+        GemmType("c64", F32, F32, F32, F32, parts=2),
+        GemmType("c128", F64, F64, F64, F64, parts=2),
+    )
+}
+
+
+def _add_pair_products(k: KernelBuilder, target: Target, a: Value, b: Value, total: Value) -> Value:
+    """Adds both products of each pair. Products of bytes do not overflow, so the instructions differ in speed only."""
+    lanes = total.type.lanes
+    bits = 32 * lanes
+    if lanes > 1 and target.has("avx512vnni") and (bits == 512 or target.has("avx512vl")):
+        return _known(k.call(f"llvm.x86.avx512.vpdpwssd.{bits}", [total, a, b], total.type))
+    multiply = {128: "sse2.pmadd.wd", 256: "avx2.pmadd.wd", 512: "avx512.pmaddw.d.512"}.get(bits)
+    if multiply and target.is_x86:
+        halves = I16.with_lanes(2 * lanes)
+        arguments = [k.bitcast(a, halves), k.bitcast(b, halves)]
+        return k.add(total, _known(k.call(f"llvm.x86.{multiply}", arguments, total.type)))
+    low = k.mul(k.ashr(k.shl(a, 16), 16), k.ashr(k.shl(b, 16), 16))
+    return k.add(total, k.add(low, k.mul(k.ashr(a, 16), k.ashr(b, 16))))
+
+
+def _known(value: Value | None) -> Value:
+    assert value is not None
+    return value
+
+
+def _widen_f16(k: KernelBuilder, raw: Value) -> Value:
+    """Exact. The exponent is moved by a multiplication, which also makes subnormals normal."""
+    lanes = raw.type.lanes
+    bits = k.zext(raw, I32)
+    magnitude = k.bitcast(k.shl(k.and_(bits, 0x7FFF), 13), F32.with_lanes(lanes))
+    finite = k.bitcast(k.mul(magnitude, 2.0**112), I32.with_lanes(lanes))
+    special = k.compare("ge", k.and_(bits, 0x7FFF), 0x7C00)
+    value = k.select(special, k.or_(finite, 0x7F800000), finite)
+    return k.bitcast(k.or_(value, k.shl(k.and_(bits, 0x8000), 16)), F32.with_lanes(lanes))
+
+
+def _narrow_to_bf16(k: KernelBuilder, value: Value) -> Value:
+    bits = k.to_integer_bits(value)
+    rounded = k.lshr(k.add(bits, k.add(k.and_(k.lshr(bits, 16), 1), 0x7FFF)), 16)
+    quieted = k.or_(k.lshr(bits, 16), 0x40)
+    return k.trunc(k.select(k.is_nan(value), quieted, rounded), I16)
+
+
+def _narrow_to_f16(k: KernelBuilder, value: Value) -> Value:
+    """Subnormal results are rounded by an addition that aligns their last bit with that of a float near 0.5."""
+    lanes = value.type.lanes
+    bits = k.to_integer_bits(value)
+    magnitude = k.and_(bits, 0x7FFFFFFF)
+    odd = k.and_(k.lshr(magnitude, 13), 1)
+    normal = k.lshr(k.add(k.add(magnitude, ((15 - 127) << 23) + 0xFFF), odd), 13)
+    small = k.sub(k.to_integer_bits(k.add(k.bitcast(magnitude, F32.with_lanes(lanes)), 0.5)), 0x3F000000)
+    rounded = k.select(k.compare("lt", magnitude, 0x38800000), small, normal)
+    limited = k.select(k.compare("ge", magnitude, 0x477FF000), k.const(I32.with_lanes(lanes), 0x7C00), rounded)
+    quieted = k.or_(k.and_(k.lshr(magnitude, 13), 0x3FF), 0x7E00)
+    result = k.select(k.compare("gt", magnitude, 0x7F800000), quieted, limited)
+    return k.trunc(k.or_(result, k.lshr(k.and_(bits, -0x80000000), 16)), I16)

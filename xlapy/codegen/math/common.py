@@ -1,0 +1,134 @@
+"""Building blocks of the vector math: polynomials, powers of two, sums and products with their rounding errors.
+
+Everything here is branch-free, works for any number of lanes, and gives the same bits in each lane whatever the number
+of lanes is.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from xlapy.codegen.ir import IRType, KernelBuilder, Operand, Value
+from xlapy.codegen.ir_types import float_to_bits
+
+INFINITY = math.inf
+NAN = math.nan
+
+
+@dataclass(frozen=True, slots=True)
+class Format:
+    """The parameters of an IEEE float type."""
+
+    mantissa: int
+    bias: int
+    lowest_normal: float
+    # Adding it rounds to an integer, which is then in the low bits of the mantissa.
+    round_shift: float
+    # Keeps the leading half of the significand, so that products of two such numbers are exact.
+    high_mask: int
+
+
+_FORMATS = {
+    "f32": Format(23, 127, 2.0**-126, 1.5 * 2.0**23, -(1 << 12)),
+    "f64": Format(52, 1023, 2.0**-1022, 1.5 * 2.0**52, -(1 << 27)),
+}
+
+
+def format_of(type: IRType) -> Format:
+    return _FORMATS[type.kind]
+
+
+def horner(k: KernelBuilder, x: Value, table: Mapping[str, Sequence[float]] | Sequence[float]) -> Value:
+    """The polynomial with these coefficients, constant first, or those that `table` has for the type of `x`."""
+    coefficients = table[x.type.kind] if isinstance(table, Mapping) else table
+    result = k.const(x.type, coefficients[-1])
+    for coefficient in reversed(coefficients[:-1]):
+        result = k.muladd(result, x, coefficient)
+    return result
+
+
+def clamp(k: KernelBuilder, x: Value, low: float, high: float) -> Value:
+    """`x` between `low` and `high`; a NaN stays one."""
+    x = k.select(k.compare("lt", x, low), low, x)
+    return k.select(k.compare("gt", x, high), high, x)
+
+
+def round_to_integer(k: KernelBuilder, x: Value) -> tuple[Value, Value]:
+    """The nearest integer as a float and as an integer, for |x| below 2^22 (f32) or 2^51 (f64).
+
+    Needs no conversion instruction; what a NaN gives is unspecified but harmless."""
+    shift = format_of(x.type).round_shift
+    shifted = k.add(x, shift)
+    number = k.sub(k.to_integer_bits(shifted), float_to_bits(shift, x.type.bits))
+    return k.sub(shifted, shift), number
+
+
+def power_of_two(k: KernelBuilder, n: Value, type: IRType) -> Value:
+    """2^n for exponents of normal numbers."""
+    form = format_of(type)
+    return k.bitcast(k.shl(k.add(n, form.bias), form.mantissa), type)
+
+
+def scale(k: KernelBuilder, x: Value, n: Value) -> Value:
+    """x * 2^n, for |n| up to twice the range of exponents; rounded once if x is normal."""
+    # A logical shift of a positive number, because AVX2 has no arithmetic shift of 64 bits.
+    half = k.sub(k.lshr(k.add(n, 1 << 13), 1), 1 << 12)
+    return k.mul(k.mul(x, power_of_two(k, half, x.type)), power_of_two(k, k.sub(n, half), x.type))
+
+
+def split_exponent(k: KernelBuilder, x: Value) -> tuple[Value, Value]:
+    """x = m * 2^e with m between sqrt(1/2) and sqrt(2), both floats; for positive finite x, subnormals included."""
+    form = format_of(x.type)
+    integer = x.type.integer()
+    small = k.compare("lt", x, form.lowest_normal)
+    normal = k.select(small, k.mul(x, 2.0 ** (form.mantissa + 2)), x)
+    bits = k.to_integer_bits(normal)
+    exponent_field = k.and_(k.sub(bits, float_to_bits(math.sqrt(0.5), x.type.bits)), -1 << form.mantissa)
+    mantissa = k.bitcast(k.sub(bits, exponent_field), x.type)
+    biased = k.lshr(k.add(exponent_field, k.const(integer, form.bias << form.mantissa)), form.mantissa)
+    # The biased exponent becomes a float by being put into the mantissa of 2^mantissa.
+    unit = 2.0**form.mantissa
+    exponent = k.sub(k.bitcast(k.or_(biased, float_to_bits(unit, x.type.bits)), x.type), unit + form.bias)
+    return mantissa, k.select(small, k.sub(exponent, form.mantissa + 2.0), exponent)
+
+
+def leading_half(k: KernelBuilder, x: Value) -> Value:
+    """`x` with the lower half of its significand cleared."""
+    return k.bitcast(k.and_(k.to_integer_bits(x), format_of(x.type).high_mask), x.type)
+
+
+def quick_two_sum(k: KernelBuilder, a: Operand, b: Value) -> tuple[Value, Value]:
+    """a + b and its rounding error, for |a| at least |b|."""
+    total = k.add(a, b)
+    return total, k.sub(b, k.sub(total, a))
+
+
+def two_sum(k: KernelBuilder, a: Value, b: Value) -> tuple[Value, Value]:
+    """a + b and its rounding error."""
+    total = k.add(a, b)
+    from_b = k.sub(total, a)
+    return total, k.add(k.sub(a, k.sub(total, from_b)), k.sub(b, from_b))
+
+
+def two_product(k: KernelBuilder, a: Value, b: Operand) -> tuple[Value, Value]:
+    """a * b and its rounding error (without fma to about the last bit of the error)."""
+    product = k.mul(a, b)
+    if k.has_fma:
+        return product, k.fma(a, b, k.neg(product))
+    second = b if isinstance(b, Value) else k.const(a.type, b)
+    a_high, b_high = leading_half(k, a), leading_half(k, second)
+    a_low, b_low = k.sub(a, a_high), k.sub(second, b_high)
+    error = k.sub(k.mul(a_high, b_high), product)
+    error = k.add(k.add(error, k.mul(a_high, b_low)), k.mul(a_low, b_high))
+    return product, k.add(error, k.mul(a_low, b_low))
+
+
+def is_integral(k: KernelBuilder, x: Value) -> Value:
+    return k.compare("eq", k.truncate(x), x)
+
+
+def sign_bit(k: KernelBuilder, x: Value) -> Value:
+    """Whether the sign is minus, zeros and NaNs included."""
+    return k.compare("lt", k.to_integer_bits(x), 0)

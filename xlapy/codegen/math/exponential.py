@@ -1,0 +1,94 @@
+"""exp, exp2, expm1 and logistic.
+
+e^x = 2^n e^r,  n = round(x / ln 2),  r = x - n ln 2  in two steps that lose nothing
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+from xlapy.codegen.ir import KernelBuilder, Value
+from xlapy.codegen.math.coefficients import EXP, EXP2, LN2
+from xlapy.codegen.math.common import (
+    clamp,
+    format_of,
+    horner,
+    power_of_two,
+    quick_two_sum,
+    round_to_integer,
+    scale,
+)
+
+# Beyond these e^x is an infinity, or zero.
+_RANGE = {"f32": (-104.0, 89.0), "f64": (-746.0, 710.0)}
+_BASE_2_RANGE = {"f32": (-151.0, 129.0), "f64": (-1076.0, 1025.0)}
+# Below these expm1 is -1 to the last bit.
+_EXPM1_LOWEST = {"f32": -25.0, "f64": -45.0}
+
+
+class Reduced(NamedTuple):
+    """e^x = 2^n (1 + p)."""
+
+    p: Value
+    n: Value
+
+
+def reduced_exp(k: KernelBuilder, x: Value, low: Value | None = None) -> Reduced:
+    """The parts of e^(x + low), for x within the range of the type."""
+    high_ln2, low_ln2 = LN2[x.type.kind]
+    n, number = round_to_integer(k, k.mul(x, 1 / math.log(2)))
+    r = k.sub(x, k.mul(n, high_ln2))
+    r = k.sub(r, k.mul(n, low_ln2)) if low is None else k.add(r, k.sub(low, k.mul(n, low_ln2)))
+    return Reduced(k.muladd(k.mul(r, r), horner(k, r, EXP), r), number)
+
+
+def exp(k: KernelBuilder, x: Value) -> Value:
+    """e^x"""
+    return exp_of_sum(k, x, None)
+
+
+def exp_of_sum(k: KernelBuilder, x: Value, low: Value | None) -> Value:
+    """e^(x + low), where `low` holds what x is too short for."""
+    part = reduced_exp(k, clamp(k, x, *_RANGE[x.type.kind]), low)
+    return scale(k, k.add(part.p, 1.0), part.n)
+
+
+def exp2_of_sum(k: KernelBuilder, x: Value, low: Value | None = None) -> Value:
+    """2^(x + low)"""
+    x = clamp(k, x, *_BASE_2_RANGE[x.type.kind])
+    n, number = round_to_integer(k, x)
+    r = k.sub(x, n)
+    if low is not None:
+        r = k.add(r, low)
+    return scale(k, k.add(k.mul(r, horner(k, r, EXP2)), 1.0), number)
+
+
+def exp2(k: KernelBuilder, x: Value) -> Value:
+    """2^x"""
+    return exp2_of_sum(k, x)
+
+
+def expm1(k: KernelBuilder, x: Value) -> Value:
+    """e^x - 1, accurate for small x."""
+    part = reduced_exp(k, clamp(k, x, _EXPM1_LOWEST[x.type.kind], _RANGE[x.type.kind][1]))
+    # Half of the power of two, because 2^n itself may be beyond the largest float.
+    half = power_of_two(k, k.sub(part.n, 1), x.type)
+    result = k.mul(k.add(k.mul(part.p, half), k.sub(half, 0.5)), 2.0)
+    tiny = 2.0 ** -(format_of(x.type).mantissa + 2)
+    return k.select(k.compare("lt", k.fabs(x), tiny), x, result)
+
+
+def logistic(k: KernelBuilder, x: Value) -> Value:
+    """1 / (1 + e^-x)
+
+    With z = e^-|x| this is 1 / (1 + z), or z / (1 + z) for negative x; z and 1 + z keep their rounding errors."""
+    part = reduced_exp(k, clamp(k, k.neg(k.fabs(x)), *_RANGE[x.type.kind]))
+    rounded, error = quick_two_sum(k, 1.0, part.p)
+    z, z_low = scale(k, rounded, part.n), scale(k, error, part.n)
+    below, below_low = quick_two_sum(k, 1.0, z)
+    below_low = k.add(below_low, z_low)
+    negative = k.compare("lt", x, 0.0)
+    above, above_low = k.select(negative, z, 1.0), k.select(negative, z_low, 0.0)
+    quotient = k.div(above, below)
+    return k.add(quotient, k.div(k.sub(above_low, k.mul(quotient, below_low)), below))

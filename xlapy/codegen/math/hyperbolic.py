@@ -1,0 +1,85 @@
+"""Hyperbolic functions and their inverses."""
+
+from __future__ import annotations
+
+from xlapy.codegen.ir import KernelBuilder, Value
+from xlapy.codegen.math.coefficients import LN2_ROUNDED, LOG, SINH, TANH
+from xlapy.codegen.math.common import NAN, clamp, horner, power_of_two, quick_two_sum, scale
+from xlapy.codegen.math.exponential import reduced_exp
+from xlapy.codegen.math.logarithm import log1p
+
+_SMALL_TANH = 0.6
+# Beyond these tanh is 1 to the last bit.
+_TANH_LIMIT = {"f32": 10.0, "f64": 20.0}
+# Beyond these sinh and cosh are infinities.
+_SINH_LIMIT = {"f32": 90.0, "f64": 711.0}
+# From here on x^2 + 1 is x^2, and squares would soon overflow.
+_LARGE = {"f32": 2.0**30, "f64": 2.0**60}
+# atanh is a polynomial up to here, where the one for logarithms ends.
+_SMALL_ATANH = 0.17
+
+
+def tanh(k: KernelBuilder, x: Value) -> Value:
+    """x + x^3 P(x^2) for small x, else 1 - 2 / (e^2x + 1)."""
+    magnitude = k.fabs(x)
+    z = k.mul(x, x)
+    near = k.muladd(k.mul(magnitude, z), horner(k, z, TANH), magnitude)
+    limit = _TANH_LIMIT[x.type.kind]
+    part = reduced_exp(k, k.mul(clamp(k, magnitude, 0.0, limit), 2.0))
+    power = power_of_two(k, part.n, x.type)
+    grown = k.add(k.muladd(part.p, power, power), 1.0)
+    far = k.sub(1.0, k.div(2.0, grown))
+    return k.copysign(k.select(k.compare("lt", magnitude, _SMALL_TANH), near, far), x)
+
+
+def _half_exp(k: KernelBuilder, x: Value) -> tuple[Value, Value]:
+    """e^|x| / 2 as a sum of two; halved, so that it overflows only with the result."""
+    part = reduced_exp(k, clamp(k, k.fabs(x), 0.0, _SINH_LIMIT[x.type.kind]))
+    high, low = quick_two_sum(k, 1.0, part.p)
+    n = k.sub(part.n, 1)
+    return scale(k, high, n), scale(k, low, n)
+
+
+def sinh(k: KernelBuilder, x: Value) -> Value:
+    """x + x^3 P(x^2) up to 1, else (e^x - e^-x) / 2."""
+    z = k.mul(x, x)
+    near = k.muladd(k.mul(x, z), horner(k, z, SINH), x)
+    high, low = _half_exp(k, x)
+    far = k.copysign(k.add(high, k.sub(low, k.div(0.25, high))), x)
+    return k.select(k.compare("lt", k.fabs(x), 1.0), near, far)
+
+
+def cosh(k: KernelBuilder, x: Value) -> Value:
+    """(e^x + e^-x) / 2"""
+    high, low = _half_exp(k, x)
+    return k.add(high, k.add(low, k.div(0.25, high)))
+
+
+def asinh(k: KernelBuilder, x: Value) -> Value:
+    """log1p(|x| + x^2 / (1 + sqrt(1 + x^2))) with the sign of x; log(2 |x|) for large x."""
+    magnitude = k.fabs(x)
+    large = k.compare("gt", magnitude, _LARGE[x.type.kind])
+    square = k.mul(magnitude, magnitude)
+    argument = k.add(magnitude, k.div(square, k.add(k.sqrt(k.add(square, 1.0)), 1.0)))
+    result = k.add(log1p(k, k.select(large, magnitude, argument)), k.select(large, k.const(x.type, LN2_ROUNDED), 0.0))
+    return k.copysign(result, x)
+
+
+def acosh(k: KernelBuilder, x: Value) -> Value:
+    """log1p(t + sqrt(2 t + t^2)) with t = x - 1; log(2 x) for large x."""
+    large = k.compare("gt", x, _LARGE[x.type.kind])
+    t = k.sub(x, 1.0)
+    argument = k.add(t, k.sqrt(k.muladd(t, t, k.mul(t, 2.0))))
+    result = k.add(log1p(k, k.select(large, x, argument)), k.select(large, k.const(x.type, LN2_ROUNDED), 0.0))
+    return k.select(k.compare("lt", x, 1.0), NAN, result)
+
+
+def atanh(k: KernelBuilder, x: Value) -> Value:
+    """Half the logarithm of (1 + x) / (1 - x), which for small x is a polynomial."""
+    magnitude = k.fabs(x)
+    z = k.mul(x, x)
+    near = k.muladd(k.mul(k.mul(x, z), 0.5), horner(k, z, LOG), x)
+    quotient = k.div(k.mul(magnitude, 2.0), k.sub(1.0, magnitude))
+    far = k.copysign(k.mul(log1p(k, quotient), 0.5), x)
+    far = k.select(k.compare("gt", magnitude, 1.0), NAN, far)
+    return k.select(k.compare("lt", magnitude, _SMALL_ATANH), near, far)

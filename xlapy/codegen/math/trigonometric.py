@@ -1,0 +1,164 @@
+"""sin, cos, tan and their inverses.
+
+After the reduction x = q pi/2 + r, f64 keeps r as a pair; f32 reduces in f64 and goes on in its own type.
+"""
+
+from __future__ import annotations
+
+from xlapy.codegen.ir import F32, F64, I32, KernelBuilder, Value
+from xlapy.codegen.math.coefficients import ASIN, ATAN, COS, HALF_PI, SIN
+from xlapy.codegen.math.common import INFINITY, horner, quick_two_sum, sign_bit
+from xlapy.codegen.math.trigonometric_reduction import reduce_angle
+
+# Beyond this the square root is small enough for its rounding error not to matter.
+_FOLD = 0.7
+
+Pair = tuple[Value, Value]
+
+
+def _reduced(k: KernelBuilder, x: Value) -> tuple[Value, Value | None, Value]:
+    """r, its low part if the type has one, and the quadrant as an integer of the type's width."""
+    if x.type.kind == "f64":
+        return reduce_angle(k, x)
+    reduced = reduce_angle(k, k.fpext(x, F64))
+    return k.fptrunc(reduced.high, F32), None, k.trunc(reduced.quadrant, I32)
+
+
+def _sin_pair(k: KernelBuilder, r: Value, low: Value | None, kind: str) -> Pair:
+    """sin(r + low) as a sum of two."""
+    z = k.mul(r, r)
+    rest = k.mul(k.mul(r, z), horner(k, z, SIN[kind]))
+    if low is not None:
+        rest = k.add(rest, k.mul(low, k.sub(1.0, k.mul(z, 0.5))))
+    return quick_two_sum(k, r, rest)
+
+
+def _cos_pair(k: KernelBuilder, r: Value, low: Value | None, kind: str) -> Pair:
+    """cos(r + low) as a sum of two."""
+    z = k.mul(r, r)
+    rest = k.mul(k.mul(z, z), horner(k, z, COS[kind]))
+    if low is not None:
+        rest = k.sub(rest, k.mul(r, low))
+    head, error = quick_two_sum(k, 1.0, k.mul(z, -0.5))
+    return quick_two_sum(k, head, k.add(error, rest))
+
+
+def _bit(k: KernelBuilder, quadrant: Value, bit: int) -> Value:
+    return k.compare("ne", k.and_(quadrant, bit), 0)
+
+
+def _sine_of(k: KernelBuilder, x: Value, quarter_turns: int) -> Value:
+    """sin(x + quarter_turns * pi/2)"""
+    r, low, quadrant = _reduced(k, x)
+    quadrant = k.add(quadrant, quarter_turns)
+    sine, cosine = _sin_pair(k, r, low, x.type.kind)[0], _cos_pair(k, r, low, x.type.kind)[0]
+    value = k.select(_bit(k, quadrant, 1), cosine, sine)
+    flipped = k.select(_bit(k, quadrant, 2), k.neg(value), value)
+    # The reduction turns -0 into +0.
+    return flipped if quarter_turns else k.select(k.compare("eq", x, 0.0), x, flipped)
+
+
+def sin(k: KernelBuilder, x: Value) -> Value:
+    """The sine."""
+    return _sine_of(k, x, 0)
+
+
+def cos(k: KernelBuilder, x: Value) -> Value:
+    """The cosine."""
+    return _sine_of(k, x, 1)
+
+
+def tan(k: KernelBuilder, x: Value) -> Value:
+    """The tangent, as the quotient of sine and cosine with their rounding errors; f32 goes through f64."""
+    reduced = reduce_angle(k, k.fpext(x, F64))
+    (sine, sine_low) = _sin_pair(k, reduced.high, reduced.low, x.type.kind)
+    (cosine, cosine_low) = _cos_pair(k, reduced.high, reduced.low, x.type.kind)
+    odd = _bit(k, reduced.quadrant, 1)
+    above, above_low = k.select(odd, k.neg(cosine), sine), k.select(odd, k.neg(cosine_low), sine_low)
+    below, below_low = k.select(odd, sine, cosine), k.select(odd, sine_low, cosine_low)
+    quotient = k.div(above, below)
+    if x.type.kind == "f64":
+        quotient = k.add(quotient, k.div(k.sub(above_low, k.mul(quotient, below_low)), below))
+    else:
+        quotient = k.fptrunc(quotient, F32)
+    return k.select(k.compare("eq", x, 0.0), x, quotient)
+
+
+def atan2(k: KernelBuilder, y: Value, x: Value) -> Value:
+    """The angle of the point (x, y), in (-pi, pi], with the signs of zeros telling the sides of the cut."""
+    width, height = k.fabs(x), k.fabs(y)
+    steep = k.compare("gt", height, width)
+    small, large = k.select(steep, width, height), k.select(steep, height, width)
+    both_zero = k.compare("eq", large, 0.0)
+    both_infinite = k.compare("eq", small, INFINITY)
+    t = k.div(small, k.select(both_zero, 1.0, large))
+    t = k.select(both_infinite, 1.0, t)
+    angle = _atan_of_fraction(k, t)
+    left = sign_bit(k, x)
+    # angle, pi - angle, pi/2 - angle or pi/2 + angle, with the low part of the constant.
+    half_pi_high, half_pi_low = _half_pi(k, x)
+    zero = k.const(x.type, 0.0)
+    base = k.select(steep, half_pi_high, k.select(left, k.mul(half_pi_high, 2.0), zero))
+    base_low = k.select(steep, half_pi_low, k.select(left, k.mul(half_pi_low, 2.0), zero))
+    turned = k.select(k.xor(steep, left), k.neg(angle), angle)
+    result = k.add(base, k.add(turned, base_low))
+    result = k.select(k.unordered(x, y), k.add(x, y), result)
+    return k.copysign(result, y)
+
+
+def _half_pi(k: KernelBuilder, x: Value) -> Pair:
+    """pi/2 as a sum of two constants of the type of `x`."""
+    if x.type.kind == "f64":
+        return k.const(x.type, HALF_PI[0]), k.const(x.type, HALF_PI[1])
+    high = k.const(x.type, HALF_PI[0])
+    return high, k.const(x.type, HALF_PI[0] - float(high.constant or 0.0))
+
+
+def _atan_of_fraction(k: KernelBuilder, t: Value) -> Value:
+    """atan(t) for t between 0 and 1."""
+    z = k.mul(t, t)
+    return k.muladd(k.mul(t, z), horner(k, z, ATAN), t)
+
+
+def atan(k: KernelBuilder, x: Value) -> Value:
+    """The arctangent."""
+    magnitude = k.fabs(x)
+    steep = k.compare("gt", magnitude, 1.0)
+    angle = _atan_of_fraction(k, k.select(steep, k.div(1.0, magnitude), magnitude))
+    half_pi_high, half_pi_low = _half_pi(k, x)
+    turned = k.sub(half_pi_high, k.sub(angle, half_pi_low))
+    return k.copysign(k.select(steep, turned, angle), x)
+
+
+def _asin_correction(k: KernelBuilder, t: Value) -> Value:
+    """asin(t) - t for t up to 0.7."""
+    z = k.mul(t, t)
+    return k.mul(k.mul(t, z), horner(k, z, ASIN))
+
+
+def _folded(k: KernelBuilder, x: Value) -> tuple[Value, Value]:
+    """Whether |x| is above 0.7, and what then asin is taken of: sqrt((1 - |x|) / 2) instead of x."""
+    magnitude = k.fabs(x)
+    outer = k.compare("gt", magnitude, _FOLD)
+    return outer, k.select(outer, k.sqrt(k.mul(k.sub(1.0, magnitude), 0.5)), x)
+
+
+def asin(k: KernelBuilder, x: Value) -> Value:
+    """The arcsine; pi/2 - 2 asin(sqrt((1 - |x|) / 2)) for |x| above 0.7."""
+    outer, t = _folded(k, x)
+    correction = _asin_correction(k, t)
+    inner = k.add(t, correction)
+    half_pi_high, half_pi_low = _half_pi(k, x)
+    far = k.sub(half_pi_high, k.sub(k.mul(inner, 2.0), half_pi_low))
+    return k.select(outer, k.copysign(far, x), inner)
+
+
+def acos(k: KernelBuilder, x: Value) -> Value:
+    """The arccosine."""
+    outer, t = _folded(k, x)
+    correction = _asin_correction(k, t)
+    half_pi_high, half_pi_low = _half_pi(k, x)
+    inner = k.sub(half_pi_high, k.add(t, k.sub(correction, half_pi_low)))
+    twice = k.mul(k.add(t, correction), 2.0)
+    left = k.sub(k.mul(half_pi_high, 2.0), k.sub(twice, k.mul(half_pi_low, 2.0)))
+    return k.select(outer, k.select(k.compare("lt", x, 0.0), left, twice), inner)

@@ -1,0 +1,136 @@
+"""Reduction of angles to |r| <= pi/4 and a quadrant.
+
+    x = q pi/2 + r
+
+Up to 2^20 the product q pi/2 is subtracted in exact pieces. Beyond, a scalar function multiplies the significand by the
+binary digits of 2/pi that matter, as integers (Payne and Hanek); it is called only if some lane needs it.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+from xlapy.codegen.ir import F64, I64, PTR, KernelBuilder, Value
+from xlapy.codegen.math.coefficients import HALF_PI, HALF_PI_PARTS, TWO_OVER_PI_WORDS
+from xlapy.codegen.math.common import quick_two_sum, round_to_integer, two_product, two_sum
+
+# |x| up to here has fewer than 2^20 quarter turns.
+_QUICK_LIMIT = 2.0**20
+_LARGE = "xlapy.math.reduce_large_angles"
+
+
+class Reduced(NamedTuple):
+    """r = high + low, in f64; the quadrant is an i64, of which the two lowest bits matter."""
+
+    high: Value
+    low: Value
+    quadrant: Value
+
+
+def reduce_angle(k: KernelBuilder, x: Value) -> Reduced:
+    """The reduction of an f64; NaN for infinities."""
+    quick = _reduce_quickly(k, x)
+    magnitude = k.fabs(x)
+    large = k.and_(k.compare("ge", magnitude, _QUICK_LIMIT), k.compare("lt", magnitude, math.inf))
+    merged = k.if_else(k.any_lane(large), lambda: _reduce_large(k, x, quick), lambda: quick)
+    return Reduced(*merged)
+
+
+def _reduce_quickly(k: KernelBuilder, x: Value) -> Reduced:
+    turns, quadrant = round_to_integer(k, k.mul(x, 2 / math.pi))
+    first, second, third, fourth = HALF_PI_PARTS
+    high = k.sub(x, k.mul(turns, first))
+    high, low = two_sum(k, high, k.neg(k.mul(turns, second)))
+    high, error = two_sum(k, high, k.neg(k.mul(turns, third)))
+    low = k.add(low, k.sub(error, k.mul(turns, fourth)))
+    high, low = quick_two_sum(k, high, low)
+    return Reduced(high, low, quadrant)
+
+
+def _reduce_large(k: KernelBuilder, x: Value, quick: Reduced) -> Reduced:
+    """Replaces the lanes of `quick` whose angle is large, through memory."""
+    if not k.module.defines(_LARGE):
+        _define_reduce_large(k)
+    slots = [k.alloca(value.type) for value in (x, *quick)]
+    for slot, value in zip(slots, (x, *quick), strict=True):
+        k.store(slot, value)
+    k.call(_LARGE, [*slots, k.const(I64, x.type.lanes)])
+    return Reduced(*(k.load(slot, value.type) for slot, value in zip(slots[1:], quick, strict=True)))
+
+
+def _define_reduce_large(outer: KernelBuilder) -> None:
+    """Writes the function that goes over the lanes in memory."""
+    names = ("x", "high", "low", "quadrant")
+    parameters = [*((name, PTR) for name in names), ("lanes", I64)]
+    with (
+        KernelBuilder(outer.module, _LARGE, parameters, None, "internal", "noinline nounwind") as k,
+        k.loop(0, k.parameters["lanes"]) as loop,
+    ):
+        x_at, high_at, low_at, quadrant_at = (k.gep(k.parameters[name], loop.index, 8) for name in names)
+        x = k.load(x_at, F64)
+        magnitude = k.fabs(x)
+        large = k.and_(k.compare("ge", magnitude, _QUICK_LIMIT), k.compare("lt", magnitude, math.inf))
+        with k.if_(large):
+            reduced = _multiply_by_digits(k, x)
+            k.store(high_at, reduced.high)
+            k.store(low_at, reduced.low)
+            k.store(quadrant_at, reduced.quadrant)
+
+
+def _multiply_by_digits(k: KernelBuilder, x: Value) -> Reduced:
+    """Payne and Hanek for one number of at least 2^20.
+
+    x = M 2^E; digits of 2/pi whose product with x is a multiple of 4 are left out. What remains is a fixed-point number
+    of 7 words with the quadrant in its two highest bits: (M << shift) times 7 words of digits, modulo 2^224."""
+    words = _product_words(k, x)
+    top = k.or_(k.shl(words[6], 32), words[5])
+    middle = k.or_(k.shl(words[4], 32), words[3])
+    quadrant = k.lshr(k.add(top, 1 << 61), 62)
+    # The fraction, signed because it is rounded to the nearest quadrant: 128 bits behind the point.
+    fraction = k.or_(k.shl(top, 2), k.lshr(middle, 62))
+    rest = k.or_(k.shl(middle, 2), k.lshr(words[2], 30))
+    coarse, fine = k.and_(fraction, ~0x7FF), k.and_(fraction, 0x7FF)
+    high = k.mul(k.sitofp(coarse, F64), 2.0**-64)
+    low = k.add(k.mul(k.sitofp(fine, F64), 2.0**-64), k.mul(k.uitofp(rest, F64), 2.0**-128))
+    high, low = two_sum(k, high, low)
+    product, error = two_product(k, high, HALF_PI[0])
+    error = k.add(error, k.add(k.mul(high, HALF_PI[1]), k.mul(low, HALF_PI[0])))
+    high, low = quick_two_sum(k, product, error)
+    negative = k.compare("lt", x, 0.0)
+    return Reduced(
+        k.select(negative, k.neg(high), high),
+        k.select(negative, k.neg(low), low),
+        k.select(negative, k.neg(quadrant), quadrant),
+    )
+
+
+def _product_words(k: KernelBuilder, x: Value) -> list[Value]:
+    """The 7 words of 32 bits described above, lowest first, each in an i64."""
+    low_word = 0xFFFFFFFF
+    bits = k.to_integer_bits(x)
+    exponent = k.sub(k.and_(k.lshr(bits, 52), 0x7FF), 1075)
+    significand = k.or_(k.and_(bits, (1 << 52) - 1), 1 << 52)
+    # Two zero words in front of the table make room for exponents down to -62.
+    position = k.add(exponent, 62)
+    shift = k.and_(position, 31)
+    lower = k.shl(significand, shift)
+    upper = k.lshr(k.lshr(significand, 1), k.sub(63, shift))
+    factors = [k.and_(lower, low_word), k.lshr(lower, 32), upper]
+    table = k.gep(k.table(I64, TWO_OVER_PI_WORDS), k.lshr(position, 5), 8)
+    digits = [k.load(k.gep(table, 6 - i, 8), I64, invariant=True) for i in range(7)]
+    columns: list[list[Value]] = [[] for _ in range(8)]
+    for i, factor in enumerate(factors):
+        for j in range(7 - i):
+            product = k.mul(factor, digits[j])
+            columns[i + j].append(k.and_(product, low_word))
+            columns[i + j + 1].append(k.lshr(product, 32))
+    words = []
+    carry = k.const(I64, 0)
+    for column in columns[:7]:
+        total = carry
+        for term in column:
+            total = k.add(total, term)
+        words.append(k.and_(total, low_word))
+        carry = k.lshr(total, 32)
+    return words

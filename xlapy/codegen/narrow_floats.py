@@ -1,0 +1,193 @@
+"""Floats narrower than f32, in registers held as f32.
+
+`widen` turns the bits in memory into f32 (always exact), `narrow` rounds an f32 to nearest even and gives the bits, `round`
+does both. All are branch-free and work on any number of lanes. LLVM's own conversions would call a library function per
+lane for everything but f16 on machines with F16C.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from xlapy.codegen.ir import F32, I8, I16, I32, KernelBuilder, Value
+
+
+@dataclass(frozen=True, slots=True)
+class NarrowFloat:
+    """The conversions of one element type."""
+
+    widen: Callable[[KernelBuilder, Value], Value]
+    narrow: Callable[[KernelBuilder, Value], Value]
+
+    def round(self, k: KernelBuilder, value: Value) -> Value:
+        return self.widen(k, self.narrow(k, value))
+
+
+def _bits(k: KernelBuilder, value: Value) -> Value:
+    return k.bitcast(value, I32.with_lanes(value.type.lanes))
+
+
+def _float(k: KernelBuilder, bits: Value) -> Value:
+    return k.bitcast(bits, F32.with_lanes(bits.type.lanes))
+
+
+def _widen_bf16(k: KernelBuilder, raw: Value) -> Value:
+    return _float(k, k.shl(k.zext(raw, I32.with_lanes(raw.type.lanes)), 16))
+
+
+def _narrow_bf16(k: KernelBuilder, value: Value) -> Value:
+    """Adds just under half a unit, and the last kept bit, so that ties go to even; a NaN keeps its upper bits, quiet."""
+    bits = _bits(k, value)
+    last = k.and_(k.lshr(bits, 16), 1)
+    nearest = k.add(bits, k.add(last, 0x7FFF))
+    chosen = k.select(k.is_nan(value), k.or_(bits, 0x400000), nearest)
+    return k.trunc(k.lshr(chosen, 16), I16.with_lanes(value.type.lanes))
+
+
+def _widen_f16(k: KernelBuilder, raw: Value) -> Value:
+    return _WIDEN_SMALL["f16"](k, raw) if not k.has_f16c else k.half_to_float(raw)
+
+
+def _narrow_f16(k: KernelBuilder, value: Value) -> Value:
+    return _NARROW_SMALL["f16"](k, value) if not k.has_f16c else k.float_to_half(value)
+
+
+@dataclass(frozen=True, slots=True)
+class _Format:
+    """An IEEE-like format: `exponent` and `mantissa` bits, `bias`, and what its largest codes mean."""
+
+    exponent: int
+    mantissa: int
+    bias: int
+    has_infinity: bool  # the highest exponent is infinity and NaN
+    nan: int  # the code of NaN (without sign, unless `nan_is_negative_zero`)
+    largest: int  # the code of the largest finite number, without sign
+    nan_is_negative_zero: bool = False  # the FNUZ formats: no -0, its code is NaN
+    has_nan: bool = True
+
+    @property
+    def sign(self) -> int:
+        return 1 << (self.exponent + self.mantissa)
+
+
+_FORMATS = {
+    "f16": _Format(5, 10, 15, True, 0x7E00, 0x7BFF),
+    "f8e3m4": _Format(3, 4, 3, True, 0x78, 0x6F),
+    "f8e4m3": _Format(4, 3, 7, True, 0x7C, 0x77),
+    "f8e4m3fn": _Format(4, 3, 7, False, 0x7F, 0x7E),
+    "f8e4m3fnuz": _Format(4, 3, 8, False, 0x80, 0x7F, nan_is_negative_zero=True),
+    "f8e4m3b11fnuz": _Format(4, 3, 11, False, 0x80, 0x7F, nan_is_negative_zero=True),
+    "f8e5m2": _Format(5, 2, 15, True, 0x7E, 0x7B),
+    "f8e5m2fnuz": _Format(5, 2, 16, False, 0x80, 0x7F, nan_is_negative_zero=True),
+    "f6e2m3fn": _Format(2, 3, 1, False, 0, 0x1F, has_nan=False),
+    "f6e3m2fn": _Format(3, 2, 3, False, 0, 0x1F, has_nan=False),
+    "f4e2m1fn": _Format(2, 1, 1, False, 0, 0x07, has_nan=False),
+}
+
+
+def _widener(form: _Format) -> Callable[[KernelBuilder, Value], Value]:
+    """Puts exponent and mantissa in their f32 places and scales by a power of two, which is right for subnormals too."""
+    shift = 23 - form.mantissa
+    scale = 2.0 ** (127 - form.bias)
+
+    def widen(k: KernelBuilder, raw: Value) -> Value:
+        bits = k.zext(raw, I32.with_lanes(raw.type.lanes))
+        code = k.and_(bits, form.sign - 1)
+        magnitude = _scaled(k, _float(k, k.shl(code, shift)), scale)
+        value = k.or_(_bits(k, magnitude), k.shl(k.and_(bits, form.sign), 31 - form.exponent - form.mantissa))
+        if form.nan_is_negative_zero:
+            return _float(k, k.select(k.compare("eq", bits, form.nan), 0x7FC00000, value))
+        if form.has_infinity:
+            top = ((1 << form.exponent) - 1) << form.mantissa
+            infinite = k.or_(
+                k.or_(k.shl(k.and_(code, (1 << form.mantissa) - 1), shift), 0x7F800000), k.and_(value, -(1 << 31))
+            )
+            return _float(k, k.select(k.compare("ge", code, top), infinite, value))
+        if form.has_nan:
+            return _float(k, k.select(k.compare("eq", code, form.nan), k.or_(value, 0x7FC00000), value))
+        return _float(k, value)
+
+    return widen
+
+
+def _scaled(k: KernelBuilder, value: Value, scale: float) -> Value:
+    """`value * scale` where the scale may be beyond f32: in two steps. Subnormal operands need gradual underflow."""
+    if scale >= 2.0**127:
+        return k.mul(k.mul(value, 2.0**64), scale / 2.0**64)
+    return k.mul(value, scale)
+
+
+def _narrower(form: _Format) -> Callable[[KernelBuilder, Value], Value]:
+    """Rounds by adding a power of two whose unit is the target's unit at that magnitude, then reads off the code."""
+    shift = 23 - form.mantissa
+    smallest = 1 - form.bias  # exponent of the smallest normal number
+    bytes_type = I16 if form.exponent + form.mantissa > 7 else I8
+
+    def narrow(k: KernelBuilder, value: Value) -> Value:
+        lanes = value.type.lanes
+        bits = _bits(k, value)
+        code = k.and_(bits, 0x7FFFFFFF)
+        # Normal: drop `shift` bits, ties to even, and move the exponent to the target's bias.
+        last = k.and_(k.lshr(code, shift), 1)
+        rounded = k.lshr(k.add(code, k.add(last, (1 << (shift - 1)) - 1)), shift)
+        normal = k.sub(rounded, (127 - form.bias) << form.mantissa)
+        # Subnormal: adding 2^(smallest + shift) leaves the code in the low bits, rounded by the hardware.
+        magic = 2.0 ** (smallest + shift)
+        summed = k.add(_float(k, code), magic)
+        subnormal = k.sub(_bits(k, summed), _constant_bits(magic))
+        result = k.select(k.compare("lt", code, (smallest + 127) << 23), subnormal, normal)
+        result = _saturate(k, form, value, code, result)
+        sign = k.and_(k.lshr(bits, 31 - form.exponent - form.mantissa), form.sign)
+        if form.nan_is_negative_zero:
+            signed = k.select(k.compare("eq", result, 0), 0, k.or_(result, sign))
+            result = k.select(k.compare("eq", result, form.nan), form.nan, signed)
+        elif form.has_nan:
+            result = k.or_(result, sign)
+        else:  # NaN becomes the zero of the other sign, as ml_dtypes has it
+            result = k.select(k.is_nan(value), k.xor(sign, form.sign), k.or_(result, sign))
+        return k.trunc(result, bytes_type.with_lanes(lanes))
+
+    return narrow
+
+
+def _saturate(k: KernelBuilder, form: _Format, value: Value, code: Value, result: Value) -> Value:
+    """Beyond the largest number: infinity where the format has it, else NaN, else the largest. NaN stays NaN."""
+    infinity = ((1 << form.exponent) - 1) << form.mantissa
+    beyond = infinity if form.has_infinity else form.nan if form.has_nan else form.largest
+    result = k.select(k.compare("gt", result, form.largest), beyond, result)
+    overflow = k.compare("gt", code, 0x7F7FFFFF)  # infinity or NaN in f32, whose code may have wrapped
+    result = k.select(overflow, beyond, result)
+    return k.select(k.is_nan(value), form.nan, result) if form.has_nan else result
+
+
+def _constant_bits(number: float) -> int:
+    return int(struct.unpack("<i", struct.pack("<f", number))[0])
+
+
+_WIDEN_SMALL = {name: _widener(form) for name, form in _FORMATS.items()}
+_NARROW_SMALL = {name: _narrower(form) for name, form in _FORMATS.items()}
+
+
+def _widen_e8m0(k: KernelBuilder, raw: Value) -> Value:
+    """Powers of two, 2^(code - 127); code 255 is NaN, code 0 the subnormal 2^-127."""
+    code = k.zext(raw, I32.with_lanes(raw.type.lanes))
+    value = k.select(k.compare("eq", code, 0), 0x00400000, k.shl(code, 23))
+    return _float(k, k.select(k.compare("eq", code, 255), 0x7FC00000, value))
+
+
+def _narrow_e8m0(k: KernelBuilder, value: Value) -> Value:
+    """The nearest power of two, ties up; what is not positive, or too large, is NaN."""
+    bits = _bits(k, value)
+    half = k.select(k.compare("lt", bits, 0x00800000), 0x3FFFFF, k.const(bits.type, 0x400000))
+    code = k.lshr(k.add(bits, half), 23)
+    valid = k.and_(k.compare("gt", value, 0.0), k.compare("lt", code, 255))
+    return k.trunc(k.select(valid, code, 255), I8.with_lanes(value.type.lanes))
+
+
+NARROW_FLOATS = {
+    "bf16": NarrowFloat(_widen_bf16, _narrow_bf16),
+    "f16": NarrowFloat(_widen_f16, _narrow_f16),
+    "f8e8m0fnu": NarrowFloat(_widen_e8m0, _narrow_e8m0),
+} | {name: NarrowFloat(_WIDEN_SMALL[name], _NARROW_SMALL[name]) for name in _FORMATS if name != "f16"}

@@ -1,0 +1,294 @@
+"""The native half of the thread pool: a fork-join loop over a range, as IR.
+
+    parallel(kernel, args, count, grain)     calls kernel(args, begin, end) for each chunk of [0, count)
+
+The whole job is published in one atomic word (`PoolState.word`), and a thread takes a claim, one or more consecutive
+chunks, by exchanging the word for one with one claim more taken. What a claim stands for is read after it was won, and
+a job cannot end before all its claims are done; so an exchange that succeeds against a word that has come round again
+still takes a claim of the job at hand. A worker pays for its first claim of a job with a seat: that is the cap on
+threads, and the job's number in the word tells a worker whether it has paid.
+
+Workers look at the word for a while after each job and then sleep. A sleeper announces itself and then looks at the
+word once more; a publisher writes the word and then looks for sleepers; one of them sees the other.
+"""
+
+from __future__ import annotations
+
+from xlapy.codegen.ir import I32, I64, PTR, KernelBuilder, Module, Value
+from xlapy.codegen.libraries import Library
+from xlapy.codegen.target import Target
+from xlapy_runtime.threads import MAX_THREADS, POOL_SYMBOLS, PoolState
+
+_CLAIM_BITS = 20
+_MAX_CLAIMS = (1 << _CLAIM_BITS) - 1
+_SEATS_SHIFT = 2 * _CLAIM_BITS
+_NUMBER_SHIFT = _SEATS_SHIFT + 8
+_NO_JOB = -1
+"""A job number that no word holds."""
+
+_CALLER_SPINS = 2000
+"""How long a caller that ran out of claims looks for the last ones to complete before it lets others run."""
+
+_FUTEX_CALL = {"x86_64": 202, "aarch64": 98}
+_FUTEX_WAIT_PRIVATE = 128
+_FUTEX_WAKE_PRIVATE = 129
+
+
+def emit_pool(target: Target) -> str:
+    module = Module(has_fma=target.has_fma)
+    emitter = _PoolEmitter(module, target)
+    emitter.state()
+    emitter.reset()
+    emitter.wake()
+    emitter.take_claims()
+    emitter.worker()
+    emitter.run_alone()
+    emitter.run_shared()
+    emitter.entries()
+    return module.text()
+
+
+POOL = Library("pool", POOL_SYMBOLS, emit_pool)
+
+
+class _PoolEmitter:
+    """Writes the functions of the pool, in the order in which they build on each other."""
+
+    def __init__(self, module: Module, target: Target) -> None:
+        self._module = module
+        self._architecture, _, system = target.triple.partition("-")
+        self._futex = _FUTEX_CALL.get(self._architecture) if "linux" in system else None
+
+    def state(self) -> None:
+        size = -(-_SIZE // 64) * 64
+        self._module.define("pool_state", f"@pool_state = global [{size} x i8] zeroinitializer, align 128")
+
+    def reset(self) -> None:
+        """Forgets everything: for a new process that holds a copy of another one's pool."""
+        with KernelBuilder(self._module, "pool_reset", [], None) as k:
+            k.memset(k.function_pointer("pool_state"), 0, _SIZE)
+            if self._futex is None:
+                k.call("pthread_mutex_init", [_field(k, "mutex"), k.const(PTR, 0)], I32)
+                k.call("pthread_cond_init", [_field(k, "condition"), k.const(PTR, 0)], I32)
+
+    def wake(self) -> None:
+        """Wakes up to `count` sleeping workers."""
+        with KernelBuilder(self._module, "pool_wake", [("count", I32)], None) as k:
+            generation = _field(k, "generation")
+            if self._futex is not None:
+                k.atomic_update("add", generation, k.const(I32, 1))
+                self._futex_call(k, _FUTEX_WAKE_PRIVATE, k.parameters["count"])
+            else:
+                k.call("pthread_mutex_lock", [_field(k, "mutex")], I32)
+                k.atomic_update("add", generation, k.const(I32, 1))
+                k.call("pthread_cond_broadcast", [_field(k, "condition")], I32)
+                k.call("pthread_mutex_unlock", [_field(k, "mutex")], I32)
+
+    def _sleep(self, k: KernelBuilder, generation: Value) -> None:
+        """Sleeps while there was no wake-up since `generation` was read; may return early."""
+        if self._futex is not None:
+            self._futex_call(k, _FUTEX_WAIT_PRIVATE, generation)
+            return
+        k.call("pthread_mutex_lock", [_field(k, "mutex")], I32)
+        with k.if_(k.compare("eq", k.atomic_load(_field(k, "generation"), I32), generation)):
+            k.call("pthread_cond_wait", [_field(k, "condition"), _field(k, "mutex")], I32)
+        k.call("pthread_mutex_unlock", [_field(k, "mutex")], I32)
+
+    def _futex_call(self, k: KernelBuilder, operation: int, argument: Value) -> None:
+        assert self._futex is not None
+        numbers = [k.const(I64, operation), k.zext(argument, I64), *[k.const(I64, 0)] * 3]
+        k.call("syscall", [k.const(I64, self._futex), _field(k, "generation"), *numbers], I64)
+
+    def take_claims(self) -> None:
+        """Takes claims until there are none, or none without a seat. `seat` is the job whose seat the thread has."""
+        with KernelBuilder(self._module, "pool_take_claims", [("seat", I64)], None, "internal") as k:
+            word = _field(k, "word")
+
+            def attempt(values: list[Value]) -> list[Value]:
+                seat, expected = values
+                number = k.lshr(expected, _NUMBER_SHIFT)
+                price = k.select(k.compare("eq", number, seat), k.const(I64, 0), 1 << _SEATS_SHIFT)
+                seen, won = k.compare_exchange(word, expected, k.sub(k.add(expected, 1), price))
+
+                def work() -> list[Value]:
+                    self._run_claim(k, k.and_(expected, _MAX_CLAIMS))
+                    k.atomic_update("add", _field(k, "completed"), k.const(I64, 1), "release")
+                    return [number, k.atomic_load(word, I64)]
+
+                return k.if_else(won, work, lambda: [seat, seen])
+
+            k.while_loop(
+                lambda values: _claimable(k, values[1], values[0]),
+                attempt,
+                [k.parameters["seat"], k.atomic_load(word, I64)],
+            )
+
+    def _run_claim(self, k: KernelBuilder, claim: Value) -> None:
+        per_claim = k.load(_field(k, "chunks_per_claim"), I64)
+        first = k.mul(claim, per_claim)
+        last = k.smin(k.add(first, per_claim), k.load(_field(k, "chunks"), I64))
+        kernel, args = k.load(_field(k, "kernel"), PTR), k.load(_field(k, "args"), PTR)
+        count, grain = k.load(_field(k, "count"), I64), k.load(_field(k, "grain"), I64)
+        _run_chunks(k, kernel, args, count, grain, first, last)
+
+    def worker(self) -> None:
+        """A worker's life. `spins` is how often it looks for a job before it sleeps."""
+        with KernelBuilder(self._module, "pool_worker", [("spins", I64)], None) as k:
+            self._use_default_float_environment(k)
+            stopping = _field(k, "stopping")
+
+            def live(values: list[Value]) -> None:
+                k.call("pool_take_claims", [k.const(I64, _NO_JOB)])
+                self._look_around(k, k.parameters["spins"])
+                with k.if_(k.not_(self._job_waits(k))):
+                    self._sleep_unless_needed(k)
+
+            k.while_loop(lambda values: k.compare("eq", k.atomic_load(stopping, I32), 0), live, [])
+
+    def _look_around(self, k: KernelBuilder, spins: Value) -> None:
+        """Returns when there is a job, or after `spins` looks."""
+
+        def pause(values: list[Value]) -> list[Value]:
+            self._pause(k)
+            return [k.add(values[0], 1)]
+
+        def nothing_yet(values: list[Value]) -> Value:
+            return k.and_(k.compare("lt", values[0], spins), k.not_(self._job_waits(k)))
+
+        k.while_loop(nothing_yet, pause, [k.const(I64, 0)])
+
+    def _sleep_unless_needed(self, k: KernelBuilder) -> None:
+        generation = k.atomic_load(_field(k, "generation"), I32, "seq_cst")
+        sleepers = _field(k, "sleepers")
+        k.atomic_update("add", sleepers, k.const(I32, 1))
+        needed = k.or_(self._job_waits(k), k.compare("ne", k.atomic_load(_field(k, "stopping"), I32, "seq_cst"), 0))
+        with k.if_(k.not_(needed)):
+            self._sleep(k, generation)
+        k.atomic_update("sub", sleepers, k.const(I32, 1))
+
+    def _job_waits(self, k: KernelBuilder) -> Value:
+        return _claimable(k, k.atomic_load(_field(k, "word"), I64, "seq_cst"), k.const(I64, _NO_JOB))
+
+    def _pause(self, k: KernelBuilder) -> None:
+        """Tells the core that this thread only waits."""
+        if self._architecture == "x86_64":
+            k.call("llvm.x86.sse2.pause", [])
+        elif self._architecture == "aarch64":
+            k.call("llvm.aarch64.hint", [k.const(I32, 1)])
+
+    def _use_default_float_environment(self, k: KernelBuilder) -> None:
+        """Rounding to nearest, subnormals kept, nothing trapped, whatever the starting thread had set."""
+        if self._architecture == "x86_64":
+            setting = k.alloca(I32)
+            k.store(setting, k.const(I32, 0x1F80))
+            k.call("llvm.x86.sse.ldmxcsr", [setting])
+        elif self._architecture == "aarch64":
+            k.call("llvm.aarch64.set.fpcr", [k.const(I64, 0)])
+
+    def run_alone(self) -> None:
+        """All chunks in order, in this thread."""
+        with KernelBuilder(self._module, "pool_run_alone", _JOB, None, "internal") as k:
+            kernel, args, count, grain = k.parameters.values()
+            _run_chunks(k, kernel, args, count, grain, k.const(I64, 0), _chunks(k, count, grain))
+
+    def run_shared(self) -> None:
+        """A job for at most `workers` workers and the caller."""
+        with KernelBuilder(self._module, "pool_run_shared", [*_JOB, ("workers", I64)], None, "internal") as k:
+            kernel, args, count, grain, workers = k.parameters.values()
+            chunks = _chunks(k, count, grain)
+            with k.if_(k.compare("le", chunks, 1)):
+                k.call("pool_run_alone", [kernel, args, count, grain])
+                k.ret()
+            _, owned = k.compare_exchange(_field(k, "busy"), k.const(I32, 0), k.const(I32, 1))
+            with k.if_(k.not_(owned)):
+                k.call("pool_run_alone", [kernel, args, count, grain])
+                k.ret()
+            self._ask_for_workers(k, workers)
+            claims = self._publish(k, kernel, args, count, grain, chunks, workers)
+            self._wait_for(k, claims)
+            k.atomic_store(_field(k, "busy"), k.const(I32, 0))
+
+    def _ask_for_workers(self, k: KernelBuilder, workers: Value) -> None:
+        wanted = k.sext(k.atomic_load(_field(k, "wanted"), I32), I64)
+        with k.if_(k.compare("lt", wanted, workers)):
+            k.call(k.load(_field(k, "start"), PTR), [workers])
+
+    def _publish(
+        self, k: KernelBuilder, kernel: Value, args: Value, count: Value, grain: Value, chunks: Value, workers: Value
+    ) -> Value:
+        """Lets the workers begin and works along until nothing is left to take; the number of claims."""
+        per_claim = k.sdiv(k.add(chunks, _MAX_CLAIMS - 1), _MAX_CLAIMS)
+        claims = k.sdiv(k.sub(k.add(chunks, per_claim), 1), k.smax(per_claim, 1))
+        fields = {
+            "kernel": kernel,
+            "args": args,
+            "count": count,
+            "grain": grain,
+            "chunks": chunks,
+            "chunks_per_claim": per_claim,
+            "completed": k.const(I64, 0),
+        }
+        for name, value in fields.items():
+            k.store(_field(k, name), value)
+        word = _field(k, "word")
+        number = k.add(k.lshr(k.atomic_load(word, I64), _NUMBER_SHIFT), 1)
+        job = k.or_(k.shl(number, _NUMBER_SHIFT), k.or_(k.shl(workers, _SEATS_SHIFT), k.shl(claims, _CLAIM_BITS)))
+        k.atomic_store(word, job, "seq_cst")
+        sleepers = k.sext(k.atomic_load(_field(k, "sleepers"), I32, "seq_cst"), I64)
+        with k.if_(k.compare("gt", sleepers, 0)):
+            k.call("pool_wake", [k.trunc(k.smin(workers, k.sub(claims, 1)), I32)])
+        k.call("pool_take_claims", [k.lshr(job, _NUMBER_SHIFT)])
+        return claims
+
+    def _wait_for(self, k: KernelBuilder, claims: Value) -> None:
+        """Until all claims are complete: a short while attentively, then leaving the core to whoever has the rest."""
+
+        def wait(values: list[Value]) -> list[Value]:
+            self._pause(k)
+            with k.if_(k.compare("ge", values[0], _CALLER_SPINS)):
+                k.call("sched_yield", [], I32)
+            return [k.add(values[0], 1)]
+
+        completed = _field(k, "completed")
+        k.while_loop(lambda _: k.compare("lt", k.atomic_load(completed, I64), claims), wait, [k.const(I64, 0)])
+
+    def entries(self) -> None:
+        """One function for each cap on the number of threads, since `parallel` has no argument for it."""
+        for cap in range(1, MAX_THREADS + 1):
+            with KernelBuilder(self._module, f"parallel_{cap}", _JOB, None, "internal") as k:
+                job = list(k.parameters.values())
+                if cap == 1:
+                    k.call("pool_run_alone", job)
+                else:
+                    k.call("pool_run_shared", [*job, k.const(I64, cap - 1)])
+        names = ", ".join(f"ptr @parallel_{cap}" for cap in range(1, MAX_THREADS + 1))
+        self._module.define("parallel_entries", f"@parallel_entries = constant [{MAX_THREADS} x ptr] [{names}]")
+
+
+_JOB = [("kernel", PTR), ("args", PTR), ("count", I64), ("grain", I64)]
+_SIZE = PoolState.condition.offset + PoolState.condition.size
+
+
+def _field(k: KernelBuilder, name: str) -> Value:
+    return k.gep(k.function_pointer("pool_state"), getattr(PoolState, name).offset)
+
+
+def _claimable(k: KernelBuilder, word: Value, seat: Value) -> Value:
+    """Whether the word has a claim left that a thread may take whose seat is in job `seat`."""
+    taken = k.and_(word, _MAX_CLAIMS)
+    claims = k.and_(k.lshr(word, _CLAIM_BITS), _MAX_CLAIMS)
+    has_seat = k.compare("eq", k.lshr(word, _NUMBER_SHIFT), seat)
+    seats_left = k.compare("ne", k.and_(k.lshr(word, _SEATS_SHIFT), 255), 0)
+    return k.and_(k.compare("lt", taken, claims), k.or_(has_seat, seats_left))
+
+
+def _chunks(k: KernelBuilder, count: Value, grain: Value) -> Value:
+    return k.sdiv(k.sub(k.add(count, grain), 1), grain)
+
+
+def _run_chunks(
+    k: KernelBuilder, kernel: Value, args: Value, count: Value, grain: Value, first: Value, last: Value
+) -> None:
+    with k.loop(first, last) as loop:
+        begin = k.mul(loop.index, grain)
+        k.call(kernel, [args, begin, k.smin(k.add(begin, grain), count)])

@@ -1,0 +1,138 @@
+"""From a scheduled module with a buffer plan to a `Program`: object code, tables, constants.
+
+Three LLVM modules, by what their code deserves: `kernels` (loop nests), `loops` (control flow around scalars), both with
+optimizing instruction selection, and `glue` (the straight-line entry that calls them), compiled as fast as LLVM can.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from xlapy.codegen.entry import EntryEmitter
+from xlapy.codegen.ir import Module
+from xlapy.codegen.jit import emit_assembly, emit_object
+from xlapy.codegen.kernel_library import KernelLibrary
+from xlapy.codegen.runtime_sites import RuntimeSites
+from xlapy.codegen.specs import tree_of
+from xlapy.codegen.target import Target
+from xlapy.hlo.buffer_plan import BufferPlan, Home
+from xlapy.hlo.graph import HloModule
+from xlapy.hlo.schedule import Schedule
+from xlapy.hlo.shape import Shape
+from xlapy_runtime.program import Program
+
+ENTRY = "xlapy.entry"
+KERNEL_LEVEL = 1  # LLVM's effort; 2 and 3 take longer and make no faster code of IR that is optimized already
+GLUE_LEVEL = 0
+
+Compile = Callable[[str, int], bytes]
+"""IR text and code generation level to object code; may look in a cache first."""
+
+
+@dataclass(frozen=True, slots=True)
+class EmittedProgram:
+    """LLVM IR of one program, with what is needed to run it."""
+
+    kernels: str
+    loops: str
+    glue: str
+    kernel_count: int
+    sites: RuntimeSites
+    symbols: tuple[str, ...]
+    libraries: tuple[str, ...]  # names of those whose functions it calls
+
+
+def emit_program(module: HloModule, schedule: Schedule, plan: BufferPlan, target: Target) -> EmittedProgram:
+    """Writes the IR of the entry and of everything it calls."""
+    kernels, loops, glue = (Module(has_fma=target.has_fma, has_f16c=target.has_f16c) for _ in range(3))
+    library = KernelLibrary(kernels, target)
+    sites = RuntimeSites(library.combine)
+    attributes = f"nounwind {target.function_attributes}".rstrip()
+    pointers = {
+        Home.PARAMETER: _pointer_numbers(module, plan, results=False),
+        Home.RESULT: _pointer_numbers(module, plan, results=True),
+    }
+    emitter = EntryEmitter(schedule, plan, glue, loops, library, sites, pointers, attributes)
+    emitter.emit(module.entry, ENTRY)
+    combines = tuple(
+        kernel.name for key, kernel in library.known.items() if isinstance(key, tuple) and key[0] == "combine"
+    )
+    return EmittedProgram(
+        kernels.text(), loops.text(), glue.text(), len(library.known), sites, combines, tuple(sorted(emitter.libraries))
+    )
+
+
+def _pointer_numbers(module: HloModule, plan: BufferPlan, *, results: bool) -> dict[int, int]:
+    """From array leaves as the plan numbers them to entries of the table of pointers.
+
+    The runtime puts the sizes of dynamic dimensions directly behind the array that they belong to; in the padded module
+    they come last."""
+    sizes = module.config.size_results if results else module.config.size_parameters
+    if results:
+        shapes = [leaf for leaf in module.entry.root.shape.leaves() if leaf.is_array]
+    else:
+        shapes = [leaf for p in module.entry.parameters for leaf in p.shape.leaves() if leaf.is_array]
+    arrays = len(shapes) - len(sizes)
+    numbers: dict[int, int] = {}
+    position = 0
+    for leaf in range(arrays):
+        numbers[leaf] = position
+        position += 1
+        for order, size in enumerate(sizes):
+            if size.leaf == leaf:
+                numbers[arrays + order] = position
+                position += 1
+    return numbers
+
+
+def compile_program(
+    module: HloModule,
+    emitted: EmittedProgram,
+    plan: BufferPlan,
+    compile_ir: Compile,
+    parameters: tuple[Shape, ...],
+    result: Shape,
+) -> Program:
+    """Object code and tables. `parameters` and `result` are the shapes that the caller sees."""
+    objects = [
+        compile_ir(emitted.glue, GLUE_LEVEL),
+        *(compile_ir(text, KERNEL_LEVEL) for text in (emitted.kernels, emitted.loops) if "define" in text),
+    ]
+    return Program(
+        name=module.name,
+        objects=tuple(objects),
+        entry=ENTRY,
+        parameters=tuple(tree_of(shape) for shape in parameters),
+        result=tree_of(result),
+        kernels=emitted.symbols,
+        parameter_names=tuple(parameter.name for parameter in module.entry.parameters[: len(parameters)]),
+        arena_bytes=plan.arena_bytes,
+        constants=tuple(
+            np.ascontiguousarray(_physical(constant.attributes["literal"].array, constant.shape))
+            for constant in plan.constants
+        ),
+        runtime_calls=tuple(emitted.sites.calls),
+        num_replicas=module.config.num_replicas,
+        num_partitions=module.config.num_partitions,
+        llvm_ir="\n".join((emitted.glue, emitted.loops, emitted.kernels)),
+    )
+
+
+def _physical(array: np.ndarray, shape: Shape) -> np.ndarray:
+    """The elements in the order of the shape's layout."""
+    if shape.layout is None or shape.layout.is_row_major:
+        return array
+    return array.transpose(tuple(reversed(shape.minor_to_major)))
+
+
+def object_compiler(target: Target) -> Compile:
+    """Compiles IR text for `target`, every time."""
+    return lambda text, level: emit_object(text, target, codegen_level=level)
+
+
+def assembly_of(text: str, target: Target, level: int = KERNEL_LEVEL) -> str:
+    """The assembly of IR text, to read."""
+    return emit_assembly(text, target, codegen_level=level)

@@ -1,0 +1,127 @@
+"""How elements look in registers and in memory.
+
+| element type         | register                       | memory               |
+|----------------------|--------------------------------|----------------------|
+| pred                 | i1                             | i8, 0 or 1           |
+| s2, s4, u2, u4       | i8, sign- or zero-extended     | i8, low bits count   |
+| s8 ... u64           | i8 ... i64                     | the same             |
+| floats below f32     | f32 holding a rounded value    | i8 or i16 bit pattern|
+| f32, f64             | f32, f64                       | the same             |
+| c64, c128            | a `Pair` of f32, f64           | two floats           |
+
+A value may have any number of lanes; memory holds lanes one after another.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from xlapy.codegen.ir import F32, F64, I1, I8, I16, I32, I64, IRType, KernelBuilder, Value
+from xlapy.codegen.narrow_floats import NARROW_FLOATS
+from xlapy.hlo.element_types import ElementType, real_part_type
+
+
+class Pair(NamedTuple):
+    """A complex number in registers."""
+
+    re: Value
+    im: Value
+
+
+Element = Value | Pair
+
+_INTEGERS = {8: I8, 16: I16, 32: I32, 64: I64}
+
+
+def register_type(element_type: ElementType, lanes: int = 1) -> IRType:
+    """The IR type of a value in a register; of each part, for a complex one."""
+    if element_type.kind == "pred":
+        scalar = I1
+    elif element_type.is_integer:
+        scalar = _INTEGERS[max(8, element_type.bits)]
+    else:
+        scalar = F64 if real_part_type(element_type).bits == 64 else F32
+    return scalar.with_lanes(lanes)
+
+
+def memory_type(element_type: ElementType, lanes: int = 1) -> IRType:
+    """The IR type that is loaded and stored; of each part, for a complex one."""
+    part = real_part_type(element_type)
+    scalar = register_type(part)
+    if part.kind == "pred" or part.is_narrow_float:
+        scalar = _INTEGERS[part.bytes * 8]
+    return scalar.with_lanes(lanes)
+
+
+def from_memory(k: KernelBuilder, raw: Value, element_type: ElementType) -> Value:
+    """The register value of loaded lanes (of one part of a complex number)."""
+    part = real_part_type(element_type)
+    if part.kind == "pred":
+        return k.compare("ne", raw, 0)
+    if part.is_narrow_float:
+        return NARROW_FLOATS[part.name].widen(k, raw)
+    return wrap_narrow_integer(k, raw, part)
+
+
+def to_memory(k: KernelBuilder, value: Value, element_type: ElementType) -> Value:
+    """The lanes to store for a register value; the inverse of `from_memory`."""
+    part = real_part_type(element_type)
+    if part.kind == "pred":
+        return k.zext(value, I8.with_lanes(value.type.lanes))
+    if part.is_narrow_float:
+        return NARROW_FLOATS[part.name].narrow(k, value)
+    return value
+
+
+def wrap_narrow_integer(k: KernelBuilder, value: Value, element_type: ElementType) -> Value:
+    """The integer wrapped to a width below 8 bits; wider types wrap by themselves."""
+    if not element_type.is_integer or element_type.bits >= 8:
+        return value
+    spare = 8 - element_type.bits
+    shift_right = k.ashr if element_type.is_signed else k.lshr
+    return shift_right(k.shl(value, spare), spare)
+
+
+def rounded(k: KernelBuilder, element: Element, element_type: ElementType) -> Element:
+    """The result of an operation, brought into the range of its type: narrow floats round, narrow integers wrap."""
+    if isinstance(element, Pair):
+        return element
+    if element_type.is_narrow_float:
+        return NARROW_FLOATS[element_type.name].round(k, element)
+    return wrap_narrow_integer(k, element, element_type)
+
+
+def constant_element(k: KernelBuilder, element_type: ElementType, number: complex | float | int | bool) -> Element:
+    """A constant of `element_type` in a register, one lane."""
+    scalar = register_type(element_type)
+    if element_type.is_complex:
+        whole = complex(number)
+        return Pair(k.const(scalar, whole.real), k.const(scalar, whole.imag))
+    return k.const(scalar, float(number.real) if scalar.is_float else int(number.real))
+
+
+def splat(k: KernelBuilder, element: Element, lanes: int) -> Element:
+    """The element in every lane; one that has these lanes already stays."""
+    if isinstance(element, Pair):
+        return Pair(k.splat(element.re, lanes), k.splat(element.im, lanes))
+    return k.splat(element, lanes)
+
+
+def select(k: KernelBuilder, condition: Value, on_true: Element, on_false: Element) -> Element:
+    if isinstance(on_true, Pair) and isinstance(on_false, Pair):
+        return Pair(k.select(condition, on_true.re, on_false.re), k.select(condition, on_true.im, on_false.im))
+    assert isinstance(on_true, Value) and isinstance(on_false, Value)
+    return k.select(condition, on_true, on_false)
+
+
+def lanes_of(element: Element) -> int:
+    return element.re.type.lanes if isinstance(element, Pair) else element.type.lanes
+
+
+def parts_of(element: Element) -> tuple[Value, ...]:
+    """The values that make up an element: one, or real and imaginary part."""
+    return (element.re, element.im) if isinstance(element, Pair) else (element,)
+
+
+def from_parts(parts: tuple[Value, ...] | list[Value]) -> Element:
+    return parts[0] if len(parts) == 1 else Pair(parts[0], parts[1])

@@ -1,0 +1,178 @@
+"""Call sites of the runtime: one row per instruction that native code cannot do alone.
+
+A row says, as plain data, what is called, with which buffers, under which attributes. Which leaves of which instructions
+the buffers are is decided here too, by op.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from xlapy.codegen.specs import array_spec, tree_of
+from xlapy.hlo.attributes import ReplicaGroups
+from xlapy.hlo.graph import Computation, Instruction
+from xlapy.hlo.leaves import leaf_shape
+from xlapy.hlo.ops import OPS, Trait
+from xlapy.support.registry import Registry
+from xlapy_runtime.program import RuntimeCall
+
+Leaf = tuple[Instruction, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Buffers:
+    """The array leaves that a call reads and writes, in order."""
+
+    operands: Sequence[Leaf]
+    results: Sequence[Leaf]
+
+
+@dataclass(slots=True)
+class RuntimeSites:
+    """The sites of one program, numbered as their calls are written. `combine` names the kernel of a reduction."""
+
+    combine: Callable[[Computation, Instruction], str]
+    calls: list[RuntimeCall] = field(default_factory=list)
+    numbers: dict[Instruction, int] = field(default_factory=dict)
+
+    def site(self, instruction: Instruction) -> int:
+        """The number of the instruction's call site."""
+        if instruction not in self.numbers:
+            attributes = (
+                dict(ATTRIBUTES[instruction.opcode](self, instruction)) if instruction.opcode in ATTRIBUTES else {}
+            )
+            if instruction.spec.has(Trait.DONE):
+                attributes["start"] = self.numbers[_start_of(instruction)]
+            buffers = _buffers(instruction)
+            self.numbers[instruction] = len(self.calls)
+            self.calls.append(
+                RuntimeCall(
+                    kind=instruction.opcode,
+                    label=instruction.name,
+                    where=instruction.metadata.location(),
+                    operands=tuple(array_spec(_shape(leaf)) for leaf in buffers.operands),
+                    results=tuple(array_spec(_shape(leaf)) for leaf in buffers.results),
+                    attributes=attributes,
+                )
+            )
+        return self.numbers[instruction]
+
+    def buffers(self, instruction: Instruction) -> list[Leaf]:
+        """The leaves whose addresses native code passes: those read, then those written."""
+        buffers = _buffers(instruction)
+        return [*buffers.operands, *buffers.results]
+
+
+def _shape(leaf: Leaf) -> Any:
+    return leaf_shape(leaf[0].shape, leaf[1])
+
+
+def _leaves(instruction: Instruction) -> list[Leaf]:
+    """All array leaves of an instruction's value."""
+    return [(instruction, number) for number, shape in enumerate(instruction.shape.leaves()) if shape.is_array]
+
+
+def _start_of(done: Instruction) -> Instruction:
+    """The start op whose result `done` waits for."""
+    start = done.operands[0]
+    while start.opcode in ("get-tuple-element", "tuple", "opt-barrier"):
+        start = start.operands[0]
+    return start
+
+
+def _buffers(instruction: Instruction) -> Buffers:
+    """Everything in, everything out, unless the op differs."""
+    chosen = BUFFERS.get(instruction.opcode)
+    if chosen is not None:
+        return chosen(instruction)
+    if instruction.spec.has(Trait.DONE):
+        return Buffers((), ())  # its start op has passed everything
+    operands = [leaf for operand in instruction.operands for leaf in _leaves(operand)]
+    return Buffers(operands, _leaves(instruction))
+
+
+BUFFERS: Registry[Callable[[Instruction], Buffers]] = Registry("runtime buffers", OPS)
+ATTRIBUTES: Registry[Callable[[RuntimeSites, Instruction], dict[str, Any]]] = Registry("runtime attributes", OPS)
+
+
+@BUFFERS.register("send")
+def _send_buffers(instruction: Instruction) -> Buffers:
+    return Buffers(_leaves(instruction.operands[0]), ())
+
+
+@BUFFERS.register("recv")
+def _recv_buffers(instruction: Instruction) -> Buffers:
+    return Buffers((), ())
+
+
+@BUFFERS.register("recv-done")
+def _recv_done_buffers(instruction: Instruction) -> Buffers:
+    return Buffers((), _leaves(instruction))
+
+
+@ATTRIBUTES.register("infeed")
+def _infeed(sites: RuntimeSites, instruction: Instruction) -> dict[str, Any]:
+    return {"result_tree": tree_of(instruction.shape.parts[0])}
+
+
+@ATTRIBUTES.register("outfeed")
+def _outfeed(sites: RuntimeSites, instruction: Instruction) -> dict[str, Any]:
+    return {"operand_tree": tree_of(instruction.operands[0].shape)}
+
+
+def _channel(instruction: Instruction) -> dict[str, Any]:
+    return {name: instruction.attributes[name] for name in ("channel_id", "is_host_transfer")}
+
+
+@ATTRIBUTES.register("send")
+def _send(sites: RuntimeSites, instruction: Instruction) -> dict[str, Any]:
+    return {**_channel(instruction), "operand_tree": tree_of(instruction.operands[0].shape)}
+
+
+@ATTRIBUTES.register("recv")
+def _recv(sites: RuntimeSites, instruction: Instruction) -> dict[str, Any]:
+    return {**_channel(instruction), "result_tree": tree_of(instruction.shape.parts[0])}
+
+
+@ATTRIBUTES.register("all-reduce", "all-reduce-start")
+def _all_reduce(sites: RuntimeSites, instruction: Instruction) -> dict[str, Any]:
+    computation = instruction.called[0]
+    kernels = tuple(sites.combine(computation, operand) for operand in instruction.operands)
+    return {**_groups(instruction), "combine": kernels}
+
+
+def _groups(instruction: Instruction) -> dict[str, Any]:
+    groups: ReplicaGroups = instruction.attributes["replica_groups"]
+    return {
+        "replica_groups": groups.groups,
+        "group_mode": group_mode(instruction),
+        "channel_id": instruction.attributes["channel_id"] or 0,
+    }
+
+
+def group_mode(instruction: Instruction) -> str:
+    """How replica groups of a collective name processes: as the channel and the id attribute say."""
+    if instruction.attributes.get("use_global_device_ids"):
+        return "flattened_ids"
+    return "cross_replica_and_partition" if instruction.attributes["channel_id"] else "cross_replica"
+
+
+@ATTRIBUTES.register("custom-call")
+def _custom_call(sites: RuntimeSites, instruction: Instruction) -> dict[str, Any]:
+    versions = ["", "ORIGINAL", "STATUS_RETURNING", "STATUS_RETURNING_UNIFIED", "TYPED_FFI"]
+    return {
+        "target": instruction.attributes["target"],
+        "api_version": versions.index(instruction.attributes["api_version"].name),
+        "backend_config": _backend_config(instruction.extra.get("backend_config", "")),
+        "result_tree": tree_of(instruction.shape),
+    }
+
+
+def _backend_config(text: str) -> object:
+    """A string's bytes, or the entries of a dictionary."""
+    if not text.startswith('"'):
+        return json.loads(text) if text else b""
+    return json.loads(text).encode()

@@ -1,0 +1,174 @@
+"""The route: module -> passes -> schedule and buffers -> LLVM IR -> object code -> program. The one file that knows all of it."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from xlapy.codegen.call_wrapper import call_wrapper_object
+from xlapy.codegen.jit import emit_object
+from xlapy.codegen.libraries.gemm import GEMM_LIBRARIES
+from xlapy.codegen.object_cache import ObjectCache, cache_directory
+from xlapy.codegen.pool import POOL
+from xlapy.codegen.program import EmittedProgram, assembly_of, compile_program, emit_program
+from xlapy.codegen.target import Target, host_target
+from xlapy.hlo.buffer_plan import BufferPlan
+from xlapy.hlo.graph import HloModule
+from xlapy.hlo.text import fingerprint
+from xlapy.hlo.verifier import verify
+from xlapy.options import CompileOptions, Environment, environment
+from xlapy.passes.analysis.replay import check_plan
+from xlapy.passes.buffer_assignment import assign_buffers
+from xlapy.passes.pipeline import Checks, PipelineReport, Watch
+from xlapy.passes.pipelines import PipelineOptions, cpu_pipeline
+from xlapy.passes.scheduling import schedule
+from xlapy.support.dump import DumpFolder
+from xlapy_runtime import threads
+from xlapy_runtime.calling import CallWrapper, load_wrapper
+from xlapy_runtime.linking import LinkedCode, link
+from xlapy_runtime.program import Program
+
+CACHE_LIMIT_BYTES = 1 << 30
+
+
+@dataclass(frozen=True, slots=True)
+class CompileStats:
+    """What a compilation produced and what it took."""
+
+    instructions: int  # of the module as given
+    kernels: int  # distinct ones; equal kernels are shared
+    fusions: int
+    arena_bytes: int
+    live_bytes: int  # no arena could be smaller
+    compile_ms: float
+    passes_ms: float
+    llvm_ms: float
+
+    def __str__(self) -> str:
+        return (
+            f"{self.instructions} instructions in {self.kernels} kernels ({self.fusions} fusions), "
+            f"{self.arena_bytes} bytes of temporaries, compiled in {self.compile_ms:.1f} ms "
+            f"(passes {self.passes_ms:.1f}, LLVM {self.llvm_ms:.1f})"
+        )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Compiled:
+    """Everything that is known about a compiled module."""
+
+    source: HloModule
+    module: HloModule  # after the passes
+    plan: BufferPlan
+    emitted: EmittedProgram
+    report: PipelineReport
+    program: Program
+    target: Target
+    stats: CompileStats
+
+    def link(self) -> LinkedCode:
+        """The code in memory, ready to run."""
+        imports: dict[str, int] = {}
+        for name in self.emitted.libraries:
+            imports.update(library_symbols(name))
+        return link(self.program.objects, imports, [self.program.entry, *self.program.kernels])
+
+    def assembly(self) -> str:
+        """The assembly of all kernels and of the entry."""
+        texts = (self.emitted.kernels, self.emitted.loops, self.emitted.glue)
+        return "\n".join(assembly_of(text, self.target) for text in texts if "define" in text)
+
+
+def compile_module(source: HloModule, options: CompileOptions) -> Compiled:
+    """Compiles a module for this machine. The module is verified and left as it is."""
+    began = time.perf_counter()
+    around = environment()
+    verify(source)
+    module = source.clone()
+    if options.num_replicas > 1 or options.num_partitions > 1:
+        module.config.num_replicas = options.num_replicas
+        module.config.num_partitions = options.num_partitions
+    report = cpu_pipeline(
+        PipelineOptions(fast_math=options.fast_math, disabled_laws=options.disabled_laws), _watch(options, around)
+    ).run(module)
+    order = schedule(module)
+    plan = assign_buffers(module, order)
+    if options.verify or around.verify:
+        check_plan(module, order, plan)
+    target = host_target()
+    emitted = emit_program(module, order, plan, target)
+    if around.dump_to:
+        folder = DumpFolder(Path(around.dump_to), around.dump_filter)
+        for number, part in enumerate(("glue", "loops", "kernels")):
+            folder.write(9000 + number, part, suffix="ll", text=getattr(emitted, part))
+    passed = time.perf_counter()
+    cache = object_cache(around)
+
+    def compile_ir(text: str, level: int) -> bytes:
+        key = f"{target.code_key}\n{level}\n{text}".encode()
+        found = cache.get("kernels", key)
+        if found is None:
+            found = emit_object(text, target, codegen_level=level)
+            cache.put("kernels", key, found)
+        return found
+
+    signature = source.signature
+    program = compile_program(module, emitted, plan, compile_ir, signature.parameters, signature.result)
+    ended = time.perf_counter()
+    stats = CompileStats(
+        instructions=source.instruction_count,
+        kernels=emitted.kernel_count,
+        fusions=sum(instruction.opcode == "fusion" for instruction in module.instructions()),
+        arena_bytes=plan.arena_bytes,
+        live_bytes=plan.live_bytes,
+        compile_ms=(ended - began) * 1e3,
+        passes_ms=(passed - began) * 1e3,
+        llvm_ms=(ended - passed) * 1e3,
+    )
+    return Compiled(source, module, plan, emitted, report, program, target, stats)
+
+
+def _watch(options: CompileOptions, around: Environment) -> Watch:
+    checked = options.verify or around.verify
+    return Watch(
+        checks=Checks(verify, fingerprint) if checked else None,
+        dump=DumpFolder(Path(around.dump_to), around.dump_filter) if around.dump_to else None,
+        to_text=HloModule.to_text,
+        disabled="|".join(sorted(options.disabled_passes)),
+        stop_after=around.pass_limit,
+    )
+
+
+def object_cache(around: Environment) -> ObjectCache:
+    """The cache of object code on disk, where the environment wants it."""
+    return _object_cache(cache_directory(around.cache_dir, around.cache_home))
+
+
+@cache
+def _object_cache(directory: Path | None) -> ObjectCache:
+    return ObjectCache(directory, CACHE_LIMIT_BYTES)
+
+
+@cache
+def native_wrapper() -> CallWrapper | None:
+    """The native call wrapper of this process; None where only the portable way of calling works."""
+    return load_wrapper(call_wrapper_object(host_target(), object_cache(environment())))
+
+
+@cache
+def library_symbols(name: str) -> dict[str, int]:
+    """The addresses of a library's functions; loaded once, and for as long as the process lives."""
+    library = GEMM_LIBRARIES[name.removeprefix("gemm_")]
+    linked = link([library.object_code(host_target(), object_cache(environment()))], {}, library.exports)
+    _LOADED_LIBRARIES.append(linked)
+    return {symbol: linked.address(symbol) for symbol in library.exports}
+
+
+_LOADED_LIBRARIES: list[LinkedCode] = []
+
+
+def parallel_function(num_threads: int | None) -> int:
+    """The address of the thread pool's `parallel` for so many threads. Starts none."""
+    threads.install(POOL.object_code(host_target(), object_cache(environment())))
+    return threads.parallel_address(num_threads)

@@ -1,0 +1,147 @@
+"""What one kernel may contain: the contract between fusion, which draws the boxes, and codegen, which fills them.
+
+Everything here is a fact about an instruction or a fused computation; nothing is decided. A fused computation holds
+*element ops*: each element of their result is computed by itself, by recursion from the element of the root.
+
+    kLoop   the root is an element op, a tuple of element ops of the same dimensions, or a dynamic-update-slice whose
+            operand 0 is a parameter (only the slice is written when the buffers are one)
+    kInput  the root is a reduce (several inputs: variadic) whose initial values are scalar parameters or constants
+
+Scalars (rank 0) live in registers of the entry function: they enter a kernel as parameters, unless they are constants.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from xlapy.hlo.attributes import FusionKind
+from xlapy.hlo.graph import Computation, Instruction
+from xlapy.hlo.ops import Trait
+from xlapy.support.errors import InternalError
+
+BLOCKED_TRANSPOSE_BYTES = 32 * 1024  # beyond a first-level cache, strided reads cost more than a blocked copy
+INDEXED_BY_SCALARS = ("dynamic-slice",)
+GENERATORS = ("iota",)
+
+
+@dataclass(frozen=True, slots=True)
+class KernelLimits:
+    """How large one kernel may get. Compile time and register pressure set the numbers, not the program."""
+
+    instructions: int = 400
+    operands: int = 64
+    outputs: int = 8
+    weight: int = 2000  # sum of the instruction costs: about the machine instructions of the loop body
+
+
+@dataclass(frozen=True, slots=True)
+class TargetFacts:
+    """What the cost models know of the machine."""
+
+    vector_bytes: int = 32
+    cache_bytes: tuple[int, ...] = (32 * 1024, 1024 * 1024, 32 * 1024 * 1024)
+    cores: int = 1
+
+
+def is_element_op(instruction: Instruction) -> bool:
+    """The instruction may be computed element by element inside a kernel."""
+    if not instruction.shape.is_array or not instruction.shape.is_static:
+        return False
+    if instruction.opcode == "constant":
+        return is_kernel_constant(instruction)
+    if instruction.opcode == "map":
+        return is_scalar_region(instruction.called[0])
+    if instruction.opcode == "copy":
+        return instruction.shape.minor_to_major == instruction.operands[0].shape.minor_to_major
+    if instruction.opcode in INDEXED_BY_SCALARS or instruction.opcode in GENERATORS:
+        return True
+    return Trait.ELEMENTWISE in instruction.spec.traits or Trait.INDEX_MAP in instruction.spec.traits
+
+
+def is_kernel_constant(instruction: Instruction) -> bool:
+    """A constant that is written into the code of a kernel: one value, however often repeated."""
+    if instruction.opcode != "constant" or not instruction.shape.is_array:
+        return False
+    return instruction.shape.is_scalar or instruction.attributes["literal"].is_splat
+
+
+def is_scalar_region(computation: Computation) -> bool:
+    """Everything in `computation` is element-wise on scalars: it can be written inline where it is called."""
+    return all(
+        instruction.shape.is_scalar
+        and (
+            instruction.opcode in ("parameter", "constant")
+            or (Trait.ELEMENTWISE in instruction.spec.traits and instruction.opcode != "map")
+        )
+        for instruction in computation
+    )
+
+
+def is_blocked_transpose(instruction: Instruction) -> bool:
+    """A transpose for which memory order matters: large, and another dimension becomes the fastest one."""
+    if instruction.opcode != "transpose" or instruction.shape.bytes <= BLOCKED_TRANSPOSE_BYTES:
+        return False
+    source = instruction.operands[0].shape
+    moved = [dim for dim in instruction.attributes["permutation"] if source.dims[dim] != 1]
+    return bool(moved) and moved[-1] != max(moved)
+
+
+def is_alias(instruction: Instruction) -> bool:
+    """The instruction has the bytes of its operand: no kernel is needed when both are in memory."""
+    if instruction.opcode == "bitcast":
+        return True
+    return instruction.opcode == "reshape" and _is_row_major(instruction) and _is_row_major(instruction.operands[0])
+
+
+def _is_row_major(instruction: Instruction) -> bool:
+    layout = instruction.shape.layout
+    return layout is None or layout.is_row_major
+
+
+def fusion_roots(computation: Computation) -> tuple[Instruction, ...]:
+    """The outputs of a fused computation: the elements of a tuple root, or the root itself."""
+    root = computation.root
+    return root.operands if root.opcode == "tuple" else (root,)
+
+
+def check_fusion(fusion: Instruction) -> None:
+    """Raises InternalError unless `fusion` is one that codegen accepts."""
+    computation = fusion.called[0]
+    fault = _FAULTS[fusion.attributes["kind"]](computation) if fusion.attributes["kind"] in _FAULTS else "unknown kind"
+    if fault:
+        raise InternalError(f"{fusion} is no kernel: {fault}")
+
+
+def _fault_of_loop(computation: Computation) -> str:
+    roots = fusion_roots(computation)
+    if len({root.shape.dims for root in roots}) != 1:
+        return "its roots have different dimensions"
+    outside = {computation.root} if computation.root.opcode == "tuple" else set()
+    if len(roots) == 1 and roots[0].opcode == "dynamic-update-slice":
+        if roots[0].operands[0].opcode != "parameter":
+            return "its root updates what is not a parameter"
+        outside.add(roots[0])
+    return _fault_of_members(computation, outside)
+
+
+def _fault_of_input(computation: Computation) -> str:
+    root = computation.root
+    if root.opcode != "reduce":
+        return "its root is no reduce"
+    for init in root.operands[len(root.operands) // 2 :]:
+        if init.opcode not in ("parameter", "constant"):
+            return f"its initial value {init} is computed inside"
+    return _fault_of_members(computation, {root})
+
+
+def _fault_of_members(computation: Computation, outside: set[Instruction]) -> str:
+    for instruction in computation:
+        if instruction not in outside and instruction.opcode != "parameter":
+            if not is_element_op(instruction):
+                return f"{instruction} is no element op"
+            if instruction.shape.is_scalar and instruction.opcode != "constant":
+                return f"{instruction} is a scalar computed inside"
+    return ""
+
+
+_FAULTS = {FusionKind.LOOP: _fault_of_loop, FusionKind.INPUT: _fault_of_input}

@@ -1,0 +1,196 @@
+"""Patterns: shapes of a graph to look for, written as the graph itself.
+
+    P.transpose(P.transpose(x, permutation=p), permutation=q)
+    P.multiply(x, P.number(1))                  a constant whose elements are all 1, or a broadcast of a scalar 1
+    P.not_(P.not_(x))                           the op named by a word of Python
+    P.concatenate(xs.rest, dimension=d)         all operands of a variadic op
+    P.add(y.where(P.negate(x)), z)              binds y to what the inner pattern matches
+    P.reshape(P.only(P.transpose(x)))           the transpose has no other user
+
+A variable stands for an instruction, or for the value of an attribute; used twice, it must match the same
+instruction, or equal values. The operands of a commutative op match in either order.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from xlapy.hlo.graph import Instruction
+from xlapy.hlo.ops import OPS, OpSpec, Trait
+
+Bindings = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Variable:
+    """Matches anything, and binds it to `name`."""
+
+    name: str
+
+    @property
+    def rest(self) -> Rest:
+        """Matches all remaining operands, as a tuple."""
+        return Rest(self)
+
+    def where(self, pattern: Pattern) -> Bound:
+        """Matches what `pattern` matches."""
+        return Bound(self, pattern)
+
+
+@dataclass(frozen=True, slots=True)
+class Rest:
+    variable: Variable
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    variable: Variable
+    pattern: Pattern
+
+
+@dataclass(frozen=True, slots=True)
+class Number:
+    """A constant all of whose elements are one number: `value` with its sign, any for None, bound for a variable."""
+
+    value: Any
+
+
+@dataclass(frozen=True, slots=True)
+class OpPattern:
+    """An instruction of one op. Without operand patterns, its operands do not matter."""
+
+    spec: OpSpec
+    operands: tuple[Pattern | Rest, ...]
+    attributes: Mapping[str, Any]
+    only: bool = False
+
+
+Pattern: TypeAlias = "Variable | Bound | Number | OpPattern"
+
+
+class Patterns:
+    """`P.name(...)` for every op of the table, by its Python name."""
+
+    def __getattr__(self, name: str) -> Callable[..., OpPattern]:
+        spec = OPS.get(name.rstrip("_").replace("_", "-"))
+        if spec is None:
+            raise AttributeError(f"there is no op {name!r} to match")
+
+        def pattern(*operands: Pattern | Rest, **attributes: Any) -> OpPattern:
+            unknown = [key for key in attributes if key not in spec.attributes]
+            if unknown:
+                raise AttributeError(f"{spec.name} has no attribute {unknown[0]!r} to match")
+            return OpPattern(spec, operands, attributes)
+
+        return pattern
+
+    def number(self, value: Any) -> Number:
+        """Any constant whose elements all equal `value`; a variable is bound to the numpy scalar."""
+        return Number(value)
+
+    @property
+    def any_number(self) -> Number:
+        """Any constant whose elements are all the same."""
+        return Number(None)
+
+    def only(self, pattern: OpPattern) -> OpPattern:
+        """What `pattern` matches, if nothing else uses it."""
+        return replace(pattern, only=True)
+
+
+P = Patterns()
+
+
+def variables(names: str) -> Iterator[Variable]:
+    """One variable for each of the names: `x, y = variables("x y")`."""
+    return map(Variable, names.split())
+
+
+def match(pattern: Pattern, instruction: Instruction) -> Bindings | None:
+    """The variables of the first way in which `pattern` matches, or None."""
+    return next(_match(pattern, instruction, {}), None)
+
+
+def _match(pattern: Pattern, instruction: Instruction, bindings: Bindings) -> Iterator[Bindings]:
+    match pattern:
+        case Variable(name):
+            yield from _bind(name, instruction, bindings)
+        case Bound(variable, inner):
+            for found in _match(inner, instruction, bindings):
+                yield from _bind(variable.name, instruction, found)
+        case Number(value):
+            yield from _match_number(value, instruction, bindings)
+        case OpPattern():
+            yield from _match_op(pattern, instruction, bindings)
+
+
+def _bind(name: str, value: Any, bindings: Bindings) -> Iterator[Bindings]:
+    if name not in bindings:
+        yield {**bindings, name: value}
+    elif bindings[name] is value or (not isinstance(value, Instruction) and bindings[name] == value):
+        yield bindings
+
+
+def _match_op(pattern: OpPattern, instruction: Instruction, bindings: Bindings) -> Iterator[Bindings]:
+    if instruction.spec is not pattern.spec or (pattern.only and instruction.sole_user is None):
+        return
+    for name, wanted in pattern.attributes.items():
+        value = instruction.attributes[name]
+        if isinstance(wanted, Variable):
+            bound = next(_bind(wanted.name, value, bindings), None)
+            if bound is None:
+                return
+            bindings = bound
+        elif wanted != value:
+            return
+    if not pattern.operands:
+        yield bindings
+        return
+    yield from _match_operands(pattern.operands, instruction.operands, bindings)
+    if Trait.COMMUTATIVE in pattern.spec.traits:
+        yield from _match_operands(pattern.operands, instruction.operands[::-1], bindings)
+
+
+def _match_operands(
+    patterns: tuple[Pattern | Rest, ...], operands: tuple[Instruction, ...], bindings: Bindings
+) -> Iterator[Bindings]:
+    if not patterns:
+        if not operands:
+            yield bindings
+        return
+    first, *others = patterns
+    if isinstance(first, Rest):
+        yield from _bind(first.variable.name, operands, bindings)
+    elif operands:
+        for found in _match(first, operands[0], bindings):
+            yield from _match_operands((*others,), operands[1:], found)
+
+
+def _match_number(value: Any, instruction: Instruction, bindings: Bindings) -> Iterator[Bindings]:
+    number = number_of(instruction)
+    if number is None:
+        return
+    if isinstance(value, Variable):
+        yield from _bind(value.name, number, bindings)
+    elif value is None or (number == value and _sign(number) == _sign(value)):
+        yield bindings
+
+
+def _sign(number: Any) -> float:
+    """Tells -0.0 from 0.0. Complex numbers have no sign."""
+    return 0.0 if np.iscomplexobj(number) else math.copysign(1.0, float(number))
+
+
+def number_of(instruction: Instruction) -> Any:
+    """The number that all elements of a constant (or of a broadcast of one) are, as a numpy scalar; None if none."""
+    while instruction.opcode == "broadcast":
+        instruction = instruction.operands[0]
+    if instruction.opcode != "constant" or not instruction.shape.is_array:
+        return None
+    literal = instruction.attributes["literal"]
+    return literal.scalar() if literal.is_splat else None

@@ -1,0 +1,224 @@
+"""Verification: is a module what the rest of the compiler takes it for?
+
+Structure is checked here; shapes by running the rules of the op table again. A fault in a module that the user gave is
+the user's error; a fault after a pass is ours, and shows the instructions around the culprit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import NoReturn
+
+from xlapy.hlo.graph import Computation, HloModule, Instruction
+from xlapy.hlo.ops import Trait
+from xlapy.hlo.shape import Shape
+from xlapy.hlo.text import to_text
+from xlapy.support.errors import InternalError, ShapeError, XlaError
+
+
+def verify(module: HloModule, *, after: str = "") -> None:
+    """Raises unless every instruction, computation and the module keep the rules.
+
+    `after` names the pass that ran last: faults are then InternalErrors. Otherwise they are XlaErrors (ShapeErrors
+    where an op's rule is broken) that name the instruction and the user's line."""
+    try:
+        for computation in _callees_first(module):
+            _verify_computation(computation)
+        _verify_configuration(module)
+    except _Fault as fault:
+        raise fault.to_error(after) from fault.__cause__
+
+
+class _Fault(Exception):
+    """What is wrong, and with which instruction."""
+
+    def __init__(self, message: str, culprit: Instruction | None = None, *, rule: str = "", subject: str = "") -> None:
+        super().__init__(message)
+        self.message = message
+        self.culprit = culprit
+        self.rule = rule
+        self.subject = subject
+
+    def to_error(self, after: str) -> XlaError:
+        culprit = self.culprit
+        if after:
+            error: XlaError = InternalError(f"after {after}: {self.message}", rule=self.rule)
+            return error.add_context(subject=self.subject, where=_surroundings(culprit) if culprit else "")
+        error = ShapeError(self.rule, self.message) if self.rule else XlaError(self.message)
+        error.add_context(subject=self.subject)
+        if culprit is None:
+            return error
+        location = culprit.metadata.location()
+        place = f"{culprit.name} in {culprit.parent.name}" + (f", from {location}" if location else "")
+        return error.add_context(where=place)
+
+
+def _surroundings(culprit: Instruction) -> str:
+    """The culprit between its operands and its users, as text."""
+    lines = [f"in {culprit.parent.name}:"]
+    lines += [f"    {_line(operand)}" for operand in dict.fromkeys(culprit.operands)]
+    lines.append(f" -> {_line(culprit)}")
+    return "\n".join(lines + [f"    {_line(user)}" for user in culprit.users])
+
+
+def _line(instruction: Instruction) -> str:
+    complete = instruction.attributes.keys() == instruction.spec.attributes.keys()
+    return to_text(instruction) if complete else repr(instruction)
+
+
+def _callees_first(module: HloModule) -> list[Computation]:
+    """Every computation that the entry reaches; a computation that calls itself is a fault."""
+    order: list[Computation] = []
+    done: set[Computation] = set()
+    stack = [(module.entry, _calls(module.entry))]
+    active = {module.entry}
+    while stack:
+        computation, rest = stack[-1]
+        for caller, callee in rest:
+            if callee in active:
+                raise _Fault(f"computation {callee.name} calls itself", caller)
+            if callee not in done:
+                active.add(callee)
+                stack.append((callee, _calls(callee)))
+                break
+        else:
+            stack.pop()
+            active.discard(computation)
+            done.add(computation)
+            order.append(computation)
+    return order
+
+
+def _calls(computation: Computation) -> Iterator[tuple[Instruction, Computation]]:
+    return ((instruction, called) for instruction in computation for called in instruction.called)
+
+
+# -- computations --------------------------------------------------------------------------------------------------
+
+
+def _verify_computation(computation: Computation) -> None:
+    if not computation.has_root:
+        raise _Fault(f"computation {computation.name} has no root")
+    if computation.root not in computation:
+        raise _Fault(f"the root of {computation.name} is not one of its instructions", computation.root)
+    names: set[str] = set()
+    for instruction in computation:
+        if instruction.name in names:
+            raise _Fault(f"two instructions of {computation.name} are named {instruction.name}", instruction)
+        names.add(instruction.name)
+        _verify_edges(instruction, computation)
+    _verify_parameters(computation)
+    try:
+        order = computation.post_order()
+    except InternalError as error:
+        raise _Fault(error.message) from error
+    for instruction in order:
+        for check in _CHECKS:
+            check(instruction)
+
+
+def _verify_edges(instruction: Instruction, computation: Computation) -> None:
+    if instruction.parent is not computation:
+        _fail(instruction, f"it is listed in {computation.name}, but belongs to {instruction.parent.name}")
+    for operand in instruction.operands:
+        if operand not in computation:
+            _fail(instruction, f"its operand {operand.name} is not in {computation.name}")
+        if instruction not in operand.users:
+            _fail(instruction, f"its operand {operand.name} does not know it as a user")
+    for user in instruction.users:
+        if user not in computation:
+            _fail(instruction, f"its user {user.name} is not in {computation.name}")
+        if instruction not in user.operands:
+            _fail(instruction, f"{user.name} is listed as a user, but does not use it")
+    for predecessor in instruction.control_predecessors:
+        if predecessor not in computation:
+            _fail(instruction, f"its control predecessor {predecessor.name} is not in {computation.name}")
+
+
+def _verify_parameters(computation: Computation) -> None:
+    found = [instruction for instruction in computation if instruction.opcode == "parameter"]
+    if set(found) != set(computation.parameters) or len(found) != len(computation.parameters):
+        raise _Fault(f"the parameters of {computation.name} are not those that it lists")
+    for position, parameter in enumerate(computation.parameters):
+        if parameter.attributes["number"] != position:
+            _fail(parameter, f"it is parameter number {parameter.attributes['number']}, but stands at {position}")
+
+
+# -- instructions --------------------------------------------------------------------------------------------------
+
+
+def _fail(culprit: Instruction, message: str) -> NoReturn:
+    raise _Fault(f"{culprit.name}: {message}", culprit)
+
+
+def _verify_attributes(instruction: Instruction) -> None:
+    expected, present = instruction.spec.attributes.keys(), instruction.attributes.keys()
+    if expected != present:
+        difference = ", ".join(sorted(expected ^ present))
+        _fail(instruction, f"its attributes are not those of {instruction.opcode}: {difference}")
+
+
+def _verify_shape(instruction: Instruction) -> None:
+    spec = instruction.spec
+    operands = [operand.shape for operand in instruction.operands]
+    signatures = [called.signature for called in instruction.called]
+    try:
+        inferred = spec.infer(operands, instruction.attributes, signatures, instruction.shape)
+    except ShapeError as error:
+        raise _Fault(error.message, instruction, rule=error.rule, subject=error.subject) from error
+    if instruction.shape != inferred and not instruction.shape.matches(inferred):
+        subject = f"{spec.name}({', '.join(map(str, operands))})"
+        message = f"{instruction.shape} is stated, but the result is {inferred}"
+        raise _Fault(message, instruction, rule=f"{spec.name}.result-shape", subject=subject)
+
+
+def _verify_layouts(instruction: Instruction) -> None:
+    for leaf in instruction.shape.leaves():
+        if leaf.layout is not None and sorted(leaf.layout.minor_to_major) != list(range(leaf.rank)):
+            _fail(instruction, f"layout {leaf.layout} is not a permutation of the dimensions of {leaf}")
+
+
+def _verify_pair(instruction: Instruction) -> None:
+    """A done op has one start op of its kind as operand, and a start op one done op as its only user."""
+    if instruction.spec.done_of is not None:
+        started = instruction.operands[0]
+        if started.spec.start_of != instruction.spec.done_of:
+            _fail(instruction, f"its operand {started.name} is not {instruction.spec.done_of}-start")
+    if Trait.START in instruction.spec.traits:
+        done = [user for user in instruction.users if user.spec.done_of == instruction.spec.start_of]
+        if len(done) != 1 or len(instruction.users) != 1 or instruction.is_root:
+            _fail(instruction, f"its only user must be one {instruction.spec.start_of}-done")
+
+
+_CHECKS: tuple[Callable[[Instruction], None], ...] = (
+    _verify_attributes,
+    _verify_shape,
+    _verify_layouts,
+    _verify_pair,
+)
+
+
+# -- the module ----------------------------------------------------------------------------------------------------
+
+
+def _verify_configuration(module: HloModule) -> None:
+    config, signature = module.config, module.signature
+    if config.num_replicas < 1 or config.num_partitions < 1:
+        raise _Fault(f"{config.num_replicas} replicas of {config.num_partitions} partitions are no processes")
+    if config.entry_layout is not None and not config.entry_layout.matches(signature):
+        raise _Fault(f"the entry computation has type {signature}, not {config.entry_layout}")
+    for alias in config.aliases:
+        output = _leaf(signature.result, alias.output_index)
+        in_range = 0 <= alias.parameter < len(signature.parameters)
+        parameter = _leaf(signature.parameters[alias.parameter], alias.parameter_index) if in_range else None
+        if output is None or parameter is None or not output.matches(parameter):
+            raise _Fault(f"{alias} does not connect a result of {signature} with a parameter of its shape")
+
+
+def _leaf(shape: Shape, index: tuple[int, ...]) -> Shape | None:
+    """The part of a shape at an index path, or None."""
+    for position in index:
+        if not shape.is_tuple or not 0 <= position < len(shape.parts):
+            return None
+        shape = shape.parts[position]
+    return shape

@@ -1,0 +1,68 @@
+"""Options of a compilation, and the only reader of the compiler's environment variables.
+
+| variable            | meaning                                                                     |
+|---------------------|-----------------------------------------------------------------------------|
+| XLAPY_CACHE_DIR     | folder of compiled code; empty or `off`: none (default: the user's cache)   |
+| XLAPY_DUMP_TO       | folder to write the module to after each pass, and the LLVM IR              |
+| XLAPY_DUMP_FILTER   | regular expression: passes whose output is dumped                           |
+| XLAPY_VERIFY        | 1: verify after every pass that changed something                           |
+| XLAPY_TIME_PASSES   | 1: print the time of each pass to standard error                            |
+| XLAPY_PASS_LIMIT    | stop optimizing after this many changes, for bisection                      |
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class CompileOptions:
+    """How to compile. Immutable; equal options compile alike.
+
+    `num_replicas` and `num_partitions` override the module's grid where they are above 1. `num_threads` bounds the threads
+    of one call (None: all that the process may use; 1 really is one). `fast_math` allows laws that are not exact.
+    `disabled_passes` and `disabled_laws` are names. `custom_calls` are targets of this program alone, by name. `timeout`
+    bounds every wait of the running program for another process, device or host, in seconds. `seed` is where stateful
+    random numbers start. `device_assignment` lists device ids, one per process, replica-major."""
+
+    num_replicas: int = 1
+    num_partitions: int = 1
+    device_assignment: Sequence[int] | None = None
+    num_threads: int | None = None
+    fast_math: bool = False
+    disabled_passes: frozenset[str] = frozenset()
+    disabled_laws: frozenset[str] = frozenset()
+    custom_calls: Mapping[str, Any] = field(default_factory=dict)
+    timeout: float | None = None
+    seed: int = 0
+    verify: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Environment:
+    """What the environment variables say, read at each compilation."""
+
+    cache_dir: str | None
+    cache_home: str | None
+    dump_to: str
+    dump_filter: str
+    verify: bool
+    time_passes: bool
+    pass_limit: int | None
+
+
+def environment() -> Environment:
+    """The environment as it is now."""
+    limit = os.environ.get("XLAPY_PASS_LIMIT", "")
+    return Environment(
+        cache_dir=os.environ.get("XLAPY_CACHE_DIR"),
+        cache_home=os.environ.get("XDG_CACHE_HOME"),
+        dump_to=os.environ.get("XLAPY_DUMP_TO", ""),
+        dump_filter=os.environ.get("XLAPY_DUMP_FILTER", ""),
+        verify=os.environ.get("XLAPY_VERIFY", "") not in ("", "0"),
+        time_passes=os.environ.get("XLAPY_TIME_PASSES", "") not in ("", "0"),
+        pass_limit=int(limit) if limit.isdigit() else None,
+    )

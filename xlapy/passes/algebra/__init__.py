@@ -1,0 +1,14 @@
+"""The laws, by op family. Importing this package fills `rewrite.LAWS`."""
+
+from xlapy.passes.algebra import (
+    arithmetic,
+    comparison,
+    contractions,
+    conversion,
+    indexing,
+    logic,
+    reductions,
+    shapes,
+)
+
+__all__ = ["arithmetic", "comparison", "contractions", "conversion", "indexing", "logic", "reductions", "shapes"]

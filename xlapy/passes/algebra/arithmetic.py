@@ -1,0 +1,223 @@
+"""Laws of arithmetic. Floats keep -0, NaN and infinities: x + 0 is not x when x is -0, but x + (-0) always is."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from xlapy.hlo.element_types import ElementType
+from xlapy.hlo.graph import Instruction
+from xlapy.hlo.patterns import P, number_of, variables
+from xlapy.passes import new
+from xlapy.passes.algebra.conditions import is_float, is_integer, is_integral, is_real
+from xlapy.passes.new import Value
+from xlapy.passes.rewrite import LAWS
+
+x, y, c, d = variables("x y c d")
+
+
+@LAWS.law(P.add(x, P.number(0)), when=is_integral)
+def add_zero(x: Instruction) -> Value:
+    """x + 0 -> x, for integers: -0.0 + 0.0 is 0.0"""
+    return x
+
+
+@LAWS.law(P.add(x, P.number(-0.0)), when=is_float)
+def add_negative_zero(x: Instruction) -> Value:
+    """x + (-0.0) -> x"""
+    return x
+
+
+@LAWS.law(P.add(x, P.number(0)), when=is_float)
+def add_zero_to_positive_zero(x: Instruction) -> Value | None:
+    """x + 0.0 -> x, where x is never -0.0: a sum from 0.0, an exponential, an absolute value ..."""
+    return x if _is_never_negative_zero(x) else None
+
+
+def _is_never_negative_zero(value: Instruction) -> bool:
+    while value.opcode in ("reshape", "broadcast", "transpose", "slice", "reverse"):
+        value = value.operands[0]
+    if value.opcode == "reduce" and len(value.operands) == 2:
+        init = number_of(value.operands[1])
+        starts_at_zero = init is not None and init == 0 and math.copysign(1.0, float(init)) > 0
+        return starts_at_zero and value.called[0].root.opcode == "add"
+    return value.opcode in ("exponential", "abs", "iota", "cosh", "logistic")
+
+
+@LAWS.law(P.add(x, P.number(0)), when=is_float, exact=False)
+def add_positive_zero(x: Instruction) -> Value:
+    """x + 0.0 -> x, but for the sign of zero"""
+    return x
+
+
+@LAWS.law(P.subtract(x, P.number(0)), when=is_real)
+def subtract_zero(x: Instruction) -> Value:
+    """x - 0 -> x, also for floats: -0.0 - 0.0 is -0.0"""
+    return x
+
+
+@LAWS.law(P.subtract(x, x), when=is_integer)
+def subtract_self(root: Instruction) -> Value:
+    """x - x -> 0, for integers: inf - inf is NaN"""
+    return new.number(0, like=root)
+
+
+@LAWS.law(P.add(x, P.negate(y)))
+def add_negated(x: Instruction, y: Instruction) -> Value:
+    """x + (-y) -> x - y"""
+    return new.subtract(x, y)
+
+
+@LAWS.law(P.subtract(x, P.negate(y)))
+def subtract_negated(x: Instruction, y: Instruction) -> Value:
+    """x - (-y) -> x + y"""
+    return new.add(x, y)
+
+
+@LAWS.law(P.negate(P.only(P.subtract(x, y))), when=is_integer)
+def negate_difference(x: Instruction, y: Instruction) -> Value:
+    """-(x - y) -> y - x, for integers: -(x - x) is -0.0"""
+    return new.subtract(y, x)
+
+
+@LAWS.law(P.negate(P.negate(x)))
+def negate_twice(x: Instruction) -> Value:
+    """-(-x) -> x"""
+    return x
+
+
+@LAWS.law(P.add(P.add(x, c.where(P.any_number)), d.where(P.any_number)), when=is_integer)
+def add_constants(x: Instruction, c: Instruction, d: Instruction) -> Value | None:
+    """(x + c) + d -> x + (c + d), for constants c and d and integers"""
+    return new.add(x, new.add(c, d)) if number_of(x) is None else None
+
+
+@LAWS.law(P.multiply(x, P.number(1)), when=is_real)
+def multiply_one(x: Instruction) -> Value:
+    """x * 1 -> x"""
+    return x
+
+
+@LAWS.law(P.multiply(x, P.number(0)), when=is_integral)
+def multiply_zero(root: Instruction) -> Value:
+    """x * 0 -> 0, for integers: NaN * 0.0 is NaN, -1.0 * 0.0 is -0.0"""
+    return new.number(0, like=root)
+
+
+@LAWS.law(P.multiply(x, P.number(-1)), when=lambda root: is_float(root) or root.shape.type.is_signed)
+def multiply_minus_one(x: Instruction) -> Value:
+    """x * -1 -> -x"""
+    return new.negate(x)
+
+
+@LAWS.law(P.divide(x, P.number(1)), when=is_real)
+def divide_by_one(x: Instruction) -> Value:
+    """x / 1 -> x"""
+    return x
+
+
+@LAWS.law(P.divide(x, P.number(c)), when=is_float)
+def divide_by_power_of_two(root: Instruction, x: Instruction, c: Any) -> Value | None:
+    """x / 2^k -> x * 2^-k, where 2^-k is a normal number: both round the same exact quotient"""
+    inverse = _exact_inverse(float(c))
+    if inverse is None or float(root.shape.type.dtype.type(inverse)) != inverse:
+        return None
+    return new.multiply(x, new.number(inverse, like=root))
+
+
+def _exact_inverse(value: float) -> float | None:
+    if not math.isfinite(value) or abs(math.frexp(value)[0]) != 0.5 or not 2.0**-126 < abs(value) < 2.0**126:
+        return None
+    return 1.0 / value
+
+
+@LAWS.law(P.divide(x, P.number(c)), when=is_float, exact=False)
+def divide_by_constant(root: Instruction, x: Instruction, c: Any) -> Value | None:
+    """x / c -> x * (1 / c)"""
+    value = float(c)
+    return new.multiply(x, new.number(1.0 / value, like=root)) if value and math.isfinite(1.0 / value) else None
+
+
+@LAWS.law(P.remainder(x, P.number(1)), when=is_integer)
+def remainder_of_one(root: Instruction) -> Value:
+    """x % 1 -> 0, for integers"""
+    return new.number(0, like=root)
+
+
+@LAWS.law(P.maximum(x, x), P.minimum(x, x))
+def extremum_of_same(x: Instruction) -> Value:
+    """max(x, x) -> x; min(x, x) -> x"""
+    return x
+
+
+@LAWS.law(P.maximum(x, P.number(c)))
+def maximum_with_lowest(x: Instruction, c: Any) -> Value | None:
+    """max(x, lowest) -> x, where nothing is below: -inf, or the smallest integer"""
+    return x if c == _extremes(x.shape.type)[0] else None
+
+
+@LAWS.law(P.minimum(x, P.number(c)))
+def minimum_with_highest(x: Instruction, c: Any) -> Value | None:
+    """min(x, highest) -> x, where nothing is above: inf, or the largest integer"""
+    return x if c == _extremes(x.shape.type)[1] else None
+
+
+def _extremes(element_type: ElementType) -> tuple[Any, Any]:
+    """The lowest and the highest value of a type, infinities included; NaN where it has none."""
+    if element_type.is_integer:
+        bits = element_type.bits - element_type.is_signed
+        return -(1 << bits) if element_type.is_signed else 0, (1 << bits) - 1
+    infinite = element_type.is_float and bool(np.isinf(element_type.dtype.type(math.inf)))
+    return (-math.inf, math.inf) if infinite else (math.nan, math.nan)
+
+
+@LAWS.law(P.abs(P.negate(x)))
+def abs_of_negated(x: Instruction) -> Value:
+    """|-x| -> |x|"""
+    return new.abs(x)
+
+
+@LAWS.law(P.abs(y.where(P.abs(x))), when=is_real)
+def abs_of_abs(y: Instruction) -> Value:
+    """||x|| -> |x|"""
+    return y
+
+
+@LAWS.law(
+    P.floor(y.where(P.floor(x))), P.ceil(y.where(P.ceil(x))), P.floor(y.where(P.ceil(x))), P.ceil(y.where(P.floor(x)))
+)
+def round_twice(y: Instruction) -> Value:
+    """floor(floor(x)) -> floor(x), and with ceil in either place"""
+    return y
+
+
+@LAWS.law(P.real(P.complex(x, y)))
+def real_of_complex(x: Instruction) -> Value:
+    """real(complex(x, y)) -> x"""
+    return x
+
+
+@LAWS.law(P.imag(P.complex(x, y)))
+def imag_of_complex(y: Instruction) -> Value:
+    """imag(complex(x, y)) -> y"""
+    return y
+
+
+@LAWS.law(P.complex(P.real(x), P.imag(x)))
+def complex_of_parts(x: Instruction) -> Value | None:
+    """complex(real(z), imag(z)) -> z"""
+    return x if x.shape.type.is_complex else None
+
+
+@LAWS.law(P.real(x), when=is_real)
+def real_of_real(x: Instruction) -> Value:
+    """real(x) -> x, for a real number"""
+    return x
+
+
+@LAWS.law(P.imag(x), when=is_real)
+def imag_of_real(root: Instruction) -> Value:
+    """imag(x) -> 0, for a real number"""
+    return new.number(0, like=root)

@@ -1,0 +1,37 @@
+"""When laws hold: conditions on the matched instruction, by the element type of its first operand (or its own)."""
+
+from __future__ import annotations
+
+from xlapy.hlo.element_types import ElementType
+from xlapy.hlo.graph import Instruction
+
+
+def subject_type(root: Instruction) -> ElementType:
+    """The element type that `root` computes with."""
+    return root.operands[0].shape.type if root.operands else root.shape.type
+
+
+def is_integral(root: Instruction) -> bool:
+    """Integers and pred: arithmetic is exact and wraps."""
+    return subject_type(root).is_integer or subject_type(root).kind == "pred"
+
+
+def is_integer(root: Instruction) -> bool:
+    return subject_type(root).is_integer
+
+
+def is_float(root: Instruction) -> bool:
+    return subject_type(root).is_float
+
+
+def is_real(root: Instruction) -> bool:
+    """Everything but complex numbers, whose products mix their parts: inf * (1 + 0i) has a NaN."""
+    return not subject_type(root).is_complex
+
+
+def is_pred(root: Instruction) -> bool:
+    return subject_type(root).kind == "pred"
+
+
+def is_unsigned(root: Instruction) -> bool:
+    return subject_type(root).kind == "unsigned"

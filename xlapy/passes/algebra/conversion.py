@@ -1,0 +1,52 @@
+"""Laws of conversions and copies."""
+
+from __future__ import annotations
+
+from xlapy.hlo.element_types import PRED, ElementType
+from xlapy.hlo.graph import Instruction
+from xlapy.hlo.patterns import P, variables
+from xlapy.passes import new
+from xlapy.passes.new import Value
+from xlapy.passes.rewrite import LAWS
+
+x, y = variables("x y")
+
+
+@LAWS.law(P.convert(x), P.bitcast_convert(x))
+def convert_to_same(root: Instruction) -> Value | None:
+    """convert(x) to its own type -> x"""
+    operand = root.operands[0]
+    return operand if operand.shape.type is root.shape.type else None
+
+
+@LAWS.law(P.convert(y.where(P.convert(x))))
+def convert_through_wider(root: Instruction, x: Instruction, y: Instruction) -> Value | None:
+    """convert(convert(x: A -> B) -> C) -> convert(x: A -> C), where B holds every value of A"""
+    source, middle, target = x.shape.type, y.shape.type, root.shape.type
+    if not is_lossless(source, middle) or (source.is_integer and middle.is_float and target.is_integer):
+        return None  # integers wrap into a narrower integer, floats saturate
+    return new.convert(x, shape=root.shape)
+
+
+def is_lossless(source: ElementType, target: ElementType) -> bool:
+    """Every value of `source` is one of `target`."""
+    if source is target or source is PRED:
+        return True
+    if source.is_integer and target.is_integer:
+        grows = target.bits > source.bits
+        return grows and (source.kind == target.kind or target.is_signed)
+    if source.is_integer and target.is_float:
+        return target.name in _INTEGER_BITS and source.bits <= _INTEGER_BITS[target.name]
+    if source.is_float and target.is_float:
+        return target.name in _CONTAINED and source.name in _CONTAINED[target.name]
+    return False
+
+
+_INTEGER_BITS = {"f16": 11, "bf16": 8, "f32": 24, "f64": 53}
+_CONTAINED = {"f32": ("f16", "bf16"), "f64": ("f16", "bf16", "f32")}
+
+
+@LAWS.law(P.copy(x))
+def copy(x: Instruction) -> Value:
+    """copy(x) -> x: which copies are needed is decided when layouts and buffers are"""
+    return x

@@ -1,0 +1,169 @@
+"""Laws of data movement with static indices."""
+
+from __future__ import annotations
+
+from xlapy.hlo.attributes import PaddingDimension, SliceDimension
+from xlapy.hlo.graph import Instruction
+from xlapy.hlo.patterns import P, variables
+from xlapy.hlo.shape import Dims
+from xlapy.passes import new
+from xlapy.passes.new import Value
+from xlapy.passes.rewrite import LAWS
+
+x, p, q, xs, d, s, t = variables("x p q xs d s t")
+
+
+@LAWS.law(P.constant())
+def splat_constant(root: Instruction) -> Value | None:
+    """constant of one repeated value -> broadcast(scalar constant)"""
+    if not root.shape.is_array or root.shape.is_scalar:
+        return None
+    literal = root.attributes["literal"]
+    return new.filled(literal.scalar(), root.shape) if literal.is_splat else None
+
+
+@LAWS.law(P.broadcast(x, dimensions=d))
+def broadcast_nothing(root: Instruction, x: Instruction, d: Dims) -> Value | None:
+    """broadcast(x) that only adds dimensions of size 1 -> reshape(x), or x"""
+    in_order = list(d) == sorted(d)
+    return new.reshaped(x, root.shape.dims) if in_order and x.shape.size == root.shape.size and x.shape.rank else None
+
+
+@LAWS.law(P.broadcast(P.broadcast(x, dimensions=p), dimensions=q))
+def merge_broadcasts(root: Instruction, x: Instruction, p: Dims, q: Dims) -> Value:
+    """broadcast(broadcast(x, p), q) -> broadcast(x, q∘p)"""
+    return new.broadcast(x, shape=root.shape, dimensions=tuple(q[dim] for dim in p))
+
+
+@LAWS.law(P.reshape(x))
+def reshape_to_same(root: Instruction, x: Instruction) -> Value | None:
+    """reshape(x) to its own dimensions -> x"""
+    return x if x.shape.dims == root.shape.dims else None
+
+
+@LAWS.law(P.reshape(P.reshape(x)))
+def merge_reshapes(root: Instruction, x: Instruction) -> Value:
+    """reshape(reshape(x)) -> reshape(x)"""
+    return new.reshaped(x, root.shape.dims)
+
+
+@LAWS.law(
+    P.reshape(P.broadcast(x, dimensions=())),
+    P.slice(P.broadcast(x, dimensions=())),
+    P.reverse(P.broadcast(x, dimensions=())),
+    P.dynamic_slice(P.broadcast(x, dimensions=()), xs.rest),
+)
+def move_repeated_scalar(root: Instruction, x: Instruction) -> Value:
+    """reshape(broadcast(scalar)) -> broadcast(scalar); so for slice, reverse and dynamic-slice"""
+    return new.broadcast(x, shape=root.shape, dimensions=())
+
+
+@LAWS.law(P.transpose(x, permutation=p))
+def transpose_nothing(root: Instruction, x: Instruction, p: Dims) -> Value | None:
+    """transpose(x) that moves no dimension, or only those of size 1 -> reshape(x), or x"""
+    large = [dim for dim in p if x.shape.dims[dim] != 1]
+    return new.reshaped(x, root.shape.dims) if large == sorted(large) else None
+
+
+@LAWS.law(P.transpose(P.transpose(x, permutation=p), permutation=q))
+def merge_transposes(x: Instruction, p: Dims, q: Dims) -> Value:
+    """transpose(transpose(x, p), q) -> transpose(x, p∘q)"""
+    return new.transpose(x, permutation=tuple(p[dim] for dim in q))
+
+
+@LAWS.law(P.transpose(P.broadcast(x, dimensions=d), permutation=p))
+def transpose_of_broadcast(root: Instruction, x: Instruction, d: Dims, p: Dims) -> Value:
+    """transpose(broadcast(x, d), p) -> broadcast(x, p⁻¹∘d)"""
+    return new.broadcast(x, shape=root.shape, dimensions=tuple(p.index(dim) for dim in d))
+
+
+@LAWS.law(P.slice(x))
+def slice_everything(root: Instruction, x: Instruction) -> Value | None:
+    """slice(x) that takes everything -> x"""
+    return x if x.shape.dims == root.shape.dims else None
+
+
+@LAWS.law(P.slice(P.slice(x, dimensions=s), dimensions=t))
+def merge_slices(x: Instruction, s: tuple[SliceDimension, ...], t: tuple[SliceDimension, ...]) -> Value:
+    """slice(slice(x)) -> slice(x)"""
+    return new.slice(x, dimensions=tuple(_composed(*pair) for pair in zip(s, t, strict=True)))
+
+
+def _composed(first: SliceDimension, then: SliceDimension) -> SliceDimension:
+    count = -(-(then.limit - then.start) // then.stride)
+    if not count:
+        return SliceDimension(0, 0)
+    start, stride = first.start + then.start * first.stride, first.stride * then.stride
+    return SliceDimension(start, start + (count - 1) * stride + 1, stride)
+
+
+@LAWS.law(P.slice(P.concatenate(xs.rest, dimension=d), dimensions=s))
+def slice_of_concatenate(xs: tuple[Instruction, ...], d: int, s: tuple[SliceDimension, ...]) -> Value | None:
+    """slice(concatenate(..., x, ...)) -> slice(x), where it lies within x"""
+    begin = 0
+    for part in xs:
+        end = begin + part.shape.dims[d]
+        if begin <= s[d].start and s[d].limit <= end:
+            inner = SliceDimension(s[d].start - begin, s[d].limit - begin, s[d].stride)
+            return new.slice(part, dimensions=(*s[:d], inner, *s[d + 1 :]))
+        begin = end
+    return None
+
+
+@LAWS.law(P.pad(x, q, dimensions=p))
+def pad_nothing(x: Instruction, p: tuple[PaddingDimension, ...]) -> Value | None:
+    """pad(x) by nothing -> x"""
+    return x if all(padding == PaddingDimension() for padding in p) else None
+
+
+@LAWS.law(P.pad(x, q, dimensions=p))
+def pad_inward(x: Instruction, p: tuple[PaddingDimension, ...]) -> Value | None:
+    """pad(x) that only removes elements at the edges -> slice(x)"""
+    if any(padding.low > 0 or padding.high > 0 or padding.interior for padding in p):
+        return None
+    sizes = zip(p, x.shape.dims, strict=True)
+    return new.slice(x, dimensions=tuple(SliceDimension(-padding.low, size + padding.high) for padding, size in sizes))
+
+
+@LAWS.law(P.reverse(x, dimensions=d))
+def reverse_nothing(x: Instruction, d: Dims) -> Value | None:
+    """reverse(x) -> x without its dimensions of size 1; x itself when none is left"""
+    moving = tuple(dim for dim in d if x.shape.dims[dim] != 1)
+    if not moving:
+        return x
+    return new.reverse(x, dimensions=moving) if moving != d else None
+
+
+@LAWS.law(P.reverse(P.reverse(x, dimensions=p), dimensions=q))
+def reverse_twice(x: Instruction, p: Dims, q: Dims) -> Value:
+    """reverse(reverse(x, p), q) -> reverse(x, p xor q)"""
+    return new.reverse(x, dimensions=tuple(sorted(set(p) ^ set(q))))
+
+
+@LAWS.law(P.concatenate(x, dimension=d))
+def concatenate_one(x: Instruction) -> Value:
+    """concatenate(x) -> x"""
+    return x
+
+
+@LAWS.law(P.concatenate(xs.rest, dimension=d))
+def concatenate_empty(xs: tuple[Instruction, ...], d: int) -> Value | None:
+    """concatenate(..., x, ...) -> concatenate(..., ...), where x is empty along the dimension"""
+    kept = [part for part in xs if part.shape.dims[d]]
+    return new.op("concatenate", kept, dimension=d) if kept and len(kept) < len(xs) else None
+
+
+@LAWS.law(P.concatenate(xs.rest, dimension=d))
+def concatenate_nested(xs: tuple[Instruction, ...], d: int) -> Value | None:
+    """concatenate(x, concatenate(y, z)) -> concatenate(x, y, z), where nothing else uses the inner one"""
+    parts: list[Instruction] = []
+    for part in xs:
+        nested = part.opcode == "concatenate" and part.attributes["dimension"] == d
+        parts.extend(part.operands if nested and part.sole_user is not None else [part])
+    return new.op("concatenate", parts, dimension=d) if len(parts) > len(xs) else None
+
+
+@LAWS.law(P.get_dimension_size(x, dimension=d))
+def size_of_static_dimension(root: Instruction, x: Instruction, d: int) -> Value:
+    """get-dimension-size(x) -> constant"""
+    return new.number(x.shape.dims[d], like=root)

@@ -1,0 +1,160 @@
+"""A proof that a buffer plan is right: the schedule is replayed with tags instead of numbers.
+
+Every value that an instruction produces gets a tag, written to its location; writing removes whatever overlaps. Every read
+must find the tag of the value that it means. While bodies are replayed twice, so that what one iteration destroys is
+missed in the next; branches of a conditional start from the same memory, and their results are one value afterwards.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from xlapy.hlo.buffer_plan import BufferPlan, Home, Location
+from xlapy.hlo.graph import Computation, HloModule, Instruction
+from xlapy.hlo.leaves import is_renaming, leaf_count, leaf_offset
+from xlapy.hlo.ops import Trait
+from xlapy.hlo.schedule import Schedule
+from xlapy.support.errors import InternalError
+
+Tag = object
+Tags = list[Tag | None]
+"""One tag per leaf of a shape; None for tokens and for scalars, which live in registers."""
+
+
+@dataclass(slots=True)
+class _Memory:
+    """What lies where: location to size and tag. Blocks other than the arena never overlap each other."""
+
+    places: dict[Location, tuple[int, Tag]] = field(default_factory=dict)
+
+    def write(self, location: Location, size: int, tag: Tag) -> None:
+        if location.home is Home.ARENA:
+            for other, (other_size, _) in list(self.places.items()):
+                if (
+                    other.home is Home.ARENA
+                    and other.index < location.index + size
+                    and location.index < other.index + other_size
+                ):
+                    del self.places[other]
+        self.places[location] = (size, tag)
+
+    def holds(self, location: Location, tag: Tag) -> bool:
+        return location in self.places and self.places[location][1] is tag
+
+
+@dataclass(slots=True)
+class _Replay:
+    plan: BufferPlan
+    schedule: Schedule
+    memory: _Memory = field(default_factory=_Memory)
+
+    def run(self, computation: Computation, arguments: Tags) -> Tags:
+        values: dict[Instruction, Tags] = {}
+        start = 0
+        for parameter in computation.parameters:
+            count = leaf_count(parameter.shape)
+            values[parameter] = arguments[start : start + count]
+            start += count
+        for instruction in self.schedule[computation]:
+            if instruction.opcode != "parameter":
+                values[instruction] = self.step(instruction, [values[operand] for operand in instruction.operands])
+        self.read(computation.root, values[computation.root], computation.root)
+        return values[computation.root]
+
+    def step(self, instruction: Instruction, operands: Sequence[Tags]) -> Tags:
+        match instruction.opcode:
+            case "tuple":
+                return [tag for operand in operands for tag in operand]
+            case "get-tuple-element":
+                first = leaf_offset(instruction.operands[0].shape, instruction.attributes["index"])
+                return operands[0][first : first + leaf_count(instruction.shape)]
+            case "opt-barrier" | "add-dependency":
+                return operands[0]
+            case "send":
+                return [*operands[0], None, None]
+        if is_renaming(instruction):
+            return operands[0]
+        for operand, tags in zip(instruction.operands, operands, strict=True):
+            self.read(operand, tags, instruction)
+        match instruction.opcode:
+            case "call":
+                return self.run(instruction.called[0], [tag for operand in operands for tag in operand])
+            case "conditional":
+                return self.conditional(instruction, operands)
+            case "while":
+                return self.loop(instruction, operands[0])
+            case "recv-done":
+                return operands[0][:-2] + [None]
+        if instruction.spec.has(Trait.DONE) and len(operands[0]) == leaf_count(instruction.shape):
+            return operands[0]
+        return self.produce(instruction)
+
+    def produce(self, instruction: Instruction) -> Tags:
+        """Fresh tags for all leaves, written to their locations."""
+        tags: Tags = []
+        for leaf, shape in enumerate(instruction.shape.leaves()):
+            if not shape.is_array or not shape.rank or not shape.bytes:
+                tags.append(None)
+                continue
+            tag = object()
+            self.memory.write(self.plan.location(instruction, leaf), shape.bytes, tag)
+            tags.append(tag)
+        return tags
+
+    def read(self, instruction: Instruction, tags: Tags, reader: Instruction) -> None:
+        """Raises unless every leaf of `instruction` is where the plan says."""
+        for leaf, tag in enumerate(tags):
+            location = self.plan.leaves[instruction][leaf]
+            if tag is not None and (location is None or not self.memory.holds(location, tag)):
+                raise InternalError(f"{reader} reads leaf {leaf} of {instruction} at {location}, where it is no more")
+
+    def move(self, source: Instruction, tags: Tags, target: Instruction) -> Tags:
+        """The leaves of `source` become those of `target`, copied where the places differ."""
+        moved: Tags = []
+        for leaf, (tag, shape) in enumerate(zip(tags, target.shape.leaves(), strict=True)):
+            if tag is None:
+                moved.append(None)
+                continue
+            origin, goal = self.plan.location(source, leaf), self.plan.location(target, leaf)
+            if not self.memory.holds(origin, tag):
+                raise InternalError(f"leaf {leaf} of {source} is overwritten before it is moved to {target}")
+            if origin == goal:
+                moved.append(tag)
+            else:
+                moved.append(object())
+                self.memory.write(goal, shape.bytes, moved[-1])
+        return moved
+
+    def loop(self, instruction: Instruction, initial: Tags) -> Tags:
+        condition, body = instruction.called
+        state = self.move(instruction.operands[0], initial, instruction)
+        for _ in range(2):
+            self.run(condition, state)
+            state = self.move(body.root, self.run(body, state), instruction)
+        self.run(condition, state)
+        return state
+
+    def conditional(self, instruction: Instruction, operands: Sequence[Tags]) -> Tags:
+        before = dict(self.memory.places)
+        after: list[dict[Location, tuple[int, Tag]]] = []
+        for branch, arguments in zip(instruction.called, operands[1:], strict=True):
+            self.memory.places = dict(before)
+            self.move(branch.root, self.run(branch, arguments), instruction)
+            after.append(self.memory.places)
+        common = {place: held for place, held in after[0].items() if all(other.get(place) == held for other in after)}
+        self.memory.places = common
+        return self.produce(instruction)
+
+
+def check_plan(module: HloModule, schedule: Schedule, plan: BufferPlan) -> None:
+    """Raises InternalError, naming the read, if some value is overwritten while it is still needed."""
+    replay = _Replay(plan, schedule)
+    arguments: Tags = []
+    for parameter in module.entry.parameters:
+        for leaf, shape in enumerate(parameter.shape.leaves()):
+            tag = object() if shape.is_array and shape.rank and shape.bytes else None
+            if tag is not None:
+                replay.memory.write(plan.location(parameter, leaf), shape.bytes, tag)
+            arguments.append(tag)
+    replay.run(module.entry, arguments)

@@ -1,0 +1,131 @@
+"""What a pass is.
+
+A pass is a dataclass whose fields are its options. `run` changes a module in place and says truthfully whether it did.
+What it decided on the way, made or refused, goes to `records`, for the report of the pipeline.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+from xlapy.hlo.graph import Computation, HloModule, Instruction
+from xlapy.hlo.ops import Trait
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """One decision of a pass: what was done, or deliberately not done, to which instruction, and why."""
+
+    subject: str
+    made: bool
+    reason: str
+
+
+@dataclass
+class Pass(ABC):
+    """Changes a module. Subclasses are dataclasses; a `required` one is never switched off: later steps rely on it."""
+
+    name: ClassVar[str]
+    required: ClassVar[bool] = False
+
+    records: list[Record] = field(default_factory=list, init=False, repr=False, compare=False)
+
+    @abstractmethod
+    def run(self, module: HloModule) -> bool:
+        """Runs on the whole module; returns whether anything changed."""
+
+    def take_records(self) -> list[Record]:
+        """The records since the last call."""
+        taken, self.records = self.records, []
+        return taken
+
+
+@dataclass
+class ComputationPass(Pass):
+    """A pass that looks at one computation at a time, callees first."""
+
+    def run(self, module: HloModule) -> bool:
+        changed = False
+        for computation in module.computations():
+            changed = self.run_on(computation) or changed
+        return changed
+
+    @abstractmethod
+    def run_on(self, computation: Computation) -> bool:
+        """Runs on one computation; returns whether anything changed."""
+
+
+def program_computations(module: HloModule) -> list[Computation]:
+    """The entry and what it runs as control flow, callees first: where instructions have buffers and become kernels.
+
+    The others are regions (of reduce, map ...) and fused computations: they become part of their caller's kernel."""
+    reached = {module.entry}
+    for computation in reversed(module.computations()):
+        if computation in reached:
+            for instruction in computation:
+                if Trait.CONTROL in instruction.spec.traits:
+                    reached.update(instruction.called)
+    return [computation for computation in module.computations() if computation in reached]
+
+
+def replace_all(computation: Computation, replacements: Mapping[Instruction, Instruction]) -> bool:
+    """Makes users of each key use its value instead (followed to the end of a chain); returns whether there were keys.
+
+    Like `Computation.replace` for many at once, but no key may be at the end of a control edge: see `pinned`."""
+    final = {old: _end_of_chain(old, replacements) for old in replacements}
+    for user in dict.fromkeys(user for old in final for user in old.users):
+        computation.set_operands(user, [final.get(operand, operand) for operand in user.operands])
+    if computation.root in final:
+        computation.set_root(final[computation.root])
+    return bool(final)
+
+
+def _end_of_chain(old: Instruction, replacements: Mapping[Instruction, Instruction]) -> Instruction:
+    new = old
+    while new in replacements:
+        new = replacements[new]
+    return new
+
+
+def pinned(computation: Computation) -> set[Instruction]:
+    """The instructions at either end of a control edge: passes neither merge, move nor drop them."""
+    ends: set[Instruction] = set()
+    for instruction in computation:
+        if instruction.control_predecessors:
+            ends.add(instruction)
+            ends.update(instruction.control_predecessors)
+    return ends
+
+
+def needed_by(roots: Iterable[Instruction]) -> set[Instruction]:
+    """`roots` and everything they depend on, through operands and control edges."""
+    needed: set[Instruction] = set()
+    stack = list(roots)
+    while stack:
+        instruction = stack.pop()
+        if instruction not in needed:
+            needed.add(instruction)
+            stack.extend(instruction.operands)
+            stack.extend(instruction.control_predecessors)
+    return needed
+
+
+def callers(module: HloModule) -> Mapping[Computation, list[Instruction]]:
+    """The instructions that call each computation, callers in the order of the module."""
+    found: dict[Computation, list[Instruction]] = {computation: [] for computation in module.computations()}
+    for computation in module.computations():
+        for instruction in computation:
+            for called in dict.fromkeys(instruction.called):
+                found[called].append(instruction)
+    return found
+
+
+def instructions_of(module: HloModule, opcode: str) -> Iterator[Instruction]:
+    """The instructions of one kind, callees first; safe against changes of the computation at hand."""
+    for computation in module.computations():
+        for instruction in computation.post_order():
+            if instruction.opcode == opcode and instruction in computation:
+                yield instruction

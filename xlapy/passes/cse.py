@@ -1,0 +1,84 @@
+"""Common subexpression elimination.
+
+    a = f32[4] exponential(p)
+    b = f32[4] exponential(p)
+    ROOT s = f32[4] add(a, b)        becomes        ROOT s = f32[4] add(a, a)
+
+Two pure instructions are the same when op, operands, attributes, called computations and shape (layout included) are:
+constants by value, the operands of a commutative op in either order. Called computations are the same when their
+instructions are, one by one. Effects are never merged, nor is what a control edge holds in place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass
+from typing import ClassVar
+
+from xlapy.hlo.graph import Computation, HloModule, Instruction
+from xlapy.hlo.ops import Trait
+from xlapy.passes.base import Pass, pinned
+
+
+@dataclass
+class Cse(Pass):
+    name: ClassVar[str] = "cse"
+
+    def run(self, module: HloModule) -> bool:
+        changed = False
+        identities: dict[Computation, int] = {}
+        known: dict[Hashable, int] = {}
+        for computation in module.computations():
+            changed = _merge_equals(computation, identities) or changed
+            identities[computation] = known.setdefault(content(computation, identities), len(known))
+        return changed
+
+
+def _merge_equals(computation: Computation, identities: Mapping[Computation, int]) -> bool:
+    """One walk in dependency order: when an instruction is met, its operands are already the first of their kind."""
+    fixed = pinned(computation)
+    first_of_kind: dict[Hashable, Instruction] = {}
+    doomed: list[Instruction] = []
+    for instruction in computation.post_order():
+        if instruction.opcode == "parameter" or instruction in fixed or not instruction.is_pure:
+            continue
+        first = first_of_kind.setdefault(_key(instruction, identities), instruction)
+        if first is not instruction:
+            for user in tuple(instruction.users):
+                computation.set_operands(user, [first if o is instruction else o for o in user.operands])
+            if instruction.is_root:
+                computation.set_root(first)
+            doomed.append(instruction)
+    return computation.remove(doomed)
+
+
+def _key(instruction: Instruction, identities: Mapping[Computation, int]) -> Hashable:
+    operands = [id(operand) for operand in instruction.operands]
+    if Trait.COMMUTATIVE in instruction.spec.traits:
+        operands.sort()
+    called = tuple(identities[computation] for computation in instruction.called)
+    return instruction.opcode, instruction.shape, tuple(operands), called, _attributes(instruction)
+
+
+def _attributes(instruction: Instruction) -> Hashable:
+    return tuple(instruction.attributes.items()), tuple(sorted(instruction.extra.items()))
+
+
+def content(computation: Computation, identities: Mapping[Computation, int]) -> Hashable:
+    """Equal for computations that compute the same in the same way, names apart.
+
+    `identities` tells the computations that it calls apart."""
+    order = computation.post_order()
+    number = {instruction: place for place, instruction in enumerate(order)}
+    lines = tuple(
+        (
+            instruction.opcode,
+            instruction.shape,
+            tuple(number[operand] for operand in instruction.operands),
+            tuple(number[predecessor] for predecessor in instruction.control_predecessors),
+            tuple(identities[called] for called in instruction.called),
+            _attributes(instruction),
+        )
+        for instruction in order
+    )
+    return lines, number[computation.root]

@@ -1,0 +1,70 @@
+"""Turning a fusion plan into fusion instructions."""
+
+from __future__ import annotations
+
+from xlapy.hlo.graph import Computation, Instruction
+from xlapy.hlo.kernel_plan import is_kernel_constant
+from xlapy.hlo.shape import Shape
+from xlapy.passes.base import Record, replace_all
+from xlapy.passes.fusion.plan import FusionPlan, Group
+
+
+def build_fusions(plan: FusionPlan) -> bool:
+    """Replaces every group of more than one instruction by a fusion; returns whether there was one."""
+    place = {instruction: number for number, instruction in enumerate(plan.order)}
+    groups = [group for group in plan.groups() if len(group.maps) > 1]
+    groups.sort(key=lambda group: (group.level, place[group.root]))
+    replacements: dict[Instruction, Instruction] = {}
+    for group in groups:
+        fusion = _build(plan.computation, group, place, replacements)
+        plan.records.append(Record(fusion.name, True, f"{len(group.maps)} instructions, {len(group.roots)} stored"))
+    replace_all(plan.computation, replacements)
+    plan.computation.remove(dict.fromkeys(member for group in groups for member in group.maps))
+    return bool(groups)
+
+
+def _build(
+    computation: Computation,
+    group: Group,
+    place: dict[Instruction, int],
+    replacements: dict[Instruction, Instruction],
+) -> Instruction:
+    """Adds the fusion of one group, and enters what replaces its roots."""
+    roots = sorted(group.roots, key=place.__getitem__)
+    fused, operands = _fused_computation(group, roots, place)
+    fusion = computation.add(
+        "fusion",
+        [replacements.get(operand, operand) for operand in operands],
+        called=[fused],
+        shape=roots[0].shape if len(roots) == 1 else Shape.tuple([root.shape for root in roots]),
+        name=f"{roots[-1].name}.fusion",
+        metadata=roots[-1].metadata,
+        kind=group.kind,
+    )
+    if len(roots) == 1:
+        replacements[roots[0]] = fusion
+    else:
+        for index, root in enumerate(roots):
+            replacements[root] = computation.add(
+                "get-tuple-element", [fusion], shape=root.shape, name=root.name, index=index
+            )
+    return fusion
+
+
+def _fused_computation(
+    group: Group, roots: list[Instruction], place: dict[Instruction, int]
+) -> tuple[Computation, list[Instruction]]:
+    """The computation inside the box, and what its parameters stand for."""
+    fused = Computation(f"fused.{roots[-1].name}")
+    copies: dict[Instruction, Instruction] = {}
+    operands = sorted(group.inputs, key=place.__getitem__)
+    for number, operand in enumerate(operands):
+        copies[operand] = fused.add("parameter", shape=operand.shape, name=operand.name, number=number)
+    for member in sorted(group.maps, key=place.__getitem__):
+        for operand in member.operands:
+            if operand not in copies and is_kernel_constant(operand):
+                copies[operand] = fused.add_copy(operand, ())
+        copies[member] = fused.add_copy(member, [copies[operand] for operand in member.operands])
+    results = [copies[root] for root in roots]
+    fused.set_root(results[0] if len(results) == 1 else fused.add("tuple", results))
+    return fused, operands

@@ -1,0 +1,86 @@
+"""The cost of computing and of moving elements, in units of one cheap vector operation on one element.
+
+The numbers are ratios seen on AVX2 machines: an add is 1, a transcendental function by polynomial about 20, a
+division or a square root 5, four bytes to or from memory 2. What starting one more kernel costs counts too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from xlapy.hlo.graph import Instruction
+from xlapy.hlo.kernel_plan import is_kernel_constant
+from xlapy.hlo.ops import Trait
+
+KERNEL_START = 10_000.0
+PER_BYTE = 0.5
+CHEAP = 1.0
+DIVISION = 5.0
+DELINEARIZATION = 3.0  # indices recovered from a linear one, by multiplication with constants
+TRANSCENDENTAL = 20.0
+
+OPERATION_COSTS: dict[str, float] = {
+    **dict.fromkeys(("divide", "remainder", "sqrt", "rsqrt", "cbrt"), DIVISION),
+    **dict.fromkeys(("exponential", "exponential-minus-one", "log", "log-plus-one", "logistic"), TRANSCENDENTAL),
+    **dict.fromkeys(("sine", "cosine", "tan", "sinh", "cosh", "tanh", "erf", "power"), TRANSCENDENTAL),
+    **dict.fromkeys(("asin", "acos", "atan", "asinh", "acosh", "atanh", "atan2"), TRANSCENDENTAL),
+}
+
+
+def operation_cost(instruction: Instruction) -> float:
+    """What one element of the result costs, its operands given."""
+    if instruction.opcode == "map":
+        return sum(operation_cost(inner) for inner in instruction.called[0])
+    if instruction.opcode == "reshape":
+        return 0.0 if _keeps_dimensions_apart(instruction) else DELINEARIZATION
+    if Trait.INDEX_MAP in instruction.spec.traits or Trait.STRUCTURE in instruction.spec.traits:
+        return 0.0
+    return OPERATION_COSTS.get(instruction.opcode, CHEAP)
+
+
+def _keeps_dimensions_apart(reshape: Instruction) -> bool:
+    """Each dimension of the operand is one dimension of the result or several: indices are found without division."""
+    wanted = [size for size in reshape.operands[0].shape.dims if size != 1]
+    for size in reshape.shape.dims:
+        if size == 1:
+            continue
+        while wanted and wanted[0] == 1:
+            wanted.pop(0)
+        if not wanted or wanted[0] % size:
+            return False
+        wanted[0] //= size
+    return True
+
+
+def bytes_per_element(instruction: Instruction) -> float:
+    """Bytes that are read for one element of the result, over all operands that are arrays in memory."""
+    read = sum(memory_bytes(operand) for operand in instruction.operands)
+    return min(read / max(instruction.shape.size, 1), _bytes_touched(instruction.operands))
+
+
+def _bytes_touched(operands: Iterable[Instruction]) -> float:
+    """Bytes of one element of each operand: what is read when each result element reads each operand once."""
+    return sum(operand.shape.type.bytes for operand in operands if memory_bytes(operand))
+
+
+def memory_bytes(instruction: Instruction) -> int:
+    """Bytes that must come from memory to know the whole value: replicated ones count once, generated ones not."""
+    if not instruction.shape.is_array or instruction.shape.is_scalar or is_kernel_constant(instruction):
+        return 0
+    if instruction.opcode == "iota":
+        return 0
+    if instruction.opcode == "broadcast":
+        return memory_bytes(instruction.operands[0]) if instruction.operands[0].opcode != "broadcast" else 0
+    return instruction.shape.bytes
+
+
+def fused_cost(instruction: Instruction, evaluations: int) -> float:
+    """What `evaluations` elements cost when they are computed where they are used."""
+    return evaluations * (operation_cost(instruction) + PER_BYTE * bytes_per_element(instruction))
+
+
+def stored_cost(instruction: Instruction, evaluations: int) -> float:
+    """What it costs to compute every element once, store it, and read it `evaluations` times."""
+    shape = instruction.shape
+    once = fused_cost(instruction, shape.size) + PER_BYTE * shape.bytes
+    return KERNEL_START + once + PER_BYTE * shape.type.bytes * evaluations

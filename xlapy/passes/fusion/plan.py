@@ -1,0 +1,220 @@
+"""The plan of fusion: groups of instructions, each to become one kernel.
+
+A computation is walked from its results to its inputs. An instruction either joins the groups of all its users (it is
+then computed wherever it is used, and never stored), or it is stored, and starts a group of its own. A group thus
+holds its root and producers that nobody outside needs; an instruction may be in several groups when computing it
+again is cheaper than storing and loading it.
+
+An element op is evaluated once for each *index map* that leads from the root to it: `x + reverse(x)` needs x at two
+places. Groups count the distinct maps of each member, so that recomputation has its price and can never grow
+exponentially.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator
+from dataclasses import dataclass, field
+
+from xlapy.hlo.attributes import FusionKind
+from xlapy.hlo.graph import Computation, Instruction
+from xlapy.hlo.kernel_plan import (
+    KernelLimits,
+    is_alias,
+    is_blocked_transpose,
+    is_element_op,
+    is_kernel_constant,
+)
+from xlapy.hlo.ops import Trait
+from xlapy.passes.base import Record, pinned
+from xlapy.passes.fusion.cost import fused_cost, operation_cost, stored_cost
+
+IDENTITY = 0
+MAX_MAPS = 4  # index maps of one member: codegen computes it once for each
+MAX_COPIES = 16  # groups that one instruction may join
+
+
+@dataclass(eq=False, slots=True)
+class Group:
+    """Instructions that become one kernel. `maps` lists the members, with the index maps at which each is evaluated."""
+
+    roots: list[Instruction]
+    kind: FusionKind
+    maps: dict[Instruction, frozenset[int]]
+    inputs: dict[Instruction, None] = field(default_factory=dict)
+    weight: float = 0.0
+    level: float = 0.0
+
+    @property
+    def root(self) -> Instruction:
+        return self.roots[0]
+
+    @property
+    def domain(self) -> int:
+        """The number of points of the kernel's loop nest."""
+        if self.kind is FusionKind.INPUT:
+            return self.root.operands[0].shape.size
+        if self.updates_in_place:
+            return self.root.operands[1].shape.size
+        return self.root.shape.size
+
+    @property
+    def updates_in_place(self) -> bool:
+        return self.root.opcode == "dynamic-update-slice"
+
+    def takes(self, user: Instruction, position: int) -> bool:
+        """Operand `position` of the member `user` may be computed inside."""
+        if user is not self.root:
+            return True
+        if self.kind is FusionKind.INPUT:
+            return position < len(user.operands) // 2
+        return not self.updates_in_place or position == 1
+
+    def admit(self, member: Instruction, maps: frozenset[int]) -> None:
+        self.maps[member] = maps
+        self.weight += max(operation_cost(member), 1.0) * len(maps)
+        self.inputs.pop(member, None)
+        for operand in member.operands:
+            if not is_kernel_constant(operand):
+                self.inputs.setdefault(operand)
+
+
+class IndexMaps:
+    """Index maps by number: 0 is the identity, every other one a step after a map. Equal steps have equal numbers."""
+
+    def __init__(self) -> None:
+        self._numbers: dict[Hashable, int] = {}
+
+    def after(self, outer: int, user: Instruction, position: int) -> int:
+        """The map at which `user`, evaluated at `outer`, reads its operand `position`."""
+        step = _index_step(user, position)
+        return outer if step is None else self._numbers.setdefault((outer, step), len(self._numbers) + 1)
+
+
+def _index_step(user: Instruction, position: int) -> Hashable | None:
+    """What `user` does to indices on the way to one operand, compared by value; None if nothing."""
+    if Trait.INDEX_MAP not in user.spec.traits:
+        return id(user) if user.opcode == "dynamic-slice" else None
+    place = position if user.opcode == "concatenate" else 0
+    return user.opcode, tuple(user.attributes.values()), user.operands[position].shape.dims, user.shape.dims, place
+
+
+@dataclass(eq=False)
+class FusionPlan:
+    """The groups of one computation, in the order of their roots, and the decisions that led to them."""
+
+    computation: Computation
+    limits: KernelLimits
+    records: list[Record] = field(default_factory=list)
+    groups_of: dict[Instruction, list[Group]] = field(default_factory=dict)
+    _maps: IndexMaps = field(default_factory=IndexMaps)
+    _pinned: set[Instruction] = field(default_factory=set)
+
+    def __post_init__(self) -> None:
+        self._pinned = pinned(self.computation)
+        self.order = self.computation.post_order()
+        for instruction in reversed(self.order):
+            self._place(instruction)
+
+    def groups(self) -> Iterator[Group]:
+        """Every group once, each behind the groups it reads."""
+        for instruction in self.order:
+            for group in self.groups_of.get(instruction, ()):
+                if group.root is instruction:
+                    yield group
+
+    def _place(self, instruction: Instruction) -> None:
+        kind = _root_kind(instruction)
+        if kind is None or instruction in self._pinned:
+            return
+        if not instruction.shape.is_array or not is_element_op(instruction):
+            self._start(instruction, kind)
+            return
+        refusal = self._refusal(instruction)
+        if not refusal:
+            self._join(instruction)
+        elif not is_alias(instruction):
+            self._start(instruction, kind)
+        if refusal and any(user in self.groups_of for user in instruction.users):
+            self.records.append(Record(instruction.name, False, refusal))
+
+    def _start(self, root: Instruction, kind: FusionKind) -> None:
+        group = Group([root], kind, {})
+        group.admit(root, frozenset({IDENTITY}))
+        self.groups_of[root] = [group]
+
+    def _join(self, producer: Instruction) -> None:
+        maps = self._maps_by_group(producer)
+        for group, needed in maps.items():
+            group.admit(producer, needed)
+        self.groups_of[producer] = list(maps)
+
+    def _maps_by_group(self, producer: Instruction) -> dict[Group, frozenset[int]]:
+        """The groups of the users, and the index maps at which each would evaluate `producer`."""
+        found: dict[Group, set[int]] = {}
+        for user in producer.users:
+            for position, operand in enumerate(user.operands):
+                if operand is producer:
+                    for group in self.groups_of[user]:
+                        needed = found.setdefault(group, set())
+                        needed.update(self._maps.after(outer, user, position) for outer in group.maps[user])
+        return {group: frozenset(needed) for group, needed in found.items()}
+
+    def _refusal(self, producer: Instruction) -> str:
+        """Why `producer` must be stored, or "" if all its users shall compute it."""
+        if producer.is_root:
+            return "it is the result of the computation"
+        if not producer.users:
+            return "nobody uses it"
+        if is_blocked_transpose(producer):
+            return "a transpose of this size is faster as a copy in blocks"
+        for user in producer.users:
+            fault = self._refused_by(user, producer)
+            if fault:
+                return fault
+        return self._too_costly(producer)
+
+    def _refused_by(self, user: Instruction, producer: Instruction) -> str:
+        groups = self.groups_of.get(user)
+        if groups is None:
+            return f"{user.name} ({user.opcode}) reads it from memory"
+        if is_blocked_transpose(user):
+            return f"{user.name} copies it in blocks"
+        for position, operand in enumerate(user.operands):
+            if operand is producer and not all(group.takes(user, position) for group in groups):
+                return f"{user.name} ({user.opcode}) reads operand {position} from memory"
+        return ""
+
+    def _too_costly(self, producer: Instruction) -> str:
+        maps = self._maps_by_group(producer)
+        if len(maps) > MAX_COPIES and operation_cost(producer):
+            return f"{len(maps)} kernels would compute it again"
+        added = max(operation_cost(producer), 1.0)
+        for group, needed in maps.items():
+            if len(needed) > MAX_MAPS:
+                return f"the kernel of {group.root.name} needs it at {len(needed)} places"
+            full = (
+                len(group.maps) >= self.limits.instructions
+                or len(group.inputs) + len(producer.operands) > self.limits.operands
+                or group.weight + added * len(needed) > self.limits.weight
+            )
+            if full:
+                return f"the kernel of {group.root.name} is full"
+        evaluations = sum(group.domain * len(needed) for group, needed in maps.items())
+        fused, stored = fused_cost(producer, evaluations), stored_cost(producer, evaluations)
+        if fused > stored:
+            return f"computing {evaluations} elements costs {fused:.3g}, storing {producer.shape.size} {stored:.3g}"
+        return ""
+
+
+def _root_kind(instruction: Instruction) -> FusionKind | None:
+    """The kind of kernel whose root the instruction can be; None if it cannot."""
+    if instruction.opcode == "reduce":
+        arrays = instruction.operands[: len(instruction.operands) // 2]
+        return FusionKind.INPUT if all(array.shape.is_static for array in arrays) else None
+    if not instruction.shape.is_array or instruction.shape.is_scalar or not instruction.shape.is_static:
+        return None
+    if instruction.opcode in ("parameter", "constant"):
+        return None
+    if instruction.opcode == "dynamic-update-slice" or is_element_op(instruction):
+        return FusionKind.LOOP
+    return None

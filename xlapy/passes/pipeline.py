@@ -1,0 +1,193 @@
+"""How passes run: in order, watched, and with everything they did on record.
+
+A pipeline is data: steps, and switches that say how closely to watch. It times every pass, and can verify the module
+and check that `run` told the truth, dump the module after every change, leave passes out, and stop after the n-th
+change so that a wrong result is traced to one change by bisection.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from xlapy.hlo.graph import HloModule
+from xlapy.passes.base import Pass, Record
+from xlapy.support.dump import DumpFolder
+from xlapy.support.errors import InternalError
+from xlapy.support.timing import Timings
+
+
+@dataclass(frozen=True)
+class FixedPoint:
+    """Passes that run again and again until a whole round changes nothing, at most `bound` rounds."""
+
+    name: str
+    passes: tuple[Pass, ...]
+    bound: int = 8
+
+
+Step: TypeAlias = Pass | FixedPoint
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """Every `first` runs before any `then`, because..."""
+
+    first: type[Pass]
+    then: type[Pass]
+    because: str
+
+
+@dataclass(frozen=True, slots=True)
+class Checks:
+    """How a module is examined after a change: its validity, and a value that changes when it does."""
+
+    verify: Callable[[HloModule], None]
+    fingerprint: Callable[[HloModule], object]
+
+
+@dataclass(frozen=True, slots=True)
+class Watch:
+    """How closely a run is watched. The default: not at all."""
+
+    checks: Checks | None = None
+    dump: DumpFolder | None = None
+    to_text: Callable[[HloModule], str] | None = None  # what is dumped
+    disabled: str = ""  # regular expression: optional passes whose whole name it matches are left out
+    stop_after: int | None = None  # number of changes by optional passes after which no optional pass runs
+
+
+@dataclass(frozen=True, slots=True)
+class PassRun:
+    """One run of one pass: the group it ran in (or ""), whether it changed the module, how long it took."""
+
+    number: int
+    group: str
+    name: str
+    changed: bool
+    seconds: float
+
+
+@dataclass(slots=True)
+class PipelineReport:
+    """What happened: every run in order, and the records of each pass by name."""
+
+    runs: list[PassRun] = field(default_factory=list)
+    records: dict[str, list[Record]] = field(default_factory=dict)
+    unfinished: list[str] = field(default_factory=list)  # groups that still changed in their last round
+
+    @property
+    def changes(self) -> int:
+        return sum(run.changed for run in self.runs)
+
+    def timings(self) -> Timings:
+        """Time by pass."""
+        timings = Timings()
+        for run in self.runs:
+            timings.add(run.name, run.seconds)
+        return timings
+
+
+@dataclass(frozen=True)
+class Pipeline:
+    """Steps in order. Building one checks the constraints of `order` that concern its passes."""
+
+    name: str
+    steps: tuple[Step, ...]
+    order: Sequence[Order] = ()
+    watch: Watch = Watch()
+
+    def __post_init__(self) -> None:
+        check_order(list(self.passes()), self.order)
+
+    def passes(self) -> Iterator[Pass]:
+        """Every pass in order, those of groups once."""
+        for step in self.steps:
+            yield from step.passes if isinstance(step, FixedPoint) else (step,)
+
+    def run(self, module: HloModule) -> PipelineReport:
+        """Changes `module` in place and returns what was done.
+
+        Raises InternalError, naming the pass, when checks are on and a pass leaves an invalid module or lies about
+        having changed it."""
+        run = _Run(module, self.watch)
+        for step in self.steps:
+            if isinstance(step, FixedPoint):
+                run.fixed_point(step)
+            else:
+                run.apply(step, "")
+        return run.report
+
+
+def check_order(passes: Sequence[Pass], order: Sequence[Order]) -> None:
+    """Raises InternalError when two passes stand in the wrong order."""
+    for rule in order:
+        firsts = [place for place, step in enumerate(passes) if isinstance(step, rule.first)]
+        thens = [place for place, step in enumerate(passes) if isinstance(step, rule.then)]
+        if firsts and thens and firsts[-1] > thens[0]:
+            raise InternalError(f"{rule.first.name} must run before {rule.then.name}: {rule.because}")
+
+
+class _Run:
+    """The state of one run of a pipeline."""
+
+    def __init__(self, module: HloModule, watch: Watch) -> None:
+        self.module = module
+        self.watch = watch
+        self.report = PipelineReport()
+        self.optional_changes = 0
+        self.print = watch.checks.fingerprint(module) if watch.checks else None
+
+    def fixed_point(self, group: FixedPoint) -> None:
+        """Runs the group until every pass in turn finds nothing to do."""
+        idle = 0  # passes in a row that changed nothing
+        for _ in range(group.bound):
+            for step in group.passes:
+                idle = 0 if self.apply(step, group.name) else idle + 1
+                if idle >= len(group.passes):
+                    return
+        self.report.unfinished.append(group.name)
+
+    def apply(self, step: Pass, group: str) -> bool:
+        if not self.is_wanted(step):
+            return False
+        begin = time.perf_counter()
+        changed = step.run(self.module)
+        seconds = time.perf_counter() - begin
+        number = len(self.report.runs)
+        self.report.runs.append(PassRun(number, group, step.name, changed, seconds))
+        records = step.take_records()
+        if records:
+            self.report.records.setdefault(step.name, []).extend(records)
+        self.optional_changes += changed and not step.required
+        if self.watch.checks is not None:
+            self.check(self.watch.checks, step, changed)
+        if changed:
+            self.dump(number, group, step)
+        return changed
+
+    def is_wanted(self, step: Pass) -> bool:
+        if step.required:
+            return True
+        if self.watch.stop_after is not None and self.optional_changes >= self.watch.stop_after:
+            return False
+        return not (self.watch.disabled and re.fullmatch(self.watch.disabled, step.name))
+
+    def check(self, checks: Checks, step: Pass, changed: bool) -> None:
+        before, self.print = self.print, checks.fingerprint(self.module)
+        if changed != (before != self.print):
+            claim = "changed the module without saying so" if not changed else "says it changed the module, but did not"
+            raise InternalError(f"pass {step.name} {claim}")
+        if changed:
+            try:
+                checks.verify(self.module)
+            except Exception as error:
+                raise InternalError(f"pass {step.name} left an invalid module: {error}") from error
+
+    def dump(self, number: int, group: str, step: Pass) -> None:
+        folder, to_text = self.watch.dump, self.watch.to_text
+        if folder is not None and to_text is not None and folder.wants(group, step.name):
+            folder.write(number, group, step.name, suffix="hlo", text=to_text(self.module))

@@ -1,0 +1,84 @@
+"""Which passes run, in which order, and why in that order."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import xlapy.passes.algebra  # noqa: F401  (fills the book of laws)
+from xlapy.hlo.kernel_plan import KernelLimits
+from xlapy.passes.conditional_simplification import ConditionalSimplification
+from xlapy.passes.constant_folding import ConstantFolding
+from xlapy.passes.cse import Cse
+from xlapy.passes.dce import Dce
+from xlapy.passes.dynamic.padder import DynamicPadder
+from xlapy.passes.flatten_call_graph import FlattenCallGraph
+from xlapy.passes.fusion.fusion import LoopFusion
+from xlapy.passes.inlining import CallInlining
+from xlapy.passes.layout_assignment import LayoutAssignment
+from xlapy.passes.layout_normalization import LayoutNormalization
+from xlapy.passes.pipeline import FixedPoint, Order, Pipeline, Watch
+from xlapy.passes.region_deduplication import RegionDeduplication
+from xlapy.passes.region_inlining import RegionInlining
+from xlapy.passes.rewrite import AlgebraicSimplification
+from xlapy.passes.tuple_simplification import TupleSimplification
+from xlapy.passes.while_simplification import WhileSimplification
+from xlapy.passes.zero_sized import ZeroSized
+
+ORDER = (
+    Order(LayoutNormalization, CallInlining, "a callee may see other layouts than its caller"),
+    Order(CallInlining, FlattenCallGraph, "what is inlined needs no clone"),
+    Order(DynamicPadder, AlgebraicSimplification, "laws look at static arrays only"),
+    Order(FlattenCallGraph, WhileSimplification, "a loop is rewritten for the one place that runs it"),
+    Order(LayoutNormalization, AlgebraicSimplification, "laws look at logical arrays only"),
+    Order(AlgebraicSimplification, LayoutAssignment, "laws drop layouts"),
+    Order(ZeroSized, LoopFusion, "kernels have a point to compute"),
+    Order(LayoutAssignment, LoopFusion, "a fused loop has one layout per operand"),
+    Order(FlattenCallGraph, LoopFusion, "a loop body is fused for the one place that runs it"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class PipelineOptions:
+    """What a compilation may choose about its passes."""
+
+    fast_math: bool = False  # laws that are not exact
+    disabled_laws: frozenset[str] = frozenset()
+    limits: KernelLimits = field(default_factory=KernelLimits)
+    multi_output_fusion: bool = True
+    keep_entry_layouts: bool = False  # arrays of callers are row-major, whatever layout a dump had on its device
+
+
+def cpu_pipeline(options: PipelineOptions | None = None, watch: Watch | None = None) -> Pipeline:
+    """The passes from a verified module to one whose instructions are kernels, runtime calls and control flow."""
+    options = options or PipelineOptions()
+    return Pipeline(
+        "cpu",
+        (
+            LayoutNormalization(),
+            CallInlining(),
+            FlattenCallGraph(),
+            TupleSimplification(),
+            DynamicPadder(),
+            RegionInlining(),
+            FixedPoint(
+                "simplify",
+                (
+                    TupleSimplification(),
+                    ConditionalSimplification(),
+                    WhileSimplification(),
+                    AlgebraicSimplification(options.fast_math, options.disabled_laws),
+                    ConstantFolding(),
+                    Cse(),
+                    Dce(),
+                ),
+            ),
+            ZeroSized(),
+            Dce(),
+            RegionDeduplication(),
+            LayoutAssignment(keep_entry_layouts=options.keep_entry_layouts),
+            LoopFusion(options.limits, options.multi_output_fusion),
+            Dce(),
+        ),
+        ORDER,
+        watch or Watch(),
+    )

@@ -1,0 +1,192 @@
+"""The rewrite engine: laws, and the pass that applies them until none fires.
+
+A law is a named function behind a pattern; its docstring is the law. It returns what replaces the matched
+instruction, an instruction that exists or a tree of new ones, or None when it does not hold here after all.
+
+    @LAWS.law(P.subtract(x, x), when=is_integral)
+    def subtract_self(root):
+        \"\"\"x - x -> 0, for integers only: inf - inf is NaN\"\"\"
+        return new.number(0, like=root)
+
+Its parameters are the variables of its pattern that it wants; `root` is the matched instruction. Laws see static
+shapes and no layouts: layouts are assigned later, and bounded sizes are gone by then.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+from xlapy.hlo.graph import Computation, Instruction
+from xlapy.hlo.patterns import Bindings, OpPattern, match
+from xlapy.passes.base import ComputationPass, pinned
+from xlapy.passes.new import Value, materialize
+from xlapy.support.errors import InternalError
+
+Condition = Callable[[Instruction], bool]
+Rewrite = Callable[..., "Value | None"]
+
+REWRITES_PER_INSTRUCTION = 32  # beyond this, laws undo each other
+
+
+@dataclass(frozen=True, slots=True)
+class Law:
+    """A rewrite. One that is not `exact` may change last bits, or what NaN and infinities do: for `fast_math` only."""
+
+    name: str
+    family: str
+    pattern: OpPattern
+    condition: Condition | None
+    rewrite: Rewrite
+    wanted: tuple[str, ...]
+    exact: bool
+
+    @property
+    def doc(self) -> str:
+        return inspect.getdoc(self.rewrite) or ""
+
+    def apply(self, root: Instruction) -> Value | None:
+        """What replaces `root`, or None."""
+        if self.condition is not None and not self.condition(root):
+            return None
+        bindings: Bindings | None = match(self.pattern, root)
+        if bindings is None:
+            return None
+        bindings["root"] = root
+        return self.rewrite(*[bindings[name] for name in self.wanted])
+
+
+class LawBook:
+    """Laws by name, and by the op at the root of their pattern."""
+
+    def __init__(self) -> None:
+        self._laws: dict[str, Law] = {}
+        self._by_opcode: dict[str, list[Law]] = {}
+
+    def law(
+        self, *patterns: OpPattern, when: Condition | None = None, exact: bool = True
+    ) -> Callable[[Rewrite], Rewrite]:
+        """Decorator: enters a law. Several patterns are alternatives with the same variables."""
+
+        def enter(rewrite: Rewrite) -> Rewrite:
+            name = rewrite.__name__.replace("_", "-")
+            if name in self._laws:
+                raise InternalError(f"there are two laws named {name!r}")
+            if not inspect.getdoc(rewrite):
+                raise InternalError(f"law {name!r} does not say what it states")
+            wanted = tuple(inspect.signature(rewrite).parameters)
+            family = rewrite.__module__.rpartition(".")[2]
+            for pattern in patterns:
+                law = Law(name, family, pattern, when, rewrite, wanted, exact)
+                self._laws[name] = law
+                self._by_opcode.setdefault(pattern.spec.name, []).append(law)
+            return rewrite
+
+        return enter
+
+    def for_op(self, opcode: str) -> list[Law]:
+        return self._by_opcode.get(opcode, [])
+
+    def __iter__(self) -> Iterator[Law]:
+        return iter(self._laws.values())
+
+    def __getitem__(self, name: str) -> Law:
+        return self._laws[name]
+
+
+LAWS = LawBook()
+"""The laws of `passes/algebra`; importing that package fills it."""
+
+
+@dataclass
+class AlgebraicSimplification(ComputationPass):
+    """Applies the laws of `laws` but for the `disabled` ones; `counts` says how often each fired."""
+
+    name: ClassVar[str] = "algebra"
+
+    fast_math: bool = False
+    disabled: frozenset[str] = frozenset()
+    laws: LawBook = LAWS
+    counts: Counter[str] = field(default_factory=Counter, init=False, repr=False, compare=False)
+
+    def run_on(self, computation: Computation) -> bool:
+        return _Rewriter(self, computation).run()
+
+    def is_enabled(self, law: Law) -> bool:
+        return (law.exact or self.fast_math) and law.name not in self.disabled
+
+
+class _Rewriter:
+    """A worklist over one computation. What dies is cut off at once, so that `sole_user` sees only living users."""
+
+    def __init__(self, settings: AlgebraicSimplification, computation: Computation) -> None:
+        self.settings = settings
+        self.computation = computation
+        self.pinned = pinned(computation)
+        self.dead: dict[Instruction, None] = {}
+        self.waiting = dict.fromkeys(reversed(computation.post_order()))
+        self.budget = REWRITES_PER_INSTRUCTION * (len(computation) + 1)
+
+    def run(self) -> bool:
+        changed = False
+        while self.waiting:
+            instruction, _ = self.waiting.popitem()
+            if instruction not in self.dead and instruction not in self.pinned and _is_static(instruction):
+                changed = self.rewrite(instruction) or changed
+        self.computation.remove(self.dead)
+        return changed
+
+    def rewrite(self, instruction: Instruction) -> bool:
+        """Applies the first law that holds; returns whether there was one."""
+        for law in self.settings.laws.for_op(instruction.opcode):
+            if self.settings.is_enabled(law):
+                replacement = law.apply(instruction)
+                if replacement is not None and replacement is not instruction:
+                    self.settings.counts[law.name] += 1
+                    self.replace(instruction, replacement, law)
+                    return True
+        return False
+
+    def replace(self, old: Instruction, replacement: Value, law: Law) -> None:
+        if not replacement.shape.matches(old.shape):
+            raise InternalError(f"law {law.name} turns {old} into {replacement.shape}")
+        self.budget -= 1
+        if self.budget < 0:
+            raise InternalError(f"the laws do not come to rest in {self.computation.name}; the last one was {law.name}")
+        new, added = materialize(replacement, self.computation, old)
+        users = tuple(old.users)
+        for user in users:
+            self.computation.set_operands(user, [new if operand is old else operand for operand in user.operands])
+        if old.is_root:
+            self.computation.set_root(new)
+        for instruction in (*reversed(users), new, *reversed(added)):
+            self.wake(instruction)
+        self.bury(old)
+
+    def wake(self, instruction: Instruction) -> None:
+        self.waiting.pop(instruction, None)
+        self.waiting[instruction] = None
+
+    def bury(self, instruction: Instruction) -> None:
+        """Cuts off an instruction without users, and what only it used; wakes what lost a user."""
+        stack = [instruction]
+        while stack:
+            dead = stack.pop()
+            if dead.users or dead.is_root or dead in self.dead or dead in self.pinned:
+                continue
+            if dead.opcode == "parameter" or dead.has_effect:
+                continue
+            self.dead[dead] = None
+            operands = dict.fromkeys(dead.operands)
+            self.computation.set_operands(dead, ())
+            for operand in operands:
+                stack.append(operand)
+                if len(operand.users) == 1:
+                    self.wake(next(iter(operand.users)))
+
+
+def _is_static(instruction: Instruction) -> bool:
+    return instruction.shape.is_static and all(operand.shape.is_static for operand in instruction.operands)

@@ -1,0 +1,167 @@
+"""Simplification of while loops: loops that never run, carried values that nobody needs or that never change.
+
+    b { s = (s32[], f32[8], f32[8]) parameter(0) ... ROOT t = tuple(i + 1, x, y * y) }
+    w = (s32[], f32[8], f32[8]) while(init), condition=c, body=b        where only element 0 is used
+
+becomes a loop that carries (s32[]) alone. An element is needed if the condition, the users of the loop, an effect in
+the body, or the next value of a needed element reads it. An element that the body hands on unchanged is read from the
+initial value behind the loop, and inside as well if it is a scalar constant.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from xlapy.hlo.graph import Computation, Instruction
+from xlapy.hlo.kernel_plan import is_kernel_constant
+from xlapy.hlo.patterns import number_of
+from xlapy.hlo.shape import Shape
+from xlapy.passes.base import ComputationPass, needed_by, pinned
+
+
+@dataclass
+class WhileSimplification(ComputationPass):
+    name: ClassVar[str] = "simplify-while"
+
+    def run_on(self, computation: Computation) -> bool:
+        changed = False
+        fixed = pinned(computation)
+        for instruction in computation.post_order():
+            if instruction.opcode == "while" and instruction not in fixed:
+                changed = _skip_idle_loop(instruction) or _simplify_state(instruction) or changed
+        return changed
+
+
+def _skip_idle_loop(loop: Instruction) -> bool:
+    """A loop whose condition is false from the start is its initial state."""
+    stop = number_of(loop.called[0].root)
+    if stop is None or stop:
+        return False
+    loop.parent.replace(loop, loop.operands[0])
+    loop.parent.remove([loop])
+    return True
+
+
+def _simplify_state(loop: Instruction) -> bool:
+    init, body = loop.operands[0], loop.called[1]
+    if init.opcode != "tuple" or body.root.opcode != "tuple":
+        return False
+    changed = _forward_unchanged(loop)
+    return _drop_unneeded(loop) or changed
+
+
+def _forward_unchanged(loop: Instruction) -> bool:
+    """Reads elements that the body hands on unchanged from the initial value: outside, and inside where constant."""
+    init, (condition, body) = loop.operands[0], loop.called
+    changed = False
+    for index, result in enumerate(body.root.operands):
+        if not _is_element(result, index) or result.operands[0] is not body.parameters[0]:
+            continue
+        source = init.operands[index]
+        for reader in _elements(loop, index):
+            loop.parent.replace(reader, source)
+            changed = changed or bool(loop.parent.remove([reader]))
+        if is_kernel_constant(source) and source.shape.is_scalar:
+            for inside in (condition, body):
+                changed = _read_constant(inside, index, source) or changed
+    return changed
+
+
+def _read_constant(computation: Computation, index: int, source: Instruction) -> bool:
+    """Puts a constant where `computation` reads element `index` of its state; the root still hands the element on."""
+    changed = False
+    next_state = computation.root if computation.root.shape.is_tuple else None
+    for reader in _elements(computation.parameters[0], index):
+        others = [user for user in reader.users if user is not next_state]
+        if reader.is_root or others:
+            constant = computation.add_copy(source, ())
+            for user in others:
+                operands = [constant if operand is reader else operand for operand in user.operands]
+                computation.set_operands(user, operands)
+            if reader.is_root:
+                computation.set_root(constant)
+            changed = True
+    return changed
+
+
+def _drop_unneeded(loop: Instruction) -> bool:
+    """Rebuilds the loop with the elements of its state that are needed."""
+    count = len(loop.shape.parts)
+    needed = _needed_elements(loop)
+    if not needed or len(needed) == count:
+        return False
+    computation, init = loop.parent, loop.operands[0]
+    kept = sorted(needed)
+    place = {index: number for number, index in enumerate(kept)}
+    condition, body = (_with_fewer_elements(called, place) for called in loop.called)
+    state = computation.add("tuple", [init.operands[index] for index in kept])
+    smaller = computation.add("while", [state], called=[condition, body], name=loop.name, metadata=loop.metadata)
+    smaller.extra = dict(loop.extra)
+    for reader in tuple(loop.users):
+        element = computation.add("get-tuple-element", [smaller], index=place[reader.attributes["index"]])
+        computation.replace(reader, element)
+        computation.remove([reader])
+    return computation.remove([loop])
+
+
+def _needed_elements(loop: Instruction) -> set[int]:
+    """The elements of the state that something reads besides their own next values."""
+    everything = set(range(len(loop.shape.parts)))
+    condition, body = loop.called
+    if loop.is_root or any(user.opcode != "get-tuple-element" for user in loop.users):
+        return everything
+    effects = [instruction for instruction in body if instruction.has_effect]
+    waiting = {user.attributes["index"] for user in loop.users}
+    waiting |= _elements_read(condition, [condition.root, *(i for i in condition if i.has_effect)])
+    waiting |= _elements_read(body, effects)
+    needed: set[int] = set()
+    while waiting:
+        index = waiting.pop()
+        needed.add(index)
+        waiting |= _elements_read(body, [body.root.operands[index]]) - needed
+    return needed
+
+
+def _elements_read(computation: Computation, roots: Sequence[Instruction]) -> set[int]:
+    """The elements of the state that `roots` depend on: all, if one takes the whole state."""
+    (state,) = computation.parameters
+    read: set[int] = set()
+    for instruction in needed_by(roots):
+        if state in instruction.operands:
+            if instruction.opcode != "get-tuple-element":
+                return set(range(len(state.shape.parts)))
+            read.add(instruction.attributes["index"])
+    return read | (set(range(len(state.shape.parts))) if state in roots else set())
+
+
+def _with_fewer_elements(computation: Computation, place: dict[int, int]) -> Computation:
+    """A copy whose state has only the elements of `place`, at their new places; so has its result, if it is a state."""
+    (state,) = computation.parameters
+    small = Computation(computation.name)
+    root = computation.root
+    is_state = root.shape.is_tuple
+    results = [root.operands[index] for index in place] if is_state else [root]
+    alive = needed_by([*results, *(instruction for instruction in computation if instruction.has_effect)])
+    shape = Shape.tuple([state.shape.parts[index] for index in place])
+    copies = {state: small.add("parameter", shape=shape, name=state.name, number=0)}
+    for instruction in computation.post_order():
+        if instruction not in alive or instruction is state:
+            continue
+        copy = small.add_copy(instruction, [copies[operand] for operand in instruction.operands])
+        if instruction.opcode == "get-tuple-element" and instruction.operands[0] is state:
+            small.set_attributes(copy, index=place[instruction.attributes["index"]])
+        for predecessor in instruction.control_predecessors:
+            small.add_control_edge(copies[predecessor], copy)
+        copies[instruction] = copy
+    small.set_root(small.add("tuple", [copies[result] for result in results]) if is_state else copies[root])
+    return small
+
+
+def _elements(state: Instruction, index: int) -> list[Instruction]:
+    return [user for user in state.users if _is_element(user, index)]
+
+
+def _is_element(instruction: Instruction, index: int) -> bool:
+    return instruction.opcode == "get-tuple-element" and instruction.attributes["index"] == index
