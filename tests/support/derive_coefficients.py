@@ -264,9 +264,7 @@ def main() -> None:
     print("# log(erfc(x)) of x - 2.5 (f32) or x - 3.875 (f64)")
     print("LOG_ERFC = {")
     for kind, middle, radius, degree in (("f32", "2.5", "1.5", 9), ("f64", "3.875", "2.125", 22)):
-        numbers = polynomial(
-            lambda t, m=middle: mp.log(mp.erfc(mp.mpf(m) + t)), -mp.mpf(radius), mp.mpf(radius), degree
-        )
+        numbers = polynomial(log_erfc_around(mp.mpf(middle)), -mp.mpf(radius), mp.mpf(radius), degree)
         write_tuple(f'"{kind}":', numbers, "    ")
     print("}")
     print("# high part times an exponent is exact, even without fma")
