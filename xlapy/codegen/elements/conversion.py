@@ -21,6 +21,8 @@ def bitcast_convert(e: Emission, x: Element) -> Element:
 def convert(e: Emission, x: Element) -> Element:
     """The result is rounded by the caller; a float on its way to a narrow one arrives unrounded, so it rounds once."""
     source, target = e.operand_type, e.result_type
+    if target.kind == "pred" and isinstance(x, Pair):
+        return e.k.or_(e.k.compare("ne", x.re, 0.0), e.k.compare("ne", x.im, 0.0))
     if target.is_complex:
         parts = x if isinstance(x, Pair) else Pair(x, x)
         re = convert_real(e.k, parts.re, real_part_type(source), real_part_type(target))
