@@ -134,8 +134,8 @@ larger {
 ENTRY main {
   x = s32[4,1,3] parameter(0)
   i = s32[4,1,3] iota(), iota_dimension=0
-  low = s32[] constant(-9)
-  zero = s32[] constant(0)
+  low = s32[] parameter(1)
+  zero = s32[] parameter(2)
   r = (s32[4,1], s32[4,1]) reduce(x, i, low, zero), dimensions={2}, to_apply=larger
   v = s32[4,1] get-tuple-element(r), index=0
   k = s32[4,1] get-tuple-element(r), index=1
