@@ -26,7 +26,8 @@ def edges(element_type: ElementType) -> Array:
         low, high = integer_limits(element_type)
         chosen = [0, 1, 2, 3, 5, element_type.bits - 1, element_type.bits, high, high - 1, high // 2]
         chosen += [low, low + 1, -1, -2, -3, 7, 31, 32, 63, 64, 100]
-        return np.array(sorted({number for number in chosen if low <= number <= high})).astype(element_type.dtype)
+        inside = sorted({number for number in chosen if low <= number <= high})
+        return np.array(inside, np.int64 if element_type.is_signed else np.uint64).astype(element_type.dtype)
     if element_type.is_float:
         return _float_edges(element_type)
     parts = edges(real_part_type(element_type))

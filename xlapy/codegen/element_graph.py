@@ -30,7 +30,7 @@ from xlapy.codegen.registers import (
 from xlapy.hlo.graph import Instruction
 from xlapy.hlo.literal import Literal
 from xlapy.hlo.ops import OPS, Trait
-from xlapy.support.errors import InternalError
+from xlapy.support.errors import InternalError, UnsupportedError
 from xlapy.support.registry import Registry
 
 
@@ -124,6 +124,13 @@ def _elementwise(graph: ElementGraph, instruction: Instruction, index: Index) ->
     return Demand(operands, lambda values: emit_element(graph.k, instruction, values))
 
 
+@DEMANDS.register("bitcast-convert")
+def _bitcast_convert(graph: ElementGraph, instruction: Instruction, index: Index) -> Demand:
+    if instruction.shape.type.bits != instruction.operands[0].shape.type.bits:
+        raise UnsupportedError(f"{instruction} takes elements apart or joins them, in a type narrower than a byte")
+    return _elementwise(graph, instruction, index)
+
+
 @DEMANDS.register("map")
 def _map(graph: ElementGraph, instruction: Instruction, index: Index) -> Demand:
     operands = [(operand, index) for operand in instruction.operands]
@@ -184,10 +191,11 @@ def _broadcast(graph: ElementGraph, instruction: Instruction, index: Index) -> D
     operand = instruction.operands[0]
     if not operand.shape.rank:
         return Demand([(operand, SCALAR)], _sole)
-    if operand.shape.dims == instruction.shape.dims:
+    dimensions: tuple[int, ...] = instruction.attributes["dimensions"]
+    if dimensions == tuple(range(instruction.shape.rank)):
         return Demand([(operand, index)], _sole)
     coordinates = graph.ix.split(index)
-    chosen = tuple(coordinates[dim] for dim in instruction.attributes["dimensions"])
+    chosen = tuple(coordinates[dim] for dim in dimensions)
     return Demand([(operand, Index(operand.shape.dims, chosen, None, index.mask))], _sole)
 
 

@@ -184,11 +184,12 @@ def _extremum(e: Emission, x: Element, y: Element, *, larger: bool) -> Element:
 
 
 def _complex_extremum(k: KernelBuilder, x: Pair, y: Pair, *, larger: bool) -> Pair:
-    """Lexicographic: by real part, then by imaginary part."""
+    """Lexicographic: by real part, then by imaginary part. A number with a NaN in it wins, the first one of two."""
     order = "gt" if larger else "lt"
     first = k.compare(order, x.re, y.re)
     tie = k.and_(k.compare("eq", x.re, y.re), k.compare(order, x.im, y.im))
-    chosen = k.or_(first, tie)
+    ordered = k.not_(k.or_(k.is_nan(y.re), k.is_nan(y.im)))
+    chosen = k.or_(k.and_(k.or_(first, tie), ordered), k.or_(k.is_nan(x.re), k.is_nan(x.im)))
     return Pair(k.select(chosen, x.re, y.re), k.select(chosen, x.im, y.im))
 
 
