@@ -11,14 +11,17 @@ import keyword
 import re
 
 from xlapy.builder import (  # noqa: F401 - importing a family registers its functions
+    collectives,
     communication,
     contractions,
     control_flow,
     elementwise,
     indexing,
     operators,
+    random,
     reductions,
     shapes,
+    special,
     structure,
 )
 from xlapy.builder.builder import XlaBuilder

@@ -13,6 +13,7 @@ from xlapy.passes.cse import Cse
 from xlapy.passes.dce import Dce
 from xlapy.passes.dynamic.padder import DynamicPadder
 from xlapy.passes.flatten_call_graph import FlattenCallGraph
+from xlapy.passes.expand.random import ExpandRandom
 from xlapy.passes.fusion.fusion import LoopFusion
 from xlapy.passes.inlining import CallInlining
 from xlapy.passes.layout_assignment import LayoutAssignment
@@ -28,6 +29,7 @@ from xlapy.passes.zero_sized import ZeroSized
 ORDER = (
     Order(LayoutNormalization, CallInlining, "a callee may see other layouts than its caller"),
     Order(CallInlining, FlattenCallGraph, "what is inlined needs no clone"),
+    Order(ExpandRandom, AlgebraicSimplification, "an expansion has much to simplify"),
     Order(DynamicPadder, AlgebraicSimplification, "laws look at static arrays only"),
     Order(FlattenCallGraph, WhileSimplification, "a loop is rewritten for the one place that runs it"),
     Order(LayoutNormalization, AlgebraicSimplification, "laws look at logical arrays only"),
@@ -62,6 +64,7 @@ def cpu_pipeline(options: PipelineOptions | None = None, watch: Watch | None = N
             TupleSimplification(),
             DynamicPadder(),
             RegionInlining(),
+            ExpandRandom(),
             FixedPoint(
                 "simplify",
                 (

@@ -17,6 +17,7 @@ from xlapy.codegen.arrays import Array
 from xlapy.codegen.ir import KernelBuilder, Value
 from xlapy.codegen.kernels.dot import emit_dot, plan_dot
 from xlapy.codegen.kernels.loop import LoopPlan, emit_loop, plan_loop, rows_and_columns
+from xlapy.codegen.kernels.random import emit_bits, plan_bits
 from xlapy.codegen.kernels.reduce import emit_reduce, plan_reduce
 from xlapy.codegen.kernels.update import emit_update
 from xlapy.codegen.target import Target
@@ -150,5 +151,15 @@ def _dot(instruction: Instruction, situation: Situation) -> Kernel:
 
     def body(k: KernelBuilder, arrays: Sequence[Array], outputs: Sequence[Array], begin: Value, end: Value) -> None:
         emit_dot(k, plan, arrays[0], arrays[1], outputs[0], begin, end)
+
+    return Kernel(plan.units, plan.bytes_per_unit, body)
+
+
+@KERNELS.register("rng-bit-generator")
+def _bits(instruction: Instruction, situation: Situation) -> Kernel:
+    plan = plan_bits(instruction, situation.target)
+
+    def body(k: KernelBuilder, arrays: Sequence[Array], outputs: Sequence[Array], begin: Value, end: Value) -> None:
+        emit_bits(k, plan, arrays[0], outputs, begin, end)
 
     return Kernel(plan.units, plan.bytes_per_unit, body)

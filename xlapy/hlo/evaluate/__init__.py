@@ -7,8 +7,10 @@ from xlapy.hlo.evaluate import (
     control_flow,
     elementwise,
     indexing,
+    random,
     reductions,
     shapes,
+    special,
     structure,
 )
 from xlapy.hlo.evaluate.base import EVALUATORS
@@ -25,7 +27,9 @@ __all__ = [
     "evaluate",
     "evaluate_parallel",
     "indexing",
+    "random",
     "reductions",
     "shapes",
+    "special",
     "structure",
 ]

@@ -6,8 +6,10 @@ from xlapy.hlo.ops import (
     control_flow,
     elementwise,
     indexing,
+    random,
     reductions,
     shapes,
+    special,
     structure,
 )
 from xlapy.hlo.ops.spec import OPS, AttributeParameter, OpSpec, Trait
@@ -22,7 +24,9 @@ __all__ = [
     "control_flow",
     "elementwise",
     "indexing",
+    "random",
     "reductions",
     "shapes",
+    "special",
     "structure",
 ]
