@@ -122,7 +122,7 @@ class ProgramExecutable:
         arrays = self.parameters.checked(leaves)
         device.begin_run(self.program.arena_bytes)
         try:
-            words = {} if seed is None else {ContextWord.SEED: _word(seed), ContextWord.CALL_NUMBER: 0}
+            words: dict[int, int] = {} if seed is None else {ContextWord.SEED: _word(seed), ContextWord.CALL_NUMBER: 0}
             return self._direct.bound.invoke(arrays, words)
         finally:
             device.end_run(self.program.arena_bytes)

@@ -17,7 +17,7 @@ from xlapy.builder.op import XlaOp
 from xlapy.builder.operands import Operand, as_handle, as_op, builder_of
 from xlapy.builder.regions import computation_of
 from xlapy.builder.registry import op_function
-from xlapy.builder.shapes import require_array
+from xlapy.builder.shapes import Reshape, Transpose, require_array
 from xlapy.hlo.attributes import ReplicaGroups, SourceTargetPairs
 from xlapy.hlo.graph import Computation
 from xlapy.hlo.ops import OPS
@@ -336,7 +336,7 @@ def _moved_blocks(array: XlaOp, source: int, target: int, count: int) -> XlaOp:
     order.insert(target, source)
     dims[source] //= count
     dims[target] *= count
-    return array.reshape(cut).transpose(order).reshape(dims)
+    return Reshape(Transpose(Reshape(array, cut), order), dims)
 
 
 @op_function()

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from xlapy.builder.arguments import as_shape
+from xlapy.builder.arguments import as_int, as_shape
 from xlapy.builder.builder import XlaBuilder
+from xlapy.builder.elementwise import ConvertElementType, Lt
 from xlapy.builder.op import XlaOp
 from xlapy.builder.operands import Operand, as_handle, as_op, builder_of
 from xlapy.builder.registry import op_function
@@ -26,7 +27,11 @@ def RngUniform(a: Operand, b: Operand, shape: Shape) -> XlaOp:
 @op_function()
 def RngNormal(mu: Operand, sigma: Operand, shape: Shape) -> XlaOp:
     """Numbers that are normally distributed, with mean `mu` and standard deviation `sigma`."""
-    return _rng(mu, sigma, shape, RandomDistribution.NORMAL)
+    try:
+        return _rng(mu, sigma, shape, RandomDistribution.NORMAL)
+    except ShapeError as error:
+        error.add_context(rule=error.rule.replace("RngUniform.", "RngNormal."))
+        raise
 
 
 @op_function()
@@ -42,7 +47,7 @@ def RngBernoulli(mean: Operand, shape: Shape) -> XlaOp:
     uniform = RngUniform(
         builder.constant(F32.dtype.type(0)), builder.constant(F32.dtype.type(1)), wanted.with_type(F32)
     )
-    return (uniform < probability).convert_element_type(U32)
+    return ConvertElementType(Lt(uniform, probability), U32)
 
 
 def _rng(a: Operand, b: Operand, shape: Shape, distribution: RandomDistribution) -> XlaOp:
@@ -68,7 +73,7 @@ def RngBitGenerator(algorithm: Any, initial_state: XlaOp, shape: Shape) -> XlaOp
 @op_function("rng-get-and-update-state")
 def RngGetAndUpdateState(builder: XlaBuilder, delta: int = 1) -> XlaOp:
     """The key and the counter of the running program's own random numbers, as u64[2]; each execution gets others."""
-    return builder.record("rng-get-and-update-state", delta=delta)
+    return builder.record("rng-get-and-update-state", delta=as_int(delta, "delta"))
 
 
 def as_algorithm(given: Any) -> RandomAlgorithm:

@@ -12,8 +12,8 @@ from xlapy.passes.copy_insertion import CopyInsertion
 from xlapy.passes.cse import Cse
 from xlapy.passes.dce import Dce
 from xlapy.passes.dynamic.padder import DynamicPadder
-from xlapy.passes.flatten_call_graph import FlattenCallGraph
 from xlapy.passes.expand.random import ExpandRandom
+from xlapy.passes.flatten_call_graph import FlattenCallGraph
 from xlapy.passes.fusion.fusion import LoopFusion
 from xlapy.passes.inlining import CallInlining
 from xlapy.passes.layout_assignment import LayoutAssignment

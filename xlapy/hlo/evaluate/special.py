@@ -319,10 +319,10 @@ def _scaled_bessel(order: int, x: float) -> float:
     return total / math.sqrt(2 * math.pi * x)
 
 
-# -- neighbours ----------------------------------------------------------------------------------------------------
+# -- the rows of the table ----------------------------------------------------------------------------------------------------
 
 
-for _name, _function in {
+FUNCTIONS: dict[str, Callable[..., float]] = {
     "bessel-i0e": bessel_i0e,
     "bessel-i1e": bessel_i1e,
     "digamma": digamma,
@@ -336,7 +336,10 @@ for _name, _function in {
     "random-gamma-grad": random_gamma_grad,
     "regularized-incomplete-beta": regularized_incomplete_beta,
     "zeta": zeta,
-}.items():
+}
+"""By op."""
+
+for _name, _function in FUNCTIONS.items():
     elementwise(_name)(scalar(_function))
 
 

@@ -19,7 +19,7 @@ STATE_SIZES = {
 """How many u64 words the state of each algorithm has. The default is Philox."""
 
 
-@op("rng", traits=Trait.NONE)
+@op("rng", traits=Trait.NONE, title="RngUniform")
 def rng(a: Shape, b: Shape, *, distribution: RandomDistribution, result: ResultShape) -> Shape:
     """Random numbers: uniform in [a, b), or normal with mean `a` and standard deviation `b`.
 

@@ -336,7 +336,7 @@ def _derive_pair(spec: OpSpec, rule: Callable[..., Shape], hlo_text: Mapping[str
     if async_shape is not None and not spec.takes_result:
         signature = inspect.signature(rule)
         result = inspect.Parameter("result", inspect.Parameter.KEYWORD_ONLY)
-        start.__signature__ = signature.replace(parameters=[*signature.parameters.values(), result])
+        vars(start)["__signature__"] = signature.replace(parameters=[*signature.parameters.values(), result])
         start.__annotations__ = {**rule.__annotations__, "result": StatedResult}
 
     def done(started: Shape) -> Shape:

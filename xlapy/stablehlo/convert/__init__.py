@@ -1,10 +1,13 @@
 """From StableHLO to HLO: one file for each family of operations. Importing this package registers all of them."""
 
 from xlapy.stablehlo.convert import (
+    broadcasting,
+    collectives,
     communication,
     contractions,
     control_flow,
     elementwise,
+    random,
     reductions,
     shapes,
     structure,
@@ -14,11 +17,14 @@ from xlapy.stablehlo.convert.module import convert_program
 
 __all__ = [
     "CONVERSIONS",
+    "broadcasting",
+    "collectives",
     "communication",
     "contractions",
     "control_flow",
     "convert_program",
     "elementwise",
+    "random",
     "reductions",
     "shapes",
     "structure",

@@ -6,10 +6,14 @@ _COMMON = "C1"
 """Element-wise operations have one constraint, about all their types."""
 
 _RESULT = {
+    "all_gather": "C6",
     "all_reduce": "C6",
+    "all_to_all": "C9",
     "case": "C4",
     "clamp": "C4",
     "compare": "C2",
+    "collective_broadcast": "C3",
+    "collective_permute": "C5",
     "complex": "C2",
     "concatenate": "C6",
     "dot_general": "C12",
@@ -18,6 +22,8 @@ _RESULT = {
     "if": "C3",
     "pad": "C4",
     "reduce": "C7",
+    "reduce_scatter": "C8",
+    "rng": "C3",
     "select": "C2",
     "slice": "C5",
     "transpose": "C3",
