@@ -272,9 +272,7 @@ def _resized(
     arrays, is_tuple = _arrays_of(builder, operand)
     along = as_int(dimension, "a dimension")
     shapes = [require_array(array) for array in arrays]
-    if any(not 0 <= along < shape.rank for shape in shapes):
-        raise ShapeError("dimension-in-range", f"dimension {along} is outside {shapes[0]}")
-    results = [resize(shape, along) for shape in shapes]
+    results = [resize(shape, along) if 0 <= along < shape.rank else shape for shape in shapes]  # else the rule refuses
     result = results[0] if len(results) == 1 else Shape.tuple(results)
     if opcode.endswith("-start"):
         result = OPS[opcode].options["async_shape"](shapes, result)

@@ -319,7 +319,7 @@ def _scaled_bessel(order: int, x: float) -> float:
     return total / math.sqrt(2 * math.pi * x)
 
 
-# -- the rows of the table ----------------------------------------------------------------------------------------------------
+# -- the rows of the table --------------------------------------------------------------------------------------------
 
 
 FUNCTIONS: dict[str, Callable[..., float]] = {

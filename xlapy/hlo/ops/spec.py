@@ -206,7 +206,8 @@ class OpSpec:
 
         `letter` is "B" for the builder, "C" for StableHLO; a rule without such a label keeps its slug."""
         slug = rule.removeprefix(self.name + ".")
-        constraint = self.constraints.get(slug)
+        declared = OPS[self.start_of] if self.start_of else self
+        constraint = declared.constraints.get(slug)
         for label in constraint.labels if constraint else ():
             if label.startswith(letter):
                 return f"{self.title}.{label}" if letter == "B" else f"{self.python_name}.{label}"
