@@ -39,11 +39,12 @@ def load(source: Source) -> HloModule:
 def compile(source: Source, options: CompileOptions | None = None) -> Executable:
     """Compiles a program for this machine and returns it as a callable.
 
-    `source` is an XlaComputation, an HloModule, HLO text or StableHLO text (generic or pretty). Raises XlaError naming the
-    instruction for a program that breaks a rule, UnsupportedError for what xlapy knowingly does not do."""
+    `source` is an XlaComputation, an HloModule, HLO text or StableHLO text (generic or pretty). Raises XlaError naming
+    the instruction for a program that breaks a rule, UnsupportedError for what xlapy knowingly does not do."""
     return compile_to_executable(load(source), options or CompileOptions())
 
 
 def evaluate(source: Source, *arguments: Any, custom_calls: Any = None) -> Any:
-    """The result by the reference evaluator: obviously right, and slow. Arguments and result are as for an executable."""
+    """The result by the reference evaluator: obviously right, and slow. Arguments and result are as for an
+    executable."""
     return evaluate_module(load(source), *arguments, custom_calls=custom_calls)

@@ -1,4 +1,5 @@
-"""The route: module -> passes -> schedule and buffers -> LLVM IR -> object code -> program. The one file that knows all of it."""
+"""The route: module -> passes -> schedule and buffers -> LLVM IR -> object code -> program. The one file that knows
+all of it."""
 
 from __future__ import annotations
 
@@ -9,7 +10,9 @@ from pathlib import Path
 
 from xlapy.codegen.call_wrapper import call_wrapper_object
 from xlapy.codegen.jit import emit_object
+from xlapy.codegen.libraries.gemm import GEMM_LIBRARIES
 from xlapy.codegen.object_cache import ObjectCache, cache_directory
+from xlapy.codegen.pool import POOL
 from xlapy.codegen.program import EmittedProgram, assembly_of, compile_program, emit_program
 from xlapy.codegen.target import Target, host_target
 from xlapy.hlo.buffer_plan import BufferPlan
@@ -23,6 +26,7 @@ from xlapy.passes.pipeline import Checks, PipelineReport, Watch
 from xlapy.passes.pipelines import PipelineOptions, cpu_pipeline
 from xlapy.passes.scheduling import schedule
 from xlapy.support.dump import DumpFolder
+from xlapy_runtime import threads
 from xlapy_runtime.calling import CallWrapper, load_wrapper
 from xlapy_runtime.linking import LinkedCode, link
 from xlapy_runtime.program import Program
@@ -66,7 +70,10 @@ class Compiled:
 
     def link(self) -> LinkedCode:
         """The code in memory, ready to run."""
-        return link(self.program.objects, {}, [self.program.entry, *self.program.kernels])
+        imports: dict[str, int] = {}
+        for name in self.emitted.libraries:
+            imports.update(library_symbols(name))
+        return link(self.program.objects, imports, [self.program.entry, *self.program.kernels])
 
     def assembly(self) -> str:
         """The assembly of all kernels and of the entry."""
@@ -148,3 +155,21 @@ def _object_cache(directory: Path | None) -> ObjectCache:
 def native_wrapper() -> CallWrapper | None:
     """The native call wrapper of this process; None where only the portable way of calling works."""
     return load_wrapper(call_wrapper_object(host_target(), object_cache(environment())))
+
+
+@cache
+def library_symbols(name: str) -> dict[str, int]:
+    """The addresses of a library's functions; loaded once, and for as long as the process lives."""
+    library = GEMM_LIBRARIES[name.removeprefix("gemm_")]
+    linked = link([library.object_code(host_target(), object_cache(environment()))], {}, library.exports)
+    _LOADED_LIBRARIES.append(linked)
+    return {symbol: linked.address(symbol) for symbol in library.exports}
+
+
+_LOADED_LIBRARIES: list[LinkedCode] = []
+
+
+def parallel_function(num_threads: int | None) -> int:
+    """The address of the thread pool's `parallel` for so many threads. Starts none."""
+    threads.install(POOL.object_code(host_target(), object_cache(environment())))
+    return threads.parallel_address(num_threads)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from xlapy.compiler import Compiled, CompileStats, compile_module, native_wrapper
+from xlapy.compiler import Compiled, CompileStats, compile_module, native_wrapper, parallel_function
 from xlapy.hlo.graph import HloModule
 from xlapy.options import CompileOptions
 from xlapy_runtime.device import Device, devices
@@ -36,6 +36,7 @@ class Executable:
             timeout=options.timeout,
             seed=options.seed,
             targets=options.custom_calls,
+            parallel=parallel_function(options.num_threads),
             wrapper=native_wrapper(),
             release_gil=_has_loops(compiled.module) or _touched_bytes(compiled.program) > SMALL_PROGRAM_BYTES,
         )

@@ -1,7 +1,7 @@
 """Random programs whose results are exact, so that two ways of running them can be compared bit for bit.
 
-Every op that is generated is correctly rounded or moves data. Sums and dots are made exact by rounding their operands to
-small whole numbers first: in whatever order they are added, nothing is lost.
+Every op that is generated is correctly rounded or moves data. Sums and dots are made exact by rounding their operands
+to small whole numbers first: in whatever order they are added, nothing is lost.
 """
 
 from __future__ import annotations
@@ -195,15 +195,15 @@ class Generator:
         value = self.value()
         other = self.partner(value)
         scalar = Shape.scalar(value.shape.type)
-        called = self.called("mapped", [scalar, scalar], [Shape.scalar(random_type(self))], 3, as_tuple=False, maps=True)
+        called = self.called(
+            "mapped", [scalar, scalar], [Shape.scalar(random_type(self))], 3, as_tuple=False, maps=True
+        )
         return self.add("map", value, other, called=[called], dimensions=tuple(range(value.shape.rank)))
 
     # -- data movement ---------------------------------------------------------------------------------------------
 
     def iota(self) -> Instruction:
-        shape = next(
-            shape for shape in iter(lambda: random_shape(self), None) if shape.rank and shape.type is not PRED
-        )
+        shape = next(shape for shape in iter(lambda: random_shape(self), None) if shape.rank and shape.type is not PRED)
         return self.add("iota", dimension=self.number(0, shape.rank - 1), shape=shape)
 
     def broadcast(self) -> Instruction:

@@ -16,6 +16,7 @@ from xlapy.passes.fusion.fusion import LoopFusion
 from xlapy.passes.inlining import CallInlining
 from xlapy.passes.layout_assignment import LayoutAssignment
 from xlapy.passes.layout_normalization import LayoutNormalization
+from xlapy.passes.region_deduplication import RegionDeduplication
 from xlapy.passes.region_inlining import RegionInlining
 from xlapy.passes.tuple_simplification import TupleSimplification
 from xlapy.passes.while_simplification import WhileSimplification
@@ -33,6 +34,7 @@ PASSES: list[type[Pass]] = [
     LayoutAssignment,
     LayoutNormalization,
     LoopFusion,
+    RegionDeduplication,
     RegionInlining,
     TupleSimplification,
     WhileSimplification,

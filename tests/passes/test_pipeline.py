@@ -179,6 +179,12 @@ def test_the_same_program_gives_the_same_text(seed: int) -> None:
     assert texts[0] == texts[1]
 
 
+def test_a_program_of_scalars_has_layouts_to_forget_only() -> None:
+    module = parse("ENTRY e {\n x = f32[] parameter(0)\n ROOT r = f32[] tanh(x)\n}")
+    report = cpu_pipeline(watch=CHECKED).run(module)
+    assert [run.name for run in report.runs if run.changed] == ["forget-layouts", "layout-assignment"]
+
+
 def test_options_reach_the_passes() -> None:
     text = """
     ENTRY main {
@@ -225,7 +231,21 @@ def wide(count: int) -> HloModule:
     return HloModule("wide", computation)
 
 
-@pytest.mark.parametrize("module", [chain(10_000), wide(3_000)], ids=["chain", "wide"])
+def calls(count: int) -> HloModule:
+    """One small function called again and again."""
+    shape = Shape.array(np.float32, (16,))
+    callee = Computation("f")
+    x = callee.add("parameter", shape=shape, number=0)
+    callee.set_root(callee.add("tanh", [callee.add("negate", [x])]))
+    computation = Computation("main")
+    value = computation.add("parameter", shape=shape, number=0)
+    for _ in range(count):
+        value = computation.add("call", [value], called=[callee])
+    computation.set_root(value)
+    return HloModule("calls", computation)
+
+
+@pytest.mark.parametrize("module", [chain(10_000), wide(3_000), calls(4_000)], ids=["chain", "wide", "calls"])
 def test_ten_thousand_instructions_take_seconds(module: HloModule) -> None:
     begin = time.process_time()
     report = cpu_pipeline().run(module)

@@ -141,7 +141,7 @@ BROKEN = [
     (f"stablehlo.compare LT, %x, %y : ({X}, {Y})", "compare.C2"),
     (f"stablehlo.compare LT, %x, %x, SIGNED : ({X}, {X})", "compare.C3"),
     (f"stablehlo.clamp %s, %x, %y : (tensor<f32>, {X}, {Y})", "clamp.C1"),
-    (f"stablehlo.concatenate %x, %y, dim = 0 : ({X}, {Y})", "concatenate.C1"),
+    (f"stablehlo.concatenate %x, %y, dim = 0 : ({X}, {Y})", "concatenate.C2"),
     (f"stablehlo.concatenate %x, %x, dim = 2 : ({X}, {X})", "concatenate.C4"),
     (f"stablehlo.concatenate %x, %x, dim = 0 : ({X}, {X})", "concatenate.C6"),
     (f"stablehlo.broadcast_in_dim %x, dims = [0] : ({X})", "broadcast_in_dim.C2"),

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 import mpmath as mp
 import numpy as np
 
+from tests.support.accuracy_cases import Case
 from tests.support.irlab import HAS_FMA, NATIVE_FEATURES, Compiled
 from xlapy.codegen.ir import I64, PTR, IRType, KernelBuilder, Module, Value
 from xlapy.codegen.math import MATH
@@ -23,10 +24,12 @@ def compiled(function: Callable[..., Value], arity: int, kind: str, lanes: int, 
     module = Module(has_fma=has_fma)
     type = IRType(kind, lanes)
     inputs = [f"x{i}" for i in range(arity)]
-    with KernelBuilder(module, "f", [*((name, PTR) for name in inputs), ("y", PTR), ("n", I64)], None) as k:
-        with k.loop(0, k.parameters["n"], lanes) as loop:
-            values = [k.load(k.gep(k.parameters[name], loop.index, type.bytes), type) for name in inputs]
-            k.store(k.gep(k.parameters["y"], loop.index, type.bytes), function(k, *values))
+    with (
+        KernelBuilder(module, "f", [*((name, PTR) for name in inputs), ("y", PTR), ("n", I64)], None) as k,
+        k.loop(0, k.parameters["n"], lanes) as loop,
+    ):
+        values = [k.load(k.gep(k.parameters[name], loop.index, type.bytes), type) for name in inputs]
+        k.store(k.gep(k.parameters["y"], loop.index, type.bytes), function(k, *values))
     return Compiled(module.text(), features=NATIVE_FEATURES if has_fma else f"{NATIVE_FEATURES},{PLAIN_FEATURES}")
 
 
@@ -80,9 +83,7 @@ def _as_longdouble(value: object) -> np.longdouble:
     return np.ldexp(np.longdouble(high) + np.longdouble(low), int(exponent))
 
 
-def stratified(
-    kind: str, count: int, low: float = -np.inf, high: float = np.inf, seed: int = 0
-) -> np.ndarray:
+def stratified(kind: str, count: int, low: float = -np.inf, high: float = np.inf, seed: int = 0) -> np.ndarray:
     """Numbers of [low, high]: all exponents alike, then evenly spread ones, then the neighbours of the ends."""
     dtype = DTYPES[kind]
     random = np.random.default_rng(seed)
@@ -101,6 +102,26 @@ def stratified(
         parts.append(span.astype(dtype))
     result = np.concatenate(parts)
     return result[(result >= lowest) & (result <= highest)]
+
+
+def sample(case: Case, kind: str, count: int, seed: int = 0) -> list[np.ndarray]:
+    """Arguments for a case: all magnitudes, and moderate ones more often; without poles and trivial overflows."""
+    x = stratified(kind, count, case.low, case.high, seed)
+    if case.arity == 1:
+        return [x[x != 0]]
+    y = stratified(kind, count, seed=seed + 1)
+    size = min(x.size, y.size)
+    random = np.random.default_rng(seed + 2)
+    x, y = random.permutation(x)[:size], random.permutation(y)[:size]
+    if case.name == "power":
+        # Half of the exponents such that the result is in range.
+        with np.errstate(all="ignore"):
+            fitting = random.uniform(-1, 1, size) * {"f32": 88.0, "f64": 708.0}[kind] / np.log(x.astype(np.float64))
+        y = np.where(random.random(size) < 0.7, fitting, y).astype(y.dtype)
+        with np.errstate(all="ignore"):
+            keep = np.abs(np.log(x.astype(np.float64)) * y) < 800
+        return [x[keep], y[keep]]
+    return [x[y != 0], y[y != 0]]
 
 
 def worst(got: np.ndarray, exact: np.ndarray, inputs: Sequence[np.ndarray]) -> tuple[float, str]:

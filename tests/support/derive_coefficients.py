@@ -59,6 +59,10 @@ def scaled_erfc(x: Real) -> Real:
     return (1 + 2 * x) * mp.exp(x * x) * mp.erfc(x)
 
 
+def log_erfc_around(middle: Real) -> Callable[[Real], Real]:
+    return lambda t: mp.log(mp.erfc(middle + t))
+
+
 def inverse_erf(w: Real) -> Real:
     """erf_inv(x) / x where 1 - x^2 = e^-w; Newton's iteration on erfc, which keeps its digits next to 1."""
     if abs(w) < mp.mpf(10) ** -20:
@@ -108,7 +112,7 @@ POLYNOMIALS: dict[str, tuple[str, Callable[[Real], Real], Real, Real, int, int]]
         5,
         8,
     ),
-    "CBRT": ("cbrt(m)", lambda m: mp.cbrt(m), mp.sqrt(mp.mpf("0.5")), mp.sqrt(2), 4, 6),
+    "CBRT": ("cbrt(m)", mp.cbrt, mp.sqrt(mp.mpf("0.5")), mp.sqrt(2), 4, 6),
     "SIN": ("(sin r - r) / r^3 of r^2", root(lambda r: (mp.sin(r) - r) / r**3), mp.mpf(0), QUARTER_PI_SQUARED, 3, 6),
     "COS": (
         "(cos r - 1 + r^2 / 2) / r^4 of r^2",
@@ -260,7 +264,9 @@ def main() -> None:
     print("# log(erfc(x)) of x - 2.5 (f32) or x - 3.875 (f64)")
     print("LOG_ERFC = {")
     for kind, middle, radius, degree in (("f32", "2.5", "1.5", 9), ("f64", "3.875", "2.125", 22)):
-        numbers = polynomial(lambda t, m=mp.mpf(middle): mp.log(mp.erfc(m + t)), -mp.mpf(radius), mp.mpf(radius), degree)
+        numbers = polynomial(
+            lambda t, m=middle: mp.log(mp.erfc(mp.mpf(m) + t)), -mp.mpf(radius), mp.mpf(radius), degree
+        )
         write_tuple(f'"{kind}":', numbers, "    ")
     print("}")
     print("# high part times an exponent is exact, even without fma")

@@ -21,7 +21,8 @@ from xlapy.hlo.shape import Shape
 
 @dataclass(frozen=True, slots=True)
 class Array:
-    """An array at `pointer`, laid out as `shape` says. `alias` names its memory for LLVM, if no other array shares it."""
+    """An array at `pointer`, laid out as `shape` says. `alias` names its memory for LLVM, if no other array shares
+    it."""
 
     pointer: Value
     shape: Shape

@@ -1,8 +1,9 @@
 """Elements of fused computations: from the index of a result to its value.
 
-A kernel asks for the elements of a root at some index. Demand runs against the data flow: each instruction turns an index
-of its result into indices of its operands (a transpose permutes, a slice shifts ...), down to the arrays in memory. Then
-values flow back up, each computed once per (instruction, index). Nothing recurses, so long chains are no problem.
+A kernel asks for the elements of a root at some index. Demand runs against the data flow: each instruction turns an
+index of its result into indices of its operands (a transpose permutes, a slice shifts ...), down to the arrays in
+memory. Then values flow back up, each computed once per (instruction, index). Nothing recurses, so long chains are no
+problem.
 """
 
 from __future__ import annotations
@@ -17,8 +18,8 @@ from xlapy.codegen.ir import I64, KernelBuilder, Value
 from xlapy.codegen.regions import emit_region
 from xlapy.codegen.registers import (
     Element,
-    constant_element,
     Pair,
+    constant_element,
     memory_type,
     parts_of,
     register_type,

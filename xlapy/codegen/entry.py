@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from xlapy.codegen.arrays import Array
+from xlapy.codegen.elements import emit_element
 from xlapy.codegen.frame import (
     CONTEXT_CANCELLED,
     CONTEXT_PARALLEL,
@@ -24,9 +25,9 @@ from xlapy.codegen.frame import (
 from xlapy.codegen.indexing import Index, Indexing
 from xlapy.codegen.ir import I1, I32, I64, PTR, Module, Value
 from xlapy.codegen.kernel_library import KernelLibrary, NativeKernel
+from xlapy.codegen.matrix_products import matrix_product
 from xlapy.codegen.regions import emit_region
 from xlapy.codegen.registers import Element, constant_element, from_parts, parts_of
-from xlapy.codegen.elements import emit_element
 from xlapy.codegen.runtime_sites import RuntimeSites
 from xlapy.hlo.buffer_plan import BufferPlan, Home
 from xlapy.hlo.graph import Computation, Instruction
@@ -60,6 +61,7 @@ class EntryEmitter:
     stored: frozenset[Leaf] = frozenset()
     parts: dict[Computation, list[list[Instruction]]] = field(default_factory=dict)
     function_count: int = 0
+    libraries: set[str] = field(default_factory=set)
 
     def emit(self, computation: Computation, name: str) -> None:
         """Writes the entry function `name` of the whole program."""
@@ -231,6 +233,28 @@ def _constant(emitter: EntryEmitter, frame: Frame, instruction: Instruction) -> 
     literal = instruction.attributes["literal"]
     if instruction.shape.is_scalar:
         frame.bind(instruction, 0, constant_element(frame.k, literal.shape.type, literal.scalar()))
+
+
+@HANDLERS.register("dot")
+def _dot(emitter: EntryEmitter, frame: Frame, instruction: Instruction) -> None:
+    """A call of the matrix product library; a dot that is not one matrix product has a kernel like any other op."""
+    product = matrix_product(instruction)
+    if product is None:
+        _kernel(emitter, frame, instruction)
+        return
+    k = frame.k
+    emitter.libraries.add(f"gemm_{product.kind}")
+    arrays = [frame.array(operand) for operand in instruction.operands]
+    nothing = k.const(PTR, 0)
+    arguments = [
+        frame.context_word(CONTEXT_PARALLEL),
+        *arrays,
+        frame.array(instruction),
+        k.table(I64, product.sizes),
+        nothing,  # no epilogue
+        nothing,
+    ]
+    k.call(f"gemm_{product.kind}_run", arguments)
 
 
 @HANDLERS.register("replica-id")

@@ -1,7 +1,8 @@
 """From a scheduled module with a buffer plan to a `Program`: object code, tables, constants.
 
-Three LLVM modules, by what their code deserves: `kernels` (loop nests), `loops` (control flow around scalars), both with
-optimizing instruction selection, and `glue` (the straight-line entry that calls them), compiled as fast as LLVM can.
+Three LLVM modules, by what their code deserves: `kernels` (loop nests), `loops` (control flow around scalars), both
+with optimizing instruction selection, and `glue` (the straight-line entry that calls them), compiled as fast as LLVM
+can.
 """
 
 from __future__ import annotations
@@ -42,6 +43,7 @@ class EmittedProgram:
     kernel_count: int
     sites: RuntimeSites
     symbols: tuple[str, ...]
+    libraries: tuple[str, ...]  # names of those whose functions it calls
 
 
 def emit_program(module: HloModule, schedule: Schedule, plan: BufferPlan, target: Target) -> EmittedProgram:
@@ -59,7 +61,9 @@ def emit_program(module: HloModule, schedule: Schedule, plan: BufferPlan, target
     combines = tuple(
         kernel.name for key, kernel in library.known.items() if isinstance(key, tuple) and key[0] == "combine"
     )
-    return EmittedProgram(kernels.text(), loops.text(), glue.text(), len(library.known), sites, combines)
+    return EmittedProgram(
+        kernels.text(), loops.text(), glue.text(), len(library.known), sites, combines, tuple(sorted(emitter.libraries))
+    )
 
 
 def _pointer_numbers(module: HloModule, plan: BufferPlan, *, results: bool) -> dict[int, int]:

@@ -26,8 +26,9 @@ TEXT_FORMS: Registry[Callable[..., str]] = Registry("text forms of modules")
 class Instruction:
     """One use of an op. Compared by identity; created and changed by its `Computation` only.
 
-    `attributes` holds every attribute of the op, defaults included; `called` the called computations, in the order of the
-    spec's regions. `extra` keeps what text carried and no pass looks at (sharding, backend_config ...), as text."""
+    `attributes` holds every attribute of the op, defaults included; `called` the called computations, in the order of
+    the spec's regions. `extra` keeps what text carried and no pass looks at (sharding, backend_config ...), as
+    text."""
 
     __slots__ = (
         "attributes",
@@ -391,8 +392,8 @@ class InputOutputAlias:
 class DynamicSize:
     """Names one bounded dimension of an entry parameter or of the result: leaf number (depth first), dimension.
 
-    Once the padder has made every shape static, the run-time sizes travel as s32 scalars: as entry parameters behind the
-    original ones, and in a last tuple beside the original result: (result, (size, ...))."""
+    Once the padder has made every shape static, the run-time sizes travel as s32 scalars: as entry parameters behind
+    the original ones, and in a last tuple beside the original result: (result, (size, ...))."""
 
     leaf: int
     dimension: int

@@ -30,7 +30,7 @@ class Cse(Pass):
         known: dict[Hashable, int] = {}
         for computation in module.computations():
             changed = _merge_equals(computation, identities) or changed
-            identities[computation] = known.setdefault(_content(computation, identities), len(known))
+            identities[computation] = known.setdefault(content(computation, identities), len(known))
         return changed
 
 
@@ -64,8 +64,10 @@ def _attributes(instruction: Instruction) -> Hashable:
     return tuple(instruction.attributes.items()), tuple(sorted(instruction.extra.items()))
 
 
-def _content(computation: Computation, identities: Mapping[Computation, int]) -> Hashable:
-    """Equal for computations that compute the same in the same way, names apart."""
+def content(computation: Computation, identities: Mapping[Computation, int]) -> Hashable:
+    """Equal for computations that compute the same in the same way, names apart.
+
+    `identities` tells the computations that it calls apart."""
     order = computation.post_order()
     number = {instruction: place for place, instruction in enumerate(order)}
     lines = tuple(

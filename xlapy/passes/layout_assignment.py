@@ -26,7 +26,7 @@ class LayoutAssignment(Pass):
     keep_entry_layouts: bool = True  # else the entry is row-major too, as arrays of callers are
 
     def run(self, module: HloModule) -> bool:
-        changed = False
+        changed = not self.keep_entry_layouts and module.config.entry_layout is not None
         if not self.keep_entry_layouts:
             module.config.entry_layout = None
         given = module.config.entry_layout

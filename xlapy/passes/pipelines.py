@@ -18,6 +18,7 @@ from xlapy.passes.inlining import CallInlining
 from xlapy.passes.layout_assignment import LayoutAssignment
 from xlapy.passes.layout_normalization import LayoutNormalization
 from xlapy.passes.pipeline import FixedPoint, Order, Pipeline, Watch
+from xlapy.passes.region_deduplication import RegionDeduplication
 from xlapy.passes.region_inlining import RegionInlining
 from xlapy.passes.rewrite import AlgebraicSimplification
 from xlapy.passes.tuple_simplification import TupleSimplification
@@ -75,6 +76,7 @@ def cpu_pipeline(options: PipelineOptions | None = None, watch: Watch | None = N
             ),
             ZeroSized(),
             Dce(),
+            RegionDeduplication(),
             LayoutAssignment(keep_entry_layouts=options.keep_entry_layouts),
             LoopFusion(options.limits, options.multi_output_fusion),
             Dce(),

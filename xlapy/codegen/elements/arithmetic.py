@@ -204,7 +204,7 @@ def power(e: Emission, x: Element, y: Element) -> Element:
         return _integer_power(e, _value(x), _value(y))
     if isinstance(x, Pair) and isinstance(y, Pair):
         return _as_pair(MATH["complex_pow"](e.k, x, y))
-    return MATH["pow"](e.k, x, y)
+    return MATH["power"](e.k, x, y)
 
 
 def _as_pair(parts: tuple[Value, Value]) -> Pair:

@@ -77,7 +77,8 @@ def _to_odd(k: KernelBuilder, x: Value) -> Value:
 
 
 def _float_to_integer(k: KernelBuilder, x: Value, target: ElementType) -> Value:
-    """Truncates, saturates, and takes NaN to 0. The hardware only sees values that fit: others are undefined in LLVM."""
+    """Truncates, saturates, and takes NaN to 0. The hardware only sees values that fit: others are undefined in
+    LLVM."""
     lanes = x.type.lanes
     bits = max(32, register_type(target).bits)
     wide = (I64 if bits == 64 else register_type(target).with_kind("i32")).with_lanes(lanes)

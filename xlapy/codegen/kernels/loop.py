@@ -155,8 +155,8 @@ def strip(
 ) -> None:
     """Runs `step` over [begin, end), `lanes` positions at a time.
 
-    With `overlapping`, the last vector ends exactly at `end` and may repeat positions, even ones before `begin` (the array
-    has at least `lanes`); otherwise what does not fill a vector runs one by one."""
+    With `overlapping`, the last vector ends exactly at `end` and may repeat positions, even ones before `begin` (the
+    array has at least `lanes`); otherwise what does not fill a vector runs one by one."""
     vector, scalar = Indexing(k, lanes), Indexing(k, 1)
     if lanes == 1:
         with k.loop(begin, end) as loop:

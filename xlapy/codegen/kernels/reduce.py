@@ -4,7 +4,8 @@ Three ways, by what varies fastest in memory:
 
 - along lanes: the last dimension is folded by one commutative, associative op. Several vector accumulators run along it
   and are combined at the end of each fold, in a fixed order.
-- across lanes: the last dimension is kept. Each lane folds an element of its own, in index order; any computation will do.
+- across lanes: the last dimension is kept. Each lane folds an element of its own, in index order; any computation
+  will do.
 - one by one: everything else, in index order.
 
 The order never depends on how the work is split among threads, since one fold is never split.

@@ -4,8 +4,8 @@ A kernel is a native function over a range of units of work:
 
     void kernel(ptr operand..., ptr result..., i64 begin, i64 end)
 
-`KERNELS` maps an op to a function that decides how an instruction runs and returns a `Kernel`: the number of units, what a
-unit costs, and how to write the body. Ops that are element-wise or move data all share the loop kernel.
+`KERNELS` maps an op to a function that decides how an instruction runs and returns a `Kernel`: the number of units,
+what a unit costs, and how to write the body. Ops that are element-wise or move data all share the loop kernel.
 """
 
 from __future__ import annotations

@@ -123,7 +123,10 @@ def _prefix(k: KernelBuilder, a: Value, x: Value) -> Value:
 
 
 def _iterate(
-    k: KernelBuilder, active: Value, step: Callable[[Sequence[Value]], tuple[Value, Sequence[Value]]], start: Sequence[Value]
+    k: KernelBuilder,
+    active: Value,
+    step: Callable[[Sequence[Value]], tuple[Value, Sequence[Value]]],
+    start: Sequence[Value],
 ) -> Sequence[Value]:
     """Repeats `step` until every lane says that it has converged; finished lanes no longer change."""
     counter = k.const(start[0].type, 0.0)
@@ -226,7 +229,9 @@ def _parts(k: KernelBuilder, a: Value, x: Value) -> _Parts:
     return _Parts(a, x, valid, by_series, _prefix(k, a, x), total, slope, fraction, log_slope)
 
 
-def _with_limits(k: KernelBuilder, a: Value, x: Value, valid: Value, result: Value, limits: tuple[Operand, Operand]) -> Value:
+def _with_limits(
+    k: KernelBuilder, a: Value, x: Value, valid: Value, result: Value, limits: tuple[Operand, Operand]
+) -> Value:
     """`limits` at x = 0 and x = infinity, NaN outside of a > 0, x >= 0."""
     at_zero, at_infinity = (k.const(a.type, float(v)) if isinstance(v, int | float) else v for v in limits)
     positive = k.and_(k.compare("gt", a, 0.0), k.compare("lt", a, INFINITY))

@@ -21,15 +21,15 @@ _SMALL_ATANH = 0.17
 
 def tanh(k: KernelBuilder, x: Value) -> Value:
     """x + x^3 P(x^2) for small x, else 1 - 2 / (e^2x + 1)."""
-    z = k.mul(x, x)
-    near = k.muladd(k.mul(x, z), horner(k, z, TANH), x)
     magnitude = k.fabs(x)
+    z = k.mul(x, x)
+    near = k.muladd(k.mul(magnitude, z), horner(k, z, TANH), magnitude)
     limit = _TANH_LIMIT[x.type.kind]
     part = reduced_exp(k, k.mul(clamp(k, magnitude, 0.0, limit), 2.0))
     power = power_of_two(k, part.n, x.type)
     grown = k.add(k.muladd(part.p, power, power), 1.0)
-    far = k.copysign(k.sub(1.0, k.div(2.0, grown)), x)
-    return k.select(k.compare("lt", magnitude, _SMALL_TANH), near, far)
+    far = k.sub(1.0, k.div(2.0, grown))
+    return k.copysign(k.select(k.compare("lt", magnitude, _SMALL_TANH), near, far), x)
 
 
 def _half_exp(k: KernelBuilder, x: Value) -> tuple[Value, Value]:
@@ -69,7 +69,7 @@ def acosh(k: KernelBuilder, x: Value) -> Value:
     """log1p(t + sqrt(2 t + t^2)) with t = x - 1; log(2 x) for large x."""
     large = k.compare("gt", x, _LARGE[x.type.kind])
     t = k.sub(x, 1.0)
-    argument = k.add(t, k.sqrt(k.mul(t, k.add(t, 2.0))))
+    argument = k.add(t, k.sqrt(k.muladd(t, t, k.mul(t, 2.0))))
     result = k.add(log1p(k, k.select(large, x, argument)), k.select(large, k.const(x.type, LN2_ROUNDED), 0.0))
     return k.select(k.compare("lt", x, 1.0), NAN, result)
 

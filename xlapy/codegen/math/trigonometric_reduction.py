@@ -63,17 +63,19 @@ def _define_reduce_large(outer: KernelBuilder) -> None:
     """Writes the function that goes over the lanes in memory."""
     names = ("x", "high", "low", "quadrant")
     parameters = [*((name, PTR) for name in names), ("lanes", I64)]
-    with KernelBuilder(outer.module, _LARGE, parameters, None, "internal", "noinline nounwind") as k:
-        with k.loop(0, k.parameters["lanes"]) as loop:
-            x_at, high_at, low_at, quadrant_at = (k.gep(k.parameters[name], loop.index, 8) for name in names)
-            x = k.load(x_at, F64)
-            magnitude = k.fabs(x)
-            large = k.and_(k.compare("ge", magnitude, _QUICK_LIMIT), k.compare("lt", magnitude, math.inf))
-            with k.if_(large):
-                reduced = _multiply_by_digits(k, x)
-                k.store(high_at, reduced.high)
-                k.store(low_at, reduced.low)
-                k.store(quadrant_at, reduced.quadrant)
+    with (
+        KernelBuilder(outer.module, _LARGE, parameters, None, "internal", "noinline nounwind") as k,
+        k.loop(0, k.parameters["lanes"]) as loop,
+    ):
+        x_at, high_at, low_at, quadrant_at = (k.gep(k.parameters[name], loop.index, 8) for name in names)
+        x = k.load(x_at, F64)
+        magnitude = k.fabs(x)
+        large = k.and_(k.compare("ge", magnitude, _QUICK_LIMIT), k.compare("lt", magnitude, math.inf))
+        with k.if_(large):
+            reduced = _multiply_by_digits(k, x)
+            k.store(high_at, reduced.high)
+            k.store(low_at, reduced.low)
+            k.store(quadrant_at, reduced.quadrant)
 
 
 def _multiply_by_digits(k: KernelBuilder, x: Value) -> Reduced:

@@ -13,9 +13,9 @@ One that must run a computation, wait, or know its process is a generator: it yi
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Generator, Hashable
+from collections.abc import Callable, Generator, Hashable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 
@@ -24,13 +24,24 @@ from xlapy.hlo.graph import Computation, Instruction
 from xlapy.hlo.ops import OPS
 from xlapy.support.registry import Registry
 
-if TYPE_CHECKING:
-    from xlapy.hlo.evaluate.interpreter import Process
-
 Value: TypeAlias = Any
 """An array; a tuple of values; None for a token. A bounded dimension has its run-time size."""
 
 TOKEN = None
+
+
+class Process(Protocol):
+    """The process that evaluates, as an evaluator sees it."""
+
+    replica: int
+    partition: int
+    infeed: deque[Value]
+    outfeed: deque[Value]
+    custom_calls: Mapping[str, Callable[..., Any]]
+    channel: Callable[[int], deque[Value]]
+
+    def group(self, groups: Sequence[Sequence[int]], has_channel: bool, global_ids: bool) -> tuple[int, ...]:
+        """The ranks of the group of a collective that this process is in."""
 
 
 # -- requests ------------------------------------------------------------------------------------------------------

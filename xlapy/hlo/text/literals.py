@@ -28,6 +28,7 @@ _BRACKETS = re.compile(r"[^{}(),]+")
 _INTEGERS = re.compile(r"[-+0-9,\s]*+")
 _FLOATS = re.compile(r"(?i:[-+0-9.eE,\s]|inf|nan(?::[0-9a-f]+)?)*+")
 
+NEGATIVE_ZERO = "-0.0"  # XLA reads -0 as an integer, which has no sign
 MAX_EMPTY_BRACKETS = 1000  # an empty array with more brackets is printed as {}
 _PREDICATES = {"true": True, "false": False, "1": True, "0": False}
 _EXACT_NAN = re.compile(r"([+-]?)nan(?::([0-9a-f]+))?", re.IGNORECASE)
@@ -367,7 +368,7 @@ def _format_floats(element_type: ElementType, flat: np.ndarray[Any, Any]) -> lis
         texts = list(map(repr, flat.tolist()))
     else:
         texts = flat.astype(np.float32).astype("U32").tolist()
-    texts = [text[:-2] if text.endswith(".0") else text for text in texts]
+    texts = [text[:-2] if text.endswith(".0") and text != NEGATIVE_ZERO else text for text in texts]
     for index in np.flatnonzero(_is_nan(flat)).tolist():
         texts[index] = _format_nan(element_type, flat[index])
     return texts

@@ -1,8 +1,9 @@
 """A proof that a buffer plan is right: the schedule is replayed with tags instead of numbers.
 
-Every value that an instruction produces gets a tag, written to its location; writing removes whatever overlaps. Every read
-must find the tag of the value that it means. While bodies are replayed twice, so that what one iteration destroys is
-missed in the next; branches of a conditional start from the same memory, and their results are one value afterwards.
+Every value that an instruction produces gets a tag, written to its location; writing removes whatever overlaps. Every
+read must find the tag of the value that it means. While bodies are replayed twice, so that what one iteration destroys
+is missed in the next; branches of a conditional start from the same memory, and their results are one value
+afterwards.
 """
 
 from __future__ import annotations
@@ -31,7 +32,11 @@ class _Memory:
     def write(self, location: Location, size: int, tag: Tag) -> None:
         if location.home is Home.ARENA:
             for other, (other_size, _) in list(self.places.items()):
-                if other.home is Home.ARENA and other.index < location.index + size and location.index < other.index + other_size:
+                if (
+                    other.home is Home.ARENA
+                    and other.index < location.index + size
+                    and location.index < other.index + other_size
+                ):
                     del self.places[other]
         self.places[location] = (size, tag)
 

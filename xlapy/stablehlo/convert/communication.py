@@ -20,6 +20,9 @@ API_VERSIONS = dict(enumerate(CustomCallApiVersion, start=1))
 DEVICE_TO_DEVICE, DEVICE_TO_HOST, HOST_TO_DEVICE = 1, 2, 3
 """Types of a channel handle."""
 
+FILLER = -1
+"""Fills up the rows of a table of groups that are shorter than the longest."""
+
 IDENTITY_TARGETS = frozenset({"Sharding", "SPMDFullToShardShape", "SPMDShardToFullShape"})
 """Custom calls that only tell a partitioner where an array lives."""
 
@@ -105,10 +108,13 @@ def all_reduce(body: Body, operation: Operation) -> Instruction:
 
 def _group(operation: Operation) -> dict[str, Any]:
     """The attributes that collectives share: who takes part."""
+    table = integer_table(operation, "replica_groups")
     channel = operation.attributes.get("channel_handle")
     channel_id = attribute(fields(operation, "channel_handle"), "handle", int) if channel is not None else 0
     return {
-        "replica_groups": ReplicaGroups(integer_table(operation, "replica_groups")),
+        "replica_groups": ReplicaGroups(
+            tuple(tuple(process for process in group if process != FILLER) for group in table)
+        ),
         "channel_id": channel_id or None,
         "use_global_device_ids": attribute(operation, "use_global_device_ids", bool, False),
     }

@@ -11,7 +11,13 @@ from xlapy.hlo.ops import OPS, Trait
 from xlapy.hlo.shape import TOKEN, Shape
 from xlapy.stablehlo.attributes import string_text
 from xlapy.stablehlo.constants import dense_text
-from xlapy.stablehlo.convert.communication import API_VERSIONS, DEVICE_TO_DEVICE, DEVICE_TO_HOST, HOST_TO_DEVICE
+from xlapy.stablehlo.convert.communication import (
+    API_VERSIONS,
+    DEVICE_TO_DEVICE,
+    DEVICE_TO_HOST,
+    FILLER,
+    HOST_TO_DEVICE,
+)
 from xlapy.stablehlo.convert.elementwise import CHLO_ONLY
 from xlapy.stablehlo.types import type_text
 from xlapy.stablehlo.write.base import (
@@ -29,7 +35,7 @@ from xlapy.stablehlo.write.base import (
     regrown,
     unpacked_shapes,
 )
-from xlapy.support.errors import UnsupportedError
+from xlapy.support.errors import InternalError, UnsupportedError
 
 Trees = Sequence[Tree]
 emits = EMITTERS.register
@@ -84,7 +90,7 @@ def copy(w: Writer, i: Instruction, operands: Trees) -> Tree:
 
 @emits("parameter")
 def parameter(w: Writer, i: Instruction, operands: Trees) -> Tree:
-    raise UnsupportedError(f"{i.name} is not among the parameters of {i.parent.name}")
+    raise InternalError(f"{i.name} is not among the parameters of {i.parent.name}")
 
 
 @emits("constant")
@@ -417,10 +423,10 @@ def _group(i: Instruction) -> Attributes:
 
 
 def _groups_text(replica_groups: ReplicaGroups) -> str:
-    """A table, in which short groups are filled up with -1."""
+    """A table, in which short groups are filled up."""
     groups = replica_groups.groups
     width = max(map(len, groups), default=0)
-    rows = [list_text([*group, *[-1] * (width - len(group))]) for group in groups]
+    rows = [list_text([*group, *[FILLER] * (width - len(group))]) for group in groups]
     body = f"[{', '.join(rows)}]" if width else ""
     return f"dense<{body}> : tensor<{len(groups)}x{width}xi64>"
 

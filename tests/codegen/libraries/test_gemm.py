@@ -1,0 +1,333 @@
+"""Products of every type, size, layout and number of threads agree with numpy's in wider types."""
+
+from __future__ import annotations
+
+import ctypes
+import dataclasses
+import functools
+import itertools
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+from xlapy.codegen.jit import emit_assembly
+from xlapy.codegen.libraries import Library
+from xlapy.codegen.libraries.gemm import GEMM_LIBRARIES, SIZES, emit_gemm
+from xlapy.codegen.libraries.gemm_types import GEMM_TYPES
+from xlapy.codegen.object_cache import ObjectCache
+from xlapy.codegen.pool import POOL
+from xlapy.codegen.target import Target, host_target, reference_target
+from xlapy_runtime import threads
+from xlapy_runtime.linking import LinkedCode, link
+
+Array = np.ndarray
+
+EPILOGUE = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, *[ctypes.c_int64] * 5)
+RUN = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 7)
+
+OPERANDS = {
+    "f32": np.float32,
+    "f64": np.float64,
+    "bf16": ml_dtypes.bfloat16,
+    "f16": np.float16,
+    "bf16_f32": ml_dtypes.bfloat16,
+    "f16_f32": np.float16,
+    "s8": np.int8,
+    "u8": np.uint8,
+    "s32": np.int32,
+    "s64": np.int64,
+    "c64": np.complex64,
+    "c128": np.complex128,
+}
+RESULTS = {**OPERANDS, "bf16_f32": np.float32, "f16_f32": np.float32, "s8": np.int32, "u8": np.int32}
+EPSILON = {"bf16": 2.0**-8, "f16": 2.0**-11, "f64": 2.0**-52, "c128": 2.0**-52}
+"""The rounding error of a result; f32's where nothing else is said."""
+
+NAMES = sorted(OPERANDS)
+INTEGERS = ("s8", "u8", "s32", "s64")
+
+SIZES_TO_TEST = [
+    (1, 1, 1),
+    (3, 5, 7),
+    (12, 32, 8),
+    (13, 33, 9),
+    (2, 17, 40),
+    (0, 3, 4),
+    (3, 0, 4),
+    (3, 4, 0),
+    (1, 1, 301),  # an inner product
+    (1, 300, 65),  # a row times a matrix
+    (300, 1, 65),  # a matrix times a column
+    (4, 259, 257),
+    (7, 101, 300),
+    (101, 7, 300),
+    (37, 131, 259),
+    (130, 70, 1100),  # more than one panel along K
+    (260, 300, 270),  # packed
+]
+
+
+def host_can_run(name: str) -> bool:
+    return host_target().is_x86 and (name == "sse2" or host_target().has(name))
+
+
+TARGETS = {"host": host_target(), **{name: reference_target(name) for name in ("sse2", "avx2") if host_can_run(name)}}
+
+
+@functools.cache
+def linked(name: str, target: str = "host") -> LinkedCode:
+    threads.install(POOL.object_code(host_target(), ObjectCache(None)))
+    library = GEMM_LIBRARIES[name]
+    return link([library.object_code(TARGETS[target], ObjectCache(None))], {}, library.exports)
+
+
+def multiply(
+    name: str,
+    a: Array,
+    b: Array,
+    c: Array,
+    *,
+    accumulate: bool = False,
+    num_threads: int = 1,
+    epilogue: object = None,
+    target: str = "host",
+) -> Array:
+    """c (+)= a @ b by the library; operands have two dimensions, or three with the batch in front."""
+    a3, b3, c3 = (array if array.ndim == 3 else array[np.newaxis] for array in (a, b, c))
+    numbers = [c3.shape[0], c3.shape[1], c3.shape[2], a3.shape[2]]
+    for array in (a3, b3, c3):
+        strides = [stride // array.itemsize for stride in array.strides]
+        numbers += [strides[0] if array.shape[0] > 1 else 0, *strides[1:]]
+    sizes = (ctypes.c_int64 * len(SIZES))(*numbers, int(accumulate))
+    run = RUN(linked(name, target).address(f"gemm_{name}_run"))
+    callback = ctypes.cast(epilogue, ctypes.c_void_p) if epilogue is not None else None
+    places = [array.ctypes.data for array in (a, b, c)]
+    run(threads.parallel_address(num_threads), *places, ctypes.addressof(sizes), callback, None)
+    return c
+
+
+def random_array(name: str, shape: tuple[int, ...], seed: int, dtype: type | None = None) -> Array:
+    generator = np.random.default_rng(seed)
+    if name in INTEGERS:
+        limits = np.iinfo(dtype or OPERANDS[name])
+        return generator.integers(limits.min, limits.max, shape, dtype=dtype or OPERANDS[name], endpoint=True)
+    values = generator.standard_normal(shape)
+    if name.startswith("c"):
+        return (values + 1j * generator.standard_normal(shape)).astype(dtype or OPERANDS[name])
+    return values.astype(dtype or OPERANDS[name])
+
+
+def wide(array: Array) -> Array:
+    kind = array.dtype.kind
+    return array.astype(np.complex128 if kind == "c" else np.int64 if kind in "iu" else np.float64)
+
+
+def assert_product(name: str, c: Array, a: Array, b: Array, before: Array | None = None) -> None:
+    """`c` is the product (plus what was there before) up to rounding; exactly, modulo 2^bits, for integers."""
+    expected = wide(a) @ wide(b) + (0 if before is None else wide(before))
+    if name in INTEGERS:
+        assert np.array_equal(c, expected.astype(c.dtype))
+        return
+    magnitude = np.abs(wide(a)) @ np.abs(wide(b)) + (0 if before is None else np.abs(wide(before)))
+    accumulated = EPSILON[name] if name in ("f64", "c128") else 2.0**-23
+    depth = a.shape[-1]
+    tolerance = (EPSILON.get(name, 0) + accumulated * (2 + np.sqrt(depth))) * magnitude
+    assert np.all(np.abs(wide(c) - expected) <= tolerance)
+
+
+def layouts(rows: int, columns: int) -> dict[str, Callable[[Array], Array]]:
+    """Ways to lay out a matrix: by rows, by columns, and with gaps everywhere."""
+
+    def spread(array: Array) -> Array:
+        room = np.zeros((2 * rows + 1, 3 * columns + 1), array.dtype)
+        view = room[: 2 * rows : 2, : 3 * columns : 3]
+        view[...] = array
+        return view
+
+    return {"rows": np.ascontiguousarray, "columns": np.asfortranarray, "spread": spread}
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize(("m", "n", "k"), SIZES_TO_TEST)
+def test_every_size_and_layout(name: str, m: int, n: int, k: int) -> None:
+    a, b = random_array(name, (m, k), 1), random_array(name, (k, n), 2)
+    before = random_array(name, (m, n), 3, RESULTS[name])
+    for a_layout, b_layout in itertools.product(layouts(m, k).values(), layouts(k, n).values()):
+        for c_layout in layouts(m, n).values():
+            c = multiply(name, a_layout(a), b_layout(b), c_layout(before))
+            assert_product(name, c, a, b)
+    c = multiply(name, a, b, before.copy(), accumulate=True)
+    assert_product(name, c, a, b, before)
+
+
+@pytest.mark.parametrize("target", [name for name in TARGETS if name != "host"])
+@pytest.mark.parametrize("name", ["f32", "f16", "s8", "c64"])
+def test_narrower_vectors(name: str, target: str) -> None:
+    for m, n, k in SIZES_TO_TEST:
+        a, b = random_array(name, (m, k), 1), random_array(name, (k, n), 2)
+        for a_layout, b_layout in itertools.product(layouts(m, k).values(), layouts(k, n).values()):
+            c = multiply(name, a_layout(a), b_layout(b), np.zeros((m, n), RESULTS[name]), target=target)
+            assert_product(name, c, a, b)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_threads_do_not_change_a_bit(name: str) -> None:
+    for m, n, k in [(260, 300, 270), (1, 5000, 300), (5000, 3, 300), (90, 700, 600), (40, 1100, 1050)]:
+        a, b = random_array(name, (m, k), 4), random_array(name, (k, n), 5)
+        alone = multiply(name, a, b, np.empty((m, n), RESULTS[name]))
+        for num_threads in (2, 3, 8):
+            shared = multiply(name, a, b, np.empty((m, n), RESULTS[name]), num_threads=num_threads)
+            assert shared.tobytes() == alone.tobytes()
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize(("m", "n", "k"), [(5, 6, 7), (33, 40, 50), (1, 70, 64), (64, 2, 64)])
+def test_batches(name: str, m: int, n: int, k: int) -> None:
+    batch = 9
+    a, b = random_array(name, (batch, m, k), 6), random_array(name, (batch, k, n), 7)
+    c = multiply(name, a, b, np.empty((batch, m, n), RESULTS[name]), num_threads=2)
+    assert_product(name, c, a, b)
+    transposed = np.ascontiguousarray(b.swapaxes(1, 2)).swapaxes(1, 2)
+    assert_product(name, multiply(name, a, transposed, np.empty_like(c)), a, b)
+    shared = multiply(name, a, b[:1], np.empty_like(c))
+    assert_product(name, shared, a, np.broadcast_to(b[:1], b.shape))
+    outer_batch = np.empty((m, batch, n), RESULTS[name]).swapaxes(0, 1)
+    assert_product(name, multiply(name, a, b, outer_batch), a, b)
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if name not in INTEGERS])
+@pytest.mark.parametrize(("m", "n", "k"), [(13, 33, 40), (1, 300, 65), (300, 1, 65), (260, 300, 270)])
+def test_what_is_not_finite_stays_in_its_row_or_column(name: str, m: int, n: int, k: int) -> None:
+    a, b = random_array(name, (m, k), 8), random_array(name, (k, n), 9)
+    a[m // 2, k // 3] = np.nan
+    b[k // 2, n // 3] = np.inf
+    with np.errstate(invalid="ignore"):
+        expected = np.isfinite(wide(a) @ wide(b))
+        finite = np.isfinite(wide(multiply(name, a, b, np.empty((m, n), RESULTS[name]))))
+    assert np.array_equal(finite, expected)
+
+
+def test_narrow_results_are_rounded_once_and_overflow_to_infinity() -> None:
+    a = np.full((1, 4), 256, np.float16)
+    b = np.array([[256, 255, 1], [0, 0, 2.0**-9], [0, 0, 0], [0, 0, 0]], np.float16)
+    c = multiply("f16", a, b, np.empty((1, 3), np.float16))
+    assert c.tolist() == [[np.inf, 65280, 256.5]]
+    tiny = np.full((1, 1), 2.0**-12, np.float16)
+    subnormal = multiply("f16", tiny, np.full((1, 1), 3 * 2.0**-12, np.float16), np.empty((1, 1), np.float16))
+    assert subnormal.item() == 3 * 2.0**-24
+    thirds = np.full((1, 3), 1 / 3, ml_dtypes.bfloat16)
+    expected = (wide(thirds) @ wide(thirds.T)).astype(ml_dtypes.bfloat16)
+    assert multiply("bf16", thirds, thirds.T, np.empty((1, 1), ml_dtypes.bfloat16)) == expected
+
+
+EPILOGUE_CASES = [
+    ("f32", 13, 33, 40),
+    ("f32", 260, 300, 270),
+    ("f32", 130, 70, 1100),
+    ("f32", 1, 3000, 64),
+    ("f32", 70, 2, 64),
+    ("bf16", 130, 300, 1100),
+    ("c64", 70, 90, 80),
+]
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+@pytest.mark.parametrize(("name", "m", "n", "k"), EPILOGUE_CASES)
+def test_the_epilogue_sees_every_finished_block_once(name: str, m: int, n: int, k: int, order: str) -> None:
+    batch = 2
+    a, b = random_array(name, (batch, m, k), 10), random_array(name, (batch, k, n), 11)
+    plain = np.empty((batch, m, n), RESULTS[name])
+    room = np.empty((batch, n, m), RESULTS[name]).swapaxes(1, 2) if order == "F" else np.empty_like(plain)
+    for index in range(batch):
+        multiply(name, a[index], b[index], plain[index])
+    visits = np.zeros((batch, m, n), np.int64)
+    wrong: list[tuple[int, int, int]] = []
+
+    def negate(_args: int, block: int, index: int, row: int, rows: int, column: int, columns: int) -> None:
+        part = (index, slice(row, row + rows), slice(column, column + columns))
+        visits[part] += 1
+        if block != room[index, row:, column:].ctypes.data:
+            wrong.append((index, row, column))
+        room[part] = -room[part]
+
+    multiply(name, a, b, room, num_threads=2, epilogue=EPILOGUE(negate))
+    assert not wrong
+    assert np.all(visits == 1)
+    assert_product(name, -room, a, b)
+
+
+def test_many_threads_multiply_at_once() -> None:
+    """More of them than there are slots of scratch memory."""
+    a, b = random_array("f32", (260, 270), 12), random_array("f32", (270, 300), 13)
+    expected = multiply("f32", a, b, np.empty((260, 300), np.float32)).tobytes()
+    same: list[bool] = []
+
+    def work() -> None:
+        results = (multiply("f32", a, b, np.empty((260, 300), np.float32), num_threads=2) for _ in range(3))
+        same.extend(result.tobytes() == expected for result in results)
+
+    workers = [threading.Thread(target=work) for _ in range(24)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    assert same == [True] * 72
+
+
+INSTRUCTIONS = {
+    ("sse2", "f32"): ("mulps", "addps"),
+    ("avx2", "f32"): ("vfmadd", "%ymm"),
+    ("avx512", "f32"): ("vfmadd", "%zmm"),
+    ("neon", "f32"): ("fmla", ".4s"),
+    ("sse2", "s8"): ("pmaddwd",),
+    ("avx2", "s8"): ("vpmaddwd", "%ymm"),
+    ("avx512", "s8"): ("vpmaddwd", "%zmm"),
+    ("neon", "s8"): ("mla", ".4s"),
+    ("neon", "c64"): ("fmla", ".4s"),
+    ("neon", "f64"): ("fmla", ".2d"),
+}
+
+
+@pytest.mark.parametrize(("machine", "name"), INSTRUCTIONS)
+def test_other_machines_get_their_instructions_and_no_spills(machine: str, name: str) -> None:
+    target = reference_target(machine)
+    assembly = emit_assembly(emit_gemm(GEMM_TYPES[name], target), target)
+    for instruction in INSTRUCTIONS[machine, name]:
+        assert instruction in assembly
+    assert not libm_calls(assembly)
+
+
+def libm_calls(assembly: str) -> set[str]:
+    """Functions of the C library that code for vectors must not fall back to."""
+    forbidden = {"fmaf", "fma", "__extendhfsf2", "__truncsfhf2", "__truncsfbf2"}
+    return forbidden & set(assembly.replace("@PLT", " ").split())
+
+
+def test_narrow_vectors_of_a_wide_machine() -> None:
+    target: Target = dataclasses.replace(reference_target("avx512"), vector_bytes=32)
+    assembly = emit_assembly(emit_gemm(GEMM_TYPES["f32"], target), target)
+    assert "%ymm" in assembly
+    assert "%zmm" not in assembly
+
+
+def test_a_library_is_made_once(tmp_path: Path) -> None:
+    cache = ObjectCache(tmp_path / "cache", version=b"1")
+    made: list[str] = []
+
+    def emit(target: Target) -> str:
+        made.append(target.cpu)
+        return "define i32 @answer() { ret i32 42 }"
+
+    library = Library("answers", ("answer",), emit)
+    first = library.object_code(host_target(), cache)
+    assert library.object_code(host_target(), cache) == first
+    assert len(made) == 1
+    other = dataclasses.replace(host_target(), l2_bytes=1)
+    library.object_code(other, cache)
+    assert len(made) == 2
+    code = link([first], {}, library.exports)
+    assert ctypes.CFUNCTYPE(ctypes.c_int)(code.address("answer"))() == 42

@@ -1,0 +1,91 @@
+"""Largest errors of the vector math, with and without fma, against mpmath and numpy's wider types."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tests.support.accuracy import apply, errors, exact_values, sample, worst
+from tests.support.accuracy_cases import CASES, Case
+from tests.support.irlab import HAS_FMA
+
+KINDS = ("f32", "f64")
+FMA = sorted({False, HAS_FMA})
+PRECISE_COUNT = 150
+QUICK_COUNT = {"f32": 150_000, "f64": 30_000}
+
+
+def check(case: Case, kind: str, inputs: list[np.ndarray], exact: np.ndarray, has_fma: bool) -> None:
+    got = apply(case.name, *inputs, has_fma=has_fma)
+    bound = case.bound[KINDS.index(kind)]
+    if case.floor:
+        close = np.abs(got - exact) <= case.floor * np.maximum(1, np.abs(exact))
+        got = np.where(close, exact.astype(got.dtype), got)
+    error, where = worst(got, exact, inputs)
+    assert error <= bound, f"{case.name} {kind}: {error:.3f} ulp at {where}"
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("name", sorted(CASES))
+def test_against_many_digits(name: str, kind: str) -> None:
+    case = CASES[name]
+    inputs = sample(case, kind, PRECISE_COUNT)
+    exact = exact_values(case.exact, *inputs)
+    for has_fma in FMA:
+        check(case, kind, inputs, exact, has_fma)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("name", sorted(name for name, case in CASES.items() if case.quick))
+def test_against_a_wider_type(name: str, kind: str) -> None:
+    case = CASES[name]
+    assert case.quick is not None
+    inputs = sample(case, kind, QUICK_COUNT[kind], seed=1)
+    wider = np.float64 if kind == "f32" else np.longdouble
+    with np.errstate(all="ignore"):
+        exact = case.quick(*(array.astype(wider) for array in inputs))
+    for has_fma in FMA:
+        check(case, kind, inputs, exact, has_fma)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", sorted(name for name, case in CASES.items() if case.quick and case.arity == 1))
+def test_every_single_float(name: str) -> None:
+    """All 2^32 inputs of f32, in pieces."""
+    case = CASES[name]
+    assert case.quick is not None
+    piece = 1 << 22
+    for start in range(0, 1 << 32, piece):
+        x = np.arange(start, start + piece, dtype=np.uint32).view(np.float32)
+        x = x[(x >= case.low) & (x <= case.high)]
+        if x.size:
+            with np.errstate(all="ignore"):
+                check(case, "f32", [x], case.quick(x.astype(np.float64)), HAS_FMA)
+
+
+def test_subnormals_are_kept() -> None:
+    """Results and arguments below the normal range, where scaling in two steps and exponents get delicate."""
+    x = np.linspace(-745.1, -708.0, 5000)
+    exact = np.exp(x.astype(np.longdouble))
+    assert errors(apply("exp", x), exact).max() <= 2
+    tiny = (np.arange(1, 5000) * 5e-324).astype(np.float64)
+    assert errors(apply("log", tiny), np.log(tiny.astype(np.longdouble))).max() <= 2
+    assert errors(apply("cbrt", tiny), np.cbrt(tiny.astype(np.longdouble))).max() <= 2
+    for name in ("sin", "tan", "tanh", "expm1", "log1p", "asin", "asinh", "atan", "atanh", "sinh"):
+        np.testing.assert_array_equal(apply(name, tiny), tiny, err_msg=name)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_angles_next_to_multiples_of_a_quarter_turn(kind: str) -> None:
+    """Where the reduction cancels most."""
+    dtype = np.float32 if kind == "f32" else np.float64
+    turns = np.concatenate([np.arange(1.0, 3000), 10.0 ** np.linspace(4, 30, 3000)])
+    x = (np.rint(turns) * (np.pi / 2)).astype(dtype)
+    for name, function in (("sin", np.sin), ("cos", np.cos), ("tan", np.tan)):
+        exact = exact_values(CASES[name].exact, x[::20])
+        error, where = worst(apply(name, x)[::20], exact, [x[::20]])
+        assert error <= 2, f"{name} {where}"
+        assert errors(apply(name, x), function(x.astype(np.longdouble))).max() <= 2
+    hardest = np.array([6381956970095103.0 * 2.0**797, -6381956970095103.0 * 2.0**797])
+    if kind == "f64":
+        assert errors(apply("cos", hardest), exact_values(CASES["cos"].exact, hardest)).max() <= 2

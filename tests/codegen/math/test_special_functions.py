@@ -1,0 +1,76 @@
+"""Functions of two arguments that have a published relative error instead of one in ulp, against scipy and mpmath."""
+
+from __future__ import annotations
+
+import mpmath as mp
+import numpy as np
+import pytest
+import scipy.special
+
+from tests.support.accuracy import apply
+
+RANDOM = np.random.default_rng(11)
+SHAPES = 10.0 ** RANDOM.uniform(-3, 4, 3000)
+ARGUMENTS = SHAPES * np.exp(RANDOM.normal(0, 1, 3000) * np.minimum(2, 3 / np.sqrt(SHAPES)))
+
+
+def relative(got: np.ndarray, expected: np.ndarray) -> float:
+    """The largest relative error of results that are not about to vanish."""
+    significant = np.abs(expected) > 1e-280
+    return float(np.max(np.abs(got - expected)[significant] / np.abs(expected)[significant]))
+
+
+@pytest.mark.parametrize(
+    ("name", "reference"), [("igamma", scipy.special.gammainc), ("igammac", scipy.special.gammaincc)]
+)
+def test_incomplete_gamma(name: str, reference: np.ufunc) -> None:
+    expected = reference(SHAPES, ARGUMENTS)
+    got = apply(name, SHAPES, ARGUMENTS)
+    assert np.max(np.abs(got - expected)) < 2e-13
+    assert relative(got, expected) < 1e-10
+    single = apply(name, SHAPES.astype(np.float32), ARGUMENTS.astype(np.float32))
+    assert np.max(np.abs(single - reference(SHAPES.astype(np.float32), ARGUMENTS.astype(np.float32)))) < 1e-6
+
+
+def _slope(a: float, x: float) -> mp.mpf:
+    """dP/da, by a symmetric difference in many digits."""
+    a, x, step = mp.mpf(a), mp.mpf(x), mp.mpf(a) * mp.mpf(2) ** -50
+    above, below = (mp.gammainc(b, 0, x, regularized=True) for b in (a + step, a - step))
+    return (above - below) / (2 * step)
+
+
+def test_derivatives_of_the_incomplete_gamma_function() -> None:
+    a, x = SHAPES[:80], ARGUMENTS[:80]
+    with mp.workprec(200):
+        slopes = [_slope(*pair) for pair in zip(a, x, strict=True)]
+        density = [mp.mpf(v) ** (u - 1) * mp.exp(-v) / mp.gamma(u) for u, v in zip(a, x, strict=True)]
+        samples = np.array([float(-s / d) for s, d in zip(slopes, density, strict=True)])
+        expected = np.array([float(s) for s in slopes])
+    assert relative(apply("igamma_grad_a", a, x), expected) < 1e-11
+    assert relative(apply("random_gamma_grad", a, x), samples) < 1e-11
+
+
+def test_zeta() -> None:
+    s, q = 1 + 10.0 ** RANDOM.uniform(-2, 1.5, 200), 10.0 ** RANDOM.uniform(-2, 3, 200)
+    with mp.workprec(250):
+        expected = np.array([float(mp.zeta(mp.mpf(u), mp.mpf(v))) for u, v in zip(s, q, strict=True)])
+    assert relative(apply("zeta", s, q), expected) < 1e-13
+
+
+def test_zeta_of_negative_numbers_is_the_sum_to_the_right() -> None:
+    q = -(10.0 ** RANDOM.uniform(-1, 2, 100))
+    s = np.floor(RANDOM.uniform(2, 8, 100))
+    whole = -np.floor(q)
+    expected = np.array(
+        [
+            sum((a + i) ** -b for i in range(int(n))) + scipy.special.zeta(b, a + n)
+            for a, b, n in zip(q, s, whole, strict=True)
+        ]
+    )
+    assert np.max(np.abs(apply("zeta", s, q) - expected) / np.maximum(1, np.abs(expected))) < 1e-12
+
+
+def test_polygamma() -> None:
+    n, x = np.floor(RANDOM.uniform(0, 10, 500)), 10.0 ** RANDOM.uniform(-2, 3, 500)
+    expected = np.array([float(scipy.special.polygamma(int(u), v)) for u, v in zip(n, x, strict=True)])
+    assert np.max(np.abs(apply("polygamma", n, x) - expected) / np.maximum(1, np.abs(expected))) < 1e-12

@@ -1,0 +1,137 @@
+"""The rewrite engine: what it accepts from laws, and what it refuses."""
+
+import pytest
+
+from xlapy.hlo.graph import Instruction
+from xlapy.hlo.patterns import P, match, number_of, variables
+from xlapy.hlo.text import parse
+from xlapy.passes import new
+from xlapy.passes.new import Value
+from xlapy.passes.rewrite import LAWS, AlgebraicSimplification, LawBook
+from xlapy.support.errors import InternalError
+
+x, y, z, c, p, xs = variables("x y z c p xs")
+
+PROGRAM = """
+ENTRY main {
+  x = f32[4] parameter(0)
+  y = f32[4] parameter(1)
+  two = f32[] constant(2)
+  b = f32[4] broadcast(two), dimensions={}
+  s = f32[4] add(x, y)
+  ROOT m = f32[4] multiply(b, s)
+}
+"""
+
+
+def root_of(text: str) -> Instruction:
+    return parse(text).entry.root
+
+
+def test_commutative_ops_match_in_both_orders() -> None:
+    root = root_of(PROGRAM)
+    found = match(P.multiply(P.add(x, y), P.number(c)), root)
+    assert found is not None
+    assert found["c"] == 2
+    assert found["x"].name == "x"
+
+
+def test_a_variable_used_twice_is_one_instruction() -> None:
+    root = root_of("ENTRY e {\n x = f32[] parameter(0)\n y = f32[] parameter(1)\n ROOT s = f32[] subtract(x, y)\n}")
+    assert match(P.subtract(x, x), root) is None
+    assert match(P.subtract(x, y), root) is not None
+
+
+def test_attributes_are_compared_and_bound() -> None:
+    root = root_of("ENTRY e {\n x = f32[2,3] parameter(0)\n ROOT t = f32[3,2] transpose(x), dimensions={1,0}\n}")
+    assert match(P.transpose(x, permutation=(0, 1)), root) is None
+    found = match(P.transpose(x, permutation=p), root)
+    assert found is not None
+    assert found["p"] == (1, 0)
+
+
+def test_all_operands_of_a_variadic_op() -> None:
+    root = root_of("ENTRY e {\n x = f32[2] parameter(0)\n ROOT t = f32[6] concatenate(x, x, x), dimensions={0}\n}")
+    found = match(P.concatenate(x, xs.rest), root)
+    assert found is not None
+    assert len(found["xs"]) == 2
+
+
+def test_unknown_ops_and_attributes_are_errors() -> None:
+    with pytest.raises(AttributeError, match="no op"):
+        P.tranpose(x)
+    with pytest.raises(AttributeError, match="no attribute"):
+        P.transpose(x, dims=p)
+    with pytest.raises(AttributeError, match="no op"):
+        new.tranpose(x)
+
+
+def test_signs_of_zero_are_told_apart() -> None:
+    zero = root_of("ENTRY e {\n ROOT z = f32[] constant(-0)\n}")
+    assert match(P.number(0), zero) is None
+    assert match(P.number(-0.0), zero) is not None
+    assert number_of(zero) == 0
+
+
+def test_laws_that_undo_each_other_are_named() -> None:
+    book = LawBook()
+
+    @book.law(P.add(x, y))
+    def swap_operands(x: Instruction, y: Instruction) -> Value:
+        """x + y -> y + x"""
+        return new.add(y, x)
+
+    with pytest.raises(InternalError, match="swap-operands"):
+        AlgebraicSimplification(laws=book).run(parse(PROGRAM))
+
+
+def test_a_law_that_changes_the_shape_is_named() -> None:
+    book = LawBook()
+
+    @book.law(P.add(x, y))
+    def lose_a_dimension(x: Instruction) -> Value:
+        """x + y -> x[0:1]"""
+        return new.reshape(x, shape=x.shape.with_dims((2, 2)))
+
+    with pytest.raises(InternalError, match="lose-a-dimension"):
+        AlgebraicSimplification(laws=book).run(parse(PROGRAM))
+
+
+def test_a_law_must_say_what_it_states_and_has_a_name_of_its_own() -> None:
+    book = LawBook()
+
+    def silent(x: Instruction) -> Value:
+        return x
+
+    with pytest.raises(InternalError, match="does not say"):
+        book.law(P.abs(x))(silent)
+    silent.__doc__ = "|x| -> x"
+    book.law(P.abs(x))(silent)
+    with pytest.raises(InternalError, match="two laws"):
+        book.law(P.negate(x))(silent)
+
+
+def test_what_a_rewrite_leaves_without_users_is_removed() -> None:
+    module = parse("ENTRY e {\n x = f32[] parameter(0)\n n = f32[] negate(x)\n ROOT m = f32[] negate(n)\n}")
+    step = AlgebraicSimplification()
+    assert step.run(module)
+    assert [instruction.opcode for instruction in module.entry] == ["parameter"]
+    assert step.counts == {"negate-twice": 1}
+
+
+def test_what_a_control_edge_holds_is_left_alone() -> None:
+    module = parse(
+        """ENTRY e {
+          x = f32[] parameter(0)
+          n = f32[] negate(x)
+          m = f32[] negate(n)
+          ROOT r = f32[] exponential(x), control-predecessors={m}
+        }"""
+    )
+    assert not AlgebraicSimplification().run(module)
+
+
+def test_laws_know_their_family_and_text() -> None:
+    law = LAWS["merge-transposes"]
+    assert law.family == "shapes"
+    assert law.doc.startswith("transpose(transpose(x")

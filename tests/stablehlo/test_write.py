@@ -1,0 +1,180 @@
+"""Writing what did not come from StableHLO: fusions, layouts, tuples, asynchronous pairs."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tests.stablehlo.structure import opcodes
+from xlapy import stablehlo
+from xlapy.hlo.evaluate import evaluate
+from xlapy.hlo.graph import HloModule
+from xlapy.hlo.ops import OPS
+from xlapy.hlo.text import parse
+from xlapy.stablehlo.write import EMITTERS
+from xlapy.support.errors import UnsupportedError
+
+MATRIX = np.arange(6, dtype=np.float32).reshape(2, 3)
+
+
+def rewritten(hlo: str, *arguments: object) -> HloModule:
+    """The module that is read from what is written for `hlo`; both must evaluate to the same."""
+    module = parse(hlo)
+    again = stablehlo.parse(stablehlo.to_text(module))
+    _same(evaluate(module, *arguments), evaluate(again, *arguments))
+    return again
+
+
+def _same(first: object, second: object) -> None:
+    if isinstance(first, tuple):
+        assert isinstance(second, tuple)
+        for one, other in zip(first, second, strict=True):
+            _same(one, other)
+    elif first is not None:
+        np.testing.assert_array_equal(first, second)
+
+
+def test_every_op_has_a_spelling() -> None:
+    assert EMITTERS.missing() == []
+    assert len(EMITTERS) == len(OPS)
+
+
+def test_fusions_are_written_out() -> None:
+    module = rewritten(
+        """HloModule m
+        inner {
+          a = f32[2,3] parameter(0)
+          ROOT n = f32[2,3] negate(a)
+        }
+        outer {
+          a = f32[2,3] parameter(0)
+          f = f32[2,3] fusion(a), kind=kLoop, calls=inner
+          ROOT t = (f32[2,3], f32[2,3]) tuple(f, a)
+        }
+        ENTRY e {
+          p = f32[2,3] parameter(0)
+          f = (f32[2,3], f32[2,3]) fusion(p), kind=kLoop, calls=outer
+          x = f32[2,3] get-tuple-element(f), index=0
+          y = f32[2,3] get-tuple-element(f), index=1
+          c = f32[2,3] copy(y)
+          ROOT s = f32[2,3] subtract(x, c)
+        }""",
+        MATRIX,
+    )
+    assert opcodes(module) == ["parameter", "negate", "subtract"]
+
+
+def test_bitcasts_become_transposes_and_reshapes() -> None:
+    module = rewritten(
+        """HloModule m
+        ENTRY e {
+          p = f32[2,3]{1,0} parameter(0)
+          b = f32[3,2]{0,1} bitcast(p)
+          ROOT r = f32[6]{0} bitcast(p)
+        }""",
+        MATRIX,
+    )
+    assert "reshape" in opcodes(module)
+    assert "transpose" in opcodes(module)
+
+
+def test_a_bitcast_between_types_has_no_spelling() -> None:
+    module = parse("HloModule m\nENTRY e {\n p = f32[2] parameter(0)\n ROOT b = s32[2] bitcast(p)\n}")
+    with pytest.raises(UnsupportedError, match="no StableHLO spelling"):
+        stablehlo.to_text(module)
+
+
+def test_tuples_at_the_border() -> None:
+    module = rewritten(
+        """HloModule m
+        one {
+          a = f32[2,3] parameter(0)
+          ROOT t = (f32[2,3]) tuple(a)
+        }
+        swap {
+          s = (f32[2,3], (f32[], f32[2,3])) parameter(0)
+          x = f32[2,3] get-tuple-element(s), index=0
+          i = (f32[], f32[2,3]) get-tuple-element(s), index=1
+          z = f32[] get-tuple-element(i), index=0
+          y = f32[2,3] get-tuple-element(i), index=1
+          j = (f32[], f32[2,3]) tuple(z, x)
+          ROOT t = (f32[2,3], (f32[], f32[2,3])) tuple(y, j)
+        }
+        never {
+          s = (f32[2,3], (f32[], f32[2,3])) parameter(0)
+          ROOT c = pred[] constant(false)
+        }
+        ENTRY e {
+          p = (f32[2,3], (f32[], f32[2,3])) parameter(0)
+          c = (f32[2,3], (f32[], f32[2,3])) call(p), to_apply=swap
+          w = (f32[2,3], (f32[], f32[2,3])) while(c), condition=never, body=swap
+          x = f32[2,3] get-tuple-element(w), index=0
+          o = (f32[2,3]) call(x), to_apply=one
+          ROOT r = ((f32[2,3], (f32[], f32[2,3])), (f32[2,3])) tuple(w, o)
+        }""",
+        (MATRIX, (np.float32(5), -MATRIX)),
+    )
+    assert str(module.signature.result) == "((f32[2,3], (f32[], f32[2,3])), (f32[2,3]))"
+
+
+def test_branches_of_different_operands() -> None:
+    rewritten(
+        """HloModule m
+        twice {
+          a = f32[2,3] parameter(0)
+          ROOT s = f32[2,3] add(a, a)
+        }
+        first {
+          t = (f32[2,3], s32[]) parameter(0)
+          ROOT a = f32[2,3] get-tuple-element(t), index=0
+        }
+        ENTRY e {
+          i = s32[] parameter(0)
+          p = f32[2,3] parameter(1)
+          t = (f32[2,3], s32[]) tuple(p, i)
+          ROOT c = f32[2,3] conditional(i, p, t), branch_computations={twice, first}
+        }""",
+        np.int32(0),
+        MATRIX,
+    )
+
+
+def test_asynchronous_pairs_are_written_as_one() -> None:
+    module = parse(
+        """HloModule m
+        sum {
+          a = f32[] parameter(0)
+          b = f32[] parameter(1)
+          ROOT s = f32[] add(a, b)
+        }
+        ENTRY e {
+          p = f32[2,3] parameter(0)
+          s = f32[2,3] all-reduce-start(p), replica_groups={{0,1},{2}}, to_apply=sum
+          ROOT d = f32[2,3] all-reduce-done(s)
+        }"""
+    )
+    again = stablehlo.parse(stablehlo.to_text(module))
+    assert opcodes(again) == ["parameter", "all-reduce"]
+    assert again.entry.root.attributes["replica_groups"].groups == ((0, 1), (2,))
+
+
+def test_dependencies_and_barriers() -> None:
+    rewritten(
+        """HloModule m
+        ENTRY e {
+          p = f32[2,3] parameter(0)
+          t = token[] after-all()
+          d = f32[2,3] add-dependency(p, t)
+          b = (f32[2,3], f32[2,3]) tuple(d, p)
+          o = (f32[2,3], f32[2,3]) opt-barrier(b)
+          x = f32[2,3] get-tuple-element(o), index=0
+          y = f32[2,3] get-tuple-element(o), index=1
+          ROOT s = f32[2,3] add(x, y)
+        }""",
+        MATRIX,
+    )
+
+
+def test_odd_names_are_quoted() -> None:
+    module = parse("HloModule a-b.c\nENTRY e {\n ROOT p = f32[] parameter(0)\n}")
+    assert stablehlo.parse(stablehlo.to_text(module)).name == "a-b.c"
