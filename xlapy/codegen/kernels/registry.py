@@ -65,7 +65,7 @@ def kernel_for(instruction: Instruction, situation: Situation) -> Kernel:
 def runs_as_loop(instruction: Instruction) -> bool:
     """Every element of the result is a function of a few elements of the operands."""
     traits = instruction.spec.traits
-    return Trait.ELEMENTWISE in traits or Trait.INDEX_MAP in traits or instruction.opcode in ("iota", "dynamic-slice")
+    return Trait.ELEMENTWISE in traits or Trait.INDEX_MAP in traits or instruction.opcode in ("iota", "dynamic-slice", "gather")
 
 
 def _loop(instruction: Instruction, situation: Situation) -> Kernel:

@@ -30,7 +30,9 @@ def sort(inputs: Sequence[Array], *, comparator: Computation, dimension: int, is
     return results if len(results) > 1 else results[0]
 
 
-def _merge_runs(rows: Sequence[Array], order: Array, width: int, comparator: Computation) -> Generator[Run, Value, Array]:
+def _merge_runs(
+    rows: Sequence[Array], order: Array, width: int, comparator: Computation
+) -> Generator[Run, Value, Array]:
     """Merges neighbouring sorted runs of `width`, all pairs and rows in step; of equals the left one goes first."""
     length = order.shape[-1]
     begin = np.arange(0, length, 2 * width)
