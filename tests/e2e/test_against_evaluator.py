@@ -47,8 +47,8 @@ from xlapy.hlo.shape import Shape
 Array = np.ndarray[Any, Any]
 
 EXACT = frozenset(
-    "abs ceil copy count-leading-zeros floor imag is-finite negate not popcnt real round-nearest-afz round-nearest-even
-    " "sign sqrt add and complex divide maximum minimum multiply or remainder shift-left shift-right-arithmetic "
+    "abs ceil copy count-leading-zeros floor imag is-finite negate not popcnt real round-nearest-afz round-nearest-even "
+    "sign sqrt add and complex divide maximum minimum multiply or remainder shift-left shift-right-arithmetic "
     "shift-right-logical subtract xor".split()
 )
 """Ops with one right result. Those of complex numbers are exact by parts only."""
@@ -165,12 +165,13 @@ COMPLEX_ERROR = 2e-5
 
 @pytest.mark.parametrize("element_type", [C64, C128], ids=str)
 def test_functions_of_complex_numbers(element_type: ElementType) -> None:
-    """Of moderate numbers. Where a function is undefined or infinite, libraries disagree.""" random =
-    np.random.default_rng(2) operands = [(random.normal(size=200) + 1j *
-    random.normal(size=200)).astype(element_type.dtype) for _ in range(2)] chosen = [(s.name, arity) for arity in (1,
-    2) for s in element_wise(element_type, arity)] opcodes = [(name, arity) for name, arity in chosen if not
-    is_exact(name, element_type)] module = module_of([Shape.of(o) for o in operands], lambda c, p: [c.add(name,
-    p[:arity]) for name, arity in opcodes]) for place, got, expected in run(module, *operands):
+    """Of moderate numbers. Where a function is undefined or infinite, libraries disagree."""
+    random = np.random.default_rng(2)
+    operands = [(random.normal(size=200) + 1j * random.normal(size=200)).astype(element_type.dtype) for _ in range(2)]
+    chosen = [(s.name, arity) for arity in (1, 2) for s in element_wise(element_type, arity)]
+    opcodes = [(name, arity) for name, arity in chosen if not is_exact(name, element_type)]
+    module = module_of([Shape.of(o) for o in operands], lambda c, p: [c.add(name, p[:arity]) for name, arity in opcodes])
+    for place, got, expected in run(module, *operands):
         error = np.abs(got - expected) / np.maximum(np.abs(expected), 1e-2)
         assert error.max() < COMPLEX_ERROR, f"{place}: {error.max()} at {operands[0][error.argmax()]}"
 
@@ -247,23 +248,40 @@ def test_reduce_precision(element_type: ElementType) -> None:
 MOVEMENT = """\
 HloModule movement
 ENTRY main {{
-  a = {t}[3,4,5] parameter(0) s = {t}[] parameter(1) v = {t}[5] parameter(2) e = {t}[3,0,5] parameter(3) w =
-  {t}[2,3,2,3,2] parameter(4) i = s32[] parameter(5) j = s64[] parameter(6) b0 = {t}[2,3] broadcast(s), dimensions={{}}
-  b1 = {t}[4,5,2] broadcast(v), dimensions={{1}} b2 = {t}[3,2,4,5] broadcast(a), dimensions={{0,2,3}} b3 = {t}[5,4,3]
-  broadcast(a), dimensions={{2,1,0}} r1 = {t}[60] reshape(a) r2 = {t}[4,15] reshape(a) r3 = {t}[1] reshape(s) r4 =
-  {t}[0,7] reshape(e) t1 = {t}[5,3,4] transpose(a), dimensions={{2,0,1}} t2 = {t}[2,3,2,2,3] transpose(w),
-  dimensions={{4,1,0,2,3}} v1 = {t}[3,4,5] reverse(a), dimensions={{0,2}} v2 = {t}[5] reverse(v), dimensions={{0}} s1 =
-  {t}[2,2,3] slice(a), slice={{[1:3], [0:4:2], [0:5:2]}} s2 = {t}[0,4,5] slice(a), slice={{[2:2], [0:4], [0:5]}} s3 =
-  {t}[1,3,2,1,2] slice(w), slice={{[1:2], [0:3], [0:2], [2:3], [0:2]}} p1 = {t}[5,4,12] pad(a, s),
-  padding=1_1x0_0x2_1_1 p2 = {t}[3,3,3] pad(a, s), padding=0_0x-1_0x-1_-1 p3 = {t}[3,2,5] pad(e, s),
-  padding=0_0x1_1x0_0 p4 = {t}[13] pad(v, s), padding=0_0_2 c1 = {t}[3,4,10] concatenate(a, v1), dimensions={{2}} c2 =
-  {t}[3,8,5] concatenate(a, e, v1), dimensions={{1}} c3 = {t}[10] concatenate(v, v), dimensions={{0}} d1 = {t}[2,2,2]
-  dynamic-slice(a, i, i, i), dynamic_slice_sizes={{2,2,2}} d2 = {t}[3] dynamic-slice(v, j), dynamic_slice_sizes={{3}}
-  u1 = {t}[3,4,5] dynamic-update-slice(a, d1, i, i, i) u2 = {t}[5] dynamic-update-slice(v, d2, j) ROOT all = ({t}[2,3],
-  {t}[4,5,2], {t}[3,2,4,5], {t}[5,4,3], {t}[60], {t}[4,15], {t}[1], {t}[0,7], {t}[5,3,4], {t}[2,3,2,2,3], {t}[3,4,5],
-  {t}[5], {t}[2,2,3], {t}[0,4,5], {t}[1,3,2,1,2], {t}[5,4,12], {t}[3,3,3], {t}[3,2,5], {t}[13], {t}[3,4,10],
-  {t}[3,8,5], {t}[10], {t}[2,2,2], {t}[3], {t}[3,4,5], {t}[5]) tuple(b0, b1, b2, b3, r1, r2, r3, r4, t1, t2, v1, v2,
-  s1, s2, s3, p1, p2, p3, p4, c1, c2, c3, d1, d2, u1, u2)
+  a = {t}[3,4,5] parameter(0)
+  s = {t}[] parameter(1)
+  v = {t}[5] parameter(2)
+  e = {t}[3,0,5] parameter(3)
+  w = {t}[2,3,2,3,2] parameter(4)
+  i = s32[] parameter(5)
+  j = s64[] parameter(6)
+  b0 = {t}[2,3] broadcast(s), dimensions={{}}
+  b1 = {t}[4,5,2] broadcast(v), dimensions={{1}}
+  b2 = {t}[3,2,4,5] broadcast(a), dimensions={{0,2,3}}
+  b3 = {t}[5,4,3] broadcast(a), dimensions={{2,1,0}}
+  r1 = {t}[60] reshape(a)
+  r2 = {t}[4,15] reshape(a)
+  r3 = {t}[1] reshape(s)
+  r4 = {t}[0,7] reshape(e)
+  t1 = {t}[5,3,4] transpose(a), dimensions={{2,0,1}}
+  t2 = {t}[2,3,2,2,3] transpose(w), dimensions={{4,1,0,2,3}}
+  v1 = {t}[3,4,5] reverse(a), dimensions={{0,2}}
+  v2 = {t}[5] reverse(v), dimensions={{0}}
+  s1 = {t}[2,2,3] slice(a), slice={{[1:3], [0:4:2], [0:5:2]}}
+  s2 = {t}[0,4,5] slice(a), slice={{[2:2], [0:4], [0:5]}}
+  s3 = {t}[1,3,2,1,2] slice(w), slice={{[1:2], [0:3], [0:2], [2:3], [0:2]}}
+  p1 = {t}[5,4,12] pad(a, s), padding=1_1x0_0x2_1_1
+  p2 = {t}[3,3,3] pad(a, s), padding=0_0x-1_0x-1_-1
+  p3 = {t}[3,2,5] pad(e, s), padding=0_0x1_1x0_0
+  p4 = {t}[13] pad(v, s), padding=0_0_2
+  c1 = {t}[3,4,10] concatenate(a, v1), dimensions={{2}}
+  c2 = {t}[3,8,5] concatenate(a, e, v1), dimensions={{1}}
+  c3 = {t}[10] concatenate(v, v), dimensions={{0}}
+  d1 = {t}[2,2,2] dynamic-slice(a, i, i, i), dynamic_slice_sizes={{2,2,2}}
+  d2 = {t}[3] dynamic-slice(v, j), dynamic_slice_sizes={{3}}
+  u1 = {t}[3,4,5] dynamic-update-slice(a, d1, i, i, i)
+  u2 = {t}[5] dynamic-update-slice(v, d2, j)
+  ROOT all = ({t}[2,3], {t}[4,5,2], {t}[3,2,4,5], {t}[5,4,3], {t}[60], {t}[4,15], {t}[1], {t}[0,7], {t}[5,3,4], {t}[2,3,2,2,3], {t}[3,4,5], {t}[5], {t}[2,2,3], {t}[0,4,5], {t}[1,3,2,1,2], {t}[5,4,12], {t}[3,3,3], {t}[3,2,5], {t}[13], {t}[3,4,10], {t}[3,8,5], {t}[10], {t}[2,2,2], {t}[3], {t}[3,4,5], {t}[5]) tuple(b0, b1, b2, b3, r1, r2, r3, r4, t1, t2, v1, v2, s1, s2, s3, p1, p2, p3, p4, c1, c2, c3, d1, d2, u1, u2)
 }}
 """
 
