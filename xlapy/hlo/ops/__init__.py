@@ -6,9 +6,11 @@ from xlapy.hlo.ops import (
     control_flow,
     elementwise,
     indexing,
+    normalization,
     reductions,
     shapes,
     structure,
+    windows,
 )
 from xlapy.hlo.ops.spec import OPS, AttributeParameter, OpSpec, Trait
 
@@ -22,7 +24,9 @@ __all__ = [
     "control_flow",
     "elementwise",
     "indexing",
+    "normalization",
     "reductions",
     "shapes",
     "structure",
+    "windows",
 ]
