@@ -7,7 +7,10 @@ from collections.abc import Callable
 from xlapy.codegen.elements.registry import Emission, element
 from xlapy.codegen.ir import KernelBuilder, Value
 from xlapy.codegen.math import MATH
+from xlapy.codegen.math.complex import COMPLEX_MATH, Complex
+from xlapy.codegen.math.complex import absolute as absolute_value
 from xlapy.codegen.registers import Element, Pair, wrap_narrow_integer
+from xlapy.support.errors import UnsupportedError
 
 
 def _value(element: Element) -> Value:
@@ -133,7 +136,7 @@ def negate(e: Emission, x: Element) -> Element:
 def absolute(e: Emission, x: Element) -> Element:
     k = e.k
     if isinstance(x, Pair):
-        return MATH["hypot"](k, x.re, x.im)
+        return absolute_value(k, Complex(*x))
     if x.type.is_float:
         return k.fabs(x)
     return k.select(k.compare("lt", x, 0), k.neg(x), x)
@@ -143,9 +146,7 @@ def absolute(e: Emission, x: Element) -> Element:
 def sign(e: Emission, x: Element) -> Element:
     k = e.k
     if isinstance(x, Pair):
-        modulus = MATH["hypot"](k, x.re, x.im)
-        zero = k.compare("eq", modulus, 0.0)
-        return Pair(k.select(zero, x.re, k.div(x.re, modulus)), k.select(zero, x.im, k.div(x.im, modulus)))
+        return Pair(*COMPLEX_MATH["sign"](k, Complex(*x)))
     if x.type.is_float:
         unit = k.copysign(k.const(x.type, 1.0), x)
         keeps = k.or_(k.compare("eq", x, 0.0), k.is_nan(x))
@@ -203,12 +204,8 @@ def power(e: Emission, x: Element, y: Element) -> Element:
     if e.result_type.is_integer:
         return _integer_power(e, _value(x), _value(y))
     if isinstance(x, Pair) and isinstance(y, Pair):
-        return _as_pair(MATH["complex_pow"](e.k, x, y))
+        return Pair(*COMPLEX_MATH["power"](e.k, Complex(*x), Complex(*y)))
     return MATH["power"](e.k, x, y)
-
-
-def _as_pair(parts: tuple[Value, Value]) -> Pair:
-    return Pair(parts[0], parts[1])
 
 
 def _integer_power(e: Emission, x: Value, y: Value) -> Value:
@@ -233,7 +230,7 @@ def _integer_power(e: Emission, x: Value, y: Value) -> Value:
 @element("atan2")
 def atan2(e: Emission, y: Element, x: Element) -> Element:
     if isinstance(x, Pair) and isinstance(y, Pair):
-        return _as_pair(MATH["complex_atan2"](e.k, y, x))
+        raise _no_complex("atan2")
     return MATH["atan2"](e.k, y, x)
 
 
@@ -263,10 +260,16 @@ _REAL_FUNCTIONS = {
 }
 
 
+def _no_complex(name: str) -> UnsupportedError:
+    return UnsupportedError(f"{name} of complex numbers has no native code")
+
+
 def _function(name: str) -> Callable[[Emission, Element], Element]:
     def emit(e: Emission, x: Element) -> Element:
         if isinstance(x, Pair):
-            return _as_pair(MATH[f"complex_{name}"](e.k, x))
+            if name not in COMPLEX_MATH:
+                raise _no_complex(name)
+            return Pair(*COMPLEX_MATH[name](e.k, Complex(*x)))
         return MATH[name](e.k, x)
 
     emit.__doc__ = f"Vector math: {name}."

@@ -2,9 +2,18 @@
 
 from __future__ import annotations
 
-from xlapy.codegen.elements.registry import Emission, element from xlapy.codegen.ir import F32, F64, I8, I64,
-KernelBuilder, Value from xlapy.codegen.registers import Element, Pair, from_memory, memory_type, register_type,
-to_memory, wrap_narrow_integer from xlapy.hlo.element_types import ElementType, real_part_type
+from xlapy.codegen.elements.registry import Emission, element
+from xlapy.codegen.ir import F32, F64, I8, I64, KernelBuilder, Value
+from xlapy.codegen.registers import (
+    Element,
+    Pair,
+    from_memory,
+    memory_type,
+    register_type,
+    to_memory,
+    wrap_narrow_integer,
+)
+from xlapy.hlo.element_types import ElementType, real_part_type
 
 
 @element("bitcast-convert", exact=True)
