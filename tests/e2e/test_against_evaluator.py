@@ -45,8 +45,8 @@ Array = np.ndarray[Any, Any]
 
 EXACT = frozenset(
     """abs ceil copy count-leading-zeros floor imag is-finite negate not popcnt real round-nearest-afz
-    round-nearest-even sign sqrt add and complex divide maximum minimum multiply or remainder shift-left shift-right-arithmetic
-    shift-right-logical subtract xor""".split()  # noqa: SIM905 - a list of words
+    round-nearest-even sign sqrt add and complex divide maximum minimum multiply or remainder shift-left
+    shift-right-arithmetic shift-right-logical subtract xor""".split()  # noqa: SIM905 - a list of words
 )
 """Ops with one right result. Those of complex numbers are exact by parts only."""
 

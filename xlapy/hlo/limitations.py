@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from xlapy.hlo.element_types import ALL, COMPLEX, ElementType
+from xlapy.hlo.element_types import ALL, ElementType
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,12 +22,6 @@ class Limitation:
 
 
 LIMITATIONS = (
-    Limitation(
-        ("acos", "acosh", "asin", "asinh", "atan", "atanh", "atan2"),
-        "of complex numbers",
-        "their branch cuts need formulas of their own, which are not written yet; the evaluator has them",
-        COMPLEX,
-    ),
     Limitation(
         ("bitcast-convert",),
         "between types of different widths, one of them below 8 bits",

@@ -8,9 +8,9 @@ from xlapy.codegen.elements.registry import Emission, element
 from xlapy.codegen.ir import KernelBuilder, Value
 from xlapy.codegen.math import MATH
 from xlapy.codegen.math.complex import COMPLEX_MATH, Complex
-from xlapy.codegen.math.complex import absolute as absolute_value
+from xlapy.codegen.math.complex import absolute as absolute_of
+from xlapy.codegen.math.complex_inverse import INVERSE
 from xlapy.codegen.registers import Element, Pair, wrap_narrow_integer
-from xlapy.support.errors import UnsupportedError
 
 
 def _value(element: Element) -> Value:
@@ -136,7 +136,7 @@ def negate(e: Emission, x: Element) -> Element:
 def absolute(e: Emission, x: Element) -> Element:
     k = e.k
     if isinstance(x, Pair):
-        return absolute_value(k, Complex(*x))
+        return absolute_of(k, Complex(*x))
     if x.type.is_float:
         return k.fabs(x)
     return k.select(k.compare("lt", x, 0), k.neg(x), x)
@@ -146,7 +146,7 @@ def absolute(e: Emission, x: Element) -> Element:
 def sign(e: Emission, x: Element) -> Element:
     k = e.k
     if isinstance(x, Pair):
-        return Pair(*COMPLEX_MATH["sign"](k, Complex(*x)))
+        return complex_function(k, "sign", x)
     if x.type.is_float:
         unit = k.copysign(k.const(x.type, 1.0), x)
         keeps = k.or_(k.compare("eq", x, 0.0), k.is_nan(x))
@@ -204,8 +204,14 @@ def power(e: Emission, x: Element, y: Element) -> Element:
     if e.result_type.is_integer:
         return _integer_power(e, _value(x), _value(y))
     if isinstance(x, Pair) and isinstance(y, Pair):
-        return Pair(*COMPLEX_MATH["power"](e.k, Complex(*x), Complex(*y)))
+        return complex_function(e.k, "power", x, y)
     return MATH["power"](e.k, x, y)
+
+
+def complex_function(k: KernelBuilder, name: str, *arguments: Pair) -> Pair:
+    """A function of complex numbers by the name of the real one."""
+    function = INVERSE.get(name) or COMPLEX_MATH[name]
+    return Pair(*function(k, *(Complex(*argument) for argument in arguments)))
 
 
 def _integer_power(e: Emission, x: Value, y: Value) -> Value:
@@ -230,7 +236,7 @@ def _integer_power(e: Emission, x: Value, y: Value) -> Value:
 @element("atan2")
 def atan2(e: Emission, y: Element, x: Element) -> Element:
     if isinstance(x, Pair) and isinstance(y, Pair):
-        raise _no_complex("atan2")
+        return complex_function(e.k, "atan2", y, x)
     return MATH["atan2"](e.k, y, x)
 
 
@@ -260,16 +266,10 @@ _REAL_FUNCTIONS = {
 }
 
 
-def _no_complex(name: str) -> UnsupportedError:
-    return UnsupportedError(f"{name} of complex numbers has no native code")
-
-
 def _function(name: str) -> Callable[[Emission, Element], Element]:
     def emit(e: Emission, x: Element) -> Element:
         if isinstance(x, Pair):
-            if name not in COMPLEX_MATH:
-                raise _no_complex(name)
-            return Pair(*COMPLEX_MATH[name](e.k, Complex(*x)))
+            return complex_function(e.k, name, x)
         return MATH[name](e.k, x)
 
     emit.__doc__ = f"Vector math: {name}."

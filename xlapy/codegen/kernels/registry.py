@@ -62,7 +62,7 @@ def kernel_for(instruction: Instruction, situation: Situation) -> Kernel:
     return maker(instruction, situation)
 
 
-RUNS_AS_LOOP = ("iota", "dynamic-slice", "bitcast-convert")
+RUNS_AS_LOOP = ("iota", "dynamic-slice", "gather", "bitcast-convert")
 
 
 def runs_as_loop(instruction: Instruction) -> bool:
