@@ -115,6 +115,13 @@ from xlapy.builder.elementwise import (
 from xlapy.builder.indexing import (
     DynamicSlice,
     DynamicUpdateSlice,
+    Gather,
+    Scatter,
+)
+from xlapy.builder.ordering import (
+    Sort,
+    SortKeyVal,
+    TopK,
 )
 from xlapy.builder.reductions import (
     Map,
@@ -208,6 +215,7 @@ __all__ = [
     "Exp",
     "Expm1",
     "Floor",
+    "Gather",
     "Ge",
     "GeTotalOrder",
     "GetDimensionSize",
@@ -263,6 +271,7 @@ __all__ = [
     "Round",
     "RoundNearestEven",
     "Rsqrt",
+    "Scatter",
     "Select",
     "Send",
     "SendDone",
@@ -277,11 +286,14 @@ __all__ = [
     "Sinh",
     "Slice",
     "SliceInDim",
+    "Sort",
+    "SortKeyVal",
     "Sqrt",
     "Square",
     "Sub",
     "Tan",
     "Tanh",
+    "TopK",
     "Transpose",
     "Tuple",
     "While",

@@ -156,8 +156,9 @@ def layouts(rows: int, columns: int) -> dict[str, Callable[[Array], Array]]:
 def test_every_size_and_layout(name: str, m: int, n: int, k: int) -> None:
     a, b = random_array(name, (m, k), 1), random_array(name, (k, n), 2)
     before = random_array(name, (m, n), 3, RESULTS[name])
+    c_layouts = itertools.cycle(layouts(m, n).values())
     for a_layout, b_layout in itertools.product(layouts(m, k).values(), layouts(k, n).values()):
-        for c_layout in layouts(m, n).values():
+        for c_layout in itertools.islice(c_layouts, 2):
             c = multiply(name, a_layout(a), b_layout(b), c_layout(before))
             assert_product(name, c, a, b)
     c = multiply(name, a, b, before.copy(), accumulate=True)

@@ -62,10 +62,13 @@ def kernel_for(instruction: Instruction, situation: Situation) -> Kernel:
     return maker(instruction, situation)
 
 
+RUNS_AS_LOOP = ("iota", "dynamic-slice", "gather", "bitcast-convert")
+
+
 def runs_as_loop(instruction: Instruction) -> bool:
     """Every element of the result is a function of a few elements of the operands."""
     traits = instruction.spec.traits
-    return Trait.ELEMENTWISE in traits or Trait.INDEX_MAP in traits or instruction.opcode in ("iota", "dynamic-slice")
+    return Trait.ELEMENTWISE in traits or Trait.INDEX_MAP in traits or instruction.opcode in RUNS_AS_LOOP
 
 
 def _loop(instruction: Instruction, situation: Situation) -> Kernel:

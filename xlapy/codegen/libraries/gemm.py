@@ -32,8 +32,8 @@ from xlapy.codegen.libraries.gemm_tile import TILE_PARAMETERS, TileShape, emit_t
 from xlapy.codegen.libraries.gemm_types import GEMM_TYPES, GemmType
 from xlapy.codegen.libraries.gemm_vector import (
     DOT_COLUMNS,
-    DOT_ROWS,
     STREAM_ROWS,
+    dot_rows,
     dots_name,
     emit_dots,
     emit_stream,
@@ -84,6 +84,9 @@ _LEAST_ROWS = 16
 
 _UNPACKED_WORK = 256**3
 """Below so many multiplications packing costs more than it gains."""
+
+_UNPACKED_TILES = 4
+"""Up to so many tiles one below the other a strip of B is not read often enough to be packed."""
 
 _CHUNK_WORK = 1 << 21
 """Multiplications that make it worth to hand work to another thread: some ten microseconds."""
@@ -156,7 +159,7 @@ _RUN = [("parallel", PTR), ("a", PTR), ("b", PTR), ("c", PTR), ("sizes", PTR), (
 
 def emit_gemm(kind: GemmType, target: Target) -> str:
     module = Module(has_fma=target.has_fma)
-    emitter = _GemmEmitter(module, kind, target)
+    emitter = _GemmEmitter(module, kind.on(target), target)
     emitter.tiles()
     emitter.packing()
     emitter.copy_out()
@@ -167,8 +170,7 @@ def emit_gemm(kind: GemmType, target: Target) -> str:
     emitter.alone()
     emitter.matrix()
     emitter.matrices()
-    if emitter.has_vector_paths:
-        emitter.dots()
+    emitter.dots()
     emitter.run()
     return module.text()
 
@@ -193,7 +195,6 @@ class _GemmEmitter:
         self._attributes = f"nounwind {target.function_attributes}".rstrip()
         self._tile_rows = self._shape.rows // kind.parts
         """Rows of C in a tile; `shape.rows` counts reals."""
-        self.has_vector_paths = kind.is_packed_in_memory and kind.parts == 1
         self._element_bytes = kind.element.bytes * kind.parts
         self._result_bytes = kind.result.bytes
         self._c_bytes = kind.result.bytes * kind.parts
@@ -218,10 +219,9 @@ class _GemmEmitter:
         for tile in tiles_of(self._kind, self._shape):
             emit_tile(self._module, self._target, self._kind, self._shape, tile)
             names[self._tile_index(tile.is_edge, tile.vectors, tile.rows)] = tile.name(self._kind)
-        if self.has_vector_paths:
-            for rows in range(1, STREAM_ROWS + 1):
-                emit_stream(self._module, self._target, self._kind, self._shape, rows)
-                names[self._stream_index + rows - 1] = stream_name(self._kind, rows)
+        for rows in range(1, STREAM_ROWS + 1):
+            emit_stream(self._module, self._target, self._kind, self._shape, rows)
+            names[self._stream_index + rows * self._kind.parts - 1] = stream_name(self._kind, rows)
         size = self._stream_index + self._shape.rows
         entries = ", ".join(f"ptr @{names[index]}" if index in names else "ptr null" for index in range(size))
         self._module.define(
@@ -358,7 +358,8 @@ class _GemmEmitter:
             sums = k.gep(problem["sums"], k.mul(batch, problem["sums_batch"]))
             sums = k.gep(sums, k.mul(given["row"], problem["sums_row"]))
             sums = k.gep(sums, given["column"], self._kind.accumulator.bytes)
-            steps = self._steps(k, problem["depth"])
+            is_stream = k.compare("ne", problem["streams"], 0)
+            steps = k.select(is_stream, problem["depth"], self._steps(k, problem["depth"]))
             adds, is_last = problem["adds"], problem["is_last"]
             b_strip, a_step, b_step = problem["tile_b_strip"], problem["tile_a_step"], problem["tile_b_step"]
             with k.loop(0, k.smax(steps, 1), _CHUNK_STEPS) as chunk:
@@ -545,7 +546,7 @@ class _GemmEmitter:
 
     def dots(self) -> None:
         """A range of groups of `_DOTS_COLUMNS` columns."""
-        for rows in range(1, DOT_ROWS + 1):
+        for rows in range(1, dot_rows(self._kind) + 1):
             for columns in (1, DOT_COLUMNS):
                 emit_dots(self._module, self._target, self._kind, self._shape, rows, columns)
         with self._function("dots", _RANGE) as k:
@@ -560,8 +561,8 @@ class _GemmEmitter:
                     self._dot_columns(k, problem, batch, column.index, DOT_COLUMNS)
                 with k.loop(fours, last) as column:
                     self._dot_columns(k, problem, batch, column.index, 1)
-                rows = [k.const(I64, 0), problem["m"]]
-                place_of_c = [batch, *rows, first, k.sub(last, first)]
+                reals = [k.mul(count, self._kind.parts) for count in (first, k.sub(last, first))]
+                place_of_c = [batch, k.const(I64, 0), problem["m"], *reals]
                 k.call(f"{self._prefix}_finish", [problem.place, k.const(PTR, 0), *place_of_c])
 
     def _dot_columns(self, k: KernelBuilder, problem: RecordValue, batch: Value, column: Value, columns: int) -> None:
@@ -572,15 +573,16 @@ class _GemmEmitter:
         b = k.gep(k.gep(problem["b"], k.mul(batch, problem["b_batch"])), k.mul(column, b_column))
         c = k.gep(k.gep(problem["c"], k.mul(batch, problem["c_batch"])), k.mul(column, c_column))
         depth, accumulate = problem["k"], problem["accumulate"]
-        with k.loop(0, m, DOT_ROWS) as row:
+        most = dot_rows(self._kind)
+        with k.loop(0, m, most) as row:
             a_here, c_here = k.gep(a, k.mul(row.index, a_row)), k.gep(c, k.mul(row.index, c_row))
             arguments = [depth, a_here, a_row, b, b_column, c_here, c_row, c_column, accumulate]
 
             def call(rows: int, arguments: list[Value] = arguments) -> None:
                 k.call(dots_name(self._kind, rows, columns), arguments)
 
-            cases = {rows: functools.partial(call, rows) for rows in range(1, DOT_ROWS)}
-            k.switch(k.smin(k.sub(m, row.index), DOT_ROWS), cases, functools.partial(call, DOT_ROWS))
+            cases = {rows: functools.partial(call, rows) for rows in range(1, most)}
+            k.switch(k.smin(k.sub(m, row.index), most), cases, functools.partial(call, most))
 
     def _run_dots_if_suited(self, k: KernelBuilder, problem: RecordValue) -> None:
         def suited(few: str, along: str, other_along: str) -> Value:
@@ -626,8 +628,11 @@ class _GemmEmitter:
             source = k.gep(a, k.mul(row.index, a_row))
             goal = k.gep(memory, k.mul(row.index, depth), self._element_bytes)
             with k.loop(0, depth) as step:
-                element = k.load(k.gep(source, k.mul(step.index, a_step)), self._kind.element)
-                k.store(k.gep(goal, step.index, self._element_bytes), element)
+                place = k.gep(source, k.mul(step.index, a_step))
+                for part in range(self._kind.parts):
+                    offset = part * self._kind.element.bytes
+                    element = k.load(k.gep(place, offset), self._kind.element)
+                    k.store(k.gep(k.gep(goal, step.index, self._element_bytes), offset), element)
         problem.set(a=memory, a_row=k.mul(depth, self._element_bytes), a_step=self._element_bytes)
 
     # The entry
@@ -638,10 +643,11 @@ class _GemmEmitter:
             self._read_call(k, problem)
             with k.if_(k.compare("le", k.smin(k.smin(problem["batches"], problem["m"]), problem["n"]), 0)):
                 k.ret()
-            if self.has_vector_paths:
-                self._run_dots_if_suited(k, problem)
+            self._run_dots_if_suited(k, problem)
+            problem["n"] = k.mul(problem["n"], self._kind.parts)
             scattered = k.compare("ne", problem["c_column"], self._c_bytes)
             problem["uses_scratch"] = k.zext(scattered, I64) if self._kind.accumulates_in_result else 1
+            self._run_streams_if_suited(k, problem)
             if self._kind.is_packed_in_memory:
                 with k.if_(self._stays_unpacked(k, problem, scattered)):
                     self._run_unpacked(k, problem)
@@ -675,7 +681,6 @@ class _GemmEmitter:
         is_single = k.compare("eq", problem["n"], 1)
         problem["b_column"] = k.select(is_single, self._element_bytes, problem["b_column"])
         problem["c_column"] = k.select(is_single, self._c_bytes, problem["c_column"])
-        problem["n"] = k.mul(problem["n"], self._kind.parts)
 
     def _stays_unpacked(self, k: KernelBuilder, problem: RecordValue, scattered: Value) -> Value:
         """Whether tiles can read the operands where they lie, and packing would not pay."""
@@ -684,7 +689,7 @@ class _GemmEmitter:
         if not self._shape.has_masks:
             possible = k.and_(possible, k.compare("eq", k.and_(n, self._shape.lanes - 1), 0))
         work = k.mul(k.mul(m, n), problem["k"])
-        small = k.or_(k.compare("le", work, _UNPACKED_WORK), k.compare("le", m, self._tile_rows))
+        small = k.or_(k.compare("le", work, _UNPACKED_WORK), k.compare("le", m, _UNPACKED_TILES * self._tile_rows))
         return k.and_(possible, small)
 
     def _run_unpacked(self, k: KernelBuilder, problem: RecordValue) -> None:
@@ -692,11 +697,19 @@ class _GemmEmitter:
         shape, parts = self._shape, self._kind.parts
         is_wide = k.compare("le", problem["m"], shape.wide_rows // parts)
         strip_columns = k.select(is_wide, k.const(I64, shape.wide_vectors * shape.lanes), shape.columns)
-        streams = k.and_(
-            k.compare("le", problem["m"], STREAM_ROWS), k.compare("ge", problem["n"], _STREAM_LEAST_COLUMNS)
+        self._describe_operands_in_place(k, problem)
+        problem.set(
+            tile_b_strip=k.mul(strip_columns, self._kind.element.bytes),
+            streams=0,
+            strip_columns=strip_columns,
         )
-        if self.has_vector_paths:
-            strip_columns = k.select(streams, _STREAM_COLUMNS, strip_columns)
+        is_streamed = k.compare("le", problem["m"], self._tile_rows)
+        columns = k.select(is_streamed, self._streamed_columns(k, problem), _BLOCK_COLUMNS // 2)
+        count = self._set_blocks(k, problem, _BLOCK_ROWS, columns)
+        self._run_blocks(k, k.parameters["parallel"], problem, k.mul(count, problem["batches"]))
+
+    def _describe_operands_in_place(self, k: KernelBuilder, problem: RecordValue) -> None:
+        """One panel, the whole matrix, as it lies in memory."""
         problem.set(
             batch=0,
             row=0,
@@ -714,19 +727,46 @@ class _GemmEmitter:
             tile_a_step=problem["a_step"],
             tile_b=problem["b"],
             tile_b_batch=problem["b_batch"],
-            tile_b_strip=k.mul(strip_columns, self._kind.element.bytes),
             tile_b_step=problem["b_step"],
             sums=problem["c"],
             sums_batch=problem["c_batch"],
             sums_row=problem["c_row"],
-            streams=k.zext(streams, I64) if self.has_vector_paths else 0,
-            strip_columns=strip_columns,
         )
-        streamed = k.sdiv(k.const(I64, _STREAMED_ELEMENTS), k.smax(problem["k"], 1))
-        is_streamed = k.compare("le", problem["m"], self._tile_rows)
-        columns = k.select(is_streamed, k.smax(streamed, 1), _BLOCK_COLUMNS // 2)
-        count = self._set_blocks(k, problem, _BLOCK_ROWS, columns)
+
+    def _streamed_columns(self, k: KernelBuilder, problem: RecordValue) -> Value:
+        """How many columns of B make a block when all of B is read only once."""
+        return k.smax(k.sdiv(k.const(I64, _STREAMED_ELEMENTS), k.smax(problem["k"], 1)), 1)
+
+    # Few rows, B by rows
+
+    def _run_streams_if_suited(self, k: KernelBuilder, problem: RecordValue) -> None:
+        """Adds up rows of B, in C or in scratch if C cannot hold the sums and scratch can."""
+        m, n = problem["m"], problem["n"]
+        is_row = k.compare("eq", problem["b_column"], self._element_bytes)
+        is_few = k.and_(k.compare("le", m, STREAM_ROWS), k.compare("ge", n, _STREAM_LEAST_COLUMNS))
+        sums_row = k.mul(n, self._kind.accumulator.bytes)
+        fits = k.and_(k.compare("eq", problem["batches"], 1), k.compare("le", k.mul(m, sums_row), self._scratch_bytes))
+        is_in_c = k.compare("eq", problem["uses_scratch"], 0)
+        with k.if_(k.and_(k.and_(is_row, is_few), k.or_(is_in_c, fits))):
+            self._describe_operands_in_place(k, problem)
+            problem.set(
+                streams=1, strip_columns=_STREAM_COLUMNS, tile_b_strip=_STREAM_COLUMNS * self._kind.element.bytes
+            )
+
+            def in_scratch() -> None:
+                slot, memory = acquire_scratch(k, f"{self._prefix}_scratch")
+                problem.set(sums=memory, sums_row=sums_row, adds=0)
+                self._run_streams(k, problem)
+                release_scratch(k, f"{self._prefix}_scratch", slot, memory)
+
+            k.if_else(is_in_c, lambda: self._run_streams(k, problem), in_scratch)
+            k.ret()
+
+    def _run_streams(self, k: KernelBuilder, problem: RecordValue) -> None:
+        count = self._set_blocks(k, problem, STREAM_ROWS, self._streamed_columns(k, problem))
         self._run_blocks(k, k.parameters["parallel"], problem, k.mul(count, problem["batches"]))
+
+    # Packed
 
     def _run_packed(self, k: KernelBuilder, problem: RecordValue) -> None:
         """Small matrices in parallel, or the parts of each in parallel."""
