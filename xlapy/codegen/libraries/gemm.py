@@ -59,13 +59,16 @@ SIZES = (
 )
 """The numbers a caller passes, in order: sizes, strides in elements, and 1 to add to C or 0 to replace it."""
 
-_CHUNK_STEPS = 256
-_PANEL_STEP_BYTES = 4096
-"""Bytes along K of one packed row in a panel: a multiple of the chunk for every type."""
+_CHUNK_BYTES = 2048
+"""Bytes along K of one packed row in a chunk. More would push A's part of a block out of the second-level cache, less
+would fetch C more often."""
+
+_PANEL_BYTES = 4096
+"""The same in a panel; a multiple of the chunk."""
 
 _PANEL_ROWS = 1008
 _PANEL_COLUMNS = 2048
-_BLOCK_ROWS = 120
+_BLOCK_ROWS = 240
 _BLOCK_COLUMNS = 256
 _STREAMED_ELEMENTS = 32768
 """Elements of B in a block that is read only once."""
@@ -198,7 +201,8 @@ class _GemmEmitter:
         self._element_bytes = kind.element.bytes * kind.parts
         self._result_bytes = kind.result.bytes
         self._c_bytes = kind.result.bytes * kind.parts
-        self._panel_steps = _PANEL_STEP_BYTES // kind.packed.bytes
+        self._panel_steps = _PANEL_BYTES // kind.packed.bytes
+        self._chunk_steps = _CHUNK_BYTES // kind.packed.bytes
         panel_strips = -(-_PANEL_ROWS // self._tile_rows), _PANEL_COLUMNS // self._shape.columns
         self._b_offset = panel_strips[0] * packed_strip_bytes(kind, self._shape.rows, self._panel_steps)
         self._sums_offset = self._b_offset + panel_strips[1] * packed_strip_bytes(
@@ -243,38 +247,44 @@ class _GemmEmitter:
 
     def pack_strips(self) -> None:
         """A range of the panel's strips, those of A first."""
-        kind, shape = self._kind, self._shape
         with self._function("pack_strips", _RANGE) as k:
             problem = _PROBLEM.at(k, k.parameters["problem"])
             a_strips = problem["a_strips"]
-
-            def pack(function: str, strip: Value, width: int, matrix: str, names: tuple[str, str, str]) -> None:
-                across, start, count = names
-                position = k.mul(strip, width // kind.parts if matrix == "a" else width)
-                valid = k.smin(
-                    k.sub(k.mul(problem[count], kind.parts if matrix == "a" else 1), k.mul(strip, width)), width
-                )
-                whole = position if matrix == "a" else self._whole_columns(k, position)
-                first = k.add(whole, problem[start] if matrix == "a" else self._whole_columns(k, problem[start]))
-                source = k.gep(problem[matrix], k.mul(problem["batch"], problem[f"{matrix}_batch"]))
-                source = k.gep(source, k.mul(first, problem[across]))
-                source = k.gep(source, k.mul(problem["step"], problem[f"{matrix}_step"]))
-                packed = k.gep(problem[f"tile_{matrix}"], k.mul(strip, problem[f"tile_{matrix}_strip"]))
-                depth = problem["depth"]
-                k.call(function, [depth, source, problem[across], problem[f"{matrix}_step"], valid, packed])
-
             with k.loop(k.parameters["begin"], k.parameters["end"]) as strip:
                 k.if_else(
                     k.compare("lt", strip.index, a_strips),
-                    lambda: pack(f"{self._prefix}_pack_a", strip.index, shape.rows, "a", ("a_row", "row", "rows")),
-                    lambda: pack(
-                        f"{self._prefix}_pack_b",
-                        k.sub(strip.index, a_strips),
-                        shape.columns,
-                        "b",
-                        ("b_column", "column", "columns"),
-                    ),
+                    lambda: self._pack_strip_of_a(k, problem, strip.index),
+                    lambda: self._pack_strip_of_b(k, problem, k.sub(strip.index, a_strips)),
                 )
+
+    def _pack_strip_of_a(self, k: KernelBuilder, problem: RecordValue, strip: Value) -> None:
+        self._pack_strip(k, problem, "a", "a_row", strip, problem["row"], problem["rows"])
+
+    def _pack_strip_of_b(self, k: KernelBuilder, problem: RecordValue, strip: Value) -> None:
+        start, count = self._whole_columns(k, problem["column"]), self._whole_columns(k, problem["columns"])
+        self._pack_strip(k, problem, "b", "b_column", strip, start, count)
+
+    def _pack_strip(
+        self,
+        k: KernelBuilder,
+        problem: RecordValue,
+        matrix: str,
+        across: str,
+        strip: Value,
+        start: Value,
+        count: Value,
+    ) -> None:
+        """One strip of the panel's `count` rows or columns, which begin at number `start` of the matrix."""
+        parts = self._kind.parts
+        width = self._shape.rows if matrix == "a" else self._shape.columns
+        valid = k.smin(k.sub(k.mul(count, parts), k.mul(strip, width)), width)
+        first = k.add(start, k.mul(strip, width // parts))
+        source = k.gep(problem[matrix], k.mul(problem["batch"], problem[f"{matrix}_batch"]))
+        source = k.gep(source, k.mul(first, problem[across]))
+        source = k.gep(source, k.mul(problem["step"], problem[f"{matrix}_step"]))
+        packed = k.gep(problem[f"tile_{matrix}"], k.mul(strip, problem[f"tile_{matrix}_strip"]))
+        arguments = [problem["depth"], source, problem[across], problem[f"{matrix}_step"], valid, packed]
+        k.call(f"{self._prefix}_pack_{matrix}", arguments)
 
     def _whole_columns(self, k: KernelBuilder, reals: Value) -> Value:
         return k.lshr(reals, self._kind.parts - 1)
@@ -362,12 +372,12 @@ class _GemmEmitter:
             steps = k.select(is_stream, problem["depth"], self._steps(k, problem["depth"]))
             adds, is_last = problem["adds"], problem["is_last"]
             b_strip, a_step, b_step = problem["tile_b_strip"], problem["tile_a_step"], problem["tile_b_step"]
-            with k.loop(0, k.smax(steps, 1), _CHUNK_STEPS) as chunk:
-                depth = k.smin(k.sub(steps, chunk.index), _CHUNK_STEPS)
+            with k.loop(0, k.smax(steps, 1), self._chunk_steps) as chunk:
+                depth = k.smin(k.sub(steps, chunk.index), self._chunk_steps)
                 accumulate = k.or_(adds, k.zext(k.compare("gt", chunk.index, 0), I64))
                 a_chunk = k.gep(a, k.mul(chunk.index, a_step))
                 b_chunk = k.gep(b, k.mul(chunk.index, b_step))
-                ends = k.and_(is_last, k.zext(k.compare("ge", k.add(chunk.index, _CHUNK_STEPS), steps), I64))
+                ends = k.and_(is_last, k.zext(k.compare("ge", k.add(chunk.index, self._chunk_steps), steps), I64))
                 with k.loop(0, given["columns"], strip_columns, carry=[b_chunk]) as strip:
                     columns = k.smin(k.sub(given["columns"], strip.index), strip_columns)
                     place = k.gep(sums, strip.index, self._kind.accumulator.bytes)
