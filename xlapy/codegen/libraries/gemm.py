@@ -85,8 +85,8 @@ _DOTS_DEPTH = 32
 _LEAST_ROWS = 16
 """With fewer rows than this the time is that of reading B, as if there were so many."""
 
-_UNPACKED_WORK = 256**3
-"""Below so many multiplications packing costs more than it gains."""
+_MATRIX_WORK = 1 << 24
+"""Up to so many multiplications the matrices of a batch are computed in one thread each."""
 
 _UNPACKED_TILES = 4
 """Up to so many tiles one below the other a strip of B is not read often enough to be packed."""
@@ -693,13 +693,16 @@ class _GemmEmitter:
         problem["c_column"] = k.select(is_single, self._c_bytes, problem["c_column"])
 
     def _stays_unpacked(self, k: KernelBuilder, problem: RecordValue, scattered: Value) -> Value:
-        """Whether tiles can read the operands where they lie, and packing would not pay."""
+        """Whether tiles can read the operands where they lie, and packing would not pay.
+
+        If B fits the second-level cache, so do its strips, whatever the stride of its rows.
+        """
         m, n = problem["m"], problem["n"]
         possible = k.and_(k.not_(scattered), k.compare("eq", problem["b_column"], self._element_bytes))
         if not self._shape.has_masks:
             possible = k.and_(possible, k.compare("eq", k.and_(n, self._shape.lanes - 1), 0))
-        work = k.mul(k.mul(m, n), problem["k"])
-        small = k.or_(k.compare("le", work, _UNPACKED_WORK), k.compare("le", m, _UNPACKED_TILES * self._tile_rows))
+        b_bytes = k.mul(k.mul(problem["k"], n), self._kind.element.bytes)
+        small = k.or_(k.compare("le", b_bytes, self._target.l2_bytes), k.compare("le", m, _UNPACKED_TILES * self._tile_rows))
         return k.and_(possible, small)
 
     def _run_unpacked(self, k: KernelBuilder, problem: RecordValue) -> None:
@@ -782,7 +785,7 @@ class _GemmEmitter:
         """Small matrices in parallel, or the parts of each in parallel."""
         parallel = k.parameters["parallel"]
         work = k.mul(k.mul(problem["m"], problem["n"]), k.smax(problem["k"], 1))
-        small = k.and_(k.compare("gt", problem["batches"], 1), k.compare("le", work, _UNPACKED_WORK))
+        small = k.and_(k.compare("gt", problem["batches"], 1), k.compare("le", work, _MATRIX_WORK))
 
         def together() -> None:
             grain = _ceil_div(k, k.const(I64, _CHUNK_WORK), work)
