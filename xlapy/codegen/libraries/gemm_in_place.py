@@ -26,8 +26,11 @@ _STREAMED_ELEMENTS = 32768
 _STREAM_COLUMNS = 1024
 """Columns of C that stay in the first-level cache while rows of B are streamed."""
 
-_STREAM_LEAST_COLUMNS = 256
+_STREAM_LEAST_COLUMNS = 128
 """Shorter rows of B are read by tiles just as well."""
+
+_STREAM_ALWAYS_ROWS = 2
+"""With more rows than these, tiles are quicker as long as B comes from the second-level cache."""
 
 _DOTS_ROWS = 8
 """The most rows (or columns) of a product that is computed as so many dot products along K."""
@@ -113,7 +116,9 @@ class GemmInPlace(GemmPanels):
         """Adds up rows of B, in C or in scratch if C cannot hold the sums and scratch can."""
         m, n = problem["m"], problem["n"]
         is_row = k.compare("eq", problem["b_column"], self._element_bytes)
-        is_few = k.and_(k.compare("le", m, STREAM_ROWS), k.compare("ge", n, _STREAM_LEAST_COLUMNS))
+        b_bytes = k.mul(k.mul(problem["k"], n), self._kind.element.bytes)
+        few = k.select(k.compare("le", b_bytes, self._target.l2_bytes), _STREAM_ALWAYS_ROWS, k.const(I64, STREAM_ROWS))
+        is_few = k.and_(k.compare("le", m, few), k.compare("ge", n, _STREAM_LEAST_COLUMNS))
         sums_row = k.mul(n, self._kind.accumulator.bytes)
         fits = k.and_(k.compare("eq", problem["batches"], 1), k.compare("le", k.mul(m, sums_row), self._scratch_bytes))
         is_in_c = k.compare("eq", problem["uses_scratch"], 0)
