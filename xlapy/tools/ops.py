@@ -17,7 +17,8 @@ from xlapy.stablehlo.write import EMITTERS
 
 
 def has_native_code(spec: OpSpec) -> bool:
-    """Compiled programs run the op: in registers, as a kernel, as simpler ops, as control flow, or through the runtime."""
+    """Compiled programs run the op: in registers, as a kernel, as simpler ops, as control flow, or through the
+    runtime."""
     return (
         spec.name in ELEMENTS
         or spec.name in EXPANDED
