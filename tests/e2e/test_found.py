@@ -178,6 +178,20 @@ ENTRY main {
 }""",
     ),
     Case(
+        "numbers that a type does not have, inside a fusion: an infinity of f8e4m3fn, a negative zero of f8e5m2fnuz",
+        """HloModule narrow
+ENTRY main {
+  p = f8e4m3fn[9] parameter(0)
+  q = f8e4m3fn[9] reduce-precision(p), exponent_bits=2, mantissa_bits=3
+  wide = f32[9] convert(q)
+  z = f8e5m2fnuz[3] constant({0, 1, -2})
+  n = f8e5m2fnuz[3] negate(z)
+  one = f32[3] constant({1, 1, 1})
+  d = f32[3] divide(one, f32[3] convert(n))
+  ROOT t = (f32[9], f32[3]) tuple(wide, d)
+}""",
+    ),
+    Case(
         "conversion between narrow floats that numpy does not convert between",
         """HloModule narrow
 ENTRY main {
