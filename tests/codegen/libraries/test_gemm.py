@@ -39,6 +39,8 @@ OPERANDS = {
     "f16": np.float16,
     "bf16_f32": ml_dtypes.bfloat16,
     "f16_f32": np.float16,
+    "f8e5m2": ml_dtypes.float8_e5m2,
+    "f8e4m3fn_f32": ml_dtypes.float8_e4m3fn,
     "s8": np.int8,
     "u8": np.uint8,
     "s32": np.int32,
@@ -46,8 +48,15 @@ OPERANDS = {
     "c64": np.complex64,
     "c128": np.complex128,
 }
-RESULTS = {**OPERANDS, "bf16_f32": np.float32, "f16_f32": np.float32, "s8": np.int32, "u8": np.int32}
-EPSILON = {"bf16": 2.0**-8, "f16": 2.0**-11, "f64": 2.0**-52, "c128": 2.0**-52}
+RESULTS = {
+    **OPERANDS,
+    "bf16_f32": np.float32,
+    "f16_f32": np.float32,
+    "f8e4m3fn_f32": np.float32,
+    "s8": np.int32,
+    "u8": np.int32,
+}
+EPSILON = {"bf16": 2.0**-8, "f16": 2.0**-11, "f8e5m2": 2.0**-3, "f64": 2.0**-52, "c128": 2.0**-52}
 """The rounding error of a result; f32's where nothing else is said."""
 
 NAMES = sorted(OPERANDS)

@@ -51,7 +51,7 @@ _RUN = [("parallel", PTR), ("a", PTR), ("b", PTR), ("c", PTR), ("sizes", PTR), (
 
 
 def emit_gemm(kind: GemmType, target: Target) -> str:
-    module = Module(has_fma=target.has_fma)
+    module = Module(has_fma=target.has_fma, has_f16c=target.has_f16c)
     emitter = _GemmEmitter(module, kind.on(target), target)
     emitter.tiles()
     emitter.packing()
@@ -73,7 +73,7 @@ def _library(kind: GemmType) -> Library:
 
 
 GEMM_LIBRARIES = {name: _library(kind) for name, kind in GEMM_TYPES.items()}
-"""By the element type of the operands; "bf16_f32" and "f16_f32" leave the sums as they are."""
+"""By the element type of the operands; "bf16_f32" and the like leave the sums as they are."""
 
 
 class _GemmEmitter(GemmInPlace):
