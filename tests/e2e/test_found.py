@@ -192,6 +192,15 @@ ENTRY main {
 }""",
     ),
     Case(
+        "false as a power of two, on the way to another type",
+        """HloModule narrow
+ENTRY main {
+  p = pred[9] parameter(0)
+  q = f8e8m0fnu[9] convert(p)
+  ROOT wide = f32[9] convert(q)
+}""",
+    ),
+    Case(
         "conversion between narrow floats that numpy does not convert between",
         """HloModule narrow
 ENTRY main {
