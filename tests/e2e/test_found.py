@@ -110,6 +110,19 @@ ENTRY main {
 }""",
     ),
     Case(
+        "one element, read as two types",
+        """HloModule bits
+ENTRY main {
+  q = u32[1] parameter(0)
+  f = f32[1] bitcast-convert(q)
+  a = u32[] reshape(q)
+  b = f32[] reshape(f)
+  c = f32[] convert(a)
+  d = s32[] convert(b)
+  ROOT t = (f32[], s32[]) tuple(c, d)
+}""",
+    ),
+    Case(
         "the bits of integers narrower than a byte",
         """HloModule bits
 ENTRY main {
