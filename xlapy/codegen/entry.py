@@ -349,10 +349,11 @@ def _conditional(emitter: EntryEmitter, frame: Frame, instruction: Instruction) 
             with frame.scope():
                 _bind_parameter(frame, branch.parameters[0], operand)
                 emitter.run(frame, branch)
+                loaded = [part for leaf in scalars for part in parts_of(frame.scalar(branch.root, leaf))]
                 for leaf, shape in enumerate(instruction.shape.leaves()):
                     if shape.is_array and shape.rank:
                         emitter.move(frame, (branch.root, leaf), (instruction, leaf), shape)
-                return [part for leaf in scalars for part in parts_of(frame.scalar(branch.root, leaf))]
+                return loaded
 
         return write
 
@@ -377,10 +378,10 @@ def _while(emitter: EntryEmitter, frame: Frame, instruction: Instruction) -> Non
     shapes = list(instruction.shape.leaves())
     scalars = _scalar_leaves(instruction.shape)
     scalar_shapes = [shapes[leaf] for leaf in scalars]
+    initial = [part for leaf in scalars for part in parts_of(frame.scalar(init, leaf))]
     for leaf, shape in enumerate(shapes):
         if shape.is_array and shape.rank:
             emitter.move(frame, (init, leaf), (instruction, leaf), shape)
-    initial = [part for leaf in scalars for part in parts_of(frame.scalar(init, leaf))]
     watch = _Watch(frame, has_calls=_has_calls(emitter, body))
 
     def bind(parameter: Instruction, values: Sequence[Value]) -> None:
@@ -400,10 +401,11 @@ def _while(emitter: EntryEmitter, frame: Frame, instruction: Instruction) -> Non
             watched = watch.step(values[: watch.width])
             bind(body.parameters[0], values[watch.width :])
             emitter.run(frame, body)
+            loaded = [part for leaf in scalars for part in parts_of(frame.scalar(body.root, leaf))]
             for leaf, shape in enumerate(shapes):
                 if shape.is_array and shape.rank:
                     emitter.move(frame, (body.root, leaf), (instruction, leaf), shape)
-            return watched + [part for leaf in scalars for part in parts_of(frame.scalar(body.root, leaf))]
+            return watched + loaded
 
     final = k.while_loop(test, step, [*watch.initial(), *initial])
     bind(instruction, final[watch.width :])
