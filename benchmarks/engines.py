@@ -178,7 +178,7 @@ class XlaEngine(_EngineBase):
         flat.__name__ = case[1]
         wide = any(array.dtype in (np.float64, np.complex128, np.int64, np.uint64) for array in inputs)
         self._jax.config.update("jax_enable_x64", wide)
-        return self._jax.jit(flat).lower(*inputs)
+        return self._jax.jit(flat, keep_unused=True).lower(*inputs)
 
 
 class LibraryEngine(_EngineBase):

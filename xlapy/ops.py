@@ -134,6 +134,13 @@ from xlapy.builder.elementwise import (
 from xlapy.builder.indexing import (
     DynamicSlice,
     DynamicUpdateSlice,
+    Gather,
+    Scatter,
+)
+from xlapy.builder.ordering import (
+    Sort,
+    SortKeyVal,
+    TopK,
 )
 from xlapy.builder.random import (
     RngBernoulli,
@@ -268,6 +275,7 @@ __all__ = [
     "Exp",
     "Expm1",
     "Floor",
+    "Gather",
     "Ge",
     "GeTotalOrder",
     "GetDimensionSize",
@@ -340,6 +348,7 @@ __all__ = [
     "Round",
     "RoundNearestEven",
     "Rsqrt",
+    "Scatter",
     "Select",
     "Send",
     "SendDone",
@@ -354,11 +363,14 @@ __all__ = [
     "Sinh",
     "Slice",
     "SliceInDim",
+    "Sort",
+    "SortKeyVal",
     "Sqrt",
     "Square",
     "Sub",
     "Tan",
     "Tanh",
+    "TopK",
     "Transpose",
     "Tuple",
     "While",

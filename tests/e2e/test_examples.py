@@ -1,4 +1,5 @@
-"""The worked examples of the specification, by the evaluator and as native code: both give what the specification says."""
+"""The worked examples of the specification, by the evaluator and as native code: both give what the specification
+says."""
 
 from __future__ import annotations
 

@@ -6,11 +6,14 @@ from xlapy.hlo.ops import (
     control_flow,
     elementwise,
     indexing,
+    normalization,
+    ordering,
     random,
     reductions,
     shapes,
     special,
     structure,
+    windows,
 )
 from xlapy.hlo.ops.spec import OPS, AttributeParameter, OpSpec, Trait
 
@@ -24,9 +27,12 @@ __all__ = [
     "control_flow",
     "elementwise",
     "indexing",
+    "normalization",
+    "ordering",
     "random",
     "reductions",
     "shapes",
     "special",
     "structure",
+    "windows",
 ]
