@@ -78,7 +78,7 @@ def _rough_erf_inv(x: float) -> float:
 
 
 def lgamma(x: float) -> float:
-    if x <= 0 and x == math.floor(x):
+    if math.isinf(x) or (x <= 0 and _is_whole(x)):
         return math.inf
     try:
         return math.lgamma(x)
@@ -86,12 +86,14 @@ def lgamma(x: float) -> float:
         return math.inf
 
 
+def _is_whole(x: float) -> bool:
+    return math.isinf(x) or x == math.floor(x)
+
+
 def digamma(x: float) -> float:
     """Reflected to positive numbers, moved up by digamma(x) = digamma(x + 1) - 1/x, and there by its expansion."""
-    if x == 0:
-        return math.copysign(math.inf, -x)
-    if x < 0:
-        if x == math.floor(x):
+    if x <= 0:
+        if _is_whole(x):
             return math.nan
         fraction = x - math.floor(x)
         return digamma(1 - x) - math.pi / math.tan(math.pi * fraction)
@@ -111,9 +113,9 @@ def zeta(s: float, q: float) -> float:
         return math.inf if s == 1 else math.nan
     if q == math.inf:
         return 0.0
-    integral = s == math.floor(s)
+    integral = _is_whole(s)
     if q <= 0:
-        if q == math.floor(q):
+        if _is_whole(q):
             return math.inf if q == 0 or (integral and s % 2 == 0) else math.nan
         if not integral or math.isinf(s):
             return math.nan
@@ -158,7 +160,7 @@ def _power(base: float, exponent: float) -> float:
 
 def polygamma(n: float, x: float) -> float:
     """(-1)^(n + 1) n! zeta(n + 1, x)"""
-    if n < 0 or n != math.floor(n):
+    if n < 0 or not _is_whole(n):
         return math.nan
     if n == 0:
         return digamma(x)
@@ -348,4 +350,4 @@ def next_after(start: Array, end: Array) -> Array:
     """In the type of the operands: the neighbour of a narrow float is far from that of the f32 that holds it."""
     start, end = align(start, end)
     with np.errstate(all="ignore"):
-        return np.asarray(np.nextafter(start, end))
+        return np.where(start == end, end, np.nextafter(start, end))  # with the sign of `end`, if both are zero
