@@ -189,7 +189,8 @@ def of_chlo(body: str, *arrays: np.ndarray, result: str) -> np.ndarray:
 
     types = [type_of(array) for array in arrays]
     parameters = ", ".join(f"%{name}: {type}" for name, type in zip("abc", types, strict=False))
-    text = f"func.func @main({parameters}) -> {result} {{ %r = {body} : ({', '.join(types)}) -> {result} return %r : {result} }}"
+    operation = f"{body} : ({', '.join(types)}) -> {result}"
+    text = f"func.func @main({parameters}) -> {result} {{ %r = {operation} return %r : {result} }}"
     computed = xlapy.compile(text)(*arrays)
     np.testing.assert_array_equal(computed, xlapy.evaluate(xlapy.stablehlo.parse(text), *arrays))
     return computed

@@ -11,6 +11,7 @@ from xlapy.passes.constant_folding import ConstantFolding
 from xlapy.passes.cse import Cse
 from xlapy.passes.dce import Dce
 from xlapy.passes.dynamic.padder import DynamicPadder
+from xlapy.passes.expand.random import ExpandRandom
 from xlapy.passes.flatten_call_graph import FlattenCallGraph
 from xlapy.passes.fusion.fusion import LoopFusion
 from xlapy.passes.inlining import CallInlining
@@ -31,6 +32,7 @@ PASSES: list[type[Pass]] = [
     Cse,
     Dce,
     DynamicPadder,
+    ExpandRandom,
     FlattenCallGraph,
     LayoutAssignment,
     LayoutNormalization,
