@@ -29,7 +29,7 @@ class NativeKernel:
     range_name: str
     units: int
     grain: int
-    copies_operand: int | None
+    overwrites: tuple[tuple[int, int], ...]
 
 
 @dataclass(slots=True)
@@ -63,7 +63,7 @@ class KernelLibrary:
         range_name = f"{name}.range"
         if grain < kernel.units:
             self._write_range(name, range_name, len(operands) + len(results))
-        return NativeKernel(name, range_name, kernel.units, grain, kernel.copies_operand)
+        return NativeKernel(name, range_name, kernel.units, grain, kernel.overwrites)
 
     def _builder(self, name: str, pointers: int) -> KernelBuilder:
         parameters = [(f"p{number}", PTR) for number in range(pointers)] + [("begin", I64), ("end", I64)]
@@ -101,7 +101,7 @@ class KernelLibrary:
                     running.store(ix, index, emit_region(k, computation, values)[0])
 
                 strip(k, k.parameters["begin"], k.parameters["end"], lanes, step, overlapping=False)
-            found = self.known[key] = NativeKernel(name, name, 0, 0, None)
+            found = self.known[key] = NativeKernel(name, name, 0, 0, ())
         return found.name
 
 
