@@ -266,7 +266,8 @@ def _kernel(emitter: EntryEmitter, frame: Frame, instruction: Instruction) -> No
         operand = instruction.operands[number]
         emitter.move(frame, (operand, 0), (instruction, leaf), operand.shape)
     if kernel.units:
-        pointers = [frame.pointer(location) for location in (*operands, *results)]
+        scratch = [emitter.plan.scratch[instruction]] if kernel.uses_scratch else []
+        pointers = [frame.pointer(location) for location in (*operands, *results, *scratch)]
         call_kernel(frame, kernel, pointers)
 
 

@@ -19,11 +19,13 @@ from xlapy.codegen.kernels.dot import emit_dot, plan_dot
 from xlapy.codegen.kernels.loop import LoopPlan, emit_loop, plan_loop, rows_and_columns
 from xlapy.codegen.kernels.reduce import emit_reduce, plan_reduce
 from xlapy.codegen.kernels.scatter import emit_scatter, scatter_lanes
+from xlapy.codegen.kernels.sort import emit_sort
 from xlapy.codegen.kernels.update import emit_update
 from xlapy.codegen.regions import is_inlinable
 from xlapy.codegen.target import Target
 from xlapy.hlo.graph import Instruction
 from xlapy.hlo.ops import OPS, Trait
+from xlapy.hlo.sort_plan import plan_sort, scratch_bytes
 from xlapy.support.errors import UnsupportedError
 from xlapy.support.registry import Registry
 
@@ -38,6 +40,7 @@ class Kernel:
     bytes_per_unit: int
     body: Body
     overwrites: tuple[tuple[int, int], ...] = ()  # (operand, leaf): the operand must be in the leaf's memory before
+    uses_scratch: bool = False  # the plan's memory for it is the kernel's parameter `scratch`
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,3 +176,21 @@ def _require_inlinable(instruction: Instruction) -> None:
         raise UnsupportedError(
             f"the computation of {instruction.opcode} has control flow or arrays; native code takes scalar expressions"
         ).add_context(where=instruction.metadata.location())
+
+
+SORT_BYTES_PER_ELEMENT = 64  # traffic of a sorted element, over all passes
+
+
+@KERNELS.register("sort", "topk")
+def _sort(instruction: Instruction, situation: Situation) -> Kernel:
+    """A unit is a group of rows."""
+    plan = plan_sort(instruction)
+    if plan.key is None:
+        _require_inlinable(instruction)
+
+    def body(k: KernelBuilder, arrays: Sequence[Array], outputs: Sequence[Array], begin: Value, end: Value) -> None:
+        emit_sort(k, instruction, plan, arrays, outputs, begin, end)
+
+    units = plan.units if plan.kept else 0
+    total = plan.rows * plan.length * SORT_BYTES_PER_ELEMENT
+    return Kernel(units, total // max(units, 1), body, uses_scratch=scratch_bytes(instruction) > 0)
