@@ -19,7 +19,7 @@ from xlapy.codegen.registers import Element
 from xlapy.hlo.graph import Computation, Instruction
 from xlapy.hlo.sort_plan import ALIGNMENT, Payload, SortKey, SortPlan, fits_stack
 
-RADIX_LENGTH_PER_DIGIT = 64  # rows that are shorter are merged faster than counted
+RADIX_LENGTH_PER_BYTE = 16  # rows that are shorter are merged faster than counted
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,8 +80,8 @@ def _sort_keys(k: KernelBuilder, instruction: Instruction, plan: SortPlan, key: 
     pair = plan.record_bytes == 2 * I64.bytes
     type = code.type if plan.payload is Payload.NOTHING else I64.with_lanes(2 if pair else 1)
     records = Records(type, plan.payload)
-    is_long = plan.length >= RADIX_LENGTH_PER_DIGIT * code.digits
-    histograms = Histograms.zeroed(k, code.digits) if is_long else None
+    is_long = plan.length >= RADIX_LENGTH_PER_BYTE * code.type.bytes
+    histograms = Histograms.zeroed(k, code.type.bytes) if is_long else None
     has_merged = _encode(k, plan, code, records, row, histograms)
     if histograms is not None:
         memory = emit_radix_sort(k, records, row.first, row.second, plan.length, histograms)

@@ -8,12 +8,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from xlapy.codegen.ir import I64, KernelBuilder, Operand, Value
+from xlapy.codegen.ir import I32, I64, KernelBuilder, Operand, Value
 from xlapy.codegen.kernels.sort_records import Records
 
-DIGIT_BITS = 8
+DIGIT_BITS = 8  # 11 would mean fewer passes, but twice the time: the buckets do not fit the innermost cache
 BUCKETS = 1 << DIGIT_BITS
-COUNTER_BYTES = 8
 RUN = 8  # records that are inserted one by one before runs are merged
 
 Less = Callable[[Value, Value], Value]
@@ -21,29 +20,37 @@ Less = Callable[[Value, Value], Value]
 
 @dataclass(frozen=True, slots=True)
 class Histograms:
-    """How often each digit occurs, digit after digit, in memory on the stack."""
+    """How often each digit of the keys occurs, digit after digit, in memory on the stack."""
 
     memory: Value
     digits: int
 
     @classmethod
     def zeroed(cls, k: KernelBuilder, digits: int) -> Histograms:
-        memory = k.alloca(I64, digits * BUCKETS, align=64)
-        k.memset(memory, 0, digits * BUCKETS * COUNTER_BYTES)
+        memory = k.alloca(I32, digits * BUCKETS, align=64)
+        k.memset(memory, 0, digits * BUCKETS * I32.bytes)
         return cls(memory, digits)
 
     def table(self, k: KernelBuilder, digit: Operand) -> Value:
-        return k.gep(self.memory, digit, BUCKETS * COUNTER_BYTES)
+        return k.gep(self.memory, digit, BUCKETS * I32.bytes)
+
+    def counter(self, k: KernelBuilder, table: Value, key: Value, shift: Operand) -> Value:
+        """The address of the counter, in the table of one digit, that belongs to a key."""
+        return k.gep(table, k.and_(k.lshr(key, shift), BUCKETS - 1), I32.bytes)
 
     def count(self, k: KernelBuilder, key: Value) -> None:
         """Counts all digits of a key."""
         for digit in range(self.digits):
-            counter = k.gep(self.table(k, digit), _digit(k, key, k.const(I64, digit * DIGIT_BITS)), COUNTER_BYTES)
-            k.store(counter, k.add(k.load(counter, I64), 1))
+            counter = self.counter(k, self.table(k, digit), key, digit * DIGIT_BITS)
+            k.store(counter, k.add(k.load(counter, I32), 1))
 
-
-def _digit(k: KernelBuilder, key: Value, shift: Value) -> Value:
-    return k.and_(k.lshr(key, shift), BUCKETS - 1)
+    def counts_to_starts(self, k: KernelBuilder, table: Value) -> None:
+        """Where the records of each bucket begin."""
+        with k.loop(0, BUCKETS, carry=[k.const(I32, 0)]) as loop:
+            counter = k.gep(table, loop.index, I32.bytes)
+            count = k.load(counter, I32)
+            k.store(counter, loop.values[0])
+            loop.next = [k.add(loop.values[0], count)]
 
 
 def emit_radix_sort(
@@ -55,31 +62,22 @@ def emit_radix_sort(
         table = histograms.table(k, digits.index)
         shift = k.mul(digits.index, DIGIT_BITS)
 
-        def bucket_of(record: Value) -> Value:
-            return k.gep(table, _digit(k, records.key(k, record), shift), COUNTER_BYTES)
+        def counter_of(record: Value) -> Value:
+            return histograms.counter(k, table, records.key(k, record), shift)
 
         def move() -> list[Value]:
-            _counts_to_starts(k, table)
+            histograms.counts_to_starts(k, table)
             with k.loop(0, length) as loop:
                 record = records.load(k, source, loop.index)
-                bucket = bucket_of(record)
-                place = k.load(bucket, I64)
-                records.store(k, target, place, record)
-                k.store(bucket, k.add(place, 1))
+                counter = counter_of(record)
+                place = k.load(counter, I32)
+                records.store(k, target, k.zext(place, I64), record)
+                k.store(counter, k.add(place, 1))
             return [target, source]
 
-        shared = k.load(bucket_of(records.load(k, source, 0)), I64)
+        shared = k.load(counter_of(records.load(k, source, 0)), I32)
         digits.next = k.if_else(k.compare("eq", shared, length), lambda: [source, target], move)
     return digits.results[0]
-
-
-def _counts_to_starts(k: KernelBuilder, table: Value) -> None:
-    """Where the records of each bucket begin."""
-    with k.loop(0, BUCKETS, carry=[k.const(I64, 0)]) as loop:
-        counter = k.gep(table, loop.index, COUNTER_BYTES)
-        count = k.load(counter, I64)
-        k.store(counter, loop.values[0])
-        loop.next = [k.add(loop.values[0], count)]
 
 
 def emit_merge_sort(

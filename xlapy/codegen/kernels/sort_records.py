@@ -55,11 +55,6 @@ class KeyCode:
         return word_type(self.element_type.bytes)
 
     @property
-    def digits(self) -> int:
-        """Bytes of a key."""
-        return self.element_type.bytes
-
-    @property
     def _sign(self) -> int:
         return 1 << (self.type.bits - 1)
 
