@@ -56,7 +56,8 @@ def gather(b: Bench, operand: XlaOp | None = None, sizes: tuple[int, ...] = (1, 
         "offset_dims": (1,), "collapsed_slice_dims": (0,), "start_index_map": (0,), "index_vector_dim": 1, **numbers
     }  # fmt: skip
     given = GatherDimensionNumbers(**fields)
-    return ops.Gather(b.f32(4, 3) if operand is None else operand, b.s32(5, 1) if indices is None else indices, given, sizes)
+    starts = b.s32(5, 1) if indices is None else indices
+    return ops.Gather(b.f32(4, 3) if operand is None else operand, starts, given, sizes)
 
 
 def scatter(b: Bench, updates: XlaOp | None = None, **numbers: Any) -> XlaOp:

@@ -183,7 +183,8 @@ def test_scatter_works_in_place_in_a_loop() -> None:
 def test_an_operand_that_is_needed_afterwards_stays() -> None:
     def program(x: Any, i: Any, u: Any) -> list[Any]:
         hidden = x * 2
-        return [ops.Scatter(hidden, i, u, ops.Add, INTO_ELEMENTS), hidden + 1, ops.Scatter(x, i, u, ops.Mul, INTO_ELEMENTS)]
+        scaled = ops.Scatter(x, i, u, ops.Mul, INTO_ELEMENTS)
+        return [ops.Scatter(hidden, i, u, ops.Add, INTO_ELEMENTS), hidden + 1, scaled]
 
     check_native(program, normal(100), np.array([3, 3, 99], np.int32), normal(3))
 
