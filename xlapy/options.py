@@ -22,11 +22,11 @@ from typing import Any
 class CompileOptions:
     """How to compile. Immutable; equal options compile alike.
 
-    `num_replicas` and `num_partitions` override the module's grid where they are above 1. `num_threads` bounds the threads
-    of one call (None: all that the process may use; 1 really is one). `fast_math` allows laws that are not exact.
-    `disabled_passes` and `disabled_laws` are names. `custom_calls` are targets of this program alone, by name. `timeout`
-    bounds every wait of the running program for another process, device or host, in seconds. `seed` is where stateful
-    random numbers start. `device_assignment` lists device ids, one per process, replica-major."""
+    `num_replicas` and `num_partitions` override the module's grid where they are above 1. `num_threads` bounds the
+    threads of one call (None: all that the process may use; 1 really is one). `fast_math` allows laws that are not
+    exact. `disabled_passes` and `disabled_laws` are names. `custom_calls` are targets of this program alone, by name.
+    `timeout` bounds every wait of the running program for another process, device or host, in seconds. `seed` is where
+    stateful random numbers start. `device_assignment` lists device ids, one per process, replica-major."""
 
     num_replicas: int = 1
     num_partitions: int = 1
@@ -39,6 +39,14 @@ class CompileOptions:
     timeout: float | None = None
     seed: int = 0
     verify: bool = False
+
+    @property
+    def cache_key(self) -> str:
+        """What of the options changes the code; the rest concerns running it."""
+        return (
+            f"replicas {self.num_replicas} partitions {self.num_partitions} fast_math {self.fast_math} "
+            f"passes {sorted(self.disabled_passes)} laws {sorted(self.disabled_laws)}"
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -203,7 +203,7 @@ def mismatches() -> Iterator[tuple[Any, ...]]:
     yield ("x" * 200, object())
 
 
-@pytest.mark.parametrize("arguments", list(mismatches()), ids=str)
+@pytest.mark.parametrize("arguments", list(mismatches()))
 def test_everything_unusual_takes_the_general_way(program: MakeProgram, arguments: tuple[Any, ...]) -> None:
     add = program("add")
     answer = add.function(*arguments)

@@ -1,8 +1,9 @@
 """Elements of fused computations: from the index of a result to its value.
 
-A kernel asks for the elements of a root at some index. Demand runs against the data flow: each instruction turns an index
-of its result into indices of its operands (a transpose permutes, a slice shifts ...), down to the arrays in memory. Then
-values flow back up, each computed once per (instruction, index). Nothing recurses, so long chains are no problem.
+A kernel asks for the elements of a root at some index. Demand runs against the data flow: each instruction turns an
+index of its result into indices of its operands (a transpose permutes, a slice shifts ...), down to the arrays in
+memory. Then values flow back up, each computed once per (instruction, index). Nothing recurses, so long chains are no
+problem.
 """
 
 from __future__ import annotations
@@ -17,8 +18,8 @@ from xlapy.codegen.ir import I64, KernelBuilder, Value
 from xlapy.codegen.regions import emit_region
 from xlapy.codegen.registers import (
     Element,
-    constant_element,
     Pair,
+    constant_element,
     memory_type,
     parts_of,
     register_type,
@@ -31,7 +32,7 @@ from xlapy.hlo.element_types import ElementType
 from xlapy.hlo.graph import Instruction
 from xlapy.hlo.literal import Literal
 from xlapy.hlo.ops import OPS, Trait
-from xlapy.support.errors import InternalError
+from xlapy.support.errors import InternalError, UnsupportedError
 from xlapy.support.registry import Registry
 
 
@@ -125,6 +126,13 @@ def _elementwise(graph: ElementGraph, instruction: Instruction, index: Index) ->
     return Demand(operands, lambda values: emit_element(graph.k, instruction, values))
 
 
+@DEMANDS.register("bitcast-convert")
+def _bitcast_convert(graph: ElementGraph, instruction: Instruction, index: Index) -> Demand:
+    if instruction.shape.type.bits != instruction.operands[0].shape.type.bits:
+        raise UnsupportedError(f"{instruction} takes elements apart or joins them, in a type narrower than a byte")
+    return _elementwise(graph, instruction, index)
+
+
 @DEMANDS.register("map")
 def _map(graph: ElementGraph, instruction: Instruction, index: Index) -> Demand:
     operands = [(operand, index) for operand in instruction.operands]
@@ -185,10 +193,11 @@ def _broadcast(graph: ElementGraph, instruction: Instruction, index: Index) -> D
     operand = instruction.operands[0]
     if not operand.shape.rank:
         return Demand([(operand, SCALAR)], _sole)
-    if operand.shape.dims == instruction.shape.dims:
+    dimensions: tuple[int, ...] = instruction.attributes["dimensions"]
+    if dimensions == tuple(range(instruction.shape.rank)):
         return Demand([(operand, index)], _sole)
     coordinates = graph.ix.split(index)
-    chosen = tuple(coordinates[dim] for dim in instruction.attributes["dimensions"])
+    chosen = tuple(coordinates[dim] for dim in dimensions)
     return Demand([(operand, Index(operand.shape.dims, chosen, None, index.mask))], _sole)
 
 

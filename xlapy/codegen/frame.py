@@ -10,8 +10,8 @@ from collections import ChainMap
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
-from xlapy.codegen.indexing import Index, Indexing
 from xlapy.codegen.arrays import Array
+from xlapy.codegen.indexing import Index, Indexing
 from xlapy.codegen.ir import I32, PTR, KernelBuilder, Module, Value
 from xlapy.codegen.registers import Element
 from xlapy.hlo.buffer_plan import BufferPlan, Home, Location

@@ -35,7 +35,8 @@ class Coordinate:
 class Index:
     """One coordinate per dimension of an array of `dims`; `linear` is the row-major element number, if known.
 
-    At least one of the two is there; `coordinates` of a linear index are computed when somebody asks (`Indexing.split`)."""
+    At least one of the two is there; `coordinates` of a linear index are computed when somebody asks
+    (`Indexing.split`)."""
 
     dims: tuple[int, ...]
     coordinates: tuple[Coordinate, ...] | None
@@ -152,8 +153,8 @@ class Indexing:
     def reshaped(self, index: Index, dims: tuple[int, ...]) -> Index:
         """The index, in an array of `dims`, of the same row-major element.
 
-        Groups of dimensions that cover the same elements on both sides are mapped one by one, so that coordinates that do
-        not take part in the reshape keep their steps."""
+        Groups of dimensions that cover the same elements on both sides are mapped one by one, so that coordinates that
+        do not take part in the reshape keep their steps."""
         if index.coordinates is None:
             return Index(dims, None, index.linear, index.mask)
         coordinates: list[Coordinate] = []

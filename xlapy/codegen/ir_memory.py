@@ -39,8 +39,8 @@ class Memory(Arithmetic):
     ) -> Value:
         """Loads `type`; `align` is that of one element unless given.
 
-        An `invariant` load reads memory that nothing writes while the function runs, so equal ones are shared. One that is
-        `hoistable` besides may run even where control never comes: its address is always good."""
+        An `invariant` load reads memory that nothing writes while the function runs, so equal ones are shared. One
+        that is `hoistable` besides may run even where control never comes: its address is always good."""
         qualifier = "volatile " if volatile else ""
         text = f"load {qualifier}{type.text}, ptr {pointer.text}, align {align or type.bytes}"
         text += self._alias_metadata(alias)

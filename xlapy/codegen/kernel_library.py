@@ -22,8 +22,8 @@ PARALLEL_BYTES = 4 * TASK_BYTES
 
 @dataclass(frozen=True, slots=True)
 class NativeKernel:
-    """A kernel by its symbols. `range_name` takes its pointers from a table, as the pool calls it; it exists only if the
-    kernel is worth splitting, into tasks of `grain` units."""
+    """A kernel by its symbols. `range_name` takes its pointers from a table, as the pool calls it; it exists only if
+    the kernel is worth splitting, into tasks of `grain` units."""
 
     name: str
     range_name: str
@@ -128,7 +128,8 @@ def _grain(kernel: Kernel) -> int:
 
 
 def instruction_key(instruction: Instruction) -> Hashable:
-    """Equal for instructions that need the same code: op, attributes, shapes with layouts, which operands are the same."""
+    """Equal for instructions that need the same code: op, attributes, shapes with layouts, which operands are the
+    same."""
     operands = list(dict.fromkeys(instruction.operands))
     return (
         instruction.opcode,

@@ -1,11 +1,12 @@
 """Dots as calls of the matrix product library.
 
-A dot is a batch of matrix products if each of its four groups of dimensions (batch, rows, columns, depth) can be walked with
-one stride in each operand. Most can, whatever is transposed; the others run as loop nests (`kernels.dot`).
+A dot is a batch of matrix products if each of its four groups of dimensions (batch, rows, columns, depth) can be
+walked with one stride in each operand. Most can, whatever is transposed; the others run as loop nests (`kernels.dot`).
 """
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -69,7 +70,7 @@ _INTEGER_SUMS = {("s8", "s32"): "s8", ("u8", "s32"): "u8"}  # operands, sums: li
 
 def _kind(lhs: ElementType, rhs: ElementType, result: ElementType) -> str | None:
     """The library for these element types, if there is one."""
-    if lhs is not rhs or lhs.bits == 8 and lhs is result:
+    if lhs is not rhs or (lhs.bits == 8 and lhs is result):
         return None
     name = lhs.name if lhs is result else f"{lhs.name}_{result.name}"
     name = _INTEGER_SUMS.get((lhs.name, result.name), name)
@@ -82,7 +83,7 @@ def _stride(shape: Shape, dims: Sequence[int]) -> int | None:
     wide = [dim for dim in dims if shape.dims[dim] != 1]
     if not wide:
         return 1
-    for outer, inner in zip(wide, wide[1:], strict=False):
+    for outer, inner in itertools.pairwise(wide):
         if strides[outer] != strides[inner] * shape.dims[inner]:
             return None
     return strides[wide[-1]]

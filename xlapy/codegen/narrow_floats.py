@@ -1,8 +1,8 @@
 """Floats narrower than f32, in registers held as f32.
 
-`widen` turns the bits in memory into f32 (always exact), `narrow` rounds an f32 to nearest even and gives the bits, `round`
-does both. All are branch-free and work on any number of lanes. LLVM's own conversions would call a library function per
-lane for everything but f16 on machines with F16C.
+`widen` turns the bits in memory into f32 (always exact), `narrow` rounds an f32 to nearest even and gives the bits,
+`round` does both. All are branch-free and work on any number of lanes. LLVM's own conversions would call a library
+function per lane for everything but f16 on machines with F16C.
 """
 
 from __future__ import annotations
@@ -38,7 +38,8 @@ def _widen_bf16(k: KernelBuilder, raw: Value) -> Value:
 
 
 def _narrow_bf16(k: KernelBuilder, value: Value) -> Value:
-    """Adds just under half a unit, and the last kept bit, so that ties go to even; a NaN keeps its upper bits, quiet."""
+    """Adds just under half a unit, and the last kept bit, so that ties go to even; a NaN keeps its upper bits,
+    quiet."""
     bits = _bits(k, value)
     last = k.and_(k.lshr(bits, 16), 1)
     nearest = k.add(bits, k.add(last, 0x7FFF))
@@ -88,7 +89,8 @@ _FORMATS = {
 
 
 def _widener(form: _Format) -> Callable[[KernelBuilder, Value], Value]:
-    """Puts exponent and mantissa in their f32 places and scales by a power of two, which is right for subnormals too."""
+    """Puts exponent and mantissa in their f32 places and scales by a power of two, which is right for subnormals
+    too."""
     shift = 23 - form.mantissa
     scale = 2.0 ** (127 - form.bias)
 
@@ -145,8 +147,8 @@ def _narrower(form: _Format) -> Callable[[KernelBuilder, Value], Value]:
             result = k.select(k.compare("eq", result, form.nan), form.nan, signed)
         elif form.has_nan:
             result = k.or_(result, sign)
-        else:  # NaN becomes the zero of the other sign, as ml_dtypes has it
-            result = k.select(k.is_nan(value), k.xor(sign, form.sign), k.or_(result, sign))
+        else:  # NaN becomes -0, as ml_dtypes has it for a positive one: the sign of a NaN means nothing
+            result = k.select(k.is_nan(value), form.sign, k.or_(result, sign))
         return k.trunc(result, bytes_type.with_lanes(lanes))
 
     return narrow

@@ -1,7 +1,7 @@
 """Call sites of the runtime: one row per instruction that native code cannot do alone.
 
-A row says, as plain data, what is called, with which buffers, under which attributes. Which leaves of which instructions
-the buffers are is decided here too, by op.
+A row says, as plain data, what is called, with which buffers, under which attributes. Which leaves of which
+instructions the buffers are is decided here too, by op.
 """
 
 from __future__ import annotations

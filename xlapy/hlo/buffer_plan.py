@@ -1,8 +1,8 @@
 """Where every value lives while a program runs, as plain data: decided by buffer assignment, read by codegen.
 
-Each array leaf of an instruction's shape has a location. Leaves that share a location share memory. Codegen copies where
-a value must move: into the state of a while, out of a branch, into the results. A rank-0 leaf has a location too, which
-is used only when its value must be in memory.
+Each array leaf of an instruction's shape has a location. Leaves that share a location share memory. Codegen copies
+where a value must move: into the state of a while, out of a branch, into the results. A rank-0 leaf has a location
+too, which is used only when its value must be in memory.
 """
 
 from __future__ import annotations
@@ -38,9 +38,10 @@ class Location:
 class BufferPlan:
     """The memory of one program.
 
-    `leaves` lists, for every instruction that runs, one entry per leaf of its shape, depth first: a location, or None for
-    a token. `scratch` is the memory that kernels work in. `constants` are the constant instructions in the order of
-    their indices. `live_bytes` is the largest sum of bytes that are live at once: no assignment needs less than that."""
+    `leaves` lists, for every instruction that runs, one entry per leaf of its shape, depth first: a location, or None
+    for a token. `scratch` is the memory that kernels work in. `constants` are the constant instructions in the order of
+    their indices. `live_bytes` is the largest sum of bytes that are live at once: no assignment needs less than
+    that."""
 
     leaves: Mapping[Instruction, tuple[Location | None, ...]]
     constants: tuple[Instruction, ...]

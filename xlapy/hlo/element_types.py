@@ -123,8 +123,8 @@ def is_element_type_name(name: str) -> bool:
 def element_type_of(dtype: Any) -> ElementType:
     """The element type of a numpy dtype (or anything `np.dtype` takes), of HLO's name, or of an `ElementType` itself.
 
-    Raises TypeError for dtypes without an element type (strings, objects, records), and for the names that mean one thing
-    to HLO and another to numpy ("u8": 8 bits or 8 bytes). Byte order is ignored."""
+    Raises TypeError for dtypes without an element type (strings, objects, records), and for the names that mean one
+    thing to HLO and another to numpy ("u8": 8 bits or 8 bytes). Byte order is ignored."""
     if isinstance(dtype, ElementType):
         return dtype
     if isinstance(dtype, str) and dtype in _BY_NAME:

@@ -26,8 +26,9 @@ TEXT_FORMS: Registry[Callable[..., str]] = Registry("text forms of modules")
 class Instruction:
     """One use of an op. Compared by identity; created and changed by its `Computation` only.
 
-    `attributes` holds every attribute of the op, defaults included; `called` the called computations, in the order of the
-    spec's regions. `extra` keeps what text carried and no pass looks at (sharding, backend_config ...), as text."""
+    `attributes` holds every attribute of the op, defaults included; `called` the called computations, in the order of
+    the spec's regions. `extra` keeps what text carried and no pass looks at (sharding, backend_config ...), as
+    text."""
 
     __slots__ = (
         "attributes",
@@ -391,8 +392,8 @@ class InputOutputAlias:
 class DynamicSize:
     """Names one bounded dimension of an entry parameter or of the result: leaf number (depth first), dimension.
 
-    Once the padder has made every shape static, the run-time sizes travel as s32 scalars: as entry parameters behind the
-    original ones, and in a last tuple beside the original result: (result, (size, ...))."""
+    Once the padder has made every shape static, the run-time sizes travel as s32 scalars: as entry parameters behind
+    the original ones, and in a last tuple beside the original result: (result, (size, ...))."""
 
     leaf: int
     dimension: int
@@ -462,9 +463,11 @@ class HloModule:
         config = replace(self.config, extra=dict(self.config.extra))
         return HloModule(self.name, copies[self.entry], config)
 
-    def to_text(self, *, long: bool = False, layouts: bool = True) -> str:
-        """The module as HLO text; `long` adds metadata and the `%` before names."""
-        return str(TEXT_FORMS["hlo"](self, long=long, layouts=layouts))
+    def to_text(self, *, long: bool = False, layouts: bool = True, large_constants: bool = True) -> str:
+        """The module as HLO text; `long` adds metadata and the `%` before names.
+
+        Without `large_constants`, some values are `{...}` and the text does not parse."""
+        return str(TEXT_FORMS["hlo"](self, long=long, layouts=layouts, large_constants=large_constants))
 
     def __repr__(self) -> str:
         return f"<HloModule {self.name} {self.signature}, {self.instruction_count} instructions>"

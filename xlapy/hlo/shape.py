@@ -1,7 +1,7 @@
 """Shapes: the type of a value. An array of one element type, a tuple of shapes, or a token.
 
-A dimension is a static size, a bounded one (`<=n`: at most n at run time), or an unbounded one (`?`). A layout lists the
-dimensions from minor (fastest varying in memory) to major; none means row-major.
+A dimension is a static size, a bounded one (`<=n`: at most n at run time), or an unbounded one (`?`). A layout lists
+the dimensions from minor (fastest varying in memory) to major; none means row-major.
 """
 
 from __future__ import annotations

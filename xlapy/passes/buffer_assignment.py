@@ -19,12 +19,12 @@ from dataclasses import dataclass, field
 
 from xlapy.hlo.buffer_plan import BufferPlan, Home, Location
 from xlapy.hlo.graph import Computation, HloModule, Instruction
+from xlapy.hlo.leaves import is_renaming, leaf_count, leaf_offset, origin_of_leaf
 from xlapy.hlo.ops import Trait
 from xlapy.hlo.schedule import Schedule
 from xlapy.hlo.shape import Shape
 from xlapy.hlo.sort_plan import scratch_bytes
 from xlapy.passes.analysis.in_place import overwritable_operands
-from xlapy.hlo.leaves import is_renaming, leaf_count, leaf_offset, origin_of_leaf
 from xlapy.support.registry import Registry
 
 ALIGNMENT = 64  # bytes: a cache line, and the widest vector
@@ -315,7 +315,8 @@ def assign_buffers(module: HloModule, schedule: Schedule) -> BufferPlan:
 
 
 def _place_results(results: Leaves) -> None:
-    """Gives each result leaf's buffer the caller's memory, unless it is a parameter, a constant or an earlier result."""
+    """Gives each result leaf's buffer the caller's memory, unless it is a parameter, a constant or an earlier
+    result."""
     number = 0
     for buffer in results:
         if buffer is not None:

@@ -3,9 +3,9 @@
     @element("add")
     def add(e: Emission, x: Element, y: Element) -> Element: ...
 
-An emitter gets the operands in registers (see `registers`) with equal lanes, and returns the result in a register. It does
-not round narrow results: `emit_element` does, once, unless the emitter is `exact` (its result is always an operand's
-value, or its negation ...).
+An emitter gets the operands in registers (see `registers`) with equal lanes, and returns the result in a register. It
+does not round narrow results: `emit_element` does, once, unless the emitter is `exact` (its result is always an
+operand's value, or its negation ...).
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Dot kernels for any dimension numbers and layouts.
 
-A tile of the result (a few rows by a few vectors of the last dimension) is accumulated in registers while the contracting
-dimensions run. Where the right side cannot be read along the last dimension, the lanes gather. Products of floats are
-fused into the sum; narrow floats accumulate in f32 and round at the end.
+A tile of the result (a few rows by a few vectors of the last dimension) is accumulated in registers while the
+contracting dimensions run. Where the right side cannot be read along the last dimension, the lanes gather. Products of
+floats are fused into the sum; narrow floats accumulate in f32 and round at the end.
 """
 
 from __future__ import annotations

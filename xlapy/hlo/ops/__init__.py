@@ -6,10 +6,12 @@ from xlapy.hlo.ops import (
     control_flow,
     elementwise,
     indexing,
+    normalization,
     ordering,
     reductions,
     shapes,
     structure,
+    windows,
 )
 from xlapy.hlo.ops.spec import OPS, AttributeParameter, OpSpec, Trait
 
@@ -23,8 +25,10 @@ __all__ = [
     "control_flow",
     "elementwise",
     "indexing",
+    "normalization",
     "ordering",
     "reductions",
     "shapes",
     "structure",
+    "windows",
 ]

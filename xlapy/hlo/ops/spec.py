@@ -186,9 +186,9 @@ class OpSpec:
             return self.rule(*grouped, **arguments)
         except ShapeError as error:
             subject = f"{self.name}({', '.join(map(str, operands))})"
-            raise error.add_context(
-                subject=subject, rule=error.rule if "." in error.rule else f"{self.name}.{error.rule}"
-            )
+            rule = error.rule if "." in error.rule else f"{self.name}.{error.rule}"
+            error.add_context(subject=subject, rule=rule)
+            raise
 
     def _group_regions(self, called: Sequence[Signature]) -> dict[str, Any]:
         if any(region.variadic for region in self.regions):

@@ -1,8 +1,9 @@
 """A proof that a buffer plan is right: the schedule is replayed with tags instead of numbers.
 
-Every value that an instruction produces gets a tag, written to its location; writing removes whatever overlaps. Every read
-must find the tag of the value that it means. While bodies are replayed twice, so that what one iteration destroys is
-missed in the next; branches of a conditional start from the same memory, and their results are one value afterwards.
+Every value that an instruction produces gets a tag, written to its location; writing removes whatever overlaps. Every
+read must find the tag of the value that it means. While bodies are replayed twice, so that what one iteration destroys
+is missed in the next; branches of a conditional start from the same memory, and their results are one value
+afterwards.
 """
 
 from __future__ import annotations

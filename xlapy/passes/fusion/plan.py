@@ -70,6 +70,10 @@ class Group:
             return position < len(user.operands) // 2
         return not self.updates_in_place or position == 1
 
+    def overwrites(self, operand: Instruction) -> bool:
+        """The kernel writes to the memory of `operand`, so it should not read there."""
+        return self.updates_in_place and _storage(operand) is _storage(self.root.operands[0])
+
     def admit(self, member: Instruction, maps: frozenset[int]) -> None:
         self.maps[member] = maps
         self.weight += max(operation_cost(member), 1.0) * len(maps)
@@ -77,6 +81,12 @@ class Group:
         for operand in member.operands:
             if not is_kernel_constant(operand):
                 self.inputs.setdefault(operand)
+
+
+def _storage(instruction: Instruction) -> Instruction:
+    while is_alias(instruction):
+        instruction = instruction.operands[0]
+    return instruction
 
 
 class IndexMaps:
@@ -183,6 +193,9 @@ class FusionPlan:
         for position, operand in enumerate(user.operands):
             if operand is producer and not all(group.takes(user, position) for group in groups):
                 return f"{user.name} ({user.opcode}) reads operand {position} from memory"
+        for group in groups:
+            if any(group.overwrites(operand) for operand in producer.operands):
+                return f"{group.root.name} could not update {group.root.operands[0].name} in place"
         return ""
 
     def _too_costly(self, producer: Instruction) -> str:
