@@ -184,8 +184,12 @@ BROKEN: list[Broken] = [
     ("Scatter.B3", lambda b: scatter(b, b.f32(5, 4))),
     ("Scatter.B4", lambda b: scatter(b, b.f32(6, 3))),
     ("Scatter.B5", lambda b: scatter(b, b.f32(5, 3), update_window_dims=(2,))),
-    ("Scatter.B5", lambda b: scatter(b, b.f32(3, 3), indices=b.s32(1), update_window_dims=(1, 0),
-                                     inserted_window_dims=(), index_vector_dim=0)),
+    (
+        "Scatter.B5",
+        lambda b: scatter(
+            b, b.f32(3, 3), indices=b.s32(1), update_window_dims=(1, 0), inserted_window_dims=(), index_vector_dim=0
+        ),
+    ),
     ("Scatter.B6", lambda b: scatter(b, inserted_window_dims=(2,))),
     ("Scatter.B6", lambda b: scatter(b, inserted_window_dims=(1, 0))),
     ("Scatter.B7", lambda b: scatter(b, inserted_window_dims=())),

@@ -18,6 +18,11 @@ from xlapy.hlo.graph import Computation, Instruction
 MAX_UNITS = 64  # parts of a sort that may run at once, each with scratch memory of its own
 ALIGNMENT = 64
 
+GROUP_BYTES = 64  # of the records that are compared by one operation
+MAX_LANES = 16
+NETWORK_LENGTH = {1: 256, 2: 256, 4: 2048, 8: 1024}
+"""The longest rows for which a network beats sorting by digits, by bytes of a record. Its work grows with n log(n)^2."""
+
 
 class Payload(enum.Enum):
     """What a record carries besides the key."""
@@ -52,16 +57,23 @@ class SortPlan:
     key: SortKey | None
     payload: Payload
     record_bytes: int
+    lanes: int = 1  # rows that are sorted side by side, by a network; their records are single words
+
+    @property
+    def groups(self) -> int:
+        """Groups of `lanes` rows; the last one may overlap the one before it."""
+        return -(-self.rows // self.lanes)
 
     @property
     def units(self) -> int:
         """Parts that are independent of each other."""
-        return min(self.rows, MAX_UNITS)
+        return min(self.groups, MAX_UNITS)
 
     @property
     def scratch_bytes(self) -> int:
-        """Memory for the records of one row, twice."""
-        return -(-2 * self.length * self.record_bytes // ALIGNMENT) * ALIGNMENT
+        """Memory for the records of one row, twice, or of the rows of a group."""
+        copies = 2 if self.lanes == 1 else self.lanes
+        return -(-copies * self.length * self.record_bytes // ALIGNMENT) * ALIGNMENT
 
 
 def plan_sort(instruction: Instruction) -> SortPlan:
@@ -80,7 +92,17 @@ def plan_sort(instruction: Instruction) -> SortPlan:
     length = shape.dims[dimension]
     stride = math.prod(shape.dims[dimension + 1 :])
     rows = shape.size // length if length else 0
-    return SortPlan(length, stride, rows, kept, key, payload, _record_bytes(operands, key, payload))
+    side_by_side = Payload.NOTHING if payload is Payload.NOTHING else Payload.POSITION  # networks are not stable
+    lanes = _lanes(length, rows, key, _record_bytes(operands, key, side_by_side))
+    payload = payload if lanes == 1 else side_by_side
+    return SortPlan(length, stride, rows, kept, key, payload, _record_bytes(operands, key, payload), lanes)
+
+
+def _lanes(length: int, rows: int, key: SortKey | None, record_bytes: int) -> int:
+    """How many rows to sort side by side: several if they are short, and records are words that vectors compare."""
+    lanes = min(MAX_LANES, GROUP_BYTES // record_bytes)
+    worth_it = key is not None and length <= NETWORK_LENGTH.get(record_bytes, 0) and rows >= lanes
+    return lanes if worth_it else 1
 
 
 def _payload(operands: tuple[Instruction, ...], key: SortKey | None) -> Payload:

@@ -1,4 +1,4 @@
-"""Shape rules of gather and scatter: every constraint is broken by a row; random dimension numbers infer their shapes."""
+"""Shape rules of gather and scatter: a row breaks each constraint; random dimension numbers infer their shapes."""
 
 from __future__ import annotations
 

@@ -186,5 +186,3 @@ def _as_position(k: KernelBuilder, index: Value, element_type: ElementType) -> V
         return k.umin(wide, FAR_AWAY) if element_type.bits == 64 else wide
     wide = k.sext(index, I64)
     return k.smin(k.smax(wide, -FAR_AWAY), FAR_AWAY) if element_type.bits == 64 else wide
-
-

@@ -1,7 +1,7 @@
 """Sort kernels: each row becomes records in scratch memory, is sorted there, and comes back as rows of the results.
 
-Rows may lie at any stride. Long rows of recognised keys are sorted by digits, others by merging; what the comparator says
-of other operands is asked element by element, by position.
+Rows may lie at any stride. Of recognised keys, many short rows are sorted side by side, long ones by digits, others by
+merging; what any other comparator says is asked element by element, by position.
 """
 
 from __future__ import annotations
@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from xlapy.codegen.arrays import Array
 from xlapy.codegen.indexing import Coordinate, Index, Indexing
 from xlapy.codegen.ir import I1, I8, I32, I64, KernelBuilder, Value
-from xlapy.codegen.kernels.sort_algorithms import Histograms, emit_lower_bound, emit_merge_sort, emit_radix_sort
+from xlapy.codegen.kernels.sort_algorithms import Histograms, emit_merge_sort, emit_radix_sort
+from xlapy.codegen.kernels.sort_network import UNROLLED_LENGTH, Lanes, sort_in_registers
 from xlapy.codegen.kernels.sort_records import Column, KeyCode, Records, word_type
 from xlapy.codegen.regions import emit_region
 from xlapy.codegen.registers import Element
@@ -24,13 +25,12 @@ RADIX_LENGTH_PER_BYTE = 16  # rows that are shorter are merged faster than count
 
 @dataclass(frozen=True, slots=True)
 class _Row:
-    """One row of all operands and results, and the memory for its records."""
+    """One row of all operands and results, and the memory for its records. Or several rows, one in each lane."""
 
     base: Value
     inputs: Sequence[Column]
     results: Sequence[Column]
-    first: Value
-    second: Value
+    memory: Value
 
 
 def emit_sort(
@@ -46,30 +46,94 @@ def emit_sort(
     stack = k.alloca(I8, plan.scratch_bytes, align=ALIGNMENT) if fits_stack(plan) else None
     with k.loop(begin, end) as units:
         memory = stack if stack is not None else k.gep(k.parameters["scratch"], units.index, plan.scratch_bytes)
-        first_row = k.udiv(k.mul(units.index, plan.rows), plan.units)
-        last_row = k.udiv(k.mul(k.add(units.index, 1), plan.rows), plan.units)
-        with k.loop(first_row, last_row) as rows:
-            row = _row(k, plan, arrays, outputs, rows.index, memory)
-            if plan.key is None:
-                _sort_positions(k, plan, instruction.called[0], arrays, row)
-            else:
+        first = k.udiv(k.mul(units.index, plan.groups), plan.units)
+        last = k.udiv(k.mul(k.add(units.index, 1), plan.groups), plan.units)
+        with k.loop(first, last) as groups:
+            if plan.lanes > 1:
+                number = k.smin(k.mul(groups.index, plan.lanes), plan.rows - plan.lanes)
+                _sort_side_by_side(k, instruction, plan, arrays, outputs, number, memory)
+            elif plan.key is not None:
+                row = _row(k, plan, arrays, outputs, groups.index, memory)
                 _sort_keys(k, instruction, plan, plan.key, row)
+            else:
+                row = _row(k, plan, arrays, outputs, groups.index, memory)
+                _sort_positions(k, plan, instruction.called[0], arrays, row)
 
 
 def _row(
     k: KernelBuilder, plan: SortPlan, arrays: Sequence[Array], outputs: Sequence[Array], number: Value, memory: Value
 ) -> _Row:
+    """The row of that number, or a row for each lane."""
     group = k.udiv(number, plan.stride)
     inner = k.sub(number, k.mul(group, plan.stride))
     base = k.add(k.mul(group, plan.stride * plan.length), inner)
     kept = k.add(k.mul(group, plan.stride * plan.kept), inner)
+    neighbours = plan.stride % plan.lanes == 0  # then the lanes of a group begin next to each other
     return _Row(
         base,
-        [Column(array.pointer, array.shape.type.bytes, base, plan.stride) for array in arrays],
-        [Column(array.pointer, array.shape.type.bytes, kept, plan.stride) for array in outputs],
+        [Column(array.pointer, array.shape.type.bytes, base, plan.stride, neighbours) for array in arrays],
+        [Column(array.pointer, array.shape.type.bytes, kept, plan.stride, neighbours) for array in outputs],
         memory,
-        k.gep(memory, plan.length * plan.record_bytes),
     )
+
+
+# -- short rows side by side -------------------------------------------------------------------------------------------
+
+
+def _sort_side_by_side(
+    k: KernelBuilder,
+    instruction: Instruction,
+    plan: SortPlan,
+    arrays: Sequence[Array],
+    outputs: Sequence[Array],
+    number: Value,
+    memory: Value,
+) -> None:
+    """Sorts `plan.lanes` rows from `number` on."""
+    assert plan.key is not None
+    numbers = k.add(k.lane_numbers(I64.with_lanes(plan.lanes)), number)
+    rows = _row(k, plan, arrays, outputs, numbers, memory)
+    code = KeyCode(instruction.operands[plan.key.operand].shape.type, plan.key)
+    records = Records((code.type if plan.payload is Payload.NOTHING else I64).with_lanes(plan.lanes), plan.payload)
+    lanes = Lanes(memory, records.type, plan.length)
+    can_merge = code.merges and plan.payload is Payload.NOTHING
+
+    def encoded(position: Value) -> tuple[Value, Value]:
+        word = rows.inputs[code.key.operand].load(k, position)
+        canonical = code.canonical(k, word)
+        payload = position if plan.payload is Payload.POSITION else None
+        record = records.pack(k, code.encode(k, canonical), payload)
+        return record, k.compare("ne", word, canonical)
+
+    def finish(position: Value, record: Value) -> None:
+        if plan.payload is Payload.POSITION and instruction.opcode == "sort":
+            _place(k, rows, position, records.payload_of(k, record))
+        else:
+            _decode_one(k, code, records, rows, position, record)
+
+    has_merged = k.const(I1.with_lanes(plan.lanes), 0)
+    if plan.length <= UNROLLED_LENGTH:
+        positions = [k.const(I64, position) for position in range(plan.length)]
+        pairs = [encoded(position) for position in positions]
+        for _, differs in pairs if can_merge else ():
+            has_merged = k.or_(has_merged, differs)
+        for position, record in zip(positions[: plan.kept], sort_in_registers(k, [r for r, _ in pairs]), strict=False):
+            finish(position, record)
+    else:
+        with k.loop(0, plan.length, carry=[has_merged] if can_merge else []) as loop:
+            record, differs = encoded(loop.index)
+            lanes.store(k, loop.index, record)
+            if can_merge:
+                loop.next = [k.or_(loop.values[0], differs)]
+        has_merged = loop.results[0] if can_merge else has_merged
+        lanes.sort(k)
+        with k.loop(0, plan.kept) as loop:
+            finish(loop.index, lanes.load(k, loop.index))
+    if can_merge:
+        with k.if_(k.any_lane(has_merged)):
+            with k.loop(0, plan.lanes) as loop:
+                row = _row(k, plan, arrays, outputs, k.add(number, loop.index), memory)
+                _restore_merged(k, plan, code, row)
 
 
 # -- recognised keys ---------------------------------------------------------------------------------------------------
@@ -83,21 +147,22 @@ def _sort_keys(k: KernelBuilder, instruction: Instruction, plan: SortPlan, key: 
     is_long = plan.length >= RADIX_LENGTH_PER_BYTE * code.type.bytes
     histograms = Histograms.zeroed(k, code.type.bytes) if is_long else None
     has_merged = _encode(k, plan, code, records, row, histograms)
+    second = k.gep(row.memory, plan.length * plan.record_bytes)
     if histograms is not None:
-        memory = emit_radix_sort(k, records, row.first, row.second, plan.length, histograms)
+        memory = emit_radix_sort(k, records, row.memory, second, plan.length, histograms)
     else:
         memory = emit_merge_sort(
-            k, records, row.first, row.second, plan.length, lambda left, right: records.less(k, left, right)
+            k, records, row.memory, second, plan.length, lambda left, right: records.less(k, left, right)
         )
     if plan.payload is Payload.POSITION and instruction.opcode == "sort":
         with k.loop(0, plan.kept) as loop:
             _place(k, row, loop.index, records.payload_of(k, records.load(k, memory, loop.index)))
         return
-    _decode(k, plan, code, records, row, memory)
+    with k.loop(0, plan.kept) as loop:
+        _decode_one(k, code, records, row, loop.index, records.load(k, memory, loop.index))
     if has_merged is not None:
         with k.if_(has_merged):
-            for merged in code.merged(k):
-                _restore_merged(k, plan, code, records, row, memory, merged)
+            _restore_merged(k, plan, code, row)
 
 
 def _encode(
@@ -105,17 +170,17 @@ def _encode(
 ) -> Value | None:
     """Writes the records of a row; returns whether a key does not tell its element, where that can happen."""
     source = row.inputs[code.key.operand]
-    can_merge = (code.key.merges_zeros or code.key.merges_nans) and plan.payload is not Payload.POSITION
+    can_merge = code.merges and plan.payload is not Payload.POSITION
     with k.loop(0, plan.length, carry=[k.const(I1, 0)]) as loop:
         word = source.load(k, loop.index)
         canonical = code.canonical(k, word)
-        key = k.zext(code.encode(k, canonical), I64)
+        key = code.encode(k, canonical)
         payload = None
         if plan.payload is Payload.POSITION:
             payload = loop.index
         elif plan.payload is Payload.ELEMENT:
             payload = k.zext(row.inputs[1 - code.key.operand].load(k, loop.index), I64)
-        records.store(k, row.first, loop.index, records.pack(k, key, payload))
+        records.store(k, row.memory, loop.index, records.pack(k, key, payload))
         if histograms is not None:
             histograms.count(k, key)
         if can_merge:
@@ -123,35 +188,34 @@ def _encode(
     return loop.results[0] if can_merge else None
 
 
-def _decode(k: KernelBuilder, plan: SortPlan, code: KeyCode, records: Records, row: _Row, memory: Value) -> None:
-    """Writes the results from sorted records."""
-    with k.loop(0, plan.kept) as loop:
-        record = records.load(k, memory, loop.index)
-        key = k.trunc(records.key(k, record), code.type)
-        row.results[code.key.operand].store(k, loop.index, code.decode(k, key))
-        if plan.payload is not Payload.NOTHING:
-            other = row.results[1 - code.key.operand]
-            other.store(k, loop.index, k.trunc(records.payload_of(k, record), word_type(other.element_bytes)))
+def _decode_one(k: KernelBuilder, code: KeyCode, records: Records, row: _Row, position: Value, record: Value) -> None:
+    """Writes one element of each result from a sorted record."""
+    key = k.trunc(records.key(k, record), code.type)
+    row.results[code.key.operand].store(k, position, code.decode(k, key))
+    if records.payload is not Payload.NOTHING:
+        other = row.results[1 - code.key.operand]
+        other.store(k, position, k.trunc(records.payload_of(k, record), word_type(other.element_bytes)))
 
 
-def _restore_merged(
-    k: KernelBuilder, plan: SortPlan, code: KeyCode, records: Records, row: _Row, memory: Value, merged: Value
-) -> None:
-    """Gives the elements with the key `merged` their own bits back: they are in the order of the row."""
+def _restore_merged(k: KernelBuilder, plan: SortPlan, code: KeyCode, row: _Row) -> None:
+    """Gives the elements whose keys are equal, though they are not, their own bits back, in the order of the row."""
     source, result = row.inputs[code.key.operand], row.results[code.key.operand]
-    start = emit_lower_bound(k, records, memory, plan.length, k.zext(merged, I64))
-    with k.loop(0, plan.length, carry=[start]) as loop:
-        word = source.load(k, loop.index)
-        is_member = k.compare("eq", code.encode(k, code.canonical(k, word)), merged)
-        with k.if_(is_member):
-            result.store(k, loop.values[0], word)
-        loop.next = [k.add(loop.values[0], k.zext(is_member, I64))]
+    for merged in code.merged(k):
+        with k.loop(0, plan.length, carry=[k.const(I64, 0)]) as loop:
+            key = code.encode(k, code.canonical(k, source.load(k, loop.index)))
+            loop.next = [k.add(loop.values[0], k.zext(k.compare("lt", key, merged, signed=False), I64))]
+        with k.loop(0, plan.length, carry=loop.results) as loop:
+            word = source.load(k, loop.index)
+            is_member = k.compare("eq", code.encode(k, code.canonical(k, word)), merged)
+            with k.if_(is_member):
+                result.store(k, loop.values[0], word)
+            loop.next = [k.add(loop.values[0], k.zext(is_member, I64))]
 
 
 def _place(k: KernelBuilder, row: _Row, number: Value, position: Value) -> None:
     """Element `number` of all results is the one at `position` of the operands."""
     for source, result in zip(row.inputs, row.results, strict=True):
-        result.store(k, number, source.load(k, position))
+        source.copy(k, position, result, number)
 
 
 # -- other comparators -------------------------------------------------------------------------------------------------
@@ -162,7 +226,7 @@ def _sort_positions(
 ) -> None:
     records = Records(I32, Payload.NOTHING)
     with k.loop(0, plan.length) as loop:
-        records.store(k, row.first, loop.index, k.trunc(loop.index, I32))
+        records.store(k, row.memory, loop.index, k.trunc(loop.index, I32))
 
     def element(array: Array, record: Value) -> Element:
         number = k.add(row.base, k.mul(k.zext(record, I64), plan.stride))
@@ -174,6 +238,7 @@ def _sort_positions(
         assert isinstance(result, Value)
         return result
 
-    memory = emit_merge_sort(k, records, row.first, row.second, plan.length, less)
+    second = k.gep(row.memory, plan.length * plan.record_bytes)
+    memory = emit_merge_sort(k, records, row.memory, second, plan.length, less)
     with k.loop(0, plan.kept) as loop:
-        _place(k, row, loop.index, records.key(k, records.load(k, memory, loop.index)))
+        _place(k, row, loop.index, k.zext(records.load(k, memory, loop.index), I64))

@@ -36,7 +36,7 @@ class Histograms:
 
     def counter(self, k: KernelBuilder, table: Value, key: Value, shift: Operand) -> Value:
         """The address of the counter, in the table of one digit, that belongs to a key."""
-        return k.gep(table, k.and_(k.lshr(key, shift), BUCKETS - 1), I32.bytes)
+        return k.gep(table, k.and_(k.lshr(k.zext(key, I64), shift), BUCKETS - 1), I32.bytes)
 
     def count(self, k: KernelBuilder, key: Value) -> None:
         """Counts all digits of a key."""
@@ -80,9 +80,7 @@ def emit_radix_sort(
     return digits.results[0]
 
 
-def emit_merge_sort(
-    k: KernelBuilder, records: Records, first: Value, second: Value, length: int, less: Less
-) -> Value:
+def emit_merge_sort(k: KernelBuilder, records: Records, first: Value, second: Value, length: int, less: Less) -> Value:
     """Sorts short runs by insertion, then merges neighbours until one run is left."""
     with k.loop(0, length, RUN) as runs:
         _insert_all(k, records, first, runs.index, k.smin(k.add(runs.index, RUN), length), less)
@@ -154,16 +152,3 @@ def _merge(
     border = records.load(k, source, k.smin(middle, last))
     swaps = less(border, records.load(k, source, k.sub(middle, 1)))
     k.if_else(k.and_(k.compare("lt", middle, end), swaps), step_by_step, as_it_is)
-
-
-def emit_lower_bound(k: KernelBuilder, records: Records, memory: Value, length: int, key: Value) -> Value:
-    """The number of records whose key is less than `key`, in sorted memory."""
-
-    def halve(values: list[Value]) -> list[Value]:
-        low, high = values
-        middle = k.lshr(k.add(low, high), 1)
-        is_less = k.compare("lt", records.key(k, records.load(k, memory, middle)), key, signed=False)
-        return [k.select(is_less, k.add(middle, 1), low), k.select(is_less, high, middle)]
-
-    carry = [k.const(I64, 0), k.const(I64, length)]
-    return k.while_loop(lambda values: k.compare("lt", values[0], values[1]), halve, carry)[0]

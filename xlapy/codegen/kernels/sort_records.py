@@ -26,21 +26,51 @@ def word_type(element_bytes: int) -> IRType:
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """The elements of one row of an array, as words: `stride` elements apart, from `base` on."""
+    """The elements of one row of an array, as words: `stride` elements apart, from `base` on.
+
+    Where `base` has lanes, there is a row in each of them; `neighbours` says that they begin next to each other."""
 
     pointer: Value
     element_bytes: int
     base: Value
     stride: int
+    neighbours: bool = False
 
-    def _address(self, k: KernelBuilder, position: Operand) -> Value:
-        return k.gep(self.pointer, k.add(self.base, k.mul(position, self.stride)), self.element_bytes)
+    def _place(self, k: KernelBuilder, position: Operand) -> Value:
+        return k.add(k.mul(position, self.stride), self.base)
+
+    def _is_contiguous(self, position: Value) -> bool:
+        return self.neighbours and position.type.lanes == 1
 
     def load(self, k: KernelBuilder, position: Value) -> Value:
-        return k.load(self._address(k, position), word_type(self.element_bytes))
+        lanes, width, type = self.base.type.lanes, self.element_bytes, word_type(self.element_bytes)
+        place = self._place(k, position)
+        if lanes == 1:
+            return k.load(k.gep(self.pointer, place, width), type)
+        if self._is_contiguous(position):
+            return k.load(k.gep(self.pointer, k.extract(place, 0), width), type.with_lanes(lanes))
+        return k.gather(self.pointer, place, type, element_bytes=width)
 
     def store(self, k: KernelBuilder, position: Value, word: Value) -> None:
-        k.store(self._address(k, position), word)
+        lanes, width = self.base.type.lanes, self.element_bytes
+        place = self._place(k, position)
+        if lanes == 1:
+            k.store(k.gep(self.pointer, place, width), word)
+        elif self._is_contiguous(position):
+            k.store(k.gep(self.pointer, k.extract(place, 0), width), word)
+        else:
+            k.scatter(self.pointer, place, word, element_bytes=width)
+
+    def copy(self, k: KernelBuilder, position: Value, target: Column, number: Value) -> None:
+        """Element `number` of `target` becomes the one at `position`."""
+        if self.element_bytes <= I64.bytes or self.base.type.lanes == 1:
+            target.store(k, number, self.load(k, position))
+            return
+        for half in range(2):
+            offset = half * I64.bytes
+            place, goal = self._place(k, position), target._place(k, number)
+            word = k.gather(k.gep(self.pointer, offset), place, I64, element_bytes=self.element_bytes)
+            k.scatter(k.gep(target.pointer, offset), goal, word, element_bytes=self.element_bytes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +92,11 @@ class KeyCode:
     def _spare(self) -> int:
         """Bits of the word above the element, which say nothing."""
         return 0 if self.element_type.kind == "pred" else self.type.bits - self.element_type.bits
+
+    @property
+    def merges(self) -> bool:
+        """Some keys do not tell their elements."""
+        return self.key.merges_zeros or self.key.merges_nans
 
     def canonical(self, k: KernelBuilder, word: Value) -> Value:
         """The word that stands for all that the key does not tell apart."""
@@ -115,7 +150,7 @@ class KeyCode:
 
 @dataclass(frozen=True, slots=True)
 class Records:
-    """Records in memory. Keys and payloads go in and come out as i64, their upper bits zero."""
+    """Records in memory, one or (in the lanes of `type`) several. Payloads come out as i64, their upper bits zero."""
 
     type: IRType
     payload: Payload
@@ -126,7 +161,7 @@ class Records:
 
     @property
     def _is_pair(self) -> bool:
-        return self.type.lanes == 2
+        return self.type.lanes == 2 and self.payload is not Payload.NOTHING
 
     def load(self, k: KernelBuilder, memory: Value, number: Operand) -> Value:
         return k.load(k.gep(memory, number, self.bytes), self.type)
@@ -136,14 +171,15 @@ class Records:
 
     def pack(self, k: KernelBuilder, key: Value, payload: Value | None) -> Value:
         if payload is None:
-            return k.trunc(key, self.type)
+            return key
         if self._is_pair:
-            return k.insert(k.insert(k.const(self.type, 0), payload, PAYLOAD_LANE), key, KEY_LANE)
-        return k.or_(k.shl(key, PAYLOAD_BITS), payload)
+            return k.insert(k.insert(k.const(self.type, 0), payload, PAYLOAD_LANE), k.zext(key, I64), KEY_LANE)
+        return k.or_(k.shl(k.zext(key, I64), PAYLOAD_BITS), payload)
 
     def key(self, k: KernelBuilder, record: Value) -> Value:
+        """The key, in the least significant bits."""
         if self.payload is Payload.NOTHING:
-            return k.zext(record, I64)
+            return record
         return k.extract(record, KEY_LANE) if self._is_pair else k.lshr(record, PAYLOAD_BITS)
 
     def payload_of(self, k: KernelBuilder, record: Value) -> Value:
