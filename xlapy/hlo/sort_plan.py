@@ -1,8 +1,8 @@
 """How a sort runs, as data: what its comparator asks for, and the memory it needs beside its results.
 
-A comparator that compares one operand only is recognised. Its elements become integer *keys* that have the same order, and
-what is sorted are *records* of a key and either the element of the one other operand or the position in the row. Any
-other comparator sorts positions.
+A comparator that compares one operand only is recognised. Its elements become integer *keys* that have the same order,
+and what is sorted are *records* of a key and either the element of the one other operand or the position in the row.
+Any other comparator sorts positions.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ ALIGNMENT = 64
 GROUP_BYTES = 64  # of the records that are compared by one operation
 MAX_LANES = 16
 NETWORK_LENGTH = {1: 256, 2: 256, 4: 2048, 8: 1024}
-"""The longest rows for which a network beats sorting by digits, by bytes of a record. Its work grows with n log(n)^2."""
+"""The longest rows for which a network beats sorting by digits, by bytes of a record: its work grows as n log(n)^2."""
 
 
 class Payload(enum.Enum):

@@ -130,10 +130,9 @@ def _sort_side_by_side(
         with k.loop(0, plan.kept) as loop:
             finish(loop.index, lanes.load(k, loop.index))
     if can_merge:
-        with k.if_(k.any_lane(has_merged)):
-            with k.loop(0, plan.lanes) as loop:
-                row = _row(k, plan, arrays, outputs, k.add(number, loop.index), memory)
-                _restore_merged(k, plan, code, row)
+        with k.if_(k.any_lane(has_merged)), k.loop(0, plan.lanes) as loop:
+            row = _row(k, plan, arrays, outputs, k.add(number, loop.index), memory)
+            _restore_merged(k, plan, code, row)
 
 
 # -- recognised keys ---------------------------------------------------------------------------------------------------

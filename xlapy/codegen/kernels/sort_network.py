@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from xlapy.codegen.ir import IRType, KernelBuilder, Operand, Value
+from xlapy.codegen.ir import I64, IRType, KernelBuilder, Operand, Value
 
 UNROLLED_LENGTH = 24  # rows up to this stay in registers (some of them on the stack)
 EXCHANGES_PER_STEP = 4
@@ -30,15 +30,19 @@ class Phase:
 
 def phases(length: int) -> Iterator[Phase]:
     """The network for rows of `length`."""
-    block = top = 1 << max(0, (length - 1).bit_length() - 1)
-    while block and length > 1:
-        first, distance, reach = 0, block, top
-        while True:
-            yield Phase(block, first, distance)
-            if reach == block:
-                break
-            distance, first, reach = reach - block, block, reach // 2
+    block = top = _top(length)
+    while block:
+        yield Phase(block, 0, block)
+        reach = top
+        while reach > block:
+            yield Phase(block, block, reach - block)
+            reach //= 2
         block //= 2
+
+
+def _top(length: int) -> int:
+    """The largest power of two below `length`; 0 if there is nothing to exchange."""
+    return 1 << ((length - 1).bit_length() - 1) if length > 1 else 0
 
 
 def sort_in_registers(k: KernelBuilder, records: list[Value]) -> list[Value]:
@@ -69,23 +73,42 @@ class Lanes:
         k.store(self._address(k, position), record)
 
     def sort(self, k: KernelBuilder) -> None:
-        for phase in phases(self.length):
-            self._run(k, phase)
+        """Goes through the phases, in loops: rows are longer than `UNROLLED_LENGTH`."""
+        top = _top(self.length)
 
-    def _run(self, k: KernelBuilder, phase: Phase) -> None:
-        """Whole blocks in loops, several exchanges at a time; what is left of the last block one by one."""
-        available = self.length - phase.distance - phase.first
-        whole = max(0, (available + phase.block) // (2 * phase.block))
-        rest = phase.first + 2 * phase.block * whole
-        step = min(phase.block, EXCHANGES_PER_STEP)
-        with k.loop(phase.first, rest, 2 * phase.block) as blocks:
-            with k.loop(blocks.index, k.add(blocks.index, phase.block), step) as loop:
-                for offset in range(step):
-                    self._exchange(k, k.add(loop.index, offset), phase.distance)
-        with k.loop(rest, self.length - phase.distance) as loop:
-            self._exchange(k, loop.index, phase.distance)
+        def run_and_halve(values: list[Value]) -> list[Value]:
+            self._run_block(k, values[0], top, EXCHANGES_PER_STEP)
+            return [k.lshr(values[0], 1)]
 
-    def _exchange(self, k: KernelBuilder, position: Value, distance: int) -> None:
+        k.while_loop(lambda values: k.compare("ge", values[0], EXCHANGES_PER_STEP), run_and_halve, [k.const(I64, top)])
+        block = EXCHANGES_PER_STEP // 2
+        while block:
+            self._run_block(k, k.const(I64, block), top, block)
+            block //= 2
+
+    def _run_block(self, k: KernelBuilder, block: Value, top: int, step: int) -> None:
+        """All phases of one block size, a multiple of `step`."""
+        self._run(k, block, k.const(I64, 0), block, step)
+
+        def run_and_halve(values: list[Value]) -> list[Value]:
+            self._run(k, block, block, k.sub(values[0], block), step)
+            return [k.lshr(values[0], 1)]
+
+        k.while_loop(lambda values: k.compare("gt", values[0], block), run_and_halve, [k.const(I64, top)])
+
+    def _run(self, k: KernelBuilder, block: Value, first: Value, distance: Value, step: int) -> None:
+        """One phase: whole blocks `step` exchanges at a time; what is left of the last block one by one."""
+        end = k.sub(self.length, distance)
+        apart = k.shl(block, 1)
+        whole = k.and_(k.add(k.sub(end, first), block), k.neg(apart))
+        rest = k.add(first, whole)
+        with k.loop(first, rest, apart) as blocks, k.loop(blocks.index, k.add(blocks.index, block), step) as loop:
+            for offset in range(step):
+                self._exchange(k, k.add(loop.index, offset), distance)
+        with k.loop(rest, end) as loop:
+            self._exchange(k, loop.index, distance)
+
+    def _exchange(self, k: KernelBuilder, position: Value, distance: Value) -> None:
         other = k.add(position, distance)
         one, two = self.load(k, position), self.load(k, other)
         self.store(k, position, k.umin(one, two))

@@ -1,7 +1,7 @@
 """What a sort moves about: keys, and records of a key and a payload.
 
-A key is an unsigned integer that orders as the element does. A record is a key alone, a key above a payload in one 64-bit
-word, or (where either needs 64 bits) a pair of words. Payloads are the bits of an element or a position in the row.
+A key is an unsigned integer that orders as the element does. A record is a key alone, a key above a payload in one
+64-bit word, or (where either needs 64 bits) a pair of words. Payloads are the bits of an element or a position in the row.
 """
 
 from __future__ import annotations
