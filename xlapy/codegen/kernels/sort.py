@@ -92,47 +92,93 @@ def _sort_side_by_side(
     """Sorts `plan.lanes` rows from `number` on."""
     assert plan.key is not None
     numbers = k.add(k.lane_numbers(I64.with_lanes(plan.lanes)), number)
-    rows = _row(k, plan, arrays, outputs, numbers, memory)
     code = KeyCode(instruction.operands[plan.key.operand].shape.type, plan.key)
     records = Records((code.type if plan.payload is Payload.NOTHING else I64).with_lanes(plan.lanes), plan.payload)
-    lanes = Lanes(memory, records.type, plan.length)
-    can_merge = code.merges and plan.payload is Payload.NOTHING
-
-    def encoded(position: Value) -> tuple[Value, Value]:
-        word = rows.inputs[code.key.operand].load(k, position)
-        canonical = code.canonical(k, word)
-        payload = position if plan.payload is Payload.POSITION else None
-        record = records.pack(k, code.encode(k, canonical), payload)
-        return record, k.compare("ne", word, canonical)
-
-    def finish(position: Value, record: Value) -> None:
-        if plan.payload is Payload.POSITION and instruction.opcode == "sort":
-            _place(k, rows, position, records.payload_of(k, record))
-        else:
-            _decode_one(k, code, records, rows, position, record)
-
-    has_merged = k.const(I1.with_lanes(plan.lanes), 0)
-    if plan.length <= UNROLLED_LENGTH:
-        positions = [k.const(I64, position) for position in range(plan.length)]
-        pairs = [encoded(position) for position in positions]
-        for _, differs in pairs if can_merge else ():
-            has_merged = k.or_(has_merged, differs)
-        for position, record in zip(positions[: plan.kept], sort_in_registers(k, [r for r, _ in pairs]), strict=False):
-            finish(position, record)
-    else:
-        with k.loop(0, plan.length, carry=[has_merged] if can_merge else []) as loop:
-            record, differs = encoded(loop.index)
-            lanes.store(k, loop.index, record)
-            if can_merge:
-                loop.next = [k.or_(loop.values[0], differs)]
-        has_merged = loop.results[0] if can_merge else has_merged
-        lanes.sort(k)
-        with k.loop(0, plan.kept) as loop:
-            finish(loop.index, lanes.load(k, loop.index))
-    if can_merge:
+    moves = plan.payload is Payload.POSITION and instruction.opcode == "sort"
+    group = _Group(plan, code, records, _row(k, plan, arrays, outputs, numbers, memory), moves)
+    in_registers = plan.length <= UNROLLED_LENGTH
+    has_merged = group.sort_in_registers(k) if in_registers else group.sort_in_memory(k, memory)
+    if code.merges and plan.payload is Payload.NOTHING:
         with k.if_(k.any_lane(has_merged)), k.loop(0, plan.lanes) as loop:
-            row = _row(k, plan, arrays, outputs, k.add(number, loop.index), memory)
-            _restore_merged(k, plan, code, row)
+            _restore_merged(k, plan, code, _row(k, plan, arrays, outputs, k.add(number, loop.index), memory))
+
+
+@dataclass(frozen=True, slots=True)
+class _Group:
+    """Rows that are sorted side by side. `moves`: all results are moved by position, not made from records."""
+
+    plan: SortPlan
+    code: KeyCode
+    records: Records
+    rows: _Row
+    moves: bool
+
+    def sort_in_registers(self, k: KernelBuilder) -> Value:
+        """Sorts; returns the lanes in which a key does not tell its element."""
+        positions = [k.const(I64, position) for position in range(self.plan.length)]
+        has_merged = k.const(I1.with_lanes(self.plan.lanes), 0)
+        encoded = []
+        for position in positions:
+            record, differs = self._encode(k, position, self._source.load(k, position))
+            has_merged = k.or_(has_merged, differs)
+            encoded.append(record)
+        ordered = sort_in_registers(k, encoded)
+        for position, record in zip(positions[: self.plan.kept], ordered, strict=False):
+            self._finish(k, position, [record])
+        return has_merged
+
+    def sort_in_memory(self, k: KernelBuilder, memory: Value) -> Value:
+        """The same, with the records in `memory`."""
+        lanes = Lanes(memory, self.records.type, self.plan.length)
+        block = self._block(self.plan.length, [self._source])
+        with k.loop(0, self.plan.length, block, carry=[k.const(I1.with_lanes(self.plan.lanes), 0)]) as loop:
+            start = k.smin(loop.index, self.plan.length - block)
+            has_merged = loop.values[0]
+            for offset, word in enumerate(self._source.load_block(k, start, block)):
+                record, differs = self._encode(k, k.add(start, offset), word)
+                lanes.store(k, k.add(start, offset), record)
+                has_merged = k.or_(has_merged, differs)
+            loop.next = [has_merged]
+        lanes.sort(k)
+        block = self._block(self.plan.kept, self.rows.results)
+        with k.loop(0, self.plan.kept, block) as finished:
+            start = k.smin(finished.index, self.plan.kept - block)
+            self._finish(k, start, [lanes.load(k, k.add(start, offset)) for offset in range(block)])
+        return loop.results[0]
+
+    @property
+    def _source(self) -> Column:
+        return self.rows.inputs[self.code.key.operand]
+
+    def _block(self, length: int, columns: Sequence[Column]) -> int:
+        """How many positions to read or write at once: a square block where rows are contiguous."""
+        are_words = all(column.element_bytes <= I64.bytes for column in columns)
+        return self.plan.lanes if self.plan.stride == 1 and length >= self.plan.lanes and are_words else 1
+
+    def _encode(self, k: KernelBuilder, position: Value, word: Value) -> tuple[Value, Value]:
+        """The record, and whether its key does not tell the element."""
+        canonical = self.code.canonical(k, word)
+        payload = position if self.plan.payload is Payload.POSITION else None
+        return self.records.pack(k, self.code.encode(k, canonical), payload), k.compare("ne", word, canonical)
+
+    def _finish(self, k: KernelBuilder, start: Value, ordered: Sequence[Value]) -> None:
+        """Writes the results at the positions from `start` on, of sorted records."""
+        if not self.moves:
+            self._finish_from_records(k, start, ordered)
+            return
+        positions = [self.records.payload_of(k, record) for record in ordered]
+        for source, result in zip(self.rows.inputs, self.rows.results, strict=True):
+            if source.element_bytes > I64.bytes:
+                source.copy_double(k, positions[0], result, start)
+            else:
+                result.store_block(k, start, [source.load(k, position) for position in positions])
+
+    def _finish_from_records(self, k: KernelBuilder, start: Value, ordered: Sequence[Value]) -> None:
+        words = [_word_of(k, self.code, self.records, record) for record in ordered]
+        self.rows.results[self.code.key.operand].store_block(k, start, words)
+        if self.plan.payload is not Payload.NOTHING:
+            payloads = [k.trunc(self.records.payload_of(k, record), I32) for record in ordered]
+            self.rows.results[1].store_block(k, start, payloads)
 
 
 # -- recognised keys ---------------------------------------------------------------------------------------------------
@@ -189,11 +235,15 @@ def _encode(
 
 def _decode_one(k: KernelBuilder, code: KeyCode, records: Records, row: _Row, position: Value, record: Value) -> None:
     """Writes one element of each result from a sorted record."""
-    key = k.trunc(records.key(k, record), code.type)
-    row.results[code.key.operand].store(k, position, code.decode(k, key))
+    row.results[code.key.operand].store(k, position, _word_of(k, code, records, record))
     if records.payload is not Payload.NOTHING:
         other = row.results[1 - code.key.operand]
         other.store(k, position, k.trunc(records.payload_of(k, record), word_type(other.element_bytes)))
+
+
+def _word_of(k: KernelBuilder, code: KeyCode, records: Records, record: Value) -> Value:
+    """The element whose key a record has."""
+    return code.decode(k, k.trunc(records.key(k, record), code.type))
 
 
 def _restore_merged(k: KernelBuilder, plan: SortPlan, code: KeyCode, row: _Row) -> None:
@@ -214,7 +264,7 @@ def _restore_merged(k: KernelBuilder, plan: SortPlan, code: KeyCode, row: _Row) 
 def _place(k: KernelBuilder, row: _Row, number: Value, position: Value) -> None:
     """Element `number` of all results is the one at `position` of the operands."""
     for source, result in zip(row.inputs, row.results, strict=True):
-        source.copy(k, position, result, number)
+        result.store(k, number, source.load(k, position))
 
 
 # -- other comparators -------------------------------------------------------------------------------------------------

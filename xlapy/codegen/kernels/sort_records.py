@@ -1,16 +1,18 @@
 """What a sort moves about: keys, and records of a key and a payload.
 
 A key is an unsigned integer that orders as the element does. A record is a key alone, a key above a payload in one
-64-bit word, or (where either needs 64 bits) a pair of words. Payloads are the bits of an element or a position in the row.
+64-bit word, or (where either needs 64 bits) a pair of words. Payloads are the bits of an element, or a position.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from xlapy.codegen.ir import I8, I16, I32, I64, IRType, KernelBuilder, Operand, Value
+from xlapy.codegen.register_transpose import transposed
 from xlapy.hlo.element_types import ElementType
 from xlapy.hlo.sort_plan import Payload, SortKey
 
@@ -61,11 +63,28 @@ class Column:
         else:
             k.scatter(self.pointer, place, word, element_bytes=width)
 
-    def copy(self, k: KernelBuilder, position: Value, target: Column, number: Value) -> None:
-        """Element `number` of `target` becomes the one at `position`."""
-        if self.element_bytes <= I64.bytes or self.base.type.lanes == 1:
-            target.store(k, number, self.load(k, position))
+    def load_block(self, k: KernelBuilder, start: Value, count: int) -> list[Value]:
+        """The words at `count` positions. More than one are read from each row at a time, as many as there are rows."""
+        if count == 1:
+            return [self.load(k, start)]
+        type = word_type(self.element_bytes).with_lanes(count)
+        return transposed(k, [k.load(address, type) for address in self._rows_from(k, start)])
+
+    def store_block(self, k: KernelBuilder, start: Value, words: Sequence[Value]) -> None:
+        """Writes what `load_block` reads."""
+        if len(words) == 1:
+            self.store(k, start, words[0])
             return
+        for address, row in zip(self._rows_from(k, start), transposed(k, words), strict=True):
+            k.store(address, row)
+
+    def _rows_from(self, k: KernelBuilder, start: Value) -> list[Value]:
+        """The address of position `start` in each row, where positions are neighbours."""
+        bases = [k.extract(self.base, lane) for lane in range(self.base.type.lanes)]
+        return [k.gep(self.pointer, k.add(base, start), self.element_bytes) for base in bases]
+
+    def copy_double(self, k: KernelBuilder, position: Value, target: Column, number: Value) -> None:
+        """Element `number` of `target` becomes the one at `position`, in each lane; elements are two words."""
         for half in range(2):
             offset = half * I64.bytes
             place, goal = self._place(k, position), target._place(k, number)
