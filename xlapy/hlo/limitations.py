@@ -30,8 +30,6 @@ LIMITATIONS = (
         ALTOGETHER,
         "windows come with the next family of operations",
     ),
-    Limitation(("gather", "scatter"), ALTOGETHER, "indexed data movement comes with the next family of operations"),
-    Limitation(("sort", "topk"), ALTOGETHER, "ordering comes with the next family of operations"),
     Limitation(
         ("batch-norm-training", "batch-norm-inference", "batch-norm-grad"),
         ALTOGETHER,
@@ -43,7 +41,7 @@ LIMITATIONS = (
         "integers narrower than a byte are stored one per byte, so their bits do not lie side by side",
     ),
     Limitation(
-        ("map", "reduce", "all-reduce"),
+        ("map", "reduce", "all-reduce", "scatter", "sort"),
         "with a computation that works on arrays or runs loops",
         "the computation is inlined into the kernel, which holds scalars in registers",
     ),
