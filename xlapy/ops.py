@@ -116,6 +116,11 @@ from xlapy.builder.indexing import (
     DynamicSlice,
     DynamicUpdateSlice,
 )
+from xlapy.builder.normalization import (
+    BatchNormGrad,
+    BatchNormInference,
+    BatchNormTraining,
+)
 from xlapy.builder.reductions import (
     Map,
     Reduce,
@@ -150,6 +155,18 @@ from xlapy.builder.structure import (
     SetDimensionSize,
     Tuple,
 )
+from xlapy.builder.windows import (
+    Conv,
+    ConvGeneral,
+    ConvGeneralDilated,
+    ConvWithGeneralDimensions,
+    ConvWithGeneralPadding,
+    Padding,
+    ReduceWindow,
+    ReduceWindowWithGeneralPadding,
+    SelectAndScatter,
+    SelectAndScatterWithGeneralPadding,
+)
 
 __all__ = [
     "Abs",
@@ -167,6 +184,9 @@ __all__ = [
     "Atan",
     "Atan2",
     "Atanh",
+    "BatchNormGrad",
+    "BatchNormInference",
+    "BatchNormTraining",
     "BitcastConvertType",
     "Broadcast",
     "BroadcastInDim",
@@ -187,6 +207,11 @@ __all__ = [
     "Conj",
     "Constant",
     "ConstantLiteral",
+    "Conv",
+    "ConvGeneral",
+    "ConvGeneralDilated",
+    "ConvWithGeneralDimensions",
+    "ConvWithGeneralPadding",
     "ConvertElementType",
     "Copy",
     "Cos",
@@ -242,6 +267,7 @@ __all__ = [
     "Outfeed",
     "OutfeedWithToken",
     "Pad",
+    "Padding",
     "Parameter",
     "PartitionId",
     "PopulationCount",
@@ -255,6 +281,8 @@ __all__ = [
     "Reduce",
     "ReduceAll",
     "ReducePrecision",
+    "ReduceWindow",
+    "ReduceWindowWithGeneralPadding",
     "Rem",
     "ReplicaId",
     "Reshape",
@@ -264,6 +292,8 @@ __all__ = [
     "RoundNearestEven",
     "Rsqrt",
     "Select",
+    "SelectAndScatter",
+    "SelectAndScatterWithGeneralPadding",
     "Send",
     "SendDone",
     "SendToHost",

@@ -7,9 +7,11 @@ from xlapy.hlo.evaluate import (
     control_flow,
     elementwise,
     indexing,
+    normalization,
     reductions,
     shapes,
     structure,
+    windows,
 )
 from xlapy.hlo.evaluate.base import EVALUATORS
 from xlapy.hlo.evaluate.interpreter import Interpreter, evaluate, evaluate_parallel
@@ -25,7 +27,9 @@ __all__ = [
     "evaluate",
     "evaluate_parallel",
     "indexing",
+    "normalization",
     "reductions",
     "shapes",
     "structure",
+    "windows",
 ]

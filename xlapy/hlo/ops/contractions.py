@@ -72,7 +72,7 @@ def _check_sizes(slug: str, lhs: Shape, rhs: Shape, lhs_dims: tuple[int, ...], r
             raise ShapeError(slug, f"dimension {lhs_dim} of {lhs} and dimension {rhs_dim} of {rhs} differ in size")
 
 
-@op("convolution", traits=PURE, hlo_text={"dimension_numbers": "dim_labels"}, title="Convolution")
+@op("convolution", traits=PURE, hlo_text={"dimension_numbers": "dim_labels"}, title="ConvWithGeneralPadding")
 def convolution(
     lhs: Shape,
     rhs: Shape,
@@ -157,7 +157,8 @@ def _check_convolution_window(rhs: Shape, window: Window, numbers: ConvolutionDi
     sizes = [rhs.dims[dim] for dim in numbers.kernel_spatial]
     if len(window.dimensions) != len(sizes):
         raise ShapeError(
-            "window-rank", f"the window has {len(window.dimensions)} dimensions, but {rhs} has {len(sizes)} spatial ones"
+            "window-rank",
+            f"the window has {len(window.dimensions)} dimensions, but {rhs} has {len(sizes)} spatial ones",
         )
     for part, size in zip(window.dimensions, sizes, strict=True):
         if size not in (part.size, UNBOUNDED):

@@ -5,9 +5,11 @@ from xlapy.stablehlo.convert import (
     contractions,
     control_flow,
     elementwise,
+    normalization,
     reductions,
     shapes,
     structure,
+    windows,
 )
 from xlapy.stablehlo.convert.base import CONVERSIONS
 from xlapy.stablehlo.convert.module import convert_program
@@ -19,7 +21,9 @@ __all__ = [
     "control_flow",
     "convert_program",
     "elementwise",
+    "normalization",
     "reductions",
     "shapes",
     "structure",
+    "windows",
 ]
