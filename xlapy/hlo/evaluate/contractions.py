@@ -91,20 +91,21 @@ def convolution(
     kernel = kernel.reshape([*kernel.shape[:-2], groups, kernel.shape[-2] // groups, kernel.shape[-1]])
     kernel = kernel.swapaxes(-1, -2)  # spatial..., group, input feature, output feature
     counts = [part.positions(size) for part, size in zip(window.dimensions, sizes, strict=True)]
+    outer = [np.arange(size) for size in inputs.shape[:2]]
     total: Array | None = None
     for place in itertools.product(*(range(part.size) for part in window.dimensions)):
         touched = [_touched(*one) for one in zip(window.dimensions, place, sizes, counts, strict=True)]
         positions, elements = [one[0] for one in touched], [one[1] for one in touched]
-        under = inputs[np.ix_(*map(range, inputs.shape[:2]), *elements, range(inputs.shape[-1]))]
+        under = inputs[np.ix_(*outer, *elements, np.arange(inputs.shape[-1]))]
         product = sum_of_products(under.reshape([groups, -1, under.shape[-1]]), kernel[place], result)
         if total is None:
             total = np.zeros([*inputs.shape[:2], *counts, kernel.shape[-1]], product.dtype)
         with np.errstate(all="ignore"):
-            where = np.ix_(*map(range, inputs.shape[:2]), *positions, range(kernel.shape[-1]))
+            where = np.ix_(*outer, *positions, np.arange(kernel.shape[-1]))
             total[where] += product.reshape(total[where].shape)
     if total is None:
         total = np.zeros([*inputs.shape[:2], *counts, kernel.shape[-1]], wide_dtype(result.type))
-    merged = np.moveaxis(total, 0, -2).reshape([inputs.shape[1], *counts, -1])  # batch, spatial..., feature
+    merged = np.moveaxis(total, 0, -2).reshape([inputs.shape[1], *counts, rhs.shape[numbers.kernel_output_feature]])  # batch, spatial..., feature
     order = [0] * (len(counts) + 2)
     order[numbers.output_feature] = len(counts) + 1
     for spatial, dim in enumerate(numbers.output_spatial):

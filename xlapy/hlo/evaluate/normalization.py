@@ -21,9 +21,9 @@ def batch_norm_inference(
     epsilon: float,
     feature_index: int,
 ) -> Array:
-    wide = [widen(array) for array in (operand, scale, offset, mean, variance)]
+    x, gamma, beta, mu, spread = (widen(array) for array in (operand, scale, offset, mean, variance))
     with np.errstate(all="ignore"):
-        return narrow(_normalized(*wide, epsilon, feature_index), element_type(operand))
+        return narrow(_normalized(x, gamma, beta, mu, spread, epsilon, feature_index), element_type(operand))
 
 
 def _normalized(
