@@ -66,7 +66,8 @@ def select_and_scatter(
     result = np.full(operand.size, init_value)
     for position, value in zip(chosen.reshape(-1), source.reshape(-1), strict=True):
         if position >= 0:
-            (result[position],) = yield from apply(scatter, (result[position, None], value[None]))
+            (combined,) = yield from apply(scatter, (result[position, None], value[None]))
+            result[position] = combined[0]
     return result.reshape(operand.shape)
 
 
