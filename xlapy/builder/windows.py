@@ -245,8 +245,8 @@ def ConvGeneralDilated(
 ) -> XlaOp:
     """The convolution of arrays whose dimensions are in any order, with dilations.
 
-    `dimension_numbers` is a ConvolutionDimensionNumbers, a proto with fields such as `input_batch_dimension`, labels such
-    as ("NHWC", "HWIO", "NHWC"), or None for the order of Conv."""
+    `dimension_numbers` is a ConvolutionDimensionNumbers, a proto with fields such as `input_batch_dimension`, labels
+    such as ("NHWC", "HWIO", "NHWC"), or None for the order of Conv."""
     builder = builder_of(lhs, rhs)
     like = common_type((lhs, rhs))
     left, right = (as_op(builder, side, like) for side in (lhs, rhs))
@@ -303,14 +303,14 @@ _NUMBERS = ConvolutionDimensionNumbers
 
 
 def _proto_field(proto: Any, name: str) -> Any:
-    """A field of a proto, which calls `input_spatial` input_spatial_dimensions and `input_batch` input_batch_dimension."""
+    """A field of a proto, whose names are longer: input_spatial_dimensions, input_batch_dimension."""
     if name.endswith("_spatial"):
         return as_ints(getattr(proto, f"{name}_dimensions"), "dimension numbers")
     return as_int(getattr(proto, f"{name}_dimension"), "dimension numbers")
 
 
 def _from_labels(lhs: str, rhs: str, out: str) -> ConvolutionDimensionNumbers:
-    """Labels: N, C in arrays, I, O in kernels, and any other letters for the spatial dimensions, named as in the kernel."""
+    """Numbers from labels: N, C in arrays, I, O in kernels; any other letters are spatial, in the kernel's order."""
     spatial = [letter for letter in rhs if letter not in "IO"]
     for labels, letters in ((lhs, "NC"), (rhs, "IO"), (out, "NC")):
         if sorted(labels) != sorted([*letters, *spatial]):
@@ -341,7 +341,7 @@ def _window(
     window_dilations: Integers | None = None,
     reversal: Sequence[bool] | None = None,
 ) -> Window:
-    """The window over `dims`; lists that are None are ones. Raises under `rule` unless all lists are as long as `dims`."""
+    """The window over `dims`; lists that are None are ones. Raises under `rule` unless there is one entry for each."""
     rank = len(dims)
     lists = {
         "window_dimensions": tuple(sizes),

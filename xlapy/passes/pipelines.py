@@ -11,6 +11,7 @@ from xlapy.passes.constant_folding import ConstantFolding
 from xlapy.passes.cse import Cse
 from xlapy.passes.dce import Dce
 from xlapy.passes.dynamic.padder import DynamicPadder
+from xlapy.passes.expand.batch_norm import BatchNormExpansion
 from xlapy.passes.flatten_call_graph import FlattenCallGraph
 from xlapy.passes.fusion.fusion import LoopFusion
 from xlapy.passes.inlining import CallInlining
@@ -60,6 +61,7 @@ def cpu_pipeline(options: PipelineOptions | None = None, watch: Watch | None = N
             TupleSimplification(),
             DynamicPadder(),
             RegionInlining(),
+            BatchNormExpansion(),
             FixedPoint(
                 "simplify",
                 (

@@ -28,8 +28,10 @@ from xlapy.codegen.target import Target
 from xlapy.hlo.attributes import ConvolutionDimensionNumbers
 from xlapy.hlo.graph import Instruction
 
-TILE = 6  # results along the second dimension: with two vectors each, they fill the registers and hide latency
-VECTORS = 2
+VECTORS = 2  # along the lanes
+TILE = {True: 12, False: 6}
+"""Results along the second dimension, by whether there are 32 registers (or 16): they hold the sums of two vectors of
+each, what is loaded, and hide the latency of the products."""
 
 BATCH, GROUP, FEATURE, SPATIAL = 0, 1, 2, 3
 """Loops over results: batch, group, output feature in its group, then the spatial dimensions from SPATIAL on."""
@@ -106,8 +108,9 @@ def plan_convolution(instruction: Instruction, target: Target) -> ConvolutionPla
     columns = sizes[lane_loop]
     lanes = min(native, 1 << (columns.bit_length() - 1)) if columns else 1
     vectors = VECTORS if lanes == native and columns >= VECTORS * native else 1
-    tile_loop = _tile_loop(sizes, lane_loop, numbers)
-    tile = _tile_of(sizes[tile_loop]) if tile_loop is not None else 1
+    most = TILE[target.is_avx512 or not target.is_x86]
+    tile_loop = _tile_loop(sizes, lane_loop, numbers, most)
+    tile = _tile_of(sizes[tile_loop], most) if tile_loop is not None else 1
     plan = ConvolutionPlan(
         instruction,
         numbers,
@@ -137,17 +140,22 @@ def _loop_of(numbers: ConvolutionDimensionNumbers, dim: int) -> int:
     return FEATURE if dim == numbers.output_feature else SPATIAL + numbers.output_spatial.index(dim)
 
 
-def _tile_loop(sizes: Sequence[int], lane_loop: int, numbers: ConvolutionDimensionNumbers) -> int | None:
-    """The loop to tile: the one along which what the lanes load is the same; of several, the fastest in memory."""
+def _tile_loop(sizes: Sequence[int], lane_loop: int, numbers: ConvolutionDimensionNumbers, most: int) -> int | None:
+    """The loop to tile: one along which what the lanes load is the same, and long enough; of several, the fastest in
+    memory."""
     spatial = sorted(range(len(sizes) - SPATIAL), key=lambda s: numbers.output_spatial[s], reverse=True)
     others = [*(SPATIAL + s for s in spatial), BATCH]
-    preferred = others if lane_loop == FEATURE else [FEATURE, *others]
-    return next((loop for loop in preferred if loop != lane_loop and sizes[loop] > 1), None)
+    candidates = [loop for loop in ([FEATURE] if lane_loop != FEATURE else []) + others if loop != lane_loop]
+    long = next((loop for loop in candidates if 2 * sizes[loop] >= most), None)
+    if long is not None:
+        return long
+    longest = max(candidates, key=lambda loop: sizes[loop])
+    return longest if sizes[longest] > 1 else None
 
 
-def _tile_of(size: int) -> int:
+def _tile_of(size: int, most: int) -> int:
     """The size of tiles that cover `size` with little overlap."""
-    return -(-size // -(-size // TILE))
+    return -(-size // -(-size // most))
 
 
 def emit_convolution(

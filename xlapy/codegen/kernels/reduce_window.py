@@ -164,10 +164,8 @@ class WindowFold:
         def inside_all() -> list[Element]:
             elements = [array.load(ix, index) for array in self.inputs]
             if mask is not None:
-                held = [splat(k, init, ix.lanes) for init in self.inits]
-                elements = [
-                    select(k, mask, splat(k, e, ix.lanes), init) for e, init in zip(elements, held, strict=True)
-                ]
+                pairs = zip(elements, self.inits, strict=True)
+                elements = [select(k, mask, splat(k, e, ix.lanes), splat(k, init, ix.lanes)) for e, init in pairs]
             return self.combine(running, elements, ix.lanes)
 
         return carried_choice(k, shared, running, inside_all, lambda: self.combine(running, self.inits, ix.lanes))

@@ -105,7 +105,9 @@ def convolution(
             total[where] += product.reshape(total[where].shape)
     if total is None:
         total = np.zeros([*inputs.shape[:2], *counts, kernel.shape[-1]], wide_dtype(result.type))
-    merged = np.moveaxis(total, 0, -2).reshape([inputs.shape[1], *counts, rhs.shape[numbers.kernel_output_feature]])  # batch, spatial..., feature
+    merged = np.moveaxis(total, 0, -2).reshape(
+        [inputs.shape[1], *counts, rhs.shape[numbers.kernel_output_feature]]
+    )  # batch, spatial..., feature
     order = [0] * (len(counts) + 2)
     order[numbers.output_feature] = len(counts) + 1
     for spatial, dim in enumerate(numbers.output_spatial):

@@ -105,7 +105,8 @@ def _numbers(operation: Operation) -> ConvolutionDimensionNumbers:
     written: Any = operation.attributes.get("dimension_numbers")
     if not isinstance(written, tuple) or len(written) != 3:
         raise ParseError(
-            f"{operation.name} needs the attribute `dimension_numbers`, like #stablehlo.conv<[b, 0, f]x[0, i, o]->[b, 0, f]>"
+            f"{operation.name} needs the attribute `dimension_numbers`, like "
+            "#stablehlo.conv<[b, 0, f]x[0, i, o]->[b, 0, f]>"
         )
     lhs, rhs, result = written
     input_batch, input_feature, input_spatial = _places(lhs, "bf", "C13")
