@@ -26,8 +26,8 @@ class Padding(enum.Enum):
 
     SAME = "SAME"  # as many positions as elements, strides apart
     VALID = "VALID"  # no padding: the window stops where it no longer fits
-    kSame = "SAME"
-    kValid = "VALID"
+    kSame = "SAME"  # noqa: PIE796 - an alias, as in C++
+    kValid = "VALID"  # noqa: PIE796
 
 
 PaddingLike = Any

@@ -2,8 +2,8 @@
 
 A tile of the result is accumulated in registers while the places of the window and the input features run:
 
-    lanes     lie across the fastest dimension of the result: output features (the kernel is read by vectors, the input
-              repeated), or a spatial dimension (the other way round)
+    lanes     lie across output features (the kernel is read by vectors, the input repeated) or across a spatial
+              dimension (the other way round), mostly by which is the fastest dimension of the result
     tile      a few results along another dimension, so that each vector that was loaded is used several times
 
 Padding costs nothing inside: loops over the places of a window stop where elements do. Where tile or lanes cross an
@@ -27,6 +27,7 @@ from xlapy.codegen.registers import Element, Pair, register_type, rounded, selec
 from xlapy.codegen.target import Target
 from xlapy.hlo.attributes import ConvolutionDimensionNumbers
 from xlapy.hlo.graph import Instruction
+from xlapy.hlo.kernel_plan import has_features_in_lanes
 
 VECTORS = 2  # along the lanes
 TILE = {True: 12, False: 6}
@@ -101,7 +102,7 @@ def plan_convolution(instruction: Instruction, target: Target) -> ConvolutionPla
     groups = instruction.attributes["feature_group_count"] * batch_groups
     features, batch = result.dims[numbers.output_feature], result.dims[numbers.output_batch]
     native = target.lanes(max(32, register_type(accumulator_type(result.type)).bits))
-    lane_loop = _loop_of(numbers, inner_dim(result))
+    lane_loop = FEATURE if has_features_in_lanes(instruction) else _loop_of(numbers, inner_dim(result))
     split = lane_loop != FEATURE or groups == 1 or features // groups >= native
     counts = [axis.count for axis in axes]
     sizes = (batch, groups if split else 1, features // groups if split else features, *counts)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
 
 from xlapy.hlo.attributes import ConvolutionDimensionNumbers, DotDimensionNumbers, SliceDimension, Window
 from xlapy.hlo.graph import Instruction
+from xlapy.hlo.kernel_plan import has_features_in_lanes
 from xlapy.hlo.patterns import P, variables
 from xlapy.hlo.shape import Dims, Shape
 from xlapy.passes import new
@@ -77,23 +77,22 @@ def _sliced(x: Instruction, numbers: ConvolutionDimensionNumbers, window: Window
 
 
 MULTIPLICATIONS_PER_WEIGHT = 8
-"""A kernel whose elements are used more often is worth to be copied into the best order."""
+"""A kernel whose elements are used more often is worth a copy in the best order."""
 
 
 @LAWS.law(P.convolution(x, y, dimension_numbers=numbers))
 def kernel_with_features_last(
     root: Instruction, x: Instruction, y: Instruction, numbers: ConvolutionDimensionNumbers
 ) -> Value | None:
-    """convolution(x, k) -> convolution(x, transpose(k)) with output features last, where those of the result are last
+    """convolution(x, k) -> convolution(x, transpose(k)) with output features last, where lanes lie across them
 
     Vectors of output features are then loaded, not gathered."""
-    last = y.shape.rank - 1
     moved = numbers.kernel_output_feature
     features = y.shape.dims[moved]
     is_last = all(size == 1 for size in y.shape.dims[moved + 1 :])
-    if is_last or features == 1 or numbers.output_feature != last or not y.shape.is_static:
+    if is_last or features == 1 or not y.shape.is_static or not has_features_in_lanes(root):
         return None
-    if math.prod(root.shape.dims) < MULTIPLICATIONS_PER_WEIGHT * features:
+    if root.shape.size < MULTIPLICATIONS_PER_WEIGHT * features:
         return None
     order = (*(dim for dim in range(y.shape.rank) if dim != moved), moved)
     return new.like(
