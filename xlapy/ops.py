@@ -115,11 +115,18 @@ from xlapy.builder.elementwise import (
 from xlapy.builder.indexing import (
     DynamicSlice,
     DynamicUpdateSlice,
+    Gather,
+    Scatter,
 )
 from xlapy.builder.normalization import (
     BatchNormGrad,
     BatchNormInference,
     BatchNormTraining,
+)
+from xlapy.builder.ordering import (
+    Sort,
+    SortKeyVal,
+    TopK,
 )
 from xlapy.builder.reductions import (
     Map,
@@ -233,6 +240,7 @@ __all__ = [
     "Exp",
     "Expm1",
     "Floor",
+    "Gather",
     "Ge",
     "GeTotalOrder",
     "GetDimensionSize",
@@ -291,6 +299,7 @@ __all__ = [
     "Round",
     "RoundNearestEven",
     "Rsqrt",
+    "Scatter",
     "Select",
     "SelectAndScatter",
     "SelectAndScatterWithGeneralPadding",
@@ -307,11 +316,14 @@ __all__ = [
     "Sinh",
     "Slice",
     "SliceInDim",
+    "Sort",
+    "SortKeyVal",
     "Sqrt",
     "Square",
     "Sub",
     "Tan",
     "Tanh",
+    "TopK",
     "Transpose",
     "Tuple",
     "While",

@@ -112,6 +112,7 @@ def test_changes_can_be_counted_out() -> None:
 def test_passes_can_be_left_out_but_required_ones_run() -> None:
     report = cpu_pipeline(watch=Watch(disabled=".*")).run(parse(REDUNDANT))
     assert {run.name for run in report.runs} == {
+        "copy-insertion",
         "forget-layouts",
         "inline-calls",
         "flatten-call-graph",
@@ -230,7 +231,21 @@ def wide(count: int) -> HloModule:
     return HloModule("wide", computation)
 
 
-@pytest.mark.parametrize("module", [chain(10_000), wide(3_000)], ids=["chain", "wide"])
+def calls(count: int) -> HloModule:
+    """One small function called again and again."""
+    shape = Shape.array(np.float32, (16,))
+    callee = Computation("f")
+    x = callee.add("parameter", shape=shape, number=0)
+    callee.set_root(callee.add("tanh", [callee.add("negate", [x])]))
+    computation = Computation("main")
+    value = computation.add("parameter", shape=shape, number=0)
+    for _ in range(count):
+        value = computation.add("call", [value], called=[callee])
+    computation.set_root(value)
+    return HloModule("calls", computation)
+
+
+@pytest.mark.parametrize("module", [chain(10_000), wide(3_000), calls(4_000)], ids=["chain", "wide", "calls"])
 def test_ten_thousand_instructions_take_seconds(module: HloModule) -> None:
     begin = time.process_time()
     report = cpu_pipeline().run(module)

@@ -12,6 +12,7 @@ from xlapy.hlo.element_types import ALL
 from xlapy.hlo.evaluate import evaluate
 from xlapy.hlo.literal import Literal
 from xlapy.hlo.shape import TOKEN, UNBOUNDED, Shape
+from xlapy.stablehlo.attributes import string_text, unquoted
 from xlapy.stablehlo.constants import dense_literal, dense_text
 from xlapy.stablehlo.types import tensor_type, type_text
 from xlapy.support.errors import ParseError
@@ -184,3 +185,21 @@ def test_reduce_may_fold_in_a_wider_type() -> None:
     }""")
     ones = np.array([256, 1, 1], ml_dtypes.bfloat16)
     assert evaluate(module, ones, ml_dtypes.bfloat16(0)) == 258
+
+
+@pytest.mark.parametrize("text", ["", "plain", 'quo"te', "back\\slash", "line\nbreak", "tab\t", "é漢", "\x00\x7f"])
+def test_strings_are_written_and_read(text: str) -> None:
+    assert unquoted(string_text(text)) == text
+    module = stablehlo.parse(
+        f"func.func @main(%x: tensor<f32>) -> tensor<f32> {{\n"
+        f"  %0 = stablehlo.negate %x : tensor<f32> loc({string_text(text)})\n  return %0 : tensor<f32>\n}}"
+    )
+    assert module.entry.root.metadata.op_name == text
+    assert structure(stablehlo.parse(stablehlo.to_text(module))) == structure(module)
+
+
+@pytest.mark.parametrize("location", ['"f.py":', '"f.py":' + "9" * 5000, "#none", "", "#a", "fused<1>[]"])
+def test_odd_locations_say_nothing(location: str) -> None:
+    text = "#a = loc(#b)\n#b = loc(#a)\nfunc.func @main(%x: tensor<f32>) -> tensor<f32> {\n"
+    text += f"  %0 = stablehlo.negate %x : tensor<f32> loc({location})\n  return %0 : tensor<f32>\n}}"
+    assert stablehlo.parse(text).entry.root.metadata.location() == ""

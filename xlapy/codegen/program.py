@@ -118,7 +118,10 @@ def compile_program(
         runtime_calls=tuple(emitted.sites.calls),
         num_replicas=module.config.num_replicas,
         num_partitions=module.config.num_partitions,
-        llvm_ir="\n".join((emitted.glue, emitted.loops, emitted.kernels)),
+        libraries=emitted.libraries,
+        has_loops=any(instruction.opcode == "while" for instruction in module.instructions()),
+        hlo_text=module.to_text(),
+        llvm_modules=tuple(text for text in (emitted.glue, emitted.kernels, emitted.loops) if "define" in text),
     )
 
 

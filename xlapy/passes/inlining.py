@@ -9,11 +9,12 @@ Computations are visited callees first, so nested calls need one walk.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
 from xlapy.hlo.graph import Computation, Instruction
-from xlapy.passes.base import ComputationPass
+from xlapy.passes.base import ComputationPass, pinned, replace_all
 
 INLINED = ("call", "fusion")
 
@@ -24,26 +25,28 @@ class CallInlining(ComputationPass):
     required: ClassVar[bool] = True
 
     def run_on(self, computation: Computation) -> bool:
-        changed = False
-        for instruction in computation.post_order():
-            if instruction.opcode in INLINED:
-                inline(instruction)
-                changed = True
-        return changed
+        fixed = pinned(computation)
+        calls = [instruction for instruction in computation.post_order() if instruction.opcode in INLINED]
+        results: dict[Instruction, Instruction] = {}
+        for call in calls:
+            arguments = [results.get(operand, operand) for operand in call.operands]
+            if call in fixed:
+                _inline_in_place(call, arguments)
+            else:
+                results[call] = computation.insert(call.called[0], arguments)
+        replace_all(computation, results)
+        computation.remove(results)
+        return bool(calls)
 
 
-def inline(call: Instruction) -> Instruction:
-    """Replaces a call by a copy of what it calls; returns the copy of the root.
-
-    Where the call was held by control edges, everything that the callee computes is held by them."""
+def _inline_in_place(call: Instruction, arguments: Sequence[Instruction]) -> None:
+    """Inlines a call that control edges hold: everything that the callee computes runs behind what held the call."""
     caller = call.parent
-    before = set(caller) if call.control_predecessors else set()
-    result = caller.insert(call.called[0], call.operands)
-    if call.control_predecessors:
-        for instruction in caller:
-            if instruction not in before:
-                for predecessor in call.control_predecessors:
-                    caller.add_control_edge(predecessor, instruction)
+    before = set(caller)
+    result = caller.insert(call.called[0], arguments)
+    for instruction in caller:
+        if instruction not in before:
+            for predecessor in call.control_predecessors:
+                caller.add_control_edge(predecessor, instruction)
     caller.replace(call, result)
     caller.remove([call])
-    return result

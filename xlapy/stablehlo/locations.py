@@ -10,6 +10,9 @@ from collections.abc import Mapping
 
 from xlapy.hlo.attributes import OpMetadata
 from xlapy.hlo.graph import NO_METADATA
+from xlapy.stablehlo.attributes import unquoted
+
+_MAX_DIGITS = 9  # of a line number
 
 
 class Locations:
@@ -41,8 +44,9 @@ class Locations:
                 entered.add(token)
                 stack.append((self._aliases.get(token, ()), 0))
             elif token.startswith('"'):
-                if tokens[index + 1 : index + 2] != (":",):
-                    name = name or token.strip('"')
-                elif not file and tokens[index + 2].isdecimal():
-                    file, line = token.strip('"'), int(tokens[index + 2])
+                colon, number = (*tokens[index + 1 : index + 3], "", "")[:2]
+                if colon != ":":
+                    name = name or unquoted(token)
+                elif not file and number.isdecimal() and len(number) <= _MAX_DIGITS:
+                    file, line = unquoted(token), int(number)
         return OpMetadata(op_name=name, source_file=file, source_line=line) if name or file else NO_METADATA

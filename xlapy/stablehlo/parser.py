@@ -12,6 +12,7 @@ from typing import Any, NoReturn, TypeVar
 
 from xlapy.hlo.literal import Literal
 from xlapy.hlo.shape import TOKEN, Shape
+from xlapy.stablehlo.attributes import unquoted
 from xlapy.stablehlo.constants import dense_literal, resource_literal
 from xlapy.stablehlo.lexer import END, Tokens
 from xlapy.stablehlo.tree import Attributes, Opaque, Operation, Region, Symbol, Value
@@ -32,8 +33,6 @@ MAX_NESTING = 100
 _OPENING = {"<": ">", "(": ")", "[": "]", "{": "}"}
 _CLOSING = frozenset(_OPENING.values())
 _STRING = re.compile(r'"(?:[^"\\\n]++|\\.)*+"')
-_ESCAPE = re.compile(r"\\([0-9A-Fa-f]{2}|.)")
-_ESCAPED = {"n": "\n", "t": "\t"}
 _MAX_NUMBER = 400  # digits; Python refuses to convert beyond some thousands
 _TOKEN_TYPES = frozenset({"!stablehlo.token", "!mhlo.token"})
 _ISOLATED = frozenset({"builtin.module", "func.func"})
@@ -109,9 +108,7 @@ class Parser:
         if not _STRING.fullmatch(token):
             self.fail("this string does not end on its line")
         self.index += 1
-        if "\\" not in token:
-            return token[1:-1]
-        return _ESCAPE.sub(_unescaped, token[1:-1])
+        return unquoted(token)
 
     def symbol(self) -> str:
         """`@name` or `@"name"`, without the sign; of nested symbols the whole path."""
@@ -178,7 +175,7 @@ class Parser:
             known = self._tensors[token] = self._placed(tensor_type, token)
             self.index += 1
             return known
-        if token in _TOKEN_TYPES or token in ELEMENT_TYPES or token in ("index", "none"):
+        if token in _TOKEN_TYPES or token in ELEMENT_TYPES or token == "none":
             self.index += 1
             return TOKEN if token in _TOKEN_TYPES else ELEMENT_TYPES.get(token) or OtherType(token)
         if token.startswith("!"):
@@ -678,12 +675,7 @@ def _nothing() -> Steps:
     yield from ()
 
 
-def _unescaped(match: re.Match[str]) -> str:
-    code = match[1]
-    return chr(int(code, 16)) if len(code) == 2 else _ESCAPED.get(code, code)
-
-
 _BOOLEANS = {"true": True, "false": False, "1": True, "0": False}
 _BUILTIN = {"module": "builtin.module", "return": "func.return", "call": "func.call"}
 _MAX_RESULTS = 1_000_000
-_TYPE_WORDS = frozenset({"index", "none", "tuple", "complex"})
+_TYPE_WORDS = frozenset({"none", "tuple", "complex"})

@@ -323,10 +323,10 @@ def _reduced(parser: Parser) -> tuple[Any, Any]:
 
 def _folding_region(operation: Operation, applied: str) -> Region:
     """The region that `applies OP` abbreviates: one operation on two scalars of the result's element type."""
-    return binary_region(applied, Shape.scalar(operation.result_types[0].type), operation.place)
+    return _binary_region(applied, Shape.scalar(operation.result_types[0].type), operation.place)
 
 
-def binary_region(name: str, type: Shape, place: int) -> Region:
+def _binary_region(name: str, type: Shape, place: int) -> Region:
     """`{ ^(%a, %b): return name(%a, %b) }` on two values of `type`."""
     region = Region()
     region.arguments = [Value("", type, region, None, number) for number in range(2)]
@@ -394,12 +394,13 @@ def _function_result(parser: Parser) -> Shape:
 
 
 def _mesh(parser: Parser, operation: Operation) -> None:
-    """`sdy.mesh @name = <[...]>`: devices have no place in our programs, so nothing of it is kept."""
-    parser.symbol()
+    """`sdy.mesh @name = <[...]>`: devices have no place in our programs, so only the name is kept."""
+    operation.attributes["sym_name"] = parser.symbol()
     parser.expect("=")
     if parser.texts[parser.index] != "<":
         raise parser.expected("`<`")
     parser.skip_balanced()
+    _attributes(parser, operation)
 
 
 def _sharding_constraint(parser: Parser, operation: Operation) -> None:
@@ -440,4 +441,4 @@ def parse_tree(text: str) -> tuple[Parser, Operation]:
     return parser, parser.program()
 
 
-__all__ = ["FORMS", "binary_region", "parse_tree", "plain_form", "types_suffix"]
+__all__ = ["FORMS", "parse_tree", "plain_form", "types_suffix"]

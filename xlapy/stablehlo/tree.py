@@ -9,9 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from xlapy.hlo.literal import Literal
 from xlapy.hlo.shape import Shape
-from xlapy.stablehlo.types import Type
 
 CONSTANTS = frozenset({"stablehlo.constant", "chlo.constant", "arith.constant"})
 """Operations whose value is copied into each region that uses it, rather than captured."""
@@ -34,10 +32,9 @@ class Opaque:
         return " ".join(self.tokens)
 
 
-Attribute: TypeAlias = (
-    "bool | int | float | str | Literal | Symbol | Opaque | Type | tuple[Attribute, ...] | Attributes"
-)
-Attributes: TypeAlias = dict[str, Any]  # of Attribute; `Any` because whoever asks for one knows, and checks, its kind
+Attributes: TypeAlias = dict[str, Any]
+"""By name: bool, int, float, str (strings and enumerators), `Literal`, `Symbol`, `Opaque`, a type, or tuples and
+dictionaries of these. Whoever asks for one checks its kind."""
 
 
 class Value:

@@ -25,7 +25,7 @@ class FunctionType:
 
 @dataclass(frozen=True, slots=True)
 class OtherType:
-    """A type that no value of ours has, as text: `index`, `none`, `!dialect.type<...>`."""
+    """A type that no value of ours has, as text: `none`, `!dialect.type<...>`."""
 
     text: str
 
@@ -58,6 +58,7 @@ SPELLING = _spellings()
 ELEMENT_TYPES = {spelling: element_type for element_type, spelling in SPELLING.items()} | {
     f"si{bits}": element_type_named(f"s{bits}") for bits in (2, 4, 8, 16, 32, 64)
 }
+ELEMENT_TYPES["index"] = element_type_named("s64")  # layouts and shapes of dynamic programs are lists of these
 
 _TENSOR = re.compile(r"tensor<\s*((?:(?:[0-9]+|\?)\s*x\s*)*)([^,*]*?)\s*(?:,(.*))?>", re.DOTALL)
 _BOUNDS = re.compile(r"\s*#(?:stablehlo|mhlo)\.(?:bounds<|type_extensions<\s*bounds\s*=\s*\[)([0-9?,\s]*)\]?>\s*")

@@ -45,7 +45,7 @@ def plan_loop(
     """How to compute `roots` (of equal dimensions) from instructions for which `inputs` holds."""
     shape = roots[0].shape
     instructions = between(roots, inputs)
-    is_linear = all(_follows_row_major_numbers(i, shape.size, inputs(i)) for i in instructions)
+    is_linear = shape.rank == 1 or all(follows_row_major_numbers(i, shape.size, inputs(i)) for i in instructions)
     extent = shape.size if is_linear else _inner_size(shape)
     lanes = min(widest_lanes(instructions, target), _power_of_two_below(extent))
     units = shape.size if is_linear else rows_and_columns(shape)[0]
@@ -53,7 +53,7 @@ def plan_loop(
     return LoopPlan(tuple(roots), shape, is_linear, lanes, units, total // max(units, 1))
 
 
-def _follows_row_major_numbers(instruction: Instruction, size: int, is_input: bool) -> bool:
+def follows_row_major_numbers(instruction: Instruction, size: int, is_input: bool) -> bool:
     """The instruction is read at the result's own element number, or is the same everywhere."""
     shape = instruction.shape
     if not shape.rank:

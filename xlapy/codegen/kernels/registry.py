@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 
 from xlapy.codegen.arrays import Array
 from xlapy.codegen.ir import KernelBuilder, Value
+from xlapy.codegen.kernels.concatenate import emit_concatenate, plan_concatenate
 from xlapy.codegen.kernels.convolution import emit_convolution, plan_convolution
 from xlapy.codegen.kernels.dot import emit_dot, plan_dot
 from xlapy.codegen.kernels.loop import LoopPlan, emit_loop, plan_loop, rows_and_columns
@@ -22,6 +23,7 @@ from xlapy.codegen.kernels.reduce import emit_reduce, plan_reduce
 from xlapy.codegen.kernels.reduce_window import emit_reduce_window, plan_reduce_window
 from xlapy.codegen.kernels.scan import emit_scan, plan_scan
 from xlapy.codegen.kernels.select_and_scatter import emit_select_and_scatter, plan_select_and_scatter
+from xlapy.codegen.kernels.transpose import emit_transpose, plan_transpose
 from xlapy.codegen.kernels.update import emit_update
 from xlapy.codegen.target import Target
 from xlapy.hlo.graph import Instruction
@@ -66,10 +68,13 @@ def kernel_for(instruction: Instruction, situation: Situation) -> Kernel:
     return maker(instruction, situation)
 
 
+RUNS_AS_LOOP = ("iota", "dynamic-slice", "gather", "bitcast-convert")
+
+
 def runs_as_loop(instruction: Instruction) -> bool:
     """Every element of the result is a function of a few elements of the operands."""
     traits = instruction.spec.traits
-    return Trait.ELEMENTWISE in traits or Trait.INDEX_MAP in traits or instruction.opcode in ("iota", "dynamic-slice")
+    return Trait.ELEMENTWISE in traits or Trait.INDEX_MAP in traits or instruction.opcode in RUNS_AS_LOOP
 
 
 def _loop(instruction: Instruction, situation: Situation) -> Kernel:
@@ -103,8 +108,41 @@ def _fusion(instruction: Instruction, situation: Situation) -> Kernel:
         return _reduce_kernel(root, computation.parameters, situation)
     if root.opcode == "dynamic-update-slice":
         return _update_kernel(root, computation.parameters, situation)
+    if root.opcode == "concatenate":
+        joined = _concatenate_kernel(root, computation.parameters, situation)
+        if joined is not None:
+            return joined
     roots = root.operands if root.opcode == "tuple" else (root,)
     return _loop_kernel(roots, computation.parameters, computation.parameters, situation)
+
+
+@KERNELS.register("transpose")
+def _transpose(instruction: Instruction, situation: Situation) -> Kernel:
+    plan = plan_transpose(instruction, situation.target)
+    if plan is None:
+        return _loop(instruction, situation)
+
+    def body(k: KernelBuilder, arrays: Sequence[Array], outputs: Sequence[Array], begin: Value, end: Value) -> None:
+        emit_transpose(k, plan, arrays[0], outputs[0], begin, end)
+
+    return Kernel(plan.units, plan.bytes_per_unit, body)
+
+
+@KERNELS.register("concatenate")
+def _concatenate(instruction: Instruction, situation: Situation) -> Kernel:
+    return _concatenate_kernel(instruction, instruction.operands, situation) or _loop(instruction, situation)
+
+
+def _concatenate_kernel(root: Instruction, operands: Sequence[Instruction], situation: Situation) -> Kernel | None:
+    known = frozenset(operands)
+    plan = plan_concatenate(root, known.__contains__, sum(i.shape.bytes for i in known), situation.target)
+    if plan is None:
+        return None
+
+    def body(k: KernelBuilder, arrays: Sequence[Array], outputs: Sequence[Array], begin: Value, end: Value) -> None:
+        emit_concatenate(k, plan, dict(zip(operands, arrays, strict=True)), outputs[0], begin, end)
+
+    return Kernel(plan.units, plan.bytes_per_unit, body)
 
 
 @KERNELS.register("reduce")

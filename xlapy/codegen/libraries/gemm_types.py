@@ -4,7 +4,7 @@
     f32, f64  itself       itself                 itself, by fused multiply-add
     bf16, f16 16 bits      f32                    f32, rounded once at the end
     s32, s64  itself       itself                 itself, modulo 2^bits
-    s8, u8    8 bits       two of 16 bits in 32   s32
+    s8, u8    8 bits       two of 16 bits in 32   s32                                (32 bits where not x86)
     c64, c128 (re, im)     (re, im)               products with re and with im apart, combined at the end
 
 A complex product is a real one in disguise: a row of A counts as two, its real and its imaginary parts; a row of B
@@ -13,7 +13,7 @@ and of C holds twice as many reals; and the two accumulators of a complex row ar
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from xlapy.codegen.ir import F32, F64, I8, I16, I32, I64, IRType, KernelBuilder, Value
 from xlapy.codegen.target import Target
@@ -52,7 +52,7 @@ class GemmType:
             return k.bitcast(k.shl(k.zext(raw, I32), 16), F32.with_lanes(raw.type.lanes))
         if self.name.startswith("f16"):
             return _widen_f16(k, raw)
-        return raw
+        return raw if self.is_packed_in_memory else self._extend(k, raw, self.packed)
 
     def narrow(self, k: KernelBuilder, sums: Value) -> Value:
         """Accumulated values to what C holds, rounded to nearest, ties to even."""
@@ -75,6 +75,10 @@ class GemmType:
 
     def _extend(self, k: KernelBuilder, raw: Value, type: IRType) -> Value:
         return k.sext(raw, type) if self.signed else k.zext(raw, type)
+
+    def on(self, target: Target) -> GemmType:
+        """The type as this machine computes it: without an instruction for pairs, bytes are widened to 32 bits."""
+        return self if target.is_x86 else replace(self, pair=1)
 
     def multiply_add(self, k: KernelBuilder, target: Target, a: Value, b: Value, total: Value) -> Value:
         """total + a * b, lane by lane."""
@@ -108,15 +112,12 @@ def _add_pair_products(k: KernelBuilder, target: Target, a: Value, b: Value, tot
     """Adds both products of each pair. Products of bytes do not overflow, so the instructions differ in speed only."""
     lanes = total.type.lanes
     bits = 32 * lanes
-    if lanes > 1 and target.has("avx512vnni") and (bits == 512 or target.has("avx512vl")):
+    if target.has("avx512vnni") and (bits == 512 or target.has("avx512vl")):
         return _known(k.call(f"llvm.x86.avx512.vpdpwssd.{bits}", [total, a, b], total.type))
-    multiply = {128: "sse2.pmadd.wd", 256: "avx2.pmadd.wd", 512: "avx512.pmaddw.d.512"}.get(bits)
-    if multiply and target.is_x86:
-        halves = I16.with_lanes(2 * lanes)
-        arguments = [k.bitcast(a, halves), k.bitcast(b, halves)]
-        return k.add(total, _known(k.call(f"llvm.x86.{multiply}", arguments, total.type)))
-    low = k.mul(k.ashr(k.shl(a, 16), 16), k.ashr(k.shl(b, 16), 16))
-    return k.add(total, k.add(low, k.mul(k.ashr(a, 16), k.ashr(b, 16))))
+    multiply = {128: "sse2.pmadd.wd", 256: "avx2.pmadd.wd", 512: "avx512.pmaddw.d.512"}[bits]
+    halves = I16.with_lanes(2 * lanes)
+    arguments = [k.bitcast(a, halves), k.bitcast(b, halves)]
+    return k.add(total, _known(k.call(f"llvm.x86.{multiply}", arguments, total.type)))
 
 
 def _known(value: Value | None) -> Value:

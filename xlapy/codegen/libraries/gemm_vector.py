@@ -1,8 +1,7 @@
-"""Products of a matrix with a few vectors, where the matrix is read once and its layout decides how.
+"""Products of a matrix with a few vectors, where the matrix is read once, as it lies, and its layout decides how.
 
 A row of B contiguous: `stream` goes along several rows of B at a time and adds multiples of them to C, so that memory
-is read in long runs. It takes the parameters of a tile and computes the same chains of multiply-adds, for any number
-of columns.
+is read in long runs. It takes the parameters of a tile, for any number of columns, and `depth` counts elements.
 
 A column of B contiguous: `dots` multiplies columns of B with rows of A, both read along K by whole vectors, and sums
 the lanes at the end.
@@ -12,6 +11,8 @@ the lanes at the end.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from xlapy.codegen.ir import I32, I64, PTR, IRType, KernelBuilder, Module, Value
 from xlapy.codegen.libraries.gemm_tile import TILE_PARAMETERS, TileShape
 from xlapy.codegen.libraries.gemm_types import GemmType
@@ -20,7 +21,6 @@ from xlapy.codegen.target import Target
 STREAM_ROWS = 4
 """The most rows of C that `stream` is made for."""
 
-DOT_ROWS = 4
 DOT_COLUMNS = 4
 DOT_PARAMETERS = [
     ("depth", I64),
@@ -33,6 +33,11 @@ DOT_PARAMETERS = [
     ("c_column", I64),
     ("accumulate", I64),
 ]
+
+
+def dot_rows(kind: GemmType) -> int:
+    """The most rows of one call of `dots`; a complex product takes two accumulators."""
+    return 4 // kind.parts
 
 
 def stream_name(kind: GemmType, rows: int) -> str:
@@ -51,104 +56,221 @@ def emit_stream(module: Module, target: Target, kind: GemmType, shape: TileShape
         _StreamEmitter(k, target, kind, shape, rows).emit()
 
 
+def emit_dots(module: Module, target: Target, kind: GemmType, shape: TileShape, rows: int, columns: int) -> None:
+    """The products of `rows` rows of A with `columns` columns of B, all of them contiguous along K."""
+    attributes = f"nounwind {target.function_attributes}".rstrip()
+    name = dots_name(kind, rows, columns)
+    with KernelBuilder(module, name, DOT_PARAMETERS, None, "internal", attributes) as k:
+        _DotsEmitter(k, target, kind, shape, rows, columns).emit()
+
+
+class _PartialVectors:
+    """Access to the first lanes of a vector only: by masks where they are cheap, else by way of the stack."""
+
+    def __init__(self, k: KernelBuilder, target: Target, shape: TileShape) -> None:
+        self._k = k
+        self._target = target
+        self._shape = shape
+
+    def load(self, place: Value, type: IRType, count: Value | None) -> Value:
+        """The first `count` lanes, or all, with zeros behind them."""
+        k = self._k
+        if count is None:
+            return k.load(place, type)
+        if self._has_masks(type):
+            return k.masked_load(place, type, self._mask(type, count))
+        room = k.alloca(type)
+        k.store(room, k.const(type, 0))
+        k.memcpy(room, place, k.mul(count, type.bytes))
+        return k.load(room, type)
+
+    def store(self, place: Value, value: Value, count: Value | None) -> None:
+        k = self._k
+        if count is None:
+            k.store(place, value)
+        elif self._has_masks(value.type):
+            k.masked_store(place, value, self._mask(value.type, count))
+        else:
+            room = k.alloca(value.type)
+            k.store(room, value)
+            k.memcpy(place, room, k.mul(count, value.type.bytes))
+
+    def _has_masks(self, type: IRType) -> bool:
+        return self._target.is_avx512 or (self._shape.has_masks and type.bits >= 32)
+
+    def _mask(self, type: IRType, count: Value) -> Value:
+        k = self._k
+        numbers = I32.with_lanes(type.lanes)
+        return k.compare("lt", k.lane_numbers(numbers), k.splat(k.trunc(count, I32), type.lanes))
+
+
 class _StreamEmitter:
     def __init__(self, k: KernelBuilder, target: Target, kind: GemmType, shape: TileShape, rows: int) -> None:
         self._k = k
         self._target = target
         self._kind = kind
         self._vector: IRType = kind.accumulator.with_lanes(shape.lanes)
+        self._partial = _PartialVectors(k, target, shape)
         self._rows = rows
-        self._group = max(1, shape.registers // 4 // rows)
-        """Rows of B that are read side by side: their elements of A are kept in registers."""
+        self._group = max(1, shape.registers // 4 // (rows * kind.parts))
+        """Packed rows of B that are read side by side: their elements of A are kept in registers."""
 
     def emit(self) -> None:
-        k = self._k
+        k, pair = self._k, self._kind.pair
         with k.if_(k.compare("eq", k.parameters["accumulate"], 0)):
             for row in range(self._rows):
                 k.memset(self._c_row(row), 0, k.mul(k.parameters["columns"], self._vector.bytes))
         depth = k.parameters["depth"]
-        grouped = k.mul(k.udiv(depth, self._group), self._group)
-        with k.loop(0, grouped, self._group) as step:
-            self._add_rows(step.index, self._group)
-        with k.loop(grouped, depth) as step:
-            self._add_rows(step.index, 1)
+        grouped = k.mul(k.udiv(depth, self._group * pair), self._group * pair)
+        with k.loop(0, grouped, self._group * pair) as step:
+            self._add_rows([k.add(step.index, index * pair) for index in range(self._group)])
+        paired = k.and_(depth, -pair)
+        with k.loop(grouped, paired, pair) as step:
+            self._add_rows([step.index])
+        if pair == 2:
+            with k.if_(k.compare("lt", paired, depth)):
+                self._add_rows([paired], is_half=True)
 
-    def _add_rows(self, step: Value, count: int) -> None:
-        """Adds multiples of rows `step` ... of B to the rows of C."""
+    def _add_rows(self, steps: Sequence[Value], *, is_half: bool = False) -> None:
+        """Adds multiples of the (pairs of) rows `steps` of B to the rows of C; half a pair lacks its second row."""
         k, lanes, columns = self._k, self._vector.lanes, self._k.parameters["columns"]
-        factors = [[self._factor(row, k.add(step, index)) for index in range(count)] for row in range(self._rows)]
+        factors = [[self._factors(row, step, is_half) for step in steps] for row in range(self._rows)]
         whole = k.and_(columns, -lanes)
         with k.loop(0, whole, lanes) as column:
-            self._add_vectors(factors, step, column.index, None)
-        rest = k.splat(k.trunc(k.sub(columns, whole), I32), lanes)
+            self._add_vectors(factors, steps, column.index, None, is_half)
         with k.if_(k.compare("lt", whole, columns)):
-            self._add_vectors(factors, step, whole, k.compare("lt", k.lane_numbers(I32.with_lanes(lanes)), rest))
+            self._add_vectors(factors, steps, whole, k.sub(columns, whole), is_half)
 
-    def _factor(self, row: int, step: Value) -> Value:
-        k = self._k
+    def _factors(self, row: int, step: Value, is_half: bool) -> list[Value]:
+        """What to multiply the pieces of a row of B with: one vector, or two for a complex element of A."""
+        k, kind, lanes = self._k, self._kind, self._vector.lanes
         place = k.gep(k.parameters["a"], k.mul(k.parameters["a_row"], row))
-        element = k.load(k.gep(place, k.mul(k.parameters["a_step"], step)), self._kind.packed)
-        return k.splat(element, self._vector.lanes)
+        place = k.gep(place, k.mul(k.parameters["a_step"], step))
+        first = k.load(place, kind.element)
+        if kind.pair == 2:
+            zero = k.const(kind.element, 0)
+            second = zero if is_half else k.load(k.gep(place, k.parameters["a_step"]), kind.element)
+            return [k.splat(kind.widen_pairs(k, first, second), lanes)]
+        real = k.splat(kind.widen(k, first), lanes)
+        if kind.parts == 1:
+            return [real]
+        imaginary = k.splat(k.load(k.gep(place, kind.element.bytes), kind.element), lanes)
+        signs = k.const_vector(self._vector, [-1.0, 1.0] * (lanes // 2))
+        return [real, k.mul(imaginary, signs)]
 
-    def _add_vectors(self, factors: list[list[Value]], step: Value, column: Value, mask: Value | None) -> None:
+    def _pieces(self, step: Value, column: Value, count: Value | None, is_half: bool) -> list[Value]:
+        """A vector of a row of B, and, if complex, the same with re and im exchanged."""
+        k, kind = self._k, self._kind
+        raw = kind.element.with_lanes(self._vector.lanes)
+        place = k.gep(k.parameters["b"], k.mul(k.parameters["b_step"], step))
+        place = k.gep(place, column, kind.element.bytes)
+        first = self._partial.load(place, raw, count)
+        if kind.pair == 2:
+            next_place = k.gep(place, k.parameters["b_step"])
+            second = k.const(raw, 0) if is_half else self._partial.load(next_place, raw, count)
+            return [kind.widen_pairs(k, first, second)]
+        if kind.parts == 1:
+            return [kind.widen(k, first)]
+        return [first, _exchanged(k, first)]
+
+    def _add_vectors(
+        self,
+        factors: list[list[list[Value]]],
+        steps: Sequence[Value],
+        column: Value,
+        count: Value | None,
+        is_half: bool,
+    ) -> None:
         k = self._k
-        pieces = []
-        for index in range(len(factors[0])):
-            row = k.gep(k.parameters["b"], k.mul(k.parameters["b_step"], k.add(step, index)))
-            pieces.append(self._load(k.gep(row, column, self._vector.bytes), mask))
+        pieces = [self._pieces(step, column, count, is_half) for step in steps]
         for row, of_row in enumerate(factors):
             place = k.gep(self._c_row(row), column, self._vector.bytes)
-            total = self._load(place, mask)
-            for factor, piece in zip(of_row, pieces, strict=True):
-                total = self._kind.multiply_add(k, self._target, factor, piece, total)
-            if mask is None:
-                k.store(place, total)
-            else:
-                k.masked_store(place, total, mask)
-
-    def _load(self, place: Value, mask: Value | None) -> Value:
-        k = self._k
-        return k.load(place, self._vector) if mask is None else k.masked_load(place, self._vector, mask)
+            total = self._partial.load(place, self._vector, count)
+            for of_step, of_row_of_b in zip(of_row, pieces, strict=True):
+                for factor, piece in zip(of_step, of_row_of_b, strict=True):
+                    total = self._kind.multiply_add(k, self._target, factor, piece, total)
+            self._partial.store(place, total, count)
 
     def _c_row(self, row: int) -> Value:
         return self._k.gep(self._k.parameters["c"], self._k.mul(self._k.parameters["c_row"], row))
 
 
-def emit_dots(module: Module, target: Target, kind: GemmType, shape: TileShape, rows: int, columns: int) -> None:
-    """The products of `rows` rows of A with `columns` columns of B, all of them contiguous along K."""
-    attributes = f"nounwind {target.function_attributes}".rstrip()
-    name = dots_name(kind, rows, columns)
-    with KernelBuilder(module, name, DOT_PARAMETERS, None, "internal", attributes) as k:
-        depth, lanes = k.parameters["depth"], shape.lanes
-        vector = kind.accumulator.with_lanes(lanes)
-        size = kind.packed.bytes
+class _DotsEmitter:
+    def __init__(
+        self, k: KernelBuilder, target: Target, kind: GemmType, shape: TileShape, rows: int, columns: int
+    ) -> None:
+        self._k = k
+        self._target = target
+        self._kind = kind
+        self._rows = rows
+        self._columns = columns
+        self._vector: IRType = kind.accumulator.with_lanes(shape.lanes)
+        self._raw = kind.element.with_lanes(shape.lanes * kind.pair)
+        self._partial = _PartialVectors(k, target, shape)
 
-        def places(matrix: str, stride: str, count: int) -> list[Value]:
-            return [k.gep(k.parameters[matrix], k.mul(k.parameters[stride], index)) for index in range(count)]
-
-        a_rows, b_columns = places("a", "a_row", rows), places("b", "b_column", columns)
-
-        def products(step: Value, sums: list[Value], mask: Value | None) -> list[Value]:
-            def load(place: Value) -> Value:
-                here = k.gep(place, step, size)
-                return k.load(here, vector) if mask is None else k.masked_load(here, vector, mask)
-
-            a_vectors, b_vectors = [load(row) for row in a_rows], [load(column) for column in b_columns]
-            pairs = [(a, b) for a in a_vectors for b in b_vectors]
-            return [kind.multiply_add(k, target, a, b, total) for (a, b), total in zip(pairs, sums, strict=True)]
-
-        whole = k.and_(depth, -lanes)
-        with k.loop(0, whole, lanes, carry=[k.const(vector, 0)] * (rows * columns)) as loop:
-            loop.next = products(loop.index, loop.values, None)
-        rest = k.splat(k.trunc(k.sub(depth, whole), I32), lanes)
-        mask = k.compare("lt", k.lane_numbers(I32.with_lanes(lanes)), rest)
+    def emit(self) -> None:
+        k, kind = self._k, self._kind
+        lanes = self._raw.lanes
+        reals = k.mul(k.parameters["depth"], kind.parts)
+        whole = k.and_(reals, -lanes)
+        zeros = [k.const(self._vector, 0)] * (self._rows * self._columns * kind.parts)
+        with k.loop(0, whole, lanes, carry=zeros) as loop:
+            loop.next = self._products(loop.index, loop.values, None)
         sums = k.if_else(
-            k.compare("lt", whole, depth), lambda: products(whole, loop.results, mask), lambda: loop.results
+            k.compare("lt", whole, reals),
+            lambda: self._products(whole, loop.results, k.sub(reals, whole)),
+            lambda: loop.results,
         )
-        adds = k.compare("ne", k.parameters["accumulate"], 0)
-        for index, total in enumerate(sums):
-            row, column = divmod(index, columns)
-            place = k.gep(k.parameters["c"], k.mul(k.parameters["c_row"], row))
-            place = k.gep(place, k.mul(k.parameters["c_column"], column))
-            old = k.if_else(adds, lambda place=place: k.load(place, kind.result), lambda: k.const(kind.result, 0))[0]
-            k.store(place, k.add(old, k.horizontal(k.add, total)))
+        for row in range(self._rows):
+            for column in range(self._columns):
+                first = (row * self._columns + column) * kind.parts
+                self._store(row, column, sums[first : first + kind.parts])
+
+    def _products(self, position: Value, sums: Sequence[Value], count: Value | None) -> list[Value]:
+        """The sums with one vector of each row and column multiplied and added."""
+        k = self._k
+        rows = [self._load("a", "a_row", row, position, count) for row in range(self._rows)]
+        columns = [self._load("b", "b_column", column, position, count) for column in range(self._columns)]
+        factors = [(a, b) for a in rows for column in columns for b in self._arranged(column)]
+        pairs = zip(factors, sums, strict=True)
+        return [self._kind.multiply_add(k, self._target, a, b, total) for (a, b), total in pairs]
+
+    def _arranged(self, column: Value) -> list[Value]:
+        """A vector of a column, and, if complex, the same with re and im exchanged."""
+        return [column] if self._kind.parts == 1 else [column, _exchanged(self._k, column)]
+
+    def _load(self, matrix: str, stride: str, index: int, position: Value, count: Value | None) -> Value:
+        k, kind = self._k, self._kind
+        line = k.gep(k.parameters[matrix], k.mul(k.parameters[stride], index))
+        raw = self._partial.load(k.gep(line, position, kind.element.bytes), self._raw, count)
+        return kind.widen_adjacent(k, raw) if kind.pair == 2 else kind.widen(k, raw)
+
+    def _store(self, row: int, column: int, sums: Sequence[Value]) -> None:
+        k, kind = self._k, self._kind
+        place = k.gep(k.parameters["c"], k.mul(k.parameters["c_row"], row))
+        place = k.gep(place, k.mul(k.parameters["c_column"], column))
+        for part, total in enumerate(self._parts(sums)):
+            self._store_real(k.gep(place, part * kind.result.bytes), total)
+
+    def _parts(self, sums: Sequence[Value]) -> list[Value]:
+        """The sum over the lanes; if complex, of re re - im im, and of re im + im re."""
+        k = self._k
+        if self._kind.parts == 1:
+            return [k.horizontal(k.add, sums[0])]
+        signs = k.const_vector(self._vector, [1.0, -1.0] * (self._vector.lanes // 2))
+        return [k.horizontal(k.add, k.mul(sums[0], signs)), k.horizontal(k.add, sums[1])]
+
+    def _store_real(self, place: Value, total: Value) -> None:
+        k, kind = self._k, self._kind
+
+        def sum_with_old() -> Value:
+            old = k.load(place, kind.result)
+            return k.add(old if kind.accumulates_in_result else kind.widen(k, old), total)
+
+        total = k.if_else(k.compare("ne", k.parameters["accumulate"], 0), sum_with_old, lambda: total)[0]
+        k.store(place, total if kind.accumulates_in_result else kind.narrow(k, total))
+
+
+def _exchanged(k: KernelBuilder, vector: Value) -> Value:
+    """Each lane with its neighbour: (re, im) to (im, re)."""
+    return k.shuffle(vector, None, [lane ^ 1 for lane in range(vector.type.lanes)])

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from xlapy.codegen.ir import KernelBuilder, Value
 from xlapy.codegen.math.coefficients import LN2_ROUNDED, LOG, SINH, TANH
-from xlapy.codegen.math.common import NAN, clamp, horner, power_of_two, quick_two_sum, scale
+from xlapy.codegen.math.common import NAN, clamp, horner, power_of_two, quick_two_sum, scale, two_sum
 from xlapy.codegen.math.exponential import reduced_exp
-from xlapy.codegen.math.logarithm import log1p
+from xlapy.codegen.math.logarithm import log1p, log1p_of_sum
 
 _SMALL_TANH = 0.6
 # Beyond these tanh is 1 to the last bit.
@@ -55,13 +55,20 @@ def cosh(k: KernelBuilder, x: Value) -> Value:
     return k.add(high, k.add(low, k.div(0.25, high)))
 
 
+def _log1p_of_two(k: KernelBuilder, large: Value, x: Value, a: Value, b: Value) -> Value:
+    """log(1 + a + b) without rounding the sum, or log(2 x) where `large`."""
+    total, error = two_sum(k, a, b)
+    logarithm = log1p_of_sum(k, k.select(large, x, total), k.select(large, 0.0, error))
+    return k.add(logarithm, k.select(large, k.const(x.type, LN2_ROUNDED), 0.0))
+
+
 def asinh(k: KernelBuilder, x: Value) -> Value:
     """log1p(|x| + x^2 / (1 + sqrt(1 + x^2))) with the sign of x; log(2 |x|) for large x."""
     magnitude = k.fabs(x)
     large = k.compare("gt", magnitude, _LARGE[x.type.kind])
     square = k.mul(magnitude, magnitude)
-    argument = k.add(magnitude, k.div(square, k.add(k.sqrt(k.add(square, 1.0)), 1.0)))
-    result = k.add(log1p(k, k.select(large, magnitude, argument)), k.select(large, k.const(x.type, LN2_ROUNDED), 0.0))
+    rest = k.div(square, k.add(k.sqrt(k.add(square, 1.0)), 1.0))
+    result = _log1p_of_two(k, large, magnitude, magnitude, rest)
     return k.copysign(result, x)
 
 
@@ -69,8 +76,8 @@ def acosh(k: KernelBuilder, x: Value) -> Value:
     """log1p(t + sqrt(2 t + t^2)) with t = x - 1; log(2 x) for large x."""
     large = k.compare("gt", x, _LARGE[x.type.kind])
     t = k.sub(x, 1.0)
-    argument = k.add(t, k.sqrt(k.muladd(t, t, k.mul(t, 2.0))))
-    result = k.add(log1p(k, k.select(large, x, argument)), k.select(large, k.const(x.type, LN2_ROUNDED), 0.0))
+    root = k.sqrt(k.muladd(t, t, k.mul(t, 2.0)))
+    result = _log1p_of_two(k, large, x, root, t)
     return k.select(k.compare("lt", x, 1.0), NAN, result)
 
 

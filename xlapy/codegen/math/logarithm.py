@@ -54,13 +54,18 @@ def log(k: KernelBuilder, x: Value) -> Value:
 
 
 def log1p(k: KernelBuilder, x: Value) -> Value:
-    """log(1 + x), accurate for small x: what 1 + x loses by rounding is added at the end."""
+    """log(1 + x), accurate for small x."""
+    return log1p_of_sum(k, x, None)
+
+
+def log1p_of_sum(k: KernelBuilder, x: Value, low: Value | None) -> Value:
+    """log(1 + x + low), where `low` holds what x is too short for; what 1 + x loses is added at the end too."""
     total, error = two_sum(k, k.const(x.type, 1.0), x)
+    if low is not None:
+        error = k.add(error, low)
     m, e = split_exponent(k, total)
     f = k.sub(m, 1.0)
-    # error * 2^-e; m / total is that power of two, exactly.
-    low = k.mul(error, k.div(m, total))
-    result = _with_specials(k, total, _combined(k, e, f, k.sub(low, k.mul(low, f))))
+    result = _with_specials(k, total, _combined(k, e, f, k.div(error, total)))
     tiny = 2.0 ** -(format_of(x.type).mantissa + 2)
     return k.select(k.compare("lt", k.fabs(x), tiny), x, result)
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from xlapy.hlo.element_types import ElementType, element_type_of, real_part_type
+from xlapy.hlo.element_types import F8E8M0FNU, ElementType, element_type_of, real_part_type
 
 Array = np.ndarray[Any, Any]
 
@@ -45,11 +45,14 @@ def narrow(array: Array, target: ElementType) -> Array:
 
 
 def _round_to_narrow(array: Array, target: ElementType) -> Array:
-    """To a float narrower than f32. From f64 by way of f32 rounded to odd, so that nothing is rounded twice."""
+    """To a float narrower than f32. From f64 by way of f32 rounded to odd, so that nothing is rounded twice.
+
+    NaN loses its sign, which would else become that of the zero that stands for it in a type without NaN."""
     with np.errstate(all="ignore"):
         if array.dtype == np.float64:
             array = _f32_rounded_to_odd(array)
-        return array.astype(np.float32, copy=False).astype(target.dtype)
+        single = array.astype(np.float32, copy=False)
+        return np.where(np.isnan(single), np.float32(np.nan), single).astype(target.dtype)
 
 
 def _f32_rounded_to_odd(array: Array) -> Array:
@@ -153,6 +156,6 @@ def total_order(array: Array) -> Array:
     """Integers that compare as the floats do in total order: -NaN < -inf < ... < -0 < +0 < ... < +NaN."""
     kind = element_type(array)
     bits = to_bits(array).astype(np.uint64)
-    sign = np.uint64(1 << (kind.bits - 1))
+    sign = np.uint64(0 if kind is F8E8M0FNU else 1 << (kind.bits - 1))  # powers of two have none
     magnitude = (bits & ~sign).astype(np.int64)
     return np.where(bits & sign != 0, -1 - magnitude, magnitude)

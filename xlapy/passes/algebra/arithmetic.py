@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from xlapy.hlo.element_types import ElementType
-from xlapy.hlo.graph import Instruction
+from xlapy.hlo.graph import Computation, Instruction
 from xlapy.hlo.patterns import P, number_of, variables
 from xlapy.passes import new
 from xlapy.passes.algebra.conditions import is_float, is_integer, is_integral, is_real
@@ -42,8 +42,13 @@ def _is_never_negative_zero(value: Instruction) -> bool:
     if value.opcode == "reduce" and len(value.operands) == 2:
         init = number_of(value.operands[1])
         starts_at_zero = init is not None and init == 0 and math.copysign(1.0, float(init)) > 0
-        return starts_at_zero and value.called[0].root.opcode == "add"
+        return starts_at_zero and _is_sum(value.called[0])
     return value.opcode in ("exponential", "abs", "iota", "cosh", "logistic")
+
+
+def _is_sum(region: Computation) -> bool:
+    """The region adds its two parameters."""
+    return region.root.opcode == "add" and set(region.root.operands) == set(region.parameters)
 
 
 @LAWS.law(P.add(x, P.number(0)), when=is_float, exact=False)

@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from xlapy.hlo.attributes import FusionKind
 from xlapy.hlo.graph import Computation, Instruction
 from xlapy.hlo.kernel_plan import (
+    INDEXED_AT_RUN_TIME,
     KernelLimits,
     is_alias,
     is_blocked_transpose,
@@ -69,6 +70,10 @@ class Group:
             return position < len(user.operands) // 2
         return not self.updates_in_place or position == 1
 
+    def overwrites(self, operand: Instruction) -> bool:
+        """The kernel writes to the memory of `operand`, so it should not read there."""
+        return self.updates_in_place and _storage(operand) is _storage(self.root.operands[0])
+
     def admit(self, member: Instruction, maps: frozenset[int]) -> None:
         self.maps[member] = maps
         self.weight += max(operation_cost(member), 1.0) * len(maps)
@@ -76,6 +81,12 @@ class Group:
         for operand in member.operands:
             if not is_kernel_constant(operand):
                 self.inputs.setdefault(operand)
+
+
+def _storage(instruction: Instruction) -> Instruction:
+    while is_alias(instruction):
+        instruction = instruction.operands[0]
+    return instruction
 
 
 class IndexMaps:
@@ -93,7 +104,7 @@ class IndexMaps:
 def _index_step(user: Instruction, position: int) -> Hashable | None:
     """What `user` does to indices on the way to one operand, compared by value; None if nothing."""
     if Trait.INDEX_MAP not in user.spec.traits:
-        return id(user) if user.opcode == "dynamic-slice" else None
+        return (id(user), position) if user.opcode in INDEXED_AT_RUN_TIME else None
     place = position if user.opcode == "concatenate" else 0
     return user.opcode, tuple(user.attributes.values()), user.operands[position].shape.dims, user.shape.dims, place
 
@@ -182,6 +193,9 @@ class FusionPlan:
         for position, operand in enumerate(user.operands):
             if operand is producer and not all(group.takes(user, position) for group in groups):
                 return f"{user.name} ({user.opcode}) reads operand {position} from memory"
+        for group in groups:
+            if any(group.overwrites(operand) for operand in producer.operands):
+                return f"{group.root.name} could not update {group.root.operands[0].name} in place"
         return ""
 
     def _too_costly(self, producer: Instruction) -> str:

@@ -16,6 +16,7 @@ from xlapy.hlo.attributes import OpMetadata
 from xlapy.hlo.graph import NO_METADATA, Computation, Instruction
 from xlapy.hlo.literal import Literal
 from xlapy.hlo.shape import Shape
+from xlapy.stablehlo.locations import Locations
 from xlapy.stablehlo.tree import Operation, Region, Symbol, Value
 from xlapy.stablehlo.types import type_text
 from xlapy.support.errors import InternalError, ParseError, UnsupportedError
@@ -27,10 +28,11 @@ Kind = TypeVar("Kind")
 class Body:
     """A computation being filled from a region. Values of the text become instructions when they are used."""
 
-    def __init__(self, name: str, functions: Mapping[str, Computation]) -> None:
+    def __init__(self, name: str, functions: Mapping[str, Computation], locations: Locations) -> None:
         self.computation = Computation(name)
         self.functions = functions
         self.metadata: OpMetadata = NO_METADATA
+        self._locations = locations
         self.called: Sequence[Computation] = ()
         self._instructions: dict[Value, Instruction] = {}
         self._elements: dict[Value, tuple[Instruction, int]] = {}
@@ -77,11 +79,20 @@ class Body:
             whole, index = self._elements[value]
             found = self.add("get-tuple-element", whole, index=index)
         elif value.is_constant and value.definition is not None:
-            found = self.add("constant", literal=attribute(value.definition, "value", Literal))
+            found = self._copied_constant(value.definition)
         else:
             raise InternalError(f"a value of type {value.type} was not captured")
         self._instructions[value] = found
         return found
+
+    def _copied_constant(self, definition: Operation) -> Instruction:
+        literal = attribute(definition, "value", Literal)
+        metadata = self._locations.metadata(definition.location)
+        return self.computation.add("constant", metadata=metadata, literal=literal)
+
+    def at(self, operation: Operation) -> None:
+        """What is added from now on stands for `operation`."""
+        self.metadata = self._locations.metadata(operation.location)
 
     def set_value(self, value: Value, instruction: Instruction) -> None:
         self._instructions[value] = instruction

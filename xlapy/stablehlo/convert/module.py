@@ -143,7 +143,7 @@ class _ProgramConverter:
                 self._convert_regions(operation)
         region = function.regions[0]
         self._check_signature(function, region)
-        body = Body(self._unique(name), self._computations)
+        body = Body(self._unique(name), self._computations, self._locations)
         body.set_parameters(region.arguments)
         self._fill(body, region)
         body.computation.set_root(FLAT.root(function, region, body))
@@ -166,7 +166,7 @@ class _ProgramConverter:
         computations = []
         for region in operation.regions:
             self._terminator(operation, region)
-            body = Body(self._unique(f"{operation.mnemonic}_region"), self._computations)
+            body = Body(self._unique(f"{operation.mnemonic}_region"), self._computations, self._locations)
             try:
                 kind = self._conversion(operation).regions
                 kind.parameters(operation, region, body)
@@ -195,7 +195,7 @@ class _ProgramConverter:
     def _convert_operation(self, body: Body, operation: Operation) -> None:
         if operation.name in CONSTANTS:
             return  # a constant becomes an instruction where it is used
-        body.metadata = self._locations.metadata(operation.location)
+        body.at(operation)
         body.called = self._regions.get(operation, ())
         converted = self._conversion(operation).convert(body, operation)
         results = operation.results

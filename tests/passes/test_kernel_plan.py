@@ -1,0 +1,84 @@
+"""What a kernel may contain, and that everything else is refused by name."""
+
+import pytest
+
+from xlapy.hlo.kernel_plan import check_fusion, is_alias, is_blocked_transpose, is_element_op
+from xlapy.hlo.text import parse
+from xlapy.support.errors import InternalError
+
+SUM = "sum { a = f32[] parameter(0)  b = f32[] parameter(1)  ROOT s = f32[] add(a, b) }\n"
+
+
+def fused(body: str, kind: str, operands: str, result: str) -> str:
+    return f"{SUM}f {{ {body} }}\nENTRY e {{ {operands} ROOT r = {result} fusion(x, y), kind={kind}, calls=f }}"
+
+
+XY = "x = f32[4,4] parameter(0)  y = f32[4,4] parameter(1) "
+
+REFUSED = {
+    "no element op": fused(
+        XY + "d = f32[4,4] dot(x, y), lhs_contracting_dims={1}, rhs_contracting_dims={0}  ROOT n = f32[4,4] negate(d)",
+        "kLoop",
+        XY,
+        "f32[4,4]",
+    ),
+    "its root is no reduce": fused(XY + "ROOT a = f32[4,4] add(x, y)", "kInput", XY, "f32[4,4]"),
+    "different dimensions": fused(
+        XY + "a = f32[4,4] add(x, y)  b = f32[16] reshape(y)  ROOT t = (f32[4,4], f32[16]) tuple(a, b)",
+        "kLoop",
+        XY,
+        "(f32[4,4], f32[16])",
+    ),
+    "updates what is not a parameter": fused(
+        XY + "n = f32[4,4] negate(x)  z = s32[] constant(0)  ROOT d = f32[4,4] dynamic-update-slice(n, y, z, z)",
+        "kLoop",
+        XY,
+        "f32[4,4]",
+    ),
+    "is computed inside": fused(
+        "x = f32[4] parameter(0)  y = f32[] parameter(1)  i = f32[] negate(y) "
+        "ROOT r = f32[] reduce(x, i), dimensions={0}, to_apply=sum",
+        "kInput",
+        "x = f32[4] parameter(0)  y = f32[] parameter(1) ",
+        "f32[]",
+    ),
+    "a scalar computed inside": fused(
+        "x = f32[4] parameter(0)  y = f32[] parameter(1)  i = f32[] negate(y) "
+        "b = f32[4] broadcast(i), dimensions={}  ROOT r = f32[4] add(x, b)",
+        "kLoop",
+        "x = f32[4] parameter(0)  y = f32[] parameter(1) ",
+        "f32[4]",
+    ),
+}
+
+
+@pytest.mark.parametrize("fault", REFUSED)
+def test_what_is_no_kernel_is_refused(fault: str) -> None:
+    with pytest.raises(InternalError, match=fault):
+        check_fusion(parse(REFUSED[fault]).entry.root)
+
+
+def test_an_update_in_place_is_a_kernel() -> None:
+    body = XY + "n = f32[4,4] negate(y)  z = s32[] constant(0)  ROOT d = f32[4,4] dynamic-update-slice(x, n, z, z)"
+    check_fusion(parse(fused(body, "kLoop", XY, "f32[4,4]")).entry.root)
+
+
+def test_facts_about_instructions() -> None:
+    module = parse(
+        """ENTRY e {
+          x = f32[128,128]{1,0} parameter(0)
+          t = f32[128,128]{1,0} transpose(x), dimensions={1,0}
+          r = f32[16384]{0} reshape(x)
+          c = f32[128,128]{0,1} copy(x)
+          s = f32[1,1]{1,0} slice(x), slice={[0:1], [0:1]}
+          k = f32[2] constant({1, 2})
+          v = f32[1,1]{1,0} transpose(s), dimensions={1,0}
+          ROOT q = (f32[128,128], f32[16384], f32[128,128], f32[1,1], f32[2]) tuple(t, r, c, v, k)
+        }"""
+    )
+    by_name = {instruction.name: instruction for instruction in module.entry}
+    assert is_blocked_transpose(by_name["t"])
+    assert not is_blocked_transpose(by_name["v"])
+    assert is_alias(by_name["r"])
+    assert not is_element_op(by_name["c"]), "a copy that changes the layout is no element op"
+    assert not is_element_op(by_name["k"]), "a table is read from memory"
