@@ -259,7 +259,7 @@ def scatter(w: Writer, i: Instruction, operands: Trees) -> Steps:
         "indices_are_sorted": str(i.attributes["indices_are_sorted"]).lower(),
         "unique_indices": str(i.attributes["unique_indices"]).lower(),
     }
-    return (yield from _with_own_arguments(w, "stablehlo.scatter", i, operands, attributes))
+    return (yield from with_own_arguments(w, "stablehlo.scatter", i, operands, attributes))
 
 
 def _dimension_numbers_text(name: str, i: Instruction) -> str:
@@ -278,7 +278,7 @@ def _dimension_numbers_text(name: str, i: Instruction) -> str:
 @emits("sort")
 def sort(w: Writer, i: Instruction, operands: Trees) -> Steps:
     attributes = _numbers(i, "dimension") | {"is_stable": str(i.attributes["is_stable"]).lower()}
-    return (yield from _with_own_arguments(w, "stablehlo.sort", i, operands, attributes))
+    return (yield from with_own_arguments(w, "stablehlo.sort", i, operands, attributes))
 
 
 @emits("topk")
