@@ -29,8 +29,9 @@ def convolution_as_dot(
     covered = _covered(x.shape, numbers, window)
     if covered is None:
         return None
-    left = (numbers.input_feature, *(numbers.input_spatial[spatial] for spatial in covered))
-    right = (numbers.kernel_input_feature, *(numbers.kernel_spatial[spatial] for spatial in covered))
+    contracted = [(numbers.input_feature, numbers.kernel_input_feature)]
+    contracted += [(numbers.input_spatial[spatial], numbers.kernel_spatial[spatial]) for spatial in covered]
+    left, right = zip(*sorted(contracted), strict=True)
     sliced = _sliced(x, numbers, window, covered)
     places = {numbers.output_batch: numbers.input_batch}
     places |= dict(zip(numbers.output_spatial, numbers.input_spatial, strict=True))
