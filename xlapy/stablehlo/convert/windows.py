@@ -37,9 +37,11 @@ def select_and_scatter(body: Body, operation: Operation) -> Instruction:
 @converts("stablehlo.convolution")
 def convolution(body: Body, operation: Operation) -> Instruction:
     numbers = _numbers(operation)
-    kernel = operation.operands[1].type
-    if any(dim >= kernel.rank for dim in numbers.kernel_spatial):
-        raise ShapeError("convolution.C1", f"the kernel {kernel} has too few dimensions for its dimension numbers")
+    inputs, kernel = (operand.type for operand in operation.operands)
+    if inputs.rank != kernel.rank:
+        raise ShapeError("convolution.C1", f"{inputs} and {kernel} have different ranks")
+    if len(numbers.kernel_spatial) != kernel.rank - 2:
+        raise ShapeError("convolution.C17", f"{len(numbers.kernel_spatial)} dimensions of {kernel} are spatial")
     sizes = [kernel.dims[dim] for dim in numbers.kernel_spatial]
     return body.add(
         "convolution",
