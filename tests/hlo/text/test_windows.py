@@ -1,5 +1,7 @@
 """Windows and dimension labels in HLO text, in XLA's spelling: what XLA reads of ours, and we of XLA's."""
 
+# ruff: noqa: E501 (programs and tables are kept on their lines)
+
 from __future__ import annotations
 
 import pytest

@@ -78,41 +78,44 @@ def convolution(
     """One matrix product (batch and positions, input features) x (input features, output features) for each place of
     the window, added up where it lies on an element."""
     numbers = dimension_numbers
-    groups = feature_group_count * batch_group_count
-    inputs = lhs.transpose([numbers.input_batch, numbers.input_feature, *numbers.input_spatial])
-    batch, features, *sizes = inputs.shape
-    inputs = (
-        inputs.reshape([batch, groups, features // groups, *sizes]).swapaxes(0, 1)
-        if feature_group_count > 1
-        else inputs.reshape([groups, batch // groups, features, *sizes])
-    )
-    inputs = np.moveaxis(inputs, 2, -1)  # group, batch, spatial..., feature
-    kernel = rhs.transpose([*numbers.kernel_spatial, numbers.kernel_output_feature, numbers.kernel_input_feature])
-    kernel = kernel.reshape([*kernel.shape[:-2], groups, kernel.shape[-2] // groups, kernel.shape[-1]])
-    kernel = kernel.swapaxes(-1, -2)  # spatial..., group, input feature, output feature
+    inputs = _grouped_inputs(lhs, numbers, feature_group_count, batch_group_count)
+    kernel = _grouped_kernel(rhs, numbers, feature_group_count * batch_group_count)
+    groups, batch, *sizes, features = inputs.shape
+    outputs = kernel.shape[-1]
     counts = [part.positions(size) for part, size in zip(window.dimensions, sizes, strict=True)]
-    outer = [np.arange(size) for size in inputs.shape[:2]]
-    total: Array | None = None
+    dtype = sum_of_products(np.zeros((1, 1), lhs.dtype), np.zeros((1, 1), rhs.dtype), result).dtype
+    total = np.zeros([groups, batch, *counts, outputs], dtype)
     for place in itertools.product(*(range(part.size) for part in window.dimensions)):
         touched = [_touched(*one) for one in zip(window.dimensions, place, sizes, counts, strict=True)]
-        positions, elements = [one[0] for one in touched], [one[1] for one in touched]
-        under = inputs[np.ix_(*outer, *elements, np.arange(inputs.shape[-1]))]
-        product = sum_of_products(under.reshape([groups, -1, under.shape[-1]]), kernel[place], result)
-        if total is None:
-            total = np.zeros([*inputs.shape[:2], *counts, kernel.shape[-1]], product.dtype)
+        outer = [np.arange(groups), np.arange(batch)]
+        under = inputs[np.ix_(*outer, *(elements for _, elements in touched), np.arange(features))]
+        rows = under.reshape([groups, math.prod(under.shape[1:-1]), features])
+        where = np.ix_(*outer, *(positions for positions, _ in touched), np.arange(outputs))
         with np.errstate(all="ignore"):
-            where = np.ix_(*outer, *positions, np.arange(kernel.shape[-1]))
-            total[where] += product.reshape(total[where].shape)
-    if total is None:
-        total = np.zeros([*inputs.shape[:2], *counts, kernel.shape[-1]], wide_dtype(result.type))
-    merged = np.moveaxis(total, 0, -2).reshape(
-        [inputs.shape[1], *counts, rhs.shape[numbers.kernel_output_feature]]
-    )  # batch, spatial..., feature
-    order = [0] * (len(counts) + 2)
-    order[numbers.output_feature] = len(counts) + 1
+            total[where] += sum_of_products(rows, kernel[place], result).reshape(total[where].shape)
+    merged = np.moveaxis(total, 0, -2).reshape([batch, *counts, groups * outputs])
+    order = [0] * lhs.ndim
+    order[numbers.output_feature] = lhs.ndim - 1
     for spatial, dim in enumerate(numbers.output_spatial):
         order[dim] = spatial + 1
     return narrow(merged.transpose(order), result.type)
+
+
+def _grouped_inputs(lhs: Array, numbers: ConvolutionDimensionNumbers, feature_groups: int, batch_groups: int) -> Array:
+    """The left side as (group, batch, spatial ..., feature)."""
+    inputs = lhs.transpose([numbers.input_batch, *numbers.input_spatial, numbers.input_feature])
+    batch, *sizes, features = inputs.shape
+    if batch_groups > 1:
+        return inputs.reshape([batch_groups, batch // batch_groups, *sizes, features])
+    split = inputs.reshape([batch, *sizes, feature_groups, features // feature_groups])
+    return np.moveaxis(split, -2, 0)
+
+
+def _grouped_kernel(rhs: Array, numbers: ConvolutionDimensionNumbers, groups: int) -> Array:
+    """The right side as (spatial ..., group, input feature, output feature)."""
+    kernel = rhs.transpose([*numbers.kernel_spatial, numbers.kernel_input_feature, numbers.kernel_output_feature])
+    *sizes, features, outputs = kernel.shape
+    return kernel.reshape([*sizes, features, groups, outputs // groups]).swapaxes(-3, -2)
 
 
 def _touched(part: WindowDimension, place: int, size: int, count: int) -> tuple[Array, Array]:
