@@ -306,17 +306,13 @@ WINDOWS = [
     ),
     Example(
         "SelectAndScatter.E2",
-        lambda x, y: ops.SelectAndScatterWithGeneralPadding(
-            x, ops.Ge, [3, 1], [2, 1], [(0, 1), (0, 0)], y, 0, ops.Add
-        ),
+        lambda x, y: ops.SelectAndScatterWithGeneralPadding(x, ops.Ge, [3, 1], [2, 1], [(0, 1), (0, 0)], y, 0, ops.Add),
         (s32([[1, 5], [2, 5], [3, 6], [4, 4]]), s32([[5, 6], [7, 8]])),
         s32([[0, 0], [0, 0], [5, 14], [7, 0]]),
     ),
     Example(
         "ConvWithGeneralPadding.E1",
-        lambda x, k: ops.ConvGeneralDilated(
-            x, k, [4, 4], [(0, 0), (0, 0)], [2, 2], [1, 1], ("NHWC", "HWIO", "NHWC")
-        ),
+        lambda x, k: ops.ConvGeneralDilated(x, k, [4, 4], [(0, 0), (0, 0)], [2, 2], [1, 1], ("NHWC", "HWIO", "NHWC")),
         (IMAGE, np.ones((3, 3, 1, 1), np.int32)),
         s32([[10, 26], [46, 62]]).reshape(1, 2, 2, 1),
     ),

@@ -51,6 +51,7 @@ def computation(function: Callable[..., Any], *parameters: Shape) -> XlaComputat
 SCALAR = Shape.scalar(np.float32)
 INDEX = Shape.scalar(np.int32)
 
+
 def convolution(b: Bench, kernel: tuple[int, ...] = (4, 6, 3, 3), **options: Any) -> XlaOp:
     return ops.ConvWithGeneralPadding(
         b.f32(2, 6, 8, 8), b.f32(*kernel), **{"window_strides": [1, 1], "padding": [(0, 0), (0, 0)], **options}

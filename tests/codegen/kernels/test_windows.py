@@ -23,6 +23,7 @@ from tests.support.random_windows import (
 from xlapy import ops
 from xlapy.builder import XlaBuilder, XlaOp
 from xlapy.hlo.shape import Shape
+from xlapy.hlo.text import parse
 
 TOLERANCES = {
     "bfloat16": 0.02,
@@ -247,3 +248,34 @@ def test_batch_normalization(kind: str) -> None:
         return [*(training[n] for n in range(3)), *(gradients[n] for n in range(3)), inference]
 
     run_both(build, arguments)
+
+
+# -- bounded sizes -----------------------------------------------------------------------------------------------------
+
+BOUNDED = """
+add {
+  a = f32[] parameter(0)
+  b = f32[] parameter(1)
+  ROOT s = f32[] add(a, b)
+}
+
+ENTRY main {
+  x = f32[<=9,2] parameter(0)
+  p = f32[<=3,<=7,2] parameter(1)
+  k = f32[3,2,4] parameter(2)
+  z = f32[] constant(0)
+  r = f32[<=5,2] reduce-window(x, z), window={size=3x1 stride=2x1 pad=1_2x0_0}, to_apply=add
+  c = f32[<=3,<=13,4] convolution(p, k), window={size=3 pad=1_1 lhs_dilate=2}, dim_labels=b0f_0io->b0f
+  ROOT t = (f32[<=5,2], f32[<=3,<=13,4]) tuple(r, c)
+}"""
+
+
+def test_windows_stop_at_the_size_of_a_bounded_dimension() -> None:
+    module = parse(BOUNDED)
+    executable = xlapy.compile(module)
+    generator = np.random.default_rng(19)
+    for size in (0, 1, 2, 5, 9):
+        for batch, length in ((0, 3), (3, 7), (2, 0), (1, 1), (2, 5)):
+            shapes = [Shape.array("f32", dims) for dims in ((size, 2), (batch, length, 2), (3, 2, 4))]
+            arguments = [random_array(generator, shape) for shape in shapes]
+            check_same(executable(*arguments), xlapy.evaluate(module, *arguments))
