@@ -30,6 +30,7 @@ class Array:
     shape: Shape
     alias: str | None = None
     read_only: bool = True
+    streaming: bool = False  # stores of whole, aligned vectors bypass the caches
 
     def offset(self, ix: Indexing, index: Index) -> Coordinate:
         """Where the element of each lane lies, in elements from the start."""
@@ -71,7 +72,9 @@ class Array:
         if offset.vector is None and (offset.step == 1 or ix.lanes == 1):
             assert offset.start is not None
             pointer = k.gep(self.pointer, offset.start, width * count)
-            if count == 1:
+            if count == 1 and self.streaming:
+                k.store(pointer, parts[0], align=width * ix.lanes, alias=self.alias, nontemporal=True)
+            elif count == 1:
                 k.store(pointer, parts[0], alias=self.alias)
             elif ix.lanes == 1:
                 k.store(pointer, parts[0], alias=self.alias)

@@ -17,6 +17,7 @@ from xlapy.hlo.graph import Computation, Instruction
 from xlapy.hlo.shape import Shape
 
 TASK_BYTES = 128 * 1024  # traffic of one task of the pool: some microseconds, well above the cost of handing it out
+GRAIN_MULTIPLE = 64  # units: tasks of elements begin where vectors do
 PARALLEL_BYTES = 4 * TASK_BYTES
 
 
@@ -120,7 +121,8 @@ def _grain(kernel: Kernel) -> int:
     total = kernel.units * kernel.bytes_per_unit
     if total < PARALLEL_BYTES or kernel.units < 2:
         return max(kernel.units, 1)
-    return max(1, TASK_BYTES // max(kernel.bytes_per_unit, 1))
+    grain = max(1, TASK_BYTES // max(kernel.bytes_per_unit, 1))
+    return grain // GRAIN_MULTIPLE * GRAIN_MULTIPLE or grain
 
 
 def instruction_key(instruction: Instruction) -> Hashable:

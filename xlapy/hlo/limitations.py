@@ -21,7 +21,22 @@ class Limitation:
     types: frozenset[ElementType] = frozenset()
 
 
+ALTOGETHER = "anything yet"
+"""Of an op that has its row in the op table and still lacks code, text or tests."""
+
 LIMITATIONS = (
+    Limitation(
+        ("reduce-window", "select-and-scatter", "convolution"),
+        ALTOGETHER,
+        "windows come with the next family of operations",
+    ),
+    Limitation(("gather", "scatter"), ALTOGETHER, "indexed data movement comes with the next family of operations"),
+    Limitation(("sort", "topk"), ALTOGETHER, "ordering comes with the next family of operations"),
+    Limitation(
+        ("batch-norm-training", "batch-norm-inference", "batch-norm-grad"),
+        ALTOGETHER,
+        "they will be expanded into simpler operations",
+    ),
     Limitation(
         ("bitcast-convert",),
         "between types of different widths, one of them below 8 bits",

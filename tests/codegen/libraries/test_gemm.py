@@ -6,6 +6,7 @@ import ctypes
 import dataclasses
 import functools
 import itertools
+import mmap
 import re
 import threading
 from collections.abc import Callable
@@ -38,6 +39,8 @@ OPERANDS = {
     "f16": np.float16,
     "bf16_f32": ml_dtypes.bfloat16,
     "f16_f32": np.float16,
+    "f8e5m2": ml_dtypes.float8_e5m2,
+    "f8e4m3fn_f32": ml_dtypes.float8_e4m3fn,
     "s8": np.int8,
     "u8": np.uint8,
     "s32": np.int32,
@@ -45,8 +48,15 @@ OPERANDS = {
     "c64": np.complex64,
     "c128": np.complex128,
 }
-RESULTS = {**OPERANDS, "bf16_f32": np.float32, "f16_f32": np.float32, "s8": np.int32, "u8": np.int32}
-EPSILON = {"bf16": 2.0**-8, "f16": 2.0**-11, "f64": 2.0**-52, "c128": 2.0**-52}
+RESULTS = {
+    **OPERANDS,
+    "bf16_f32": np.float32,
+    "f16_f32": np.float32,
+    "f8e4m3fn_f32": np.float32,
+    "s8": np.int32,
+    "u8": np.int32,
+}
+EPSILON = {"bf16": 2.0**-8, "f16": 2.0**-11, "f8e5m2": 2.0**-3, "f64": 2.0**-52, "c128": 2.0**-52}
 """The rounding error of a result; f32's where nothing else is said."""
 
 NAMES = sorted(OPERANDS)
@@ -362,3 +372,44 @@ def test_a_library_is_made_once(tmp_path: Path) -> None:
     assert len(made) == 2
     code = link([first], {}, library.exports)
     assert ctypes.CFUNCTYPE(ctypes.c_int)(code.address("answer"))() == 42
+
+
+class GuardedRoom:
+    """Memory between two pages that must not be touched."""
+
+    def __init__(self, size: int) -> None:
+        page = mmap.PAGESIZE
+        self._pages = -(-size // page)
+        self._map = mmap.mmap(-1, (self._pages + 2) * page)
+        self._start = ctypes.addressof(ctypes.c_char.from_buffer(self._map))
+        protect = ctypes.CDLL(None).mprotect
+        for place in (self._start, self._start + (self._pages + 1) * page):
+            assert protect(ctypes.c_void_p(place), ctypes.c_size_t(page), 0) == 0
+
+    def array(self, values: Array, *, at_end: bool) -> Array:
+        """A copy of a matrix by rows, next to the guard page in front or behind."""
+        offset = mmap.PAGESIZE + (self._pages * mmap.PAGESIZE - values.nbytes if at_end else 0)
+        copy = np.frombuffer(self._map, values.dtype, values.size, offset).reshape(values.shape)
+        copy[...] = values
+        return copy
+
+
+@pytest.mark.parametrize("target", list(TARGETS))
+@pytest.mark.parametrize("name", ["f32", "bf16", "s8", "c64"])
+def test_nothing_outside_of_the_operands_is_touched(name: str, target: str) -> None:
+    """A read or write beyond them ends the process."""
+    rooms = [GuardedRoom(1 << 18) for _ in range(3)]
+    generator = np.random.default_rng(14)
+    for _ in range(150):
+        m, n, k = (int(size) for size in generator.choice([1, 2, 3, 5, 8, 13, 17, 31, 33, 50, 70], 3))
+        a, b = random_array(name, (m, k), 1), random_array(name, (k, n), 2)
+        before = np.zeros((m, n), RESULTS[name])
+        at_end, a_by_columns, b_by_columns, c_by_columns = generator.integers(0, 2, 4)
+        placed = []
+        for room, array, by_columns in zip(
+            rooms, (a, b, before), (a_by_columns, b_by_columns, c_by_columns), strict=True
+        ):
+            by_rows = room.array(array.T if by_columns else array, at_end=bool(at_end))
+            placed.append(by_rows.T if by_columns else by_rows)
+        multiply(name, *placed, target=target)
+        assert_product(name, placed[2], a, b)

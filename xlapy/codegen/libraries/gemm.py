@@ -11,8 +11,8 @@ threads at once; the blocks cover C without overlap:
 How a product is computed:
 
     panel      a part of A, B and C that is packed at once, if packing pays: strips of A and of B, in shared scratch
-    block      a part of the panel's C, the unit of work of a thread; A's and B's parts of it fit the second-level cache
-    chunk      a stretch of K, so that a strip of B stays in the first-level cache while all strips of A go by
+    block      a part of the panel's C, the unit of work of a thread
+    chunk      a stretch of K, so that A's part of a block stays in the second-level cache while strips of B go by
     tile       what the registers hold (`gemm_tile`)
 
 Operands are described to tiles by strides, so that "packed" and "where it lies" are the same code. All splits depend on
@@ -51,7 +51,7 @@ _RUN = [("parallel", PTR), ("a", PTR), ("b", PTR), ("c", PTR), ("sizes", PTR), (
 
 
 def emit_gemm(kind: GemmType, target: Target) -> str:
-    module = Module(has_fma=target.has_fma)
+    module = Module(has_fma=target.has_fma, has_f16c=target.has_f16c)
     emitter = _GemmEmitter(module, kind.on(target), target)
     emitter.tiles()
     emitter.packing()
@@ -73,7 +73,7 @@ def _library(kind: GemmType) -> Library:
 
 
 GEMM_LIBRARIES = {name: _library(kind) for name, kind in GEMM_TYPES.items()}
-"""By the element type of the operands; "bf16_f32" and "f16_f32" leave the sums as they are."""
+"""By the element type of the operands; "bf16_f32" and the like leave the sums as they are."""
 
 
 class _GemmEmitter(GemmInPlace):

@@ -99,7 +99,7 @@ class GemmPanels(GemmBlocks):
             m, n, depth = problem["m"], problem["n"], problem["k"]
             panel_rows = even_part(k, m, PANEL_ROWS, self._tile_rows)
             panel_columns = even_part(k, n, PANEL_COLUMNS, self._shape.columns)
-            panel_depth = self._panel_steps * self._kind.pair
+            panel_depth = self._chunk_steps * self._kind.pair
             with k.loop(0, n, panel_columns) as column:
                 problem["column"] = column.index
                 problem["columns"] = k.smin(k.sub(n, column.index), panel_columns)

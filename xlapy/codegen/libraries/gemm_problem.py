@@ -13,12 +13,10 @@ _CHUNK_BYTES = 2048
 """Bytes along K of one packed row in a chunk. More would push A's part of a block out of the second-level cache, less
 would fetch C more often."""
 
-_PANEL_BYTES = 4096
-"""The same in a panel; a multiple of the chunk."""
-
 PANEL_ROWS = 1008
-PANEL_COLUMNS = 2048
-"""With these a panel's packed operands take 12 MB, which the third-level cache of most machines holds."""
+PANEL_COLUMNS = 1024
+"""With these, and one chunk deep, a panel's packed operands take 4 MB, which stay in the third-level cache even if
+others use it too (5 % faster than 12 MB, on 2048 by 2048)."""
 
 BLOCK_ROWS = 240
 BLOCK_COLUMNS = 256
@@ -111,12 +109,11 @@ class GemmFunctions:
         self._element_bytes = kind.element.bytes * kind.parts
         self._result_bytes = kind.result.bytes
         self._c_bytes = kind.result.bytes * kind.parts
-        self._panel_steps = _PANEL_BYTES // kind.packed.bytes
         self._chunk_steps = _CHUNK_BYTES // kind.packed.bytes
         panel_strips = -(-PANEL_ROWS // self._tile_rows), PANEL_COLUMNS // self._shape.columns
-        self._b_offset = panel_strips[0] * packed_strip_bytes(kind, self._shape.rows, self._panel_steps)
+        self._b_offset = panel_strips[0] * packed_strip_bytes(kind, self._shape.rows, self._chunk_steps)
         self._sums_offset = self._b_offset + panel_strips[1] * packed_strip_bytes(
-            kind, self._shape.columns, self._panel_steps
+            kind, self._shape.columns, self._chunk_steps
         )
         self._scratch_bytes = (
             self._sums_offset + panel_strips[0] * self._tile_rows * PANEL_COLUMNS * kind.accumulator.bytes
