@@ -75,6 +75,41 @@ def scatter(b: Bench, updates: XlaOp | None = None, **numbers: Any) -> XlaOp:
 SCALAR = Shape.scalar(np.float32)
 INDEX = Shape.scalar(np.int32)
 
+
+def convolution(b: Bench, kernel: tuple[int, ...] = (4, 6, 3, 3), **options: Any) -> XlaOp:
+    return ops.ConvWithGeneralPadding(
+        b.f32(2, 6, 8, 8), b.f32(*kernel), **{"window_strides": [1, 1], "padding": [(0, 0), (0, 0)], **options}
+    )
+
+
+def select_and_scatter(
+    b: Bench,
+    source: XlaOp,
+    window: Any = (2,),
+    strides: Any = (2,),
+    init: Any = 0.0,
+    select: Any = ops.Ge,
+    scatter: Any = ops.Add,
+) -> XlaOp:
+    return ops.SelectAndScatter(b.f32(4), select, window, strides, "VALID", source, init, scatter)
+
+
+def batch_norm(function: Any, vectors: int, has_gradient: bool = False) -> Callable[..., XlaOp]:
+    def call(b: Bench, features: int = 4, feature_index: int = 1, gradient: tuple[int, ...] = (3, 4)) -> XlaOp:
+        others = [b.f32(features) for _ in range(vectors)] + ([b.f32(*gradient)] if has_gradient else [])
+        result: XlaOp = function(b.f32(3, 4), *others, 1e-3, feature_index)
+        return result
+
+    return call
+
+
+BATCH_NORMS = {
+    "BatchNormTraining": batch_norm(ops.BatchNormTraining, 2),
+    "BatchNormInference": batch_norm(ops.BatchNormInference, 4),
+    "BatchNormGrad": batch_norm(ops.BatchNormGrad, 3, has_gradient=True),
+}
+
+
 Broken = tuple[str, Callable[[Bench], Any]]
 
 BROKEN: list[Broken] = [
@@ -83,6 +118,16 @@ BROKEN: list[Broken] = [
     ("AllReduce.B1", lambda b: ops.AllReduce(b.f32(2), ops.Add, [[0, 1], [1, 2]])),
     ("AllReduce.B3", lambda b: ops.AllReduce(b.tuple(), ops.Add)),
     ("AllReduce.B3", lambda b: ops.AllReduceStart(b.tuple(), ops.Add)),
+    *[
+        (f"{title}.{label}", lambda b, call=call, change=change: call(b, **change))
+        for title, call in BATCH_NORMS.items()
+        for label, change in [
+            ("B1", {"feature_index": 2}),
+            ("B1", {"feature_index": -1}),
+            ("B2", {"features": 5}),
+            *([("B3", {"gradient": (3, 5)})] if title == "BatchNormGrad" else []),
+        ]
+    ],
     ("BitcastConvertType.B1", lambda b: ops.BitcastConvertType(b.of(Shape.array("f16", (10, 3))), np.float32)),
     ("BitcastConvertType.B1", lambda b: ops.BitcastConvertType(b.of(Shape.array("f16")), np.float32)),
     ("BitcastConvertType.B2", lambda b: ops.BitcastConvertType(b.tuple(b.f32()), np.int32)),
@@ -114,6 +159,25 @@ BROKEN: list[Broken] = [
     ("Conditional.B3", lambda b: ops.Conditional(b.f32(), [ops.Neg], [b.f32()])),
     ("Conditional.B3", lambda b: ops.Conditional(b.pred(1), b.f32(), ops.Neg, b.f32(), ops.Abs)),
     ("Conditional.B4", lambda b: ops.Conditional(b.s32(), [], [])),
+    ("ConvWithGeneralPadding.B1", lambda b: convolution(b, kernel=(4, 3, 3))),
+    ("ConvWithGeneralPadding.B1", lambda b: ops.Conv(b.f32(2), b.f32(2), [])),
+    ("ConvWithGeneralPadding.B1", lambda b: ops.Conv(b.f32(1, 1), b.s32(1, 1), [])),
+    ("ConvWithGeneralPadding.B1", lambda b: ops.Conv(b.f32(1, 1), b.s32(1, 1), [], preferred_element_type="f32")),
+    ("ConvWithGeneralPadding.B2", lambda b: convolution(b, window_strides=[1])),
+    ("ConvWithGeneralPadding.B2", lambda b: convolution(b, window_strides=[0, 1])),
+    ("ConvWithGeneralPadding.B2", lambda b: convolution(b, padding=[(0, 0)])),
+    ("ConvWithGeneralPadding.B2", lambda b: convolution(b, padding=[(0,), (0,)])),
+    ("ConvWithGeneralPadding.B2", lambda b: convolution(b, lhs_dilation=[1, 0])),
+    ("ConvWithGeneralPadding.B2", lambda b: convolution(b, rhs_dilation=[1, -1])),
+    ("ConvWithGeneralPadding.B2", lambda b: convolution(b, rhs_dilation=[1, 1, 1])),
+    ("ConvWithGeneralPadding.B3", lambda b: convolution(b, kernel=(4, 5, 3, 3))),
+    ("ConvWithGeneralPadding.B4", lambda b: convolution(b, feature_group_count=4)),
+    ("ConvWithGeneralPadding.B4", lambda b: convolution(b, kernel=(4, 2, 3, 3), feature_group_count=3)),
+    ("ConvWithGeneralPadding.B4", lambda b: convolution(b, feature_group_count=0)),
+    ("ConvWithGeneralPadding.B5", lambda b: convolution(b, batch_group_count=4)),
+    ("ConvWithGeneralPadding.B5", lambda b: convolution(b, kernel=(3, 6, 3, 3), batch_group_count=2)),
+    ("ConvWithGeneralPadding.B5", lambda b: convolution(b, batch_group_count=-1)),
+    ("ConvWithGeneralPadding.B6", lambda b: convolution(b, feature_group_count=2, batch_group_count=2)),
     ("ConvertElementType.B2", lambda b: ops.ConvertElementType(b.tuple(b.f32()), np.int32)),
     ("CrossReplicaSum.B2", lambda b: ops.CrossReplicaSum(b.f32(2), [0, 1, 2, 0])),
     ("Dot.B1", lambda b: ops.Dot(b.f32(2, 3), b.f32(2, 3))),
@@ -173,6 +237,17 @@ BROKEN: list[Broken] = [
     ("ReducePrecision.B1", lambda b: ops.ReducePrecision(b.s32(2), exponent_bits=5, mantissa_bits=10)),
     ("ReducePrecision.B2", lambda b: ops.ReducePrecision(b.f32(2), exponent_bits=0, mantissa_bits=10)),
     ("ReducePrecision.B3", lambda b: ops.ReducePrecision(b.f32(2), exponent_bits=5, mantissa_bits=-1)),
+    ("ReduceWindow.B1", lambda b: ops.ReduceWindow([], [], ops.Add, [])),
+    ("ReduceWindow.B1", lambda b: ops.ReduceWindow([b.f32(2)], [0.0, 0.0], ops.Add, [1])),
+    ("ReduceWindow.B1", lambda b: ops.ReduceWindow([b.f32(2), b.f32(3)], [0.0] * 2, lambda a, c, x, y: (a, c), [1])),
+    ("ReduceWindow.B2", lambda b: ops.ReduceWindow(b.f32(4, 4), 0.0, ops.Add, [2])),
+    ("ReduceWindow.B2", lambda b: ops.ReduceWindow(b.f32(4), 0.0, ops.Add, [0])),
+    ("ReduceWindow.B2", lambda b: ops.ReduceWindow(b.f32(4), 0.0, ops.Add, [2], [0])),
+    ("ReduceWindow.B2", lambda b: ops.ReduceWindow(b.f32(4), 0.0, ops.Add, [2], [1], "SAME", [0])),
+    ("ReduceWindow.B2", lambda b: ops.ReduceWindow(b.f32(4), 0.0, ops.Add, [2], [1], "SAME", [1], [0])),
+    ("ReduceWindow.B2", lambda b: ops.ReduceWindow(b.f32(4), 0.0, ops.Add, [2], [1], [(0, 0), (0, 0)])),
+    ("reduce-window.init-types", lambda b: ops.ReduceWindow(b.f32(4), b.s32(), ops.Add, [2])),
+    ("reduce-window.computation-type", lambda b: ops.ReduceWindow(b.f32(4), 0.0, ops.Lt, [2])),
     ("Reshape.B1", lambda b: ops.Reshape(b.f32(2, 3), (0, 0), (6,))),
     ("Reshape.B1", lambda b: ops.Reshape(b.f32(2, 3), (0,), (6,))),
     ("Reshape.B2", lambda b: ops.Reshape(b.f32(2, 3), (5,))),
@@ -204,6 +279,15 @@ BROKEN: list[Broken] = [
     ("Select.B2", lambda b: ops.Select(b.pred(3), b.f32(2), b.f32(2))),
     ("Select.B3", lambda b: ops.Select(b.pred(2), b.tuple(b.f32(2)), b.tuple(b.f32(2)))),
     ("Select.B3", lambda b: ops.Select(b.pred(), b.tuple(b.f32(2)), b.tuple(b.f32(3)))),
+    ("SelectAndScatter.B1", lambda b: select_and_scatter(b, b.f32(3))),
+    ("SelectAndScatter.B1", lambda b: select_and_scatter(b, b.f32(2, 1))),
+    ("SelectAndScatter.window-rank", lambda b: select_and_scatter(b, b.f32(2), window=[2, 2])),
+    ("select-and-scatter.same-type", lambda b: select_and_scatter(b, b.s32(2))),
+    ("select-and-scatter.init-type", lambda b: select_and_scatter(b, b.f32(2), init=b.f32(1))),
+    ("select-and-scatter.window-sizes-positive", lambda b: select_and_scatter(b, b.f32(2), window=[0])),
+    ("select-and-scatter.strides-positive", lambda b: select_and_scatter(b, b.f32(2), strides=[0])),
+    ("select-and-scatter.select-type", lambda b: select_and_scatter(b, b.f32(2), select=ops.Add)),
+    ("select-and-scatter.scatter-type", lambda b: select_and_scatter(b, b.f32(2), scatter=ops.Lt)),
     ("Send.B1", lambda b: ops.Add(ops.GetTupleElement(ops.Send(b.f32(), 1), 0), 1.0)),
     ("Send.B1", lambda b: b.tuple(ops.Send(b.f32(), 1))),
     ("send.channel", lambda b: ops.SendWithToken(b.f32(), b.token, ops.ChannelHandle(0))),

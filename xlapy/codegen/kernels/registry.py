@@ -16,10 +16,14 @@ from dataclasses import dataclass, replace
 from xlapy.codegen.arrays import Array
 from xlapy.codegen.ir import KernelBuilder, Value
 from xlapy.codegen.kernels.concatenate import emit_concatenate, plan_concatenate
+from xlapy.codegen.kernels.convolution import emit_convolution, plan_convolution
 from xlapy.codegen.kernels.dot import emit_dot, plan_dot
 from xlapy.codegen.kernels.loop import LoopPlan, emit_loop, plan_loop, rows_and_columns
 from xlapy.codegen.kernels.reduce import emit_reduce, plan_reduce
+from xlapy.codegen.kernels.reduce_window import emit_reduce_window, plan_reduce_window
+from xlapy.codegen.kernels.scan import emit_scan, plan_scan
 from xlapy.codegen.kernels.scatter import emit_scatter, scatter_lanes
+from xlapy.codegen.kernels.select_and_scatter import emit_select_and_scatter, plan_select_and_scatter
 from xlapy.codegen.kernels.sort import emit_sort
 from xlapy.codegen.kernels.transpose import emit_transpose, plan_transpose
 from xlapy.codegen.kernels.update import emit_update
@@ -232,3 +236,38 @@ def _sort(instruction: Instruction, situation: Situation) -> Kernel:
     units = plan.units if plan.kept else 0
     total = plan.rows * plan.length * SORT_BYTES_PER_ELEMENT
     return Kernel(units, total // max(units, 1), body, uses_scratch=scratch_bytes(instruction) > 0)
+
+
+@KERNELS.register("convolution")
+def _convolution(instruction: Instruction, situation: Situation) -> Kernel:
+    plan = plan_convolution(instruction, situation.target)
+
+    def body(k: KernelBuilder, arrays: Sequence[Array], outputs: Sequence[Array], begin: Value, end: Value) -> None:
+        emit_convolution(k, plan, arrays[0], arrays[1], outputs[0], begin, end)
+
+    return Kernel(plan.units, plan.bytes_per_unit, body)
+
+
+@KERNELS.register("reduce-window")
+def _reduce_window(instruction: Instruction, situation: Situation) -> Kernel:
+    scan = plan_scan(instruction, situation.target)
+    plan = plan_reduce_window(instruction, situation.target)
+
+    def body(k: KernelBuilder, arrays: Sequence[Array], outputs: Sequence[Array], begin: Value, end: Value) -> None:
+        if scan is not None:
+            emit_scan(k, scan, arrays, outputs, begin, end)
+        else:
+            emit_reduce_window(k, plan, arrays, outputs, begin, end)
+
+    chosen = plan if scan is None else scan
+    return Kernel(chosen.units, chosen.bytes_per_unit, body)
+
+
+@KERNELS.register("select-and-scatter")
+def _select_and_scatter(instruction: Instruction, situation: Situation) -> Kernel:
+    plan = plan_select_and_scatter(instruction, situation.target)
+
+    def body(k: KernelBuilder, arrays: Sequence[Array], outputs: Sequence[Array], begin: Value, end: Value) -> None:
+        emit_select_and_scatter(k, plan, arrays, outputs[0], begin, end)
+
+    return Kernel(plan.units, plan.bytes_per_unit, body)
