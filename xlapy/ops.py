@@ -137,6 +137,11 @@ from xlapy.builder.indexing import (
     Gather,
     Scatter,
 )
+from xlapy.builder.normalization import (
+    BatchNormGrad,
+    BatchNormInference,
+    BatchNormTraining,
+)
 from xlapy.builder.ordering import (
     Sort,
     SortKeyVal,
@@ -199,6 +204,18 @@ from xlapy.builder.structure import (
     SetDimensionSize,
     Tuple,
 )
+from xlapy.builder.windows import (
+    Conv,
+    ConvGeneral,
+    ConvGeneralDilated,
+    ConvWithGeneralDimensions,
+    ConvWithGeneralPadding,
+    Padding,
+    ReduceWindow,
+    ReduceWindowWithGeneralPadding,
+    SelectAndScatter,
+    SelectAndScatterWithGeneralPadding,
+)
 
 __all__ = [
     "Abs",
@@ -223,6 +240,9 @@ __all__ = [
     "Atan",
     "Atan2",
     "Atanh",
+    "BatchNormGrad",
+    "BatchNormInference",
+    "BatchNormTraining",
     "BesselI0e",
     "BesselI1e",
     "BitcastConvertType",
@@ -251,6 +271,11 @@ __all__ = [
     "Conj",
     "Constant",
     "ConstantLiteral",
+    "Conv",
+    "ConvGeneral",
+    "ConvGeneralDilated",
+    "ConvWithGeneralDimensions",
+    "ConvWithGeneralPadding",
     "ConvertElementType",
     "Copy",
     "Cos",
@@ -316,6 +341,7 @@ __all__ = [
     "Outfeed",
     "OutfeedWithToken",
     "Pad",
+    "Padding",
     "Parameter",
     "PartitionId",
     "Polygamma",
@@ -334,6 +360,8 @@ __all__ = [
     "ReduceScatter",
     "ReduceScatterDone",
     "ReduceScatterStart",
+    "ReduceWindow",
+    "ReduceWindowWithGeneralPadding",
     "RegularizedIncompleteBeta",
     "Rem",
     "ReplicaId",
@@ -350,6 +378,8 @@ __all__ = [
     "Rsqrt",
     "Scatter",
     "Select",
+    "SelectAndScatter",
+    "SelectAndScatterWithGeneralPadding",
     "Send",
     "SendDone",
     "SendToHost",

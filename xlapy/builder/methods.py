@@ -17,6 +17,7 @@ from xlapy.builder import (  # noqa: F401 - importing a family registers its fun
     control_flow,
     elementwise,
     indexing,
+    normalization,
     operators,
     ordering,
     random,
@@ -24,6 +25,7 @@ from xlapy.builder import (  # noqa: F401 - importing a family registers its fun
     shapes,
     special,
     structure,
+    windows,
 )
 from xlapy.builder.builder import XlaBuilder
 from xlapy.builder.op import XlaOp

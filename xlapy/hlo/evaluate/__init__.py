@@ -7,12 +7,14 @@ from xlapy.hlo.evaluate import (
     control_flow,
     elementwise,
     indexing,
+    normalization,
     ordering,
     random,
     reductions,
     shapes,
     special,
     structure,
+    windows,
 )
 from xlapy.hlo.evaluate.base import EVALUATORS
 from xlapy.hlo.evaluate.interpreter import Interpreter, evaluate, evaluate_parallel
@@ -28,10 +30,12 @@ __all__ = [
     "evaluate",
     "evaluate_parallel",
     "indexing",
+    "normalization",
     "ordering",
     "random",
     "reductions",
     "shapes",
     "special",
     "structure",
+    "windows",
 ]

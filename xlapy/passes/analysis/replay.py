@@ -16,6 +16,7 @@ from xlapy.hlo.graph import Computation, HloModule, Instruction
 from xlapy.hlo.leaves import is_renaming, leaf_count, leaf_offset, result_leaves
 from xlapy.hlo.ops import Trait
 from xlapy.hlo.schedule import Schedule
+from xlapy.hlo.sort_plan import scratch_bytes
 from xlapy.support.errors import InternalError
 
 Tag = object
@@ -99,7 +100,9 @@ class _Replay:
         return own + self.produce(instruction, len(own))
 
     def produce(self, instruction: Instruction, first: int = 0) -> Tags:
-        """Fresh tags for all leaves from `first` on, written to their locations."""
+        """Fresh tags for all leaves from `first` on, written to their locations; scratch memory is overwritten."""
+        if instruction in self.plan.scratch:
+            self.memory.write(self.plan.scratch[instruction], scratch_bytes(instruction), object())
         tags: Tags = []
         for leaf, shape in enumerate(instruction.shape.leaves()):
             if leaf < first:

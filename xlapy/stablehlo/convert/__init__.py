@@ -8,11 +8,13 @@ from xlapy.stablehlo.convert import (
     control_flow,
     elementwise,
     indexing,
+    normalization,
     ordering,
     random,
     reductions,
     shapes,
     structure,
+    windows,
 )
 from xlapy.stablehlo.convert.base import CONVERSIONS
 from xlapy.stablehlo.convert.module import convert_program
@@ -27,9 +29,11 @@ __all__ = [
     "convert_program",
     "elementwise",
     "indexing",
+    "normalization",
     "ordering",
     "random",
     "reductions",
     "shapes",
     "structure",
+    "windows",
 ]

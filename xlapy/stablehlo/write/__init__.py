@@ -4,3 +4,6 @@ from xlapy.stablehlo.write import collectives, emitters, random
 from xlapy.stablehlo.write.base import EMITTERS, Writer
 
 __all__ = ["EMITTERS", "Writer", "collectives", "emitters", "random"]
+from xlapy.stablehlo.write import windows
+
+__all__ = ["EMITTERS", "Writer", "emitters", "windows"]
