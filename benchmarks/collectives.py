@@ -93,12 +93,13 @@ def theirs(devices: int, operations: Sequence[str]) -> dict[str, float]:
 def measure_jax(devices: int, operations: Sequence[str]) -> dict[str, float]:
     import jax
 
+    lax: Any = jax.lax  # its functions have no types
     functions: dict[str, Callable[[Any], Any]] = {
-        "all-reduce": lambda x: jax.lax.psum(x, "i"),
-        "all-gather": lambda x: jax.lax.all_gather(x, "i", tiled=True),
-        "reduce-scatter": lambda x: jax.lax.psum_scatter(x, "i", tiled=True),
-        "all-to-all": lambda x: jax.lax.all_to_all(x, "i", 0, 0, tiled=True),
-        "collective-permute": lambda x: jax.lax.ppermute(x, "i", _ring(devices)),
+        "all-reduce": lambda x: lax.psum(x, "i"),
+        "all-gather": lambda x: lax.all_gather(x, "i", tiled=True),
+        "reduce-scatter": lambda x: lax.psum_scatter(x, "i", tiled=True),
+        "all-to-all": lambda x: lax.all_to_all(x, "i", 0, 0, tiled=True),
+        "collective-permute": lambda x: lax.ppermute(x, "i", _ring(devices)),
     }
     times = {}
     for operation in operations:
@@ -107,7 +108,7 @@ def measure_jax(devices: int, operations: Sequence[str]) -> dict[str, float]:
             operand = jax.pmap(lambda x: x)(_inputs(devices, size))  # one row on each device
 
             def call(mapped: Any = mapped, operand: Any = operand) -> Any:
-                return jax.block_until_ready(mapped(operand))
+                return mapped(operand).block_until_ready()
 
             times[f"{operation}/{size}"] = quiet_microseconds(call)
     return times

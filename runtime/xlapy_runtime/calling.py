@@ -217,7 +217,8 @@ class PortableCall:
             context = self._callbacks.new_context()
         replaced = {index: int(context.words[index]) for index in words}
         try:
-            context.words[ContextWord.CALL_NUMBER] = self._next_call_number()
+            if ContextWord.CALL_NUMBER not in words:
+                context.words[ContextWord.CALL_NUMBER] = self._next_call_number()
             for index, value in words.items():
                 context.words[index] = value
             return self._run(context, arrays)
