@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from xlapy.codegen.ir import KernelBuilder, Value
-from xlapy.codegen.math.common import INFINITY, NAN
+from xlapy.codegen.math.common import INFINITY, NAN, through_double
 from xlapy.codegen.math.exponential import exp
-from xlapy.codegen.math.gamma import EPSILON, iterate, lgamma, through_double
+from xlapy.codegen.math.gamma import EPSILON, iterate, lgamma
 from xlapy.codegen.math.logarithm import log, log1p
 
 
