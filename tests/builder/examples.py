@@ -13,6 +13,7 @@ import numpy as np
 
 from xlapy import ops
 from xlapy.builder import XlaBuilder, XlaComputation, XlaOp
+from xlapy.hlo.attributes import GatherDimensionNumbers, ScatterDimensionNumbers
 from xlapy.hlo.shape import Shape
 
 
@@ -157,6 +158,86 @@ INDEXING = [
         ops.DynamicUpdateSlice,
         (TABLE, f32([[12, 13], [14, 15], [16, 17]]), s32([1, 1])),
         f32([[0, 1, 2], [3, 12, 13], [6, 14, 15], [9, 16, 17]]),
+    ),
+]
+
+SQUARES = s32(np.arange(24).reshape(3, 4, 2) + 1)
+WINDOWS = s32([[[0, 0], [1, 0], [2, 1]], [[0, 1], [1, 1], [0, 2]]])
+
+
+def rows(offset_dims: tuple[int, ...], index_vector_dim: int) -> GatherDimensionNumbers:
+    return GatherDimensionNumbers(offset_dims, (0,), (0,), index_vector_dim)
+
+
+GATHER_AND_SCATTER = [
+    Example(
+        "Gather.E2",
+        lambda x, i: ops.Gather(x, i, GatherDimensionNumbers((1, 2), (), (0, 1), 1), (8, 6)),
+        (s32(np.arange(176).reshape(16, 11)), np.array([[0, 0], [8, 5], [3, 2], [-1, 99], [99, 1]], np.int64)),
+        s32([np.arange(176).reshape(16, 11)[x:][:8, y:][:, :6] for x, y in [(0, 0), (8, 5), (3, 2), (0, 5), (8, 1)]]),
+    ),
+    Example(
+        "Gather.E4",
+        lambda x, i: ops.Gather(x, i, rows((2,), 2), (1, 2)),
+        (s32([[1, 2], [3, 4], [5, 6]]), s32([[[0], [2]], [[1], [1]]])),
+        s32([[[1, 2], [5, 6]], [[3, 4], [3, 4]]]),
+    ),
+    Example(
+        "Gather.B3, an implicit dimension",
+        lambda x, i: ops.Gather(x, i, rows((1,), 1), (1, 2)),
+        (s32([[1, 2], [3, 4], [5, 6]]), s32([2, 0])),
+        s32([[5, 6], [1, 2]]),
+    ),
+    Example(
+        "gather.E1",
+        lambda x, i: ops.Gather(x, i, GatherDimensionNumbers((2, 3), (0,), (1, 0), 2), (1, 2, 2)),
+        (SQUARES, WINDOWS),
+        s32(
+            [
+                [[[1, 2], [3, 4]], [[3, 4], [5, 6]], [[13, 14], [15, 16]]],
+                [[[9, 10], [11, 12]], [[11, 12], [13, 14]], [[17, 18], [19, 20]]],
+            ]
+        ),
+    ),
+    Example(
+        "Scatter.E2",
+        lambda x, i, u: ops.Scatter(x, i, u, ops.Add, ScatterDimensionNumbers((2, 3), (0,), (1, 0), 2)),
+        (
+            SQUARES,
+            s32([[[0, 2], [1, 0], [2, 1]], [[0, 1], [1, 0], [0, 9]]]),
+            s32(np.ones((2, 3, 2, 2))),
+        ),
+        s32(
+            [
+                [[1, 2], [5, 6], [7, 8], [7, 8]],
+                [[10, 11], [12, 13], [14, 15], [16, 17]],
+                [[18, 19], [20, 21], [21, 22], [23, 24]],
+            ]
+        ),
+    ),
+]
+
+ORDERING = [
+    Example(
+        "Sort.E1",
+        lambda x, y, z: ops.Sort(x.builder, [x, y, z], lambda a, b, *rest: a < b, 0),
+        (s32([3, 1]), s32([42, 50]), f32([-3.0, 1.1])),
+        (s32([1, 3]), s32([50, 42]), f32([1.1, -3.0])),
+    ),
+    Example("Sort.E2", ops.Sort, (s32([3, 1]), s32([42, 50])), (s32([1, 3]), s32([50, 42]))),
+    Example("Sort, 2017", ops.Sort, (f32([2, np.inf, -1, 0]),), f32([-1, 0, 2, np.inf])),
+    Example(
+        "sort.E1",
+        lambda x, y: ops.Sort(x.builder, [x, y], lambda a, b, c, d: a > b, 0, True),
+        (s32([[1, 2, 3], [3, 2, 1]]), s32([[3, 2, 1], [1, 2, 3]])),
+        (s32([[3, 2, 3], [1, 2, 1]]), s32([[1, 2, 1], [3, 2, 3]])),
+    ),
+    Example("SortKeyVal", ops.SortKeyVal, (s32([3, 1, 2]), f32([3, 1, 2])), (s32([1, 2, 3]), f32([1, 2, 3]))),
+    Example(
+        "TopK",
+        lambda x: ops.TopK(x, 2),
+        (f32([[1, 3, 3], [2, 0, 1]]),),
+        (f32([[3, 3], [2, 1]]), s32([[1, 2], [0, 2]])),
     ),
 ]
 
@@ -458,6 +539,8 @@ EXAMPLES = [
     *BROADCASTING,
     *SHAPES,
     *INDEXING,
+    *GATHER_AND_SCATTER,
+    *ORDERING,
     *ELEMENTWISE,
     *REDUCTIONS,
     *CONTRACTIONS,

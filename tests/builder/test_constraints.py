@@ -10,6 +10,7 @@ import pytest
 
 from xlapy import ops
 from xlapy.builder import XlaBuilder, XlaComputation, XlaOp
+from xlapy.hlo.attributes import GatherDimensionNumbers, ScatterDimensionNumbers
 from xlapy.hlo.ops import OPS
 from xlapy.hlo.shape import TOKEN, Shape
 from xlapy_runtime.errors import ArgumentError, ShapeError
@@ -46,6 +47,29 @@ class Bench:
 def computation(function: Callable[..., Any], *parameters: Shape) -> XlaComputation:
     builder = XlaBuilder("computation")
     return builder.build(function(*[builder.parameter(number, shape) for number, shape in enumerate(parameters)]))
+
+
+def gather(b: Bench, operand: XlaOp | None = None, sizes: tuple[int, ...] = (1, 3), **numbers: Any) -> XlaOp:
+    """A gather of rows of f32[4,3] by s32[5,1], in which a case changes what it is about."""
+    indices = numbers.pop("indices", None)
+    fields = {
+        "offset_dims": (1,), "collapsed_slice_dims": (0,), "start_index_map": (0,), "index_vector_dim": 1, **numbers
+    }  # fmt: skip
+    given = GatherDimensionNumbers(**fields)
+    starts = b.s32(5, 1) if indices is None else indices
+    return ops.Gather(b.f32(4, 3) if operand is None else operand, starts, given, sizes)
+
+
+def scatter(b: Bench, updates: XlaOp | None = None, **numbers: Any) -> XlaOp:
+    """A scatter of rows f32[5,3] into f32[4,3] by s32[5,1], in which a case changes what it is about."""
+    indices = numbers.pop("indices", None)
+    fields = {
+        "update_window_dims": (1,), "inserted_window_dims": (0,), "scatter_dims_to_operand_dims": (0,),
+        "index_vector_dim": 1, **numbers,
+    }  # fmt: skip
+    given = ScatterDimensionNumbers(**fields)
+    starts = b.s32(5, 1) if indices is None else indices
+    return ops.Scatter(b.f32(4, 3), starts, b.f32(5, 3) if updates is None else updates, ops.Add, given)
 
 
 SCALAR = Shape.scalar(np.float32)
@@ -176,6 +200,15 @@ BROKEN: list[Broken] = [
     ("DynamicUpdateSlice.B1", lambda b: ops.DynamicUpdateSlice(b.f32(3), b.s32(3), [0])),
     ("DynamicUpdateSlice.B1", lambda b: ops.DynamicUpdateSlice(b.f32(3), b.f32(1, 1), [0])),
     ("DynamicUpdateSlice.B2", lambda b: ops.DynamicUpdateSlice(b.f32(3), b.f32(4), [0])),
+    ("Gather.B1", lambda b: gather(b, offset_dims=(1, 2))),
+    ("Gather.B1", lambda b: gather(b, collapsed_slice_dims=(0, 1))),
+    ("Gather.B2", lambda b: gather(b, sizes=(1,))),
+    ("Gather.B3", lambda b: gather(b, index_vector_dim=3)),
+    ("Gather.B3", lambda b: gather(b, index_vector_dim=-1)),
+    ("Gather.B4", lambda b: gather(b, sizes=(2, 3))),
+    ("gather.one-dim-per-index", lambda b: gather(b, indices=b.s32(5, 2))),
+    ("gather.index-type", lambda b: gather(b, indices=b.f32(5, 1))),
+    ("gather.slice-sizes", lambda b: gather(b, sizes=(1, 4))),
     ("GetDimensionSize.B1", lambda b: ops.GetDimensionSize(b.tuple(), 0)),
     ("GetDimensionSize.B2", lambda b: ops.GetDimensionSize(b.f32(2), 1)),
     ("GetTupleElement.B1", lambda b: ops.GetTupleElement(b.tuple(b.f32()), 1)),
@@ -220,6 +253,26 @@ BROKEN: list[Broken] = [
     ("Reshape.B2", lambda b: ops.Reshape(b.f32(2, 3), (5,))),
     ("Rev.B1", lambda b: ops.Rev(b.f32(2, 3), (2,))),
     ("Rev.B1", lambda b: ops.Rev(b.f32(2, 3), (0, 0))),
+    ("Scatter.B1", lambda b: ops.Scatter([], b.s32(5, 1), [], ops.Add, None)),
+    ("Scatter.B1", lambda b: ops.Scatter([b.f32(4, 3)], b.s32(5, 1), [], ops.Add, None)),
+    ("Scatter.B2", lambda b: scatter(b, b.f32(5, 3, 1))),
+    ("Scatter.B3", lambda b: scatter(b, b.f32(5, 4))),
+    ("Scatter.B4", lambda b: scatter(b, b.f32(6, 3))),
+    ("Scatter.B5", lambda b: scatter(b, b.f32(5, 3), update_window_dims=(2,))),
+    (
+        "Scatter.B5",
+        lambda b: scatter(
+            b, b.f32(3, 3), indices=b.s32(1), update_window_dims=(1, 0), inserted_window_dims=(), index_vector_dim=0
+        ),
+    ),
+    ("Scatter.B6", lambda b: scatter(b, inserted_window_dims=(2,))),
+    ("Scatter.B6", lambda b: scatter(b, inserted_window_dims=(1, 0))),
+    ("Scatter.B7", lambda b: scatter(b, inserted_window_dims=())),
+    ("Scatter.B8", lambda b: scatter(b, scatter_dims_to_operand_dims=(0, 1))),
+    ("Scatter.B8", lambda b: scatter(b, scatter_dims_to_operand_dims=(2,))),
+    ("Scatter.B9", lambda b: scatter(b, index_vector_dim=3)),
+    ("scatter.scatter-dims-unique", lambda b: scatter(b, indices=b.s32(5, 2), scatter_dims_to_operand_dims=(0, 0))),
+    ("scatter.same-types", lambda b: scatter(b, b.s32(5, 3))),
     ("Select.B1", lambda b: ops.Select(b.pred(2), b.f32(2), b.s32(2))),
     ("Select.B1", lambda b: ops.Select(b.pred(), b.f32(2), b.f32(3))),
     ("Select.B2", lambda b: ops.Select(b.f32(2), b.f32(2), b.f32(2))),
@@ -248,6 +301,13 @@ BROKEN: list[Broken] = [
     ("Slice.B3", lambda b: ops.Slice(b.f32(2), (1,), (0,))),
     ("Slice.B3", lambda b: ops.Slice(b.f32(2), (0,), (3,))),
     ("Slice.B4", lambda b: ops.Slice(b.f32(2), (0,), (1,), (0,))),
+    ("Sort.B1", lambda b: ops.Sort(b.builder, [])),
+    ("Sort.B1", lambda b: ops.Sort(b.builder, [b.f32(2), b.f32(3)])),
+    ("Sort.B2", lambda b: ops.Sort(b.builder, [b.f32(2)], computation(ops.Add, SCALAR, SCALAR))),
+    ("Sort.B2", lambda b: ops.Sort(b.builder, [b.f32(2)], computation(ops.Lt, INDEX, INDEX))),
+    ("sort.dimension-in-range", lambda b: ops.Sort(b.f32(2), dimension=1)),
+    ("topk.k-in-range", lambda b: ops.TopK(b.f32(2), 3)),
+    ("topk.array-operands", lambda b: ops.TopK(b.f32(), 0)),
     ("Transpose.B1", lambda b: ops.Transpose(b.f32(2, 3), (0,))),
     ("Transpose.B1", lambda b: ops.Transpose(b.f32(2, 3), (0, 0))),
     ("While.B1", lambda b: ops.While(lambda x: x, ops.Neg, b.f32())),
@@ -384,6 +444,9 @@ WRONG_KINDS: list[tuple[str, Callable[[Bench], Any]]] = [
     ("no direction", lambda b: ops.Compare(b.f32(2), 0, "LESS")),
     ("no dimension numbers", lambda b: ops.DotGeneral(b.f32(2), b.f32(2), ((0,), (0,)))),
     ("no precision", lambda b: ops.Dot(b.f32(2), b.f32(2), "best")),
+    ("dimension numbers without a field", lambda b: ops.Gather(b.f32(2), b.s32(1), object(), (1,))),
+    ("dimension numbers that are a list", lambda b: ops.Scatter(b.f32(2), b.s32(1), b.f32(1), ops.Add, [1])),
+    ("operands of Sort that are no list", lambda b: ops.Sort(b.builder, 3)),
     ("no padding", lambda b: ops.Pad(b.f32(2), 0.0, 1)),
     ("an iota without dimension", lambda b: ops.Iota(b.builder, Shape.array(np.int32, (2,)))),
     ("an iota without size", lambda b: ops.Iota(b.builder, np.int32)),
@@ -408,6 +471,10 @@ def test_zero_sizes_are_legal() -> None:
     assert ops.Slice(b.f32(4), (4,), (4,)).shape.dims == (0,)
     assert ops.Pad(b.f32(0), 0.0, [(1, 1, 5)]).shape.dims == (2,)
     assert ops.DynamicSlice(b.f32(4), [0], (0,)).shape.dims == (0,)
+    assert gather(b, b.f32(4, 0), (1, 0)).shape.dims == (5, 0)
+    assert scatter(b, b.f32(0, 3), indices=b.s32(0, 1)).shape.dims == (4, 3)
+    assert ops.Sort(b.f32(0, 3), dimension=0).shape.dims == (0, 3)
+    assert ops.TopK(b.f32(2, 3), 0).shape.parts[0].dims == (2, 0)
     assert ops.ConcatInDim(b.builder, [b.f32(0), b.f32(2)], 0).shape.dims == (2,)
     assert (b.f32(2, 0) @ b.f32(0, 3)).shape.dims == (2, 3)
     assert b.builder.constant(np.zeros((0, 5))).shape == Shape.array(np.float64, (0, 5))

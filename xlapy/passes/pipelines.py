@@ -43,7 +43,13 @@ ORDER = (
 )
 
 
-EXPANDED = {"get-dimension-size": "dynamic-padder", "set-dimension-size": "dynamic-padder"}
+EXPANDED = {
+    "get-dimension-size": "dynamic-padder",
+    "set-dimension-size": "dynamic-padder",
+    "batch-norm-training": "expand-batch-norm",
+    "batch-norm-inference": "expand-batch-norm",
+    "batch-norm-grad": "expand-batch-norm",
+}
 """Ops that no program has any more after the passes, by the pass that takes them away."""
 
 
