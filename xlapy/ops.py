@@ -116,6 +116,11 @@ from xlapy.builder.indexing import (
     DynamicSlice,
     DynamicUpdateSlice,
 )
+from xlapy.builder.linalg import (
+    Cholesky,
+    Fft,
+    TriangularSolve,
+)
 from xlapy.builder.reductions import (
     Map,
     Reduce,
@@ -175,6 +180,7 @@ __all__ = [
     "Ceil",
     "ChannelHandle",
     "ChannelType",
+    "Cholesky",
     "Clamp",
     "Clz",
     "Collapse",
@@ -207,6 +213,7 @@ __all__ = [
     "Erf",
     "Exp",
     "Expm1",
+    "Fft",
     "Floor",
     "Ge",
     "GeTotalOrder",
@@ -283,6 +290,7 @@ __all__ = [
     "Tan",
     "Tanh",
     "Transpose",
+    "TriangularSolve",
     "Tuple",
     "While",
     "Xor",

@@ -16,6 +16,7 @@ from xlapy.builder import (  # noqa: F401 - importing a family registers its fun
     control_flow,
     elementwise,
     indexing,
+    linalg,
     operators,
     reductions,
     shapes,

@@ -8,12 +8,14 @@ _COMMON = "C1"
 _RESULT = {
     "all_reduce": "C6",
     "case": "C4",
+    "cholesky": "C1",
     "clamp": "C4",
     "compare": "C2",
     "complex": "C2",
     "concatenate": "C6",
     "dot_general": "C12",
     "dynamic_slice": "C5",
+    "fft": "C5",
     "get_tuple_element": "C2",
     "if": "C3",
     "pad": "C4",
@@ -21,6 +23,7 @@ _RESULT = {
     "select": "C2",
     "slice": "C5",
     "transpose": "C3",
+    "triangular_solve": "C4",
     "while": "C3",
 }
 """The constraint that gives the result its type."""

@@ -1,0 +1,33 @@
+"""Triangular factors and systems, and Fourier transforms."""
+
+from __future__ import annotations
+
+from xlapy.hlo.attributes import FftType, Transpose
+from xlapy.hlo.graph import Instruction
+from xlapy.stablehlo.convert.base import Body, attribute, converts, enumerator, integers
+from xlapy.stablehlo.tree import Operation
+
+_TRANSPOSES = {transpose.name: transpose for transpose in Transpose}
+_FFT_TYPES = {fft_type.name: fft_type for fft_type in FftType}
+
+
+@converts("stablehlo.cholesky")
+def cholesky(body: Body, operation: Operation) -> Instruction:
+    return body.add("cholesky", *body.operands(operation), lower=attribute(operation, "lower", bool, False))
+
+
+@converts("stablehlo.triangular_solve")
+def triangular_solve(body: Body, operation: Operation) -> Instruction:
+    flags = {name: attribute(operation, name, bool) for name in ("left_side", "lower", "unit_diagonal")}
+    transpose = enumerator(operation, "transpose_a", _TRANSPOSES)
+    return body.add("triangular-solve", *body.operands(operation), transpose_a=transpose, **flags)
+
+
+@converts("stablehlo.fft")
+def fft(body: Body, operation: Operation) -> Instruction:
+    return body.add(
+        "fft",
+        *body.operands(operation),
+        fft_type=enumerator(operation, "fft_type", _FFT_TYPES),
+        fft_length=integers(operation, "fft_length"),
+    )
