@@ -30,7 +30,7 @@ types: $(VENV)/installed-test
 	$(RUN) -m mypy $(ARGS)
 
 bench: $(VENV)/installed-bench
-	$(RUN) -m benchmarks $(ARGS)
+	$(RUN) -m benchmarks --page docs/performance.md $(ARGS)
 
 wheel: $(VENV)/installed-test
 	$(RUN) -m build --wheel --outdir dist .

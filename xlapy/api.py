@@ -7,7 +7,8 @@ from typing import Any
 
 import xlapy.stablehlo
 from xlapy.builder import XlaComputation
-from xlapy.executable import Executable, compile_to_executable
+from xlapy.compiler import compile_cached, module_key
+from xlapy.executable import Executable
 from xlapy.hlo import text as hlo_text
 from xlapy.hlo.evaluate import evaluate as evaluate_module
 from xlapy.hlo.graph import HloModule
@@ -41,7 +42,11 @@ def compile(source: Source, options: CompileOptions | None = None) -> Executable
 
     `source` is an XlaComputation, an HloModule, HLO text or StableHLO text (generic or pretty). Raises XlaError naming
     the instruction for a program that breaks a rule, UnsupportedError for what xlapy knowingly does not do."""
-    return compile_to_executable(load(source), options or CompileOptions())
+    chosen = options or CompileOptions()
+    if isinstance(source, str):
+        return Executable(compile_cached(source, lambda: load(source), chosen), chosen)
+    module = load(source)
+    return Executable(compile_cached(module_key(module), lambda: module, chosen), chosen)
 
 
 def evaluate(source: Source, *arguments: Any, custom_calls: Any = None) -> Any:

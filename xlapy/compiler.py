@@ -4,18 +4,19 @@ all of it."""
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
 from functools import cache
 from pathlib import Path
 
 from xlapy.codegen.call_wrapper import call_wrapper_object
+from xlapy.codegen.kernels.registry import scratch_bytes
 from xlapy.codegen.jit import emit_object
 from xlapy.codegen.libraries.gemm import GEMM_LIBRARIES
 from xlapy.codegen.object_cache import ObjectCache, cache_directory
 from xlapy.codegen.pool import POOL
 from xlapy.codegen.program import EmittedProgram, assembly_of, compile_program, emit_program
-from xlapy.codegen.target import Target, host_target
-from xlapy.hlo.buffer_plan import BufferPlan
+from xlapy.codegen.target import host_target
 from xlapy.hlo.graph import HloModule
 from xlapy.hlo.text import fingerprint
 from xlapy.hlo.verifier import verify
@@ -30,6 +31,7 @@ from xlapy_runtime import threads
 from xlapy_runtime.calling import CallWrapper, load_wrapper
 from xlapy_runtime.linking import LinkedCode, link
 from xlapy_runtime.program import Program
+from xlapy_runtime.program_file import dump_program, load_program
 
 CACHE_LIMIT_BYTES = 1 << 30
 
@@ -46,39 +48,61 @@ class CompileStats:
     compile_ms: float
     passes_ms: float
     llvm_ms: float
+    cached: bool = False  # the whole program came from the cache on disk
 
     def __str__(self) -> str:
+        source = "loaded" if self.cached else "compiled"
         return (
             f"{self.instructions} instructions in {self.kernels} kernels ({self.fusions} fusions), "
-            f"{self.arena_bytes} bytes of temporaries, compiled in {self.compile_ms:.1f} ms "
+            f"{self.arena_bytes} bytes of temporaries, {source} in {self.compile_ms:.1f} ms "
             f"(passes {self.passes_ms:.1f}, LLVM {self.llvm_ms:.1f})"
         )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Compiled:
-    """Everything that is known about a compiled module."""
+    """A compiled program, with what is known about its making. `report` is None if it came from the cache."""
 
-    source: HloModule
-    module: HloModule  # after the passes
-    plan: BufferPlan
-    emitted: EmittedProgram
-    report: PipelineReport
     program: Program
-    target: Target
     stats: CompileStats
+    report: PipelineReport | None = None
 
     def link(self) -> LinkedCode:
         """The code in memory, ready to run."""
         imports: dict[str, int] = {}
-        for name in self.emitted.libraries:
+        for name in self.program.libraries:
             imports.update(library_symbols(name))
         return link(self.program.objects, imports, [self.program.entry, *self.program.kernels])
 
     def assembly(self) -> str:
-        """The assembly of all kernels and of the entry."""
-        texts = (self.emitted.kernels, self.emitted.loops, self.emitted.glue)
-        return "\n".join(assembly_of(text, self.target) for text in texts if "define" in text)
+        """The assembly of the entry and all kernels."""
+        return "\n".join(assembly_of(text, host_target()) for text in self.program.llvm_modules)
+
+
+def compile_cached(key: str, load: Callable[[], HloModule], options: CompileOptions) -> Compiled:
+    """Compiles what `load` returns, unless the cache knows the program of `key`, which determines the module.
+
+    A program is cached whole: passes, emission and LLVM are skipped, and with text as the key, even reading it."""
+    began = time.perf_counter()
+    around = environment()
+    cache = object_cache(around)
+    full_key = f"{host_target().code_key}\n{options.cache_key}\n{key}".encode()
+    observed = around.dump_to or around.verify or options.verify or around.pass_limit is not None
+    found = None if observed else cache.get(_PROGRAM_KIND, full_key)
+    if found is not None:
+        try:
+            program, facts = load_program(found)
+            elapsed = (time.perf_counter() - began) * 1e3
+            return Compiled(program, CompileStats(**{**facts, "compile_ms": elapsed, "cached": True}))
+        except (ValueError, TypeError):
+            pass  # written by another version, or damaged beyond the checksum: compile again
+    compiled = compile_module(load(), options)
+    facts = asdict(compiled.stats) | {"passes_ms": 0.0, "llvm_ms": 0.0}
+    cache.put(_PROGRAM_KIND, full_key, dump_program(compiled.program, facts))
+    return compiled
+
+
+_PROGRAM_KIND = "programs"
 
 
 def compile_module(source: HloModule, options: CompileOptions) -> Compiled:
@@ -94,28 +118,15 @@ def compile_module(source: HloModule, options: CompileOptions) -> Compiled:
         PipelineOptions(fast_math=options.fast_math, disabled_laws=options.disabled_laws), _watch(options, around)
     ).run(module)
     order = schedule(module)
-    plan = assign_buffers(module, order)
+    target = host_target()
+    plan = assign_buffers(module, order, lambda instruction: scratch_bytes(instruction, target))
     if options.verify or around.verify:
         check_plan(module, order, plan)
-    target = host_target()
     emitted = emit_program(module, order, plan, target)
-    if around.dump_to:
-        folder = DumpFolder(Path(around.dump_to), around.dump_filter)
-        for number, part in enumerate(("glue", "loops", "kernels")):
-            folder.write(9000 + number, part, suffix="ll", text=getattr(emitted, part))
+    _dump(emitted, around)
     passed = time.perf_counter()
-    cache = object_cache(around)
-
-    def compile_ir(text: str, level: int) -> bytes:
-        key = f"{target.code_key}\n{level}\n{text}".encode()
-        found = cache.get("kernels", key)
-        if found is None:
-            found = emit_object(text, target, codegen_level=level)
-            cache.put("kernels", key, found)
-        return found
-
     signature = source.signature
-    program = compile_program(module, emitted, plan, compile_ir, signature.parameters, signature.result)
+    program = compile_program(module, emitted, plan, _object_compiler(around), signature.parameters, signature.result)
     ended = time.perf_counter()
     stats = CompileStats(
         instructions=source.instruction_count,
@@ -127,7 +138,34 @@ def compile_module(source: HloModule, options: CompileOptions) -> Compiled:
         passes_ms=(passed - began) * 1e3,
         llvm_ms=(ended - passed) * 1e3,
     )
-    return Compiled(source, module, plan, emitted, report, program, target, stats)
+    return Compiled(program, stats, report)
+
+
+def _object_compiler(around: Environment) -> Callable[[str, int], bytes]:
+    """IR text and code generation level to object code, which is looked up on disk first."""
+    target, cache = host_target(), object_cache(around)
+
+    def compile_ir(text: str, level: int) -> bytes:
+        key = f"{target.code_key}\n{level}\n{text}".encode()
+        found = cache.get("kernels", key)
+        if found is None:
+            found = emit_object(text, target, codegen_level=level)
+            cache.put("kernels", key, found)
+        return found
+
+    return compile_ir
+
+
+def _dump(emitted: EmittedProgram, around: Environment) -> None:
+    if around.dump_to:
+        folder = DumpFolder(Path(around.dump_to), around.dump_filter)
+        for number, part in enumerate(("glue", "loops", "kernels")):
+            folder.write(9000 + number, part, suffix="ll", text=getattr(emitted, part))
+
+
+def module_key(module: HloModule) -> str:
+    """Text that tells modules apart wherever their programs differ: all of it, constants as digests."""
+    return "\n".join((module.to_text(long=True, large_constants=False), fingerprint(module)))
 
 
 def _watch(options: CompileOptions, around: Environment) -> Watch:

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from xlapy.compiler import Compiled, CompileStats, compile_module, native_wrapper, parallel_function
-from xlapy.hlo.graph import HloModule
+from xlapy.compiler import Compiled, CompileStats, native_wrapper, parallel_function
 from xlapy.options import CompileOptions
 from xlapy_runtime.device import Device, devices
 from xlapy_runtime.executable import ProgramExecutable
-from xlapy_runtime.program import Program, flatten
+from xlapy_runtime.program import Program, flatten, tree_text
 
 SMALL_PROGRAM_BYTES = 64 * 1024
 """Programs that touch less keep the GIL: they end before another thread could have got anything done."""
@@ -38,7 +37,7 @@ class Executable:
             targets=options.custom_calls,
             parallel=parallel_function(options.num_threads),
             wrapper=native_wrapper(),
-            release_gil=_has_loops(compiled.module) or _touched_bytes(compiled.program) > SMALL_PROGRAM_BYTES,
+            release_gil=compiled.program.has_loops or _touched_bytes(compiled.program) > SMALL_PROGRAM_BYTES,
         )
         self.__call__ = self._executable.function
 
@@ -58,11 +57,11 @@ class Executable:
 
     def hlo_text(self) -> str:
         """The module as it was compiled: after all passes."""
-        return self._compiled.module.to_text()
+        return self._compiled.program.hlo_text
 
     def llvm_ir(self) -> str:
         """The LLVM IR of the entry and all kernels."""
-        return self._compiled.program.llvm_ir
+        return "\n".join(self._compiled.program.llvm_modules)
 
     def assembly(self) -> str:
         """The assembly of the entry and all kernels."""
@@ -79,18 +78,15 @@ class Executable:
             "argument_bytes": sum(spec.nbytes for tree in program.parameters for spec in flatten(tree)),
             "result_bytes": sum(spec.nbytes for spec in flatten(program.result)),
             "temporary_bytes": program.arena_bytes,
-            "temporary_bytes_lower_bound": self._compiled.plan.live_bytes,
+            "temporary_bytes_lower_bound": self._compiled.stats.live_bytes,
             "constant_bytes": sum(constant.nbytes for constant in program.constants),
             "code_bytes": sum(len(code) for code in program.objects),
         }
 
     def __repr__(self) -> str:
-        signature = self._compiled.source.signature
+        program = self._compiled.program
+        signature = f"{tree_text(program.parameters)} -> {tree_text(program.result)}"
         return f"<Executable {self.name} {signature}, {self._compiled.stats.kernels} kernels>"
-
-
-def compile_to_executable(module: HloModule, options: CompileOptions) -> Executable:
-    return Executable(compile_module(module, options), options)
 
 
 def _devices(options: CompileOptions) -> list[Device] | None:
@@ -98,10 +94,6 @@ def _devices(options: CompileOptions) -> list[Device] | None:
         return None
     available = devices(max(options.device_assignment) + 1)
     return [available[number] for number in options.device_assignment]
-
-
-def _has_loops(module: HloModule) -> bool:
-    return any(instruction.opcode == "while" for instruction in module.instructions())
 
 
 def _touched_bytes(program: Program) -> int:

@@ -115,6 +115,13 @@ from xlapy.builder.elementwise import (
 from xlapy.builder.indexing import (
     DynamicSlice,
     DynamicUpdateSlice,
+    Gather,
+    Scatter,
+)
+from xlapy.builder.ordering import (
+    Sort,
+    SortKeyVal,
+    TopK,
 )
 from xlapy.builder.linalg import (
     Cholesky,
@@ -215,6 +222,7 @@ __all__ = [
     "Expm1",
     "Fft",
     "Floor",
+    "Gather",
     "Ge",
     "GeTotalOrder",
     "GetDimensionSize",
@@ -270,6 +278,7 @@ __all__ = [
     "Round",
     "RoundNearestEven",
     "Rsqrt",
+    "Scatter",
     "Select",
     "Send",
     "SendDone",
@@ -284,11 +293,14 @@ __all__ = [
     "Sinh",
     "Slice",
     "SliceInDim",
+    "Sort",
+    "SortKeyVal",
     "Sqrt",
     "Square",
     "Sub",
     "Tan",
     "Tanh",
+    "TopK",
     "Transpose",
     "TriangularSolve",
     "Tuple",

@@ -40,6 +40,14 @@ class CompileOptions:
     seed: int = 0
     verify: bool = False
 
+    @property
+    def cache_key(self) -> str:
+        """What of the options changes the code; the rest concerns running it."""
+        return (
+            f"replicas {self.num_replicas} partitions {self.num_partitions} fast_math {self.fast_math} "
+            f"passes {sorted(self.disabled_passes)} laws {sorted(self.disabled_laws)}"
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class Environment:

@@ -91,6 +91,8 @@ class Program:
 
     `parameters` and `result` are trees; `aliases` maps a result leaf to the parameter leaf whose memory it takes over
     (both counted among the array leaves). `kernels` are the symbols that native code exports besides `entry`.
+    `has_loops` says that a call may take any time. `libraries` are those whose functions it calls: shape-generic code
+    that the process loads once for all programs.
     """
 
     name: str
@@ -107,7 +109,9 @@ class Program:
     num_partitions: int = 1
     aliases: Mapping[int, int] = field(default_factory=dict)
     hlo_text: str = ""
-    llvm_ir: str = ""
+    llvm_modules: tuple[str, ...] = ()
+    libraries: tuple[str, ...] = ()
+    has_loops: bool = False
 
     @property
     def num_processes(self) -> int:

@@ -44,7 +44,8 @@ def test_every_code_widens_to_its_value(name: str) -> None:
 def test_f32_rounds_to_nearest_even(name: str) -> None:
     values = interesting_floats(name)
     with np.errstate(all="ignore"):
-        expected = values.astype(element_type_named(name).dtype)
+        unsigned = np.where(np.isnan(values), np.float32(np.nan), values)  # the sign of a NaN means nothing
+        expected = unsigned.astype(element_type_named(name).dtype)
     got = converter("f32", name, values.size)(values)
     wrong = ~same(got, expected)
     assert not wrong.any(), list(zip(values[wrong][:8], got[wrong][:8], expected[wrong][:8], strict=True))

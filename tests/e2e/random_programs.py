@@ -57,6 +57,7 @@ class Generator:
     random: np.random.Generator
     computation: Computation
     depth: int = 0
+    scalars_only: bool = False
     values: list[Instruction] = field(default_factory=list)
 
     # -- choices ---------------------------------------------------------------------------------------------------
@@ -75,9 +76,12 @@ class Generator:
         """A value that suits, late ones more often; a fresh constant if there is none."""
         suitable = [value for value in self.values if suits(value.shape)]
         if not suitable:
-            shape = next(shape for shape in iter(lambda: random_shape(self), None) if suits(shape))
-            return self.constant(shape)
+            return self.constant(next(shape for shape in iter(self.shape, None) if suits(shape)))
         return suitable[max(self.number(0, len(suitable) - 1), self.number(0, len(suitable) - 1))]
+
+    def shape(self) -> Shape:
+        shape = random_shape(self)
+        return shape.with_dims(()) if self.scalars_only else shape
 
     def constant(self, shape: Shape) -> Instruction:
         value = random_array(self.random, shape.type, shape.dims)
@@ -139,9 +143,21 @@ class Generator:
         directions = [ComparisonDirection.EQ, ComparisonDirection.NE]
         if lhs.shape.type not in COMPLEX:
             directions = list(ComparisonDirection)
-        total = lhs.shape.type in FLOAT and self.chance(0.3)
-        kind = ComparisonType.TOTALORDER if total else None
-        return self.add("compare", lhs, self.partner(lhs), direction=self.choose(directions), type=kind)
+        direction, rhs = self.choose(directions), self.partner(lhs)
+        if lhs.shape.type in FLOAT and self.chance(0.3):
+            lhs, rhs = self.without_nan(lhs), self.without_nan(rhs)
+            return self.add("compare", lhs, rhs, direction=direction, type=ComparisonType.TOTALORDER)
+        return self.add("compare", lhs, rhs, direction=direction)
+
+    def without_nan(self, value: Instruction) -> Instruction:
+        """The value, or 1 where it is NaN: the sign and payload of a NaN have no meaning."""
+        if value.shape.type not in FLOAT:
+            return value
+        is_number = self.add("compare", value, value, direction=ComparisonDirection.EQ)
+        return self.add("select", is_number, value, self.constant_without_nan(value.shape))
+
+    def constant_without_nan(self, shape: Shape) -> Instruction:
+        return self.add("broadcast", self.number_constant(1.0, shape.type), dimensions=(), shape=shape.without_layout())
 
     def select(self) -> Instruction:
         on_true = self.value()
@@ -173,7 +189,7 @@ class Generator:
         """Among numbers of one width. Bits of narrow integers beyond the width have no meaning."""
         value = self.value(lambda shape: shape.type.bits in (8, 16, 32, 64) and shape.type not in COMPLEX)
         same = [t for t in ALL if t.bits == value.shape.type.bits and t not in COMPLEX]
-        return self.add("bitcast-convert", value, shape=value.shape.with_type(self.choose(same)))
+        return self.add("bitcast-convert", self.without_nan(value), shape=value.shape.with_type(self.choose(same)))
 
     def map(self) -> Instruction:
         value = self.value()
@@ -363,7 +379,7 @@ class Generator:
         maps: bool = False,
     ) -> Computation:
         """A computation of parameters (in a tuple, or not) and results of the given shapes."""
-        inner = Generator(self.random, Computation(name), self.depth + (3 if maps else 1))
+        inner = Generator(self.random, Computation(name), self.depth + 1, scalars_only=maps)
         if as_tuple:
             state = inner.add("parameter", number=0, shape=Shape.tuple(parameters))
             inner.values = [inner.add("get-tuple-element", state, index=i) for i in range(len(parameters))]
@@ -379,6 +395,7 @@ class Generator:
         return inner.computation
 
     def scalar_step(self) -> None:
+        """A step of a computation of scalars: what needs an array where there is none is left out."""
         made = self.choose([self.unary, self.binary, self.select, self.compare, self.convert])()
         self.values.append(made)
 

@@ -144,17 +144,9 @@ POLYNOMIALS: dict[str, tuple[str, Callable[[Real], Real], Real, Real, int, int]]
         "erf(x) / x - 1 of x^2",
         root(lambda x: mp.erf(x) / x - 1),
         mp.mpf(0),
-        (mp.mpf(1), mp.mpf("3.0625")),
-        6,
+        (mp.mpf("1.5625"), mp.mpf("3.0625")),
+        8,
         19,
-    ),
-    "ERFCX": (
-        "(1 + 2 x) e^(x^2) erfc(x) of t = (x - 4) / (x + 4)",
-        lambda t: scaled_erfc(4 * (1 + t) / (1 - t)),
-        mp.mpf("-7") / 9,
-        (mp.mpf(7) / 15, mp.mpf("0.75")),
-        9,
-        23,
     ),
     "ERF_INV_CENTER": (
         "erf_inv(x) / x of w - 3.125, w = -log(1 - x^2)",
@@ -185,6 +177,13 @@ POLYNOMIALS: dict[str, tuple[str, Callable[[Real], Real], Real, Real, int, int]]
 
 # the same for functions that are computed in f64 only: function, low, high, degree
 DOUBLE_ONLY: dict[str, tuple[str, Callable[[Real], Real], Real, Real, int]] = {
+    "ERFCX": (
+        "(1 + 2 x) e^(x^2) erfc(x) of t = (x - 4) / (x + 4)",
+        lambda t: scaled_erfc(4 * (1 + t) / (1 - t)),
+        mp.mpf("-7") / 9,
+        mp.mpf("0.75"),
+        23,
+    ),
     "BESSEL_I0E_NEAR": ("i0e(x) of x / 4 - 1", lambda t: bessel(0, 4 * (t + 1)), mp.mpf(-1), mp.mpf(1), 26),
     "BESSEL_I0E_FAR": (
         "sqrt(x) i0e(x) of 16 / x - 1",

@@ -17,8 +17,9 @@ INTRODUCTION = """\
 # Accuracy of the math functions
 
 Largest errors found, in units of the last place (ulp) of the correctly rounded result, over arguments of all
-magnitudes: each cell is the worst of a comparison with 50 digits and, where numpy has the function in a wider type, of
-a much larger one with that. "Without fma" is the code for processors that cannot multiply and add in one instruction.
+magnitudes: each cell is the worst of a comparison with 50 digits and, where numpy or scipy has the function in a wider
+type, of a much larger one with that. "Without fma" is the code for processors that cannot multiply and add in one
+instruction.
 
 Subnormal numbers are kept, angles of any size are reduced exactly, and signed zeros, infinities and NaNs follow
 IEEE 754. A lane of a vector and a scalar give the same bits.
@@ -46,11 +47,12 @@ def largest_error(case: Case, kind: str, has_fma: bool) -> float:
     largest = 0.0
     inputs = sample(case, kind, PRECISE_COUNT)
     comparisons = [(inputs, exact_values(case.exact, *inputs))]
-    if case.quick is not None:
+    reference = case.wider(kind)
+    if reference is not None:
         many = sample(case, kind, QUICK_COUNT[kind], seed=1)
         wider = np.float64 if kind == "f32" else np.longdouble
         with np.errstate(all="ignore"):
-            comparisons.append((many, case.quick(*(array.astype(wider) for array in many))))
+            comparisons.append((many, reference(*(array.astype(wider) for array in many))))
     for arguments, exact in comparisons:
         found = errors(apply(case.name, *arguments, has_fma=has_fma), exact)
         if case.floor:

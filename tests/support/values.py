@@ -8,7 +8,7 @@ import ml_dtypes
 import numpy as np
 
 from xlapy.hlo.element_types import ElementType, element_type_of, real_part_type
-from xlapy.hlo.evaluate.numerics import from_bits, to_bits
+from xlapy.hlo.evaluate.numerics import from_bits, to_bits, total_order
 
 Array = np.ndarray[Any, Any]
 
@@ -26,7 +26,8 @@ def edges(element_type: ElementType) -> Array:
         low, high = integer_limits(element_type)
         chosen = [0, 1, 2, 3, 5, element_type.bits - 1, element_type.bits, high, high - 1, high // 2]
         chosen += [low, low + 1, -1, -2, -3, 7, 31, 32, 63, 64, 100]
-        return np.array(sorted({number for number in chosen if low <= number <= high})).astype(element_type.dtype)
+        inside = sorted({number for number in chosen if low <= number <= high})
+        return np.array(inside, np.int64 if element_type.is_signed else np.uint64).astype(element_type.dtype)
     if element_type.is_float:
         return _float_edges(element_type)
     parts = edges(real_part_type(element_type))
@@ -109,3 +110,24 @@ def same_elements(got: Array, expected: Array) -> Array:
         with np.errstate(all="ignore"):
             same |= np.isnan(flat.astype(np.float64)) & np.isnan(wanted.astype(np.float64))
     return np.asarray(same)
+
+
+def assert_close(got: Any, expected: Any, ulp: int, place: str = "result") -> None:
+    """Equal types and shapes, and floats at most `ulp` units of the last place apart; NaN meets NaN, and -0 meets 0.
+
+    Units of f32 at least: a narrow float is computed in f32, and then rounded, which may double a difference once."""
+    assert got.dtype == expected.dtype and got.shape == expected.shape, f"{place}: {got.dtype}{got.shape}"
+    if element_type_of(got.dtype).is_narrow_float:
+        distance = np.abs(total_order(got) - total_order(expected)).astype(np.float64)
+        ulp = 1
+    else:
+        with np.errstate(all="ignore"):
+            distance = np.abs(got - expected) / np.spacing(np.maximum(np.abs(expected), np.finfo(got.dtype).tiny))
+    same = same_elements(got, expected).reshape(got.shape) | (got == expected)
+    distance = np.where(same, 0, np.where(np.isnan(distance), np.inf, distance))
+    if distance.size and distance.max() > ulp:
+        first = int(distance.argmax())
+        raise AssertionError(
+            f"{place}: element {first} is {got.reshape(-1)[first]!r}, not {expected.reshape(-1)[first]!r}: "
+            f"{distance.reshape(-1)[first]} units of the last place apart"
+        )

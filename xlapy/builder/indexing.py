@@ -1,17 +1,22 @@
-"""Data movement with run-time indices: DynamicSlice and DynamicUpdateSlice."""
+"""Data movement with run-time indices: DynamicSlice, DynamicUpdateSlice, Gather, Scatter."""
 
 from __future__ import annotations
 
-from typing import Any
+import dataclasses
+from typing import Any, TypeVar
 
-from xlapy.builder.arguments import Integers, as_ints
-from xlapy.builder.builder import XlaBuilder
+from xlapy.builder.arguments import Integers, as_int, as_ints, described
+from xlapy.builder.builder import ComputationLike, XlaBuilder
 from xlapy.builder.op import XlaOp
 from xlapy.builder.operands import Operand, as_op, as_ops, builder_of
+from xlapy.builder.regions import computation_of
 from xlapy.builder.registry import op_function
-from xlapy.hlo.attributes import SliceDimension
+from xlapy.builder.shapes import require_array
+from xlapy.hlo.attributes import GatherDimensionNumbers, ScatterDimensionNumbers, SliceDimension
 from xlapy.hlo.shape import Shape
-from xlapy.support.errors import ShapeError
+from xlapy.support.errors import ArgumentError, ShapeError
+
+Numbers = TypeVar("Numbers", GatherDimensionNumbers, ScatterDimensionNumbers)
 
 
 @op_function("dynamic-slice")
@@ -51,3 +56,77 @@ def _starts(builder: XlaBuilder, operand: XlaOp, start_indices: Any, rule: str) 
         part = builder.record("slice", [vector], dimensions=(SliceDimension(dim, dim + 1),))
         scalars.append(builder.record("reshape", [part], shape=Shape.scalar(shape.type)))
     return scalars
+
+
+@op_function("gather")
+def Gather(
+    a: Operand,
+    start_indices: Operand,
+    dimension_numbers: Any,
+    slice_sizes: Integers,
+    indices_are_sorted: bool = False,
+    unique_indices: bool = False,
+) -> XlaOp:
+    """Slices of `a`, each at the start that a vector of `start_indices` says, moved inward until it fits.
+
+    `dimension_numbers` is a GatherDimensionNumbers, or anything with its fields. That indices are sorted or unique is
+    the caller's promise; the result does not depend on it."""
+    builder = builder_of(a, start_indices)
+    operands = [as_op(builder, a), as_op(builder, start_indices)]
+    return builder.record(
+        "gather",
+        operands,
+        dimension_numbers=_dimension_numbers(dimension_numbers, GatherDimensionNumbers),
+        slice_sizes=as_ints(slice_sizes, "slice_sizes"),
+        indices_are_sorted=bool(indices_are_sorted),
+    )
+
+
+@op_function("scatter")
+def Scatter(
+    input: Any,
+    scatter_indices: Operand,
+    updates: Any,
+    update_computation: ComputationLike,
+    dimension_numbers: Any,
+    indices_are_sorted: bool = False,
+    unique_indices: bool = False,
+) -> XlaOp:
+    """The input (or several), with windows of `updates` combined into it where vectors of `scatter_indices` say.
+
+    The computation gets the present elements, then the updates. Window elements that lie outside are skipped.
+    `dimension_numbers` is a ScatterDimensionNumbers, or anything with its fields."""
+    builder = builder_of(input, scatter_indices, updates)
+    arrays = as_ops(builder, input if isinstance(input, (list, tuple)) else [input])
+    if not arrays:
+        raise ShapeError("Scatter.B1", "nothing to scatter into")
+    written = updates if isinstance(updates, (list, tuple)) else [updates]
+    if len(written) != len(arrays):
+        raise ShapeError("Scatter.B1", f"{len(written)} updates are given for {len(arrays)} inputs")
+    elements = [require_array(array).type for array in arrays]
+    windows = [as_op(builder, update, like) for update, like in zip(written, elements, strict=True)]
+    scalars = [Shape.scalar(element_type) for element_type in elements]
+    result = scalars[0] if len(scalars) == 1 else Shape.tuple(scalars)
+    called = computation_of(builder, update_computation, [*scalars, *scalars], "update", result)
+    return builder.record(
+        "scatter",
+        [*arrays, as_op(builder, scatter_indices), *windows],
+        called=[called],
+        dimension_numbers=_dimension_numbers(dimension_numbers, ScatterDimensionNumbers),
+        indices_are_sorted=bool(indices_are_sorted),
+        unique_indices=bool(unique_indices),
+    )
+
+
+def _dimension_numbers(given: Any, kind: type[Numbers]) -> Numbers:
+    """Dimension numbers from anything with the fields of `kind`; batching dimensions may be missing."""
+    if isinstance(given, kind):
+        return given
+    numbers: dict[str, Any] = {}
+    for field in dataclasses.fields(kind):
+        value = getattr(given, field.name, () if field.name.endswith("batching_dims") else None)
+        if value is None:
+            raise ArgumentError(f"dimension_numbers need {field.name}; {described(given)} has none")
+        is_single = field.name == "index_vector_dim"
+        numbers[field.name] = as_int(value, field.name) if is_single else as_ints(value, field.name)
+    return kind(**numbers)

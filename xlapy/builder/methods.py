@@ -18,6 +18,7 @@ from xlapy.builder import (  # noqa: F401 - importing a family registers its fun
     indexing,
     linalg,
     operators,
+    ordering,
     reductions,
     shapes,
     structure,
@@ -49,6 +50,7 @@ def attach_methods() -> None:
             if not keyword.iskeyword(method) and not hasattr(owner, method):
                 setattr(owner, method, function)
     setattr(XlaOp, "reduce", reductions.Reduce)  # noqa: B010 - its second form begins with the operand
+    setattr(XlaOp, "sort", ordering.Sort)  # noqa: B010 - its older forms do
 
 
 def _snake_case(name: str) -> str:

@@ -27,10 +27,12 @@ from xlapy.codegen.registers import (
     select,
     to_memory,
 )
+from xlapy.hlo.attributes import GatherDimensionNumbers
+from xlapy.hlo.element_types import ElementType
 from xlapy.hlo.graph import Instruction
 from xlapy.hlo.literal import Literal
 from xlapy.hlo.ops import OPS, Trait
-from xlapy.support.errors import InternalError
+from xlapy.support.errors import InternalError, UnsupportedError
 from xlapy.support.registry import Registry
 
 
@@ -124,6 +126,13 @@ def _elementwise(graph: ElementGraph, instruction: Instruction, index: Index) ->
     return Demand(operands, lambda values: emit_element(graph.k, instruction, values))
 
 
+@DEMANDS.register("bitcast-convert")
+def _bitcast_convert(graph: ElementGraph, instruction: Instruction, index: Index) -> Demand:
+    if instruction.shape.type.bits != instruction.operands[0].shape.type.bits:
+        raise UnsupportedError(f"{instruction} takes elements apart or joins them, in a type narrower than a byte")
+    return _elementwise(graph, instruction, index)
+
+
 @DEMANDS.register("map")
 def _map(graph: ElementGraph, instruction: Instruction, index: Index) -> Demand:
     operands = [(operand, index) for operand in instruction.operands]
@@ -184,10 +193,11 @@ def _broadcast(graph: ElementGraph, instruction: Instruction, index: Index) -> D
     operand = instruction.operands[0]
     if not operand.shape.rank:
         return Demand([(operand, SCALAR)], _sole)
-    if operand.shape.dims == instruction.shape.dims:
+    dimensions: tuple[int, ...] = instruction.attributes["dimensions"]
+    if dimensions == tuple(range(instruction.shape.rank)):
         return Demand([(operand, index)], _sole)
     coordinates = graph.ix.split(index)
-    chosen = tuple(coordinates[dim] for dim in instruction.attributes["dimensions"])
+    chosen = tuple(coordinates[dim] for dim in dimensions)
     return Demand([(operand, Index(operand.shape.dims, chosen, None, index.mask))], _sole)
 
 
@@ -246,13 +256,50 @@ def clamped_starts(
     for start, dim, size in zip(starts, dims, sizes, strict=True):
         value = graph.scalar(start)
         assert isinstance(value, Value)
-        if start.shape.type.is_signed:
-            wide = value if value.type.bits == 64 else k.sext(value, I64)
-            clamped.append(k.smin(k.smax(wide, 0), dim - size))
-        else:
-            wide = value if value.type.bits == 64 else k.zext(value, I64)
-            clamped.append(k.umin(wide, dim - size))
+        clamped.append(clamped_start(k, value, start.shape.type, dim - size))
     return clamped
+
+
+def clamped_start(k: KernelBuilder, start: Value, element_type: ElementType, limit: int) -> Value:
+    """A start index (of each lane) as i64, moved into [0, limit]."""
+    if element_type.is_signed:
+        return k.smin(k.smax(k.sext(start, I64), 0), limit)
+    return k.umin(k.zext(start, I64), limit)
+
+
+@DEMANDS.register("gather")
+def _gather(graph: ElementGraph, instruction: Instruction, index: Index) -> Demand:
+    """The operand at the clamped start of the index vector that belongs to the lane, plus the offset in the slice."""
+    ix, (operand, indices) = graph.ix, instruction.operands
+    numbers: GatherDimensionNumbers = instruction.attributes["dimension_numbers"]
+    sizes: tuple[int, ...] = instruction.attributes["slice_sizes"]
+    coordinates = ix.split(index)
+    batch = [coordinate for dim, coordinate in enumerate(coordinates) if dim not in numbers.offset_dims]
+    offsets = iter(coordinates[dim] for dim in numbers.offset_dims)
+    places = []
+    for dim, size in enumerate(sizes):
+        place = ix.constant(0)
+        if dim in numbers.start_index_map:
+            component = ix.constant(numbers.start_index_map.index(dim))
+            vector = list(batch)
+            vector.insert(numbers.index_vector_dim, component)
+            number = Index(indices.shape.dims, tuple(vector[: indices.shape.rank]), None, index.mask)
+            start = graph.values([(indices, number)])[0]
+            assert isinstance(start, Value)
+            limit = operand.shape.dims[dim] - size
+            place = _at(clamped_start(graph.k, start, indices.shape.type, limit))
+        elif dim in numbers.operand_batching_dims:
+            axis = numbers.start_indices_batching_dims[numbers.operand_batching_dims.index(dim)]
+            place = batch[axis - (axis > numbers.index_vector_dim)]
+        if dim not in numbers.collapsed_slice_dims and dim not in numbers.operand_batching_dims:
+            place = ix.sum(place, next(offsets))
+        places.append(place)
+    return Demand([(operand, Index(operand.shape.dims, tuple(places), None, index.mask))], _sole)
+
+
+def _at(position: Value) -> Coordinate:
+    """The coordinate of computed positions, one for all lanes or one for each."""
+    return Coordinate(position) if position.type.lanes == 1 else Coordinate(None, vector=position)
 
 
 @DEMANDS.register("pad")

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
+from xlapy.codegen.arrays import Array
 from xlapy.codegen.elements import emit_element
 from xlapy.codegen.frame import (
     CONTEXT_CANCELLED,
@@ -21,13 +22,14 @@ from xlapy.codegen.frame import (
     Frame,
     Leaf,
 )
+from xlapy.codegen.indexing import Index, Indexing
 from xlapy.codegen.ir import I1, I32, I64, PTR, Module, Value
 from xlapy.codegen.kernel_library import KernelLibrary, NativeKernel
 from xlapy.codegen.matrix_products import matrix_product
 from xlapy.codegen.regions import emit_region
 from xlapy.codegen.registers import Element, constant_element, from_parts, parts_of
 from xlapy.codegen.runtime_sites import RuntimeSites
-from xlapy.hlo.buffer_plan import BufferPlan, Home
+from xlapy.hlo.buffer_plan import BufferPlan, Home, Location
 from xlapy.hlo.graph import Computation, Instruction
 from xlapy.hlo.leaves import is_renaming, leaf_shape, origin_of_leaf
 from xlapy.hlo.ops import Trait
@@ -40,6 +42,7 @@ POLL_CYCLES = 20_000_000  # between two looks at Python's signals: 10 ms at 2 GH
 ITERATIONS_PER_CLOCK = 64  # of a loop without calls, between two looks at the clock
 
 RENAMING_SCALARS = frozenset({"reshape", "broadcast", "transpose", "reverse", "bitcast", "opt-barrier"})
+READS_REGISTERS = RENAMING_SCALARS | {"bitcast-convert"}
 NO_CODE = frozenset({"parameter", "tuple", "get-tuple-element", "after-all", "add-dependency", "opt-barrier"})
 
 
@@ -159,7 +162,7 @@ class EntryEmitter:
         if instruction.opcode in NO_CODE or Trait.CONTROL in instruction.spec.traits:
             return True
         return instruction.shape.is_scalar and (
-            Trait.ELEMENTWISE in instruction.spec.traits or instruction.opcode in RENAMING_SCALARS
+            Trait.ELEMENTWISE in instruction.spec.traits or instruction.opcode in READS_REGISTERS
         )
 
     # -- moving values -------------------------------------------------------------------------------------------
@@ -208,6 +211,21 @@ def _scalar(emitter: EntryEmitter, frame: Frame, instruction: Instruction) -> No
 def _renamed_scalar(emitter: EntryEmitter, frame: Frame, instruction: Instruction) -> None:
     if not is_renaming(instruction):
         frame.bind(instruction, 0, frame.scalar(instruction.operands[0]))
+
+
+@HANDLERS.register("bitcast-convert")
+def _bits(emitter: EntryEmitter, frame: Frame, instruction: Instruction) -> None:
+    """Mostly another name for memory; but a scalar is a register of its own type."""
+    operand = instruction.operands[0]
+    if is_renaming(instruction):
+        return
+    if not instruction.shape.is_scalar:
+        _kernel(emitter, frame, instruction)
+    elif operand.shape.is_scalar:
+        frame.bind(instruction, 0, emit_element(frame.k, instruction, [frame.scalar(operand)]))
+    else:
+        parts = Array(frame.array(operand), instruction.shape, read_only=False)
+        frame.bind(instruction, 0, parts.load(Indexing(frame.k, 1), Index((), ())))
 
 
 @HANDLERS.register("constant")
@@ -261,13 +279,17 @@ def _kernel(emitter: EntryEmitter, frame: Frame, instruction: Instruction) -> No
         if shape.is_array
     ]
     operands = [emitter.plan.location(operand) for operand in instruction.operands]
-    kernel = emitter.kernels.kernel(instruction, in_place=bool(set(results) & set(operands)))
-    if kernel.copies_operand is not None:
-        operand = instruction.operands[kernel.copies_operand]
-        emitter.move(frame, (operand, 0), (instruction, 0), instruction.shape)
-    if kernel.units:
-        pointers = [frame.pointer(location) for location in (*operands, *results)]
-        call_kernel(frame, kernel, pointers)
+    for kernel in emitter.kernels.kernels(instruction, in_place=bool(set(results) & set(operands))):
+        if kernel.copies_operand is not None:
+            operand = instruction.operands[kernel.copies_operand]
+            emitter.move(frame, (operand, 0), (instruction, 0), instruction.shape)
+        if kernel.units:
+            locations = [*operands, *results]
+            if kernel.has_scratch:
+                locations.append(emitter.plan.scratch[instruction].location)
+            if kernel.table is not None:
+                locations.append(Location(Home.CONSTANT, len(emitter.plan.constants) + kernel.table))
+            call_kernel(frame, kernel, [frame.pointer(location) for location in locations])
 
 
 def call_kernel(frame: Frame, kernel: NativeKernel, pointers: Sequence[Value]) -> None:

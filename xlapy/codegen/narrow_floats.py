@@ -147,8 +147,8 @@ def _narrower(form: _Format) -> Callable[[KernelBuilder, Value], Value]:
             result = k.select(k.compare("eq", result, form.nan), form.nan, signed)
         elif form.has_nan:
             result = k.or_(result, sign)
-        else:  # NaN becomes the zero of the other sign, as ml_dtypes has it
-            result = k.select(k.is_nan(value), k.xor(sign, form.sign), k.or_(result, sign))
+        else:  # NaN becomes -0, as ml_dtypes has it for a positive one: the sign of a NaN means nothing
+            result = k.select(k.is_nan(value), form.sign, k.or_(result, sign))
         return k.trunc(result, bytes_type.with_lanes(lanes))
 
     return narrow

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from xlapy.hlo.graph import Instruction
 
@@ -34,6 +34,14 @@ class Location:
         return f"{self.home.value}[{self.index}]"
 
 
+@dataclass(frozen=True, slots=True)
+class Scratch:
+    """Memory that an instruction uses while it runs, besides operands and results."""
+
+    location: Location
+    bytes: int
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class BufferPlan:
     """The memory of one program.
@@ -46,6 +54,7 @@ class BufferPlan:
     constants: tuple[Instruction, ...]
     arena_bytes: int
     live_bytes: int
+    scratch: Mapping[Instruction, Scratch] = field(default_factory=dict)
 
     def location(self, instruction: Instruction, leaf: int = 0) -> Location:
         """The location of an array leaf."""

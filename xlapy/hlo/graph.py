@@ -463,9 +463,11 @@ class HloModule:
         config = replace(self.config, extra=dict(self.config.extra))
         return HloModule(self.name, copies[self.entry], config)
 
-    def to_text(self, *, long: bool = False, layouts: bool = True) -> str:
-        """The module as HLO text; `long` adds metadata and the `%` before names."""
-        return str(TEXT_FORMS["hlo"](self, long=long, layouts=layouts))
+    def to_text(self, *, long: bool = False, layouts: bool = True, large_constants: bool = True) -> str:
+        """The module as HLO text; `long` adds metadata and the `%` before names.
+
+        Without `large_constants`, some values are `{...}` and the text does not parse."""
+        return str(TEXT_FORMS["hlo"](self, long=long, layouts=layouts, large_constants=large_constants))
 
     def __repr__(self) -> str:
         return f"<HloModule {self.name} {self.signature}, {self.instruction_count} instructions>"

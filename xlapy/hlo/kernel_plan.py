@@ -20,7 +20,7 @@ from xlapy.hlo.ops import Trait
 from xlapy.support.errors import InternalError
 
 BLOCKED_TRANSPOSE_BYTES = 32 * 1024  # beyond a first-level cache, strided reads cost more than a blocked copy
-INDEXED_BY_SCALARS = ("dynamic-slice",)
+INDEXED_AT_RUN_TIME = ("dynamic-slice", "gather")
 GENERATORS = ("iota",)
 
 
@@ -53,7 +53,7 @@ def is_element_op(instruction: Instruction) -> bool:
         return is_scalar_region(instruction.called[0])
     if instruction.opcode == "copy":
         return instruction.shape.minor_to_major == instruction.operands[0].shape.minor_to_major
-    if instruction.opcode in INDEXED_BY_SCALARS or instruction.opcode in GENERATORS:
+    if instruction.opcode in INDEXED_AT_RUN_TIME or instruction.opcode in GENERATORS:
         return True
     return Trait.ELEMENTWISE in instruction.spec.traits or Trait.INDEX_MAP in instruction.spec.traits
 

@@ -27,12 +27,14 @@ def leaf_shape(shape: Shape, leaf: int) -> Shape:
 
 
 def is_renaming(instruction: Instruction) -> bool:
-    """The result is the operand's memory under another shape: a bitcast, or a reshape between row-major arrays."""
+    """The result is the operand's memory under another shape: a bitcast, or a reshape between row-major arrays.
+
+    Not so a bitcast-convert of a scalar: it lives in a register, which has a type."""
     if instruction.opcode == "bitcast":
         return True
     if instruction.opcode == "bitcast-convert":
         types = (instruction.shape.type, instruction.operands[0].shape.type)
-        if types[0] is not types[1] and any(t.bits < 8 for t in types):
+        if types[0] is not types[1] and (instruction.shape.is_scalar or any(t.bits < 8 for t in types)):
             return False
     elif instruction.opcode != "reshape":
         return False

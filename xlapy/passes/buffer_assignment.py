@@ -17,7 +17,7 @@ import bisect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from xlapy.hlo.buffer_plan import BufferPlan, Home, Location
+from xlapy.hlo.buffer_plan import BufferPlan, Home, Location, Scratch
 from xlapy.hlo.graph import Computation, HloModule, Instruction
 from xlapy.hlo.leaves import is_renaming, leaf_count, leaf_offset, origin_of_leaf
 from xlapy.hlo.ops import Trait
@@ -72,11 +72,13 @@ class Assigner:
     """The walk over the program that finds buffers and their ranges."""
 
     schedule: Schedule
+    scratch_bytes: Callable[[Instruction], int]
     point: int = 0
     leaves: dict[Instruction, Leaves] = field(default_factory=dict)
     buffers: list[Buffer] = field(default_factory=list)
     candidates: list[Candidate] = field(default_factory=list)
     constants: list[Instruction] = field(default_factory=list)
+    scratch: dict[Instruction, Buffer] = field(default_factory=dict)
 
     def new_buffer(self, shape: Shape, location: Location | None = None) -> Buffer:
         buffer = Buffer(shape.bytes, [[self.point, self.point]], location)
@@ -123,6 +125,10 @@ def _produce(assigner: Assigner, instruction: Instruction) -> Leaves:
     operands = [assigner.use(operand) for operand in instruction.operands]
     leaves = assigner.new_leaves(instruction.shape)
     read = [buffer for operand in operands for buffer in operand]
+    scratch = assigner.scratch_bytes(instruction)
+    if scratch:
+        assigner.scratch[instruction] = Buffer(scratch, [[assigner.point, assigner.point]])
+        assigner.buffers.append(assigner.scratch[instruction])
     for number, leaf in overwritable_operands(instruction):
         operand, result = operands[number][0], leaves[leaf]
         if operand is None or result is None or not instruction.operands[number].shape.rank:
@@ -285,9 +291,12 @@ def _united(first: list[list[int]], second: list[list[int]]) -> list[list[int]]:
 # -- placing ---------------------------------------------------------------------------------------------------------
 
 
-def assign_buffers(module: HloModule, schedule: Schedule) -> BufferPlan:
-    """The plan for the entry of `module`, run in the order of `schedule`."""
-    assigner = Assigner(schedule)
+def assign_buffers(
+    module: HloModule, schedule: Schedule, scratch_bytes: Callable[[Instruction], int] = lambda instruction: 0
+) -> BufferPlan:
+    """The plan for the entry of `module`, run in the order of `schedule`. `scratch_bytes` tells how much memory an
+    instruction uses while it runs, besides operands and results."""
+    assigner = Assigner(schedule, scratch_bytes)
     parameters = [leaf for parameter in module.entry.parameters for leaf in parameter.shape.leaves()]
     arguments: Leaves = []
     for leaf in parameters:
@@ -302,7 +311,12 @@ def assign_buffers(module: HloModule, schedule: Schedule) -> BufferPlan:
         instruction: tuple(None if b is None else b.representative().location for b in buffers)
         for instruction, buffers in assigner.leaves.items()
     }
-    return BufferPlan(leaves, tuple(assigner.constants), arena_bytes, _live_bytes(placed))
+    scratch = {
+        user: Scratch(buffer.location, buffer.bytes)
+        for user, buffer in assigner.scratch.items()
+        if buffer.location is not None
+    }
+    return BufferPlan(leaves, tuple(assigner.constants), arena_bytes, _live_bytes(placed), scratch)
 
 
 def _place_results(results: Leaves) -> None:

@@ -15,8 +15,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from xlapy.hlo.graph import Computation, HloModule, Instruction
-from xlapy.hlo.leaves import origin_of_leaf
+from xlapy.hlo.leaves import leaf_count, origin_of_leaf
 from xlapy.passes.base import Pass
+
+Leaf = tuple[Instruction, int]
 
 
 @dataclass
@@ -34,26 +36,48 @@ class CopyInsertion(Pass):
 
 
 def _separate_state(body: Computation) -> bool:
+    """Copies what stands in another element's place, or in two; a body whose root needs it gets a new one."""
     root = body.root
-    if root.opcode != "tuple":
-        return False  # a single array, or a tuple that the body's own while, conditional ... produces leaf by leaf
-    seen: set[tuple[Instruction, int]] = set()
-    operands = list(root.operands)
-    for number, operand in enumerate(operands):
-        if not operand.shape.is_array or not operand.shape.rank:
+    seen: set[Leaf] = set()
+    shared: list[int] = []
+    for number, shape in enumerate(root.shape.leaves()):
+        if not shape.is_array or not shape.rank:
             continue
-        origin = origin_of_leaf(operand, 0)
-        passes_through = origin == (body.parameters[0], number) and _is_flat(root)
+        origin = _origin(root, number)
+        passes_through = origin == (body.parameters[0], number)
         external = origin[0].opcode in ("parameter", "constant")
         if not passes_through and (external or origin in seen):
-            operands[number] = body.add("copy", [operand], shape=operand.shape)
+            shared.append(number)
         seen.add(origin)
-    if operands == list(root.operands):
+    if not shared:
         return False
-    body.set_operands(root, operands)
+    body.set_root(_with_copies(body, root, frozenset(shared)))
     return True
 
 
-def _is_flat(root: Instruction) -> bool:
-    """Operand numbers of the root are leaf numbers: no element is itself a tuple."""
-    return all(not operand.shape.is_tuple for operand in root.operands)
+def _origin(instruction: Instruction, leaf: int) -> Leaf:
+    """Whose memory a leaf is; a loop that passes an element through gives it none of its own."""
+    origin = origin_of_leaf(instruction, leaf)
+    while origin[0].opcode == "while":
+        loop, number = origin
+        inner = loop.called[1]
+        if _origin(inner.root, number) != (inner.parameters[0], number):
+            break
+        origin = origin_of_leaf(loop.operands[0], number)
+    return origin
+
+
+def _with_copies(body: Computation, value: Instruction, leaves: frozenset[int], first: int = 0) -> Instruction:
+    """The value with copies of some of its leaves, the first leaf of all having number `first`."""
+    count = leaf_count(value.shape)
+    if not any(first <= leaf < first + count for leaf in leaves):
+        return value
+    if not value.shape.is_tuple:
+        return body.add("copy", [value], shape=value.shape)
+    parts = []
+    for index, part in enumerate(value.shape.parts):
+        is_tuple = value.opcode == "tuple"
+        operand = value.operands[index] if is_tuple else body.add("get-tuple-element", [value], index=index)
+        parts.append(_with_copies(body, operand, leaves, first))
+        first += leaf_count(part)
+    return body.add("tuple", parts)

@@ -8,6 +8,7 @@ import xlapy.passes.algebra  # noqa: F401  (fills the book of laws)
 from xlapy.hlo.kernel_plan import KernelLimits
 from xlapy.passes.conditional_simplification import ConditionalSimplification
 from xlapy.passes.constant_folding import ConstantFolding
+from xlapy.passes.copy_insertion import CopyInsertion
 from xlapy.passes.cse import Cse
 from xlapy.passes.dce import Dce
 from xlapy.passes.dynamic.padder import DynamicPadder
@@ -33,6 +34,7 @@ ORDER = (
     Order(AlgebraicSimplification, LayoutAssignment, "laws drop layouts"),
     Order(ZeroSized, LoopFusion, "kernels have a point to compute"),
     Order(LayoutAssignment, LoopFusion, "a fused loop has one layout per operand"),
+    Order(LoopFusion, CopyInsertion, "whether an element of a loop's state is made anew is known once kernels are"),
     Order(FlattenCallGraph, LoopFusion, "a loop body is fused for the one place that runs it"),
 )
 
@@ -78,6 +80,7 @@ def cpu_pipeline(options: PipelineOptions | None = None, watch: Watch | None = N
             LayoutAssignment(keep_entry_layouts=options.keep_entry_layouts),
             LoopFusion(options.limits, options.multi_output_fusion),
             Dce(),
+            CopyInsertion(),
         ),
         ORDER,
         watch or Watch(),

@@ -7,6 +7,9 @@ from collections.abc import Callable
 from xlapy.codegen.elements.registry import Emission, element
 from xlapy.codegen.ir import KernelBuilder, Value
 from xlapy.codegen.math import MATH
+from xlapy.codegen.math.complex import COMPLEX_MATH, Complex
+from xlapy.codegen.math.complex import absolute as absolute_of
+from xlapy.codegen.math.complex_inverse import INVERSE
 from xlapy.codegen.registers import Element, Pair, wrap_narrow_integer
 
 
@@ -133,7 +136,7 @@ def negate(e: Emission, x: Element) -> Element:
 def absolute(e: Emission, x: Element) -> Element:
     k = e.k
     if isinstance(x, Pair):
-        return MATH["hypot"](k, x.re, x.im)
+        return absolute_of(k, Complex(*x))
     if x.type.is_float:
         return k.fabs(x)
     return k.select(k.compare("lt", x, 0), k.neg(x), x)
@@ -143,9 +146,7 @@ def absolute(e: Emission, x: Element) -> Element:
 def sign(e: Emission, x: Element) -> Element:
     k = e.k
     if isinstance(x, Pair):
-        modulus = MATH["hypot"](k, x.re, x.im)
-        zero = k.compare("eq", modulus, 0.0)
-        return Pair(k.select(zero, x.re, k.div(x.re, modulus)), k.select(zero, x.im, k.div(x.im, modulus)))
+        return complex_function(k, "sign", x)
     if x.type.is_float:
         unit = k.copysign(k.const(x.type, 1.0), x)
         keeps = k.or_(k.compare("eq", x, 0.0), k.is_nan(x))
@@ -184,11 +185,12 @@ def _extremum(e: Emission, x: Element, y: Element, *, larger: bool) -> Element:
 
 
 def _complex_extremum(k: KernelBuilder, x: Pair, y: Pair, *, larger: bool) -> Pair:
-    """Lexicographic: by real part, then by imaginary part."""
+    """Lexicographic: by real part, then by imaginary part. A number with a NaN in it wins, the first one of two."""
     order = "gt" if larger else "lt"
     first = k.compare(order, x.re, y.re)
     tie = k.and_(k.compare("eq", x.re, y.re), k.compare(order, x.im, y.im))
-    chosen = k.or_(first, tie)
+    ordered = k.not_(k.or_(k.is_nan(y.re), k.is_nan(y.im)))
+    chosen = k.or_(k.and_(k.or_(first, tie), ordered), k.or_(k.is_nan(x.re), k.is_nan(x.im)))
     return Pair(k.select(chosen, x.re, y.re), k.select(chosen, x.im, y.im))
 
 
@@ -202,12 +204,14 @@ def power(e: Emission, x: Element, y: Element) -> Element:
     if e.result_type.is_integer:
         return _integer_power(e, _value(x), _value(y))
     if isinstance(x, Pair) and isinstance(y, Pair):
-        return _as_pair(MATH["complex_pow"](e.k, x, y))
+        return complex_function(e.k, "power", x, y)
     return MATH["power"](e.k, x, y)
 
 
-def _as_pair(parts: tuple[Value, Value]) -> Pair:
-    return Pair(parts[0], parts[1])
+def complex_function(k: KernelBuilder, name: str, *arguments: Pair) -> Pair:
+    """A function of complex numbers by the name of the real one."""
+    function = INVERSE.get(name) or COMPLEX_MATH[name]
+    return Pair(*function(k, *(Complex(*argument) for argument in arguments)))
 
 
 def _integer_power(e: Emission, x: Value, y: Value) -> Value:
@@ -232,7 +236,7 @@ def _integer_power(e: Emission, x: Value, y: Value) -> Value:
 @element("atan2")
 def atan2(e: Emission, y: Element, x: Element) -> Element:
     if isinstance(x, Pair) and isinstance(y, Pair):
-        return _as_pair(MATH["complex_atan2"](e.k, y, x))
+        return complex_function(e.k, "atan2", y, x)
     return MATH["atan2"](e.k, y, x)
 
 
@@ -265,7 +269,7 @@ _REAL_FUNCTIONS = {
 def _function(name: str) -> Callable[[Emission, Element], Element]:
     def emit(e: Emission, x: Element) -> Element:
         if isinstance(x, Pair):
-            return _as_pair(MATH[f"complex_{name}"](e.k, x))
+            return complex_function(e.k, name, x)
         return MATH[name](e.k, x)
 
     emit.__doc__ = f"Vector math: {name}."

@@ -4,14 +4,33 @@ from __future__ import annotations
 
 from xlapy.codegen.elements.registry import Emission, element
 from xlapy.codegen.ir import F32, F64, I8, I64, KernelBuilder, Value
-from xlapy.codegen.registers import Element, Pair, register_type, wrap_narrow_integer
+from xlapy.codegen.registers import (
+    Element,
+    Pair,
+    from_memory,
+    memory_type,
+    register_type,
+    to_memory,
+    wrap_narrow_integer,
+)
 from xlapy.hlo.element_types import ElementType, real_part_type
+
+
+@element("bitcast-convert", exact=True)
+def bitcast_convert(e: Emission, x: Element) -> Element:
+    """Between types of one width: through memory's form, which is nothing but bits."""
+    if isinstance(x, Pair) or e.operand_type is e.result_type:
+        return x
+    bits = to_memory(e.k, x, e.operand_type)
+    return from_memory(e.k, e.k.bitcast(bits, memory_type(e.result_type, x.type.lanes)), e.result_type)
 
 
 @element("convert")
 def convert(e: Emission, x: Element) -> Element:
     """The result is rounded by the caller; a float on its way to a narrow one arrives unrounded, so it rounds once."""
     source, target = e.operand_type, e.result_type
+    if target.kind == "pred" and isinstance(x, Pair):
+        return e.k.or_(e.k.compare("ne", x.re, 0.0), e.k.compare("ne", x.im, 0.0))
     if target.is_complex:
         parts = x if isinstance(x, Pair) else Pair(x, x)
         re = convert_real(e.k, parts.re, real_part_type(source), real_part_type(target))

@@ -45,7 +45,7 @@ def plan_loop(
     """How to compute `roots` (of equal dimensions) from instructions for which `inputs` holds."""
     shape = roots[0].shape
     instructions = between(roots, inputs)
-    is_linear = all(_follows_row_major_numbers(i, shape.size, inputs(i)) for i in instructions)
+    is_linear = shape.rank == 1 or all(_follows_row_major_numbers(i, shape.size, inputs(i)) for i in instructions)
     extent = shape.size if is_linear else _inner_size(shape)
     lanes = min(widest_lanes(instructions, target), _power_of_two_below(extent))
     units = shape.size if is_linear else rows_and_columns(shape)[0]

@@ -85,6 +85,9 @@ _LEAST_ROWS = 16
 _UNPACKED_WORK = 256**3
 """Below so many multiplications packing costs more than it gains."""
 
+_UNPACKED_TILES = 4
+"""Up to so many tiles one below the other a strip of B is not read often enough to be packed."""
+
 _CHUNK_WORK = 1 << 21
 """Multiplications that make it worth to hand work to another thread: some ten microseconds."""
 
@@ -686,7 +689,7 @@ class _GemmEmitter:
         if not self._shape.has_masks:
             possible = k.and_(possible, k.compare("eq", k.and_(n, self._shape.lanes - 1), 0))
         work = k.mul(k.mul(m, n), problem["k"])
-        small = k.or_(k.compare("le", work, _UNPACKED_WORK), k.compare("le", m, self._tile_rows))
+        small = k.or_(k.compare("le", work, _UNPACKED_WORK), k.compare("le", m, _UNPACKED_TILES * self._tile_rows))
         return k.and_(possible, small)
 
     def _run_unpacked(self, k: KernelBuilder, problem: RecordValue) -> None:

@@ -7,10 +7,10 @@ of lanes is.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from xlapy.codegen.ir import IRType, KernelBuilder, Operand, Value
+from xlapy.codegen.ir import F32, F64, IRType, KernelBuilder, Operand, Value
 from xlapy.codegen.ir_types import float_to_bits
 
 INFINITY = math.inf
@@ -132,3 +132,15 @@ def is_integral(k: KernelBuilder, x: Value) -> Value:
 def sign_bit(k: KernelBuilder, x: Value) -> Value:
     """Whether the sign is minus, zeros and NaNs included."""
     return k.compare("lt", k.to_integer_bits(x), 0)
+
+
+def through_double(function: Callable[..., Value]) -> Callable[..., Value]:
+    """The same function for f32 too, computed in f64 and rounded."""
+
+    def either(k: KernelBuilder, *arguments: Value) -> Value:
+        if arguments[0].type.kind == "f64":
+            return function(k, *arguments)
+        return k.fptrunc(function(k, *(k.fpext(argument, F64) for argument in arguments)), F32)
+
+    either.__doc__ = function.__doc__
+    return either

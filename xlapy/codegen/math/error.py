@@ -11,17 +11,17 @@ from xlapy.codegen.math.coefficients import (
     ERFCX,
     LOG_ERFC,
 )
-from xlapy.codegen.math.common import INFINITY, clamp, horner, power_of_two, scale, two_product
+from xlapy.codegen.math.common import INFINITY, clamp, horner, power_of_two, scale, through_double, two_product
 from xlapy.codegen.math.exponential import reduced_exp
-from xlapy.codegen.math.logarithm import log
+from xlapy.codegen.math.logarithm import log1p_of_sum
 
 # Beyond these erf is 1 to the last bit; the middle is where the polynomial for log(erfc) is centered.
 _ERF_LIMIT = {"f32": 4.0, "f64": 6.0}
 _ERF_MIDDLE = {"f32": 2.5, "f64": 3.875}
 # Up to here the odd polynomial; then 1 - erf is small enough to hide the error of its exponent.
-_ERF_NEAR = {"f32": 1.0, "f64": 1.75}
-# Beyond these erfc vanishes.
-_ERFC_LIMIT = {"f32": 11.0, "f64": 28.0}
+_ERF_NEAR = {"f32": 1.25, "f64": 1.75}
+# Beyond this erfc vanishes.
+_ERFC_LIMIT = 28.0
 # The polynomials of erf_inv change here (in sqrt(w)); f32 never gets to the last one.
 _ERF_INV_TAIL_START = 2.5
 _ERF_INV_FAR_START = 4.0
@@ -40,13 +40,13 @@ def erf(k: KernelBuilder, x: Value) -> Value:
     return k.select(k.compare("lt", magnitude, _ERF_NEAR[kind]), near, far)
 
 
+@through_double
 def erfc(k: KernelBuilder, x: Value) -> Value:
     """1 - erf(x), accurate for large x: e^(-x^2) times a polynomial of (|x| - 4) / (|x| + 4) over 1 + 2 |x|.
 
     The square is kept as a sum of two, because its rounding error matters as much as its value."""
-    kind = x.type.kind
     near = k.sub(1.0, k.muladd(x, horner(k, k.mul(x, x), ERF), x))
-    magnitude = clamp(k, k.fabs(x), 0.5, _ERFC_LIMIT[kind])
+    magnitude = clamp(k, k.fabs(x), 0.5, _ERFC_LIMIT)
     t = k.div(k.sub(magnitude, 4.0), k.add(magnitude, 4.0))
     scaled = k.div(horner(k, t, ERFCX), k.muladd(magnitude, 2.0, k.const(x.type, 1.0)))
     square, square_low = two_product(k, magnitude, magnitude)
@@ -58,7 +58,8 @@ def erfc(k: KernelBuilder, x: Value) -> Value:
 
 def erf_inv(k: KernelBuilder, x: Value) -> Value:
     """x P(w) with w = -log(1 - x^2), or x P(sqrt(w)) where w is large."""
-    w = k.neg(log(k, k.mul(k.sub(1.0, x), k.add(1.0, x))))
+    square, square_low = two_product(k, x, x)
+    w = k.neg(log1p_of_sum(k, k.neg(square), k.neg(square_low)))
     root = k.sqrt(w)
     result = k.select(
         k.compare("lt", root, _ERF_INV_TAIL_START),

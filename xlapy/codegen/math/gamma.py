@@ -9,9 +9,9 @@ import math
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from xlapy.codegen.ir import F32, F64, KernelBuilder, Operand, Value
+from xlapy.codegen.ir import KernelBuilder, Operand, Value
 from xlapy.codegen.math.coefficients import COS, DIGAMMA, HALF_PI, SIN, STIRLING
-from xlapy.codegen.math.common import INFINITY, NAN, horner
+from xlapy.codegen.math.common import INFINITY, NAN, horner, through_double
 from xlapy.codegen.math.exponential import exp
 from xlapy.codegen.math.logarithm import log, log1p
 
@@ -19,18 +19,6 @@ _HALF_LOG_TWO_PI = 0.5 * math.log(2 * math.pi)
 # Asymptotic series are used from here on; smaller arguments are moved up by this much.
 _ASYMPTOTIC = 8
 _STEPS_LIMIT = 20000.0
-
-
-def through_double(function: Callable[..., Value]) -> Callable[..., Value]:
-    """The same function for f32 too, computed in f64 and rounded."""
-
-    def either(k: KernelBuilder, *arguments: Value) -> Value:
-        if arguments[0].type.kind == "f64":
-            return function(k, *arguments)
-        return k.fptrunc(function(k, *(k.fpext(argument, F64) for argument in arguments)), F32)
-
-    either.__doc__ = function.__doc__
-    return either
 
 
 def sin_cos_pi(k: KernelBuilder, x: Value) -> tuple[Value, Value]:

@@ -65,9 +65,7 @@ def log1p_of_sum(k: KernelBuilder, x: Value, low: Value | None) -> Value:
         error = k.add(error, low)
     m, e = split_exponent(k, total)
     f = k.sub(m, 1.0)
-    # error * 2^-e; m / total is that power of two, exactly.
-    rest = k.mul(error, k.div(m, total))
-    result = _with_specials(k, total, _combined(k, e, f, k.sub(rest, k.mul(rest, f))))
+    result = _with_specials(k, total, _combined(k, e, f, k.div(error, total)))
     tiny = 2.0 ** -(format_of(x.type).mantissa + 2)
     return k.select(k.compare("lt", k.fabs(x), tiny), x, result)
 

@@ -12,9 +12,9 @@ from xlapy.codegen.math.coefficients import (
     BESSEL_I1E_NEAR,
     EULER_MACLAURIN,
 )
-from xlapy.codegen.math.common import INFINITY, NAN, horner, is_integral
+from xlapy.codegen.math.common import INFINITY, NAN, horner, is_integral, through_double
 from xlapy.codegen.math.exponential import exp
-from xlapy.codegen.math.gamma import digamma, lgamma, through_double
+from xlapy.codegen.math.gamma import digamma, lgamma
 from xlapy.codegen.math.power import power
 
 # The Bessel functions change from polynomials in x to polynomials in 1/x here.

@@ -18,6 +18,8 @@ from xlapy.codegen.math.common import quick_two_sum, round_to_integer, two_produ
 # |x| up to here has fewer than 2^20 quarter turns.
 _QUICK_LIMIT = 2.0**20
 _LARGE = "xlapy.math.reduce_large_angles"
+# The function is rarely called, and compiles in half the time without the optimizing code generator.
+_SLOW_PATH = "noinline optnone nounwind"
 
 
 class Reduced(NamedTuple):
@@ -64,7 +66,7 @@ def _define_reduce_large(outer: KernelBuilder) -> None:
     names = ("x", "high", "low", "quadrant")
     parameters = [*((name, PTR) for name in names), ("lanes", I64)]
     with (
-        KernelBuilder(outer.module, _LARGE, parameters, None, "internal", "noinline nounwind") as k,
+        KernelBuilder(outer.module, _LARGE, parameters, None, "internal", _SLOW_PATH) as k,
         k.loop(0, k.parameters["lanes"]) as loop,
     ):
         x_at, high_at, low_at, quadrant_at = (k.gep(k.parameters[name], loop.index, 8) for name in names)

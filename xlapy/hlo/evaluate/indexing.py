@@ -4,8 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from xlapy.hlo.evaluate.base import evaluator
+import numpy as np
+
+from xlapy.hlo.attributes import GatherDimensionNumbers, ScatterDimensionNumbers
+from xlapy.hlo.evaluate.base import Steps, evaluator
 from xlapy.hlo.evaluate.numerics import Array
+from xlapy.hlo.evaluate.reductions import apply
+from xlapy.hlo.graph import Computation
 
 
 def clamped_window(starts: Sequence[Array], sizes: Sequence[int], available: Sequence[int]) -> tuple[slice, ...]:
@@ -27,3 +32,110 @@ def dynamic_update_slice(operand: Array, update: Array, start_indices: Sequence[
     result = operand.copy()
     result[clamped_window(start_indices, update.shape, operand.shape)] = update
     return result
+
+
+@evaluator("gather")
+def gather(
+    operand: Array,
+    start_indices: Array,
+    *,
+    dimension_numbers: GatherDimensionNumbers,
+    slice_sizes: tuple[int, ...],
+    indices_are_sorted: bool,
+) -> Array:
+    numbers = dimension_numbers
+    vectors = index_vectors(start_indices, numbers.index_vector_dim)
+    batch = vectors.shape[:-1]
+    rank = len(batch) + len(numbers.offset_dims)
+    batch_axes = [axis for axis in range(rank) if axis not in numbers.offset_dims]
+    dropped = (*numbers.collapsed_slice_dims, *numbers.operand_batching_dims)
+    offset_axes = iter(numbers.offset_dims)
+    places = []
+    for dim, size in enumerate(slice_sizes):
+        place = np.zeros((1,) * rank, np.int64)
+        if dim in numbers.start_index_map:
+            first = vectors[..., numbers.start_index_map.index(dim)]
+            limit = operand.shape[dim] - size
+            place = place + _along_axes(np.clip(first, 0, limit), batch_axes, rank)
+        if dim in numbers.operand_batching_dims:
+            axis = numbers.start_indices_batching_dims[numbers.operand_batching_dims.index(dim)]
+            axis -= axis > numbers.index_vector_dim
+            place = place + _along_axes(np.arange(batch[axis]), [batch_axes[axis]], rank)
+        if dim not in dropped:
+            place = place + _along_axes(np.arange(size), [next(offset_axes)], rank)
+        places.append(place)
+    dims = [0] * rank
+    for axis, length in zip(batch_axes, batch, strict=True):
+        dims[axis] = length
+    kept = [size for dim, size in enumerate(slice_sizes) if dim not in dropped]
+    for axis, length in zip(numbers.offset_dims, kept, strict=True):
+        dims[axis] = length
+    if not operand.size or not all(dims):
+        return np.zeros(dims, operand.dtype)
+    return np.broadcast_to(operand[tuple(places)] if places else operand, dims).copy()
+
+
+def index_vectors(indices: Array, index_vector_dim: int) -> Array:
+    """The index vectors along the last dimension, as s64; what s64 cannot hold is its largest number."""
+    if indices.dtype == np.uint64:
+        indices = np.minimum(indices, np.uint64(np.iinfo(np.int64).max))
+    wide = indices.astype(np.int64)
+    if index_vector_dim == wide.ndim:
+        return wide[..., np.newaxis]
+    return np.moveaxis(wide, index_vector_dim, -1)
+
+
+def _along_axes(array: Array, axes: Sequence[int], rank: int) -> Array:
+    """The array with its dimensions at `axes`, ascending, of `rank` dimensions; the others have size 1."""
+    dims = [1] * rank
+    for axis, size in zip(axes, array.shape, strict=True):
+        dims[axis] = size
+    return array.reshape(dims)
+
+
+@evaluator("scatter")
+def scatter(
+    inputs: Sequence[Array],
+    scatter_indices: Array,
+    updates: Sequence[Array],
+    *,
+    update_computation: Computation,
+    dimension_numbers: ScatterDimensionNumbers,
+    indices_are_sorted: bool,
+    unique_indices: bool,
+) -> Steps:
+    numbers = dimension_numbers
+    results = [array.copy() for array in inputs]
+    vectors = index_vectors(scatter_indices, numbers.index_vector_dim)
+    scatter_axes = [axis for axis in range(updates[0].ndim) if axis not in numbers.update_window_dims]
+    dropped = (*numbers.inserted_window_dims, *numbers.input_batching_dims)
+    for position in np.ndindex(vectors.shape[:-1]):
+        starts = [0] * inputs[0].ndim
+        for dim, start in zip(numbers.scatter_dims_to_operand_dims, vectors[position], strict=True):
+            starts[dim] = int(start)
+        for dim, axis in zip(numbers.input_batching_dims, numbers.scatter_indices_batching_dims, strict=True):
+            starts[dim] = position[axis - (axis > numbers.index_vector_dim)]
+        index: list[int | slice] = [slice(None)] * updates[0].ndim
+        for axis, place in zip(scatter_axes, position, strict=True):
+            index[axis] = place
+        windows = [np.expand_dims(update[tuple(index)], sorted(dropped)) for update in updates]
+        inside, target = _inside(starts, windows[0].shape, inputs[0].shape)
+        if windows[0][inside].size:
+            present = [result[target] for result in results]
+            combined = yield from apply(update_computation, (*present, *(window[inside] for window in windows)))
+            for result, values in zip(results, combined, strict=True):
+                result[target] = values
+    return tuple(results) if len(results) > 1 else results[0]
+
+
+def _inside(
+    starts: Sequence[int], sizes: Sequence[int], available: Sequence[int]
+) -> tuple[tuple[slice, ...], tuple[slice, ...]]:
+    """The part of a window that lies within `available`, and where it lies there."""
+    inside, target = [], []
+    for start, size, limit in zip(starts, sizes, available, strict=True):
+        first, last = max(0, -start), min(size, limit - start)
+        last = max(first, last)
+        inside.append(slice(first, last))
+        target.append(slice(first + start, last + start) if last > first else slice(0, 0))
+    return tuple(inside), tuple(target)

@@ -45,11 +45,14 @@ def narrow(array: Array, target: ElementType) -> Array:
 
 
 def _round_to_narrow(array: Array, target: ElementType) -> Array:
-    """To a float narrower than f32. From f64 by way of f32 rounded to odd, so that nothing is rounded twice."""
+    """To a float narrower than f32. From f64 by way of f32 rounded to odd, so that nothing is rounded twice.
+
+    NaN loses its sign, which would else become that of the zero that stands for it in a type without NaN."""
     with np.errstate(all="ignore"):
         if array.dtype == np.float64:
             array = _f32_rounded_to_odd(array)
-        return array.astype(np.float32, copy=False).astype(target.dtype)
+        single = array.astype(np.float32, copy=False)
+        return np.where(np.isnan(single), np.float32(np.nan), single).astype(target.dtype)
 
 
 def _f32_rounded_to_odd(array: Array) -> Array:

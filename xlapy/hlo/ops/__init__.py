@@ -8,9 +8,12 @@ from xlapy.hlo.ops import (
     fft,
     indexing,
     linalg,
+    normalization,
+    ordering,
     reductions,
     shapes,
     structure,
+    windows,
 )
 from xlapy.hlo.ops.spec import OPS, AttributeParameter, OpSpec, Trait
 
@@ -26,7 +29,10 @@ __all__ = [
     "fft",
     "indexing",
     "linalg",
+    "normalization",
+    "ordering",
     "reductions",
     "shapes",
     "structure",
+    "windows",
 ]

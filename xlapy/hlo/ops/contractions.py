@@ -1,11 +1,14 @@
-"""Sums of products: dot."""
+"""Sums of products: dot and convolution."""
 
 from __future__ import annotations
 
-from xlapy.hlo.attributes import DotDimensionNumbers, Precision
+from xlapy.hlo.attributes import ConvolutionDimensionNumbers, DotDimensionNumbers, Precision, Window
 from xlapy.hlo.ops.spec import PURE, ResultShape, op
+from xlapy.hlo.ops.windows import check_window_steps, window_positions
 from xlapy.hlo.shape import UNBOUNDED, Shape
 from xlapy.support.errors import ShapeError
+
+NO_WINDOW = Window()
 
 
 @op("dot", traits=PURE, title="DotGeneral")
@@ -67,3 +70,123 @@ def _check_sizes(slug: str, lhs: Shape, rhs: Shape, lhs_dims: tuple[int, ...], r
         sizes = (lhs.dims[lhs_dim], rhs.dims[rhs_dim])
         if sizes[0] != sizes[1] and UNBOUNDED not in sizes:
             raise ShapeError(slug, f"dimension {lhs_dim} of {lhs} and dimension {rhs_dim} of {rhs} differ in size")
+
+
+@op("convolution", traits=PURE, hlo_text={"dimension_numbers": "dim_labels"}, title="Convolution")
+def convolution(
+    lhs: Shape,
+    rhs: Shape,
+    *,
+    window: Window = NO_WINDOW,
+    dimension_numbers: ConvolutionDimensionNumbers,
+    feature_group_count: int = 1,
+    batch_group_count: int = 1,
+    operand_precision: tuple[Precision, ...] = (),
+    result: ResultShape,
+) -> Shape:
+    """Sums of products of `lhs` under a sliding window with the kernel `rhs`, over the window and the input features.
+
+    The kernel is not flipped, unless the window is reversed. Padding and the holes of dilations contribute nothing.
+    Groups of features (or of the batch) of `lhs` meet groups of output features of `rhs`. The element type is that of
+    the stated result (`preferred_element_type`).
+
+    array-operands [B1]: the operands are arrays.
+    same-type [B1 C27]: the operands have the same element type, unless both are integers or both are floats.
+    same-rank [B1 C1 C26]: both operands have rank n + 2, for n spatial dimensions.
+    window-rank [B2 C2 C4 C5 C7 C9]: the window has an entry for each spatial dimension.
+    window-sizes: the window is as large as the kernel.
+    strides-positive [B2 C3]: 0 < stride.
+    base-dilations-positive [B2 C6]: 0 < dilation of `lhs`.
+    window-dilations-positive [B2 C8]: 0 < dilation of `rhs`.
+    input-spatial-count [C12]: `lhs` has n spatial dimensions.
+    input-dimensions [C13]: the dimensions of `lhs` are listed once each.
+    kernel-spatial-count [C17]: `rhs` has n spatial dimensions.
+    kernel-dimensions [C18]: the dimensions of `rhs` are listed once each.
+    output-spatial-count [C19]: the result has n spatial dimensions.
+    output-dimensions [C20]: the dimensions of the result are listed once each.
+    feature-groups-positive [B4 C21]: 0 < feature_group_count.
+    batch-groups-positive [B5 C22]: 0 < batch_group_count.
+    one-grouping [B6 C23]: one of the group counts is 1.
+    batch-groups-divide-batch [B5 C10]: the batch groups divide the batch.
+    feature-groups-divide-input [B4 C11]: the feature groups divide the input features.
+    kernel-input-features [B3 C14]: the kernel has as many input features as a group of `lhs`.
+    batch-groups-divide-output [B5 C15]: the batch groups divide the output features.
+    feature-groups-divide-output [B4 C16]: the feature groups divide the output features.
+    precision-count [C24]: a precision is given for both operands, or for none.
+    """
+    for shape in (lhs, rhs, result):
+        if not shape.is_array:
+            raise ShapeError("array-operands", f"{shape} is not an array")
+    if lhs.type.kind != rhs.type.kind and not (lhs.type.is_integer and rhs.type.is_integer):
+        raise ShapeError("same-type", f"{lhs} and {rhs} have elements of different kinds")
+    numbers = dimension_numbers
+    if lhs.rank != rhs.rank or lhs.rank < 2:
+        raise ShapeError("same-rank", f"{lhs} and {rhs} do not have the same rank, of 2 or more")
+    _check_convolution_dimensions(lhs.rank, numbers)
+    _check_convolution_window(rhs, window, numbers)
+    _check_groups(lhs, rhs, numbers, feature_group_count, batch_group_count)
+    if len(operand_precision) not in (0, 2):
+        raise ShapeError("precision-count", f"{len(operand_precision)} precisions are given for two operands")
+    batch = lhs.dims[numbers.input_batch]
+    dims, dynamic = [0] * lhs.rank, [False] * lhs.rank
+    dims[numbers.output_batch] = batch if batch == UNBOUNDED else batch // batch_group_count
+    dynamic[numbers.output_batch] = lhs.is_dynamic_dim(numbers.input_batch)
+    dims[numbers.output_feature] = rhs.dims[numbers.kernel_output_feature]
+    dynamic[numbers.output_feature] = rhs.is_dynamic_dim(numbers.kernel_output_feature)
+    positions = window_positions([lhs.dims[dim] for dim in numbers.input_spatial], window)
+    for source, target, size in zip(numbers.input_spatial, numbers.output_spatial, positions, strict=True):
+        dims[target], dynamic[target] = size, lhs.is_dynamic_dim(source)
+    return Shape.array(result.type, dims, dynamic)
+
+
+def _check_convolution_dimensions(rank: int, numbers: ConvolutionDimensionNumbers) -> None:
+    sides = (
+        ("input", (numbers.input_batch, numbers.input_feature), numbers.input_spatial),
+        ("kernel", (numbers.kernel_input_feature, numbers.kernel_output_feature), numbers.kernel_spatial),
+        ("output", (numbers.output_batch, numbers.output_feature), numbers.output_spatial),
+    )
+    for side, others, spatial in sides:
+        if len(spatial) != rank - 2:
+            raise ShapeError(f"{side}-spatial-count", f"{len(spatial)} {side} spatial dimensions for arrays of {rank}")
+        if sorted((*others, *spatial)) != list(range(rank)):
+            listed = f"{[*others, *spatial]}"
+            raise ShapeError(f"{side}-dimensions", f"the {side} dimensions {listed} are not 0 to {rank - 1}, each once")
+
+
+def _check_convolution_window(rhs: Shape, window: Window, numbers: ConvolutionDimensionNumbers) -> None:
+    sizes = [rhs.dims[dim] for dim in numbers.kernel_spatial]
+    if len(window.dimensions) != len(sizes):
+        raise ShapeError(
+            "window-rank", f"the window has {len(window.dimensions)} dimensions, but {rhs} has {len(sizes)} spatial ones"
+        )
+    for part, size in zip(window.dimensions, sizes, strict=True):
+        if size not in (part.size, UNBOUNDED):
+            raise ShapeError("window-sizes", f"a window of size {part.size} does not fit the spatial sizes {sizes}")
+    check_window_steps(window)
+
+
+def _check_groups(
+    lhs: Shape, rhs: Shape, numbers: ConvolutionDimensionNumbers, feature_groups: int, batch_groups: int
+) -> None:
+    if feature_groups <= 0:
+        raise ShapeError("feature-groups-positive", f"there are {feature_groups} feature groups")
+    if batch_groups <= 0:
+        raise ShapeError("batch-groups-positive", f"there are {batch_groups} batch groups")
+    if feature_groups > 1 and batch_groups > 1:
+        raise ShapeError("one-grouping", f"there are {feature_groups} feature groups and {batch_groups} batch groups")
+    batch, features = lhs.dims[numbers.input_batch], lhs.dims[numbers.input_feature]
+    inputs, outputs = rhs.dims[numbers.kernel_input_feature], rhs.dims[numbers.kernel_output_feature]
+    _check_divides("batch-groups-divide-batch", batch_groups, batch, f"the batch of {lhs}")
+    _check_divides("feature-groups-divide-input", feature_groups, features, f"the features of {lhs}")
+    if UNBOUNDED not in (inputs, features) and inputs * feature_groups != features:
+        raise ShapeError(
+            "kernel-input-features",
+            f"{rhs} has {inputs} input features for {feature_groups} groups of the {features} features of {lhs}",
+        )
+    _check_divides("batch-groups-divide-output", batch_groups, outputs, f"the output features of {rhs}")
+    _check_divides("feature-groups-divide-output", feature_groups, outputs, f"the output features of {rhs}")
+
+
+def _check_divides(slug: str, groups: int, size: int, what: str) -> None:
+    if size != UNBOUNDED and size % groups:
+        raise ShapeError(slug, f"{groups} groups do not divide {what}, of size {size}")

@@ -25,6 +25,7 @@ def overwritable_operands(instruction: Instruction) -> list[tuple[int, int]]:
 def _same_elements(operand: Instruction, result: Instruction) -> bool:
     return (
         operand.shape.is_array
+        and result.shape.is_array
         and operand.shape.dims == result.shape.dims
         and operand.shape.minor_to_major == result.shape.minor_to_major
         and operand.shape.type.bytes == result.shape.type.bytes

@@ -76,6 +76,7 @@ class _Replay:
                 return [*operands[0], None, None]
         if is_renaming(instruction):
             return operands[0]
+        self.disturb(instruction)
         for operand, tags in zip(instruction.operands, operands, strict=True):
             self.read(operand, tags, instruction)
         match instruction.opcode:
@@ -90,6 +91,12 @@ class _Replay:
         if instruction.spec.has(Trait.DONE) and len(operands[0]) == leaf_count(instruction.shape):
             return operands[0]
         return self.produce(instruction)
+
+    def disturb(self, instruction: Instruction) -> None:
+        """What lies in the scratch memory of an instruction is gone before it has read its operands."""
+        if instruction in self.plan.scratch:
+            scratch = self.plan.scratch[instruction]
+            self.memory.write(scratch.location, scratch.bytes, object())
 
     def produce(self, instruction: Instruction) -> Tags:
         """Fresh tags for all leaves, written to their locations."""

@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from xlapy.hlo.attributes import FusionKind
 from xlapy.hlo.graph import Computation, Instruction
 from xlapy.hlo.kernel_plan import (
+    INDEXED_AT_RUN_TIME,
     KernelLimits,
     is_alias,
     is_blocked_transpose,
@@ -103,7 +104,7 @@ class IndexMaps:
 def _index_step(user: Instruction, position: int) -> Hashable | None:
     """What `user` does to indices on the way to one operand, compared by value; None if nothing."""
     if Trait.INDEX_MAP not in user.spec.traits:
-        return id(user) if user.opcode == "dynamic-slice" else None
+        return (id(user), position) if user.opcode in INDEXED_AT_RUN_TIME else None
     place = position if user.opcode == "concatenate" else 0
     return user.opcode, tuple(user.attributes.values()), user.operands[position].shape.dims, user.shape.dims, place
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
 from collections.abc import Sequence
 
@@ -74,7 +75,7 @@ def reduce_precision(w: Writer, i: Instruction, operands: Trees) -> Tree:
     return w.one("stablehlo.reduce_precision", i, operands, _numbers(i, "exponent_bits", "mantissa_bits", bits=32))
 
 
-def _numbers(i: Instruction, *names: str, bits: int = 64) -> Attributes:
+def _numbers(i: Instruction, *names: str, bits: int = 64) -> dict[str, str]:
     """Attributes that are integers of `bits`, under their own names."""
     return {name: f"{i.attributes[name]} : i{bits}" for name in names}
 
@@ -241,7 +242,52 @@ def dimension_size(w: Writer, i: Instruction, operands: Trees) -> Tree:
     return w.one(f"stablehlo.{i.spec.python_name}", i, operands, _numbers(i, "dimension"))
 
 
-# -- folding -----------------------------------------------------------------------------------------------------------
+@emits("gather")
+def gather(w: Writer, i: Instruction, operands: Trees) -> Tree:
+    attributes = {
+        "dimension_numbers": _dimension_numbers_text("gather", i),
+        "slice_sizes": integers_text(i.attributes["slice_sizes"]),
+        "indices_are_sorted": str(i.attributes["indices_are_sorted"]).lower(),
+    }
+    return w.one("stablehlo.gather", i, operands, attributes)
+
+
+@emits("scatter")
+def scatter(w: Writer, i: Instruction, operands: Trees) -> Steps:
+    attributes = {
+        "scatter_dimension_numbers": _dimension_numbers_text("scatter", i),
+        "indices_are_sorted": str(i.attributes["indices_are_sorted"]).lower(),
+        "unique_indices": str(i.attributes["unique_indices"]).lower(),
+    }
+    return (yield from _with_own_arguments(w, "stablehlo.scatter", i, operands, attributes))
+
+
+def _dimension_numbers_text(name: str, i: Instruction) -> str:
+    """`#stablehlo.gather<offset_dims = [1], ..., index_vector_dim = 1>`"""
+    numbers = dataclasses.asdict(i.attributes["dimension_numbers"])
+    fields = (
+        f"{field} = {list_text(value) if isinstance(value, (tuple, list)) else value}"
+        for field, value in numbers.items()
+    )
+    return f"#stablehlo.{name}<{', '.join(fields)}>"
+
+
+# -- folding and order -------------------------------------------------------------------------------------------------
+
+
+@emits("sort")
+def sort(w: Writer, i: Instruction, operands: Trees) -> Steps:
+    attributes = _numbers(i, "dimension") | {"is_stable": str(i.attributes["is_stable"]).lower()}
+    return (yield from _with_own_arguments(w, "stablehlo.sort", i, operands, attributes))
+
+
+@emits("topk")
+def topk(w: Writer, i: Instruction, operands: Trees) -> Tree:
+    if not i.attributes["largest"]:
+        raise UnsupportedError(f"{i.name}: CHLO's top_k takes the largest elements only")
+    results = unpacked_shapes(i.shape)
+    names = w.simple("chlo.top_k", leaves(operands[0]), [i.operands[0].shape], results, _numbers(i, "k"))
+    return w.packed(names, i.shape)
 
 
 @emits("dot")

@@ -1,0 +1,130 @@
+"""`python -m benchmarks`: measures xlapy beside XLA and others, and prints everything, what is behind included."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import multiprocessing
+import os
+import sys
+import time
+from collections.abc import Sequence
+from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
+
+from benchmarks import limits, report
+from benchmarks.engines import ENGINE_NAMES
+from benchmarks.machine import Load, describe, pin
+from benchmarks.measure import OURS, QUICK, Bench, Outcome, Plan, run_all
+from benchmarks.workload import Case, cases
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    options = _parser().parse_args(arguments)
+    chosen = _chosen_cases(options)
+    if options.list:
+        print("\n".join(case.name for case in chosen))
+        return 0
+    if not chosen:
+        print("no workload fits: see --list", file=sys.stderr)
+        return 2
+    run = _measure(chosen, options)
+    print()
+    print("\n".join(report.summary(run)))
+    _write(run, options)
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser("python -m benchmarks", description=__doc__)
+    parser.add_argument("--only", metavar="REGEX", default="", help="cases whose family/workload/size matches")
+    parser.add_argument("--family", metavar="NAME", action="append", default=[], help="a family; may be repeated")
+    parser.add_argument(
+        "--engines", metavar="NAMES", type=_engine_names, default=["xla"], help="opponents: xla,numpy,numba,torch"
+    )
+    parser.add_argument("--pin", action="store_true", help="every engine on one and the same core")
+    parser.add_argument(
+        "--quick", action="store_true", help="few short samples, without the largest sizes: for a first look"
+    )
+    parser.add_argument("--json", metavar="FILE", type=Path, help="write everything as data")
+    parser.add_argument("--plot", metavar="FILE", type=Path, help="draw the ratios (.png, .svg)")
+    parser.add_argument("--page", metavar="FILE", type=Path, help="replace the measured section of a page")
+    parser.add_argument("--list", action="store_true", help="print the names of the cases, and stop")
+    return parser
+
+
+def _engine_names(text: str) -> list[str]:
+    names = [name for name in text.split(",") if name and name != OURS]
+    unknown = set(names) - set(ENGINE_NAMES)
+    if unknown:
+        raise argparse.ArgumentTypeError(
+            f"no engine is called {', '.join(sorted(unknown))}: there are {', '.join(ENGINE_NAMES)}"
+        )
+    return names
+
+
+def _chosen_cases(options: argparse.Namespace) -> list[Case]:
+    from benchmarks.workloads import all_workloads
+
+    return cases(all_workloads(), only=options.only, families=options.family, largest=not options.quick)
+
+
+def _measure(chosen: Sequence[Case], options: argparse.Namespace) -> report.Run:
+    plan = QUICK if options.quick else Plan()
+    core = max(os.sched_getaffinity(0)) if options.pin else None
+    before, began = Load.now(), time.perf_counter()
+    _show_progress("measuring the machine's limits")
+    reached = _limits_in_new_process(core)
+    outcomes: list[Outcome] = []
+    with Bench(options.engines, plan, reached, core) as bench:
+        table = report.columns(bench.opponents, fresh_processes=plan.fresh_processes)
+        for outcome in run_all(
+            bench, chosen, lambda number, total, case: _show_progress(f"{number}/{total} {case.name}")
+        ):
+            _clear_progress()
+            if not outcomes or outcomes[-1].case.workload.family != outcome.case.workload.family:
+                print(f"\n{outcome.case.workload.family}\n{report.header_line(table)}")
+            print(report.line(outcome, table), flush=True)
+            outcomes.append(outcome)
+        unavailable, opponents = bench.unavailable, bench.opponents
+    foreign = [outcome.disturbance.foreign_cores for outcome in outcomes if outcome.disturbance]
+    run = report.Run(
+        describe(), plan, options.pin, opponents, unavailable, reached, before, Load.now(),
+        sum(foreign) / len(foreign), outcomes,
+    )  # fmt: skip
+    print()
+    print("\n".join([*report.machine_lines(run), f"took {time.perf_counter() - began:.0f} s"]))
+    return run
+
+
+def _limits_in_new_process(core: int | None) -> limits.Limits:
+    """A process of its own, which gives the big arrays back."""
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(1, mp_context=context, initializer=pin, initargs=(core,)) as pool:
+        return pool.submit(limits.measure).result()
+
+
+def _write(run: report.Run, options: argparse.Namespace) -> None:
+    if options.json:
+        options.json.write_text(json.dumps(report.as_data(run), indent=1) + "\n")
+    if options.plot:
+        from benchmarks.plot import draw
+
+        draw(run.outcomes, options.plot)
+    if options.page and (options.only or options.family):
+        print(f"{options.page} is left as it is: only part of the suite was run")
+    elif options.page:
+        report.write_page(options.page, run)
+
+
+def _show_progress(text: str) -> None:
+    if sys.stderr.isatty():
+        print(f"\r\033[K{text}", end="", file=sys.stderr, flush=True)
+
+
+def _clear_progress() -> None:
+    _show_progress("")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

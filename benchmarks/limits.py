@@ -1,0 +1,245 @@
+"""What this machine can do at best: multiply-adds per second, and bytes per second to and from memory.
+
+Measured by kernels that do nothing else, written with the compiler's own IR builder. The best of several runs counts: a
+limit is what was once reached.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from xlapy.codegen.ir import F32, F64, I64, PTR, IRType, KernelBuilder, Module, Value
+from xlapy.codegen.jit import emit_object
+from xlapy.codegen.target import Target, host_target
+from xlapy_runtime.linking import LinkedCode, link
+
+CHAINS = 12
+"""Independent chains of multiply-adds: more than latency times units anywhere, and they fit 16 registers."""
+
+UNROLLED = 4
+REPETITIONS = 30
+ROUND_SECONDS = 0.004
+"""Many short rounds: on a busy machine some fall between two turns of other processes."""
+
+ALIGNMENT = 64
+CACHES_EXCEEDED = 3
+"""Arrays are this many times the size of the last-level cache."""
+
+_MEMORY_FLOOR_BYTES = 64 << 20
+_MEMORY_CEILING_BYTES = 512 << 20
+
+_Kernel = Callable[..., None]
+
+
+@dataclass(frozen=True)
+class Pair:
+    """A rate of one core, and of all of them."""
+
+    one: float
+    all: float
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Operations and bytes per second, of one core and of all that may be used together."""
+
+    cores: int
+    cache_bytes: int  # of the last level: what fits is not limited by memory
+    f32: Pair
+    f64: Pair
+    read: Pair
+    copy: Pair
+    triad: Pair
+
+    def as_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+    def shortest(self, operations: float, read: int, written: int, *, double: bool) -> float:
+        """Seconds below which no program can be that does so much, with its data in memory or in cache.
+
+        Bytes count only where they exceed the cache; a multiplication and an addition are two operations."""
+        arithmetic = operations / (self.f64.all if double else self.f32.all)
+        if read + written <= self.cache_bytes:
+            return arithmetic
+        if written * 8 <= read:
+            bandwidth = self.read.all
+        else:
+            bandwidth = self.triad.all if read * 2 > written * 3 else self.copy.all
+        return max(arithmetic, (read + written) / bandwidth)
+
+
+def measure(cores: int | None = None) -> Limits:
+    """Measures all limits, in about three seconds. `cores` bounds the threads used for the figures of all cores."""
+    target = host_target()
+    count = min(cores or target.cores, target.cores)
+    kernels = _Kernels(target)
+    one, many = _Team(1), _Team(count)
+    try:
+        f32, f64 = (Pair(*[_arithmetic(kernels, team, type) for team in (one, many)]) for type in (F32, F64))
+        arrays = _Arrays(target)
+        read, copy, triad = (
+            Pair(*[max(_bandwidth(kernels, team, arrays, name) for name in names) for team in (one, many)])
+            for names in (("read",), ("copy", "copy_streaming"), ("triad", "triad_streaming"))
+        )
+    finally:
+        one.close()
+        many.close()
+    return Limits(count, target.l3_bytes, f32, f64, read, copy, triad)
+
+
+class _Kernels:
+    """The kernels as native functions of (target, first source, second source, length in bytes or rounds)."""
+
+    def __init__(self, target: Target) -> None:
+        self.lanes = {type: target.lanes(type.bits) for type in (F32, F64)}
+        module = Module(has_fma=target.has_fma, has_f16c=target.has_f16c)
+        attributes = f"nounwind {target.function_attributes}".strip()
+        names = ["multiply_add.f32", "multiply_add.f64", "read"]
+        for type in (F32, F64):
+            with _kernel(module, f"multiply_add.{type.kind}", attributes) as k:
+                _write_multiply_adds(k, type.with_lanes(self.lanes[type]))
+        vector = F32.with_lanes(self.lanes[F32])
+        with _kernel(module, "read", attributes) as k:
+            _write_read(k, vector)
+        for suffix, streaming in (("", False), ("_streaming", True)):
+            with _kernel(module, f"copy{suffix}", attributes) as k:
+                _write_copy(k, vector, streaming)
+            with _kernel(module, f"triad{suffix}", attributes) as k:
+                _write_triad(k, vector, streaming)
+            names += [f"copy{suffix}", f"triad{suffix}"]
+        self._code: LinkedCode = link([emit_object(module.text(), target, codegen_level=2)], {}, names)
+        signature = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 3, ctypes.c_int64)
+        self._functions: dict[str, _Kernel] = {name: signature(self._code.address(name)) for name in names}
+
+    def __getitem__(self, name: str) -> _Kernel:
+        return self._functions[name]
+
+
+def _kernel(module: Module, name: str, attributes: str) -> KernelBuilder:
+    parameters = [("target", PTR), ("first", PTR), ("second", PTR), ("length", I64)]
+    return KernelBuilder(module, name, parameters, None, attributes=attributes)
+
+
+def _write_multiply_adds(k: KernelBuilder, vector: IRType) -> None:
+    p = k.parameters
+    factor, addend = (k.load(p["first"], vector), k.load(p["second"], vector))
+    start = [k.load(k.gep(p["target"], chain * vector.lanes, vector.bytes), vector) for chain in range(CHAINS)]
+    with k.loop(0, p["length"], carry=start) as loop:
+        loop.next = [k.fma(value, factor, addend) for value in loop.values]
+    for chain, value in enumerate(loop.results):
+        k.store(k.gep(p["target"], chain * vector.lanes, vector.bytes), value)
+
+
+def _write_read(k: KernelBuilder, vector: IRType) -> None:
+    p = k.parameters
+    size = vector.lanes * vector.bytes
+    chains = 2 * UNROLLED
+    with k.loop(0, p["length"], size * chains, carry=[k.const(vector, 0)] * chains) as loop:
+        loop.next = [
+            k.add(value, k.load(k.gep(p["first"], k.add(loop.index, chain * size)), vector))
+            for chain, value in enumerate(loop.values)
+        ]
+    for value in loop.results:
+        k.store(p["target"], value)
+
+
+def _write_copy(k: KernelBuilder, vector: IRType, streaming: bool) -> None:
+    p = k.parameters
+    _write_stores(k, vector, streaming, lambda offset: k.load(k.gep(p["first"], offset), vector))
+
+
+def _write_triad(k: KernelBuilder, vector: IRType, streaming: bool) -> None:
+    p = k.parameters
+    three = k.const(vector, 3)
+
+    def element(offset: Value) -> Value:
+        return k.fma(k.load(k.gep(p["second"], offset), vector), three, k.load(k.gep(p["first"], offset), vector))
+
+    _write_stores(k, vector, streaming, element)
+
+
+def _write_stores(k: KernelBuilder, vector: IRType, streaming: bool, element: Callable[[Value], Value]) -> None:
+    size = vector.lanes * vector.bytes
+    with k.loop(0, k.parameters["length"], size * UNROLLED) as loop:
+        for number in range(UNROLLED):
+            offset = k.add(loop.index, number * size)
+            place = k.gep(k.parameters["target"], offset)
+            k.store(place, element(offset), align=size, nontemporal=streaming)
+    if streaming:
+        k.fence()
+
+
+class _Team:
+    """Threads that start together; native code called through ctypes runs without Python's lock."""
+
+    def __init__(self, size: int) -> None:
+        self.size = size
+        self._pool = ThreadPoolExecutor(size)
+        self._barrier = threading.Barrier(size)
+
+    def seconds(self, task: Callable[[int], None]) -> float:
+        """From the first start to the last end of `task(member)`."""
+
+        def member(number: int) -> tuple[float, float]:
+            self._barrier.wait()
+            began = time.perf_counter()
+            task(number)
+            return began, time.perf_counter()
+
+        spans = list(self._pool.map(member, range(self.size)))
+        return max(end for _, end in spans) - min(begin for begin, _ in spans)
+
+    def close(self) -> None:
+        self._pool.shutdown()
+
+
+class _Arrays:
+    """Three arrays that no cache holds, aligned and touched."""
+
+    def __init__(self, target: Target) -> None:
+        wanted = CACHES_EXCEEDED * target.l3_bytes
+        self.nbytes = min(max(wanted, _MEMORY_FLOOR_BYTES), _MEMORY_CEILING_BYTES)
+        self._keep = [np.ones((self.nbytes + ALIGNMENT) // 4, np.float32) for _ in range(3)]
+        self.addresses = [-(-array.ctypes.data // ALIGNMENT) * ALIGNMENT for array in self._keep]
+
+
+def _arithmetic(kernels: _Kernels, team: _Team, type: IRType) -> float:
+    """Operations per second in registers."""
+    kernel, lanes = kernels[f"multiply_add.{type.kind}"], kernels.lanes[type]
+    dtype = np.float32 if type is F32 else np.float64
+    values = [np.full(CHAINS * lanes + 2 * ALIGNMENT, 0.5, dtype) for _ in range(team.size)]
+    pointers = [array.ctypes.data for array in values]
+    rounds = 1024
+
+    def task(member: int) -> None:
+        pointer = pointers[member]
+        kernel(pointer, pointer, pointer, rounds)
+
+    while team.seconds(task) < ROUND_SECONDS:
+        rounds *= 2
+    best = min(team.seconds(task) for _ in range(REPETITIONS))
+    return 2.0 * CHAINS * lanes * rounds * team.size / best
+
+
+def _bandwidth(kernels: _Kernels, team: _Team, arrays: _Arrays, name: str) -> float:
+    """Bytes that the program reads and writes per second, each member on its own part of the arrays."""
+    kernel = kernels[name]
+    step = 8 * UNROLLED * ALIGNMENT
+    part = arrays.nbytes // team.size // step * step
+    scratch = [np.zeros(2 * ALIGNMENT, np.float32) for _ in range(team.size)]
+
+    def task(member: int) -> None:
+        target, first, second = (address + member * part for address in arrays.addresses)
+        kernel(scratch[member].ctypes.data if name == "read" else target, first, second, part)
+
+    streams = {"read": 1, "copy": 2, "triad": 3}[name.partition("_")[0]]
+    task(0)
+    return streams * part * team.size / min(team.seconds(task) for _ in range(REPETITIONS))

@@ -1,0 +1,110 @@
+"""What the machine is, and how busy it is with other things."""
+
+from __future__ import annotations
+
+import os
+import platform
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+PACKAGES = ("xlapy", "llvmlite", "numpy", "jax", "jaxlib", "numba", "torch")
+
+_TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK") if hasattr(os, "sysconf") else 100
+
+
+@dataclass(frozen=True)
+class Load:
+    """The machine's counters at one moment, in seconds since boot; zeros where the system does not tell."""
+
+    at: float
+    busy: float
+    stolen: float
+    average: float
+
+    @staticmethod
+    def now() -> Load:
+        try:
+            fields = [int(field) for field in Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:9]]
+        except (OSError, ValueError):
+            fields = [0] * 8
+        user, nice, system, _, _, interrupts, softirqs, stolen = fields
+        average = os.getloadavg()[0] if hasattr(os, "getloadavg") else 0.0
+        busy = (user + nice + system + interrupts + softirqs) / _TICKS_PER_SECOND
+        return Load(time.perf_counter(), busy, stolen / _TICKS_PER_SECOND, average)
+
+
+@dataclass(frozen=True)
+class Disturbance:
+    """What else the machine did over a stretch of time, in cores kept busy, and the time that its host withheld."""
+
+    foreign_cores: float
+    stolen_share: float
+
+    @staticmethod
+    def between(before: Load, after: Load, own_seconds: float) -> Disturbance:
+        elapsed = max(after.at - before.at, 1e-9)
+        foreign = (after.busy - before.busy - own_seconds) / elapsed
+        return Disturbance(max(0.0, foreign), (after.stolen - before.stolen) / elapsed / (os.cpu_count() or 1))
+
+
+def cpu_seconds(process: int) -> float | None:
+    """Processor time of another process and all its threads; None where the system has no such clock."""
+    try:
+        return time.clock_gettime((~process << 3) | 2)  # Linux builds a process's CPU clock from its number like this
+    except (AttributeError, OSError, OverflowError):
+        return None
+
+
+def total_cpu_seconds(processes: Iterable[int]) -> float:
+    return time.process_time() + sum(cpu_seconds(process) or 0.0 for process in processes)
+
+
+def pin(core: int | None) -> None:
+    """Keeps this process, and what it starts from now on, on one core; None changes nothing."""
+    if core is not None:
+        os.sched_setaffinity(0, {core})
+
+
+def describe() -> dict[str, Any]:
+    """The machine and the versions of everything that matters; nothing that identifies it."""
+    return {
+        "processor": _processor_name(),
+        "usable_cores": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
+        "caches": _cache_sizes(),
+        "system": f"{platform.system()} {platform.machine()}",
+        "python": platform.python_version(),
+        "packages": {name: version for name in PACKAGES if (version := _version(name))},
+    }
+
+
+def _processor_name() -> str:
+    try:
+        for line in Path("/proc/cpuinfo").read_text().splitlines():
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
+    except OSError:
+        pass
+    return platform.processor() or platform.machine()
+
+
+def _cache_sizes() -> dict[str, str]:
+    sizes = {}
+    for entry in sorted(Path("/sys/devices/system/cpu/cpu0/cache").glob("index*")):
+        try:
+            kind, level, size = ((entry / name).read_text().strip() for name in ("type", "level", "size"))
+        except OSError:
+            continue
+        if kind != "Instruction":
+            sizes[f"L{level}"] = size
+    return sizes
+
+
+def _version(package: str) -> str | None:
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return None

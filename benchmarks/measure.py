@@ -1,0 +1,211 @@
+"""One case after the other: compile with every engine, check that they agree, then time them in turns."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+from benchmarks.compare import Agreement, compare
+from benchmarks.engines import Program
+from benchmarks.limits import Limits
+from benchmarks.machine import Disturbance, Load, total_cpu_seconds
+from benchmarks.statistics import Interval, median, paired_ratio
+from benchmarks.worker import Worker, WorkerError
+from benchmarks.workload import Case
+
+OURS = "xlapy"
+XLA = "xla"
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How much is measured."""
+
+    pairs: int = 30
+    sample_seconds: float = 0.02
+    warm_up_seconds: float = 0.1
+    compilations: int = 5
+    fresh_processes: bool = True  # compile in new processes too: with nothing cached, and with everything cached
+
+
+QUICK = Plan(pairs=7, sample_seconds=0.005, warm_up_seconds=0.02, compilations=1, fresh_processes=False)
+
+
+@dataclass
+class Compilation:
+    """Seconds to compile, in the three states that caches can be in, and XLA's in its warm process."""
+
+    program_cold: float | None = None
+    nothing_cached: float | None = None
+    all_cached: float | None = None
+    xla: float | None = None
+
+
+@dataclass
+class Outcome:
+    """What is known about a case. `status` is "measured", or says why not."""
+
+    case: Case
+    status: str = "measured"
+    message: str = ""
+    seconds: dict[str, float] = field(default_factory=dict)  # of one warm call, by engine
+    ratios: dict[str, Interval] = field(default_factory=dict)  # opponent's time over ours
+    compilation: Compilation = field(default_factory=Compilation)
+    agreement: Agreement | None = None
+    share_of_limit: float | None = None
+    disturbance: Disturbance | None = None
+    missing: dict[str, str] = field(default_factory=dict)  # opponents that could not run it, and why
+
+    @property
+    def measured(self) -> bool:
+        return self.status == "measured"
+
+    @property
+    def agrees(self) -> bool:
+        return self.agreement is None or self.agreement.holds(self.case.workload.may_differ)
+
+
+class Bench:
+    """The engines at work. Close it, or use it as a context."""
+
+    def __init__(self, opponents: Sequence[str], plan: Plan, limits: Limits, core: int | None = None) -> None:
+        self._plan = plan
+        self._limits = limits
+        self._core = core
+        self._scratch = Path(tempfile.mkdtemp(prefix="xlapy-bench-"))
+        self.opponents = list(opponents)
+        names = dict.fromkeys([XLA, OURS, *opponents])  # XLA lowers, even where it does not compete
+        self._workers = {name: self._worker(name, self._scratch / "warm") for name in names}
+        self.unavailable: dict[str, str] = {}
+
+    def __enter__(self) -> Bench:
+        for name in list(self._workers):
+            try:
+                self._workers[name].ask("start")
+            except WorkerError as error:
+                if name in (OURS, XLA):
+                    raise
+                self.unavailable[name] = str(error)
+                self._workers.pop(name).close()
+                self.opponents.remove(name)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for worker in self._workers.values():
+            worker.close()
+        shutil.rmtree(self._scratch, ignore_errors=True)
+
+    def run(self, case: Case) -> Outcome:
+        outcome = Outcome(case)
+        before, used = Load.now(), self._used()
+        try:
+            self._run(case, outcome)
+        except WorkerError as error:
+            outcome.status, outcome.message = error.status, str(error)
+        for name, worker in self._workers.items():
+            with _tolerated(outcome, name):
+                worker.ask("close")
+        outcome.disturbance = Disturbance.between(before, Load.now(), self._used() - used)
+        return outcome
+
+    def _run(self, case: Case, outcome: Outcome) -> None:
+        inputs = case.inputs()
+        workload = case.workload
+        key = (workload.family, workload.name, case.size)
+        text = self._workers[XLA].ask("lower", key, inputs)
+        program = Program(key, text, inputs, workload.equivalent)
+        first = self._workers[OURS].ask("open", program)
+        present = [OURS]
+        for name in self.opponents:
+            try:
+                self._workers[name].ask("open", program)
+                present.append(name)
+            except WorkerError as error:
+                outcome.missing[name] = str(error)
+        results = self._workers[OURS].ask("results")
+        if XLA in present:
+            outcome.agreement = compare(results, self._workers[XLA].ask("results"), workload.tolerance)
+        self._time(present, outcome)
+        outcome.share_of_limit = self._share_of_limit(case, inputs, results, outcome.seconds[OURS])
+        self._time_compilation(program, first, XLA in present, outcome)
+
+    def _time(self, present: Sequence[str], outcome: Outcome) -> None:
+        """Fills in the times of a call. Engines take turns; who begins changes, so that drift favours nobody."""
+        for name in present:
+            self._workers[name].ask("warm_up", self._plan.warm_up_seconds)
+            self._workers[name].rest()
+        times: dict[str, list[float]] = {name: [] for name in present}
+        for turn in range(self._plan.pairs):
+            start = turn % len(present)
+            for name in [*present[start:], *present[:start]]:
+                times[name].append(self._workers[name].ask("sample", self._plan.sample_seconds))
+                self._workers[name].rest()
+        outcome.seconds = {name: median(samples) for name, samples in times.items()}
+        outcome.ratios = {name: paired_ratio(times[OURS], times[name]) for name in present if name != OURS}
+
+    def _time_compilation(self, program: Program, first: float, with_xla: bool, outcome: Outcome) -> None:
+        engines = [OURS, XLA] if with_xla else [OURS]
+        times: dict[str, list[float]] = {name: [] for name in engines}
+        for _ in range(self._plan.compilations):
+            for name in engines:
+                times[name].append(self._workers[name].ask("recompile"))
+                self._workers[name].rest()
+        compilation = outcome.compilation
+        compilation.program_cold = median(times[OURS])
+        compilation.xla = median(times[XLA]) if with_xla else None
+        if self._plan.fresh_processes:
+            cache = self._scratch / "fresh"
+            compilation.nothing_cached = self._compile_in_new_process(program, cache)
+            compilation.all_cached = self._compile_in_new_process(program, cache)
+            shutil.rmtree(cache, ignore_errors=True)
+
+    def _compile_in_new_process(self, program: Program, cache: Path) -> float:
+        """Seconds of the first compilation of a process, without its imports."""
+        worker = self._worker(OURS, cache)
+        try:
+            worker.ask("start")
+            return float(worker.ask("open", program))
+        finally:
+            worker.close()
+
+    def _share_of_limit(
+        self, case: Case, inputs: Sequence[np.ndarray], results: Sequence[np.ndarray], seconds: float
+    ) -> float | None:
+        """The time that the machine's limits allow, as a share of the time taken; None where they say nothing."""
+        read = written = 0
+        if case.workload.moves_memory:
+            read, written = (sum(array.nbytes for array in arrays) for arrays in (inputs, results))
+        double = any(array.dtype == np.float64 for array in inputs)
+        shortest = self._limits.shortest(case.operations(), read, written, double=double)
+        return shortest / seconds if shortest else None
+
+    def _worker(self, name: str, cache: Path) -> Worker:
+        environment = {"XLAPY_CACHE_DIR": str(cache), "TF_CPP_MIN_LOG_LEVEL": "3", "JAX_PLATFORMS": "cpu"}
+        return Worker(name, environment=environment, core=self._core)
+
+    def _used(self) -> float:
+        return total_cpu_seconds(worker.process for worker in self._workers.values())
+
+
+@contextmanager
+def _tolerated(outcome: Outcome, name: str) -> Iterator[None]:
+    """A worker that fails at tidying up after a case is noted, no more."""
+    try:
+        yield
+    except WorkerError as error:
+        outcome.missing.setdefault(name, str(error))
+
+
+Progress = Callable[[int, int, Case], None]
+
+
+def run_all(bench: Bench, cases: Sequence[Case], progress: Progress) -> Iterator[Outcome]:
+    for number, case in enumerate(cases, 1):
+        progress(number, len(cases), case)
+        yield bench.run(case)

@@ -1,0 +1,267 @@
+"""What was measured, as a table for the terminal, as a section of a page, and as data."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from benchmarks.limits import Limits
+from benchmarks.machine import Load
+from benchmarks.measure import OURS, XLA, Outcome, Plan
+from benchmarks.statistics import geometric_mean
+
+BEHIND = 0.97
+"""A case is behind where the whole interval lies below this many times XLA's speed."""
+
+PAGE_BEGIN = "<!-- measured: begin; written by `make bench` -->"
+PAGE_END = "<!-- measured: end -->"
+
+
+@dataclass(frozen=True)
+class Run:
+    """Everything about one run of the benchmarks."""
+
+    machine: dict[str, Any]
+    plan: Plan
+    pinned: bool
+    opponents: Sequence[str]
+    unavailable: dict[str, str]
+    limits: Limits
+    before: Load
+    after: Load
+    foreign_cores: float
+    outcomes: Sequence[Outcome]
+
+
+def families(outcomes: Iterable[Outcome]) -> dict[str, list[Outcome]]:
+    grouped: dict[str, list[Outcome]] = {}
+    for outcome in outcomes:
+        grouped.setdefault(outcome.case.workload.family, []).append(outcome)
+    return grouped
+
+
+def speedups(outcomes: Iterable[Outcome], opponent: str = XLA) -> list[float]:
+    return [outcome.ratios[opponent].median for outcome in outcomes if opponent in outcome.ratios]
+
+
+def is_behind(outcome: Outcome) -> bool:
+    ratio = outcome.ratios.get(XLA)
+    return ratio is not None and ratio.high < BEHIND
+
+
+# Figures as text
+
+
+def time_text(seconds: float | None) -> str:
+    """Three figures with the fitting unit."""
+    if seconds is None:
+        return "-"
+    for scale, unit in ((1e-6, "ns"), (1e-3, "us"), (1, "ms")):
+        if seconds < scale:
+            return f"{_three_figures(seconds / scale * 1e3)} {unit}"
+    return f"{_three_figures(seconds)} s"
+
+
+def ratio_text(value: float | None) -> str:
+    return "-" if value is None or math.isnan(value) else f"{_three_figures(value)}x"
+
+
+def share_text(share: float | None) -> str:
+    return "-" if share is None else f"{share:.0%}"
+
+
+def _three_figures(value: float) -> str:
+    decimals = 0 if value >= 100 else 1 if value >= 10 else 2
+    return f"{value:.{decimals}f}"
+
+
+# The table
+
+
+@dataclass(frozen=True)
+class Column:
+    title: str
+    text: Callable[[Outcome], str]
+    width: int
+    left: bool = False
+
+
+def _interval_text(outcome: Outcome) -> str:
+    ratio = outcome.ratios.get(XLA)
+    return "" if ratio is None else f"{ratio.low:.2f}-{ratio.high:.2f}"
+
+
+def _compile_ratio(outcome: Outcome) -> float | None:
+    compilation = outcome.compilation
+    if compilation.xla is None or compilation.program_cold is None:
+        return None
+    return compilation.xla / compilation.program_cold
+
+
+def _remark(outcome: Outcome) -> str:
+    if not outcome.measured:
+        return f"{outcome.status}: {outcome.message.partition(chr(10))[0]}"
+    remarks = ["BEHIND"] if is_behind(outcome) else []
+    if not outcome.agrees and outcome.agreement is not None:
+        agreement = outcome.agreement
+        what = agreement.problem or f"{agreement.beyond:.1%} of results beyond tolerance, worst {agreement.worst:.0f}x"
+        remarks.append(f"DIFFERS from XLA: {what}")
+    if XLA in outcome.missing:
+        remarks.append(f"xla: {outcome.missing[XLA].partition(chr(10))[0]}")
+    return "; ".join(remarks)
+
+
+def columns(opponents: Sequence[str], *, fresh_processes: bool) -> list[Column]:
+    """The columns of a run: some exist only where there is something to put into them."""
+    chosen = [
+        Column("workload", lambda o: o.case.workload.name, 26, left=True),
+        Column("size", lambda o: o.case.size, 14, left=True),
+        Column("xlapy", lambda o: time_text(o.seconds.get(OURS)), 8),
+    ]
+    if XLA in opponents:
+        chosen += [
+            Column("XLA", lambda o: time_text(o.seconds.get(XLA)), 8),
+            Column("XLA/xlapy", lambda o: ratio_text(o.ratios[XLA].median if XLA in o.ratios else None), 9),
+            Column("95 %", _interval_text, 13),
+        ]
+    chosen.append(Column("of limit", lambda o: share_text(o.share_of_limit), 8))
+    for name in opponents:
+        if name != XLA:
+            chosen.append(Column(f"{name}/xlapy", _opponent_text(name), len(name) + 6))
+    chosen.append(Column("compile", lambda o: time_text(o.compilation.program_cold), 8))
+    if XLA in opponents:
+        chosen += [
+            Column("XLA", lambda o: time_text(o.compilation.xla), 8),
+            Column("ratio", lambda o: ratio_text(_compile_ratio(o)), 6),
+        ]
+    if fresh_processes:
+        chosen += [
+            Column("uncached", lambda o: time_text(o.compilation.nothing_cached), 8),
+            Column("cached", lambda o: time_text(o.compilation.all_cached), 8),
+        ]
+    chosen.append(Column("", _remark, 0, left=True))
+    return chosen
+
+
+def _opponent_text(name: str) -> Callable[[Outcome], str]:
+    return lambda outcome: ratio_text(outcome.ratios[name].median if name in outcome.ratios else None)
+
+
+def header_line(chosen: Sequence[Column]) -> str:
+    return "  ".join(_aligned(column, column.title) for column in chosen).rstrip()
+
+
+def line(outcome: Outcome, chosen: Sequence[Column]) -> str:
+    return "  ".join(_aligned(column, column.text(outcome)) for column in chosen).rstrip()
+
+
+def _aligned(column: Column, text: str) -> str:
+    return text.ljust(column.width) if column.left else text.rjust(column.width)
+
+
+# Around the table
+
+
+def summary(run: Run) -> list[str]:
+    """Means by family and over all, and what is behind, wrong or missing."""
+    lines = ["geometric means, XLA's time over xlapy's:", f"  {'':16}{'call':>8}{'compile':>10}{'cases':>8}"]
+    calls, compilations = [], []
+    for family, outcomes in families(run.outcomes).items():
+        call = geometric_mean(speedups(outcomes))
+        compilation = geometric_mean(ratio for outcome in outcomes if (ratio := _compile_ratio(outcome)) is not None)
+        calls.append(call)
+        compilations.append(compilation)
+        lines.append(f"  {family:16}{ratio_text(call):>8}{ratio_text(compilation):>10}{len(outcomes):>8}")
+    total_call, total_compilation = (
+        geometric_mean(value for value in values if not math.isnan(value)) for values in (calls, compilations)
+    )
+    lines.append(
+        f"  {'all families':16}{ratio_text(total_call):>8}{ratio_text(total_compilation):>10}{len(run.outcomes):>8}"
+    )
+    lines.append("")
+    for title, chosen in (
+        (f"behind XLA (the whole interval below {BEHIND}x)", [o for o in run.outcomes if is_behind(o)]),
+        ("compiled more slowly than by XLA", [o for o in run.outcomes if (_compile_ratio(o) or 1) < 1]),
+        ("results differ from XLA's", [o for o in run.outcomes if o.measured and not o.agrees]),
+        ("not measured", [o for o in run.outcomes if not o.measured]),
+    ):
+        names = ", ".join(outcome.case.name for outcome in chosen) or "none"
+        lines.append(f"{title}: {len(chosen)} of {len(run.outcomes)}: {names}")
+    return lines
+
+
+def machine_lines(run: Run) -> list[str]:
+    machine, limits = run.machine, run.limits
+    caches = ", ".join(f"{level} {size}" for level, size in machine["caches"].items())
+    packages = ", ".join(f"{name} {version}" for name, version in machine["packages"].items())
+    lines = [
+        f"{machine['processor']}, {machine['usable_cores']} cores ({caches}), {machine['system']}",
+        f"Python {machine['python']}, {packages}",
+        f"limits, one core / {limits.cores} cores: " + ", ".join(_limit_texts(limits)),
+        f"{run.plan.pairs} rounds of {run.plan.sample_seconds * 1e3:.0f} ms per engine"
+        + (", all engines on one core" if run.pinned else ""),
+        f"load average {run.before.average:.2f} before, {run.after.average:.2f} after; "
+        f"other processes kept {run.foreign_cores:.2f} cores busy; "
+        f"{run.after.stolen - run.before.stolen:.1f} s withheld by the host",
+    ]
+    return lines + [f"{name} is not available: {reason}" for name, reason in run.unavailable.items()]
+
+
+def _limit_texts(limits: Limits) -> list[str]:
+    rates = [("f32", limits.f32, "GFLOP/s"), ("f64", limits.f64, "GFLOP/s")]
+    rates += [("read", limits.read, "GB/s"), ("copy", limits.copy, "GB/s"), ("triad", limits.triad, "GB/s")]
+    return [f"{name} {rate.one / 1e9:.0f} / {rate.all / 1e9:.0f} {unit}" for name, rate, unit in rates]
+
+
+def as_markdown(run: Run) -> str:
+    """The section that `docs/performance.md` holds."""
+    chosen = columns(run.opponents, fresh_processes=run.plan.fresh_processes)
+    parts = ["```", *machine_lines(run), "```", "", "```", *summary(run), "```", ""]
+    for family, outcomes in families(run.outcomes).items():
+        parts += [f"### {family}", "", "```", header_line(chosen)]
+        parts += [line(outcome, chosen) for outcome in outcomes]
+        parts += ["```", ""]
+    return "\n".join(parts)
+
+
+def write_page(page: Path, run: Run) -> None:
+    """Replaces what stands between the two markers of the page."""
+    text = page.read_text()
+    before, begin, rest = text.partition(PAGE_BEGIN)
+    _, end, after = rest.partition(PAGE_END)
+    if not begin or not end:
+        raise ValueError(f"{page} lacks the markers {PAGE_BEGIN} and {PAGE_END}")
+    page.write_text(f"{before}{begin}\n\n{as_markdown(run)}\n{end}{after}")
+
+
+def as_data(run: Run) -> dict[str, Any]:
+    """The whole run as what JSON can hold."""
+    return {
+        "machine": run.machine,
+        "limits": run.limits.as_dict(),
+        "plan": asdict(run.plan),
+        "pinned": run.pinned,
+        "unavailable": run.unavailable,
+        "load": {"before": asdict(run.before), "after": asdict(run.after), "foreign_cores": run.foreign_cores},
+        "cases": [_outcome_data(outcome) for outcome in run.outcomes],
+    }
+
+
+def _outcome_data(outcome: Outcome) -> dict[str, Any]:
+    return {
+        "name": outcome.case.name,
+        "status": outcome.status,
+        "message": outcome.message,
+        "seconds": outcome.seconds,
+        "ratios": {name: asdict(interval) for name, interval in outcome.ratios.items()},
+        "behind": is_behind(outcome),
+        "compile_seconds": asdict(outcome.compilation),
+        "share_of_limit": outcome.share_of_limit,
+        "agreement": asdict(outcome.agreement) if outcome.agreement else None,
+        "agrees": outcome.agrees,
+        "disturbance": asdict(outcome.disturbance) if outcome.disturbance else None,
+        "missing": outcome.missing,
+    }

@@ -1,0 +1,214 @@
+"""The process that an engine lives in, and the handle that the measuring process has on it.
+
+Libraries whose threads spin after work would slow each other down in one process, and would share its memory; so each
+engine has a process, does what it is told over a pipe, and sleeps otherwise.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import multiprocessing
+import os
+import time
+import traceback
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from multiprocessing.connection import Connection
+from typing import Any
+
+import numpy as np
+
+from benchmarks.engines import Engine, Program, Unsupported, make_engine
+from benchmarks.machine import cpu_seconds, pin
+
+CALIBRATION_SECONDS = 0.005
+ANSWER_SECONDS = 180.0
+"""An engine that is silent for longer is taken for hung."""
+
+QUIET_SHARE = 0.05
+QUIET_SECONDS = 0.001
+LONGEST_REST_SECONDS = 0.1
+BLIND_REST_SECONDS = 0.03
+"""Threads that spin after work are waited for: until the process uses less than QUIET_SHARE of a core, or a fixed time
+where its processor time cannot be read."""
+
+
+class WorkerError(Exception):
+    """The engine failed at a case. `status` is how the table says it."""
+
+    def __init__(self, status: str, message: str) -> None:
+        super().__init__(message)
+        self.status = status
+
+
+class Worker:
+    """A handle on an engine in a process of its own."""
+
+    def __init__(self, engine: str, *, environment: Mapping[str, str] | None = None, core: int | None = None) -> None:
+        self.engine = engine
+        self._environment = dict(environment or {})
+        self._core = core
+        self._start()
+
+    def ask(self, command: str, *arguments: Any) -> Any:
+        """Sends a command and waits for its answer. A worker that dies or hangs is replaced by a fresh one."""
+        try:
+            self._connection.send((command, *arguments))
+            if not self._connection.poll(ANSWER_SECONDS):
+                raise TimeoutError
+            status, value = self._connection.recv()
+        except TimeoutError:
+            self._restart()
+            raise WorkerError("hung", f"no answer to {command} in {ANSWER_SECONDS:.0f} s") from None
+        except (EOFError, OSError):
+            self._process.join(1)
+            code = self._process.exitcode
+            self._restart()
+            raise WorkerError("crashed", f"the process of {self.engine} ended with {code}") from None
+        if status != "ok":
+            raise WorkerError(status, value)
+        return value
+
+    @property
+    def process(self) -> int:
+        assert self._process.pid is not None
+        return self._process.pid
+
+    def rest(self) -> None:
+        """Returns once the threads of the worker have gone to sleep."""
+        used = cpu_seconds(self.process)
+        if used is None:
+            time.sleep(BLIND_REST_SECONDS)
+            return
+        deadline = time.perf_counter() + LONGEST_REST_SECONDS
+        while time.perf_counter() < deadline:
+            time.sleep(QUIET_SECONDS)
+            before, used = used, cpu_seconds(self.process) or used
+            if used - before < QUIET_SHARE * QUIET_SECONDS:
+                return
+
+    def close(self) -> None:
+        with contextlib.suppress(OSError):
+            self._connection.send(("stop",))
+        self._process.join(2)
+        if self._process.is_alive():
+            self._process.kill()
+            self._process.join()
+        self._connection.close()
+
+    def _start(self) -> None:
+        context = multiprocessing.get_context("spawn")
+        self._connection, theirs = context.Pipe()
+        with _environment(self._environment):
+            self._process = context.Process(target=serve, args=(theirs, self.engine, self._core), daemon=True)
+            self._process.start()
+        theirs.close()
+
+    def _restart(self) -> None:
+        self._process.kill()
+        self._process.join()
+        self._connection.close()
+        self._start()
+
+
+@contextlib.contextmanager
+def _environment(changes: Mapping[str, str]) -> Iterator[None]:
+    """Sets environment variables while a process is started that inherits them."""
+    before = {name: os.environ.get(name) for name in changes}
+    os.environ.update(changes)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
+
+
+def serve(connection: Connection, name: str, core: int | None) -> None:
+    """What the process runs: answers commands until it is told to stop or the pipe closes."""
+    pin(core)
+    session = _Session(name)
+    while True:
+        try:
+            command, *arguments = connection.recv()
+        except (EOFError, KeyboardInterrupt):
+            return
+        if command == "stop":
+            return
+        try:
+            answer = ("ok", getattr(session, command)(*arguments))
+        except Unsupported as error:
+            answer = ("not yet", str(error))
+        except Exception as error:  # noqa: BLE001 (whatever an engine raises is a row of the table)
+            traceback.clear_frames(error.__traceback__)
+            answer = ("failed", f"{type(error).__name__}: {error}")
+        connection.send(answer)
+
+
+class _Session:
+    """The commands that a worker answers, each a method."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._made: Engine | None = None
+        self._batch = 1
+
+    def start(self) -> float:
+        """Imports the engine; the seconds that took."""
+        began = time.perf_counter()
+        self._engine()
+        return time.perf_counter() - began
+
+    def lower(self, *program: Any) -> str:
+        return self._engine().lower(*program)
+
+    def open(self, program: Program) -> float:
+        """Compiles a program and keeps it; the seconds that took."""
+        self._batch = 1
+        return self._engine().open(replace(program, inputs=[_with_usual_type(array) for array in program.inputs]))
+
+    def recompile(self) -> float:
+        return self._engine().recompile()
+
+    def results(self) -> list[Any]:
+        return self._engine().results()
+
+    def warm_up(self, seconds: float) -> None:
+        """Runs the program for a while, and finds how many calls to make between two looks at the clock."""
+        engine = self._engine()
+        deadline = time.perf_counter() + seconds
+        while True:
+            began = time.perf_counter()
+            engine.repeat(self._batch)
+            ended = time.perf_counter()
+            if ended - began < CALIBRATION_SECONDS / 4:
+                self._batch *= 2
+            elif ended > deadline:
+                return
+
+    def sample(self, seconds: float) -> float:
+        """Seconds per call, over calls that take at least `seconds` together."""
+        repeat, batch = self._engine().repeat, self._batch
+        calls = 0
+        began = time.perf_counter()
+        while True:
+            repeat(batch)
+            calls += batch
+            elapsed = time.perf_counter() - began
+            if elapsed >= seconds:
+                return elapsed / calls
+
+    def close(self) -> None:
+        self._engine().close()
+
+    def _engine(self) -> Engine:
+        if self._made is None:
+            self._made = make_engine(self._name)
+        return self._made
+
+
+def _with_usual_type(array: np.ndarray) -> np.ndarray:
+    """The array with the dtype object that all arrays of its type share; one from a pipe has an equal copy of it."""
+    return array.view(array.dtype.type)

@@ -1,0 +1,81 @@
+"""Products of matrices and vectors."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import ml_dtypes
+import numpy as np
+
+from benchmarks import equivalents
+from benchmarks.workload import Arrays, Maker, Workload
+
+SQUARES = {str(size): (size, size, size) for size in (64, 128, 256, 512, 1024, 2048)}
+NARROW_SQUARES = {str(size): (size, size, size) for size in (64, 256, 1024)}
+SKINNY = {
+    "8x4096x1024": (8, 4096, 1024),
+    "32x1000x2048": (32, 1000, 2048),
+    "4096x8x1024": (4096, 8, 1024),
+    "128x3072x768": (128, 3072, 768),
+    "64x64x16384": (64, 64, 16384),
+}  # rows and columns of the result, length of the sums
+MATRIX_VECTOR = {"small": (64, 64), "cache": (512, 512), "memory": (4096, 4096)}
+BATCHED = {"64x16x16x16": (64, 16, 16, 16), "64x64x64x64": (64, 64, 64, 64), "8x256x256x64": (8, 256, 256, 64)}
+
+
+def operands(dtype: Any, *, transposed: bool = False, bias: bool = False) -> Maker:
+    def make(generator: np.random.Generator, size: Any) -> Arrays:
+        *batch, rows, columns, depth = size
+        shapes = [(*batch, rows, depth), (*batch, columns, depth) if transposed else (*batch, depth, columns)]
+        shapes += [(columns,)] if bias else []
+        if np.issubdtype(dtype, np.integer):
+            return [generator.integers(-100, 100, shape).astype(dtype) for shape in shapes]
+        return [generator.standard_normal(shape, np.float32).astype(dtype) for shape in shapes]
+
+    return make
+
+
+def matrix_and_vector(generator: np.random.Generator, size: Any) -> Arrays:
+    rows, columns = size
+    return [generator.standard_normal(shape, np.float32) for shape in ((rows, columns), (columns,))]
+
+
+def operations(size: Any) -> float:
+    return 2.0 * float(np.prod(size))
+
+
+def integer_product(a: Any, b: Any) -> Any:
+    return jax.lax.dot(a, b, preferred_element_type=jnp.int32)
+
+
+def _product(name: str, function: Any, inputs: Maker, sizes: Mapping[str, Any], **options: Any) -> Workload:
+    return Workload("dot", name, function, inputs, sizes, operations=operations, **options)
+
+
+WORKLOADS = [
+    _product("f32", jnp.matmul, operands(np.float32), SQUARES, equivalent=equivalents.matrix_product),
+    _product("f64", jnp.matmul, operands(np.float64), SQUARES, equivalent=equivalents.matrix_product),
+    _product("bf16", jnp.matmul, operands(ml_dtypes.bfloat16), NARROW_SQUARES),
+    _product("s8_s32", integer_product, operands(np.int8), NARROW_SQUARES),
+    _product("skinny_f32", jnp.matmul, operands(np.float32), SKINNY, equivalent=equivalents.matrix_product),
+    _product(
+        "transposed_f32",
+        lambda a, b: a @ b.T,
+        operands(np.float32, transposed=True),
+        NARROW_SQUARES,
+        equivalent=equivalents.matrix_product_transposed,
+    ),
+    _product("matrix_vector_f32", jnp.matmul, matrix_and_vector, MATRIX_VECTOR, equivalent=equivalents.matrix_product),
+    _product("vector_matrix_f32", lambda a, x: x @ a, matrix_and_vector, MATRIX_VECTOR),
+    _product("batched_f32", jnp.matmul, operands(np.float32), BATCHED, equivalent=equivalents.matrix_product),
+    _product("bias_relu_f32", lambda a, b, c: jax.nn.relu(a @ b + c), operands(np.float32, bias=True), NARROW_SQUARES),
+    _product(
+        "bias_gelu_f32",
+        lambda a, b, c: jax.nn.gelu(a @ b + c),
+        operands(np.float32, bias=True),
+        {"128x3072x768": (128, 3072, 768)},
+    ),
+]

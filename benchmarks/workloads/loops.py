@@ -1,0 +1,184 @@
+"""Loops with small bodies: what a step costs beyond its arithmetic."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from benchmarks.workload import Arrays, Maker, Workload
+from benchmarks.workloads.inputs import normal, scaled
+
+STEPS = 200_000
+SCAN_STEPS = 600
+ONE_SIZE = {"small": ()}
+
+
+def scalar_loop(start: Any) -> Any:
+    """A logistic map: one multiplication chain per step."""
+    return jax.lax.fori_loop(0, STEPS, lambda _, x: 3.7 * x * (1 - x), start)
+
+
+def scan_over_scalars(scalars: int) -> Any:
+    """A scan whose state is a tuple of scalars, each pulled towards its neighbour."""
+
+    def function(start: Any, forcing: Any) -> Any:
+        def step(state: Any, push: Any) -> Any:
+            moved = tuple(
+                own + 0.01 * (push * jnp.sin(state[(number + 1) % scalars]) - own) for number, own in enumerate(state)
+            )
+            return moved, moved[0]
+
+        final, trace = jax.lax.scan(step, tuple(start[number] for number in range(scalars)), forcing)
+        return jnp.stack(final), trace
+
+    return function
+
+
+def gradient_of_scan(scalars: int) -> Any:
+    forward = scan_over_scalars(scalars)
+    return jax.grad(lambda start, forcing: (forward(start, forcing)[0] ** 2).sum(), argnums=(0, 1))
+
+
+def start_and_forcing(scalars: int) -> Maker:
+    def make(generator: np.random.Generator, _: Any) -> Arrays:
+        return [generator.standard_normal(scalars, np.float32), generator.standard_normal(SCAN_STEPS, np.float32)]
+
+    return make
+
+
+def recurrent_network(inputs: Any, state: Any, recurrent: Any, incoming: Any) -> Any:
+    def step(hidden: Any, x: Any) -> Any:
+        hidden = jnp.tanh(hidden @ recurrent + x @ incoming)
+        return hidden, hidden
+
+    return jax.lax.scan(step, state, inputs)
+
+
+def recurrent_inputs(generator: np.random.Generator, size: Any) -> Arrays:
+    steps, batch, width = size
+    sequence = generator.standard_normal((steps, batch, width), np.float32)
+    return [sequence, np.zeros((batch, width), np.float32), *(scaled(generator, (width, width)) for _ in range(2))]
+
+
+def recurrent_operations(size: Any) -> float:
+    steps, batch, width = size
+    return float(4 * steps * batch * width * width)
+
+
+def lorenz_derivative(state: Any) -> Any:
+    x, y, z = state
+    return 10.0 * (y - x), x * (28.0 - z) - y, x * y - (8.0 / 3.0) * z
+
+
+def lorenz_runge_kutta(start: Any) -> Any:
+    """Two thousand Runge-Kutta steps of the Lorenz system, too few for its chaos to show."""
+    size = 0.0005
+
+    def moved(state: Any, slope: Any, share: float) -> Any:
+        return tuple(value + share * size * rate for value, rate in zip(state, slope, strict=True))
+
+    def step(_: Any, state: Any) -> Any:
+        first = lorenz_derivative(state)
+        second = lorenz_derivative(moved(state, first, 0.5))
+        third = lorenz_derivative(moved(state, second, 0.5))
+        fourth = lorenz_derivative(moved(state, third, 1.0))
+        return tuple(
+            value + size / 6 * (a + 2 * b + 2 * c + d)
+            for value, a, b, c, d in zip(state, first, second, third, fourth, strict=True)
+        )
+
+    return jnp.stack(jax.lax.fori_loop(0, 2000, step, (start[0], start[1], start[2])))
+
+
+def adaptive_decay(start: Any) -> Any:
+    """A while loop that ends on its data: Euler steps as long as the error estimate allows."""
+
+    def unfinished(state: Any) -> Any:
+        time, _, _ = state
+        return time < 10.0
+
+    def step(state: Any) -> Any:
+        time, value, size = state
+        slope = -value * jnp.cos(time)
+        ahead = -(value + size * slope) * jnp.cos(time + size)
+        error = jnp.abs(ahead - slope) * size
+        grown = jnp.clip(size * jnp.where(error < 1e-5, 1.1, 0.5), 1e-4, 0.1)
+        accepted = error < 2e-5
+        return jnp.where(accepted, time + size, time), jnp.where(accepted, value + size * slope, value), grown
+
+    return jax.lax.while_loop(unfinished, step, (jnp.zeros_like(start), start, jnp.full_like(start, 1e-3)))[1]
+
+
+def mandelbrot(real: Any, imaginary: Any) -> Any:
+    """Counts the steps, at most 100, that each point of a grid stays near the origin."""
+
+    def step(_: Any, state: Any) -> Any:
+        x, y, count = state
+        inside = x * x + y * y < 4
+        x, y = jnp.where(inside, x * x - y * y + real, x), jnp.where(inside, 2 * x * y + imaginary, y)
+        return x, y, count + inside
+
+    zero = jnp.zeros_like(real)
+    return jax.lax.fori_loop(0, 100, step, (zero, zero, jnp.zeros(real.shape, jnp.int32)))[2]
+
+
+def complex_grid(_: np.random.Generator, size: Any) -> Arrays:
+    rows, columns = size
+    return [
+        np.broadcast_to(np.linspace(-2, 0.6, columns, dtype=np.float32), size),
+        np.broadcast_to(np.linspace(-1.2, 1.2, rows, dtype=np.float32)[:, None], size),
+    ]
+
+
+def heat_equation(field: Any) -> Any:
+    """A hundred steps of an explicit stencil with a moving neighbourhood."""
+
+    def step(_: Any, u: Any) -> Any:
+        padded = jnp.pad(u, 1)
+        around = padded[:-2, 1:-1] + padded[2:, 1:-1] + padded[1:-1, :-2] + padded[1:-1, 2:]
+        return u + 0.2 * (around - 4 * u)
+
+    return jax.lax.fori_loop(0, 100, step, field)
+
+
+def _scan(scalars: int) -> list[Workload]:
+    inputs = start_and_forcing(scalars)
+    return [
+        Workload("loops", f"scan_{scalars}_scalars", scan_over_scalars(scalars), inputs, ONE_SIZE),
+        Workload("loops", f"scan_{scalars}_scalars_gradient", gradient_of_scan(scalars), inputs, ONE_SIZE, tolerance=4),
+    ]
+
+
+WORKLOADS = [
+    # The map is chaotic, so only engines that round alike agree: the numbers are compared nowhere.
+    Workload("loops", "scalar_loop", scalar_loop, lambda *_: [np.float32(0.3).reshape(())], ONE_SIZE, may_differ=1.0),
+    *_scan(16),
+    *_scan(60),
+    Workload(
+        "loops",
+        "recurrent_network",
+        recurrent_network,
+        recurrent_inputs,
+        {"small": (100, 1, 16), "cache": (100, 16, 128)},
+        operations=recurrent_operations,
+    ),
+    Workload("loops", "lorenz_runge_kutta", lorenz_runge_kutta, normal(), {"small": 3}, tolerance=64),
+    Workload(
+        "loops", "adaptive_decay", adaptive_decay, lambda *_: [np.float32(1.5).reshape(())], ONE_SIZE, tolerance=64
+    ),
+    Workload(
+        "loops",
+        "mandelbrot",
+        mandelbrot,
+        complex_grid,
+        {"small": (16, 24), "cache": (256, 384)},
+        moves_memory=False,
+        may_differ=0.02,
+    ),
+    Workload(
+        "loops", "heat_equation", heat_equation, normal(), {"small": (16, 16), "cache": (256, 256)}, moves_memory=False
+    ),
+]

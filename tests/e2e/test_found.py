@@ -1,0 +1,201 @@
+"""Programs that were compiled wrongly once, each made small. The title says what was wrong."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+
+import xlapy
+from tests.support.values import assert_same, random_array
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    title: str
+    text: str
+
+
+CASES = [
+    Case(
+        "elements of a loop's state that change places",
+        """HloModule swap
+body {
+  p = (s32[], f32[8], f32[8]) parameter(0)
+  i = s32[] get-tuple-element(p), index=0
+  a = f32[8] get-tuple-element(p), index=1
+  b = f32[8] get-tuple-element(p), index=2
+  one = s32[] constant(1)
+  next = s32[] add(i, one)
+  ROOT t = (s32[], f32[8], f32[8]) tuple(next, b, a)
+}
+condition {
+  p = (s32[], f32[8], f32[8]) parameter(0)
+  i = s32[] get-tuple-element(p), index=0
+  limit = s32[] constant(3)
+  ROOT c = pred[] compare(i, limit), direction=LT
+}
+ENTRY main {
+  x = f32[8] parameter(0)
+  y = f32[8] parameter(1)
+  zero = s32[] constant(0)
+  t = (s32[], f32[8], f32[8]) tuple(zero, x, y)
+  ROOT w = (s32[], f32[8], f32[8]) while(t), condition=condition, body=body
+}""",
+    ),
+    Case(
+        "elements of a nested state that change places in an inner loop that does not touch them",
+        """HloModule nested
+inner_body {
+  p = (s32[], (f32[8], f32[8])) parameter(0)
+  i = s32[] get-tuple-element(p), index=0
+  ab = (f32[8], f32[8]) get-tuple-element(p), index=1
+  one = s32[] constant(1)
+  next = s32[] add(i, one)
+  ROOT t = (s32[], (f32[8], f32[8])) tuple(next, ab)
+}
+condition {
+  p = (s32[], (f32[8], f32[8])) parameter(0)
+  i = s32[] get-tuple-element(p), index=0
+  limit = s32[] constant(3)
+  ROOT c = pred[] compare(i, limit), direction=LT
+}
+body {
+  p = (s32[], (f32[8], f32[8])) parameter(0)
+  i = s32[] get-tuple-element(p), index=0
+  ab = (f32[8], f32[8]) get-tuple-element(p), index=1
+  a = f32[8] get-tuple-element(ab), index=0
+  b = f32[8] get-tuple-element(ab), index=1
+  ba = (f32[8], f32[8]) tuple(b, a)
+  zero = s32[] constant(0)
+  start = (s32[], (f32[8], f32[8])) tuple(zero, ba)
+  w = (s32[], (f32[8], f32[8])) while(start), condition=condition, body=inner_body
+  moved = (f32[8], f32[8]) get-tuple-element(w), index=1
+  one = s32[] constant(1)
+  next = s32[] add(i, one)
+  ROOT t = (s32[], (f32[8], f32[8])) tuple(next, moved)
+}
+ENTRY main {
+  x = f32[8] parameter(0)
+  y = f32[8] parameter(1)
+  xy = (f32[8], f32[8]) tuple(x, y)
+  zero = s32[] constant(0)
+  t = (s32[], (f32[8], f32[8])) tuple(zero, xy)
+  ROOT w = (s32[], (f32[8], f32[8])) while(t), condition=condition, body=body
+}""",
+    ),
+    Case(
+        "a broadcast that only transposes, of a square",
+        """HloModule broadcast
+ENTRY main {
+  p = f32[7,7] parameter(0)
+  b = f32[7,7] broadcast(p), dimensions={1,0}
+  ROOT n = f32[7,7] negate(b)
+}""",
+    ),
+    Case(
+        "the bits of a scalar in a register",
+        """HloModule bits
+ENTRY main {
+  q = u64[] parameter(0)
+  f = f64[] bitcast-convert(q)
+  g = f64[] abs(f)
+  h = u64[] bitcast-convert(g)
+  parts = u32[2] bitcast-convert(h)
+  whole = f64[] bitcast-convert(parts)
+  one = u64[] constant(1)
+  odd = u64[] or(h, one)
+  ROOT t = (f64[], u64[], u32[2], f64[]) tuple(g, odd, parts, whole)
+}""",
+    ),
+    Case(
+        "the bits of integers narrower than a byte",
+        """HloModule bits
+ENTRY main {
+  q = s4[13] parameter(0)
+  u = u4[13] bitcast-convert(q)
+  ROOT w = s32[13] convert(u)
+}""",
+    ),
+    Case(
+        "a fold of several inputs, of the result of another one",
+        """HloModule folds
+larger {
+  a = s32[] parameter(0)
+  i = s32[] parameter(1)
+  b = s32[] parameter(2)
+  j = s32[] parameter(3)
+  c = pred[] compare(b, a), direction=GT
+  v = s32[] select(c, b, a)
+  k = s32[] select(c, j, i)
+  ROOT t = (s32[], s32[]) tuple(v, k)
+}
+ENTRY main {
+  x = s32[4,1,3] parameter(0)
+  i = s32[4,1,3] iota(), iota_dimension=0
+  low = s32[] parameter(1)
+  zero = s32[] parameter(2)
+  r = (s32[4,1], s32[4,1]) reduce(x, i, low, zero), dimensions={2}, to_apply=larger
+  v = s32[4,1] get-tuple-element(r), index=0
+  k = s32[4,1] get-tuple-element(r), index=1
+  s = (s32[4], s32[4]) reduce(v, k, low, zero), dimensions={1}, to_apply=larger
+  ROOT g = s32[4] get-tuple-element(s), index=1
+}""",
+    ),
+    Case(
+        "whether a complex number is zero depends on both parts",
+        """HloModule complex
+ENTRY main {
+  z = c64[9] parameter(0)
+  i = c64[9] constant({(0,0),(0,1),(1,0),(1,1),(0,nan),(nan,0),(-0,0),(0,-0),(inf,0)})
+  zero = pred[9] convert(z)
+  ROOT t = (pred[9], pred[9]) tuple(zero, pred[9] convert(i))
+}""",
+    ),
+    Case(
+        "NaN in a maximum of complex numbers",
+        """HloModule complex
+ENTRY main {
+  y = c128[4] parameter(0)
+  x = c128[4] constant({(nan,0),(0,nan),(1,1),(inf,2)})
+  a = c128[4] maximum(x, y)
+  b = c128[4] maximum(y, x)
+  c = c128[4] minimum(x, y)
+  d = c128[4] minimum(y, x)
+  ROOT t = (c128[4], c128[4], c128[4], c128[4]) tuple(a, b, c, d)
+}""",
+    ),
+    Case(
+        "NaN in a type that has none",
+        """HloModule narrow
+ENTRY main {
+  x = f6e3m2fn[5] constant({0, 1, 2, -1, 4})
+  p = f6e3m2fn[5] parameter(0)
+  zero = f6e3m2fn[5] subtract(p, p)
+  r = f6e3m2fn[5] remainder(x, zero)
+  ROOT n = f6e3m2fn[5] negate(r)
+}""",
+    ),
+    Case(
+        "conversion between narrow floats that numpy does not convert between",
+        """HloModule narrow
+ENTRY main {
+  p = f8e8m0fnu[9] parameter(0)
+  a = f8e4m3[9] convert(p)
+  b = f8e4m3b11fnuz[9] convert(a)
+  ROOT c = f8e8m0fnu[9] convert(b)
+}""",
+    ),
+]
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.title.replace(" ", "-"))
+def test_found(case: Case) -> None:
+    module = xlapy.hlo.parse(case.text)
+    random = np.random.default_rng(0)
+    arguments = [random_array(random, p.shape.type, p.shape.dims) for p in module.entry.parameters]
+    with np.errstate(all="ignore"):
+        expected = xlapy.evaluate(module, *arguments)
+    got = xlapy.compile(module, xlapy.CompileOptions(verify=True))(*arguments)
+    assert_same(got, expected)
