@@ -23,6 +23,7 @@ from xlapy.codegen.ir import KernelBuilder, Value
 from xlapy.codegen.kernels.dot import emit_dot, plan_dot
 from xlapy.codegen.kernels.fft import FftPass, emit_fft, plan_fft
 from xlapy.codegen.kernels.fft import shared_bytes as shared_fft_bytes
+from xlapy.codegen.kernels.linalg import emit_cholesky, emit_triangular_solve, plan_triangle
 from xlapy.codegen.kernels.loop import LoopPlan, emit_loop, plan_loop, rows_and_columns
 from xlapy.codegen.kernels.reduce import emit_reduce, plan_reduce
 from xlapy.codegen.kernels.update import emit_update
@@ -230,3 +231,23 @@ def _fft_pass(plan: FftPass, shared: int, following: Kernel | None) -> Kernel:
         table=plan.table,
         following=following,
     )
+
+
+@KERNELS.register("cholesky")
+def _cholesky(instruction: Instruction, situation: Situation) -> Kernel:
+    plan = plan_triangle(instruction, situation.target)
+
+    def body(k: KernelBuilder, arrays: Sequence[Array], outputs: Sequence[Array], begin: Value, end: Value) -> None:
+        emit_cholesky(k, instruction, plan, arrays[0], outputs[0], begin, end, in_place=situation.in_place)
+
+    return Kernel(plan.units, plan.bytes_per_unit, body)
+
+
+@KERNELS.register("triangular-solve")
+def _triangular_solve(instruction: Instruction, situation: Situation) -> Kernel:
+    plan = plan_triangle(instruction, situation.target)
+
+    def body(k: KernelBuilder, arrays: Sequence[Array], outputs: Sequence[Array], begin: Value, end: Value) -> None:
+        emit_triangular_solve(k, instruction, plan, *arrays, outputs[0], begin, end, in_place=situation.in_place)
+
+    return Kernel(plan.units, plan.bytes_per_unit, body)
