@@ -25,6 +25,7 @@ from xlapy.codegen.frame import (
 from xlapy.codegen.indexing import Index, Indexing
 from xlapy.codegen.ir import I1, I32, I64, PTR, Module, Value
 from xlapy.codegen.kernel_library import KernelLibrary, NativeKernel
+from xlapy.codegen.kernels.linalg import is_large, system_of
 from xlapy.codegen.matrix_products import matrix_product
 from xlapy.codegen.regions import emit_region
 from xlapy.codegen.registers import Element, constant_element, from_parts, parts_of
@@ -255,6 +256,48 @@ def _dot(emitter: EntryEmitter, frame: Frame, instruction: Instruction) -> None:
         nothing,
     ]
     k.call(f"gemm_{product.kind}_run", arguments)
+
+
+@HANDLERS.register("cholesky")
+def _cholesky(emitter: EntryEmitter, frame: Frame, instruction: Instruction) -> None:
+    """Large matrices are factored in place by the library, upper factors as those of the transposed matrix."""
+    if not is_large(instruction):
+        _kernel(emitter, frame, instruction)
+        return
+    shape = instruction.shape
+    rows = shape.dims[-1]
+    pitches = (rows, 1) if instruction.attributes["lower"] else (1, rows)
+    emitter.move(frame, (instruction.operands[0], 0), (instruction, 0), shape)
+    sizes = (shape.size // rows**2, rows, rows**2, *pitches)
+    _linalg_call(emitter, frame, f"linalg_{shape.type.name}", "factor", [frame.array(instruction)], sizes)
+
+
+@HANDLERS.register("triangular-solve")
+def _triangular_solve(emitter: EntryEmitter, frame: Frame, instruction: Instruction) -> None:
+    if not is_large(instruction):
+        _kernel(emitter, frame, instruction)
+        return
+    a, shape = instruction.operands[0], instruction.shape
+    rows = a.shape.dims[-1]
+    batches = a.shape.size // rows**2
+    each = shape.size // batches
+    system = system_of(instruction)
+    emitter.move(frame, (instruction.operands[1], 0), (instruction, 0), shape)
+    sizes = (
+        *(batches, rows, each // rows),
+        *(rows**2, system.a_row, system.a_column, each, system.x_row, system.x_column),
+        *(system.is_upper, system.unit_diagonal, system.conjugates),
+    )
+    arrays = [frame.array(a), frame.array(instruction)]
+    _linalg_call(emitter, frame, f"linalg_{shape.type.name}", "solve", arrays, sizes)
+
+
+def _linalg_call(
+    emitter: EntryEmitter, frame: Frame, library: str, function: str, arrays: Sequence[Value], sizes: Sequence[int]
+) -> None:
+    emitter.libraries.add(library)
+    table = frame.k.table(I64, [int(size) for size in sizes])
+    frame.k.call(f"{library}_{function}", [frame.context_word(CONTEXT_PARALLEL), *arrays, table])
 
 
 @HANDLERS.register("replica-id")
