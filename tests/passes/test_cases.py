@@ -11,6 +11,7 @@ from xlapy.passes.constant_folding import ConstantFolding
 from xlapy.passes.cse import Cse
 from xlapy.passes.dce import Dce
 from xlapy.passes.dynamic.padder import DynamicPadder
+from xlapy.passes.expand.linalg import WidenMatrices
 from xlapy.passes.flatten_call_graph import FlattenCallGraph
 from xlapy.passes.fusion.fusion import LoopFusion
 from xlapy.passes.inlining import CallInlining
@@ -38,6 +39,7 @@ PASSES: list[type[Pass]] = [
     RegionInlining,
     TupleSimplification,
     WhileSimplification,
+    WidenMatrices,
     ZeroSized,
 ]
 
