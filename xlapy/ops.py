@@ -35,6 +35,14 @@ from xlapy.builder.control_flow import (
     Conditional,
     While,
 )
+from xlapy.builder.decompositions import (
+    LU,
+    QR,
+    SVD,
+    Eigh,
+    ProductOfElementaryHouseholderReflectors,
+    QrDecomposition,
+)
 from xlapy.builder.elementwise import (
     Abs,
     Acos,
@@ -164,6 +172,9 @@ from xlapy.builder.structure import (
 )
 
 __all__ = [
+    "LU",
+    "QR",
+    "SVD",
     "Abs",
     "Acos",
     "Acosh",
@@ -215,6 +226,7 @@ __all__ = [
     "DotGeneral",
     "DynamicSlice",
     "DynamicUpdateSlice",
+    "Eigh",
     "Eq",
     "EqTotalOrder",
     "Erf",
@@ -261,6 +273,8 @@ __all__ = [
     "PartitionId",
     "PopulationCount",
     "Pow",
+    "ProductOfElementaryHouseholderReflectors",
+    "QrDecomposition",
     "Real",
     "Reciprocal",
     "Recv",

@@ -14,6 +14,7 @@ from xlapy.builder import (  # noqa: F401 - importing a family registers its fun
     communication,
     contractions,
     control_flow,
+    decompositions,
     elementwise,
     indexing,
     linalg,
