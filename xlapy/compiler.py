@@ -10,8 +10,8 @@ from functools import cache
 from pathlib import Path
 
 from xlapy.codegen.call_wrapper import call_wrapper_object
-from xlapy.codegen.kernels.registry import scratch_bytes
 from xlapy.codegen.jit import emit_object
+from xlapy.codegen.kernels.registry import scratch_bytes
 from xlapy.codegen.libraries import Library
 from xlapy.codegen.libraries.gemm import GEMM_LIBRARIES
 from xlapy.codegen.libraries.linalg import LINALG_LIBRARIES

@@ -126,15 +126,15 @@ from xlapy.builder.indexing import (
     Gather,
     Scatter,
 )
-from xlapy.builder.ordering import (
-    Sort,
-    SortKeyVal,
-    TopK,
-)
 from xlapy.builder.linalg import (
     Cholesky,
     Fft,
     TriangularSolve,
+)
+from xlapy.builder.ordering import (
+    Sort,
+    SortKeyVal,
+    TopK,
 )
 from xlapy.builder.reductions import (
     Map,

@@ -1,7 +1,7 @@
 """Decompositions of matrices, composed of simpler operations and loops: LU, QR, Eigh, SVD.
 
-All take batches. Inside, the batch is one dimension; a loop goes through the columns, or sweeps of Jacobi rotations, and
-masks say which elements a step is about.
+All take batches. Inside, the batch is one dimension; a loop goes through the columns, or sweeps of Jacobi rotations,
+and masks say which elements a step is about.
 """
 
 from __future__ import annotations
@@ -252,7 +252,7 @@ def SVD(a: Operand, max_iter: int = 100, epsilon: float = 1e-6) -> tuple[XlaOp, 
 
 
 def _svd_of_tall(matrix: XlaOp, max_iter: int, epsilon: float) -> tuple[XlaOp, XlaOp, XlaOp]:
-    count, rows, size = matrix.shape.dims
+    count, _, size = matrix.shape.dims
     pairs = _Pairs(count, size)
     builder = matrix.builder
     columns = pairs.padded(Transpose(matrix, (0, 2, 1)), 1)
@@ -302,7 +302,8 @@ def _orthonormal(columns: XlaOp, norms: XlaOp) -> XlaOp:
     """The columns at length 1; those whose norm is lost in rounding are replaced by any that complete the basis."""
     size = columns.shape.dims[2]
     largest = _spread_rows(_fold(norms, 1, Max, 0), size)
-    tiny = float(ml_dtypes.finfo(norms.shape.type.dtype).eps) * max(columns.shape.dims[1:])
+    accuracy: Any = ml_dtypes.finfo
+    tiny = float(accuracy(norms.shape.type.dtype).eps) * max(columns.shape.dims[1:])
     counts = norms > largest * _scalar(norms, tiny)
     divisor = Select(counts, norms, _ones(norms))
     scaled = columns / _as_type_of(_spread(divisor, columns, 0, 2), columns)
@@ -459,8 +460,7 @@ def _row(a: XlaOp, k: XlaOp) -> XlaOp:
 
 
 def _diagonal(a: XlaOp) -> XlaOp:
-    count, rows, columns = a.shape.dims
-    size = min(rows, columns)
+    size = min(a.shape.dims[1:])
     a = _resized(a, size, size)
     return _sum(Select(_row_numbers(a) == _column_numbers(a), a, _zeros(a)), 2)
 

@@ -76,9 +76,7 @@ class KernelLibrary:
         if kernel.grain < kernel.units:
             self._write_range(name, range_name, len(pointers))
         table = None if kernel.table is None else self._table(kernel.table)
-        return NativeKernel(
-            name, range_name, kernel.units, kernel.grain, kernel.copies_operand, table, has_scratch
-        )
+        return NativeKernel(name, range_name, kernel.units, kernel.grain, kernel.copies_operand, table, has_scratch)
 
     def _new_name(self, what: str) -> str:
         self.written += 1

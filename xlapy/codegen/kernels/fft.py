@@ -11,16 +11,15 @@ and the spectra of the two halves are told apart by their symmetry.
 
 from __future__ import annotations
 
-import functools
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from xlapy.codegen.arrays import Array
-from xlapy.codegen.ir import F32, F64, I64, IRType, KernelBuilder, Value
+from xlapy.codegen.ir import F64, I64, IRType, KernelBuilder, Value
 from xlapy.codegen.kernels.butterflies import add, conjugate, multiply, plus_i_times, scaled, subtract, swapped
 from xlapy.codegen.kernels.fft_stages import Block, emit_stage, power_of_two_below
 from xlapy.codegen.kernels.fft_tables import Recipe, Tables, recipe, roots_of_unity
@@ -36,6 +35,9 @@ LONGEST_ACROSS_LANES = 32
 
 MOST_COLUMNS = 64
 SCRATCH_ALIGNMENT = 64
+
+
+Change = Callable[[Place, Pair], Pair]
 
 
 @dataclass(frozen=True, slots=True)
@@ -312,7 +314,7 @@ class _BlockEmitter:
         assert chirp is not None
         return multiply(self._k, value, self._block.row_numbers(chirp.chirp, self._plan.recipe.length, place))
 
-    def _copy(self, source: View, target: View, rows: int, change: Any = None) -> None:
+    def _copy(self, source: View, target: View, rows: int, change: Change | None = None) -> None:
         """Copies rows, each value changed on the way."""
 
         def step(place: Place) -> None:
@@ -390,7 +392,7 @@ class _BlockEmitter:
             whole.store(k, place, swapped(source.load(k, place)))
 
         def mirror(place: Place) -> None:
-            value = conjugate(k, source.load(k, replace(place, lanes=place.lanes)))
+            value = conjugate(k, source.load(k, place))
             row = k.sub(k.const(I64, length), place.row)
             if self._plan.lanes_along_rows and place.lanes > 1:
                 order = range(place.lanes - 1, -1, -1)

@@ -2,7 +2,9 @@
 
 A stage of radix r reads from one view and writes to another. With m positions and runs of s rows, and u < s, p < m,
 
-    target[u + s (r p + j)] = w^(p j) * sum over i of source[u + s (p + m i)] exp(-2 pi i j / r),   w = exp(-2 pi i / (r m))
+    target[u + s (r p + j)] = w^(p j) * sum over n of v^(n j) * source[u + s (p + m n)]
+
+where w = exp(-2 pi i / (r m)) and v = exp(-2 pi i / r).
 
 After stages for all factors of the length, with runs of 1, r1, r1 r2 ..., the results are in order.
 """
@@ -153,7 +155,12 @@ def interleaved(k: KernelBuilder, vectors: Sequence[Value], run: int) -> list[Va
         return [*vectors]
     if count % 2 == 0:
         even, odd = (interleaved(k, vectors[start::2], run) for start in (0, 1))
-        order = [lane + part * lanes for begin in range(0, lanes, run) for part in (0, 1) for lane in range(begin, begin + run)]
+        order = [
+            lane + part * lanes
+            for begin in range(0, lanes, run)
+            for part in (0, 1)
+            for lane in range(begin, begin + run)
+        ]
         pairs = zip(even, odd, strict=True)
         return [k.shuffle(a, b, order[half : half + lanes]) for a, b in pairs for half in (0, lanes)]
     order = [

@@ -19,7 +19,6 @@ from xlapy.codegen.registers import Element, register_type
 from xlapy.codegen.target import Target
 from xlapy.hlo.attributes import Transpose
 from xlapy.hlo.graph import Instruction
-from xlapy.hlo.shape import Shape
 
 LARGEST_BLOCK = 64
 """Rows of a matrix that a kernel factors or solves by itself."""
@@ -212,9 +211,7 @@ def emit_triangular_solve(
         number = k.udiv(units.index, groups)
         column = k.mul(k.sub(units.index, k.mul(number, groups)), plan.width)
         count = k.smin(k.sub(k.const(I64, plan.columns), column), plan.width)
-        matrix = _matrix(
-            k, plan, a.pointer, k.mul(number, plan.rows**2), system.a_row, system.a_column, flipped=False
-        )
+        matrix = _matrix(k, plan, a.pointer, k.mul(number, plan.rows**2), system.a_row, system.a_column, flipped=False)
         start = k.mul(number, plan.rows * plan.columns)
         source, target = (
             _matrix(k, plan, array.pointer, start, system.x_row, system.x_column, flipped=False).moved(k, 0, column)
@@ -260,8 +257,3 @@ def _small_solve(ix: Indexing, first: Value, plan: TrianglePlan, system: System,
         for row, element in enumerate(solution):
             final = triangular.conjugate(k, element) if system.conjugates else element
             sides.store(output, *place(row, column), final)
-
-
-def operand_pitch(shape: Shape) -> int:
-    """Elements from one matrix of a batch to the next."""
-    return shape.dims[-1] * shape.dims[-2]

@@ -50,7 +50,9 @@ class Kernel:
     body: Body
     copies_operand: int | None = None  # this operand must be in the result's memory before the kernel runs
     scratch_bytes: int = 0  # memory of its own for each task: `k.parameters["scratch"]`
-    shared_bytes: int = 0  # memory that all tasks, and the kernels that follow, have in common: `k.parameters["shared"]`
+    shared_bytes: int = (
+        0  # memory that all tasks, and the kernels that follow, have in common: `k.parameters["shared"]`
+    )
     table: np.ndarray[Any, Any] | None = None  # numbers known at compile time: `k.parameters["table"]`
     following: Kernel | None = None  # runs on the same operands and results when this one is done
 
@@ -248,6 +250,7 @@ def _triangular_solve(instruction: Instruction, situation: Situation) -> Kernel:
     plan = plan_triangle(instruction, situation.target)
 
     def body(k: KernelBuilder, arrays: Sequence[Array], outputs: Sequence[Array], begin: Value, end: Value) -> None:
-        emit_triangular_solve(k, instruction, plan, *arrays, outputs[0], begin, end, in_place=situation.in_place)
+        a, b = arrays
+        emit_triangular_solve(k, instruction, plan, a, b, outputs[0], begin, end, in_place=situation.in_place)
 
     return Kernel(plan.units, plan.bytes_per_unit, body)

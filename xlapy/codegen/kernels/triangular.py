@@ -43,17 +43,13 @@ class Matrix:
         """Neighbouring columns, which must be neighbours in memory."""
         place = self.at(k, row, column)
         whole = k.load(place, self.type.with_lanes(lanes * self.parts))
-        if self.parts == 1 or lanes == 1 == self.parts:
+        if self.parts == 1:
             return whole
         return Pair(*(k.shuffle(whole, None, range(part, 2 * lanes, 2)) for part in range(2)))
 
     def store_row(self, k: KernelBuilder, row: Operand, column: Operand, element: Element) -> None:
         place = self.at(k, row, column)
-        first, *rest = parts_of(element)
-        if rest:
-            lanes = first.type.lanes
-            first = _join(k, first, rest[0], lanes)
-        k.store(place, first)
+        k.store(place, _joined(k, element.re, element.im) if isinstance(element, Pair) else element)
 
     def transposed(self) -> Matrix:
         return Matrix(self.pointer, self.type, self.parts, self.column_pitch, self.row_pitch)
@@ -68,10 +64,11 @@ class Matrix:
         return Matrix(self.at(k, last, 0), self.type, self.parts, k.neg(self.row_pitch), self.column_pitch)
 
 
-def _join(k: KernelBuilder, re: Value, im: Value, lanes: int) -> Value:
+def _joined(k: KernelBuilder, re: Value, im: Value) -> Value:
+    """Real and imaginary parts in turn, as they lie in memory."""
+    lanes = re.type.lanes
     if lanes == 1:
-        both = k.insert(k.splat(re, 2), im, 1)
-        return both
+        return k.insert(k.splat(re, 2), im, 1)
     return k.shuffle(re, im, [lane + lanes * part for lane in range(lanes) for part in range(2)])
 
 

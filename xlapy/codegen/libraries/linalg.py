@@ -4,15 +4,16 @@
     void linalg_f32_factor(parallel, a, sizes)          a: a positive definite matrix, then its lower factor
 
 `parallel` is the thread pool's function; `sizes` holds the numbers of `SOLVE_SIZES` and `FACTOR_SIZES`, with pitches in
-elements. Both go block by block: what the rows before contribute is one matrix product, and the block itself is computed
-in buffers (`kernels.triangular`). Matrix products can only add, so what has to be subtracted is kept with its sign
-changed: solutions of earlier blocks until the end, and the factor's adjoint in the triangle that it leaves free.
+elements. Both go block by block: what the rows before contribute is one matrix product, and the block itself is
+computed in buffers (`kernels.triangular`). Matrix products can only add, so what has to be subtracted is kept with its
+sign changed: solutions of earlier blocks until the end, and the factor's adjoint in the triangle that it leaves free.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
+from xlapy.codegen.indexing import Indexing
 from xlapy.codegen.ir import F32, F64, I1, I64, PTR, IRType, KernelBuilder, Module, Operand, Value
 from xlapy.codegen.kernels import triangular
 from xlapy.codegen.kernels.linalg import LARGEST_BLOCK, VECTORS
@@ -21,7 +22,6 @@ from xlapy.codegen.kernels.triangular import Buffer, Matrix
 from xlapy.codegen.libraries import Library
 from xlapy.codegen.libraries.gemm import SIZES
 from xlapy.codegen.libraries.gemm_record import Record, RecordValue
-from xlapy.codegen.indexing import Indexing
 from xlapy.codegen.registers import Element
 from xlapy.codegen.target import Target
 
@@ -35,8 +35,9 @@ FACTOR_SIZES = ("batches", "rows", "batch", "row", "column")
 
 _GROUPS_PER_TASK = 1  # groups of right sides: a block's substitution for one takes some microseconds
 
-_SOLVE = Record(a=PTR, x=PTR, rows=I64, columns=I64, **{name: I64 for name in ("a_row", "a_column", "x_row", "x_column")},
-                unit_diagonal=I64)  # fmt: skip
+_SOLVE = Record(
+    a=PTR, x=PTR, rows=I64, columns=I64, a_row=I64, a_column=I64, x_row=I64, x_column=I64, unit_diagonal=I64
+)
 """One block: pointers to its first elements in the order of substitution, pitches that may be negative."""
 
 _PANEL = Record(factor=PTR, below=PTR, above=PTR, rows=I64, columns=I64, row=I64, column=I64)
@@ -94,13 +95,15 @@ class _Emitter:
         function = k.function_pointer(f"linalg_{self._kind}_{name}")
         k.call(parallel, [function, args.place, groups, k.const(I64, _GROUPS_PER_TASK)])
 
-    def _product(self, k: KernelBuilder, parallel: Value, a: Matrix, b: Matrix, c: Matrix, sizes: Sequence[Value]) -> None:
+    def _product(
+        self, k: KernelBuilder, parallel: Value, a: Matrix, b: Matrix, c: Matrix, sizes: Sequence[Value]
+    ) -> None:
         """c += a b, where c has `sizes[0]` rows and `sizes[1]` columns and `sizes[2]` products are summed."""
-        values: dict[str, Operand] = dict(zip(("m", "n", "k"), sizes, strict=True)) | {
-            **{"batches": 1, "a_batch": 0, "b_batch": 0, "c_batch": 0, "accumulate": 1},
-            **{"a_row": a.row_pitch, "a_step": a.column_pitch, "b_step": b.row_pitch, "b_column": b.column_pitch},
-            **{"c_row": c.row_pitch, "c_column": c.column_pitch},
-        }
+        m, n, depth = sizes
+        values: dict[str, Operand] = {"batches": 1, "m": m, "n": n, "k": depth, "accumulate": 1}
+        values |= {"a_batch": 0, "a_row": a.row_pitch, "a_step": a.column_pitch}
+        values |= {"b_batch": 0, "b_step": b.row_pitch, "b_column": b.column_pitch}
+        values |= {"c_batch": 0, "c_row": c.row_pitch, "c_column": c.column_pitch}
         table = k.alloca(I64, len(SIZES))
         for number, name in enumerate(SIZES):
             value = values[name]
@@ -222,8 +225,11 @@ class _Emitter:
 
                 triangular.substitute(k, coefficient, columns, buffer, unit_diagonal=False)
                 triangular.store_columns(k, buffer, columns, count, here)
-                adjoint = lambda e: triangular.negate(k, triangular.conjugate(k, e))  # noqa: E731
-                triangular.store_columns(k, buffer, columns, count, there, adjoint)
+
+                def minus_conjugate(element: Element) -> Element:
+                    return triangular.negate(k, triangular.conjugate(k, element))
+
+                triangular.store_columns(k, buffer, columns, count, there, minus_conjugate)
 
     def factor(self) -> None:
         with self._function("factor", [("parallel", PTR), ("a", PTR), ("sizes", PTR)], linkage="") as k:

@@ -1,8 +1,8 @@
 """Matrices of narrow floats are factored and solved in f32, and rounded at the end.
 
-    ROOT l = bf16[3,3] cholesky(a), lower=true        becomes        w = f32[3,3] convert(a)
-                                                                     c = f32[3,3] cholesky(w), lower=true
-                                                                     ROOT l = bf16[3,3] convert(c)
+ROOT l = bf16[3,3] cholesky(a), lower=true        becomes        w = f32[3,3] convert(a)
+                                                                 c = f32[3,3] cholesky(w), lower=true
+                                                                 ROOT l = bf16[3,3] convert(c)
 """
 
 from __future__ import annotations

@@ -18,9 +18,14 @@ def cholesky(body: Body, operation: Operation) -> Instruction:
 
 @converts("stablehlo.triangular_solve")
 def triangular_solve(body: Body, operation: Operation) -> Instruction:
-    flags = {name: attribute(operation, name, bool) for name in ("left_side", "lower", "unit_diagonal")}
-    transpose = enumerator(operation, "transpose_a", _TRANSPOSES)
-    return body.add("triangular-solve", *body.operands(operation), transpose_a=transpose, **flags)
+    return body.add(
+        "triangular-solve",
+        *body.operands(operation),
+        left_side=attribute(operation, "left_side", bool),
+        lower=attribute(operation, "lower", bool),
+        unit_diagonal=attribute(operation, "unit_diagonal", bool),
+        transpose_a=enumerator(operation, "transpose_a", _TRANSPOSES),
+    )
 
 
 @converts("stablehlo.fft")
