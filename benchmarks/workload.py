@@ -54,7 +54,7 @@ class Case:
 
     def inputs(self) -> Arrays:
         generator = np.random.default_rng([self.seed, *self.name.encode()])
-        return [np.ascontiguousarray(array) for array in self.workload.inputs(generator, self.parameters)]
+        return [np.array(array, order="C") for array in self.workload.inputs(generator, self.parameters)]
 
     def operations(self) -> float:
         return self.workload.operations(self.parameters) if self.workload.operations else 0.0

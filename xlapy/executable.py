@@ -6,6 +6,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from xlapy.compiler import Compiled, CompileStats, native_wrapper, parallel_function
+from xlapy.hlo.cost import cost_analysis
+from xlapy.hlo.text import parse
 from xlapy.options import CompileOptions
 from xlapy_runtime.device import Device, devices
 from xlapy_runtime.executable import ProgramExecutable
@@ -66,6 +68,10 @@ class Executable:
     def assembly(self) -> str:
         """The assembly of the entry and all kernels."""
         return self._compiled.assembly()
+
+    def cost_analysis(self) -> dict[str, float]:
+        """Operations and bytes of one run, counted on the optimized module; see `hlo.cost`."""
+        return cost_analysis(parse(self.hlo_text()))
 
     def compile_stats(self) -> CompileStats:
         """Kernels, fusions, memory, and the time that compilation took."""

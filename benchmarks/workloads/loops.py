@@ -154,7 +154,7 @@ def _scan(scalars: int) -> list[Workload]:
 
 WORKLOADS = [
     # The map is chaotic, so only engines that round alike agree: the numbers are compared nowhere.
-    Workload("loops", "scalar_loop", scalar_loop, lambda *_: [np.float32(0.3).reshape(())], ONE_SIZE, may_differ=1.0),
+    Workload("loops", "scalar_loop", scalar_loop, lambda *_: [np.full((), 0.3, np.float32)], ONE_SIZE, may_differ=1.0),
     *_scan(16),
     *_scan(60),
     Workload(
@@ -167,7 +167,7 @@ WORKLOADS = [
     ),
     Workload("loops", "lorenz_runge_kutta", lorenz_runge_kutta, normal(), {"small": 3}, tolerance=64),
     Workload(
-        "loops", "adaptive_decay", adaptive_decay, lambda *_: [np.float32(1.5).reshape(())], ONE_SIZE, tolerance=64
+        "loops", "adaptive_decay", adaptive_decay, lambda *_: [np.full((), 1.5, np.float32)], ONE_SIZE, tolerance=64
     ),
     Workload(
         "loops",

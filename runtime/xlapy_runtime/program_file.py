@@ -79,7 +79,7 @@ def load_program(data: bytes) -> tuple[Program, dict[str, Any]]:
             llvm_modules=tuple(header["llvm_modules"]),
         )
         return program, _decode(header["extra"])
-    except (KeyError, TypeError, IndexError) as error:
+    except (KeyError, TypeError, IndexError, json.JSONDecodeError, UnicodeDecodeError) as error:
         raise ValueError(f"a damaged program: {error}") from error
 
 

@@ -13,9 +13,7 @@ from benchmarks.report import PAGE_BEGIN, PAGE_END, time_text
 pytest.importorskip("jax")
 
 
-def test_a_quick_run_measures_both_engines_and_compares_them(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_quick_run_measures_and_compares_both_engines(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     data = tmp_path / "run.json"
     arguments = ["--quick", "--only", "dispatch/add_4", "--engines", "xla,numpy", "--json", str(data)]
     assert main(arguments) == 0

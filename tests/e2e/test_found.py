@@ -110,6 +110,19 @@ ENTRY main {
 }""",
     ),
     Case(
+        "one element, read as two types",
+        """HloModule bits
+ENTRY main {
+  q = u32[1] parameter(0)
+  f = f32[1] bitcast-convert(q)
+  a = u32[] reshape(q)
+  b = f32[] reshape(f)
+  c = f32[] convert(a)
+  d = s32[] convert(b)
+  ROOT t = (f32[], s32[]) tuple(c, d)
+}""",
+    ),
+    Case(
         "the bits of integers narrower than a byte",
         """HloModule bits
 ENTRY main {
@@ -175,6 +188,29 @@ ENTRY main {
   zero = f6e3m2fn[5] subtract(p, p)
   r = f6e3m2fn[5] remainder(x, zero)
   ROOT n = f6e3m2fn[5] negate(r)
+}""",
+    ),
+    Case(
+        "numbers that a type does not have, inside a fusion: an infinity of f8e4m3fn, a negative zero of f8e5m2fnuz",
+        """HloModule narrow
+ENTRY main {
+  p = f8e4m3fn[9] parameter(0)
+  q = f8e4m3fn[9] reduce-precision(p), exponent_bits=2, mantissa_bits=3
+  wide = f32[9] convert(q)
+  z = f8e5m2fnuz[3] constant({0, 1, -2})
+  n = f8e5m2fnuz[3] negate(z)
+  one = f32[3] constant({1, 1, 1})
+  d = f32[3] divide(one, f32[3] convert(n))
+  ROOT t = (f32[9], f32[3]) tuple(wide, d)
+}""",
+    ),
+    Case(
+        "false as a power of two, on the way to another type",
+        """HloModule narrow
+ENTRY main {
+  p = pred[9] parameter(0)
+  q = f8e8m0fnu[9] convert(p)
+  ROOT wide = f32[9] convert(q)
 }""",
     ),
     Case(

@@ -19,6 +19,7 @@ from xlapy.passes.layout_assignment import LayoutAssignment
 from xlapy.passes.layout_normalization import LayoutNormalization
 from xlapy.passes.region_deduplication import RegionDeduplication
 from xlapy.passes.region_inlining import RegionInlining
+from xlapy.passes.split_reduction import SplitReduction
 from xlapy.passes.tuple_simplification import TupleSimplification
 from xlapy.passes.while_simplification import WhileSimplification
 from xlapy.passes.zero_sized import ZeroSized
@@ -37,6 +38,7 @@ PASSES: list[type[Pass]] = [
     LoopFusion,
     RegionDeduplication,
     RegionInlining,
+    SplitReduction,
     TupleSimplification,
     WhileSimplification,
     WidenMatrices,

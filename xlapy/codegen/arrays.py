@@ -18,6 +18,8 @@ from xlapy.codegen.registers import (
 )
 from xlapy.hlo.shape import Shape
 
+MOST_STRIDE = 4  # up to which lanes are picked from whole vectors, rather than gathered one by one
+
 
 @dataclass(frozen=True, slots=True)
 class Array:
@@ -28,6 +30,7 @@ class Array:
     shape: Shape
     alias: str | None = None
     read_only: bool = True
+    streaming: bool = False  # stores of whole, aligned vectors bypass the caches
 
     def offset(self, ix: Indexing, index: Index) -> Coordinate:
         """Where the element of each lane lies, in elements from the start."""
@@ -55,6 +58,8 @@ class Array:
             order = range(ix.lanes - 1, -1, -1)
             parts = [k.shuffle(part, None, order) for part in parts_of(loaded)]
             return parts[0] if len(parts) == 1 else Pair(parts[0], parts[1])
+        if offset.vector is None and 1 < offset.step <= MOST_STRIDE and mask is None and not self.shape.type.is_complex:
+            return self._load_strided(ix, offset)
         return self._gather(k, ix.vector(offset), ix.lanes, mask)
 
     def store(self, ix: Indexing, index: Index, element: Element) -> None:
@@ -67,7 +72,9 @@ class Array:
         if offset.vector is None and (offset.step == 1 or ix.lanes == 1):
             assert offset.start is not None
             pointer = k.gep(self.pointer, offset.start, width * count)
-            if count == 1:
+            if count == 1 and self.streaming:
+                k.store(pointer, parts[0], align=width * ix.lanes, alias=self.alias, nontemporal=True)
+            elif count == 1:
                 k.store(pointer, parts[0], alias=self.alias)
             elif ix.lanes == 1:
                 k.store(pointer, parts[0], alias=self.alias)
@@ -122,6 +129,21 @@ class Array:
             k.shuffle(pairs, None, range(0, 2 * lanes, 2)),
             k.shuffle(pairs, None, range(1, 2 * lanes, 2)),
         )
+
+    def _load_strided(self, ix: Indexing, offset: Coordinate) -> Value:
+        """Every second (third ...) element: whole vectors side by side, the last one ending with the last lane's
+        element, and the lanes picked out of them."""
+        k, lanes, step = ix.k, ix.lanes, offset.step
+        starts = [number * lanes for number in range(step - 1)] + [step * (lanes - 1) - (lanes - 1)]
+        chosen: Value | None = None
+        for number, start in enumerate(starts):
+            part = self._load_neighbours(k, ix.add(offset, start), lanes, None)
+            assert isinstance(part, Value)
+            own = [lane for lane in range(lanes) if min(lane * step // lanes, step - 1) == number]
+            order = [lanes + lane * step - start if lane in own else lane for lane in range(lanes)]
+            chosen = k.shuffle(part, part, order) if chosen is None else k.shuffle(chosen, part, order)
+        assert chosen is not None
+        return chosen
 
     def _gather(self, k: KernelBuilder, positions: Value, lanes: int, mask: Value | None) -> Element:
         element_type = self.shape.type

@@ -38,7 +38,8 @@ from xlapy.hlo.schedule import Schedule
 from xlapy.hlo.shape import Shape
 from xlapy.support.registry import Registry
 
-CALLS_PER_FUNCTION = 128
+SCALARS_PER_CALL = 16  # scalar operations that take LLVM as long as one call with its addresses
+FUNCTION_WEIGHT = 128 * SCALARS_PER_CALL  # the most that one function holds
 POLL_CYCLES = 20_000_000  # between two looks at Python's signals: 10 ms at 2 GHz
 ITERATIONS_PER_CLOCK = 64  # of a loop without calls, between two looks at the clock
 
@@ -85,11 +86,11 @@ class EntryEmitter:
         for instruction in self.schedule[computation]:
             own = is_entry and instruction.opcode == "while"
             cost = self._weight(instruction)
-            if own or weight + cost > CALLS_PER_FUNCTION:
+            if own or weight + cost > FUNCTION_WEIGHT:
                 parts.append([])
                 weight = 0
             parts[-1].append(instruction)
-            weight = CALLS_PER_FUNCTION if own else weight + cost
+            weight = FUNCTION_WEIGHT if own else weight + cost
             for called in instruction.called if Trait.CONTROL in instruction.spec.traits else ():
                 self._split(called, is_entry=False)
         self.parts[computation] = [part for part in parts if part]
@@ -99,7 +100,7 @@ class EntryEmitter:
             return 0
         if Trait.CONTROL in instruction.spec.traits:
             return sum(self._weight(i) for called in instruction.called for i in self.schedule[called])
-        return 1
+        return 1 if instruction.shape.is_scalar else SCALARS_PER_CALL
 
     def run(self, frame: Frame, computation: Computation) -> None:
         """Writes a computation whose parameters are bound: in `frame`, or as functions that `frame` calls."""
@@ -143,7 +144,8 @@ class EntryEmitter:
         for computation, parts in self.parts.items():
             for number, part in enumerate(parts):
                 for instruction in part:
-                    home[instruction] = (id(computation), number)
+                    if instruction.opcode != "parameter":  # bound by the caller of all parts
+                        home[instruction] = (id(computation), number)
         for computation, parts in self.parts.items():
             several = len(parts) > 1
             for instruction in self.schedule[computation]:
@@ -151,7 +153,7 @@ class EntryEmitter:
                 for operand in instruction.operands:
                     for leaf in _scalar_leaves(operand.shape):
                         origin = origin_of_leaf(operand, leaf)
-                        if needs_memory or (several and home.get(origin[0]) != home[instruction]):
+                        if needs_memory or (several and home.get(origin[0]) != home.get(instruction)):
                             stored.add(origin)
             if several:
                 stored.update(origin_of_leaf(computation.root, leaf) for leaf in _scalar_leaves(computation.root.shape))
@@ -394,10 +396,11 @@ def _conditional(emitter: EntryEmitter, frame: Frame, instruction: Instruction) 
             with frame.scope():
                 _bind_parameter(frame, branch.parameters[0], operand)
                 emitter.run(frame, branch)
+                loaded = [part for leaf in scalars for part in parts_of(frame.scalar(branch.root, leaf))]
                 for leaf, shape in enumerate(instruction.shape.leaves()):
                     if shape.is_array and shape.rank:
                         emitter.move(frame, (branch.root, leaf), (instruction, leaf), shape)
-                return [part for leaf in scalars for part in parts_of(frame.scalar(branch.root, leaf))]
+                return loaded
 
         return write
 
@@ -422,10 +425,10 @@ def _while(emitter: EntryEmitter, frame: Frame, instruction: Instruction) -> Non
     shapes = list(instruction.shape.leaves())
     scalars = _scalar_leaves(instruction.shape)
     scalar_shapes = [shapes[leaf] for leaf in scalars]
+    initial = [part for leaf in scalars for part in parts_of(frame.scalar(init, leaf))]
     for leaf, shape in enumerate(shapes):
         if shape.is_array and shape.rank:
             emitter.move(frame, (init, leaf), (instruction, leaf), shape)
-    initial = [part for leaf in scalars for part in parts_of(frame.scalar(init, leaf))]
     watch = _Watch(frame, has_calls=_has_calls(emitter, body))
 
     def bind(parameter: Instruction, values: Sequence[Value]) -> None:
@@ -445,10 +448,11 @@ def _while(emitter: EntryEmitter, frame: Frame, instruction: Instruction) -> Non
             watched = watch.step(values[: watch.width])
             bind(body.parameters[0], values[watch.width :])
             emitter.run(frame, body)
+            loaded = [part for leaf in scalars for part in parts_of(frame.scalar(body.root, leaf))]
             for leaf, shape in enumerate(shapes):
                 if shape.is_array and shape.rank:
                     emitter.move(frame, (body.root, leaf), (instruction, leaf), shape)
-            return watched + [part for leaf in scalars for part in parts_of(frame.scalar(body.root, leaf))]
+            return watched + loaded
 
     final = k.while_loop(test, step, [*watch.initial(), *initial])
     bind(instruction, final[watch.width :])

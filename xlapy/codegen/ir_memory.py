@@ -26,6 +26,10 @@ class Memory(Arithmetic):
         text = f"getelementptr i8, {pointer.type.text} {pointer.text}, {offset.type.text} {offset.text}"
         return self._pure(type, text, pointer, offset)
 
+    def address(self, pointer: Value) -> Value:
+        """The pointer as a number."""
+        return self._pure(I64, f"ptrtoint ptr {pointer.text} to i64", pointer)
+
     def load(
         self,
         pointer: Value,

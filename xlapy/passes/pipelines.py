@@ -22,6 +22,7 @@ from xlapy.passes.pipeline import FixedPoint, Order, Pipeline, Watch
 from xlapy.passes.region_deduplication import RegionDeduplication
 from xlapy.passes.region_inlining import RegionInlining
 from xlapy.passes.rewrite import AlgebraicSimplification
+from xlapy.passes.split_reduction import SplitReduction
 from xlapy.passes.tuple_simplification import TupleSimplification
 from xlapy.passes.while_simplification import WhileSimplification
 from xlapy.passes.zero_sized import ZeroSized
@@ -34,10 +35,16 @@ ORDER = (
     Order(LayoutNormalization, AlgebraicSimplification, "laws look at logical arrays only"),
     Order(AlgebraicSimplification, LayoutAssignment, "laws drop layouts"),
     Order(ZeroSized, LoopFusion, "kernels have a point to compute"),
+    Order(AlgebraicSimplification, SplitReduction, "laws merge what is split"),
+    Order(SplitReduction, LoopFusion, "both steps fuse with their neighbours"),
     Order(LayoutAssignment, LoopFusion, "a fused loop has one layout per operand"),
     Order(LoopFusion, CopyInsertion, "whether an element of a loop's state is made anew is known once kernels are"),
     Order(FlattenCallGraph, LoopFusion, "a loop body is fused for the one place that runs it"),
 )
+
+
+EXPANDED = {"get-dimension-size": "dynamic-padder", "set-dimension-size": "dynamic-padder"}
+"""Ops that no program has any more after the passes, by the pass that takes them away."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +84,7 @@ def cpu_pipeline(options: PipelineOptions | None = None, watch: Watch | None = N
                 ),
             ),
             ZeroSized(),
+            SplitReduction(),
             Dce(),
             RegionDeduplication(),
             LayoutAssignment(keep_entry_layouts=options.keep_entry_layouts),

@@ -6,6 +6,8 @@ import ctypes
 import dataclasses
 import functools
 import itertools
+import mmap
+import re
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -17,7 +19,8 @@ import pytest
 from xlapy.codegen.jit import emit_assembly
 from xlapy.codegen.libraries import Library
 from xlapy.codegen.libraries.gemm import GEMM_LIBRARIES, SIZES, emit_gemm
-from xlapy.codegen.libraries.gemm_types import GEMM_TYPES
+from xlapy.codegen.libraries.gemm_tile import Tile, tile_shape
+from xlapy.codegen.libraries.gemm_types import GEMM_TYPES, GemmType
 from xlapy.codegen.object_cache import ObjectCache
 from xlapy.codegen.pool import POOL
 from xlapy.codegen.target import Target, host_target, reference_target
@@ -36,6 +39,8 @@ OPERANDS = {
     "f16": np.float16,
     "bf16_f32": ml_dtypes.bfloat16,
     "f16_f32": np.float16,
+    "f8e5m2": ml_dtypes.float8_e5m2,
+    "f8e4m3fn_f32": ml_dtypes.float8_e4m3fn,
     "s8": np.int8,
     "u8": np.uint8,
     "s32": np.int32,
@@ -43,8 +48,15 @@ OPERANDS = {
     "c64": np.complex64,
     "c128": np.complex128,
 }
-RESULTS = {**OPERANDS, "bf16_f32": np.float32, "f16_f32": np.float32, "s8": np.int32, "u8": np.int32}
-EPSILON = {"bf16": 2.0**-8, "f16": 2.0**-11, "f64": 2.0**-52, "c128": 2.0**-52}
+RESULTS = {
+    **OPERANDS,
+    "bf16_f32": np.float32,
+    "f16_f32": np.float32,
+    "f8e4m3fn_f32": np.float32,
+    "s8": np.int32,
+    "u8": np.int32,
+}
+EPSILON = {"bf16": 2.0**-8, "f16": 2.0**-11, "f8e5m2": 2.0**-3, "f64": 2.0**-52, "c128": 2.0**-52}
 """The rounding error of a result; f32's where nothing else is said."""
 
 NAMES = sorted(OPERANDS)
@@ -62,7 +74,8 @@ SIZES_TO_TEST = [
     (1, 1, 301),  # an inner product
     (1, 300, 65),  # a row times a matrix
     (300, 1, 65),  # a matrix times a column
-    (4, 259, 257),
+    (2, 259, 257),
+    (4, 300, 130),
     (7, 101, 300),
     (101, 7, 300),
     (37, 131, 259),
@@ -75,7 +88,11 @@ def host_can_run(name: str) -> bool:
     return host_target().is_x86 and (name == "sse2" or host_target().has(name))
 
 
-TARGETS = {"host": host_target(), **{name: reference_target(name) for name in ("sse2", "avx2") if host_can_run(name)}}
+TARGETS = {
+    "host": host_target(),
+    "host with small caches": dataclasses.replace(host_target(), l2_bytes=1 << 14),  # packs more, streams more
+    **{name: reference_target(name) for name in ("sse2", "avx2") if host_can_run(name)},
+}
 
 
 @functools.cache
@@ -126,17 +143,29 @@ def wide(array: Array) -> Array:
     return array.astype(np.complex128 if kind == "c" else np.int64 if kind in "iu" else np.float64)
 
 
-def assert_product(name: str, c: Array, a: Array, b: Array, before: Array | None = None) -> None:
-    """`c` is the product (plus what was there before) up to rounding; exactly, modulo 2^bits, for integers."""
-    expected = wide(a) @ wide(b) + (0 if before is None else wide(before))
-    if name in INTEGERS:
-        assert np.array_equal(c, expected.astype(c.dtype))
-        return
-    magnitude = np.abs(wide(a)) @ np.abs(wide(b)) + (0 if before is None else np.abs(wide(before)))
-    accumulated = EPSILON[name] if name in ("f64", "c128") else 2.0**-23
-    depth = a.shape[-1]
-    tolerance = (EPSILON.get(name, 0) + accumulated * (2 + np.sqrt(depth))) * magnitude
-    assert np.all(np.abs(wide(c) - expected) <= tolerance)
+class Expected:
+    """What a product should be (plus what was there before): up to rounding, or exactly modulo 2^bits for integers."""
+
+    def __init__(self, name: str, a: Array, b: Array, before: Array | None = None) -> None:
+        self._values = wide(a) @ wide(b)
+        if before is not None:
+            self._values = self._values + wide(before)
+        if name in INTEGERS:
+            self._tolerance = None
+            return
+        magnitude = np.abs(wide(a)) @ np.abs(wide(b)) + (0 if before is None else np.abs(wide(before)))
+        accumulated = EPSILON[name] if name in ("f64", "c128") else 2.0**-23
+        self._tolerance = (EPSILON.get(name, 0) + accumulated * (2 + np.sqrt(a.shape[-1]))) * magnitude
+
+    def check(self, c: Array) -> None:
+        if self._tolerance is None:
+            assert np.array_equal(c, self._values.astype(c.dtype))
+        else:
+            assert np.all(np.abs(wide(c) - self._values) <= self._tolerance)
+
+
+def assert_product(name: str, c: Array, a: Array, b: Array) -> None:
+    Expected(name, a, b).check(c)
 
 
 def layouts(rows: int, columns: int) -> dict[str, Callable[[Array], Array]]:
@@ -156,23 +185,22 @@ def layouts(rows: int, columns: int) -> dict[str, Callable[[Array], Array]]:
 def test_every_size_and_layout(name: str, m: int, n: int, k: int) -> None:
     a, b = random_array(name, (m, k), 1), random_array(name, (k, n), 2)
     before = random_array(name, (m, n), 3, RESULTS[name])
+    expected = Expected(name, a, b)
     c_layouts = itertools.cycle(layouts(m, n).values())
     for a_layout, b_layout in itertools.product(layouts(m, k).values(), layouts(k, n).values()):
         for c_layout in itertools.islice(c_layouts, 2):
-            c = multiply(name, a_layout(a), b_layout(b), c_layout(before))
-            assert_product(name, c, a, b)
-    c = multiply(name, a, b, before.copy(), accumulate=True)
-    assert_product(name, c, a, b, before)
+            expected.check(multiply(name, a_layout(a), b_layout(b), c_layout(before)))
+    Expected(name, a, b, before).check(multiply(name, a, b, before.copy(), accumulate=True))
 
 
 @pytest.mark.parametrize("target", [name for name in TARGETS if name != "host"])
 @pytest.mark.parametrize("name", ["f32", "f16", "s8", "c64"])
-def test_narrower_vectors(name: str, target: str) -> None:
+def test_other_machines(name: str, target: str) -> None:
     for m, n, k in SIZES_TO_TEST:
         a, b = random_array(name, (m, k), 1), random_array(name, (k, n), 2)
+        expected = Expected(name, a, b)
         for a_layout, b_layout in itertools.product(layouts(m, k).values(), layouts(k, n).values()):
-            c = multiply(name, a_layout(a), b_layout(b), np.zeros((m, n), RESULTS[name]), target=target)
-            assert_product(name, c, a, b)
+            expected.check(multiply(name, a_layout(a), b_layout(b), np.zeros((m, n), RESULTS[name]), target=target))
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -268,8 +296,9 @@ def test_many_threads_multiply_at_once() -> None:
     same: list[bool] = []
 
     def work() -> None:
-        results = (multiply("f32", a, b, np.empty((260, 300), np.float32), num_threads=2) for _ in range(3))
-        same.extend(result.tobytes() == expected for result in results)
+        for _ in range(3):
+            c = multiply("f32", a, b, np.empty((260, 300), np.float32), num_threads=2)
+            same.append(c.tobytes() == expected)
 
     workers = [threading.Thread(target=work) for _ in range(24)]
     for worker in workers:
@@ -300,6 +329,17 @@ def test_other_machines_get_their_instructions_and_no_spills(machine: str, name:
     for instruction in INSTRUCTIONS[machine, name]:
         assert instruction in assembly
     assert not libm_calls(assembly)
+    assert not spills_of_the_main_tile(assembly, GEMM_TYPES[name], target)
+
+
+def spills_of_the_main_tile(assembly: str, kind: GemmType, target: Target) -> list[str]:
+    """Instructions that move whole vectors between registers and the stack."""
+    kind = kind.on(target)
+    shape = tile_shape(kind, target)
+    start = assembly.index(f"\n{Tile(shape.rows, shape.vectors).name(kind)}:")
+    body = assembly[start : assembly.index(".Lfunc_end", start)]
+    stack, vector = re.compile(r"%rsp|%rbp|\[sp"), re.compile(r"%[xyz]mm|\bq\d")
+    return [line for line in body.splitlines() if stack.search(line) and vector.search(line)]
 
 
 def libm_calls(assembly: str) -> set[str]:
@@ -332,3 +372,44 @@ def test_a_library_is_made_once(tmp_path: Path) -> None:
     assert len(made) == 2
     code = link([first], {}, library.exports)
     assert ctypes.CFUNCTYPE(ctypes.c_int)(code.address("answer"))() == 42
+
+
+class GuardedRoom:
+    """Memory between two pages that must not be touched."""
+
+    def __init__(self, size: int) -> None:
+        page = mmap.PAGESIZE
+        self._pages = -(-size // page)
+        self._map = mmap.mmap(-1, (self._pages + 2) * page)
+        self._start = ctypes.addressof(ctypes.c_char.from_buffer(self._map))
+        protect = ctypes.CDLL(None).mprotect
+        for place in (self._start, self._start + (self._pages + 1) * page):
+            assert protect(ctypes.c_void_p(place), ctypes.c_size_t(page), 0) == 0
+
+    def array(self, values: Array, *, at_end: bool) -> Array:
+        """A copy of a matrix by rows, next to the guard page in front or behind."""
+        offset = mmap.PAGESIZE + (self._pages * mmap.PAGESIZE - values.nbytes if at_end else 0)
+        copy = np.frombuffer(self._map, values.dtype, values.size, offset).reshape(values.shape)
+        copy[...] = values
+        return copy
+
+
+@pytest.mark.parametrize("target", list(TARGETS))
+@pytest.mark.parametrize("name", ["f32", "bf16", "s8", "c64"])
+def test_nothing_outside_of_the_operands_is_touched(name: str, target: str) -> None:
+    """A read or write beyond them ends the process."""
+    rooms = [GuardedRoom(1 << 18) for _ in range(3)]
+    generator = np.random.default_rng(14)
+    for _ in range(150):
+        m, n, k = (int(size) for size in generator.choice([1, 2, 3, 5, 8, 13, 17, 31, 33, 50, 70], 3))
+        a, b = random_array(name, (m, k), 1), random_array(name, (k, n), 2)
+        before = np.zeros((m, n), RESULTS[name])
+        at_end, a_by_columns, b_by_columns, c_by_columns = generator.integers(0, 2, 4)
+        placed = []
+        for room, array, by_columns in zip(
+            rooms, (a, b, before), (a_by_columns, b_by_columns, c_by_columns), strict=True
+        ):
+            by_rows = room.array(array.T if by_columns else array, at_end=bool(at_end))
+            placed.append(by_rows.T if by_columns else by_rows)
+        multiply(name, *placed, target=target)
+        assert_product(name, placed[2], a, b)

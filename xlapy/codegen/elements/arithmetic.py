@@ -125,7 +125,7 @@ def _with_special_quotients(k: KernelBuilder, x: Pair, y: Pair, quotient: Pair) 
     return Pair(re, im)
 
 
-@element("negate", exact=True)
+@element("negate")
 def negate(e: Emission, x: Element) -> Element:
     if isinstance(x, Pair):
         return Pair(e.k.neg(x.re), e.k.neg(x.im))

@@ -133,7 +133,7 @@ def _integer_to_integer(k: KernelBuilder, x: Value, source: ElementType, target:
     return wrap_narrow_integer(k, x, target) if type.kind == I8.kind else x
 
 
-@element("reduce-precision", exact=True)
+@element("reduce-precision")
 def reduce_precision(e: Emission, x: Value) -> Element:
     """Rounds the mantissa to nearest even in integer arithmetic, then overflows to infinity and flushes to zero."""
     k, form = e.k, e.instruction.attributes

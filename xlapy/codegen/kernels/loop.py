@@ -12,18 +12,19 @@ result overwrites an operand that would compute elements twice, so there the res
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from xlapy.codegen.arrays import Array
 from xlapy.codegen.element_graph import ElementGraph, between
 from xlapy.codegen.indexing import Coordinate, Index, Indexing
 from xlapy.codegen.ir import I64, KernelBuilder, Value
-from xlapy.codegen.registers import register_type
+from xlapy.codegen.registers import memory_type, register_type
 from xlapy.codegen.target import Target
 from xlapy.hlo.graph import Instruction
 from xlapy.hlo.ops import Trait
 from xlapy.hlo.shape import Shape
 
+STREAMED_BYTES = 16 << 20  # results smaller than this may be in cache when they are read next
 VECTORS_PER_STEP = 2  # two native vectors hide the latency of one another's operations
 
 
@@ -37,6 +38,7 @@ class LoopPlan:
     lanes: int
     units: int  # elements if linear, else rows
     bytes_per_unit: int
+    streaming: bool  # results are too large to stay in cache until somebody reads them
 
 
 def plan_loop(
@@ -45,15 +47,27 @@ def plan_loop(
     """How to compute `roots` (of equal dimensions) from instructions for which `inputs` holds."""
     shape = roots[0].shape
     instructions = between(roots, inputs)
-    is_linear = shape.rank == 1 or all(_follows_row_major_numbers(i, shape.size, inputs(i)) for i in instructions)
+    is_linear = shape.rank == 1 or all(follows_row_major_numbers(i, shape.size, inputs(i)) for i in instructions)
     extent = shape.size if is_linear else _inner_size(shape)
     lanes = min(widest_lanes(instructions, target), _power_of_two_below(extent))
     units = shape.size if is_linear else rows_and_columns(shape)[0]
     total = operand_bytes + sum(root.shape.bytes for root in roots)
-    return LoopPlan(tuple(roots), shape, is_linear, lanes, units, total // max(units, 1))
+    streaming = is_linear and _is_streamed(roots, lanes, target)
+    return LoopPlan(tuple(roots), shape, is_linear, lanes, units, total // max(units, 1), streaming)
 
 
-def _follows_row_major_numbers(instruction: Instruction, size: int, is_input: bool) -> bool:
+def _is_streamed(roots: Sequence[Instruction], lanes: int, target: Target) -> bool:
+    """Whether storing past the caches pays: it saves reading the lines that are overwritten, and what else is in
+    cache."""
+    widths = [memory_type(root.shape.type).bytes * lanes for root in roots]
+    return (
+        sum(root.shape.bytes for root in roots) >= max(target.l3_bytes // 2, STREAMED_BYTES)
+        and not any(root.shape.type.is_complex for root in roots)
+        and all(width % target.vector_bytes == 0 for width in widths)
+    )
+
+
+def follows_row_major_numbers(instruction: Instruction, size: int, is_input: bool) -> bool:
     """The instruction is read at the result's own element number, or is the same everywhere."""
     shape = instruction.shape
     if not shape.rank:
@@ -102,22 +116,49 @@ def emit_loop(
 ) -> None:
     """Writes the loop nest over units [begin, end). `in_place`: some output is also an operand."""
 
-    def step(ix: Indexing, index: Index) -> None:
-        graph = ElementGraph(ix, arrays)
-        values = graph.values([(root, index) for root in plan.roots])
-        for output, value in zip(outputs, values, strict=True):
-            output.store(ix, index, value)
+    def step_into(targets: Sequence[Array]) -> Callable[[Indexing, Index], None]:
+        def step(ix: Indexing, index: Index) -> None:
+            values = ElementGraph(ix, arrays).values([(root, index) for root in plan.roots])
+            for target, value in zip(targets, values, strict=True):
+                target.store(ix, index, value)
 
-    if plan.is_linear:
-        dims = plan.shape.dims
+        return step
 
-        def linear_step(ix: Indexing, position: Value) -> None:
-            step(ix, Index(dims, None, ix.along_lanes(position)))
+    if not plan.is_linear:
+        with k.loop(begin, end) as rows:
+            emit_row(k, plan.shape, rows.index, plan.lanes, step_into(outputs), overlapping=not in_place)
+    elif plan.streaming and not in_place:
+        _stream(k, plan, outputs, begin, end, step_into)
+    else:
+        strip(k, begin, end, plan.lanes, _linear(plan, step_into(outputs)), overlapping=not in_place)
 
-        strip(k, begin, end, plan.lanes, linear_step, overlapping=not in_place)
-        return
-    with k.loop(begin, end) as rows:
-        emit_row(k, plan.shape, rows.index, plan.lanes, step, overlapping=not in_place)
+
+def _linear(plan: LoopPlan, step: Callable[[Indexing, Index], None]) -> Callable[[Indexing, Value], None]:
+    """A step over element numbers."""
+    return lambda ix, position: step(ix, Index(plan.shape.dims, None, ix.along_lanes(position)))
+
+
+def _stream(
+    k: KernelBuilder,
+    plan: LoopPlan,
+    outputs: Sequence[Array],
+    begin: Value,
+    end: Value,
+    step_into: Callable[[Sequence[Array]], Callable[[Indexing, Index], None]],
+) -> None:
+    """The linear loop with stores that bypass the caches, where the results lie as these need it; the rest as usual."""
+    usual = _linear(plan, step_into(outputs))
+    streamed = _linear(plan, step_into([replace(output, streaming=True) for output in outputs]))
+    misplaced = k.and_(begin, plan.lanes - 1)
+    for output in outputs:
+        width = memory_type(output.shape.type).bytes * plan.lanes
+        misplaced = k.or_(misplaced, k.and_(k.address(output.pointer), width - 1))
+    whole = k.select(k.compare("eq", misplaced, 0), k.add(begin, k.and_(k.sub(end, begin), -plan.lanes)), begin)
+    vector = Indexing(k, plan.lanes)
+    with k.loop(begin, whole, plan.lanes) as loop:
+        streamed(vector, loop.index)
+    k.fence()
+    strip(k, whole, end, plan.lanes, usual, overlapping=True)
 
 
 def emit_row(

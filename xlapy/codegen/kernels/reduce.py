@@ -4,8 +4,8 @@ Three ways, by what varies fastest in memory:
 
 - along lanes: the last dimension is folded by one commutative, associative op. Several vector accumulators run along it
   and are combined at the end of each fold, in a fixed order.
-- across lanes: the last dimension is kept. Each lane folds an element of its own, in index order; any computation
-  will do.
+- across lanes: each lane folds a result of its own, in index order; any computation will do. If the last dimension is
+  kept, lanes read neighbours, else they gather.
 - one by one: everything else, in index order.
 
 The order never depends on how the work is split among threads, since one fold is never split.
@@ -32,6 +32,9 @@ from xlapy.hlo.ops import Trait
 from xlapy.hlo.shape import Shape
 
 ACCUMULATORS = 4  # vectors that are folded side by side, to hide the latency of the op
+
+
+LEAST_GATHERED = 8  # results for which it pays to gather a lane of each, rather than to fold them one by one
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,9 +69,10 @@ def plan_reduce(
     lanes = widest_lanes(between(reduce.operands, inputs), target)
     last = next((dim for dim in reversed(range(shape.rank)) if shape.dims[dim] > 1), shape.rank - 1)
     combiner = sole_operation(reduce.called[0])
-    across = bool(kept) and last in kept
-    size = shape.dims[last] if shape.rank else 1
-    along = not across and combiner is not None and last in folded
+    along = combiner is not None and last in folded
+    wide = [dim for dim in kept if shape.dims[dim] > 1]
+    across = bool(wide) and not along and (last in kept or shape.dims[wide[-1]] >= LEAST_GATHERED)
+    size = shape.dims[wide[-1] if across else last] if shape.rank else 1
     lanes = min(lanes, 1 << (size.bit_length() - 1)) if size and (across or along) else 1
     units = math.prod(shape.dims[dim] for dim in kept)
     if across:
@@ -143,11 +147,7 @@ def _across(
     unit: Value,
 ) -> None:
     """One block of neighbouring results: each lane folds one of them; several vectors side by side share the loop."""
-    last = plan.kept[-1]
-    for dim in reversed(plan.kept):
-        if plan.input_shape.dims[dim] > 1:
-            last = dim
-            break
+    last = next(dim for dim in reversed(plan.kept) if plan.input_shape.dims[dim] > 1)
     size = plan.input_shape.dims[last]
     blocks = _blocks(size, plan.lanes)
     vectors = ACCUMULATORS if size >= plan.lanes * ACCUMULATORS else 1

@@ -20,12 +20,14 @@ import numpy as np
 
 from xlapy.codegen.arrays import Array
 from xlapy.codegen.ir import KernelBuilder, Value
+from xlapy.codegen.kernels.concatenate import emit_concatenate, plan_concatenate
 from xlapy.codegen.kernels.dot import emit_dot, plan_dot
 from xlapy.codegen.kernels.fft import FftPass, emit_fft, plan_fft
 from xlapy.codegen.kernels.fft import shared_bytes as shared_fft_bytes
 from xlapy.codegen.kernels.linalg import emit_cholesky, emit_triangular_solve, plan_triangle
 from xlapy.codegen.kernels.loop import LoopPlan, emit_loop, plan_loop, rows_and_columns
 from xlapy.codegen.kernels.reduce import emit_reduce, plan_reduce
+from xlapy.codegen.kernels.transpose import emit_transpose, plan_transpose
 from xlapy.codegen.kernels.update import emit_update
 from xlapy.codegen.target import Target
 from xlapy.hlo.graph import Instruction
@@ -35,6 +37,7 @@ from xlapy.support.registry import Registry
 
 TASK_BYTES = 128 * 1024  # traffic of one task of the pool: some microseconds, well above the cost of handing it out
 PARALLEL_BYTES = 4 * TASK_BYTES
+GRAIN_MULTIPLE = 64  # units: tasks of elements begin where vectors do
 MOST_TASKS_WITH_SCRATCH = 16  # each has scratch memory of its own
 SCRATCH_ALIGNMENT = 64
 
@@ -67,6 +70,7 @@ class Kernel:
         if self.units * self.bytes_per_unit < PARALLEL_BYTES or self.units < 2:
             return max(self.units, 1)
         grain = max(1, TASK_BYTES // max(self.bytes_per_unit, 1))
+        grain = grain // GRAIN_MULTIPLE * GRAIN_MULTIPLE or grain
         return max(grain, -(-self.units // MOST_TASKS_WITH_SCRATCH)) if self.scratch_bytes else grain
 
     @property
@@ -158,8 +162,41 @@ def _fusion(instruction: Instruction, situation: Situation) -> Kernel:
         return _reduce_kernel(root, computation.parameters, situation)
     if root.opcode == "dynamic-update-slice":
         return _update_kernel(root, computation.parameters, situation)
+    if root.opcode == "concatenate":
+        joined = _concatenate_kernel(root, computation.parameters, situation)
+        if joined is not None:
+            return joined
     roots = root.operands if root.opcode == "tuple" else (root,)
     return _loop_kernel(roots, computation.parameters, computation.parameters, situation)
+
+
+@KERNELS.register("transpose")
+def _transpose(instruction: Instruction, situation: Situation) -> Kernel:
+    plan = plan_transpose(instruction, situation.target)
+    if plan is None:
+        return _loop(instruction, situation)
+
+    def body(k: KernelBuilder, arrays: Sequence[Array], outputs: Sequence[Array], begin: Value, end: Value) -> None:
+        emit_transpose(k, plan, arrays[0], outputs[0], begin, end)
+
+    return Kernel(plan.units, plan.bytes_per_unit, body)
+
+
+@KERNELS.register("concatenate")
+def _concatenate(instruction: Instruction, situation: Situation) -> Kernel:
+    return _concatenate_kernel(instruction, instruction.operands, situation) or _loop(instruction, situation)
+
+
+def _concatenate_kernel(root: Instruction, operands: Sequence[Instruction], situation: Situation) -> Kernel | None:
+    known = frozenset(operands)
+    plan = plan_concatenate(root, known.__contains__, sum(i.shape.bytes for i in known), situation.target)
+    if plan is None:
+        return None
+
+    def body(k: KernelBuilder, arrays: Sequence[Array], outputs: Sequence[Array], begin: Value, end: Value) -> None:
+        emit_concatenate(k, plan, dict(zip(operands, arrays, strict=True)), outputs[0], begin, end)
+
+    return Kernel(plan.units, plan.bytes_per_unit, body)
 
 
 @KERNELS.register("reduce")

@@ -33,9 +33,11 @@ class Library:
     def object_code(self, target: Target, cache: ObjectCache) -> bytes:
         """The library as an object file, from the cache if it is there.
 
-        The IR is not emitted to look it up: the cache's version covers the emitter's sources.
+        The IR is not emitted to look it up: the cache's version covers the emitter's sources, the key what they may
+        ask of the target. How many cores there are is not for libraries to know.
         """
-        key = f"{self.name}|{self.optimization}|{self.codegen_level}|{target!r}".encode()
+        caches = f"{target.l1_bytes}|{target.l2_bytes}|{target.l3_bytes}"
+        key = f"{self.name}|{self.optimization}|{self.codegen_level}|{target.code_key}|{caches}".encode()
         found = cache.get(_CACHE_KIND, key)
         if found is None:
             found = emit_object(

@@ -13,11 +13,10 @@ the last one each strip has `SLACK_BYTES` of room.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from xlapy.codegen.ir import I64, PTR, KernelBuilder, Module, Value
 from xlapy.codegen.libraries.gemm_tile import TileShape
 from xlapy.codegen.libraries.gemm_types import GemmType
+from xlapy.codegen.register_transpose import transposed
 from xlapy.codegen.target import Target
 
 SLACK_BYTES = 64
@@ -109,7 +108,7 @@ class _PackingEmitter:
         k = self._k
         zero = k.const(self._kind.packed.with_lanes(self._lanes), 0)
         rows = [self._along(step, start + row) if start + row < self._width else zero for row in range(self._lanes)]
-        return _transposed(k, rows)
+        return transposed(k, rows)
 
     def _along(self, step: Value, position: int) -> Value:
         """`lanes` packed elements that follow each other along K, in a vector."""
@@ -164,18 +163,6 @@ class _PackingEmitter:
 
     def _store(self, step: Value, start: int, vector: Value) -> None:
         self._k.store(self._place(step, start), vector)
-
-
-def _transposed(k: KernelBuilder, rows: Sequence[Value]) -> list[Value]:
-    """The columns of a square block: interleaving the first half with the second, as often as it can be halved."""
-    lanes = len(rows)
-    half = lanes // 2
-    low = [lane for column in range(half) for lane in (column, lanes + column)]
-    high = [lane for column in range(half, lanes) for lane in (column, lanes + column)]
-    block = list(rows)
-    for _ in range(lanes.bit_length() - 1):
-        block = [k.shuffle(block[row], block[row + half], order) for row in range(half) for order in (low, high)]
-    return block
 
 
 def packed_strip_bytes(kind: GemmType, width: int, steps: int) -> int:

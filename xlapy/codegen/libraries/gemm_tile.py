@@ -32,6 +32,8 @@ TILE_PARAMETERS = [
 ]
 """`columns` is what an edge tile has; the others ignore it. `accumulate` is 1 to add to C, 0 to replace it."""
 
+_LINE_BYTES = 64
+
 
 @dataclass(frozen=True, slots=True)
 class TileShape:
@@ -112,7 +114,8 @@ class _TileEmitter:
     def emit(self) -> None:
         k, tile = self._k, self._tile
         for row in range(0, tile.rows, self._kind.parts):
-            self._prefetch_for_writing(self._c_row(row))
+            for offset in range(0, tile.vectors * self._vector_bytes, _LINE_BYTES):
+                self._prefetch_for_writing(k.gep(self._c_row(row), offset))
         sums = self._sums()
         k.if_else(
             k.compare("ne", k.parameters["accumulate"], 0),

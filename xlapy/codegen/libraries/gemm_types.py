@@ -2,7 +2,7 @@
 
     type      in memory    packed                 accumulated
     f32, f64  itself       itself                 itself, by fused multiply-add
-    bf16, f16 16 bits      f32                    f32, rounded once at the end
+    bf16 ...  its bits     f32                    f32, rounded once at the end       (all floats below 32 bits)
     s32, s64  itself       itself                 itself, modulo 2^bits
     s8, u8    8 bits       two of 16 bits in 32   s32                                (32 bits where not x86)
     c64, c128 (re, im)     (re, im)               products with re and with im apart, combined at the end
@@ -13,9 +13,11 @@ and of C holds twice as many reals; and the two accumulators of a complex row ar
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from xlapy.codegen.ir import F32, F64, I8, I16, I32, I64, IRType, KernelBuilder, Value
+from xlapy.codegen.narrow_floats import NARROW_FLOATS
 from xlapy.codegen.target import Target
 
 
@@ -24,7 +26,8 @@ class GemmType:
     """One element type of a matrix product.
 
     `element` is one real of an operand in memory, `result` one of C; `packed` and `accumulator` are what tiles
-    compute with. `pair` elements along K share a packed one; `parts` reals make an element.
+    compute with. `pair` elements along K share a packed one; `parts` reals make an element. `narrow_float` names the
+    format of floats that are widened to be packed.
     """
 
     name: str
@@ -35,6 +38,7 @@ class GemmType:
     pair: int = 1
     parts: int = 1
     signed: bool = True
+    narrow_float: str = ""
 
     @property
     def is_packed_in_memory(self) -> bool:
@@ -48,19 +52,13 @@ class GemmType:
 
     def widen(self, k: KernelBuilder, raw: Value) -> Value:
         """Elements as they are in memory to elements of the packed type, one by one (not for pairs)."""
-        if self.name.startswith("bf16"):
-            return k.bitcast(k.shl(k.zext(raw, I32), 16), F32.with_lanes(raw.type.lanes))
-        if self.name.startswith("f16"):
-            return _widen_f16(k, raw)
+        if self.narrow_float:
+            return NARROW_FLOATS[self.narrow_float].widen(k, raw)
         return raw if self.is_packed_in_memory else self._extend(k, raw, self.packed)
 
     def narrow(self, k: KernelBuilder, sums: Value) -> Value:
         """Accumulated values to what C holds, rounded to nearest, ties to even."""
-        if self.name == "bf16":
-            return _narrow_to_bf16(k, sums)
-        if self.name == "f16":
-            return _narrow_to_f16(k, sums)
-        return sums
+        return sums if self.accumulates_in_result else NARROW_FLOATS[self.narrow_float].narrow(k, sums)
 
     def widen_pairs(self, k: KernelBuilder, first: Value, second: Value) -> Value:
         """Bytes of two consecutive k to packed pairs: the first in the low half."""
@@ -89,21 +87,26 @@ class GemmType:
         return k.add(total, k.mul(a, b))
 
 
+def _narrow_float_types() -> Iterator[GemmType]:
+    """Products of narrow floats: rounded to their own type, and, under the name "..._f32", left as they are."""
+    for name in NARROW_FLOATS:
+        element = I16 if name in ("bf16", "f16") else I8
+        yield GemmType(name, element, element, F32, F32, narrow_float=name)
+        yield GemmType(f"{name}_f32", element, F32, F32, F32, narrow_float=name)
+
+
 GEMM_TYPES = {
     kind.name: kind
     for kind in (
         GemmType("f32", F32, F32, F32, F32),
         GemmType("f64", F64, F64, F64, F64),
-        GemmType("bf16", I16, I16, F32, F32),
-        GemmType("f16", I16, I16, F32, F32),
-        GemmType("bf16_f32", I16, F32, F32, F32),
-        GemmType("f16_f32", I16, F32, F32, F32),
         GemmType("s8", I8, I32, I32, I32, pair=2),
         GemmType("u8", I8, I32, I32, I32, pair=2, signed=False),
         GemmType("s32", I32, I32, I32, I32),
         GemmType("s64", I64, I64, I64, I64),
         GemmType("c64", F32, F32, F32, F32, parts=2),
         GemmType("c128", F64, F64, F64, F64, parts=2),
+        *_narrow_float_types(),
     )
 }
 
@@ -123,36 +126,3 @@ def _add_pair_products(k: KernelBuilder, target: Target, a: Value, b: Value, tot
 def _known(value: Value | None) -> Value:
     assert value is not None
     return value
-
-
-def _widen_f16(k: KernelBuilder, raw: Value) -> Value:
-    """Exact. The exponent is moved by a multiplication, which also makes subnormals normal."""
-    lanes = raw.type.lanes
-    bits = k.zext(raw, I32)
-    magnitude = k.bitcast(k.shl(k.and_(bits, 0x7FFF), 13), F32.with_lanes(lanes))
-    finite = k.bitcast(k.mul(magnitude, 2.0**112), I32.with_lanes(lanes))
-    special = k.compare("ge", k.and_(bits, 0x7FFF), 0x7C00)
-    value = k.select(special, k.or_(finite, 0x7F800000), finite)
-    return k.bitcast(k.or_(value, k.shl(k.and_(bits, 0x8000), 16)), F32.with_lanes(lanes))
-
-
-def _narrow_to_bf16(k: KernelBuilder, value: Value) -> Value:
-    bits = k.to_integer_bits(value)
-    rounded = k.lshr(k.add(bits, k.add(k.and_(k.lshr(bits, 16), 1), 0x7FFF)), 16)
-    quieted = k.or_(k.lshr(bits, 16), 0x40)
-    return k.trunc(k.select(k.is_nan(value), quieted, rounded), I16)
-
-
-def _narrow_to_f16(k: KernelBuilder, value: Value) -> Value:
-    """Subnormal results are rounded by an addition that aligns their last bit with that of a float near 0.5."""
-    lanes = value.type.lanes
-    bits = k.to_integer_bits(value)
-    magnitude = k.and_(bits, 0x7FFFFFFF)
-    odd = k.and_(k.lshr(magnitude, 13), 1)
-    normal = k.lshr(k.add(k.add(magnitude, ((15 - 127) << 23) + 0xFFF), odd), 13)
-    small = k.sub(k.to_integer_bits(k.add(k.bitcast(magnitude, F32.with_lanes(lanes)), 0.5)), 0x3F000000)
-    rounded = k.select(k.compare("lt", magnitude, 0x38800000), small, normal)
-    limited = k.select(k.compare("ge", magnitude, 0x477FF000), k.const(I32.with_lanes(lanes), 0x7C00), rounded)
-    quieted = k.or_(k.and_(k.lshr(magnitude, 13), 0x3FF), 0x7E00)
-    result = k.select(k.compare("gt", magnitude, 0x7F800000), quieted, limited)
-    return k.trunc(k.or_(result, k.lshr(k.and_(bits, -0x80000000), 16)), I16)

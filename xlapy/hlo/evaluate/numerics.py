@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from xlapy.hlo.element_types import ElementType, element_type_of, real_part_type
+from xlapy.hlo.element_types import F8E8M0FNU, ElementType, element_type_of, real_part_type
 
 Array = np.ndarray[Any, Any]
 
@@ -156,6 +156,6 @@ def total_order(array: Array) -> Array:
     """Integers that compare as the floats do in total order: -NaN < -inf < ... < -0 < +0 < ... < +NaN."""
     kind = element_type(array)
     bits = to_bits(array).astype(np.uint64)
-    sign = np.uint64(1 << (kind.bits - 1))
+    sign = np.uint64(0 if kind is F8E8M0FNU else 1 << (kind.bits - 1))  # powers of two have none
     magnitude = (bits & ~sign).astype(np.int64)
     return np.where(bits & sign != 0, -1 - magnitude, magnitude)

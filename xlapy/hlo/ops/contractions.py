@@ -157,7 +157,8 @@ def _check_convolution_window(rhs: Shape, window: Window, numbers: ConvolutionDi
     sizes = [rhs.dims[dim] for dim in numbers.kernel_spatial]
     if len(window.dimensions) != len(sizes):
         raise ShapeError(
-            "window-rank", f"the window has {len(window.dimensions)} dimensions, but {rhs} has {len(sizes)} spatial ones"
+            "window-rank",
+            f"the window has {len(window.dimensions)} dimensions, but {rhs} has {len(sizes)} spatial ones",
         )
     for part, size in zip(window.dimensions, sizes, strict=True):
         if size not in (part.size, UNBOUNDED):

@@ -112,9 +112,7 @@ def _check_batching(
     for ours, theirs in zip(operand_batching, indices_batching, strict=True):
         sizes = (operand.dims[ours], indices.dims[theirs])
         if sizes[0] != sizes[1] and UNBOUNDED not in sizes:
-            raise ShapeError(
-                slug, f"batching dimension {ours} of {operand} and {theirs} of {indices} differ in size"
-            )
+            raise ShapeError(slug, f"batching dimension {ours} of {operand} and {theirs} of {indices} differ in size")
 
 
 def _without(sizes: Sequence[int], *dims: int) -> list[int]:

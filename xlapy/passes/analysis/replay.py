@@ -127,7 +127,9 @@ class _Replay:
             origin, goal = self.plan.location(source, leaf), self.plan.location(target, leaf)
             if not self.memory.holds(origin, tag):
                 raise InternalError(f"leaf {leaf} of {source} is overwritten before it is moved to {target}")
-            if origin == goal:
+            if not shape.rank:
+                moved.append(None)  # loaded into a register here, perhaps from an array of one element
+            elif origin == goal:
                 moved.append(tag)
             else:
                 moved.append(object())

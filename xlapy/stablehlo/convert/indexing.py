@@ -32,9 +32,7 @@ def dynamic_gather(body: Body, operation: Operation) -> Instruction:
     return _gather(body, operation, [body.value(operand) for operand in operands], slice_sizes)
 
 
-def _gather(
-    body: Body, operation: Operation, operands: list[Instruction], slice_sizes: tuple[int, ...]
-) -> Instruction:
+def _gather(body: Body, operation: Operation, operands: list[Instruction], slice_sizes: tuple[int, ...]) -> Instruction:
     return body.add(
         "gather",
         *operands,

@@ -1,0 +1,98 @@
+"""Kernels that move data against numpy: blocked transposes, joins by stretches, strided reads, gathered folds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+import xlapy
+from xlapy import ops
+from xlapy.codegen.kernels import loop
+
+CHECKED = xlapy.CompileOptions(verify=True)
+Build = Callable[..., xlapy.XlaOp]
+
+
+def run(build: Build, *arrays: np.ndarray) -> np.ndarray:
+    """The result of `build(builder, *parameters)` for `arrays`."""
+    b = xlapy.XlaBuilder("movement")
+    parameters = [ops.Parameter(b, n, xlapy.Shape.of(array)) for n, array in enumerate(arrays)]
+    return xlapy.compile(b.build(build(b, *parameters)), CHECKED)(*arrays)
+
+
+def numbers(dims: tuple[int, ...], dtype: str = "float32") -> np.ndarray:
+    return (np.random.default_rng(sum(dims)).standard_normal(dims) * 50).astype(dtype)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int8", "int16", "bool", "complex64"])
+@pytest.mark.parametrize(
+    ("dims", "permutation"),
+    [
+        ((100, 37), (1, 0)),
+        ((130, 129), (1, 0)),
+        ((5, 100, 37), (0, 2, 1)),
+        ((5, 100, 37), (2, 1, 0)),
+        ((40, 3, 50), (2, 0, 1)),
+        ((64, 64, 64), (1, 2, 0)),
+        ((17, 1, 300), (2, 1, 0)),
+        ((3, 500), (1, 0)),
+    ],
+)
+def test_transpose(dims: tuple[int, ...], permutation: tuple[int, ...], dtype: str) -> None:
+    x = numbers(dims, dtype)
+    assert (run(lambda b, p: ops.Transpose(p, permutation), x) == x.transpose(permutation)).all()
+
+
+@pytest.mark.parametrize("size", [5, 31, 32, 33, 64, 100, 1000])
+@pytest.mark.parametrize("stride", [2, 3, 4, 5])
+def test_strided_slice(size: int, stride: int) -> None:
+    x = numbers((3, size))
+    got = run(lambda b, p: ops.SliceInDim(p, 1, size, stride, 1) * 2, x)
+    assert (got == x[:, 1::stride] * 2).all()
+
+
+@pytest.mark.parametrize("sizes", [(1, 5, 100), (40, 50, 3), (10_000, 3, 20_000), (0, 4, 0)])
+@pytest.mark.parametrize("dimension", [0, 1])
+def test_concatenate_of_arrays_and_of_computed_ones(sizes: tuple[int, ...], dimension: int) -> None:
+    arrays = [numbers((3, size) if dimension else (size, 7)) for size in sizes]
+    joined = run(lambda b, x, y, z: ops.ConcatInDim(b, [x, y, z], dimension), *arrays)
+    assert (joined == np.concatenate(arrays, dimension)).all()
+    computed = run(lambda b, x, y, z: ops.ConcatInDim(b, [x * 2, -y, z + 1], dimension), *arrays)
+    x, y, z = arrays
+    assert (computed == np.concatenate([x * 2, -y, z + 1], dimension)).all()
+
+
+@pytest.mark.parametrize("dims", [(9, 130), (100, 7), (3, 50, 20)])
+def test_the_first_of_equal_maxima_wins_along_any_dimension(dims: tuple[int, ...]) -> None:
+    x = np.random.default_rng(0).integers(0, 5, dims).astype(np.float32)
+
+    def larger(best: xlapy.XlaOp, at: xlapy.XlaOp, value: xlapy.XlaOp, place: xlapy.XlaOp) -> list[xlapy.XlaOp]:
+        take = ops.Gt(value, best)
+        return [ops.Select(take, value, best), ops.Select(take, place, at)]
+
+    for dimension in range(len(dims)):
+
+        def build(b: xlapy.XlaBuilder, p: xlapy.XlaOp, dimension: int = dimension) -> xlapy.XlaOp:
+            places = ops.Iota(b, xlapy.Shape.array("int32", dims), dimension)
+            inits = [ops.Constant(b, np.float32(-np.inf)), ops.Constant(b, np.int32(0))]
+            return ops.GetTupleElement(ops.Reduce(b, [p, places], inits, larger, [dimension]), 1)
+
+        assert (run(build, x) == x.argmax(dimension)).all()
+
+
+@pytest.mark.parametrize("size", [64, 65, 1000, 100_003])
+@pytest.mark.parametrize("dtype", ["float32", "int8", "float64"])
+def test_stores_that_bypass_the_caches(size: int, dtype: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Results that are not where such stores need them, and ends that fill no vector, are stored as usual."""
+    monkeypatch.setenv("XLAPY_CACHE_DIR", "off")
+    monkeypatch.setattr(loop, "_is_streamed", lambda *_: True)
+    x = numbers((size,), dtype)
+    b = xlapy.XlaBuilder("streamed")
+    p = ops.Parameter(b, 0, xlapy.Shape.of(x))
+    executable = xlapy.compile(b.build(ops.Add(p, p)))
+    for _ in range(4):  # numpy puts small results at other places each time
+        kept = executable(x)
+        assert (executable(x) == x + x).all() and (kept == x + x).all()
+    assert "!nontemporal" in executable.llvm_ir()

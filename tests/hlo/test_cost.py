@@ -1,0 +1,56 @@
+"""Costs of small programs, counted by hand."""
+
+from __future__ import annotations
+
+from xlapy.hlo.cost import cost_analysis
+from xlapy.hlo.text import parse
+
+LOOP = """
+condition { s = (s32[], f32[8]) parameter(0)
+  i = s32[] get-tuple-element(s), index=0
+  n = s32[] constant(10)
+  ROOT t = pred[] compare(i, n), direction=LT }
+body { s = (s32[], f32[8]) parameter(0)
+  i = s32[] get-tuple-element(s), index=0
+  one = s32[] constant(2)
+  j = s32[] add(i, one)
+  x = f32[8] get-tuple-element(s), index=1
+  y = f32[8] exponential(x)
+  ROOT r = (s32[], f32[8]) tuple(j, y) }
+ENTRY main { x = f32[8] parameter(0)
+  zero = s32[] constant(0)
+  s = (s32[], f32[8]) tuple(zero, x)
+  ROOT w = (s32[], f32[8]) while(s), condition=condition, body=body }
+"""
+
+
+def test_elementwise_and_dot() -> None:
+    cost = cost_analysis(
+        parse("""ENTRY main { x = f32[4,8] parameter(0)  y = f32[8,2] parameter(1)
+            d = f32[4,2] dot(x, y), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+            ROOT t = f32[4,2] tanh(d) }""")
+    )
+    assert cost["flops"] == 2 * 4 * 2 * 8
+    assert cost["transcendentals"] == 8
+    assert cost["bytes accessed"] == 4 * (32 + 16 + 8) + 4 * (8 + 8)
+
+
+def test_a_counted_loop_is_counted_per_trip() -> None:
+    cost = cost_analysis(parse(LOOP))
+    assert cost["transcendentals"] == 8 * 5
+    assert cost["unknown trip counts"] == 0
+
+
+def test_a_loop_without_a_known_count_is_counted_once() -> None:
+    cost = cost_analysis(parse(LOOP.replace("n = s32[] constant(10)", "n = s32[] negate(i)")))
+    assert cost["transcendentals"] == 8
+    assert cost["unknown trip counts"] == 1
+
+
+def test_a_reduce_counts_its_region_per_element() -> None:
+    cost = cost_analysis(
+        parse("""add { a = f32[] parameter(0)  b = f32[] parameter(1)  ROOT c = f32[] add(a, b) }
+            ENTRY main { x = f32[3,5] parameter(0)  z = f32[] constant(0)
+            ROOT r = f32[3] reduce(x, z), dimensions={1}, to_apply=add }""")
+    )
+    assert cost["flops"] == 15

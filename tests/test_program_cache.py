@@ -1,0 +1,144 @@
+"""Whole programs in the cache on disk: the second compilation skips everything, and no damage gives a wrong result."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import xlapy
+from xlapy import ops
+from xlapy_runtime.program import ArraySpec, Program, RuntimeCall, TokenSpec
+from xlapy_runtime.program_file import dump_program, load_program
+
+SOURCE = """HloModule cached
+ENTRY main { x = f32[100] parameter(0)
+  two = f32[] constant(2)
+  b = f32[100] broadcast(two), dimensions={}
+  ROOT y = f32[100] multiply(x, b) }
+"""
+X = np.arange(100, dtype=np.float32)
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("XLAPY_CACHE_DIR", str(tmp_path / "cache"))
+    return tmp_path / "cache"
+
+
+def computation(factor: float, name: str = "scaled") -> xlapy.XlaComputation:
+    b = xlapy.XlaBuilder(name)
+    x = ops.Parameter(b, 0, xlapy.Shape.of(X), "x")
+    return b.build(x * factor)
+
+
+def test_the_second_compilation_is_a_load(folder: Path) -> None:
+    first, second = xlapy.compile(SOURCE), xlapy.compile(SOURCE)
+    assert not first.compile_stats().cached
+    assert second.compile_stats().cached
+    assert (second(X) == X * 2).all()
+    assert second.hlo_text() == first.hlo_text() and second.llvm_ir() == first.llvm_ir()
+    assert second.compile_stats().kernels == first.compile_stats().kernels
+
+
+def test_another_process_loads_it(folder: Path) -> None:
+    xlapy.compile(SOURCE)
+    script = f"import xlapy; print(xlapy.compile({SOURCE!r}).compile_stats().cached)"
+    answer = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert answer.stdout.strip() == "True"
+
+
+def test_what_differs_is_compiled_apart(folder: Path) -> None:
+    assert (xlapy.compile(computation(2.0))(X) == X * 2).all()
+    assert (xlapy.compile(computation(3.0))(X) == X * 3).all()
+    assert xlapy.compile(computation(3.0)).compile_stats().cached
+    fast = xlapy.CompileOptions(fast_math=True)
+    assert not xlapy.compile(computation(3.0), fast).compile_stats().cached
+
+
+def test_large_constants_differ_too(folder: Path) -> None:
+    def added(last: float) -> xlapy.Executable:
+        b = xlapy.XlaBuilder("added")
+        x = ops.Parameter(b, 0, xlapy.Shape.of(X))
+        values = np.arange(100, dtype=np.float32)
+        values[-1] = last
+        return xlapy.compile(b.build(x + values))
+
+    assert added(5)(X)[-1] == 104
+    assert added(6)(X)[-1] == 105
+
+
+def test_names_in_messages_are_those_of_the_program(folder: Path) -> None:
+    xlapy.compile(computation(2.0))
+    b = xlapy.XlaBuilder("scaled")
+    executable = xlapy.compile(b.build(ops.Parameter(b, 0, xlapy.Shape.of(X), "image") * 2.0))
+    with pytest.raises(xlapy.ArgumentError, match="image"):
+        executable(X[:5])
+
+
+@pytest.mark.parametrize("damage", ["flip", "truncate", "empty"])
+def test_damage_means_another_compilation(folder: Path, damage: str) -> None:
+    xlapy.compile(SOURCE)
+    for path in folder.rglob("*"):
+        if path.is_file():
+            data = bytearray(path.read_bytes())
+            if damage == "flip" and data:
+                data[len(data) // 2] ^= 0x40
+            path.write_bytes({"flip": bytes(data), "truncate": bytes(data[: len(data) // 2]), "empty": b""}[damage])
+    assert (xlapy.compile(SOURCE)(X) == X * 2).all()
+
+
+def test_verified_compilations_do_not_come_from_the_cache(folder: Path) -> None:
+    xlapy.compile(SOURCE)
+    assert not xlapy.compile(SOURCE, xlapy.CompileOptions(verify=True)).compile_stats().cached
+
+
+def test_no_cache_at_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XLAPY_CACHE_DIR", "off")
+    xlapy.compile(SOURCE)
+    assert not xlapy.compile(SOURCE).compile_stats().cached
+
+
+def test_a_program_survives_its_bytes() -> None:
+    array = ArraySpec(np.dtype(np.float32), (3, 4), (True, False))
+    call = RuntimeCall(
+        "custom-call",
+        "call.1",
+        "model.py:3",
+        (array,),
+        (array,),
+        {"target": "f", "backend_config": b"\x00\xff", "groups": ((0, 1), (2, 3)), "tree": (array, TokenSpec())},
+    )
+    program = Program(
+        name="p",
+        objects=(b"code", b""),
+        entry="entry",
+        parameters=((array, TokenSpec()), array),
+        result=array,
+        kernels=("k",),
+        parameter_names=("x", "y"),
+        arena_bytes=64,
+        constants=(np.arange(6, dtype=np.int16).reshape(2, 3), np.zeros((0, 2), np.float64)),
+        runtime_calls=(call,),
+        num_replicas=2,
+        aliases={0: 1},
+        libraries=("gemm_f32",),
+        has_loops=True,
+    )
+    loaded, extra = load_program(dump_program(program, {"kernels": 3}))
+    assert extra == {"kernels": 3}
+    for name in Program.__dataclass_fields__:
+        if name != "constants":
+            assert getattr(loaded, name) == getattr(program, name), name
+    for one, other in zip(loaded.constants, program.constants, strict=True):
+        assert one.dtype == other.dtype and (one == other).all() and one.shape == other.shape
+
+
+def test_bytes_that_are_no_program() -> None:
+    good = dump_program(Program("p", (b"code",), "entry", (), ()))
+    for data in (b"", b"xlapy", good[:30], good[:-1], b"y" + good[1:], good.replace(b'"entry"', b'"other"')):
+        with pytest.raises(ValueError, match="program"):
+            load_program(data)

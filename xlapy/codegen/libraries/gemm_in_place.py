@@ -1,0 +1,235 @@
+"""Products that read at least one operand where it lies: small ones, and those with few rows or columns."""
+
+from __future__ import annotations
+
+import functools
+
+from xlapy.codegen.ir import I64, PTR, KernelBuilder, Value
+from xlapy.codegen.libraries.gemm_panels import GemmPanels
+from xlapy.codegen.libraries.gemm_problem import (
+    BLOCK_COLUMNS,
+    BLOCK_ROWS,
+    CHUNK_WORK,
+    LEAST_ROWS,
+    PROBLEM,
+    RANGE,
+    ceil_div,
+    transpose,
+)
+from xlapy.codegen.libraries.gemm_record import RecordValue
+from xlapy.codegen.libraries.gemm_scratch import acquire_scratch, release_scratch
+from xlapy.codegen.libraries.gemm_vector import DOT_COLUMNS, STREAM_ROWS, dot_rows, dots_name, emit_dots
+
+_STREAMED_ELEMENTS = 32768
+"""Elements of B in a block that is read only once."""
+
+_STREAM_COLUMNS = 1024
+"""Columns of C that stay in the first-level cache while rows of B are streamed."""
+
+_STREAM_LEAST_COLUMNS = 128
+"""Shorter rows of B are read by tiles just as well."""
+
+_STREAM_ALWAYS_ROWS = 2
+"""With more rows than these, tiles are quicker as long as B comes from the second-level cache."""
+
+_DOTS_ROWS = 8
+"""The most rows (or columns) of a product that is computed as so many dot products along K."""
+
+_DOTS_COLUMNS = 16
+"""Columns that are handed out together."""
+
+_DOTS_DEPTH = 32
+"""Shorter products would mostly sum up lanes."""
+
+_UNPACKED_TILES = 4
+"""Up to so many tiles one below the other a strip of B is not read often enough to be packed."""
+
+
+class GemmInPlace(GemmPanels):
+    """Writes what decides for these ways of computing a product, and what prepares them."""
+
+    # Unpacked tiles
+
+    def _stays_unpacked(self, k: KernelBuilder, problem: RecordValue, scattered: Value) -> Value:
+        """Whether tiles can read the operands where they lie, and packing would not pay.
+
+        If B fits the second-level cache, so do its strips, whatever the stride of its rows.
+        """
+        m, n = problem["m"], problem["n"]
+        possible = k.and_(k.not_(scattered), k.compare("eq", problem["b_column"], self._element_bytes))
+        if not self._shape.has_masks:
+            possible = k.and_(possible, k.compare("eq", k.and_(n, self._shape.lanes - 1), 0))
+        b_bytes = k.mul(k.mul(problem["k"], n), self._kind.element.bytes)
+        small = k.or_(
+            k.compare("le", b_bytes, self._target.l2_bytes), k.compare("le", m, _UNPACKED_TILES * self._tile_rows)
+        )
+        return k.and_(possible, small)
+
+    def _run_unpacked(self, k: KernelBuilder, problem: RecordValue) -> None:
+        """One panel per matrix, the whole of it, read where it lies; all matrices at once."""
+        shape, parts = self._shape, self._kind.parts
+        is_wide = k.compare("le", problem["m"], shape.wide_rows // parts)
+        strip_columns = k.select(is_wide, k.const(I64, shape.wide_vectors * shape.lanes), shape.columns)
+        self._describe_operands_in_place(k, problem)
+        problem.set(
+            tile_b_strip=k.mul(strip_columns, self._kind.element.bytes),
+            streams=0,
+            strip_columns=strip_columns,
+        )
+        is_streamed = k.compare("le", problem["m"], self._tile_rows)
+        columns = k.select(is_streamed, self._streamed_columns(k, problem), BLOCK_COLUMNS // 2)
+        count = self._set_blocks(k, problem, BLOCK_ROWS, columns)
+        self._run_blocks(k, k.parameters["parallel"], problem, k.mul(count, problem["batches"]))
+
+    def _describe_operands_in_place(self, k: KernelBuilder, problem: RecordValue) -> None:
+        """One panel, the whole matrix, as it lies in memory."""
+        problem.set(
+            batch=0,
+            row=0,
+            rows=problem["m"],
+            column=0,
+            columns=problem["n"],
+            step=0,
+            depth=problem["k"],
+            adds=problem["accumulate"],
+            is_last=1,
+            tile_a=problem["a"],
+            tile_a_batch=problem["a_batch"],
+            tile_a_strip=k.mul(problem["a_row"], self._tile_rows),
+            tile_a_row=problem["a_row"],
+            tile_a_step=problem["a_step"],
+            tile_b=problem["b"],
+            tile_b_batch=problem["b_batch"],
+            tile_b_step=problem["b_step"],
+            sums=problem["c"],
+            sums_batch=problem["c_batch"],
+            sums_row=problem["c_row"],
+        )
+
+    def _streamed_columns(self, k: KernelBuilder, problem: RecordValue) -> Value:
+        """How many columns of B make a block when all of B is read only once."""
+        return k.smax(k.sdiv(k.const(I64, _STREAMED_ELEMENTS), k.smax(problem["k"], 1)), 1)
+
+    # Few rows, B by rows
+
+    def _run_streams_if_suited(self, k: KernelBuilder, problem: RecordValue) -> None:
+        """Adds up rows of B, in C or in scratch if C cannot hold the sums and scratch can."""
+        m, n = problem["m"], problem["n"]
+        is_row = k.compare("eq", problem["b_column"], self._element_bytes)
+        b_bytes = k.mul(k.mul(problem["k"], n), self._kind.element.bytes)
+        few = k.select(k.compare("le", b_bytes, self._target.l2_bytes), _STREAM_ALWAYS_ROWS, k.const(I64, STREAM_ROWS))
+        is_few = k.and_(k.compare("le", m, few), k.compare("ge", n, _STREAM_LEAST_COLUMNS))
+        sums_row = k.mul(n, self._kind.accumulator.bytes)
+        fits = k.and_(k.compare("eq", problem["batches"], 1), k.compare("le", k.mul(m, sums_row), self._scratch_bytes))
+        is_in_c = k.compare("eq", problem["uses_scratch"], 0)
+        with k.if_(k.and_(k.and_(is_row, is_few), k.or_(is_in_c, fits))):
+            self._describe_operands_in_place(k, problem)
+            problem.set(
+                streams=1, strip_columns=_STREAM_COLUMNS, tile_b_strip=_STREAM_COLUMNS * self._kind.element.bytes
+            )
+
+            def in_scratch() -> None:
+                slot, memory = acquire_scratch(k, f"{self._prefix}_scratch")
+                problem.set(sums=memory, sums_row=sums_row, adds=0)
+                self._run_streams(k, problem)
+                release_scratch(k, f"{self._prefix}_scratch", slot, memory)
+
+            k.if_else(is_in_c, lambda: self._run_streams(k, problem), in_scratch)
+            k.ret()
+
+    def _run_streams(self, k: KernelBuilder, problem: RecordValue) -> None:
+        count = self._set_blocks(k, problem, STREAM_ROWS, self._streamed_columns(k, problem))
+        self._run_blocks(k, k.parameters["parallel"], problem, k.mul(count, problem["batches"]))
+
+    # Few rows or columns, the other operand contiguous along K
+
+    def dots(self) -> None:
+        """A range of groups of `_DOTS_COLUMNS` columns."""
+        for rows in range(1, dot_rows(self._kind) + 1):
+            for columns in (1, DOT_COLUMNS):
+                emit_dots(self._module, self._target, self._kind, self._shape, rows, columns)
+        with self._function("dots", RANGE) as k:
+            problem = PROBLEM.at(k, k.parameters["problem"])
+            n, groups = problem["n"], problem["column_blocks"]
+            with k.loop(k.parameters["begin"], k.parameters["end"]) as item:
+                batch = k.sdiv(item.index, groups)
+                first = k.mul(k.sub(item.index, k.mul(batch, groups)), _DOTS_COLUMNS)
+                last = k.smin(k.add(first, _DOTS_COLUMNS), n)
+                fours = k.add(first, k.and_(k.sub(last, first), -DOT_COLUMNS))
+                with k.loop(first, fours, DOT_COLUMNS) as column:
+                    self._dot_columns(k, problem, batch, column.index, DOT_COLUMNS)
+                with k.loop(fours, last) as column:
+                    self._dot_columns(k, problem, batch, column.index, 1)
+                reals = [k.mul(count, self._kind.parts) for count in (first, k.sub(last, first))]
+                place_of_c = [batch, k.const(I64, 0), problem["m"], *reals]
+                k.call(f"{self._prefix}_finish", [problem.place, k.const(PTR, 0), *place_of_c])
+
+    def _dot_columns(self, k: KernelBuilder, problem: RecordValue, batch: Value, column: Value, columns: int) -> None:
+        """The products of all rows of A with `columns` columns of B."""
+        m, a_row, c_row = problem["m"], problem["a_row"], problem["c_row"]
+        a = k.gep(problem["a"], k.mul(batch, problem["a_batch"]))
+        b_column, c_column = problem["b_column"], problem["c_column"]
+        b = k.gep(k.gep(problem["b"], k.mul(batch, problem["b_batch"])), k.mul(column, b_column))
+        c = k.gep(k.gep(problem["c"], k.mul(batch, problem["c_batch"])), k.mul(column, c_column))
+        depth, accumulate = problem["k"], problem["accumulate"]
+        most = dot_rows(self._kind)
+        with k.loop(0, m, most) as row:
+            a_here, c_here = k.gep(a, k.mul(row.index, a_row)), k.gep(c, k.mul(row.index, c_row))
+            arguments = [depth, a_here, a_row, b, b_column, c_here, c_row, c_column, accumulate]
+
+            def call(rows: int, arguments: list[Value] = arguments) -> None:
+                k.call(dots_name(self._kind, rows, columns), arguments)
+
+            cases = {rows: functools.partial(call, rows) for rows in range(1, most)}
+            k.switch(k.smin(k.sub(m, row.index), most), cases, functools.partial(call, most))
+
+    def _run_dots_if_suited(self, k: KernelBuilder, problem: RecordValue) -> None:
+        def suited(few: str, along: str, other_along: str) -> Value:
+            """Few rows (or columns), the other operand contiguous along K, this one too or small enough to copy."""
+            copied = k.mul(k.mul(problem[few], problem["k"]), self._element_bytes)
+            can_copy = k.and_(k.compare("eq", problem["batches"], 1), k.compare("le", copied, self._scratch_bytes))
+            is_contiguous = k.compare("eq", problem[along], self._element_bytes)
+            is_few = k.compare("le", problem[few], _DOTS_ROWS)
+            other = k.compare("eq", problem[other_along], self._element_bytes)
+            return k.and_(k.and_(is_few, other), k.or_(is_contiguous, can_copy))
+
+        is_long = k.compare("ge", problem["k"], _DOTS_DEPTH)
+        as_given = suited("m", "a_step", "b_step")
+        with k.if_(k.and_(is_long, k.and_(k.not_(as_given), suited("n", "b_step", "a_step")))):
+            transpose(k, problem)
+            self._run_dots(k, problem)
+            k.ret()
+        with k.if_(k.and_(is_long, as_given)):
+            self._run_dots(k, problem)
+            k.ret()
+
+    def _run_dots(self, k: KernelBuilder, problem: RecordValue) -> None:
+        problem.set(uses_scratch=0, column_blocks=ceil_div(k, problem["n"], _DOTS_COLUMNS))
+        work = k.mul(k.mul(k.smax(problem["m"], LEAST_ROWS), problem["k"]), _DOTS_COLUMNS)
+        grain = ceil_div(k, k.const(I64, CHUNK_WORK), work)
+        count = k.mul(problem["batches"], problem["column_blocks"])
+        arguments = [k.function_pointer(f"{self._prefix}_dots"), problem.place, count, grain]
+
+        def copied() -> None:
+            slot, memory = acquire_scratch(k, f"{self._prefix}_scratch")
+            self._copy_rows_of_a(k, problem, memory)
+            k.call(k.parameters["parallel"], arguments)
+            release_scratch(k, f"{self._prefix}_scratch", slot, memory)
+
+        def in_place() -> None:
+            k.call(k.parameters["parallel"], arguments)
+
+        k.if_else(k.compare("eq", problem["a_step"], self._element_bytes), in_place, copied)
+
+    def _copy_rows_of_a(self, k: KernelBuilder, problem: RecordValue, memory: Value) -> None:
+        a, a_row, a_step, depth = problem["a"], problem["a_row"], problem["a_step"], problem["k"]
+        with k.loop(0, problem["m"]) as row:
+            source = k.gep(a, k.mul(row.index, a_row))
+            goal = k.gep(memory, k.mul(row.index, depth), self._element_bytes)
+            with k.loop(0, depth) as step:
+                place = k.gep(source, k.mul(step.index, a_step))
+                for part in range(self._kind.parts):
+                    offset = part * self._kind.element.bytes
+                    element = k.load(k.gep(place, offset), self._kind.element)
+                    k.store(k.gep(k.gep(goal, step.index, self._element_bytes), offset), element)
+        problem.set(a=memory, a_row=k.mul(depth, self._element_bytes), a_step=self._element_bytes)

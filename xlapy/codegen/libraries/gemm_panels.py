@@ -1,0 +1,192 @@
+"""Products of packed operands: panel by panel, each packed once by all threads and then computed block by block."""
+
+from __future__ import annotations
+
+from xlapy.codegen.ir import I64, PTR, KernelBuilder, Value
+from xlapy.codegen.libraries.gemm_blocks import GemmBlocks
+from xlapy.codegen.libraries.gemm_packing import emit_packing
+from xlapy.codegen.libraries.gemm_problem import (
+    BLOCK_COLUMNS,
+    BLOCK_ROWS,
+    CHUNK_WORK,
+    PANEL_COLUMNS,
+    PANEL_ROWS,
+    PROBLEM,
+    RANGE,
+    ceil_div,
+    even_part,
+    strip_bytes,
+)
+from xlapy.codegen.libraries.gemm_record import RecordValue
+from xlapy.codegen.libraries.gemm_scratch import acquire_scratch, emit_scratch, release_scratch
+
+_PACKED_CHUNK = 1 << 16
+"""Elements that a thread packs at a time."""
+
+_MATRIX_WORK = 1 << 24
+"""Up to so many multiplications the matrices of a batch are computed in one thread each."""
+
+
+class GemmPanels(GemmBlocks):
+    """Writes the functions that pack, and those that go through the panels of a matrix and the matrices of a batch."""
+
+    # Packing
+
+    def packing(self) -> None:
+        for name, width in (("pack_a", self._shape.rows), ("pack_b", self._shape.columns)):
+            emit_packing(self._module, self._target, self._kind, self._shape, f"{self._prefix}_{name}", width)
+        emit_scratch(self._module, self._target, f"{self._prefix}_scratch", self._scratch_bytes)
+
+    def pack_strips(self) -> None:
+        """A range of the panel's strips, those of A first."""
+        with self._function("pack_strips", RANGE) as k:
+            problem = PROBLEM.at(k, k.parameters["problem"])
+            a_strips = problem["a_strips"]
+            with k.loop(k.parameters["begin"], k.parameters["end"]) as strip:
+                k.if_else(
+                    k.compare("lt", strip.index, a_strips),
+                    lambda: self._pack_strip_of_a(k, problem, strip.index),
+                    lambda: self._pack_strip_of_b(k, problem, k.sub(strip.index, a_strips)),
+                )
+
+    def _pack_strip_of_a(self, k: KernelBuilder, problem: RecordValue, strip: Value) -> None:
+        self._pack_strip(k, problem, "a", "a_row", strip, problem["row"], problem["rows"])
+
+    def _pack_strip_of_b(self, k: KernelBuilder, problem: RecordValue, strip: Value) -> None:
+        start, count = self._whole_columns(k, problem["column"]), self._whole_columns(k, problem["columns"])
+        self._pack_strip(k, problem, "b", "b_column", strip, start, count)
+
+    def _pack_strip(
+        self,
+        k: KernelBuilder,
+        problem: RecordValue,
+        matrix: str,
+        across: str,
+        strip: Value,
+        start: Value,
+        count: Value,
+    ) -> None:
+        """One strip of the panel's `count` rows or columns, which begin at number `start` of the matrix."""
+        parts = self._kind.parts
+        width = self._shape.rows if matrix == "a" else self._shape.columns
+        valid = k.smin(k.sub(k.mul(count, parts), k.mul(strip, width)), width)
+        first = k.add(start, k.mul(strip, width // parts))
+        source = k.gep(problem[matrix], k.mul(problem["batch"], problem[f"{matrix}_batch"]))
+        source = k.gep(source, k.mul(first, problem[across]))
+        source = k.gep(source, k.mul(problem["step"], problem[f"{matrix}_step"]))
+        packed = k.gep(problem[f"tile_{matrix}"], k.mul(strip, problem[f"tile_{matrix}_strip"]))
+        arguments = [problem["depth"], source, problem[across], problem[f"{matrix}_step"], valid, packed]
+        k.call(f"{self._prefix}_pack_{matrix}", arguments)
+
+    # One matrix
+
+    def alone(self) -> None:
+        """A `parallel` that uses no other thread."""
+        parameters = [("kernel", PTR), ("args", PTR), ("count", I64), ("grain", I64)]
+        with self._function("alone", parameters) as k:
+            kernel, args, count, _ = k.parameters.values()
+            k.call(kernel, [args, k.const(I64, 0), count])
+
+    def matrix(self) -> None:
+        """Number `batch` of the problem's products, panel by panel."""
+        with self._function("matrix", [("parallel", PTR), ("problem", PTR), ("batch", I64)]) as k:
+            parallel = k.parameters["parallel"]
+            problem = PROBLEM.at(k, k.parameters["problem"]).copy()
+            problem["batch"] = k.parameters["batch"]
+            slot, memory = acquire_scratch(k, f"{self._prefix}_scratch")
+            problem["strip_columns"] = self._shape.columns
+            self._describe_packed_tiles(k, problem, memory)
+            m, n, depth = problem["m"], problem["n"], problem["k"]
+            panel_rows = even_part(k, m, PANEL_ROWS, self._tile_rows)
+            panel_columns = even_part(k, n, PANEL_COLUMNS, self._shape.columns)
+            panel_depth = self._chunk_steps * self._kind.pair
+            with k.loop(0, n, panel_columns) as column:
+                problem["column"] = column.index
+                problem["columns"] = k.smin(k.sub(n, column.index), panel_columns)
+                with k.loop(0, m, panel_rows) as row:
+                    problem["row"] = row.index
+                    problem["rows"] = k.smin(k.sub(m, row.index), panel_rows)
+                    self._place_sums(k, problem, memory)
+                    with k.loop(0, k.smax(depth, 1), panel_depth) as step:
+                        problem["step"] = step.index
+                        problem["depth"] = k.smin(k.sub(depth, step.index), panel_depth)
+                        is_packed = k.and_(k.compare("gt", row.index, 0), k.compare("le", depth, panel_depth))
+                        self._panel(k, parallel, problem, is_packed)
+            release_scratch(k, f"{self._prefix}_scratch", slot, memory)
+
+    def _describe_packed_tiles(self, k: KernelBuilder, problem: RecordValue, memory: Value) -> None:
+        kind, shape = self._kind, self._shape
+        problem.set(
+            tile_a=memory,
+            tile_a_batch=0,
+            tile_a_row=kind.packed.bytes * kind.parts,
+            tile_a_step=kind.packed.bytes * shape.rows,
+            tile_b=k.gep(memory, self._b_offset),
+            tile_b_batch=0,
+            tile_b_step=kind.packed.bytes * shape.columns,
+            sums_batch=0,
+            streams=0,
+        )
+
+    def _place_sums(self, k: KernelBuilder, problem: RecordValue, memory: Value) -> None:
+        """Where the panel's sums grow: in C if it can hold them."""
+
+        def in_c() -> list[Value]:
+            place = k.gep(problem["c"], k.mul(problem["batch"], problem["c_batch"]))
+            place = k.gep(place, k.mul(problem["row"], problem["c_row"]))
+            return [k.gep(place, problem["column"], self._result_bytes), problem["c_row"]]
+
+        def in_scratch() -> list[Value]:
+            return [k.gep(memory, self._sums_offset), k.const(I64, PANEL_COLUMNS * self._kind.accumulator.bytes)]
+
+        problem["sums"], problem["sums_row"] = k.if_else(k.compare("ne", problem["uses_scratch"], 0), in_scratch, in_c)
+
+    def _panel(self, k: KernelBuilder, parallel: Value, problem: RecordValue, is_b_packed: Value) -> None:
+        """Packs a panel, B only unless it is there already, and computes its blocks."""
+        kind, shape = self._kind, self._shape
+        steps = self._steps(k, problem["depth"])
+        first, last = problem["step"], k.add(problem["step"], problem["depth"])
+        adds_to_c = k.select(k.compare("ne", problem["uses_scratch"], 0), 0, problem["accumulate"])
+        a_strips = ceil_div(k, problem["rows"], self._tile_rows)
+        b_strips = k.select(is_b_packed, 0, ceil_div(k, problem["columns"], shape.columns))
+        problem.set(
+            adds=k.or_(adds_to_c, k.zext(k.compare("gt", first, 0), I64)),
+            is_last=k.zext(k.compare("ge", last, problem["k"]), I64),
+            tile_a_strip=strip_bytes(k, steps, shape.rows * kind.packed.bytes),
+            tile_b_strip=strip_bytes(k, steps, shape.columns * kind.packed.bytes),
+            a_strips=a_strips,
+        )
+        grain = ceil_div(k, k.const(I64, _PACKED_CHUNK), k.mul(k.smax(steps, 1), shape.columns))
+        k.call(
+            parallel,
+            [k.function_pointer(f"{self._prefix}_pack_strips"), problem.place, k.add(a_strips, b_strips), grain],
+        )
+        wide = k.compare("ge", problem["columns"], 4 * BLOCK_COLUMNS)
+        columns = k.select(wide, k.const(I64, BLOCK_COLUMNS), BLOCK_COLUMNS // 2)
+        count = self._set_blocks(k, problem, BLOCK_ROWS, columns)
+        self._run_blocks(k, parallel, problem, count)
+
+    # A batch
+
+    def matrices(self) -> None:
+        """A range of the batch, each in one thread."""
+        with self._function("matrices", RANGE) as k, k.loop(k.parameters["begin"], k.parameters["end"]) as item:
+            alone = k.function_pointer(f"{self._prefix}_alone")
+            k.call(f"{self._prefix}_matrix", [alone, k.parameters["problem"], item.index])
+
+    def _run_packed(self, k: KernelBuilder, problem: RecordValue) -> None:
+        """Small matrices in parallel, or the parts of each in parallel."""
+        parallel = k.parameters["parallel"]
+        work = k.mul(k.mul(problem["m"], problem["n"]), k.smax(problem["k"], 1))
+        small = k.and_(k.compare("gt", problem["batches"], 1), k.compare("le", work, _MATRIX_WORK))
+
+        def together() -> None:
+            grain = ceil_div(k, k.const(I64, CHUNK_WORK), work)
+            matrices = k.function_pointer(f"{self._prefix}_matrices")
+            k.call(parallel, [matrices, problem.place, problem["batches"], grain])
+
+        def one_by_one() -> None:
+            with k.loop(0, problem["batches"]) as item:
+                k.call(f"{self._prefix}_matrix", [parallel, problem.place, item.index])
+
+        k.if_else(small, together, one_by_one)

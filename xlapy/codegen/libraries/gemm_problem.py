@@ -1,0 +1,154 @@
+"""A matrix product as data: what the caller wants, and how the part at hand is cut into blocks and read by tiles."""
+
+from __future__ import annotations
+
+from xlapy.codegen.ir import I64, PTR, IRType, KernelBuilder, Module, Value
+from xlapy.codegen.libraries.gemm_packing import SLACK_BYTES, packed_strip_bytes
+from xlapy.codegen.libraries.gemm_record import Record, RecordValue
+from xlapy.codegen.libraries.gemm_tile import TileShape, tile_shape
+from xlapy.codegen.libraries.gemm_types import GemmType
+from xlapy.codegen.target import Target
+
+_CHUNK_BYTES = 2048
+"""Bytes along K of one packed row in a chunk. More would push A's part of a block out of the second-level cache, less
+would fetch C more often."""
+
+PANEL_ROWS = 1008
+PANEL_COLUMNS = 1024
+"""With these, and one chunk deep, a panel's packed operands take 4 MB, which stay in the third-level cache even if
+others use it too (5 % faster than 12 MB, on 2048 by 2048)."""
+
+BLOCK_ROWS = 240
+BLOCK_COLUMNS = 256
+"""A block is half a megabyte of packed A and 60,000 sums, and takes a millisecond: many enough to share out evenly."""
+
+LEAST_ROWS = 16
+"""With fewer rows than this the time is that of reading B, as if there were so many."""
+
+CHUNK_WORK = 1 << 21
+"""Multiplications that make it worth to hand work to another thread: some ten microseconds."""
+
+PROBLEM = Record(
+    # The call; a product whose C is stored by columns is turned into that of the transposes.
+    a=PTR,
+    b=PTR,
+    c=PTR,
+    batches=I64,
+    m=I64,
+    n=I64,
+    k=I64,
+    a_batch=I64,
+    a_row=I64,
+    a_step=I64,
+    b_batch=I64,
+    b_step=I64,
+    b_column=I64,
+    c_batch=I64,
+    c_row=I64,
+    c_column=I64,
+    accumulate=I64,
+    is_transposed=I64,
+    epilogue=PTR,
+    epilogue_args=PTR,
+    # The panel at hand. Columns count reals.
+    batch=I64,
+    row=I64,
+    rows=I64,
+    column=I64,
+    columns=I64,
+    step=I64,
+    depth=I64,
+    adds=I64,
+    is_last=I64,
+    # How tiles find its operands and where they put the sums: in C, or in scratch to be rounded or scattered.
+    uses_scratch=I64,
+    tile_a=PTR,
+    tile_a_batch=I64,
+    tile_a_strip=I64,
+    tile_a_row=I64,
+    tile_a_step=I64,
+    tile_b=PTR,
+    tile_b_batch=I64,
+    tile_b_strip=I64,
+    tile_b_step=I64,
+    sums=PTR,
+    sums_batch=I64,
+    sums_row=I64,
+    streams=I64,
+    # Its blocks.
+    strip_columns=I64,
+    block_rows=I64,
+    block_columns=I64,
+    row_blocks=I64,
+    column_blocks=I64,
+    a_strips=I64,
+)
+
+_TRANSPOSED = {"a": "b", "m": "n", "a_batch": "b_batch", "a_row": "b_column", "a_step": "b_step", "c_row": "c_column"}
+"""The fields that a product and that of the transposes have exchanged."""
+
+RANGE = [("problem", PTR), ("begin", I64), ("end", I64)]
+
+
+class GemmFunctions:
+    """What all writers of the library's functions share: the type, the target, and sizes that follow from them.
+
+    A library is written by one object whose classes build on each other: this one, blocks, panels, operands in place,
+    and the entry.
+    """
+
+    def __init__(self, module: Module, kind: GemmType, target: Target) -> None:
+        self._module = module
+        self._kind = kind
+        self._target = target
+        self._shape: TileShape = tile_shape(kind, target)
+        self._prefix = f"gemm_{kind.name}"
+        self._attributes = f"nounwind {target.function_attributes}".rstrip()
+        self._tile_rows = self._shape.rows // kind.parts
+        """Rows of C in a tile; `shape.rows` counts reals."""
+        self._element_bytes = kind.element.bytes * kind.parts
+        self._result_bytes = kind.result.bytes
+        self._c_bytes = kind.result.bytes * kind.parts
+        self._chunk_steps = _CHUNK_BYTES // kind.packed.bytes
+        panel_strips = -(-PANEL_ROWS // self._tile_rows), PANEL_COLUMNS // self._shape.columns
+        self._b_offset = panel_strips[0] * packed_strip_bytes(kind, self._shape.rows, self._chunk_steps)
+        self._sums_offset = self._b_offset + panel_strips[1] * packed_strip_bytes(
+            kind, self._shape.columns, self._chunk_steps
+        )
+        self._scratch_bytes = (
+            self._sums_offset + panel_strips[0] * self._tile_rows * PANEL_COLUMNS * kind.accumulator.bytes
+        )
+
+    def _function(self, name: str, parameters: list[tuple[str, IRType]], linkage: str = "internal") -> KernelBuilder:
+        return KernelBuilder(self._module, f"{self._prefix}_{name}", parameters, None, linkage, self._attributes)
+
+    def _whole_columns(self, k: KernelBuilder, reals: Value) -> Value:
+        return k.lshr(reals, self._kind.parts - 1)
+
+    def _steps(self, k: KernelBuilder, depth: Value) -> Value:
+        """Packed steps for `depth` elements along K."""
+        return k.lshr(k.add(depth, self._kind.pair - 1), self._kind.pair - 1)
+
+
+def transpose(k: KernelBuilder, problem: RecordValue) -> None:
+    """Turns the problem into that of the transposes: C' = B' A'."""
+    for first, second in _TRANSPOSED.items():
+        problem[first], problem[second] = problem[second], problem[first]
+    problem["is_transposed"] = k.xor(problem["is_transposed"], 1)
+
+
+def ceil_div(k: KernelBuilder, count: Value, size: Value | int) -> Value:
+    return k.sdiv(k.sub(k.add(count, size), 1), size)
+
+
+def round_up(k: KernelBuilder, count: Value, size: Value | int) -> Value:
+    return k.mul(ceil_div(k, count, size), size)
+
+
+def even_part(k: KernelBuilder, count: Value, limit: int, multiple: int) -> Value:
+    """The size of the fewest equal parts that are at most `limit`, a multiple of `multiple`."""
+    return round_up(k, ceil_div(k, count, ceil_div(k, count, limit)), multiple)
+
+
+def strip_bytes(k: KernelBuilder, steps: Value, step_bytes: int) -> Value:
+    return k.and_(k.add(k.mul(steps, step_bytes), SLACK_BYTES + 63), -64)

@@ -1,0 +1,151 @@
+"""What a module costs to run: operations and bytes, counted on the graph.
+
+Keys follow XLA's: `flops` (an element-wise op is one per element, a product and its sum are two), `transcendentals`,
+and `bytes accessed`: what kernels read and write, each operand and result once. Bodies of loops are counted once per
+trip where the number of trips is written in the loop (a counter against a constant), else once; `unknown trip counts`
+says how many.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from xlapy.hlo.attributes import ComparisonDirection, DotDimensionNumbers
+from xlapy.hlo.graph import Computation, HloModule, Instruction
+from xlapy.hlo.leaves import is_renaming
+from xlapy.hlo.ops import OPS, Trait
+from xlapy.support.registry import Registry
+
+_ROUNDED_FUNCTIONS = """acos acosh asin asinh atan atanh atan2 cbrt cosh cosine erf exponential exponential-minus-one
+    log log-plus-one logistic power rsqrt sine sinh sqrt tan tanh"""
+TRANSCENDENTAL = frozenset(_ROUNDED_FUNCTIONS.split())
+
+
+@dataclass(slots=True)
+class Cost:
+    """Totals; costs add up."""
+
+    flops: float = 0.0
+    transcendentals: float = 0.0
+    bytes: float = 0.0
+    unknown_trips: int = 0
+
+    def add(self, other: Cost, times: int = 1) -> None:
+        self.flops += other.flops * times
+        self.transcendentals += other.transcendentals * times
+        self.bytes += other.bytes * times
+        self.unknown_trips += other.unknown_trips
+
+
+def cost_analysis(module: HloModule) -> dict[str, float]:
+    """The cost of one run of a module."""
+    cost = _program_cost(module.entry)
+    return {
+        "flops": cost.flops,
+        "transcendentals": cost.transcendentals,
+        "bytes accessed": cost.bytes,
+        "unknown trip counts": float(cost.unknown_trips),
+    }
+
+
+def _program_cost(computation: Computation) -> Cost:
+    """The cost of a computation that runs as a sequence of kernels and control flow."""
+    total = Cost()
+    for instruction in computation.post_order():
+        if instruction.opcode == "while":
+            condition, body = (_program_cost(called) for called in instruction.called)
+            trips = trip_count(instruction)
+            total.add(condition, (trips or 0) + 1)
+            total.add(body, 1 if trips is None else trips)
+            total.unknown_trips += trips is None
+        elif Trait.CONTROL in instruction.spec.traits:
+            costs = [_program_cost(called) for called in instruction.called]
+            total.add(max(costs, key=lambda cost: cost.bytes))
+        elif Trait.STRUCTURE not in instruction.spec.traits and not is_renaming(instruction):
+            total.add(_arithmetic(instruction))
+            total.bytes += instruction.shape.bytes + sum(operand.shape.bytes for operand in instruction.operands)
+    return total
+
+
+ARITHMETIC: Registry[Callable[[Instruction], Cost]] = Registry("cost", OPS)
+
+
+def _arithmetic(instruction: Instruction) -> Cost:
+    """Operations of one instruction; bytes are its kernel's."""
+    counted = ARITHMETIC.get(instruction.opcode)
+    if counted is not None:
+        return counted(instruction)
+    if Trait.ELEMENTWISE not in instruction.spec.traits:
+        return Cost()
+    if instruction.opcode in TRANSCENDENTAL:
+        return Cost(transcendentals=instruction.shape.size)
+    return Cost(flops=instruction.shape.size)
+
+
+@ARITHMETIC.register("fusion")
+def _fusion(instruction: Instruction) -> Cost:
+    total = Cost()
+    for inside in instruction.called[0]:
+        total.add(_arithmetic(inside))
+    return total
+
+
+@ARITHMETIC.register("map")
+def _map(instruction: Instruction) -> Cost:
+    return _repeated(instruction.called[0], instruction.shape.size)
+
+
+@ARITHMETIC.register("reduce")
+def _reduce(instruction: Instruction) -> Cost:
+    return _repeated(instruction.called[0], instruction.operands[0].shape.size)
+
+
+def _repeated(region: Computation, times: int) -> Cost:
+    total = Cost()
+    for inside in region:
+        total.add(_arithmetic(inside), times)
+    return total
+
+
+@ARITHMETIC.register("dot")
+def _dot(instruction: Instruction) -> Cost:
+    numbers: DotDimensionNumbers = instruction.attributes["dimension_numbers"]
+    lhs = instruction.operands[0].shape
+    depth = math.prod(lhs.dims[dim] for dim in numbers.lhs_contracting)
+    per_product = 8 if instruction.shape.type.is_complex else 2
+    return Cost(flops=per_product * instruction.shape.size * depth)
+
+
+def trip_count(loop: Instruction) -> int | None:
+    """How often a while runs, if it counts from a constant by a constant to a constant; None where that is not
+    plain."""
+    condition, body = loop.called
+    test = condition.root
+    if test.opcode != "compare" or test.attributes["direction"] is not ComparisonDirection.LT:
+        return None
+    counter, limit = test.operands
+    index = _state_index(counter, condition)
+    if index is None or limit.opcode != "constant":
+        return None
+    init, root = loop.operands[0], body.root
+    if init.opcode != "tuple" or root.opcode != "tuple":
+        return None
+    start, following = init.operands[index], root.operands[index]
+    if start.opcode != "constant" or following.opcode != "add":
+        return None
+    steps = [operand for operand in following.operands if operand.opcode == "constant"]
+    others = [operand for operand in following.operands if operand.opcode != "constant"]
+    if len(steps) != 1 or _state_index(others[0], body) != index:
+        return None
+    first, last, step = (int(c.attributes["literal"].scalar()) for c in (start, limit, steps[0]))
+    return max(0, -(-(last - first) // step)) if step > 0 else None
+
+
+def _state_index(value: Instruction, computation: Computation) -> int | None:
+    """Which element of the state `value` is, in the condition or the body of a loop."""
+    if value.opcode == "get-tuple-element" and value.operands[0] is computation.parameters[0]:
+        index: int = value.attributes["index"]
+        return index
+    return None

@@ -1,0 +1,85 @@
+"""What xlapy knowingly does not do, each with the reason: the one table of it.
+
+`docs/limitations.md` is made from it (`python -m xlapy.hlo.limitations`), and the test of completeness lets pass what
+stands here and nothing else. Whoever meets a limitation gets an UnsupportedError that names the instruction.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from xlapy.hlo.element_types import ALL, ElementType
+
+
+@dataclass(frozen=True, slots=True)
+class Limitation:
+    """`ops` lack native code for some of their uses: those of `types`, or those that `what` describes."""
+
+    ops: tuple[str, ...]
+    what: str
+    reason: str
+    types: frozenset[ElementType] = frozenset()
+
+
+ALTOGETHER = "anything yet"
+"""Of an op that has its row in the op table and still lacks code, text or tests."""
+
+LIMITATIONS = (
+    Limitation(
+        ("reduce-window", "select-and-scatter", "convolution"),
+        ALTOGETHER,
+        "windows come with the next family of operations",
+    ),
+    Limitation(("gather", "scatter"), ALTOGETHER, "indexed data movement comes with the next family of operations"),
+    Limitation(("sort", "topk"), ALTOGETHER, "ordering comes with the next family of operations"),
+    Limitation(
+        ("batch-norm-training", "batch-norm-inference", "batch-norm-grad"),
+        ALTOGETHER,
+        "they will be expanded into simpler operations",
+    ),
+    Limitation(
+        ("bitcast-convert",),
+        "between types of different widths, one of them below 8 bits",
+        "integers narrower than a byte are stored one per byte, so their bits do not lie side by side",
+    ),
+    Limitation(
+        ("map", "reduce", "all-reduce"),
+        "with a computation that works on arrays or runs loops",
+        "the computation is inlined into the kernel, which holds scalars in registers",
+    ),
+)
+
+
+def limitations_of(op: str) -> list[Limitation]:
+    return [limitation for limitation in LIMITATIONS if op in limitation.ops]
+
+
+def is_limited(op: str, element_type: ElementType) -> bool:
+    """The op has no native code for elements of this type."""
+    return any(element_type in limitation.types for limitation in limitations_of(op))
+
+
+def page() -> str:
+    """docs/limitations.md."""
+    rows = [
+        f"| {', '.join(f'`{op}`' for op in limitation.ops)} | {limitation.what} | {limitation.reason} |"
+        for limitation in LIMITATIONS
+    ]
+    return "\n".join([_HEAD, *rows, "", _TAIL])
+
+
+_HEAD = """\
+# What xlapy does not do
+
+Made from `xlapy/hlo/limitations.py` by `python -m xlapy.hlo.limitations > docs/limitations.md`; a test compares them.
+Each of these raises `UnsupportedError` when a program is compiled. The reference evaluator has no such limits.
+
+| op | not supported | why |
+|---|---|---|"""
+
+_TAIL = f"""\
+Element types are {", ".join(f"`{element_type}`" for element_type in ALL)} and tokens.
+"""
+
+if __name__ == "__main__":
+    print(page(), end="")  # noqa: T201 - this is what running the module is for

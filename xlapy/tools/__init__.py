@@ -1,0 +1,1 @@
+"""The `xlapy` command: one file per subcommand."""

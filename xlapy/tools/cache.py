@@ -1,0 +1,26 @@
+"""`xlapy cache`: what the cache of compiled code holds, and how to empty it."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from xlapy.compiler import object_cache
+from xlapy.options import environment
+
+
+def add_to(commands: Any) -> None:
+    """Adds the subcommand to the parser."""
+    parser = commands.add_parser("cache", help="show or clear the cache of compiled code")
+    action = parser.add_mutually_exclusive_group(required=True)
+    action.add_argument("--info", action="store_true", help="where it is, how many entries, how many bytes")
+    action.add_argument("--clear", action="store_true", help="remove everything in it")
+    parser.set_defaults(run=_cache)
+
+
+def _cache(chosen: argparse.Namespace) -> int:
+    cache = object_cache(environment())
+    if chosen.clear:
+        cache.clear()
+    print(cache.info())
+    return 0

@@ -1,0 +1,63 @@
+"""`xlapy ops`: the op table as it is, with what each op has and lacks."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+from typing import Any
+
+from xlapy.builder.registry import NOT_RECORDED, RECORDED_BY
+from xlapy.codegen.elements import ELEMENTS
+from xlapy.codegen.entry import HANDLERS, NO_CODE
+from xlapy.codegen.kernels.registry import KERNELS, RUNS_AS_LOOP
+from xlapy.hlo.evaluate import EVALUATORS
+from xlapy.hlo.ops import OPS, OpSpec, Trait
+from xlapy.passes.pipelines import EXPANDED
+from xlapy.stablehlo.write import EMITTERS
+
+
+def has_native_code(spec: OpSpec) -> bool:
+    """Compiled programs run the op: in registers, as a kernel, as simpler ops, as control flow, or through the
+    runtime."""
+    return (
+        spec.name in ELEMENTS
+        or spec.name in EXPANDED
+        or spec.name in KERNELS
+        or spec.name in HANDLERS
+        or spec.name in NO_CODE
+        or spec.name in RUNS_AS_LOOP
+        or bool(spec.traits & (Trait.INDEX_MAP | Trait.RUNTIME | Trait.ELEMENTWISE))
+    )
+
+
+CONCERNS: dict[str, Callable[[OpSpec], bool]] = {
+    "builder": lambda spec: spec.name in RECORDED_BY or spec.name in NOT_RECORDED,
+    "StableHLO": lambda spec: spec.name in EMITTERS,
+    "evaluator": lambda spec: spec.name in EVALUATORS,
+    "native code": has_native_code,
+}
+"""What an op needs besides its row in the table, from which HLO text and verification follow."""
+
+
+def lacking(spec: OpSpec) -> list[str]:
+    """The concerns that the op has nothing for."""
+    return [concern for concern, has in CONCERNS.items() if not has(spec)]
+
+
+def add_to(commands: Any) -> None:
+    """Adds the subcommand to the parser."""
+    parser = commands.add_parser("ops", help="list the operations, and what each has and lacks")
+    parser.add_argument("--lacking", action="store_true", help="only those that lack something")
+    parser.set_defaults(run=_ops)
+
+
+def _ops(chosen: argparse.Namespace) -> int:
+    width = max(len(name) for name in OPS)
+    for spec in OPS.values():
+        missing = lacking(spec)
+        if missing or not chosen.lacking:
+            status = f"lacks {', '.join(missing)}" if missing else "complete"
+            print(f"{spec.name:{width}}  {spec.family:14}  {status}")
+    complete = sum(not lacking(spec) for spec in OPS.values())
+    print(f"{complete} of {len(OPS)} operations are complete")
+    return 0
