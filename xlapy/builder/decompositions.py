@@ -15,6 +15,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
+from xlapy.builder.arguments import as_flag, as_int, as_number
 from xlapy.builder.builder import XlaBuilder
 from xlapy.builder.contractions import DotGeneral
 from xlapy.builder.control_flow import While
@@ -182,7 +183,7 @@ def QR(operand: Operand, full_matrices: bool) -> tuple[XlaOp, XlaOp]:
     a, batch = _matrices(operand)
     _, rows, columns = a.shape.dims
     packed, taus = QrDecomposition(a)
-    width = rows if full_matrices else min(rows, columns)
+    width = rows if as_flag(full_matrices, "full_matrices") else min(rows, columns)
     basis = _resized(packed, rows, width)
     q = ProductOfElementaryHouseholderReflectors(basis, taus)
     upper = Select(_row_numbers(packed) <= _column_numbers(packed), packed, _zeros(packed))
@@ -201,15 +202,15 @@ def Eigh(
     count, size, columns = matrix.shape.dims
     if size != columns:
         raise ShapeError("Eigh.square", f"the two minor dimensions of {matrix.shape} differ")
+    sweeps, tolerance = as_int(max_iter, "max_iter"), as_number(epsilon, "epsilon") ** 2
     pairs = _Pairs(count, size)
-    whole = pairs.padded(_hermitian(matrix, lower), 1, 2)
+    whole = pairs.padded(_hermitian(matrix, as_flag(lower, "lower")), 1, 2)
     vectors = pairs.padded(_unit(matrix), 1)
 
     def goes_on(sweep: XlaOp, a: XlaOp, vectors: XlaOp) -> XlaOp:
         beside = Select(_row_numbers(a) == _column_numbers(a), _zeros(a), a)
         left, total = (_sum(_squared(part), 1, 2) for part in (beside, a))
-        is_large = left > total * _scalar(total, min(epsilon * epsilon, 1.0))
-        return And(sweep < max_iter, _any(is_large))
+        return And(sweep < sweeps, _any(left > total * _scalar(total, tolerance)))
 
     def sweep(number: XlaOp, a: XlaOp, vectors: XlaOp) -> tuple[XlaOp, ...]:
         return number + 1, *_for(pairs.steps, lambda _, *state: _eigen_rotation(pairs, *state), (a, vectors))
@@ -218,7 +219,7 @@ def Eigh(
     _, diagonal, vectors = While(goes_on, sweep, (zero, whole, vectors))
     values = _real(_sum(Select(_row_numbers(diagonal) == _column_numbers(diagonal), diagonal, _zeros(diagonal)), 2))
     values, vectors = SliceInDim(values, 0, size, 1, 1), SliceInDim(vectors, 0, size, 1, 1)
-    if sort_eigenvalues:
+    if as_flag(sort_eigenvalues, "sort_eigenvalues"):
         order = _order(values)
         values, vectors = _ordered(values, order), _ordered(vectors, order)
     return _unbatched(Transpose(vectors, (0, 2, 1)), batch), _unbatched(values, batch)
@@ -244,10 +245,11 @@ def SVD(a: Operand, max_iter: int = 100, epsilon: float = 1e-6) -> tuple[XlaOp, 
     sweeps. There are as many columns as the smaller dimension of `a` says."""
     matrix, batch = _matrices(a)
     _, rows, columns = matrix.shape.dims
+    limits = as_int(max_iter, "max_iter"), as_number(epsilon, "epsilon")
     if rows >= columns:
-        u, d, v = _svd_of_tall(matrix, max_iter, epsilon)
+        u, d, v = _svd_of_tall(matrix, *limits)
     else:
-        v, d, u = _svd_of_tall(_adjoint(matrix), max_iter, epsilon)
+        v, d, u = _svd_of_tall(_adjoint(matrix), *limits)
     return _unbatched(u, batch), _unbatched(d, batch), _unbatched(v, batch)
 
 

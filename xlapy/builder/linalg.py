@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, TypeVar
 
-from xlapy.builder.arguments import Integers, as_ints, described
+from xlapy.builder.arguments import Integers, as_flag, as_ints, described
 from xlapy.builder.op import XlaOp
 from xlapy.builder.operands import Operand, as_op, builder_of, common_type
 from xlapy.builder.registry import op_function
@@ -22,7 +22,7 @@ def Cholesky(a: Operand, lower: bool = True) -> XlaOp:
     Only the triangle of `a` that `lower` names is read; the other one of the result is zero. The factor of a matrix
     that is not positive definite is NaN."""
     builder = builder_of(a)
-    return builder.record("cholesky", [as_op(builder, a)], lower=bool(lower))
+    return builder.record("cholesky", [as_op(builder, a)], lower=as_flag(lower, "lower"))
 
 
 @op_function("triangular-solve")
@@ -45,9 +45,9 @@ def TriangularSolve(
     return builder.record(
         "triangular-solve",
         [matrix, sides],
-        left_side=bool(left_side),
-        lower=bool(lower),
-        unit_diagonal=bool(unit_diagonal),
+        left_side=as_flag(left_side, "left_side"),
+        lower=as_flag(lower, "lower"),
+        unit_diagonal=as_flag(unit_diagonal, "unit_diagonal"),
         transpose_a=as_enumerator(transpose_a, Transpose, first=1),
     )
 
