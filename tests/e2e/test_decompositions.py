@@ -54,6 +54,13 @@ def test_lu(shape: tuple[int, ...], dtype: Any) -> None:
     np.testing.assert_array_equal(permutation, order)
 
 
+def test_matrices_without_elements() -> None:
+    nothing = np.zeros((2, 0, 3), np.float32)
+    for decompose in (ops.LU, ops.QrDecomposition, lambda x: ops.QR(x, False), ops.SVD):
+        assert all(part.size == 0 or not part.any() for part in run(decompose, nothing)[:1])
+    assert [part.shape for part in run(ops.Eigh, np.zeros((0, 0), np.float32))] == [(0, 0), (0,)]
+
+
 def test_lu_of_a_singular_matrix() -> None:
     packed, _, permutation = run(ops.LU, np.array([[0.0, 0, 1], [0, 0, 2], [0, 0, 0]], np.float32))
     np.testing.assert_array_equal(packed, [[0, 0, 1], [0, 0, 2], [0, 0, 0]])

@@ -433,6 +433,8 @@ def _unbatched(array: XlaOp, batch: tuple[int, ...]) -> XlaOp:
 
 def _for(steps: int, step: Callable[..., Any], state: Sequence[XlaOp]) -> list[XlaOp]:
     """Runs `step(number, *state)` for numbers below `steps`; returns the last state."""
+    if not steps:  # there may be no column for a step to look at
+        return [*state]
     zero = record_literal(state[0].builder, np.int32(0))
 
     def body(values: Sequence[XlaOp]) -> tuple[XlaOp, ...]:
