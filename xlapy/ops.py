@@ -131,6 +131,11 @@ from xlapy.builder.linalg import (
     Fft,
     TriangularSolve,
 )
+from xlapy.builder.normalization import (
+    BatchNormGrad,
+    BatchNormInference,
+    BatchNormTraining,
+)
 from xlapy.builder.ordering import (
     Sort,
     SortKeyVal,
@@ -170,6 +175,18 @@ from xlapy.builder.structure import (
     SetDimensionSize,
     Tuple,
 )
+from xlapy.builder.windows import (
+    Conv,
+    ConvGeneral,
+    ConvGeneralDilated,
+    ConvWithGeneralDimensions,
+    ConvWithGeneralPadding,
+    Padding,
+    ReduceWindow,
+    ReduceWindowWithGeneralPadding,
+    SelectAndScatter,
+    SelectAndScatterWithGeneralPadding,
+)
 
 __all__ = [
     "LU",
@@ -190,6 +207,9 @@ __all__ = [
     "Atan",
     "Atan2",
     "Atanh",
+    "BatchNormGrad",
+    "BatchNormInference",
+    "BatchNormTraining",
     "BitcastConvertType",
     "Broadcast",
     "BroadcastInDim",
@@ -211,6 +231,11 @@ __all__ = [
     "Conj",
     "Constant",
     "ConstantLiteral",
+    "Conv",
+    "ConvGeneral",
+    "ConvGeneralDilated",
+    "ConvWithGeneralDimensions",
+    "ConvWithGeneralPadding",
     "ConvertElementType",
     "Copy",
     "Cos",
@@ -269,6 +294,7 @@ __all__ = [
     "Outfeed",
     "OutfeedWithToken",
     "Pad",
+    "Padding",
     "Parameter",
     "PartitionId",
     "PopulationCount",
@@ -284,6 +310,8 @@ __all__ = [
     "Reduce",
     "ReduceAll",
     "ReducePrecision",
+    "ReduceWindow",
+    "ReduceWindowWithGeneralPadding",
     "Rem",
     "ReplicaId",
     "Reshape",
@@ -294,6 +322,8 @@ __all__ = [
     "Rsqrt",
     "Scatter",
     "Select",
+    "SelectAndScatter",
+    "SelectAndScatterWithGeneralPadding",
     "Send",
     "SendDone",
     "SendToHost",

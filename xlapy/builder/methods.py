@@ -18,11 +18,13 @@ from xlapy.builder import (  # noqa: F401 - importing a family registers its fun
     elementwise,
     indexing,
     linalg,
+    normalization,
     operators,
     ordering,
     reductions,
     shapes,
     structure,
+    windows,
 )
 from xlapy.builder.builder import XlaBuilder
 from xlapy.builder.op import XlaOp

@@ -325,9 +325,9 @@ def _kernel(emitter: EntryEmitter, frame: Frame, instruction: Instruction) -> No
     ]
     operands = [emitter.plan.location(operand) for operand in instruction.operands]
     for kernel in emitter.kernels.kernels(instruction, in_place=bool(set(results) & set(operands))):
-        if kernel.copies_operand is not None:
-            operand = instruction.operands[kernel.copies_operand]
-            emitter.move(frame, (operand, 0), (instruction, 0), instruction.shape)
+        for number, leaf in kernel.overwrites:
+            operand = instruction.operands[number]
+            emitter.move(frame, (operand, 0), (instruction, leaf), operand.shape)
         if kernel.units:
             locations = [*operands, *results]
             if kernel.has_scratch:

@@ -29,7 +29,7 @@ class NativeKernel:
     range_name: str
     units: int
     grain: int
-    copies_operand: int | None
+    overwrites: tuple[tuple[int, int], ...] = ()
     table: int | None = None  # number in `KernelLibrary.tables`
     has_scratch: bool = False
 
@@ -76,7 +76,7 @@ class KernelLibrary:
         if kernel.grain < kernel.units:
             self._write_range(name, range_name, len(pointers))
         table = None if kernel.table is None else self._table(kernel.table)
-        return NativeKernel(name, range_name, kernel.units, kernel.grain, kernel.copies_operand, table, has_scratch)
+        return NativeKernel(name, range_name, kernel.units, kernel.grain, kernel.overwrites, table, has_scratch)
 
     def _new_name(self, what: str) -> str:
         self.written += 1
@@ -122,7 +122,7 @@ class KernelLibrary:
                     running.store(ix, index, emit_region(k, computation, values)[0])
 
                 strip(k, k.parameters["begin"], k.parameters["end"], lanes, step, overlapping=False)
-            found = self.known[key] = (NativeKernel(name, name, 0, 0, None),)
+            found = self.known[key] = (NativeKernel(name, name, 0, 0),)
         return found[0].name
 
 

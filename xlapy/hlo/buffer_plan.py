@@ -47,8 +47,9 @@ class BufferPlan:
     """The memory of one program.
 
     `leaves` lists, for every instruction that runs, one entry per leaf of its shape, depth first: a location, or None
-    for a token. `constants` are the constant instructions in the order of their indices. `live_bytes` is the largest
-    sum of bytes that are live at once: no assignment needs less than that."""
+    for a token. `scratch` is the memory that kernels work in. `constants` are the constant instructions in the order of
+    their indices. `live_bytes` is the largest sum of bytes that are live at once: no assignment needs less than
+    that."""
 
     leaves: Mapping[Instruction, tuple[Location | None, ...]]
     constants: tuple[Instruction, ...]

@@ -81,7 +81,10 @@ class Assigner:
     scratch: dict[Instruction, Buffer] = field(default_factory=dict)
 
     def new_buffer(self, shape: Shape, location: Location | None = None) -> Buffer:
-        buffer = Buffer(shape.bytes, [[self.point, self.point]], location)
+        return self.new_memory(shape.bytes, location)
+
+    def new_memory(self, size: int, location: Location | None = None) -> Buffer:
+        buffer = Buffer(size, [[self.point, self.point]], location)
         self.buffers.append(buffer)
         return buffer
 
@@ -124,11 +127,10 @@ def _produce(assigner: Assigner, instruction: Instruction) -> Leaves:
         return assigner.leaves[instruction.operands[0]]
     operands = [assigner.use(operand) for operand in instruction.operands]
     leaves = assigner.new_leaves(instruction.shape)
-    read = [buffer for operand in operands for buffer in operand]
     scratch = assigner.scratch_bytes(instruction)
     if scratch:
-        assigner.scratch[instruction] = Buffer(scratch, [[assigner.point, assigner.point]])
-        assigner.buffers.append(assigner.scratch[instruction])
+        assigner.scratch[instruction] = assigner.new_memory(scratch)
+    read = [buffer for operand in operands for buffer in operand]
     for number, leaf in overwritable_operands(instruction):
         operand, result = operands[number][0], leaves[leaf]
         if operand is None or result is None or not instruction.operands[number].shape.rank:

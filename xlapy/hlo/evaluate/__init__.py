@@ -9,10 +9,12 @@ from xlapy.hlo.evaluate import (
     fft,
     indexing,
     linalg,
+    normalization,
     ordering,
     reductions,
     shapes,
     structure,
+    windows,
 )
 from xlapy.hlo.evaluate.base import EVALUATORS
 from xlapy.hlo.evaluate.interpreter import Interpreter, evaluate, evaluate_parallel
@@ -30,8 +32,10 @@ __all__ = [
     "fft",
     "indexing",
     "linalg",
+    "normalization",
     "ordering",
     "reductions",
     "shapes",
     "structure",
+    "windows",
 ]

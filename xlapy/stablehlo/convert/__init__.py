@@ -7,10 +7,12 @@ from xlapy.stablehlo.convert import (
     elementwise,
     indexing,
     linalg,
+    normalization,
     ordering,
     reductions,
     shapes,
     structure,
+    windows,
 )
 from xlapy.stablehlo.convert.base import CONVERSIONS
 from xlapy.stablehlo.convert.module import convert_program
@@ -24,8 +26,10 @@ __all__ = [
     "elementwise",
     "indexing",
     "linalg",
+    "normalization",
     "ordering",
     "reductions",
     "shapes",
     "structure",
+    "windows",
 ]
