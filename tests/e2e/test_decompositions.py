@@ -91,9 +91,7 @@ def test_packed_qr_is_that_of_lapack() -> None:
 
 def test_factors_of_reflections_fit() -> None:
     builder = xlapy.XlaBuilder("wrong")
-    packed, taus = (
-        builder.parameter(n, xlapy.Shape.array(np.float32, dims)) for n, dims in enumerate([(5, 3), (4,)])
-    )
+    packed, taus = (builder.parameter(n, xlapy.Shape.array(np.float32, dims)) for n, dims in enumerate([(5, 3), (4,)]))
     with pytest.raises(ShapeError, match="are not factors"):
         ops.ProductOfElementaryHouseholderReflectors(packed, taus)
 

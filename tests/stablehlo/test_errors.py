@@ -134,9 +134,7 @@ def wrong(line: str, results: str = "tensor<2x3xf32>") -> str:
     )
 
 
-SOLVE = (
-    "{left_side = true, lower = true, unit_diagonal = false, transpose_a = #stablehlo<transpose NO_TRANSPOSE>}"
-)
+SOLVE = "{left_side = true, lower = true, unit_diagonal = false, transpose_a = #stablehlo<transpose NO_TRANSPOSE>}"
 X, Y, XI = "tensor<2x3xf32>", "tensor<3x2xf32>", "tensor<2x3xi32>"
 BROKEN = [
     (f"stablehlo.add %x, %y : ({X}, {Y})", "add.C1"),
