@@ -11,8 +11,9 @@ and the spectra of the two halves are told apart by their symmetry.
 
 from __future__ import annotations
 
+import functools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -143,16 +144,16 @@ def _plan_inner(
     real_side = {FftType.RFFT: operand, FftType.IRFFT: result}.get(kind)
     length = (real_side or result).dims[-1]
     batch = result.size // result.dims[-1]
-    sides = [
+    source, goal = (
         Side(place, 2 if shape.type.is_complex else 1, 1, shape.dims[-1], shape.dims[-1])
         for place, shape in zip(places, (operand, result), strict=True)
-    ]
+    )
     lanes = _lanes(operand, target)
     if length <= LONGEST_ACROSS_LANES and batch >= lanes:
         columns, outer = batch, 1
     else:
         columns, outer = 1, batch
-    return _plan(operand, length, sides, outer, columns, inverse, scale, target)
+    return _plan(operand, length, (source, goal), outer, columns, inverse, scale, target)
 
 
 def _plan_outer(
@@ -161,14 +162,16 @@ def _plan_outer(
     """The pass over a dimension that has others inside: neighbours along those are transformed together."""
     columns = math.prod(shape.dims[dim + 1 :])
     length = shape.dims[dim]
-    sides = [Side(place, 2, columns, 1, columns * length) for place in places]
-    return _plan(shape, length, sides, math.prod(shape.dims[:dim]), columns, inverse, scale, target)
+    source, goal = (Side(place, 2, columns, 1, columns * length) for place in places)
+    outer = math.prod(shape.dims[:dim])
+    return _plan(shape, length, (source, goal), outer, columns, inverse, scale, target)
 
 
+@functools.lru_cache(maxsize=4)  # of what the plan of the memory asked for, and the kernel asks again
 def _plan(
     shape: Shape,
     length: int,
-    sides: Sequence[Side],
+    sides: tuple[Side, Side],
     outer: int,
     columns: int,
     inverse: bool,

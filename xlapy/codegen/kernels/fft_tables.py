@@ -123,18 +123,16 @@ def _smooth_length(least: int) -> int:
 
 def _stages(length: int, radices: list[int], short_run: int, tables: Tables) -> tuple[Stage, ...]:
     stages = []
+    circle = roots_of_unity(np.arange(length), length)
     rest, run = length, 1
     for radix in radices:
         positions = rest // radix
         per_element = 1 < run < short_run
-        powers = np.outer(np.arange(1, radix), np.arange(positions))
-        roots = roots_of_unity(powers, rest)
-        if per_element:
-            roots = np.repeat(roots, run, axis=1)
         table = 0
         if positions > 1:
-            offsets = [tables.add(row) for row in roots]
-            table = offsets[0]
+            powers = [np.arange(positions) * output for output in range(1, radix)]
+            roots = (circle[power * run] for power in powers)
+            table = [tables.add(np.repeat(root, run) if per_element else root) for root in roots][0]
         stages.append(Stage(radix, positions, run, table, per_element))
         rest, run = positions, run * radix
     return tuple(stages)
