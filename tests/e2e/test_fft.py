@@ -12,6 +12,7 @@ import scipy.fft
 
 import xlapy
 from xlapy import CompileOptions, ops
+from xlapy.codegen.target import host_target
 
 Array = np.ndarray[Any, Any]
 
@@ -76,6 +77,17 @@ def test_transform(kind: str, shape: tuple[int, ...], count: int) -> None:
     double = len(shape) % 2 == 0
     operand = random_operand(kind, shape, double)
     assert_accurate(transform(kind, operand, lengths), operand, kind, lengths, WORST_ERROR)
+
+
+@pytest.mark.parametrize("vector_bytes", [16, 32])
+def test_narrower_vectors(vector_bytes: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    target = host_target().with_vector_bytes(vector_bytes)
+    monkeypatch.setattr("xlapy.compiler.host_target", lambda: target)
+    for kind, shape, count in (("FFT", (2, 96), 1), ("RFFT", (20, 18), 2), ("IRFFT", (40, 30), 1)):
+        lengths = shape[len(shape) - count :]
+        for double in (False, True):
+            operand = random_operand(kind, shape, double)
+            assert_accurate(transform(kind, operand, lengths), operand, kind, lengths, WORST_ERROR)
 
 
 def test_a_transform_split_among_threads_is_the_same() -> None:

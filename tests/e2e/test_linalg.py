@@ -11,6 +11,7 @@ import pytest
 
 import xlapy
 from xlapy import CompileOptions, ops
+from xlapy.codegen.target import host_target
 from xlapy.hlo.attributes import Transpose
 
 Array = np.ndarray[Any, Any]
@@ -88,6 +89,16 @@ def test_systems(left: bool, lower: bool, transpose: Transpose) -> None:
             given[..., range(size), range(size)] = np.nan
         b = random((*batch, size, columns) if left else (*batch, columns, size), dtype, 1)
         check(lambda a, b, unit=unit: ops.TriangularSolve(a, b, left, lower, unit, transpose), given, b)
+
+
+@pytest.mark.parametrize("vector_bytes", [16, 32])
+def test_narrower_vectors(vector_bytes: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    target = host_target().with_vector_bytes(vector_bytes)
+    monkeypatch.setattr("xlapy.compiler.host_target", lambda: target)
+    for batch, size in ((20, 3), (2, 20)):
+        a = np.broadcast_to(np.tri(size) + size * np.eye(size), (batch, size, size)).astype(np.complex64)
+        check(lambda a: ops.Cholesky(a, lower=False), a)
+        check(lambda a: ops.TriangularSolve(a, a, False, True, False, Transpose.ADJOINT), a)
 
 
 @pytest.mark.parametrize("dtype", NARROW)
