@@ -70,13 +70,13 @@ class Tables:
     def __init__(self, dtype: np.dtype[Any]) -> None:
         self._dtype = dtype
         self._parts: list[Array] = []
-        self._size = 0
+        self.size = 0
 
     def add(self, numbers: Array) -> int:
         """Appends complex numbers, real parts before imaginary ones; returns where they begin."""
-        begin = self._size
+        begin = self.size
         self._parts += [numbers.real, numbers.imag]
-        self._size += 2 * numbers.size
+        self.size += 2 * numbers.size
         return begin
 
     @property
@@ -130,9 +130,10 @@ def _stages(length: int, radices: list[int], short_run: int, tables: Tables) -> 
         per_element = 1 < run < short_run
         table = 0
         if positions > 1:
-            powers = [np.arange(positions) * output for output in range(1, radix)]
-            roots = (circle[power * run] for power in powers)
-            table = [tables.add(np.repeat(root, run) if per_element else root) for root in roots][0]
+            table = tables.size
+            for output in range(1, radix):
+                roots = circle[np.arange(positions) * output * run]
+                tables.add(np.repeat(roots, run) if per_element else roots)
         stages.append(Stage(radix, positions, run, table, per_element))
         rest, run = positions, run * radix
     return tuple(stages)
