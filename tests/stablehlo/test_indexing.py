@@ -69,11 +69,20 @@ def order(x, n):
     )  # fmt: skip
 
 
+def counting(x, n):
+    return (
+        jnp.unique(n, size=14, fill_value=99), jnp.nonzero(n > 2, size=20, fill_value=-1), jnp.argwhere(x > 1, size=9),
+        jnp.unique(n[0], size=7, return_inverse=True, return_counts=True), jnp.cumsum(n, axis=1)[n % 7, 0],
+        jnp.intersect1d(n[0], n[1], size=7, fill_value=0), jnp.where(x > 0, size=5)[0], jnp.repeat(x, 3, axis=0),
+    )  # fmt: skip
+
+
 PROGRAMS = [
     (indexing, (MATRIX, INDICES, CUBE)),
     (updates, (MATRIX, INDICES, CUBE)),
     (gradients, (MATRIX, INDICES, CUBE)),
     (order, (MATRIX, NUMBERS)),
+    (counting, (MATRIX, NUMBERS)),
 ]
 
 
