@@ -54,6 +54,14 @@ from xlapy.builder.control_flow import (
     Conditional,
     While,
 )
+from xlapy.builder.decompositions import (
+    LU,
+    QR,
+    SVD,
+    Eigh,
+    ProductOfElementaryHouseholderReflectors,
+    QrDecomposition,
+)
 from xlapy.builder.elementwise import (
     Abs,
     Acos,
@@ -137,6 +145,11 @@ from xlapy.builder.indexing import (
     Gather,
     Scatter,
 )
+from xlapy.builder.linalg import (
+    Cholesky,
+    Fft,
+    TriangularSolve,
+)
 from xlapy.builder.normalization import (
     BatchNormGrad,
     BatchNormInference,
@@ -218,6 +231,9 @@ from xlapy.builder.windows import (
 )
 
 __all__ = [
+    "LU",
+    "QR",
+    "SVD",
     "Abs",
     "Acos",
     "Acosh",
@@ -253,6 +269,7 @@ __all__ = [
     "Ceil",
     "ChannelHandle",
     "ChannelType",
+    "Cholesky",
     "Clamp",
     "Clz",
     "Collapse",
@@ -292,6 +309,7 @@ __all__ = [
     "DotGeneral",
     "DynamicSlice",
     "DynamicUpdateSlice",
+    "Eigh",
     "Eq",
     "EqTotalOrder",
     "Erf",
@@ -299,6 +317,7 @@ __all__ = [
     "Erfc",
     "Exp",
     "Expm1",
+    "Fft",
     "Floor",
     "Gather",
     "Ge",
@@ -347,6 +366,8 @@ __all__ = [
     "Polygamma",
     "PopulationCount",
     "Pow",
+    "ProductOfElementaryHouseholderReflectors",
+    "QrDecomposition",
     "RandomGammaGrad",
     "Real",
     "Reciprocal",
@@ -402,6 +423,7 @@ __all__ = [
     "Tanh",
     "TopK",
     "Transpose",
+    "TriangularSolve",
     "Tuple",
     "While",
     "Xor",

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
 
+import xlapy
 from tests.stablehlo.structure import structure
 from xlapy import stablehlo
 from xlapy.hlo.attributes import ConvolutionDimensionNumbers, Precision, Window, WindowDimension
+from xlapy.hlo.evaluate import evaluate
 from xlapy.hlo.shape import Shape
 from xlapy.stablehlo.types import type_text
 from xlapy_runtime.errors import ParseError, ShapeError
@@ -244,6 +247,21 @@ def test_a_broken_select_and_scatter_is_named(label: str, changes: dict[str, str
     with pytest.raises(ShapeError) as caught:
         stablehlo.parse(select_and_scatter(**changes))
     assert f"[select_and_scatter.{label}]" in str(caught.value)
+
+
+def test_select_and_scatter_may_combine_in_a_wider_type() -> None:
+    wide = SUM.replace("f32", "f64")
+    module = stablehlo.parse(select_and_scatter(scatter=wide, result=tensor(4, 6, kind="f64")))
+    assert str(module.entry.root.shape) == "f64[4,6]"
+    operand = np.arange(24, dtype=np.float32).reshape(4, 6)
+    source = np.full((2, 6), 0.1, np.float32)
+    arguments = (operand, source, np.zeros((), np.float32))
+    wanted = np.zeros((4, 6))
+    wanted[2] = wanted[3] = np.float64(np.float32(0.1))
+    for result in (evaluate(module, *arguments), xlapy.compile(module)(*arguments)):
+        np.testing.assert_array_equal(result, wanted)
+    again = stablehlo.parse(stablehlo.to_text(module))
+    np.testing.assert_array_equal(evaluate(again, *arguments), wanted)
 
 
 @pytest.mark.parametrize("text", [reduce_window(), select_and_scatter()], ids=["reduce_window", "select_and_scatter"])

@@ -53,8 +53,11 @@ def check_same(got: Any, wanted: Any) -> None:
 @pytest.mark.parametrize("example", WINDOWS, ids=[example.label for example in WINDOWS])
 def test_worked_example(example: Example) -> None:
     computation = example.computation()
-    for run in (xlapy.compile(computation), lambda *arguments: xlapy.evaluate(computation, *arguments)):
-        for one, other in zip(leaves(run(*example.arguments)), leaves(example.expected), strict=True):
+    for results in (
+        xlapy.compile(computation)(*example.arguments),
+        xlapy.evaluate(computation, *example.arguments),
+    ):
+        for one, other in zip(leaves(results), leaves(example.expected), strict=True):
             np.testing.assert_allclose(one, other, rtol=1e-6, atol=1e-12)
 
 
@@ -66,7 +69,7 @@ CASES: dict[str, Callable[[RandomProgram], None]] = {
 }
 
 
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", range(6))
 @pytest.mark.parametrize("kind", CASES)
 def test_random_cases(kind: str, seed: int) -> None:
     program = random_program(seed, CASES[kind])
@@ -115,18 +118,16 @@ def test_element_types(kind: str) -> None:
     run_both(build, arguments)
 
 
-def test_wider_results() -> None:
+@pytest.mark.parametrize(("kind", "wanted"), [("s8", "s32"), ("bf16", "f32"), ("f16", "f64"), ("f32", "f64")])
+def test_wider_results(kind: str, wanted: str) -> None:
     generator = np.random.default_rng(5)
-    for kind, wanted in (("s8", "s32"), ("bf16", "f32"), ("f16", "f64"), ("f32", "f64")):
-        arguments = [random_array(generator, Shape.array(kind, dims)) for dims in ((2, 5, 6), (3, 5, 4))]
-        run_both(
-            lambda builder, p, wanted=wanted: [
-                ops.ConvGeneralDilated(
-                    p[0], p[1], [1], "SAME", dimension_numbers=("NCW", "WIO", "NWC"), preferred_element_type=wanted
-                )
-            ],
-            arguments,
-        )
+    arguments = [random_array(generator, Shape.array(kind, dims)) for dims in ((2, 5, 6), (3, 5, 4))]
+
+    def build(builder: XlaBuilder, p: list[XlaOp]) -> list[XlaOp]:
+        labels = ("NCW", "WIO", "NWC")
+        return [ops.ConvGeneral(p[0], p[1], [1], "SAME", labels, preferred_element_type=wanted)]
+
+    run_both(build, arguments)
 
 
 # -- special numbers and shapes ----------------------------------------------------------------------------------------

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from xlapy.codegen.arrays import Array
 from xlapy.codegen.indexing import Coordinate, Index, Indexing
@@ -58,8 +58,18 @@ class ConvolutionPlan:
     features_per_group: int
     batch_per_group: int  # of the input, if the batch is grouped, else 0
     inputs: int  # features of a group
-    units: int
-    bytes_per_unit: int
+
+    @property
+    def units(self) -> int:
+        return math.prod(self.blocked()) if self.instruction.shape.size else 0
+
+    @property
+    def bytes_per_unit(self) -> int:
+        """Traffic, or the products where they cost more: about one for the time of a byte."""
+        result = self.instruction.shape
+        products = result.size * math.prod(axis.part.size for axis in self.axes) * self.inputs
+        traffic = result.bytes + sum(operand.shape.bytes for operand in self.instruction.operands)
+        return max(products, traffic) // max(self.units, 1)
 
     @property
     def width(self) -> int:
@@ -112,7 +122,7 @@ def plan_convolution(instruction: Instruction, target: Target) -> ConvolutionPla
     most = TILE[target.is_avx512 or not target.is_x86]
     tile_loop = _tile_loop(sizes, lane_loop, numbers, most)
     tile = _tile_of(sizes[tile_loop], most) if tile_loop is not None else 1
-    plan = ConvolutionPlan(
+    return ConvolutionPlan(
         instruction,
         numbers,
         axes,
@@ -125,13 +135,7 @@ def plan_convolution(instruction: Instruction, target: Target) -> ConvolutionPla
         features // groups,
         batch if batch_groups > 1 else 0,
         rhs.dims[numbers.kernel_input_feature],
-        0,
-        0,
     )
-    units = math.prod(plan.blocked()) if result.size else 0
-    work = result.size * math.prod(axis.part.size for axis in axes) * plan.inputs
-    total = max(work, lhs.bytes + rhs.bytes + result.bytes)
-    return replace(plan, units=units, bytes_per_unit=total // max(units, 1))
 
 
 def _loop_of(numbers: ConvolutionDimensionNumbers, dim: int) -> int:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from xlapy.codegen.indexing import Coordinate, Indexing
 from xlapy.codegen.ir import I64, KernelBuilder, Value
-from xlapy.codegen.registers import Element, from_parts, parts_of
+from xlapy.codegen.registers import Element, flatten, unflatten
 from xlapy.hlo.attributes import WindowDimension
 
 
@@ -79,21 +79,6 @@ def both(k: KernelBuilder, one: Value | None, other: Value | None) -> Value | No
 
 
 # -- carrying elements through loops and branches ----------------------------------------------------------------------
-
-
-def flatten(elements: Sequence[Element]) -> list[Value]:
-    return [part for element in elements for part in parts_of(element)]
-
-
-def unflatten(values: Sequence[Value], like: Sequence[Element]) -> list[Element]:
-    """The elements that a flat list of parts makes up; as many parts each as those of `like`."""
-    elements: list[Element] = []
-    position = 0
-    for element in like:
-        count = len(parts_of(element))
-        elements.append(from_parts(list(values[position : position + count])))
-        position += count
-    return elements
 
 
 def carried_loop(

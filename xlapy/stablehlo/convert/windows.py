@@ -8,11 +8,12 @@ from typing import Any
 import numpy as np
 
 from xlapy.hlo.attributes import ConvolutionDimensionNumbers, Window, WindowDimension
-from xlapy.hlo.graph import Instruction
+from xlapy.hlo.graph import Computation, Instruction
 from xlapy.hlo.literal import Literal
+from xlapy.hlo.shape import Shape
 from xlapy.stablehlo.convert.base import Body, attribute, converts, integers
 from xlapy.stablehlo.convert.contractions import precisions
-from xlapy.stablehlo.convert.reductions import promoted
+from xlapy.stablehlo.convert.reductions import promoted, promoted_operand
 from xlapy.stablehlo.tree import Operation
 from xlapy.support.errors import ParseError, ShapeError
 
@@ -31,7 +32,22 @@ def select_and_scatter(body: Body, operation: Operation) -> Instruction:
     operands = body.operands(operation)
     sizes = integers(operation, "window_dimensions", (1,) * operands[0].shape.rank)
     window = _window(operation, sizes, ("C6", "C6", "C6", "C8"), "", "")
-    return body.add("select-and-scatter", *operands, called=body.called, window=window)
+    select, scatter = body.called
+    wide = [promoted_operand(body, operand, scatter.signature.result) for operand in operands]
+    if wide[0] is not operands[0]:
+        select = _on_wider_elements(select, wide[0].shape)
+    return body.add("select-and-scatter", *wide, called=[select, scatter], window=window)
+
+
+def _on_wider_elements(select: Computation, operand: Shape) -> Computation:
+    """The selection for elements of the type that `scatter` combines: they are converted back, which loses nothing."""
+    wider = Computation(f"{select.name}_{operand.type.name}")
+    arguments = []
+    for number, parameter in enumerate(select.parameters):
+        element = wider.add("parameter", number=number, shape=Shape.scalar(operand.type))
+        arguments.append(wider.add("convert", [element], shape=parameter.shape))
+    wider.set_root(wider.add("call", arguments, called=[select]))
+    return wider
 
 
 @converts("stablehlo.convolution")
