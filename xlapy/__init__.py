@@ -27,7 +27,8 @@ from xlapy.support.errors import (
 )
 from xlapy_runtime.custom_calls import register_custom_call_target
 from xlapy_runtime.device import Device, devices
-from xlapy_runtime.result_memory import trim
+from xlapy_runtime.result_memory import ResultMemoryStatistics, trim
+from xlapy_runtime.result_memory import statistics as memory_statistics
 
 __version__ = "0.1.0"
 
@@ -42,6 +43,7 @@ __all__ = [
     "HloModule",
     "InternalError",
     "ParseError",
+    "ResultMemoryStatistics",
     "Shape",
     "ShapeError",
     "UnsupportedError",
@@ -54,6 +56,7 @@ __all__ = [
     "evaluate",
     "hlo",
     "load",
+    "memory_statistics",
     "ops",
     "register_custom_call_target",
     "stablehlo",

@@ -169,7 +169,7 @@ def test_the_environment_bounds_the_threads_of_a_program(setting: str, workers: 
     script = """
         before = tasks()
         exe, arguments = program("elementwise")
-        small = xlapy.compile(xlapy.hlo.parse("HloModule m ENTRY e { x = f32[8] parameter(0) ROOT y = f32[8] tanh(x) }"))
+        small = xlapy.compile("HloModule m ENTRY e { x = f32[8] parameter(0) ROOT y = f32[8] tanh(x) }")
         small(np.ones(8, np.float32))
         alone = tasks() - before
         exe(*arguments)

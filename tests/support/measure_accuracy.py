@@ -59,8 +59,8 @@ Functions marked * have zeros that are not exact numbers. Close to those their e
 SPEED = """
 ## Speed
 
-Nanoseconds per element on one core, for {elements} arguments at most {largest:g} from zero: the function alone in a loop
-over an array that fits a cache, less what a call for a few elements takes. libm is the C library, called once for each
+Nanoseconds per element on one core, for {elements} arguments at most {largest:g} from zero: the function alone, in a loop over
+an array that fits a cache, less what a call for a few elements takes. libm is the C library, called once for each
 element from a compiled loop; XLA is a jitted function. f32 functions that err by at most half an ulp compute in f64.
 The quickest of several runs on {processor}.
 

@@ -13,7 +13,7 @@ import numpy as np
 from tests.support.accuracy import DTYPES, compiled
 from tests.support.accuracy_cases import Case
 from tests.support.irlab import HAS_FMA, Compiled
-from xlapy.codegen.ir import I64, PTR, IRType, KernelBuilder, Module, Value
+from xlapy.codegen.ir import IRType, KernelBuilder, Value
 from xlapy.codegen.math import MATH
 from xlapy.codegen.target import host_target
 
