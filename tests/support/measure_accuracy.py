@@ -13,7 +13,7 @@ import jax
 import numpy as np
 
 from benchmarks import machine
-from tests.support.accuracy import DTYPES, apply, errors, exact_values, sample
+from tests.support.accuracy import apply, errors, exact_values, sample
 from tests.support.accuracy_cases import CASES, Case
 from tests.support.measure_speed import ELEMENTS, LARGEST, libm_time, our_time, xla_function, xla_time
 
@@ -59,10 +59,10 @@ Functions marked * have zeros that are not exact numbers. Close to those their e
 SPEED = """
 ## Speed
 
-Nanoseconds per element on one core, for {elements} arguments at most {largest:g} from zero: the function alone, in a loop over
-an array that fits a cache, less what a call for a few elements takes. libm is the C library, called once for each
-element from a compiled loop; XLA is a jitted function. f32 functions that err by at most half an ulp compute in f64.
-The quickest of several runs on {processor}.
+Nanoseconds per element on one core, for {elements} arguments at most {largest:g} from zero: the function alone, in
+a loop over an array that fits a cache, less what a call for a few elements takes. libm is the C library, called once
+for each element from a compiled loop; XLA is a jitted function. f32 functions that err by at most half an ulp compute
+in f64. The quickest of several runs on {processor}.
 
 | function | f32 | libm | XLA | f64 | libm | XLA |
 |---|---|---|---|---|---|---|"""
@@ -92,7 +92,7 @@ def largest_error(case: Case, function: Callable[..., Any], compared: list[Compa
 
 
 def without_subnormals(compared: list[Comparison], kind: str) -> list[Comparison]:
-    tiny = np.finfo(DTYPES[kind]).tiny
+    tiny = np.finfo(np.float32 if kind == "f32" else np.float64).tiny
     kept = []
     for arguments, exact in compared:
         normal = np.logical_and.reduce([(np.abs(array) >= tiny) | (array == 0) for array in (*arguments, exact)])
@@ -123,7 +123,7 @@ def _number(value: float | None) -> str:
 
 def main() -> None:
     machine.pin(min(os.sched_getaffinity(0)))
-    jax.config.update("jax_enable_x64", True)
+    jax.config.update("jax_enable_x64", True)  # type: ignore[no-untyped-call]
     print(INTRODUCTION)
     for name, case in sorted(CASES.items()):
         cells = [cell for kind in KINDS for cell in error_cells(case, kind)]

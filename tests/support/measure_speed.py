@@ -30,12 +30,12 @@ LIBM = {
     "power": "pow",
     "remainder": "fmod",
 }
-_OTHER_NAMES_IN_JAX = {"power": jax.lax.pow, "remainder": jax.lax.rem, "log2": jnp.log2}
+_OTHER_NAMES_IN_JAX: dict[str, Any] = {"power": jax.lax.pow, "remainder": jax.lax.rem, "log2": jnp.log2}
 
 
 def xla_function(name: str) -> Callable[..., Any]:
     """XLA's form of a function, of jax arrays. f64 needs jax_enable_x64."""
-    return jax.jit(_OTHER_NAMES_IN_JAX.get(name) or getattr(jax.lax, name))
+    return jax.jit(_OTHER_NAMES_IN_JAX[name] if name in _OTHER_NAMES_IN_JAX else getattr(jax.lax, name))
 
 
 def moderate_arguments(case: Case, kind: str) -> list[np.ndarray]:
@@ -44,12 +44,16 @@ def moderate_arguments(case: Case, kind: str) -> list[np.ndarray]:
     if case.name == "power":
         lowest = 0.0
     bounds = [(lowest, highest), (-LARGEST, LARGEST)][: case.arity]
-    return [random.uniform(*bound, ELEMENTS).astype(DTYPES[kind]) for bound in bounds]
+    return [random.uniform(*bound, ELEMENTS).astype(_dtype(kind)) for bound in bounds]
+
+
+def _dtype(kind: str) -> np.dtype[Any]:
+    return np.dtype(DTYPES[kind])
 
 
 def our_time(case: Case, kind: str) -> float:
     """In a loop of two vectors of the machine's width at a time, which is what kernels make."""
-    lanes = 2 * host_target().lanes(DTYPES[kind].itemsize * 8)
+    lanes = 2 * host_target().lanes(_dtype(kind).itemsize * 8)
     return _time_of_loop(compiled(MATH[case.name], case.arity, kind, lanes, HAS_FMA), case, kind)
 
 
