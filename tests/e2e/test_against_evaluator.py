@@ -294,6 +294,21 @@ def test_reduce(element_type: ElementType) -> None:
         assert_same(got, expected, f"{place} -> {list(expected.shape)}")
 
 
+@pytest.mark.parametrize("element_type", [BF16, F32, F64, S8, S32, C64], ids=str)
+@pytest.mark.parametrize("dims", [(5, 40), (6, 1100), (3, 2051), (3, 4099), (2, 5, 4200)], ids=str)
+def test_reduce_to_columns(element_type: ElementType, dims: tuple[int, ...]) -> None:
+    """Blocks of neighbouring results of every width, the last of which overlaps the one before."""
+    values = whole_numbers(element_type, dims)
+
+    def build(c: Computation, p: list[Instruction]) -> list[Instruction]:
+        init = c.add("constant", literal=Literal(1, Shape.scalar(element_type)))
+        adding = folding("add", element_type)
+        return [c.add("reduce", (p[0], init), called=[adding], dimensions=(len(dims) - 2,))]
+
+    for place, got, expected in run(module_of([Shape.of(values)], build), values):
+        assert_same(got, expected, place)
+
+
 PRODUCTS = [  # dims of both sides, then batch and contracting dimensions of both
     ((5,), (5,), (), (), (0,), (0,)),
     ((4, 5), (5,), (), (), (1,), (0,)),

@@ -54,6 +54,10 @@ PROGRAMS = {
   x = f32[2100,401] parameter(0)
   zero = f32[] constant(0)
   ROOT s = f32[401] reduce(x, zero), dimensions={0}, to_apply=add""",
+    "sum_of_many_columns": """
+  x = f32[150,9001] parameter(0)
+  zero = f32[] constant(0)
+  ROOT s = f32[9001] reduce(x, zero), dimensions={0}, to_apply=add""",
     "few_long_rows": """
   x = f32[3,400001] parameter(0)
   zero = f32[] constant(0)
