@@ -14,6 +14,7 @@ from xlapy.passes.dce import Dce
 from xlapy.passes.dynamic.padder import DynamicPadder
 from xlapy.passes.flatten_call_graph import FlattenCallGraph
 from xlapy.passes.fusion.fusion import LoopFusion
+from xlapy.passes.fusion.rows import RowFusion
 from xlapy.passes.inlining import CallInlining
 from xlapy.passes.layout_assignment import LayoutAssignment
 from xlapy.passes.layout_normalization import LayoutNormalization
@@ -36,6 +37,9 @@ ORDER = (
     Order(ZeroSized, LoopFusion, "kernels have a point to compute"),
     Order(AlgebraicSimplification, SplitReduction, "laws merge what is split"),
     Order(SplitReduction, LoopFusion, "both steps fuse with their neighbours"),
+    Order(SplitReduction, RowFusion, "a row that is long enough to split is in no cache"),
+    Order(LayoutAssignment, RowFusion, "rows lie in memory one after the other"),
+    Order(RowFusion, LoopFusion, "a chain is taken whole, before loops take it apart"),
     Order(LayoutAssignment, LoopFusion, "a fused loop has one layout per operand"),
     Order(LoopFusion, CopyInsertion, "whether an element of a loop's state is made anew is known once kernels are"),
     Order(FlattenCallGraph, LoopFusion, "a loop body is fused for the one place that runs it"),
@@ -86,6 +90,7 @@ def cpu_pipeline(options: PipelineOptions | None = None, watch: Watch | None = N
             Dce(),
             RegionDeduplication(),
             LayoutAssignment(keep_entry_layouts=options.keep_entry_layouts),
+            RowFusion(options.limits),
             LoopFusion(options.limits, options.multi_output_fusion),
             Dce(),
             CopyInsertion(),

@@ -19,10 +19,12 @@ from xlapy.codegen.kernels.concatenate import emit_concatenate, plan_concatenate
 from xlapy.codegen.kernels.dot import emit_dot, plan_dot
 from xlapy.codegen.kernels.loop import LoopPlan, emit_loop, plan_loop, rows_and_columns
 from xlapy.codegen.kernels.reduce import emit_reduce, plan_reduce
+from xlapy.codegen.kernels.rows import emit_rows, plan_rows
 from xlapy.codegen.kernels.transpose import emit_transpose, plan_transpose
 from xlapy.codegen.kernels.update import emit_update
 from xlapy.codegen.target import Target
-from xlapy.hlo.graph import Instruction
+from xlapy.hlo.attributes import FusionKind
+from xlapy.hlo.graph import Computation, Instruction
 from xlapy.hlo.ops import OPS, Trait
 from xlapy.support.errors import UnsupportedError
 from xlapy.support.registry import Registry
@@ -100,6 +102,8 @@ def _loop_kernel(
 def _fusion(instruction: Instruction, situation: Situation) -> Kernel:
     computation = instruction.called[0]
     root = computation.root
+    if instruction.attributes["kind"] is FusionKind.OUTPUT:
+        return _rows_kernel(computation, situation)
     if root.opcode == "reduce":
         return _reduce_kernel(root, computation.parameters, situation)
     if root.opcode == "dynamic-update-slice":
@@ -110,6 +114,17 @@ def _fusion(instruction: Instruction, situation: Situation) -> Kernel:
             return joined
     roots = root.operands if root.opcode == "tuple" else (root,)
     return _loop_kernel(roots, computation.parameters, computation.parameters, situation)
+
+
+def _rows_kernel(computation: Computation, situation: Situation) -> Kernel:
+    operands = computation.parameters
+    plan = plan_rows(computation, sum(operand.shape.bytes for operand in operands), situation.target)
+
+    def body(k: KernelBuilder, arrays: Sequence[Array], outputs: Sequence[Array], begin: Value, end: Value) -> None:
+        bound = dict(zip(operands, arrays, strict=True))
+        emit_rows(k, plan, bound, outputs, begin, end, in_place=situation.in_place)
+
+    return Kernel(plan.space.rows, plan.bytes_per_unit, body)
 
 
 @KERNELS.register("transpose")
