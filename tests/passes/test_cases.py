@@ -13,6 +13,7 @@ from xlapy.passes.dce import Dce
 from xlapy.passes.dynamic.padder import DynamicPadder
 from xlapy.passes.flatten_call_graph import FlattenCallGraph
 from xlapy.passes.fusion.fusion import LoopFusion
+from xlapy.passes.fusion.rows import RowFusion
 from xlapy.passes.inlining import CallInlining
 from xlapy.passes.layout_assignment import LayoutAssignment
 from xlapy.passes.layout_normalization import LayoutNormalization
@@ -37,6 +38,7 @@ PASSES: list[type[Pass]] = [
     LoopFusion,
     RegionDeduplication,
     RegionInlining,
+    RowFusion,
     SplitReduction,
     TupleSimplification,
     WhileSimplification,
