@@ -17,6 +17,7 @@ from xlapy.passes.fusion.rows import RowFusion
 from xlapy.passes.inlining import CallInlining
 from xlapy.passes.layout_assignment import LayoutAssignment
 from xlapy.passes.layout_normalization import LayoutNormalization
+from xlapy.passes.loop_invariants import LoopInvariantCodeMotion
 from xlapy.passes.region_deduplication import RegionDeduplication
 from xlapy.passes.region_inlining import RegionInlining
 from xlapy.passes.split_reduction import SplitReduction
@@ -35,6 +36,7 @@ PASSES: list[type[Pass]] = [
     FlattenCallGraph,
     LayoutAssignment,
     LayoutNormalization,
+    LoopInvariantCodeMotion,
     LoopFusion,
     RegionDeduplication,
     RegionInlining,

@@ -18,6 +18,7 @@ from xlapy.passes.fusion.rows import RowFusion
 from xlapy.passes.inlining import CallInlining
 from xlapy.passes.layout_assignment import LayoutAssignment
 from xlapy.passes.layout_normalization import LayoutNormalization
+from xlapy.passes.loop_invariants import LoopInvariantCodeMotion
 from xlapy.passes.pipeline import FixedPoint, Order, Pipeline, Watch
 from xlapy.passes.region_deduplication import RegionDeduplication
 from xlapy.passes.region_inlining import RegionInlining
@@ -32,6 +33,8 @@ ORDER = (
     Order(CallInlining, FlattenCallGraph, "what is inlined needs no clone"),
     Order(DynamicPadder, AlgebraicSimplification, "laws look at static arrays only"),
     Order(FlattenCallGraph, WhileSimplification, "a loop is rewritten for the one place that runs it"),
+    Order(FlattenCallGraph, LoopInvariantCodeMotion, "a loop is rewritten for the one place that runs it"),
+    Order(LoopInvariantCodeMotion, LayoutAssignment, "what moves out of a loop has neighbours there"),
     Order(LayoutNormalization, AlgebraicSimplification, "laws look at logical arrays only"),
     Order(AlgebraicSimplification, LayoutAssignment, "laws drop layouts"),
     Order(ZeroSized, LoopFusion, "kernels have a point to compute"),
@@ -85,6 +88,10 @@ def cpu_pipeline(options: PipelineOptions | None = None, watch: Watch | None = N
                     Dce(),
                 ),
             ),
+            LoopInvariantCodeMotion(),
+            WhileSimplification(),
+            TupleSimplification(),
+            Dce(),
             ZeroSized(),
             SplitReduction(),
             Dce(),
