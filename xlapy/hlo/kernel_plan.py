@@ -104,6 +104,10 @@ class RowSpace:
     def rows(self) -> int:
         return math.prod(self.dims[: self.kept])
 
+    @property
+    def row_length(self) -> int:
+        return math.prod(self.dims[self.kept :])
+
     def is_full(self, instruction: Instruction) -> bool:
         """The instruction has one value per element."""
         return instruction.shape.dims == self.dims

@@ -118,13 +118,14 @@ def _fusion(instruction: Instruction, situation: Situation) -> Kernel:
 
 def _rows_kernel(computation: Computation, situation: Situation) -> Kernel:
     operands = computation.parameters
-    plan = plan_rows(computation, sum(operand.shape.bytes for operand in operands), situation.target)
+    total = sum(operand.shape.bytes for operand in operands)
+    plan = plan_rows(computation, total, situation.target, in_place=situation.in_place)
 
     def body(k: KernelBuilder, arrays: Sequence[Array], outputs: Sequence[Array], begin: Value, end: Value) -> None:
         bound = dict(zip(operands, arrays, strict=True))
         emit_rows(k, plan, bound, outputs, begin, end, in_place=situation.in_place)
 
-    return Kernel(plan.space.rows, plan.bytes_per_unit, body)
+    return Kernel(plan.units, plan.bytes_per_unit, body)
 
 
 @KERNELS.register("transpose")

@@ -6,12 +6,13 @@
         result[row] = e[:] / s                  and one for the results
 
 A row is in the nearest cache from the second sweep on, so memory is read once. Each reduce folds its row as the reduce
-kernel does, in the same order. Values per row are in registers.
+kernel does, in the same order. The end of a fold is a chain of operations that wait for each other; so that there is
+something to do meanwhile, short rows are taken in blocks, each sweep going over all rows of a block.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from xlapy.codegen.arrays import Array
@@ -26,10 +27,14 @@ from xlapy.hlo.cost import TRANSCENDENTAL
 from xlapy.hlo.graph import Computation, Instruction
 from xlapy.hlo.kernel_plan import INDEXED_AT_RUN_TIME, MOST_ROW_BYTES, RowSpace, fusion_roots, row_space
 from xlapy.hlo.ops import Trait
+from xlapy.hlo.shape import Shape
 from xlapy.support.errors import InternalError
 
 DEAR = TRANSCENDENTAL | {"divide", "remainder", "sqrt", "map", *INDEXED_AT_RUN_TIME}
 """Ops that take longer than a store and a load."""
+
+
+BLOCK_ELEMENTS = 1024  # of the rows that are swept together: enough to hide the end of one fold
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +48,12 @@ class RowPlan:
     roots: tuple[Instruction, ...]
     kept: tuple[tuple[Instruction, ...], ...]
     lanes: int  # of the last sweep
+    block: int  # rows in a unit of work
     bytes_per_unit: int
+
+    @property
+    def units(self) -> int:
+        return -(-self.space.rows // self.block)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,15 +66,17 @@ class RowScratch(Array):
         return ix.linearize(ix.split(index)[self.kept :], self.shape.strides()[self.kept :])
 
 
-def plan_rows(computation: Computation, operand_bytes: int, target: Target) -> RowPlan:
-    """How to run a fused computation of row kind."""
+def plan_rows(computation: Computation, operand_bytes: int, target: Target, *, in_place: bool) -> RowPlan:
+    """How to run a fused computation of row kind. `in_place`: some output is also an operand."""
     roots = fusion_roots(computation)
     reduces = [instruction for instruction in computation.post_order() if instruction.opcode == "reduce"]
     space = row_space(reduces[0])
     if space is None:
         raise InternalError(f"{reduces[0]} folds no rows")
     full = [root for root in roots if space.is_full(root)]
-    kept = _kept_values(space, [[reduce.operands[0]] for reduce in reduces] + [full])
+    block = _rows_in_block(space, in_place=in_place)
+    sweeps = [[reduce.operands[0]] for reduce in reduces] + [full]
+    kept = _kept_values(space, sweeps, MOST_ROW_BYTES // block)
     known = frozenset([*computation.parameters, *reduces, *(value for values in kept for value in values)])
     plans = tuple(
         plan_reduce(reduce, (known - {reduce, reduce.operands[0]} | {*computation.parameters}).__contains__, 0, target)
@@ -73,14 +85,22 @@ def plan_rows(computation: Computation, operand_bytes: int, target: Target) -> R
     last = space.dims[-1]
     lanes = min(widest_lanes(between(full, (known - {*full}).__contains__), target), 1 << (last.bit_length() - 1))
     total = operand_bytes + sum(root.shape.bytes for root in roots)
-    return RowPlan(space, plans, roots, kept, lanes, total // max(space.rows, 1))
+    return RowPlan(space, plans, roots, kept, lanes, block, total * block // space.rows)
 
 
-def _kept_values(space: RowSpace, sweeps: Sequence[Sequence[Instruction]]) -> tuple[tuple[Instruction, ...], ...]:
-    """For each sweep the values that a later one would compute again at some cost, as far as there is room."""
+def _rows_in_block(space: RowSpace, *, in_place: bool) -> int:
+    """The last block overlaps the one before it, but no row that is overwritten can be computed twice."""
+    block = max(1, min(BLOCK_ELEMENTS // space.row_length, space.rows))
+    return 1 if in_place and space.rows % block else block
+
+
+def _kept_values(
+    space: RowSpace, sweeps: Sequence[Sequence[Instruction]], room: int
+) -> tuple[tuple[Instruction, ...], ...]:
+    """For each sweep the values that a later one would compute again at some cost, as far as there is room (in
+    bytes, for one row)."""
     first_sweep: dict[Instruction, int] = {}
     kept: list[list[Instruction]] = [[] for _ in sweeps]
-    room = MOST_ROW_BYTES
     for number, roots in enumerate(sweeps):
         pending, seen = [*roots], set(roots)
         while pending:
@@ -88,7 +108,7 @@ def _kept_values(space: RowSpace, sweeps: Sequence[Sequence[Instruction]]) -> tu
             if value.opcode in ("parameter", "reduce"):
                 continue
             sweep = first_sweep.setdefault(value, number)
-            bytes_of_row = value.shape.bytes // max(space.rows, 1)
+            bytes_of_row = value.shape.bytes // space.rows
             if sweep < number and space.is_full(value) and bytes_of_row <= room and _is_dear(value):
                 if value not in kept[sweep]:
                     kept[sweep].append(value)
@@ -123,52 +143,85 @@ def emit_rows(
     in_place: bool,
 ) -> None:
     """Writes the kernel over rows [begin, end). `in_place`: some output is also an operand."""
-    scratch = {value: _scratch(k, plan.space, value) for values in plan.kept for value in values}
+    block = _Block(k, plan, arrays)
     scalar = Indexing(k, 1)
     inits = [ElementGraph(scalar, arrays).values([(reduce.reduce.operands[1], SCALAR)])[0] for reduce in plan.reduces]
-    with k.loop(begin, end) as rows:
-        row = _Row(k, plan, dict(arrays), scratch, {}, rows.index)
-        for number, init in enumerate(inits):
-            row.reduce(number, init)
-        row.store_per_row(outputs)
-        row.store_full(outputs, overlapping=not in_place)
+    with k.loop(begin, end) as units:
+        first = k.smin(k.mul(units.index, plan.block), plan.space.rows - plan.block)
+        for sweep, init in enumerate(inits):
+            with k.loop(0, plan.block) as rows:
+                block.row(first, rows.index, sweep).reduce(init)
+        with k.loop(0, plan.block) as rows:
+            row = block.row(first, rows.index, len(inits))
+            row.store_per_row(outputs)
+            row.store_full(outputs, overlapping=not in_place)
 
 
-def _scratch(k: KernelBuilder, space: RowSpace, value: Instruction) -> Array:
-    count = value.shape.size // space.rows
-    pointer = k.alloca(memory_type(value.shape.type), count, align=64)
-    return RowScratch(pointer, value.shape, f"row.{value.name}", read_only=False, kept=space.kept)
+class _Block:
+    """Room for what the rows of a block keep from one sweep to the next: one row of each kept value, and the results
+    of the reduces."""
+
+    def __init__(self, k: KernelBuilder, plan: RowPlan, arrays: Mapping[Instruction, Array]) -> None:
+        self.k = k
+        self.plan = plan
+        self.arrays = arrays
+        self.kept = {value: self._room(value, plan.space.row_length) for values in plan.kept for value in values}
+        self.values = {reduce.reduce: self._room(reduce.reduce, 1) for reduce in plan.reduces}
+
+    def _room(self, instruction: Instruction, elements: int) -> Value:
+        parts = 2 if instruction.shape.type.is_complex else 1
+        return self.k.alloca(memory_type(instruction.shape.type), elements * parts * self.plan.block, align=64)
+
+    def row(self, first: Value, slot: Value, sweep: int) -> _Row:
+        """Row `first + slot`, as sweep number `sweep` finds it."""
+        k, plan = self.k, self.plan
+        scratch: dict[Instruction, Array] = {}
+        for value, room in self.kept.items():
+            pointer = k.gep(room, k.mul(slot, plan.space.row_length), memory_type(value.shape.type).bytes)
+            scratch[value] = RowScratch(
+                pointer, value.shape, f"row.{value.name}", read_only=False, kept=plan.space.kept
+            )
+        results = {
+            reduce: Array(room, Shape.array(reduce.shape.element_type, (plan.block,)), f"value.{reduce.name}", False)
+            for reduce, room in self.values.items()
+        }
+        scalar = Indexing(k, 1)
+        place = Index((plan.block,), (Coordinate(slot),))
+        known = {reduce.reduce: results[reduce.reduce].load(scalar, place) for reduce in plan.reduces[:sweep]}
+        stored = {value: scratch[value] for values in plan.kept[:sweep] for value in values}
+        return _Row(k, plan, sweep, {**self.arrays, **stored}, scratch, results, known, place, k.add(first, slot))
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class _Row:
-    """One row while it is computed: the arrays that can be read, and the values per row that are known."""
+    """One row in one sweep: the arrays that can be read, and the values per row that are known."""
 
     k: KernelBuilder
     plan: RowPlan
-    arrays: dict[Instruction, Array]
+    sweep: int
+    arrays: Mapping[Instruction, Array]
     scratch: Mapping[Instruction, Array]
-    scalars: dict[Instruction, Element]
+    results: Mapping[Instruction, Array]
+    scalars: Mapping[Instruction, Element]
+    place: Index  # in the block
     number: Value
 
-    def reduce(self, sweep: int, init: Element) -> None:
+    def reduce(self, init: Element) -> None:
         """Folds the row, and keeps what later sweeps need of what this one computes."""
-        reduce = self.plan.reduces[sweep]
-        result = fold_along(self.k, reduce, self._positions(), init, self._sweep(sweep, reduce.reduce.operands[0]))
-        self.scalars[reduce.reduce] = rounded(self.k, result, reduce.reduce.shape.type)
-        self.arrays.update({value: self.scratch[value] for value in self.plan.kept[sweep]})
+        plan = self.plan.reduces[self.sweep]
+        result = fold_along(self.k, plan, self._positions(), init, self._element)
+        value = rounded(self.k, result, plan.reduce.shape.type)
+        self.results[plan.reduce].store(Indexing(self.k, 1), self.place, value)
 
-    def _sweep(self, sweep: int, operand: Instruction) -> Callable[[Indexing, Index], Element]:
-        kept = self.plan.kept[sweep]
-
-        def element(ix: Indexing, index: Index) -> Element:
-            graph = ElementGraph(ix, self.arrays, self.scalars)
-            value, *others = graph.values([(instruction, index) for instruction in (operand, *kept)])
-            for instruction, other in zip(kept, others, strict=True):
-                self.scratch[instruction].store(ix, index, other)
-            return value
-
-        return element
+    def _element(self, ix: Indexing, index: Index) -> Element:
+        """The element that is folded; what is kept of it goes to scratch."""
+        kept = self.plan.kept[self.sweep]
+        operand = self.plan.reduces[self.sweep].reduce.operands[0]
+        graph = ElementGraph(ix, self.arrays, self.scalars)
+        value, *others = graph.values([(instruction, index) for instruction in (operand, *kept)])
+        for instruction, other in zip(kept, others, strict=True):
+            self.scratch[instruction].store(ix, index, other)
+        return value
 
     def store_per_row(self, outputs: Sequence[Array]) -> None:
         scalar = Indexing(self.k, 1)
