@@ -16,6 +16,12 @@ from xlapy.hlo.shape import Shape
 
 RANDOM_PROGRAMS = 40
 
+TESTED_ELSEWHERE = (
+    """ENTRY main { ROOT s = u64[2] rng-get-and-update-state(), delta=3 }""",  # test_random
+    """ENTRY main { a = f32[4] parameter(0)  b = f32[4] parameter(1)  x = f32[4] parameter(2)
+         ROOT r = f32[4] regularized-incomplete-beta(a, b, x) }""",  # test_special_functions
+)
+
 
 def corpus() -> Iterator[HloModule]:
     """The modules, each of which some test compiles and compares."""
@@ -23,7 +29,7 @@ def corpus() -> Iterator[HloModule]:
         yield example.computation().module
     for case in CASES:
         yield xlapy.hlo.parse(case.text)
-    for text in (awkward.FEED_LOOP, awkward.VARIADIC, MOVEMENT.format(t="f32")):
+    for text in (*TESTED_ELSEWHERE, awkward.FEED_LOOP, awkward.VARIADIC, MOVEMENT.format(t="f32")):
         yield xlapy.hlo.parse(text)
     built = [
         awkward.sender(1),

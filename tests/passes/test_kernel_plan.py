@@ -43,6 +43,21 @@ REFUSED = {
         "x = f32[4] parameter(0)  y = f32[] parameter(1) ",
         "f32[]",
     ),
+    "nothing in it reduces rows": fused(XY + "ROOT a = f32[4,4] add(x, y)", "kOutput", XY, "f32[4,4]"),
+    "mixes rows": fused(
+        "x = f32[16,16] parameter(0)  y = f32[] parameter(1)  r = f32[16] reduce(x, y), dimensions={1}, to_apply=sum "
+        "b = f32[16,16] broadcast(r), dimensions={1}  ROOT s = f32[16,16] subtract(x, b)",
+        "kOutput",
+        "x = f32[16,16] parameter(0)  y = f32[] parameter(1) ",
+        "f32[16,16]",
+    ),
+    "has no rows": fused(
+        "x = f32[16,16] parameter(0)  y = f32[] parameter(1)  r = f32[16] reduce(x, y), dimensions={1}, to_apply=sum "
+        "b = f32[2,2] broadcast(y), dimensions={}  ROOT t = (f32[16], f32[2,2]) tuple(r, b)",
+        "kOutput",
+        "x = f32[16,16] parameter(0)  y = f32[] parameter(1) ",
+        "(f32[16], f32[2,2])",
+    ),
     "a scalar computed inside": fused(
         "x = f32[4] parameter(0)  y = f32[] parameter(1)  i = f32[] negate(y) "
         "b = f32[4] broadcast(i), dimensions={}  ROOT r = f32[4] add(x, b)",

@@ -28,7 +28,7 @@ from xlapy.codegen.registers import Element, flatten, from_parts, parts_of, regi
 from xlapy.codegen.target import Target
 from xlapy.hlo.element_types import ElementType
 from xlapy.hlo.graph import Computation, Instruction
-from xlapy.hlo.ops import Trait
+from xlapy.hlo.kernel_plan import sole_operation
 from xlapy.hlo.shape import Shape
 
 ACCUMULATORS = 4  # vectors that are folded side by side, to hide the latency of the op
@@ -103,16 +103,6 @@ def _blocks(size: int, width: int) -> int:
     return -(-size // width)
 
 
-def sole_operation(computation: Computation) -> Instruction | None:
-    """The one commutative, associative op that a reduction computation consists of, if it does."""
-    root = computation.root
-    if not (Trait.COMMUTATIVE in root.spec.traits and root.spec.identity is not None):
-        return None
-    if set(root.operands) != set(computation.parameters) or len(computation.parameters) != 2:
-        return None
-    return None if root.shape.type.is_complex and root.opcode not in ("add", "multiply") else root
-
-
 def emit_reduce(
     k: KernelBuilder,
     plan: ReducePlan,
@@ -129,10 +119,17 @@ def emit_reduce(
             _across(k, plan, arrays, outputs, inits, units.index)
         else:
             positions = scalar.delinearize(Coordinate(units.index), [plan.input_shape.dims[dim] for dim in plan.kept])
-            fold = _along if plan.combiner is not None else _one_by_one
-            results = fold(k, plan, arrays, dict(zip(plan.kept, positions, strict=True)), inits)
-            index = _result_index(plan, dict(zip(plan.kept, positions, strict=True)))
+            place = dict(zip(plan.kept, positions, strict=True))
+            if plan.combiner is not None:
+                results = [fold_along(k, plan, place, inits[0], _reading(plan, arrays))]
+            else:
+                results = _one_by_one(k, plan, arrays, place, inits)
+            index = _result_index(plan, place)
             _store(k, scalar, plan, outputs, index, results)
+
+
+def _reading(plan: ReducePlan, arrays: Mapping[Instruction, Array]) -> Callable[[Indexing, Index], Element]:
+    return lambda ix, index: ElementGraph(ix, arrays).values([(_inputs(plan)[0], index)])[0]
 
 
 def _init_values(plan: ReducePlan) -> Sequence[Instruction]:
@@ -210,14 +207,16 @@ def _one_by_one(
     return _fold(k, plan, plan.folded, inits, body)
 
 
-def _along(
+def fold_along(
     k: KernelBuilder,
     plan: ReducePlan,
-    arrays: Mapping[Instruction, Array],
     positions: Mapping[int, Coordinate],
-    inits: Sequence[Element],
-) -> list[Element]:
-    """Folds the last dimension by vectors: blocks of several vectors, then single vectors, then single elements."""
+    init: Element,
+    element: Callable[[Indexing, Index], Element],
+) -> Element:
+    """Folds the last dimension by vectors: blocks of several vectors, then single vectors, then single elements.
+
+    `positions` says where in the kept dimensions; `element` gives what is folded, each element once."""
     last = max((dim for dim in plan.folded if plan.input_shape.dims[dim] > 1), default=plan.folded[-1])
     size, lanes = plan.input_shape.dims[last], plan.lanes
     accumulators = max(1, min(ACCUMULATORS, size // lanes))
@@ -230,8 +229,7 @@ def _along(
         return emit_element(k, combiner, [a, b], unrounded=True)
 
     def elements(ix: Indexing, folded: Mapping[int, Coordinate], position: Value) -> Element:
-        index = _input_index(plan, {**positions, **folded, last: ix.along_lanes(position)})
-        return ElementGraph(ix, arrays).values([(_inputs(plan)[0], index)])[0]
+        return element(ix, _input_index(plan, {**positions, **folded, last: ix.along_lanes(position)}))
 
     def body(folded: Mapping[int, Coordinate], running: Sequence[Element]) -> list[Element]:
         vector, scalar = Indexing(k, lanes), Indexing(k, 1)
@@ -260,7 +258,7 @@ def _along(
     total = folded[0]
     for number in range(1, accumulators):
         total = combine(total, folded[number])
-    return [combine(inits[0], combine(_across_lanes(k, combine, total), folded[-1]))]
+    return combine(init, combine(_across_lanes(k, combine, total), folded[-1]))
 
 
 def _across_lanes(k: KernelBuilder, combine: Callable[[Element, Element], Element], value: Element) -> Element:

@@ -30,6 +30,7 @@ from xlapy.codegen.kernels.loop import LoopPlan, emit_loop, plan_loop, rows_and_
 from xlapy.codegen.kernels.random import emit_bits, plan_bits
 from xlapy.codegen.kernels.reduce import emit_reduce, plan_reduce
 from xlapy.codegen.kernels.reduce_window import emit_reduce_window, plan_reduce_window
+from xlapy.codegen.kernels.rows import emit_rows, plan_rows
 from xlapy.codegen.kernels.scan import emit_scan, plan_scan
 from xlapy.codegen.kernels.scatter import emit_scatter, scatter_lanes
 from xlapy.codegen.kernels.select_and_scatter import emit_select_and_scatter, plan_select_and_scatter
@@ -38,7 +39,8 @@ from xlapy.codegen.kernels.transpose import emit_transpose, plan_transpose
 from xlapy.codegen.kernels.update import emit_update
 from xlapy.codegen.regions import is_inlinable
 from xlapy.codegen.target import Target
-from xlapy.hlo.graph import Instruction
+from xlapy.hlo.attributes import FusionKind
+from xlapy.hlo.graph import Computation, Instruction
 from xlapy.hlo.ops import OPS, Trait
 from xlapy.hlo.sort_plan import plan_sort
 from xlapy.hlo.sort_plan import scratch_bytes as scratch_of_sort
@@ -166,6 +168,8 @@ def _loop_kernel(
 def _fusion(instruction: Instruction, situation: Situation) -> Kernel:
     computation = instruction.called[0]
     root = computation.root
+    if instruction.attributes["kind"] is FusionKind.OUTPUT:
+        return _rows_kernel(computation, situation)
     if root.opcode == "reduce":
         return _reduce_kernel(root, computation.parameters, situation)
     if root.opcode == "dynamic-update-slice":
@@ -176,6 +180,18 @@ def _fusion(instruction: Instruction, situation: Situation) -> Kernel:
             return joined
     roots = root.operands if root.opcode == "tuple" else (root,)
     return _loop_kernel(roots, computation.parameters, computation.parameters, situation)
+
+
+def _rows_kernel(computation: Computation, situation: Situation) -> Kernel:
+    operands = computation.parameters
+    total = sum(operand.shape.bytes for operand in operands)
+    plan = plan_rows(computation, total, situation.target, in_place=situation.in_place)
+
+    def body(k: KernelBuilder, arrays: Sequence[Array], outputs: Sequence[Array], begin: Value, end: Value) -> None:
+        bound = dict(zip(operands, arrays, strict=True))
+        emit_rows(k, plan, bound, outputs, begin, end, in_place=situation.in_place)
+
+    return Kernel(plan.units, plan.bytes_per_unit, body)
 
 
 @KERNELS.register("transpose")
