@@ -44,7 +44,7 @@ class ExportedFunction:
     def __init__(self, artifact: export.Exported, options: CompileOptions, results: ResultKind) -> None:
         self.executable: Executable = compile_text(artifact.mlir_module(), options)
         self._name = artifact.fun_name
-        self._tree = artifact.in_tree
+        self._tree: Any = artifact.in_tree
         self._avals = artifact.in_avals
         self._kept = artifact.module_kept_var_idx
         self._leading = _platform_index(artifact.platforms)
@@ -66,7 +66,7 @@ class ExportedFunction:
         for index, (leaf, aval) in enumerate(zip(leaves, self._avals, strict=True)):
             if not _is_like(leaf, aval):
                 raise ArgumentError(
-                    f"leaf {index} of the arguments of {self._name} was exported as {aval.str_short()}, and is "
+                    f"leaf {index} of the arguments of {self._name} was exported as {aval}, and is "
                     f"{getattr(leaf, 'dtype', type(leaf).__name__)}{list(np.shape(leaf))} now"
                 )
         kept = [(leaves[index], reader(leaves[index], self._avals[index])) for index in self._kept]

@@ -41,7 +41,8 @@ class _Arguments:
 
     @property
     def key(self) -> Hashable:
-        return (self.tree, signatures(self.leaves), static_key(self.static))
+        key = (self.tree, signatures(self.leaves))
+        return (*key, static_key(self.static)) if self.static else key
 
 
 class Jitted:
@@ -62,19 +63,20 @@ class Jitted:
         self.options = options
         self._jitted = jitted
         self._static = static
+        self._has_static = bool(static.positions or static.names)
         self._results: ResultKind = results
         self._compiling = threading.RLock()
         self._by_context: dict[Hashable, _Specializations] = {}
         self._last: tuple[Hashable, _Specializations] = (None, {})
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        if self._static:
+        if self._has_static:
             return self._call_slowly(args, kwargs)
         leaves, tree = tree_flatten((args, kwargs))
         context, known = self._last
         if trace_context() != context:
             known = self._known()
-        found = known.get((tree, signatures(leaves), ()))
+        found = known.get((tree, signatures(leaves)))
         if found is None:
             found = self._specialize(_Arguments(leaves, tree, {}))
         return found.call(leaves)

@@ -12,6 +12,7 @@ from typing import Any, Literal, TypeAlias
 
 import jax
 import numpy as np
+from jax._src.array import ArrayImpl
 
 from xlapy.support.errors import ArgumentError, UnsupportedError
 
@@ -26,15 +27,25 @@ PYTHON_SCALARS = frozenset({bool, int, float, complex})
 
 
 def signatures(leaves: Sequence[Any]) -> tuple[Signature, ...]:
-    """The signatures of all leaves. Plain numpy arrays, the common case, are not worth a function call each."""
-    ndarray = np.ndarray
-    return tuple([(leaf.dtype, leaf.shape) if type(leaf) is ndarray else signature(leaf) for leaf in leaves])
+    """The signatures of all leaves, one after the other. It is most of what a call costs, so that the common kinds of
+    leaves are told by their exact type, without a function call or a tuple for each."""
+    found: list[Signature] = []
+    for leaf in leaves:
+        kind = type(leaf)
+        if kind is np.ndarray:
+            found += (leaf.dtype, leaf.shape)
+        elif kind is ArrayImpl:
+            found += (leaf.dtype, leaf.shape, leaf.weak_type)
+        else:
+            found.append(signature(leaf))
+    return tuple(found)
 
 
 def signature(leaf: Any) -> Signature:
     """What of a leaf decides how it is traced and read. Raises ArgumentError for what is not an array."""
-    if type(leaf) in PYTHON_SCALARS:
-        return type(leaf)
+    kind: type = type(leaf)
+    if kind in PYTHON_SCALARS:
+        return kind
     if isinstance(leaf, (np.ndarray, np.generic)):
         return (leaf.dtype, leaf.shape)
     if isinstance(leaf, jax.core.Tracer):
@@ -45,7 +56,7 @@ def signature(leaf: Any) -> Signature:
     if isinstance(leaf, (jax.Array, jax.ShapeDtypeStruct)):
         return (leaf.dtype, leaf.shape, bool(getattr(leaf, "weak_type", False)))
     if hasattr(leaf, "__jax_array__"):
-        return (type(leaf), signature(leaf.__jax_array__()))
+        return (kind, signature(leaf.__jax_array__()))
     raise ArgumentError(
         f"a {type(leaf).__name__} is not an array or a scalar; make the argument static (static_argnums, "
         "static_argnames), or register its type as a pytree"
@@ -58,7 +69,8 @@ def abstract(leaf: Any) -> Any:
         return leaf
     if hasattr(leaf, "__jax_array__"):
         leaf = leaf.__jax_array__()
-    return jax.ShapeDtypeStruct(leaf.shape, leaf.dtype, weak_type=bool(getattr(leaf, "weak_type", False)))
+    struct: Any = jax.ShapeDtypeStruct  # which JAX left untyped
+    return struct(leaf.shape, leaf.dtype, weak_type=bool(getattr(leaf, "weak_type", False)))
 
 
 def reader(leaf: Any, aval: Any) -> Reader | None:
@@ -96,7 +108,7 @@ def writers(avals: Sequence[Any], kind: ResultKind) -> tuple[Writer, ...] | None
 def _writer(aval: Any, kind: ResultKind) -> Writer | None:
     if is_key(aval.dtype):
         implementation = aval.dtype._impl
-        return lambda data: jax.random.wrap_key_data(data, impl=implementation.name)
+        return lambda data: jax.random.wrap_key_data(jax.numpy.asarray(data), impl=implementation.name)
     if aval.dtype == jax.dtypes.float0:
         return lambda array: np.zeros(array.shape, jax.dtypes.float0)
     if kind == "numpy":
@@ -110,7 +122,7 @@ def _writer(aval: Any, kind: ResultKind) -> Writer | None:
 
 def is_key(dtype: Any) -> bool:
     """Whether it is the element type of `jax.random.key`, which programs see as plain integers."""
-    return bool(jax.dtypes.issubdtype(dtype, jax.dtypes.prng_key))
+    return bool(jax.numpy.issubdtype(dtype, jax.dtypes.prng_key))
 
 
 def storage_type(dtype: Any) -> np.dtype[Any]:

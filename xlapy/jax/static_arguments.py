@@ -23,9 +23,6 @@ class StaticArguments:
     positions: tuple[int, ...]
     names: tuple[str, ...]
 
-    def __bool__(self) -> bool:
-        return bool(self.positions or self.names)
-
     def split(
         self, args: tuple[Any, ...], kwargs: Mapping[str, Any]
     ) -> tuple[tuple[Any, ...], dict[str, Any], dict[int | str, Any]]:
