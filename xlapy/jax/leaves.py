@@ -13,6 +13,7 @@ from typing import Any, Literal, TypeAlias
 import jax
 import numpy as np
 from jax._src.array import ArrayImpl
+from jax._src.lax.lax import _convert_element_type
 
 from xlapy.support.errors import ArgumentError, UnsupportedError
 
@@ -116,8 +117,7 @@ def _writer(aval: Any, kind: ResultKind) -> Writer | None:
     place = jax.devices("cpu")[0]
     if not aval.weak_type:
         return lambda array: jax.device_put(array, place)
-    scalar = type(np.zeros((), aval.dtype).item())
-    return lambda array: jax.lax.convert_element_type(jax.device_put(array, place), scalar)
+    return lambda array: _convert_element_type(jax.device_put(array, place), aval.dtype, weak_type=True)
 
 
 def is_key(dtype: Any) -> bool:
