@@ -61,12 +61,10 @@ def test_x64_mode_is_part_of_the_signature() -> None:
 
 
 def test_other_settings_of_jax_are_part_of_the_signature() -> None:
-    function = xlapy.jax.jit(lambda key: jax.random.key_data(key))
     strict = xlapy.jax.jit(lambda x, y: x + y)
     strict(VECTOR, COUNTS)
     with jax.numpy_dtype_promotion("strict"), pytest.raises(Exception, match="promotion"):
         strict(VECTOR, COUNTS)
-    assert function(jax.random.key(3)).dtype == np.uint32
 
 
 @functools.partial(jax.tree_util.register_dataclass, data_fields=["weights", "bias"], meta_fields=["name"])
@@ -257,7 +255,7 @@ def test_sharding_annotations_pass_through() -> None:
     [
         (lambda x: (jax.debug.print("{}", x), x)[1], "effects"),
         (lambda x: jax.pure_callback(lambda v: v, x, x), "python_cpu_callback.*Sharding.*CompileOptions"),
-        (lambda x: jax.jit(xlapy.jax.jit(lambda y: y))(x), "put the transformation inside"),
+        (jax.grad(xlapy.jax.jit(jnp.sum)), "put the transformation inside"),
         (lambda x: jax.ffi.ffi_call("nobody_has_this", x)(x), "nobody_has_this"),
     ],
 )
