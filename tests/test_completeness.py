@@ -20,13 +20,13 @@ from xlapy.hlo import limitations
 from xlapy.hlo.evaluate.base import EVALUATORS
 from xlapy.hlo.ops import OPS, OpSpec, Trait
 from xlapy.hlo.text import parse
+from xlapy.passes.pipelines import EXPANDED
 from xlapy.stablehlo.convert import CONVERSIONS
+from xlapy_runtime import executable  # noqa: F401 - fills PREPARE
 from xlapy_runtime.calls import PREPARE
 
 ROOT = Path(__file__).resolve().parent.parent
 OWN_STABLEHLO_CODE = ("call",)  # func.call belongs to another dialect
-PADDED_AWAY = ("set-dimension-size", "get-dimension-size")
-"""Ops that the dynamic padder replaces, so that no code is needed."""
 
 
 @cache
@@ -71,7 +71,7 @@ def has_native_code(spec: OpSpec) -> bool:
         spec.name in KERNELS
         or spec.name in HANDLERS
         or spec.name in NO_CODE
-        or spec.name in PADDED_AWAY
+        or spec.name in EXPANDED
         or spec.name in RUNS_AS_LOOP
         or spec.name == "map"  # its computation becomes part of a loop
         or spec.has(Trait.INDEX_MAP)

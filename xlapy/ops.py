@@ -118,6 +118,11 @@ from xlapy.builder.indexing import (
     Gather,
     Scatter,
 )
+from xlapy.builder.normalization import (
+    BatchNormGrad,
+    BatchNormInference,
+    BatchNormTraining,
+)
 from xlapy.builder.ordering import (
     Sort,
     SortKeyVal,
@@ -157,6 +162,18 @@ from xlapy.builder.structure import (
     SetDimensionSize,
     Tuple,
 )
+from xlapy.builder.windows import (
+    Conv,
+    ConvGeneral,
+    ConvGeneralDilated,
+    ConvWithGeneralDimensions,
+    ConvWithGeneralPadding,
+    Padding,
+    ReduceWindow,
+    ReduceWindowWithGeneralPadding,
+    SelectAndScatter,
+    SelectAndScatterWithGeneralPadding,
+)
 
 __all__ = [
     "Abs",
@@ -174,6 +191,9 @@ __all__ = [
     "Atan",
     "Atan2",
     "Atanh",
+    "BatchNormGrad",
+    "BatchNormInference",
+    "BatchNormTraining",
     "BitcastConvertType",
     "Broadcast",
     "BroadcastInDim",
@@ -194,6 +214,11 @@ __all__ = [
     "Conj",
     "Constant",
     "ConstantLiteral",
+    "Conv",
+    "ConvGeneral",
+    "ConvGeneralDilated",
+    "ConvWithGeneralDimensions",
+    "ConvWithGeneralPadding",
     "ConvertElementType",
     "Copy",
     "Cos",
@@ -250,6 +275,7 @@ __all__ = [
     "Outfeed",
     "OutfeedWithToken",
     "Pad",
+    "Padding",
     "Parameter",
     "PartitionId",
     "PopulationCount",
@@ -263,6 +289,8 @@ __all__ = [
     "Reduce",
     "ReduceAll",
     "ReducePrecision",
+    "ReduceWindow",
+    "ReduceWindowWithGeneralPadding",
     "Rem",
     "ReplicaId",
     "Reshape",
@@ -273,6 +301,8 @@ __all__ = [
     "Rsqrt",
     "Scatter",
     "Select",
+    "SelectAndScatter",
+    "SelectAndScatterWithGeneralPadding",
     "Send",
     "SendDone",
     "SendToHost",

@@ -11,6 +11,7 @@ import pytest
 import xlapy
 from tests.support.values import assert_same
 from xlapy import ops
+from xlapy.hlo.verifier import verify
 
 Array = np.ndarray[Any, Any]
 F32 = np.float32
@@ -378,7 +379,7 @@ def test_truncated_text(text: str) -> None:
     whole = len(text.rstrip())
     for length in range(whole):
         with pytest.raises(xlapy.XlaError) as caught:
-            xlapy.load(text[:length])
+            verify(xlapy.load(text[:length]))
         assert not isinstance(caught.value, xlapy.InternalError), text[:length][-40:]
 
 
@@ -398,7 +399,7 @@ def test_damaged_text(text: str, kind: str) -> None:
             "swap": text[:at] + text[at + 1] + text[at] + text[at + 2 :],
         }[kind]
         try:
-            xlapy.hlo.verifier.verify(xlapy.load(damaged))
+            verify(xlapy.load(damaged))
         except xlapy.XlaError as error:
             assert not isinstance(error, xlapy.InternalError), (at, sign, str(error))
 

@@ -11,6 +11,7 @@ from xlapy.passes.constant_folding import ConstantFolding
 from xlapy.passes.cse import Cse
 from xlapy.passes.dce import Dce
 from xlapy.passes.dynamic.padder import DynamicPadder
+from xlapy.passes.expand.batch_norm import BatchNormExpansion
 from xlapy.passes.flatten_call_graph import FlattenCallGraph
 from xlapy.passes.fusion.fusion import LoopFusion
 from xlapy.passes.inlining import CallInlining
@@ -25,6 +26,7 @@ from xlapy.passes.zero_sized import ZeroSized
 
 CASES = Path(__file__).parent / "cases"
 PASSES: list[type[Pass]] = [
+    BatchNormExpansion,
     CallInlining,
     ConditionalSimplification,
     ConstantFolding,

@@ -16,11 +16,13 @@ from xlapy.builder import (  # noqa: F401 - importing a family registers its fun
     control_flow,
     elementwise,
     indexing,
+    normalization,
     operators,
     ordering,
     reductions,
     shapes,
     structure,
+    windows,
 )
 from xlapy.builder.builder import XlaBuilder
 from xlapy.builder.op import XlaOp

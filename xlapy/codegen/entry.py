@@ -282,11 +282,12 @@ def _kernel(emitter: EntryEmitter, frame: Frame, instruction: Instruction) -> No
     ]
     operands = [emitter.plan.location(operand) for operand in instruction.operands]
     kernel = emitter.kernels.kernel(instruction, in_place=bool(set(results) & set(operands)))
-    if kernel.copies_operand is not None:
-        operand = instruction.operands[kernel.copies_operand]
-        emitter.move(frame, (operand, 0), (instruction, 0), instruction.shape)
+    for number, leaf in kernel.overwrites:
+        operand = instruction.operands[number]
+        emitter.move(frame, (operand, 0), (instruction, leaf), operand.shape)
     if kernel.units:
-        pointers = [frame.pointer(location) for location in (*operands, *results)]
+        scratch = [emitter.plan.scratch[instruction]] if kernel.uses_scratch else []
+        pointers = [frame.pointer(location) for location in (*operands, *results, *scratch)]
         call_kernel(frame, kernel, pointers)
 
 

@@ -30,7 +30,8 @@ class NativeKernel:
     range_name: str
     units: int
     grain: int
-    copies_operand: int | None
+    overwrites: tuple[tuple[int, int], ...] = ()
+    uses_scratch: bool = False
 
 
 @dataclass(slots=True)
@@ -55,19 +56,22 @@ class KernelLibrary:
         name = f"kernel.{len(self.known)}.{instruction.opcode.replace('-', '_')}"
         operands = [operand.shape for operand in instruction.operands]
         results = [leaf for leaf in instruction.shape.leaves() if leaf.is_array]
+        pointers = [f"p{number}" for number in range(len(operands) + len(results))]
+        if kernel.uses_scratch:
+            pointers.append("scratch")
         if kernel.units:
-            with self._builder(name, len(operands) + len(results)) as k:
+            with self._builder(name, pointers) as k:
                 arrays = _arrays(k, [*operands, *results], len(operands), distinct=not in_place)
                 begin, end = k.parameters["begin"], k.parameters["end"]
                 kernel.body(k, arrays[: len(operands)], arrays[len(operands) :], begin, end)
         grain = _grain(kernel)
         range_name = f"{name}.range"
         if grain < kernel.units:
-            self._write_range(name, range_name, len(operands) + len(results))
-        return NativeKernel(name, range_name, kernel.units, grain, kernel.copies_operand)
+            self._write_range(name, range_name, len(pointers))
+        return NativeKernel(name, range_name, kernel.units, grain, kernel.overwrites, kernel.uses_scratch)
 
-    def _builder(self, name: str, pointers: int) -> KernelBuilder:
-        parameters = [(f"p{number}", PTR) for number in range(pointers)] + [("begin", I64), ("end", I64)]
+    def _builder(self, name: str, pointers: Sequence[str]) -> KernelBuilder:
+        parameters = [(pointer, PTR) for pointer in pointers] + [("begin", I64), ("end", I64)]
         return KernelBuilder(self.module, name, parameters, None, attributes=self._attributes)
 
     @property
@@ -102,7 +106,7 @@ class KernelLibrary:
                     running.store(ix, index, emit_region(k, computation, values)[0])
 
                 strip(k, k.parameters["begin"], k.parameters["end"], lanes, step, overlapping=False)
-            found = self.known[key] = NativeKernel(name, name, 0, 0, None)
+            found = self.known[key] = NativeKernel(name, name, 0, 0)
         return found.name
 
 

@@ -12,7 +12,13 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from xlapy.hlo.attributes import ComparisonDirection, DotDimensionNumbers
+from xlapy.hlo.attributes import (
+    ComparisonDirection,
+    ConvolutionDimensionNumbers,
+    DotDimensionNumbers,
+    Window,
+    WindowDimension,
+)
 from xlapy.hlo.graph import Computation, HloModule, Instruction
 from xlapy.hlo.leaves import is_renaming
 from xlapy.hlo.ops import OPS, Trait
@@ -116,6 +122,47 @@ def _dot(instruction: Instruction) -> Cost:
     depth = math.prod(lhs.dims[dim] for dim in numbers.lhs_contracting)
     per_product = 8 if instruction.shape.type.is_complex else 2
     return Cost(flops=per_product * instruction.shape.size * depth)
+
+
+@ARITHMETIC.register("convolution")
+def _convolution(instruction: Instruction) -> Cost:
+    """Products where the window lies on an element; padding costs nothing."""
+    numbers: ConvolutionDimensionNumbers = instruction.attributes["dimension_numbers"]
+    window: Window = instruction.attributes["window"]
+    lhs, rhs = (operand.shape for operand in instruction.operands)
+    result = instruction.shape
+    count = result.dims[numbers.output_batch] * result.dims[numbers.output_feature]
+    count *= rhs.dims[numbers.kernel_input_feature]
+    for part, dim in zip(window.dimensions, numbers.input_spatial, strict=True):
+        count *= _products(part, lhs.dims[dim])
+    return Cost(flops=(8 if result.type.is_complex else 2) * count)
+
+
+def _products(part: WindowDimension, size: int) -> int:
+    """How many pairs of a position and a place of the window lie on an element."""
+    positions = range(part.positions(size))
+    return sum(
+        0 <= element < size * part.base_dilation and element % part.base_dilation == 0
+        for place in range(part.size)
+        for element in (p * part.stride + place * part.window_dilation - part.padding_low for p in positions)
+    )
+
+
+@ARITHMETIC.register("reduce-window")
+def _reduce_window(instruction: Instruction) -> Cost:
+    window: Window = instruction.attributes["window"]
+    positions = next(instruction.shape.leaves()).size
+    return _repeated(instruction.called[0], positions * math.prod(part.size for part in window.dimensions))
+
+
+@ARITHMETIC.register("select-and-scatter")
+def _select_and_scatter(instruction: Instruction) -> Cost:
+    window: Window = instruction.attributes["window"]
+    positions = instruction.operands[1].shape.size
+    select, scatter = instruction.called
+    total = _repeated(select, positions * (math.prod(part.size for part in window.dimensions) - 1))
+    total.add(_repeated(scatter, positions))
+    return total
 
 
 def trip_count(loop: Instruction) -> int | None:

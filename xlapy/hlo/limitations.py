@@ -26,24 +26,12 @@ ALTOGETHER = "anything yet"
 
 LIMITATIONS = (
     Limitation(
-        ("reduce-window", "select-and-scatter", "convolution"),
-        ALTOGETHER,
-        "windows come with the next family of operations",
-    ),
-    Limitation(("gather", "scatter"), ALTOGETHER, "indexed data movement comes with the next family of operations"),
-    Limitation(("sort", "topk"), ALTOGETHER, "ordering comes with the next family of operations"),
-    Limitation(
-        ("batch-norm-training", "batch-norm-inference", "batch-norm-grad"),
-        ALTOGETHER,
-        "they will be expanded into simpler operations",
-    ),
-    Limitation(
         ("bitcast-convert",),
         "between types of different widths, one of them below 8 bits",
         "integers narrower than a byte are stored one per byte, so their bits do not lie side by side",
     ),
     Limitation(
-        ("map", "reduce", "all-reduce"),
+        ("map", "reduce", "reduce-window", "select-and-scatter", "scatter", "sort", "all-reduce"),
         "with a computation that works on arrays or runs loops",
         "the computation is inlined into the kernel, which holds scalars in registers",
     ),

@@ -23,6 +23,7 @@ from xlapy.hlo.leaves import is_renaming, leaf_count, leaf_offset, origin_of_lea
 from xlapy.hlo.ops import Trait
 from xlapy.hlo.schedule import Schedule
 from xlapy.hlo.shape import Shape
+from xlapy.hlo.sort_plan import scratch_bytes
 from xlapy.passes.analysis.in_place import overwritable_operands
 from xlapy.support.registry import Registry
 
@@ -77,9 +78,13 @@ class Assigner:
     buffers: list[Buffer] = field(default_factory=list)
     candidates: list[Candidate] = field(default_factory=list)
     constants: list[Instruction] = field(default_factory=list)
+    scratch: dict[Instruction, Buffer] = field(default_factory=dict)
 
     def new_buffer(self, shape: Shape, location: Location | None = None) -> Buffer:
-        buffer = Buffer(shape.bytes, [[self.point, self.point]], location)
+        return self.new_memory(shape.bytes, location)
+
+    def new_memory(self, size: int, location: Location | None = None) -> Buffer:
+        buffer = Buffer(size, [[self.point, self.point]], location)
         self.buffers.append(buffer)
         return buffer
 
@@ -122,6 +127,9 @@ def _produce(assigner: Assigner, instruction: Instruction) -> Leaves:
         return assigner.leaves[instruction.operands[0]]
     operands = [assigner.use(operand) for operand in instruction.operands]
     leaves = assigner.new_leaves(instruction.shape)
+    scratch = scratch_bytes(instruction)
+    if scratch:
+        assigner.scratch[instruction] = assigner.new_memory(scratch)
     read = [buffer for operand in operands for buffer in operand]
     for number, leaf in overwritable_operands(instruction):
         operand, result = operands[number][0], leaves[leaf]
@@ -302,7 +310,8 @@ def assign_buffers(module: HloModule, schedule: Schedule) -> BufferPlan:
         instruction: tuple(None if b is None else b.representative().location for b in buffers)
         for instruction, buffers in assigner.leaves.items()
     }
-    return BufferPlan(leaves, tuple(assigner.constants), arena_bytes, _live_bytes(placed))
+    scratch = {instruction: buffer.location for instruction, buffer in assigner.scratch.items() if buffer.location}
+    return BufferPlan(leaves, tuple(assigner.constants), arena_bytes, _live_bytes(placed), scratch)
 
 
 def _place_results(results: Leaves) -> None:

@@ -12,6 +12,7 @@ from xlapy.passes.copy_insertion import CopyInsertion
 from xlapy.passes.cse import Cse
 from xlapy.passes.dce import Dce
 from xlapy.passes.dynamic.padder import DynamicPadder
+from xlapy.passes.expand.batch_norm import BatchNormExpansion
 from xlapy.passes.flatten_call_graph import FlattenCallGraph
 from xlapy.passes.fusion.fusion import LoopFusion
 from xlapy.passes.inlining import CallInlining
@@ -42,7 +43,13 @@ ORDER = (
 )
 
 
-EXPANDED = {"get-dimension-size": "dynamic-padder", "set-dimension-size": "dynamic-padder"}
+EXPANDED = {
+    "get-dimension-size": "dynamic-padder",
+    "set-dimension-size": "dynamic-padder",
+    "batch-norm-training": "expand-batch-norm",
+    "batch-norm-inference": "expand-batch-norm",
+    "batch-norm-grad": "expand-batch-norm",
+}
 """Ops that no program has any more after the passes, by the pass that takes them away."""
 
 
@@ -69,6 +76,7 @@ def cpu_pipeline(options: PipelineOptions | None = None, watch: Watch | None = N
             TupleSimplification(),
             DynamicPadder(),
             RegionInlining(),
+            BatchNormExpansion(),
             FixedPoint(
                 "simplify",
                 (

@@ -16,14 +16,22 @@ from dataclasses import dataclass, replace
 from xlapy.codegen.arrays import Array
 from xlapy.codegen.ir import KernelBuilder, Value
 from xlapy.codegen.kernels.concatenate import emit_concatenate, plan_concatenate
+from xlapy.codegen.kernels.convolution import emit_convolution, plan_convolution
 from xlapy.codegen.kernels.dot import emit_dot, plan_dot
 from xlapy.codegen.kernels.loop import LoopPlan, emit_loop, plan_loop, rows_and_columns
 from xlapy.codegen.kernels.reduce import emit_reduce, plan_reduce
+from xlapy.codegen.kernels.reduce_window import emit_reduce_window, plan_reduce_window
+from xlapy.codegen.kernels.scan import emit_scan, plan_scan
+from xlapy.codegen.kernels.scatter import emit_scatter, scatter_lanes
+from xlapy.codegen.kernels.select_and_scatter import emit_select_and_scatter, plan_select_and_scatter
+from xlapy.codegen.kernels.sort import emit_sort
 from xlapy.codegen.kernels.transpose import emit_transpose, plan_transpose
 from xlapy.codegen.kernels.update import emit_update
+from xlapy.codegen.regions import is_inlinable
 from xlapy.codegen.target import Target
 from xlapy.hlo.graph import Instruction
 from xlapy.hlo.ops import OPS, Trait
+from xlapy.hlo.sort_plan import plan_sort, scratch_bytes
 from xlapy.support.errors import UnsupportedError
 from xlapy.support.registry import Registry
 
@@ -37,7 +45,8 @@ class Kernel:
     units: int
     bytes_per_unit: int
     body: Body
-    copies_operand: int | None = None  # this operand must be in the result's memory before the kernel runs
+    overwrites: tuple[tuple[int, int], ...] = ()  # (operand, leaf): the operand must be in the leaf's memory before
+    uses_scratch: bool = False  # the plan's memory for it is the kernel's parameter `scratch`
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,8 +177,8 @@ def _update_kernel(root: Instruction, operands: Sequence[Instruction], situation
     def body(k: KernelBuilder, arrays: Sequence[Array], outputs: Sequence[Array], begin: Value, end: Value) -> None:
         emit_update(k, root, plan, dict(zip(operands, arrays, strict=True)), outputs[0], begin, end)
 
-    copied = None if situation.in_place else list(operands).index(root.operands[0])
-    return Kernel(plan.units if plan.shape.size else 0, plan.bytes_per_unit, body, copied)
+    overwrites = ((list(operands).index(root.operands[0]), 0),)
+    return Kernel(plan.units if plan.shape.size else 0, plan.bytes_per_unit, body, overwrites)
 
 
 def _rows(plan: LoopPlan) -> LoopPlan:
@@ -185,5 +194,80 @@ def _dot(instruction: Instruction, situation: Situation) -> Kernel:
 
     def body(k: KernelBuilder, arrays: Sequence[Array], outputs: Sequence[Array], begin: Value, end: Value) -> None:
         emit_dot(k, plan, arrays[0], arrays[1], outputs[0], begin, end)
+
+    return Kernel(plan.units, plan.bytes_per_unit, body)
+
+
+@KERNELS.register("scatter")
+def _scatter(instruction: Instruction, situation: Situation) -> Kernel:
+    """One unit: updates of one element must keep their order."""
+    _require_inlinable(instruction)
+    lanes = scatter_lanes(instruction, situation.target)
+
+    def body(k: KernelBuilder, arrays: Sequence[Array], outputs: Sequence[Array], begin: Value, end: Value) -> None:
+        emit_scatter(k, instruction, lanes, arrays, outputs)
+
+    count = len(instruction.operands) // 2
+    updates = instruction.operands[count + 1]
+    units = 1 if updates.shape.size and instruction.operands[0].shape.size else 0
+    return Kernel(units, 0, body, tuple((number, number) for number in range(count)))
+
+
+def _require_inlinable(instruction: Instruction) -> None:
+    if not is_inlinable(instruction.called[0]):
+        raise UnsupportedError(
+            f"the computation of {instruction.opcode} has control flow or arrays; native code takes scalar expressions"
+        ).add_context(where=instruction.metadata.location())
+
+
+SORT_BYTES_PER_ELEMENT = 64  # traffic of a sorted element, over all passes
+
+
+@KERNELS.register("sort", "topk")
+def _sort(instruction: Instruction, situation: Situation) -> Kernel:
+    """A unit is a group of rows."""
+    plan = plan_sort(instruction)
+    if plan.key is None:
+        _require_inlinable(instruction)
+
+    def body(k: KernelBuilder, arrays: Sequence[Array], outputs: Sequence[Array], begin: Value, end: Value) -> None:
+        emit_sort(k, instruction, plan, arrays, outputs, begin, end)
+
+    units = plan.units if plan.kept else 0
+    total = plan.rows * plan.length * SORT_BYTES_PER_ELEMENT
+    return Kernel(units, total // max(units, 1), body, uses_scratch=scratch_bytes(instruction) > 0)
+
+
+@KERNELS.register("convolution")
+def _convolution(instruction: Instruction, situation: Situation) -> Kernel:
+    plan = plan_convolution(instruction, situation.target)
+
+    def body(k: KernelBuilder, arrays: Sequence[Array], outputs: Sequence[Array], begin: Value, end: Value) -> None:
+        emit_convolution(k, plan, arrays[0], arrays[1], outputs[0], begin, end)
+
+    return Kernel(plan.units, plan.bytes_per_unit, body)
+
+
+@KERNELS.register("reduce-window")
+def _reduce_window(instruction: Instruction, situation: Situation) -> Kernel:
+    scan = plan_scan(instruction, situation.target)
+    plan = plan_reduce_window(instruction, situation.target)
+
+    def body(k: KernelBuilder, arrays: Sequence[Array], outputs: Sequence[Array], begin: Value, end: Value) -> None:
+        if scan is not None:
+            emit_scan(k, scan, arrays, outputs, begin, end)
+        else:
+            emit_reduce_window(k, plan, arrays, outputs, begin, end)
+
+    chosen = plan if scan is None else scan
+    return Kernel(chosen.units, chosen.bytes_per_unit, body)
+
+
+@KERNELS.register("select-and-scatter")
+def _select_and_scatter(instruction: Instruction, situation: Situation) -> Kernel:
+    plan = plan_select_and_scatter(instruction, situation.target)
+
+    def body(k: KernelBuilder, arrays: Sequence[Array], outputs: Sequence[Array], begin: Value, end: Value) -> None:
+        emit_select_and_scatter(k, plan, arrays, outputs[0], begin, end)
 
     return Kernel(plan.units, plan.bytes_per_unit, body)

@@ -7,10 +7,12 @@ from xlapy.hlo.evaluate import (
     control_flow,
     elementwise,
     indexing,
+    normalization,
     ordering,
     reductions,
     shapes,
     structure,
+    windows,
 )
 from xlapy.hlo.evaluate.base import EVALUATORS
 from xlapy.hlo.evaluate.interpreter import Interpreter, evaluate, evaluate_parallel
@@ -26,8 +28,10 @@ __all__ = [
     "evaluate",
     "evaluate_parallel",
     "indexing",
+    "normalization",
     "ordering",
     "reductions",
     "shapes",
     "structure",
+    "windows",
 ]

@@ -16,6 +16,7 @@ from xlapy.hlo.graph import Computation, HloModule, Instruction
 from xlapy.hlo.leaves import is_renaming, leaf_count, leaf_offset
 from xlapy.hlo.ops import Trait
 from xlapy.hlo.schedule import Schedule
+from xlapy.hlo.sort_plan import scratch_bytes
 from xlapy.support.errors import InternalError
 
 Tag = object
@@ -92,7 +93,9 @@ class _Replay:
         return self.produce(instruction)
 
     def produce(self, instruction: Instruction) -> Tags:
-        """Fresh tags for all leaves, written to their locations."""
+        """Fresh tags for all leaves, written to their locations; scratch memory is overwritten."""
+        if instruction in self.plan.scratch:
+            self.memory.write(self.plan.scratch[instruction], scratch_bytes(instruction), object())
         tags: Tags = []
         for leaf, shape in enumerate(instruction.shape.leaves()):
             if not shape.is_array or not shape.rank or not shape.bytes:

@@ -6,10 +6,12 @@ from xlapy.stablehlo.convert import (
     control_flow,
     elementwise,
     indexing,
+    normalization,
     ordering,
     reductions,
     shapes,
     structure,
+    windows,
 )
 from xlapy.stablehlo.convert.base import CONVERSIONS
 from xlapy.stablehlo.convert.module import convert_program
@@ -22,8 +24,10 @@ __all__ = [
     "convert_program",
     "elementwise",
     "indexing",
+    "normalization",
     "ordering",
     "reductions",
     "shapes",
     "structure",
+    "windows",
 ]

@@ -1,6 +1,6 @@
 """From HLO to StableHLO text. Importing this package registers how each op is written."""
 
-from xlapy.stablehlo.write import emitters
+from xlapy.stablehlo.write import emitters, windows
 from xlapy.stablehlo.write.base import EMITTERS, Writer
 
-__all__ = ["EMITTERS", "Writer", "emitters"]
+__all__ = ["EMITTERS", "Writer", "emitters", "windows"]

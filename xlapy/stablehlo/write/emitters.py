@@ -259,7 +259,7 @@ def scatter(w: Writer, i: Instruction, operands: Trees) -> Steps:
         "indices_are_sorted": str(i.attributes["indices_are_sorted"]).lower(),
         "unique_indices": str(i.attributes["unique_indices"]).lower(),
     }
-    return (yield from _with_own_arguments(w, "stablehlo.scatter", i, operands, attributes))
+    return (yield from with_own_arguments(w, "stablehlo.scatter", i, operands, attributes))
 
 
 def _dimension_numbers_text(name: str, i: Instruction) -> str:
@@ -278,7 +278,7 @@ def _dimension_numbers_text(name: str, i: Instruction) -> str:
 @emits("sort")
 def sort(w: Writer, i: Instruction, operands: Trees) -> Steps:
     attributes = _numbers(i, "dimension") | {"is_stable": str(i.attributes["is_stable"]).lower()}
-    return (yield from _with_own_arguments(w, "stablehlo.sort", i, operands, attributes))
+    return (yield from with_own_arguments(w, "stablehlo.sort", i, operands, attributes))
 
 
 @emits("topk")
@@ -301,22 +301,25 @@ def dot(w: Writer, i: Instruction, operands: Trees) -> Tree:
             f"rhs_batching_dimensions = {list_text(numbers.rhs_batch)}, "
             f"lhs_contracting_dimensions = {list_text(numbers.lhs_contracting)}, "
             f"rhs_contracting_dimensions = {list_text(numbers.rhs_contracting)}>"
-        )
+        ),
+        **precision_attribute(i),
     }
-    precisions = i.attributes["operand_precision"]
-    if precisions:
-        words = ", ".join(f"#stablehlo<precision {precision.name}>" for precision in precisions)
-        attributes["precision_config"] = f"[{words}]"
     return w.one("stablehlo.dot_general", i, operands, attributes)
+
+
+def precision_attribute(i: Instruction) -> Attributes:
+    """The precision of each operand, unless it is the default."""
+    words = ", ".join(f"#stablehlo<precision {precision.name}>" for precision in i.attributes["operand_precision"])
+    return {"precision_config": f"[{words}]"} if words else {}
 
 
 @emits("reduce", "map")
 def fold(w: Writer, i: Instruction, operands: Trees) -> Steps:
     attributes = {"dimensions": integers_text(i.attributes["dimensions"])}
-    return (yield from _with_own_arguments(w, f"stablehlo.{i.opcode}", i, operands, attributes))
+    return (yield from with_own_arguments(w, f"stablehlo.{i.opcode}", i, operands, attributes))
 
 
-def _with_own_arguments(w: Writer, name: str, i: Instruction, operands: Trees, attributes: Attributes) -> Steps:
+def with_own_arguments(w: Writer, name: str, i: Instruction, operands: Trees, attributes: Attributes) -> Steps:
     """An operation on arrays, whose regions have arguments of their own."""
     names = yield from w.with_regions(
         name,
@@ -449,7 +452,7 @@ def process_id(w: Writer, i: Instruction, operands: Trees) -> Tree:
 def all_reduce(w: Writer, i: Instruction, operands: Trees) -> Steps:
     """The start op is written in full; the done op is its result."""
     attributes = _group(i)
-    return (yield from _with_own_arguments(w, "stablehlo.all_reduce", i, operands, attributes))
+    return (yield from with_own_arguments(w, "stablehlo.all_reduce", i, operands, attributes))
 
 
 @emits("all-reduce-done")
