@@ -185,6 +185,13 @@ def test_a_signature_is_traced_once() -> None:
     assert len(traced) == 4
 
 
+def test_kinds_of_arrays_share_a_program() -> None:
+    function = xlapy.jax.jit(lambda x: x + 1)
+    same = [np.ones((), np.float32), np.float32(1), jnp.ones((), jnp.float32)]
+    assert [float(function(x)) for x in same] == [2, 2, 2]
+    assert len({id(function.executable(x)) for x in same}) == 1
+
+
 def test_many_threads_compile_once() -> None:
     traced = []
 

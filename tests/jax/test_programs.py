@@ -125,7 +125,8 @@ def test_numpy_functions() -> None:
     def function(x: Any, v: Any) -> Any:
         return (
             jnp.where(x > 0, x, -1), jnp.einsum("ij,j->i", x, v), jnp.linalg.norm(x, axis=1), jnp.mean(x),
-            jnp.var(x, 0), jnp.argmax(x, axis=1), jnp.concatenate([x, x]), jnp.pad(x, 1), jnp.roll(v, 2), jnp.outer(v, v),
+            jnp.var(x, 0), jnp.argmax(x, axis=1), jnp.concatenate([x, x]), jnp.pad(x, 1),
+            jnp.roll(v, 2), jnp.outer(v, v),
             jnp.clip(x, -1, 1), jnp.floor_divide(x, 0.3), jnp.mod(x, 0.7), jnp.logaddexp(x, 1), jnp.isnan(x).any(),
             jnp.tril(x), jnp.linspace(0, 1, 5) * v, jnp.stack([v, v]).T, jnp.repeat(v, 2), jnp.tensordot(x, x, 2),
         )  # fmt: skip

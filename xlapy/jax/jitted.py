@@ -68,6 +68,7 @@ class Jitted:
         self._compiling = threading.RLock()
         self._by_context: dict[Hashable, _Specializations] = {}
         self._last: tuple[Hashable, _Specializations] = (None, {})
+        self._executables: dict[str, Executable] = {}  # by their StableHLO: signatures may share one
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if self._has_static:
@@ -109,6 +110,7 @@ class Jitted:
         with self._compiling:
             self._by_context = {}
             self._last = (None, {})
+            self._executables = {}
             self._jitted.clear_cache()
 
     def _arguments(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> _Arguments:
@@ -137,8 +139,17 @@ class Jitted:
         with self._compiling:
             known, key = self._known(), arguments.key
             if key not in known:
-                known[key] = specialize(self._lower(arguments), arguments.leaves, self.options, self._results)
+                lowered = self._lower(arguments)
+                known[key] = specialize(lowered, self._compiled(lowered), arguments.leaves, self._results)
             return known[key]
+
+    def _compiled(self, lowered: Lowered) -> Executable:
+        """The program's executable. A numpy array, a jax array and a numpy scalar are read in different ways, but give
+        the same program."""
+        found = self._executables.get(lowered.text)
+        if found is None:
+            found = self._executables[lowered.text] = lowered.compile(self.options)
+        return found
 
 
 def jit(

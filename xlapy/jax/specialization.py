@@ -11,7 +11,6 @@ from jax.tree_util import tree_structure
 from xlapy.executable import Executable
 from xlapy.jax.leaves import Reader, ResultKind, Writer, readers, writers
 from xlapy.jax.lowering import Lowered
-from xlapy.options import CompileOptions
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,9 +31,8 @@ class Specialization:
         return self.nest(self.function(*leaves))
 
 
-def specialize(lowered: Lowered, leaves: Sequence[Any], options: CompileOptions, results: ResultKind) -> Specialization:
-    """Compiles a lowered function, to be called with leaves like these."""
-    executable = lowered.compile(options)
+def specialize(lowered: Lowered, executable: Executable, leaves: Sequence[Any], results: ResultKind) -> Specialization:
+    """What calls a function, lowered and compiled, with leaves like these."""
     return Specialization(
         executable,
         executable.__call__,
