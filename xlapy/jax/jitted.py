@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import hashlib
 import threading
 import types
 from collections.abc import Callable, Hashable, Mapping
@@ -68,16 +69,13 @@ class Jitted:
         self._compiling = threading.RLock()
         self._by_context: dict[Hashable, _Specializations] = {}
         self._last: tuple[Hashable, _Specializations] = (None, {})
-        self._executables: dict[str, Executable] = {}  # by their StableHLO: signatures may share one
+        self._executables: dict[bytes, Executable] = {}  # by a digest of their StableHLO: signatures may share one
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if self._has_static:
             return self._call_slowly(args, kwargs)
         leaves, tree = tree_flatten((args, kwargs))
-        context, known = self._last
-        if trace_context() != context:
-            known = self._known()
-        found = known.get((tree, signatures(leaves)))
+        found = self._known().get((tree, signatures(leaves)))
         if found is None:
             found = self._specialize(_Arguments(leaves, tree, {}))
         return found.call(leaves)
@@ -127,6 +125,9 @@ class Jitted:
     def _known(self) -> _Specializations:
         """What is compiled under JAX's settings of this moment (x64 mode, matrix precision, ...)."""
         context = trace_context()
+        last, known = self._last
+        if context == last:
+            return known
         with self._compiling:
             known = self._by_context.setdefault(context, {})
             self._last = (context, known)
@@ -146,9 +147,10 @@ class Jitted:
     def _compiled(self, lowered: Lowered) -> Executable:
         """The program's executable. A numpy array, a jax array and a numpy scalar are read in different ways, but give
         the same program."""
-        found = self._executables.get(lowered.text)
+        digest = hashlib.sha256(lowered.text.encode()).digest()
+        found = self._executables.get(digest)
         if found is None:
-            found = self._executables[lowered.text] = lowered.compile(self.options)
+            found = self._executables[digest] = lowered.compile(self.options)
         return found
 
 

@@ -69,7 +69,7 @@ def restore(
 
 
 def static_key(static: Mapping[int | str, Any]) -> Hashable:
-    """What tells static values apart; 1, 1.0 and True are three."""
+    """What tells static values apart, in the order of `StaticArguments`; 1, 1.0 and True are three."""
     for place, value in static.items():
         try:
             hash(value)
@@ -79,7 +79,7 @@ def static_key(static: Mapping[int | str, Any]) -> Hashable:
                 f"static {title} is a {type(value).__name__}, which cannot be hashed; only values that can be looked "
                 "up in a dictionary may be static"
             ) from None
-    return tuple((place, type(value), value) for place, value in sorted(static.items(), key=lambda item: str(item[0])))
+    return tuple([(place, type(value), value) for place, value in static.items()])
 
 
 def _parameters(function: Callable[..., Any]) -> list[inspect.Parameter]:
