@@ -56,6 +56,7 @@ HLO_FLOORS = (
         "kernel_plan",
         "sort_plan",
         "leaves",
+        "drawing",
         "cost",
     },
 )

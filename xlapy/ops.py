@@ -35,6 +35,14 @@ from xlapy.builder.control_flow import (
     Conditional,
     While,
 )
+from xlapy.builder.decompositions import (
+    LU,
+    QR,
+    SVD,
+    Eigh,
+    ProductOfElementaryHouseholderReflectors,
+    QrDecomposition,
+)
 from xlapy.builder.elementwise import (
     Abs,
     Acos,
@@ -118,6 +126,11 @@ from xlapy.builder.indexing import (
     Gather,
     Scatter,
 )
+from xlapy.builder.linalg import (
+    Cholesky,
+    Fft,
+    TriangularSolve,
+)
 from xlapy.builder.normalization import (
     BatchNormGrad,
     BatchNormInference,
@@ -176,6 +189,9 @@ from xlapy.builder.windows import (
 )
 
 __all__ = [
+    "LU",
+    "QR",
+    "SVD",
     "Abs",
     "Acos",
     "Acosh",
@@ -202,6 +218,7 @@ __all__ = [
     "Ceil",
     "ChannelHandle",
     "ChannelType",
+    "Cholesky",
     "Clamp",
     "Clz",
     "Collapse",
@@ -234,11 +251,13 @@ __all__ = [
     "DotGeneral",
     "DynamicSlice",
     "DynamicUpdateSlice",
+    "Eigh",
     "Eq",
     "EqTotalOrder",
     "Erf",
     "Exp",
     "Expm1",
+    "Fft",
     "Floor",
     "Gather",
     "Ge",
@@ -280,6 +299,8 @@ __all__ = [
     "PartitionId",
     "PopulationCount",
     "Pow",
+    "ProductOfElementaryHouseholderReflectors",
+    "QrDecomposition",
     "Real",
     "Reciprocal",
     "Recv",
@@ -325,6 +346,7 @@ __all__ = [
     "Tanh",
     "TopK",
     "Transpose",
+    "TriangularSolve",
     "Tuple",
     "While",
     "Xor",

@@ -12,6 +12,7 @@ from xlapy.passes.cse import Cse
 from xlapy.passes.dce import Dce
 from xlapy.passes.dynamic.padder import DynamicPadder
 from xlapy.passes.expand.batch_norm import BatchNormExpansion
+from xlapy.passes.expand.linalg import WidenMatrices
 from xlapy.passes.flatten_call_graph import FlattenCallGraph
 from xlapy.passes.fusion.fusion import LoopFusion
 from xlapy.passes.inlining import CallInlining
@@ -42,6 +43,7 @@ PASSES: list[type[Pass]] = [
     SplitReduction,
     TupleSimplification,
     WhileSimplification,
+    WidenMatrices,
     ZeroSized,
 ]
 

@@ -2,7 +2,8 @@
 
 An element-wise kernel reads element i of an operand before it writes element i of the result, so the two may share
 memory if they have the same bytes per element and the operand is read at no other index. A dynamic-update-slice or a
-scatter writes some elements only, so the rest of its operand simply stays.
+scatter writes some elements only, so the rest of its operand simply stays. A matrix is factored, and right sides are
+solved, in place.
 """
 
 from __future__ import annotations
@@ -13,8 +14,10 @@ from xlapy.hlo.ops import Trait
 
 def overwritable_operands(instruction: Instruction) -> list[tuple[int, int]]:
     """Pairs (operand number, leaf of the result) that may share memory if the operand dies here."""
-    if instruction.opcode == "dynamic-update-slice":
+    if instruction.opcode in ("dynamic-update-slice", "cholesky"):
         return [(0, 0)]
+    if instruction.opcode == "triangular-solve":
+        return [(1, 0)]
     if instruction.opcode == "scatter":
         return [(number, number) for number in range(len(instruction.operands) // 2)]
     if instruction.opcode == "fusion":

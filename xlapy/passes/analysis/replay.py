@@ -16,7 +16,6 @@ from xlapy.hlo.graph import Computation, HloModule, Instruction
 from xlapy.hlo.leaves import is_renaming, leaf_count, leaf_offset
 from xlapy.hlo.ops import Trait
 from xlapy.hlo.schedule import Schedule
-from xlapy.hlo.sort_plan import scratch_bytes
 from xlapy.support.errors import InternalError
 
 Tag = object
@@ -77,6 +76,7 @@ class _Replay:
                 return [*operands[0], None, None]
         if is_renaming(instruction):
             return operands[0]
+        self.disturb(instruction)
         for operand, tags in zip(instruction.operands, operands, strict=True):
             self.read(operand, tags, instruction)
         match instruction.opcode:
@@ -92,10 +92,14 @@ class _Replay:
             return operands[0]
         return self.produce(instruction)
 
-    def produce(self, instruction: Instruction) -> Tags:
-        """Fresh tags for all leaves, written to their locations; scratch memory is overwritten."""
+    def disturb(self, instruction: Instruction) -> None:
+        """What lies in the scratch memory of an instruction is gone before it has read its operands."""
         if instruction in self.plan.scratch:
-            self.memory.write(self.plan.scratch[instruction], scratch_bytes(instruction), object())
+            scratch = self.plan.scratch[instruction]
+            self.memory.write(scratch.location, scratch.bytes, object())
+
+    def produce(self, instruction: Instruction) -> Tags:
+        """Fresh tags for all leaves, written to their locations."""
         tags: Tags = []
         for leaf, shape in enumerate(instruction.shape.leaves()):
             if not shape.is_array or not shape.rank or not shape.bytes:

@@ -11,6 +11,7 @@ _RESULT = {
     "batch_norm_inference": "C7",
     "batch_norm_training": "C7",
     "case": "C4",
+    "cholesky": "C1",
     "clamp": "C4",
     "compare": "C2",
     "complex": "C2",
@@ -18,6 +19,7 @@ _RESULT = {
     "convolution": "C25",
     "dot_general": "C12",
     "dynamic_slice": "C5",
+    "fft": "C5",
     "gather": "C13",
     "get_tuple_element": "C2",
     "if": "C3",
@@ -30,6 +32,7 @@ _RESULT = {
     "slice": "C5",
     "sort": "C2",
     "transpose": "C3",
+    "triangular_solve": "C4",
     "while": "C3",
 }
 """The constraint that gives the result its type."""

@@ -332,6 +332,35 @@ def with_own_arguments(w: Writer, name: str, i: Instruction, operands: Trees, at
     return w.packed(names, i.shape)
 
 
+# -- linear algebra ----------------------------------------------------------------------------------------------------
+
+
+@emits("cholesky")
+def cholesky(w: Writer, i: Instruction, operands: Trees) -> Tree:
+    return w.one("stablehlo.cholesky", i, operands, _flags(i, "lower"))
+
+
+@emits("triangular-solve")
+def triangular_solve(w: Writer, i: Instruction, operands: Trees) -> Tree:
+    attributes = _flags(i, "left_side", "lower", "unit_diagonal")
+    attributes["transpose_a"] = f"#stablehlo<transpose {i.attributes['transpose_a']}>"
+    return w.one("stablehlo.triangular_solve", i, operands, attributes)
+
+
+def _flags(i: Instruction, *names: str) -> dict[str, str]:
+    """Attributes that are true or false, under their own names."""
+    return {name: str(i.attributes[name]).lower() for name in names}
+
+
+@emits("fft")
+def fft(w: Writer, i: Instruction, operands: Trees) -> Tree:
+    attributes = {
+        "fft_type": f"#stablehlo<fft_type {i.attributes['fft_type']}>",
+        "fft_length": integers_text(i.attributes["fft_length"]),
+    }
+    return w.one("stablehlo.fft", i, operands, attributes)
+
+
 # -- control flow ------------------------------------------------------------------------------------------------------
 
 
