@@ -13,6 +13,7 @@ from xlapy.passes.dce import Dce
 from xlapy.passes.dynamic.padder import DynamicPadder
 from xlapy.passes.expand.batch_norm import BatchNormExpansion
 from xlapy.passes.expand.linalg import WidenMatrices
+from xlapy.passes.expand.random import ExpandRandom
 from xlapy.passes.flatten_call_graph import FlattenCallGraph
 from xlapy.passes.fusion.fusion import LoopFusion
 from xlapy.passes.inlining import CallInlining
@@ -34,6 +35,7 @@ PASSES: list[type[Pass]] = [
     Cse,
     Dce,
     DynamicPadder,
+    ExpandRandom,
     FlattenCallGraph,
     LayoutAssignment,
     LayoutNormalization,

@@ -11,6 +11,7 @@ import keyword
 import re
 
 from xlapy.builder import (  # noqa: F401 - importing a family registers its functions
+    collectives,
     communication,
     contractions,
     control_flow,
@@ -21,8 +22,10 @@ from xlapy.builder import (  # noqa: F401 - importing a family registers its fun
     normalization,
     operators,
     ordering,
+    random,
     reductions,
     shapes,
+    special,
     structure,
     windows,
 )

@@ -13,11 +13,13 @@ from dataclasses import dataclass, field
 from xlapy.codegen.arrays import Array
 from xlapy.codegen.elements import emit_element
 from xlapy.codegen.frame import (
+    CONTEXT_CALL_NUMBER,
     CONTEXT_CANCELLED,
     CONTEXT_PARALLEL,
     CONTEXT_POLL,
     CONTEXT_PROCESS,
     CONTEXT_RUNTIME_CALL,
+    CONTEXT_SEED,
     STATUS_CANCELLED,
     Frame,
     Leaf,
@@ -31,6 +33,7 @@ from xlapy.codegen.regions import emit_region
 from xlapy.codegen.registers import Element, constant_element, from_parts, parts_of
 from xlapy.codegen.runtime_sites import RuntimeSites
 from xlapy.hlo.buffer_plan import BufferPlan, Home, Location
+from xlapy.hlo.evaluate.random import SCRAMBLE, SCRAMBLE_START
 from xlapy.hlo.graph import Computation, Instruction
 from xlapy.hlo.leaves import is_renaming, leaf_shape, origin_of_leaf
 from xlapy.hlo.ops import Trait
@@ -314,6 +317,21 @@ def _partition_id(emitter: EntryEmitter, frame: Frame, instruction: Instruction)
     k = frame.k
     word = k.load(k.gep(k.parameters["context"], CONTEXT_PROCESS, 8), I64)
     frame.bind(instruction, 0, k.trunc(k.lshr(word, 32), I32))
+
+
+@HANDLERS.register("rng-get-and-update-state")
+def _random_state(emitter: EntryEmitter, frame: Frame, instruction: Instruction) -> None:
+    """Key and counter of `random.program_state`. The word of the call number counts draws in its upper half."""
+    k = frame.k
+    key = k.add(k.load(k.gep(k.parameters["context"], CONTEXT_SEED, 8), I64), SCRAMBLE_START)
+    for multiplier in SCRAMBLE:
+        key = k.mul(k.xor(key, k.lshr(key, 33)), multiplier)
+    counter_field = k.gep(k.parameters["context"], CONTEXT_CALL_NUMBER, 8)
+    counter = k.load(counter_field, I64)
+    k.store(counter_field, k.add(counter, 1 << 32))
+    state = frame.array(instruction)
+    k.store(state, k.xor(key, k.lshr(key, 33)))
+    k.store(k.gep(state, 1, 8), counter)
 
 
 def _kernel(emitter: EntryEmitter, frame: Frame, instruction: Instruction) -> None:

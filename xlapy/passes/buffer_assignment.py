@@ -19,8 +19,8 @@ from dataclasses import dataclass, field
 
 from xlapy.hlo.buffer_plan import BufferPlan, Home, Location, Scratch
 from xlapy.hlo.graph import Computation, HloModule, Instruction
-from xlapy.hlo.leaves import is_renaming, leaf_count, leaf_offset, origin_of_leaf
-from xlapy.hlo.ops import Trait
+from xlapy.hlo.leaves import is_renaming, leaf_count, leaf_offset, origin_of_leaf, result_leaves
+from xlapy.hlo.ops import OPS
 from xlapy.hlo.schedule import Schedule
 from xlapy.hlo.shape import Shape
 from xlapy.passes.analysis.in_place import overwritable_operands
@@ -137,14 +137,32 @@ def _produce(assigner: Assigner, instruction: Instruction) -> Leaves:
             continue
         if read.count(operand) == 1:  # else another operand may read it at another index
             assigner.candidates.append(Candidate(operand, result, assigner.point))
-    if instruction.spec.has(Trait.DONE) and len(operands[0]) == len(leaves):
-        return operands[0]  # the start op's result, complete from now on
-    if instruction.spec.has(Trait.START):
-        kept = tuple(buffer for operand in operands for buffer in operand if buffer is not None)
-        for buffer in leaves:
-            if buffer is not None:
-                buffer.keeps = kept
     return leaves
+
+
+def _start(assigner: Assigner, instruction: Instruction) -> Leaves:
+    """The operands must live until the op is done: as long as what it writes. A first part of the result is them."""
+    operands = [buffer for operand in instruction.operands for buffer in assigner.use(operand)]
+    own = operands[: result_leaves(instruction).start]
+    written = [*instruction.shape.leaves()][len(own) :]
+    leaves: Leaves = [assigner.new_buffer(leaf) for leaf in written]
+    for buffer in leaves:
+        if buffer is not None:
+            buffer.keeps = tuple(operand for operand in operands if operand is not None)
+    return [*own, *leaves]
+
+
+def _done(assigner: Assigner, instruction: Instruction) -> Leaves:
+    """The results of the start op, complete from now on."""
+    started = instruction.operands[0]
+    return assigner.use(started)[result_leaves(started)]
+
+
+for _name, _spec in OPS.items():
+    if _spec.start_of is not None:
+        _HANDLERS.add(_name, _start)
+    if _spec.done_of is not None:
+        _HANDLERS.add(_name, _done)
 
 
 @_HANDLERS.register("constant")

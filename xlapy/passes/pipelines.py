@@ -14,6 +14,7 @@ from xlapy.passes.dce import Dce
 from xlapy.passes.dynamic.padder import DynamicPadder
 from xlapy.passes.expand.batch_norm import BatchNormExpansion
 from xlapy.passes.expand.linalg import WidenMatrices
+from xlapy.passes.expand.random import ExpandRandom
 from xlapy.passes.flatten_call_graph import FlattenCallGraph
 from xlapy.passes.fusion.fusion import LoopFusion
 from xlapy.passes.inlining import CallInlining
@@ -31,6 +32,7 @@ from xlapy.passes.zero_sized import ZeroSized
 ORDER = (
     Order(LayoutNormalization, CallInlining, "a callee may see other layouts than its caller"),
     Order(CallInlining, FlattenCallGraph, "what is inlined needs no clone"),
+    Order(ExpandRandom, AlgebraicSimplification, "an expansion has much to simplify"),
     Order(DynamicPadder, AlgebraicSimplification, "laws look at static arrays only"),
     Order(FlattenCallGraph, WhileSimplification, "a loop is rewritten for the one place that runs it"),
     Order(LayoutNormalization, AlgebraicSimplification, "laws look at logical arrays only"),
@@ -79,6 +81,7 @@ def cpu_pipeline(options: PipelineOptions | None = None, watch: Watch | None = N
             WidenMatrices(),
             RegionInlining(),
             BatchNormExpansion(),
+            ExpandRandom(),
             FixedPoint(
                 "simplify",
                 (

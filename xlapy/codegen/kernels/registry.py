@@ -27,6 +27,7 @@ from xlapy.codegen.kernels.fft import FftPass, emit_fft, plan_fft
 from xlapy.codegen.kernels.fft import shared_bytes as shared_fft_bytes
 from xlapy.codegen.kernels.linalg import emit_cholesky, emit_triangular_solve, plan_triangle
 from xlapy.codegen.kernels.loop import LoopPlan, emit_loop, plan_loop, rows_and_columns
+from xlapy.codegen.kernels.random import emit_bits, plan_bits
 from xlapy.codegen.kernels.reduce import emit_reduce, plan_reduce
 from xlapy.codegen.kernels.reduce_window import emit_reduce_window, plan_reduce_window
 from xlapy.codegen.kernels.scan import emit_scan, plan_scan
@@ -371,5 +372,15 @@ def _select_and_scatter(instruction: Instruction, situation: Situation) -> Kerne
 
     def body(k: KernelBuilder, arrays: Sequence[Array], outputs: Sequence[Array], begin: Value, end: Value) -> None:
         emit_select_and_scatter(k, plan, arrays, outputs[0], begin, end)
+
+    return Kernel(plan.units, plan.bytes_per_unit, body)
+
+
+@KERNELS.register("rng-bit-generator")
+def _bits(instruction: Instruction, situation: Situation) -> Kernel:
+    plan = plan_bits(instruction, situation.target)
+
+    def body(k: KernelBuilder, arrays: Sequence[Array], outputs: Sequence[Array], begin: Value, end: Value) -> None:
+        emit_bits(k, plan, arrays[0], outputs, begin, end)
 
     return Kernel(plan.units, plan.bytes_per_unit, body)

@@ -11,8 +11,10 @@ from xlapy.hlo.evaluate import (
     linalg,
     normalization,
     ordering,
+    random,
     reductions,
     shapes,
+    special,
     structure,
     windows,
 )
@@ -34,8 +36,10 @@ __all__ = [
     "linalg",
     "normalization",
     "ordering",
+    "random",
     "reductions",
     "shapes",
+    "special",
     "structure",
     "windows",
 ]

@@ -10,8 +10,10 @@ from xlapy.hlo.ops import (
     linalg,
     normalization,
     ordering,
+    random,
     reductions,
     shapes,
+    special,
     structure,
     windows,
 )
@@ -31,8 +33,10 @@ __all__ = [
     "linalg",
     "normalization",
     "ordering",
+    "random",
     "reductions",
     "shapes",
+    "special",
     "structure",
     "windows",
 ]

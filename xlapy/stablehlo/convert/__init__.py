@@ -1,6 +1,8 @@
 """From StableHLO to HLO: one file for each family of operations. Importing this package registers all of them."""
 
 from xlapy.stablehlo.convert import (
+    broadcasting,
+    collectives,
     communication,
     contractions,
     control_flow,
@@ -9,6 +11,7 @@ from xlapy.stablehlo.convert import (
     linalg,
     normalization,
     ordering,
+    random,
     reductions,
     shapes,
     structure,
@@ -19,6 +22,8 @@ from xlapy.stablehlo.convert.module import convert_program
 
 __all__ = [
     "CONVERSIONS",
+    "broadcasting",
+    "collectives",
     "communication",
     "contractions",
     "control_flow",
@@ -28,6 +33,7 @@ __all__ = [
     "linalg",
     "normalization",
     "ordering",
+    "random",
     "reductions",
     "shapes",
     "structure",

@@ -6,7 +6,9 @@ _COMMON = "C1"
 """Element-wise operations have one constraint, about all their types."""
 
 _RESULT = {
+    "all_gather": "C6",
     "all_reduce": "C6",
+    "all_to_all": "C9",
     "batch_norm_grad": "C3",
     "batch_norm_inference": "C7",
     "batch_norm_training": "C7",
@@ -14,6 +16,8 @@ _RESULT = {
     "cholesky": "C1",
     "clamp": "C4",
     "compare": "C2",
+    "collective_broadcast": "C3",
+    "collective_permute": "C5",
     "complex": "C2",
     "concatenate": "C6",
     "convolution": "C25",
@@ -25,6 +29,8 @@ _RESULT = {
     "if": "C3",
     "pad": "C4",
     "reduce": "C7",
+    "reduce_scatter": "C8",
+    "rng": "C3",
     "reduce_window": "C15",
     "scatter": "C16",
     "select": "C2",
