@@ -94,7 +94,7 @@ def test_random_numbers() -> None:
         return {
             "bits": jax.random.bits(keys[0], (7,)),
             "uniform": jax.random.uniform(keys[1], (3, 5)),
-            "gumbel": jax.random.gumbel(keys[2], (9,)),
+            "normal": jax.random.normal(keys[2], (9,)),
             "integers": jax.random.randint(keys[3], (8,), -5, 11),
             "bernoulli": jax.random.bernoulli(keys[4], 0.3, (20,)),
             "categorical": jax.random.categorical(keys[5], jnp.zeros((4, 3))),

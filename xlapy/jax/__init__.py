@@ -9,6 +9,11 @@ JAX traces the function and lowers it to StableHLO, once per signature; xlapy co
 `jax`; nothing else in xlapy imports this package.
 """
 
+try:
+    import jax as _jax  # noqa: F401 - asked for first, to say what is missing
+except ModuleNotFoundError as error:
+    raise ModuleNotFoundError("xlapy.jax needs JAX: pip install 'xlapy[jax]'", name="jax") from error
+
 from xlapy.jax.exported import compile_exported
 from xlapy.jax.jitted import Jitted, jit, stablehlo
 from xlapy.jax.leaves import ResultKind
