@@ -132,3 +132,36 @@ def test_numpy_functions() -> None:
         )  # fmt: skip
 
     assert_agree(function, X, V)
+
+
+def test_indexing_and_ordering() -> None:
+    def function(x: Any, indices: Any) -> Any:
+        return (
+            x[indices], jnp.take_along_axis(x, jnp.argsort(x, 1), 1), x.at[indices, 0].add(1.0), x.at[::2].set(0),
+            lax.top_k(x, 3), jnp.median(x), jnp.unique(indices, size=4), jnp.searchsorted(jnp.sort(x[0]), x[1]),
+            jax.ops.segment_sum(x, indices, 5), jax.grad(lambda y: jnp.sum(y[indices] ** 2))(x), jnp.cumsum(x, 0),
+        )  # fmt: skip
+
+    assert_agree(function, X, LABELS)
+
+
+def test_a_small_convolutional_network() -> None:
+    def network(kernel: Any, images: Any) -> Any:
+        seen = lax.conv_general_dilated(images, kernel, (1, 1), "SAME", dimension_numbers=("NHWC", "HWIO", "NHWC"))
+        pooled = lax.reduce_window(jax.nn.relu(seen), -jnp.inf, lax.max, (1, 2, 2, 1), (1, 2, 2, 1), "VALID")
+        return jnp.sum(pooled**2)
+
+    images = RANDOM.normal(size=(2, 6, 6, 3)).astype(np.float32)
+    kernel = RANDOM.normal(size=(3, 3, 3, 4)).astype(np.float32)
+    assert_agree(jax.value_and_grad(network, argnums=(0, 1)), kernel, images)
+
+
+def test_special_functions_and_transforms() -> None:
+    def function(x: Any, v: Any) -> Any:
+        positive = jnp.abs(x) + 0.5
+        return (
+            lax.lgamma(positive), lax.digamma(positive), lax.erfc(x), lax.erf_inv(jnp.tanh(x)), lax.bessel_i1e(x),
+            jax.scipy.special.gammainc(2.0, positive), jnp.fft.fft(x), jnp.fft.irfft(v + 1j * v),
+        )  # fmt: skip
+
+    assert_agree(function, X, V)
