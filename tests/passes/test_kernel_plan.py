@@ -2,7 +2,8 @@
 
 import pytest
 
-from xlapy.hlo.kernel_plan import check_fusion, is_alias, is_blocked_transpose, is_element_op
+from xlapy.hlo.kernel_plan import check_fusion, is_blocked_transpose, is_element_op
+from xlapy.hlo.leaves import is_renaming
 from xlapy.hlo.text import parse
 from xlapy.support.errors import InternalError
 
@@ -79,6 +80,6 @@ def test_facts_about_instructions() -> None:
     by_name = {instruction.name: instruction for instruction in module.entry}
     assert is_blocked_transpose(by_name["t"])
     assert not is_blocked_transpose(by_name["v"])
-    assert is_alias(by_name["r"])
+    assert is_renaming(by_name["r"])
     assert not is_element_op(by_name["c"]), "a copy that changes the layout is no element op"
     assert not is_element_op(by_name["k"]), "a table is read from memory"

@@ -87,18 +87,6 @@ def is_blocked_transpose(instruction: Instruction) -> bool:
     return bool(moved) and moved[-1] != max(moved)
 
 
-def is_alias(instruction: Instruction) -> bool:
-    """The instruction has the bytes of its operand: no kernel is needed when both are in memory."""
-    if instruction.opcode == "bitcast":
-        return True
-    return instruction.opcode == "reshape" and _is_row_major(instruction) and _is_row_major(instruction.operands[0])
-
-
-def _is_row_major(instruction: Instruction) -> bool:
-    layout = instruction.shape.layout
-    return layout is None or layout.is_row_major
-
-
 SHORT_ROW = 8  # elements; lanes along a shorter dimension are mostly idle
 
 

@@ -22,7 +22,7 @@ from xlapy.codegen.element_graph import ElementGraph, between
 from xlapy.codegen.elements import emit_element
 from xlapy.codegen.indexing import Coordinate, Index, Indexing
 from xlapy.codegen.ir import I64, KernelBuilder, Value
-from xlapy.codegen.kernels.loop import widest_lanes
+from xlapy.codegen.kernels.loop import VECTORS_PER_STEP, widest_lanes
 from xlapy.codegen.regions import emit_region
 from xlapy.codegen.registers import Element, flatten, from_parts, parts_of, register_type, rounded, splat, unflatten
 from xlapy.codegen.target import Target
@@ -32,7 +32,9 @@ from xlapy.hlo.ops import Trait
 from xlapy.hlo.shape import Shape
 
 ACCUMULATORS = 4  # vectors that are folded side by side, to hide the latency of the op
-
+WIDE_ACCUMULATORS = (16, 8)  # across lanes, if registers hold them: memory streams long pieces of rows better
+WIDE_BLOCKS = 8  # that there must be at the least for wider ones to pay, so that threads have something to share
+LIGHT_INSTRUCTIONS = 4  # in the kernel, the operands included: more would not leave registers for wide blocks
 
 LEAST_GATHERED = 8  # results for which it pays to gather a lane of each, rather than to fold them one by one
 
@@ -47,6 +49,7 @@ class ReducePlan:
     combiner: Instruction | None  # the one op of the computation, when folding along lanes
     across: bool  # lanes lie across the last kept dimension
     lanes: int
+    vectors: int  # of the block of neighbouring results that is folded together, if across
     units: int
     bytes_per_unit: int
 
@@ -66,7 +69,8 @@ def plan_reduce(
     shape = reduce.operands[0].shape
     folded = tuple(sorted(reduce.attributes["dimensions"]))
     kept = tuple(dim for dim in range(shape.rank) if dim not in folded)
-    lanes = widest_lanes(between(reduce.operands, inputs), target)
+    members = between(reduce.operands, inputs)
+    lanes = widest_lanes(members, target)
     last = next((dim for dim in reversed(range(shape.rank)) if shape.dims[dim] > 1), shape.rank - 1)
     combiner = sole_operation(reduce.called[0])
     along = combiner is not None and last in folded
@@ -75,14 +79,28 @@ def plan_reduce(
     size = shape.dims[wide[-1] if across else last] if shape.rank else 1
     lanes = min(lanes, 1 << (size.bit_length() - 1)) if size and (across or along) else 1
     units = math.prod(shape.dims[dim] for dim in kept)
+    is_light = combiner is not None and last in kept and len(members) <= LIGHT_INSTRUCTIONS
+    vectors = _vectors_across(size, lanes, target) if is_light else _few_vectors_across(size, lanes)
     if across:
-        units = units // max(size, 1) * _blocks(size, lanes)
-    total = operand_bytes + reduce.shape.bytes
-    return ReducePlan(reduce, kept, folded, combiner if along else None, across, lanes, units, total // max(units, 1))
+        units = units // max(size, 1) * _blocks(size, lanes * vectors)
+    unit_bytes = (operand_bytes + reduce.shape.bytes) // max(units, 1)
+    return ReducePlan(reduce, kept, folded, combiner if along else None, across, lanes, vectors, units, unit_bytes)
 
 
-def _blocks(size: int, lanes: int) -> int:
-    return -(-size // (lanes * ACCUMULATORS)) if size >= lanes * ACCUMULATORS else -(-size // lanes)
+def _vectors_across(size: int, lanes: int, target: Target) -> int:
+    """How many vectors of results to fold together, where little else needs registers."""
+    registers = 32 if target.is_avx512 or not target.is_x86 else 16
+    fitting = (vectors for vectors in WIDE_ACCUMULATORS if vectors * VECTORS_PER_STEP <= registers)
+    wide = next((vectors for vectors in fitting if size >= WIDE_BLOCKS * vectors * lanes), None)
+    return wide or _few_vectors_across(size, lanes)
+
+
+def _few_vectors_across(size: int, lanes: int) -> int:
+    return ACCUMULATORS if size >= lanes * ACCUMULATORS else 1
+
+
+def _blocks(size: int, width: int) -> int:
+    return -(-size // width)
 
 
 def sole_operation(computation: Computation) -> Instruction | None:
@@ -149,16 +167,15 @@ def _across(
     """One block of neighbouring results: each lane folds one of them; several vectors side by side share the loop."""
     last = next(dim for dim in reversed(plan.kept) if plan.input_shape.dims[dim] > 1)
     size = plan.input_shape.dims[last]
-    blocks = _blocks(size, plan.lanes)
-    vectors = ACCUMULATORS if size >= plan.lanes * ACCUMULATORS else 1
-    width = plan.lanes * vectors
+    width = plan.lanes * plan.vectors
+    blocks = _blocks(size, width)
     scalar, vector = Indexing(k, 1), Indexing(k, plan.lanes)
     row, block = scalar.divide(Coordinate(unit), blocks)
     outer = [dim for dim in plan.kept if dim != last]
     positions = dict(zip(outer, scalar.delinearize(row, [plan.input_shape.dims[dim] for dim in outer]), strict=True))
     assert block.start is not None
     start = k.smin(k.mul(block.start, width), size - width)
-    columns = [vector.along_lanes(k.add(start, number * plan.lanes)) for number in range(vectors)]
+    columns = [vector.along_lanes(k.add(start, number * plan.lanes)) for number in range(plan.vectors)]
     initial = [splat(k, init, plan.lanes) for _ in columns for init in inits]
 
     def body(folded: Mapping[int, Coordinate], running: Sequence[Element]) -> list[Element]:

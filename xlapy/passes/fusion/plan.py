@@ -20,11 +20,11 @@ from xlapy.hlo.graph import Computation, Instruction
 from xlapy.hlo.kernel_plan import (
     INDEXED_AT_RUN_TIME,
     KernelLimits,
-    is_alias,
     is_blocked_transpose,
     is_element_op,
     is_kernel_constant,
 )
+from xlapy.hlo.leaves import is_renaming
 from xlapy.hlo.ops import Trait
 from xlapy.passes.base import Record, pinned
 from xlapy.passes.fusion.cost import fused_cost, operation_cost, stored_cost
@@ -84,7 +84,7 @@ class Group:
 
 
 def _storage(instruction: Instruction) -> Instruction:
-    while is_alias(instruction):
+    while is_renaming(instruction):
         instruction = instruction.operands[0]
     return instruction
 
@@ -143,7 +143,7 @@ class FusionPlan:
         refusal = self._refusal(instruction)
         if not refusal:
             self._join(instruction)
-        elif not is_alias(instruction):
+        elif not is_renaming(instruction):
             self._start(instruction, kind)
         if refusal and any(user in self.groups_of for user in instruction.users):
             self.records.append(Record(instruction.name, False, refusal))
