@@ -19,6 +19,7 @@ from xlapy.codegen.object_cache import ObjectCache, cache_directory
 from xlapy.codegen.pool import POOL
 from xlapy.codegen.program import EmittedProgram, assembly_of, compile_program, emit_program
 from xlapy.codegen.target import host_target
+from xlapy.hlo.cost import cost_analysis
 from xlapy.hlo.graph import HloModule
 from xlapy.hlo.text import fingerprint
 from xlapy.hlo.verifier import verify
@@ -50,6 +51,10 @@ class CompileStats:
     compile_ms: float
     passes_ms: float
     llvm_ms: float
+    flops: float
+    transcendentals: float
+    bytes_accessed: float
+    unknown_trip_counts: float
     cached: bool = False  # the whole program came from the cache on disk
 
     def __str__(self) -> str:
@@ -130,6 +135,7 @@ def compile_module(source: HloModule, options: CompileOptions) -> Compiled:
     signature = source.signature
     program = compile_program(module, emitted, plan, _object_compiler(around), signature.parameters, signature.result)
     ended = time.perf_counter()
+    cost = cost_analysis(module)
     stats = CompileStats(
         instructions=source.instruction_count,
         kernels=emitted.kernel_count,
@@ -139,6 +145,10 @@ def compile_module(source: HloModule, options: CompileOptions) -> Compiled:
         compile_ms=(ended - began) * 1e3,
         passes_ms=(passed - began) * 1e3,
         llvm_ms=(ended - passed) * 1e3,
+        flops=cost["flops"],
+        transcendentals=cost["transcendentals"],
+        bytes_accessed=cost["bytes accessed"],
+        unknown_trip_counts=cost["unknown trip counts"],
     )
     return Compiled(program, stats, report)
 

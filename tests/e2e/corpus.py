@@ -7,6 +7,8 @@ from collections.abc import Iterator
 import xlapy
 from tests.builder.examples import EXAMPLES
 from tests.e2e import test_awkward_kinds as awkward
+from tests.e2e import test_collectives as collectives
+from tests.e2e import test_random as random_numbers
 from tests.e2e.random_programs import random_program
 from tests.e2e.test_against_evaluator import MOVEMENT, element_wise, module_of
 from tests.e2e.test_found import CASES
@@ -17,7 +19,7 @@ from xlapy.hlo.shape import Shape
 RANDOM_PROGRAMS = 40
 
 TESTED_ELSEWHERE = (
-    """ENTRY main { ROOT s = u64[2] rng-get-and-update-state(), delta=3 }""",  # test_random
+    random_numbers.XLA_TEXT,
     """ENTRY main { a = f32[4] parameter(0)  b = f32[4] parameter(1)  x = f32[4] parameter(2)
          ROOT r = f32[4] regularized-incomplete-beta(a, b, x) }""",  # test_special_functions
 )
@@ -39,6 +41,8 @@ def corpus() -> Iterator[HloModule]:
         awkward.custom("name"),
     ]
     yield from (computation.module for computation in built)
+    yield xlapy.hlo.parse(collectives.XLA_TEXT)
+    yield collectives.recorded(collectives.pairs, Shape.array("float32", (16, 16)))
     for element_type in ALL:
         for arity in (1, 2):
             opcodes = [spec.name for spec in element_wise(element_type, arity)]

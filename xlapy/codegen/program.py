@@ -26,6 +26,7 @@ from xlapy.hlo.shape import Shape
 from xlapy_runtime.program import Program
 
 ENTRY = "xlapy.entry"
+PRINTED_CONSTANTS = 10_000  # elements of constants in the text that is kept; with more, it is for reading only
 KERNEL_LEVEL = 1  # LLVM's effort; 2 and 3 take longer and make no faster code of IR that is optimized already
 GLUE_LEVEL = 0
 
@@ -134,7 +135,7 @@ def compile_program(
         num_partitions=module.config.num_partitions,
         libraries=emitted.libraries,
         has_loops=any(instruction.opcode == "while" for instruction in module.instructions()),
-        hlo_text=module.to_text(),
+        hlo_text=module.to_text(large_constants=sum(c.shape.size for c in plan.constants) <= PRINTED_CONSTANTS),
         llvm_modules=tuple(text for text in (emitted.glue, emitted.kernels, emitted.loops) if "define" in text),
     )
 

@@ -59,6 +59,7 @@ EXPANDED = {
     "batch-norm-training": "expand-batch-norm",
     "batch-norm-inference": "expand-batch-norm",
     "batch-norm-grad": "expand-batch-norm",
+    "rng": "expand-random",
 }
 """Ops that no program has any more after the passes, by the pass that takes them away."""
 
