@@ -42,6 +42,7 @@ def corpus() -> Iterator[HloModule]:
     ]
     yield from (computation.module for computation in built)
     yield xlapy.hlo.parse(collectives.XLA_TEXT)
+    yield from (xlapy.stablehlo.parse(example.text) for example in collectives.EXAMPLES.values())
     yield collectives.recorded(collectives.pairs, Shape.array("float32", (16, 16)))
     for element_type in ALL:
         for arity in (1, 2):
