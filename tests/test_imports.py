@@ -46,7 +46,19 @@ HLO_FLOORS = (
     {"values"},
     {"ops"},
     {"graph", "instruction", "computation", "module"},
-    {"text", "verifier", "evaluate", "patterns", "schedule", "buffer_plan", "kernel_plan", "leaves", "cost"},
+    {
+        "text",
+        "verifier",
+        "evaluate",
+        "patterns",
+        "schedule",
+        "buffer_plan",
+        "kernel_plan",
+        "sort_plan",
+        "leaves",
+        "drawing",
+        "cost",
+    },
 )
 
 # Big or optional packages, which a file may import inside the function that needs them.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -47,7 +48,9 @@ def test_the_second_compilation_is_a_load(folder: Path) -> None:
 def test_another_process_loads_it(folder: Path) -> None:
     xlapy.compile(SOURCE)
     script = f"import xlapy; print(xlapy.compile({SOURCE!r}).compile_stats().cached)"
-    answer = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    surroundings = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    command = [sys.executable, "-c", script]
+    answer = subprocess.run(command, capture_output=True, text=True, check=True, env=surroundings)
     assert answer.stdout.strip() == "True"
 
 

@@ -7,10 +7,11 @@ exe = xlapy.compile(b.build(2 * x + y))
 z = exe(np.ones(1024, np.float32), np.ones(1024, np.float32))
 """
 
-from xlapy import hlo, ops, stablehlo
-from xlapy.api import compile, evaluate, load
+import importlib
+from typing import TYPE_CHECKING, Any
+
+from xlapy import hlo, ops
 from xlapy.builder import XlaBuilder, XlaComputation, XlaOp
-from xlapy.executable import Executable
 from xlapy.hlo.graph import HloModule
 from xlapy.hlo.shape import Shape
 from xlapy.options import CompileOptions
@@ -25,9 +26,14 @@ from xlapy.support.errors import (
     UnsupportedError,
     XlaError,
 )
-from xlapy_runtime.custom_calls import register_custom_call_target
-from xlapy_runtime.device import Device, devices
-from xlapy_runtime.result_memory import trim
+
+if TYPE_CHECKING:
+    from xlapy import stablehlo
+    from xlapy.api import compile, evaluate, load
+    from xlapy.executable import Executable
+    from xlapy_runtime.custom_calls import register_custom_call_target
+    from xlapy_runtime.device import Device, devices
+    from xlapy_runtime.result_memory import trim
 
 __version__ = "0.1.0"
 
@@ -59,3 +65,29 @@ __all__ = [
     "stablehlo",
     "trim",
 ]
+
+_AT_FIRST_USE = {
+    "Device": "xlapy_runtime.device",
+    "Executable": "xlapy.executable",
+    "compile": "xlapy.api",
+    "devices": "xlapy_runtime.device",
+    "evaluate": "xlapy.api",
+    "load": "xlapy.api",
+    "register_custom_call_target": "xlapy_runtime.custom_calls",
+    "stablehlo": "xlapy.stablehlo",
+    "trim": "xlapy_runtime.result_memory",
+}
+"""Names whose modules bring the compiler, LLVM and the runtime along: recording a program needs none of these."""
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _AT_FIRST_USE:
+        raise AttributeError(f"module 'xlapy' has no attribute {name!r}")
+    module = importlib.import_module(_AT_FIRST_USE[name])
+    value = module if module.__name__ == f"xlapy.{name}" else getattr(module, name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_AT_FIRST_USE})

@@ -11,7 +11,10 @@ from pathlib import Path
 
 from xlapy.codegen.call_wrapper import call_wrapper_object
 from xlapy.codegen.jit import emit_object
+from xlapy.codegen.kernels.registry import scratch_bytes
+from xlapy.codegen.libraries import Library
 from xlapy.codegen.libraries.gemm import GEMM_LIBRARIES
+from xlapy.codegen.libraries.linalg import LINALG_LIBRARIES
 from xlapy.codegen.object_cache import ObjectCache, cache_directory
 from xlapy.codegen.pool import POOL
 from xlapy.codegen.program import EmittedProgram, assembly_of, compile_program, emit_program
@@ -117,10 +120,10 @@ def compile_module(source: HloModule, options: CompileOptions) -> Compiled:
         PipelineOptions(fast_math=options.fast_math, disabled_laws=options.disabled_laws), _watch(options, around)
     ).run(module)
     order = schedule(module)
-    plan = assign_buffers(module, order)
+    target = host_target()
+    plan = assign_buffers(module, order, lambda instruction: scratch_bytes(instruction, target))
     if options.verify or around.verify:
         check_plan(module, order, plan)
-    target = host_target()
     emitted = emit_program(module, order, plan, target)
     _dump(emitted, around)
     passed = time.perf_counter()
@@ -197,12 +200,18 @@ def native_wrapper() -> CallWrapper | None:
 @cache
 def library_symbols(name: str) -> dict[str, int]:
     """The addresses of a library's functions; loaded once, and for as long as the process lives."""
-    library = GEMM_LIBRARIES[name.removeprefix("gemm_")]
-    linked = link([library.object_code(host_target(), object_cache(environment()))], {}, library.exports)
+    library = _LIBRARIES[name]
+    imports: dict[str, int] = {}
+    for needed in library.needs:
+        imports.update(library_symbols(needed))
+    linked = link([library.object_code(host_target(), object_cache(environment()))], imports, library.exports)
     _LOADED_LIBRARIES.append(linked)
     return {symbol: linked.address(symbol) for symbol in library.exports}
 
 
+_LIBRARIES: dict[str, Library] = {
+    library.name: library for library in (*GEMM_LIBRARIES.values(), *LINALG_LIBRARIES.values())
+}
 _LOADED_LIBRARIES: list[LinkedCode] = []
 
 

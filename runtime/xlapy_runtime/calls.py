@@ -146,6 +146,9 @@ class PreparationTable:
 
         return add
 
+    def __contains__(self, kind: str) -> bool:
+        return kind in self._preparations
+
     def action(self, site: Site) -> Action:
         """The prepared action of a call site."""
         if site.call.kind not in self._preparations:

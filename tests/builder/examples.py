@@ -13,6 +13,7 @@ import numpy as np
 
 from xlapy import ops
 from xlapy.builder import XlaBuilder, XlaComputation, XlaOp
+from xlapy.hlo.attributes import GatherDimensionNumbers, ScatterDimensionNumbers
 from xlapy.hlo.shape import Shape
 
 
@@ -160,6 +161,86 @@ INDEXING = [
     ),
 ]
 
+SQUARES = s32(np.arange(24).reshape(3, 4, 2) + 1)
+WINDOWS = s32([[[0, 0], [1, 0], [2, 1]], [[0, 1], [1, 1], [0, 2]]])
+
+
+def rows(offset_dims: tuple[int, ...], index_vector_dim: int) -> GatherDimensionNumbers:
+    return GatherDimensionNumbers(offset_dims, (0,), (0,), index_vector_dim)
+
+
+GATHER_AND_SCATTER = [
+    Example(
+        "Gather.E2",
+        lambda x, i: ops.Gather(x, i, GatherDimensionNumbers((1, 2), (), (0, 1), 1), (8, 6)),
+        (s32(np.arange(176).reshape(16, 11)), np.array([[0, 0], [8, 5], [3, 2], [-1, 99], [99, 1]], np.int64)),
+        s32([np.arange(176).reshape(16, 11)[x:][:8, y:][:, :6] for x, y in [(0, 0), (8, 5), (3, 2), (0, 5), (8, 1)]]),
+    ),
+    Example(
+        "Gather.E4",
+        lambda x, i: ops.Gather(x, i, rows((2,), 2), (1, 2)),
+        (s32([[1, 2], [3, 4], [5, 6]]), s32([[[0], [2]], [[1], [1]]])),
+        s32([[[1, 2], [5, 6]], [[3, 4], [3, 4]]]),
+    ),
+    Example(
+        "Gather.B3, an implicit dimension",
+        lambda x, i: ops.Gather(x, i, rows((1,), 1), (1, 2)),
+        (s32([[1, 2], [3, 4], [5, 6]]), s32([2, 0])),
+        s32([[5, 6], [1, 2]]),
+    ),
+    Example(
+        "gather.E1",
+        lambda x, i: ops.Gather(x, i, GatherDimensionNumbers((2, 3), (0,), (1, 0), 2), (1, 2, 2)),
+        (SQUARES, WINDOWS),
+        s32(
+            [
+                [[[1, 2], [3, 4]], [[3, 4], [5, 6]], [[13, 14], [15, 16]]],
+                [[[9, 10], [11, 12]], [[11, 12], [13, 14]], [[17, 18], [19, 20]]],
+            ]
+        ),
+    ),
+    Example(
+        "Scatter.E2",
+        lambda x, i, u: ops.Scatter(x, i, u, ops.Add, ScatterDimensionNumbers((2, 3), (0,), (1, 0), 2)),
+        (
+            SQUARES,
+            s32([[[0, 2], [1, 0], [2, 1]], [[0, 1], [1, 0], [0, 9]]]),
+            s32(np.ones((2, 3, 2, 2))),
+        ),
+        s32(
+            [
+                [[1, 2], [5, 6], [7, 8], [7, 8]],
+                [[10, 11], [12, 13], [14, 15], [16, 17]],
+                [[18, 19], [20, 21], [21, 22], [23, 24]],
+            ]
+        ),
+    ),
+]
+
+ORDERING = [
+    Example(
+        "Sort.E1",
+        lambda x, y, z: ops.Sort(x.builder, [x, y, z], lambda a, b, *rest: a < b, 0),
+        (s32([3, 1]), s32([42, 50]), f32([-3.0, 1.1])),
+        (s32([1, 3]), s32([50, 42]), f32([1.1, -3.0])),
+    ),
+    Example("Sort.E2", ops.Sort, (s32([3, 1]), s32([42, 50])), (s32([1, 3]), s32([50, 42]))),
+    Example("Sort, 2017", ops.Sort, (f32([2, np.inf, -1, 0]),), f32([-1, 0, 2, np.inf])),
+    Example(
+        "sort.E1",
+        lambda x, y: ops.Sort(x.builder, [x, y], lambda a, b, c, d: a > b, 0, True),
+        (s32([[1, 2, 3], [3, 2, 1]]), s32([[3, 2, 1], [1, 2, 3]])),
+        (s32([[3, 2, 3], [1, 2, 1]]), s32([[1, 2, 1], [3, 2, 3]])),
+    ),
+    Example("SortKeyVal", ops.SortKeyVal, (s32([3, 1, 2]), f32([3, 1, 2])), (s32([1, 2, 3]), f32([1, 2, 3]))),
+    Example(
+        "TopK",
+        lambda x: ops.TopK(x, 2),
+        (f32([[1, 3, 3], [2, 0, 1]]),),
+        (f32([[3, 3], [2, 1]]), s32([[1, 2], [0, 2]])),
+    ),
+]
+
 ELEMENTWISE = [
     Example("Clamp.E1", lambda x: ops.Clamp(0, x, 6), (s32([-1, 5, 9]),), s32([0, 5, 6])),
     Example("ConvertElementType.E1", lambda x: ops.ConvertElementType(x, "f32"), (s32([0, 1, 2]),), f32([0, 1, 2])),
@@ -255,6 +336,117 @@ CONTRACTIONS = [
     ),
 ]
 
+POOLED = f32([10000, 1000, 100, 10, 1])
+PLANE = f32([[7, 2, 5, 3, 8], [3, 8, 9, 3, 4], [1, 5, 7, 5, 6], [0, 6, 2, 10, 2]])
+IMAGE = s32([[1, 2, 5, 6], [3, 4, 7, 8], [10, 11, 14, 15], [12, 13, 16, 17]]).reshape(1, 4, 4, 1)
+CELLS = np.array([[[1, 2], [3, 4]], [[3, 4], [1, 2]]], np.float64)
+ONES, MEANS = np.ones(2), np.array([2.0, 3.0])
+SCORES = np.array([[[0, 0], [2, 2]], [[2, 2], [0, 0]]], np.float64)
+
+
+WINDOWS = [
+    Example("ReduceWindow.E1", lambda x: ops.ReduceWindow(x, np.inf, ops.Min, [3], [2]), (POOLED,), f32([100, 1])),
+    Example(
+        "ReduceWindow.E2",
+        lambda x: ops.ReduceWindow(x, np.inf, ops.Min, [3], [2], ops.Padding.kSame),
+        (POOLED,),
+        f32([1000, 10, 1]),
+    ),
+    Example(
+        "ReduceWindow.E3",
+        lambda x: ops.ReduceWindow(x, -np.inf, ops.Max, [2, 3], [2, 3], "kValid"),
+        (np.arange(24, dtype=np.float32).reshape(4, 6),),
+        f32([[8, 11], [20, 23]]),
+    ),
+    Example(
+        "ReduceWindow, SAME, of even length: one more element of padding behind",
+        lambda x: ops.ReduceWindow(x, 0, ops.Add, [3], [2], "same"),
+        (f32([1, 2, 3, 4, 5, 6]),),
+        f32([6, 12, 11]),
+    ),
+    Example(
+        "ReduceWindow of several",
+        lambda x: ops.ReduceWindowWithGeneralPadding(
+            [x, ops.Iota(x.builder, "s32", 5)], [-np.inf, -1], _argmax, [2], [2], [1], [3], [(1, 0)]
+        ),
+        (f32([3, 9, 1, 9, 2]),),
+        (f32([1, 9]), s32([2, 1])),
+    ),
+    Example("ReduceWindow of a scalar", lambda x: ops.ReduceWindow(x, 1, ops.Add, []), (f32(2),), f32(3)),
+    Example(
+        "ReduceWindow, cumulative",
+        lambda x: ops.ReduceWindow(x, 0, ops.Add, [5], [1], [(4, 0)]),
+        (f32([1, 2, 3, 4, 5]),),
+        f32([1, 3, 6, 10, 15]),
+    ),
+    Example(
+        "SelectAndScatter.E1",
+        lambda x, y: ops.SelectAndScatter(x, ops.Ge, [2, 3], [2, 2], "VALID", y, 0, ops.Add),
+        (PLANE, f32([[2, 6], [3, 1]])),
+        f32([[0, 0, 0, 0, 0], [0, 0, 8, 0, 0], [0, 0, 3, 0, 0], [0, 0, 0, 1, 0]]),
+    ),
+    Example(
+        "SelectAndScatter.E2",
+        lambda x, y: ops.SelectAndScatterWithGeneralPadding(x, ops.Ge, [3, 1], [2, 1], [(0, 1), (0, 0)], y, 0, ops.Add),
+        (s32([[1, 5], [2, 5], [3, 6], [4, 4]]), s32([[5, 6], [7, 8]])),
+        s32([[0, 0], [0, 0], [5, 14], [7, 0]]),
+    ),
+    Example(
+        "ConvWithGeneralPadding.E1",
+        lambda x, k: ops.ConvGeneralDilated(x, k, [4, 4], [(0, 0), (0, 0)], [2, 2], [1, 1], ("NHWC", "HWIO", "NHWC")),
+        (IMAGE, np.ones((3, 3, 1, 1), np.int32)),
+        s32([[10, 26], [46, 62]]).reshape(1, 2, 2, 1),
+    ),
+    Example(
+        "Conv, SAME",
+        lambda x, k: ops.Conv(x, k, [1], "SAME"),
+        (f32([[[1, 2, 3, 4]]]), f32([[[1, 10, 100]]])),
+        f32([[[210, 321, 432, 43]]]),
+    ),
+    Example(
+        "Conv, VALID, with dilations",
+        lambda x, k: ops.Conv(x, k, [1], "VALID", [2], [2]),
+        (f32([[[1, 2, 3, 4]]]), f32([[[1, 10]]])),
+        f32([[[21, 0, 32, 0, 43]]]),
+    ),
+    Example(
+        "ConvWithGeneralPadding, negative",
+        lambda x, k: ops.ConvWithGeneralPadding(x, k, [1], [(-1, 1)]),
+        (f32([[[1, 2, 3, 4]]]), f32([[[1, 10]]])),
+        f32([[[32, 43, 4]]]),
+    ),
+    Example(
+        "ConvGeneral, in two groups",
+        lambda x, k: ops.ConvGeneral(x, k, [1], "VALID", ("NWC", "WIO", "NWC"), feature_group_count=2),
+        (f32([[[1, 2], [3, 4]]]), f32([[[10, 100]]])),
+        f32([[[10, 200], [30, 400]]]),
+    ),
+    Example(
+        "ConvGeneralDilated, reversed",
+        lambda x, k: ops.ConvGeneralDilated(x, k, [1], [(0, 0)], window_reversal=[True]),
+        (f32([[[1, 2, 3, 4]]]), f32([[[1, 10]]])),
+        f32([[[12, 23, 34]]]),
+    ),
+    Example(
+        "BatchNormGrad.E1",
+        lambda x, g, m, v, dy: ops.BatchNormGrad(x, g, m, v, dy, 0.0, 2),
+        (CELLS, ONES, MEANS, ONES, np.full((2, 2, 2), 0.1)),
+        (np.zeros((2, 2, 2)), np.zeros(2), np.full(2, 0.4)),
+    ),
+    Example(
+        "BatchNormInference.E1",
+        lambda x, g, b, m, v: ops.BatchNormInference(x, g, b, m, v, 0.0, 2),
+        (CELLS, ONES, ONES, MEANS, ONES),
+        SCORES,
+    ),
+    Example(
+        "BatchNormTraining.E1",
+        lambda x, g, b: ops.BatchNormTraining(x, g, b, 0.0, 2),
+        (CELLS, ONES, ONES),
+        (SCORES, MEANS, ONES),
+    ),
+]
+
 STRUCTURE = [
     Example(
         "GetTupleElement.E1",
@@ -343,13 +535,37 @@ CONTROL_FLOW = [
     Example("OptimizationBarrier", ops.OptimizationBarrier, (LINE,), LINE),
 ]
 
+POSITIVE = f32([[1, 2, 3], [2, 20, 26], [3, 26, 70]])
+FACTOR = f32([[1, 0, 0], [2, 4, 0], [3, 5, 6]])
+IMPULSE = np.array([1, 0, 0, 0], np.complex64)
+
+LINALG = [
+    Example("Cholesky.E1", ops.Cholesky, (POSITIVE,), FACTOR),
+    Example("Cholesky, upper", lambda a: ops.Cholesky(a, lower=False), (POSITIVE,), FACTOR.T.copy()),
+    Example("Cholesky, large", ops.Cholesky, (np.eye(70, dtype=np.float32) * 4,), np.eye(70, dtype=np.float32) * 2),
+    Example(
+        "TriangularSolve.E1",
+        lambda a, b: ops.TriangularSolve(a, b, True, True, False, "NO_TRANSPOSE"),
+        (FACTOR, f32([[2, 0, 0], [4, 8, 0], [6, 10, 12]])),
+        f32([[2, 0, 0], [0, 2, 0], [0, 0, 2]]),
+    ),
+    Example("Fft.E1", lambda x: ops.Fft(x, "FFT", (4,)), (IMPULSE,), np.ones(4, np.complex64)),
+    Example(
+        "Fft, real", lambda x: ops.Fft(x, "RFFT", (2, 2)), (f32([[1, 2], [3, 4]]),), np.array([[10, -2], [-4, 0]], "c8")
+    ),
+]
+
 EXAMPLES = [
     *BROADCASTING,
     *SHAPES,
     *INDEXING,
+    *GATHER_AND_SCATTER,
+    *ORDERING,
     *ELEMENTWISE,
     *REDUCTIONS,
     *CONTRACTIONS,
+    *LINALG,
+    *WINDOWS,
     *STRUCTURE,
     *CONTROL_FLOW,
 ]

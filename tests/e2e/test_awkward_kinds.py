@@ -224,16 +224,22 @@ def test_a_variadic_all_reduce_on_two_devices(form: str) -> None:
             assert_same(results[replica], (xs[1 - replica], np.full((2, 3), 6, np.float32)))
 
 
-def test_groups_and_ids() -> None:
+def groups() -> xlapy.XlaComputation:
+    """The maximum over two groups of two replicas; which process this is; something that waits for a token."""
     b = xlapy.XlaBuilder("groups")
     x = ops.Parameter(b, 0, VECTOR)
     largest = ops.AllReduce(x, ops.Max, [[0, 2], [1, 3]])
-    exe = xlapy.compile(b.build(ops.Tuple(b, [largest, ops.ReplicaId(b)])), xlapy.CompileOptions(num_replicas=4))
+    waited = ops.AddDependency(largest, ops.CreateToken(b))
+    return b.build(ops.Tuple(b, [waited, ops.ReplicaId(b), ops.PartitionId(b)]))
+
+
+def test_groups_and_ids() -> None:
+    exe = xlapy.compile(groups(), xlapy.CompileOptions(num_replicas=4))
     arguments = [[vector(replica, -replica, 0, 1)] for replica in range(4)]
-    for replica, (value, number) in enumerate(exe.run_parallel(arguments, timeout=SECONDS)):
+    for replica, (value, number, partition) in enumerate(exe.run_parallel(arguments, timeout=SECONDS)):
         low, high = replica % 2, replica % 2 + 2
         assert_same(value, vector(high, -low, 0, 1))
-        assert number == replica
+        assert (number, partition) == (replica, 0)
 
 
 def test_an_all_reduce_inside_a_loop() -> None:

@@ -110,6 +110,19 @@ ENTRY main {
 }""",
     ),
     Case(
+        "one element, read as two types",
+        """HloModule bits
+ENTRY main {
+  q = u32[1] parameter(0)
+  f = f32[1] bitcast-convert(q)
+  a = u32[] reshape(q)
+  b = f32[] reshape(f)
+  c = f32[] convert(a)
+  d = s32[] convert(b)
+  ROOT t = (f32[], s32[]) tuple(c, d)
+}""",
+    ),
+    Case(
         "the bits of integers narrower than a byte",
         """HloModule bits
 ENTRY main {
@@ -189,6 +202,15 @@ ENTRY main {
   one = f32[3] constant({1, 1, 1})
   d = f32[3] divide(one, f32[3] convert(n))
   ROOT t = (f32[9], f32[3]) tuple(wide, d)
+}""",
+    ),
+    Case(
+        "false as a power of two, on the way to another type",
+        """HloModule narrow
+ENTRY main {
+  p = pred[9] parameter(0)
+  q = f8e8m0fnu[9] convert(p)
+  ROOT wide = f32[9] convert(q)
 }""",
     ),
     Case(

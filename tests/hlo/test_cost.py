@@ -35,6 +35,17 @@ def test_elementwise_and_dot() -> None:
     assert cost["bytes accessed"] == 4 * (32 + 16 + 8) + 4 * (8 + 8)
 
 
+def test_linear_algebra() -> None:
+    cost = cost_analysis(
+        parse("""ENTRY main { a = f32[6,6] parameter(0)  b = f32[6,4] parameter(1)  x = f32[2,16] parameter(2)
+            l = f32[6,6] cholesky(a), lower=true
+            s = f32[6,4] triangular-solve(l, b), left_side=true, lower=true, transpose_a=NO_TRANSPOSE
+            f = c64[2,9] fft(x), fft_type=RFFT, fft_length={16}
+            ROOT t = (f32[6,4], c64[2,9]) tuple(s, f) }""")
+    )
+    assert cost["flops"] == 2 * 6**3 / 6 + 2 * 6 * 4 * 6 / 2 + 5 * 2 * 16 * 4 / 2
+
+
 def test_a_counted_loop_is_counted_per_trip() -> None:
     cost = cost_analysis(parse(LOOP))
     assert cost["transcendentals"] == 8 * 5
@@ -54,3 +65,19 @@ def test_a_reduce_counts_its_region_per_element() -> None:
             ROOT r = f32[3] reduce(x, z), dimensions={1}, to_apply=add }""")
     )
     assert cost["flops"] == 15
+
+
+def test_windows_count_what_lies_on_elements() -> None:
+    cost = cost_analysis(
+        parse("""ENTRY main { x = f32[2,5,3] parameter(0)  k = f32[3,3,4] parameter(1)
+            ROOT c = f32[2,5,4] convolution(x, k), window={size=3 pad=1_1}, dim_labels=b0f_0io->b0f }""")
+    )
+    assert cost["flops"] == 2 * 2 * 3 * 4 * (5 * 3 - 2)
+    cost = cost_analysis(
+        parse("""add { a = f32[] parameter(0)  b = f32[] parameter(1)  ROOT c = f32[] add(a, b) }
+            ge { a = f32[] parameter(0)  b = f32[] parameter(1)  ROOT c = pred[] compare(a, b), direction=GE }
+            ENTRY main { x = f32[6] parameter(0)  z = f32[] constant(0)
+            r = f32[3] reduce-window(x, z), window={size=2 stride=2}, to_apply=add
+            ROOT s = f32[6] select-and-scatter(x, r, z), window={size=2 stride=2}, select=ge, scatter=add }""")
+    )
+    assert cost["flops"] == 3 * 2 + 3 * (1 + 1)

@@ -11,6 +11,9 @@ from xlapy.passes.constant_folding import ConstantFolding
 from xlapy.passes.cse import Cse
 from xlapy.passes.dce import Dce
 from xlapy.passes.dynamic.padder import DynamicPadder
+from xlapy.passes.expand.batch_norm import BatchNormExpansion
+from xlapy.passes.expand.linalg import WidenMatrices
+from xlapy.passes.expand.random import ExpandRandom
 from xlapy.passes.flatten_call_graph import FlattenCallGraph
 from xlapy.passes.fusion.fusion import LoopFusion
 from xlapy.passes.fusion.rows import RowFusion
@@ -27,12 +30,14 @@ from xlapy.passes.zero_sized import ZeroSized
 
 CASES = Path(__file__).parent / "cases"
 PASSES: list[type[Pass]] = [
+    BatchNormExpansion,
     CallInlining,
     ConditionalSimplification,
     ConstantFolding,
     Cse,
     Dce,
     DynamicPadder,
+    ExpandRandom,
     FlattenCallGraph,
     LayoutAssignment,
     LayoutNormalization,
@@ -44,6 +49,7 @@ PASSES: list[type[Pass]] = [
     SplitReduction,
     TupleSimplification,
     WhileSimplification,
+    WidenMatrices,
     ZeroSized,
 ]
 

@@ -134,6 +134,7 @@ def wrong(line: str, results: str = "tensor<2x3xf32>") -> str:
     )
 
 
+SOLVE = "{left_side = true, lower = true, unit_diagonal = false, transpose_a = #stablehlo<transpose NO_TRANSPOSE>}"
 X, Y, XI = "tensor<2x3xf32>", "tensor<3x2xf32>", "tensor<2x3xi32>"
 BROKEN = [
     (f"stablehlo.add %x, %y : ({X}, {Y})", "add.C1"),
@@ -162,6 +163,17 @@ BROKEN = [
     (f"stablehlo.pad %x, %s, low = [0, 0], high = [0, 0], interior = [-1, 0] : ({X}, tensor<f32>)", "pad.C3"),
     (f"stablehlo.pad %x, %s, low = [-3, 0], high = [0, 0], interior = [0, 0] : ({X}, tensor<f32>)", "pad.C4"),
     ("stablehlo.iota dim = 2 : ()", "iota.C1"),
+    ("stablehlo.cholesky %s, lower = true : (tensor<f32>)", "cholesky.C2", "tensor<f32>"),
+    (f"stablehlo.cholesky %x, lower = true : ({X})", "cholesky.C3"),
+    (f"stablehlo.fft %x, type = RFFT, length = [2, 3, 3] : ({X})", "fft.C1"),
+    (f"stablehlo.fft %x, type = FFT, length = [3] : ({X})", "fft.C2"),
+    (f"stablehlo.fft %x, type = RFFT, length = [] : ({X})", "fft.C3"),
+    (f"stablehlo.fft %x, type = RFFT, length = [2] : ({X})", "fft.C4", "tensor<2x2xcomplex<f32>>"),
+    (f"stablehlo.fft %x, type = RFFT, length = [3] : ({X})", "fft.C5", "tensor<2x3xcomplex<f32>>"),
+    (f'"stablehlo.triangular_solve"(%x, %i) {SOLVE} : ({X}, {XI})', "triangular_solve.C1", "tensor<2x3xi32>"),
+    (f'"stablehlo.triangular_solve"(%s, %s) {SOLVE} : (tensor<f32>, tensor<f32>)', "triangular_solve.C2",
+     "tensor<f32>"),
+    (f'"stablehlo.triangular_solve"(%x, %x) {SOLVE} : ({X}, {X})', "triangular_solve.C3"),
     (f"stablehlo.select %p, %x, %y : (tensor<i1>, {X}, {Y})", "select.C2"),
     (f"stablehlo.reduce_precision %x, format = e0m3 : ({X})", "reduce_precision.C2"),
     (f"stablehlo.dot_general %x, %y, contracting_dims = [1] x [1] : ({X}, {Y})", "dot_general.C10"),
@@ -212,21 +224,26 @@ def test_unknown_operation_names_its_neighbours() -> None:
     assert "stablehlo.ad;" in str(error) and "'stablehlo.add'" in str(error)
 
 
-def test_nesting_is_limited_by_memory_only_or_by_an_error() -> None:
-    depth = 3000
+def nested_branches(depth: int) -> str:
     opened = "".join(f'%r{level} = "stablehlo.if"(%p) ({{\n' for level in range(depth))
     closed = "".join(
         f"}}, {{ stablehlo.return %x : tensor<f32> }}) : (tensor<i1>) -> tensor<f32>\n"
         f"{'stablehlo.return' if level else 'return'} %r{level} : tensor<f32>\n"
         for level in reversed(range(depth))
     )
-    text = (
+    return (
         f"func.func @main(%p: tensor<i1>, %x: tensor<f32>) -> tensor<f32> {{\n{opened}"
         f"stablehlo.return %x : tensor<f32>\n{closed}}}"
     )
+
+
+def test_deep_nesting_works_or_is_an_error() -> None:
+    depth = 150
+    text = nested_branches(depth)
     module = stablehlo.parse(text)
     assert len(module.computations()) == 2 * depth + 1
     assert len(stablehlo.to_text(module)) < 200 * len(text)
+    assert isinstance(located(nested_branches(10_000)), ParseError)
     for opening, closing in ("[]", "{}", "()"):
         nested = opening * 10_000 + closing * 10_000
         assert isinstance(located(f"func.func @main() attributes {{a = {nested}}} {{ return }}"), ParseError)

@@ -73,6 +73,14 @@ def branch(*values: str) -> str:
     return "{\n" + "\n".join(lines) + f"\nstablehlo.return {names} : {types}\n}}"
 
 
+CELLS = array([[[1, 2], [3, 4]], [[3, 4], [1, 2]]], F64)
+ONES, MEANS = np.ones(2), array([2, 3], F64)
+SCORES = array([[[0, 0], [2, 2]], [[2, 2], [0, 0]]], F64)
+IMAGE = array([[1, 2, 5, 6], [3, 4, 7, 8], [10, 11, 14, 15], [12, 13, 16, 17]], I32).reshape(1, 4, 4, 1)
+SELECTING = """{ ^bb0(%a: tensor<i64>, %b: tensor<i64>):
+  %c = stablehlo.compare GE, %a, %b : (tensor<i64>, tensor<i64>) -> tensor<i1>
+  stablehlo.return %c : tensor<i1>
+}"""
 F, T = False, True
 PRINTED = 3e-6
 """The specification prints few digits, and some examples for f64 were worked out in f32."""
@@ -86,6 +94,27 @@ EXAMPLES = [
     binary("add", A, B, [[6, 8], [10, 12]], I32),
     binary("and", A, B, [[1, 2], [3, 0]], I32),
     binary("atan2", [0, 1, -1], [0, 0, 0], [0, HALF_PI, -HALF_PI], F64),
+    Example("batch_norm_grad", [CELLS, ONES, MEANS, ONES, np.full((2, 2, 2), 0.1)],
+            [np.zeros((2, 2, 2)), np.zeros(2), np.full(2, 0.4)], "epsilon = 0.0 : f32, feature_index = 2 : i64"),
+    Example("batch_norm_inference", [CELLS, ONES, ONES, MEANS, ONES], [SCORES],
+            "epsilon = 0.0 : f32, feature_index = 2 : i64"),
+    Example("batch_norm_training", [CELLS, ONES, ONES], [SCORES, MEANS, ONES],
+            "epsilon = 0.0 : f32, feature_index = 2 : i64"),
+    Example("convolution", [IMAGE, np.ones((3, 3, 1, 1), I32)], [array([[10, 26], [46, 62]], I32).reshape(1, 2, 2, 1)],
+            "window_strides = array<i64: 4, 4>, padding = dense<0> : tensor<2x2xi64>, "
+            "lhs_dilation = array<i64: 2, 2>, rhs_dilation = array<i64: 1, 1>, "
+            "window_reversal = array<i1: false, false>, "
+            "dimension_numbers = #stablehlo.conv<[b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, f]>, "
+            "feature_group_count = 1 : i64, batch_group_count = 1 : i64, "
+            "precision_config = [#stablehlo<precision DEFAULT>, #stablehlo<precision DEFAULT>]"),
+    Example("reduce_window", [array([[1, 2], [3, 4], [5, 6]], I64), array(0, I64)], [array([[0, 0], [3, 4]], I64)],
+            "window_dimensions = array<i64: 2, 1>, window_strides = array<i64: 4, 1>, "
+            "base_dilations = array<i64: 2, 1>, window_dilations = array<i64: 3, 1>, "
+            "padding = dense<[[2, 1], [0, 0]]> : tensor<2x2xi64>", folding("add", "i64")),
+    Example("select_and_scatter", [array([[1, 5], [2, 5], [3, 6], [4, 4]], I64), array([[5, 6], [7, 8]], I64),
+                                   array(0, I64)], [array([[0, 0], [0, 0], [5, 14], [7, 0]], I64)],
+            "window_dimensions = array<i64: 3, 1>, window_strides = array<i64: 2, 1>, "
+            "padding = dense<[[0, 1], [0, 0]]> : tensor<2x2xi64>", f"{SELECTING}, {folding('add', 'i64')}"),
     Example("broadcast_in_dim", [array([[1, 2, 3]], I32)], [array([[[1, 1], [2, 2], [3, 3]]] * 2, I32)],
             "broadcast_dimensions = array<i64: 2, 1>"),
     Example("case", [array(-1, I32)], [array([1, 1], I64), array([1, 1], I64)], regions=", ".join(
@@ -164,6 +193,24 @@ EXAMPLES = [
     binary("shift_right_logical", [-1, 0, 8], [1, 2, 3], [9223372036854775807, 0, 1], I64),
     unary("sign", [np.nan, -1, -0.0, 0.0, 1], [np.nan, -1, -0.0, 0.0, 1], F64),
     unary("sine", [[0, HALF_PI], [math.pi, 3 * HALF_PI]], [[0, 1], [0, -1]], F32),
+    Example(
+        "cholesky",
+        [array([[1, 2, 3], [2, 20, 26], [3, 26, 70]], F32)],
+        [array([[1, 0, 0], [2, 4, 0], [3, 5, 6]], F32)],
+        "lower = true",
+    ),
+    Example(
+        "triangular_solve",
+        [array([[1, 0, 0], [2, 4, 0], [3, 5, 6]], F32), array([[2, 0, 0], [4, 8, 0], [6, 10, 12]], F32)],
+        [array([[2, 0, 0], [0, 2, 0], [0, 0, 2]], F32)],
+        "left_side = true, lower = true, unit_diagonal = false, transpose_a = #stablehlo<transpose NO_TRANSPOSE>",
+    ),
+    Example(
+        "fft",
+        [array([1, 0, 0, 0], np.complex64)],
+        [array([1, 1, 1, 1], np.complex64)],
+        "fft_type = #stablehlo<fft_type FFT>, fft_length = array<i64: 4>",
+    ),
     Example("slice", [array([[0] * 4, [0, 0, 1, 1], [0, 0, 1, 1]], I64)], [array([[1, 1], [1, 1]], I64)],
             "start_indices = array<i64: 1, 2>, limit_indices = array<i64: 3, 4>, strides = array<i64: 1, 1>"),
     unary("sqrt", [[0, 1], [4, 9]], [[0, 1], [2, 3]], F32),

@@ -36,6 +36,7 @@ times the larger of 1 and the result; the numbers in the table are for results o
 
 - `igamma`, `igammac`: absolute error below 2e-13 (f64), relative error below 1e-10 for results that do not underflow.
 - `igamma_grad_a`, `random_gamma_grad`: relative error below 1e-11 (f64).
+- `regularized_incomplete_beta`: relative error below 1e-10 (f64) where neither it nor 1 minus it underflows.
 - `zeta`: relative error below 1e-13, `polygamma`: below 1e-12 (f64). The f32 forms
   of all of these are the f64 ones, rounded.
 - `floor`, `ceil`, `round_nearest_afz`, `round_nearest_even`, `sign`, `next_after` and `remainder` are exact.

@@ -25,6 +25,8 @@ CONTEXT_CANCELLED = 3
 CONTEXT_POLL = 4
 CONTEXT_PARALLEL = 5
 CONTEXT_PROCESS = 7
+CONTEXT_SEED = 8
+CONTEXT_CALL_NUMBER = 9
 
 ENTRY_PARAMETERS = [("context", PTR), ("parameters", PTR), ("results", PTR)]
 STATUS_OK, STATUS_CANCELLED = 0, 2
@@ -97,11 +99,13 @@ class Frame:
     def scalar(self, instruction: Instruction, leaf: int = 0) -> Element:
         """A scalar leaf in registers, loaded if it is not there yet."""
         origin = origin_of_leaf(instruction, leaf)
-        element = self._scalars.get(origin)
+        shape = leaf_shape(instruction.shape, leaf)
+        # An array of one element may be read under several element types.
+        key = origin if leaf_shape(origin[0].shape, origin[1]).is_scalar else (instruction, leaf)
+        element = self._scalars.get(key)
         if element is None:
-            shape = leaf_shape(instruction.shape, leaf)
             array = Array(self.array(*origin), shape, read_only=False)
-            element = self._scalars[origin] = array.load(Indexing(self.k, 1), Index((), ()))
+            element = self._scalars[key] = array.load(Indexing(self.k, 1), Index((), ()))
         return element
 
     def fail_if(self, status: Value) -> None:

@@ -70,7 +70,7 @@ _INTEGER_SUMS = {("s8", "s32"): "s8", ("u8", "s32"): "u8"}  # operands, sums: li
 
 def _kind(lhs: ElementType, rhs: ElementType, result: ElementType) -> str | None:
     """The library for these element types, if there is one."""
-    if lhs is not rhs or (lhs.bits == 8 and lhs is result):
+    if lhs is not rhs or (lhs.is_integer and lhs.bits == 8 and lhs is result):
         return None
     name = lhs.name if lhs is result else f"{lhs.name}_{result.name}"
     name = _INTEGER_SUMS.get((lhs.name, result.name), name)

@@ -13,7 +13,7 @@ from xlapy.codegen.ir import KernelBuilder
 from xlapy.codegen.registers import Element, constant_element
 from xlapy.hlo.graph import Computation, Instruction
 from xlapy.hlo.ops import Trait
-from xlapy.support.errors import InternalError
+from xlapy.support.errors import UnsupportedError
 
 _RENAMING = frozenset({"reshape", "broadcast", "transpose", "bitcast", "reverse", "opt-barrier"})  # no-ops on scalars
 _STRUCTURE = frozenset({"parameter", "constant", "tuple", "get-tuple-element"})
@@ -69,5 +69,8 @@ def _emit(
     if instruction.opcode in _RENAMING:
         return operands[0]
     if Trait.ELEMENTWISE not in instruction.spec.traits:
-        raise InternalError(f"{instruction} cannot be inlined into a kernel")
+        raise UnsupportedError(
+            f"{instruction.opcode} in a scalar computation: only element-wise operations on scalars, tuples and calls "
+            "of such computations can be part of a kernel"
+        ).add_context(subject=instruction.parent.name, where=instruction.metadata.location())
     return [emit_element(k, instruction, [operand[0] for operand in operands], unrounded=unrounded)]

@@ -14,6 +14,7 @@ A value may have any number of lanes; memory holds lanes one after another.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from xlapy.codegen.ir import F32, F64, I1, I8, I16, I32, I64, IRType, KernelBuilder, Value
@@ -125,3 +126,19 @@ def parts_of(element: Element) -> tuple[Value, ...]:
 
 def from_parts(parts: tuple[Value, ...] | list[Value]) -> Element:
     return parts[0] if len(parts) == 1 else Pair(parts[0], parts[1])
+
+
+def flatten(elements: Sequence[Element]) -> list[Value]:
+    """The parts of all elements, as loops and branches carry them."""
+    return [part for element in elements for part in parts_of(element)]
+
+
+def unflatten(values: Sequence[Value], like: Sequence[Element]) -> list[Element]:
+    """The elements that a flat list of parts makes up; as many parts each as those of `like`."""
+    elements: list[Element] = []
+    position = 0
+    for element in like:
+        count = len(parts_of(element))
+        elements.append(from_parts(list(values[position : position + count])))
+        position += count
+    return elements

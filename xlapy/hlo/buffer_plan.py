@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from xlapy.hlo.graph import Instruction
 
@@ -34,18 +34,28 @@ class Location:
         return f"{self.home.value}[{self.index}]"
 
 
+@dataclass(frozen=True, slots=True)
+class Scratch:
+    """Memory that an instruction uses while it runs, besides operands and results."""
+
+    location: Location
+    bytes: int
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class BufferPlan:
     """The memory of one program.
 
     `leaves` lists, for every instruction that runs, one entry per leaf of its shape, depth first: a location, or None
-    for a token. `constants` are the constant instructions in the order of their indices. `live_bytes` is the largest
-    sum of bytes that are live at once: no assignment needs less than that."""
+    for a token. `scratch` is the memory that kernels work in. `constants` are the constant instructions in the order of
+    their indices. `live_bytes` is the largest sum of bytes that are live at once: no assignment needs less than
+    that."""
 
     leaves: Mapping[Instruction, tuple[Location | None, ...]]
     constants: tuple[Instruction, ...]
     arena_bytes: int
     live_bytes: int
+    scratch: Mapping[Instruction, Scratch] = field(default_factory=dict)
 
     def location(self, instruction: Instruction, leaf: int = 0) -> Location:
         """The location of an array leaf."""

@@ -12,7 +12,13 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from xlapy.hlo.attributes import ComparisonDirection, DotDimensionNumbers
+from xlapy.hlo.attributes import (
+    ComparisonDirection,
+    ConvolutionDimensionNumbers,
+    DotDimensionNumbers,
+    Window,
+    WindowDimension,
+)
 from xlapy.hlo.graph import Computation, HloModule, Instruction
 from xlapy.hlo.leaves import is_renaming
 from xlapy.hlo.ops import OPS, Trait
@@ -116,6 +122,74 @@ def _dot(instruction: Instruction) -> Cost:
     depth = math.prod(lhs.dims[dim] for dim in numbers.lhs_contracting)
     per_product = 8 if instruction.shape.type.is_complex else 2
     return Cost(flops=per_product * instruction.shape.size * depth)
+
+
+@ARITHMETIC.register("cholesky")
+def _cholesky(instruction: Instruction) -> Cost:
+    """A third of the cube of the rows, in products and sums together."""
+    rows = instruction.shape.dims[-1]
+    per_product = 8 if instruction.shape.type.is_complex else 2
+    return Cost(flops=per_product * instruction.shape.size * rows / 6)
+
+
+@ARITHMETIC.register("triangular-solve")
+def _triangular_solve(instruction: Instruction) -> Cost:
+    """Each unknown takes part in half as many products as there are rows."""
+    rows = instruction.operands[0].shape.dims[-1]
+    per_product = 8 if instruction.shape.type.is_complex else 2
+    return Cost(flops=per_product * instruction.shape.size * rows / 2)
+
+
+@ARITHMETIC.register("fft")
+def _fft(instruction: Instruction) -> Cost:
+    """5 n log n of complex numbers, as is the custom; half of that if one side is real."""
+    operand, result = instruction.operands[0].shape, instruction.shape
+    lengths = instruction.attributes["fft_length"]
+    batch = math.prod(result.dims[: -len(lengths)])
+    points = math.prod(lengths)
+    whole = 5 * batch * points * math.log2(max(points, 1))
+    return Cost(flops=whole if operand.type is result.type else whole / 2)
+
+
+@ARITHMETIC.register("convolution")
+def _convolution(instruction: Instruction) -> Cost:
+    """Products where the window lies on an element; padding costs nothing."""
+    numbers: ConvolutionDimensionNumbers = instruction.attributes["dimension_numbers"]
+    window: Window = instruction.attributes["window"]
+    lhs, rhs = (operand.shape for operand in instruction.operands)
+    result = instruction.shape
+    count = result.dims[numbers.output_batch] * result.dims[numbers.output_feature]
+    count *= rhs.dims[numbers.kernel_input_feature]
+    for part, dim in zip(window.dimensions, numbers.input_spatial, strict=True):
+        count *= _products(part, lhs.dims[dim])
+    return Cost(flops=(8 if result.type.is_complex else 2) * count)
+
+
+def _products(part: WindowDimension, size: int) -> int:
+    """How many pairs of a position and a place of the window lie on an element."""
+    positions = range(part.positions(size))
+    return sum(
+        0 <= element < size * part.base_dilation and element % part.base_dilation == 0
+        for place in range(part.size)
+        for element in (p * part.stride + place * part.window_dilation - part.padding_low for p in positions)
+    )
+
+
+@ARITHMETIC.register("reduce-window")
+def _reduce_window(instruction: Instruction) -> Cost:
+    window: Window = instruction.attributes["window"]
+    positions = next(instruction.shape.leaves()).size
+    return _repeated(instruction.called[0], positions * math.prod(part.size for part in window.dimensions))
+
+
+@ARITHMETIC.register("select-and-scatter")
+def _select_and_scatter(instruction: Instruction) -> Cost:
+    window: Window = instruction.attributes["window"]
+    positions = instruction.operands[1].shape.size
+    select, scatter = instruction.called
+    total = _repeated(select, positions * (math.prod(part.size for part in window.dimensions) - 1))
+    total.add(_repeated(scatter, positions))
+    return total
 
 
 def trip_count(loop: Instruction) -> int | None:

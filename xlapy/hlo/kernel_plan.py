@@ -21,6 +21,7 @@ from dataclasses import dataclass
 from xlapy.hlo.attributes import FusionKind
 from xlapy.hlo.graph import Computation, Instruction
 from xlapy.hlo.ops import Trait
+from xlapy.hlo.shape import Shape
 from xlapy.support.errors import InternalError
 
 BLOCKED_TRANSPOSE_BYTES = 32 * 1024  # beyond a first-level cache, strided reads cost more than a blocked copy
@@ -180,6 +181,20 @@ def is_row_major(instruction: Instruction) -> bool:
     """The array is laid out with its last dimension fastest."""
     layout = instruction.shape.layout
     return layout is None or layout.is_row_major
+
+
+SHORT_ROW = 8  # elements; lanes along a shorter dimension are mostly idle
+
+
+def has_features_in_lanes(convolution: Instruction) -> bool:
+    """The kernel of a convolution computes neighbouring output features together, so that it wants them last in the
+    right operand.
+
+    Else it computes neighbours along the fastest dimension of the result."""
+    shape: Shape = convolution.shape
+    feature: int = convolution.attributes["dimension_numbers"].output_feature
+    inner = next((dim for dim in shape.minor_to_major if shape.dims[dim] > 1), feature)
+    return inner == feature or shape.dims[inner] < SHORT_ROW <= shape.dims[feature]
 
 
 def fusion_roots(computation: Computation) -> tuple[Instruction, ...]:

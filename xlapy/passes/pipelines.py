@@ -12,6 +12,9 @@ from xlapy.passes.copy_insertion import CopyInsertion
 from xlapy.passes.cse import Cse
 from xlapy.passes.dce import Dce
 from xlapy.passes.dynamic.padder import DynamicPadder
+from xlapy.passes.expand.batch_norm import BatchNormExpansion
+from xlapy.passes.expand.linalg import WidenMatrices
+from xlapy.passes.expand.random import ExpandRandom
 from xlapy.passes.flatten_call_graph import FlattenCallGraph
 from xlapy.passes.fusion.fusion import LoopFusion
 from xlapy.passes.fusion.rows import RowFusion
@@ -31,6 +34,7 @@ from xlapy.passes.zero_sized import ZeroSized
 ORDER = (
     Order(LayoutNormalization, CallInlining, "a callee may see other layouts than its caller"),
     Order(CallInlining, FlattenCallGraph, "what is inlined needs no clone"),
+    Order(ExpandRandom, AlgebraicSimplification, "an expansion has much to simplify"),
     Order(DynamicPadder, AlgebraicSimplification, "laws look at static arrays only"),
     Order(FlattenCallGraph, WhileSimplification, "a loop is rewritten for the one place that runs it"),
     Order(FlattenCallGraph, LoopInvariantCodeMotion, "a loop is rewritten for the one place that runs it"),
@@ -49,7 +53,13 @@ ORDER = (
 )
 
 
-EXPANDED = {"get-dimension-size": "dynamic-padder", "set-dimension-size": "dynamic-padder"}
+EXPANDED = {
+    "get-dimension-size": "dynamic-padder",
+    "set-dimension-size": "dynamic-padder",
+    "batch-norm-training": "expand-batch-norm",
+    "batch-norm-inference": "expand-batch-norm",
+    "batch-norm-grad": "expand-batch-norm",
+}
 """Ops that no program has any more after the passes, by the pass that takes them away."""
 
 
@@ -75,7 +85,10 @@ def cpu_pipeline(options: PipelineOptions | None = None, watch: Watch | None = N
             FlattenCallGraph(),
             TupleSimplification(),
             DynamicPadder(),
+            WidenMatrices(),
             RegionInlining(),
+            BatchNormExpansion(),
+            ExpandRandom(),
             FixedPoint(
                 "simplify",
                 (

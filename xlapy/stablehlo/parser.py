@@ -28,6 +28,7 @@ Steps = Generator[Region, None, None]
 PrettyForm = Callable[["Parser", Operation], "Steps | None"]
 
 MAX_NESTING = 100
+MAX_OPEN_REGIONS = 200  # each control-flow operation inside another one takes time to compile
 """How deep attributes and types may nest: far beyond any program, far below Python's recursion limit."""
 
 _OPENING = {"<": ">", "(": ")", "[": "]", "{": "}"}
@@ -477,6 +478,8 @@ class Parser:
     def open_region(self, operation: Operation, arguments: list[tuple[str, Shape]] | None = None) -> Region:
         """Reads `{` and, unless `arguments` are given, `^label(arguments):`. The caller yields the region next."""
         self.expect("{")
+        if len(self._stack) > MAX_OPEN_REGIONS:
+            self.fail(f"regions nest deeper than {MAX_OPEN_REGIONS} levels here")
         region = Region()
         operation.regions.append(region)
         if self.texts[self.index].startswith("^"):

@@ -15,7 +15,7 @@ from xlapy.hlo.graph import HloModule
 from xlapy.hlo.shape import Shape
 from xlapy.support.errors import UnsupportedError
 
-STAGES = ("input", "hlo", "llvm", "asm", "stablehlo")
+STAGES = ("input", "dot", "hlo", "llvm", "asm", "stablehlo")
 
 
 def add_to(commands: Any) -> None:
@@ -42,6 +42,8 @@ def _opt(chosen: argparse.Namespace) -> int:
     source = _read(chosen.file)
     if chosen.stage == "input":
         print(xlapy.load(source).to_text(), end="")
+    elif chosen.stage == "dot":
+        print(xlapy.hlo.to_dot(xlapy.load(source)), end="")
     elif chosen.stage == "stablehlo":
         print(xlapy.stablehlo.to_text(xlapy.load(source)))
     else:

@@ -102,7 +102,7 @@ def emit_dot(k: KernelBuilder, plan: DotPlan, lhs: Array, rhs: Array, output: Ar
 def _contract(k: KernelBuilder, plan: DotPlan, lhs: Array, rhs: Array, tile: _Tile) -> list[Element]:
     """The sums of one tile, row by row."""
     numbers = plan.numbers
-    accumulator = _accumulator_type(plan.dot.shape.type)
+    accumulator = accumulator_type(plan.dot.shape.type)
     sizes = [lhs.shape.dims[dim] for dim in numbers.lhs_contracting]
     count = len(tile.lhs_rows) * len(tile.rhs_columns)
     zero = k.const(register_type(accumulator), 0)
@@ -139,18 +139,18 @@ def _products(
     sums: Sequence[Element],
 ) -> list[Element]:
     """Adds the products at one contracted position to the sums of the tile."""
-    accumulator = _accumulator_type(plan.dot.shape.type)
+    accumulator = accumulator_type(plan.dot.shape.type)
     scalar, vector = Indexing(k, 1), Indexing(k, plan.lanes)
     left_place = dict(zip(plan.numbers.lhs_contracting, positions, strict=True))
     right_place = dict(zip(plan.numbers.rhs_contracting, positions, strict=True))
     right = []
     for column in tile.rhs_columns:
         element = rhs.load(vector, _index(rhs, {**column, **right_place}))
-        right.append(splat(k, _widened(k, element, rhs.shape.type, accumulator), plan.lanes))
+        right.append(splat(k, widened(k, element, rhs.shape.type, accumulator), plan.lanes))
     result: list[Element] = []
     for r, row in enumerate(tile.lhs_rows):
         element = lhs.load(scalar, _index(lhs, {**row, **left_place}))
-        left = splat(k, _widened(k, element, lhs.shape.type, accumulator), plan.lanes)
+        left = splat(k, widened(k, element, lhs.shape.type, accumulator), plan.lanes)
         for c, factor in enumerate(right):
             result.append(multiply_add(k, left, factor, sums[r * len(right) + c], accumulator))
     return result
@@ -173,11 +173,11 @@ def multiply_add(k: KernelBuilder, a: Element, b: Element, c: Element, element_t
     return k.add(k.mul(a, b), c)
 
 
-def _accumulator_type(result: ElementType) -> ElementType:
+def accumulator_type(result: ElementType) -> ElementType:
     return F32 if result.is_narrow_float else result
 
 
-def _widened(k: KernelBuilder, element: Element, source: ElementType, accumulator: ElementType) -> Element:
+def widened(k: KernelBuilder, element: Element, source: ElementType, accumulator: ElementType) -> Element:
     if isinstance(element, Pair):
         return element
     return convert_real(k, element, source, real_part_type(accumulator))

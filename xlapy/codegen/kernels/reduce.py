@@ -24,7 +24,7 @@ from xlapy.codegen.indexing import Coordinate, Index, Indexing
 from xlapy.codegen.ir import I64, KernelBuilder, Value
 from xlapy.codegen.kernels.loop import widest_lanes
 from xlapy.codegen.regions import emit_region
-from xlapy.codegen.registers import Element, from_parts, parts_of, register_type, rounded, splat
+from xlapy.codegen.registers import Element, flatten, from_parts, parts_of, register_type, rounded, splat, unflatten
 from xlapy.codegen.target import Target
 from xlapy.hlo.element_types import ElementType
 from xlapy.hlo.graph import Computation, Instruction
@@ -268,9 +268,9 @@ def _carry(
         return values
     if begin + step >= end:
         return body(values, k.const(I64, begin))
-    with k.loop(begin, end, step, carry=_flatten(values)) as loop:
-        loop.next = _flatten(body(_unflatten(loop.values, values), loop.index))
-    return _unflatten(loop.results, values)
+    with k.loop(begin, end, step, carry=flatten(values)) as loop:
+        loop.next = flatten(body(unflatten(loop.values, values), loop.index))
+    return unflatten(loop.results, values)
 
 
 def _fold(
@@ -288,27 +288,13 @@ def _fold(
     def nest(dims: Sequence[int], folded: Mapping[int, Coordinate], values: Sequence[Element]) -> list[Element]:
         if not dims:
             return body(folded, values)
-        with k.loop(0, sizes[dims[0]], carry=_flatten(values)) as loop:
+        with k.loop(0, sizes[dims[0]], carry=flatten(values)) as loop:
             inner = {**folded, dims[0]: Coordinate(loop.index)}
-            loop.next = _flatten(nest(dims[1:], inner, _unflatten(loop.values, initial)))
-        return _unflatten(loop.results, initial)
+            loop.next = flatten(nest(dims[1:], inner, unflatten(loop.values, initial)))
+        return unflatten(loop.results, initial)
 
     start = {dim: Coordinate(k.const(I64, 0)) for dim in dims}
     return nest([dim for dim in dims if sizes[dim] > 1], start, initial)
-
-
-def _flatten(elements: Sequence[Element]) -> list[Value]:
-    return [part for element in elements for part in parts_of(element)]
-
-
-def _unflatten(values: Sequence[Value], like: Sequence[Element]) -> list[Element]:
-    elements: list[Element] = []
-    position = 0
-    for element in like:
-        count = len(parts_of(element))
-        elements.append(from_parts(list(values[position : position + count])))
-        position += count
-    return elements
 
 
 def _input_index(plan: ReducePlan, positions: Mapping[int, Coordinate]) -> Index:

@@ -6,11 +6,17 @@ from xlapy.hlo.evaluate import (
     contractions,
     control_flow,
     elementwise,
+    fft,
     indexing,
+    linalg,
+    normalization,
     ordering,
+    random,
     reductions,
     shapes,
+    special,
     structure,
+    windows,
 )
 from xlapy.hlo.evaluate.base import EVALUATORS
 from xlapy.hlo.evaluate.interpreter import Interpreter, evaluate, evaluate_parallel
@@ -25,9 +31,15 @@ __all__ = [
     "elementwise",
     "evaluate",
     "evaluate_parallel",
+    "fft",
     "indexing",
+    "linalg",
+    "normalization",
     "ordering",
+    "random",
     "reductions",
     "shapes",
+    "special",
     "structure",
+    "windows",
 ]

@@ -1,13 +1,14 @@
-"""Sums of products: dot."""
+"""Sums of products: dot and convolution."""
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
 
 import numpy as np
 
-from xlapy.hlo.attributes import DotDimensionNumbers, Precision
+from xlapy.hlo.attributes import ConvolutionDimensionNumbers, DotDimensionNumbers, Precision, Window, WindowDimension
 from xlapy.hlo.evaluate.base import evaluator
 from xlapy.hlo.evaluate.numerics import Array, convert, element_type, narrow, wide_dtype, widen
 from xlapy.hlo.shape import Shape
@@ -60,3 +61,69 @@ def _common_sizes(lhs: Array, rhs: Array, numbers: DotDimensionNumbers) -> tuple
 
 def _cut(array: Array, dim: int, size: int) -> Array:
     return array if array.shape[dim] == size else array[(slice(None),) * dim + (slice(size),)]
+
+
+@evaluator("convolution")
+def convolution(
+    lhs: Array,
+    rhs: Array,
+    *,
+    window: Window,
+    dimension_numbers: ConvolutionDimensionNumbers,
+    feature_group_count: int,
+    batch_group_count: int,
+    operand_precision: tuple[Precision, ...],
+    result: Shape,
+) -> Array:
+    """One matrix product (batch and positions, input features) x (input features, output features) for each place of
+    the window, added up where it lies on an element."""
+    numbers = dimension_numbers
+    inputs = _grouped_inputs(lhs, numbers, feature_group_count, batch_group_count)
+    kernel = _grouped_kernel(rhs, numbers, feature_group_count * batch_group_count)
+    groups, batch, *sizes, features = inputs.shape
+    outputs = kernel.shape[-1]
+    counts = [part.positions(size) for part, size in zip(window.dimensions, sizes, strict=True)]
+    dtype = sum_of_products(np.zeros((1, 1), lhs.dtype), np.zeros((1, 1), rhs.dtype), result).dtype
+    total = np.zeros([groups, batch, *counts, outputs], dtype)
+    for place in itertools.product(*(range(part.size) for part in window.dimensions)):
+        touched = [_touched(*one) for one in zip(window.dimensions, place, sizes, counts, strict=True)]
+        outer = [np.arange(groups), np.arange(batch)]
+        under = inputs[np.ix_(*outer, *(elements for _, elements in touched), np.arange(features))]
+        rows = under.reshape([groups, math.prod(under.shape[1:-1]), features])
+        where = np.ix_(*outer, *(positions for positions, _ in touched), np.arange(outputs))
+        with np.errstate(all="ignore"):
+            total[where] += sum_of_products(rows, kernel[place], result).reshape(total[where].shape)
+    merged = np.moveaxis(total, 0, -2).reshape([batch, *counts, groups * outputs])
+    order = [0] * lhs.ndim
+    order[numbers.output_feature] = lhs.ndim - 1
+    for spatial, dim in enumerate(numbers.output_spatial):
+        order[dim] = spatial + 1
+    return narrow(merged.transpose(order), result.type)
+
+
+def _grouped_inputs(lhs: Array, numbers: ConvolutionDimensionNumbers, feature_groups: int, batch_groups: int) -> Array:
+    """The left side as (group, batch, spatial ..., feature)."""
+    inputs = lhs.transpose([numbers.input_batch, *numbers.input_spatial, numbers.input_feature])
+    batch, *sizes, features = inputs.shape
+    if batch_groups > 1:
+        return inputs.reshape([batch_groups, batch // batch_groups, *sizes, features])
+    split = inputs.reshape([batch, *sizes, feature_groups, features // feature_groups])
+    return np.moveaxis(split, -2, 0)
+
+
+def _grouped_kernel(rhs: Array, numbers: ConvolutionDimensionNumbers, groups: int) -> Array:
+    """The right side as (spatial ..., group, input feature, output feature)."""
+    kernel = rhs.transpose([*numbers.kernel_spatial, numbers.kernel_input_feature, numbers.kernel_output_feature])
+    *sizes, features, outputs = kernel.shape
+    return kernel.reshape([*sizes, features, groups, outputs // groups]).swapaxes(-3, -2)
+
+
+def _touched(part: WindowDimension, place: int, size: int, count: int) -> tuple[Array, Array]:
+    """The positions at which a place of the window lies on an element, and the elements."""
+    if part.reversal:
+        place = part.size - 1 - place
+    positions = np.arange(count)
+    dilated = positions * part.stride - part.padding_low + place * part.window_dilation
+    elements = dilated // part.base_dilation
+    valid = (dilated % part.base_dilation == 0) & (elements >= 0) & (elements < size)
+    return positions[valid], elements[valid]

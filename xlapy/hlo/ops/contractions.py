@@ -72,7 +72,7 @@ def _check_sizes(slug: str, lhs: Shape, rhs: Shape, lhs_dims: tuple[int, ...], r
             raise ShapeError(slug, f"dimension {lhs_dim} of {lhs} and dimension {rhs_dim} of {rhs} differ in size")
 
 
-@op("convolution", traits=PURE, hlo_text={"dimension_numbers": "dim_labels"}, title="Convolution")
+@op("convolution", traits=PURE, hlo_text={"dimension_numbers": "dim_labels"}, title="ConvWithGeneralPadding")
 def convolution(
     lhs: Shape,
     rhs: Shape,

@@ -5,10 +5,21 @@ from xlapy.passes.algebra import (
     comparison,
     contractions,
     conversion,
+    convolutions,
     indexing,
     logic,
     reductions,
     shapes,
 )
 
-__all__ = ["arithmetic", "comparison", "contractions", "conversion", "indexing", "logic", "reductions", "shapes"]
+__all__ = [
+    "arithmetic",
+    "comparison",
+    "contractions",
+    "conversion",
+    "convolutions",
+    "indexing",
+    "logic",
+    "reductions",
+    "shapes",
+]

@@ -1,8 +1,9 @@
 """Which operands an instruction may overwrite with its result.
 
 An element-wise kernel reads element i of an operand before it writes element i of the result, so the two may share
-memory if they have the same bytes per element and the operand is read at no other index. A dynamic-update-slice writes
-its slice only, so the rest of its operand simply stays. A kernel over rows folds all of a row before it writes there.
+memory if they have the same bytes per element and the operand is read at no other index. A dynamic-update-slice or a
+scatter writes some elements only, so the rest of its operand simply stays. A matrix is factored, and right sides are
+solved, in place. A kernel over rows folds all of a row before it writes there.
 """
 
 from __future__ import annotations
@@ -14,8 +15,12 @@ from xlapy.hlo.ops import Trait
 
 def overwritable_operands(instruction: Instruction) -> list[tuple[int, int]]:
     """Pairs (operand number, leaf of the result) that may share memory if the operand dies here."""
-    if instruction.opcode == "dynamic-update-slice":
+    if instruction.opcode in ("dynamic-update-slice", "cholesky"):
         return [(0, 0)]
+    if instruction.opcode == "triangular-solve":
+        return [(1, 0)]
+    if instruction.opcode == "scatter":
+        return [(number, number) for number in range(len(instruction.operands) // 2)]
     if instruction.opcode == "fusion":
         return _of_fusion(instruction)
     if Trait.ELEMENTWISE in instruction.spec.traits:

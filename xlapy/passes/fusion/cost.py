@@ -20,11 +20,15 @@ CHEAP = 1.0
 DIVISION = 5.0
 DELINEARIZATION = 3.0  # indices recovered from a linear one, by multiplication with constants
 TRANSCENDENTAL = 20.0
+ITERATIVE = 400.0  # series and continued fractions of special functions
 
 OPERATION_COSTS: dict[str, float] = {
     **dict.fromkeys(("divide", "remainder", "sqrt", "rsqrt", "cbrt"), DIVISION),
     **dict.fromkeys(("exponential", "exponential-minus-one", "log", "log-plus-one", "logistic"), TRANSCENDENTAL),
     **dict.fromkeys(("sine", "cosine", "tan", "sinh", "cosh", "tanh", "erf", "power"), TRANSCENDENTAL),
+    **dict.fromkeys(("erfc", "erf-inv", "bessel-i0e", "bessel-i1e"), TRANSCENDENTAL),
+    **dict.fromkeys(("lgamma", "digamma", "zeta", "polygamma", "regularized-incomplete-beta"), ITERATIVE),
+    **dict.fromkeys(("igamma", "igammac", "igamma-grad-a", "random-gamma-grad"), ITERATIVE),
     **dict.fromkeys(("asin", "acos", "atan", "asinh", "acosh", "atanh", "atan2"), TRANSCENDENTAL),
 }
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from xlapy.hlo.attributes import GatherDimensionNumbers, ScatterDimensionNumbers
 from xlapy.hlo.graph import Instruction
@@ -64,11 +64,10 @@ def scatter(body: Body, operation: Operation) -> Instruction:
 def _dimension_numbers(operation: Operation, name: str, kind: type[Numbers]) -> Numbers:
     """The structured attribute, whose fields have the names of ours; absent lists are empty."""
     written = fields(operation, name)
-    return kind(
-        **{
-            field.name: attribute(written, field.name, int, 0)
-            if field.name == "index_vector_dim"
-            else integers(written, field.name, ())
-            for field in dataclasses.fields(kind)
-        }
-    )
+    numbers: dict[str, Any] = {
+        field.name: attribute(written, field.name, int, 0)
+        if field.name == "index_vector_dim"
+        else integers(written, field.name, ())
+        for field in dataclasses.fields(kind)
+    }
+    return kind(**numbers)

@@ -27,10 +27,10 @@ def promoted(body: Body, operands: Sequence[Instruction], computation: Computati
     count = len(operands) // 2
     if len(parameters) != len(operands) or types[:count] != types[count:]:
         return list(operands)
-    return [_promoted(body, operand, parameter) for operand, parameter in zip(operands, parameters, strict=True)]
+    return [promoted_operand(body, operand, parameter) for operand, parameter in zip(operands, parameters, strict=True)]
 
 
-def _promoted(body: Body, operand: Instruction, parameter: Shape) -> Instruction:
+def promoted_operand(body: Body, operand: Instruction, parameter: Shape) -> Instruction:
     """The operand in the element type of the parameter, if that is a wider one of the same kind."""
     shape = operand.shape
     if not (shape.is_array and parameter.is_array) or shape.type is parameter.type:

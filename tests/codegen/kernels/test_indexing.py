@@ -1,0 +1,201 @@
+"""Gather and scatter in native code."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import xlapy
+from tests.support.dimension_numbers import Windows, windows
+from tests.support.native import assert_same_bits, check_native, record
+from xlapy import ops
+from xlapy.hlo.attributes import GatherDimensionNumbers, ScatterDimensionNumbers
+from xlapy.hlo.element_types import ALL
+
+ROWS = GatherDimensionNumbers((1,), (0,), (0,), 1)
+INTO_ROWS = ScatterDimensionNumbers((1,), (0,), (0,), 1)
+ELEMENTS = GatherDimensionNumbers((), (0,), (0,), 1)
+INTO_ELEMENTS = ScatterDimensionNumbers((), (0,), (0,), 1)
+RANDOM = np.random.default_rng(3)
+
+
+def normal(*dims: int) -> np.ndarray[Any, Any]:
+    return RANDOM.normal(size=dims).astype(np.float32)
+
+
+@settings(max_examples=6, deadline=None)
+@given(st.lists(windows(), min_size=5, max_size=5), st.integers(0, 1000))
+def test_random_dimension_numbers(cases: list[Windows], seed: int) -> None:
+    random = np.random.default_rng(seed)
+    arguments: list[Any] = []
+    for case in cases:
+        arguments += [
+            random.normal(size=case.operand).astype(np.float32),
+            case.random_indices(random, np.int32),
+            random.normal(size=case.all_windows).astype(np.float32),
+        ]
+
+    def program(*parameters: Any) -> list[Any]:
+        results = []
+        for number, case in enumerate(cases):
+            operand, indices, updates = parameters[3 * number : 3 * number + 3]
+            results.append(ops.Gather(operand, indices, case.gather, case.sizes))
+            results.append(ops.Scatter(operand, indices, updates, ops.Add, case.scatter))
+            results.append(ops.Scatter(operand, indices, updates, lambda old, new: new, case.scatter))
+        return results
+
+    check_native(program, *arguments)
+
+
+def test_all_element_types() -> None:
+    indices = np.array([2, 0, 2, 9, -1], np.int32)
+    arguments: list[Any] = []
+    for element_type in ALL:
+        numbers = RANDOM.integers(0, 2, size=(4 + 5, 19))
+        arguments += [numbers[:4].astype(element_type.dtype), numbers[4:].astype(element_type.dtype)]
+
+    def program(indices: Any, *parameters: Any) -> list[Any]:
+        results = []
+        for operand, updates in zip(parameters[::2], parameters[1::2], strict=True):
+            results.append(ops.Gather(operand, indices, ROWS, (1, 19)))
+            results.append(ops.Scatter(operand, indices, updates, lambda old, new: new, INTO_ROWS))
+            results.append(ops.Scatter(operand, indices, updates, ops.Add, INTO_ROWS))
+        return results
+
+    check_native(program, indices, *arguments)
+
+
+@pytest.mark.parametrize("dtype", [np.int8, np.uint8, np.int16, np.uint32, np.int64, np.uint64])
+def test_index_types_and_their_ends(dtype: Any) -> None:
+    limits = np.iinfo(dtype)
+    indices = np.array([limits.min, limits.max, 0, 3, 4, 5], dtype)
+    operand, updates = normal(5), normal(6)
+    matrix, windows_of_two = normal(5, 6), normal(6, 2, 6)
+    pairs = ScatterDimensionNumbers((1, 2), (), (0,), 1)
+
+    def program(operand: Any, updates: Any, matrix: Any, two: Any, indices: Any) -> list[Any]:
+        return [
+            ops.Gather(operand, indices, ELEMENTS, (1,)),
+            ops.Scatter(operand, indices, updates, ops.Add, INTO_ELEMENTS),
+            ops.Scatter(matrix, indices, two, ops.Add, pairs),
+        ]
+
+    check_native(program, operand, updates, matrix, windows_of_two, indices)
+
+
+@pytest.mark.parametrize("columns", [1, 2, 3, 8, 17, 40])
+def test_rows_of_any_length(columns: int) -> None:
+    indices = RANDOM.integers(-3, 25, size=33).astype(np.int32)
+
+    def program(operand: Any, indices: Any, updates: Any) -> list[Any]:
+        return [
+            ops.Gather(operand, indices, ROWS, (1, columns)) * 2,
+            ops.Scatter(operand, indices, updates, ops.Max, INTO_ROWS),
+            ops.Scatter(operand, indices, updates, ops.Min, INTO_ROWS),
+            ops.Scatter(operand, indices, updates, lambda old, new: old * 2 - new, INTO_ROWS),
+            ops.Scatter(operand, indices, updates, lambda old, new: 1.5, INTO_ROWS),
+        ]
+
+    check_native(program, normal(20, columns), indices, normal(33, columns))
+
+
+def test_windows_that_straddle_the_edge() -> None:
+    indices = np.array([[-2, -3], [3, 4], [5, 0], [0, 7], [-9, 0]], np.int64)
+    numbers = ScatterDimensionNumbers((1, 2), (), (0, 1), 1)
+    check_native(
+        lambda x, i, u: ops.Scatter(x, i, u, ops.Add, numbers), normal(6, 9), indices, normal(5, 3, 8)
+    )  # fmt: skip
+
+
+def test_several_arrays_are_scattered_together() -> None:
+    def region(x: Any, n: Any, y: Any, m: Any) -> tuple[Any, Any]:
+        larger = y > x
+        return ops.Select(larger, y, x), ops.Select(larger, m, n)
+
+    def program(x: Any, n: Any, i: Any, y: Any, m: Any) -> Any:
+        return ops.Scatter([x, n], i, [y, m], region, INTO_ROWS)
+
+    numbers = RANDOM.integers(0, 99, size=(7, 11)).astype(np.int64)
+    indices = RANDOM.integers(0, 4, size=7).astype(np.int32)
+    check_native(program, normal(4, 11), numbers[:4], indices, normal(7, 11), numbers)
+
+
+def test_narrow_floats_round_after_each_update() -> None:
+    def program(x: Any, i: Any, u: Any) -> Any:
+        return ops.Scatter(x, i, u, ops.Add, INTO_ELEMENTS)
+
+    arguments = np.array([2048], np.float16), np.zeros(8, np.int32), np.ones(8, np.float16)
+    check_native(program, *arguments)
+    assert xlapy.compile(record(program, *arguments))(*arguments) == 2048
+
+
+def test_empty_arrays() -> None:
+    def program(x: Any, none: Any, i: Any, u: Any) -> list[Any]:
+        return [
+            ops.Gather(x, none, ROWS, (1, 3)),
+            ops.Scatter(x, none, u, ops.Add, INTO_ROWS),
+            ops.Gather(x, i, ROWS, (1, 0)),
+            ops.Gather(x, i, GatherDimensionNumbers((1, 2), (), (0,), 1), (0, 3)),
+        ]
+
+    none = np.zeros((0,), np.int32)
+    check_native(program, normal(4, 3), none, np.array([1, 2], np.int32), normal(0, 3))
+
+
+def test_scalars() -> None:
+    one_element = GatherDimensionNumbers((), (0,), (0,), 0)
+    check_native(lambda x, i: ops.Gather(x, i, one_element, (1,)) + 1, normal(4), np.array([2], np.int32))
+    whole = ScatterDimensionNumbers((), (), (), 0)
+    arguments = np.float32(2), np.zeros(0, np.int32), np.float32(3)
+    check_native(lambda x, i, u: ops.Scatter(x, i, u, ops.Add, whole) * 2, *arguments)
+
+
+def test_a_gather_joins_its_neighbours() -> None:
+    """Index arithmetic, the gather, what it reads and what is made of it are one kernel."""
+
+    def program(table: Any, i: Any) -> Any:
+        wrapped = ops.Select(ops.Lt(i, np.int32(0)), i + 20, i)
+        return ops.Abs(ops.Gather(ops.Neg(table), wrapped, ROWS, (1, 16))) + 1
+
+    executable = check_native(program, normal(20, 16), np.array([3, -1, 7], np.int32))
+    assert executable.compile_stats().kernels == 1
+
+
+def test_scatter_works_in_place_in_a_loop() -> None:
+    """The state of the loop is updated where it is: no temporary of its size is needed."""
+
+    def program(x: Any, i: Any) -> Any:
+        def body(n: Any, state: Any) -> tuple[Any, Any]:
+            ones = ops.Broadcast(ops.Constant(n.builder, np.float32(1)), (3,))
+            moved = ops.Iota(n.builder, np.int32, 3) + n
+            return n + 1, ops.Scatter(state, moved, ones, ops.Add, INTO_ELEMENTS)
+
+        return ops.GetTupleElement(ops.While(lambda n, s: ops.Lt(n, np.int32(50)), body, (i, x)), 1)
+
+    executable = check_native(program, normal(10_000), np.int32(0))
+    assert executable.memory_analysis()["temporary_bytes"] < 10_000
+
+
+def test_an_operand_that_is_needed_afterwards_stays() -> None:
+    def program(x: Any, i: Any, u: Any) -> list[Any]:
+        hidden = x * 2
+        scaled = ops.Scatter(x, i, u, ops.Mul, INTO_ELEMENTS)
+        return [ops.Scatter(hidden, i, u, ops.Add, INTO_ELEMENTS), hidden + 1, scaled]
+
+    check_native(program, normal(100), np.array([3, 3, 99], np.int32), normal(3))
+
+
+def test_updates_may_be_the_operand() -> None:
+    indices = np.array([1, 2, 0], np.int32)
+    check_native(lambda x, i: ops.Scatter(x + 1, i, x + 1, ops.Add, INTO_ELEMENTS), normal(3), indices)
+
+
+def test_long_gathers_are_split_among_threads() -> None:
+    table, indices = normal(1000), RANDOM.integers(0, 1000, size=400_000).astype(np.int32)
+    module = record(lambda x, i: ops.Gather(x, i, ELEMENTS, (1,)), table, indices)
+    executable = xlapy.compile(module, xlapy.CompileOptions(num_threads=2))
+    assert_same_bits(executable(table, indices), table[indices])

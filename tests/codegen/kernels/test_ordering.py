@@ -1,0 +1,266 @@
+"""Sort and topk in native code."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+import xlapy
+from tests.support.native import check_native, record
+from tests.support.random_values import random_array
+from xlapy import ops
+from xlapy.builder import XlaOp
+from xlapy.hlo.element_types import ALL, ElementType, element_type_of
+from xlapy.hlo.sort_plan import Payload, SortKey, plan_sort, recognise
+from xlapy_runtime.errors import UnsupportedError
+
+LENGTHS = (0, 1, 2, 7, 8, 9, 31, 64, 130)  # insertion, merging, counting
+RANDOM = np.random.default_rng(5)
+REAL = sorted((t for t in ALL if not t.is_complex), key=lambda t: t.name)
+
+
+def ascending(a: XlaOp, b: XlaOp, *rest: XlaOp) -> XlaOp:
+    return ops.Lt(a, b)
+
+
+def descending(a: XlaOp, b: XlaOp, *rest: XlaOp) -> XlaOp:
+    return ops.Gt(a, b)
+
+
+def total(a: XlaOp, b: XlaOp, *rest: XlaOp) -> XlaOp:
+    return ops.LtTotalOrder(a, b)
+
+
+def canonical(a: XlaOp, b: XlaOp, *rest: XlaOp) -> XlaOp:
+    """As JAX writes it: zeros are equal, NaNs are equal and last."""
+
+    def key(x: XlaOp) -> XlaOp:
+        dtype = x.shape.type.dtype
+        zero, nan = (ops.Constant(x.builder, np.array(value).astype(dtype)) for value in (0.0, np.nan))
+        return ops.Select(ops.Ne(x, x), nan, ops.Select(ops.Eq(x, zero), zero, x))
+
+    return ops.LtTotalOrder(key(a), key(b))
+
+
+def lexicographic(a: XlaOp, b: XlaOp, c: XlaOp, d: XlaOp) -> XlaOp:
+    return ops.Select(ops.Eq(a, b), ops.Gt(c, d), ops.Lt(a, b))
+
+
+def sorted_by(comparator: Callable[..., XlaOp] | None, dimension: int = -1) -> Callable[..., Any]:
+    return lambda *operands: ops.Sort(operands[0].builder, list(operands), comparator, dimension, True)
+
+
+def values(element_type: ElementType, *dims: int) -> np.ndarray[Any, Any]:
+    """Numbers that repeat, with zeros of both signs, infinities and edges, but no NaN."""
+    array = random_array(element_type, dims, RANDOM, special=True)
+    if element_type.is_float:
+        with np.errstate(over="ignore"):
+            array = np.where(np.isnan(array.astype(np.float32)), np.array(1).astype(array.dtype), array)
+    return array.astype(element_type.dtype)
+
+
+@pytest.mark.parametrize("element_type", REAL, ids=str)
+def test_every_element_type(element_type: ElementType) -> None:
+    keys, other = values(element_type, 3, 130), values(element_type_of(np.int32), 3, 130)
+
+    def program(keys: Any, other: Any) -> list[Any]:
+        return [
+            sorted_by(ascending)(keys),
+            sorted_by(descending)(keys),
+            sorted_by(ascending)(keys, other),
+            sorted_by(descending, 0)(keys, other),
+            sorted_by(None)(keys, other, keys),
+        ]
+
+    check_native(program, keys, other)
+
+
+@pytest.mark.parametrize("length", LENGTHS)
+def test_lengths(length: int) -> None:
+    """Around the borders between algorithms, in rows and in columns, with each kind of payload."""
+    keys = values(element_type_of(np.float32), 5, length)
+    numbers = RANDOM.integers(-4, 4, size=(5, length))
+    wide, pairs = numbers.astype(np.float64), numbers + 1j * numbers
+
+    def program(keys: Any, numbers: Any, wide: Any, pairs: Any) -> list[Any]:
+        columns = [ops.Transpose(array, (1, 0)) for array in (keys, numbers)]
+        return [
+            sorted_by(ascending)(keys),
+            sorted_by(ascending)(wide),
+            sorted_by(ascending, 0)(columns[0]),
+            sorted_by(descending)(keys, wide),
+            sorted_by(ascending, 0)(columns[0], columns[1]),
+            sorted_by(ascending)(numbers, keys),
+            sorted_by(ascending)(numbers, pairs),
+            sorted_by(ascending)(keys, numbers, wide, pairs),
+            sorted_by(lexicographic)(numbers, keys),
+        ]
+
+    check_native(program, keys, numbers, wide, pairs)
+
+
+@pytest.mark.parametrize("dtype", [np.float16, ml_dtypes.bfloat16, np.float32, np.float64, ml_dtypes.float8_e5m2])
+@pytest.mark.parametrize("length", [40, 140])
+def test_special_floats(dtype: Any, length: int) -> None:
+    """NaNs of both signs and many payloads, zeros of both signs: nothing is lost or changed."""
+    bits = RANDOM.integers(0, 2**8, size=(2, length, np.dtype(dtype).itemsize), dtype=np.uint8)
+    keys = bits.view(dtype)[..., 0]
+    keys[:, ::3] = np.array(-0.0).astype(dtype)
+    keys[:, ::4] = np.array(0.0).astype(dtype)
+    keys[:, ::5] = np.array(np.nan).astype(dtype)
+    keys[:, ::7] = -np.array(np.nan).astype(dtype)
+    numbers = np.broadcast_to(np.arange(length, dtype=np.int32), (2, length)).copy()
+
+    def program(keys: Any, numbers: Any) -> list[Any]:
+        return [
+            sorted_by(comparator)(keys, *further)
+            for comparator in (total, canonical)
+            for further in ((), (numbers,), (numbers, keys))
+        ]
+
+    check_native(program, keys, numbers)
+
+
+@pytest.mark.parametrize("length", [1, 2, 8, 24, 25, 33, 100, 520])
+def test_short_rows_side_by_side(length: int) -> None:
+    """More rows than lanes, of each width of record, in rows and in columns; NaNs and zeros of both signs."""
+    count = 21
+    keys = RANDOM.normal(size=(count, length)).astype(np.float32)
+    keys[:, ::3] = 0.0
+    keys[:, 1::4] = -0.0
+    keys[::2, ::7] = np.nan
+    keys[1::2, ::7] = -np.nan
+    numbers = RANDOM.integers(-4, 4, size=(count, length)).astype(np.int32)
+
+    def program(x: Any, n: Any, half: Any, double: Any) -> list[Any]:
+        y, m = (ops.Transpose(array, (1, 0)) for array in (x, n))
+        return [
+            sorted_by(canonical)(x),
+            sorted_by(total)(half),
+            sorted_by(descending)(ops.ConvertElementType(n, np.uint8)),
+            sorted_by(canonical)(x, n),
+            sorted_by(canonical)(x, ops.ConvertElementType(n, np.complex128)),
+            sorted_by(canonical, 0)(y),
+            sorted_by(descending, 0)(m, y),
+            sorted_by(total)(double),
+        ]
+
+    check_native(program, keys, numbers, keys.astype(np.float16), keys.astype(np.float64))
+
+
+def test_columns_that_are_neighbours() -> None:
+    keys = values(element_type_of(np.float32), 3, 40, 32)
+    numbers = np.broadcast_to(np.arange(40, dtype=np.int16)[:, None], keys.shape).copy()
+    check_native(lambda x, n: [sorted_by(ascending, 1)(x), sorted_by(descending, 1)(x, n)], keys, numbers)
+
+
+def test_short_topk_side_by_side() -> None:
+    rows = values(element_type_of(np.float32), 40, 60)
+    check_native(lambda x: [ops.TopK(x, 3), ops.TopK(x, 60), ops.TopK(x, 2, False)], rows)
+
+
+@pytest.mark.parametrize("dims", [(4, 5, 6), (1, 300, 2), (2, 1, 3), (70, 3, 1)])
+def test_any_dimension(dims: tuple[int, ...]) -> None:
+    keys = values(element_type_of(np.int16), *dims)
+    numbers = RANDOM.normal(size=dims).astype(np.float32)
+    check_native(
+        lambda x, y: [sorted_by(c, d)(*o) for d in range(3) for o in ((x,), (x, y)) for c in (ascending, lexicographic)
+                      if c is ascending or len(o) == 2],
+        keys, numbers,
+    )  # fmt: skip
+
+
+def test_empty_and_scalar_rows() -> None:
+    empty = np.zeros((0, 3), np.float32)
+    check_native(lambda x: [sorted_by(None, 0)(x), sorted_by(None, 1)(x), ops.TopK(x, 2)], empty)
+
+
+def test_an_odd_comparator_still_permutes() -> None:
+    """What is no order at all (here: everything comes before everything) loses and repeats nothing."""
+    keys = np.arange(100, dtype=np.float32)
+    module = record(sorted_by(lambda a, b: ops.Le(a, b) | ops.Ge(a, b)), keys)
+    assert sorted(xlapy.compile(module)(keys)) == list(keys)
+
+
+@pytest.mark.parametrize(
+    "element_type", [t for t in REAL if t.name in ("f32", "f16", "s8", "u32", "s64", "f64")], ids=str
+)
+def test_topk(element_type: ElementType) -> None:
+    rows, long = values(element_type, 4, 50), values(element_type, 1, 1000)
+    check_native(
+        lambda x, y: [ops.TopK(x, 5), ops.TopK(x, 50), ops.TopK(y, 1), ops.TopK(y, 30, False), ops.TopK(x, 0)],
+        rows, long,
+    )  # fmt: skip
+
+
+def test_large_rows_use_scratch_memory_of_the_plan() -> None:
+    keys = RANDOM.normal(size=(3, 50_000)).astype(np.float32)
+    numbers = np.broadcast_to(np.arange(50_000, dtype=np.int32), keys.shape).copy()
+    module = record(lambda x, n: [sorted_by(ascending)(x), sorted_by(ascending)(x + 1, n)], keys, numbers)
+    executable = xlapy.compile(module, xlapy.CompileOptions(verify=True, num_threads=2))
+    ordered, (_, positions) = executable(keys, numbers)
+    np.testing.assert_array_equal(ordered, np.sort(keys))
+    np.testing.assert_array_equal(positions, np.argsort(keys + 1, kind="stable"))
+    assert executable.memory_analysis()["temporary_bytes"] >= 3 * 2 * 50_000 * 8
+
+
+def test_many_long_columns_share_scratch_memory() -> None:
+    keys = RANDOM.normal(size=(9000, 130)).astype(np.float32)
+    executable = xlapy.compile(record(sorted_by(ascending, 0), keys))
+    np.testing.assert_array_equal(executable(keys), np.sort(keys, axis=0))
+    assert executable.memory_analysis()["temporary_bytes"] <= 64 * 2 * 9000 * 4 + 64 * 64
+
+
+def test_comparators_with_control_flow_are_refused() -> None:
+    def comparator(a: XlaOp, b: XlaOp) -> XlaOp:
+        return ops.Lt(ops.While(lambda x: ops.Lt(x, 0.0), lambda x: x + 1, a), b)
+
+    with pytest.raises(UnsupportedError, match="scalar expressions"):
+        xlapy.compile(record(sorted_by(comparator), np.zeros(3, np.float32)))
+
+
+# -- plans -------------------------------------------------------------------------------------------------------------
+
+
+def sort_of(comparator: Callable[..., XlaOp] | None, *dtypes: Any) -> Any:
+    arguments = [np.zeros((2, 3), dtype) for dtype in dtypes]
+    module = record(sorted_by(comparator), *arguments)
+    return next(i for i in module.entry if i.opcode == "sort")
+
+
+@pytest.mark.parametrize(
+    ("comparator", "dtypes", "key"),
+    [
+        (ascending, [np.int32], SortKey(0)),
+        (descending, [np.int32], SortKey(0, descending=True)),
+        (ascending, [np.float32], SortKey(0, merges_zeros=True)),
+        (total, [np.float32], SortKey(0)),
+        (canonical, [np.float32], SortKey(0, merges_zeros=True, merges_nans=True)),
+        (lambda a, b: b > a, [np.int32], SortKey(0)),
+        (lambda a, b, c, d: c > d, [np.int32, np.float64], SortKey(1, descending=True, merges_zeros=True)),
+        (ops.Le, [np.int32], None),
+        (lambda a, b, c, d: a < d, [np.int32, np.int32], None),
+        (lexicographic, [np.int32, np.int32], None),
+        (lambda a, b: ops.Lt(ops.Abs(a), ops.Abs(b)), [np.int32], None),
+        (ascending, [ml_dtypes.float8_e4m3fnuz], None),
+    ],
+)  # fmt: skip
+def test_recognised_comparators(comparator: Callable[..., XlaOp], dtypes: list[Any], key: SortKey | None) -> None:
+    assert recognise(sort_of(comparator, *dtypes).called[0]) == key
+
+
+def test_records() -> None:
+    def record_of(*dtypes: Any) -> tuple[Payload, int]:
+        plan = plan_sort(sort_of(ascending, *dtypes))
+        return plan.payload, plan.record_bytes
+
+    assert record_of(np.int16) == (Payload.NOTHING, 2)
+    assert record_of(np.float32, np.int32) == (Payload.ELEMENT, 8)
+    assert record_of(np.float64, np.int32) == (Payload.ELEMENT, 16)
+    assert record_of(np.int8, np.complex64) == (Payload.ELEMENT, 16)
+    assert record_of(np.int8, np.complex128) == (Payload.POSITION, 8)
+    assert record_of(np.float32, np.int32, np.int32) == (Payload.POSITION, 8)

@@ -1,0 +1,282 @@
+"""Native convolutions, windows, selections and scans against the reference evaluator."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import xlapy
+from tests.builder.examples import WINDOWS, Example
+from tests.support.random_windows import (
+    RandomProgram,
+    add_convolution,
+    add_scan,
+    add_selection,
+    add_window,
+    log_add_exp,
+    random_array,
+    random_program,
+)
+from xlapy import ops
+from xlapy.builder import XlaBuilder, XlaOp
+from xlapy.hlo.shape import Shape
+from xlapy.hlo.text import parse
+
+TOLERANCES = {
+    "bfloat16": 0.02,
+    "float16": 0.004,
+    "float32": 2e-4,
+    "float64": 1e-9,
+    "complex64": 1e-4,
+    "complex128": 1e-9,
+}
+
+
+def leaves(value: Any) -> list[Any]:
+    return [leaf for part in value for leaf in leaves(part)] if isinstance(value, tuple) else [value]
+
+
+def check_same(got: Any, wanted: Any) -> None:
+    for one, other in zip(leaves(got), leaves(wanted), strict=True):
+        assert one.dtype == other.dtype
+        assert one.shape == other.shape
+        tolerance = TOLERANCES.get(
+            str(other.dtype), 0.3 if other.dtype.itemsize == 1 and other.dtype.kind == "V" else 0
+        )
+        wide = np.complex128 if other.dtype.kind == "c" else np.float64
+        np.testing.assert_allclose(one.astype(wide), other.astype(wide), rtol=tolerance, atol=tolerance)
+
+
+@pytest.mark.parametrize("example", WINDOWS, ids=[example.label for example in WINDOWS])
+def test_worked_example(example: Example) -> None:
+    computation = example.computation()
+    for results in (
+        xlapy.compile(computation)(*example.arguments),
+        xlapy.evaluate(computation, *example.arguments),
+    ):
+        for one, other in zip(leaves(results), leaves(example.expected), strict=True):
+            np.testing.assert_allclose(one, other, rtol=1e-6, atol=1e-12)
+
+
+CASES: dict[str, Callable[[RandomProgram], None]] = {
+    "convolution": add_convolution,
+    "window": add_window,
+    "selection": add_selection,
+    "scan": add_scan,
+}
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("kind", CASES)
+def test_random_cases(kind: str, seed: int) -> None:
+    program = random_program(seed, CASES[kind])
+    computation = program.finished()
+    check_same(xlapy.compile(computation)(*program.arguments), xlapy.evaluate(computation, *program.arguments))
+
+
+# -- element types -----------------------------------------------------------------------------------------------------
+
+REAL = ["s8", "s16", "s32", "s64", "uint8", "u16", "u32", "u64", "bf16", "f16", "f32", "f64"]
+TINY = ["int4", "uint4", "f8e4m3fn", "f8e5m2"]
+WIDE = ["c64", "c128"]
+
+
+def run_both(build: Callable[[XlaBuilder, list[XlaOp]], list[XlaOp]], arguments: list[Any]) -> Any:
+    builder = XlaBuilder("rows")
+    parameters = [builder.parameter(number, Shape.of(value)) for number, value in enumerate(arguments)]
+    computation = builder.build(ops.Tuple(builder, build(builder, parameters)))
+    got = xlapy.compile(computation)(*arguments)
+    check_same(got, xlapy.evaluate(computation, *arguments))
+    return got
+
+
+@pytest.mark.parametrize("kind", [*REAL, *TINY, *WIDE, "pred"])
+def test_element_types(kind: str) -> None:
+    """A convolution along either kind of lanes, and windows, of 3 x 19 x 17 elements."""
+    generator = np.random.default_rng(3)
+    arguments = [random_array(generator, Shape.array(kind, dims)) for dims in ((1, 19, 3), (1, 3, 19), (3, 3, 17))]
+
+    def build(builder: XlaBuilder, parameters: list[XlaOp]) -> list[XlaOp]:
+        last, early, kernel = parameters
+        results = [
+            ops.ConvGeneral(last, kernel, [1], "SAME", ("NWC", "WIO", "NWC")),
+            ops.ConvGeneral(early, kernel, [2], [(1, 2)], ("NCW", "WIO", "NCW")),
+        ]
+        fold = ops.Or if kind == "pred" else ops.Add
+        results.append(ops.ReduceWindow(kernel, False if kind == "pred" else 0, fold, [2, 1, 3], [1, 1, 2], "SAME"))
+        results.append(
+            ops.ReduceWindow(early, False if kind == "pred" else 0, fold, [1, 1, 19], None, [(0, 0), (0, 0), (18, 0)])
+        )
+        if kind not in WIDE and kind != "pred":
+            source = ops.ReduceWindow(kernel, 0, ops.Max, [2, 2, 1], [1, 1, 1], "VALID")
+            results.append(ops.SelectAndScatter(kernel, ops.Ge, [2, 2, 1], [1, 1, 1], "VALID", source, 0, ops.Add))
+        return results
+
+    run_both(build, arguments)
+
+
+@pytest.mark.parametrize(("kind", "wanted"), [("s8", "s32"), ("bf16", "f32"), ("f16", "f64"), ("f32", "f64")])
+def test_wider_results(kind: str, wanted: str) -> None:
+    generator = np.random.default_rng(5)
+    arguments = [random_array(generator, Shape.array(kind, dims)) for dims in ((2, 5, 6), (3, 5, 4))]
+
+    def build(builder: XlaBuilder, p: list[XlaOp]) -> list[XlaOp]:
+        labels = ("NCW", "WIO", "NWC")
+        return [ops.ConvGeneral(p[0], p[1], [1], "SAME", labels, preferred_element_type=wanted)]
+
+    run_both(build, arguments)
+
+
+# -- special numbers and shapes ----------------------------------------------------------------------------------------
+
+
+def test_padding_contributes_nothing_to_a_convolution() -> None:
+    kernel = np.array([np.inf, 1, np.nan], np.float32).reshape(3, 1, 1)
+    line = np.ones((1, 20, 1), np.float32)
+    labels = ("NWC", "WIO", "NWC")
+    got, wide = run_both(
+        lambda builder, p: [
+            ops.ConvGeneral(p[0], p[1], [1], "SAME", labels),
+            ops.ConvGeneral(ops.Broadcast(p[0], [2]).reshape([2, 20, 1]), p[1], [1], [(4, 0)], ("NWC", "WIO", "CNW")),
+        ],
+        [line, kernel],
+    )
+    assert np.all(np.isnan(got[0, :-1, 0]))
+    assert got[0, -1, 0] == np.inf
+    assert list(wide[0, 0, :2]) == [0, 0]
+
+
+def test_nan_and_infinity_in_windows() -> None:
+    line = np.array([1, np.nan, -np.inf, 3, np.inf, -0.0, 0.0, 2, 5, np.nan, 1], np.float32)
+    results = run_both(
+        lambda builder, p: [
+            ops.ReduceWindow(p[0], -np.inf, ops.Max, [2], [1], "SAME"),
+            ops.ReduceWindow(p[0], 0, ops.Add, [11], None, [(10, 0)]),
+            ops.ReduceWindow(p[0], -np.inf, ops.Max, [11], None, [(0, 10)]),
+            ops.ReduceWindow(p[0], -np.inf, log_add_exp, [11], None, [(0, 10)]),
+            ops.SelectAndScatter(p[0], ops.Ge, [2], [2], [(0, 1)], ops.Iota(builder, "f32", 6), 0, ops.Add),
+        ],
+        [line],
+    )
+    assert np.isnan(results[0][:2]).all()
+    assert np.isnan(results[1][1:]).all()
+
+
+def test_nothing_to_fold_or_to_slide_over() -> None:
+    empty, batch, none = (np.ones(dims, np.float32) for dims in ((0, 5, 3), (2, 5, 0), (3, 0, 4)))
+    kernel = np.ones((3, 3, 4), np.float32)
+    labels = ("NWC", "WIO", "NWC")
+    results = run_both(
+        lambda builder, p: [
+            ops.ConvGeneral(p[0], p[3], [1], "SAME", labels),
+            ops.ConvGeneral(p[1], p[2], [1], "SAME", labels),
+            ops.ConvGeneral(
+                ops.Broadcast(ops.ConstantLiteral(builder, np.float32(1)), [2, 0, 3]), p[3], [1], [(2, 2)], labels
+            ),
+            ops.ReduceWindow(p[0], 1, ops.Add, [1, 2, 1]),
+            ops.ReduceWindow(p[1], 1, ops.Add, [1, 7, 1]),
+            ops.ReduceWindow(p[3], 1, ops.Add, [1, 4, 1]),
+            ops.SelectAndScatter(p[3], ops.Ge, [1, 4, 1], None, "VALID", np.ones((3, 0, 4), np.float32), 7, ops.Add),
+        ],
+        [empty, batch, none, kernel],
+    )
+    assert results[1].shape == (2, 5, 4) and not results[1].any()
+    assert results[2].shape == (2, 2, 4) and not results[2].any()
+    assert np.all(results[-1] == 7)
+
+
+def test_a_scan_with_a_value_that_is_not_neutral_folds_windows() -> None:
+    line = np.arange(1, 13, dtype=np.float32)
+    (got,) = run_both(lambda builder, p: [ops.ReduceWindow(p[0], 1, ops.Add, [12], None, [(11, 0)])], [line])
+    assert list(got) == [float(sum(range(1, n + 1)) + 12 - n + 1) for n in range(1, 13)]
+
+
+def test_narrow_floats_accumulate_in_f32() -> None:
+    ones = np.ones((2, 1000), Shape.scalar("bf16").type.dtype)
+    across, along = run_both(
+        lambda builder, p: [
+            ops.ReduceWindow(p[0], 0, ops.Add, [1, 1000], None, [(0, 0), (999, 0)]),
+            ops.ReduceWindow(ops.Transpose(p[0], [1, 0]), 0, ops.Add, [1000, 1], None, [(999, 0), (0, 0)]),
+        ],
+        [ones],
+    )
+    assert float(across[0, -1]) == float(along[-1, 1]) == 1000
+
+
+# -- threads -----------------------------------------------------------------------------------------------------------
+
+
+def test_results_do_not_depend_on_threads() -> None:
+    generator = np.random.default_rng(11)
+    arguments = [random_array(generator, Shape.array("f32", dims)) for dims in ((2, 30, 30, 16), (3, 3, 16, 32))]
+    builder = XlaBuilder("threads")
+    image, kernel = (builder.parameter(number, Shape.of(value)) for number, value in enumerate(arguments))
+    labels = ("NHWC", "HWIO", "NHWC")
+    computation = builder.build(
+        ops.Tuple(
+            builder,
+            [
+                ops.ConvGeneral(image, kernel, [1, 1], "SAME", labels),
+                ops.ReduceWindow(image, 0, ops.Add, [1, 5, 5, 1], [1, 1, 1, 1], "SAME"),
+                ops.ReduceWindow(image, 0, ops.Add, [1, 30, 1, 1], None, [(0, 0), (29, 0), (0, 0), (0, 0)]),
+            ],
+        )
+    )
+    runs = [xlapy.compile(computation, xlapy.CompileOptions(num_threads=threads))(*arguments) for threads in (1, 2, 3)]
+    for other in runs[1:]:
+        for one, same in zip(runs[0], other, strict=True):
+            np.testing.assert_array_equal(one, same)
+
+
+# -- batch normalization -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", ["bf16", "f16", "f32", "f64"])
+def test_batch_normalization(kind: str) -> None:
+    generator = np.random.default_rng(13)
+    arguments = [
+        random_array(generator, Shape.array(kind, dims)) for dims in ((4, 5, 6), (5,), (5,), (5,), (5,), (4, 5, 6))
+    ]
+    arguments[4] = np.abs(arguments[4])
+
+    def build(builder: XlaBuilder, p: list[XlaOp]) -> list[XlaOp]:
+        training = ops.BatchNormTraining(p[0], p[1], p[2], 1e-3, 1)
+        gradients = ops.BatchNormGrad(p[0], p[1], p[3], p[4], p[5], 1e-1, 1)
+        inference = ops.BatchNormInference(p[0], p[1], p[2], p[3], p[4], 1e-1, 1)
+        return [*(training[n] for n in range(3)), *(gradients[n] for n in range(3)), inference]
+
+    run_both(build, arguments)
+
+
+# -- bounded sizes -----------------------------------------------------------------------------------------------------
+
+BOUNDED = """
+add {
+  a = f32[] parameter(0)
+  b = f32[] parameter(1)
+  ROOT s = f32[] add(a, b)
+}
+
+ENTRY main {
+  x = f32[<=9,2] parameter(0)
+  p = f32[<=3,<=7,2] parameter(1)
+  k = f32[3,2,4] parameter(2)
+  z = f32[] constant(0)
+  r = f32[<=5,2] reduce-window(x, z), window={size=3x1 stride=2x1 pad=1_2x0_0}, to_apply=add
+  c = f32[<=3,<=13,4] convolution(p, k), window={size=3 pad=1_1 lhs_dilate=2}, dim_labels=b0f_0io->b0f
+  ROOT t = (f32[<=5,2], f32[<=3,<=13,4]) tuple(r, c)
+}"""
+
+
+def test_windows_stop_at_the_size_of_a_bounded_dimension() -> None:
+    module = parse(BOUNDED)
+    executable = xlapy.compile(module)
+    generator = np.random.default_rng(19)
+    for size in (0, 1, 2, 5, 9):
+        for batch, length in ((0, 3), (3, 7), (2, 0), (1, 1), (2, 5)):
+            shapes = [Shape.array("f32", dims) for dims in ((size, 2), (batch, length, 2), (3, 2, 4))]
+            arguments = [random_array(generator, shape) for shape in shapes]
+            check_same(executable(*arguments), xlapy.evaluate(module, *arguments))

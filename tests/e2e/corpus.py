@@ -1,0 +1,42 @@
+"""Every program that the end-to-end tests hold as data: together they use every op."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import xlapy
+from tests.builder.examples import EXAMPLES
+from tests.e2e import test_awkward_kinds as awkward
+from tests.e2e.random_programs import random_program
+from tests.e2e.test_against_evaluator import MOVEMENT, element_wise, module_of
+from tests.e2e.test_found import CASES
+from xlapy.hlo.element_types import ALL
+from xlapy.hlo.graph import HloModule
+from xlapy.hlo.shape import Shape
+
+RANDOM_PROGRAMS = 40
+
+
+def corpus() -> Iterator[HloModule]:
+    """The modules, each of which some test compiles and compares."""
+    for example in EXAMPLES:
+        yield example.computation().module
+    for case in CASES:
+        yield xlapy.hlo.parse(case.text)
+    for text in (awkward.FEED_LOOP, awkward.VARIADIC, MOVEMENT.format(t="f32")):
+        yield xlapy.hlo.parse(text)
+    built = [
+        awkward.sender(1),
+        awkward.receiver(1),
+        awkward.groups(),
+        awkward.built_all_reduce(),
+        awkward.custom("name"),
+    ]
+    yield from (computation.module for computation in built)
+    for element_type in ALL:
+        for arity in (1, 2):
+            opcodes = [spec.name for spec in element_wise(element_type, arity)]
+            shapes = [Shape.array(element_type, (4,))] * arity
+            yield module_of(shapes, lambda c, p, opcodes=opcodes: [c.add(opcode, p) for opcode in opcodes])
+    for seed in range(RANDOM_PROGRAMS):
+        yield random_program(seed, steps=15).module

@@ -1,0 +1,418 @@
+"""Bad and extreme input: a clear XlaError each time, or it simply works. Never anything else."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import numpy as np
+import pytest
+
+import xlapy
+from tests.support.values import assert_same
+from xlapy import ops
+from xlapy.hlo.verifier import verify
+
+Array = np.ndarray[Any, Any]
+F32 = np.float32
+
+
+def exe_of(dims: tuple[int, ...] = (3, 4), dtype: Any = F32) -> xlapy.Executable:
+    b = xlapy.XlaBuilder("sum")
+    x, y = (ops.Parameter(b, number, xlapy.Shape.array(dtype, dims), name) for number, name in enumerate("xy"))
+    return xlapy.compile(b.build(x - y))
+
+
+# -- arguments at call time --------------------------------------------------------------------------------------------
+
+GOOD = np.arange(12, dtype=F32).reshape(3, 4)
+
+
+@pytest.mark.parametrize(
+    ("title", "value"),
+    [
+        ("another shape", np.zeros((4, 3), F32)),
+        ("another rank", np.zeros(12, F32)),
+        ("a scalar", F32(3)),
+        ("another type", np.zeros((3, 4), np.float64)),
+        ("integers", np.zeros((3, 4), np.int32)),
+        ("strings", np.full((3, 4), "1")),
+        ("objects", np.full((3, 4), None)),
+        ("a Python scalar", 3.0),
+        ("a list", [[0.0] * 4] * 3),
+        ("nothing", None),
+        ("a string", "zeros"),
+        ("empty", np.zeros((3, 0), F32)),
+    ],
+    ids=lambda value: value.replace(" ", "-") if isinstance(value, str) else "",
+)
+@pytest.mark.parametrize("position", [0, 1])
+def test_wrong_arguments(title: str, value: Any, position: int) -> None:
+    exe = exe_of()
+    arguments = [GOOD, GOOD]
+    arguments[position] = value
+    with pytest.raises(xlapy.ArgumentError, match=rf"parameter {position} \({'xy'[position]}\): expected f32\[3,4\]"):
+        exe(*arguments)
+    assert_same(exe(GOOD, GOOD), GOOD - GOOD)
+
+
+@pytest.mark.parametrize("count", [0, 1, 3])
+def test_wrong_number_of_arguments(count: int) -> None:
+    with pytest.raises(xlapy.ArgumentError, match="takes 2 arguments"):
+        exe_of()(*[GOOD] * count)
+
+
+def unaligned(value: Array) -> Array:
+    raw = np.zeros(value.nbytes + 1, np.uint8)
+    view = raw[1:].view(value.dtype).reshape(value.shape)
+    view[...] = value
+    return view
+
+
+def read_only(value: Array) -> Array:
+    copy = value.copy()
+    copy.flags.writeable = False
+    return copy
+
+
+FORMS = {
+    "Fortran order": np.asfortranarray,
+    "every second element": lambda value: np.repeat(value, 2, axis=1)[:, ::2],
+    "reversed": lambda value: value[::-1, ::-1].copy()[::-1, ::-1],
+    "broadcast": lambda value: np.broadcast_to(value[:1], value.shape),
+    "the other byte order": lambda value: value.astype(value.dtype.newbyteorder()),
+    "read-only": read_only,
+    "unaligned": unaligned,
+    "a subclass": np.ma.masked_array,
+    "a matrix of memoryview": lambda value: np.asarray(memoryview(value)),
+}
+
+
+@pytest.mark.parametrize("form", FORMS, ids=lambda form: form.replace(" ", "-"))
+def test_every_form_of_an_array_is_taken(form: str) -> None:
+    """Whatever its strides, byte order, alignment; and it is not changed."""
+    value = FORMS[form](GOOD)
+    before = np.array(value)
+    result = exe_of()(value, GOOD)
+    assert_same(result, np.array(value, F32) - GOOD)
+    np.testing.assert_array_equal(np.array(value), before)
+    assert result.flags.writeable and result.flags.owndata | (result.base is not None)
+
+
+def test_a_parameter_that_is_the_result_is_copied() -> None:
+    b = xlapy.XlaBuilder("same")
+    x = ops.Parameter(b, 0, xlapy.Shape.array(F32, (4,)))
+    exe = xlapy.compile(b.build(ops.Tuple(b, [x, x])))
+    value = np.arange(4, dtype=F32)
+    first, second = exe(value)
+    first += 1
+    assert_same(value, np.arange(4, dtype=F32))
+    assert_same(second, value)
+
+
+def test_one_array_for_both_parameters() -> None:
+    assert_same(exe_of()(GOOD, GOOD), np.zeros_like(GOOD))
+
+
+def test_tuple_parameters() -> None:
+    b = xlapy.XlaBuilder("tuple")
+    vector = xlapy.Shape.array(F32, (4,))
+    p = ops.Parameter(b, 0, xlapy.Shape.tuple([vector, xlapy.Shape.tuple([vector])]))
+    exe = xlapy.compile(b.build(p[0] + p[1][0]))
+    value = np.arange(4, dtype=F32)
+    assert_same(exe((value, (value,))), 2 * value)
+    for wrong in [value, (value,), (value, value), (value, (value, value)), (value, (value[:3],))]:
+        with pytest.raises(xlapy.ArgumentError, match="parameter 0"):
+            exe(wrong)
+
+
+# -- sizes -------------------------------------------------------------------------------------------------------------
+
+
+def test_a_chain_of_ten_thousand_instructions() -> None:
+    """Of one element-wise op behind the other, and of reverses, which cannot all be folded away."""
+    b = xlapy.XlaBuilder("chain")
+    x = ops.Parameter(b, 0, xlapy.Shape.array(F32, (8,)))
+    y = x
+    for step in range(5_000):
+        y = ops.Rev(y, (0,)) if step % 100 == 99 else -y
+        y = y + 1
+    computation = b.build(y)
+    began = time.perf_counter()
+    exe = xlapy.compile(computation)
+    assert time.perf_counter() - began < 60
+    value = np.arange(8, dtype=F32)
+    assert_same(exe(value), xlapy.evaluate(computation, value))
+
+
+def test_a_chain_of_ten_thousand_scalars() -> None:
+    lines = ["HloModule chain", "ENTRY main {", "  v0 = s32[] parameter(0)"]
+    lines += [f"  v{n + 1} = s32[] {('add', 'xor', 'multiply')[n % 3]}(v{n}, v{n // 2})" for n in range(10_000)]
+    text = "\n".join([*lines[:-1], lines[-1].replace("  v", "  ROOT v", 1), "}"])
+    exe = xlapy.compile(text)
+    assert_same(exe(np.int32(3)), xlapy.evaluate(text, np.int32(3)))
+
+
+def test_a_thousand_parameters_and_results() -> None:
+    b = xlapy.XlaBuilder("wide")
+    parameters = [ops.Parameter(b, n, xlapy.Shape.array(F32, (2,))) for n in range(1000)]
+    exe = xlapy.compile(b.build(ops.Tuple(b, [p + 1 for p in parameters])))
+    values = [np.full(2, n, F32) for n in range(1000)]
+    assert_same(exe(*values), tuple(value + 1 for value in values))
+
+
+def test_huge_constants() -> None:
+    """They stay out of the IR; as text they survive, too."""
+    value = np.random.default_rng(0).normal(size=(1024, 1024)).astype(F32)
+    b = xlapy.XlaBuilder("constant")
+    x = ops.Parameter(b, 0, xlapy.Shape.array(F32, (1024,)))
+    began = time.perf_counter()
+    exe = xlapy.compile(b.build(b.constant(value) + ops.BroadcastInDim(x, (1024, 1024), (1,))))
+    assert time.perf_counter() - began < 10
+    assert len(exe.llvm_ir()) < 100_000
+    assert_same(exe(np.ones(1024, F32)), value + 1)
+
+
+def test_zero_sized_dimensions() -> None:
+    b = xlapy.XlaBuilder("empty")
+    x = ops.Parameter(b, 0, xlapy.Shape.array(F32, (3, 0, 2)))
+    y = ops.Parameter(b, 1, xlapy.Shape.array(F32, (0, 4)))
+    rows = [
+        x + 1,
+        ops.Transpose(x, (2, 0, 1)),
+        ops.Reshape(x, (0, 7)),
+        x.reduce(5, ops.Add, (1,)),
+        ops.ConcatInDim(b, [x, x], 1),
+        ops.Dot(ops.Reshape(x, (6, 0)), y),
+        ops.Rev(x, (0, 1)),
+        ops.Slice(x, (0, 0, 0), (2, 0, 1)),
+    ]
+    computation = b.build(ops.Tuple(b, rows))
+    arguments = (np.zeros((3, 0, 2), F32), np.zeros((0, 4), F32))
+    assert_same(xlapy.compile(computation)(*arguments), xlapy.evaluate(computation, *arguments))
+
+
+# -- builders ----------------------------------------------------------------------------------------------------------
+
+
+def test_a_computation_used_in_two_builders() -> None:
+    inner = xlapy.XlaBuilder("inner")
+    x, y = (ops.Parameter(inner, number, xlapy.Shape.scalar(F32)) for number in range(2))
+    combine = inner.build(x + y * 2)
+    value = np.arange(6, dtype=F32)
+    for name in ("first", "second"):
+        b = xlapy.XlaBuilder(name)
+        v = ops.Parameter(b, 0, xlapy.Shape.array(F32, (6,)))
+        mapped = ops.Map(b, [v, v], combine)
+        exe = xlapy.compile(b.build(mapped + ops.Call(b, combine, [b.constant(F32(1)), b.constant(F32(2))])))
+        assert_same(exe(value), value * 3 + 5)
+
+
+def test_an_operand_of_another_builder() -> None:
+    first, second = xlapy.XlaBuilder("first"), xlapy.XlaBuilder("second")
+    x = ops.Parameter(first, 0, xlapy.Shape.array(F32, (4,)))
+    y = ops.Parameter(second, 0, xlapy.Shape.array(F32, (4,)))
+    with pytest.raises(xlapy.XlaError, match="second") as caught:
+        ops.Add(x, y)
+    assert "test_bad_input.py" in str(caught.value)
+    with pytest.raises(xlapy.XlaError):
+        first.build(y)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda b, x: ops.Add(x, b.constant(np.zeros(3, F32))),
+        lambda b, x: ops.Add(x, b.constant(np.zeros(4, np.int32))),
+        lambda b, x: ops.Reshape(x, (5,)),
+        lambda b, x: ops.Transpose(x, (1, 0)),
+        lambda b, x: ops.Slice(x, (0,), (9,)),
+        lambda b, x: ops.ConcatInDim(b, [x, b.constant(F32(1))], 0),
+        lambda b, x: ops.Dot(x, b.constant(np.zeros((3, 3), F32))),
+        lambda b, x: ops.While(lambda v: v, lambda v: v, x),
+        lambda b, x: ops.Conditional(x, x, lambda v: v, x, lambda v: v),
+        lambda b, x: x.reduce(0, lambda p, q: p < q, (0,)),
+        lambda b, x: ops.DynamicSlice(x, [b.constant(F32(0))], (2,)),
+        lambda b, x: ops.Select(x, x, x),
+        lambda b, x: ops.GetTupleElement(x, 0),
+        lambda b, x: x + "one",
+        lambda b, x: x + 1j,
+        lambda b, x: x & 1,
+    ],
+    ids=range(16),
+)
+def test_errors_come_at_the_faulty_call(call: Any) -> None:
+    b = xlapy.XlaBuilder("wrong")
+    x = ops.Parameter(b, 0, xlapy.Shape.array(F32, (4,)))
+    with pytest.raises(xlapy.XlaError) as caught:
+        call(b, x)
+    assert "test_bad_input.py" in str(caught.value)
+    assert xlapy.compile(b.build(x + 1)) is not None, "the builder is usable afterwards"
+
+
+# -- text --------------------------------------------------------------------------------------------------------------
+
+DEPTH = 10_000
+
+
+def nested_hlo_operands() -> str:
+    return (
+        "HloModule m\nENTRY main {\n  ROOT r = f32[] " + "negate(f32[] " * DEPTH + "constant(1)" + ")" * DEPTH + "\n}"
+    )
+
+
+def nested_tuple_shape() -> str:
+    return "HloModule m\nENTRY main {\n  ROOT p = " + "(" * DEPTH + "f32[]" + ")" * DEPTH + " parameter(0)\n}"
+
+
+def nested_literal() -> str:
+    return "HloModule m\nENTRY main {\n  ROOT p = f32[1] constant(" + "{" * DEPTH + "1" + "}" * DEPTH + ")\n}"
+
+
+def nested_calls() -> str:
+    lines = ["HloModule m", "f0 { p = f32[] parameter(0) ROOT n = f32[] negate(p) }"]
+    lines += [f"f{n} {{ p = f32[] parameter(0) ROOT c = f32[] call(p), to_apply=f{n - 1} }}" for n in range(1, DEPTH)]
+    return "\n".join([*lines, f"ENTRY m {{ p = f32[] parameter(0) ROOT c = f32[] call(p), to_apply=f{DEPTH - 1} }}"])
+
+
+def nested_attributes() -> str:
+    return (
+        "HloModule m\nENTRY main {\n  ROOT p = f32[] parameter(0), frontend_attributes="
+        + "{" * DEPTH
+        + "}" * DEPTH
+        + "\n}"
+    )
+
+
+def nested_stablehlo_tuple() -> str:
+    return f"func.func @main(%a: {'tuple<' * DEPTH}tensor<f32>{'>' * DEPTH}) {{ return }}"
+
+
+def nested_stablehlo_regions() -> str:
+    opened = "".join(f'%r{n} = "stablehlo.case"(%i) ({{\n' for n in range(DEPTH))
+    closed = "stablehlo.return %x : tensor<f32>\n}) : (tensor<i32>) -> tensor<f32>\n" * DEPTH
+    head = "func.func @main(%i: tensor<i32>, %x: tensor<f32>) -> tensor<f32> {\n"
+    return f"{head}{opened}{closed}return %r0 : tensor<f32>\n}}"
+
+
+def nested_stablehlo_attributes() -> str:
+    return "module attributes {a = " + "[" * DEPTH + "]" * DEPTH + "} { func.func @main() { return } }"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        nested_hlo_operands,
+        nested_tuple_shape,
+        nested_literal,
+        nested_calls,
+        nested_attributes,
+        nested_stablehlo_tuple,
+        nested_stablehlo_regions,
+        nested_stablehlo_attributes,
+    ],
+    ids=lambda text: text.__name__,
+)
+def test_text_nested_ten_thousand_deep(text: Any) -> None:
+    """It works, or it is an XlaError that says where; never a RecursionError."""
+    try:
+        exe = xlapy.compile(text())
+    except xlapy.XlaError as error:
+        assert error.where, f"the error has no place: {str(error)[:200]}"
+        assert not isinstance(error, xlapy.InternalError)
+    else:
+        assert len(exe.hlo_text()) > 0
+
+
+HLO = """HloModule m, entry_computation_layout={(f32[2,3]{1,0}, s32[])->(f32[2], f32[3,2])}
+add { a = f32[] parameter(0)  b = f32[] parameter(1)  ROOT s = f32[] add(a, b) }
+%body (s: (s32[], f32[2])) -> (s32[], f32[2]) {
+  %s = (s32[], f32[2]) parameter(0)
+  %i = s32[] get-tuple-element(%s), index=0
+  ROOT %t = (s32[], f32[2]) tuple(s32[] add(%i, s32[] constant(1)), f32[2] get-tuple-element(%s), index=1)
+}
+cond {
+  s = (s32[], f32[2]) parameter(0)
+  ROOT c = pred[] compare(s32[] get-tuple-element(s), index=0, s32[] constant(3)), direction=LT
+}
+ENTRY main {
+  x = f32[2,3]{1,0} parameter(0), metadata={op_name="x" source_file="a.py" source_line=3}
+  n = s32[] parameter(1)
+  c = f32[2,3] constant({{1, -2.5, nan}, {3e4, inf, 0.125}})
+  p = f32[2,4] pad(c, f32[] constant(0)), padding=0_0x0_1
+  y = f32[2] reduce(f32[2,3] add(x, c), f32[] constant(0)), dimensions={1}, to_apply=add
+  w = (s32[], f32[2]) while((s32[], f32[2]) tuple(n, y)), condition=cond, body=body
+  t = f32[3,2] transpose(x), dimensions={1,0}
+  ROOT r = (f32[2], f32[3,2]) tuple(f32[2] get-tuple-element(w), index=1, t)
+}
+"""
+
+STABLEHLO = """module @jit_f attributes {mhlo.num_partitions = 1 : i32} {
+  func.func public @main(%arg0: tensor<2x3xf32> {jax.arg = "x"}, %arg1: tensor<i32>) -> (tensor<2xf32>, tensor<i32>) {
+    %cst = stablehlo.constant dense<[[1.0, -2.5, 0x7FC00000], [3.0e+04, 0.0, 1.0]]> : tensor<2x3xf32>
+    %0 = stablehlo.add %arg0, %cst : tensor<2x3xf32>
+    %zero = stablehlo.constant dense<0.0> : tensor<f32>
+    %1 = stablehlo.reduce(%0 init: %zero) applies stablehlo.add across dimensions = [1]
+      : (tensor<2x3xf32>, tensor<f32>) -> tensor<2xf32>
+    %c = stablehlo.constant dense<0> : tensor<i32>
+    %2:2 = stablehlo.while(%i = %c, %v = %1) : tensor<i32>, tensor<2xf32>
+     cond {
+      %3 = stablehlo.compare LT, %i, %arg1, SIGNED : (tensor<i32>, tensor<i32>) -> tensor<i1>
+      stablehlo.return %3 : tensor<i1>
+    } do {
+      %one = stablehlo.constant dense<1> : tensor<i32>
+      %4 = stablehlo.add %i, %one : tensor<i32>
+      %5 = "stablehlo.negate"(%v) : (tensor<2xf32>) -> tensor<2xf32>
+      stablehlo.return %4, %5 : tensor<i32>, tensor<2xf32>
+    }
+    return %2#1, %2#0 : tensor<2xf32>, tensor<i32>
+  }
+}
+"""
+
+
+@pytest.mark.parametrize("text", [HLO, STABLEHLO], ids=["hlo", "stablehlo"])
+def test_truncated_text(text: str) -> None:
+    """Cut at every position: an XlaError each time, but for cuts that only lose space."""
+    exe = xlapy.compile(text)
+    assert exe is not None
+    whole = len(text.rstrip())
+    for length in range(whole):
+        with pytest.raises(xlapy.XlaError) as caught:
+            verify(xlapy.load(text[:length]))
+        assert not isinstance(caught.value, xlapy.InternalError), text[:length][-40:]
+
+
+@pytest.mark.parametrize("text", [HLO, STABLEHLO], ids=["hlo", "stablehlo"])
+@pytest.mark.parametrize("kind", ["delete", "double", "replace", "swap"])
+def test_damaged_text(text: str, kind: str) -> None:
+    """One character wrong: the module may still be one, or it is an XlaError."""
+    random = np.random.default_rng(0)
+    signs = "(){}[]<>,=%:#@\"'0127 .xef-\n\0\u00e9"
+    for _ in range(400):
+        at = int(random.integers(len(text) - 1))
+        sign = signs[int(random.integers(len(signs)))]
+        damaged = {
+            "delete": text[:at] + text[at + 1 :],
+            "double": text[: at + 1] + text[at:],
+            "replace": text[:at] + sign + text[at + 1 :],
+            "swap": text[:at] + text[at + 1] + text[at] + text[at + 2 :],
+        }[kind]
+        try:
+            verify(xlapy.load(damaged))
+        except xlapy.XlaError as error:
+            assert not isinstance(error, xlapy.InternalError), (at, sign, str(error))
+
+
+@pytest.mark.parametrize(
+    "text", ["", " ", "\0", "hello", "module", "HloModule", "func.func", "{", "\ufeff", "// nothing"]
+)
+def test_text_that_is_no_program(text: str) -> None:
+    with pytest.raises(xlapy.XlaError):
+        xlapy.compile(text)
+
+
+@pytest.mark.parametrize("source", [None, 3, b"HloModule m", ["HloModule m"], np.zeros(3)], ids=str)
+def test_what_is_no_program(source: Any) -> None:
+    with pytest.raises(xlapy.XlaError):
+        xlapy.compile(source)

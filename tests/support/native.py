@@ -1,0 +1,50 @@
+"""Native code against the reference evaluator, bit for bit."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+import xlapy
+from xlapy.builder import XlaBuilder, XlaOp
+from xlapy.hlo.element_types import element_type_of
+from xlapy.hlo.graph import HloModule
+from xlapy.hlo.shape import Shape
+
+
+def record(function: Callable[..., Any], *arguments: Any) -> HloModule:
+    """The module that `function` of one XlaOp for each argument records; it returns one XlaOp, or a list."""
+    builder = XlaBuilder("recorded")
+    parameters = [builder.parameter(number, Shape.of(value)) for number, value in enumerate(arguments)]
+    result = function(*parameters)
+    root = result if isinstance(result, XlaOp) else xlapy.ops.Tuple(builder, list(result))
+    return builder.build(root).module
+
+
+def flatten(value: Any) -> list[np.ndarray[Any, Any]]:
+    if isinstance(value, (tuple, list)):
+        return [leaf for element in value for leaf in flatten(element)]
+    return [np.asarray(value)]
+
+
+def assert_same_bits(found: Any, expected: Any) -> None:
+    leaves, wanted = flatten(found), flatten(expected)
+    assert len(leaves) == len(wanted)
+    for number, (one, other) in enumerate(zip(leaves, wanted, strict=True)):
+        assert (one.dtype, one.shape) == (other.dtype, other.shape), f"result {number}"
+        if element_type_of(one.dtype).bits < 8:
+            np.testing.assert_array_equal(one.astype(np.float32), other.astype(np.float32), err_msg=f"result {number}")
+        elif one.tobytes() != other.tobytes():
+            np.testing.assert_array_equal(one, other, err_msg=f"result {number}")
+            raise AssertionError(f"result {number} differs in bits only: {one} and {other}")
+
+
+def check_native(function: Callable[..., Any], *arguments: Any) -> xlapy.Executable:
+    """Compiles, with all checks on, and compares with the evaluator; returns the executable."""
+    module = record(function, *arguments)
+    executable = xlapy.compile(module, xlapy.CompileOptions(verify=True))
+    expected = xlapy.evaluate(module, *arguments)
+    assert_same_bits(executable(*arguments), expected)
+    return executable

@@ -1,0 +1,407 @@
+"""Sliding windows: ReduceWindow, SelectAndScatter, and the convolutions."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Sequence
+from dataclasses import fields
+from typing import Any
+
+from xlapy.builder.arguments import Integers, as_element_type, as_int, as_ints, as_list, described
+from xlapy.builder.builder import ComputationLike
+from xlapy.builder.contractions import as_precision
+from xlapy.builder.op import XlaOp
+from xlapy.builder.operands import Operand, as_handle, as_op, as_ops, builder_of, common_type
+from xlapy.builder.regions import computation_of
+from xlapy.builder.registry import op_function
+from xlapy.builder.shapes import require_array
+from xlapy.hlo.attributes import ConvolutionDimensionNumbers, Window, WindowDimension
+from xlapy.hlo.element_types import PRED
+from xlapy.hlo.shape import UNBOUNDED, Shape
+from xlapy.support.errors import ArgumentError, ShapeError, UnsupportedError
+
+
+class Padding(enum.Enum):
+    """How a window meets the edges."""
+
+    SAME = "SAME"  # as many positions as elements, strides apart
+    VALID = "VALID"  # no padding: the window stops where it no longer fits
+    kSame = "SAME"  # noqa: PIE796 - an alias, as in C++
+    kValid = "VALID"  # noqa: PIE796
+
+
+PaddingLike = Any
+"""A `Padding` or its name in any spelling ("same", "kSame", PaddingType.SAME), or a (low, high) pair per dimension."""
+
+_KINDS = {"SAME": Padding.SAME, "VALID": Padding.VALID, "KSAME": Padding.SAME, "KVALID": Padding.VALID}
+
+
+# -- reduce-window and select-and-scatter --------------------------------------------------------------------------
+
+
+@op_function("reduce-window")
+def ReduceWindow(
+    operands: Any,
+    init_values: Any,
+    computation: ComputationLike,
+    window_dimensions: Integers,
+    window_strides: Integers | None = None,
+    padding: PaddingLike = Padding.VALID,
+    base_dilations: Integers | None = None,
+    window_dilations: Integers | None = None,
+) -> XlaOp:
+    """Folds the elements of a sliding window with `computation`, at each of its positions.
+
+    Operands and initial values are lists, or one of each. Padding and the holes of `base_dilations` hold the initial
+    value, which takes part."""
+    many = isinstance(operands, (list, tuple))
+    listed = as_list(operands, "the operands") if many else [operands]
+    inits = as_list(init_values, "the initial values") if isinstance(init_values, (list, tuple)) else [init_values]
+    if not listed:
+        raise ShapeError("ReduceWindow.B1", "nothing to reduce")
+    builder = builder_of(*listed)
+    arrays = as_ops(builder, listed)
+    if len(inits) != len(arrays):
+        raise ShapeError("ReduceWindow.B1", f"{len(inits)} initial values are given for {len(arrays)} operands")
+    shapes = [require_array(array) for array in arrays]
+    sizes = as_ints(window_dimensions, "window_dimensions")
+    window = _window(
+        "ReduceWindow.B2", shapes[0].dims, sizes, window_strides, padding, base_dilations, window_dilations
+    )
+    scalars = [Shape.scalar(shape.type) for shape in shapes]
+    starts = [as_op(builder, init, scalar.type) for init, scalar in zip(inits, scalars, strict=True)]
+    result = scalars[0] if len(scalars) == 1 else Shape.tuple(scalars)
+    called = computation_of(builder, computation, [*scalars, *scalars], "reduction", result)
+    return builder.record("reduce-window", [*arrays, *starts], called=[called], window=window)
+
+
+@op_function()
+def ReduceWindowWithGeneralPadding(
+    operands: Any,
+    init_values: Any,
+    computation: ComputationLike,
+    window_dimensions: Integers,
+    window_strides: Integers,
+    base_dilations: Integers,
+    window_dilations: Integers,
+    padding: PaddingLike,
+) -> XlaOp:
+    """ReduceWindow, with dilations and a (low, high) pair of padding for each dimension."""
+    return ReduceWindow(
+        operands, init_values, computation, window_dimensions, window_strides, padding, base_dilations, window_dilations
+    )
+
+
+@op_function("select-and-scatter")
+def SelectAndScatter(
+    operand: XlaOp,
+    select: ComputationLike,
+    window_dimensions: Integers,
+    window_strides: Integers | None,
+    padding: PaddingLike,
+    source: Operand,
+    init_value: Operand,
+    scatter: ComputationLike,
+) -> XlaOp:
+    """Selects one element at each position of a window over the operand, and scatters the position's source element to
+    it: the result begins as `init_value` everywhere, and `scatter` combines what is there with the source element.
+
+    `select` gets two elements, the one with the smaller index first, and says whether it keeps the first."""
+    builder = as_handle(operand).builder
+    shape = require_array(operand)
+    sizes = as_ints(window_dimensions, "window_dimensions")
+    window = _window("SelectAndScatter.window-rank", shape.dims, sizes, window_strides, padding)
+    scalar = Shape.scalar(shape.type)
+    operands = [operand, *(as_op(builder, value, shape.type) for value in (source, init_value))]
+    called = [
+        computation_of(builder, select, [scalar, scalar], "selection", Shape.scalar(PRED)),
+        computation_of(builder, scatter, [scalar, scalar], "scattering", scalar),
+    ]
+    return builder.record("select-and-scatter", operands, called=called, window=window)
+
+
+@op_function()
+def SelectAndScatterWithGeneralPadding(
+    operand: XlaOp,
+    select: ComputationLike,
+    window_dimensions: Integers,
+    window_strides: Integers,
+    padding: PaddingLike,
+    source: Operand,
+    init_value: Operand,
+    scatter: ComputationLike,
+) -> XlaOp:
+    """SelectAndScatter, with a (low, high) pair of padding for each dimension."""
+    return SelectAndScatter(operand, select, window_dimensions, window_strides, padding, source, init_value, scatter)
+
+
+# -- convolution ---------------------------------------------------------------------------------------------------
+
+
+@op_function()
+def Conv(
+    lhs: Operand,
+    rhs: Operand,
+    window_strides: Integers | None = None,
+    padding: PaddingLike = Padding.VALID,
+    lhs_dilation: Integers | None = None,
+    rhs_dilation: Integers | None = None,
+    feature_group_count: int = 1,
+    batch_group_count: int = 1,
+    precision_config: Any = None,
+    preferred_element_type: Any = None,
+) -> XlaOp:
+    """The convolution of (batch, features, spatial ...) with the kernel (output features, input features, spatial ...):
+    (batch, output features, spatial ...). The kernel is not flipped."""
+    return ConvGeneralDilated(
+        lhs,
+        rhs,
+        window_strides,
+        padding,
+        lhs_dilation,
+        rhs_dilation,
+        None,
+        feature_group_count,
+        batch_group_count,
+        precision_config,
+        preferred_element_type,
+    )
+
+
+@op_function()
+def ConvWithGeneralPadding(
+    lhs: Operand,
+    rhs: Operand,
+    window_strides: Integers,
+    padding: PaddingLike,
+    lhs_dilation: Integers | None = None,
+    rhs_dilation: Integers | None = None,
+    feature_group_count: int = 1,
+    batch_group_count: int = 1,
+    precision_config: Any = None,
+    preferred_element_type: Any = None,
+) -> XlaOp:
+    """Conv, with a (low, high) pair of padding for each spatial dimension; negative padding removes elements."""
+    return ConvGeneralDilated(
+        lhs,
+        rhs,
+        window_strides,
+        padding,
+        lhs_dilation,
+        rhs_dilation,
+        None,
+        feature_group_count,
+        batch_group_count,
+        precision_config,
+        preferred_element_type,
+    )
+
+
+@op_function(aliases=("ConvWithGeneralDimensions",))
+def ConvGeneral(
+    lhs: Operand,
+    rhs: Operand,
+    window_strides: Integers | None,
+    padding: PaddingLike,
+    dimension_numbers: Any,
+    feature_group_count: int = 1,
+    batch_group_count: int = 1,
+    precision_config: Any = None,
+    preferred_element_type: Any = None,
+) -> XlaOp:
+    """The convolution of arrays whose dimensions are in any order, without dilation."""
+    return ConvGeneralDilated(
+        lhs,
+        rhs,
+        window_strides,
+        padding,
+        None,
+        None,
+        dimension_numbers,
+        feature_group_count,
+        batch_group_count,
+        precision_config,
+        preferred_element_type,
+    )
+
+
+ConvWithGeneralDimensions = ConvGeneral
+
+
+@op_function("convolution")
+def ConvGeneralDilated(
+    lhs: Operand,
+    rhs: Operand,
+    window_strides: Integers | None,
+    padding: PaddingLike,
+    lhs_dilation: Integers | None = None,
+    rhs_dilation: Integers | None = None,
+    dimension_numbers: Any = None,
+    feature_group_count: int = 1,
+    batch_group_count: int = 1,
+    precision_config: Any = None,
+    preferred_element_type: Any = None,
+    window_reversal: Sequence[bool] | None = None,
+) -> XlaOp:
+    """The convolution of arrays whose dimensions are in any order, with dilations.
+
+    `dimension_numbers` is a ConvolutionDimensionNumbers, a proto with fields such as `input_batch_dimension`, labels
+    such as ("NHWC", "HWIO", "NHWC"), or None for the order of Conv."""
+    builder = builder_of(lhs, rhs)
+    like = common_type((lhs, rhs))
+    left, right = (as_op(builder, side, like) for side in (lhs, rhs))
+    inputs, kernel = require_array(left), require_array(right)
+    if inputs.rank != kernel.rank or inputs.rank < 2:
+        raise ShapeError("ConvWithGeneralPadding.B1", f"{inputs} and {kernel} do not have the same rank, of 2 or more")
+    if inputs.type is not kernel.type and preferred_element_type is None:
+        raise ShapeError("ConvWithGeneralPadding.B1", f"{inputs} and {kernel} have different element types")
+    numbers = convolution_dimension_numbers(dimension_numbers, inputs.rank - 2)
+    spatial = [*numbers.input_spatial, *numbers.kernel_spatial]
+    if any(not 0 <= dim < inputs.rank for dim in spatial):
+        raise ShapeError("convolution.input-dimensions", f"spatial dimensions {spatial} are not all those of {inputs}")
+    window = _window(
+        "ConvWithGeneralPadding.B2",
+        [inputs.dims[dim] for dim in numbers.input_spatial],
+        [kernel.dims[dim] for dim in numbers.kernel_spatial],
+        window_strides,
+        padding,
+        lhs_dilation,
+        rhs_dilation,
+        window_reversal,
+    )
+    wanted = inputs.type if preferred_element_type is None else as_element_type(preferred_element_type)
+    return builder.record(
+        "convolution",
+        [left, right],
+        shape=Shape.scalar(wanted),
+        window=window,
+        dimension_numbers=numbers,
+        feature_group_count=as_int(feature_group_count, "feature_group_count"),
+        batch_group_count=as_int(batch_group_count, "batch_group_count"),
+        operand_precision=as_precision(precision_config),
+    )
+
+
+def convolution_dimension_numbers(given: Any, spatial_rank: int) -> ConvolutionDimensionNumbers:
+    """Dimension numbers from whatever users have: see `ConvGeneralDilated`."""
+    if given is None:
+        order = tuple(range(2, spatial_rank + 2))
+        return ConvolutionDimensionNumbers(0, 1, order, 1, 0, order, 0, 1, order)
+    if isinstance(given, ConvolutionDimensionNumbers):
+        return given
+    if hasattr(given, "input_batch_dimension"):
+        return ConvolutionDimensionNumbers(*(_proto_field(given, field.name) for field in fields(_NUMBERS)))
+    if isinstance(given, (list, tuple)) and len(given) == 3 and all(isinstance(part, str) for part in given):
+        return _from_labels(*given)
+    raise ArgumentError(
+        "dimension_numbers are a ConvolutionDimensionNumbers or labels such as ('NHWC', 'HWIO', 'NHWC'), not "
+        + described(given)
+    )
+
+
+_NUMBERS = ConvolutionDimensionNumbers
+
+
+def _proto_field(proto: Any, name: str) -> Any:
+    """A field of a proto, whose names are longer: input_spatial_dimensions, input_batch_dimension."""
+    if name.endswith("_spatial"):
+        return as_ints(getattr(proto, f"{name}_dimensions"), "dimension numbers")
+    return as_int(getattr(proto, f"{name}_dimension"), "dimension numbers")
+
+
+def _from_labels(lhs: str, rhs: str, out: str) -> ConvolutionDimensionNumbers:
+    """Numbers from labels: N, C in arrays, I, O in kernels; any other letters are spatial, in the kernel's order."""
+    spatial = [letter for letter in rhs if letter not in "IO"]
+    for labels, letters in ((lhs, "NC"), (rhs, "IO"), (out, "NC")):
+        if sorted(labels) != sorted([*letters, *spatial]):
+            raise ArgumentError(f"{labels!r} does not have each of {', '.join([*letters, *spatial])} once")
+    return ConvolutionDimensionNumbers(
+        lhs.index("N"),
+        lhs.index("C"),
+        tuple(map(lhs.index, spatial)),
+        rhs.index("I"),
+        rhs.index("O"),
+        tuple(map(rhs.index, spatial)),
+        out.index("N"),
+        out.index("C"),
+        tuple(map(out.index, spatial)),
+    )
+
+
+# -- windows -------------------------------------------------------------------------------------------------------
+
+
+def _window(
+    rule: str,
+    dims: Sequence[int],
+    sizes: Sequence[int],
+    strides: Integers | None,
+    padding: PaddingLike,
+    base_dilations: Integers | None = None,
+    window_dilations: Integers | None = None,
+    reversal: Sequence[bool] | None = None,
+) -> Window:
+    """The window over `dims`; lists that are None are ones. Raises under `rule` unless there is one entry for each."""
+    rank = len(dims)
+    lists = {
+        "window_dimensions": tuple(sizes),
+        "window_strides": as_ints(strides, "window_strides") if strides is not None else (1,) * rank,
+        "base_dilations": as_ints(base_dilations, "base_dilations") if base_dilations is not None else (1,) * rank,
+        "window_dilations": (
+            as_ints(window_dilations, "window_dilations") if window_dilations is not None else (1,) * rank
+        ),
+        "window_reversal": tuple(map(bool, reversal)) if reversal is not None else (False,) * rank,
+    }
+    for name, values in lists.items():
+        if len(values) != rank:
+            raise ShapeError(rule, f"{len(values)} {name} are given for {rank} dimensions")
+    parts = [
+        WindowDimension(size, stride, 0, 0, base, dilation, flag)
+        for size, stride, base, dilation, flag in zip(*lists.values(), strict=True)
+    ]
+    pads = _pairs(rule, padding, dims, parts)
+    return Window(
+        tuple(
+            WindowDimension(part.size, part.stride, low, high, part.base_dilation, part.window_dilation, part.reversal)
+            for part, (low, high) in zip(parts, pads, strict=True)
+        )
+    )
+
+
+def _pairs(
+    rule: str, padding: PaddingLike, dims: Sequence[int], parts: Sequence[WindowDimension]
+) -> list[tuple[int, int]]:
+    """The padding of each dimension as (low, high)."""
+    kind = _padding_kind(padding)
+    if kind is Padding.VALID:
+        return [(0, 0)] * len(dims)
+    if kind is Padding.SAME:
+        return [_same(size, part) for size, part in zip(dims, parts, strict=True)]
+    pairs = [as_ints(pair, "padding") for pair in as_list(padding, "padding")]
+    if len(pairs) != len(dims) or any(len(pair) != 2 for pair in pairs):
+        raise ShapeError(rule, f"padding {padding} is not a (low, high) pair for each of {len(dims)} dimensions")
+    return [(pair[0], pair[1]) for pair in pairs]
+
+
+def _padding_kind(padding: PaddingLike) -> Padding | None:
+    """The kind that `padding` names; None for pairs."""
+    if isinstance(padding, Padding):
+        return padding
+    name = getattr(padding, "name", padding)
+    if not isinstance(name, str):
+        return None
+    if name.upper() not in _KINDS:
+        raise ArgumentError(f"padding is 'SAME', 'VALID' or a (low, high) pair for each dimension, not {name!r}")
+    return _KINDS[name.upper()]
+
+
+def _same(size: int, part: WindowDimension) -> tuple[int, int]:
+    """Padding for ceil(size / stride) positions; the odd one out is at the end."""
+    if size == UNBOUNDED:
+        raise UnsupportedError("SAME padding of a dimension of unknown size; give (low, high) pairs")
+    if part.stride <= 0 or part.base_dilation <= 0 or part.window_dilation <= 0:
+        return 0, 0  # the rule of the op refuses these
+    dilated = (size - 1) * part.base_dilation + 1 if size else 0
+    extent = (part.size - 1) * part.window_dilation + 1
+    total = max((-(-dilated // part.stride) - 1) * part.stride + extent - dilated, 0)
+    return total // 2, total - total // 2

@@ -1,0 +1,356 @@
+"""Direct convolution kernels, for any dimension numbers, dilations and groups.
+
+A tile of the result is accumulated in registers while the places of the window and the input features run:
+
+    lanes     lie across output features (the kernel is read by vectors, the input repeated) or across a spatial
+              dimension (the other way round), mostly by which is the fastest dimension of the result
+    tile      a few results along another dimension, so that each vector that was loaded is used several times
+
+Padding costs nothing inside: loops over the places of a window stop where elements do. Where tile or lanes cross an
+edge, a second version of the code adds products only to the results that have them. Products of floats are fused into
+the sum; narrow floats accumulate in f32 and round at the end.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from xlapy.codegen.arrays import Array
+from xlapy.codegen.indexing import Coordinate, Index, Indexing
+from xlapy.codegen.ir import I64, KernelBuilder, Value
+from xlapy.codegen.kernels.dot import accumulator_type, multiply_add, widened
+from xlapy.codegen.kernels.reduce_window import inner_dim, window_axes
+from xlapy.codegen.kernels.window_axes import WindowAxis, both, carried_choice, carried_loop
+from xlapy.codegen.registers import Element, Pair, register_type, rounded, select, splat
+from xlapy.codegen.target import Target
+from xlapy.hlo.attributes import ConvolutionDimensionNumbers
+from xlapy.hlo.graph import Instruction
+from xlapy.hlo.kernel_plan import has_features_in_lanes
+
+VECTORS = 2  # along the lanes
+TILE = {True: 12, False: 6}
+"""Results along the second dimension, by whether there are 32 registers (or 16): they hold the sums of two vectors of
+each, what is loaded, and hide the latency of the products."""
+
+BATCH, GROUP, FEATURE, SPATIAL = 0, 1, 2, 3
+"""Loops over results: batch, group, output feature in its group, then the spatial dimensions from SPATIAL on."""
+
+Positions = Mapping[int, Coordinate]
+
+
+@dataclass(frozen=True, slots=True)
+class ConvolutionPlan:
+    """A convolution as loops over results. `sizes` are those of the loops, by number.
+
+    Groups are one of the loops, unless lanes lie across several groups: then there is one loop over all features."""
+
+    instruction: Instruction
+    numbers: ConvolutionDimensionNumbers
+    axes: tuple[WindowAxis, ...]  # by spatial dimension
+    sizes: tuple[int, ...]
+    lane_loop: int
+    tile_loop: int | None
+    lanes: int
+    vectors: int
+    tile: int
+    features_per_group: int
+    batch_per_group: int  # of the input, if the batch is grouped, else 0
+    inputs: int  # features of a group
+
+    @property
+    def units(self) -> int:
+        return math.prod(self.blocked()) if self.instruction.shape.size else 0
+
+    @property
+    def bytes_per_unit(self) -> int:
+        """Traffic, or the products where they cost more: about one for the time of a byte."""
+        result = self.instruction.shape
+        products = result.size * math.prod(axis.part.size for axis in self.axes) * self.inputs
+        traffic = result.bytes + sum(operand.shape.bytes for operand in self.instruction.operands)
+        return max(products, traffic) // max(self.units, 1)
+
+    @property
+    def width(self) -> int:
+        return self.lanes * self.vectors
+
+    @property
+    def lane_blocks(self) -> int:
+        return -(-self.sizes[self.lane_loop] // self.width)
+
+    @property
+    def tile_blocks(self) -> int:
+        return -(-self.sizes[self.tile_loop] // self.tile) if self.tile_loop is not None else 1
+
+    @property
+    def outer(self) -> list[int]:
+        """The loops that are neither lanes nor tile, outermost first."""
+        return [loop for loop in range(len(self.sizes)) if loop not in (self.lane_loop, self.tile_loop)]
+
+    @property
+    def leading(self) -> int:
+        """How many of the outer loops are around the blocks of lanes."""
+        return sum(loop in (BATCH, GROUP) for loop in self.outer)
+
+    def blocked(self) -> list[int]:
+        """The sizes of the loops over units. Blocks of lanes come early: their part of the kernel stays in cache."""
+        outer = [self.sizes[loop] for loop in self.outer]
+        return [*outer[: self.leading], self.lane_blocks, *outer[self.leading :], self.tile_blocks]
+
+
+def plan_convolution(instruction: Instruction, target: Target) -> ConvolutionPlan:
+    numbers: ConvolutionDimensionNumbers = instruction.attributes["dimension_numbers"]
+    lhs, rhs = (operand.shape for operand in instruction.operands)
+    result = instruction.shape
+    axes = window_axes(
+        instruction.attributes["window"],
+        [lhs.dims[dim] for dim in numbers.input_spatial],
+        [result.dims[dim] for dim in numbers.output_spatial],
+    )
+    batch_groups: int = instruction.attributes["batch_group_count"]
+    groups = instruction.attributes["feature_group_count"] * batch_groups
+    features, batch = result.dims[numbers.output_feature], result.dims[numbers.output_batch]
+    native = target.lanes(max(32, register_type(accumulator_type(result.type)).bits))
+    lane_loop = FEATURE if has_features_in_lanes(instruction) else _loop_of(numbers, inner_dim(result))
+    split = lane_loop != FEATURE or groups == 1 or features // groups >= native
+    counts = [axis.count for axis in axes]
+    sizes = (batch, groups if split else 1, features // groups if split else features, *counts)
+    columns = sizes[lane_loop]
+    lanes = min(native, 1 << (columns.bit_length() - 1)) if columns else 1
+    vectors = VECTORS if lanes == native and columns >= VECTORS * native else 1
+    most = TILE[target.is_avx512 or not target.is_x86]
+    tile_loop = _tile_loop(sizes, lane_loop, numbers, most)
+    tile = _tile_of(sizes[tile_loop], most) if tile_loop is not None else 1
+    return ConvolutionPlan(
+        instruction,
+        numbers,
+        axes,
+        sizes,
+        lane_loop,
+        tile_loop,
+        lanes,
+        vectors,
+        tile,
+        features // groups,
+        batch if batch_groups > 1 else 0,
+        rhs.dims[numbers.kernel_input_feature],
+    )
+
+
+def _loop_of(numbers: ConvolutionDimensionNumbers, dim: int) -> int:
+    """The loop that runs along a dimension of the result."""
+    if dim == numbers.output_batch:
+        return BATCH
+    return FEATURE if dim == numbers.output_feature else SPATIAL + numbers.output_spatial.index(dim)
+
+
+def _tile_loop(sizes: Sequence[int], lane_loop: int, numbers: ConvolutionDimensionNumbers, most: int) -> int | None:
+    """The loop to tile: one along which what the lanes load is the same, and long enough; of several, the fastest in
+    memory."""
+    spatial = sorted(range(len(sizes) - SPATIAL), key=lambda s: numbers.output_spatial[s], reverse=True)
+    others = [*(SPATIAL + s for s in spatial), BATCH]
+    candidates = [loop for loop in ([FEATURE] if lane_loop != FEATURE else []) + others if loop != lane_loop]
+    long = next((loop for loop in candidates if 2 * sizes[loop] >= most), None)
+    if long is not None:
+        return long
+    longest = max(candidates, key=lambda loop: sizes[loop])
+    return longest if sizes[longest] > 1 else None
+
+
+def _tile_of(size: int, most: int) -> int:
+    """The size of tiles that cover `size` with little overlap."""
+    return -(-size // -(-size // most))
+
+
+def emit_convolution(
+    k: KernelBuilder, plan: ConvolutionPlan, lhs: Array, rhs: Array, output: Array, begin: Value, end: Value
+) -> None:
+    """Writes units [begin, end): tiles of results."""
+    scalar, vector = Indexing(k, 1), Indexing(k, plan.lanes)
+    with k.loop(begin, end) as units:
+        places = scalar.delinearize(Coordinate(units.index), plan.blocked())
+        leading = plan.leading
+        outer = dict(zip(plan.outer, [*places[:leading], *places[leading + 1 : -1]], strict=True))
+        lane_block, tile_block = places[leading].start, places[-1].start
+        assert lane_block is not None and tile_block is not None
+        first_lane = k.smin(k.mul(lane_block, plan.width), plan.sizes[plan.lane_loop] - plan.width)
+        columns = [vector.along_lanes(k.add(first_lane, n * plan.lanes)) for n in range(plan.vectors)]
+        rows: list[Coordinate] = []
+        if plan.tile_loop is not None:
+            first_row = k.smin(k.mul(tile_block, plan.tile), plan.sizes[plan.tile_loop] - plan.tile)
+            rows = [Coordinate(k.add(first_row, n)) for n in range(plan.tile)]
+        tile = _Tile(k, plan, lhs, rhs, output, outer, rows, columns)
+        crossed = _crossed(plan, rows, columns)
+        if not crossed:
+            tile.compute(is_checked=False)
+        elif any(axis.part.base_dilation > 1 for axis, _, _ in crossed):
+            tile.compute(is_checked=True)
+        else:
+            inside: Value | None = None
+            for axis, first, length in crossed:
+                inside = both(k, inside, _is_run_inside(k, axis, first, length))
+            assert inside is not None
+            k.if_else(inside, lambda: tile.compute(is_checked=False), lambda: tile.compute(is_checked=True))
+
+
+def _crossed(
+    plan: ConvolutionPlan, rows: Sequence[Coordinate], columns: Sequence[Coordinate]
+) -> list[tuple[WindowAxis, Value, int]]:
+    """The dimensions in which a tile may reach over an edge, with its first position and its length there."""
+    runs = [(plan.lane_loop, columns, plan.width)]
+    if plan.tile_loop is not None:
+        runs.append((plan.tile_loop, rows, plan.tile))
+    crossed = []
+    for loop, run, length in runs:
+        first = run[0].start
+        if loop >= SPATIAL and first is not None and not plan.axes[loop - SPATIAL].is_always_inside:
+            crossed.append((plan.axes[loop - SPATIAL], first, length))
+    return crossed
+
+
+def _is_run_inside(k: KernelBuilder, axis: WindowAxis, first: Value, length: int) -> Value:
+    """Every place of the window lies on an element, for `length` positions from `first` on."""
+    part = axis.part
+    start = k.sub(k.mul(first, part.stride), part.padding_low)
+    extent = (length - 1) * part.stride + (part.size - 1) * part.window_dilation
+    return k.and_(k.compare("ge", start, 0), k.compare("lt", k.add(start, extent), axis.size))
+
+
+@dataclass(frozen=True, slots=True)
+class _Tile:
+    """One tile of results: rows along the tile loop (none if there is no such loop) by vectors along the lanes."""
+
+    k: KernelBuilder
+    plan: ConvolutionPlan
+    lhs: Array
+    rhs: Array
+    output: Array
+    outer: Positions
+    rows: Sequence[Coordinate]
+    columns: Sequence[Coordinate]
+
+    def compute(self, *, is_checked: bool) -> None:
+        """Sums up and stores. With `is_checked`, rows and lanes may lie where some places have no element."""
+        k, plan = self.k, self.plan
+        kind = accumulator_type(plan.instruction.shape.type)
+        zero = k.const(register_type(kind), 0)
+        nothing = splat(k, Pair(zero, zero) if kind.is_complex else zero, plan.lanes)
+        sums = self._over_places([], [nothing] * len(self._cells()), is_checked)
+        vector = Indexing(k, plan.lanes)
+        for cell, total in zip(self._cells(), sums, strict=True):
+            self.output.store(vector, self._output_index(cell), rounded(k, total, self.output.shape.type))
+
+    def _cells(self) -> list[Positions]:
+        """The results of the tile, row by row, as positions of all loops."""
+        plan = self.plan
+        rows: list[Positions] = [{plan.tile_loop: row} for row in self.rows if plan.tile_loop is not None]
+        return [{**self.outer, **row, plan.lane_loop: column} for row in rows or [{}] for column in self.columns]
+
+    def _over_places(self, offsets: list[Value], sums: Sequence[Element], is_checked: bool) -> list[Element]:
+        """Loops over the places of the window that lie on elements, one spatial dimension inside the other."""
+        k, plan = self.k, self.plan
+        spatial = len(offsets)
+        if spatial == len(plan.axes):
+            return self._over_features(offsets, sums, is_checked)
+        axis, loop = plan.axes[spatial], SPATIAL + spatial
+        first, last = k.const(I64, 0), k.const(I64, axis.part.size)
+        is_outer = loop not in (plan.lane_loop, plan.tile_loop)
+        if is_outer and axis.part.base_dilation == 1:
+            position = self.outer[loop].start
+            assert position is not None
+            first, last = axis.places_inside(k, position)
+
+        def body(offset: Value, inner: Sequence[Element]) -> list[Element]:
+            if not is_outer or axis.part.base_dilation == 1:
+                return self._over_places([*offsets, offset], inner, is_checked)
+            _, condition = axis.locate(Indexing(k, 1), self.outer[loop], offset)
+            return carried_choice(
+                k,
+                condition,
+                inner,
+                lambda: self._over_places([*offsets, offset], inner, is_checked),
+                lambda: inner,
+            )
+
+        return carried_loop(k, first, last, sums, body)
+
+    def _over_features(self, offsets: Sequence[Value], sums: Sequence[Element], is_checked: bool) -> list[Element]:
+        """Adds the products at one place of the window, over the input features of a group."""
+        k, plan = self.k, self.plan
+        located = [self._locate(cell, offsets) for cell in self._cells()]
+        masks = [condition if is_checked else None for _, condition in located]
+
+        def body(feature: Value, running: Sequence[Element]) -> list[Element]:
+            kind = accumulator_type(plan.instruction.shape.type)
+            loaded: dict[tuple[str, Index], Element] = {}
+
+            def load(name: str, array: Array, index: Index) -> Element:
+                key = (name, index)
+                if key not in loaded:
+                    element = array.load(Indexing(k, plan.lanes), index)
+                    loaded[key] = splat(k, widened(k, element, array.shape.type, kind), plan.lanes)
+                return loaded[key]
+
+            results = []
+            for cell, (places, _), mask, total in zip(self._cells(), located, masks, running, strict=True):
+                left = load("lhs", self.lhs, self._lhs_index(cell, places, feature, mask))
+                right = load("rhs", self.rhs, self._rhs_index(cell, offsets, feature))
+                added = multiply_add(k, left, right, total, kind)
+                results.append(added if mask is None else select(k, mask, added, total))
+            return results
+
+        return carried_loop(k, k.const(I64, 0), k.const(I64, plan.inputs), sums, body)
+
+    def _locate(self, cell: Positions, offsets: Sequence[Value]) -> tuple[list[Coordinate], Value | None]:
+        """The input elements under one place of the window, and where there are any."""
+        places: list[Coordinate] = []
+        inside: Value | None = None
+        vector = Indexing(self.k, self.plan.lanes)
+        for spatial, (axis, offset) in enumerate(zip(self.plan.axes, offsets, strict=True)):
+            place, condition = axis.locate(vector, cell[SPATIAL + spatial], offset)
+            places.append(place)
+            if SPATIAL + spatial in (self.plan.lane_loop, self.plan.tile_loop):
+                inside = both(self.k, inside, condition)
+        return places, inside
+
+    def _group(self, cell: Positions) -> Coordinate:
+        """The group of each lane."""
+        if self.plan.sizes[GROUP] == 1 and self.plan.features_per_group < self.plan.sizes[FEATURE]:
+            return Indexing(self.k, self.plan.lanes).divide(cell[FEATURE], self.plan.features_per_group)[0]
+        return cell[GROUP]
+
+    def _lhs_index(self, cell: Positions, places: Sequence[Coordinate], feature: Value, mask: Value | None) -> Index:
+        plan, numbers = self.plan, self.plan.numbers
+        vector = Indexing(self.k, plan.lanes)
+        group = self._group(cell)
+        coordinates = [cell[BATCH]] * len(self.lhs.shape.dims)
+        if plan.batch_per_group:
+            coordinates[numbers.input_batch] = vector.sum(vector.scale(group, plan.batch_per_group), cell[BATCH])
+            coordinates[numbers.input_feature] = Coordinate(feature)
+        else:
+            coordinates[numbers.input_feature] = vector.add(vector.scale(group, plan.inputs), feature)
+        for dim, place in zip(numbers.input_spatial, places, strict=True):
+            coordinates[dim] = place
+        return Index(self.lhs.shape.dims, tuple(coordinates), None, mask)
+
+    def _rhs_index(self, cell: Positions, offsets: Sequence[Value], feature: Value) -> Index:
+        plan, numbers, k = self.plan, self.plan.numbers, self.k
+        coordinates = [self._output_feature(cell)] * len(self.rhs.shape.dims)
+        coordinates[numbers.kernel_input_feature] = Coordinate(feature)
+        for dim, axis, offset in zip(numbers.kernel_spatial, plan.axes, offsets, strict=True):
+            place = k.sub(axis.part.size - 1, offset) if axis.part.reversal else offset
+            coordinates[dim] = Coordinate(place)
+        return Index(self.rhs.shape.dims, tuple(coordinates))
+
+    def _output_feature(self, cell: Positions) -> Coordinate:
+        vector = Indexing(self.k, self.plan.lanes)
+        return vector.sum(vector.scale(cell[GROUP], self.plan.features_per_group), cell[FEATURE])
+
+    def _output_index(self, cell: Positions) -> Index:
+        numbers = self.plan.numbers
+        coordinates = [cell[BATCH]] * len(self.output.shape.dims)
+        coordinates[numbers.output_feature] = self._output_feature(cell)
+        for spatial, dim in enumerate(numbers.output_spatial):
+            coordinates[dim] = cell[SPATIAL + spatial]
+        return Index(self.output.shape.dims, tuple(coordinates))

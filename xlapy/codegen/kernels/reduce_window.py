@@ -1,0 +1,182 @@
+"""Reduce-window kernels.
+
+Lanes lie across the fastest dimension of the result; each folds the window of an element of its own, place after place.
+Where padding or a hole of the dilated input lies under a place, the initial value is folded instead.
+
+A window that reaches from each element to an end of its dimension is a cumulative scan (`kernels.scan`).
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from xlapy.codegen.arrays import Array
+from xlapy.codegen.indexing import Coordinate, Index, Indexing
+from xlapy.codegen.ir import I64, KernelBuilder, Value
+from xlapy.codegen.kernels.loop import widest_lanes
+from xlapy.codegen.kernels.window_axes import WindowAxis, both, carried_choice, carried_loop
+from xlapy.codegen.regions import emit_region
+from xlapy.codegen.registers import Element, rounded, select, splat
+from xlapy.codegen.target import Target
+from xlapy.hlo.attributes import Window
+from xlapy.hlo.graph import Computation, Instruction
+from xlapy.hlo.shape import Shape
+
+UNROLLED_INSTRUCTIONS = 64  # of the computation, over all places of the window: written out instead of loops
+
+
+@dataclass(frozen=True, slots=True)
+class ReduceWindowPlan:
+    """How a reduce-window runs. `inner` is the fastest dimension of the result, across which the lanes lie."""
+
+    instruction: Instruction
+    axes: tuple[WindowAxis, ...]
+    inner: int  # -1 for a scalar
+    lanes: int
+    units: int
+    bytes_per_unit: int
+
+    @property
+    def computation(self) -> Computation:
+        return self.instruction.called[0]
+
+    @property
+    def result(self) -> Shape:
+        """The shape of each result."""
+        return next(self.instruction.shape.leaves())
+
+    @property
+    def operand(self) -> Shape:
+        return self.instruction.operands[0].shape
+
+    @property
+    def blocks(self) -> int:
+        """Vectors along the fastest dimension."""
+        return -(-self.axes[self.inner].count // self.lanes) if self.inner >= 0 else 1
+
+    @property
+    def outer(self) -> list[int]:
+        """The other dimensions, slowest first."""
+        return [dim for dim in reversed(self.result.minor_to_major) if dim != self.inner]
+
+
+def plan_reduce_window(instruction: Instruction, target: Target) -> ReduceWindowPlan:
+    result = next(instruction.shape.leaves())
+    axes = window_axes(instruction.attributes["window"], instruction.operands[0].shape.dims, result.dims)
+    inner = inner_dim(result)
+    count = axes[inner].count if inner >= 0 else 1
+    lanes = min(widest_lanes(instruction.operands, target), 1 << (count.bit_length() - 1)) if count else 1
+    units = math.prod(result.dims) // max(count, 1) * -(-count // lanes)
+    total = sum(operand.shape.bytes for operand in instruction.operands) + instruction.shape.bytes
+    places = math.prod(axis.part.size for axis in axes)
+    work = max(total, places * result.size)
+    return ReduceWindowPlan(instruction, axes, inner, lanes, units, work // max(units, 1))
+
+
+def window_axes(window: Window, sizes: Sequence[int], counts: Sequence[int]) -> tuple[WindowAxis, ...]:
+    return tuple(
+        WindowAxis(part, size, count) for part, size, count in zip(window.dimensions, sizes, counts, strict=True)
+    )
+
+
+def inner_dim(shape: Shape) -> int:
+    """The fastest dimension that has several elements, else the fastest; -1 for a scalar."""
+    for dim in shape.minor_to_major:
+        if shape.dims[dim] > 1:
+            return dim
+    return shape.minor_to_major[0] if shape.rank else -1
+
+
+def emit_reduce_window(
+    k: KernelBuilder,
+    plan: ReduceWindowPlan,
+    operands: Sequence[Array],
+    outputs: Sequence[Array],
+    begin: Value,
+    end: Value,
+) -> None:
+    """Writes units [begin, end): vectors of results."""
+    fold = WindowFold(k, plan, operands)
+    scalar, vector = Indexing(k, 1), Indexing(k, plan.lanes)
+    with k.loop(begin, end) as units:
+        row, block = scalar.divide(Coordinate(units.index), plan.blocks)
+        outer = scalar.delinearize(row, [plan.axes[dim].count for dim in plan.outer])
+        positions = dict(zip(plan.outer, outer, strict=True))
+        if plan.inner >= 0:
+            assert block.start is not None
+            start = k.smin(k.mul(block.start, plan.lanes), plan.axes[plan.inner].count - plan.lanes)
+            positions[plan.inner] = vector.along_lanes(start)
+        fold.store(vector, outputs, positions, fold.results(vector, positions))
+
+
+class WindowFold:
+    """Folds the window at given positions."""
+
+    def __init__(self, k: KernelBuilder, plan: ReduceWindowPlan, operands: Sequence[Array]) -> None:
+        self.k = k
+        self.plan = plan
+        count = len(operands) // 2
+        self.inputs = operands[:count]
+        self.inits = [init.load(Indexing(k, 1), Index((), ())) for init in operands[count:]]
+
+    def combine(self, running: Sequence[Element], elements: Sequence[Element], lanes: int) -> list[Element]:
+        """One step of the computation; narrow floats stay unrounded."""
+        results = emit_region(self.k, self.plan.computation, [*running, *elements], unrounded=True)
+        return [splat(self.k, result, lanes) for result in results]
+
+    def results(self, ix: Indexing, positions: Mapping[int, Coordinate]) -> list[Element]:
+        k, axes = self.k, self.plan.axes
+        running = [splat(k, init, ix.lanes) for init in self.inits]
+        sizes = [axis.part.size for axis in axes]
+        if math.prod(sizes) * len(self.plan.computation) <= UNROLLED_INSTRUCTIONS:
+            for place in itertools.product(*map(range, sizes)):
+                running = self._fold(ix, positions, [k.const(I64, offset) for offset in place], running)
+            return running
+
+        def nest(offsets: Sequence[Value], values: Sequence[Element]) -> Sequence[Element]:
+            if len(offsets) == len(axes):
+                return self._fold(ix, positions, offsets, values)
+            first, last = k.const(I64, 0), k.const(I64, sizes[len(offsets)])
+            return carried_loop(k, first, last, values, lambda offset, inner: nest([*offsets, offset], inner))
+
+        return list(nest([], running))
+
+    def _fold(
+        self, ix: Indexing, positions: Mapping[int, Coordinate], offsets: Sequence[Value], running: Sequence[Element]
+    ) -> list[Element]:
+        """Folds what lies under one place of the window."""
+        k = self.k
+        coordinates = []
+        shared: Value | None = None  # holds for all lanes or for none
+        mask: Value | None = None
+        for dim, (axis, offset) in enumerate(zip(self.plan.axes, offsets, strict=True)):
+            coordinate, inside = axis.locate(ix, positions[dim], offset)
+            coordinates.append(coordinate)
+            if inside is not None and inside.type.lanes == 1:
+                shared = both(k, shared, inside)
+            else:
+                mask = both(k, mask, inside)
+        index = Index(self.plan.operand.dims, tuple(coordinates), None, mask)
+
+        def inside_all() -> list[Element]:
+            elements = [array.load(ix, index) for array in self.inputs]
+            if mask is not None:
+                pairs = zip(elements, self.inits, strict=True)
+                elements = [select(k, mask, splat(k, e, ix.lanes), splat(k, init, ix.lanes)) for e, init in pairs]
+            return self.combine(running, elements, ix.lanes)
+
+        return carried_choice(k, shared, running, inside_all, lambda: self.combine(running, self.inits, ix.lanes))
+
+    def store(
+        self,
+        ix: Indexing,
+        outputs: Sequence[Array],
+        positions: Mapping[int, Coordinate],
+        results: Sequence[Element],
+    ) -> None:
+        index = Index(self.plan.result.dims, tuple(positions[dim] for dim in range(self.plan.result.rank)))
+        for output, result in zip(outputs, results, strict=True):
+            output.store(ix, index, rounded(self.k, result, output.shape.type))
