@@ -8,8 +8,7 @@ from typing import Any
 from xlapy import builder as xlapy_builder
 from xlapy.hlo.graph import HloModule as Module
 from xlapy.hlo.shape import Signature
-from xlapy.hlo.text import parse, to_text
-from xlapy.hlo.text.printer import fingerprint
+from xlapy.hlo.text import fingerprint, parse, to_text
 from xlapy.support.errors import ParseError, UnsupportedError
 from xlapy.xla_client.shapes import ProgramShape, Shape
 from xlapy.xla_client.wrapping import Wrapper

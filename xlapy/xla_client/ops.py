@@ -53,14 +53,6 @@ def _adapted(function: Callable[..., Any]) -> Callable[..., Any]:
     return call
 
 
-def Reshape(operand: Any, *sizes: Any, **named_sizes: Any) -> XlaOp:  # noqa: N802 - the name that scripts know
-    """`Reshape(operand, new_sizes)`, or `Reshape(operand, dimensions, new_sizes)`, which transposes first."""
-    new_sizes = named_sizes.get("new_sizes", sizes[-1] if sizes else None)
-    dimensions = named_sizes.get("dimensions", sizes[0] if len(sizes) + len(named_sizes) > 1 else None)
-    source = operand if dimensions is None else ops.Transpose(operand, dimensions)
-    return ops.Reshape(source, new_sizes)
-
-
 def __getattr__(name: str) -> Any:
     if name not in ops.__all__:
         raise AttributeError(f"xlapy.xla_client.ops has no {name!r}")

@@ -207,7 +207,7 @@ def window_padding_type_to_pad_values(
     return pads
 
 
-def CurrentSourceInfoMetadata(  # noqa: N802 - the name that scripts know
+def CurrentSourceInfoMetadata(
     op_type: str | None = None, op_name: str | None = None, skip_frames: int = 1
 ) -> OpMetadata:
     """Metadata that names the line of the caller, or of a caller `skip_frames - 1` frames further out."""

@@ -55,8 +55,8 @@ class Shape(Wrapper):
 
     __slots__ = ("_shape",)
 
-    def __init__(self, text: str | hlo_shape.Shape) -> None:
-        if isinstance(text, (bytes, bytearray)):
+    def __init__(self, text: str | bytes | hlo_shape.Shape) -> None:
+        if isinstance(text, bytes):
             raise UnsupportedError("xlapy reads no serialized shapes; Shape takes their text, as 'f32[2,3]'")
         shape = text if isinstance(text, hlo_shape.Shape) else _parsed(text)
         self._shape = _without_row_major(shape)

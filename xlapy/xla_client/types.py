@@ -108,7 +108,7 @@ class RandomAlgorithm(enum.IntEnum):
     RNG_PHILOX = 2
 
 
-class TriangularSolveOptions_Transpose(enum.IntEnum):  # noqa: N801 - the name that scripts know
+class TriangularSolveOptions_Transpose(enum.IntEnum):
     TRANSPOSE_INVALID = 0
     NO_TRANSPOSE = 1
     TRANSPOSE = 2
