@@ -7,6 +7,7 @@ import gc
 import numpy as np
 import pytest
 
+from tests.xla_client.running import f32
 from xlapy import UnsupportedError, xla_client
 from xlapy.support.errors import ArgumentError
 from xlapy.xla_client import ops
@@ -20,8 +21,8 @@ def negation() -> xla_client.XlaComputation:
 
 def test_buffers_live_until_deleted() -> None:
     client = xla_client.make_cpu_client()
-    first = client.buffer_from_pyval(np.float32([1, 2]))
-    second = client.buffer_from_pyval(np.float32([3]))
+    first = client.buffer_from_pyval(f32([1, 2]))
+    second = client.buffer_from_pyval(f32([3]))
     assert set(client.live_buffers()) == {first, second}
     assert client.devices()[0].live_buffers() == client.live_buffers()
     first.delete()
@@ -34,7 +35,7 @@ def test_buffers_live_until_deleted() -> None:
 
 
 def test_a_buffer_is_a_copy_that_numpy_reads() -> None:
-    value = np.float32([[1, 2]])
+    value = f32([[1, 2]])
     buffer = xla_client.make_cpu_client().buffer_from_pyval(value)
     value[:] = 0
     np.testing.assert_array_equal(buffer.to_py(), [[1, 2]])
@@ -61,7 +62,7 @@ def test_an_executable_tells_of_itself() -> None:
     assert [layout.to_string() for layout in executable.get_output_layouts()] == ["{0}"]
     assert executable.cost_analysis()["flops"] == 2
     assert executable.size_of_generated_code_in_bytes() > 0
-    outputs, token = executable.execute_with_token([np.float32([1, 2])])
+    outputs, token = executable.execute_with_token([f32([1, 2])])
     token.block_until_ready()
     np.testing.assert_array_equal(np.asarray(outputs[0]), [-1, -2])
 
@@ -69,9 +70,9 @@ def test_an_executable_tells_of_itself() -> None:
 def test_the_wrong_number_of_buffers_is_refused() -> None:
     executable = xla_client.make_cpu_client().compile(negation())
     with pytest.raises(ArgumentError, match="takes 1 buffers, got 2"):
-        executable.execute([np.float32([1, 2])] * 2)
+        executable.execute([f32([1, 2])] * 2)
     with pytest.raises(ArgumentError, match="parameter 0 has 2 buffers"):
-        executable.execute_sharded_on_local_devices([[np.float32([1, 2])] * 2])
+        executable.execute_sharded_on_local_devices([[f32([1, 2])] * 2])
 
 
 def test_devices_are_chosen_by_the_assignment() -> None:
@@ -80,7 +81,7 @@ def test_devices_are_chosen_by_the_assignment() -> None:
     options.device_assignment = xla_client.DeviceAssignment.create(np.array([[1]]))
     executable = client.compile(negation(), options)
     assert executable.local_devices() == [client.devices()[1]]
-    (result,) = executable.execute([np.float32([1, 2])])
+    (result,) = executable.execute([f32([1, 2])])
     assert result.device() is client.devices()[1]
     options.device_assignment = xla_client.DeviceAssignment.create(np.array([[5]]))
     with pytest.raises(ArgumentError, match="2 devices"):
@@ -100,7 +101,7 @@ def test_programs_of_other_forms() -> None:
     client = xla_client.make_cpu_client()
     mlir = xla_client._xla.mlir.xla_computation_to_mlir_module(negation())
     for source in (mlir, mlir.encode(), negation().as_hlo_module()):
-        (result,) = client.compile(source).execute([np.float32([1, 2])])
+        (result,) = client.compile(source).execute([f32([1, 2])])
         np.testing.assert_array_equal(np.asarray(result), [-1, -2])
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.xla_client.running import run
+from tests.xla_client.running import f32, run
 from xlapy import ShapeError, xla_client
 from xlapy.xla_client import _xla, ops
 
@@ -29,8 +29,8 @@ def binary(name: str, function: Any, dtype: Any = F32) -> xla_client.XlaComputat
 
 def test_constants_and_scalars() -> None:
     builder = xla_client.XlaBuilder("constants")
-    ops.Add(ops.Constant(builder, F32([2.5, 3.3])), ops.Constant(builder, F32(1)))
-    np.testing.assert_allclose(run(builder)[0], F32([3.5, 4.3]))
+    ops.Add(ops.Constant(builder, f32([2.5, 3.3])), ops.Constant(builder, F32(1)))
+    np.testing.assert_allclose(run(builder)[0], f32([3.5, 4.3]))
 
 
 def test_a_tutorial_compiler() -> None:
@@ -51,7 +51,7 @@ def test_a_tutorial_compiler() -> None:
 
     backend = xla_client.get_local_backend("cpu")
     compiled = backend.compile(builder.build(out))
-    values = [F32([1, 2, 3]), F32([-1, 0, 1])]
+    values = [f32([1, 2, 3]), f32([-1, 0, 1])]
     results = compiled.execute([backend.buffer_from_pyval(value) for value in values])
     np.testing.assert_allclose(np.asarray(results[0]), np.full((3, 2), -(2 * np.sin(values[0])).sum(), F32), rtol=1e-6)
     np.testing.assert_allclose(np.asarray(results[1]), np.cos(values[1]), rtol=1e-6)
@@ -153,7 +153,7 @@ def binary_unary(function: Any) -> xla_client.XlaComputation:
 
 
 def test_map_and_sort() -> None:
-    value = F32([3, 1, 2])
+    value = f32([3, 1, 2])
     builder = xla_client.XlaBuilder("sorted")
     mapped = ops.Map(builder, [ops.Constant(builder, value)] * 2, binary("mul", ops.Mul), [0])
     ops.Sort(builder, [mapped], dimension=0)
@@ -177,7 +177,7 @@ def test_custom_call() -> None:
 
 
 def test_infeed_and_outfeed() -> None:
-    value = (F32([1, 2]), np.int32(3))
+    value = (f32([1, 2]), np.int32(3))
     shape = xla_client.shape_from_pyval(value)
     builder = xla_client.XlaBuilder("feeds")
     fed = ops.InfeedWithToken(ops.CreateToken(builder), shape)
@@ -197,7 +197,7 @@ def test_infeed_and_outfeed() -> None:
 
 def test_sharded_over_replicas() -> None:
     builder = xla_client.XlaBuilder("all_reduce")
-    x = parameter(builder, 0, F32([0, 0]))
+    x = parameter(builder, 0, f32([0, 0]))
     groups = xla_client.make_replica_groups([[0, 1]])
     total = ops.AllReduce(x, binary("add", ops.Add), groups)
     backend = xla_client.make_cpu_client(num_devices=2)
@@ -206,7 +206,7 @@ def test_sharded_over_replicas() -> None:
     options.device_assignment = xla_client.DeviceAssignment.create([[0], [1]])
     executable = backend.compile(builder.build(ops.Tuple(builder, [total, ops.Neg(x)])), options)
     shards = [
-        backend.buffer_from_pyval(F32([number, 1]), device) for number, device in enumerate(executable.local_devices())
+        backend.buffer_from_pyval(f32([number, 1]), device) for number, device in enumerate(executable.local_devices())
     ]
     sums, negated = executable.execute_sharded_on_local_devices([shards])
     for number in range(2):
@@ -219,7 +219,7 @@ def test_sharded_over_replicas() -> None:
 
 
 def test_tuple_parameters_take_leaves() -> None:
-    value = (F32([1, 2]), np.int32([3]))
+    value = (f32([1, 2]), np.array([3], np.int32))
     builder = xla_client.XlaBuilder("tuples")
     pair = parameter(builder, 0, value)
     ops.Tuple(builder, [ops.GetTupleElement(pair, 1), ops.GetTupleElement(pair, 0)])
@@ -237,7 +237,7 @@ def test_from_hlo_text_through_every_form() -> None:
     mlir = _xla.mlir.xla_computation_to_mlir_module(computation)
     assert "stablehlo.negate" in mlir
     executable = xla_client.get_local_backend().compile(mlir)
-    (result,) = executable.execute([F32([1, -2])])
+    (result,) = executable.execute([f32([1, -2])])
     np.testing.assert_array_equal(np.asarray(result), [-1, 2])
     back = _xla.mlir.mlir_module_to_xla_computation(mlir.encode())
     assert repr(back.program_shape().result_shape()) == "f32[2]{0}"
