@@ -58,8 +58,8 @@ class Buffer:
         return tuple(self.array.shape)
 
     @property
-    def dtype(self) -> np.dtype[Any]:
-        return np.dtype(self.array.dtype)
+    def dtype(self) -> Any:
+        return self.array.dtype
 
     def xla_shape(self) -> Shape:
         return Shape(HloShape.of(self.array))
