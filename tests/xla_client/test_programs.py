@@ -218,6 +218,48 @@ def test_sharded_over_replicas() -> None:
     assert len(results.disassemble_into_single_device_arrays()) == 2
 
 
+def test_a_loop_of_collectives_that_reuses_its_memory() -> None:
+    """As programs that measure communication do it: a while loop of all-reduces whose state is donated."""
+    shape = xla_client.Shape("(s32[], f32[2])")
+    condition = xla_client.XlaBuilder("condition")
+    counter = ops.GetTupleElement(ops.Parameter(condition, 0, shape), 0)
+    ops.Lt(counter, ops.Constant(condition, np.int32(3)))
+    body = xla_client.XlaBuilder("body")
+    state = ops.Parameter(body, 0, shape)
+    channel = xla_client.get_local_backend().create_channel_handle()
+    reduced = ops.AllReduce(
+        ops.GetTupleElement(state, 1),
+        binary("add", ops.Add),
+        xla_client.make_replica_groups([[0, 1]]),
+        channel,
+        None,
+        True,
+    )
+    step = ops.Add(ops.GetTupleElement(state, 0), ops.Constant(body, np.int32(1)))
+    builder = xla_client.XlaBuilder("measure")
+    sharding = xla_client.OpSharding()
+    builder.set_sharding(sharding)
+    count, value = parameter(builder, 0, np.int32(0)), parameter(builder, 1, f32([0, 0]))
+    builder.clear_sharding()
+    loop = ops.While(
+        condition.build(), body.build(ops.Tuple(body, [step, reduced])), ops.Tuple(builder, [count, value])
+    )
+    builder.setup_alias((1,), 1, ())
+    computation = builder.build(loop)
+    assert "sharding={replicated}" in computation.as_hlo_text()
+
+    backend = xla_client.make_cpu_client(num_devices=2)
+    options = xla_client.CompileOptions()
+    options.num_partitions = 2
+    options.executable_build_options.use_spmd_partitioning = True
+    executable = backend.compile(computation, options)
+    counts = [backend.buffer_from_pyval(np.int32(0), device) for device in backend.devices()]
+    values = [backend.buffer_from_pyval(f32([1, number]), device) for number, device in enumerate(backend.devices())]
+    _, results = executable.execute_sharded_on_local_devices([counts, values])
+    for result in results:
+        np.testing.assert_array_equal(np.asarray(result), [8, 4])
+
+
 def test_tuple_parameters_take_leaves() -> None:
     value = (f32([1, 2]), np.array([3], np.int32))
     builder = xla_client.XlaBuilder("tuples")

@@ -97,6 +97,22 @@ def test_lists_of_protos_are_lists() -> None:
     assert xla_client.make_replica_groups(None) == []
 
 
+def test_shardings_print_as_text() -> None:
+    tiled = xla_client.OpSharding()
+    tiled.type = xla_client.OpSharding.Type.OTHER
+    tiled.tile_assignment_dimensions.extend([2, 1])
+    tiled.tile_assignment_devices.extend([0, 1])
+    assert str(tiled) == "{devices=[2,1]0,1}"
+    both = xla_client.OpSharding()
+    both.type = xla_client.OpSharding.Type.TUPLE
+    both.tuple_shardings.extend([tiled, xla_client.OpSharding()])
+    assert str(both) == "{{devices=[2,1]0,1}, {replicated}}"
+    single = xla_client.OpSharding()
+    single.type = xla_client.OpSharding.Type.MAXIMAL
+    single.tile_assignment_devices.append(1)
+    assert str(single) == "{maximal device=1}"
+
+
 def test_padding_configurations() -> None:
     config = xla_client.make_padding_config([(1, 2, 0), (0, -1, 3)])
     first, second = config.dimensions

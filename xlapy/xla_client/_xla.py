@@ -15,6 +15,7 @@ from xlapy.xla_client.executables import LoadedExecutable
 from xlapy.xla_client.modules import hlo_module_from_text
 from xlapy.xla_client.ops import XlaOp
 from xlapy.xla_client.options import CompileOptions, DeviceAssignment
+from xlapy.xla_client.protos import OpSharding
 from xlapy.xla_client.shapes import Layout, ProgramShape, Shape
 from xlapy.xla_client.types import FftType, PrimitiveType
 
@@ -72,6 +73,7 @@ __all__ = [
     "HloPrintOptions",
     "Layout",
     "LoadedExecutable",
+    "OpSharding",
     "PrimitiveType",
     "ProgramShape",
     "Shape",

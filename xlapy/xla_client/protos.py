@@ -4,6 +4,7 @@ The op functions read any object with these attributes."""
 
 from __future__ import annotations
 
+import enum
 import sys
 from collections.abc import Sequence
 from typing import Any
@@ -122,6 +123,47 @@ class PrecisionConfig(_Proto):
 class ReplicaGroup(_Proto):
     __slots__ = ("replica_ids",)
     replica_ids: list[int]
+
+
+class OpSharding(_Proto):
+    """How a value is spread over devices; its str() is HLO's text. Programs keep it and run as they are written."""
+
+    __slots__ = (
+        "replicate_on_last_tile_dim",
+        "tile_assignment_devices",
+        "tile_assignment_dimensions",
+        "tuple_shardings",
+        "type",
+    )
+
+    class Type(enum.IntEnum):
+        REPLICATED = 0
+        MAXIMAL = 1
+        TUPLE = 2
+        OTHER = 3
+        MANUAL = 4
+        UNKNOWN = 5
+
+    def __init__(self) -> None:
+        self.type = OpSharding.Type.REPLICATED
+        self.tile_assignment_dimensions: list[int] = []
+        self.tile_assignment_devices: list[int] = []
+        self.tuple_shardings: list[OpSharding] = []
+        self.replicate_on_last_tile_dim = False
+
+    def __str__(self) -> str:
+        kind = OpSharding.Type(self.type)
+        if kind is OpSharding.Type.TUPLE:
+            return "{" + ", ".join(map(str, self.tuple_shardings)) + "}"
+        if kind is OpSharding.Type.MAXIMAL:
+            return "{maximal device=" + str(self.tile_assignment_devices[0]) + "}"
+        if kind is not OpSharding.Type.OTHER:
+            return "{" + kind.name.lower() + "}"
+        sizes, devices = (
+            ",".join(map(str, numbers)) for numbers in (self.tile_assignment_dimensions, self.tile_assignment_devices)
+        )
+        last = " last_tile_dim_replicate" if self.replicate_on_last_tile_dim else ""
+        return "{devices=[" + sizes + "]" + devices + last + "}"
 
 
 # -- functions that fill them --------------------------------------------------------------------------------------
