@@ -40,6 +40,7 @@ MAY_IMPORT = {
 }
 MAY_IMPORT["xlapy.tools"] = {TOP, *MAY_IMPORT[TOP]}
 MAY_IMPORT["xlapy.jax"] = {TOP, *MAY_IMPORT[TOP]}
+MAY_IMPORT["xlapy.xla_client"] = {TOP, *MAY_IMPORT[TOP]}
 
 # The floors inside xlapy.hlo, from the ground up. Its other files hold values and stand on the ground.
 HLO_FLOORS = (

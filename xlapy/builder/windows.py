@@ -341,15 +341,14 @@ def _window(
     window_dilations: Integers | None = None,
     reversal: Sequence[bool] | None = None,
 ) -> Window:
-    """The window over `dims`; lists that are None are ones. Raises under `rule` unless there is one entry for each."""
+    """The window over `dims`; lists that are None or empty are ones. Raises under `rule` unless each has one
+    entry per dimension."""
     rank = len(dims)
     lists = {
         "window_dimensions": tuple(sizes),
-        "window_strides": as_ints(strides, "window_strides") if strides is not None else (1,) * rank,
-        "base_dilations": as_ints(base_dilations, "base_dilations") if base_dilations is not None else (1,) * rank,
-        "window_dilations": (
-            as_ints(window_dilations, "window_dilations") if window_dilations is not None else (1,) * rank
-        ),
+        "window_strides": as_ints(strides, "window_strides") or (1,) * rank,
+        "base_dilations": as_ints(base_dilations, "base_dilations") or (1,) * rank,
+        "window_dilations": as_ints(window_dilations, "window_dilations") or (1,) * rank,
         "window_reversal": tuple(map(bool, reversal)) if reversal is not None else (False,) * rank,
     }
     for name, values in lists.items():

@@ -14,6 +14,7 @@ from xlapy.hlo.evaluate import EVALUATORS
 from xlapy.hlo.ops import OPS, OpSpec, Trait
 from xlapy.passes.pipelines import EXPANDED
 from xlapy.stablehlo.write import EMITTERS
+from xlapy.tools.operations_page import page
 
 
 def has_native_code(spec: OpSpec) -> bool:
@@ -48,10 +49,14 @@ def add_to(commands: Any) -> None:
     """Adds the subcommand to the parser."""
     parser = commands.add_parser("ops", help="list the operations, and what each has and lacks")
     parser.add_argument("--lacking", action="store_true", help="only those that lack something")
+    parser.add_argument("--page", action="store_true", help="print docs/operations.md instead")
     parser.set_defaults(run=_ops)
 
 
 def _ops(chosen: argparse.Namespace) -> int:
+    if chosen.page:
+        print(page(), end="")
+        return 0
     width = max(len(name) for name in OPS)
     for spec in OPS.values():
         missing = lacking(spec)
