@@ -133,14 +133,15 @@ def test_clear_spares_files_of_others(cache: ObjectCache) -> None:
     assert stranger.read_text() == "mine"
 
 
-def test_abandoned_temporary_files_are_removed(cache: ObjectCache, tmp_path: Path) -> None:
+def test_abandoned_temporary_files_are_removed(tmp_path: Path) -> None:
     (tmp_path / "cache" / KIND).mkdir(parents=True, mode=0o700)
     (tmp_path / "cache").chmod(0o700)
     old, young = (tmp_path / "cache" / KIND / f".writing-1-{name}" for name in ("old", "young"))
     old.touch()
     young.touch()
     os.utime(old, (0, 0))
-    cache.put(KIND, b"key", b"payload")
+    small = ObjectCache(tmp_path / "cache", limit_bytes=1000, version=b"1")
+    assert small.put(KIND, b"key", bytes(100))  # more than the share after which the folder is looked through
     assert (old.exists(), young.exists()) == (False, True)
 
 

@@ -16,6 +16,7 @@ import functools
 import hashlib
 import importlib.metadata
 import os
+import random
 import secrets
 import stat
 import time
@@ -106,7 +107,9 @@ class ObjectCache:
         self._directory = directory
         self._limit_bytes = limit_bytes
         self._version = version
-        self._written_since_scan: int | None = None
+        # Many processes write a little each: where one starts in its share is chance, so that together they scan as
+        # often as one that writes it all, and hardly any pays for it.
+        self._written_since_scan = random.random() * limit_bytes / _SCAN_FRACTION
         self._hits = 0
         self._misses = 0
 
@@ -182,10 +185,9 @@ class ObjectCache:
 
     def _keep_within_limit(self, written: int) -> None:
         """Evicts if the directory may have outgrown its limit; mostly only counts what was written."""
-        if self._written_since_scan is not None:
-            self._written_since_scan += written
-            if self._written_since_scan * _SCAN_FRACTION < self._limit_bytes:
-                return
+        self._written_since_scan += written
+        if self._written_since_scan * _SCAN_FRACTION < self._limit_bytes:
+            return
         self._written_since_scan = 0
         self._remove_abandoned()
         self._evict()
