@@ -34,6 +34,10 @@ if TYPE_CHECKING:
     from xlapy_runtime.custom_calls import register_custom_call_target
     from xlapy_runtime.device import Device, devices
     from xlapy_runtime.result_memory import trim
+from xlapy_runtime.custom_calls import register_custom_call_target
+from xlapy_runtime.device import Device, devices
+from xlapy_runtime.result_memory import ResultMemoryStatistics, trim
+from xlapy_runtime.result_memory import statistics as memory_statistics
 
 __version__ = "0.1.0"
 
@@ -48,6 +52,7 @@ __all__ = [
     "HloModule",
     "InternalError",
     "ParseError",
+    "ResultMemoryStatistics",
     "Shape",
     "ShapeError",
     "UnsupportedError",
@@ -60,6 +65,7 @@ __all__ = [
     "evaluate",
     "hlo",
     "load",
+    "memory_statistics",
     "ops",
     "register_custom_call_target",
     "stablehlo",

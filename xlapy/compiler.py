@@ -11,11 +11,15 @@ from pathlib import Path
 
 from xlapy.codegen.call_wrapper import call_wrapper_object
 from xlapy.codegen.jit import emit_object
+from xlapy.codegen.kernels.registry import scratch_bytes
+from xlapy.codegen.libraries import Library
 from xlapy.codegen.libraries.gemm import GEMM_LIBRARIES
+from xlapy.codegen.libraries.linalg import LINALG_LIBRARIES
 from xlapy.codegen.object_cache import ObjectCache, cache_directory
 from xlapy.codegen.pool import POOL
 from xlapy.codegen.program import EmittedProgram, assembly_of, compile_program, emit_program
 from xlapy.codegen.target import host_target
+from xlapy.hlo.cost import cost_analysis
 from xlapy.hlo.graph import HloModule
 from xlapy.hlo.text import fingerprint
 from xlapy.hlo.verifier import verify
@@ -47,6 +51,10 @@ class CompileStats:
     compile_ms: float
     passes_ms: float
     llvm_ms: float
+    flops: float
+    transcendentals: float
+    bytes_accessed: float
+    unknown_trip_counts: float
     cached: bool = False  # the whole program came from the cache on disk
 
     def __str__(self) -> str:
@@ -117,16 +125,17 @@ def compile_module(source: HloModule, options: CompileOptions) -> Compiled:
         PipelineOptions(fast_math=options.fast_math, disabled_laws=options.disabled_laws), _watch(options, around)
     ).run(module)
     order = schedule(module)
-    plan = assign_buffers(module, order)
+    target = host_target()
+    plan = assign_buffers(module, order, lambda instruction: scratch_bytes(instruction, target))
     if options.verify or around.verify:
         check_plan(module, order, plan)
-    target = host_target()
     emitted = emit_program(module, order, plan, target)
     _dump(emitted, around)
     passed = time.perf_counter()
     signature = source.signature
     program = compile_program(module, emitted, plan, _object_compiler(around), signature.parameters, signature.result)
     ended = time.perf_counter()
+    cost = cost_analysis(module)
     stats = CompileStats(
         instructions=source.instruction_count,
         kernels=emitted.kernel_count,
@@ -136,6 +145,10 @@ def compile_module(source: HloModule, options: CompileOptions) -> Compiled:
         compile_ms=(ended - began) * 1e3,
         passes_ms=(passed - began) * 1e3,
         llvm_ms=(ended - passed) * 1e3,
+        flops=cost["flops"],
+        transcendentals=cost["transcendentals"],
+        bytes_accessed=cost["bytes accessed"],
+        unknown_trip_counts=cost["unknown trip counts"],
     )
     return Compiled(program, stats, report)
 
@@ -197,12 +210,18 @@ def native_wrapper() -> CallWrapper | None:
 @cache
 def library_symbols(name: str) -> dict[str, int]:
     """The addresses of a library's functions; loaded once, and for as long as the process lives."""
-    library = GEMM_LIBRARIES[name.removeprefix("gemm_")]
-    linked = link([library.object_code(host_target(), object_cache(environment()))], {}, library.exports)
+    library = _LIBRARIES[name]
+    imports: dict[str, int] = {}
+    for needed in library.needs:
+        imports.update(library_symbols(needed))
+    linked = link([library.object_code(host_target(), object_cache(environment()))], imports, library.exports)
     _LOADED_LIBRARIES.append(linked)
     return {symbol: linked.address(symbol) for symbol in library.exports}
 
 
+_LIBRARIES: dict[str, Library] = {
+    library.name: library for library in (*GEMM_LIBRARIES.values(), *LINALG_LIBRARIES.values())
+}
 _LOADED_LIBRARIES: list[LinkedCode] = []
 
 

@@ -46,6 +46,7 @@ def _chain(name: str, function: Callable[..., Any], inputs: Maker, **options: An
 
 
 WORKLOADS = [
+    _chain("add_one", lambda x: x + 1, normal()),  # at memory size, the way to fresh pages is most of the time
     _chain("add", lambda x, y: x + y, normal(2), equivalent=equivalents.add),
     _chain(
         "multiply_add_chain",

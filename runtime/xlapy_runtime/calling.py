@@ -217,6 +217,8 @@ class PortableCall:
             context = self._callbacks.new_context()
         replaced = {index: int(context.words[index]) for index in words}
         try:
+            if ContextWord.CALL_NUMBER not in words:
+                context.words[ContextWord.CALL_NUMBER] = self._next_call_number()
             for index, value in words.items():
                 context.words[index] = value
             return self._run(context, arrays)
@@ -236,7 +238,6 @@ class PortableCall:
         results = tuple(result_memory.allocate(spec.dims, spec.dtype) for spec in entry.results)
         _store_pointers(context.parameters_address, arrays)
         _store_pointers(context.results_address, results)
-        context.words[ContextWord.CALL_NUMBER] = self._next_call_number()
         status = self._native(context.address, context.parameters_address, context.results_address)
         if status != 0:
             return self._callbacks.failed(context.address, status)

@@ -105,7 +105,9 @@ class ProgramExecutable:
         seed: int | None = None,
         timeout: float | None = None,
     ) -> Value:
-        """Runs the program once; `seed` and `timeout` replace the executable's own."""
+        """Runs the program once; `seed` and `timeout` replace the executable's own.
+
+        Runs with the same explicit seed draw the same random numbers; without one, every call draws others."""
         if self.grid.size != 1:
             raise ArgumentError(f"{self.program.name} runs as {self.grid.size} processes: use run_parallel")
         leaves = self.parameters.flat(arguments)
@@ -120,7 +122,8 @@ class ProgramExecutable:
         arrays = self.parameters.checked(leaves)
         device.begin_run(self.program.arena_bytes)
         try:
-            return self._direct.bound.invoke(arrays, {} if seed is None else {ContextWord.SEED: _word(seed)})
+            words: dict[int, int] = {} if seed is None else {ContextWord.SEED: _word(seed), ContextWord.CALL_NUMBER: 0}
+            return self._direct.bound.invoke(arrays, words)
         finally:
             device.end_run(self.program.arena_bytes)
 
@@ -151,7 +154,7 @@ class ProgramExecutable:
             self,
             places,
             seed=self.seed if seed is None else seed,
-            counter=next(self._runs),
+            counter=next(self._runs) if seed is None else 0,
             timeout=self.timeout if timeout is None else timeout,
         )
 

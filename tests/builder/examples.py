@@ -535,6 +535,26 @@ CONTROL_FLOW = [
     Example("OptimizationBarrier", ops.OptimizationBarrier, (LINE,), LINE),
 ]
 
+POSITIVE = f32([[1, 2, 3], [2, 20, 26], [3, 26, 70]])
+FACTOR = f32([[1, 0, 0], [2, 4, 0], [3, 5, 6]])
+IMPULSE = np.array([1, 0, 0, 0], np.complex64)
+
+LINALG = [
+    Example("Cholesky.E1", ops.Cholesky, (POSITIVE,), FACTOR),
+    Example("Cholesky, upper", lambda a: ops.Cholesky(a, lower=False), (POSITIVE,), FACTOR.T.copy()),
+    Example("Cholesky, large", ops.Cholesky, (np.eye(70, dtype=np.float32) * 4,), np.eye(70, dtype=np.float32) * 2),
+    Example(
+        "TriangularSolve.E1",
+        lambda a, b: ops.TriangularSolve(a, b, True, True, False, "NO_TRANSPOSE"),
+        (FACTOR, f32([[2, 0, 0], [4, 8, 0], [6, 10, 12]])),
+        f32([[2, 0, 0], [0, 2, 0], [0, 0, 2]]),
+    ),
+    Example("Fft.E1", lambda x: ops.Fft(x, "FFT", (4,)), (IMPULSE,), np.ones(4, np.complex64)),
+    Example(
+        "Fft, real", lambda x: ops.Fft(x, "RFFT", (2, 2)), (f32([[1, 2], [3, 4]]),), np.array([[10, -2], [-4, 0]], "c8")
+    ),
+]
+
 EXAMPLES = [
     *BROADCASTING,
     *SHAPES,
@@ -544,6 +564,7 @@ EXAMPLES = [
     *ELEMENTWISE,
     *REDUCTIONS,
     *CONTRACTIONS,
+    *LINALG,
     *WINDOWS,
     *STRUCTURE,
     *CONTROL_FLOW,

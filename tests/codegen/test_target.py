@@ -12,7 +12,6 @@ from xlapy.codegen.target import (
     _host_cache_sizes,
     host_target,
     reference_target,
-    usable_cores,
 )
 
 
@@ -70,18 +69,3 @@ def test_cache_sizes_come_from_the_table_and_else_from_defaults(tmp_path: Path) 
         (directory / "size").write_text(size + "\n")
     assert _host_cache_sizes(tmp_path) == (48 << 10, 2 << 20, 8 << 20)
     assert _host_cache_sizes(tmp_path / "absent") == (32 << 10, 512 << 10, 8 << 20)
-
-
-def test_the_quota_of_either_control_group_version_limits_cores(tmp_path: Path) -> None:
-    unlimited = usable_cores(tmp_path / "absent")
-    (tmp_path / "cpu.max").write_text("100000 100000\n")
-    assert usable_cores(tmp_path) == 1
-    (tmp_path / "cpu.max").write_text("max 100000\n")
-    assert usable_cores(tmp_path) == unlimited
-    (tmp_path / "cpu.max").unlink()
-    (tmp_path / "cpu").mkdir()
-    (tmp_path / "cpu" / "cpu.cfs_quota_us").write_text("50000\n")
-    (tmp_path / "cpu" / "cpu.cfs_period_us").write_text("100000\n")
-    assert usable_cores(tmp_path) == 1
-    (tmp_path / "cpu" / "cpu.cfs_quota_us").write_text("-1\n")
-    assert usable_cores(tmp_path) == unlimited

@@ -7,6 +7,8 @@ from collections.abc import Iterator
 import xlapy
 from tests.builder.examples import EXAMPLES
 from tests.e2e import test_awkward_kinds as awkward
+from tests.e2e import test_collectives as collectives
+from tests.e2e import test_random as random_numbers
 from tests.e2e.random_programs import random_program
 from tests.e2e.test_against_evaluator import MOVEMENT, element_wise, module_of
 from tests.e2e.test_found import CASES
@@ -16,6 +18,12 @@ from xlapy.hlo.shape import Shape
 
 RANDOM_PROGRAMS = 40
 
+TESTED_ELSEWHERE = (
+    random_numbers.XLA_TEXT,
+    """ENTRY main { a = f32[4] parameter(0)  b = f32[4] parameter(1)  x = f32[4] parameter(2)
+         ROOT r = f32[4] regularized-incomplete-beta(a, b, x) }""",  # test_special_functions
+)
+
 
 def corpus() -> Iterator[HloModule]:
     """The modules, each of which some test compiles and compares."""
@@ -23,7 +31,7 @@ def corpus() -> Iterator[HloModule]:
         yield example.computation().module
     for case in CASES:
         yield xlapy.hlo.parse(case.text)
-    for text in (awkward.FEED_LOOP, awkward.VARIADIC, MOVEMENT.format(t="f32")):
+    for text in (*TESTED_ELSEWHERE, awkward.FEED_LOOP, awkward.VARIADIC, MOVEMENT.format(t="f32")):
         yield xlapy.hlo.parse(text)
     built = [
         awkward.sender(1),
@@ -33,6 +41,9 @@ def corpus() -> Iterator[HloModule]:
         awkward.custom("name"),
     ]
     yield from (computation.module for computation in built)
+    yield xlapy.hlo.parse(collectives.XLA_TEXT)
+    yield from (xlapy.stablehlo.parse(example.text) for example in collectives.EXAMPLES.values())
+    yield collectives.recorded(collectives.pairs, Shape.array("float32", (16, 16)))
     for element_type in ALL:
         for arity in (1, 2):
             opcodes = [spec.name for spec in element_wise(element_type, arity)]

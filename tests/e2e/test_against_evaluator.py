@@ -22,11 +22,9 @@ from xlapy.hlo.element_types import (
     BF16,
     C64,
     C128,
-    COMPLEX,
     F16,
     F32,
     F64,
-    FLOAT,
     PRED,
     S8,
     S32,
@@ -172,7 +170,7 @@ def test_functions_of_complex_numbers(element_type: ElementType) -> None:
         assert error.max() < COMPLEX_ERROR, f"{place}: {error.max()} at {operands[0][error.argmax()]}"
 
 
-# -- comparison, choice, conversion --------------------------------------------------------------------------------
+# -- comparison and choice -------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("element_type", ALL, ids=str)
@@ -200,44 +198,6 @@ def test_comparison_and_choice(element_type: ElementType) -> None:
 
     for place, got, expected in run(module_of([Shape.of(a) for a in (*pairs, which)], build), *pairs, which):
         assert_same(got, expected, place)
-
-
-@pytest.mark.parametrize("element_type", ALL, ids=str)
-def test_conversion_to_every_type(element_type: ElementType) -> None:
-    values = awkward(element_type, 100)
-
-    def build(c: Computation, p: list[Instruction]) -> list[Instruction]:
-        return [c.add("convert", p, shape=p[0].shape.with_type(target)) for target in ALL]
-
-    for target, (_, got, expected) in zip(ALL, run(module_of([Shape.of(values)], build), values), strict=True):
-        assert_same(got, expected, f"{element_type} to {target}")
-
-
-@pytest.mark.parametrize("bits", [8, 16, 32, 64])
-def test_bits_of_every_type(bits: int) -> None:
-    types = [t for t in ALL if t.bits == bits and t not in COMPLEX]
-    values = random_array(np.random.default_rng(3), next(t for t in types if t.kind == "unsigned"), (400,))
-
-    def build(c: Computation, p: list[Instruction]) -> list[Instruction]:
-        rows = [c.add("bitcast-convert", p, shape=p[0].shape.with_type(t)) for t in types]
-        return rows + [c.add("bitcast-convert", [row], shape=p[0].shape) for row in rows]
-
-    for place, got, expected in run(module_of([Shape.of(values)], build), values):
-        assert_same(got, expected, place)
-
-
-FORMATS = [(8, 23), (8, 7), (5, 10), (5, 2), (4, 3), (11, 52), (1, 0), (2, 4), (3, 60), (8, 0)]
-
-
-@pytest.mark.parametrize("element_type", sorted(FLOAT, key=lambda t: t.name), ids=str)
-def test_reduce_precision(element_type: ElementType) -> None:
-    values = awkward(element_type)
-
-    def build(c: Computation, p: list[Instruction]) -> list[Instruction]:
-        return [c.add("reduce-precision", p, exponent_bits=e, mantissa_bits=m) for e, m in FORMATS]
-
-    for form, (place, got, expected) in zip(FORMATS, run(module_of([Shape.of(values)], build), values), strict=True):
-        assert_same(got, expected, f"{place} to {form}")
 
 
 # -- data movement, for every type and rank --------------------------------------------------------------------------
@@ -334,6 +294,21 @@ def test_reduce(element_type: ElementType) -> None:
         assert_same(got, expected, f"{place} -> {list(expected.shape)}")
 
 
+@pytest.mark.parametrize("element_type", [BF16, F32, F64, S8, S32, C64], ids=str)
+@pytest.mark.parametrize("dims", [(5, 40), (6, 1100), (3, 2051), (3, 4099), (2, 5, 4200)], ids=str)
+def test_reduce_to_columns(element_type: ElementType, dims: tuple[int, ...]) -> None:
+    """Blocks of neighbouring results of every width, the last of which overlaps the one before."""
+    values = whole_numbers(element_type, dims)
+
+    def build(c: Computation, p: list[Instruction]) -> list[Instruction]:
+        init = c.add("constant", literal=Literal(1, Shape.scalar(element_type)))
+        adding = folding("add", element_type)
+        return [c.add("reduce", (p[0], init), called=[adding], dimensions=(len(dims) - 2,))]
+
+    for place, got, expected in run(module_of([Shape.of(values)], build), values):
+        assert_same(got, expected, place)
+
+
 PRODUCTS = [  # dims of both sides, then batch and contracting dimensions of both
     ((5,), (5,), (), (), (0,), (0,)),
     ((4, 5), (5,), (), (), (1,), (0,)),
@@ -363,6 +338,8 @@ def test_dot(element_type: ElementType) -> None:
         ]
 
     for product, (_, got, expected) in zip(PRODUCTS, run(module_of(shapes, build), *values), strict=True):
+        if element_type.is_complex:  # a zero's sign depends on the order of its terms, which numpy chooses by alignment
+            got, expected = got + 0, expected + 0
         assert_same(got, expected, str(product))
 
 

@@ -35,6 +35,17 @@ def test_elementwise_and_dot() -> None:
     assert cost["bytes accessed"] == 4 * (32 + 16 + 8) + 4 * (8 + 8)
 
 
+def test_linear_algebra() -> None:
+    cost = cost_analysis(
+        parse("""ENTRY main { a = f32[6,6] parameter(0)  b = f32[6,4] parameter(1)  x = f32[2,16] parameter(2)
+            l = f32[6,6] cholesky(a), lower=true
+            s = f32[6,4] triangular-solve(l, b), left_side=true, lower=true, transpose_a=NO_TRANSPOSE
+            f = c64[2,9] fft(x), fft_type=RFFT, fft_length={16}
+            ROOT t = (f32[6,4], c64[2,9]) tuple(s, f) }""")
+    )
+    assert cost["flops"] == 2 * 6**3 / 6 + 2 * 6 * 4 * 6 / 2 + 5 * 2 * 16 * 4 / 2
+
+
 def test_a_counted_loop_is_counted_per_trip() -> None:
     cost = cost_analysis(parse(LOOP))
     assert cost["transcendentals"] == 8 * 5

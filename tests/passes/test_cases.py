@@ -12,11 +12,15 @@ from xlapy.passes.cse import Cse
 from xlapy.passes.dce import Dce
 from xlapy.passes.dynamic.padder import DynamicPadder
 from xlapy.passes.expand.batch_norm import BatchNormExpansion
+from xlapy.passes.expand.linalg import WidenMatrices
+from xlapy.passes.expand.random import ExpandRandom
 from xlapy.passes.flatten_call_graph import FlattenCallGraph
 from xlapy.passes.fusion.fusion import LoopFusion
+from xlapy.passes.fusion.rows import RowFusion
 from xlapy.passes.inlining import CallInlining
 from xlapy.passes.layout_assignment import LayoutAssignment
 from xlapy.passes.layout_normalization import LayoutNormalization
+from xlapy.passes.loop_invariants import LoopInvariantCodeMotion
 from xlapy.passes.region_deduplication import RegionDeduplication
 from xlapy.passes.region_inlining import RegionInlining
 from xlapy.passes.split_reduction import SplitReduction
@@ -33,15 +37,19 @@ PASSES: list[type[Pass]] = [
     Cse,
     Dce,
     DynamicPadder,
+    ExpandRandom,
     FlattenCallGraph,
     LayoutAssignment,
     LayoutNormalization,
+    LoopInvariantCodeMotion,
     LoopFusion,
     RegionDeduplication,
     RegionInlining,
+    RowFusion,
     SplitReduction,
     TupleSimplification,
     WhileSimplification,
+    WidenMatrices,
     ZeroSized,
 ]
 

@@ -35,6 +35,25 @@ PROGRAMS = {
         t = f32[2,<=4] transpose(a), dimensions={1,0}
         ROOT r = ((f32[<=4,2], (s32[<=3])), f32[2,<=4]) tuple(p, t)
       }""",
+    "factors and systems": """
+      ENTRY e {
+        p = f32[4,4] parameter(0)
+        b = f32[4,2] parameter(1)
+        given = s32[] parameter(2)
+        least = s32[] constant(0)
+        most = s32[] constant(4)
+        n = s32[] clamp(least, given, most)
+        rows = f32[<=4,4] set-dimension-size(p, n), dimensions={0}
+        a = f32[<=4,<=4] set-dimension-size(rows, n), dimensions={1}
+        sides = f32[<=4,2] set-dimension-size(b, n), dimensions={0}
+        l = f32[<=4,<=4] cholesky(a), lower=true
+        ROOT x = f32[<=4,2] triangular-solve(l, sides), left_side=true, lower=true, transpose_a=TRANSPOSE
+      }""",
+    "a batch of spectra": """
+      ENTRY e {
+        p = f32[<=3,5] parameter(0)
+        ROOT r = c64[<=3,3] fft(p), fft_type=RFFT, fft_length={5}
+      }""",
     "a batched product": """
       ENTRY e {
         p = s32[<=3,2,<=4] parameter(0)

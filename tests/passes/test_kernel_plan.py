@@ -2,7 +2,8 @@
 
 import pytest
 
-from xlapy.hlo.kernel_plan import check_fusion, is_alias, is_blocked_transpose, is_element_op
+from xlapy.hlo.kernel_plan import check_fusion, is_blocked_transpose, is_element_op
+from xlapy.hlo.leaves import is_renaming
 from xlapy.hlo.text import parse
 from xlapy.support.errors import InternalError
 
@@ -42,6 +43,21 @@ REFUSED = {
         "x = f32[4] parameter(0)  y = f32[] parameter(1) ",
         "f32[]",
     ),
+    "nothing in it reduces rows": fused(XY + "ROOT a = f32[4,4] add(x, y)", "kOutput", XY, "f32[4,4]"),
+    "mixes rows": fused(
+        "x = f32[16,16] parameter(0)  y = f32[] parameter(1)  r = f32[16] reduce(x, y), dimensions={1}, to_apply=sum "
+        "b = f32[16,16] broadcast(r), dimensions={1}  ROOT s = f32[16,16] subtract(x, b)",
+        "kOutput",
+        "x = f32[16,16] parameter(0)  y = f32[] parameter(1) ",
+        "f32[16,16]",
+    ),
+    "has no rows": fused(
+        "x = f32[16,16] parameter(0)  y = f32[] parameter(1)  r = f32[16] reduce(x, y), dimensions={1}, to_apply=sum "
+        "b = f32[2,2] broadcast(y), dimensions={}  ROOT t = (f32[16], f32[2,2]) tuple(r, b)",
+        "kOutput",
+        "x = f32[16,16] parameter(0)  y = f32[] parameter(1) ",
+        "(f32[16], f32[2,2])",
+    ),
     "a scalar computed inside": fused(
         "x = f32[4] parameter(0)  y = f32[] parameter(1)  i = f32[] negate(y) "
         "b = f32[4] broadcast(i), dimensions={}  ROOT r = f32[4] add(x, b)",
@@ -79,6 +95,6 @@ def test_facts_about_instructions() -> None:
     by_name = {instruction.name: instruction for instruction in module.entry}
     assert is_blocked_transpose(by_name["t"])
     assert not is_blocked_transpose(by_name["v"])
-    assert is_alias(by_name["r"])
+    assert is_renaming(by_name["r"])
     assert not is_element_op(by_name["c"]), "a copy that changes the layout is no element op"
     assert not is_element_op(by_name["k"]), "a table is read from memory"

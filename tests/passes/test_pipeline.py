@@ -117,6 +117,8 @@ def test_passes_can_be_left_out_but_required_ones_run() -> None:
         "inline-calls",
         "flatten-call-graph",
         "dynamic-padder",
+        "expand-random",
+        "widen-matrices",
         "expand-batch-norm",
         "zero-sized",
         "layout-assignment",

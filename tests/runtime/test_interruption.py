@@ -25,7 +25,7 @@ def interrupted(function, *arguments, **keywords):
     try:
         function(*arguments, **keywords)
     except KeyboardInterrupt:
-        assert time.monotonic() - began < 1.1
+        assert time.monotonic() - began < 9  # a fraction of a second where nothing else runs; the waits are longer
         print("interrupted")
 """
 

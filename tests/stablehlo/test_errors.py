@@ -134,6 +134,7 @@ def wrong(line: str, results: str = "tensor<2x3xf32>") -> str:
     )
 
 
+SOLVE = "{left_side = true, lower = true, unit_diagonal = false, transpose_a = #stablehlo<transpose NO_TRANSPOSE>}"
 X, Y, XI = "tensor<2x3xf32>", "tensor<3x2xf32>", "tensor<2x3xi32>"
 BROKEN = [
     (f"stablehlo.add %x, %y : ({X}, {Y})", "add.C1"),
@@ -162,6 +163,17 @@ BROKEN = [
     (f"stablehlo.pad %x, %s, low = [0, 0], high = [0, 0], interior = [-1, 0] : ({X}, tensor<f32>)", "pad.C3"),
     (f"stablehlo.pad %x, %s, low = [-3, 0], high = [0, 0], interior = [0, 0] : ({X}, tensor<f32>)", "pad.C4"),
     ("stablehlo.iota dim = 2 : ()", "iota.C1"),
+    ("stablehlo.cholesky %s, lower = true : (tensor<f32>)", "cholesky.C2", "tensor<f32>"),
+    (f"stablehlo.cholesky %x, lower = true : ({X})", "cholesky.C3"),
+    (f"stablehlo.fft %x, type = RFFT, length = [2, 3, 3] : ({X})", "fft.C1"),
+    (f"stablehlo.fft %x, type = FFT, length = [3] : ({X})", "fft.C2"),
+    (f"stablehlo.fft %x, type = RFFT, length = [] : ({X})", "fft.C3"),
+    (f"stablehlo.fft %x, type = RFFT, length = [2] : ({X})", "fft.C4", "tensor<2x2xcomplex<f32>>"),
+    (f"stablehlo.fft %x, type = RFFT, length = [3] : ({X})", "fft.C5", "tensor<2x3xcomplex<f32>>"),
+    (f'"stablehlo.triangular_solve"(%x, %i) {SOLVE} : ({X}, {XI})', "triangular_solve.C1", "tensor<2x3xi32>"),
+    (f'"stablehlo.triangular_solve"(%s, %s) {SOLVE} : (tensor<f32>, tensor<f32>)', "triangular_solve.C2",
+     "tensor<f32>"),
+    (f'"stablehlo.triangular_solve"(%x, %x) {SOLVE} : ({X}, {X})', "triangular_solve.C3"),
     (f"stablehlo.select %p, %x, %y : (tensor<i1>, {X}, {Y})", "select.C2"),
     (f"stablehlo.reduce_precision %x, format = e0m3 : ({X})", "reduce_precision.C2"),
     (f"stablehlo.dot_general %x, %y, contracting_dims = [1] x [1] : ({X}, {Y})", "dot_general.C10"),

@@ -86,6 +86,14 @@ def complex_numbers(x):
     return z * z, jnp.real(z), jnp.imag(z), jnp.abs(z), jnp.exp(z), jnp.conj(z), z / (1 + z), z.astype(jnp.complex64)
 
 
+def spectra(x, v):
+    return (
+        jnp.fft.fft(v), jnp.fft.ifft(x), jnp.fft.rfft(x), jnp.fft.irfft(x + 0j), jnp.fft.irfft(v, n=9), jnp.fft.fft2(x),
+        jnp.fft.rfft2(x), jnp.fft.irfft2(x + 0j), jnp.fft.fftn(x.reshape(2, 2, 8)), jnp.fft.ifftshift(v),
+        jnp.fft.fft(x, axis=0),
+    )  # fmt: skip
+
+
 def constants():
     return (
         jnp.asarray(np.arange(300, dtype=np.float32) / 7), jnp.asarray([[1, -2], [3, 4]], jnp.int8),
@@ -111,6 +119,7 @@ PROGRAMS = [
     (folding, (MATRIX, VECTOR)),
     (control_flow, (MATRIX, VECTOR)),
     (complex_numbers, (UNIT,)),
+    (spectra, (MATRIX, VECTOR)),
     (constants, ()),
     (layer_gradient, (MATRIX, VECTOR)),
 ]

@@ -70,7 +70,7 @@ ONE_ARGUMENT = [
     Case("cos", mp.cos, quick=np.cos),
     Case("cosh", mp.cosh, -720, 720, np.cosh),
     Case("digamma", mp.digamma, -100, INFINITY, bound=(0.6, 2), floor=2e-14, quick_single=scipy.special.digamma),
-    Case("erf", mp.erf, quick_single=scipy.special.erf),
+    Case("erf", mp.erf, bound=(2, 2.5), quick_single=scipy.special.erf),
     Case("erf_inv", mp.erfinv, -0.999999, 0.999999, bound=(3, 4), quick_single=scipy.special.erfinv),
     Case("erfc", mp.erfc, -10, 28, bound=(0.6, 3), quick_single=scipy.special.erfc),
     Case("exp", mp.exp, -750, 720, np.exp),

@@ -5,9 +5,10 @@ is a method of `XlaOp` or `XlaBuilder` too.
 """
 
 from xlapy.builder.builder import XlaBuilder, XlaComputation
+from xlapy.builder.computation_builder import ComputationBuilder
 from xlapy.builder.methods import attach_methods
 from xlapy.builder.op import XlaOp
 
 attach_methods()
 
-__all__ = ["XlaBuilder", "XlaComputation", "XlaOp"]
+__all__ = ["ComputationBuilder", "XlaBuilder", "XlaComputation", "XlaOp"]

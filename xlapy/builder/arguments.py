@@ -6,6 +6,8 @@ import operator
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+import numpy as np
+
 from xlapy.hlo.element_types import ElementType, element_type_of
 from xlapy.hlo.shape import Shape
 from xlapy.support.errors import ArgumentError
@@ -19,6 +21,20 @@ def as_int(value: Any, what: str) -> int:
         return operator.index(value)
     except TypeError:
         raise ArgumentError(f"{what} must be an integer known while recording, got {described(value)}") from None
+
+
+def as_flag(value: Any, what: str) -> bool:
+    """A compile-time truth value: a bool of Python or numpy, or an integer as in C."""
+    if isinstance(value, np.bool_):
+        return bool(value)
+    return bool(as_int(value, what))
+
+
+def as_number(value: Any, what: str) -> float:
+    """A compile-time real number."""
+    if isinstance(value, (int, float, np.floating, np.integer)):
+        return float(value)
+    raise ArgumentError(f"{what} must be a number known while recording, got {described(value)}")
 
 
 def as_list(values: Any, what: str) -> Sequence[Any]:

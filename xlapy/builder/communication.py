@@ -16,8 +16,7 @@ from xlapy.builder.op import XlaOp
 from xlapy.builder.operands import Operand, as_handle, as_op, builder_of
 from xlapy.builder.regions import computation_of
 from xlapy.builder.registry import op_function
-from xlapy.builder.shapes import require_array
-from xlapy.hlo.attributes import CustomCallApiVersion, Named, OutputOperandAlias, ReplicaGroups
+from xlapy.hlo.attributes import CustomCallApiVersion, Named, OutputOperandAlias
 from xlapy.hlo.element_types import U32
 from xlapy.hlo.shape import TOKEN, Shape
 from xlapy.support.errors import ArgumentError, ShapeError
@@ -37,7 +36,8 @@ class ChannelHandle:
     type: ChannelType = ChannelType.DEVICE_TO_DEVICE
 
 
-def _channel(handle: Any) -> int:
+def channel_number(handle: Any) -> int:
+    """The number of a channel, from a handle or the number itself."""
     return as_int(getattr(handle, "handle", handle), "a channel")
 
 
@@ -75,7 +75,7 @@ def OutfeedWithToken(
     """Writes the operand to the device's outfeed, after `token`. The result is a token."""
     builder = builder_of(token, operand)
     value = as_op(builder, operand)
-    _check_stated(value, shape_with_layout)
+    check_stated(value, shape_with_layout)
     return builder.record(
         "outfeed",
         [value, as_op(builder, token)],
@@ -94,7 +94,7 @@ def Outfeed(operand: XlaOp, shape_with_layout: Shape | None = None, outfeed_conf
     return builder.record("tuple")
 
 
-def _check_stated(operand: XlaOp, shape: Shape | None) -> None:
+def check_stated(operand: XlaOp, shape: Shape | None) -> None:
     if shape is not None and not operand.shape.matches(as_shape(shape, "shape_with_layout")):
         raise ShapeError("shape-with-layout", f"the operand is {operand.shape}, but {shape} is stated")
 
@@ -121,12 +121,12 @@ def SendToHost(operand: Operand, token: XlaOp, shape_with_layout: Shape | None, 
     """Sends the operand to the host, after `token`. The result is a token."""
     builder = builder_of(token, operand)
     value = as_op(builder, operand)
-    _check_stated(value, shape_with_layout)
+    check_stated(value, shape_with_layout)
     return _send_and_wait(builder, value, as_op(builder, token), handle, host=True)
 
 
 def _send_and_wait(builder: XlaBuilder, operand: XlaOp, token: XlaOp, handle: Any, *, host: bool) -> XlaOp:
-    attributes: dict[str, Any] = {"channel_id": _channel(handle), "is_host_transfer": host}
+    attributes: dict[str, Any] = {"channel_id": channel_number(handle), "is_host_transfer": host}
     return builder.record("send-done", [builder.record("send", [operand, token], **attributes)], **attributes)
 
 
@@ -137,7 +137,7 @@ def Send(operand: XlaOp, channel: Any) -> XlaOp:
     With a ChannelHandle it also waits, and the result is an empty tuple. With a channel id, an int, it only begins: the
     result is a context for SendDone."""
     builder = as_handle(operand).builder
-    started = builder.record("send", [operand, builder.hidden_token()], channel_id=_channel(channel))
+    started = builder.record("send", [operand, builder.hidden_token()], channel_id=channel_number(channel))
     builder.order_effect(started.instruction)
     if not hasattr(channel, "handle"):
         return started
@@ -168,7 +168,7 @@ def RecvFromHost(token: XlaOp, shape: Shape, handle: Any) -> XlaOp:
 
 
 def _receive(builder: XlaBuilder, token: XlaOp, shape: Shape, handle: Any, *, host: bool) -> XlaOp:
-    attributes: dict[str, Any] = {"channel_id": _channel(handle), "is_host_transfer": host}
+    attributes: dict[str, Any] = {"channel_id": channel_number(handle), "is_host_transfer": host}
     started = builder.record("recv", [token], shape=_context(shape), **attributes)
     return builder.record("recv-done", [started], **attributes)
 
@@ -179,7 +179,9 @@ def Recv(builder: XlaBuilder, shape: Shape, channel: Any) -> XlaOp:
 
     With a ChannelHandle it waits and the result is the data. With a channel id, an int, it only begins: the result is a
     context for RecvDone."""
-    started = builder.record("recv", [builder.hidden_token()], shape=_context(shape), channel_id=_channel(channel))
+    started = builder.record(
+        "recv", [builder.hidden_token()], shape=_context(shape), channel_id=channel_number(channel)
+    )
     builder.order_effect(started.instruction)
     return RecvDone(started) if hasattr(channel, "handle") else started
 
@@ -204,113 +206,7 @@ def _channel_of(context: XlaOp) -> dict[str, Any]:
     return {"channel_id": attributes["channel_id"], "is_host_transfer": attributes["is_host_transfer"]}
 
 
-# -- collectives ---------------------------------------------------------------------------------------------------
-
-
-@op_function("all-reduce")
-def AllReduce(
-    operand: Any,
-    computation: ComputationLike,
-    replica_groups: Any = (),
-    channel_id: Any = None,
-    shape_with_layout: Shape | None = None,
-    use_global_device_ids: bool | None = None,
-) -> XlaOp:
-    """Reduces the operand over the processes of each group. A tuple, or a list of arrays, gives a tuple.
-
-    `replica_groups` lists the members of each group; none: all processes are one group."""
-    builder = builder_of(operand)
-    arrays, is_tuple = _reduced_arrays(builder, operand)
-    reduced = _all_reduce(builder, "all-reduce", arrays, computation, replica_groups, channel_id, use_global_device_ids)
-    if shape_with_layout is not None and not is_tuple:
-        _check_stated(reduced, shape_with_layout)
-    return builder.record("tuple", [reduced]) if is_tuple and len(arrays) == 1 else reduced
-
-
-@op_function("all-reduce-start")
-def AllReduceStart(
-    operand: Any,
-    computation: ComputationLike,
-    replica_groups: Any = (),
-    channel_id: Any = None,
-    use_global_device_ids: bool | None = None,
-) -> XlaOp:
-    """Begins an AllReduce; its result is for AllReduceDone."""
-    builder = builder_of(operand)
-    arrays, _ = _reduced_arrays(builder, operand)
-    return _all_reduce(
-        builder, "all-reduce-start", arrays, computation, replica_groups, channel_id, use_global_device_ids
-    )
-
-
-@op_function("all-reduce-done")
-def AllReduceDone(started: XlaOp) -> XlaOp:
-    """Waits for an AllReduceStart and returns what AllReduce would: an array, or a tuple for several operands."""
-    return as_handle(started).builder.record("all-reduce-done", [started])
-
-
-def _reduced_arrays(builder: XlaBuilder, operand: Any) -> tuple[list[XlaOp], bool]:
-    """The arrays to reduce, and whether they were given as a tuple or a list."""
-    if isinstance(operand, (list, tuple)):
-        return [as_op(builder, array) for array in operand], True
-    op = builder.own(operand)
-    if op.shape.is_tuple and not op.shape.parts:
-        raise ShapeError("AllReduce.B3", "an empty tuple has nothing to reduce")
-    return (list(op), True) if op.shape.is_tuple else ([op], False)
-
-
-def _all_reduce(
-    builder: XlaBuilder,
-    opcode: str,
-    arrays: Sequence[XlaOp],
-    computation: ComputationLike,
-    replica_groups: Any,
-    channel_id: Any,
-    use_global_device_ids: bool | None,
-) -> XlaOp:
-    scalar = Shape.scalar(require_array(arrays[0]).type)
-    called = computation_of(builder, computation, [scalar, scalar], "reduction", scalar)
-    return builder.record(
-        opcode,
-        arrays,
-        called=[called],
-        replica_groups=as_replica_groups(replica_groups),
-        channel_id=None if channel_id is None else _channel(channel_id),
-        use_global_device_ids=bool(use_global_device_ids),
-    )
-
-
-def as_replica_groups(groups: Any) -> ReplicaGroups:
-    """Groups of process ids, from a ReplicaGroups, lists of ids, or protos with `replica_ids`."""
-    if isinstance(groups, ReplicaGroups):
-        return groups
-    listed = as_list(() if groups is None else groups, "replica_groups")
-    members = (getattr(group, "replica_ids", group) for group in listed)
-    return ReplicaGroups(tuple(as_ints(ids, "a replica group") for ids in members))
-
-
-@op_function()
-def CrossReplicaSum(operand: Any, replica_groups: Any = ()) -> XlaOp:
-    """AllReduce with addition. `replica_groups` may also be a flat list: the group of each replica."""
-    groups = replica_groups
-    if isinstance(groups, (list, tuple)) and groups and all(isinstance(group, int) for group in groups):
-        groups = _grouped(groups)
-    return AllReduce(operand, _sum, groups)
-
-
-def _sum(lhs: XlaOp, rhs: XlaOp) -> XlaOp:
-    return lhs + rhs
-
-
-def _grouped(group_of: Sequence[int]) -> list[list[int]]:
-    """The members of each group, from the group of each replica."""
-    members: dict[int, list[int]] = {}
-    for replica, group in enumerate(group_of):
-        members.setdefault(group, []).append(replica)
-    groups = [members[group] for group in sorted(members)]
-    if len({len(group) for group in groups}) > 1:
-        raise ShapeError("CrossReplicaSum.B2", f"the groups of {list(group_of)} have different sizes: {groups}")
-    return groups
+# -- processes ---------------------------------------------------------------------------------------------------------
 
 
 @op_function("replica-id")
@@ -449,7 +345,7 @@ def _custom_call(
         if len(as_list(operand_shapes, "operand_shapes_with_layout")) != len(values):
             raise ShapeError("operand-shapes", f"{len(operand_shapes)} shapes are given for {len(values)} operands")
         for value, stated in zip(values, operand_shapes, strict=True):
-            _check_stated(value, stated)
+            check_stated(value, stated)
     called = []
     if computation is not None:
         called.append(computation_of(builder, computation, [value.shape for value in values], "called"))

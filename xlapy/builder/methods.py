@@ -11,16 +11,21 @@ import keyword
 import re
 
 from xlapy.builder import (  # noqa: F401 - importing a family registers its functions
+    collectives,
     communication,
     contractions,
     control_flow,
+    decompositions,
     elementwise,
     indexing,
+    linalg,
     normalization,
     operators,
     ordering,
+    random,
     reductions,
     shapes,
+    special,
     structure,
     windows,
 )

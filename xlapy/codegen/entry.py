@@ -13,11 +13,13 @@ from dataclasses import dataclass, field
 from xlapy.codegen.arrays import Array
 from xlapy.codegen.elements import emit_element
 from xlapy.codegen.frame import (
+    CONTEXT_CALL_NUMBER,
     CONTEXT_CANCELLED,
     CONTEXT_PARALLEL,
     CONTEXT_POLL,
     CONTEXT_PROCESS,
     CONTEXT_RUNTIME_CALL,
+    CONTEXT_SEED,
     STATUS_CANCELLED,
     Frame,
     Leaf,
@@ -25,11 +27,13 @@ from xlapy.codegen.frame import (
 from xlapy.codegen.indexing import Index, Indexing
 from xlapy.codegen.ir import I1, I32, I64, PTR, Module, Value
 from xlapy.codegen.kernel_library import KernelLibrary, NativeKernel
+from xlapy.codegen.kernels.linalg import is_large, system_of
 from xlapy.codegen.matrix_products import matrix_product
 from xlapy.codegen.regions import emit_region
 from xlapy.codegen.registers import Element, constant_element, from_parts, parts_of
 from xlapy.codegen.runtime_sites import RuntimeSites
-from xlapy.hlo.buffer_plan import BufferPlan, Home
+from xlapy.hlo.buffer_plan import BufferPlan, Home, Location
+from xlapy.hlo.evaluate.random import SCRAMBLE, SCRAMBLE_START
 from xlapy.hlo.graph import Computation, Instruction
 from xlapy.hlo.leaves import is_renaming, leaf_shape, origin_of_leaf
 from xlapy.hlo.ops import Trait
@@ -259,6 +263,48 @@ def _dot(emitter: EntryEmitter, frame: Frame, instruction: Instruction) -> None:
     k.call(f"gemm_{product.kind}_run", arguments)
 
 
+@HANDLERS.register("cholesky")
+def _cholesky(emitter: EntryEmitter, frame: Frame, instruction: Instruction) -> None:
+    """Large matrices are factored in place by the library, upper factors as those of the transposed matrix."""
+    if not is_large(instruction):
+        _kernel(emitter, frame, instruction)
+        return
+    shape = instruction.shape
+    rows = shape.dims[-1]
+    pitches = (rows, 1) if instruction.attributes["lower"] else (1, rows)
+    emitter.move(frame, (instruction.operands[0], 0), (instruction, 0), shape)
+    sizes = (shape.size // rows**2, rows, rows**2, *pitches)
+    _linalg_call(emitter, frame, f"linalg_{shape.type.name}", "factor", [frame.array(instruction)], sizes)
+
+
+@HANDLERS.register("triangular-solve")
+def _triangular_solve(emitter: EntryEmitter, frame: Frame, instruction: Instruction) -> None:
+    if not is_large(instruction):
+        _kernel(emitter, frame, instruction)
+        return
+    a, shape = instruction.operands[0], instruction.shape
+    rows = a.shape.dims[-1]
+    batches = a.shape.size // rows**2
+    each = shape.size // batches
+    system = system_of(instruction)
+    emitter.move(frame, (instruction.operands[1], 0), (instruction, 0), shape)
+    sizes = (
+        *(batches, rows, each // rows),
+        *(rows**2, system.a_row, system.a_column, each, system.x_row, system.x_column),
+        *(system.is_upper, system.unit_diagonal, system.conjugates),
+    )
+    arrays = [frame.array(a), frame.array(instruction)]
+    _linalg_call(emitter, frame, f"linalg_{shape.type.name}", "solve", arrays, sizes)
+
+
+def _linalg_call(
+    emitter: EntryEmitter, frame: Frame, library: str, function: str, arrays: Sequence[Value], sizes: Sequence[int]
+) -> None:
+    emitter.libraries.add(library)
+    table = frame.k.table(I64, [int(size) for size in sizes])
+    frame.k.call(f"{library}_{function}", [frame.context_word(CONTEXT_PARALLEL), *arrays, table])
+
+
 @HANDLERS.register("replica-id")
 def _replica_id(emitter: EntryEmitter, frame: Frame, instruction: Instruction) -> None:
     k = frame.k
@@ -273,6 +319,21 @@ def _partition_id(emitter: EntryEmitter, frame: Frame, instruction: Instruction)
     frame.bind(instruction, 0, k.trunc(k.lshr(word, 32), I32))
 
 
+@HANDLERS.register("rng-get-and-update-state")
+def _random_state(emitter: EntryEmitter, frame: Frame, instruction: Instruction) -> None:
+    """Key and counter of `random.program_state`. The word of the call number counts draws in its upper half."""
+    k = frame.k
+    key = k.add(k.load(k.gep(k.parameters["context"], CONTEXT_SEED, 8), I64), SCRAMBLE_START)
+    for multiplier in SCRAMBLE:
+        key = k.mul(k.xor(key, k.lshr(key, 33)), multiplier)
+    counter_field = k.gep(k.parameters["context"], CONTEXT_CALL_NUMBER, 8)
+    counter = k.load(counter_field, I64)
+    k.store(counter_field, k.add(counter, 1 << 32))
+    state = frame.array(instruction)
+    k.store(state, k.xor(key, k.lshr(key, 33)))
+    k.store(k.gep(state, 1, 8), counter)
+
+
 def _kernel(emitter: EntryEmitter, frame: Frame, instruction: Instruction) -> None:
     """Calls the instruction's kernel over all its units, through the pool if there is enough to do."""
     results = [
@@ -281,14 +342,17 @@ def _kernel(emitter: EntryEmitter, frame: Frame, instruction: Instruction) -> No
         if shape.is_array
     ]
     operands = [emitter.plan.location(operand) for operand in instruction.operands]
-    kernel = emitter.kernels.kernel(instruction, in_place=bool(set(results) & set(operands)))
-    for number, leaf in kernel.overwrites:
-        operand = instruction.operands[number]
-        emitter.move(frame, (operand, 0), (instruction, leaf), operand.shape)
-    if kernel.units:
-        scratch = [emitter.plan.scratch[instruction]] if kernel.uses_scratch else []
-        pointers = [frame.pointer(location) for location in (*operands, *results, *scratch)]
-        call_kernel(frame, kernel, pointers)
+    for kernel in emitter.kernels.kernels(instruction, in_place=bool(set(results) & set(operands))):
+        for number, leaf in kernel.overwrites:
+            operand = instruction.operands[number]
+            emitter.move(frame, (operand, 0), (instruction, leaf), operand.shape)
+        if kernel.units:
+            locations = [*operands, *results]
+            if kernel.has_scratch:
+                locations.append(emitter.plan.scratch[instruction].location)
+            if kernel.table is not None:
+                locations.append(Location(Home.CONSTANT, len(emitter.plan.constants) + kernel.table))
+            call_kernel(frame, kernel, [frame.pointer(location) for location in locations])
 
 
 def call_kernel(frame: Frame, kernel: NativeKernel, pointers: Sequence[Value]) -> None:

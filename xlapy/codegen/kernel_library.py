@@ -4,21 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
 
 from xlapy.codegen.arrays import Array
 from xlapy.codegen.indexing import Index, Indexing
 from xlapy.codegen.ir import I64, PTR, KernelBuilder, Module, Value
 from xlapy.codegen.kernels.loop import VECTORS_PER_STEP, strip
-from xlapy.codegen.kernels.registry import Kernel, Situation, kernel_for
+from xlapy.codegen.kernels.registry import Kernel, Situation, aligned, kernel_for, shared_bytes
 from xlapy.codegen.regions import emit_region
 from xlapy.codegen.registers import register_type
 from xlapy.codegen.target import Target
 from xlapy.hlo.graph import Computation, Instruction
 from xlapy.hlo.shape import Shape
-
-TASK_BYTES = 128 * 1024  # traffic of one task of the pool: some microseconds, well above the cost of handing it out
-GRAIN_MULTIPLE = 64  # units: tasks of elements begin where vectors do
-PARALLEL_BYTES = 4 * TASK_BYTES
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +30,8 @@ class NativeKernel:
     units: int
     grain: int
     overwrites: tuple[tuple[int, int], ...] = ()
-    uses_scratch: bool = False
+    table: int | None = None  # number in `KernelLibrary.tables`
+    has_scratch: bool = False
 
 
 @dataclass(slots=True)
@@ -40,35 +40,51 @@ class KernelLibrary:
 
     module: Module
     target: Target
-    known: dict[Hashable, NativeKernel] = field(default_factory=dict)
+    known: dict[Hashable, tuple[NativeKernel, ...]] = field(default_factory=dict)
+    tables: list[np.ndarray[Any, Any]] = field(default_factory=list)
+    """Constants of kernels; the program has them behind those of its module."""
 
-    def kernel(self, instruction: Instruction, *, in_place: bool) -> NativeKernel:
-        """The kernel of an instruction; `in_place` if a result shares memory with an operand."""
+    written: int = 0
+
+    def kernels(self, instruction: Instruction, *, in_place: bool) -> tuple[NativeKernel, ...]:
+        """The kernels of an instruction, mostly one, to be run in order; `in_place` if a result shares memory with an
+        operand."""
         key = (in_place, instruction_key(instruction))
         found = self.known.get(key)
         if found is None:
-            found = self.known[key] = self._write(
-                instruction, kernel_for(instruction, Situation(self.target, in_place)), in_place
-            )
+            chain = kernel_for(instruction, Situation(self.target, in_place)).chain
+            shared = shared_bytes(chain)
+            found = tuple(self._write(instruction, kernel, in_place, shared) for kernel in chain)
+            self.known[key] = found
         return found
 
-    def _write(self, instruction: Instruction, kernel: Kernel, in_place: bool) -> NativeKernel:
-        name = f"kernel.{len(self.known)}.{instruction.opcode.replace('-', '_')}"
+    def _write(self, instruction: Instruction, kernel: Kernel, in_place: bool, shared: int) -> NativeKernel:
+        name = self._new_name(instruction.opcode.replace("-", "_"))
         operands = [operand.shape for operand in instruction.operands]
         results = [leaf for leaf in instruction.shape.leaves() if leaf.is_array]
         pointers = [f"p{number}" for number in range(len(operands) + len(results))]
-        if kernel.uses_scratch:
-            pointers.append("scratch")
+        has_scratch = bool(shared or kernel.scratch_bytes)
+        pointers += ["scratch"] * has_scratch + ["table"] * (kernel.table is not None)
         if kernel.units:
             with self._builder(name, pointers) as k:
                 arrays = _arrays(k, [*operands, *results], len(operands), distinct=not in_place)
                 begin, end = k.parameters["begin"], k.parameters["end"]
+                if has_scratch:
+                    _cut_scratch(k, kernel, shared)
                 kernel.body(k, arrays[: len(operands)], arrays[len(operands) :], begin, end)
-        grain = _grain(kernel)
         range_name = f"{name}.range"
-        if grain < kernel.units:
+        if kernel.grain < kernel.units:
             self._write_range(name, range_name, len(pointers))
-        return NativeKernel(name, range_name, kernel.units, grain, kernel.overwrites, kernel.uses_scratch)
+        table = None if kernel.table is None else self._table(kernel.table)
+        return NativeKernel(name, range_name, kernel.units, kernel.grain, kernel.overwrites, table, has_scratch)
+
+    def _new_name(self, what: str) -> str:
+        self.written += 1
+        return f"kernel.{self.written - 1}.{what}"
+
+    def _table(self, numbers: np.ndarray[Any, Any]) -> int:
+        self.tables.append(numbers)
+        return len(self.tables) - 1
 
     def _builder(self, name: str, pointers: Sequence[str]) -> KernelBuilder:
         parameters = [(pointer, PTR) for pointer in pointers] + [("begin", I64), ("end", I64)]
@@ -91,7 +107,7 @@ class KernelLibrary:
         key = ("combine", element_type, computation_key(computation))
         found = self.known.get(key)
         if found is None:
-            name = f"kernel.{len(self.known)}.combine"
+            name = self._new_name("combine")
             shape = Shape.array(element_type, (1,))
             parameters = [("table", PTR), ("begin", I64), ("end", I64)]
             with KernelBuilder(self.module, name, parameters, None, attributes=self._attributes) as k:
@@ -106,8 +122,8 @@ class KernelLibrary:
                     running.store(ix, index, emit_region(k, computation, values)[0])
 
                 strip(k, k.parameters["begin"], k.parameters["end"], lanes, step, overlapping=False)
-            found = self.known[key] = NativeKernel(name, name, 0, 0)
-        return found.name
+            found = self.known[key] = (NativeKernel(name, name, 0, 0),)
+        return found[0].name
 
 
 def _arrays(k: KernelBuilder, shapes: Sequence[Shape], operands: int, *, distinct: bool) -> list[Array]:
@@ -120,13 +136,12 @@ def _arrays(k: KernelBuilder, shapes: Sequence[Shape], operands: int, *, distinc
     return arrays
 
 
-def _grain(kernel: Kernel) -> int:
-    """Units per task: all of them if the kernel is too small to split. Fixed per kernel, whatever the threads."""
-    total = kernel.units * kernel.bytes_per_unit
-    if total < PARALLEL_BYTES or kernel.units < 2:
-        return max(kernel.units, 1)
-    grain = max(1, TASK_BYTES // max(kernel.bytes_per_unit, 1))
-    return grain // GRAIN_MULTIPLE * GRAIN_MULTIPLE or grain
+def _cut_scratch(k: KernelBuilder, kernel: Kernel, shared: int) -> None:
+    """The part of the instruction's scratch memory that all tasks share, and behind it that of the task at hand."""
+    memory = k.parameters["scratch"]
+    k.parameters["shared"] = memory
+    task = k.udiv(k.parameters["begin"], kernel.grain)
+    k.parameters["scratch"] = k.gep(k.gep(memory, shared), task, aligned(kernel.scratch_bytes))
 
 
 def instruction_key(instruction: Instruction) -> Hashable:

@@ -26,6 +26,7 @@ from xlapy.hlo.shape import Shape
 from xlapy_runtime.program import Program
 
 ENTRY = "xlapy.entry"
+PRINTED_CONSTANTS = 10_000  # elements of constants in the text that is kept; with more, it is for reading only
 KERNEL_LEVEL = 1  # LLVM's effort; 2 and 3 take longer and make no faster code of IR that is optimized already
 GLUE_LEVEL = 0
 
@@ -43,6 +44,7 @@ class EmittedProgram:
     kernel_count: int
     sites: RuntimeSites
     symbols: tuple[str, ...]
+    tables: tuple[np.ndarray, ...]  # constants of kernels, behind those of the module
     libraries: tuple[str, ...]  # names of those whose functions it calls
 
 
@@ -59,10 +61,20 @@ def emit_program(module: HloModule, schedule: Schedule, plan: BufferPlan, target
     emitter = EntryEmitter(schedule, plan, glue, loops, library, sites, pointers, attributes)
     emitter.emit(module.entry, ENTRY)
     combines = tuple(
-        kernel.name for key, kernel in library.known.items() if isinstance(key, tuple) and key[0] == "combine"
+        kernel.name
+        for key, written in library.known.items()
+        if isinstance(key, tuple) and key[0] == "combine"
+        for kernel in written
     )
     return EmittedProgram(
-        kernels.text(), loops.text(), glue.text(), len(library.known), sites, combines, tuple(sorted(emitter.libraries))
+        kernels.text(),
+        loops.text(),
+        glue.text(),
+        library.written,
+        sites,
+        combines,
+        tuple(library.tables),
+        tuple(sorted(emitter.libraries)),
     )
 
 
@@ -111,16 +123,19 @@ def compile_program(
         kernels=emitted.symbols,
         parameter_names=tuple(parameter.name for parameter in module.entry.parameters[: len(parameters)]),
         arena_bytes=plan.arena_bytes,
-        constants=tuple(
-            np.ascontiguousarray(_physical(constant.attributes["literal"].array, constant.shape))
-            for constant in plan.constants
+        constants=(
+            *(
+                np.ascontiguousarray(_physical(constant.attributes["literal"].array, constant.shape))
+                for constant in plan.constants
+            ),
+            *emitted.tables,
         ),
         runtime_calls=tuple(emitted.sites.calls),
         num_replicas=module.config.num_replicas,
         num_partitions=module.config.num_partitions,
         libraries=emitted.libraries,
         has_loops=any(instruction.opcode == "while" for instruction in module.instructions()),
-        hlo_text=module.to_text(),
+        hlo_text=module.to_text(large_constants=sum(c.shape.size for c in plan.constants) <= PRINTED_CONSTANTS),
         llvm_modules=tuple(text for text in (emitted.glue, emitted.kernels, emitted.loops) if "define" in text),
     )
 

@@ -14,8 +14,9 @@ from typing import Any
 from xlapy.codegen.specs import array_spec, tree_of
 from xlapy.hlo.attributes import ReplicaGroups
 from xlapy.hlo.graph import Computation, Instruction
-from xlapy.hlo.leaves import leaf_shape
+from xlapy.hlo.leaves import leaf_count, leaf_shape, result_leaves
 from xlapy.hlo.ops import OPS, Trait
+from xlapy.hlo.process_groups import group_mode
 from xlapy.support.registry import Registry
 from xlapy_runtime.program import RuntimeCall
 
@@ -137,6 +138,18 @@ def _recv(sites: RuntimeSites, instruction: Instruction) -> dict[str, Any]:
     return {**_channel(instruction), "result_tree": tree_of(instruction.shape.parts[0])}
 
 
+def _started_buffers(instruction: Instruction) -> Buffers:
+    """A start op whose result is a tuple of operands and results."""
+    operands = [leaf for operand in instruction.operands for leaf in _leaves(operand)]
+    numbers = range(leaf_count(instruction.shape))[result_leaves(instruction)]
+    return Buffers(operands, [(instruction, leaf) for leaf in numbers])
+
+
+for _name, _spec in OPS.items():
+    if _spec.start_of and "async_shape" in _spec.options:
+        BUFFERS.add(_name, _started_buffers)
+
+
 @ATTRIBUTES.register("all-reduce", "all-reduce-start")
 def _all_reduce(sites: RuntimeSites, instruction: Instruction) -> dict[str, Any]:
     computation = instruction.called[0]
@@ -144,20 +157,45 @@ def _all_reduce(sites: RuntimeSites, instruction: Instruction) -> dict[str, Any]
     return {**_groups(instruction), "combine": kernels}
 
 
-def _groups(instruction: Instruction) -> dict[str, Any]:
-    groups: ReplicaGroups = instruction.attributes["replica_groups"]
+@ATTRIBUTES.register("reduce-scatter", "reduce-scatter-start")
+def _reduce_scatter(sites: RuntimeSites, instruction: Instruction) -> dict[str, Any]:
+    return {**_all_reduce(sites, instruction), "scatter_dimension": instruction.attributes["dimension"]}
+
+
+@ATTRIBUTES.register("all-gather", "all-gather-start")
+def _all_gather(sites: RuntimeSites, instruction: Instruction) -> dict[str, Any]:
+    return {**_groups(instruction), "all_gather_dimension": instruction.attributes["dimension"]}
+
+
+@ATTRIBUTES.register("all-to-all", "all-to-all-start")
+def _all_to_all(sites: RuntimeSites, instruction: Instruction) -> dict[str, Any]:
+    dimension = instruction.attributes["dimension"]
+    return {**_groups(instruction), "split_dimension": dimension, "concat_dimension": dimension}
+
+
+@ATTRIBUTES.register("collective-broadcast", "collective-broadcast-start")
+def _collective_broadcast(sites: RuntimeSites, instruction: Instruction) -> dict[str, Any]:
+    return _groups(instruction)
+
+
+@ATTRIBUTES.register("collective-permute", "collective-permute-start")
+def _collective_permute(sites: RuntimeSites, instruction: Instruction) -> dict[str, Any]:
     return {
-        "replica_groups": groups.groups,
-        "group_mode": group_mode(instruction),
-        "channel_id": instruction.attributes["channel_id"] or 0,
+        **_channel_and_mode(instruction),
+        "source_target_pairs": instruction.attributes["source_target_pairs"].pairs,
     }
 
 
-def group_mode(instruction: Instruction) -> str:
-    """How replica groups of a collective name processes: as the channel and the id attribute say."""
-    if instruction.attributes.get("use_global_device_ids"):
-        return "flattened_ids"
-    return "cross_replica_and_partition" if instruction.attributes["channel_id"] else "cross_replica"
+def _groups(instruction: Instruction) -> dict[str, Any]:
+    groups: ReplicaGroups = instruction.attributes["replica_groups"]
+    return {**_channel_and_mode(instruction), "replica_groups": groups.groups}
+
+
+def _channel_and_mode(instruction: Instruction) -> dict[str, Any]:
+    channel = instruction.attributes["channel_id"]
+    by_partition = bool(instruction.spec.options.get("channel_means_partitions"))
+    global_ids = bool(instruction.attributes.get("use_global_device_ids"))
+    return {"group_mode": group_mode(channel, global_ids, by_partition), "channel_id": channel or 0}
 
 
 @ATTRIBUTES.register("custom-call")

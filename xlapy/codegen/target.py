@@ -9,12 +9,13 @@ emitted and read. Importing this module starts nothing; LLVM is initialized by w
 from __future__ import annotations
 
 import functools
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import llvmlite.binding as llvm
+
+from xlapy_runtime.threads import usable_cores
 
 _KILO = 1024
 _DEFAULT_CACHE_SIZES = (32 * _KILO, 512 * _KILO, 8 * _KILO * _KILO)
@@ -186,24 +187,6 @@ def _parse_size(text: str) -> int:
     scale = {"K": _KILO, "M": _KILO**2, "G": _KILO**3}.get(text[-1:], 1)
     digits = text.rstrip("KMG")
     return int(digits) * scale if digits.isdecimal() else 0
-
-
-def usable_cores(cgroup_root: Path = Path("/sys/fs/cgroup")) -> int:
-    """Cores that this process may keep busy: the affinity mask, cut down to the quota of the control group."""
-    allowed = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    quota = _cgroup_quota(cgroup_root)
-    return max(1, allowed if quota is None else min(allowed, round(quota + 0.25)))
-
-
-def _cgroup_quota(root: Path) -> float | None:
-    """CPU seconds per second that the control group grants, or None without a limit. Both versions are read."""
-    quota, _, period = _read_text(root / "cpu.max").partition(" ")
-    if not quota:
-        quota = _read_text(root / "cpu" / "cpu.cfs_quota_us")
-        period = _read_text(root / "cpu" / "cpu.cfs_period_us")
-    if quota.isdecimal() and period.isdecimal() and int(period) > 0:
-        return int(quota) / int(period)
-    return None
 
 
 def _read_text(path: Path) -> str:

@@ -34,6 +34,14 @@ class Location:
         return f"{self.home.value}[{self.index}]"
 
 
+@dataclass(frozen=True, slots=True)
+class Scratch:
+    """Memory that an instruction uses while it runs, besides operands and results."""
+
+    location: Location
+    bytes: int
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class BufferPlan:
     """The memory of one program.
@@ -47,7 +55,7 @@ class BufferPlan:
     constants: tuple[Instruction, ...]
     arena_bytes: int
     live_bytes: int
-    scratch: Mapping[Instruction, Location] = field(default_factory=dict)
+    scratch: Mapping[Instruction, Scratch] = field(default_factory=dict)
 
     def location(self, instruction: Instruction, leaf: int = 0) -> Location:
         """The location of an array leaf."""

@@ -124,6 +124,33 @@ def _dot(instruction: Instruction) -> Cost:
     return Cost(flops=per_product * instruction.shape.size * depth)
 
 
+@ARITHMETIC.register("cholesky")
+def _cholesky(instruction: Instruction) -> Cost:
+    """A third of the cube of the rows, in products and sums together."""
+    rows = instruction.shape.dims[-1]
+    per_product = 8 if instruction.shape.type.is_complex else 2
+    return Cost(flops=per_product * instruction.shape.size * rows / 6)
+
+
+@ARITHMETIC.register("triangular-solve")
+def _triangular_solve(instruction: Instruction) -> Cost:
+    """Each unknown takes part in half as many products as there are rows."""
+    rows = instruction.operands[0].shape.dims[-1]
+    per_product = 8 if instruction.shape.type.is_complex else 2
+    return Cost(flops=per_product * instruction.shape.size * rows / 2)
+
+
+@ARITHMETIC.register("fft")
+def _fft(instruction: Instruction) -> Cost:
+    """5 n log n of complex numbers, as is the custom; half of that if one side is real."""
+    operand, result = instruction.operands[0].shape, instruction.shape
+    lengths = instruction.attributes["fft_length"]
+    batch = math.prod(result.dims[: -len(lengths)])
+    points = math.prod(lengths)
+    whole = 5 * batch * points * math.log2(max(points, 1))
+    return Cost(flops=whole if operand.type is result.type else whole / 2)
+
+
 @ARITHMETIC.register("convolution")
 def _convolution(instruction: Instruction) -> Cost:
     """Products where the window lies on an element; padding costs nothing."""

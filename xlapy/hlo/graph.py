@@ -16,6 +16,7 @@ from xlapy.hlo.attributes import OpMetadata
 from xlapy.hlo.ops import OPS, OpSpec, Trait
 from xlapy.hlo.shape import Shape, Signature
 from xlapy.support.errors import InternalError
+from xlapy.support.ordering import CycleError, post_order
 from xlapy.support.registry import Registry
 
 NO_METADATA = OpMetadata()
@@ -350,28 +351,10 @@ _NUMBER = re.compile(r"(\.\d+)+$")
 
 def topological(instructions: Iterable[Instruction]) -> list[Instruction]:
     """Each instruction and what it depends on, dependences first, depth first from each in turn. Raises on a cycle."""
-    order: list[Instruction] = []
-    done: set[Instruction] = set()
-    for start in instructions:
-        if start in done:
-            continue
-        stack: list[tuple[Instruction, Iterator[Instruction]]] = [(start, _predecessors(start))]
-        active = {start}
-        while stack:
-            instruction, rest = stack[-1]
-            for predecessor in rest:
-                if predecessor in active:
-                    raise InternalError(f"{predecessor.name} in {predecessor.parent.name} depends on itself")
-                if predecessor not in done:
-                    stack.append((predecessor, _predecessors(predecessor)))
-                    active.add(predecessor)
-                    break
-            else:
-                stack.pop()
-                active.discard(instruction)
-                done.add(instruction)
-                order.append(instruction)
-    return order
+    try:
+        return post_order(instructions, _predecessors)
+    except CycleError as cycle:
+        raise InternalError(f"{cycle.target.name} in {cycle.target.parent.name} depends on itself") from None
 
 
 def _predecessors(instruction: Instruction) -> Iterator[Instruction]:
@@ -423,25 +406,10 @@ class HloModule:
 
     def computations(self) -> list[Computation]:
         """Every computation that the entry reaches, callees before callers, the entry last."""
-        order: list[Computation] = []
-        done: set[Computation] = set()
-        stack: list[tuple[Computation, Iterator[Computation]]] = [(self.entry, self.entry.called_computations())]
-        active = {self.entry}
-        while stack:
-            computation, rest = stack[-1]
-            for called in rest:
-                if called in active:
-                    raise InternalError(f"computation {called.name} calls itself")
-                if called not in done:
-                    stack.append((called, called.called_computations()))
-                    active.add(called)
-                    break
-            else:
-                stack.pop()
-                active.discard(computation)
-                done.add(computation)
-                order.append(computation)
-        return order
+        try:
+            return post_order([self.entry], Computation.called_computations)
+        except CycleError as cycle:
+            raise InternalError(f"computation {cycle.target.name} calls itself") from None
 
     def instructions(self) -> Iterator[Instruction]:
         for computation in self.computations():

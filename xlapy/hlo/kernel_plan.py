@@ -6,12 +6,16 @@ Everything here is a fact about an instruction or a fused computation; nothing i
     kLoop   the root is an element op, a tuple of element ops of the same dimensions, or a dynamic-update-slice whose
             operand 0 is a parameter (only the slice is written when the buffers are one)
     kInput  the root is a reduce (several inputs: variadic) whose initial values are scalar parameters or constants
+    kOutput a chain over the rows of one array: reduces over its last dimensions, all the same ones, and element-wise
+            ops on what they make. The outputs are whole arrays, or one value per row
 
 Scalars (rank 0) live in registers of the entry function: they enter a kernel as parameters, unless they are constants.
 """
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from xlapy.hlo.attributes import FusionKind
@@ -23,6 +27,8 @@ from xlapy.support.errors import InternalError
 BLOCKED_TRANSPOSE_BYTES = 32 * 1024  # beyond a first-level cache, strided reads cost more than a blocked copy
 INDEXED_AT_RUN_TIME = ("dynamic-slice", "gather")
 GENERATORS = ("iota",)
+LEAST_ROW = 16  # elements: shorter rows fill no vectors
+MOST_ROW_BYTES = 64 * 1024  # of one array in a row kernel: what several sweeps find in a cache, and room on the stack
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +84,83 @@ def is_scalar_region(computation: Computation) -> bool:
     )
 
 
+def sole_operation(computation: Computation) -> Instruction | None:
+    """The one commutative, associative op that a reduction computation consists of, if it does."""
+    root = computation.root
+    if not (Trait.COMMUTATIVE in root.spec.traits and root.spec.identity is not None):
+        return None
+    if set(root.operands) != set(computation.parameters) or len(computation.parameters) != 2:
+        return None
+    return None if root.shape.type.is_complex and root.opcode not in ("add", "multiply") else root
+
+
+@dataclass(frozen=True, slots=True)
+class RowSpace:
+    """The arrays of a row kernel: all of `dims`, the first `kept` of which count rows."""
+
+    dims: tuple[int, ...]
+    kept: int
+
+    @property
+    def rows(self) -> int:
+        return math.prod(self.dims[: self.kept])
+
+    @property
+    def row_length(self) -> int:
+        return math.prod(self.dims[self.kept :])
+
+    def is_full(self, instruction: Instruction) -> bool:
+        """The instruction has one value per element."""
+        return instruction.shape.dims == self.dims
+
+    def is_per_row(self, instruction: Instruction) -> bool:
+        """The instruction has one value per row, in the order of the rows."""
+        dims = instruction.shape.dims
+        return bool(dims) and dims != self.dims and _wide(dims) == _wide(self.dims[: self.kept])
+
+    def continues(self, instruction: Instruction) -> bool:
+        """The instruction, reading values of rows, makes values of the same rows from them, row by row."""
+        if not is_row_major(instruction):
+            return False
+        if instruction.opcode == "reduce":
+            return row_space(instruction) == self
+        if Trait.ELEMENTWISE in instruction.spec.traits:
+            return is_element_op(instruction) and (self.is_full(instruction) or self.is_per_row(instruction))
+        if instruction.opcode not in ("broadcast", "reshape") or not self.is_per_row(instruction.operands[0]):
+            return False
+        if self.is_per_row(instruction):
+            return True
+        if instruction.opcode == "reshape" or not self.is_full(instruction):
+            return False
+        sizes = instruction.operands[0].shape.dims
+        places = [dim for dim, size in zip(instruction.attributes["dimensions"], sizes, strict=True) if size != 1]
+        return places == [dim for dim in range(self.kept) if self.dims[dim] != 1]
+
+
+def row_space(reduce: Instruction) -> RowSpace | None:
+    """The rows that a reduce folds, if a row kernel may hold it."""
+    if len(reduce.operands) != 2 or sole_operation(reduce.called[0]) is None:
+        return None
+    array = reduce.operands[0]
+    folded, rank = reduce.attributes["dimensions"], array.shape.rank
+    kept = rank - len(folded)
+    if not kept or not array.shape.is_static or set(folded) != set(range(kept, rank)):
+        return None
+    length = math.prod(array.shape.dims[kept:])
+    is_suitable = (
+        array.shape.size
+        and array.shape.dims[-1] >= LEAST_ROW
+        and length * array.shape.type.bytes <= MOST_ROW_BYTES
+        and is_row_major(array)
+        and is_row_major(reduce)
+    )
+    return RowSpace(array.shape.dims, kept) if is_suitable else None
+
+
+def _wide(dims: Sequence[int]) -> list[int]:
+    return [size for size in dims if size != 1]
+
+
 def is_blocked_transpose(instruction: Instruction) -> bool:
     """A transpose for which memory order matters: large, and another dimension becomes the fastest one."""
     if instruction.opcode != "transpose" or instruction.shape.bytes <= BLOCKED_TRANSPOSE_BYTES:
@@ -85,18 +168,6 @@ def is_blocked_transpose(instruction: Instruction) -> bool:
     source = instruction.operands[0].shape
     moved = [dim for dim in instruction.attributes["permutation"] if source.dims[dim] != 1]
     return bool(moved) and moved[-1] != max(moved)
-
-
-def is_alias(instruction: Instruction) -> bool:
-    """The instruction has the bytes of its operand: no kernel is needed when both are in memory."""
-    if instruction.opcode == "bitcast":
-        return True
-    return instruction.opcode == "reshape" and _is_row_major(instruction) and _is_row_major(instruction.operands[0])
-
-
-def _is_row_major(instruction: Instruction) -> bool:
-    layout = instruction.shape.layout
-    return layout is None or layout.is_row_major
 
 
 SHORT_ROW = 8  # elements; lanes along a shorter dimension are mostly idle
@@ -111,6 +182,12 @@ def has_features_in_lanes(convolution: Instruction) -> bool:
     feature: int = convolution.attributes["dimension_numbers"].output_feature
     inner = next((dim for dim in shape.minor_to_major if shape.dims[dim] > 1), feature)
     return inner == feature or shape.dims[inner] < SHORT_ROW <= shape.dims[feature]
+
+
+def is_row_major(instruction: Instruction) -> bool:
+    """The array is laid out with its last dimension fastest."""
+    layout = instruction.shape.layout
+    return layout is None or layout.is_row_major
 
 
 def fusion_roots(computation: Computation) -> tuple[Instruction, ...]:
@@ -143,10 +220,37 @@ def _fault_of_input(computation: Computation) -> str:
     root = computation.root
     if root.opcode != "reduce":
         return "its root is no reduce"
-    for init in root.operands[len(root.operands) // 2 :]:
+    return _fault_of_initial_values(root) or _fault_of_members(computation, {root})
+
+
+def _fault_of_initial_values(reduce: Instruction) -> str:
+    for init in reduce.operands[len(reduce.operands) // 2 :]:
         if init.opcode not in ("parameter", "constant"):
             return f"its initial value {init} is computed inside"
-    return _fault_of_members(computation, {root})
+    return ""
+
+
+def _fault_of_rows(computation: Computation) -> str:
+    order = computation.post_order()
+    reduces = [instruction for instruction in order if instruction.opcode == "reduce"]
+    space = row_space(reduces[0]) if reduces else None
+    if space is None:
+        return "nothing in it reduces rows"
+    from_rows: set[Instruction] = set()
+    outside = {computation.root} if computation.root.opcode == "tuple" else set()
+    for instruction in order:
+        if instruction.opcode == "reduce":
+            fault = _fault_of_initial_values(instruction)
+            if fault:
+                return fault
+        if instruction not in outside and (instruction.opcode == "reduce" or from_rows & {*instruction.operands}):
+            if not space.continues(instruction):
+                return f"{instruction} mixes rows"
+            from_rows.add(instruction)
+    for root in fusion_roots(computation):
+        if not space.is_full(root) and not space.is_per_row(root):
+            return f"{root} has no rows"
+    return _fault_of_members(computation, {*outside, *reduces})
 
 
 def _fault_of_members(computation: Computation, outside: set[Instruction]) -> str:
@@ -159,4 +263,8 @@ def _fault_of_members(computation: Computation, outside: set[Instruction]) -> st
     return ""
 
 
-_FAULTS = {FusionKind.LOOP: _fault_of_loop, FusionKind.INPUT: _fault_of_input}
+_FAULTS = {
+    FusionKind.LOOP: _fault_of_loop,
+    FusionKind.INPUT: _fault_of_input,
+    FusionKind.OUTPUT: _fault_of_rows,
+}

@@ -26,6 +26,16 @@ def leaf_shape(shape: Shape, leaf: int) -> Shape:
     return shape if shape.elements is None else next(itertools.islice(shape.leaves(), leaf, None))
 
 
+def result_leaves(start: Instruction) -> slice:
+    """Which leaves of a start op are results: all, or those of the second element where it returns operands too.
+
+    The leaves before them are the operands, those behind are contexts."""
+    if "async_shape" not in start.spec.options:
+        return slice(0, leaf_count(start.shape))
+    first = leaf_offset(start.shape, 1)
+    return slice(first, first + leaf_count(start.shape.parts[1]))
+
+
 def is_renaming(instruction: Instruction) -> bool:
     """The result is the operand's memory under another shape: a bitcast, or a reshape between row-major arrays.
 

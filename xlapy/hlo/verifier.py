@@ -6,7 +6,7 @@ the user's error; a fault after a pass is ours, and shows the instructions aroun
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import NoReturn
 
 from xlapy.hlo.graph import Computation, HloModule, Instruction
@@ -14,6 +14,7 @@ from xlapy.hlo.ops import Trait
 from xlapy.hlo.shape import Shape
 from xlapy.hlo.text import to_text
 from xlapy.support.errors import InternalError, ShapeError, XlaError
+from xlapy.support.ordering import CycleError, post_order
 
 
 def verify(module: HloModule, *, after: str = "") -> None:
@@ -68,29 +69,11 @@ def _line(instruction: Instruction) -> str:
 
 def _callees_first(module: HloModule) -> list[Computation]:
     """Every computation that the entry reaches; a computation that calls itself is a fault."""
-    order: list[Computation] = []
-    done: set[Computation] = set()
-    stack = [(module.entry, _calls(module.entry))]
-    active = {module.entry}
-    while stack:
-        computation, rest = stack[-1]
-        for caller, callee in rest:
-            if callee in active:
-                raise _Fault(f"computation {callee.name} calls itself", caller)
-            if callee not in done:
-                active.add(callee)
-                stack.append((callee, _calls(callee)))
-                break
-        else:
-            stack.pop()
-            active.discard(computation)
-            done.add(computation)
-            order.append(computation)
-    return order
-
-
-def _calls(computation: Computation) -> Iterator[tuple[Instruction, Computation]]:
-    return ((instruction, called) for instruction in computation for called in instruction.called)
+    try:
+        return post_order([module.entry], Computation.called_computations)
+    except CycleError as cycle:
+        caller = next(instruction for instruction in cycle.source if cycle.target in instruction.called)
+        raise _Fault(f"computation {cycle.target.name} calls itself", caller) from None
 
 
 # -- computations --------------------------------------------------------------------------------------------------

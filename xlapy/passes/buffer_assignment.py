@@ -17,13 +17,12 @@ import bisect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from xlapy.hlo.buffer_plan import BufferPlan, Home, Location
+from xlapy.hlo.buffer_plan import BufferPlan, Home, Location, Scratch
 from xlapy.hlo.graph import Computation, HloModule, Instruction
-from xlapy.hlo.leaves import is_renaming, leaf_count, leaf_offset, origin_of_leaf
-from xlapy.hlo.ops import Trait
+from xlapy.hlo.leaves import is_renaming, leaf_count, leaf_offset, origin_of_leaf, result_leaves
+from xlapy.hlo.ops import OPS
 from xlapy.hlo.schedule import Schedule
 from xlapy.hlo.shape import Shape
-from xlapy.hlo.sort_plan import scratch_bytes
 from xlapy.passes.analysis.in_place import overwritable_operands
 from xlapy.support.registry import Registry
 
@@ -73,6 +72,7 @@ class Assigner:
     """The walk over the program that finds buffers and their ranges."""
 
     schedule: Schedule
+    scratch_bytes: Callable[[Instruction], int]
     point: int = 0
     leaves: dict[Instruction, Leaves] = field(default_factory=dict)
     buffers: list[Buffer] = field(default_factory=list)
@@ -127,7 +127,7 @@ def _produce(assigner: Assigner, instruction: Instruction) -> Leaves:
         return assigner.leaves[instruction.operands[0]]
     operands = [assigner.use(operand) for operand in instruction.operands]
     leaves = assigner.new_leaves(instruction.shape)
-    scratch = scratch_bytes(instruction)
+    scratch = assigner.scratch_bytes(instruction)
     if scratch:
         assigner.scratch[instruction] = assigner.new_memory(scratch)
     read = [buffer for operand in operands for buffer in operand]
@@ -137,14 +137,32 @@ def _produce(assigner: Assigner, instruction: Instruction) -> Leaves:
             continue
         if read.count(operand) == 1:  # else another operand may read it at another index
             assigner.candidates.append(Candidate(operand, result, assigner.point))
-    if instruction.spec.has(Trait.DONE) and len(operands[0]) == len(leaves):
-        return operands[0]  # the start op's result, complete from now on
-    if instruction.spec.has(Trait.START):
-        kept = tuple(buffer for operand in operands for buffer in operand if buffer is not None)
-        for buffer in leaves:
-            if buffer is not None:
-                buffer.keeps = kept
     return leaves
+
+
+def _start(assigner: Assigner, instruction: Instruction) -> Leaves:
+    """The operands must live until the op is done: as long as what it writes. A first part of the result is them."""
+    operands = [buffer for operand in instruction.operands for buffer in assigner.use(operand)]
+    own = operands[: result_leaves(instruction).start]
+    written = [*instruction.shape.leaves()][len(own) :]
+    leaves: Leaves = [assigner.new_buffer(leaf) for leaf in written]
+    for buffer in leaves:
+        if buffer is not None:
+            buffer.keeps = tuple(operand for operand in operands if operand is not None)
+    return [*own, *leaves]
+
+
+def _done(assigner: Assigner, instruction: Instruction) -> Leaves:
+    """The results of the start op, complete from now on."""
+    started = instruction.operands[0]
+    return assigner.use(started)[result_leaves(started)]
+
+
+for _name, _spec in OPS.items():
+    if _spec.start_of is not None:
+        _HANDLERS.add(_name, _start)
+    if _spec.done_of is not None:
+        _HANDLERS.add(_name, _done)
 
 
 @_HANDLERS.register("constant")
@@ -293,9 +311,12 @@ def _united(first: list[list[int]], second: list[list[int]]) -> list[list[int]]:
 # -- placing ---------------------------------------------------------------------------------------------------------
 
 
-def assign_buffers(module: HloModule, schedule: Schedule) -> BufferPlan:
-    """The plan for the entry of `module`, run in the order of `schedule`."""
-    assigner = Assigner(schedule)
+def assign_buffers(
+    module: HloModule, schedule: Schedule, scratch_bytes: Callable[[Instruction], int] = lambda instruction: 0
+) -> BufferPlan:
+    """The plan for the entry of `module`, run in the order of `schedule`. `scratch_bytes` tells how much memory an
+    instruction uses while it runs, besides operands and results."""
+    assigner = Assigner(schedule, scratch_bytes)
     parameters = [leaf for parameter in module.entry.parameters for leaf in parameter.shape.leaves()]
     arguments: Leaves = []
     for leaf in parameters:
@@ -310,7 +331,11 @@ def assign_buffers(module: HloModule, schedule: Schedule) -> BufferPlan:
         instruction: tuple(None if b is None else b.representative().location for b in buffers)
         for instruction, buffers in assigner.leaves.items()
     }
-    scratch = {instruction: buffer.location for instruction, buffer in assigner.scratch.items() if buffer.location}
+    scratch = {
+        user: Scratch(buffer.location, buffer.bytes)
+        for user, buffer in assigner.scratch.items()
+        if buffer.location is not None
+    }
     return BufferPlan(leaves, tuple(assigner.constants), arena_bytes, _live_bytes(placed), scratch)
 
 

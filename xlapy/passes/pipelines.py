@@ -13,11 +13,15 @@ from xlapy.passes.cse import Cse
 from xlapy.passes.dce import Dce
 from xlapy.passes.dynamic.padder import DynamicPadder
 from xlapy.passes.expand.batch_norm import BatchNormExpansion
+from xlapy.passes.expand.linalg import WidenMatrices
+from xlapy.passes.expand.random import ExpandRandom
 from xlapy.passes.flatten_call_graph import FlattenCallGraph
 from xlapy.passes.fusion.fusion import LoopFusion
+from xlapy.passes.fusion.rows import RowFusion
 from xlapy.passes.inlining import CallInlining
 from xlapy.passes.layout_assignment import LayoutAssignment
 from xlapy.passes.layout_normalization import LayoutNormalization
+from xlapy.passes.loop_invariants import LoopInvariantCodeMotion
 from xlapy.passes.pipeline import FixedPoint, Order, Pipeline, Watch
 from xlapy.passes.region_deduplication import RegionDeduplication
 from xlapy.passes.region_inlining import RegionInlining
@@ -30,13 +34,19 @@ from xlapy.passes.zero_sized import ZeroSized
 ORDER = (
     Order(LayoutNormalization, CallInlining, "a callee may see other layouts than its caller"),
     Order(CallInlining, FlattenCallGraph, "what is inlined needs no clone"),
+    Order(ExpandRandom, AlgebraicSimplification, "an expansion has much to simplify"),
     Order(DynamicPadder, AlgebraicSimplification, "laws look at static arrays only"),
     Order(FlattenCallGraph, WhileSimplification, "a loop is rewritten for the one place that runs it"),
+    Order(FlattenCallGraph, LoopInvariantCodeMotion, "a loop is rewritten for the one place that runs it"),
+    Order(LoopInvariantCodeMotion, LayoutAssignment, "what moves out of a loop has neighbours there"),
     Order(LayoutNormalization, AlgebraicSimplification, "laws look at logical arrays only"),
     Order(AlgebraicSimplification, LayoutAssignment, "laws drop layouts"),
     Order(ZeroSized, LoopFusion, "kernels have a point to compute"),
     Order(AlgebraicSimplification, SplitReduction, "laws merge what is split"),
     Order(SplitReduction, LoopFusion, "both steps fuse with their neighbours"),
+    Order(SplitReduction, RowFusion, "a row that is long enough to split is in no cache"),
+    Order(LayoutAssignment, RowFusion, "rows lie in memory one after the other"),
+    Order(RowFusion, LoopFusion, "a chain is taken whole, before loops take it apart"),
     Order(LayoutAssignment, LoopFusion, "a fused loop has one layout per operand"),
     Order(LoopFusion, CopyInsertion, "whether an element of a loop's state is made anew is known once kernels are"),
     Order(FlattenCallGraph, LoopFusion, "a loop body is fused for the one place that runs it"),
@@ -49,6 +59,7 @@ EXPANDED = {
     "batch-norm-training": "expand-batch-norm",
     "batch-norm-inference": "expand-batch-norm",
     "batch-norm-grad": "expand-batch-norm",
+    "rng": "expand-random",
 }
 """Ops that no program has any more after the passes, by the pass that takes them away."""
 
@@ -75,8 +86,10 @@ def cpu_pipeline(options: PipelineOptions | None = None, watch: Watch | None = N
             FlattenCallGraph(),
             TupleSimplification(),
             DynamicPadder(),
+            WidenMatrices(),
             RegionInlining(),
             BatchNormExpansion(),
+            ExpandRandom(),
             FixedPoint(
                 "simplify",
                 (
@@ -89,11 +102,16 @@ def cpu_pipeline(options: PipelineOptions | None = None, watch: Watch | None = N
                     Dce(),
                 ),
             ),
+            LoopInvariantCodeMotion(),
+            WhileSimplification(),
+            TupleSimplification(),
+            Dce(),
             ZeroSized(),
             SplitReduction(),
             Dce(),
             RegionDeduplication(),
             LayoutAssignment(keep_entry_layouts=options.keep_entry_layouts),
+            RowFusion(options.limits),
             LoopFusion(options.limits, options.multi_output_fusion),
             Dce(),
             CopyInsertion(),

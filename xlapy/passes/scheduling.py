@@ -1,7 +1,8 @@
 """Scheduling: the order of execution.
 
 Depth first from the root: a value is computed shortly before its first user, which keeps few values alive. Effects keep
-the order of their tokens and control edges, since these are dependences like any other.
+the order of their tokens and control edges, since these are dependences like any other. Start ops run as early as they
+can, and what does not need them runs before the first done op: it is what they overlap with.
 """
 
 from __future__ import annotations
@@ -18,8 +19,26 @@ def schedule(module: HloModule) -> Schedule:
     while pending:
         computation = pending.pop()
         if computation not in order:
-            order[computation] = tuple(topological((computation.root, *computation)))
+            order[computation] = tuple(topological((*_first(computation), computation.root, *computation)))
             for instruction in order[computation]:
                 if Trait.CONTROL in instruction.spec.traits:
                     pending.extend(instruction.called)
     return Schedule(order)
+
+
+def _first(computation: Computation) -> list[Instruction]:
+    """What runs before the first done op: start ops, and values that are combined with what they deliver."""
+    starts = [instruction for instruction in computation if Trait.START in instruction.spec.traits]
+    if not starts:
+        return []
+    late: set[Instruction] = set()
+    pending = [instruction for instruction in computation if instruction.spec.done_of is not None]
+    while pending:
+        instruction = pending.pop()
+        if instruction not in late:
+            late.add(instruction)
+            pending.extend(instruction.users)
+    early = [operand for instruction in late for operand in instruction.operands if operand not in late]
+    position = {instruction: number for number, instruction in enumerate(computation)}
+    early_starts = [start for start in starts if start not in late]
+    return [*early_starts, *sorted(dict.fromkeys(early), key=position.__getitem__)]

@@ -134,9 +134,10 @@ def test_remainders_of_any_size_are_exact() -> None:
 @pytest.mark.parametrize("name", sorted(MATH))
 def test_a_scalar_gives_the_bits_of_a_vector(name: str, dtype: type) -> None:
     random = np.random.default_rng(3)
-    arity = 2 if name in (*BINARY, "next_after", "igamma_grad_a", "random_gamma_grad") else 1
+    binary = (*BINARY, "next_after", "igamma_grad_a", "random_gamma_grad")
+    arity = 3 if name == "regularized_incomplete_beta" else 2 if name in binary else 1
     bases = random.standard_normal((arity, 40)) * 10.0 ** random.uniform(-3, 3, (arity, 40))
-    arguments = [np.abs(row).astype(dtype) if arity == 2 else row.astype(dtype) for row in bases]
+    arguments = [np.abs(row).astype(dtype) if arity > 1 else row.astype(dtype) for row in bases]
     integer = np.int32 if dtype is np.float32 else np.int64
     wide = apply(name, *arguments)
     for lanes in (1, 2):

@@ -22,17 +22,19 @@ from xlapy.codegen.element_graph import ElementGraph, between
 from xlapy.codegen.elements import emit_element
 from xlapy.codegen.indexing import Coordinate, Index, Indexing
 from xlapy.codegen.ir import I64, KernelBuilder, Value
-from xlapy.codegen.kernels.loop import widest_lanes
+from xlapy.codegen.kernels.loop import VECTORS_PER_STEP, widest_lanes
 from xlapy.codegen.regions import emit_region
 from xlapy.codegen.registers import Element, flatten, from_parts, parts_of, register_type, rounded, splat, unflatten
 from xlapy.codegen.target import Target
 from xlapy.hlo.element_types import ElementType
 from xlapy.hlo.graph import Computation, Instruction
-from xlapy.hlo.ops import Trait
+from xlapy.hlo.kernel_plan import sole_operation
 from xlapy.hlo.shape import Shape
 
 ACCUMULATORS = 4  # vectors that are folded side by side, to hide the latency of the op
-
+WIDE_ACCUMULATORS = (16, 8)  # across lanes, if registers hold them: memory streams long pieces of rows better
+WIDE_BLOCKS = 8  # that there must be at the least for wider ones to pay, so that threads have something to share
+LIGHT_INSTRUCTIONS = 4  # in the kernel, the operands included: more would not leave registers for wide blocks
 
 LEAST_GATHERED = 8  # results for which it pays to gather a lane of each, rather than to fold them one by one
 
@@ -47,6 +49,7 @@ class ReducePlan:
     combiner: Instruction | None  # the one op of the computation, when folding along lanes
     across: bool  # lanes lie across the last kept dimension
     lanes: int
+    vectors: int  # of the block of neighbouring results that is folded together, if across
     units: int
     bytes_per_unit: int
 
@@ -66,7 +69,8 @@ def plan_reduce(
     shape = reduce.operands[0].shape
     folded = tuple(sorted(reduce.attributes["dimensions"]))
     kept = tuple(dim for dim in range(shape.rank) if dim not in folded)
-    lanes = widest_lanes(between(reduce.operands, inputs), target)
+    members = between(reduce.operands, inputs)
+    lanes = widest_lanes(members, target)
     last = next((dim for dim in reversed(range(shape.rank)) if shape.dims[dim] > 1), shape.rank - 1)
     combiner = sole_operation(reduce.called[0])
     along = combiner is not None and last in folded
@@ -75,24 +79,28 @@ def plan_reduce(
     size = shape.dims[wide[-1] if across else last] if shape.rank else 1
     lanes = min(lanes, 1 << (size.bit_length() - 1)) if size and (across or along) else 1
     units = math.prod(shape.dims[dim] for dim in kept)
+    is_light = combiner is not None and last in kept and len(members) <= LIGHT_INSTRUCTIONS
+    vectors = _vectors_across(size, lanes, target) if is_light else _few_vectors_across(size, lanes)
     if across:
-        units = units // max(size, 1) * _blocks(size, lanes)
-    total = operand_bytes + reduce.shape.bytes
-    return ReducePlan(reduce, kept, folded, combiner if along else None, across, lanes, units, total // max(units, 1))
+        units = units // max(size, 1) * _blocks(size, lanes * vectors)
+    unit_bytes = (operand_bytes + reduce.shape.bytes) // max(units, 1)
+    return ReducePlan(reduce, kept, folded, combiner if along else None, across, lanes, vectors, units, unit_bytes)
 
 
-def _blocks(size: int, lanes: int) -> int:
-    return -(-size // (lanes * ACCUMULATORS)) if size >= lanes * ACCUMULATORS else -(-size // lanes)
+def _vectors_across(size: int, lanes: int, target: Target) -> int:
+    """How many vectors of results to fold together, where little else needs registers."""
+    registers = 32 if target.is_avx512 or not target.is_x86 else 16
+    fitting = (vectors for vectors in WIDE_ACCUMULATORS if vectors * VECTORS_PER_STEP <= registers)
+    wide = next((vectors for vectors in fitting if size >= WIDE_BLOCKS * vectors * lanes), None)
+    return wide or _few_vectors_across(size, lanes)
 
 
-def sole_operation(computation: Computation) -> Instruction | None:
-    """The one commutative, associative op that a reduction computation consists of, if it does."""
-    root = computation.root
-    if not (Trait.COMMUTATIVE in root.spec.traits and root.spec.identity is not None):
-        return None
-    if set(root.operands) != set(computation.parameters) or len(computation.parameters) != 2:
-        return None
-    return None if root.shape.type.is_complex and root.opcode not in ("add", "multiply") else root
+def _few_vectors_across(size: int, lanes: int) -> int:
+    return ACCUMULATORS if size >= lanes * ACCUMULATORS else 1
+
+
+def _blocks(size: int, width: int) -> int:
+    return -(-size // width)
 
 
 def emit_reduce(
@@ -111,10 +119,17 @@ def emit_reduce(
             _across(k, plan, arrays, outputs, inits, units.index)
         else:
             positions = scalar.delinearize(Coordinate(units.index), [plan.input_shape.dims[dim] for dim in plan.kept])
-            fold = _along if plan.combiner is not None else _one_by_one
-            results = fold(k, plan, arrays, dict(zip(plan.kept, positions, strict=True)), inits)
-            index = _result_index(plan, dict(zip(plan.kept, positions, strict=True)))
+            place = dict(zip(plan.kept, positions, strict=True))
+            if plan.combiner is not None:
+                results = [fold_along(k, plan, place, inits[0], _reading(plan, arrays))]
+            else:
+                results = _one_by_one(k, plan, arrays, place, inits)
+            index = _result_index(plan, place)
             _store(k, scalar, plan, outputs, index, results)
+
+
+def _reading(plan: ReducePlan, arrays: Mapping[Instruction, Array]) -> Callable[[Indexing, Index], Element]:
+    return lambda ix, index: ElementGraph(ix, arrays).values([(_inputs(plan)[0], index)])[0]
 
 
 def _init_values(plan: ReducePlan) -> Sequence[Instruction]:
@@ -149,16 +164,15 @@ def _across(
     """One block of neighbouring results: each lane folds one of them; several vectors side by side share the loop."""
     last = next(dim for dim in reversed(plan.kept) if plan.input_shape.dims[dim] > 1)
     size = plan.input_shape.dims[last]
-    blocks = _blocks(size, plan.lanes)
-    vectors = ACCUMULATORS if size >= plan.lanes * ACCUMULATORS else 1
-    width = plan.lanes * vectors
+    width = plan.lanes * plan.vectors
+    blocks = _blocks(size, width)
     scalar, vector = Indexing(k, 1), Indexing(k, plan.lanes)
     row, block = scalar.divide(Coordinate(unit), blocks)
     outer = [dim for dim in plan.kept if dim != last]
     positions = dict(zip(outer, scalar.delinearize(row, [plan.input_shape.dims[dim] for dim in outer]), strict=True))
     assert block.start is not None
     start = k.smin(k.mul(block.start, width), size - width)
-    columns = [vector.along_lanes(k.add(start, number * plan.lanes)) for number in range(vectors)]
+    columns = [vector.along_lanes(k.add(start, number * plan.lanes)) for number in range(plan.vectors)]
     initial = [splat(k, init, plan.lanes) for _ in columns for init in inits]
 
     def body(folded: Mapping[int, Coordinate], running: Sequence[Element]) -> list[Element]:
@@ -193,14 +207,16 @@ def _one_by_one(
     return _fold(k, plan, plan.folded, inits, body)
 
 
-def _along(
+def fold_along(
     k: KernelBuilder,
     plan: ReducePlan,
-    arrays: Mapping[Instruction, Array],
     positions: Mapping[int, Coordinate],
-    inits: Sequence[Element],
-) -> list[Element]:
-    """Folds the last dimension by vectors: blocks of several vectors, then single vectors, then single elements."""
+    init: Element,
+    element: Callable[[Indexing, Index], Element],
+) -> Element:
+    """Folds the last dimension by vectors: blocks of several vectors, then single vectors, then single elements.
+
+    `positions` says where in the kept dimensions; `element` gives what is folded, each element once."""
     last = max((dim for dim in plan.folded if plan.input_shape.dims[dim] > 1), default=plan.folded[-1])
     size, lanes = plan.input_shape.dims[last], plan.lanes
     accumulators = max(1, min(ACCUMULATORS, size // lanes))
@@ -213,8 +229,7 @@ def _along(
         return emit_element(k, combiner, [a, b], unrounded=True)
 
     def elements(ix: Indexing, folded: Mapping[int, Coordinate], position: Value) -> Element:
-        index = _input_index(plan, {**positions, **folded, last: ix.along_lanes(position)})
-        return ElementGraph(ix, arrays).values([(_inputs(plan)[0], index)])[0]
+        return element(ix, _input_index(plan, {**positions, **folded, last: ix.along_lanes(position)}))
 
     def body(folded: Mapping[int, Coordinate], running: Sequence[Element]) -> list[Element]:
         vector, scalar = Indexing(k, lanes), Indexing(k, 1)
@@ -243,7 +258,7 @@ def _along(
     total = folded[0]
     for number in range(1, accumulators):
         total = combine(total, folded[number])
-    return [combine(inits[0], combine(_across_lanes(k, combine, total), folded[-1]))]
+    return combine(init, combine(_across_lanes(k, combine, total), folded[-1]))
 
 
 def _across_lanes(k: KernelBuilder, combine: Callable[[Element, Element], Element], value: Element) -> Element:

@@ -2,7 +2,9 @@
 
 A kernel is a native function over a range of units of work:
 
-    void kernel(ptr operand..., ptr result..., i64 begin, i64 end)
+    void kernel(ptr operand..., ptr result..., ptr scratch, ptr table, i64 begin, i64 end)
+
+(scratch and table where the kernel has such).
 
 `KERNELS` maps an op to a function that decides how an instruction runs and returns a `Kernel`: the number of units,
 what a unit costs, and how to write the body. Ops that are element-wise or move data all share the loop kernel.
@@ -12,15 +14,23 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
 
 from xlapy.codegen.arrays import Array
 from xlapy.codegen.ir import KernelBuilder, Value
 from xlapy.codegen.kernels.concatenate import emit_concatenate, plan_concatenate
 from xlapy.codegen.kernels.convolution import emit_convolution, plan_convolution
 from xlapy.codegen.kernels.dot import emit_dot, plan_dot
+from xlapy.codegen.kernels.fft import FftPass, emit_fft, plan_fft
+from xlapy.codegen.kernels.fft import shared_bytes as shared_fft_bytes
+from xlapy.codegen.kernels.linalg import emit_cholesky, emit_triangular_solve, plan_triangle
 from xlapy.codegen.kernels.loop import LoopPlan, emit_loop, plan_loop, rows_and_columns
+from xlapy.codegen.kernels.random import emit_bits, plan_bits
 from xlapy.codegen.kernels.reduce import emit_reduce, plan_reduce
 from xlapy.codegen.kernels.reduce_window import emit_reduce_window, plan_reduce_window
+from xlapy.codegen.kernels.rows import emit_rows, plan_rows
 from xlapy.codegen.kernels.scan import emit_scan, plan_scan
 from xlapy.codegen.kernels.scatter import emit_scatter, scatter_lanes
 from xlapy.codegen.kernels.select_and_scatter import emit_select_and_scatter, plan_select_and_scatter
@@ -29,11 +39,19 @@ from xlapy.codegen.kernels.transpose import emit_transpose, plan_transpose
 from xlapy.codegen.kernels.update import emit_update
 from xlapy.codegen.regions import is_inlinable
 from xlapy.codegen.target import Target
-from xlapy.hlo.graph import Instruction
+from xlapy.hlo.attributes import FusionKind
+from xlapy.hlo.graph import Computation, Instruction
 from xlapy.hlo.ops import OPS, Trait
-from xlapy.hlo.sort_plan import plan_sort, scratch_bytes
+from xlapy.hlo.sort_plan import plan_sort
+from xlapy.hlo.sort_plan import scratch_bytes as scratch_of_sort
 from xlapy.support.errors import UnsupportedError
 from xlapy.support.registry import Registry
+
+TASK_BYTES = 128 * 1024  # traffic of one task of the pool: some microseconds, well above the cost of handing it out
+PARALLEL_BYTES = 4 * TASK_BYTES
+GRAIN_MULTIPLE = 64  # units: tasks of elements begin where vectors do
+MOST_TASKS_WITH_SCRATCH = 16  # each has scratch memory of its own
+SCRATCH_ALIGNMENT = 64
 
 Body = Callable[[KernelBuilder, Sequence[Array], Sequence[Array], Value, Value], None]
 
@@ -46,7 +64,28 @@ class Kernel:
     bytes_per_unit: int
     body: Body
     overwrites: tuple[tuple[int, int], ...] = ()  # (operand, leaf): the operand must be in the leaf's memory before
-    uses_scratch: bool = False  # the plan's memory for it is the kernel's parameter `scratch`
+    scratch_bytes: int = 0  # memory of its own for each task: `k.parameters["scratch"]`
+    shared_bytes: int = 0  # memory of all tasks, and of the kernels that follow: `k.parameters["shared"]`
+    table: np.ndarray[Any, Any] | None = None  # numbers known at compile time: `k.parameters["table"]`
+    following: Kernel | None = None  # runs on the same operands and results when this one is done
+
+    @property
+    def chain(self) -> list[Kernel]:
+        """This kernel and all that follow."""
+        return [self, *(self.following.chain if self.following else ())]
+
+    @property
+    def grain(self) -> int:
+        """Units per task: all of them if the kernel is too small to split. Fixed, whatever the threads."""
+        if self.units * self.bytes_per_unit < PARALLEL_BYTES or self.units < 2:
+            return max(self.units, 1)
+        grain = max(1, TASK_BYTES // max(self.bytes_per_unit, 1))
+        grain = grain // GRAIN_MULTIPLE * GRAIN_MULTIPLE or grain
+        return max(grain, -(-self.units // MOST_TASKS_WITH_SCRATCH)) if self.scratch_bytes else grain
+
+    @property
+    def tasks(self) -> int:
+        return -(-self.units // self.grain)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +110,26 @@ def kernel_for(instruction: Instruction, situation: Situation) -> Kernel:
             where=instruction.metadata.location()
         )
     return maker(instruction, situation)
+
+
+HAVE_SCRATCH = frozenset({"fft", "sort", "topk"})
+"""Ops whose kernels may want memory besides operands and results."""
+
+
+def scratch_bytes(instruction: Instruction, target: Target) -> int:
+    """Bytes of memory that the kernels of an instruction want for themselves."""
+    if instruction.opcode not in HAVE_SCRATCH:
+        return 0
+    chain = kernel_for(instruction, Situation(target, in_place=False)).chain
+    return shared_bytes(chain) + max(aligned(kernel.scratch_bytes) * kernel.tasks for kernel in chain)
+
+
+def shared_bytes(chain: Sequence[Kernel]) -> int:
+    return aligned(max(kernel.shared_bytes for kernel in chain))
+
+
+def aligned(size: int) -> int:
+    return -(-size // SCRATCH_ALIGNMENT) * SCRATCH_ALIGNMENT
 
 
 RUNS_AS_LOOP = ("iota", "dynamic-slice", "gather", "bitcast-convert")
@@ -109,6 +168,8 @@ def _loop_kernel(
 def _fusion(instruction: Instruction, situation: Situation) -> Kernel:
     computation = instruction.called[0]
     root = computation.root
+    if instruction.attributes["kind"] is FusionKind.OUTPUT:
+        return _rows_kernel(computation, situation)
     if root.opcode == "reduce":
         return _reduce_kernel(root, computation.parameters, situation)
     if root.opcode == "dynamic-update-slice":
@@ -119,6 +180,18 @@ def _fusion(instruction: Instruction, situation: Situation) -> Kernel:
             return joined
     roots = root.operands if root.opcode == "tuple" else (root,)
     return _loop_kernel(roots, computation.parameters, computation.parameters, situation)
+
+
+def _rows_kernel(computation: Computation, situation: Situation) -> Kernel:
+    operands = computation.parameters
+    total = sum(operand.shape.bytes for operand in operands)
+    plan = plan_rows(computation, total, situation.target, in_place=situation.in_place)
+
+    def body(k: KernelBuilder, arrays: Sequence[Array], outputs: Sequence[Array], begin: Value, end: Value) -> None:
+        bound = dict(zip(operands, arrays, strict=True))
+        emit_rows(k, plan, bound, outputs, begin, end, in_place=situation.in_place)
+
+    return Kernel(plan.units, plan.bytes_per_unit, body)
 
 
 @KERNELS.register("transpose")
@@ -198,6 +271,52 @@ def _dot(instruction: Instruction, situation: Situation) -> Kernel:
     return Kernel(plan.units, plan.bytes_per_unit, body)
 
 
+@KERNELS.register("fft")
+def _fft(instruction: Instruction, situation: Situation) -> Kernel:
+    """One kernel after the other."""
+    following = None
+    for plan in reversed(plan_fft(instruction, situation.target)):
+        following = _fft_pass(plan, shared_fft_bytes(instruction), following)
+    assert following is not None
+    return following
+
+
+def _fft_pass(plan: FftPass, shared: int, following: Kernel | None) -> Kernel:
+    def body(k: KernelBuilder, arrays: Sequence[Array], outputs: Sequence[Array], begin: Value, end: Value) -> None:
+        emit_fft(k, plan, arrays[0], outputs[0], begin, end)
+
+    return Kernel(
+        plan.units,
+        plan.bytes_per_unit,
+        body,
+        scratch_bytes=plan.scratch_bytes,
+        shared_bytes=shared,
+        table=plan.table,
+        following=following,
+    )
+
+
+@KERNELS.register("cholesky")
+def _cholesky(instruction: Instruction, situation: Situation) -> Kernel:
+    plan = plan_triangle(instruction, situation.target)
+
+    def body(k: KernelBuilder, arrays: Sequence[Array], outputs: Sequence[Array], begin: Value, end: Value) -> None:
+        emit_cholesky(k, instruction, plan, arrays[0], outputs[0], begin, end, in_place=situation.in_place)
+
+    return Kernel(plan.units, plan.bytes_per_unit, body)
+
+
+@KERNELS.register("triangular-solve")
+def _triangular_solve(instruction: Instruction, situation: Situation) -> Kernel:
+    plan = plan_triangle(instruction, situation.target)
+
+    def body(k: KernelBuilder, arrays: Sequence[Array], outputs: Sequence[Array], begin: Value, end: Value) -> None:
+        a, b = arrays
+        emit_triangular_solve(k, instruction, plan, a, b, outputs[0], begin, end, in_place=situation.in_place)
+
+    return Kernel(plan.units, plan.bytes_per_unit, body)
+
+
 @KERNELS.register("scatter")
 def _scatter(instruction: Instruction, situation: Situation) -> Kernel:
     """One unit: updates of one element must keep their order."""
@@ -235,7 +354,7 @@ def _sort(instruction: Instruction, situation: Situation) -> Kernel:
 
     units = plan.units if plan.kept else 0
     total = plan.rows * plan.length * SORT_BYTES_PER_ELEMENT
-    return Kernel(units, total // max(units, 1), body, uses_scratch=scratch_bytes(instruction) > 0)
+    return Kernel(units, total // max(units, 1), body, shared_bytes=scratch_of_sort(instruction))
 
 
 @KERNELS.register("convolution")
@@ -269,5 +388,15 @@ def _select_and_scatter(instruction: Instruction, situation: Situation) -> Kerne
 
     def body(k: KernelBuilder, arrays: Sequence[Array], outputs: Sequence[Array], begin: Value, end: Value) -> None:
         emit_select_and_scatter(k, plan, arrays, outputs[0], begin, end)
+
+    return Kernel(plan.units, plan.bytes_per_unit, body)
+
+
+@KERNELS.register("rng-bit-generator")
+def _bits(instruction: Instruction, situation: Situation) -> Kernel:
+    plan = plan_bits(instruction, situation.target)
+
+    def body(k: KernelBuilder, arrays: Sequence[Array], outputs: Sequence[Array], begin: Value, end: Value) -> None:
+        emit_bits(k, plan, arrays[0], outputs, begin, end)
 
     return Kernel(plan.units, plan.bytes_per_unit, body)

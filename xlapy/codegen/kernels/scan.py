@@ -18,13 +18,14 @@ from dataclasses import dataclass, replace
 from xlapy.codegen.arrays import Array
 from xlapy.codegen.indexing import Coordinate, Index, Indexing
 from xlapy.codegen.ir import I1, I64, KernelBuilder, Value
-from xlapy.codegen.kernels.reduce import identity_element, sole_operation
+from xlapy.codegen.kernels.reduce import identity_element
 from xlapy.codegen.kernels.reduce_window import ReduceWindowPlan, WindowFold, plan_reduce_window
 from xlapy.codegen.kernels.window_axes import both, carried_loop
 from xlapy.codegen.registers import Element, from_parts, parts_of, splat
 from xlapy.codegen.target import Target
 from xlapy.hlo.attributes import WindowDimension
 from xlapy.hlo.graph import Instruction
+from xlapy.hlo.kernel_plan import sole_operation
 
 SHORTEST = 8  # elements; shorter windows are folded anew
 

@@ -45,7 +45,7 @@ def emit_sort(
     """Sorts the rows of units [begin, end). Each unit has its own part of the scratch memory."""
     stack = k.alloca(I8, plan.scratch_bytes, align=ALIGNMENT) if fits_stack(plan) else None
     with k.loop(begin, end) as units:
-        memory = stack if stack is not None else k.gep(k.parameters["scratch"], units.index, plan.scratch_bytes)
+        memory = stack if stack is not None else k.gep(k.parameters["shared"], units.index, plan.scratch_bytes)
         first = k.udiv(k.mul(units.index, plan.groups), plan.units)
         last = k.udiv(k.mul(k.add(units.index, 1), plan.groups), plan.units)
         with k.loop(first, last) as groups:

@@ -27,6 +27,8 @@ class Library:
 
     optimization: Optimization = "none"
     codegen_level: int = 1
+    needs: tuple[str, ...] = ()
+    """Names of other libraries whose functions it calls."""
 
     def object_code(self, target: Target, cache: ObjectCache) -> bytes:
         """The library as an object file, from the cache if it is there.

@@ -10,7 +10,18 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
 from xlapy.codegen.ir import Value
-from xlapy.codegen.math import error, exponential, gamma, hyperbolic, logarithm, power, rounding, special, trigonometric
+from xlapy.codegen.math import (
+    beta,
+    error,
+    exponential,
+    gamma,
+    hyperbolic,
+    logarithm,
+    power,
+    rounding,
+    special,
+    trigonometric,
+)
 
 MathFunction = Callable[..., Value]
 
@@ -49,6 +60,7 @@ MATH: Mapping[str, MathFunction] = MappingProxyType(
         "polygamma": special.polygamma,
         "power": power.power,
         "random_gamma_grad": gamma.random_gamma_grad,
+        "regularized_incomplete_beta": beta.regularized_incomplete_beta,
         "remainder": rounding.remainder,
         "round_nearest_afz": rounding.round_nearest_afz,
         "round_nearest_even": rounding.round_nearest_even,

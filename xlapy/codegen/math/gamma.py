@@ -110,7 +110,7 @@ def _prefix(k: KernelBuilder, a: Value, x: Value) -> Value:
     return k.select(k.compare("gt", a, float(_ASYMPTOTIC)), large, small)
 
 
-def _iterate(
+def iterate(
     k: KernelBuilder,
     active: Value,
     step: Callable[[Sequence[Value]], tuple[Value, Sequence[Value]]],
@@ -135,7 +135,7 @@ def _iterate(
     return k.while_loop(unfinished, body, [running, counter, *start])[2:]
 
 
-_EPSILON = 2.0**-54
+EPSILON = 2.0**-54
 
 
 def _series(k: KernelBuilder, a: Value, x: Value, active: Value) -> tuple[Value, Value]:
@@ -149,13 +149,13 @@ def _series(k: KernelBuilder, a: Value, x: Value, active: Value) -> tuple[Value,
         term = k.mul(term, ratio)
         total, slope = k.add(total, term), k.add(slope, term_slope)
         small = k.and_(
-            k.compare("le", term, k.mul(total, _EPSILON)),
-            k.compare("le", k.fabs(term_slope), k.mul(k.fabs(slope), _EPSILON)),
+            k.compare("le", term, k.mul(total, EPSILON)),
+            k.compare("le", k.fabs(term_slope), k.mul(k.fabs(slope), EPSILON)),
         )
         return k.not_(small), [term, term_slope, total, slope]
 
     one, zero = k.const(a.type, 1.0), k.const(a.type, 0.0)
-    _, _, total, slope = _iterate(k, active, step, [one, zero, one, zero])
+    _, _, total, slope = iterate(k, active, step, [one, zero, one, zero])
     return total, slope
 
 
@@ -178,14 +178,14 @@ def _fraction(k: KernelBuilder, a: Value, x: Value, active: Value) -> tuple[Valu
         change = k.mul(c, d)
         slope_change = k.add(k.div(c_slope, c), k.div(d_slope, d))
         log_slope = k.add(log_slope, slope_change)
-        near_one = k.compare("le", k.fabs(k.sub(change, 1.0)), 4 * _EPSILON)
-        steady = k.compare("le", k.fabs(slope_change), k.mul(k.fabs(log_slope), 4 * _EPSILON))
+        near_one = k.compare("le", k.fabs(k.sub(change, 1.0)), 4 * EPSILON)
+        steady = k.compare("le", k.fabs(slope_change), k.mul(k.fabs(log_slope), 4 * EPSILON))
         return k.not_(k.and_(near_one, steady)), [c, c_slope, d, d_slope, k.mul(total, change), log_slope]
 
     start = k.add(k.sub(x, a), 1.0)
     zero = k.const(a.type, 0.0)
     first_slope = k.div(-1.0, start)
-    values = _iterate(k, active, step, [start, k.const(a.type, -1.0), zero, zero, start, first_slope])
+    values = iterate(k, active, step, [start, k.const(a.type, -1.0), zero, zero, start, first_slope])
     return values[4], values[5]
 
 

@@ -85,7 +85,7 @@ def zeta(k: KernelBuilder, s: Value, q: Value) -> Value:
     valid = k.and_(k.compare("gt", s, 1.0), k.compare("lt", k.fabs(q), INFINITY))
     whole = k.floor(q)
     fraction = k.sub(q, whole)
-    integral_q = k.compare("eq", fraction, 0.0)
+    integral_q = k.compare("eq", whole, q)
     negative = k.and_(valid, k.compare("lt", q, 0.0))
     safe_s = k.select(valid, s, 2.0)
     start = k.select(negative, k.select(integral_q, 0.5, fraction), k.select(k.compare("gt", q, 0.0), q, 1.0))

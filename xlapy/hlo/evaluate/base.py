@@ -1,7 +1,7 @@
 """The registry of reference semantics, and what an evaluator may ask of the interpreter.
 
 An evaluator looks like the shape rule of its op: operands by parameter, then attributes and called computations by
-name, and `result`, the shape, where the rule takes it.
+name, and `result`, the shape, if it asks for it.
 
     @evaluator("reverse")
     def reverse(operand, *, dimensions):
@@ -12,8 +12,9 @@ One that must run a computation, wait, or know its process is a generator: it yi
 
 from __future__ import annotations
 
+import inspect
 from collections import deque
-from collections.abc import Callable, Generator, Hashable, Mapping, Sequence
+from collections.abc import Callable, Generator, Hashable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias
 
@@ -22,6 +23,7 @@ import numpy as np
 from xlapy.hlo.evaluate.numerics import Array, narrow, widen
 from xlapy.hlo.graph import Computation, Instruction
 from xlapy.hlo.ops import OPS
+from xlapy.hlo.process_groups import Place
 from xlapy.support.registry import Registry
 
 Value: TypeAlias = Any
@@ -33,15 +35,14 @@ TOKEN = None
 class Process(Protocol):
     """The process that evaluates, as an evaluator sees it."""
 
-    replica: int
-    partition: int
     infeed: deque[Value]
     outfeed: deque[Value]
     custom_calls: Mapping[str, Callable[..., Any]]
     channel: Callable[[int], deque[Value]]
-
-    def group(self, groups: Sequence[Sequence[int]], has_channel: bool, global_ids: bool) -> tuple[int, ...]:
-        """The ranks of the group of a collective that this process is in."""
+    place: Place
+    """Where it is in the grid."""
+    draws: int
+    """How often it has drawn from its random state."""
 
 
 # -- requests ------------------------------------------------------------------------------------------------------
@@ -107,12 +108,14 @@ def evaluator(*names: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]
 
 
 def _with_attributes(function: Callable[..., Any]) -> Evaluator:
+    wants_result = "result" in inspect.signature(function).parameters
+
     def call(instruction: Instruction, operands: list[Any]) -> Any:
         spec = instruction.spec
         keywords = dict(instruction.attributes)
         for position, region in enumerate(spec.regions):
             keywords[region.name] = instruction.called if region.variadic else instruction.called[position]
-        if spec.takes_result:
+        if wants_result:
             keywords["result"] = instruction.shape
         return function(*spec.group(operands), **keywords)
 

@@ -67,6 +67,8 @@ def _masked(bits: Array, like: Array) -> Array:
 def bitcast_convert(operand: Array, *, result: Shape) -> Array:
     """The first of several parts is the one with the lowest bits."""
     wide, slim = element_type(operand).bits, result.type.bits
+    if element_type(operand) is result.type:
+        return operand
     if wide == slim:
         return from_bits(to_bits(operand), result.type)
     if element_type(operand).is_complex:

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from xlapy.hlo.attributes import CustomCallApiVersion, OutputOperandAlias, ReplicaGroups
+from xlapy.hlo.attributes import CustomCallApiVersion, OutputOperandAlias, ReplicaGroups, SourceTargetPairs
 from xlapy.hlo.evaluate.base import (
     EVALUATORS,
     TOKEN,
@@ -31,6 +31,7 @@ from xlapy.hlo.evaluate.reductions import apply
 from xlapy.hlo.evaluate.regions import binary_operation
 from xlapy.hlo.graph import Computation, Instruction
 from xlapy.hlo.ops import OPS, Trait
+from xlapy.hlo.process_groups import group_mode, group_of, process_number
 from xlapy.hlo.shape import Shape
 from xlapy.support.errors import ExecutionError, XlaError
 
@@ -122,28 +123,54 @@ def _describe(value: Value) -> str:
 @evaluator("replica-id")
 def replica_id() -> Steps:
     process = yield from who_am_i()
-    return np.asarray(np.uint32(process.replica))
+    return np.asarray(np.uint32(process.place.replica))
 
 
 @evaluator("partition-id")
 def partition_id() -> Steps:
     process = yield from who_am_i()
-    return np.asarray(np.uint32(process.partition))
+    return np.asarray(np.uint32(process.place.partition))
 
 
-def meet(
-    operation: str,
-    value: Value,
-    replica_groups: ReplicaGroups,
-    channel_id: int | None,
-    use_global_device_ids: bool,
-) -> Generator[Any, Any, list[Value]]:
-    """What every member of this process's group contributes to a collective, in the order of the group."""
-    process = yield from who_am_i()
-    members = process.group(replica_groups.groups, bool(channel_id), use_global_device_ids)
-    waiting: Await = yield Deposit((operation, channel_id), members, value)
-    contributions: list[Value] = yield waiting
+@dataclass(frozen=True, slots=True)
+class Meeting:
+    """Which processes a collective brings together."""
+
+    operation: str
+    groups: Sequence[Sequence[int]]
+    channel_id: int | None
+    use_global_device_ids: bool = False
+
+    def attend(self, value: Value) -> Generator[Any, Any, list[Value]]:
+        """What every member of this process's group contributes, in the order of the group; for `yield from`.
+
+        Nobody contributes to a process that is in no group."""
+        members, _ = yield from self.members()
+        if not members:
+            return []
+        waiting: Await = yield Deposit((self.operation, self.channel_id), members, value)
+        contributions: list[Value] = yield waiting
+        return contributions
+
+    def members(self) -> Generator[Any, Any, tuple[tuple[int, ...], int]]:
+        """The group of this process, empty if it is in none, and its position in it; for `yield from`."""
+        process = yield from who_am_i()
+        by_partition = bool(OPS[self.operation].options.get("channel_means_partitions"))
+        mode = group_mode(self.channel_id, self.use_global_device_ids, by_partition)
+        members = group_of(mode, self.groups, process.place) or ()
+        own = process_number(process.place.replica, process.place.partition, process.place)
+        return members, members.index(own) if members else 0
+
+
+def _everybody(contributions: list[Value]) -> list[Value]:
+    """The contributions, for a collective that has no meaning to a process in no group."""
+    if not contributions:
+        raise ExecutionError("a process that takes part in a collective is in none of its groups")
     return contributions
+
+
+def _packed(results: Sequence[Array]) -> Value:
+    return tuple(results) if len(results) > 1 else results[0]
 
 
 @evaluator("all-reduce")
@@ -156,13 +183,86 @@ def all_reduce(
     use_global_device_ids: bool,
     constrain_layout: bool,
 ) -> Steps:
-    groups = (replica_groups, channel_id, use_global_device_ids)
-    contributions = yield from meet("all-reduce", tuple(operands), *groups)
+    meeting = Meeting("all-reduce", replica_groups.groups, channel_id, use_global_device_ids)
+    contributions = yield from meeting.attend(tuple(operands))
     results: list[Array] = []
-    for arrays in zip(*contributions, strict=True):
+    for arrays in zip(*_everybody(contributions), strict=True):
         reduced = yield from reduce_over_processes(arrays, computation)
         results.append(reduced)
-    return tuple(results) if len(results) > 1 else results[0]
+    return _packed(results)
+
+
+@evaluator("reduce-scatter")
+def reduce_scatter(
+    operands: Sequence[Array],
+    *,
+    computation: Computation,
+    dimension: int,
+    replica_groups: ReplicaGroups,
+    channel_id: int | None,
+    use_global_device_ids: bool,
+    constrain_layout: bool,
+) -> Steps:
+    meeting = Meeting("reduce-scatter", replica_groups.groups, channel_id, use_global_device_ids)
+    contributions = yield from meeting.attend(tuple(operands))
+    _, position = yield from meeting.members()
+    results: list[Array] = []
+    for arrays in zip(*_everybody(contributions), strict=True):
+        reduced = yield from reduce_over_processes(arrays, computation)
+        results.append(np.split(reduced, len(contributions), dimension)[position])
+    return _packed(results)
+
+
+@evaluator("all-gather")
+def all_gather(
+    operands: Sequence[Array],
+    *,
+    dimension: int,
+    replica_groups: ReplicaGroups,
+    channel_id: int | None,
+    use_global_device_ids: bool,
+    constrain_layout: bool,
+) -> Steps:
+    meeting = Meeting("all-gather", replica_groups.groups, channel_id, use_global_device_ids)
+    contributions = yield from meeting.attend(tuple(operands))
+    return _packed([np.concatenate(arrays, dimension) for arrays in zip(*_everybody(contributions), strict=True)])
+
+
+@evaluator("all-to-all")
+def all_to_all(
+    operands: Sequence[Array],
+    *,
+    dimension: int | None,
+    replica_groups: ReplicaGroups,
+    channel_id: int | None,
+    constrain_layout: bool,
+) -> Steps:
+    meeting = Meeting("all-to-all", replica_groups.groups, channel_id)
+    contributions = _everybody((yield from meeting.attend(tuple(operands))))
+    _, position = yield from meeting.members()
+    if dimension is None:
+        return tuple(arrays[position] for arrays in contributions)
+    parts = [np.split(array, len(contributions), dimension)[position] for (array,) in contributions]
+    return np.concatenate(parts, dimension)
+
+
+@evaluator("collective-broadcast")
+def collective_broadcast(operands: Sequence[Array], *, replica_groups: ReplicaGroups, channel_id: int | None) -> Steps:
+    meeting = Meeting("collective-broadcast", replica_groups.groups, channel_id)
+    contributions = yield from meeting.attend(tuple(operands))
+    return _packed(contributions[0] if contributions else [np.zeros_like(array) for array in operands])
+
+
+@evaluator("collective-permute")
+def collective_permute(
+    operands: Sequence[Array], *, source_target_pairs: SourceTargetPairs, channel_id: int | None
+) -> Steps:
+    """Everybody whom a pair names meets; the processes that no pair names need nobody."""
+    meeting = Meeting("collective-permute", (), channel_id)
+    _, position = yield from meeting.members()
+    contributions = yield from meeting.attend(tuple(operands))
+    source = next((source for source, target in source_target_pairs.pairs if target == position), None)
+    return _packed(contributions[source] if source is not None else [np.zeros_like(array) for array in operands])
 
 
 def reduce_over_processes(arrays: Sequence[Array], computation: Computation) -> Steps:

@@ -17,6 +17,8 @@ import numpy as np
 from xlapy.hlo.evaluate.base import EVALUATORS, Await, Deposit, Request, Run, Take, Value, WhoAmI
 from xlapy.hlo.evaluate.communication import fits
 from xlapy.hlo.graph import Computation, HloModule, Instruction
+from xlapy.hlo.ops import Trait
+from xlapy.hlo.process_groups import Place
 from xlapy.hlo.shape import Shape
 from xlapy.support.errors import ArgumentError, ExecutionError, InternalError
 
@@ -101,11 +103,12 @@ class Process:
     ) -> None:
         self.number = number
         self.rank = number % (grid.replicas * grid.partitions)
-        self.replica, self.partition = divmod(self.rank, grid.partitions)
+        self.place = Place(*divmod(self.rank, grid.partitions), grid.replicas, grid.partitions)
         self.infeed = interpreter.infeed(number)
         self.outfeed = interpreter.outfeed(number)
         self.channel = interpreter.channel
         self.custom_calls = interpreter.custom_calls
+        self.draws = 0
         self.waiting: Take | Await | None = None
         self.is_finished = False
         self.result: Value = None
@@ -113,27 +116,6 @@ class Process:
         self._rounds: dict[Hashable, int] = {}
         self._stack: list[Generator[Request, Any, Value]] = []
         self._enter(module.entry, check_arguments(module, arguments))
-
-    def group(self, groups: Sequence[Sequence[int]], has_channel: bool, global_ids: bool) -> tuple[int, ...]:
-        """The processes, as numbers, of the group that this one is in.
-
-        Groups name replicas of the same partition; with a channel, replicas in all partitions; with global ids,
-        processes. No groups: everybody in one."""
-        replicas, partitions = range(self._grid.replicas), self._grid.partitions
-        if global_ids:
-            return self._group_of(self.rank, groups) or tuple(range(self._grid.replicas * partitions))
-        chosen = self._group_of(self.replica, groups) or tuple(replicas)
-        if has_channel:
-            return tuple(replica * partitions + partition for replica in chosen for partition in range(partitions))
-        return tuple(replica * partitions + self.partition for replica in chosen)
-
-    def _group_of(self, member: int, groups: Sequence[Sequence[int]]) -> tuple[int, ...] | None:
-        if not groups:
-            return None
-        for group in groups:
-            if member in group:
-                return tuple(process for process in group if process >= 0)
-        raise ExecutionError(f"process {self.number} is in none of the groups {[list(group) for group in groups]}")
 
     def advance(self) -> bool:
         """Runs until it is finished or must wait; says whether it got anywhere."""
@@ -215,8 +197,10 @@ def _execution(computation: Computation, arguments: Sequence[Value]) -> Generato
 
 
 def _checked(value: Value, instruction: Instruction) -> Value:
-    """The value of an instruction, held against its shape: a difference is a bug of an evaluator or of a pass."""
-    if instruction.shape.is_array:
+    """The value of an instruction, held against its shape: a difference is a bug of an evaluator or of a pass.
+
+    That of a start op stands for what is still to come."""
+    if instruction.shape.is_array and Trait.START not in instruction.spec.traits:
         value = np.asarray(value)
         if value.dtype != instruction.shape.type.dtype or not fits(value, instruction.shape):
             raise InternalError(f"{instruction} was evaluated to {value.dtype}{list(value.shape)}")

@@ -64,7 +64,7 @@ def _merge_dims(first: Shape, other: Shape) -> Shape:
     return Shape.array(first.type, dims, dynamic)
 
 
-def _check_type(name: str, shape: Shape, allowed: Types) -> None:
+def require_type(name: str, shape: Shape, allowed: Types) -> None:
     if shape.element_type not in allowed:
         raise ShapeError("element-type", f"{shape} has elements of type {shape.type}; {name} takes {describe(allowed)}")
 
@@ -77,17 +77,23 @@ def unary(
     result: Callable[[ElementType], ElementType] = lambda element_type: element_type,
     title: str = "",
     doc: str = "",
+    note: str = "",
+    family: str = __name__,
 ) -> None:
-    """Declares an element-wise op of one operand."""
+    """Declares an element-wise op of one operand, as a row of the module `family`."""
 
     def rule(operand: Shape) -> Shape:
         require_array(operand)
-        _check_type(name, operand, types)
+        require_type(name, operand, types)
         return operand.with_type(result(operand.type)).with_layout(None)
 
-    rule.__module__ = __name__
-    rule.__doc__ = f"{doc or name.replace('-', ' ')}, element by element.\n\n{_UNARY_CONSTRAINTS}"
+    rule.__module__ = family
+    rule.__doc__ = _documented(doc or name.replace("-", " "), note, _UNARY_CONSTRAINTS)
     declare_op(name, rule, ELEMENTWISE, {}, title, reference, None, {"types": types})
+
+
+def _documented(what: str, note: str, constraints: str) -> str:
+    return "\n\n".join(part for part in (f"{what}, element by element.", note, constraints) if part)
 
 
 _UNARY_CONSTRAINTS = """array-operands: the operand is an array.
@@ -104,18 +110,20 @@ def binary(
     result: Callable[[ElementType], ElementType] = lambda element_type: element_type,
     title: str = "",
     doc: str = "",
+    note: str = "",
+    family: str = __name__,
 ) -> None:
-    """Declares an element-wise op of two operands of one element type."""
+    """Declares an element-wise op of two operands of one element type, as a row of the module `family`."""
 
     def rule(lhs: Shape, rhs: Shape) -> Shape:
         require_array(lhs, rhs)
         if lhs.element_type is not rhs.element_type:
             raise ShapeError("same-type", f"{lhs} and {rhs} have different element types")
-        _check_type(name, lhs, types)
+        require_type(name, lhs, types)
         return common_dims(lhs, rhs).with_type(result(lhs.type)).with_layout(None)
 
-    rule.__module__ = __name__
-    rule.__doc__ = f"{doc or name.replace('-', ' ')}, element by element.\n\n{_BINARY_CONSTRAINTS}"
+    rule.__module__ = family
+    rule.__doc__ = _documented(doc or name.replace("-", " "), note, _BINARY_CONSTRAINTS)
     declare_op(name, rule, traits, {}, title, reference, identity, {"types": types})
 
 
@@ -259,7 +267,7 @@ def clamp(min: Shape, operand: Shape, max: Shape) -> Shape:
             if bound.dims != operand.dims and UNBOUNDED not in (*bound.dims, *operand.dims):
                 raise ShapeError("bound-dims", f"{bound} is neither a scalar nor of the dimensions of {operand}")
             merged = common_dims(merged, bound)
-    _check_type("clamp", operand, ANY - COMPLEX)
+    require_type("clamp", operand, ANY - COMPLEX)
     return merged.with_layout(None)
 
 
@@ -288,7 +296,7 @@ def reduce_precision(operand: Shape, *, exponent_bits: int, mantissa_bits: int) 
     mantissa-bits [B3 C3]: the number of mantissa bits is not negative.
     """
     require_array(operand)
-    _check_type("reduce-precision", operand, FLOAT)
+    require_type("reduce-precision", operand, FLOAT)
     if exponent_bits < 1:
         raise ShapeError("exponent-bits", f"{exponent_bits} exponent bits cannot tell zero from infinity")
     if mantissa_bits < 0:

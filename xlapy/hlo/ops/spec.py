@@ -30,6 +30,8 @@ from xlapy.support.errors import InternalError, ShapeError
 Variadic = Sequence[Shape]
 Regions = Sequence[Signature]
 ResultShape = NewType("ResultShape", Shape)
+StatedResult = ResultShape | None
+"""A result shape that the text may give, and that the rule completes where it does not."""
 
 REQUIRED: Any = inspect.Parameter.empty
 
@@ -108,6 +110,7 @@ class OpSpec:
     regions: tuple[RegionParameter, ...]
     attributes: Mapping[str, AttributeParameter]
     takes_result: bool  # the rule wants the result shape that text or builder gives
+    needs_result: bool  # ... and cannot do without
     constraints: Mapping[str, Constraint]
     doc: str
     title: str  # heading in the specification, "ReduceWindow"
@@ -180,7 +183,7 @@ class OpSpec:
             arguments = self.complete_attributes(attributes)
             arguments.update(self._group_regions(called))
             if self.takes_result:
-                if result is None:
+                if result is None and self.needs_result:
                     raise ShapeError("result-shape", "the shape of the result must be given")
                 arguments["result"] = result
             return self.rule(*grouped, **arguments)
@@ -203,7 +206,8 @@ class OpSpec:
 
         `letter` is "B" for the builder, "C" for StableHLO; a rule without such a label keeps its slug."""
         slug = rule.removeprefix(self.name + ".")
-        constraint = self.constraints.get(slug)
+        declared = OPS[self.start_of] if self.start_of else self
+        constraint = declared.constraints.get(slug)
         for label in constraint.labels if constraint else ():
             if label.startswith(letter):
                 return f"{self.title}.{label}" if letter == "B" else f"{self.python_name}.{label}"
@@ -260,7 +264,7 @@ def declare_op(
     operands: list[OperandParameter] = []
     regions: list[RegionParameter] = []
     attributes: dict[str, AttributeParameter] = {}
-    takes_result = False
+    takes_result = needs_result = False
     for parameter in inspect.signature(rule).parameters.values():
         annotation = annotations[parameter.name]
         key = hlo_text.get(parameter.name, parameter.name)
@@ -268,8 +272,8 @@ def declare_op(
             operands.append(OperandParameter(parameter.name, annotation == Variadic))
         elif annotation is Signature or annotation == Regions:
             regions.append(RegionParameter(parameter.name, annotation == Regions, key))
-        elif annotation is ResultShape:
-            takes_result = True
+        elif annotation is ResultShape or annotation == StatedResult:
+            takes_result, needs_result = True, annotation is ResultShape
         else:
             braces = key.endswith("={}")
             attributes[parameter.name] = AttributeParameter(
@@ -285,6 +289,7 @@ def declare_op(
         regions=tuple(regions),
         attributes=attributes,
         takes_result=takes_result,
+        needs_result=needs_result,
         constraints=_constraints(doc),
         doc=doc,
         title=title or "".join(word.capitalize() for word in name.split("-")),
@@ -311,19 +316,29 @@ def _constraints(doc: str) -> dict[str, Constraint]:
 def _derive_pair(spec: OpSpec, rule: Callable[..., Shape], hlo_text: Mapping[str, str]) -> None:
     """Declares `NAME-start` and `NAME-done` of an asynchronous op.
 
-    The start op takes what the synchronous op takes and deposits its operands; `async_shape` says what it returns
-    (XLA's convention differs by op). The done op waits, and returns what the synchronous op returns."""
-    async_shape: Callable[[Sequence[Shape], Shape], Shape] = spec.options.get(
-        "async_shape", lambda operands, result: result
-    )
+    The start op takes what the synchronous op takes and deposits its operands. What it returns differs by op, by XLA's
+    convention: what the synchronous op returns, or, where there is an `async_shape`, a tuple of operands and results.
+    Text may state more elements of that tuple, integer scalars: contexts, which nobody reads. The done op waits, and
+    returns what the synchronous op returns."""
+    async_shape: Callable[[Sequence[Shape], Shape], Shape] | None = spec.options.get("async_shape")
     done_shape: Callable[[Shape], Shape] = spec.options.get("done_shape", lambda started: started)
 
     @functools.wraps(rule)
     def start(*operands: Any, **attributes: Any) -> Shape:
+        if async_shape is None:
+            return rule(*operands, **attributes)
+        stated: Shape | None = attributes.pop("result", None)
+        if spec.takes_result and stated is not None:
+            attributes["result"] = done_shape(stated)
         flat = [shape for group in operands for shape in ((group,) if isinstance(group, Shape) else group)]
-        return async_shape(flat, rule(*operands, **attributes))
+        return _with_contexts(async_shape(flat, rule(*operands, **attributes)), stated)
 
     start.__doc__ = f"Begins an asynchronous {spec.name}; see there. {spec.name}-done waits for it."
+    if async_shape is not None and not spec.takes_result:
+        signature = inspect.signature(rule)
+        result = inspect.Parameter("result", inspect.Parameter.KEYWORD_ONLY)
+        vars(start)["__signature__"] = signature.replace(parameters=[*signature.parameters.values(), result])
+        start.__annotations__ = {**rule.__annotations__, "result": StatedResult}
 
     def done(started: Shape) -> Shape:
         return done_shape(started)
@@ -343,6 +358,15 @@ def _derive_pair(spec: OpSpec, rule: Callable[..., Shape], hlo_text: Mapping[str
         start_of=spec.name,
     )
     declare_op(f"{spec.name}-done", done, traits | Trait.DONE, {}, spec.title, None, None, {}, done_of=spec.name)
+
+
+def _with_contexts(inferred: Shape, stated: Shape | None) -> Shape:
+    """The inferred tuple, with the contexts that the stated one has behind it."""
+    count = len(inferred.parts)
+    contexts = stated.parts[count:] if stated is not None and stated.is_tuple else ()
+    if any(not context.is_scalar or not context.type.is_integer for context in contexts):
+        raise ShapeError("contexts", f"{stated} has more behind {inferred} than integer scalars")
+    return Shape.tuple([*inferred.parts, *contexts])
 
 
 def require(condition: bool, slug: str, message: str) -> None:

@@ -12,7 +12,8 @@ from typing import NoReturn
 from xlapy.support.errors import ParseError
 from xlapy.support.source import Source
 
-SPACE = r"(?:[ \t\r\n\f\v]++|//[^\n]*+|/\*(?s:.*?)\*/)*+"
+# Not one possessive group: Python 3.11.2 lets such a group end in the middle of an open comment.
+SPACE = r"[ \t\r\n\f\v]*+(?:(?://[^\n]*+|/\*(?s:.*?)\*/)[ \t\r\n\f\v]*+)*"
 NAME = r"[A-Za-z_][A-Za-z0-9_.\-]*+"
 
 

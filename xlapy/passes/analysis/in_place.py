@@ -2,19 +2,23 @@
 
 An element-wise kernel reads element i of an operand before it writes element i of the result, so the two may share
 memory if they have the same bytes per element and the operand is read at no other index. A dynamic-update-slice or a
-scatter writes some elements only, so the rest of its operand simply stays.
+scatter writes some elements only, so the rest of its operand simply stays. A matrix is factored, and right sides are
+solved, in place. A kernel over rows folds all of a row before it writes there.
 """
 
 from __future__ import annotations
 
+from xlapy.hlo.attributes import FusionKind
 from xlapy.hlo.graph import Instruction
 from xlapy.hlo.ops import Trait
 
 
 def overwritable_operands(instruction: Instruction) -> list[tuple[int, int]]:
     """Pairs (operand number, leaf of the result) that may share memory if the operand dies here."""
-    if instruction.opcode == "dynamic-update-slice":
+    if instruction.opcode in ("dynamic-update-slice", "cholesky"):
         return [(0, 0)]
+    if instruction.opcode == "triangular-solve":
+        return [(1, 0)]
     if instruction.opcode == "scatter":
         return [(number, number) for number in range(len(instruction.operands) // 2)]
     if instruction.opcode == "fusion":
@@ -38,23 +42,25 @@ def _of_fusion(fusion: Instruction) -> list[tuple[int, int]]:
     computation = fusion.called[0]
     root = computation.root
     outputs = root.operands if root.opcode == "tuple" else (root,)
+    rows = fusion.attributes["kind"] is FusionKind.OUTPUT
     pairs = []
     for number, parameter in enumerate(computation.parameters):
         for leaf, output in enumerate(outputs):
             if output.opcode == "dynamic-update-slice":
                 if output.operands[0] is parameter and len(parameter.users) == 1 and len(outputs) == 1:
                     pairs.append((number, leaf))
-            elif _same_elements(parameter, output) and _read_at_own_index(parameter):
+            elif _same_elements(parameter, output) and _read_at_own_index(parameter, rows=rows):
                 pairs.append((number, leaf))
     return pairs
 
 
-def _read_at_own_index(parameter: Instruction) -> bool:
-    """Whether every way from the parameter to the root is element-wise."""
+def _read_at_own_index(parameter: Instruction, *, rows: bool) -> bool:
+    """Whether every way from the parameter to the root is element-wise, or, in a kernel over `rows`, ends in a
+    reduce."""
     pending, seen = [parameter], {parameter}
     while pending:
         for user in pending.pop().users:
-            if user in seen or user.opcode == "tuple":
+            if user in seen or user.opcode == "tuple" or (rows and user.opcode == "reduce"):
                 continue
             if Trait.ELEMENTWISE not in user.spec.traits or user.shape.dims != parameter.shape.dims:
                 return False

@@ -13,10 +13,9 @@ from dataclasses import dataclass, field
 
 from xlapy.hlo.buffer_plan import BufferPlan, Home, Location
 from xlapy.hlo.graph import Computation, HloModule, Instruction
-from xlapy.hlo.leaves import is_renaming, leaf_count, leaf_offset
+from xlapy.hlo.leaves import is_renaming, leaf_count, leaf_offset, result_leaves
 from xlapy.hlo.ops import Trait
 from xlapy.hlo.schedule import Schedule
-from xlapy.hlo.sort_plan import scratch_bytes
 from xlapy.support.errors import InternalError
 
 Tag = object
@@ -77,6 +76,7 @@ class _Replay:
                 return [*operands[0], None, None]
         if is_renaming(instruction):
             return operands[0]
+        self.disturb(instruction)
         for operand, tags in zip(instruction.operands, operands, strict=True):
             self.read(operand, tags, instruction)
         match instruction.opcode:
@@ -88,16 +88,29 @@ class _Replay:
                 return self.loop(instruction, operands[0])
             case "recv-done":
                 return operands[0][:-2] + [None]
-        if instruction.spec.has(Trait.DONE) and len(operands[0]) == leaf_count(instruction.shape):
-            return operands[0]
+        if instruction.spec.has(Trait.START):
+            return self.start(instruction, operands)
+        if instruction.spec.done_of is not None:
+            return operands[0][result_leaves(instruction.operands[0])]
         return self.produce(instruction)
 
-    def produce(self, instruction: Instruction) -> Tags:
-        """Fresh tags for all leaves, written to their locations; scratch memory is overwritten."""
+    def start(self, instruction: Instruction, operands: Sequence[Tags]) -> Tags:
+        """The operands stay where they are; the rest is written."""
+        own = [tag for tags in operands for tag in tags][: result_leaves(instruction).start]
+        return own + self.produce(instruction, len(own))
+
+    def disturb(self, instruction: Instruction) -> None:
+        """What lies in the scratch memory of an instruction is gone before it has read its operands."""
         if instruction in self.plan.scratch:
-            self.memory.write(self.plan.scratch[instruction], scratch_bytes(instruction), object())
+            scratch = self.plan.scratch[instruction]
+            self.memory.write(scratch.location, scratch.bytes, object())
+
+    def produce(self, instruction: Instruction, first: int = 0) -> Tags:
+        """Fresh tags for all leaves from `first` on, written to their locations."""
         tags: Tags = []
         for leaf, shape in enumerate(instruction.shape.leaves()):
+            if leaf < first:
+                continue
             if not shape.is_array or not shape.rank or not shape.bytes:
                 tags.append(None)
                 continue

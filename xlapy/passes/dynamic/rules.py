@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import math
 
-from xlapy.hlo.attributes import PaddingDimension
+from xlapy.hlo.attributes import ComparisonDirection, PaddingDimension
 from xlapy.hlo.element_types import S32
 from xlapy.hlo.graph import Instruction
-from xlapy.hlo.shape import Dims
+from xlapy.hlo.literal import Literal
+from xlapy.hlo.shape import Dims, Shape
 from xlapy.passes.dynamic.padding import RULES, Padding, Path, Sizes
 from xlapy.support.errors import UnsupportedError
 
@@ -271,3 +272,56 @@ def dot(padding: Padding, instruction: Instruction) -> None:
     order += [(rhs, dim) for dim in numbers.rhs_free(rhs.shape.rank)]
     results = {place: padding.size(operand, dim) for place, (operand, dim) in enumerate(order)}
     padding.enter_array(instruction, padding.same(instruction, masked), results)
+
+
+@RULES.register("cholesky")
+def cholesky(padding: Padding, instruction: Instruction) -> None:
+    """What pads the matrices is a unit matrix: it is positive definite, and a factor of its own."""
+    (a,) = instruction.operands
+    result = padding.same(instruction, [_with_unit_padding(padding, a)])
+    padding.enter_array(instruction, result, padding.array_sizes(a))
+
+
+@RULES.register("triangular-solve")
+def triangular_solve(padding: Padding, instruction: Instruction) -> None:
+    """What pads the matrices is a unit matrix, and the unknowns that belong to it become zero."""
+    a, b = instruction.operands
+    side = b.shape.rank - (2 if instruction.attributes["left_side"] else 1)
+    array = padding.copy(b)
+    size = _matrix_size(padding, a) or padding.size(b, side)
+    right_sides = padding.masked(array, {side: size}, padding.zero(array))
+    result = padding.same(instruction, [_with_unit_padding(padding, a), right_sides])
+    sizes = {dim: size for dim, size in padding.array_sizes(a).items() if dim < a.shape.rank - 2}
+    padding.enter_array(instruction, result, sizes | padding.array_sizes(b))
+
+
+def _matrix_size(padding: Padding, a: Instruction) -> Instruction | None:
+    rank = a.shape.rank
+    return padding.size(a, rank - 2) or padding.size(a, rank - 1)
+
+
+def _with_unit_padding(padding: Padding, a: Instruction) -> Instruction:
+    """The matrices with ones on the diagonal and zeros elsewhere beyond their run-time size."""
+    array, size = padding.copy(a), _matrix_size(padding, a)
+    if size is None:
+        return array
+    rows, columns = array.shape.rank - 2, array.shape.rank - 1
+    masked = padding.masked(array, {rows: size, columns: size}, padding.zero(array))
+    numbers = array.shape.with_type(S32)
+    row, column = (padding.add("iota", shape=numbers, dimension=dim) for dim in (rows, columns))
+    is_diagonal = padding.add("compare", [row, column], direction=ComparisonDirection.EQ)
+    is_beyond = padding.add("not", [padding.inside(array, rows, size)])
+    unit = padding.add("constant", literal=Literal(1, Shape.scalar(array.shape.type)))
+    ones = padding.spread(unit, array)
+    return padding.add("select", [padding.add("and", [is_diagonal, is_beyond]), ones, masked])
+
+
+@RULES.register("fft")
+def fft(padding: Padding, instruction: Instruction) -> None:
+    """Transforms of different sizes have nothing in common; how many there are may be bounded."""
+    operand = instruction.operands[0]
+    sizes = padding.array_sizes(operand)
+    first = operand.shape.rank - len(instruction.attributes["fft_length"])
+    if any(dim >= first for dim in sizes):
+        raise UnsupportedError(f"fft {instruction.name} transforms a dynamic dimension of {operand.shape}")
+    padding.enter_array(instruction, padding.same(instruction), sizes)

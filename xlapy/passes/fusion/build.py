@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from xlapy.hlo.graph import Computation, Instruction
 from xlapy.hlo.kernel_plan import is_kernel_constant
 from xlapy.hlo.shape import Shape
@@ -14,13 +16,20 @@ def build_fusions(plan: FusionPlan) -> bool:
     place = {instruction: number for number, instruction in enumerate(plan.order)}
     groups = [group for group in plan.groups() if len(group.maps) > 1]
     groups.sort(key=lambda group: (group.level, place[group.root]))
-    replacements: dict[Instruction, Instruction] = {}
-    for group in groups:
-        fusion = _build(plan.computation, group, place, replacements)
-        plan.records.append(Record(fusion.name, True, f"{len(group.maps)} instructions, {len(group.roots)} stored"))
-    replace_all(plan.computation, replacements)
+    replace_groups(plan.computation, groups, place, plan.records)
     plan.computation.remove(dict.fromkeys(member for group in groups for member in group.maps))
     return bool(groups)
+
+
+def replace_groups(
+    computation: Computation, groups: Sequence[Group], place: dict[Instruction, int], records: list[Record]
+) -> None:
+    """Makes users of groups, each behind those that it reads, use fusions instead; the members stay behind."""
+    replacements: dict[Instruction, Instruction] = {}
+    for group in groups:
+        fusion = _build(computation, group, place, replacements)
+        records.append(Record(fusion.name, True, f"{len(group.maps)} instructions, {len(group.roots)} stored"))
+    replace_all(computation, replacements)
 
 
 def _build(

@@ -6,23 +6,29 @@ division or a square root 5, four bytes to or from memory 2. What starting one m
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence, Set
+from dataclasses import dataclass
 
 from xlapy.hlo.graph import Instruction
 from xlapy.hlo.kernel_plan import is_kernel_constant
 from xlapy.hlo.ops import Trait
 
 KERNEL_START = 10_000.0
+COPIED_CODE = 50.0  # an instruction in one more kernel: compiled again, and paid for once per program
 PER_BYTE = 0.5
 CHEAP = 1.0
 DIVISION = 5.0
 DELINEARIZATION = 3.0  # indices recovered from a linear one, by multiplication with constants
 TRANSCENDENTAL = 20.0
+ITERATIVE = 400.0  # series and continued fractions of special functions
 
 OPERATION_COSTS: dict[str, float] = {
     **dict.fromkeys(("divide", "remainder", "sqrt", "rsqrt", "cbrt"), DIVISION),
     **dict.fromkeys(("exponential", "exponential-minus-one", "log", "log-plus-one", "logistic"), TRANSCENDENTAL),
     **dict.fromkeys(("sine", "cosine", "tan", "sinh", "cosh", "tanh", "erf", "power"), TRANSCENDENTAL),
+    **dict.fromkeys(("erfc", "erf-inv", "bessel-i0e", "bessel-i1e"), TRANSCENDENTAL),
+    **dict.fromkeys(("lgamma", "digamma", "zeta", "polygamma", "regularized-incomplete-beta"), ITERATIVE),
+    **dict.fromkeys(("igamma", "igammac", "igamma-grad-a", "random-gamma-grad"), ITERATIVE),
     **dict.fromkeys(("asin", "acos", "atan", "asinh", "acosh", "atanh", "atan2"), TRANSCENDENTAL),
 }
 
@@ -52,17 +58,6 @@ def _keeps_dimensions_apart(reshape: Instruction) -> bool:
     return True
 
 
-def bytes_per_element(instruction: Instruction) -> float:
-    """Bytes that are read for one element of the result, over all operands that are arrays in memory."""
-    read = sum(memory_bytes(operand) for operand in instruction.operands)
-    return min(read / max(instruction.shape.size, 1), _bytes_touched(instruction.operands))
-
-
-def _bytes_touched(operands: Iterable[Instruction]) -> float:
-    """Bytes of one element of each operand: what is read when each result element reads each operand once."""
-    return sum(operand.shape.type.bytes for operand in operands if memory_bytes(operand))
-
-
 def memory_bytes(instruction: Instruction) -> int:
     """Bytes that must come from memory to know the whole value: replicated ones count once, generated ones not."""
     if not instruction.shape.is_array or instruction.shape.is_scalar or is_kernel_constant(instruction):
@@ -74,13 +69,46 @@ def memory_bytes(instruction: Instruction) -> int:
     return instruction.shape.bytes
 
 
-def fused_cost(instruction: Instruction, evaluations: int) -> float:
-    """What `evaluations` elements cost when they are computed where they are used."""
-    return evaluations * (operation_cost(instruction) + PER_BYTE * bytes_per_element(instruction))
+@dataclass(frozen=True, slots=True)
+class Use:
+    """A kernel that needs an instruction: how many of its elements, and what the kernel reads anyway.
+
+    `can_store` says that the kernel could compute each element once and store it as one more result."""
+
+    evaluations: int
+    inputs: Set[Instruction]
+    can_store: bool
 
 
-def stored_cost(instruction: Instruction, evaluations: int) -> float:
-    """What it costs to compute every element once, store it, and read it `evaluations` times."""
+def fused_cost(instruction: Instruction, uses: Sequence[Use]) -> float:
+    """What it costs to compute the instruction in each of the kernels that use it."""
+    copied = COPIED_CODE * (len(uses) - 1) if operation_cost(instruction) else 0.0
+    return copied + sum(_computed(instruction, use) for use in uses)
+
+
+def stored_cost(instruction: Instruction, uses: Sequence[Use]) -> float:
+    """What it costs to compute every element once, store it, and read it wherever it is used.
+
+    `uses` are in the order in which the kernels run. The first one can keep the value while it stores it for the
+    others; no other can, since it may wait for what the first one makes. Else one more kernel is needed."""
     shape = instruction.shape
-    once = fused_cost(instruction, shape.size) + PER_BYTE * shape.bytes
-    return KERNEL_START + once + PER_BYTE * shape.type.bytes * evaluations
+    first, *others = uses
+    if first.can_store and others:
+        once = _computed(instruction, first)
+    else:
+        once, others = KERNEL_START + _computed(instruction, Use(shape.size, frozenset(), False)), [*uses]
+    return once + PER_BYTE * shape.bytes + PER_BYTE * shape.type.bytes * sum(use.evaluations for use in others)
+
+
+def _computed(instruction: Instruction, use: Use) -> float:
+    """The operations, and the reads of operands that the kernel would not read without them."""
+    return use.evaluations * (operation_cost(instruction) + PER_BYTE * _bytes_per_element(instruction, use.inputs))
+
+
+def _bytes_per_element(instruction: Instruction, known: Set[Instruction]) -> float:
+    """Bytes that are read for one element of the result, over all operands that are arrays in memory."""
+    read = [
+        operand for operand in dict.fromkeys(instruction.operands) if memory_bytes(operand) and operand not in known
+    ]
+    whole = sum(memory_bytes(operand) for operand in read) / max(instruction.shape.size, 1)
+    return min(whole, sum(operand.shape.type.bytes for operand in read))

@@ -38,7 +38,7 @@ class LoopFusion(Pass):
     def run(self, module: HloModule) -> bool:
         changed = False
         for computation in program_computations(module):
-            plan = FusionPlan(computation, self.limits)
+            plan = FusionPlan(computation, self.limits, self.multi_output)
             if self.multi_output:
                 merge_outputs(plan)
             changed = build_fusions(plan) or changed

@@ -20,14 +20,14 @@ from xlapy.hlo.graph import Computation, Instruction
 from xlapy.hlo.kernel_plan import (
     INDEXED_AT_RUN_TIME,
     KernelLimits,
-    is_alias,
     is_blocked_transpose,
     is_element_op,
     is_kernel_constant,
 )
+from xlapy.hlo.leaves import is_renaming
 from xlapy.hlo.ops import Trait
 from xlapy.passes.base import Record, pinned
-from xlapy.passes.fusion.cost import fused_cost, operation_cost, stored_cost
+from xlapy.passes.fusion.cost import Use, fused_cost, operation_cost, stored_cost
 
 IDENTITY = 0
 MAX_MAPS = 4  # index maps of one member: codegen computes it once for each
@@ -84,7 +84,7 @@ class Group:
 
 
 def _storage(instruction: Instruction) -> Instruction:
-    while is_alias(instruction):
+    while is_renaming(instruction):
         instruction = instruction.operands[0]
     return instruction
 
@@ -115,6 +115,7 @@ class FusionPlan:
 
     computation: Computation
     limits: KernelLimits
+    multi_output: bool = True  # a kernel may store several results
     records: list[Record] = field(default_factory=list)
     groups_of: dict[Instruction, list[Group]] = field(default_factory=dict)
     _maps: IndexMaps = field(default_factory=IndexMaps)
@@ -123,6 +124,7 @@ class FusionPlan:
     def __post_init__(self) -> None:
         self._pinned = pinned(self.computation)
         self.order = self.computation.post_order()
+        self._numbers = {instruction: number for number, instruction in enumerate(self.order)}
         for instruction in reversed(self.order):
             self._place(instruction)
 
@@ -143,7 +145,7 @@ class FusionPlan:
         refusal = self._refusal(instruction)
         if not refusal:
             self._join(instruction)
-        elif not is_alias(instruction):
+        elif not is_renaming(instruction):
             self._start(instruction, kind)
         if refusal and any(user in self.groups_of for user in instruction.users):
             self.records.append(Record(instruction.name, False, refusal))
@@ -213,11 +215,31 @@ class FusionPlan:
             )
             if full:
                 return f"the kernel of {group.root.name} is full"
-        evaluations = sum(group.domain * len(needed) for group, needed in maps.items())
-        fused, stored = fused_cost(producer, evaluations), stored_cost(producer, evaluations)
+        uses = [
+            Use(group.domain * len(needed), frozenset(group.inputs), self._can_store(group, producer, needed))
+            for group, needed in sorted(maps.items(), key=lambda item: self._numbers[item[0].root])
+        ]
+        fused, stored = fused_cost(producer, uses), stored_cost(producer, uses)
         if fused > stored:
+            evaluations = sum(use.evaluations for use in uses)
             return f"computing {evaluations} elements costs {fused:.3g}, storing {producer.shape.size} {stored:.3g}"
         return ""
+
+    def _can_store(self, group: Group, producer: Instruction, needed: frozenset[int]) -> bool:
+        """`group` computes every element of `producer` once, where it could store it as a result of its own."""
+        return (
+            self.multi_output
+            and group.kind is FusionKind.LOOP
+            and not group.updates_in_place
+            and needed == {IDENTITY}
+            and group.root.shape.dims == producer.shape.dims
+            and not is_blocked_transpose(group.root)
+            and all(
+                Trait.INDEX_MAP not in user.spec.traits and user.opcode not in INDEXED_AT_RUN_TIME
+                for user in producer.users
+                if user in group.maps
+            )
+        )
 
 
 def _root_kind(instruction: Instruction) -> FusionKind | None:

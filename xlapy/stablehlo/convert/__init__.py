@@ -1,13 +1,17 @@
 """From StableHLO to HLO: one file for each family of operations. Importing this package registers all of them."""
 
 from xlapy.stablehlo.convert import (
+    broadcasting,
+    collectives,
     communication,
     contractions,
     control_flow,
     elementwise,
     indexing,
+    linalg,
     normalization,
     ordering,
+    random,
     reductions,
     shapes,
     structure,
@@ -18,14 +22,18 @@ from xlapy.stablehlo.convert.module import convert_program
 
 __all__ = [
     "CONVERSIONS",
+    "broadcasting",
+    "collectives",
     "communication",
     "contractions",
     "control_flow",
     "convert_program",
     "elementwise",
     "indexing",
+    "linalg",
     "normalization",
     "ordering",
+    "random",
     "reductions",
     "shapes",
     "structure",

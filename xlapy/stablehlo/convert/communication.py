@@ -1,16 +1,17 @@
-"""What reaches outside: infeed, outfeed, send, recv, collectives, process ids, custom calls."""
+"""What reaches outside: infeed, outfeed, send, recv, process ids, custom calls."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
-from xlapy.hlo.attributes import CustomCallApiVersion, OutputOperandAlias, ReplicaGroups
+from xlapy.hlo.attributes import CustomCallApiVersion, OutputOperandAlias
 from xlapy.hlo.element_types import U32
 from xlapy.hlo.graph import Computation, Instruction
+from xlapy.hlo.ops import OPS
 from xlapy.hlo.shape import TOKEN, Shape
 from xlapy.stablehlo.attributes import attribute_text
-from xlapy.stablehlo.convert.base import Body, attribute, converts, fields, integer_table, integers
-from xlapy.stablehlo.convert.reductions import promoted
+from xlapy.stablehlo.convert.base import Body, attribute, converts, fields, integers
 from xlapy.stablehlo.tree import Operation, Symbol
 from xlapy.support.errors import ParseError
 
@@ -19,9 +20,6 @@ API_VERSIONS = dict(enumerate(CustomCallApiVersion, start=1))
 
 DEVICE_TO_DEVICE, DEVICE_TO_HOST, HOST_TO_DEVICE = 1, 2, 3
 """Types of a channel handle."""
-
-FILLER = -1
-"""Fills up the rows of a table of groups that are shorter than the longest."""
 
 IDENTITY_TARGETS = frozenset({"Sharding", "SPMDFullToShardShape", "SPMDShardToFullShape"})
 """Custom calls that only tell a partitioner where an array lives."""
@@ -97,27 +95,16 @@ def partition_id(body: Body, operation: Operation) -> Instruction:
     return body.add("partition-id")
 
 
-@converts("stablehlo.all_reduce")
-def all_reduce(body: Body, operation: Operation) -> Instruction:
-    operands = body.operands(operation)
-    if len(operands) == 1:
-        (computation,) = body.called
-        operands = promoted(body, [*operands, *operands], computation)[:1]
-    return body.add("all-reduce", *operands, called=body.called, **_group(operation))
+OWN_TARGETS = "xlapy."
+"""Begins the target of a custom call that stands for an op of ours, which StableHLO does not have."""
 
 
-def _group(operation: Operation) -> dict[str, Any]:
-    """The attributes that collectives share: who takes part."""
-    table = integer_table(operation, "replica_groups")
-    channel = operation.attributes.get("channel_handle")
-    channel_id = attribute(fields(operation, "channel_handle"), "handle", int) if channel is not None else 0
-    return {
-        "replica_groups": ReplicaGroups(
-            tuple(tuple(process for process in group if process != FILLER) for group in table)
-        ),
-        "channel_id": channel_id or None,
-        "use_global_device_ids": attribute(operation, "use_global_device_ids", bool, False),
-    }
+def _own_op(body: Body, operation: Operation, target: str, operands: Sequence[Instruction]) -> Instruction:
+    """The op that is named behind `xlapy.`, with its attributes in `backend_config`."""
+    name = target.removeprefix(OWN_TARGETS).replace("_", "-")
+    if name not in OPS:
+        raise ParseError(f"{operation.name}: xlapy has no op {name!r}")
+    return body.add(name, *operands, **attribute(operation, "backend_config", dict, {}))
 
 
 @converts("stablehlo.custom_call")
@@ -127,6 +114,8 @@ def custom_call(body: Body, operation: Operation) -> Instruction:
     results = operation.result_types
     if target in IDENTITY_TARGETS and len(operands) == 1 and results == (operands[0].shape,):
         return operands[0]
+    if target.startswith(OWN_TARGETS):
+        return _own_op(body, operation, target, operands)
     version = attribute(operation, "api_version", int, 1)
     if version not in API_VERSIONS:
         raise ParseError(f"{operation.name} has no api_version {version}; there are 1 to {len(API_VERSIONS)}")

@@ -13,8 +13,21 @@ from xlapy.stablehlo.tree import Operation
 DIRECTIONS = {direction.value: direction for direction in ComparisonDirection}
 COMPARISONS = {kind.value: kind for kind in ComparisonType}
 
-CHLO_ONLY = frozenset({"acos", "acosh", "asin", "asinh", "atan", "atanh", "cosh", "erf", "sinh"})
+CHLO_ONLY = frozenset(
+    (
+        *("acos", "acosh", "asin", "asinh", "atan", "atanh", "bessel-i1e", "cosh", "digamma", "erf", "erf-inv", "erfc"),
+        *("lgamma", "next-after", "polygamma", "sinh", "zeta"),
+    )
+)
 """Ops of the table that have a name in CHLO, but none in StableHLO."""
+
+OWN = frozenset(
+    (
+        *("bessel-i0e", "igamma", "igamma-grad-a", "igammac", "random-gamma-grad"),
+        "regularized-incomplete-beta",
+    )
+)
+"""Ops of ours without a name in either: custom calls of `xlapy.NAME` stand for them."""
 
 BOTH = frozenset({"tan"})
 """Ops that have a name in both."""
@@ -30,7 +43,7 @@ def _same_op(opcode: str) -> Converter:
 def _register_rows() -> None:
     for name, spec in OPS.items():
         plain = spec.has(Trait.ELEMENTWISE) and not (spec.attributes or spec.takes_result or spec.regions)
-        if not plain or name == "copy":
+        if not plain or name == "copy" or name in OWN:
             continue
         if name in CHLO_ONLY | BOTH:
             converts(f"chlo.{spec.python_name}")(_same_op(name))

@@ -15,6 +15,7 @@ from xlapy.stablehlo.parser import Parser
 from xlapy.stablehlo.tree import CONSTANTS, Operation, Region, Symbol
 from xlapy.stablehlo.types import FunctionType, type_text
 from xlapy.support.errors import ParseError, ShapeError, UnsupportedError, XlaError
+from xlapy.support.ordering import CycleError, post_order
 from xlapy.support.source import suggestion
 
 _SKIPPED = frozenset({"sdy.mesh"})
@@ -101,38 +102,27 @@ class _ProgramConverter:
 
     def _callees_first(self, entry: str) -> list[str]:
         """The functions that `entry` needs, each behind those that it calls."""
-        order: list[str] = []
-        done: set[str] = set()
-        stack = [(entry, self._calls(entry))]
-        active = {entry}
-        while stack:
-            name, rest = stack[-1]
-            for callee, operation in rest:
-                if callee not in self._functions:
-                    near = suggestion(callee, self._functions)
-                    raise self._error(f"there is no function @{callee}{near}", operation)
-                if callee in active:
-                    raise self._error(f"function @{callee} calls itself", operation)
-                if callee not in done:
-                    stack.append((callee, self._calls(callee)))
-                    active.add(callee)
-                    break
-            else:
-                stack.pop()
-                active.discard(name)
-                done.add(name)
-                order.append(name)
-        return order
+        try:
+            return post_order([entry], lambda name: (callee for callee, _ in self._calls(name)))
+        except CycleError as cycle:
+            caller = next(operation for callee, operation in self._calls(cycle.source) if callee == cycle.target)
+            raise self._error(f"function @{cycle.target} calls itself", caller) from None
 
     def _calls(self, name: str) -> Iterator[tuple[str, Operation]]:
-        """The functions that a function names, with the operation that names them."""
+        """The functions that a function names, with the operation that names each; every one is there."""
         for operation in _all_operations(self._functions[name]):
             if operation.name not in _CALLERS:
                 continue
             for value in operation.attributes.values():
                 for symbol in value if isinstance(value, tuple) else (value,):
                     if isinstance(symbol, Symbol):
+                        self._check_callee(symbol.name, operation)
                         yield symbol.name, operation
+
+    def _check_callee(self, name: str, operation: Operation) -> None:
+        if name not in self._functions:
+            near = suggestion(name, self._functions)
+            raise self._error(f"there is no function @{name}{near}", operation)
 
     def _convert_function(self, name: str) -> None:
         function = self._functions[name]

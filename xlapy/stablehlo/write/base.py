@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from xlapy.hlo.attributes import OpMetadata
-from xlapy.hlo.graph import NO_METADATA, Computation, HloModule, Instruction
+from xlapy.hlo.graph import NO_METADATA, Computation, HloModule, Instruction, ModuleConfig
 from xlapy.hlo.ops import OPS
 from xlapy.hlo.shape import Shape
 from xlapy.stablehlo.attributes import string_text, symbol_text
@@ -64,11 +64,12 @@ class Writer:
         self._count = 0
         self._indent = "  "
         self._location = ""
+        self._config = ModuleConfig()
 
     # -- modules and functions -------------------------------------------------------------------------------------
 
     def module(self, module: HloModule) -> str:
-        config = module.config
+        config = self._config = module.config
         self.lines.append(
             f"module @{symbol_text(module.name)} attributes {{mhlo.num_partitions = {config.num_partitions} : i32, "
             f"mhlo.num_replicas = {config.num_replicas} : i32}} {{"
@@ -79,6 +80,10 @@ class Writer:
             self._function(computation, "public" if computation is module.entry else "private")
         self.lines.append("}")
         return "\n".join(self.lines) + "\n"
+
+    def process_count(self, of_partitions: bool) -> int:
+        """How many replicas, or partitions, the module runs as."""
+        return self._config.num_partitions if of_partitions else self._config.num_replicas
 
     def function(self, computation: Computation) -> str:
         """The symbol of a computation, which will be written as a function."""

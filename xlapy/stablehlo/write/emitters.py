@@ -6,7 +6,7 @@ import dataclasses
 import re
 from collections.abc import Sequence
 
-from xlapy.hlo.attributes import CustomCallApiVersion, ReplicaGroups
+from xlapy.hlo.attributes import CustomCallApiVersion
 from xlapy.hlo.graph import Instruction
 from xlapy.hlo.ops import OPS, Trait
 from xlapy.hlo.shape import TOKEN, Shape
@@ -16,10 +16,10 @@ from xlapy.stablehlo.convert.communication import (
     API_VERSIONS,
     DEVICE_TO_DEVICE,
     DEVICE_TO_HOST,
-    FILLER,
     HOST_TO_DEVICE,
+    OWN_TARGETS,
 )
-from xlapy.stablehlo.convert.elementwise import CHLO_ONLY
+from xlapy.stablehlo.convert.elementwise import CHLO_ONLY, OWN
 from xlapy.stablehlo.types import type_text
 from xlapy.stablehlo.write.base import (
     EMITTERS,
@@ -52,9 +52,20 @@ def _same_op(name: str) -> Emitter:
     return emit
 
 
+def _own_op(name: str) -> Emitter:
+    target = {"call_target_name": string_text(OWN_TARGETS + OPS[name].python_name)}
+
+    def emit(w: Writer, i: Instruction, operands: Trees) -> Tree:
+        return w.one("stablehlo.custom_call", i, operands, target)
+
+    return emit
+
+
 def _register_rows() -> None:
     for name, spec in OPS.items():
-        if spec.has(Trait.ELEMENTWISE) and not (spec.attributes or spec.regions) and name != "copy":
+        if name in OWN:
+            EMITTERS.add(name, _own_op(name))
+        elif spec.has(Trait.ELEMENTWISE) and not (spec.attributes or spec.regions) and name != "copy":
             dialect = "chlo" if name in CHLO_ONLY else "stablehlo"
             EMITTERS.add(name, _same_op(f"{dialect}.{spec.python_name}"))
 
@@ -332,6 +343,35 @@ def with_own_arguments(w: Writer, name: str, i: Instruction, operands: Trees, at
     return w.packed(names, i.shape)
 
 
+# -- linear algebra ----------------------------------------------------------------------------------------------------
+
+
+@emits("cholesky")
+def cholesky(w: Writer, i: Instruction, operands: Trees) -> Tree:
+    return w.one("stablehlo.cholesky", i, operands, _flags(i, "lower"))
+
+
+@emits("triangular-solve")
+def triangular_solve(w: Writer, i: Instruction, operands: Trees) -> Tree:
+    attributes = _flags(i, "left_side", "lower", "unit_diagonal")
+    attributes["transpose_a"] = f"#stablehlo<transpose {i.attributes['transpose_a']}>"
+    return w.one("stablehlo.triangular_solve", i, operands, attributes)
+
+
+def _flags(i: Instruction, *names: str) -> dict[str, str]:
+    """Attributes that are true or false, under their own names."""
+    return {name: str(i.attributes[name]).lower() for name in names}
+
+
+@emits("fft")
+def fft(w: Writer, i: Instruction, operands: Trees) -> Tree:
+    attributes = {
+        "fft_type": f"#stablehlo<fft_type {i.attributes['fft_type']}>",
+        "fft_length": integers_text(i.attributes["fft_length"]),
+    }
+    return w.one("stablehlo.fft", i, operands, attributes)
+
+
 # -- control flow ------------------------------------------------------------------------------------------------------
 
 
@@ -446,38 +486,6 @@ def _channel(i: Instruction, host_type: int) -> Attributes:
 @emits("replica-id", "partition-id")
 def process_id(w: Writer, i: Instruction, operands: Trees) -> Tree:
     return w.one(f"stablehlo.{i.spec.python_name}", i, operands)
-
-
-@emits("all-reduce", "all-reduce-start")
-def all_reduce(w: Writer, i: Instruction, operands: Trees) -> Steps:
-    """The start op is written in full; the done op is its result."""
-    attributes = _group(i)
-    return (yield from with_own_arguments(w, "stablehlo.all_reduce", i, operands, attributes))
-
-
-@emits("all-reduce-done")
-def all_reduce_done(w: Writer, i: Instruction, operands: Trees) -> Tree:
-    return operands[0]
-
-
-def _group(i: Instruction) -> Attributes:
-    """The attributes that collectives share: who takes part."""
-    attributes = {"replica_groups": _groups_text(i.attributes["replica_groups"])}
-    if i.attributes["channel_id"]:
-        handle = f"handle = {i.attributes['channel_id']}, type = {DEVICE_TO_DEVICE}"
-        attributes["channel_handle"] = f"#stablehlo.channel_handle<{handle}>"
-    if i.attributes["use_global_device_ids"]:
-        attributes["use_global_device_ids"] = ""
-    return attributes
-
-
-def _groups_text(replica_groups: ReplicaGroups) -> str:
-    """A table, in which short groups are filled up."""
-    groups = replica_groups.groups
-    width = max(map(len, groups), default=0)
-    rows = [list_text([*group, *[FILLER] * (width - len(group))]) for group in groups]
-    body = f"[{', '.join(rows)}]" if width else ""
-    return f"dense<{body}> : tensor<{len(groups)}x{width}xi64>"
 
 
 @emits("custom-call")

@@ -1,0 +1,232 @@
+"""From every element type to every other one: by value, by bits, and rounded in place.
+
+Native code and the evaluator have to agree in every bit, on every code of a narrow type and on the edges of a wide one;
+both have to agree with numpy, ml_dtypes or plain arithmetic wherever these say what the result is.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import xlapy
+from tests.e2e.test_against_evaluator import awkward, module_of, run
+from tests.support.values import assert_same, integer_limits, same_elements
+from xlapy.hlo.element_types import ALL, F32, F64, FLOAT, ElementType, real_part_type
+from xlapy.hlo.evaluate.numerics import from_bits, to_bits
+from xlapy.hlo.graph import Computation, Instruction
+from xlapy.hlo.shape import Shape
+from xlapy.support.errors import UnsupportedError
+
+Array = np.ndarray[Any, Any]
+RANDOM = 2000
+
+
+def numbers(element_type: ElementType) -> Array:
+    """Every code up to 16 bits; of wider types, edges, small numbers, what is next to powers of two, random bits."""
+    if element_type.bits <= 16:
+        return from_bits(np.arange(1 << element_type.bits, dtype=np.uint64), element_type)
+    if element_type.is_complex:
+        part = numbers(real_part_type(element_type))
+        whole = np.empty(part.size, element_type.dtype)
+        whole.real, whole.imag = part, part[::-1]
+        return whole
+    random = np.random.default_rng(6).integers(0, 1 << 64, RANDOM, np.uint64) >> np.uint64(64 - element_type.bits)
+    powers = np.uint64(1) << np.arange(element_type.bits, dtype=np.uint64)
+    beside = np.concatenate([powers - np.uint64(1), powers, powers + np.uint64(1)])
+    parts = [awkward(element_type, RANDOM), from_bits(random, element_type)]
+    if element_type.is_float:
+        with np.errstate(all="ignore"):
+            parts += [beside.astype(element_type.dtype), -beside.astype(element_type.dtype)]
+    else:
+        parts += [from_bits(beside, element_type), from_bits(~beside, element_type)]
+    return np.concatenate(parts)
+
+
+# -- by value --------------------------------------------------------------------------------------------------------
+
+
+def by_definition(values: Array, source: ElementType, target: ElementType) -> tuple[Array, Array]:
+    """What conversion gives, and for which of the values numpy, ml_dtypes or arithmetic on whole numbers say so."""
+    everywhere = np.ones(values.shape, bool)
+    if target.is_complex:
+        part = real_part_type(target)
+        parts = (values.real, values.imag) if source.is_complex else (values, np.zeros(values.shape, part.dtype))
+        converted = [by_definition(np.ascontiguousarray(p), real_part_type(source), part)[0] for p in parts[:1]]
+        imaginary = parts[1].astype(part.dtype)
+        whole = np.empty(values.shape, target.dtype)
+        whole.real, whole.imag = converted[0], imaginary
+        return whole, everywhere
+    if target.kind == "pred":
+        return (values.astype(np.float64) if source.is_narrow_float else values) != 0, everywhere
+    if source.is_complex:
+        return by_definition(np.ascontiguousarray(values.real), real_part_type(source), target)
+    if target.is_integer:
+        return (_truncated if source.is_float else _wrapped)(values, target), everywhere
+    single = values.astype(np.float32)
+    if target.is_narrow_float:
+        # Both round once, but only from f32; a NaN has no sign, and is a positive zero where there is none.
+        exact = np.array(
+            [single_value == value for single_value, value in zip(single.tolist(), _plain(values), strict=True)]
+        )
+        single = np.where(np.isnan(single), np.float32(np.nan), single)
+        return single.astype(target.dtype), exact | np.isnan(single)
+    return (single if source.is_narrow_float else values).astype(target.dtype), everywhere
+
+
+def _plain(values: Array) -> list[Any]:
+    """As Python numbers, which compare exactly."""
+    wide = values.dtype.itemsize >= 4
+    return list((values if wide else values.astype(np.float32)).tolist())
+
+
+def _truncated(values: Array, target: ElementType) -> Array:
+    """Toward zero, to the nearest limit where it is beyond, and NaN to zero: in Python's unbounded integers."""
+    low, high = integer_limits(target)
+    limited = [
+        0 if value != value else high if value > high else low if value < low else int(value)
+        for value in values.astype(np.float64).tolist()
+    ]
+    return np.array(limited, np.int64 if target.is_signed else np.uint64).astype(target.dtype)
+
+
+def _wrapped(values: Array, target: ElementType) -> Array:
+    """The lowest bits."""
+    wide = values.astype(np.uint64 if values.dtype == np.uint64 else np.int64).view(np.uint64)
+    return from_bits(wide & np.uint64((1 << target.bits) - 1), target)
+
+
+@pytest.mark.parametrize("source", ALL, ids=str)
+def test_conversion_between_all_pairs(source: ElementType) -> None:
+    values = numbers(source)
+
+    def build(c: Computation, p: list[Instruction]) -> list[Instruction]:
+        return [c.add("convert", p, shape=p[0].shape.with_type(target)) for target in ALL]
+
+    for target, (_, got, expected) in zip(ALL, run(module_of([Shape.of(values)], build), values), strict=True):
+        place = f"{source} to {target}"
+        assert_same(got, expected, place)
+        if target is not source:
+            with np.errstate(all="ignore"):
+                defined, where = by_definition(values, source, target)
+            wrong = where & ~same_elements(got, defined)
+            assert not wrong.any(), f"{place}: {values[wrong][:4]} gives {got[wrong][:4]}, not {defined[wrong][:4]}"
+
+
+# -- by bits ---------------------------------------------------------------------------------------------------------
+
+
+def pair_of_shapes(source: ElementType, target: ElementType, count: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Dimensions between which bitcast-convert leads: several narrow elements, in a dimension of their own, are one."""
+    parts = max(source.bits, target.bits) // min(source.bits, target.bits)
+    if parts == 1:
+        return (count,), (count,)
+    return ((count,), (count, parts)) if source.bits > target.bits else ((count, parts), (count,))
+
+
+PAIRS = [
+    (source, target)
+    for source in ALL
+    for target in ALL
+    if "pred" not in (source.kind, target.kind) and source.is_complex == target.is_complex
+    if source.bits % target.bits == 0 or target.bits % source.bits == 0
+]
+STORED_APART = [
+    (source, target) for source, target in PAIRS if source.bits != target.bits and min(source.bits, target.bits) < 8
+]
+
+
+@pytest.mark.parametrize("source", [t for t in ALL if t.kind != "pred"], ids=str)
+def test_the_bits_of_all_pairs(source: ElementType) -> None:
+    targets = [target for origin, target in PAIRS if origin is source and (source, target) not in STORED_APART]
+    random = np.random.default_rng(3)
+    for target in targets:
+        dims, result_dims = pair_of_shapes(source, target, 60)
+        values = from_random_bits(random, source, dims)
+
+        def build(
+            c: Computation, p: list[Instruction], to: ElementType = target, dims: Any = result_dims
+        ) -> list[Instruction]:
+            there = c.add("bitcast-convert", p, shape=Shape.array(to, dims))
+            return [there, c.add("bitcast-convert", [there], shape=p[0].shape)]
+
+        (place, there, expected), (_, back, _) = run(module_of([Shape.of(values)], build), values)
+        assert_same(there, expected, place)
+        assert_bits(back, values)
+        if source.bits >= 8:
+            assert_bits(there, values.view(target.dtype).reshape(result_dims))
+
+
+def from_random_bits(random: np.random.Generator, element_type: ElementType, dims: tuple[int, ...]) -> Array:
+    if element_type.is_complex:
+        return random.integers(0, 256, (*dims, element_type.bytes), np.uint8).view(element_type.dtype)[..., 0]
+    return from_bits(random.integers(0, 1 << 64, dims, np.uint64) >> np.uint64(64 - element_type.bits), element_type)
+
+
+def assert_bits(got: Array, expected: Array) -> None:
+    """Those of NaN too."""
+    assert got.dtype == expected.dtype
+    if got.dtype.kind == "c":
+        assert got.tobytes() == expected.tobytes()
+    else:
+        np.testing.assert_array_equal(to_bits(got), to_bits(expected))
+
+
+@pytest.mark.parametrize(("source", "target"), STORED_APART, ids=str)
+def test_bits_that_do_not_lie_side_by_side_are_refused(source: ElementType, target: ElementType) -> None:
+    """The evaluator takes them; what compiled code does not is a row in the table of limitations."""
+    dims, result_dims = pair_of_shapes(source, target, 3)
+
+    def build(c: Computation, p: list[Instruction]) -> list[Instruction]:
+        return [c.add("bitcast-convert", p, shape=Shape.array(target, result_dims))]
+
+    module = module_of([Shape.array(source, dims)], build)
+    (result,) = xlapy.evaluate(module, np.ones(dims).astype(source.dtype))
+    assert result.dtype == target.dtype and result.shape == result_dims
+    with pytest.raises(UnsupportedError, match="bitcast-convert"):
+        xlapy.compile(module)
+
+
+# -- rounded in place ------------------------------------------------------------------------------------------------
+
+EXPONENTS = {8: (1, 2, 3, 4, 5, 6, 7, 8, 9, 11), 11: (1, 2, 5, 8, 10, 11)}
+MANTISSAS = {8: (0, 1, 2, 3, 7, 10, 22, 23, 30), 11: (0, 1, 7, 10, 23, 50, 51, 52)}
+
+
+def precision_reduced(values: Array, exponent_bits: int, mantissa_bits: int, exponent_width: int) -> Array:
+    """By its definition: rounded to nearest even at the mantissa, infinite above the exponents and zero below."""
+    fraction, exponent = np.frexp(values)
+    rounded = np.ldexp(np.rint(np.ldexp(fraction, mantissa_bits + 1)), exponent - mantissa_bits - 1)
+    if exponent_bits >= exponent_width:
+        return np.where(np.isfinite(values), rounded, values)
+    bias = (1 << (exponent_bits - 1)) - 1
+    magnitude = np.abs(rounded)
+    limited = np.where(magnitude >= 2.0 ** (bias + 1), np.inf, np.where(magnitude < 2.0 ** (1 - bias), 0.0, magnitude))
+    return np.where(np.isnan(values), values, np.copysign(limited, values))
+
+
+@pytest.mark.parametrize("element_type", sorted(FLOAT, key=str), ids=str)
+def test_reduced_precision(element_type: ElementType) -> None:
+    """Of each float type to many formats. Where the definition leaves room, only the evaluator is compared with: which
+    bits a subnormal number loses, and which neighbour is the even one if there is no mantissa to tell."""
+    computed = F64 if element_type is F64 else F32
+    width = 11 if computed is F64 else 8
+    values = numbers(element_type)[:: 16 if element_type.bits == 16 else 1]
+    formats = [(e, m) for e in EXPONENTS[width] for m in MANTISSAS[width]]
+
+    def build(c: Computation, p: list[Instruction]) -> list[Instruction]:
+        return [c.add("reduce-precision", p, exponent_bits=e, mantissa_bits=m) for e, m in formats]
+
+    wide = values.astype(computed.dtype)
+    normal = ~(np.abs(wide) < np.finfo(computed.dtype).tiny) | (wide == 0)
+    for form, (_, got, expected) in zip(formats, run(module_of([Shape.of(values)], build), values), strict=True):
+        assert_same(got, expected, f"{element_type} to {form}")
+        if form[1] == 0:
+            continue
+        with np.errstate(all="ignore"):
+            defined = precision_reduced(wide.astype(np.longdouble), *form, width).astype(computed.dtype)
+            defined = np.where(np.isnan(defined), computed.dtype.type(np.nan), defined).astype(element_type.dtype)
+        wrong = normal & ~same_elements(got, defined)
+        assert not wrong.any(), f"{form}: {values[wrong][:4]} gives {got[wrong][:4]}, not {defined[wrong][:4]}"

@@ -1,0 +1,140 @@
+"""Native factors and triangular systems against the evaluator, small ones, blocks, and several blocks."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+import xlapy
+from xlapy import CompileOptions, ops
+from xlapy.codegen.target import host_target
+from xlapy.hlo.attributes import Transpose
+
+Array = np.ndarray[Any, Any]
+
+DTYPES = (np.float32, np.float64, np.complex64, np.complex128)
+NARROW = (np.float16, ml_dtypes.bfloat16)
+WORST_ERROR = 64  # units of the last place of the largest element
+
+
+def random(dims: tuple[int, ...], dtype: Any, seed: int = 0) -> Array:
+    generator = np.random.default_rng(seed)
+    values = generator.normal(size=dims)
+    return (values + 1j * generator.normal(size=dims) if np.dtype(dtype).kind == "c" else values).astype(dtype)
+
+
+def one_triangle(a: Array, lower: bool) -> Array:
+    """NaN where nobody may look."""
+    is_given = np.tri(a.shape[-1], dtype=bool) if lower else np.tri(a.shape[-1], dtype=bool).T
+    return np.where(is_given, a, np.array(np.nan, a.dtype))
+
+
+def assert_close(found: Array, expected: Array) -> None:
+    assert found.dtype == expected.dtype
+    np.testing.assert_array_equal(np.isnan(found), np.isnan(expected))
+    wide = np.complex128 if np.iscomplexobj(expected) else np.float64
+    found, reference = (np.nan_to_num(array.astype(wide)) for array in (found, expected))
+    error = np.abs(found - reference).max(initial=0) / np.abs(reference).max(initial=1)
+    assert error <= WORST_ERROR * ml_dtypes.finfo(expected.dtype).eps
+
+
+def check(build: Any, *operands: Array) -> Array:
+    builder = xlapy.XlaBuilder("check")
+    parameters = [builder.parameter(number, xlapy.Shape.of(value)) for number, value in enumerate(operands)]
+    computation = builder.build(build(*parameters))
+    found = xlapy.compile(computation, CompileOptions(verify=True))(*operands)
+    assert_close(found, xlapy.evaluate(computation, *operands))
+    return found
+
+
+FACTORED = [((), 1), ((40,), 3), ((33,), 8), ((3,), 8), ((2,), 23), ((), 64), ((2,), 65), ((), 150)]
+
+
+@pytest.mark.parametrize("lower", [True, False], ids=["lower", "upper"])
+@pytest.mark.parametrize(("batch", "size"), FACTORED)
+def test_factors(batch: tuple[int, ...], size: int, lower: bool) -> None:
+    for dtype in DTYPES[size % 2 :: 2]:
+        factor = random((*batch, size, size), dtype)
+        a = factor @ np.swapaxes(factor.conj(), -1, -2) + size * np.eye(size, dtype=dtype)
+        given = one_triangle(a, lower)
+        found = check(lambda x: ops.Cholesky(x, lower), given)
+        product = found @ np.swapaxes(found.conj(), -1, -2) if lower else np.swapaxes(found.conj(), -1, -2) @ found
+        assert np.abs(product - a).max() <= WORST_ERROR * np.finfo(dtype).eps * np.abs(a).max()
+
+
+@pytest.mark.parametrize(("batch", "size"), [((20,), 3), ((3,), 20), ((2,), 100)])
+def test_what_is_not_positive_definite_has_no_factor(batch: tuple[int, ...], size: int) -> None:
+    a = np.broadcast_to(np.eye(size, dtype=np.float32), (*batch, size, size)).copy()
+    a[1, size - 1, size - 1] = -1
+    for lower in (True, False):
+        found = check(lambda x, lower=lower: ops.Cholesky(x, lower), a)
+        assert np.isnan(found[1, 0, 0]) and not np.isnan(found[0]).any()
+
+
+SOLVED = [((), 1, 1), ((20,), 3, 2), ((3,), 5, 1), ((2,), 20, 70), ((), 64, 5), ((2,), 70, 3), ((), 130, 70)]
+FLAGS = [*itertools.product((True, False), (True, False), Transpose)]
+
+
+@pytest.mark.parametrize(("left", "lower", "transpose"), FLAGS)
+def test_systems(left: bool, lower: bool, transpose: Transpose) -> None:
+    for number, (batch, size, columns) in enumerate(SOLVED):
+        dtype, unit = DTYPES[(number + left) % 4], bool((number + lower) % 2)
+        a = random((*batch, size, size), dtype) / dtype(2 * size**0.5) + 2 * np.eye(size, dtype=dtype)
+        given = one_triangle(a.astype(dtype), lower)
+        if unit:
+            given[..., range(size), range(size)] = np.nan
+        b = random((*batch, size, columns) if left else (*batch, columns, size), dtype, 1)
+        check(lambda a, b, unit=unit: ops.TriangularSolve(a, b, left, lower, unit, transpose), given, b)
+
+
+@pytest.mark.parametrize("vector_bytes", [16, 32])
+def test_narrower_vectors(vector_bytes: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    target = host_target().with_vector_bytes(vector_bytes)
+    monkeypatch.setattr("xlapy.compiler.host_target", lambda: target)
+    for batch, size in ((20, 3), (2, 20)):
+        a = np.broadcast_to(np.tri(size) + size * np.eye(size), (batch, size, size)).astype(np.complex64)
+        check(lambda a: ops.Cholesky(a, lower=False), a)
+        check(lambda a: ops.TriangularSolve(a, a, False, True, False, Transpose.ADJOINT), a)
+
+
+@pytest.mark.parametrize("dtype", NARROW)
+def test_narrow_floats_round_once(dtype: Any) -> None:
+    a = (np.tri(5) + 4 * np.eye(5)).astype(dtype)
+    b = random((5, 3), dtype)
+    check(ops.Cholesky, (a.astype(np.float32) @ a.T.astype(np.float32)).astype(dtype))
+    check(lambda a, b: ops.TriangularSolve(a, b, True, True, False), a, b)
+
+
+def test_a_zero_on_the_diagonal_gives_infinities_and_no_trap() -> None:
+    a = np.diag([1.0, 0.0, 2.0]).astype(np.float32)
+    found = check(lambda a, b: ops.TriangularSolve(a, b, True, True, False), a, np.ones((3, 1), np.float32))
+    assert np.isinf(found[1, 0])
+
+
+def test_a_solution_may_lie_where_its_right_sides_were() -> None:
+    for batch, size in (((40,), 3), ((2,), 30), ((1,), 90)):
+        a = np.tri(size, dtype=np.float32) / 8 + np.eye(size, dtype=np.float32)
+        a = np.broadcast_to(a, (*batch, size, size)).copy()
+        b = random((*batch, size, 4), np.float32)
+
+        def chain(a: xlapy.XlaOp, b: xlapy.XlaOp) -> xlapy.XlaOp:
+            squared = ops.DotGeneral(a, a, (((2,), (2,)), ((0,), (0,))))
+            factor = ops.Cholesky(squared)
+            return ops.TriangularSolve(factor, b * 2.0, True, True, False)
+
+        check(chain, a, b)
+
+
+def test_any_number_of_threads_gives_the_same_bits() -> None:
+    factor = random((300, 300), np.float32)
+    a = factor @ factor.T + 300 * np.eye(300, dtype=np.float32)
+    builder = xlapy.XlaBuilder("threads")
+    x = builder.parameter(0, xlapy.Shape.of(a))
+    lower = ops.Cholesky(x)
+    computation = builder.build(ops.TriangularSolve(lower, x, False, True, False, Transpose.TRANSPOSE))
+    one, two = (xlapy.compile(computation, CompileOptions(num_threads=n))(a) for n in (1, 2))
+    assert one.tobytes() == two.tobytes()

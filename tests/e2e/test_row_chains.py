@@ -1,0 +1,167 @@
+"""Chains over rows run as one kernel, and give what the evaluator gives."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import numpy as np
+import pytest
+
+import xlapy
+from tests.support.values import assert_same
+from xlapy.hlo.text import parse
+
+REGIONS = """
+sum { a = T[] parameter(0)  b = T[] parameter(1)  ROOT s = T[] add(a, b) }
+max { a = T[] parameter(0)  b = T[] parameter(1)  ROOT s = T[] maximum(a, b) }
+min { a = T[] parameter(0)  b = T[] parameter(1)  ROOT s = T[] minimum(a, b) }
+"""
+DIMS = [(5, 16), (3, 33), (1, 100), (70, 64), (2, 3, 40), (9, 1, 17), (4, 1000)]
+
+SOFTMAX = """
+  m = T[R] reduce(x, low), dimensions={L}, to_apply=max
+  bm = T[D] broadcast(m), dimensions={K}
+  d = T[D] subtract(x, bm)
+  e = T[D] exponential(d)
+  s = T[R] reduce(e, zero), dimensions={L}, to_apply=sum
+  bs = T[D] broadcast(s), dimensions={K}
+  ROOT r = T[D] divide(e, bs)
+"""
+LOG_SUM_EXP = """
+  m = T[R] reduce(x, low), dimensions={L}, to_apply=max
+  bm = T[D] broadcast(m), dimensions={K}
+  d = T[D] subtract(x, bm)
+  e = T[D] exponential(d)
+  s = T[R] reduce(e, zero), dimensions={L}, to_apply=sum
+  l = T[R] log(s)
+  ROOT r = T[R] add(l, m)
+"""
+NORM = """
+  two = T[] constant(2)
+  b2 = T[D] broadcast(two), dimensions={}
+  y = T[D] multiply(x, b2)
+  s = T[R] reduce(y, zero), dimensions={L}, to_apply=sum
+  bs = T[D] broadcast(s), dimensions={K}
+  c = T[D] subtract(y, bs)
+  q = T[D] multiply(c, c)
+  v = T[R] reduce(q, zero), dimensions={L}, to_apply=sum
+  f = T[R] rsqrt(v)
+  bf = T[D] broadcast(f), dimensions={K}
+  n = T[D] multiply(c, bf)
+  ROOT r = (T[D], T[R], T[R]) tuple(n, s, f)
+"""
+
+
+def chain(body: str, type_name: str, dims: tuple[int, ...]) -> str:
+    """A program of one chain over the last dimension of `x`."""
+    words = {
+        "T[R]": f"{type_name}[{','.join(map(str, dims[:-1]))}]",
+        "T[D]": f"{type_name}[{','.join(map(str, dims))}]",
+        "T[]": f"{type_name}[]",
+        "{L}": f"{{{len(dims) - 1}}}",
+        "{K}": f"{{{','.join(map(str, range(len(dims) - 1)))}}}",
+    }
+    text = REGIONS + "ENTRY main { x = T[D] parameter(0)  low = T[] constant(-inf)  zero = T[] constant(0)" + body + "}"
+    if not type_name.startswith(("f", "bf")):
+        text = text.replace("-inf", "0")
+    for word, meaning in words.items():
+        text = text.replace(word, meaning)
+    return text
+
+
+def run(text: str, *arguments: Any, threads: int = 1) -> Any:
+    executable = xlapy.compile(text, xlapy.CompileOptions(num_threads=threads, verify=True))
+    assert "kind=kOutput" in executable.hlo_text()
+    return executable(*arguments)
+
+
+@pytest.mark.parametrize("dims", DIMS)
+@pytest.mark.parametrize("type_name", ["f32", "f64", "bf16", "f16"])
+@pytest.mark.parametrize("body", [SOFTMAX, LOG_SUM_EXP, NORM], ids=["softmax", "log-sum-exp", "norm"])
+def test_a_chain_of_floats(body: str, type_name: str, dims: tuple[int, ...]) -> None:
+    text = chain(body, type_name, dims)
+    shape = parse(text).signature.parameters[0]
+    x = np.random.default_rng(0).standard_normal(dims).astype(shape.type.dtype)
+    expected = xlapy.evaluate(parse(text), x)
+    tolerance = {"f32": 1e-5, "f64": 1e-13, "bf16": 2e-2, "f16": 2e-3}[type_name]
+    for got, wanted in zip(_leaves(run(text, x)), _leaves(expected), strict=True):
+        scale = np.abs(wanted.astype(np.float64)).max()
+        np.testing.assert_allclose(got.astype(np.float64), wanted.astype(np.float64), tolerance, tolerance * scale)
+
+
+def _leaves(value: Any) -> list[Any]:
+    return list(value) if isinstance(value, tuple) else [value]
+
+
+def random_chain(seed: int) -> tuple[str, tuple[int, ...]]:
+    """Reduces and exact element-wise ops, some per row and some per element; many of them are results."""
+    choose = random.Random(seed)
+    dims = choose.choice(DIMS)
+    full = ["x"]
+    per_row: list[str] = []
+    lines: list[str] = []
+
+    def add(place: list[str], text: str) -> None:
+        name = f"v{len(lines)}"
+        lines.append(f"  {name} = {text}")
+        place.append(name)
+
+    for _ in range(choose.randint(4, 14)):
+        match choose.randrange(5):
+            case 0 | 1:
+                region = choose.choice(["sum", "max", "min"])
+                add(per_row, f"T[R] reduce({choose.choice(full)}, zero), dimensions={{L}}, to_apply={region}")
+            case 2 if per_row:
+                add(full, f"T[D] broadcast({choose.choice(per_row)}), dimensions={{K}}")
+            case 3 if per_row:
+                op = choose.choice(["add", "subtract", "multiply", "maximum"])
+                add(per_row, f"T[R] {op}({choose.choice(per_row)}, {choose.choice(per_row)})")
+            case _:
+                op = choose.choice(["add", "subtract", "multiply", "xor", "minimum", "remainder"])
+                add(full, f"T[D] {op}({choose.choice(full)}, {choose.choice(full)})")
+    add(per_row, "T[R] reduce(x, zero), dimensions={L}, to_apply=sum")
+    add(full, f"T[D] broadcast({per_row[-1]}), dimensions={{K}}")
+    add(full, f"T[D] add({choose.choice(full)}, {full[-1]})")
+    results = sorted({full[-1], per_row[-1], choose.choice(full), choose.choice(per_row)} - {"x"})
+    shapes = ", ".join("T[D]" if result in full else "T[R]" for result in results)
+    body = "\n".join(lines) + f"\n  ROOT r = ({shapes}) tuple({', '.join(results)})\n"
+    return chain("\n" + body, "s32", dims), dims
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_a_random_chain_of_integers_is_exact(seed: int) -> None:
+    text, dims = random_chain(seed)
+    x = np.random.default_rng(seed).integers(-9, 9, dims).astype(np.int32)
+    assert_same(run(text, x), xlapy.evaluate(parse(text), x), f"seed {seed}")
+
+
+def test_the_number_of_threads_changes_no_bit() -> None:
+    text = chain(SOFTMAX, "f32", (3000, 100))
+    x = np.random.default_rng(0).standard_normal((3000, 100)).astype(np.float32)
+    assert_same(run(text, x, threads=2), run(text, x))
+
+
+@pytest.mark.parametrize("columns", [16, 37])
+def test_a_chain_overwrites_what_nobody_needs_any_more(columns: int) -> None:
+    product = f"f32[{columns},{columns}] dot(%s, p), lhs_contracting_dims={{1}}, rhs_contracting_dims={{0}}"
+    text = chain(SOFTMAX, "f32", (columns, columns))
+    text = text.replace("x = ", "p = ").replace("  low =", f"  x = {product % 'p'}  low =")
+    text = text.replace("ROOT r =", "r =").replace("divide(e, bs)", f"divide(e, bs)  ROOT q = {product % 'r'}")
+    x = np.random.default_rng(0).standard_normal((columns, columns)).astype(np.float32)
+    np.testing.assert_allclose(run(text, x), xlapy.evaluate(parse(text), x), 1e-4, 1e-5)
+    assert xlapy.compile(text).memory_analysis()["temporary_bytes"] < 2 * x.nbytes
+
+
+def test_a_row_in_several_dimensions() -> None:
+    text = """
+    sum { a = s32[] parameter(0)  b = s32[] parameter(1)  ROOT s = s32[] add(a, b) }
+    ENTRY main {
+      x = s32[7,3,19] parameter(0)
+      zero = s32[] constant(0)
+      s = s32[7] reduce(x, zero), dimensions={1,2}, to_apply=sum
+      b = s32[7,3,19] broadcast(s), dimensions={0}
+      ROOT r = s32[7,3,19] subtract(x, b)
+    }"""
+    x = np.arange(7 * 3 * 19, dtype=np.int32).reshape(7, 3, 19)
+    assert_same(run(text, x), xlapy.evaluate(parse(text), x))

@@ -1,0 +1,83 @@
+"""Factors, systems and spectra of the evaluator against numpy and scipy."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.fft
+import scipy.linalg
+
+from xlapy.hlo.attributes import FftType, Transpose
+from xlapy.hlo.evaluate.fft import fft
+from xlapy.hlo.evaluate.linalg import cholesky, triangular_solve
+
+Array = np.ndarray[Any, Any]
+
+
+def random(dims: tuple[int, ...], dtype: str, seed: int = 0) -> Array:
+    generator = np.random.default_rng(seed)
+    values = generator.normal(size=dims)
+    return (values + 1j * generator.normal(size=dims) if np.dtype(dtype).kind == "c" else values).astype(dtype)
+
+
+def positive(dims: tuple[int, ...], dtype: str) -> Array:
+    factor = random(dims, dtype)
+    return factor @ np.swapaxes(factor.conj(), -1, -2) + np.eye(dims[-1], dtype=dtype)
+
+
+@pytest.mark.parametrize("dtype", ["f8", "c16"])
+def test_factors_are_those_of_scipy(dtype: str) -> None:
+    a = positive((5, 5), dtype)
+    for lower in (True, False):
+        given = np.where(np.tri(5, dtype=bool) == lower, a, np.nan) + np.diag(np.diag(a)) * 0
+        given[np.diag_indices(5)] = np.diag(a)
+        np.testing.assert_allclose(cholesky(given, lower=lower), scipy.linalg.cholesky(a, lower=lower), rtol=1e-12)
+
+
+def test_factors_of_a_batch_and_of_what_is_not_positive() -> None:
+    a = np.stack([np.eye(2), -np.eye(2), np.full((2, 2), np.nan), np.diag([1.0, 0.0])])
+    nan = np.nan
+    expected = [np.eye(2), [[nan, 0], [nan, nan]], [[nan, 0], [nan, nan]], [[nan, 0], [nan, nan]]]
+    np.testing.assert_array_equal(cholesky(a, lower=True), expected)
+
+
+@pytest.mark.parametrize("transpose", Transpose)
+def test_systems_are_those_of_scipy(transpose: Transpose) -> None:
+    a, b = random((4, 4), "c16") + 3 * np.eye(4), random((4, 3), "c16", 1)
+    code = {"NO_TRANSPOSE": 0, "TRANSPOSE": 1, "ADJOINT": 2}[transpose.name]
+    for lower, unit in itertools.product((True, False), repeat=2):
+        flags = {"lower": lower, "unit_diagonal": unit}
+        found = triangular_solve(a, b, left_side=True, transpose_a=transpose, **flags)
+        expected = scipy.linalg.solve_triangular(a, b, trans=code, **flags)
+        np.testing.assert_allclose(found, expected, rtol=1e-12)
+        right = triangular_solve(a, b.T, left_side=False, transpose_a=transpose, **flags)
+        np.testing.assert_allclose(right @ _operator(a, transpose, lower, unit), b.T, rtol=1e-10)
+
+
+def _operator(a: Array, transpose: Transpose, lower: bool, unit: bool) -> Array:
+    triangle = np.tril(a) if lower else np.triu(a)
+    if unit:
+        triangle = triangle - np.diag(np.diag(a)) + np.eye(len(a))
+    return {"NO_TRANSPOSE": triangle, "TRANSPOSE": triangle.T, "ADJOINT": triangle.conj().T}[transpose.name]
+
+
+def test_spectra_are_those_of_scipy() -> None:
+    x = random((2, 3, 4), "c8")
+    for count in (1, 2, 3):
+        lengths, axes = x.shape[3 - count :], [*range(3 - count, 3)]
+        forward = fft(x, fft_type=FftType.FFT, fft_length=lengths)
+        np.testing.assert_allclose(forward, scipy.fft.fftn(x, axes=axes), rtol=1e-4, atol=1e-5)
+        half = fft(x.real.copy(), fft_type=FftType.RFFT, fft_length=lengths)
+        assert half.dtype == np.complex64
+        np.testing.assert_allclose(half, scipy.fft.rfftn(x.real, axes=axes), rtol=1e-4, atol=1e-5)
+        np.testing.assert_allclose(fft(forward, fft_type=FftType.IFFT, fft_length=lengths), x, atol=1e-6)
+        np.testing.assert_allclose(fft(half, fft_type=FftType.IRFFT, fft_length=lengths), x.real, atol=1e-6)
+
+
+def test_spectra_of_nothing() -> None:
+    nothing = np.zeros((2, 0), np.float32)
+    assert fft(nothing, fft_type=FftType.RFFT, fft_length=(0,)).shape == (2, 0)
+    assert fft(nothing + 0j, fft_type=FftType.IRFFT, fft_length=(0,)).shape == (2, 0)

@@ -1,0 +1,87 @@
+"""Artifacts of `jax.export`."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax import export
+
+import xlapy.jax
+from xlapy import ArgumentError, UnsupportedError
+
+MATRIX = np.arange(12, dtype=np.float32).reshape(3, 4) / 7
+SHAPE = jax.ShapeDtypeStruct((3, 4), np.float32)
+
+
+def artifact(function: Callable[..., Any], *arguments: Any, **options: Any) -> export.Exported:
+    return export.export(jax.jit(function), **options)(*arguments)
+
+
+def layer(x: Any, weights: dict[str, Any], unused: Any, scale: Any) -> Any:
+    return {"out": jnp.tanh(x @ weights["w"]) * scale, "w": [weights["w"]]}
+
+
+@pytest.mark.parametrize("platforms", [["cpu"], ["tpu", "cpu"], ["tpu"]], ids=str)
+def test_artifacts_are_called_like_their_functions(platforms: list[str]) -> None:
+    weights = {"w": MATRIX.T.copy()}
+    exported = artifact(layer, SHAPE, {"w": jax.ShapeDtypeStruct((4, 3), np.float32)}, SHAPE, 2.0, platforms=platforms)
+    function = xlapy.jax.compile_exported(exported)
+    result = function(MATRIX, weights, MATRIX, 3.0)
+    np.testing.assert_allclose(result["out"], np.tanh(MATRIX @ MATRIX.T) * 3, rtol=1e-5)
+    np.testing.assert_array_equal(result["w"][0], MATRIX.T)
+    assert "exported layer" in repr(function)
+
+
+def test_open_sizes_are_compiled_as_they_come() -> None:
+    (size,) = export.symbolic_shape("n")
+    exported = export.export(jax.jit(lambda x: (x.sum(0) / x.shape[0], jnp.tanh(x))))(
+        jax.ShapeDtypeStruct((size, 4), np.float32)
+    )
+    function = xlapy.jax.compile_exported(exported)
+    for rows in (1, 3, 2):
+        mean, squashed = function(MATRIX[:rows])
+        np.testing.assert_allclose(mean, MATRIX[:rows].mean(0), rtol=1e-6)
+        np.testing.assert_allclose(squashed, np.tanh(MATRIX[:rows]), rtol=1e-6)
+
+
+def test_jax_arrays_come_out_if_wanted() -> None:
+    function = xlapy.jax.compile_exported(artifact(lambda x: x + 1, SHAPE), results="jax")
+    assert isinstance(function(jnp.asarray(MATRIX)), jax.Array)
+
+
+def test_wide_inputs_count_as_narrow_ones_without_x64() -> None:
+    function = xlapy.jax.compile_exported(artifact(lambda x: x + 1, SHAPE))
+    np.testing.assert_array_equal(function(MATRIX.astype(np.float64)), MATRIX + 1)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((), "was exported for arguments like"),
+        ((MATRIX[:2],), r"leaf 0 of the arguments of .* was exported as float32\[3,4\], and is float32\[2, 4\] now"),
+        ((MATRIX.astype(np.int32),), r"is int32\[3, 4\] now"),
+        ((2.0,), r"is float\[\] now"),
+    ],
+)
+def test_other_arguments_are_refused(arguments: Any, message: str) -> None:
+    with pytest.raises(ArgumentError, match=message):
+        xlapy.jax.compile_exported(artifact(lambda x: x + 1, SHAPE))(*arguments)
+
+
+def test_effects_are_refused() -> None:
+    exported = dataclasses.replace(artifact(lambda x: x, SHAPE), unordered_effects=("Debug",))
+    with pytest.raises(UnsupportedError, match=r"effects .*: Debug"):
+        xlapy.jax.compile_exported(exported)
+
+
+def test_serialized_bytes_are_read() -> None:
+    pytest.importorskip("flatbuffers")  # JAX's own requirement for this
+    blob = artifact(lambda x, y: {"sum": x + y}, SHAPE, 2.0).serialize()
+    for form in (blob, bytes(blob)):
+        np.testing.assert_array_equal(xlapy.jax.compile_exported(form)(MATRIX, 1.0)["sum"], MATRIX + 1)

@@ -1,0 +1,259 @@
+"""Kernels of cholesky and triangular-solve for matrices up to one block. Larger ones are the library's.
+
+Many matrices of a few rows are computed side by side, one in each lane, without loops.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from xlapy.codegen.arrays import Array
+from xlapy.codegen.indexing import Coordinate, Index, Indexing
+from xlapy.codegen.ir import I1, I64, IRType, KernelBuilder, Value
+from xlapy.codegen.kernels import triangular
+from xlapy.codegen.kernels.loop import strip
+from xlapy.codegen.kernels.triangular import Buffer, Matrix
+from xlapy.codegen.registers import Element, register_type
+from xlapy.codegen.target import Target
+from xlapy.hlo.attributes import Transpose
+from xlapy.hlo.graph import Instruction
+
+LARGEST_BLOCK = 64
+"""Rows of a matrix that a kernel factors or solves by itself."""
+
+MOST_UNROLLED_ROWS = 8
+MOST_UNROLLED_COLUMNS = 8
+VECTORS = 4  # right sides are solved so many vectors at a time, which hides the latency of multiply-adds
+
+
+@dataclass(frozen=True, slots=True)
+class TrianglePlan:
+    """How an instruction with triangular matrices of `rows` rows runs."""
+
+    type: IRType
+    parts: int
+    rows: int
+    columns: int  # right sides of each matrix
+    batch: int
+    lanes: int  # of one vector
+    width: int  # right sides that are solved together
+    across: bool  # one matrix in each lane
+    units: int
+    bytes_per_unit: int
+
+
+def is_large(instruction: Instruction) -> bool:
+    """Whether the matrices are more than a block: work for the library."""
+    return instruction.operands[0].shape.dims[-1] > LARGEST_BLOCK
+
+
+def plan_triangle(instruction: Instruction, target: Target) -> TrianglePlan:
+    a = instruction.operands[0].shape
+    rows = a.dims[-1]
+    batch = math.prod(a.dims[:-2])
+    columns = instruction.shape.size // max(batch * rows, 1) if len(instruction.operands) > 1 else 1
+    type = register_type(a.type)
+    lanes = target.lanes(type.bits)
+    across = rows <= MOST_UNROLLED_ROWS and columns <= MOST_UNROLLED_COLUMNS and batch >= lanes
+    width = min(VECTORS * lanes, 1 << max(columns - 1, 0).bit_length())
+    units = batch if across else batch * -(-columns // width)
+    work = rows * rows * (columns if len(instruction.operands) > 1 else rows) * batch
+    bytes_per_unit = (instruction.shape.bytes + a.bytes + work * type.bytes // lanes) // max(units, 1)
+    parts = 2 if a.type.is_complex else 1
+    return TrianglePlan(type, parts, rows, columns, batch, lanes, width, across, units, bytes_per_unit)
+
+
+# -- cholesky ----------------------------------------------------------------------------------------------------------
+
+
+def emit_cholesky(
+    k: KernelBuilder,
+    cholesky: Instruction,
+    plan: TrianglePlan,
+    a: Array,
+    output: Array,
+    begin: Value,
+    end: Value,
+    *,
+    in_place: bool,
+) -> None:
+    """Writes the factors of matrices [begin, end)."""
+    lower = cholesky.attributes["lower"]
+    if plan.across:
+        _across_batch(k, plan, begin, end, lambda ix, m: _small_cholesky(ix, m, plan, a, output, lower), in_place)
+        return
+    width = -(-plan.rows // plan.lanes) * plan.lanes
+    buffer = Buffer.new(k, plan.type, plan.parts, plan.rows, width)
+    size = plan.rows * plan.rows
+    with k.loop(begin, end) as loop:
+        source, target = (
+            _matrix(k, plan, array.pointer, k.mul(loop.index, size), plan.rows, 1, flipped=not lower)
+            for array in (a, output)
+        )
+        triangular.load_triangle(k, source, plan.rows, buffer)
+        is_positive = triangular.factor_upper(k, buffer, plan.rows, plan.lanes, k.const(I1, 1))
+        triangular.store_triangle(k, buffer, plan.rows, target)
+        triangular.finish_factor(k, target, plan.rows, is_positive)
+
+
+def _matrix(
+    k: KernelBuilder, plan: TrianglePlan, pointer: Value, start: Value, row: int, column: int, *, flipped: bool
+) -> Matrix:
+    """The matrix that begins at element `start`; with its pitches exchanged if `flipped`."""
+    if flipped:
+        row, column = column, row
+    place = k.gep(pointer, start, plan.parts * plan.type.bytes)
+    return Matrix(place, plan.type, plan.parts, k.const(I64, row), k.const(I64, column))
+
+
+def _across_batch(
+    k: KernelBuilder,
+    plan: TrianglePlan,
+    begin: Value,
+    end: Value,
+    step: Callable[[Indexing, Value], None],
+    in_place: bool,
+) -> None:
+    strip(k, begin, end, plan.lanes, step, overlapping=not in_place)
+
+
+def _small_cholesky(ix: Indexing, first: Value, plan: TrianglePlan, a: Array, output: Array, lower: bool) -> None:
+    """Complex conjugates take no part: the upper triangle is that of the conjugate matrix, and so is its factor."""
+    at = _Elements(ix, first, plan.rows, plan.rows)
+    size = range(plan.rows)
+
+    def place(row: int, column: int) -> tuple[int, int]:
+        return (row, column) if lower else (column, row)
+
+    matrix = [[at.load(a, *place(row, column)) for column in range(row + 1)] for row in size]
+    factor = triangular.small_factor(ix.k, matrix)
+    nothing = triangular.zero(ix.k, plan.type, plan.parts, ix.lanes)
+    for row in size:
+        for column in size:
+            at.store(output, *place(row, column), factor[row][column] if column <= row else nothing)
+
+
+@dataclass(frozen=True, slots=True)
+class _Elements:
+    """Elements of the matrices of a batch, of one matrix in each lane."""
+
+    ix: Indexing
+    first: Value  # matrix
+    rows: int
+    columns: int
+
+    def load(self, array: Array, row: int, column: int) -> Element:
+        return array.load(self.ix, self._index(array, row, column))
+
+    def store(self, array: Array, row: int, column: int, element: Element) -> None:
+        array.store(self.ix, self._index(array, row, column), element)
+
+    def _index(self, array: Array, row: int, column: int) -> Index:
+        size = self.rows * self.columns
+        start = self.ix.k.add(self.ix.k.mul(self.first, size), row * self.columns + column)
+        linear = Coordinate(start, size if self.ix.lanes > 1 else 0)
+        return Index(array.shape.dims, None, linear)
+
+
+# -- triangular-solve --------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class System:
+    """A triangular-solve as systems op(a) x = b: how the matrices of both are walked, in elements."""
+
+    a_row: int
+    a_column: int
+    x_row: int
+    x_column: int
+    is_upper: bool
+    unit_diagonal: bool
+    conjugates: bool  # b and x: instead of `a`
+
+
+def system_of(solve: Instruction) -> System:
+    """x op(a) = b becomes op(a)T xT = bT."""
+    attributes = solve.attributes
+    rows, columns = solve.operands[0].shape.dims[-1], solve.shape.dims[-1]
+    left: bool = attributes["left_side"]
+    transpose: Transpose = attributes["transpose_a"]
+    is_transposed = (transpose is not Transpose.NO_TRANSPOSE) == left
+    a_pitches = (1, rows) if is_transposed else (rows, 1)
+    x_pitches = (columns, 1) if left else (1, columns)
+    is_upper = attributes["lower"] == is_transposed
+    conjugates = transpose is Transpose.ADJOINT and solve.shape.type.is_complex
+    return System(*a_pitches, *x_pitches, is_upper, attributes["unit_diagonal"], conjugates)
+
+
+def emit_triangular_solve(
+    k: KernelBuilder,
+    solve: Instruction,
+    plan: TrianglePlan,
+    a: Array,
+    b: Array,
+    output: Array,
+    begin: Value,
+    end: Value,
+    *,
+    in_place: bool,
+) -> None:
+    """Solves units [begin, end): groups of right sides, matrix after matrix; or matrices, if they go across lanes."""
+    system = system_of(solve)
+    if plan.across:
+        _across_batch(k, plan, begin, end, lambda ix, m: _small_solve(ix, m, plan, system, (a, b, output)), in_place)
+        return
+    groups = -(-plan.columns // plan.width)
+    buffer = Buffer.new(k, plan.type, plan.parts, plan.rows, plan.width)
+    change = (lambda element: triangular.conjugate(k, element)) if system.conjugates else None
+    with k.loop(begin, end) as units:
+        number = k.udiv(units.index, groups)
+        column = k.mul(k.sub(units.index, k.mul(number, groups)), plan.width)
+        count = k.smin(k.sub(k.const(I64, plan.columns), column), plan.width)
+        matrix = _matrix(k, plan, a.pointer, k.mul(number, plan.rows**2), system.a_row, system.a_column, flipped=False)
+        start = k.mul(number, plan.rows * plan.columns)
+        source, target = (
+            _matrix(k, plan, array.pointer, start, system.x_row, system.x_column, flipped=False).moved(k, 0, column)
+            for array in (b, output)
+        )
+        if system.is_upper:
+            matrix = matrix.reversed_rows(k, plan.rows).transposed().reversed_rows(k, plan.rows).transposed()
+            source, target = (side.reversed_rows(k, plan.rows) for side in (source, target))
+        triangular.load_columns(k, source, plan.rows, count, buffer, change)
+
+        def coefficient(row: Value, column: Value, matrix: Matrix = matrix) -> Element:
+            return matrix.load(k, row, column)
+
+        triangular.substitute(k, coefficient, plan.rows, buffer, unit_diagonal=system.unit_diagonal)
+        triangular.store_columns(k, buffer, plan.rows, count, target, change)
+
+
+def _small_solve(ix: Indexing, first: Value, plan: TrianglePlan, system: System, arrays: Sequence[Array]) -> None:
+    k = ix.k
+    a, b, output = arrays
+    matrices = _Elements(ix, first, plan.rows, plan.rows)
+    order = [*range(plan.rows)][:: -1 if system.is_upper else 1]
+    known: dict[tuple[int, int], Element] = {}
+
+    def coefficient(row: int, column: int) -> Element:
+        if (row, column) not in known:
+            position = order[row] * system.a_row + order[column] * system.a_column
+            known[row, column] = matrices.load(a, *divmod(position, plan.rows))
+        return known[row, column]
+
+    sides = _Elements(ix, first, *((plan.rows, plan.columns) if system.x_column == 1 else (plan.columns, plan.rows)))
+
+    def place(row: int, column: int) -> tuple[int, int]:
+        return (order[row], column) if system.x_column == 1 else (column, order[row])
+
+    solutions = []
+    for column in range(plan.columns):
+        right_side = [sides.load(b, *place(row, column)) for row in range(plan.rows)]
+        if system.conjugates:
+            right_side = [triangular.conjugate(k, element) for element in right_side]
+        solutions.append(triangular.small_substitute(k, coefficient, right_side, unit_diagonal=system.unit_diagonal))
+    for column, solution in enumerate(solutions):
+        for row, element in enumerate(solution):
+            final = triangular.conjugate(k, element) if system.conjugates else element
+            sides.store(output, *place(row, column), final)

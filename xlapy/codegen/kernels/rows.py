@@ -1,0 +1,267 @@
+"""Row kernels: reduces over the rows of an array, and what is computed from them for the same rows.
+
+    for row in [begin, end):
+        m = max(x[row])                         one sweep over the row per reduce,
+        s = sum(e[:] = exp(x[row] - m))         keeping what a later sweep needs and is dear to compute,
+        result[row] = e[:] / s                  and one for the results
+
+A row is in the nearest cache from the second sweep on, so memory is read once. Each reduce folds its row as the reduce
+kernel does, in the same order. The end of a fold is a chain of operations that wait for each other; so that there is
+something to do meanwhile, short rows are taken in blocks, each sweep going over all rows of a block.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from xlapy.codegen.arrays import Array
+from xlapy.codegen.element_graph import SCALAR, ElementGraph, between
+from xlapy.codegen.indexing import Coordinate, Index, Indexing
+from xlapy.codegen.ir import I64, KernelBuilder, Value
+from xlapy.codegen.kernels.loop import strip, widest_lanes
+from xlapy.codegen.kernels.reduce import ReducePlan, fold_along, plan_reduce
+from xlapy.codegen.registers import Element, memory_type, rounded
+from xlapy.codegen.target import Target
+from xlapy.hlo.cost import TRANSCENDENTAL
+from xlapy.hlo.graph import Computation, Instruction
+from xlapy.hlo.kernel_plan import INDEXED_AT_RUN_TIME, MOST_ROW_BYTES, RowSpace, fusion_roots, row_space
+from xlapy.hlo.ops import Trait
+from xlapy.hlo.shape import Shape
+from xlapy.support.errors import InternalError
+
+DEAR = TRANSCENDENTAL | {"divide", "remainder", "sqrt", "map", *INDEXED_AT_RUN_TIME}
+"""Ops that take longer than a store and a load."""
+
+
+BLOCK_ELEMENTS = 1024  # of the rows that are swept together: enough to hide the end of one fold
+
+
+@dataclass(frozen=True, slots=True)
+class RowPlan:
+    """The sweeps over a row: one for each reduce, then one for the results that are whole arrays.
+
+    `kept[n]` are the values that sweep n computes and later ones read from scratch."""
+
+    space: RowSpace
+    reduces: tuple[ReducePlan, ...]
+    roots: tuple[Instruction, ...]
+    kept: tuple[tuple[Instruction, ...], ...]
+    lanes: int  # of the last sweep
+    block: int  # rows in a unit of work
+    bytes_per_unit: int
+
+    @property
+    def units(self) -> int:
+        return -(-self.space.rows // self.block)
+
+
+@dataclass(frozen=True, slots=True)
+class RowScratch(Array):
+    """One row of an array, wherever in the array it is."""
+
+    kept: int = 0  # dimensions that count rows
+
+    def offset(self, ix: Indexing, index: Index) -> Coordinate:
+        return ix.linearize(ix.split(index)[self.kept :], self.shape.strides()[self.kept :])
+
+
+def plan_rows(computation: Computation, operand_bytes: int, target: Target, *, in_place: bool) -> RowPlan:
+    """How to run a fused computation of row kind. `in_place`: some output is also an operand."""
+    roots = fusion_roots(computation)
+    reduces = [instruction for instruction in computation.post_order() if instruction.opcode == "reduce"]
+    space = row_space(reduces[0])
+    if space is None:
+        raise InternalError(f"{reduces[0]} folds no rows")
+    full = [root for root in roots if space.is_full(root)]
+    block = _rows_in_block(space, in_place=in_place)
+    sweeps = [[reduce.operands[0]] for reduce in reduces] + [full]
+    kept = _kept_values(space, sweeps, MOST_ROW_BYTES // block)
+    known = frozenset([*computation.parameters, *reduces, *(value for values in kept for value in values)])
+    plans = tuple(
+        plan_reduce(reduce, (known - {reduce, reduce.operands[0]} | {*computation.parameters}).__contains__, 0, target)
+        for reduce in reduces
+    )
+    last = space.dims[-1]
+    lanes = min(widest_lanes(between(full, (known - {*full}).__contains__), target), 1 << (last.bit_length() - 1))
+    total = operand_bytes + sum(root.shape.bytes for root in roots)
+    return RowPlan(space, plans, roots, kept, lanes, block, total * block // space.rows)
+
+
+def _rows_in_block(space: RowSpace, *, in_place: bool) -> int:
+    """The last block overlaps the one before it, but no row that is overwritten can be computed twice."""
+    block = max(1, min(BLOCK_ELEMENTS // space.row_length, space.rows))
+    return 1 if in_place and space.rows % block else block
+
+
+def _kept_values(
+    space: RowSpace, sweeps: Sequence[Sequence[Instruction]], room: int
+) -> tuple[tuple[Instruction, ...], ...]:
+    """For each sweep the values that a later one would compute again at some cost, as far as there is room (in
+    bytes, for one row)."""
+    first_sweep: dict[Instruction, int] = {}
+    kept: list[list[Instruction]] = [[] for _ in sweeps]
+    for number, roots in enumerate(sweeps):
+        pending, seen = [*roots], set(roots)
+        while pending:
+            value = pending.pop()
+            if value.opcode in ("parameter", "reduce"):
+                continue
+            sweep = first_sweep.setdefault(value, number)
+            bytes_of_row = value.shape.bytes // space.rows
+            if sweep < number and space.is_full(value) and bytes_of_row <= room and _is_dear(value):
+                if value not in kept[sweep]:
+                    kept[sweep].append(value)
+                    room -= bytes_of_row
+                continue
+            pending += [operand for operand in value.operands if operand not in seen]
+            seen.update(value.operands)
+    return tuple(tuple(values) for values in kept)
+
+
+def _is_dear(value: Instruction) -> bool:
+    """Computing an element again takes longer than reading it."""
+    if value.shape.type.is_complex:
+        return False
+    inside = between([value], lambda instruction: instruction.opcode in ("parameter", "reduce"))
+    return any(
+        instruction.opcode in DEAR
+        or (Trait.INDEX_MAP in instruction.spec.traits and instruction.opcode not in ("broadcast", "reshape"))
+        for instruction in inside
+        if instruction.shape.dims == value.shape.dims
+    )
+
+
+def emit_rows(
+    k: KernelBuilder,
+    plan: RowPlan,
+    arrays: Mapping[Instruction, Array],
+    outputs: Sequence[Array],
+    begin: Value,
+    end: Value,
+    *,
+    in_place: bool,
+) -> None:
+    """Writes the kernel over rows [begin, end). `in_place`: some output is also an operand."""
+    block = _Block(k, plan, arrays)
+    scalar = Indexing(k, 1)
+    inits = [ElementGraph(scalar, arrays).values([(reduce.reduce.operands[1], SCALAR)])[0] for reduce in plan.reduces]
+    with k.loop(begin, end) as units:
+        first = k.smin(k.mul(units.index, plan.block), plan.space.rows - plan.block)
+        for sweep, init in enumerate(inits):
+            with k.loop(0, plan.block) as rows:
+                block.row(first, rows.index, sweep).reduce(init)
+        with k.loop(0, plan.block) as rows:
+            row = block.row(first, rows.index, len(inits))
+            row.store_per_row(outputs)
+            row.store_full(outputs, overlapping=not in_place)
+
+
+class _Block:
+    """Room for what the rows of a block keep from one sweep to the next: one row of each kept value, and the results
+    of the reduces."""
+
+    def __init__(self, k: KernelBuilder, plan: RowPlan, arrays: Mapping[Instruction, Array]) -> None:
+        self.k = k
+        self.plan = plan
+        self.arrays = arrays
+        self.kept = {value: self._room(value, plan.space.row_length) for values in plan.kept for value in values}
+        self.values = {reduce.reduce: self._room(reduce.reduce, 1) for reduce in plan.reduces}
+
+    def _room(self, instruction: Instruction, elements: int) -> Value:
+        parts = 2 if instruction.shape.type.is_complex else 1
+        return self.k.alloca(memory_type(instruction.shape.type), elements * parts * self.plan.block, align=64)
+
+    def row(self, first: Value, slot: Value, sweep: int) -> _Row:
+        """Row `first + slot`, as sweep number `sweep` finds it."""
+        k, plan = self.k, self.plan
+        scratch: dict[Instruction, Array] = {}
+        for value, room in self.kept.items():
+            pointer = k.gep(room, k.mul(slot, plan.space.row_length), memory_type(value.shape.type).bytes)
+            scratch[value] = RowScratch(
+                pointer, value.shape, f"row.{value.name}", read_only=False, kept=plan.space.kept
+            )
+        results = {
+            reduce: Array(room, Shape.array(reduce.shape.element_type, (plan.block,)), f"value.{reduce.name}", False)
+            for reduce, room in self.values.items()
+        }
+        scalar = Indexing(k, 1)
+        place = Index((plan.block,), (Coordinate(slot),))
+        known = {reduce.reduce: results[reduce.reduce].load(scalar, place) for reduce in plan.reduces[:sweep]}
+        stored = {value: scratch[value] for values in plan.kept[:sweep] for value in values}
+        return _Row(k, plan, sweep, {**self.arrays, **stored}, scratch, results, known, place, k.add(first, slot))
+
+
+@dataclass(frozen=True, slots=True)
+class _Row:
+    """One row in one sweep: the arrays that can be read, and the values per row that are known."""
+
+    k: KernelBuilder
+    plan: RowPlan
+    sweep: int
+    arrays: Mapping[Instruction, Array]
+    scratch: Mapping[Instruction, Array]
+    results: Mapping[Instruction, Array]
+    scalars: Mapping[Instruction, Element]
+    place: Index  # in the block
+    number: Value
+
+    def reduce(self, init: Element) -> None:
+        """Folds the row, and keeps what later sweeps need of what this one computes."""
+        plan = self.plan.reduces[self.sweep]
+        result = fold_along(self.k, plan, self._positions(), init, self._element)
+        value = rounded(self.k, result, plan.reduce.shape.type)
+        self.results[plan.reduce].store(Indexing(self.k, 1), self.place, value)
+
+    def _element(self, ix: Indexing, index: Index) -> Element:
+        """The element that is folded; what is kept of it goes to scratch."""
+        kept = self.plan.kept[self.sweep]
+        operand = self.plan.reduces[self.sweep].reduce.operands[0]
+        graph = ElementGraph(ix, self.arrays, self.scalars)
+        value, *others = graph.values([(instruction, index) for instruction in (operand, *kept)])
+        for instruction, other in zip(kept, others, strict=True):
+            self.scratch[instruction].store(ix, index, other)
+        return value
+
+    def store_per_row(self, outputs: Sequence[Array]) -> None:
+        scalar = Indexing(self.k, 1)
+        graph = ElementGraph(scalar, self.arrays, self.scalars)
+        for root, output in self._results(outputs, full=False):
+            index = Index(root.shape.dims, scalar.delinearize(Coordinate(self.number), root.shape.dims))
+            output.store(scalar, index, graph.values([(root, index)])[0])
+
+    def store_full(self, outputs: Sequence[Array], *, overlapping: bool) -> None:
+        """The last sweep: the results that have a value per element."""
+        results = list(self._results(outputs, full=True))
+        dims, kept = self.plan.space.dims, self.plan.space.kept
+        rows = list(self._positions().values())
+
+        def nest(inner: tuple[Coordinate, ...]) -> None:
+            dim = kept + len(inner)
+            if dim < len(dims) - 1:
+                with self.k.loop(0, dims[dim]) as loop:
+                    nest((*inner, Coordinate(loop.index)))
+                return
+
+            def step(ix: Indexing, position: Value) -> None:
+                index = Index(dims, (*rows, *inner, ix.along_lanes(position)))
+                graph = ElementGraph(ix, self.arrays, self.scalars)
+                values = graph.values([(root, index) for root, _ in results])
+                for (_, output), value in zip(results, values, strict=True):
+                    output.store(ix, index, value)
+
+            ends = self.k.const(I64, 0), self.k.const(I64, dims[-1])
+            strip(self.k, *ends, self.plan.lanes, step, overlapping=overlapping)
+
+        if results:
+            nest(())
+
+    def _results(self, outputs: Sequence[Array], *, full: bool) -> Iterator[tuple[Instruction, Array]]:
+        for root, output in zip(self.plan.roots, outputs, strict=True):
+            if self.plan.space.is_full(root) == full:
+                yield root, output
+
+    def _positions(self) -> dict[int, Coordinate]:
+        """Where the row is in the dimensions that count rows."""
+        dims = self.plan.space.dims[: self.plan.space.kept]
+        return dict(enumerate(Indexing(self.k, 1).delinearize(Coordinate(self.number), dims)))

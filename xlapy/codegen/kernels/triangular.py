@@ -1,0 +1,324 @@
+"""Triangular systems and Cholesky factors of blocks, in buffers on the stack.
+
+Only one case is ever computed: a lower triangle, forward substitution. A matrix is seen through pitches, so the upper
+triangle is the lower one seen from its last element, a transposed matrix has its pitches exchanged, and x a = b is
+aT xT = bT. Buffers hold rows of lanes, real and imaginary parts apart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from xlapy.codegen.ir import I64, IRType, KernelBuilder, Operand, Value
+from xlapy.codegen.math.complex import Complex
+from xlapy.codegen.math.complex import divide as complex_quotient
+from xlapy.codegen.registers import Element, Pair, from_parts, parts_of
+
+
+@dataclass(frozen=True, slots=True)
+class Matrix:
+    """Elements in memory: `parts` is 2 for complex ones. Pitches count elements."""
+
+    pointer: Value
+    type: IRType
+    parts: int
+    row_pitch: Value
+    column_pitch: Value
+
+    def at(self, k: KernelBuilder, row: Operand, column: Operand) -> Value:
+        position = k.add(k.mul(row, self.row_pitch), k.mul(column, self.column_pitch))
+        return k.gep(self.pointer, position, self.parts * self.type.bytes)
+
+    def load(self, k: KernelBuilder, row: Operand, column: Operand) -> Element:
+        place = self.at(k, row, column)
+        return from_parts([k.load(k.gep(place, part, self.type.bytes), self.type) for part in range(self.parts)])
+
+    def store(self, k: KernelBuilder, row: Operand, column: Operand, element: Element) -> None:
+        place = self.at(k, row, column)
+        for number, part in enumerate(parts_of(element)):
+            k.store(k.gep(place, number, self.type.bytes), part)
+
+    def load_row(self, k: KernelBuilder, row: Operand, column: Operand, lanes: int) -> Element:
+        """Neighbouring columns, which must be neighbours in memory."""
+        place = self.at(k, row, column)
+        whole = k.load(place, self.type.with_lanes(lanes * self.parts))
+        if self.parts == 1:
+            return whole
+        return Pair(*(k.shuffle(whole, None, range(part, 2 * lanes, 2)) for part in range(2)))
+
+    def store_row(self, k: KernelBuilder, row: Operand, column: Operand, element: Element) -> None:
+        place = self.at(k, row, column)
+        k.store(place, _joined(k, element.re, element.im) if isinstance(element, Pair) else element)
+
+    def transposed(self) -> Matrix:
+        return Matrix(self.pointer, self.type, self.parts, self.column_pitch, self.row_pitch)
+
+    def moved(self, k: KernelBuilder, row: Operand, column: Operand) -> Matrix:
+        """The matrix that begins at an element of this one."""
+        return Matrix(self.at(k, row, column), self.type, self.parts, self.row_pitch, self.column_pitch)
+
+    def reversed_rows(self, k: KernelBuilder, rows: Operand) -> Matrix:
+        """The first `rows` rows, from the last to the first."""
+        last = k.sub(rows, k.const(I64, 1))
+        return Matrix(self.at(k, last, 0), self.type, self.parts, k.neg(self.row_pitch), self.column_pitch)
+
+
+def _joined(k: KernelBuilder, re: Value, im: Value) -> Value:
+    """Real and imaginary parts in turn, as they lie in memory."""
+    lanes = re.type.lanes
+    if lanes == 1:
+        return k.insert(k.splat(re, 2), im, 1)
+    return k.shuffle(re, im, [lane + lanes * part for lane in range(lanes) for part in range(2)])
+
+
+@dataclass(frozen=True, slots=True)
+class Buffer:
+    """Rows of `width` elements in the stack frame."""
+
+    pointer: Value
+    type: IRType
+    parts: int
+    width: int
+
+    @classmethod
+    def new(cls, k: KernelBuilder, type: IRType, parts: int, rows: int, width: int) -> Buffer:
+        return cls(k.alloca(type, rows * parts * width, align=64), type, parts, width)
+
+    def at(self, k: KernelBuilder, row: Operand, column: Operand, part: int) -> Value:
+        start = k.add(k.mul(row, k.const(I64, self.parts * self.width)), column)
+        return k.gep(self.pointer, k.add(start, part * self.width), self.type.bytes)
+
+    def load(self, k: KernelBuilder, row: Operand, column: Operand, lanes: int = 1) -> Element:
+        type = self.type.with_lanes(lanes)
+        return from_parts([k.load(self.at(k, row, column, part), type) for part in range(self.parts)])
+
+    def store(self, k: KernelBuilder, row: Operand, column: Operand, element: Element) -> None:
+        for number, part in enumerate(parts_of(element)):
+            k.store(self.at(k, row, column, number), part)
+
+
+# -- elements ----------------------------------------------------------------------------------------------------------
+
+
+def zero(k: KernelBuilder, type: IRType, parts: int, lanes: int) -> Element:
+    return from_parts([k.const(type.with_lanes(lanes), 0.0)] * parts)
+
+
+def conjugate(k: KernelBuilder, element: Element) -> Element:
+    return Pair(element.re, k.neg(element.im)) if isinstance(element, Pair) else element
+
+
+def negate(k: KernelBuilder, element: Element) -> Element:
+    return from_parts([k.neg(part) for part in parts_of(element)])
+
+
+def minus_product(k: KernelBuilder, total: Element, a: Element, b: Element) -> Element:
+    """total - a b; one of the factors may have one lane."""
+    if isinstance(total, Pair) and isinstance(a, Pair) and isinstance(b, Pair):
+        minus_re, minus_im = k.neg(a.re), k.neg(a.im)
+        re = k.muladd(a.im, b.im, k.muladd(minus_re, b.re, total.re))
+        im = k.muladd(minus_im, b.re, k.muladd(minus_re, b.im, total.im))
+        return Pair(re, im)
+    assert isinstance(total, Value) and isinstance(a, Value) and isinstance(b, Value)
+    return k.muladd(k.neg(a), b, total)
+
+
+def quotient(k: KernelBuilder, a: Element, b: Element) -> Element:
+    """a / b, where `b` may have one lane."""
+    if isinstance(a, Pair) and isinstance(b, Pair):
+        lanes = a.re.type.lanes
+        result = complex_quotient(k, Complex(a.re, a.im), Complex(k.splat(b.re, lanes), k.splat(b.im, lanes)))
+        return Pair(result.re, result.im)
+    assert isinstance(a, Value) and isinstance(b, Value)
+    return k.div(a, b)
+
+
+def divided_by_real(k: KernelBuilder, a: Element, b: Value) -> Element:
+    return from_parts([k.div(part, b) for part in parts_of(a)])
+
+
+def real_part(element: Element) -> Value:
+    return parts_of(element)[0]
+
+
+def real_element(k: KernelBuilder, value: Value, parts: int) -> Element:
+    """The real number as an element."""
+    return value if parts == 1 else Pair(value, k.const(value.type, 0.0))
+
+
+# -- solving -----------------------------------------------------------------------------------------------------------
+
+Coefficient = Callable[[Value, Value], Element]
+"""The element of the lower triangle at a row and a column."""
+
+
+def substitute(
+    k: KernelBuilder, coefficient: Coefficient, rows: Operand, x: Buffer, *, unit_diagonal: bool | Value
+) -> None:
+    """Turns the right sides in `x` into the solutions, row by row; each lane is a system of its own."""
+    lanes = x.width
+    with k.loop(0, k.add(rows, k.const(I64, 0))) as loop:
+        row = loop.index
+        with k.loop(0, row, carry=parts_of(x.load(k, row, 0, lanes))) as known:
+            total = from_parts(known.values)
+            factor = coefficient(row, known.index)
+            known.next = parts_of(minus_product(k, total, factor, x.load(k, known.index, 0, lanes)))
+        rest = from_parts(known.results)
+        if unit_diagonal is True:
+            x.store(k, row, 0, rest)
+        elif unit_diagonal is False:
+            x.store(k, row, 0, quotient(k, rest, coefficient(row, row)))
+        else:
+            x.store(k, row, 0, rest)
+            with k.if_(k.not_(unit_diagonal)):
+                x.store(k, row, 0, quotient(k, rest, coefficient(row, row)))
+
+
+def load_columns(
+    k: KernelBuilder, source: Matrix, rows: Operand, columns: Value, target: Buffer, change: Change | None = None
+) -> None:
+    """Fills a buffer with the first `columns` columns of a matrix, at most its width."""
+    lanes = target.width
+    count = k.add(rows, k.const(I64, 0))
+    change = change or _same
+
+    def vectors() -> None:
+        with k.loop(0, count) as loop:
+            target.store(k, loop.index, 0, change(source.load_row(k, loop.index, 0, lanes)))
+
+    def elements() -> None:
+        with k.loop(0, count) as loop:
+            if lanes > 1:
+                target.store(k, loop.index, 0, zero(k, source.type, source.parts, lanes))
+            with k.loop(0, columns) as each:
+                target.store(k, loop.index, each.index, change(source.load(k, loop.index, each.index)))
+
+    k.if_else(_is_row_of(k, source, columns, lanes), vectors, elements)
+
+
+def store_columns(
+    k: KernelBuilder, source: Buffer, rows: Operand, columns: Value, target: Matrix, change: Change | None = None
+) -> None:
+    """The inverse of `load_columns`."""
+    lanes = source.width
+    count = k.add(rows, k.const(I64, 0))
+    change = change or _same
+
+    def vectors() -> None:
+        with k.loop(0, count) as loop:
+            target.store_row(k, loop.index, 0, change(source.load(k, loop.index, 0, lanes)))
+
+    def elements() -> None:
+        with k.loop(0, count) as loop, k.loop(0, columns) as each:
+            target.store(k, loop.index, each.index, change(source.load(k, loop.index, each.index)))
+
+    k.if_else(_is_row_of(k, target, columns, lanes), vectors, elements)
+
+
+Change = Callable[[Element], Element]
+
+
+def _same(element: Element) -> Element:
+    return element
+
+
+def _is_row_of(k: KernelBuilder, matrix: Matrix, columns: Value, lanes: int) -> Value:
+    return k.and_(k.compare("eq", matrix.column_pitch, 1), k.compare("eq", columns, lanes))
+
+
+# -- factors -----------------------------------------------------------------------------------------------------------
+
+
+def load_triangle(k: KernelBuilder, source: Matrix, rows: Operand, target: Buffer) -> None:
+    """The adjoint of the lower triangle of a matrix: an upper triangle, row by row."""
+    count = k.add(rows, k.const(I64, 0))
+    with k.loop(0, count) as loop, k.loop(loop.index, count) as each:
+        target.store(k, loop.index, each.index, conjugate(k, source.load(k, each.index, loop.index)))
+
+
+def factor_upper(k: KernelBuilder, u: Buffer, rows: Operand, lanes: int, is_positive: Value) -> Value:
+    """Replaces the upper triangle in `u` by the factor u with uH u = a; returns whether all pivots were positive, and
+    `is_positive` held.
+
+    What lies below the diagonal in the same vectors is overwritten."""
+    count = k.add(rows, k.const(I64, 0))
+    with k.loop(0, count, carry=[is_positive]) as loop:
+        row = loop.index
+        first = k.and_(row, -lanes)
+        with k.loop(first, count, lanes) as columns:
+            with k.loop(0, row, carry=parts_of(u.load(k, row, columns.index, lanes))) as known:
+                factor = conjugate(k, u.load(k, known.index, row))
+                values = u.load(k, known.index, columns.index, lanes)
+                known.next = parts_of(minus_product(k, from_parts(known.values), factor, values))
+            u.store(k, row, columns.index, from_parts(known.results))
+        pivot = real_part(u.load(k, row, row))
+        root = k.sqrt(pivot)
+        with k.loop(first, count, lanes) as columns:
+            values = u.load(k, row, columns.index, lanes)
+            u.store(k, row, columns.index, divided_by_real(k, values, root))
+        u.store(k, row, row, real_element(k, root, u.parts))
+        loop.next = [k.and_(loop.values[0], k.compare("gt", pivot, 0.0))]
+    return loop.results[0]
+
+
+def store_triangle(k: KernelBuilder, source: Buffer, rows: Operand, target: Matrix) -> None:
+    """The adjoint of an upper triangle, in the lower triangle of the target."""
+    count = k.add(rows, k.const(I64, 0))
+    with k.loop(0, count) as loop, k.loop(0, k.add(loop.index, 1)) as each:
+        target.store(k, loop.index, each.index, conjugate(k, source.load(k, each.index, loop.index)))
+
+
+def finish_factor(k: KernelBuilder, target: Matrix, rows: Operand, is_positive: Value) -> None:
+    """Zeros above the diagonal; NaN everywhere else unless the matrix was positive definite."""
+    count = k.add(rows, k.const(I64, 0))
+    nothing = zero(k, target.type, target.parts, 1)
+    with k.loop(0, count) as loop, k.loop(k.add(loop.index, 1), count) as each:
+        target.store(k, loop.index, each.index, nothing)
+    with k.if_(k.not_(is_positive)):
+        nan = real_element(k, k.const(target.type, float("nan")), target.parts)
+        with k.loop(0, count) as loop, k.loop(0, k.add(loop.index, 1)) as each:
+            target.store(k, loop.index, each.index, nan)
+
+
+# -- small matrices, one in each lane ----------------------------------------------------------------------------------
+
+
+def small_factor(k: KernelBuilder, a: Sequence[Sequence[Element]]) -> list[list[Element]]:
+    """The lower factor of a lower triangle whose elements are known one by one."""
+    size = len(a)
+    factor: list[list[Element]] = [[] for _ in range(size)]
+    is_positive: Value | None = None
+    for column in range(size):
+        rest = [a[row][column] for row in range(column, size)]
+        for known in range(column):
+            own = conjugate(k, factor[column][known])
+            rest = [minus_product(k, rest[n], factor[column + n][known], own) for n in range(size - column)]
+        pivot = real_part(rest[0])
+        root = k.sqrt(pivot)
+        positive = k.compare("gt", pivot, 0.0)
+        is_positive = positive if is_positive is None else k.and_(is_positive, positive)
+        factor[column].append(real_element(k, root, len(parts_of(rest[0]))))
+        for n in range(1, size - column):
+            factor[column + n].append(divided_by_real(k, rest[n], root))
+    assert is_positive is not None
+    condition = is_positive
+    return [[_or_nan(k, condition, element) for element in row] for row in factor]
+
+
+def _or_nan(k: KernelBuilder, condition: Value, element: Element) -> Element:
+    first, *rest = parts_of(element)
+    nan = k.const(first.type, float("nan"))
+    return from_parts([k.select(condition, first, nan), *(k.select(condition, p, 0.0) for p in rest)])
+
+
+def small_substitute(
+    k: KernelBuilder, a: Callable[[int, int], Element], right_side: Sequence[Element], *, unit_diagonal: bool
+) -> list[Element]:
+    """The solution of one system with a lower triangle."""
+    x: list[Element] = []
+    for row, total in enumerate(right_side):
+        for column, known in enumerate(x):
+            total = minus_product(k, total, a(row, column), known)
+        x.append(total if unit_diagonal else quotient(k, total, a(row, row)))
+    return x

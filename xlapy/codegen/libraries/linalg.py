@@ -1,0 +1,273 @@
+"""Triangular systems and Cholesky factors of any size, in place, for a batch of matrices with any pitches.
+
+    void linalg_f32_solve(parallel, a, x, sizes)        x: the right sides, then the solutions of a x = b
+    void linalg_f32_factor(parallel, a, sizes)          a: a positive definite matrix, then its lower factor
+
+`parallel` is the thread pool's function; `sizes` holds the numbers of `SOLVE_SIZES` and `FACTOR_SIZES`, with pitches in
+elements. Both go block by block: what the rows before contribute is one matrix product, and the block itself is
+computed in buffers (`kernels.triangular`). Matrix products can only add, so what has to be subtracted is kept with its
+sign changed: solutions of earlier blocks until the end, and the factor's adjoint in the triangle that it leaves free.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xlapy.codegen.indexing import Indexing
+from xlapy.codegen.ir import F32, F64, I1, I64, PTR, IRType, KernelBuilder, Module, Operand, Value
+from xlapy.codegen.kernels import triangular
+from xlapy.codegen.kernels.linalg import LARGEST_BLOCK, VECTORS
+from xlapy.codegen.kernels.loop import strip
+from xlapy.codegen.kernels.triangular import Buffer, Matrix
+from xlapy.codegen.libraries import Library
+from xlapy.codegen.libraries.gemm import SIZES
+from xlapy.codegen.libraries.gemm_record import Record, RecordValue
+from xlapy.codegen.registers import Element
+from xlapy.codegen.target import Target
+
+SOLVE_SIZES = (
+    *("batches", "rows", "columns", "a_batch", "a_row", "a_column", "x_batch", "x_row", "x_column"),
+    *("is_upper", "unit_diagonal", "conjugates"),
+)
+"""`conjugates` solves for the conjugate of x, with the conjugate of b."""
+
+FACTOR_SIZES = ("batches", "rows", "batch", "row", "column")
+
+_GROUPS_PER_TASK = 1  # groups of right sides: a block's substitution for one takes some microseconds
+
+_SOLVE = Record(
+    a=PTR, x=PTR, rows=I64, columns=I64, a_row=I64, a_column=I64, x_row=I64, x_column=I64, unit_diagonal=I64
+)
+"""One block: pointers to its first elements in the order of substitution, pitches that may be negative."""
+
+_PANEL = Record(factor=PTR, below=PTR, above=PTR, rows=I64, columns=I64, row=I64, column=I64)
+"""The rows below a block that was factored: where they are, and where their adjoint goes."""
+
+_RANGE = [("args", PTR), ("begin", I64), ("end", I64)]
+
+
+def emit_linalg(type: IRType, parts: int, kind: str, target: Target) -> str:
+    module = Module(has_fma=target.has_fma)
+    emitter = _Emitter(module, type, parts, kind, target)
+    emitter.solve_groups()
+    emitter.solve()
+    emitter.panel_groups()
+    emitter.factor()
+    return module.text()
+
+
+def _library(kind: str, type: IRType, parts: int) -> Library:
+    exports = (f"linalg_{kind}_solve", f"linalg_{kind}_factor")
+    return Library(
+        f"linalg_{kind}", exports, lambda target: emit_linalg(type, parts, kind, target), needs=(f"gemm_{kind}",)
+    )
+
+
+LINALG_LIBRARIES = {
+    kind: _library(kind, type, parts)
+    for kind, type, parts in (("f32", F32, 1), ("f64", F64, 1), ("c64", F32, 2), ("c128", F64, 2))
+}
+"""By element type."""
+
+
+class _Emitter:
+    """Writes the functions of one library."""
+
+    def __init__(self, module: Module, type: IRType, parts: int, kind: str, target: Target) -> None:
+        self._module = module
+        self._type = type
+        self._parts = parts
+        self._kind = kind
+        self._bytes = type.bytes * parts
+        self._lanes = target.lanes(type.bits)
+        self._width = VECTORS * self._lanes
+        self._attributes = f"nounwind {target.function_attributes}".rstrip()
+
+    def _function(self, name: str, parameters: list[tuple[str, IRType]], linkage: str = "internal") -> KernelBuilder:
+        return KernelBuilder(self._module, f"linalg_{self._kind}_{name}", parameters, None, linkage, self._attributes)
+
+    def _matrix(self, pointer: Value, row: Value, column: Value) -> Matrix:
+        return Matrix(pointer, self._type, self._parts, row, column)
+
+    def _run_groups(self, k: KernelBuilder, parallel: Value, name: str, args: RecordValue, columns: Value) -> None:
+        """Runs a function of ranges over groups of as many columns as are solved together."""
+        groups = k.sdiv(k.add(columns, self._width - 1), self._width)
+        function = k.function_pointer(f"linalg_{self._kind}_{name}")
+        k.call(parallel, [function, args.place, groups, k.const(I64, _GROUPS_PER_TASK)])
+
+    def _product(
+        self, k: KernelBuilder, parallel: Value, a: Matrix, b: Matrix, c: Matrix, sizes: Sequence[Value]
+    ) -> None:
+        """c += a b, where c has `sizes[0]` rows and `sizes[1]` columns and `sizes[2]` products are summed."""
+        m, n, depth = sizes
+        values: dict[str, Operand] = {"batches": 1, "m": m, "n": n, "k": depth, "accumulate": 1}
+        values |= {"a_batch": 0, "a_row": a.row_pitch, "a_step": a.column_pitch}
+        values |= {"b_batch": 0, "b_step": b.row_pitch, "b_column": b.column_pitch}
+        values |= {"c_batch": 0, "c_row": c.row_pitch, "c_column": c.column_pitch}
+        table = k.alloca(I64, len(SIZES))
+        for number, name in enumerate(SIZES):
+            value = values[name]
+            k.store(k.gep(table, number, 8), value if isinstance(value, Value) else k.const(I64, value))
+        nothing = k.const(PTR, 0)
+        k.call(f"gemm_{self._kind}_run", [parallel, a.pointer, b.pointer, c.pointer, table, nothing, nothing])
+
+    def _numbers(self, k: KernelBuilder, names: Sequence[str]) -> dict[str, Value]:
+        sizes = k.parameters["sizes"]
+        return {name: k.load(k.gep(sizes, number, 8), I64) for number, name in enumerate(names)}
+
+    # -- solving -------------------------------------------------------------------------------------------------------
+
+    def solve_groups(self) -> None:
+        """Substitution in one block, for groups [begin, end) of right sides; leaves the solutions negated."""
+        with self._function("solve_groups", _RANGE) as k:
+            args = _SOLVE.at(k, k.parameters["args"])
+            a = self._matrix(args["a"], args["a_row"], args["a_column"])
+            x = self._matrix(args["x"], args["x_row"], args["x_column"])
+            rows, columns = args["rows"], args["columns"]
+            unit_diagonal = k.compare("ne", args["unit_diagonal"], 0)
+            buffer = Buffer.new(k, self._type, self._parts, LARGEST_BLOCK, self._width)
+            with k.loop(k.parameters["begin"], k.parameters["end"]) as groups:
+                first = k.mul(groups.index, self._width)
+                count = k.smin(k.sub(columns, first), self._width)
+                sides = x.moved(k, 0, first)
+                triangular.load_columns(k, sides, rows, count, buffer)
+
+                def coefficient(row: Value, column: Value) -> Element:
+                    return a.load(k, row, column)
+
+                triangular.substitute(k, coefficient, rows, buffer, unit_diagonal=unit_diagonal)
+                triangular.store_columns(k, buffer, rows, count, sides, lambda e: triangular.negate(k, e))
+
+    def solve(self) -> None:
+        parameters = [("parallel", PTR), ("a", PTR), ("x", PTR), ("sizes", PTR)]
+        with self._function("solve", parameters, linkage="") as k:
+            sizes = self._numbers(k, SOLVE_SIZES)
+            with k.loop(0, sizes["batches"]) as batches:
+                pointers = [
+                    k.gep(k.parameters[name], k.mul(batches.index, sizes[f"{name}_batch"]), self._bytes)
+                    for name in ("a", "x")
+                ]
+                a = self._matrix(pointers[0], sizes["a_row"], sizes["a_column"])
+                x = self._matrix(pointers[1], sizes["x_row"], sizes["x_column"])
+                conjugates = k.compare("ne", sizes["conjugates"], 0)
+                with k.if_(conjugates):
+                    self._change_signs(k, x, sizes["rows"], sizes["columns"], 1.0, -1.0)
+                with k.loop(0, sizes["rows"], LARGEST_BLOCK) as blocks:
+                    self._solve_block(k, a, x, sizes, blocks.index)
+                k.if_else(
+                    conjugates,
+                    lambda: self._change_signs(k, x, sizes["rows"], sizes["columns"], -1.0, 1.0),
+                    lambda: self._change_signs(k, x, sizes["rows"], sizes["columns"], -1.0, -1.0),
+                )
+
+    def _solve_block(self, k: KernelBuilder, a: Matrix, x: Matrix, sizes: dict[str, Value], known: Value) -> None:
+        """The block of rows that follows `known` rows (from the end on, for an upper triangle)."""
+        parallel, total = k.parameters["parallel"], sizes["rows"]
+        is_upper = k.compare("ne", sizes["is_upper"], 0)
+        rows = k.smin(k.sub(total, known), LARGEST_BLOCK)
+        block = k.select(is_upper, k.sub(k.sub(total, known), rows), known)
+        before = k.select(is_upper, k.sub(total, known), k.const(I64, 0))
+        with k.if_(k.compare("gt", known, 0)):
+            operands = a.moved(k, block, before), x.moved(k, before, 0), x.moved(k, block, 0)
+            self._product(k, parallel, *operands, (rows, sizes["columns"], known))
+        first = k.select(is_upper, k.sub(k.add(block, rows), 1), block)
+        direction = k.select(is_upper, k.const(I64, -1), k.const(I64, 1))
+        args = _SOLVE.new(k)
+        args.set(
+            a=a.at(k, first, first),
+            x=x.at(k, first, 0),
+            rows=rows,
+            columns=sizes["columns"],
+            a_row=k.mul(a.row_pitch, direction),
+            a_column=k.mul(a.column_pitch, direction),
+            x_row=k.mul(x.row_pitch, direction),
+            x_column=x.column_pitch,
+            unit_diagonal=sizes["unit_diagonal"],
+        )
+        self._run_groups(k, parallel, "solve_groups", args, sizes["columns"])
+
+    def _change_signs(self, k: KernelBuilder, x: Matrix, rows: Value, columns: Value, re: float, im: float) -> None:
+        """Multiplies all elements' parts by factors; along the rows or the columns, whichever are neighbours."""
+        by_rows = k.compare("eq", x.column_pitch, 1)
+        lines, length = k.select(by_rows, rows, columns), k.select(by_rows, columns, rows)
+        pitch = k.select(by_rows, x.row_pitch, x.column_pitch)
+        factors = [re, im] if self._parts == 2 else [re]
+        with k.loop(0, lines) as each:
+            line = k.gep(x.pointer, k.mul(each.index, pitch), self._bytes)
+
+            def step(ix: Indexing, position: Value) -> None:
+                numbers = factors * ix.lanes
+                type = self._type.with_lanes(len(numbers))
+                place = k.gep(line, position, self._bytes)
+                k.store(place, k.mul(k.load(place, type), k.const_vector(type, numbers)))
+
+            strip(k, k.const(I64, 0), length, self._lanes, step, overlapping=False)
+
+    # -- factors -------------------------------------------------------------------------------------------------------
+
+    def panel_groups(self) -> None:
+        """Solves the rows below a factored block, in groups [begin, end) of rows, and stores minus their adjoint."""
+        with self._function("panel_groups", _RANGE) as k:
+            args = _PANEL.at(k, k.parameters["args"])
+            rows, columns = args["rows"], args["columns"]
+            factor = Buffer(args["factor"], self._type, self._parts, LARGEST_BLOCK)
+            below = self._matrix(args["below"], args["row"], args["column"]).transposed()
+            above = self._matrix(args["above"], args["row"], args["column"])
+            buffer = Buffer.new(k, self._type, self._parts, LARGEST_BLOCK, self._width)
+            with k.loop(k.parameters["begin"], k.parameters["end"]) as groups:
+                first = k.mul(groups.index, self._width)
+                count = k.smin(k.sub(rows, first), self._width)
+                here, there = below.moved(k, 0, first), above.moved(k, 0, first)
+                triangular.load_columns(k, here, columns, count, buffer)
+
+                def coefficient(row: Value, column: Value) -> Element:
+                    return factor.load(k, column, row)
+
+                triangular.substitute(k, coefficient, columns, buffer, unit_diagonal=False)
+                triangular.store_columns(k, buffer, columns, count, here)
+
+                def minus_conjugate(element: Element) -> Element:
+                    return triangular.negate(k, triangular.conjugate(k, element))
+
+                triangular.store_columns(k, buffer, columns, count, there, minus_conjugate)
+
+    def factor(self) -> None:
+        with self._function("factor", [("parallel", PTR), ("a", PTR), ("sizes", PTR)], linkage="") as k:
+            sizes = self._numbers(k, FACTOR_SIZES)
+            rows = sizes["rows"]
+            buffer = Buffer.new(k, self._type, self._parts, LARGEST_BLOCK, LARGEST_BLOCK)
+            with k.loop(0, sizes["batches"]) as batches:
+                start = k.gep(k.parameters["a"], k.mul(batches.index, sizes["batch"]), self._bytes)
+                a = self._matrix(start, sizes["row"], sizes["column"])
+                with k.loop(0, rows, LARGEST_BLOCK, carry=[k.const(I1, 1)]) as blocks:
+                    blocks.next = [self._factor_block(k, a, rows, blocks.index, buffer, blocks.values[0])]
+                triangular.finish_factor(k, a, rows, blocks.results[0])
+
+    def _factor_block(
+        self, k: KernelBuilder, a: Matrix, rows: Value, known: Value, buffer: Buffer, is_positive: Value
+    ) -> Value:
+        """The block of columns that follows `known` columns; returns whether the matrix is still positive."""
+        parallel = k.parameters["parallel"]
+        left = k.sub(rows, known)
+        columns = k.smin(left, LARGEST_BLOCK)
+        with k.if_(k.compare("gt", known, 0)):
+            operands = a.moved(k, known, 0), a.moved(k, 0, known), a.moved(k, known, known)
+            self._product(k, parallel, *operands, (left, columns, known))
+        block = a.moved(k, known, known)
+        triangular.load_triangle(k, block, columns, buffer)
+        positive = triangular.factor_upper(k, buffer, columns, self._lanes, is_positive)
+        triangular.store_triangle(k, buffer, columns, block)
+        following = k.add(known, columns)
+        with k.if_(k.compare("lt", following, rows)):
+            args = _PANEL.new(k)
+            args.set(
+                factor=buffer.pointer,
+                below=a.at(k, following, known),
+                above=a.at(k, known, following),
+                rows=k.sub(rows, following),
+                columns=columns,
+                row=a.row_pitch,
+                column=a.column_pitch,
+            )
+            self._run_groups(k, parallel, "panel_groups", args, k.sub(rows, following))
+        return positive

@@ -1,0 +1,69 @@
+"""Triangular factors and triangular systems, a column or a row at a time."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from xlapy.hlo.attributes import Transpose
+from xlapy.hlo.evaluate.base import evaluator
+from xlapy.hlo.evaluate.numerics import Array, element_type, narrow, widen
+
+
+@evaluator("cholesky")
+def cholesky(a: Array, *, lower: bool) -> Array:
+    with np.errstate(all="ignore"):
+        matrix = widen(a) if lower else _adjoint(widen(a))
+        factor, is_positive = _lower_factor(matrix)
+        triangle = np.tril(np.ones(a.shape[-2:], bool))
+        factor = np.where(triangle & ~is_positive[..., None, None], np.nan, factor).astype(factor.dtype)
+    return narrow(factor if lower else _adjoint(factor), element_type(a))
+
+
+def _lower_factor(a: Array) -> tuple[Array, Array]:
+    """The lower factors, and which matrices are positive definite."""
+    factor = np.zeros_like(a)
+    is_positive = np.ones(a.shape[:-2], bool)
+    for column in range(a.shape[-1]):
+        known = factor[..., column:, :column]
+        own = known[..., :1, :]
+        rest = a[..., column:, column] - (known * own.conj()).sum(-1)
+        pivot = rest[..., 0].real
+        is_positive &= pivot > 0
+        root = np.sqrt(pivot)
+        factor[..., column + 1 :, column] = rest[..., 1:] / root[..., None]
+        factor[..., column, column] = root
+    return factor, is_positive
+
+
+def _adjoint(a: Array) -> Array:
+    return np.asarray(np.swapaxes(a, -1, -2).conj())
+
+
+@evaluator("triangular-solve")
+def triangular_solve(
+    a: Array, b: Array, *, left_side: bool, lower: bool, unit_diagonal: bool, transpose_a: Transpose
+) -> Array:
+    matrix = widen(a)
+    if transpose_a is not Transpose.NO_TRANSPOSE:
+        matrix = np.swapaxes(matrix, -1, -2)
+        lower = not lower
+    if transpose_a is Transpose.ADJOINT:
+        matrix = matrix.conj()
+    with np.errstate(all="ignore"):
+        if left_side:
+            solution = _solve(matrix, widen(b), lower, unit_diagonal)
+        else:  # x a = b is aᵀ xᵀ = bᵀ
+            transposed = _solve(np.swapaxes(matrix, -1, -2), np.swapaxes(widen(b), -1, -2), not lower, unit_diagonal)
+            solution = np.swapaxes(transposed, -1, -2)
+    return narrow(solution, element_type(b))
+
+
+def _solve(a: Array, b: Array, lower: bool, unit_diagonal: bool) -> Array:
+    """Substitution, row by row: each row of x from those that are known."""
+    size = a.shape[-1]
+    x = np.zeros_like(b)
+    for row in range(size) if lower else reversed(range(size)):
+        known = slice(row) if lower else slice(row + 1, size)
+        rest = b[..., row, :] - (a[..., row, known, None] * x[..., known, :]).sum(-2)
+        x[..., row, :] = rest if unit_diagonal else rest / a[..., row, row, None]
+    return x

@@ -1,0 +1,353 @@
+"""Special functions, from their definitions: series, continued fractions and Newton's method, in f64.
+
+Python's `math` has erfc and lgamma; the rest is computed until its terms no longer matter, with no thought of speed.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+
+from xlapy.hlo.evaluate.base import align, elementwise, evaluator
+from xlapy.hlo.evaluate.numerics import Array
+
+NEGLIGIBLE = 2.0**-56
+"""A term smaller than this part of its sum adds nothing."""
+
+MAX_TERMS = 200_000
+
+BERNOULLI = (1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6, -3617 / 510, 43867 / 798, -174611 / 330)
+"""B(2), B(4) ... B(20)"""
+
+ASYMPTOTIC = 16.0
+"""Sums over Bernoulli numbers hold from here on."""
+
+
+def scalar(function: Callable[..., float]) -> Callable[..., Array]:
+    """A function of Python floats for arrays. NaN operands give NaN; poles and overflows are the function's affair."""
+
+    def each(*operands: float) -> float:
+        return math.nan if any(map(math.isnan, operands)) else function(*operands)
+
+    vectorized = np.vectorize(each, otypes=[np.float64])
+
+    def apply(*arrays: Array) -> Array:
+        wide = [array.astype(np.float64) for array in arrays]
+        return np.asarray(vectorized(*wide)).astype(arrays[0].dtype)
+
+    return apply
+
+
+# -- error function ------------------------------------------------------------------------------------------------
+
+
+def erfc(x: float) -> float:
+    return math.erfc(x)
+
+
+def erf_inv(x: float) -> float:
+    """Newton's method with Halley's correction. Near the ends it solves for 1 - |x|, which is exact."""
+    size = abs(x)
+    if size >= 1:
+        return math.copysign(math.inf, x) if size == 1 else math.nan
+    if size < SMALL_ERF:
+        return x * math.sqrt(math.pi) / 2
+    y = _rough_erf_inv(size)
+    for _ in range(4):
+        error = math.erf(y) - size if size < 0.5 else (1 - size) - math.erfc(y)
+        step = error / (2 / math.sqrt(math.pi) * math.exp(-y * y))
+        y -= step / (1 + y * step)
+    return math.copysign(y, x)
+
+
+SMALL_ERF = 1e-9
+"""Below it erf(x) is 2 x / sqrt(pi)."""
+
+
+def _rough_erf_inv(x: float) -> float:
+    """Good to a few thousandths: the inverse of erf(x)^2 ~ 1 - e^(-x^2 (4/pi + a x^2) / (1 + a x^2))."""
+    a = 0.147
+    logarithm = math.log1p(-x * x)
+    middle = 2 / (math.pi * a) + logarithm / 2
+    return math.sqrt(math.sqrt(middle * middle - logarithm / a) - middle)
+
+
+# -- gamma function ------------------------------------------------------------------------------------------------
+
+
+def lgamma(x: float) -> float:
+    if math.isinf(x) or (x <= 0 and _is_whole(x)):
+        return math.inf
+    try:
+        return math.lgamma(x)
+    except OverflowError:
+        return math.inf
+
+
+def _is_whole(x: float) -> bool:
+    return math.isinf(x) or x == math.floor(x)
+
+
+def digamma(x: float) -> float:
+    """Reflected to positive numbers, moved up by digamma(x) = digamma(x + 1) - 1/x, and there by its expansion."""
+    if x <= 0:
+        if _is_whole(x):
+            return math.nan
+        fraction = x - math.floor(x)
+        return digamma(1 - x) - math.pi / math.tan(math.pi * fraction)
+    if math.isinf(x):
+        return x
+    total = 0.0
+    while x < ASYMPTOTIC:
+        total -= 1 / x
+        x += 1
+    tail = sum(number / (2 * k * x ** (2 * k)) for k, number in enumerate(BERNOULLI, start=1)) if x < 1e30 else 0.0
+    return total + math.log(x) - 1 / (2 * x) - tail
+
+
+def zeta(s: float, q: float) -> float:
+    """By the Euler-Maclaurin formula; for negative q by the terms that lie on either side of zero."""
+    if s <= 1:
+        return math.inf if s == 1 else math.nan
+    if q == math.inf:
+        return 0.0
+    integral = _is_whole(s)
+    if q <= 0:
+        if _is_whole(q):
+            return math.inf if q == 0 or (integral and s % 2 == 0) else math.nan
+        if not integral or math.isinf(s):
+            return math.nan
+        return _zeta_across_zero(s, q)
+    if math.isinf(s):
+        return 1.0 if q == 1 else (0.0 if q > 1 else math.inf)
+    return _zeta_of_positive(s, q)
+
+
+def _zeta_across_zero(s: float, q: float) -> float:
+    """(q + i)^s changes its sign with that of q + i where s is odd."""
+    fraction = q - math.floor(q)
+    sign = 1.0 if s % 2 == 0 else -1.0
+    below = _zeta_of_positive(s, 1 - fraction) - _zeta_of_positive(s, 1 - q)
+    return _zeta_of_positive(s, fraction) + sign * below
+
+
+def _zeta_of_positive(s: float, q: float) -> float:
+    total = 0.0
+    start = ASYMPTOTIC + s
+    while q < start:
+        term = _power(q, -s)
+        total += term
+        if math.isinf(term) or term <= total * NEGLIGIBLE:
+            return total
+        q += 1
+    last = _power(q, -s)
+    total += last * (q / (s - 1) + 0.5)
+    factor = last * s / q
+    for k, number in enumerate(BERNOULLI, start=1):
+        total += number / math.factorial(2 * k) * factor
+        factor *= (s + 2 * k - 1) * (s + 2 * k) / (q * q)
+    return total
+
+
+def _power(base: float, exponent: float) -> float:
+    try:
+        return math.pow(base, exponent)
+    except OverflowError:
+        return math.inf
+
+
+def polygamma(n: float, x: float) -> float:
+    """(-1)^(n + 1) n! zeta(n + 1, x)"""
+    if n < 0 or not _is_whole(n):
+        return math.nan
+    if n == 0:
+        return digamma(x)
+    try:
+        size = math.exp(math.lgamma(n + 1)) * zeta(n + 1, x)
+    except OverflowError:
+        size = math.inf
+    return size if n % 2 else -size
+
+
+# -- incomplete gamma functions ------------------------------------------------------------------------------------
+
+
+def igamma(a: float, x: float) -> float:
+    """P(a, x)"""
+    if not _is_in_domain(a, x):
+        return math.nan
+    if x in (0, math.inf):
+        return 0.0 if x == 0 else 1.0
+    return _lower_series(a, x) if x <= a + 1 else 1 - _upper_fraction(a, x)
+
+
+def igammac(a: float, x: float) -> float:
+    """Q(a, x)"""
+    if not _is_in_domain(a, x):
+        return math.nan
+    if x in (0, math.inf):
+        return 1.0 if x == 0 else 0.0
+    return 1 - _lower_series(a, x) if x <= a + 1 else _upper_fraction(a, x)
+
+
+def _is_in_domain(a: float, x: float) -> bool:
+    return 0 < a < math.inf and x >= 0
+
+
+def _gamma_density(a: float, x: float) -> float:
+    """x^a e^-x / gamma(a)"""
+    return math.exp(a * math.log(x) - x - math.lgamma(a))
+
+
+def _lower_series(a: float, x: float) -> float:
+    """x^a e^-x / gamma(a + 1) (1 + x / (a + 1) + x^2 / ((a + 1) (a + 2)) + ...)"""
+    term = total = 1 / a
+    for n in range(1, MAX_TERMS):
+        term *= x / (a + n)
+        total += term
+        if term <= total * NEGLIGIBLE:
+            break
+    return _gamma_density(a, x) * total
+
+
+def _upper_fraction(a: float, x: float) -> float:
+    """x^a e^-x / gamma(a) / (x + 1 - a - 1 (1 - a) / (x + 3 - a - 2 (2 - a) / ...))"""
+    fraction = continued_fraction(x + 1 - a, lambda n: (n * (a - n), x + 2 * n + 1 - a))
+    return _gamma_density(a, x) / fraction
+
+
+def continued_fraction(first: float, part: Callable[[int], tuple[float, float]]) -> float:
+    """first + a1 / (b1 + a2 / (b2 + ...)) with (a, b) of `part(n)`, by Lentz's method."""
+    tiny = 1e-300
+    value = c = first or tiny
+    d = 0.0
+    for n in range(1, MAX_TERMS):
+        numerator, denominator = part(n)
+        d = 1 / ((denominator + numerator * d) or tiny)
+        c = (denominator + numerator / c) or tiny
+        value *= c * d
+        if abs(c * d - 1) <= 4 * NEGLIGIBLE:
+            break
+    return value
+
+
+def igamma_grad_a(a: float, x: float) -> float:
+    """The derivative by a of the sum over n of x^(a + n) e^-x / gamma(a + n + 1), term by term."""
+    if not _is_in_domain(a, x):
+        return math.nan
+    if x in (0, math.inf):
+        return 0.0
+    logarithm = math.log(x)
+    weight = _gamma_density(a, x) / a
+    slope = digamma(a + 1)
+    total = 0.0
+    for n in range(1, MAX_TERMS):
+        term = weight * (logarithm - slope)
+        total += term
+        if a + n > x and abs(term) <= abs(total) * NEGLIGIBLE:
+            break
+        slope += 1 / (a + n)
+        weight *= x / (a + n)
+    return total
+
+
+def random_gamma_grad(a: float, x: float) -> float:
+    """-(dP/da) / (dP/dx)"""
+    if not _is_in_domain(a, x) or math.isinf(x):
+        return math.nan
+    return 0.0 if x == 0 else -igamma_grad_a(a, x) * x / _gamma_density(a, x)
+
+
+# -- beta function -------------------------------------------------------------------------------------------------
+
+
+def regularized_incomplete_beta(a: float, b: float, x: float) -> float:
+    """By the continued fraction of whichever of I_x(a, b) and 1 - I_(1-x)(b, a) converges fast."""
+    if not (a > 0 and b > 0 and 0 <= x <= 1) or math.isinf(a) or math.isinf(b):
+        return math.nan
+    if x in (0, 1):
+        return x
+    if x < (a + 1) / (a + b + 2):
+        return _beta_fraction(a, b, x)
+    return 1 - _beta_fraction(b, a, 1 - x)
+
+
+def _beta_fraction(a: float, b: float, x: float) -> float:
+    """x^a (1-x)^b / (a B(a, b)) / (1 + d1 / (1 + d2 / (1 + ...)))"""
+
+    def part(n: int) -> tuple[float, float]:
+        m = n // 2
+        if n % 2:
+            return -(a + m) * (a + b + m) * x / ((a + 2 * m) * (a + 2 * m + 1)), 1.0
+        return m * (b - m) * x / ((a + 2 * m - 1) * (a + 2 * m)), 1.0
+
+    front = a * math.log(x) + b * math.log1p(-x) + math.lgamma(a + b) - math.lgamma(a) - math.lgamma(b)
+    return math.exp(front) / a / continued_fraction(1.0, part)
+
+
+# -- Bessel functions ----------------------------------------------------------------------------------------------
+
+
+def bessel_i0e(x: float) -> float:
+    return _scaled_bessel(0, abs(x))
+
+
+def bessel_i1e(x: float) -> float:
+    return math.copysign(_scaled_bessel(1, abs(x)), x)
+
+
+BESSEL_SPLIT = 40.0
+"""From here on the asymptotic expansion is exact; before, the power series needs few terms."""
+
+
+def _scaled_bessel(order: int, x: float) -> float:
+    """e^-x I_order(x)"""
+    if math.isinf(x):
+        return 0.0
+    if x < BESSEL_SPLIT:
+        term = total = (x / 2) ** order
+        for n in range(1, MAX_TERMS):
+            term *= (x / 2) ** 2 / (n * (n + order))
+            total += term
+            if term <= total * NEGLIGIBLE:
+                break
+        return total * math.exp(-x)
+    term = total = 1.0
+    for n in range(1, 30):
+        term *= -(4 * order * order - (2 * n - 1) ** 2) / (n * 8 * x)
+        total += term
+    return total / math.sqrt(2 * math.pi * x)
+
+
+# -- the rows of the table --------------------------------------------------------------------------------------------
+
+
+FUNCTIONS: dict[str, Callable[..., float]] = {
+    "bessel-i0e": bessel_i0e,
+    "bessel-i1e": bessel_i1e,
+    "digamma": digamma,
+    "erf-inv": erf_inv,
+    "erfc": erfc,
+    "igamma": igamma,
+    "igamma-grad-a": igamma_grad_a,
+    "igammac": igammac,
+    "lgamma": lgamma,
+    "polygamma": polygamma,
+    "random-gamma-grad": random_gamma_grad,
+    "regularized-incomplete-beta": regularized_incomplete_beta,
+    "zeta": zeta,
+}
+"""By op."""
+
+for _name, _function in FUNCTIONS.items():
+    elementwise(_name)(scalar(_function))
+
+
+@evaluator("next-after")
+def next_after(start: Array, end: Array) -> Array:
+    """In the type of the operands: the neighbour of a narrow float is far from that of the f32 that holds it."""
+    start, end = align(start, end)
+    with np.errstate(all="ignore"):
+        return np.where(start == end, end, np.nextafter(start, end))  # with the sign of `end`, if both are zero

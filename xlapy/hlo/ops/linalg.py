@@ -1,0 +1,85 @@
+"""Triangular factors and triangular systems of equations."""
+
+from __future__ import annotations
+
+from xlapy.hlo.attributes import Transpose
+from xlapy.hlo.element_types import COMPLEX, FLOAT
+from xlapy.hlo.ops.spec import PURE, op
+from xlapy.hlo.shape import UNBOUNDED, Shape
+from xlapy.support.errors import ShapeError
+
+INEXACT = FLOAT | COMPLEX
+
+
+@op("cholesky", traits=PURE)
+def cholesky(a: Shape, *, lower: bool = False) -> Shape:
+    """The triangular factor of positive definite matrices: a = l lᴴ for the lower one, a = uᴴ u for the upper one.
+
+    Only the triangle of `a` that `lower` names is read, and of its diagonal only the real parts. The other triangle
+    of the result is zero. Where a matrix is not positive definite, the triangle of its result is NaN.
+
+    element-type [B3]: the elements are floats or complex.
+    rank [B2 C2]: the operand has at least two dimensions.
+    square [B1 C3]: the two minor dimensions are equal.
+    """
+    _check_type(a)
+    _check_rank(a)
+    _check_square(a)
+    return a.without_layout()
+
+
+@op("triangular-solve", traits=PURE)
+def triangular_solve(
+    a: Shape,
+    b: Shape,
+    *,
+    left_side: bool = False,
+    lower: bool = False,
+    unit_diagonal: bool = False,
+    transpose_a: Transpose,
+) -> Shape:
+    """The x of op(a) x = b, or of x op(a) = b unless `left_side`, for triangular matrices `a`.
+
+    `op` is nothing, the transpose, or the conjugate transpose. Only the triangle of `a` (as it is stored) that `lower`
+    names is read; with `unit_diagonal` its diagonal is not read either, but taken as ones.
+
+    element-type: the elements are floats or complex.
+    same-type [C1]: both operands have the same element type.
+    rank [C2]: the operands have the same number of dimensions, at least two.
+    square [B2 C3]: the two minor dimensions of `a` are equal.
+    batch-dims [B1 C3]: the other dimensions of both operands are equal.
+    sizes [C3]: `b` has as many rows (columns, unless `left_side`) as `a`.
+    """
+    _check_type(a)
+    if a.element_type is not b.element_type:
+        raise ShapeError("same-type", f"{a} and {b} have different element types")
+    _check_rank(a)
+    if a.rank != b.rank:
+        raise ShapeError("rank", f"{a} and {b} have different ranks")
+    _check_square(a)
+    for dim in range(a.rank - 2):
+        if not _may_equal(a.dims[dim], b.dims[dim]):
+            raise ShapeError("batch-dims", f"{a} and {b} differ in batch dimension {dim}")
+    side = b.rank - (2 if left_side else 1)
+    if not _may_equal(a.dims[-1], b.dims[side]):
+        raise ShapeError("sizes", f"dimension {side} of {b} is not {a.dims[-1]}, the size of the matrices {a}")
+    return b.without_layout()
+
+
+def _check_type(shape: Shape) -> None:
+    if shape.element_type not in INEXACT:
+        raise ShapeError("element-type", f"{shape} is not an array of floats or complex numbers")
+
+
+def _check_rank(shape: Shape) -> None:
+    if shape.rank < 2:
+        raise ShapeError("rank", f"{shape} is not a matrix, nor a batch of them")
+
+
+def _check_square(shape: Shape) -> None:
+    if not _may_equal(shape.dims[-2], shape.dims[-1]):
+        raise ShapeError("square", f"the two minor dimensions of {shape} differ")
+
+
+def _may_equal(one: int, other: int) -> bool:
+    return one == other or UNBOUNDED in (one, other)

@@ -1,0 +1,89 @@
+"""Programs that `jax.export` wrote, run without the Python code they came from."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import jax
+import numpy as np
+from jax import export
+from jax.tree_util import tree_flatten
+
+from xlapy.executable import Executable
+from xlapy.jax.jitted import jit
+from xlapy.jax.leaves import ResultKind, is_key, reader, signatures, writers
+from xlapy.jax.lowering import PLATFORM, check_effects, check_grid, compile_text
+from xlapy.jax.specialization import nesting
+from xlapy.options import CompileOptions
+from xlapy.support.errors import ArgumentError
+
+
+def compile_exported(
+    exported: export.Exported | bytes | bytearray,
+    *,
+    options: CompileOptions | None = None,
+    results: ResultKind = "numpy",
+) -> Callable[..., Any]:
+    """The function in an artifact of `jax.export`: what `serialize` wrote, or the `Exported` itself.
+
+    It is called as it was before its export. One with sizes left open is compiled anew for each set of sizes, others
+    right here. An artifact for several platforms takes the branches of the CPU if it has those, else of the first."""
+    artifact = exported if isinstance(exported, export.Exported) else export.deserialize(bytearray(exported))
+    chosen = options or CompileOptions()
+    check_effects((*artifact.ordered_effects, *artifact.unordered_effects))
+    check_grid(artifact.nr_devices)
+    if any(export.is_symbolic_dim(size) for aval in artifact.in_avals for size in aval.shape):
+        return jit(artifact.call, options=chosen, results=results)
+    return ExportedFunction(artifact, chosen, results)
+
+
+class ExportedFunction:
+    """An exported function of fixed sizes, compiled."""
+
+    def __init__(self, artifact: export.Exported, options: CompileOptions, results: ResultKind) -> None:
+        self.executable: Executable = compile_text(artifact.mlir_module(), options)
+        self._name = artifact.fun_name
+        self._tree: Any = artifact.in_tree
+        self._avals = artifact.in_avals
+        self._kept = artifact.module_kept_var_idx
+        self._leading = _platform_index(artifact.platforms)
+        self._nest = nesting(artifact.out_tree, writers(artifact.out_avals, results))
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        leaves, tree = tree_flatten((args, kwargs))
+        if tree != self._tree:
+            raise ArgumentError(f"{self._name} was exported for arguments like {self._tree}, and called with {tree}")
+        value = self.executable(*self._leading, *self._read(leaves))
+        return value if self._nest is None else self._nest(value)
+
+    def __repr__(self) -> str:
+        return f"<exported {self._name}: {', '.join(map(str, self._avals))}>"
+
+    def _read(self, leaves: Sequence[Any]) -> list[Any]:
+        """The arrays of the parameters that the exported module kept."""
+        signatures(leaves)
+        for index, (leaf, aval) in enumerate(zip(leaves, self._avals, strict=True)):
+            if not _is_like(leaf, aval):
+                raise ArgumentError(
+                    f"leaf {index} of the arguments of {self._name} was exported as {aval}, and is "
+                    f"{getattr(leaf, 'dtype', type(leaf).__name__)}{list(np.shape(leaf))} now"
+                )
+        kept = [(leaves[index], reader(leaves[index], self._avals[index])) for index in self._kept]
+        return [leaf if read is None else read(leaf) for leaf, read in kept]
+
+
+def _is_like(leaf: Any, aval: Any) -> bool:
+    """Whether JAX would take the leaf for a value of that type; without its x64 mode, wide types count as narrow."""
+    dtype = getattr(leaf, "dtype", type(leaf))
+    is_same_type = dtype == aval.dtype or (
+        not is_key(dtype) and jax.dtypes.canonicalize_dtype(dtype) == aval.dtype  # asked second: it is slow
+    )
+    return is_same_type and np.shape(leaf) == aval.shape
+
+
+def _platform_index(platforms: Sequence[str]) -> tuple[np.ndarray, ...]:
+    """The parameter in front of the others by which a module for several platforms chooses its branches."""
+    if len(platforms) == 1:
+        return ()
+    return (np.array(platforms.index(PLATFORM) if PLATFORM in platforms else 0, np.int32),)

@@ -1,0 +1,138 @@
+"""The leaves of arguments and results: what JAX sees in them, and the numpy arrays that programs read and write.
+
+A *signature* is what of a leaf JAX's tracing depends on: element type, dimensions, and whether the type is weak (that
+of a Python scalar gives way to the other operand's). It also tells apart the kinds of leaves that are read differently,
+so that one reader serves all leaves of one signature.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+from typing import Any, Literal, TypeAlias
+
+import jax
+import numpy as np
+from jax._src.array import ArrayImpl
+from jax._src.lax.lax import _convert_element_type
+
+from xlapy.support.errors import ArgumentError, UnsupportedError
+
+ResultKind: TypeAlias = Literal["numpy", "jax"]
+"""The kind of arrays that a call returns."""
+
+Signature: TypeAlias = Hashable
+Reader: TypeAlias = Callable[[Any], np.ndarray]
+Writer: TypeAlias = Callable[[np.ndarray], Any]
+
+PYTHON_SCALARS = frozenset({bool, int, float, complex})
+
+
+def signatures(leaves: Sequence[Any]) -> tuple[Signature, ...]:
+    """The signatures of all leaves, one after the other. It is most of what a call costs, so that the common kinds of
+    leaves are told by their exact type, without a function call or a tuple for each."""
+    found: list[Signature] = []
+    for leaf in leaves:
+        kind = type(leaf)
+        if kind is np.ndarray:
+            found += (leaf.dtype, leaf.shape)
+        elif kind is ArrayImpl:
+            found += (leaf.dtype, leaf.shape, leaf.weak_type)
+        else:
+            found.append(signature(leaf))
+    return tuple(found)
+
+
+def signature(leaf: Any) -> Signature:
+    """What of a leaf decides how it is traced and read. Raises ArgumentError for what is not an array."""
+    kind: type = type(leaf)
+    if kind in PYTHON_SCALARS:
+        return kind
+    if isinstance(leaf, (np.ndarray, np.generic)):
+        return (leaf.dtype, leaf.shape)
+    if isinstance(leaf, jax.core.Tracer):
+        raise UnsupportedError(
+            "a function of xlapy.jax.jit was called with a value that JAX is tracing: it has no rule for grad, vmap or "
+            "jit around it; put the transformation inside, as in xlapy.jax.jit(jax.grad(f))"
+        )
+    if isinstance(leaf, (jax.Array, jax.ShapeDtypeStruct)):
+        return (leaf.dtype, leaf.shape, bool(getattr(leaf, "weak_type", False)))
+    if hasattr(leaf, "__jax_array__"):
+        return (kind, signature(leaf.__jax_array__()))
+    raise ArgumentError(
+        f"a {type(leaf).__name__} is not an array or a scalar; make the argument static (static_argnums, "
+        "static_argnames), or register its type as a pytree"
+    )
+
+
+def abstract(leaf: Any) -> Any:
+    """A stand-in for tracing, without values and without the devices that a jax array lives on."""
+    if type(leaf) in PYTHON_SCALARS:
+        return leaf
+    if hasattr(leaf, "__jax_array__"):
+        leaf = leaf.__jax_array__()
+    struct: Any = jax.ShapeDtypeStruct  # which JAX left untyped
+    return struct(leaf.shape, leaf.dtype, weak_type=bool(getattr(leaf, "weak_type", False)))
+
+
+def reader(leaf: Any, aval: Any) -> Reader | None:
+    """How leaves like this one become the array that the program's parameter wants; None: it is that array.
+
+    The parameter has JAX's idea of the element type: 32 bits wide at most, unless its x64 mode is on."""
+    if is_key(aval.dtype):
+        return _read_key
+    dtype = storage_type(aval.dtype)
+    if type(leaf) is np.ndarray and leaf.dtype == dtype:
+        return None
+    if getattr(leaf, "dtype", None) == jax.dtypes.float0:
+        return lambda value: np.zeros(value.shape, np.bool_)
+    if type(leaf) in PYTHON_SCALARS:
+        return lambda value: np.array(value, dtype)
+    if hasattr(leaf, "__jax_array__"):
+        return lambda value: np.asarray(value.__jax_array__()).astype(dtype, copy=False)
+    if isinstance(leaf, jax.Array) and leaf.dtype == dtype:
+        return np.asarray
+    return lambda value: np.asarray(value).astype(dtype, copy=False)
+
+
+def readers(leaves: Sequence[Any], avals: Sequence[Any]) -> tuple[Reader, ...] | None:
+    """The readers of all leaves; None if no leaf needs one."""
+    found = [reader(leaf, aval) for leaf, aval in zip(leaves, avals, strict=True)]
+    return None if not any(found) else tuple(read or _as_it_is for read in found)
+
+
+def writers(avals: Sequence[Any], kind: ResultKind) -> tuple[Writer, ...] | None:
+    """How the program's arrays become result leaves; None if they are those."""
+    found = [_writer(aval, kind) for aval in avals]
+    return None if not any(found) else tuple(write or _as_it_is for write in found)
+
+
+def _writer(aval: Any, kind: ResultKind) -> Writer | None:
+    if is_key(aval.dtype):
+        implementation = aval.dtype._impl
+        return lambda data: jax.random.wrap_key_data(jax.numpy.asarray(data), impl=implementation.name)
+    if aval.dtype == jax.dtypes.float0:
+        return lambda array: np.zeros(array.shape, jax.dtypes.float0)
+    if kind == "numpy":
+        return None
+    place = jax.devices("cpu")[0]
+    if not aval.weak_type:
+        return lambda array: jax.device_put(array, place)
+    return lambda array: _convert_element_type(jax.device_put(array, place), aval.dtype, weak_type=True)
+
+
+def is_key(dtype: Any) -> bool:
+    """Whether it is the element type of `jax.random.key`, which programs see as plain integers."""
+    return bool(jax.numpy.issubdtype(dtype, jax.dtypes.prng_key))
+
+
+def storage_type(dtype: Any) -> np.dtype[Any]:
+    """The element type that a program has for one of JAX's: `float0`, which has no values, is a truth value there."""
+    return np.dtype(np.bool_) if dtype == jax.dtypes.float0 else np.dtype(dtype)
+
+
+def _read_key(value: Any) -> np.ndarray:
+    return np.asarray(jax.random.key_data(value))
+
+
+def _as_it_is(value: Any) -> Any:
+    return value

@@ -1,0 +1,110 @@
+"""From a traced JAX function to an executable, with everything that cannot run refused before it does."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+from jax._src.interpreters import mlir
+
+from xlapy.api import compile as compile_program
+from xlapy.api import load
+from xlapy.executable import Executable
+from xlapy.hlo.attributes import CustomCallApiVersion
+from xlapy.hlo.graph import HloModule
+from xlapy.options import CompileOptions
+from xlapy.stablehlo.convert.communication import IDENTITY_TARGETS
+from xlapy.support.errors import ExecutionError, UnsupportedError
+from xlapy_runtime.custom_calls import TARGETS, find_target
+
+PLATFORM = "cpu"
+"""Whose lowering rules JAX applies, whatever its default is."""
+
+_OPEN_SIZE = "tensor<?"
+"""In the text of a program that leaves the size of its outermost dimension open, as shape-polymorphic ones do."""
+
+
+@dataclass(frozen=True, slots=True)
+class Lowered:
+    """A function lowered for one signature: `text` is StableHLO with a parameter per leaf of the arguments.
+
+    The avals are JAX's types of the leaves, in the order of the parameters and results; `out_tree` nests the results.
+    """
+
+    text: str
+    in_avals: tuple[Any, ...]
+    out_avals: tuple[Any, ...]
+    out_tree: Any
+
+    def compile(self, options: CompileOptions | None = None) -> Executable:
+        """The program as an executable of flat arrays."""
+        return compile_text(self.text, options or CompileOptions())
+
+
+def lower(jitted: Any, arguments: tuple[Any, ...], keywords: Mapping[str, Any]) -> Lowered:
+    """Traces what `jax.jit(..., keep_unused=True)` returned, and lowers it. Errors of the function pass through."""
+    traced = jitted.trace(*arguments, **keywords)
+    check_effects(traced.jaxpr.effects)
+    lowered = traced.lower(lowering_platforms=(PLATFORM,))
+    module = lowered.compiler_ir("stablehlo")
+    check_grid(module.operation.attributes["mhlo.num_partitions"].value)
+    text = lowered.as_text()
+    if _OPEN_SIZE in text:
+        text = str(mlir.refine_polymorphic_shapes(module))
+    return Lowered(
+        text,
+        tuple(jax.tree_util.tree_leaves(lowered.in_avals)),
+        tuple(traced.jaxpr.out_avals),
+        lowered.out_tree,
+    )
+
+
+def compile_text(text: str, options: CompileOptions) -> Executable:
+    """Compiles StableHLO text. Only text that calls something outside is read before the cache is asked for it."""
+    if "custom_call" not in text:
+        return compile_program(text, options)
+    module = load(text)
+    check_custom_calls(module, options)
+    return compile_program(module, options)
+
+
+def check_effects(effects: Any) -> None:
+    """Refuses programs that do more than compute: prints, callbacks in order, references."""
+    if effects:
+        names = ", ".join(sorted(str(effect) for effect in effects))
+        raise UnsupportedError(f"the function has effects besides its results, which xlapy.jax cannot run: {names}")
+
+
+def check_grid(num_partitions: int) -> None:
+    """Refuses programs that JAX has laid out for several devices."""
+    if num_partitions > 1:
+        raise UnsupportedError(f"the function is sharded over {num_partitions} devices; xlapy.jax runs on one")
+
+
+def check_custom_calls(module: HloModule, options: CompileOptions) -> None:
+    """Refuses programs with a custom call that nobody provides: at the first run it would be too late to say so."""
+    for instruction in module.instructions():
+        if instruction.opcode != "custom-call":
+            continue
+        target: str = instruction.attributes["target"]
+        version = instruction.attributes["api_version"]
+        if not _is_provided(target, options, typed=version is CustomCallApiVersion.TYPED_FFI):
+            known = sorted({*IDENTITY_TARGETS, *options.custom_calls, *TARGETS})
+            raise UnsupportedError(
+                f"the program calls {target!r}, for which there is no custom call target; there are "
+                f"{', '.join(known)}; give others as CompileOptions(custom_calls=...)"
+            )
+
+
+def _is_provided(target: str, options: CompileOptions, *, typed: bool) -> bool:
+    """Whether the runtime will find the target. Symbols of loaded libraries do not count for typed calls: plain C
+    functions cannot take those."""
+    if typed:
+        return target in options.custom_calls or target in TARGETS
+    try:
+        find_target(target, options.custom_calls)
+    except ExecutionError:
+        return False
+    return True

@@ -1,0 +1,194 @@
+"""Row fusion: reduces over the rows of an array become one kernel with all that is computed from them row by row.
+
+    m = f32[n] reduce(x, lowest), dimensions={1}, to_apply=max
+    e = f32[n,c] exponential(x - broadcast(m))
+    s = f32[n] reduce(e, zero), dimensions={1}, to_apply=sum
+    ROOT r = f32[n,c] divide(e, broadcast(s))
+
+becomes
+
+    ROOT r.fusion = f32[n,c] fusion(x), kind=kOutput, calls=fused.r
+
+A kernel per step would move the array through memory once per step; this one reads it once, a row at a time. What such
+a kernel may hold is fixed in `hlo/kernel_plan.py`.
+
+A chain starts at a reduce and takes every instruction that continues it. Everything has a level, one higher behind each
+chain; a chain takes only what needs nothing of a higher level than its own, so no chain can wait for itself.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+from xlapy.hlo.attributes import FusionKind
+from xlapy.hlo.graph import Computation, HloModule, Instruction
+from xlapy.hlo.kernel_plan import (
+    KernelLimits,
+    RowSpace,
+    is_blocked_transpose,
+    is_element_op,
+    is_kernel_constant,
+    row_space,
+)
+from xlapy.hlo.ops import Trait
+from xlapy.passes.base import Pass, Record, pinned, program_computations
+from xlapy.passes.fusion.build import replace_groups
+from xlapy.passes.fusion.cost import CHEAP, memory_bytes, operation_cost
+from xlapy.passes.fusion.plan import IDENTITY, Group
+
+
+@dataclass
+class RowFusion(Pass):
+    name: ClassVar[str] = "row-fusion"
+
+    limits: KernelLimits = field(default_factory=KernelLimits)
+
+    def run(self, module: HloModule) -> bool:
+        changed = False
+        for computation in program_computations(module):
+            changed = _RowChains(computation, self.limits, self.records).fuse() or changed
+        return changed
+
+
+@dataclass(eq=False, slots=True)
+class _Chain:
+    """Instructions over the rows of one array; all that they read from outside has at most their level."""
+
+    space: RowSpace
+    level: int
+    members: dict[Instruction, None] = field(default_factory=dict)
+    weight: float = 0.0
+
+
+class _RowChains:
+    """The chains of one computation."""
+
+    def __init__(self, computation: Computation, limits: KernelLimits, records: list[Record]) -> None:
+        self.computation = computation
+        self.limits = limits
+        self.records = records
+        self.order = computation.post_order()
+        self.place = {instruction: number for number, instruction in enumerate(self.order)}
+        self.fixed = pinned(computation)
+        self.chain_of: dict[Instruction, _Chain] = {}
+        self.levels: dict[Instruction, int] = {}
+
+    def fuse(self) -> bool:
+        for instruction in self.order:
+            self._enter(instruction)
+        groups = []
+        for chain in dict.fromkeys(self.chain_of.values()):
+            group = self._group(chain)
+            fault = _fault(group, chain, self.limits)
+            if fault:
+                self.records.append(Record(group.root.name, False, fault))
+            else:
+                groups.append(group)
+        groups.sort(key=lambda group: group.level)
+        replace_groups(self.computation, groups, self.place, self.records)
+        self._remove(group.maps for group in groups)
+        return bool(groups)
+
+    def _remove(self, members: Iterable[dict[Instruction, frozenset[int]]]) -> None:
+        """Removes what has become useless; values that others compute as well stay."""
+        for instruction in sorted({i for some in members for i in some}, key=self.place.__getitem__, reverse=True):
+            if not instruction.users and not instruction.is_root:
+                self.computation.remove([instruction])
+
+    # -- from reduces to results
+
+    def _enter(self, instruction: Instruction) -> None:
+        """Finds the chain of an instruction, if any, and its level."""
+        chain = self._continued(instruction) or self._started(instruction)
+        if chain is None:
+            self.levels[instruction] = self._level_behind(instruction.operands)
+            return
+        chain.members[instruction] = None
+        chain.weight += max(operation_cost(instruction), 1.0)
+        self.chain_of[instruction] = chain
+        self.levels[instruction] = chain.level
+
+    def _level_behind(self, operands: Iterable[Instruction]) -> int:
+        return max((self.levels[operand] + (operand in self.chain_of) for operand in operands), default=0)
+
+    def _continued(self, instruction: Instruction) -> _Chain | None:
+        """The chain that the instruction can join: one that it reads, merged with the others that it reads."""
+        chains = list(dict.fromkeys(self.chain_of[i] for i in instruction.operands if i in self.chain_of))
+        if not chains or instruction in self.fixed:
+            return None
+        fitting = [chain for chain in chains if chain.space.continues(instruction)]
+        if not fitting:
+            return None
+        first, *others = fitting
+        mergeable = [chain for chain in others if chain.level == first.level and chain.space == first.space]
+        parts = {first, *mergeable}
+        outside = [operand for operand in instruction.operands if self.chain_of.get(operand) not in parts]
+        size = sum(len(chain.members) for chain in parts)
+        weight = sum(chain.weight for chain in parts) + operation_cost(instruction)
+        if self._level_behind(outside) > first.level or 2 * size >= self.limits.instructions:
+            return None
+        if 2 * weight > self.limits.weight:
+            return None
+        for chain in mergeable:
+            first.members |= chain.members
+            first.weight += chain.weight
+            self.chain_of.update(dict.fromkeys(chain.members, first))
+        return first
+
+    def _started(self, instruction: Instruction) -> _Chain | None:
+        if instruction.opcode != "reduce" or instruction in self.fixed:
+            return None
+        space = row_space(instruction)
+        return _Chain(space, self._level_behind(instruction.operands)) if space else None
+
+    # -- from reduces to parameters
+
+    def _group(self, chain: _Chain) -> Group:
+        """The chain with its producers; its results are what others need."""
+        roots = [i for i in chain.members if i.is_root or any(user not in chain.members for user in i.users)]
+        group = Group(roots, FusionKind.OUTPUT, {}, level=chain.level)
+        for member in sorted(chain.members, key=self.place.__getitem__, reverse=True):
+            group.admit(member, frozenset({IDENTITY}))
+        for member in chain.members:
+            group.inputs.pop(member, None)
+        waiting = sorted(group.inputs, key=self.place.__getitem__)
+        while waiting and 2 * len(group.maps) < self.limits.instructions:
+            producer = waiting.pop()
+            if producer in group.maps or not self._is_absorbed(producer, group, chain.space):
+                continue
+            group.admit(producer, frozenset({IDENTITY}))
+            group.inputs = {operand: None for operand in group.inputs if operand not in group.maps}
+            waiting = sorted({*waiting, *producer.operands} & group.inputs.keys(), key=self.place.__getitem__)
+        return group
+
+    def _is_absorbed(self, producer: Instruction, group: Group, space: RowSpace) -> bool:
+        """The kernel shall compute `producer`, rather than read it."""
+        if producer in self.fixed or producer in self.chain_of or not is_element_op(producer):
+            return False
+        if producer.shape.is_scalar or is_kernel_constant(producer) or is_blocked_transpose(producer):
+            return False
+        if operation_cost(producer) and producer.shape.size not in (space.rows, math.prod(space.dims)):
+            return False
+        if not producer.is_root and all(user in group.maps for user in producer.users):
+            return True
+        return operation_cost(producer) <= CHEAP and _reads_less(producer)
+
+
+def _reads_less(producer: Instruction) -> bool:
+    """Computing it again reads no more than reading it would."""
+    return sum(memory_bytes(operand) for operand in producer.operands) <= memory_bytes(producer) and not (
+        Trait.INDEX_MAP in producer.spec.traits and producer.opcode not in ("broadcast", "reshape")
+    )
+
+
+def _fault(group: Group, chain: _Chain, limits: KernelLimits) -> str:
+    """Why the chain shall not be one kernel, or ""."""
+    reduces = [member for member in chain.members if member.opcode == "reduce"]
+    if len(reduces) == len(chain.members) == 1:
+        return "a reduce without a chain"
+    if len(group.roots) > limits.outputs or len(group.inputs) > limits.operands or group.weight > limits.weight:
+        return "its kernel would be too large"
+    return ""
