@@ -103,6 +103,23 @@ def test_windows_and_iota() -> None:
     np.testing.assert_array_equal(run(builder)[0], [1, 3, 6, 9, 12, 9])
 
 
+def test_operands_by_their_old_names() -> None:
+    builder = xla_client.XlaBuilder("named")
+    counted = ops.Iota(builder, type=xla_client.PrimitiveType.F32, size=4)
+    summed = ops.ReduceWindowWithGeneralPadding(
+        operand=ops.OptimizationBarrier(arg=counted),
+        init_value=ops.Constant(builder, F32(0)),
+        computation=binary("add", ops.Add),
+        window_dimensions=(2,),
+        window_strides=(2,),
+        base_dilations=[],
+        window_dilations=[],
+        padding=[(0, 0)],
+    )
+    ops.Reshape(summed, new_sizes=(1, 2))
+    np.testing.assert_array_equal(run(builder)[0], [[1, 5]])
+
+
 def test_pad_convert_and_reshape() -> None:
     value = np.arange(6, dtype=np.int32).reshape(2, 3)
     builder = xla_client.XlaBuilder("pad")
@@ -241,9 +258,8 @@ def test_a_loop_of_collectives_that_reuses_its_memory() -> None:
     builder.set_sharding(sharding)
     count, value = parameter(builder, 0, np.int32(0)), parameter(builder, 1, f32([0, 0]))
     builder.clear_sharding()
-    loop = ops.While(
-        condition.build(), body.build(ops.Tuple(body, [step, reduced])), ops.Tuple(builder, [count, value])
-    )
+    start = ops.Tuple(builder, [count, value])
+    loop = ops.While(condition.build(), body.build(ops.Tuple(body, [step, reduced])), start)
     builder.setup_alias((1,), 1, ())
     computation = builder.build(loop)
     assert "sharding={replicated}" in computation.as_hlo_text()

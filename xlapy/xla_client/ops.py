@@ -43,14 +43,31 @@ __all__ = [
 ]
 
 
+OLD_KEYWORDS = {
+    "Iota": {"type": "shape"},
+    "OptimizationBarrier": {"arg": "operand"},
+    "ReduceWindowWithGeneralPadding": {"operand": "operands", "init_value": "init_values"},
+    "Scatter": {"inputs": "input"},
+}
+"""Parameters that have other names in xlapy, by function: the old one and xlapy's."""
+
+
 def _adapted(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The function, taking wrapped builders, shapes, computations and element types."""
+    """The function, taking wrapped builders, shapes, computations and element types, and old names of parameters."""
+    names = OLD_KEYWORDS.get(function.__name__, {})
 
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
-        return function(*map(unwrapped, args), **{name: unwrapped(value) for name, value in kwargs.items()})
+        return function(*map(unwrapped, args), **{names.get(name, name): unwrapped(kwargs[name]) for name in kwargs})
 
     return call
+
+
+def Reshape(operand: XlaOp, *sizes: Any, **named_sizes: Any) -> XlaOp:
+    """`Reshape(operand, new_sizes)`, or `Reshape(operand, dimensions, new_sizes)`; the sizes may go by their names."""
+    if not sizes and named_sizes.keys() == {"new_sizes"}:
+        return ops.Reshape(operand, named_sizes["new_sizes"])
+    return ops.Reshape(operand, *sizes, **named_sizes)
 
 
 def __getattr__(name: str) -> Any:
