@@ -23,6 +23,7 @@ from ml_dtypes import (
     float8_e5m2fnuz,
 )
 
+from xlapy.builder import ComputationBuilder
 from xlapy.support.errors import UnsupportedError
 from xlapy.support.errors import XlaError as XlaRuntimeError
 from xlapy.xla_client import _xla, ops
@@ -132,6 +133,7 @@ __all__ = [
     "Buffer",
     "Client",
     "CompileOptions",
+    "ComputationBuilder",
     "ConvolutionDimensionNumbers",
     "CurrentSourceInfoMetadata",
     "Device",
