@@ -48,7 +48,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--json", metavar="FILE", type=Path, help="write everything as data")
     parser.add_argument("--plot", metavar="FILE", type=Path, help="draw the ratios (.png, .svg)")
-    parser.add_argument("--page", metavar="FILE", type=Path, help="replace the measured section of a page")
+    parser.add_argument("--page", metavar="FILE", type=_page, help="replace the measured section of a page")
     parser.add_argument("--list", action="store_true", help="print the names of the cases, and stop")
     return parser
 
@@ -61,6 +61,15 @@ def _engine_names(text: str) -> list[str]:
             f"no engine is called {', '.join(sorted(unknown))}: there are {', '.join(ENGINE_NAMES)}"
         )
     return names
+
+
+def _page(text: str) -> Path:
+    """Checked before the run, which takes minutes, and not after it."""
+    try:
+        report.around_measured_section(Path(text))
+    except (OSError, ValueError) as error:
+        raise argparse.ArgumentTypeError(str(error)) from error
+    return Path(text)
 
 
 def _chosen_cases(options: argparse.Namespace) -> list[Case]:

@@ -229,12 +229,17 @@ def as_markdown(run: Run) -> str:
 
 def write_page(page: Path, run: Run) -> None:
     """Replaces what stands between the two markers of the page."""
-    text = page.read_text()
-    before, begin, rest = text.partition(PAGE_BEGIN)
+    before, after = around_measured_section(page)
+    page.write_text(f"{before}{PAGE_BEGIN}\n\n{as_markdown(run)}\n{PAGE_END}{after}")
+
+
+def around_measured_section(page: Path) -> tuple[str, str]:
+    """What stands before and after the two markers. Raises OSError and ValueError for what is no such page."""
+    before, begin, rest = page.read_text().partition(PAGE_BEGIN)
     _, end, after = rest.partition(PAGE_END)
     if not begin or not end:
         raise ValueError(f"{page} lacks the markers {PAGE_BEGIN} and {PAGE_END}")
-    page.write_text(f"{before}{begin}\n\n{as_markdown(run)}\n{end}{after}")
+    return before, after
 
 
 def as_data(run: Run) -> dict[str, Any]:

@@ -35,6 +35,31 @@ LIMITATIONS = (
         "with a computation that works on arrays or runs loops",
         "the computation is inlined into the kernel, which holds scalars in registers",
     ),
+    Limitation(
+        ("while", "conditional", "call"),
+        "that take or give arrays of dynamic size",
+        "sizes travel beside arrays within one computation, and to and from the caller, not yet through control flow",
+    ),
+    Limitation(
+        ("reshape",),
+        "that merges a dimension of dynamic size, not the major one, into another",
+        "the elements beyond the size would lie between the others",
+    ),
+    Limitation(
+        ("fft",),
+        "along a dimension of dynamic size",
+        "transforms of different sizes have nothing in common, so that no padding is neutral",
+    ),
+    Limitation(
+        ("dynamic-update-slice",),
+        "of an update of dynamic size",
+        "the kernel copies a block whose size is known when the program is compiled",
+    ),
+    Limitation(
+        ("convolution",),
+        "that groups a dimension of dynamic size, or has a kernel of dynamic size",
+        "groups and windows are laid out for sizes known when the program is compiled",
+    ),
 )
 
 
@@ -66,6 +91,9 @@ Each of these raises `UnsupportedError` when a program is compiled. The referenc
 |---|---|---|"""
 
 _TAIL = f"""\
+Processors: code for NEON and AVX-512 is emitted and its assembly checked by tests, here as anywhere; NEON code has not
+yet been run, as no machine that has it was at hand.
+
 Element types are {", ".join(f"`{element_type}`" for element_type in ALL)} and tokens.
 """
 
