@@ -28,7 +28,7 @@ from xlapy.codegen.indexing import Index, Indexing
 from xlapy.codegen.ir import I1, I32, I64, PTR, Module, Value
 from xlapy.codegen.kernel_library import KernelLibrary, NativeKernel
 from xlapy.codegen.kernels.linalg import is_large, system_of
-from xlapy.codegen.matrix_products import matrix_product
+from xlapy.codegen.matrix_products import matrix_product, window_product
 from xlapy.codegen.regions import emit_region
 from xlapy.codegen.registers import Element, constant_element, from_parts, parts_of
 from xlapy.codegen.runtime_sites import RuntimeSites
@@ -261,6 +261,29 @@ def _dot(emitter: EntryEmitter, frame: Frame, instruction: Instruction) -> None:
         nothing,
     ]
     k.call(f"gemm_{product.kind}_run", arguments)
+
+
+@HANDLERS.register("convolution")
+def _convolution(emitter: EntryEmitter, frame: Frame, instruction: Instruction) -> None:
+    """A call of the matrix product library where that is quicker than a kernel of its own."""
+    product = window_product(instruction)
+    if product is None:
+        _kernel(emitter, frame, instruction)
+        return
+    k = frame.k
+    emitter.libraries.add(f"gemm_{product.kind}")
+    arrays = [frame.array(operand) for operand in instruction.operands]
+    nothing = k.const(PTR, 0)
+    arguments = [
+        frame.context_word(CONTEXT_PARALLEL),
+        *arrays,
+        frame.array(instruction),
+        k.table(I64, product.sizes),
+        nothing,  # no epilogue
+        nothing,
+        k.table(I64, product.windows),
+    ]
+    k.call(f"gemm_{product.kind}_windows", arguments)
 
 
 @HANDLERS.register("cholesky")

@@ -1,7 +1,11 @@
-"""Dots as calls of the matrix product library.
+"""Dots and convolutions as calls of the matrix product library.
 
 A dot is a batch of matrix products if each of its four groups of dimensions (batch, rows, columns, depth) can be
 walked with one stride in each operand. Most can, whatever is transposed; the others run as loop nests (`kernels.dot`).
+
+A convolution is one matrix product per group: positions by features of the result, contracting places of the window
+and features of the input. It needs features side by side in kernel and result, and enough of them; the others run as
+loop nests (`kernels.convolution`).
 """
 
 from __future__ import annotations
@@ -13,7 +17,8 @@ from dataclasses import dataclass
 
 from xlapy.codegen.libraries.gemm import SIZES
 from xlapy.codegen.libraries.gemm_types import GEMM_TYPES
-from xlapy.hlo.attributes import DotDimensionNumbers
+from xlapy.codegen.libraries.gemm_windows import LEVELS, SPACES, WINDOW_NUMBERS, has_windows
+from xlapy.hlo.attributes import ConvolutionDimensionNumbers, DotDimensionNumbers, Window
 from xlapy.hlo.element_types import ElementType
 from xlapy.hlo.graph import Instruction
 from xlapy.hlo.shape import Shape
@@ -87,3 +92,153 @@ def _stride(shape: Shape, dims: Sequence[int]) -> int | None:
         if strides[outer] != strides[inner] * shape.dims[inner]:
             return None
     return strides[wide[-1]]
+
+
+# -- convolutions ------------------------------------------------------------------------------------------------------
+
+SMALLEST_CONVOLUTION = 1 << 20  # multiplications; below, packing and two handovers to the pool are not worth it
+LEAST_FEATURES = 16  # of the result in a group: as often each packed element is used
+LEAST_NEIGHBOURS = 12  # elements side by side in memory, to be packed together
+
+
+@dataclass(frozen=True, slots=True)
+class WindowProduct:
+    """A call of `gemm_KIND_windows`: its numbers in the order of `SIZES` and of `WINDOW_NUMBERS`."""
+
+    kind: str
+    sizes: tuple[int, ...]
+    windows: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Digit:
+    """One digit of a row or of a step: its range, its offset in elements, or the space in which it moves, how far."""
+
+    count: int
+    offset: int = 0
+    space: int = 0
+    move: int = 0
+
+
+def window_product(convolution: Instruction) -> WindowProduct | None:
+    """The library call that computes a convolution, or None if it is better, or only possible, without."""
+    numbers: ConvolutionDimensionNumbers = convolution.attributes["dimension_numbers"]
+    window: Window = convolution.attributes["window"]
+    lhs, rhs, result = convolution.operands[0].shape, convolution.operands[1].shape, convolution.shape
+    groups: int = convolution.attributes["feature_group_count"]
+    kind = _kind(lhs.type, rhs.type, result.type)
+    rank = result.rank
+    row_dims = [dim for dim in range(rank) if dim != numbers.output_feature]
+    step_dims = [dim for dim in range(rank) if dim != numbers.kernel_output_feature]
+    columns = result.dims[numbers.output_feature] // groups
+    depth = math.prod(rhs.dims[dim] for dim in step_dims)
+    c_row, b_step = _stride(result, row_dims), _stride(rhs, step_dims)
+    is_suited = (
+        kind is not None
+        and has_windows(GEMM_TYPES[kind])
+        and len(window.dimensions) <= SPACES
+        and all(part.base_dilation == 1 for part in window.dimensions)
+        and convolution.attributes["batch_group_count"] == 1
+        and columns >= LEAST_FEATURES
+        and result.size * depth >= SMALLEST_CONVOLUTION
+        and result.strides()[numbers.output_feature] == rhs.strides()[numbers.kernel_output_feature] == 1
+        and c_row is not None
+        and b_step is not None
+    )
+    if not is_suited:
+        return None
+    assert kind is not None
+    rows, steps = _row_digits(convolution, row_dims), _step_digits(convolution, step_dims)
+    follows_rows = _follows_rows(kind, rows[-1], steps[-1])
+    if follows_rows is None:
+        return None
+    strides = lhs.strides()
+    features = rhs.dims[numbers.kernel_input_feature]
+    values = {
+        "batches": groups,
+        "m": math.prod(digit.count for digit in rows),
+        "n": columns,
+        "k": depth,
+        "a_batch": features * strides[numbers.input_feature],
+        "b_batch": columns,
+        "b_step": b_step,
+        "b_column": 1,
+        "c_batch": columns,
+        "c_row": c_row,
+        "c_column": 1,
+    }
+    described = {"follows_rows": int(follows_rows)} | _spaces(convolution)
+    for side, digits in (("row", rows), ("step", steps)):
+        described |= _described(side, digits, lhs.type.bytes)
+    return WindowProduct(
+        kind,
+        tuple(values.get(name) or 0 for name in SIZES),
+        tuple(described.get(name, 0) for name in WINDOW_NUMBERS),
+    )
+
+
+def _row_digits(convolution: Instruction, dims: Sequence[int]) -> list[_Digit]:
+    """What the dimensions of the result, but its features, do to the place in the input."""
+    numbers: ConvolutionDimensionNumbers = convolution.attributes["dimension_numbers"]
+    parts = convolution.attributes["window"].dimensions
+    strides, sizes = convolution.operands[0].shape.strides(), convolution.shape.dims
+    digits = []
+    for dim in dims:
+        if dim == numbers.output_batch:
+            digits.append(_Digit(sizes[dim], offset=strides[numbers.input_batch]))
+        else:
+            space = numbers.output_spatial.index(dim)
+            digits.append(_Digit(sizes[dim], space=space, move=parts[space].stride))
+    return digits
+
+
+def _step_digits(convolution: Instruction, dims: Sequence[int]) -> list[_Digit]:
+    """What the dimensions of the kernel, but the result's features, do to the place in the input."""
+    numbers: ConvolutionDimensionNumbers = convolution.attributes["dimension_numbers"]
+    parts = convolution.attributes["window"].dimensions
+    strides, sizes = convolution.operands[0].shape.strides(), convolution.operands[1].shape.dims
+    digits = []
+    for dim in dims:
+        if dim == numbers.kernel_input_feature:
+            digits.append(_Digit(sizes[dim], offset=strides[numbers.input_feature]))
+        else:
+            space = numbers.kernel_spatial.index(dim)
+            part = parts[space]
+            move = -part.window_dilation if part.reversal else part.window_dilation
+            digits.append(_Digit(sizes[dim], space=space, move=move))
+    return digits
+
+
+def _follows_rows(kind: str, row: _Digit, step: _Digit) -> bool | None:
+    """Whether neighbours in memory are rows or steps; None if they are neither, or too few."""
+    type = GEMM_TYPES[kind]
+    if step.offset == 1 and step.count >= LEAST_NEIGHBOURS and step.count % type.pair == 0:
+        return False
+    if row.offset == 1 and row.count >= LEAST_NEIGHBOURS and type.pair == 1 and type.is_packed_in_memory:
+        return True
+    return None
+
+
+def _spaces(convolution: Instruction) -> dict[str, int]:
+    """Size, stride and start of each space; one element where there is no such dimension."""
+    numbers: ConvolutionDimensionNumbers = convolution.attributes["dimension_numbers"]
+    lhs = convolution.operands[0].shape
+    described = {f"size{space}": 1 for space in range(SPACES)}
+    for space, (dim, part) in enumerate(
+        zip(numbers.input_spatial, convolution.attributes["window"].dimensions, strict=True)
+    ):
+        described[f"size{space}"] = lhs.dims[dim]
+        described[f"stride{space}"] = lhs.strides()[dim] * lhs.type.bytes
+        reach = (part.size - 1) * part.window_dilation if part.reversal else 0
+        described[f"start{space}"] = reach - part.padding_low
+    return described
+
+
+def _described(side: str, digits: Sequence[_Digit], element_bytes: int) -> dict[str, int]:
+    """The numbers of digits, the innermost last; missing ones have a range of one."""
+    described = {f"{side}_count{level}": 1 for level in range(LEVELS)}
+    for level, digit in enumerate(digits, start=LEVELS - len(digits)):
+        described[f"{side}_count{level}"] = digit.count
+        described[f"{side}_offset{level}"] = digit.offset * element_bytes
+        described[f"{side}_move{digit.space}_{level}"] = digit.move
+    return described

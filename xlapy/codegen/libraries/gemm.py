@@ -8,6 +8,10 @@ threads at once; the blocks cover C without overlap:
 
     void epilogue(args, block, batch, row, rows, column, columns)     block: where C[batch, row, column] is
 
+For convolutions, where A is what `gemm_windows` describes (not for complex numbers):
+
+    void gemm_f32_windows(parallel, a, b, c, sizes, epilogue, epilogue_args, windows)
+
 How a product is computed:
 
     panel      a part of A, B and C that is packed at once, if packing pays: strips of A and of B, in shared scratch
@@ -27,6 +31,7 @@ from xlapy.codegen.libraries.gemm_in_place import GemmInPlace
 from xlapy.codegen.libraries.gemm_problem import PROBLEM, transpose
 from xlapy.codegen.libraries.gemm_record import RecordValue
 from xlapy.codegen.libraries.gemm_types import GEMM_TYPES, GemmType
+from xlapy.codegen.libraries.gemm_windows import has_windows
 from xlapy.codegen.target import Target
 
 SIZES = (
@@ -65,11 +70,16 @@ def emit_gemm(kind: GemmType, target: Target) -> str:
     emitter.matrices()
     emitter.dots()
     emitter.run()
+    if has_windows(kind):
+        emitter.windows()
     return module.text()
 
 
 def _library(kind: GemmType) -> Library:
-    return Library(f"gemm_{kind.name}", (f"gemm_{kind.name}_run",), lambda target: emit_gemm(kind, target))
+    exports = [f"gemm_{kind.name}_run"]
+    if has_windows(kind):
+        exports.append(f"gemm_{kind.name}_windows")
+    return Library(f"gemm_{kind.name}", tuple(exports), lambda target: emit_gemm(kind, target))
 
 
 GEMM_LIBRARIES = {name: _library(kind) for name, kind in GEMM_TYPES.items()}
@@ -77,7 +87,7 @@ GEMM_LIBRARIES = {name: _library(kind) for name, kind in GEMM_TYPES.items()}
 
 
 class _GemmEmitter(GemmInPlace):
-    """Writes the entry of the library."""
+    """Writes the entries of the library."""
 
     def run(self) -> None:
         with self._function("run", _RUN, linkage="") as k:
@@ -96,6 +106,16 @@ class _GemmEmitter(GemmInPlace):
                     k.ret()
             self._run_packed(k, problem)
 
+    def windows(self) -> None:
+        """Convolutions: always packed, with C by rows."""
+        with self._function("windows", [*_RUN, ("windows", PTR)], linkage="") as k:
+            problem = PROBLEM.new(k)
+            self._read_call(k, problem)
+            problem.set(
+                windows=k.parameters["windows"], uses_scratch=0 if self._kind.accumulates_in_result else 1
+            )
+            self._run_packed(k, problem)
+
     def _read_call(self, k: KernelBuilder, problem: RecordValue) -> None:
         """Fills in the problem, in bytes and reals, with C by rows if that can be had by transposing."""
         given = k.parameters
@@ -111,6 +131,7 @@ class _GemmEmitter(GemmInPlace):
             b=given["b"],
             c=given["c"],
             is_transposed=0,
+            windows=k.const(PTR, 0),
             epilogue=given["epilogue"],
             epilogue_args=given["args"],
         )

@@ -30,10 +30,10 @@ def emit_packing(module: Module, target: Target, kind: GemmType, shape: TileShap
     attributes = f"nounwind {target.function_attributes}".rstrip()
     noalias = {"source": "noalias", "packed": "noalias"}
     with KernelBuilder(module, name, PACK_PARAMETERS, None, "internal", attributes, noalias) as k:
-        _PackingEmitter(k, kind, shape, width).emit()
+        PackingEmitter(k, kind, shape, width).emit()
 
 
-class _PackingEmitter:
+class PackingEmitter:
     def __init__(self, k: KernelBuilder, kind: GemmType, shape: TileShape, width: int) -> None:
         self._k = k
         self._kind = kind

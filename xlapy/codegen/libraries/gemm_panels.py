@@ -19,9 +19,13 @@ from xlapy.codegen.libraries.gemm_problem import (
 )
 from xlapy.codegen.libraries.gemm_record import RecordValue
 from xlapy.codegen.libraries.gemm_scratch import acquire_scratch, emit_scratch, release_scratch
+from xlapy.codegen.libraries.gemm_windows import emit_window_packing, has_windows
 
 _PACKED_CHUNK = 1 << 16
 """Elements that a thread packs at a time."""
+
+_EVEN_BLOCKS = 8
+"""With so many blocks in a panel, the last ones keep nobody waiting for long."""
 
 _MATRIX_WORK = 1 << 24
 """Up to so many multiplications the matrices of a batch are computed in one thread each."""
@@ -35,6 +39,8 @@ class GemmPanels(GemmBlocks):
     def packing(self) -> None:
         for name, width in (("pack_a", self._shape.rows), ("pack_b", self._shape.columns)):
             emit_packing(self._module, self._target, self._kind, self._shape, f"{self._prefix}_{name}", width)
+        if has_windows(self._kind):
+            emit_window_packing(self._module, self._target, self._kind, self._shape, self._prefix)
         emit_scratch(self._module, self._target, f"{self._prefix}_scratch", self._scratch_bytes)
 
     def pack_strips(self) -> None:
@@ -50,7 +56,23 @@ class GemmPanels(GemmBlocks):
                 )
 
     def _pack_strip_of_a(self, k: KernelBuilder, problem: RecordValue, strip: Value) -> None:
-        self._pack_strip(k, problem, "a", "a_row", strip, problem["row"], problem["rows"])
+        def of_matrix() -> None:
+            self._pack_strip(k, problem, "a", "a_row", strip, problem["row"], problem["rows"])
+
+        if not has_windows(self._kind):
+            of_matrix()
+            return
+        is_virtual = k.compare("ne", problem["windows"], k.const(PTR, 0))
+        k.if_else(is_virtual, lambda: self._pack_windows(k, problem, strip), of_matrix)
+
+    def _pack_windows(self, k: KernelBuilder, problem: RecordValue, strip: Value) -> None:
+        first = k.mul(strip, self._shape.rows)
+        valid = k.smin(k.sub(problem["rows"], first), self._shape.rows)
+        array = k.gep(problem["a"], k.mul(problem["batch"], problem["a_batch"]))
+        packed = k.gep(problem["tile_a"], k.mul(strip, problem["tile_a_strip"]))
+        rows = [k.add(problem["row"], first), valid]
+        steps = [problem["step"], problem["depth"]]
+        k.call(f"{self._prefix}_pack_windows", [problem["windows"], array, *rows, *steps, packed])
 
     def _pack_strip_of_b(self, k: KernelBuilder, problem: RecordValue, strip: Value) -> None:
         start, count = self._whole_columns(k, problem["column"]), self._whole_columns(k, problem["columns"])
@@ -163,8 +185,16 @@ class GemmPanels(GemmBlocks):
         )
         wide = k.compare("ge", problem["columns"], 4 * BLOCK_COLUMNS)
         columns = k.select(wide, k.const(I64, BLOCK_COLUMNS), BLOCK_COLUMNS // 2)
-        count = self._set_blocks(k, problem, BLOCK_ROWS, columns)
+        count = self._set_blocks(k, problem, self._rows_of_block(k, problem, columns), columns)
         self._run_blocks(k, parallel, problem, count)
+
+    def _rows_of_block(self, k: KernelBuilder, problem: RecordValue, columns: Value) -> Value:
+        """Fewer rows where there would be too few blocks to share out evenly, but enough to be worth handing out."""
+        column_blocks = ceil_div(k, problem["columns"], columns)
+        even = ceil_div(k, k.mul(problem["rows"], column_blocks), _EVEN_BLOCKS)
+        across = k.mul(k.smin(problem["columns"], columns), k.smax(problem["depth"], 1))
+        least = ceil_div(k, k.const(I64, CHUNK_WORK), across)
+        return k.smin(BLOCK_ROWS, k.smax(even, least))
 
     # A batch
 

@@ -50,6 +50,7 @@ PROBLEM = Record(
     is_transposed=I64,
     epilogue=PTR,
     epilogue_args=PTR,
+    windows=PTR,
     # The panel at hand. Columns count reals.
     batch=I64,
     row=I64,

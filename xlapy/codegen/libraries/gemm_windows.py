@@ -1,0 +1,262 @@
+"""The left side of a convolution that is computed as a matrix product: never written down, only packed.
+
+A row of A is a position of the window, a step along K a place in it with one input feature; the element is that of the
+array under the place, or zero where there is none. It is only made as strips of A are packed:
+
+    row  = mixed-radix number over batch and positions          k = mixed-radix number over places and features
+    a[row, k] = array[sum of digit * offset] at  place[s] = start[s] + sum of digit * move[s]   for each space s
+
+Whatever the order of dimensions, strides, padding, dilations or reversal of a convolution, they are numbers of that
+form, so that one library serves all. Where features lie side by side in memory, strips are transposed vector by vector
+as for any matrix; where neighbours in memory are rows (gradients of kernels), they are copied.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from xlapy.codegen.ir import I64, PTR, KernelBuilder, Module, Value
+from xlapy.codegen.libraries.gemm_packing import PackingEmitter
+from xlapy.codegen.libraries.gemm_tile import TileShape
+from xlapy.codegen.libraries.gemm_types import GemmType
+from xlapy.codegen.target import Target
+
+SPACES = 3
+LEVELS = 1 + SPACES
+"""Digits of a row and of a step: batch (or feature) and one for each space, outermost first."""
+
+_ZERO_BYTES = 1 << 12
+"""More than a chunk along K takes of a row."""
+
+
+def _names() -> tuple[str, ...]:
+    spaces = [f"{name}{space}" for space in range(SPACES) for name in ("size", "stride", "start")]
+    digits = [
+        f"{side}_{name}{level}"
+        for side in ("row", "step")
+        for level in range(LEVELS)
+        for name in ("count", "offset", *(f"move{space}_" for space in range(SPACES)))
+    ]
+    return ("follows_rows", *spaces, *digits)
+
+
+WINDOW_NUMBERS = _names()
+"""What describes A, in order: whether neighbours in memory are rows, not steps; for each space its size, its stride in
+bytes and where the first place of the first position lies; for each digit of rows and of steps its range, its offset in
+bytes, and how far it moves the place in each space."""
+
+_PACK = [("windows", PTR), ("array", PTR), ("first", I64), ("valid", I64), ("step", I64), ("depth", I64)]
+_PACK += [("packed", PTR)]
+
+_PACK_ROWS = [("depth", I64), ("rows", PTR), ("valid", I64), ("packed", PTR)]
+
+
+def has_windows(kind: GemmType) -> bool:
+    """Whether the library of a type computes convolutions."""
+    return kind.parts == 1
+
+
+def emit_window_packing(module: Module, target: Target, kind: GemmType, shape: TileShape, prefix: str) -> None:
+    """Writes `PREFIX_pack_windows` and what it calls."""
+    attributes = f"nounwind {target.function_attributes}".rstrip()
+    zeros = f"{prefix}_zeros"
+    module.define(zeros, f"@{zeros} = internal constant [{_ZERO_BYTES} x i8] zeroinitializer, align 64")
+    with KernelBuilder(module, f"{prefix}_pack_rows", _PACK_ROWS, None, "internal", attributes) as k:
+        _RowPackingEmitter(k, kind, shape, shape.rows).emit()
+    with KernelBuilder(module, f"{prefix}_pack_windows", _PACK, None, "internal", attributes) as k:
+        _WindowPackingEmitter(k, kind, shape, prefix).emit()
+
+
+class _RowPackingEmitter(PackingEmitter):
+    """A strip whose rows lie anywhere, each contiguous along K: `rows` are their addresses."""
+
+    def emit(self) -> None:
+        self._transpose()
+
+    def _source(self, position: Value | int, depth: Value) -> Value:
+        k = self._k
+        row = k.load(k.gep(k.parameters["rows"], position, 8), PTR)
+        return k.gep(row, depth, self._kind.element.bytes)
+
+
+@dataclass(frozen=True, slots=True)
+class _Spot:
+    """Where in the array something lies: an offset in bytes, and a place in each space."""
+
+    offset: Value
+    places: Sequence[Value]
+
+
+_SPOT_BYTES = 8 * (1 + SPACES)
+
+
+class _WindowPackingEmitter:
+    """One strip of A, from row `first` and step `step` on; rows behind the `valid` ones may hold anything."""
+
+    def __init__(self, k: KernelBuilder, kind: GemmType, shape: TileShape, prefix: str) -> None:
+        self._k = k
+        self._kind = kind
+        self._width = shape.rows
+        self._lanes = shape.lanes
+        self._prefix = prefix
+        numbers = k.parameters["windows"]
+        self._numbers = {
+            name: k.load(k.gep(numbers, index, 8), I64, invariant=True) for index, name in enumerate(WINDOW_NUMBERS)
+        }
+
+    def emit(self) -> None:
+        k = self._k
+        if self._kind.pair > 1 or not self._kind.is_packed_in_memory:
+            self._transpose_segments()
+            return
+        follows_rows = k.compare("ne", self._numbers["follows_rows"], 0)
+        k.if_else(follows_rows, self._copy_runs, self._transpose_segments)
+
+    # Features side by side in memory: segments of K, in each of which all rows are contiguous
+
+    def _transpose_segments(self) -> None:
+        k, width = self._k, self._width
+        spots = k.alloca(I64, width * (1 + SPACES))
+        rows = k.alloca(I64, width)
+        last = k.sub(k.parameters["valid"], 1)
+        with k.loop(0, width) as position:
+            number = k.add(k.parameters["first"], k.smin(position.index, last))
+            self._store_spot(k.gep(spots, position.index, _SPOT_BYTES), self._spot("row", self._digits("row", number)))
+
+        def segment(done: Value, length: Value, base: _Spot) -> None:
+            with k.loop(0, width) as position:
+                spot = self._load_spot(k.gep(spots, position.index, _SPOT_BYTES))
+                k.store(k.gep(rows, position.index, 8), self._address(_sum(k, spot, base)))
+            packed = k.gep(k.parameters["packed"], k.mul(k.lshr(done, self._kind.pair - 1), self._step_bytes))
+            k.call(f"{self._prefix}_pack_rows", [length, rows, k.const(I64, width), packed])
+
+        self._segments(segment)
+
+    def _segments(self, emit: Callable[[Value, Value, _Spot], None]) -> None:
+        """Calls `emit(done, length, spot)` for each stretch of steps that differ in their last digit only."""
+        k = self._k
+
+        def body(values: list[Value]) -> Value:
+            done = values[0]
+            digits = self._digits("step", k.add(k.parameters["step"], done))
+            left = k.sub(self._numbers[f"step_count{LEVELS - 1}"], digits[-1])
+            length = k.smin(left, k.sub(k.parameters["depth"], done))
+            emit(done, length, self._spot("step", digits))
+            return k.add(done, length)
+
+        k.while_loop(lambda values: k.compare("lt", values[0], k.parameters["depth"]), body, [k.const(I64, 0)])
+
+    # Rows side by side in memory: runs of them are copied, each for all steps
+
+    def _copy_runs(self) -> None:
+        k = self._k
+        valid = k.parameters["valid"]
+
+        def run(values: list[Value]) -> Value:
+            position = values[0]
+            digits = self._digits("row", k.add(k.parameters["first"], position))
+            left = k.sub(self._numbers[f"row_count{LEVELS - 1}"], digits[-1])
+            length = k.smin(left, k.sub(valid, position))
+            self._copy_run(position, length, self._spot("row", digits))
+            return k.add(position, length)
+
+        k.while_loop(lambda values: k.compare("lt", values[0], valid), run, [k.const(I64, 0)])
+
+    def _copy_run(self, position: Value, length: Value, spot: _Spot) -> None:
+        k, lanes = self._k, self._lanes
+        type = self._kind.element.with_lanes(lanes)
+        wanted = k.splat(length, lanes)
+        lane_numbers = k.lane_numbers(I64.with_lanes(lanes))
+        masks = [k.compare("lt", k.add(lane_numbers, start), wanted) for start in range(0, self._width, lanes)]
+        column = k.gep(k.parameters["packed"], position, type.element.bytes)
+
+        def segment(done: Value, steps: Value, base: _Spot) -> None:
+            first = _sum(k, spot, base)
+            goal = k.gep(column, k.mul(done, self._step_bytes))
+            moves = [self._numbers[f"step_move{space}_{LEVELS - 1}"] for space in range(SPACES)]
+            nothing = _Spot(k.const(I64, 0), [k.const(I64, 0)] * SPACES)
+            distance = self._offset(self._moved(nothing, "step", LEVELS - 1, k.const(I64, 1)))
+            with k.loop(0, steps, carry=[goal, self._offset(first), *first.places]) as step:
+                place, offset, *places = step.values
+                source = self._address_if(self._is_inside(places), offset)
+                for number, mask in enumerate(masks):
+                    vector = k.masked_load(k.gep(source, number * type.bytes), type, mask)
+                    k.masked_store(k.gep(place, number * type.bytes), vector, mask)
+                moved = [k.add(old, move) for old, move in zip(places, moves, strict=True)]
+                step.next = [k.gep(place, self._step_bytes), k.add(offset, distance), *moved]
+
+        self._segments(segment)
+
+    # Numbers and places
+
+    @property
+    def _step_bytes(self) -> int:
+        return self._width * self._kind.packed.bytes
+
+    def _digits(self, side: str, number: Value) -> list[Value]:
+        """The digits of a row or a step, outermost first."""
+        k = self._k
+        digits: list[Value] = []
+        for level in reversed(range(1, LEVELS)):
+            count = self._numbers[f"{side}_count{level}"]
+            rest = k.udiv(number, count)
+            digits.insert(0, k.sub(number, k.mul(rest, count)))
+            number = rest
+        return [number, *digits]
+
+    def _spot(self, side: str, digits: Sequence[Value]) -> _Spot:
+        k = self._k
+        spot = _Spot(k.const(I64, 0), [k.const(I64, 0)] * SPACES)
+        if side == "row":
+            spot = _Spot(spot.offset, [self._numbers[f"start{space}"] for space in range(SPACES)])
+        for level, digit in enumerate(digits):
+            spot = self._moved(spot, side, level, digit)
+        return spot
+
+    def _moved(self, spot: _Spot, side: str, level: int, digit: Value) -> _Spot:
+        k, numbers = self._k, self._numbers
+        offset = k.add(spot.offset, k.mul(digit, numbers[f"{side}_offset{level}"]))
+        moves = [numbers[f"{side}_move{space}_{level}"] for space in range(SPACES)]
+        return _Spot(
+            offset, [k.add(place, k.mul(digit, move)) for place, move in zip(spot.places, moves, strict=True)]
+        )
+
+    def _store_spot(self, goal: Value, spot: _Spot) -> None:
+        for number, value in enumerate((spot.offset, *spot.places)):
+            self._k.store(self._k.gep(goal, 8 * number), value)
+
+    def _load_spot(self, source: Value) -> _Spot:
+        values = [self._k.load(self._k.gep(source, 8 * number), I64) for number in range(1 + SPACES)]
+        return _Spot(values[0], values[1:])
+
+    def _address(self, spot: _Spot) -> Value:
+        """The element at a spot, or a zero if there is none."""
+        return self._address_if(self._is_inside(spot.places), self._offset(spot))
+
+    def _address_if(self, is_inside: Value, offset: Value) -> Value:
+        k = self._k
+        return k.select(
+            is_inside, k.gep(k.parameters["array"], offset), k.function_pointer(f"{self._prefix}_zeros")
+        )
+
+    def _is_inside(self, places: Sequence[Value]) -> Value:
+        k = self._k
+        conditions = [
+            k.compare("lt", place, self._numbers[f"size{space}"], signed=False) for space, place in enumerate(places)
+        ]
+        return functools.reduce(k.and_, conditions)
+
+    def _offset(self, spot: _Spot) -> Value:
+        """How far into the array a spot is, in bytes."""
+        k = self._k
+        strides = [self._numbers[f"stride{space}"] for space in range(SPACES)]
+        return functools.reduce(
+            k.add, [k.mul(place, stride) for place, stride in zip(spot.places, strides, strict=True)], spot.offset
+        )
+
+
+def _sum(k: KernelBuilder, one: _Spot, other: _Spot) -> _Spot:
+    places = [k.add(first, second) for first, second in zip(one.places, other.places, strict=True)]
+    return _Spot(k.add(one.offset, other.offset), places)
