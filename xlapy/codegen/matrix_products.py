@@ -167,7 +167,8 @@ def window_product(convolution: Instruction) -> WindowProduct | None:
         "c_row": c_row,
         "c_column": 1,
     }
-    described = {"follows_rows": int(follows_rows)} | _spaces(convolution)
+    reaches_outside = any(part.padding_low > 0 or part.padding_high > 0 for part in window.dimensions)
+    described = {"follows_rows": int(follows_rows), "reaches_outside": int(reaches_outside)} | _spaces(convolution)
     for side, digits in (("row", rows), ("step", steps)):
         described |= _described(side, digits, lhs.type.bytes)
     return WindowProduct(

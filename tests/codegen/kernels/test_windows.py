@@ -280,3 +280,121 @@ def test_windows_stop_at_the_size_of_a_bounded_dimension() -> None:
             shapes = [Shape.array("f32", dims) for dims in ((size, 2), (batch, length, 2), (3, 2, 4))]
             arguments = [random_array(generator, shape) for shape in shapes]
             check_same(executable(*arguments), xlapy.evaluate(module, *arguments))
+
+
+# -- convolutions as matrix products -----------------------------------------------------------------------------------
+
+PRODUCTS = {
+    "short rows, features first": """
+      x = f32[8,32,7,7] parameter(0)
+      k = f32[24,32,3,3] parameter(1)
+      ROOT c = f32[8,24,7,7] convolution(x, k),
+        window={size=3x3 pad=1_1x1_1}, dim_labels=bf01_oi01->bf01""",
+    "features last": """
+      x = f32[3,15,14,32] parameter(0)
+      k = f32[3,3,32,40] parameter(1)
+      ROOT c = f32[3,15,14,40] convolution(x, k),
+        window={size=3x3 pad=1_1x1_1}, dim_labels=b01f_01io->b01f""",
+    "stride, uneven padding": """
+      x = f32[3,31,27,24] parameter(0)
+      k = f32[3,5,24,33] parameter(1)
+      ROOT c = f32[3,16,10,33] convolution(x, k),
+        window={size=3x5 stride=2x3 pad=0_2x4_1}, dim_labels=b01f_01io->b01f""",
+    "negative padding": """
+      x = f32[3,31,37,24] parameter(0)
+      k = f32[3,2,24,33] parameter(1)
+      ROOT c = f32[3,25,38,33] convolution(x, k),
+        window={size=3x2 pad=-3_-1x-2_4}, dim_labels=b01f_01io->b01f""",
+    "reversed, with holes": """
+      x = f32[3,20,21,36] parameter(0)
+      k = f32[3,2,36,24] parameter(1)
+      ROOT c = f32[3,20,20,24] convolution(x, k),
+        window={size=3x2 pad=2_2x1_1 rhs_dilate=2x3 rhs_reversal=1x0}, dim_labels=b01f_01io->b01f""",
+    "groups": """
+      x = f32[3,15,14,48] parameter(0)
+      k = f32[3,3,16,96] parameter(1)
+      ROOT c = f32[3,15,14,96] convolution(x, k),
+        window={size=3x3 pad=1_1x1_1}, dim_labels=b01f_01io->b01f, feature_group_count=3""",
+    "one dimension": """
+      x = f32[5,200,64] parameter(0)
+      k = f32[7,64,32] parameter(1)
+      ROOT c = f32[5,200,32] convolution(x, k),
+        window={size=7 pad=3_3}, dim_labels=b0f_0io->b0f""",
+    "three dimensions": """
+      x = f32[2,7,9,8,16] parameter(0)
+      k = f32[3,2,3,16,32] parameter(1)
+      ROOT c = f32[2,7,9,8,32] convolution(x, k),
+        window={size=3x2x3 pad=1_1x1_0x1_1}, dim_labels=b012f_012io->b012f""",
+    "gradient of a kernel": """
+      x = f32[8,20,21,50] parameter(0)
+      k = f32[8,20,21,40] parameter(1)
+      ROOT c = f32[3,5,50,40] convolution(x, k),
+        window={size=20x21 pad=1_1x2_2}, dim_labels=f01b_i01o->01bf""",
+    "dilated input": """
+      x = f32[4,13,12,32] parameter(0)
+      k = f32[3,3,32,40] parameter(1)
+      ROOT c = f32[4,26,24,40] convolution(x, k),
+        window={size=3x3 pad=1_2x2_1 lhs_dilate=2x2}, dim_labels=b01f_01io->b01f""",
+    "batch inside": """
+      x = f32[12,15,32,14] parameter(0)
+      k = f32[3,3,32,40] parameter(1)
+      ROOT c = f32[12,15,14,40] convolution(x, k),
+        window={size=3x3 pad=1_1x1_1}, dim_labels=01fb_01io->01bf""",
+    "mixed orders": """
+      x = f32[13,5,14,32] parameter(0)
+      k = f32[3,3,32,40] parameter(1)
+      ROOT c = f32[5,14,13,40] convolution(x, k),
+        window={size=3x3 pad=1_1x1_1}, dim_labels=0b1f_10io->b10f""",
+    "f64": """
+      x = f64[3,15,14,32] parameter(0)
+      k = f64[3,3,32,40] parameter(1)
+      ROOT c = f64[3,15,14,40] convolution(x, k),
+        window={size=3x3 pad=1_1x1_1}, dim_labels=b01f_01io->b01f""",
+    "bf16": """
+      x = bf16[3,15,14,32] parameter(0)
+      k = bf16[3,3,32,40] parameter(1)
+      ROOT c = bf16[3,15,14,40] convolution(x, k),
+        window={size=3x3 pad=1_1x1_1}, dim_labels=b01f_01io->b01f""",
+    "f16, short rows": """
+      x = f16[8,32,7,7] parameter(0)
+      k = f16[24,32,3,3] parameter(1)
+      ROOT c = f16[8,24,7,7] convolution(x, k),
+        window={size=3x3 pad=1_1x1_1}, dim_labels=bf01_oi01->bf01""",
+    "s32": """
+      x = s32[3,15,14,32] parameter(0)
+      k = s32[3,3,32,40] parameter(1)
+      ROOT c = s32[3,15,14,40] convolution(x, k),
+        window={size=3x3 pad=1_1x1_1}, dim_labels=b01f_01io->b01f""",
+    "s64": """
+      x = s64[3,15,14,32] parameter(0)
+      k = s64[3,3,32,40] parameter(1)
+      ROOT c = s64[3,15,14,40] convolution(x, k),
+        window={size=3x3 pad=1_1x1_1}, dim_labels=b01f_01io->b01f""",
+    "s8 with sums of 32 bits": """
+      x = s8[3,15,14,32] parameter(0)
+      k = s8[3,3,32,40] parameter(1)
+      ROOT c = s32[3,15,14,40] convolution(x, k),
+        window={size=3x3 pad=1_1x1_1}, dim_labels=b01f_01io->b01f""",
+}
+
+
+@pytest.mark.parametrize("name", PRODUCTS)
+def test_convolution_by_the_matrix_product_library(name: str) -> None:
+    text = f"HloModule m\nENTRY main {{{PRODUCTS[name]}\n}}"
+    generator = np.random.default_rng(len(name))
+    arguments = [random_array(generator, parameter.shape) for parameter in parse(text).entry.parameters]
+    compiled = xlapy.compile(text)
+    assert "_windows" in compiled.llvm_ir()
+    check_same(compiled(*arguments), xlapy.evaluate(text, *arguments))
+
+
+@pytest.mark.parametrize("name", ["features last", "gradient of a kernel", "groups", "bf16"])
+def test_special_numbers_do_not_meet_what_lies_outside(name: str) -> None:
+    text = f"HloModule m\nENTRY main {{{PRODUCTS[name]}\n}}"
+    generator = np.random.default_rng(3)
+    image, kernel = (random_array(generator, parameter.shape) for parameter in parse(text).entry.parameters)
+    for special in (np.inf, np.nan):
+        kernel[(0,) * kernel.ndim] = special
+        got, wanted = xlapy.compile(text)(image, kernel), xlapy.evaluate(text, image, kernel)
+        assert 0 < np.isfinite(wanted.astype(np.float32)).mean() < 1
+        check_same(got, wanted)

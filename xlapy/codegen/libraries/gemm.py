@@ -25,13 +25,15 @@ the sizes alone; each element of C is summed in one order, whatever the number o
 
 from __future__ import annotations
 
-from xlapy.codegen.ir import I64, PTR, KernelBuilder, Module
+import math
+
+from xlapy.codegen.ir import I64, PTR, IRType, KernelBuilder, Module, Value
 from xlapy.codegen.libraries import Library
 from xlapy.codegen.libraries.gemm_in_place import GemmInPlace
-from xlapy.codegen.libraries.gemm_problem import PROBLEM, transpose
+from xlapy.codegen.libraries.gemm_problem import PROBLEM, RANGE, transpose
 from xlapy.codegen.libraries.gemm_record import RecordValue
 from xlapy.codegen.libraries.gemm_types import GEMM_TYPES, GemmType
-from xlapy.codegen.libraries.gemm_windows import has_windows
+from xlapy.codegen.libraries.gemm_windows import WINDOW_NUMBERS, has_windows
 from xlapy.codegen.target import Target
 
 SIZES = (
@@ -111,10 +113,54 @@ class _GemmEmitter(GemmInPlace):
         with self._function("windows", [*_RUN, ("windows", PTR)], linkage="") as k:
             problem = PROBLEM.new(k)
             self._read_call(k, problem)
-            problem.set(
-                windows=k.parameters["windows"], uses_scratch=0 if self._kind.accumulates_in_result else 1
-            )
+            problem.set(windows=k.parameters["windows"], uses_scratch=0 if self._kind.accumulates_in_result else 1)
             self._run_packed(k, problem)
+            if self._kind.accumulator.is_float:
+                self._sum_again_if_needed(k, problem)
+        if self._kind.accumulator.is_float:
+            self._sum_rows()
+
+    def _sum_again_if_needed(self, k: KernelBuilder, problem: RecordValue) -> None:
+        """Leaves out what lies outside of the array, should B not be finite. Any row of C tells whether that may be."""
+        kind = self._kind
+        reaches_outside = k.load(k.gep(problem["windows"], WINDOW_NUMBERS.index("reaches_outside"), 8), I64)
+        with k.if_(k.compare("ne", reaches_outside, 0)), k.loop(0, problem["batches"]) as batch:
+            c = k.gep(problem["c"], k.mul(batch.index, problem["c_batch"]))
+            is_suspect = self._has_special(k, c, kind.result, k.const(I64, 1), k.const(I64, 0), problem["n"])
+            with k.if_(k.compare("ne", is_suspect, 0)):
+                b = k.gep(problem["b"], k.mul(batch.index, problem["b_batch"]))
+                is_special = self._has_special(k, b, kind.element, problem["k"], problem["b_step"], problem["n"])
+                with k.if_(k.compare("ne", is_special, 0)):
+                    again = problem.copy()
+                    again["batch"] = batch.index
+                    rows = k.function_pointer(f"{self._prefix}_sum_rows")
+                    k.call(k.parameters["parallel"], [rows, again.place, problem["m"], k.const(I64, 1)])
+
+    def _has_special(
+        self, k: KernelBuilder, place: Value, type: IRType, rows: Value, row_bytes: Value, columns: Value
+    ) -> Value:
+        """Whether there is an infinity or a NaN among rows of numbers."""
+        kind = self._kind
+        with k.loop(0, rows, carry=[k.const(I64, 0)]) as row:
+            start = k.gep(place, k.mul(row.index, row_bytes))
+            with k.loop(0, columns, carry=row.values) as column:
+                raw = k.load(k.gep(start, column.index, type.bytes), type)
+                number = raw if type == kind.accumulator else kind.widen(k, raw)
+                is_finite = k.compare("lt", k.fabs(number), math.inf)
+                column.next = [k.or_(column.values[0], k.zext(k.not_(is_finite), I64))]
+            row.next = column.results
+        return row.results[0]
+
+    def _sum_rows(self) -> None:
+        """A range of rows of one matrix."""
+        with self._function("sum_rows", RANGE) as k, k.loop(k.parameters["begin"], k.parameters["end"]) as row:
+            problem = PROBLEM.at(k, k.parameters["problem"])
+            batch = problem["batch"]
+            a, b, c = (k.gep(problem[name], k.mul(batch, problem[f"{name}_batch"])) for name in "abc")
+            c = k.gep(c, k.mul(row.index, problem["c_row"]))
+            steps = [k.const(I64, 0), problem["k"]]
+            arguments = [problem["windows"], a, row.index, *steps, b, problem["b_step"], problem["n"], c]
+            k.call(f"{self._prefix}_sum_row", arguments)
 
     def _read_call(self, k: KernelBuilder, problem: RecordValue) -> None:
         """Fills in the problem, in bytes and reals, with C by rows if that can be had by transposing."""

@@ -9,6 +9,9 @@ array under the place, or zero where there is none. It is only made as strips of
 Whatever the order of dimensions, strides, padding, dilations or reversal of a convolution, they are numbers of that
 form, so that one library serves all. Where features lie side by side in memory, strips are transposed vector by vector
 as for any matrix; where neighbours in memory are rows (gradients of kernels), they are copied.
+
+A place outside of the array contributes nothing, but zero times an infinity would be NaN. Should B hold infinities or
+NaNs, which show in any row of C, then sums are made again element by element, without what lies outside.
 """
 
 from __future__ import annotations
@@ -39,18 +42,21 @@ def _names() -> tuple[str, ...]:
         for level in range(LEVELS)
         for name in ("count", "offset", *(f"move{space}_" for space in range(SPACES)))
     ]
-    return ("follows_rows", *spaces, *digits)
+    return ("follows_rows", "reaches_outside", *spaces, *digits)
 
 
 WINDOW_NUMBERS = _names()
-"""What describes A, in order: whether neighbours in memory are rows, not steps; for each space its size, its stride in
-bytes and where the first place of the first position lies; for each digit of rows and of steps its range, its offset in
-bytes, and how far it moves the place in each space."""
+"""What describes A, in order: whether neighbours in memory are rows, not steps; whether a place may lie outside of the
+array; for each space its size, its stride in bytes and where the first place of the first position lies; for each digit
+of rows and of steps its range, its offset in bytes, and how far it moves the place in each space."""
 
 _PACK = [("windows", PTR), ("array", PTR), ("first", I64), ("valid", I64), ("step", I64), ("depth", I64)]
 _PACK += [("packed", PTR)]
 
 _PACK_ROWS = [("depth", I64), ("rows", PTR), ("valid", I64), ("packed", PTR)]
+
+_SUM_ROW = [("windows", PTR), ("array", PTR), ("row", I64), ("step", I64), ("depth", I64)]
+_SUM_ROW += [("b", PTR), ("b_step", I64), ("columns", I64), ("c", PTR)]
 
 
 def has_windows(kind: GemmType) -> bool:
@@ -67,6 +73,10 @@ def emit_window_packing(module: Module, target: Target, kind: GemmType, shape: T
         _RowPackingEmitter(k, kind, shape, shape.rows).emit()
     with KernelBuilder(module, f"{prefix}_pack_windows", _PACK, None, "internal", attributes) as k:
         _WindowPackingEmitter(k, kind, shape, prefix).emit()
+    if not kind.accumulator.is_float:
+        return
+    with KernelBuilder(module, f"{prefix}_sum_row", _SUM_ROW, None, "internal", attributes) as k:
+        _RowSumsEmitter(k, kind, shape, prefix).emit()
 
 
 class _RowPackingEmitter(PackingEmitter):
@@ -92,8 +102,8 @@ class _Spot:
 _SPOT_BYTES = 8 * (1 + SPACES)
 
 
-class _WindowPackingEmitter:
-    """One strip of A, from row `first` and step `step` on; rows behind the `valid` ones may hold anything."""
+class _Windows:
+    """What a function with the parameters `windows`, `array`, `step` and `depth` knows of A."""
 
     def __init__(self, k: KernelBuilder, kind: GemmType, shape: TileShape, prefix: str) -> None:
         self._k = k
@@ -105,6 +115,81 @@ class _WindowPackingEmitter:
         self._numbers = {
             name: k.load(k.gep(numbers, index, 8), I64, invariant=True) for index, name in enumerate(WINDOW_NUMBERS)
         }
+
+    def _segments(self, emit: Callable[[Value, Value, _Spot], None]) -> None:
+        """Calls `emit(done, length, spot)` for each stretch of steps that differ in their last digit only."""
+        k = self._k
+
+        def body(values: list[Value]) -> Value:
+            done = values[0]
+            digits = self._digits("step", k.add(k.parameters["step"], done))
+            left = k.sub(self._numbers[f"step_count{LEVELS - 1}"], digits[-1])
+            length = k.smin(left, k.sub(k.parameters["depth"], done))
+            emit(done, length, self._spot("step", digits))
+            return k.add(done, length)
+
+        k.while_loop(lambda values: k.compare("lt", values[0], k.parameters["depth"]), body, [k.const(I64, 0)])
+
+    def _digits(self, side: str, number: Value) -> list[Value]:
+        """The digits of a row or a step, outermost first."""
+        k = self._k
+        digits: list[Value] = []
+        for level in reversed(range(1, LEVELS)):
+            count = self._numbers[f"{side}_count{level}"]
+            rest = k.udiv(number, count)
+            digits.insert(0, k.sub(number, k.mul(rest, count)))
+            number = rest
+        return [number, *digits]
+
+    def _spot(self, side: str, digits: Sequence[Value]) -> _Spot:
+        k = self._k
+        spot = _Spot(k.const(I64, 0), [k.const(I64, 0)] * SPACES)
+        if side == "row":
+            spot = _Spot(spot.offset, [self._numbers[f"start{space}"] for space in range(SPACES)])
+        for level, digit in enumerate(digits):
+            spot = self._moved(spot, side, level, digit)
+        return spot
+
+    def _moved(self, spot: _Spot, side: str, level: int, digit: Value) -> _Spot:
+        k, numbers = self._k, self._numbers
+        offset = k.add(spot.offset, k.mul(digit, numbers[f"{side}_offset{level}"]))
+        moves = [numbers[f"{side}_move{space}_{level}"] for space in range(SPACES)]
+        return _Spot(offset, [k.add(place, k.mul(digit, move)) for place, move in zip(spot.places, moves, strict=True)])
+
+    def _store_spot(self, goal: Value, spot: _Spot) -> None:
+        for number, value in enumerate((spot.offset, *spot.places)):
+            self._k.store(self._k.gep(goal, 8 * number), value)
+
+    def _load_spot(self, source: Value) -> _Spot:
+        values = [self._k.load(self._k.gep(source, 8 * number), I64) for number in range(1 + SPACES)]
+        return _Spot(values[0], values[1:])
+
+    def _address(self, spot: _Spot) -> Value:
+        """The element at a spot, or a zero if there is none."""
+        return self._address_if(self._is_inside(spot.places), self._offset(spot))
+
+    def _address_if(self, is_inside: Value, offset: Value) -> Value:
+        k = self._k
+        return k.select(is_inside, k.gep(k.parameters["array"], offset), k.function_pointer(f"{self._prefix}_zeros"))
+
+    def _is_inside(self, places: Sequence[Value]) -> Value:
+        k = self._k
+        conditions = [
+            k.compare("lt", place, self._numbers[f"size{space}"], signed=False) for space, place in enumerate(places)
+        ]
+        return functools.reduce(k.and_, conditions)
+
+    def _offset(self, spot: _Spot) -> Value:
+        """How far into the array a spot is, in bytes."""
+        k = self._k
+        strides = [self._numbers[f"stride{space}"] for space in range(SPACES)]
+        return functools.reduce(
+            k.add, [k.mul(place, stride) for place, stride in zip(spot.places, strides, strict=True)], spot.offset
+        )
+
+
+class _WindowPackingEmitter(_Windows):
+    """One strip of A, from row `first` and step `step` on; rows behind the `valid` ones may hold anything."""
 
     def emit(self) -> None:
         k = self._k
@@ -133,20 +218,6 @@ class _WindowPackingEmitter:
             k.call(f"{self._prefix}_pack_rows", [length, rows, k.const(I64, width), packed])
 
         self._segments(segment)
-
-    def _segments(self, emit: Callable[[Value, Value, _Spot], None]) -> None:
-        """Calls `emit(done, length, spot)` for each stretch of steps that differ in their last digit only."""
-        k = self._k
-
-        def body(values: list[Value]) -> Value:
-            done = values[0]
-            digits = self._digits("step", k.add(k.parameters["step"], done))
-            left = k.sub(self._numbers[f"step_count{LEVELS - 1}"], digits[-1])
-            length = k.smin(left, k.sub(k.parameters["depth"], done))
-            emit(done, length, self._spot("step", digits))
-            return k.add(done, length)
-
-        k.while_loop(lambda values: k.compare("lt", values[0], k.parameters["depth"]), body, [k.const(I64, 0)])
 
     # Rows side by side in memory: runs of them are copied, each for all steps
 
@@ -189,72 +260,43 @@ class _WindowPackingEmitter:
 
         self._segments(segment)
 
-    # Numbers and places
-
     @property
     def _step_bytes(self) -> int:
         return self._width * self._kind.packed.bytes
 
-    def _digits(self, side: str, number: Value) -> list[Value]:
-        """The digits of a row or a step, outermost first."""
+
+class _RowSumsEmitter(_Windows):
+    """One row of C, of `columns` sums over the steps that lie inside of the array, in their order."""
+
+    def emit(self) -> None:
         k = self._k
-        digits: list[Value] = []
-        for level in reversed(range(1, LEVELS)):
-            count = self._numbers[f"{side}_count{level}"]
-            rest = k.udiv(number, count)
-            digits.insert(0, k.sub(number, k.mul(rest, count)))
-            number = rest
-        return [number, *digits]
+        columns = k.parameters["columns"]
+        whole = k.and_(columns, -self._lanes)
+        spot = self._spot("row", self._digits("row", k.parameters["row"]))
+        for first, last, lanes in ((k.const(I64, 0), whole, self._lanes), (whole, columns, 1)):
+            with k.loop(first, last, lanes) as column:
+                self._sum_columns(spot, column.index, lanes)
 
-    def _spot(self, side: str, digits: Sequence[Value]) -> _Spot:
-        k = self._k
-        spot = _Spot(k.const(I64, 0), [k.const(I64, 0)] * SPACES)
-        if side == "row":
-            spot = _Spot(spot.offset, [self._numbers[f"start{space}"] for space in range(SPACES)])
-        for level, digit in enumerate(digits):
-            spot = self._moved(spot, side, level, digit)
-        return spot
+    def _sum_columns(self, spot: _Spot, column: Value, lanes: int) -> None:
+        k, kind = self._k, self._kind
+        type = kind.accumulator.with_lanes(lanes)
+        total = k.alloca(type)
+        k.store(total, k.const(type, 0))
+        right = k.gep(k.parameters["b"], column, kind.element.bytes)
 
-    def _moved(self, spot: _Spot, side: str, level: int, digit: Value) -> _Spot:
-        k, numbers = self._k, self._numbers
-        offset = k.add(spot.offset, k.mul(digit, numbers[f"{side}_offset{level}"]))
-        moves = [numbers[f"{side}_move{space}_{level}"] for space in range(SPACES)]
-        return _Spot(
-            offset, [k.add(place, k.mul(digit, move)) for place, move in zip(spot.places, moves, strict=True)]
-        )
+        def segment(done: Value, length: Value, base: _Spot) -> None:
+            with k.loop(0, length) as step:
+                here = _sum(k, spot, self._moved(base, "step", LEVELS - 1, step.index))
+                with k.if_(self._is_inside(here.places)):
+                    one = k.load(k.gep(k.parameters["array"], self._offset(here)), kind.element)
+                    row = k.gep(right, k.mul(k.add(done, step.index), k.parameters["b_step"]))
+                    other = k.load(row, kind.element.with_lanes(lanes))
+                    factors = k.splat(kind.widen(k, one), lanes), kind.widen(k, other)
+                    k.store(total, k.muladd(*factors, k.load(total, type)))
 
-    def _store_spot(self, goal: Value, spot: _Spot) -> None:
-        for number, value in enumerate((spot.offset, *spot.places)):
-            self._k.store(self._k.gep(goal, 8 * number), value)
-
-    def _load_spot(self, source: Value) -> _Spot:
-        values = [self._k.load(self._k.gep(source, 8 * number), I64) for number in range(1 + SPACES)]
-        return _Spot(values[0], values[1:])
-
-    def _address(self, spot: _Spot) -> Value:
-        """The element at a spot, or a zero if there is none."""
-        return self._address_if(self._is_inside(spot.places), self._offset(spot))
-
-    def _address_if(self, is_inside: Value, offset: Value) -> Value:
-        k = self._k
-        return k.select(
-            is_inside, k.gep(k.parameters["array"], offset), k.function_pointer(f"{self._prefix}_zeros")
-        )
-
-    def _is_inside(self, places: Sequence[Value]) -> Value:
-        k = self._k
-        conditions = [
-            k.compare("lt", place, self._numbers[f"size{space}"], signed=False) for space, place in enumerate(places)
-        ]
-        return functools.reduce(k.and_, conditions)
-
-    def _offset(self, spot: _Spot) -> Value:
-        """How far into the array a spot is, in bytes."""
-        k = self._k
-        strides = [self._numbers[f"stride{space}"] for space in range(SPACES)]
-        return functools.reduce(
-            k.add, [k.mul(place, stride) for place, stride in zip(spot.places, strides, strict=True)], spot.offset
-        )
+        self._segments(segment)
+        place = k.gep(k.parameters["c"], column, kind.result.bytes)
+        k.store(place, kind.narrow(k, k.load(total, type)))
 
 
 def _sum(k: KernelBuilder, one: _Spot, other: _Spot) -> _Spot:

@@ -95,7 +95,7 @@ def kernel_with_features_last(
         return None
     if root.shape.size < MULTIPLICATIONS_PER_WEIGHT * features:
         return None
-    order = (*(dim for dim in range(y.shape.rank) if dim != moved), moved)
+    order = (*numbers.kernel_spatial, numbers.kernel_input_feature, moved)
     return new.like(
         root,
         [x, new.transpose(y, permutation=order)],
@@ -110,4 +110,126 @@ def _with_kernel(numbers: ConvolutionDimensionNumbers, order: Dims) -> Convoluti
         kernel_input_feature=order.index(numbers.kernel_input_feature),
         kernel_output_feature=order.index(numbers.kernel_output_feature),
         kernel_spatial=tuple(map(order.index, numbers.kernel_spatial)),
+    )
+
+
+# -- features last -----------------------------------------------------------------------------------------------------
+
+MULTIPLICATIONS_PER_ELEMENT = 64
+"""A convolution that multiplies so often for each element of operands and result is worth transposing them all."""
+
+LEAST_FEATURES = 16
+"""Of result and input in a group, to be computed side by side."""
+
+LANES = 32
+"""Results that the loop nest of a convolution computes together, where they lie across the last dimension."""
+
+
+@LAWS.law(P.convolution(x, y, dimension_numbers=numbers, window=window))
+def features_last(
+    root: Instruction, x: Instruction, y: Instruction, numbers: ConvolutionDimensionNumbers, window: Window
+) -> Value | None:
+    """convolution(x, k) -> transpose(convolution(transpose(x), transpose(k))) with batch first and features last
+
+    Where rows of the result are too short for vectors, or their elements are taken from places apart. Such convolutions
+    are matrix products."""
+    rank = root.shape.rank
+    if numbers.output_feature == rank - 1 or not _deserves_transposes(root, x, y, numbers, window):
+        return None
+    batch, feature, spatial = 0, rank - 1, tuple(range(1, rank - 1))
+    x_order = (numbers.input_batch, *numbers.input_spatial, numbers.input_feature)
+    y_order = (*numbers.kernel_spatial, numbers.kernel_input_feature, numbers.kernel_output_feature)
+    result_order = (numbers.output_batch, *numbers.output_spatial, numbers.output_feature)
+    last = ConvolutionDimensionNumbers(
+        batch, feature, spatial, rank - 2, rank - 1, tuple(range(rank - 2)), batch, feature, spatial
+    )
+    dims = tuple(root.shape.dims[dim] for dim in result_order)
+    product = new.op(
+        "convolution",
+        [new.transpose(x, permutation=x_order), new.transpose(y, permutation=y_order)],
+        shape=Shape.array(root.shape.type, dims),
+        **{**root.attributes, "dimension_numbers": last},
+    )
+    return new.transpose(product, permutation=tuple(map(result_order.index, range(rank))))
+
+
+def _deserves_transposes(
+    root: Instruction, x: Instruction, y: Instruction, numbers: ConvolutionDimensionNumbers, window: Window
+) -> bool:
+    if not (root.shape.size and root.shape.is_static and x.shape.is_static and y.shape.is_static):
+        return False
+    groups: int = root.attributes["feature_group_count"]
+    features = root.shape.dims[numbers.output_feature] // groups
+    inputs = y.shape.dims[numbers.kernel_input_feature]
+    if min(features, inputs) < LEAST_FEATURES or root.attributes["batch_group_count"] != 1:
+        return False
+    products = root.shape.size * y.shape.size // root.shape.dims[numbers.output_feature]
+    if products < MULTIPLICATIONS_PER_ELEMENT * (root.shape.size + x.shape.size + y.shape.size):
+        return False
+    row = root.shape.dims[-1]
+    is_row_awkward = 3 * row < 2 * LANES * -(-row // LANES)
+    apart = any(part.stride > 1 or part.base_dilation > 1 for part in window.dimensions)
+    return apart or is_row_awkward
+
+
+# -- dilated inputs ----------------------------------------------------------------------------------------------------
+
+
+@LAWS.law(P.convolution(x, y, dimension_numbers=numbers, window=window))
+def dilated_input_by_phases(
+    root: Instruction, x: Instruction, y: Instruction, numbers: ConvolutionDimensionNumbers, window: Window
+) -> Value | None:
+    """convolution(x, k), x dilated by d -> interleave(convolution(x, every d-th place of k, from 0), ... from d - 1)
+
+    A position sees elements under every d-th place only; the others, zeros, are not multiplied. (Products with zeros
+    are left out: where those are of infinities or NaNs in the kernel, their sums were NaN.)"""
+    spatial = next((s for s, part in enumerate(window.dimensions) if part.base_dilation > 1), None)
+    if spatial is None or not (root.shape.size and x.shape.is_static and y.shape.is_static):
+        return None
+    part = window.dimensions[spatial]
+    if part.stride != 1 or part.window_dilation != 1 or x.shape.size == 0 or y.shape.size == 0:
+        return None
+    dilation, dim = part.base_dilation, numbers.output_spatial[spatial]
+    positions = -(-root.shape.dims[dim] // dilation)
+    phases = [_phase(root, x, y, numbers, window, spatial, phase, positions) for phase in range(dilation)]
+    dims = root.shape.dims
+    apart = [new.reshaped(phase, (*dims[:dim], positions, 1, *dims[dim + 1 :])) for phase in phases]
+    woven = new.reshaped(
+        new.concatenate(*apart, dimension=dim + 1), (*dims[:dim], positions * dilation, *dims[dim + 1 :])
+    )
+    if positions * dilation == dims[dim]:
+        return woven
+    return new.slice(woven, dimensions=tuple(SliceDimension(0, size) for size in dims))
+
+
+def _phase(
+    root: Instruction,
+    x: Instruction,
+    y: Instruction,
+    numbers: ConvolutionDimensionNumbers,
+    window: Window,
+    spatial: int,
+    phase: int,
+    positions: int,
+) -> Value:
+    """Every d-th position from `phase` on, `positions` of them, along one spatial dimension that is dilated by d."""
+    part, axis = window.dimensions[spatial], numbers.kernel_spatial[spatial]
+    dilation = part.base_dilation
+    first = (part.padding_low - phase) % dilation  # the first place that lies on elements
+    size = -(-(part.size - first) // dilation)
+    dims = tuple(positions if dim == numbers.output_spatial[spatial] else n for dim, n in enumerate(root.shape.dims))
+    if size <= 0:
+        return new.filled(0, Shape.array(root.shape.type, dims))
+    low = -((phase + first - part.padding_low) // dilation)
+    high = positions - x.shape.dims[numbers.input_spatial[spatial]] - low + size - 1
+    thinned = replace(part, size=size, padding_low=low, padding_high=high, base_dilation=1)
+    windows = Window((*window.dimensions[:spatial], thinned, *window.dimensions[spatial + 1 :]))
+    start = part.size - 1 - first - dilation * (size - 1) if part.reversal else first
+    places = [SliceDimension(0, n) for n in y.shape.dims]
+    places[axis] = SliceDimension(start, start + dilation * (size - 1) + 1, dilation)
+    return new.op(
+        "convolution",
+        [x, new.slice(y, dimensions=tuple(places))],
+        shape=Shape.array(root.shape.type, dims),
+        **{**root.attributes, "window": windows},
     )
