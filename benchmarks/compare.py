@@ -16,6 +16,8 @@ _EPSILON = {
     np.dtype(np.float32): 2.0**-23,
     np.dtype(np.float16): 2.0**-10 / 8,  # computed in f32 by one engine or the other, and rounded only at the end
     np.dtype(ml_dtypes.bfloat16): 2.0**-7 / 8,
+    np.dtype(np.complex64): 2.0**-23,
+    np.dtype(np.complex128): 2.0**-52,
 }
 
 
@@ -54,7 +56,8 @@ def _errors(own: np.ndarray, other: np.ndarray, tolerance: float) -> np.ndarray:
     epsilon = _EPSILON.get(own.dtype)
     if epsilon is None:
         return np.where(own == other, 0.0, np.inf)
-    first, second = own.astype(np.float64), other.astype(np.float64)
+    wide = np.complex128 if own.dtype.kind == "c" else np.float64
+    first, second = own.astype(wide), other.astype(wide)
     finite = np.isfinite(first) & np.isfinite(second)
     same = (first == second) | (np.isnan(first) & np.isnan(second))
     scale = np.abs(second[finite]).max(initial=0.0) or 1.0

@@ -11,13 +11,17 @@ from benchmarks.workload import Workload
 from benchmarks.workloads import (
     compilation,
     contractions,
+    convolutions,
     dispatch,
     elementwise,
+    indexing,
     loops,
     models,
     movement,
     normalization,
+    ordering,
     reductions,
+    transforms,
 )
 
 FAMILIES = (
@@ -25,7 +29,11 @@ FAMILIES = (
     reductions,
     normalization,
     contractions,
+    convolutions,
     movement,
+    indexing,
+    ordering,
+    transforms,
     loops,
     models,
     dispatch,

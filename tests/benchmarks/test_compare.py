@@ -41,3 +41,10 @@ def test_other_shapes_types_and_numbers_of_results_are_named() -> None:
     assert "float64" in compare([values], [values.astype(np.float64)]).problem
     assert "[4]" in compare([values], [np.zeros(4, np.float32)]).problem
     assert "2 results" in compare([values, values], [values]).problem
+
+
+def test_complex_numbers_have_the_tolerance_of_their_parts() -> None:
+    values = np.array([1 + 1j, -2j, 3], np.complex64)
+    assert compare([values], [values * (1 + 1e-6)]).holds()
+    assert not compare([values], [values * (1 + 1e-4)]).holds()
+    assert not compare([values], [values * np.nan]).holds()

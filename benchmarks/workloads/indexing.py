@@ -1,0 +1,62 @@
+"""Reading and writing at computed places."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from benchmarks.workload import Arrays, Maker, Workload
+
+TABLES = {"small": (100, 16, 8), "cache": (2000, 64, 512), "memory": (200_000, 128, 65536)}
+"""Rows, columns, and how many rows are taken."""
+
+TRACES = {"small": (100, 16), "cache": (500, 256), "memory": (1000, 16384)}
+"""Steps, and elements written in each."""
+
+
+def table_and_rows(generator: np.random.Generator, size: Any) -> Arrays:
+    rows, columns, taken = size
+    return [generator.standard_normal((rows, columns), np.float32), generator.integers(0, rows, taken).astype(np.int32)]
+
+
+def with_updates(generator: np.random.Generator, size: Any) -> Arrays:
+    _, columns, taken = size
+    return [*table_and_rows(generator, size), generator.standard_normal((taken, columns), np.float32)]
+
+
+def elements_and_bins(generator: np.random.Generator, size: Any) -> Arrays:
+    rows, _, taken = size
+    return [np.zeros(rows, np.float32), generator.integers(0, rows, taken).astype(np.int32)]
+
+
+def trace(start: Any, steps: Any) -> Any:
+    """A loop that writes one row of its result in each step."""
+
+    def step(number: Any, state: Any) -> Any:
+        row, kept = state
+        row = row * 0.99 + 0.1
+        return row, jax.lax.dynamic_update_slice(kept, row[None], (number, 0))
+
+    return jax.lax.fori_loop(0, steps.shape[0], step, (start, jnp.zeros((steps.shape[0], start.shape[0]))))[1]
+
+
+def trace_inputs(generator: np.random.Generator, size: Any) -> Arrays:
+    steps, elements = size
+    return [generator.standard_normal(elements, np.float32), np.zeros(steps, np.int32)]
+
+
+def _indexing(name: str, function: Callable[..., Any], inputs: Maker, sizes: Any = None) -> Workload:
+    return Workload("indexing", name, function, inputs, sizes or TABLES, moves_memory=False)
+
+
+WORKLOADS = [
+    _indexing("embedding", lambda table, rows: table[rows], table_and_rows),
+    _indexing("gather_columns", lambda table, rows: table[:, rows[:16] % table.shape[1]], table_and_rows),
+    _indexing("scatter_add_rows", lambda table, rows, updates: table.at[rows].add(updates), with_updates),
+    _indexing("histogram", lambda bins, rows: bins.at[rows].add(1.0), elements_and_bins),
+    _indexing("trace_of_a_loop", trace, trace_inputs, TRACES),
+]

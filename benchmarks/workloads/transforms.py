@@ -1,0 +1,69 @@
+"""Fourier transforms, factorizations and random numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from benchmarks.workload import Arrays, Maker, Workload
+
+SIGNALS = {"small": (1, 256), "cache": (64, 1024), "memory": (512, 16384)}
+ODD_SIGNALS = {"small": (1, 241), "cache": (64, 1000)}
+IMAGES = {"small": (16, 16), "cache": (256, 256), "memory": (2048, 2048)}
+MATRICES = {"64": (1, 64), "256": (1, 256), "1024": (1, 1024)}
+BATCHES = {"4096x3x3": (4096, 3), "1024x8x8": (1024, 8)}
+COUNTS = {"small": 1 << 10, "cache": 1 << 17, "memory": 1 << 24}
+
+
+def complex_signals(generator: np.random.Generator, shape: Any) -> Arrays:
+    parts = generator.standard_normal((*shape, 2), np.float32)
+    return [parts.view(np.complex64)[..., 0]]
+
+
+def real_signals(generator: np.random.Generator, shape: Any) -> Arrays:
+    return [generator.standard_normal(shape, np.float32)]
+
+
+def positive_matrices(generator: np.random.Generator, size: Any) -> Arrays:
+    count, rows = size
+    factor = generator.standard_normal((count, rows, rows), np.float32)
+    return [factor @ factor.swapaxes(1, 2) / rows + 2 * np.eye(rows, dtype=np.float32)]
+
+
+def triangle_and_columns(generator: np.random.Generator, size: Any) -> Arrays:
+    (matrix,) = positive_matrices(generator, size)
+    return [np.linalg.cholesky(matrix), generator.standard_normal(matrix.shape, np.float32)]
+
+
+def solve_triangle(triangle: Any, columns: Any) -> Any:
+    return jax.lax.linalg.triangular_solve(triangle, columns, left_side=True, lower=True)
+
+
+def seed(_: np.random.Generator, count: Any) -> Arrays:
+    return [np.array([1, 2], np.uint32), np.zeros(count, np.int8)]
+
+
+def _random(name: str, draw: Callable[..., Any]) -> Workload:
+    """The second input only says how many numbers are drawn."""
+    return Workload("transforms", name, lambda key, like: draw(key, like.shape), seed, COUNTS, moves_memory=False)
+
+
+def _linalg(name: str, function: Callable[..., Any], inputs: Maker) -> Workload:
+    return Workload("transforms", name, function, inputs, {**MATRICES, **BATCHES}, tolerance=16)
+
+
+WORKLOADS = [
+    Workload("transforms", "fft", jnp.fft.fft, complex_signals, SIGNALS, tolerance=4),
+    Workload("transforms", "fft_of_odd_length", jnp.fft.fft, complex_signals, ODD_SIGNALS, tolerance=4),
+    Workload("transforms", "rfft", jnp.fft.rfft, real_signals, SIGNALS, tolerance=4),
+    Workload("transforms", "fft_2d", jnp.fft.fft2, complex_signals, IMAGES, tolerance=4),
+    _linalg("cholesky", lambda a: jax.lax.linalg.cholesky(a, symmetrize_input=False), positive_matrices),
+    _linalg("triangular_solve", solve_triangle, triangle_and_columns),
+    _random("random_bits", jax.random.bits),
+    _random("random_uniform", jax.random.uniform),
+    _random("random_normal", jax.random.normal),
+]
