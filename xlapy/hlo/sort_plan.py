@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import enum
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from xlapy.hlo.attributes import ComparisonDirection, ComparisonType
 from xlapy.hlo.element_types import ElementType
@@ -58,6 +58,7 @@ class SortPlan:
     payload: Payload
     record_bytes: int
     lanes: int = 1  # rows that are sorted side by side, by a network; their records are single words
+    candidates: int = 0  # the room for records from which the few to be kept are selected, if they are
 
     @property
     def groups(self) -> int:
@@ -71,9 +72,9 @@ class SortPlan:
 
     @property
     def scratch_bytes(self) -> int:
-        """Memory for the records of one row, twice, or of the rows of a group."""
+        """Memory for the records of one row, or of what is selected from it, twice, or of the rows of a group."""
         copies = 2 if self.lanes == 1 else self.lanes
-        return -(-copies * self.length * self.record_bytes // ALIGNMENT) * ALIGNMENT
+        return -(-copies * (self.candidates or self.length) * self.record_bytes // ALIGNMENT) * ALIGNMENT
 
 
 def plan_sort(instruction: Instruction) -> SortPlan:
@@ -95,7 +96,19 @@ def plan_sort(instruction: Instruction) -> SortPlan:
     side_by_side = Payload.NOTHING if payload is Payload.NOTHING else Payload.POSITION  # networks are not stable
     lanes = _lanes(length, rows, key, _record_bytes(operands, key, side_by_side))
     payload = payload if lanes == 1 else side_by_side
-    return SortPlan(length, stride, rows, kept, key, payload, _record_bytes(operands, key, payload), lanes)
+    plan = SortPlan(length, stride, rows, kept, key, payload, _record_bytes(operands, key, payload), lanes)
+    return replace(plan, candidates=_candidates(plan)) if instruction.opcode == "topk" else plan
+
+
+SELECTION_LANES = 16
+LEAST_CANDIDATES = 128
+
+
+def _candidates(plan: SortPlan) -> int:
+    """The room for a selection: several times what is kept, so that it is seldom full; 0 if it is no small part."""
+    room = max(4 * plan.kept, LEAST_CANDIDATES)
+    is_selected = plan.lanes == plan.stride == 1 and plan.record_bytes == 8 and plan.kept > 0
+    return room if is_selected and 8 * room <= plan.length else 0
 
 
 def _lanes(length: int, rows: int, key: SortKey | None, record_bytes: int) -> int:

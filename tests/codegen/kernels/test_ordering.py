@@ -197,6 +197,20 @@ def test_topk(element_type: ElementType) -> None:
     )  # fmt: skip
 
 
+@pytest.mark.parametrize("element_type", [t for t in REAL if t.bits in (8, 16, 32)], ids=str)
+def test_a_few_of_long_rows_are_selected(element_type: ElementType) -> None:
+    check_native(
+        lambda x: [ops.TopK(x, 1), ops.TopK(x, 10, False), ops.TopK(x, 140)],
+        values(element_type, 2, 5003),
+    )
+
+
+def test_selection_from_rows_in_order_and_of_equals() -> None:
+    rising = np.arange(4001, dtype=np.float32)
+    for row in (rising, -rising, np.zeros_like(rising), np.floor(rising / 100), np.full_like(rising, np.nan)):
+        check_native(lambda x: [ops.TopK(x, 3), ops.TopK(x, 100), ops.TopK(x, 30, False)], row)
+
+
 def test_large_rows_use_scratch_memory_of_the_plan() -> None:
     keys = RANDOM.normal(size=(3, 50_000)).astype(np.float32)
     numbers = np.broadcast_to(np.arange(50_000, dtype=np.int32), keys.shape).copy()

@@ -1,7 +1,8 @@
 """Sort kernels: each row becomes records in scratch memory, is sorted there, and comes back as rows of the results.
 
 Rows may lie at any stride. Of recognised keys, many short rows are sorted side by side, long ones by digits, others by
-merging; what any other comparator says is asked element by element, by position.
+merging; what any other comparator says is asked element by element, by position. A few first elements of long rows are
+selected.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from dataclasses import dataclass
 from xlapy.codegen.arrays import Array
 from xlapy.codegen.indexing import Coordinate, Index, Indexing
 from xlapy.codegen.ir import I1, I8, I32, I64, KernelBuilder, Value
+from xlapy.codegen.kernels.selection import emit_selection
 from xlapy.codegen.kernels.sort_algorithms import Histograms, emit_merge_sort, emit_radix_sort
 from xlapy.codegen.kernels.sort_network import UNROLLED_LENGTH, Lanes, sort_in_registers
 from xlapy.codegen.kernels.sort_records import Column, KeyCode, Records, word_type
@@ -189,6 +191,11 @@ def _sort_keys(k: KernelBuilder, instruction: Instruction, plan: SortPlan, key: 
     pair = plan.record_bytes == 2 * I64.bytes
     type = code.type if plan.payload is Payload.NOTHING else I64.with_lanes(2 if pair else 1)
     records = Records(type, plan.payload)
+    if plan.candidates:
+        selected = emit_selection(k, plan, code, records, row.inputs[key.operand], row.memory)
+        with k.loop(0, plan.kept) as loop:
+            _decode_one(k, code, records, row, loop.index, records.load(k, selected, loop.index))
+        return
     is_long = plan.length >= RADIX_LENGTH_PER_BYTE * code.type.bytes
     histograms = Histograms.zeroed(k, code.type.bytes) if is_long else None
     has_merged = _encode(k, plan, code, records, row, histograms)

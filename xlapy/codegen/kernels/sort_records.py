@@ -63,6 +63,11 @@ class Column:
         else:
             k.scatter(self.pointer, place, word, element_bytes=width)
 
+    def load_neighbours(self, k: KernelBuilder, position: Value, count: int) -> Value:
+        """The words at `count` positions of a row whose elements lie side by side."""
+        place = k.gep(self.pointer, self._place(k, position), self.element_bytes)
+        return k.load(place, word_type(self.element_bytes).with_lanes(count))
+
     def load_block(self, k: KernelBuilder, start: Value, count: int) -> list[Value]:
         """The words at `count` positions. More than one are read from each row at a time, as many as there are rows."""
         if count == 1:
