@@ -11,6 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from benchmarks.workload import Arrays, Workload
+from benchmarks.workloads.inputs import normal
 
 LAST, FIRST = ("NHWC", "HWIO", "NHWC"), ("NCHW", "OIHW", "NCHW")
 """Where batch, features, rows and columns lie in image, kernel and result."""
@@ -121,9 +122,7 @@ IMAGES = {"small": (1, 16, 16, 8), "cache": (4, 56, 56, 64), "memory": (32, 112,
 
 
 def _pooling(name: str, function: Callable[..., Any]) -> Workload:
-    return Workload(
-        "convolution", name, function, lambda generator, shape: [generator.standard_normal(shape, np.float32)], IMAGES
-    )
+    return Workload("convolution", name, function, normal(), IMAGES)
 
 
 LAYERS = {

@@ -113,6 +113,11 @@ class KeyCode:
         return 1 << (self.type.bits - 1)
 
     @property
+    def _has_sign_bit(self) -> bool:
+        """Floats are a sign and a magnitude, but for those that are an exponent alone."""
+        return self.element_type.is_float and self.element_type.name != "f8e8m0fnu"
+
+    @property
     def _spare(self) -> int:
         """Bits of the word above the element, which say nothing."""
         return 0 if self.element_type.kind == "pred" else self.type.bits - self.element_type.bits
@@ -153,7 +158,7 @@ class KeyCode:
     def encode(self, k: KernelBuilder, word: Value) -> Value:
         """The key of a canonical word."""
         word = k.shl(word, self._spare)
-        if self.element_type.is_float:
+        if self._has_sign_bit:
             negative = k.ashr(word, self.type.bits - 1)
             word = k.xor(word, k.or_(negative, -self._sign))
         elif self.element_type.is_signed:
@@ -163,7 +168,7 @@ class KeyCode:
     def decode(self, k: KernelBuilder, key: Value) -> Value:
         """The word that `encode` made the key of."""
         word = k.not_(key) if self.key.descending else key
-        if self.element_type.is_float:
+        if self._has_sign_bit:
             positive = k.ashr(word, self.type.bits - 1)
             word = k.xor(word, k.or_(k.not_(positive), -self._sign))
         elif self.element_type.is_signed:
