@@ -8,10 +8,20 @@ from collections.abc import Iterator, Sequence
 from xlapy.hlo.graph import Computation, HloModule, Instruction, ModuleConfig
 from xlapy.hlo.ops import OPS
 from xlapy.hlo.shape import UNBOUNDED, Shape
-from xlapy.stablehlo.convert.base import CONVERSIONS, FLAT, Body, Conversion, Elements, attribute
+from xlapy.stablehlo.convert.base import (
+    CONVERSIONS,
+    FLAT,
+    Body,
+    Conversion,
+    Elements,
+    attribute,
+    constant_literal,
+)
 from xlapy.stablehlo.convert.labels import other_label, result_label
+from xlapy.stablehlo.convert.quantized import convert_quantized, involves_quantized
 from xlapy.stablehlo.locations import Locations
 from xlapy.stablehlo.parser import Parser
+from xlapy.stablehlo.quantization import storage_shape
 from xlapy.stablehlo.tree import CONSTANTS, Operation, Region, Symbol
 from xlapy.stablehlo.types import FunctionType, type_text
 from xlapy.support.errors import ParseError, ShapeError, UnsupportedError, XlaError
@@ -38,6 +48,7 @@ def convert_program(parser: Parser, top: Operation) -> HloModule:
 class _ProgramConverter:
     def __init__(self, parser: Parser) -> None:
         self._tokens = parser.tokens
+        self._has_quantized_types = parser.has_quantized_types
         self._locations = Locations(parser.location_aliases)
         self._functions: dict[str, Operation] = {}
         self._computations: dict[str, Computation] = {}
@@ -184,13 +195,18 @@ class _ProgramConverter:
 
     def _convert_operation(self, body: Body, operation: Operation) -> None:
         if operation.name in CONSTANTS:
+            constant_literal(operation)
             return  # a constant becomes an instruction where it is used
         body.at(operation)
         body.called = self._regions.get(operation, ())
-        converted = self._conversion(operation).convert(body, operation)
+        convert = self._conversion(operation).convert
+        if self._has_quantized_types and involves_quantized(operation):
+            converted = convert_quantized(body, operation, convert)
+        else:
+            converted = convert(body, operation)
         results = operation.results
         if len(results) == 1 and isinstance(converted, Instruction):
-            self._check_result(operation, converted.shape, results[0].type)
+            self._check_result(operation, converted.shape, storage_shape(results[0].type))
             body.set_value(results[0], converted)
             return
         whole = converted.whole if isinstance(converted, Elements) else converted
@@ -199,7 +215,7 @@ class _ProgramConverter:
             message = f"there are {len(parts)} results, but {len(results)} are stated"
             raise ShapeError(result_label(operation.mnemonic), message).add_context(subject=operation.name)
         for part, result in zip(parts, results, strict=False):
-            self._check_result(operation, part, result.type)
+            self._check_result(operation, part, storage_shape(result.type))
         body.set_elements(results, whole)
 
     def _check_result(self, operation: Operation, shape: Shape, stated: Shape) -> None:
