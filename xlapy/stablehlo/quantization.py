@@ -3,8 +3,8 @@
     !quant.uniform<i8:f32, 0.1:-30>                           one scale and zero point for a whole tensor
     !quant.uniform<i8<-127:127>:f32:1, {0.1:-30, 0.2}>        one pair for each slice along dimension 1
 
-A tensor of such a type is a `QuantizedShape`: the shape of its storage, with the type beside it. These exist in the tree
-of a text only. The graph sees `storage_shape`, and arithmetic that `convert/quantized.py` spells out.
+A tensor of such a type is a `QuantizedShape`: the shape of its storage, with the type beside it. These exist in the
+tree of a text only. The graph sees `storage_shape`, and arithmetic that `convert/quantized.py` spells out.
 """
 
 from __future__ import annotations
@@ -115,7 +115,9 @@ def storage_shape(shape: Shape) -> Shape:
 
 def expressed_shape(shape: Shape) -> Shape:
     """The type of the floats that a tensor stands for: its own, if it is not quantized."""
-    return storage_shape(shape).with_type(shape.quantized.expressed_type) if isinstance(shape, QuantizedShape) else shape
+    return (
+        storage_shape(shape).with_type(shape.quantized.expressed_type) if isinstance(shape, QuantizedShape) else shape
+    )
 
 
 def element_of(shape: Shape) -> QuantizedType | ElementType | None:
@@ -134,7 +136,11 @@ def is_promotable(narrow: Shape, wide: Shape) -> bool:
     if isinstance(narrow, QuantizedShape) and isinstance(wide, QuantizedShape):
         same = narrow.quantized.expressed_type is wide.quantized.expressed_type
         return same and narrow.type.bits <= wide.type.bits
-    if isinstance(narrow, QuantizedShape) or isinstance(wide, QuantizedShape) or not (narrow.is_array and wide.is_array):
+    if (
+        isinstance(narrow, QuantizedShape)
+        or isinstance(wide, QuantizedShape)
+        or not (narrow.is_array and wide.is_array)
+    ):
         return narrow == wide
     kinds = ["integer" if shape.type.is_integer else shape.type.kind for shape in (narrow, wide)]
     return kinds[0] == kinds[1] and narrow.type.bits <= wide.type.bits

@@ -36,18 +36,21 @@ class OtherType:
 Type: TypeAlias = Shape | ElementType | QuantizedType | FunctionType | OtherType
 
 _TENSOR = re.compile(
-    r"tensor<\s*((?:(?:[0-9]+|\?)\s*x\s*)*)(![\w.$-]++\s*+(?:<(?:[^<>]|<[^<>]*+>)*+>)?|[^,*!]*?)\s*(?:,(.*))?>", re.DOTALL
+    r"tensor<\s*((?:(?:[0-9]+|\?)\s*x\s*)*)(![\w.$-]++\s*+(?:<(?:[^<>]|<[^<>]*+>)*+>)?|[^,*!]*?)\s*(?:,(.*))?>",
+    re.DOTALL,
 )
 _BOUNDS = re.compile(r"\s*#(?:stablehlo|mhlo)\.(?:bounds<|type_extensions<\s*bounds\s*=\s*\[)([0-9?,\s]*)\]?>\s*")
 
 
-def tensor_type(text: str, aliases: Mapping[str, Type]) -> Shape:
-    """The shape that a `tensor<...>` token spells. Raises XlaErrors without a place."""
+def tensor_type(text: str, aliases: Mapping[str, Type] | None = None) -> Shape:
+    """The shape that a `tensor<...>` token spells; an alias may name its element type.
+
+    Raises XlaErrors without a place."""
     match = _TENSOR.fullmatch(text)
     if match is None:
         raise ParseError(f"{_shortened(text)} is not a tensor type of known rank, like tensor<2x3xf32>")
     dims_text, element_text, encoding = match.groups()
-    element_type = _element_type(element_text, aliases)
+    element_type = _element_type(element_text, aliases or {})
     if element_type is None:
         raise ParseError(f"{_shortened(text)}: there is no element type {_shortened(element_text)!r}")
     sizes = [size.strip() for size in dims_text.split("x")[:-1]]

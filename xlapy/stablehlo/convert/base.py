@@ -203,9 +203,12 @@ _KINDS: dict[type, str] = {
 def constant_literal(operation: Operation) -> Literal:
     """The value of a constant: of a quantized one the integers in storage, which may be stated as just these."""
     value = operation.attributes.get("value")
-    quantized = isinstance(value, QuantizedConstant)
-    literal = value.literal if quantized else attribute(operation, "value", Literal)
-    stated = value.shape if quantized else literal.shape
+    if isinstance(value, QuantizedConstant):
+        literal = value.literal
+        stated: Shape = value.shape
+    else:
+        literal = attribute(operation, "value", Literal)
+        stated = literal.shape
     for result in operation.result_types:
         if stated not in (result, storage_shape(result)):
             message = f"the value is {type_text(stated)}, but the constant is {type_text(result)}"

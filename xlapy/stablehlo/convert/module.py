@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from xlapy.hlo.graph import Computation, HloModule, Instruction, ModuleConfig
+from xlapy.hlo.graph import Computation, HloModule, Instruction, ModuleConfig, ModuleSource
 from xlapy.hlo.ops import OPS
 from xlapy.hlo.shape import UNBOUNDED, Shape
+from xlapy.hlo.text import fingerprint
 from xlapy.stablehlo.convert.base import (
     CONVERSIONS,
     FLAT,
@@ -21,7 +22,7 @@ from xlapy.stablehlo.convert.labels import other_label, result_label
 from xlapy.stablehlo.convert.quantized import convert_quantized, involves_quantized
 from xlapy.stablehlo.locations import Locations
 from xlapy.stablehlo.parser import Parser
-from xlapy.stablehlo.quantization import storage_shape
+from xlapy.stablehlo.quantization import is_quantized, storage_shape
 from xlapy.stablehlo.tree import CONSTANTS, Operation, Region, Symbol
 from xlapy.stablehlo.types import FunctionType, type_text
 from xlapy.support.errors import ParseError, ShapeError, UnsupportedError, XlaError
@@ -70,7 +71,10 @@ class _ProgramConverter:
         entry = self._entry(module)
         for needed in self._callees_first(entry):
             self._convert_function(needed)
-        return HloModule(name, self._computations[entry], config)
+        converted = HloModule(name, self._computations[entry], config)
+        if self._has_quantized_types:
+            converted.source = ModuleSource(self._tokens.source.text, fingerprint(converted))
+        return converted
 
     def _declare(self, operation: Operation) -> None:
         if operation.name in _SKIPPED:
@@ -134,6 +138,11 @@ class _ProgramConverter:
         if name not in self._functions:
             near = suggestion(name, self._functions)
             raise self._error(f"there is no function @{name}{near}", operation)
+        if self._has_quantized_types and operation.name != "stablehlo.custom_call":
+            stated = self._functions[name].attributes.get("function_type")
+            used = FunctionType(tuple(value.type for value in operation.operands), operation.result_types)
+            if stated != used and any(map(is_quantized, (*used.inputs, *used.results))):
+                raise self._error(f"function @{name} is {stated}, but is used as {used}", operation)
 
     def _convert_function(self, name: str) -> None:
         function = self._functions[name]

@@ -1,9 +1,9 @@
 """Operations on quantized tensors, as arithmetic on the integers that these are stored as.
 
-`dequantized` and `quantized` are the two formulas of StableHLO's specification. `TREATMENTS` says of each operation which
-way it takes: on the storage as it is; through floats (dequantize, operate, quantize); or one of its own. All ways end in
-the converter that the operation has anyway: it gets the operation as it would be on plain arrays. What the types must
-satisfy, which the storage no longer shows, `quantized_rules.py` checks first.
+`dequantized` and `quantized` are the two formulas of StableHLO's specification. `TREATMENTS` says of each operation
+which way it takes: on the storage as it is; through floats (dequantize, operate, quantize); or one of its own. All ways
+end in the converter that the operation has anyway: it gets the operation as it would be on plain arrays. What the types
+must satisfy, which the storage no longer shows, `quantized_rules.py` checks first.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from xlapy.stablehlo.convert.quantized_rules import (
     KERNEL,
     NOWHERE,
     Rule,
+    around_indices,
     branches_alike,
     broadcast_axis,
     check_places,
@@ -36,7 +37,6 @@ from xlapy.stablehlo.convert.quantized_rules import (
     first_quantized,
     folds,
     gives_elements,
-    around_indices,
     halves,
     loop_rules,
     operand_types,
@@ -80,10 +80,10 @@ def dequantized(body: Body, stored: Instruction, type: QuantizedType) -> Instruc
 
 
 def quantized(body: Body, floats: Instruction, type: QuantizedType) -> Instruction:
-    """clamp(storage min, round_nearest_even(floats / scale) + zero point, storage max), as integers of the storage type.
+    """clamp(storage min, round_nearest_even(floats / scale) + zero point, storage max), stored as integers.
 
-    The sum could wrap, so the bounds are clamped to before the zero point is added: without it, they are moved by it.
-    Infinite and huge floats saturate in the conversion, NaN counts as zero."""
+    The sum could wrap, so the zero point is added behind the clamp, to the bounds of which it is subtracted. Infinite
+    and huge floats saturate in the conversion, NaN counts as zero."""
     scaled = body.add("divide", floats, _parameters(body, type.scales, type, floats.shape))
     rounded = body.add("round-nearest-even", scaled)
     steps = body.add("convert", rounded, shape=rounded.shape.with_type(_wide_type(type)))
@@ -121,9 +121,7 @@ def _destination(body: Body, stored: Instruction, type: Shape, destination: Shap
 Way = Callable[[Body, Operation, Converter], "Instruction | Elements"]
 
 
-def _plain(
-    body: Body, operation: Operation, operands: Sequence[Instruction], results: Sequence[Shape]
-) -> Operation:
+def _plain(body: Body, operation: Operation, operands: Sequence[Instruction], results: Sequence[Shape]) -> Operation:
     """The operation as it would be on the plain arrays `operands`, which replace those that are quantized."""
     plain = Operation(operation.name, operation.place)
     plain.attributes, plain.regions, plain.captures = operation.attributes, operation.regions, operation.captures
@@ -141,7 +139,7 @@ def _stored(body: Body, operation: Operation, operands: Sequence[Instruction]) -
 
 
 def on_storage(body: Body, operation: Operation, convert: Converter) -> Instruction | Elements:
-    """The operation moves elements, or passes them on: it does to integers what it does to the floats they stand for."""
+    """The operation moves elements, or passes them on: the integers as it would the floats that they stand for."""
     return convert(body, _stored(body, operation, body.operands(operation)))
 
 
@@ -325,10 +323,18 @@ _row("iota", through_floats)
 
 # linear algebra and sums of products
 _row("cholesky", through_floats, same_baseline("C1"))
-_row("triangular_solve", through_floats, same_baseline("C1", operand_types), same_baseline("C4", picked(1, result=True)))
+_row(
+    "triangular_solve", through_floats, same_baseline("C1", operand_types), same_baseline("C4", picked(1, result=True))
+)
 _row("batch_norm_grad", through_floats, same_baseline("C2"))
 _row("batch_norm_inference", through_floats, same_baseline("C2", operand_types), same_baseline("C7", first_and_result))
-_row("batch_norm_training", through_floats, same_baseline("C2", operand_types), same_baseline("C7", first_and_result), same_baseline("C2"))
+_row(
+    "batch_norm_training",
+    through_floats,
+    same_baseline("C2", operand_types),
+    same_baseline("C7", first_and_result),
+    same_baseline("C2"),
+)
 _row("dot_general dot", through_floats, contraction("C14", "C15", "C16"), dot_zero_points, dot_axis, per_axis=KERNEL)
 _row("convolution", through_floats, contraction("C28", "C29", "C30"), convolution_axes, per_axis=KERNEL)
 

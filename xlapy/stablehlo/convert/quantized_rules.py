@@ -136,7 +136,9 @@ def takes_elements(label: str, region: int, repeat: int, count: int | None = Non
         elements = [element_of(type) for type in operand_types(operation)[:count] for _ in range(repeat)]
         found = [element_of(type) for type in arguments(operation, region)]
         if elements != found:
-            broken(operation, label, f"the region takes {types_text(found)}, but the operands have {types_text(elements)}")
+            broken(
+                operation, label, f"the region takes {types_text(found)}, but the operands have {types_text(elements)}"
+            )
 
     return check
 
@@ -259,7 +261,9 @@ def reshape_axis(operation: Operation) -> None:
     if before is None or after is None or operand.dynamic or result.dynamic:
         return
     if sizes_around(operand.dims, before) != sizes_around(result.dims, after):
-        broken(operation, "C3", f"{type_text(operand)} to {type_text(result)} moves the slices that are quantized alike")
+        broken(
+            operation, "C3", f"{type_text(operand)} to {type_text(result)} moves the slices that are quantized alike"
+        )
 
 
 def transpose_axis(operation: Operation) -> None:
@@ -306,7 +310,7 @@ def dot_zero_points(operation: Operation) -> None:
 
 
 def dot_axis(operation: Operation) -> None:
-    """A right side that is quantized per axis, which goes beyond the specification, is not so along a contracted one."""
+    """A right side may be quantized per axis, beyond the specification, but not along a dimension that is summed."""
     rhs = operation.operands[1].type
     if not isinstance(rhs, QuantizedShape) or "dot_dimension_numbers" not in operation.attributes:
         return
@@ -325,9 +329,13 @@ def convolution_axes(operation: Operation) -> None:
     if axis is None and result_axis is not None:
         broken(operation, "C31", "the kernel is quantized per tensor, but the result per axis")
     if axis is not None and kernel[axis] != "o":
-        broken(operation, "C32", f"the kernel is quantized along dimension {axis}, which is not that of output features")
+        broken(
+            operation, "C32", f"the kernel is quantized along dimension {axis}, which is not that of output features"
+        )
     if result_axis is not None and output[result_axis] != "f":
-        broken(operation, "C33", f"the result is quantized along dimension {result_axis}, which is not that of features")
+        broken(
+            operation, "C33", f"the result is quantized along dimension {result_axis}, which is not that of features"
+        )
 
 
 def _is_per_axis(type: Shape) -> bool:
@@ -352,7 +360,9 @@ def check_places(operation: Operation, per_axis: frozenset[int]) -> None:
     """Raises at an input, or at a result, that is quantized per axis where only types per tensor are allowed."""
     for number, type in enumerate(operand_types(operation)):
         if number not in per_axis and _is_per_axis(type):
-            broken(operation, input_label(operation, number), f"{type_text(type)} is quantized per axis, not per tensor")
+            broken(
+                operation, input_label(operation, number), f"{type_text(type)} is quantized per axis, not per tensor"
+            )
     for type in operation.result_types:
         if RESULT not in per_axis and _is_per_axis(type):
             broken(operation, "result", f"{type_text(type)} is quantized per axis, not per tensor")
