@@ -126,7 +126,10 @@ def test_types_may_be_aliases_and_tensors_dynamic() -> None:
 
 # -- dequantize, operate, quantize -------------------------------------------------------------------------------------
 
-UNARY = ["abs", "cbrt", "ceil", "cosine", "exponential", "exponential_minus_one", "floor", "log", "log_plus_one", "logistic", "negate", "round_nearest_afz", "round_nearest_even", "rsqrt", "sign", "sine", "sqrt", "tan", "tanh"]
+UNARY = [
+    *("abs", "cbrt", "ceil", "cosine", "exponential", "exponential_minus_one", "floor", "log", "log_plus_one"),
+    *("logistic", "negate", "round_nearest_afz", "round_nearest_even", "rsqrt", "sign", "sine", "sqrt", "tan", "tanh"),
+]
 BINARY = ["add", "atan2", "divide", "maximum", "minimum", "multiply", "power", "remainder", "subtract"]
 
 
@@ -228,7 +231,7 @@ def test_batch_normalization() -> None:
     ):
         text = program(operands, f'"stablehlo.{op}"(%0, %1, %2, %3, %4) {attributes}', results)
         assert refusal(text) == ""
-        assert [str(shape) for shape in stablehlo.parse(text).signature.parameters][0] == "s8[4,3]"
+        assert str(stablehlo.parse(text).signature.parameters[0]) == "s8[4,3]"
 
 
 def test_linear_algebra() -> None:
@@ -245,7 +248,8 @@ def test_linear_algebra() -> None:
     right = EXACT_ZERO.quantize(np.array([[2, 0, 0], [4, 8, 0], [6, 10, 12]], np.float32))
     square = EXACT_ZERO.tensor(3, 3)
     text = program([square, square], f'"stablehlo.triangular_solve"(%0, %1) {solving}', [square])
-    check(text, [lower, right], EXACT_ZERO.quantize(2 * np.eye(3, dtype=np.float32)))
+    expected = EXACT_ZERO.quantize(2 * np.eye(3, dtype=np.float32))
+    check(text, [lower, right], expected, verified=False)  # which the specification has, and the verifier has not
 
 
 # -- sums of products --------------------------------------------------------------------------------------------------
