@@ -394,6 +394,37 @@ KINDER = {
 """Where the verifier compares a region with what is around it, scales and zero points may differ."""
 
 
+COUNTS = [
+    ([q, q], '"stablehlo.uniform_dequantize"(%0, %1)', f, "takes 1 operand, but has 2"),
+    ([q], f'"stablehlo.dot_general"(%0) {DOT}', q, "takes 2 operands, but has 1"),
+    ([q], '"stablehlo.select_and_scatter"(%0)', q, "takes 3 operands, but has 1"),
+    ([q, q0], '"stablehlo.reduce"(%0, %1) {dimensions = array<i64: 0>}', V, "has 1 region, not 0"),
+    (
+        [q, q, q0, q0],
+        f'"stablehlo.reduce"(%0, %1, %2, %3) {FOLD_Q} {{dimensions = array<i64: 0>}}',
+        V,
+        "operands are given",
+    ),
+    ([q, INDICES, q, q], f'"stablehlo.scatter"(%0, %1, %2, %3) {FOLD_Q} {SCATTER}', q, "operands are given"),
+    ([q, q], '"stablehlo.convolution"(%0, %1)', q, "dimension_numbers"),
+    ([q, SCALAR], '"stablehlo.case"(%1)', q, "case"),
+    ([q, V, V], f'"stablehlo.batch_norm_training"(%0, %1, %2) {NORM}', q, "batch_norm_training"),
+    (["tensor<2x2xf32>"] * 2, '"stablehlo.reshape"(%0, %1)', f, "takes 1 operand, but has 2"),
+    ([q, Q.tensor(3, 2)], '"stablehlo.add"(%0, %1)', q, "add.C1"),
+    (
+        [Quantized((0.1, 0.2), (1, 2), axis=0).tensor(2)] * 2,
+        '"stablehlo.add"(%0, %1)',
+        Quantized((0.1, 0.2, 0.3), (1, 2, 3), axis=0).tensor(3),
+        "add.C1",
+    ),
+]
+
+
+@pytest.mark.parametrize(("operands", "line", "result", "message"), COUNTS, ids=[line for _, line, _, _ in COUNTS])
+def test_wrong_numbers_of_parts(operands: list[str], line: str, result: str, message: str) -> None:
+    assert message in str(located(wrong(operands, line, result)))
+
+
 def test_mutated_types() -> None:
     """A quantized program with a few characters changed is read, or refused with a place."""
     generator = random.Random(3)

@@ -9,6 +9,7 @@ from xlapy.hlo.graph import Computation, HloModule, Instruction, ModuleConfig, M
 from xlapy.hlo.ops import OPS
 from xlapy.hlo.shape import UNBOUNDED, Shape
 from xlapy.hlo.text import fingerprint
+from xlapy.stablehlo.convert.arity import check_arity
 from xlapy.stablehlo.convert.base import (
     CONVERSIONS,
     FLAT,
@@ -209,6 +210,7 @@ class _ProgramConverter:
         body.at(operation)
         body.called = self._regions.get(operation, ())
         convert = self._conversion(operation).convert
+        check_arity(operation)
         if self._has_quantized_types and involves_quantized(operation):
             converted = convert_quantized(body, operation, convert)
         else:

@@ -166,7 +166,7 @@ def _quantized_result(body: Body, operation: Operation, floats: Instruction, ind
     type = operation.result_types[index]
     if not isinstance(type, QuantizedShape):
         return floats
-    if floats.shape.type is not type.quantized.expressed_type or floats.shape.rank != type.rank:
+    if floats.shape.element_type is not type.quantized.expressed_type or not _same_dims(floats.shape, type):
         message = f"the result is {type_text(floats.shape)}, but it is stated as {type_text(type)}"
         raise ShapeError(result_label(operation.mnemonic), message)
     return quantized(body, floats, type.quantized)
@@ -188,13 +188,16 @@ def scattering(body: Body, operation: Operation, convert: Converter) -> Instruct
     """As `folding`; between inputs and updates stand the indices."""
     arguments = [argument.type for argument in operation.regions[0].arguments]
     half = len(arguments) // 2
-    indices = operation.operands[half].type
+    indices = operation.operands[len(operation.operands) // 2].type
     return _folding(body, operation, convert, [*arguments[:half], indices, *arguments[half:]])
 
 
 def _folding(
     body: Body, operation: Operation, convert: Converter, destinations: Sequence[Shape]
 ) -> Instruction | Elements:
+    if len(destinations) != len(operation.operands):
+        message = f"{len(operation.operands)} operands are given, but the region folds {len(destinations)}"
+        raise ShapeError(result_label(operation.mnemonic), message)
     operands = [
         _destination(body, body.value(value), value.type, destination)
         for value, destination in zip(operation.operands, destinations, strict=True)
@@ -272,11 +275,15 @@ def uniform_dequantize(body: Body, operation: Operation) -> Instruction:
 
 
 def _check_same_dims(operation: Operation, operand: Shape, result: Shape) -> None:
-    same = operand.rank == result.rank and all(
-        size == other or UNBOUNDED in (size, other) for size, other in zip(operand.dims, result.dims, strict=True)
-    )
-    if not same:
+    if not _same_dims(operand, result):
         raise ShapeError(f"{operation.mnemonic}.C1", f"{type_text(operand)} and {type_text(result)} differ in shape")
+
+
+def _same_dims(shape: Shape, other: Shape) -> bool:
+    """Equal sizes, as far as they are known."""
+    return shape.rank == other.rank and all(
+        size == given or UNBOUNDED in (size, given) for size, given in zip(shape.dims, other.dims, strict=True)
+    )
 
 
 def as_written(body: Body, operation: Operation, convert: Converter) -> Instruction | Elements:

@@ -60,6 +60,8 @@ first_and_result = picked(0, result=True)
 
 def returned(operation: Operation, region: int = 0) -> Sequence[Shape]:
     """What a region of the operation returns."""
+    if not operation.regions:
+        return []
     return [value.type for value in operation.regions[region].operations[-1].operands]
 
 
@@ -118,7 +120,7 @@ def folds(label: str, region: int = -1) -> Rule:
     def check(operation: Operation) -> None:
         taken, given = arguments(operation, region), returned(operation, region)
         count = len(given)
-        if len(taken) != 2 * count or [*taken[:count], *taken[count:]] != [*given, *given]:
+        if not count or len(taken) != 2 * count or [*taken[:count], *taken[count:]] != [*given, *given]:
             broken(operation, label, f"the region takes {_listed(taken)} and returns {_listed(given)}")
         for number, type in enumerate(operand_types(operation)[:count]):
             argument = taken[number] if count > 1 else taken[0]
@@ -325,17 +327,15 @@ def convolution_axes(operation: Operation) -> None:
     axis, result_axis = (
         type.quantized.dimension if isinstance(type, QuantizedShape) else None for type in (rhs, result)
     )
-    _, kernel, output = operation.attributes["dimension_numbers"]
     if axis is None and result_axis is not None:
         broken(operation, "C31", "the kernel is quantized per tensor, but the result per axis")
-    if axis is not None and kernel[axis] != "o":
-        broken(
-            operation, "C32", f"the kernel is quantized along dimension {axis}, which is not that of output features"
-        )
-    if result_axis is not None and output[result_axis] != "f":
-        broken(
-            operation, "C33", f"the result is quantized along dimension {result_axis}, which is not that of features"
-        )
+    _, kernel, output = operation.attributes.get("dimension_numbers", ("", "", ""))
+    if axis is not None and kernel[axis : axis + 1] != ("o",):
+        message = f"the kernel is quantized along dimension {axis}, which is not that of output features"
+        broken(operation, "C32", message)
+    if result_axis is not None and output[result_axis : result_axis + 1] != ("f",):
+        message = f"the result is quantized along dimension {result_axis}, which is not that of features"
+        broken(operation, "C33", message)
 
 
 def _is_per_axis(type: Shape) -> bool:
