@@ -508,47 +508,50 @@ def test_select_and_scatter(element: Quantized) -> None:
     check(text, [x, source, start], expected)
 
 
+TRIPLE = HALF.tensor(3)
+CONTROL_FLOW = f"""
+func.func private @twice(%0: {TRIPLE}) -> {TRIPLE} {{
+  %1 = stablehlo.add %0, %0 : {TRIPLE}
+  return %1 : {TRIPLE}
+}}
+func.func @main(%x: {TRIPLE}, %n: tensor<i32>) -> ({TRIPLE}, {TRIPLE}, tensor<i32>) {{
+  %zero = stablehlo.constant dense<0> : tensor<i32>
+  %unit = stablehlo.constant dense<1> : tensor<i32>
+  %ones = stablehlo.constant() {{value = dense<12> : tensor<3xi8>}} : () -> {TRIPLE}
+  %w:2 = stablehlo.while(%i = %zero, %s = %x) : tensor<i32>, {TRIPLE}
+   cond {{
+    %c = stablehlo.compare LT, %i, %n : (tensor<i32>, tensor<i32>) -> tensor<i1>
+    stablehlo.return %c : tensor<i1>
+  }} do {{
+    %j = stablehlo.add %i, %unit : tensor<i32>
+    %t = stablehlo.add %s, %ones : {TRIPLE}
+    stablehlo.return %j, %t : tensor<i32>, {TRIPLE}
+  }}
+  %p = stablehlo.compare GT, %n, %zero : (tensor<i32>, tensor<i32>) -> tensor<i1>
+  %r = "stablehlo.if"(%p) ({{
+    stablehlo.return %w#1 : {TRIPLE}
+  }}, {{
+    %d = func.call @twice(%x) : ({TRIPLE}) -> {TRIPLE}
+    stablehlo.return %d : {TRIPLE}
+  }}) : (tensor<i1>) -> {TRIPLE}
+  %k = "stablehlo.case"(%n) ({{
+    stablehlo.return %x : {TRIPLE}
+  }}, {{
+    stablehlo.return %r : {TRIPLE}
+  }}) : (tensor<i32>) -> {TRIPLE}
+  %u = stablehlo.tuple %k, %n : tuple<{TRIPLE}, tensor<i32>>
+  %v = stablehlo.get_tuple_element %u[0] : (tuple<{TRIPLE}, tensor<i32>>) -> {TRIPLE}
+  return %r, %v, %w#0 : {TRIPLE}, {TRIPLE}, tensor<i32>
+}}
+"""
+
+
 def test_control_flow() -> None:
-    q, one = HALF.tensor(3), Quantized((0.5,), (10,)).stored([11, 12, 13])
-    text = f"""
-    func.func private @twice(%0: {q}) -> {q} {{
-      %1 = stablehlo.add %0, %0 : {q}
-      return %1 : {q}
-    }}
-    func.func @main(%x: {q}, %n: tensor<i32>) -> ({q}, {q}, tensor<i32>) {{
-      %zero = stablehlo.constant dense<0> : tensor<i32>
-      %unit = stablehlo.constant dense<1> : tensor<i32>
-      %ones = stablehlo.constant() {{value = dense<12> : tensor<3xi8>}} : () -> {q}
-      %w:2 = stablehlo.while(%i = %zero, %s = %x) : tensor<i32>, {q}
-       cond {{
-        %c = stablehlo.compare LT, %i, %n : (tensor<i32>, tensor<i32>) -> tensor<i1>
-        stablehlo.return %c : tensor<i1>
-      }} do {{
-        %j = stablehlo.add %i, %unit : tensor<i32>
-        %t = stablehlo.add %s, %ones : {q}
-        stablehlo.return %j, %t : tensor<i32>, {q}
-      }}
-      %p = stablehlo.compare GT, %n, %zero : (tensor<i32>, tensor<i32>) -> tensor<i1>
-      %r = "stablehlo.if"(%p) ({{
-        stablehlo.return %w#1 : {q}
-      }}, {{
-        %d = func.call @twice(%x) : ({q}) -> {q}
-        stablehlo.return %d : {q}
-      }}) : (tensor<i1>) -> {q}
-      %k = "stablehlo.case"(%n) ({{
-        stablehlo.return %x : {q}
-      }}, {{
-        stablehlo.return %r : {q}
-      }}) : (tensor<i32>) -> {q}
-      %u = stablehlo.tuple %k, %n : tuple<{q}, tensor<i32>>
-      %v = stablehlo.get_tuple_element %u[0] : (tuple<{q}, tensor<i32>>) -> {q}
-      return %r, %v, %w#0 : {q}, {q}, tensor<i32>
-    }}
-    """
+    one = HALF.stored([11, 12, 13])
     for count in (0, 2):
         last = one + 2 * count if count else HALF.quantize(2 * HALF.dequantize(one))
         arguments = [one, np.array(count, np.int32)]
-        check(text, arguments, last, last if count else one, np.array(count, np.int32))
+        check(CONTROL_FLOW, arguments, last, last if count else one, np.array(count, np.int32))
 
 
 # -- between processes -------------------------------------------------------------------------------------------------

@@ -243,14 +243,18 @@ def _listed(types: Sequence[Shape]) -> str:
 def broadcast_axis(operation: Operation) -> None:
     """broadcast_in_dim.C6: the axis goes where its dimension goes; a stretched one repeats its only parameters."""
     operand, result = first_and_result(operation)
-    if not (_is_per_axis(operand) and _is_per_axis(result)):
+    if not (isinstance(operand, QuantizedShape) and isinstance(result, QuantizedShape)):
         return
-    given, made = operand.quantized, result.quantized  # type: ignore[attr-defined]
+    given, made = operand.quantized, result.quantized
     dimensions = integers(operation, "broadcast_dimensions")
-    if given.dimension < len(dimensions) and made.dimension != dimensions[given.dimension]:
-        moved = f"{given.dimension} goes to {dimensions[given.dimension]}"
-        broken(operation, "C6", f"dimension {moved}, but the quantization dimension of the result is {made.dimension}")
-    if operand.dims[given.dimension] == 1 and {*made.scales, *made.zero_points} != {*given.scales, *given.zero_points}:
+    if given.dimension is None or made.dimension is None or given.dimension >= len(dimensions):
+        return
+    target = dimensions[given.dimension]
+    if made.dimension != target:
+        moved = f"dimension {given.dimension} goes to {target}"
+        broken(operation, "C6", f"{moved}, but the quantization dimension of the result is {made.dimension}")
+    stretched = operand.dims[given.dimension] == 1
+    if stretched and ({*made.scales}, {*made.zero_points}) != ({*given.scales}, {*given.zero_points}):
         broken(operation, "C6", f"{type_text(result)} does not repeat the scale and zero point of {type_text(operand)}")
 
 
