@@ -9,10 +9,12 @@ import pytest
 
 from tests.stablehlo.test_effects import ALL_REDUCE, CHANNELS, STREAMS
 from tests.stablehlo.test_errors import PROGRAM
+from tests.stablehlo.test_quantized import CONTROL_FLOW
 from xlapy import stablehlo
 from xlapy.support.errors import InternalError, XlaError
 
-PIECES = [re.findall(r"\s+|[\w.%#@$]+|.", text, re.DOTALL) for text in (PROGRAM, STREAMS, CHANNELS, ALL_REDUCE)]
+TEXTS = (PROGRAM, STREAMS, CHANNELS, ALL_REDUCE, CONTROL_FLOW)
+PIECES = [re.findall(r"\s+|[\w.%#@$]+|.", text, re.DOTALL) for text in TEXTS]
 ODD = [*'[](){}<>"%#@!^,:=-x0\\\x00é', "-1", "100000000000000000000", "1e400", "0x", "->", "dense<", "tensor<", "\n//"]
 
 

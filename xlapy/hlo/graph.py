@@ -396,6 +396,17 @@ class ModuleConfig:
     extra: dict[str, str] = field(default_factory=dict)
 
 
+@dataclass(frozen=True, slots=True)
+class ModuleSource:
+    """The text that a module was read from, where that says more than the graph can.
+
+    It speaks for the module as long as this has the fingerprint that it had then: whoever changes the module need not
+    know of it."""
+
+    text: str
+    fingerprint: str
+
+
 class HloModule:
     """Computations, one of them the entry. Computations are listed callees first."""
 
@@ -403,6 +414,7 @@ class HloModule:
         self.name = name
         self.entry = entry
         self.config = config or ModuleConfig()
+        self.source: ModuleSource | None = None
 
     def computations(self) -> list[Computation]:
         """Every computation that the entry reaches, callees before callers, the entry last."""
@@ -429,7 +441,9 @@ class HloModule:
         for computation in self.computations():
             copies[computation] = computation.clone(computations=copies)
         config = replace(self.config, extra=dict(self.config.extra))
-        return HloModule(self.name, copies[self.entry], config)
+        copy = HloModule(self.name, copies[self.entry], config)
+        copy.source = self.source
+        return copy
 
     def to_text(self, *, long: bool = False, layouts: bool = True, large_constants: bool = True) -> str:
         """The module as HLO text; `long` adds metadata and the `%` before names.
@@ -450,5 +464,6 @@ __all__ = [
     "InputOutputAlias",
     "Instruction",
     "ModuleConfig",
+    "ModuleSource",
     "topological",
 ]

@@ -94,6 +94,9 @@ _TAIL = f"""\
 Processors: code for NEON and AVX-512 is emitted and its assembly checked by tests, here as anywhere; NEON code has not
 yet been run, as no machine that has it was at hand.
 
+Quantized types of StableHLO are the uniform ones, per tensor or per axis, whose storage is narrower than what they
+express; types with scales for each block of a tensor (sub-channels) raise `UnsupportedError` when they are read.
+
 Element types are {", ".join(f"`{element_type}`" for element_type in ALL)} and tokens.
 """
 

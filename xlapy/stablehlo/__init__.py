@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from xlapy.hlo.graph import HloModule
+from xlapy.hlo.text import fingerprint
 from xlapy.stablehlo.convert import convert_program
 from xlapy.stablehlo.pretty import parse_tree
 from xlapy.stablehlo.write import Writer
@@ -19,7 +20,13 @@ def parse(text: str) -> HloModule:
 def to_text(module: HloModule) -> str:
     """StableHLO text of a module, in the generic form. Layouts have no spelling there, and fusions are written out.
 
+    A module that was read from text with quantized types gives back that text, as long as nobody has changed it: the
+    graph holds only the arithmetic on storage, and that is what is written once it was changed.
+
     Raises UnsupportedError for what StableHLO cannot say."""
+    source = module.source
+    if source is not None and source.fingerprint == fingerprint(module):
+        return source.text
     return Writer().module(module)
 
 

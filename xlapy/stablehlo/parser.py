@@ -15,9 +15,11 @@ from xlapy.hlo.shape import TOKEN, Shape
 from xlapy.stablehlo.attributes import unquoted
 from xlapy.stablehlo.constants import dense_literal, resource_literal
 from xlapy.stablehlo.lexer import END, Tokens
+from xlapy.stablehlo.quantization import QuantizedConstant, QuantizedShape, quantized_type, storage_shape
+from xlapy.stablehlo.spellings import ELEMENT_TYPES
 from xlapy.stablehlo.tree import Attributes, Opaque, Operation, Region, Symbol, Value
-from xlapy.stablehlo.types import ELEMENT_TYPES, FunctionType, OtherType, Type, tensor_type, type_text
-from xlapy.support.errors import ParseError, UnsupportedError, XlaError
+from xlapy.stablehlo.types import FunctionType, OtherType, Type, tensor_type, type_text
+from xlapy.support.errors import ParseError, XlaError
 from xlapy.support.source import Source
 
 Item = TypeVar("Item")
@@ -70,11 +72,12 @@ class Parser:
         self.index = 0
         self.attribute_aliases: dict[str, Any] = {}
         self.location_aliases: dict[str, tuple[str, ...]] = {}
+        self.has_quantized_types = False
         self._forms = forms
         self._default_form = default_form
         self._type_aliases: dict[str, Type] = {}
         self._tensors: dict[str, Shape] = {}
-        self._literals: dict[tuple[str, Shape], Literal] = {}
+        self._literals: dict[tuple[str, Shape], Literal | QuantizedConstant] = {}
         self._resources: dict[str, str] | None = None
         self._nesting = 0
         self._scope: dict[str, Value] = {}
@@ -173,7 +176,8 @@ class Parser:
             self.index += 1
             return known
         if token.startswith("tensor<"):
-            known = self._tensors[token] = self._placed(tensor_type, token)
+            known = self._tensors[token] = self._placed(tensor_type, token, self._type_aliases)
+            self.has_quantized_types |= isinstance(known, QuantizedShape)
             self.index += 1
             return known
         if token in _TOKEN_TYPES or token in ELEMENT_TYPES or token == "none":
@@ -244,13 +248,18 @@ class Parser:
 
     def _named_type(self, token: str) -> Type:
         alias = self._type_aliases.get(token)
-        if alias is None and token.startswith("!quant"):
-            raise UnsupportedError("quantized types are not supported").add_context(where=self.tokens.where(self.index))
-        self.index += 1
         if alias is not None:
+            self.index += 1
             return alias
+        start = self.index
+        self.index += 1
         tokens = self.skip_balanced() if self.texts[self.index] == "<" else ()
-        return OtherType(" ".join((token, *tokens)))
+        if not token.startswith("!quant."):
+            return OtherType(" ".join((token, *tokens)))
+        after, self.index = self.index, start
+        found = self._placed(quantized_type, token + "".join(tokens))
+        self.index = after
+        return found
 
     def _placed(self, read: Callable[..., Item], *arguments: Any) -> Item:
         """What `read` returns; its errors gain the place of the current token."""
@@ -338,7 +347,7 @@ class Parser:
         self.index += 1
         return value
 
-    def dense(self) -> Literal:
+    def dense(self) -> Literal | QuantizedConstant:
         """`dense<...> : type`, decoded once for each spelling and type."""
         index = self.index
         token = self.texts[index]
@@ -353,7 +362,8 @@ class Parser:
         literal = self._literals.get((token, shape))
         if literal is None:
             read = self._resource if token.startswith("dense_resource<") else dense_literal
-            literal = self._placed(read, token, shape)
+            stored = self._placed(read, token, storage_shape(shape))
+            literal = QuantizedConstant(stored, shape) if isinstance(shape, QuantizedShape) else stored
             self._literals[token, shape] = literal
         self.index = after
         return literal
@@ -560,7 +570,7 @@ class Parser:
             token = texts[self.index]
         if token[:1] == '"':
             operation = Operation(self.string(), place)
-            self._advance(operation, names, self._generic(operation))
+            self._advance(operation, names, self.generic(operation))
             return
         if not (token[:1].isalpha() or token[:1] == "_"):
             raise self.expected("an operation")
@@ -594,7 +604,7 @@ class Parser:
         self.expect("=")
         return names
 
-    def _generic(self, operation: Operation) -> Steps:
+    def generic(self, operation: Operation) -> Steps:
         """`"name"(%operands) <{properties}> ({regions}) {attributes} : (types) -> types`."""
         self.expect("(")
         operation.operands = list(self.listed(self.use, ")"))

@@ -11,6 +11,7 @@ from typing import Any
 
 from xlapy.hlo.shape import Shape
 from xlapy.stablehlo.parser import Parser, PrettyForm, Steps
+from xlapy.stablehlo.quantization import scalar_of
 from xlapy.stablehlo.tree import Operation, Region, Symbol, Value
 from xlapy.stablehlo.types import FunctionType
 
@@ -131,12 +132,15 @@ def _return(parser: Parser, operation: Operation) -> None:
         parser.check_operands(operation, tuple(types), place)
 
 
-def _constant(parser: Parser, operation: Operation) -> None:
-    """`constant dense<1.0> : tensor<f32>`"""
+def _constant(parser: Parser, operation: Operation) -> Steps | None:
+    """`constant dense<1.0> : tensor<f32>`; one of a quantized type goes on as in the generic form."""
+    if parser.texts[parser.index] == "(":
+        return parser.generic(operation)
     _attributes(parser, operation)
     literal = parser.dense()
     operation.attributes["value"] = literal
     operation.result_types = (literal.shape,)
+    return None
 
 
 def _compare(parser: Parser, operation: Operation) -> None:
@@ -323,7 +327,7 @@ def _reduced(parser: Parser) -> tuple[Any, Any]:
 
 def _folding_region(operation: Operation, applied: str) -> Region:
     """The region that `applies OP` abbreviates: one operation on two scalars of the result's element type."""
-    return _binary_region(applied, Shape.scalar(operation.result_types[0].type), operation.place)
+    return _binary_region(applied, scalar_of(operation.result_types[0]), operation.place)
 
 
 def _binary_region(name: str, type: Shape, place: int) -> Region:

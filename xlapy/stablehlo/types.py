@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from xlapy.hlo.element_types import ALL, ElementType, element_type_named, real_part_type
+from xlapy.hlo.element_types import ElementType
 from xlapy.hlo.shape import UNBOUNDED, Shape
-from xlapy.support.errors import ParseError, UnsupportedError
+from xlapy.stablehlo.quantization import QuantizedShape, QuantizedType, quantized_shape, quantized_type
+from xlapy.stablehlo.spellings import ELEMENT_TYPES, SPELLING
+from xlapy.support.errors import ParseError
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,58 +33,42 @@ class OtherType:
     text: str
 
 
-Type: TypeAlias = Shape | ElementType | FunctionType | OtherType
+Type: TypeAlias = Shape | ElementType | QuantizedType | FunctionType | OtherType
 
-_FLOAT_SPELLINGS = (
-    "f4E2M1FN f6E2M3FN f6E3M2FN f8E3M4 f8E4M3 f8E4M3FN f8E4M3FNUZ f8E4M3B11FNUZ f8E5M2 f8E5M2FNUZ f8E8M0FNU"
-    " f16 bf16 f32 f64"
+_TENSOR = re.compile(
+    r"tensor<\s*((?:(?:[0-9]+|\?)\s*x\s*)*)(![\w.$-]++\s*+(?:<(?:[^<>]|<[^<>]*+>)*+>)?|[^,*!]*?)\s*(?:,(.*))?>",
+    re.DOTALL,
 )
-
-
-def _spellings() -> dict[ElementType, str]:
-    """How StableHLO text spells each element type; integers are signless in MLIR when they are signed."""
-    floats = {spelling.lower(): spelling for spelling in _FLOAT_SPELLINGS.split()}
-    names: dict[ElementType, str] = {}
-    for element_type in ALL:
-        if element_type.kind == "pred":
-            names[element_type] = "i1"
-        elif element_type.is_integer:
-            names[element_type] = ("i" if element_type.is_signed else "ui") + str(element_type.bits)
-        elif element_type.is_complex:
-            names[element_type] = f"complex<{real_part_type(element_type).name}>"
-        else:
-            names[element_type] = floats[element_type.name]
-    return names
-
-
-SPELLING = _spellings()
-ELEMENT_TYPES = {spelling: element_type for element_type, spelling in SPELLING.items()} | {
-    f"si{bits}": element_type_named(f"s{bits}") for bits in (2, 4, 8, 16, 32, 64)
-}
-ELEMENT_TYPES["index"] = element_type_named("s64")  # layouts and shapes of dynamic programs are lists of these
-
-_TENSOR = re.compile(r"tensor<\s*((?:(?:[0-9]+|\?)\s*x\s*)*)([^,*]*?)\s*(?:,(.*))?>", re.DOTALL)
 _BOUNDS = re.compile(r"\s*#(?:stablehlo|mhlo)\.(?:bounds<|type_extensions<\s*bounds\s*=\s*\[)([0-9?,\s]*)\]?>\s*")
 
 
-def tensor_type(text: str) -> Shape:
-    """The shape that a `tensor<...>` token spells. Raises XlaErrors without a place."""
+def tensor_type(text: str, aliases: Mapping[str, Type] | None = None) -> Shape:
+    """The shape that a `tensor<...>` token spells; an alias may name its element type.
+
+    Raises XlaErrors without a place."""
     match = _TENSOR.fullmatch(text)
     if match is None:
         raise ParseError(f"{_shortened(text)} is not a tensor type of known rank, like tensor<2x3xf32>")
     dims_text, element_text, encoding = match.groups()
-    element_type = ELEMENT_TYPES.get(element_text.replace(" ", ""))
+    element_type = _element_type(element_text, aliases or {})
     if element_type is None:
-        if element_text.startswith("!quant"):
-            raise UnsupportedError(f"{_shortened(text)}: quantized types are not supported")
         raise ParseError(f"{_shortened(text)}: there is no element type {_shortened(element_text)!r}")
     sizes = [size.strip() for size in dims_text.split("x")[:-1]]
     if any(len(size) > _MAX_DIGITS for size in sizes):
         raise ParseError(f"{_shortened(text)}: a dimension is too large")
     dims = [UNBOUNDED if size == "?" else int(size) for size in sizes]
-    if not encoding:
-        return Shape.array(element_type, dims)
-    return _bounded(element_type, dims, encoding, text)
+    stored = element_type.storage_type if isinstance(element_type, QuantizedType) else element_type
+    shape = _bounded(stored, dims, encoding, text) if encoding else Shape.array(stored, dims)
+    return quantized_shape(element_type, shape) if isinstance(element_type, QuantizedType) else shape
+
+
+def _element_type(text: str, aliases: Mapping[str, Type]) -> ElementType | QuantizedType | None:
+    if not text.startswith("!"):
+        return ELEMENT_TYPES.get(text.replace(" ", ""))
+    alias = aliases.get(text)
+    if isinstance(alias, (ElementType, QuantizedType)):
+        return alias
+    return quantized_type(text) if text.startswith("!quant.") else None
 
 
 _MAX_DIGITS = 18  # of a size that fits in 64 bits
@@ -120,4 +107,5 @@ def type_text(shape: Shape) -> str:
         sizes.append("?" if dynamic else str(size))
         bounds.append(str(size) if dynamic and size != UNBOUNDED else "?")
     encoding = f", #stablehlo.bounds<{', '.join(bounds)}>" if any(bound != "?" for bound in bounds) else ""
-    return "tensor<" + "".join(size + "x" for size in sizes) + SPELLING[shape.type] + encoding + ">"
+    element_text = str(shape.quantization) if isinstance(shape, QuantizedShape) else SPELLING[shape.type]
+    return "tensor<" + "".join(size + "x" for size in sizes) + element_text + encoding + ">"

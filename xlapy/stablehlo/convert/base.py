@@ -17,9 +17,10 @@ from xlapy.hlo.graph import NO_METADATA, Computation, Instruction
 from xlapy.hlo.literal import Literal
 from xlapy.hlo.shape import Shape
 from xlapy.stablehlo.locations import Locations
+from xlapy.stablehlo.quantization import QuantizedConstant, storage_shape
 from xlapy.stablehlo.tree import Operation, Region, Symbol, Value
 from xlapy.stablehlo.types import type_text
-from xlapy.support.errors import InternalError, ParseError, UnsupportedError
+from xlapy.support.errors import InternalError, ParseError, ShapeError, UnsupportedError
 from xlapy.support.registry import Registry
 
 Kind = TypeVar("Kind")
@@ -86,7 +87,7 @@ class Body:
         return found
 
     def _copied_constant(self, definition: Operation) -> Instruction:
-        literal = attribute(definition, "value", Literal)
+        literal = constant_literal(definition)
         metadata = self._locations.metadata(definition.location)
         return self.computation.add("constant", metadata=metadata, literal=literal)
 
@@ -106,12 +107,12 @@ class Body:
         """One parameter for each argument."""
         for number, argument in enumerate(arguments):
             name = argument.name.strip("%") or f"arg{number}"
-            shape = argument.type
+            shape = storage_shape(argument.type)
             self.set_value(argument, self.computation.add("parameter", number=number, shape=shape, name=name))
 
     def set_packed_parameter(self, values: Sequence[Value]) -> None:
         """One parameter, the tuple of all values."""
-        shape = Shape.tuple([value.type for value in values])
+        shape = Shape.tuple([storage_shape(value.type) for value in values])
         self.set_elements(values, self.computation.add("parameter", number=0, shape=shape, name="state"))
 
 
@@ -197,6 +198,22 @@ _KINDS: dict[type, str] = {
     Symbol: "a symbol",
     Literal: "a constant",
 }
+
+
+def constant_literal(operation: Operation) -> Literal:
+    """The value of a constant: of a quantized one the integers in storage, which may be stated as just these."""
+    value = operation.attributes.get("value")
+    if isinstance(value, QuantizedConstant):
+        literal = value.literal
+        stated: Shape = value.shape
+    else:
+        literal = attribute(operation, "value", Literal)
+        stated = literal.shape
+    for result in operation.result_types:
+        if stated not in (result, storage_shape(result)):
+            message = f"the value is {type_text(stated)}, but the constant is {type_text(result)}"
+            raise ShapeError("constant.C1", message)
+    return literal
 
 
 def integers(operation: Operation, name: str, default: tuple[int, ...] | None = None) -> tuple[int, ...]:

@@ -5,13 +5,25 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from xlapy.hlo.graph import Computation, HloModule, Instruction, ModuleConfig
+from xlapy.hlo.graph import Computation, HloModule, Instruction, ModuleConfig, ModuleSource
 from xlapy.hlo.ops import OPS
 from xlapy.hlo.shape import UNBOUNDED, Shape
-from xlapy.stablehlo.convert.base import CONVERSIONS, FLAT, Body, Conversion, Elements, attribute
+from xlapy.hlo.text import fingerprint
+from xlapy.stablehlo.convert.arity import check_arity
+from xlapy.stablehlo.convert.base import (
+    CONVERSIONS,
+    FLAT,
+    Body,
+    Conversion,
+    Elements,
+    attribute,
+    constant_literal,
+)
 from xlapy.stablehlo.convert.labels import other_label, result_label
+from xlapy.stablehlo.convert.quantized import convert_quantized, involves_quantized
 from xlapy.stablehlo.locations import Locations
 from xlapy.stablehlo.parser import Parser
+from xlapy.stablehlo.quantization import is_quantized, storage_shape
 from xlapy.stablehlo.tree import CONSTANTS, Operation, Region, Symbol
 from xlapy.stablehlo.types import FunctionType, type_text
 from xlapy.support.errors import ParseError, ShapeError, UnsupportedError, XlaError
@@ -38,6 +50,7 @@ def convert_program(parser: Parser, top: Operation) -> HloModule:
 class _ProgramConverter:
     def __init__(self, parser: Parser) -> None:
         self._tokens = parser.tokens
+        self._has_quantized_types = parser.has_quantized_types
         self._locations = Locations(parser.location_aliases)
         self._functions: dict[str, Operation] = {}
         self._computations: dict[str, Computation] = {}
@@ -59,7 +72,10 @@ class _ProgramConverter:
         entry = self._entry(module)
         for needed in self._callees_first(entry):
             self._convert_function(needed)
-        return HloModule(name, self._computations[entry], config)
+        converted = HloModule(name, self._computations[entry], config)
+        if self._has_quantized_types:
+            converted.source = ModuleSource(self._tokens.source.text, fingerprint(converted))
+        return converted
 
     def _declare(self, operation: Operation) -> None:
         if operation.name in _SKIPPED:
@@ -123,6 +139,11 @@ class _ProgramConverter:
         if name not in self._functions:
             near = suggestion(name, self._functions)
             raise self._error(f"there is no function @{name}{near}", operation)
+        if self._has_quantized_types and operation.name != "stablehlo.custom_call":
+            stated = self._functions[name].attributes.get("function_type")
+            used = FunctionType(tuple(value.type for value in operation.operands), operation.result_types)
+            if stated != used and any(map(is_quantized, (*used.inputs, *used.results))):
+                raise self._error(f"function @{name} is {stated}, but is used as {used}", operation)
 
     def _convert_function(self, name: str) -> None:
         function = self._functions[name]
@@ -184,13 +205,19 @@ class _ProgramConverter:
 
     def _convert_operation(self, body: Body, operation: Operation) -> None:
         if operation.name in CONSTANTS:
+            constant_literal(operation)
             return  # a constant becomes an instruction where it is used
         body.at(operation)
         body.called = self._regions.get(operation, ())
-        converted = self._conversion(operation).convert(body, operation)
+        convert = self._conversion(operation).convert
+        check_arity(operation)
+        if self._has_quantized_types and involves_quantized(operation):
+            converted = convert_quantized(body, operation, convert)
+        else:
+            converted = convert(body, operation)
         results = operation.results
         if len(results) == 1 and isinstance(converted, Instruction):
-            self._check_result(operation, converted.shape, results[0].type)
+            self._check_result(operation, converted.shape, storage_shape(results[0].type))
             body.set_value(results[0], converted)
             return
         whole = converted.whole if isinstance(converted, Elements) else converted
@@ -199,7 +226,7 @@ class _ProgramConverter:
             message = f"there are {len(parts)} results, but {len(results)} are stated"
             raise ShapeError(result_label(operation.mnemonic), message).add_context(subject=operation.name)
         for part, result in zip(parts, results, strict=False):
-            self._check_result(operation, part, result.type)
+            self._check_result(operation, part, storage_shape(result.type))
         body.set_elements(results, whole)
 
     def _check_result(self, operation: Operation, shape: Shape, stated: Shape) -> None:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from xlapy.hlo.graph import Instruction
-from xlapy.hlo.literal import Literal
-from xlapy.stablehlo.convert.base import Body, attribute, converts
+from xlapy.stablehlo.convert.base import Body, attribute, constant_literal, converts
 from xlapy.stablehlo.tree import CONSTANTS, Operation
 
 
 @converts(*sorted(CONSTANTS))
 def constant(body: Body, operation: Operation) -> Instruction:
-    return body.add("constant", literal=attribute(operation, "value", Literal))
+    return body.add("constant", literal=constant_literal(operation))
 
 
 @converts("stablehlo.tuple")

@@ -35,11 +35,11 @@ def select_and_scatter(body: Body, operation: Operation) -> Instruction:
     select, scatter = body.called
     wide = [promoted_operand(body, operand, scatter.signature.result) for operand in operands]
     if wide[0] is not operands[0]:
-        select = _on_wider_elements(select, wide[0].shape)
+        select = on_wider_elements(select, wide[0].shape)
     return body.add("select-and-scatter", *wide, called=[select, scatter], window=window)
 
 
-def _on_wider_elements(select: Computation, operand: Shape) -> Computation:
+def on_wider_elements(select: Computation, operand: Shape) -> Computation:
     """The selection for elements of the type that `scatter` combines: they are converted back, which loses nothing."""
     wider = Computation(f"{select.name}_{operand.type.name}")
     arguments = []

@@ -1,0 +1,98 @@
+"""How many operands, regions and results operations have, where their converters rely on it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from xlapy.stablehlo.tree import Operation
+from xlapy.support.errors import ParseError
+
+MANY = 1 << 30
+
+
+@dataclass(frozen=True, slots=True)
+class Arity:
+    """The least and the largest number of operands, and the numbers of regions and of results (None: any)."""
+
+    least: int
+    most: int
+    regions: int | None = 0
+    results: int | None = 1
+
+
+_ONE, _TWO = Arity(1, 1), Arity(2, 2)
+_ARITIES = {
+    "all_gather": Arity(1, MANY, 0, None),
+    "all_reduce": Arity(1, MANY, 1, None),
+    "batch_norm_grad": Arity(5, 5, 0, None),
+    "batch_norm_inference": Arity(5, 5),
+    "batch_norm_training": Arity(3, 3, 0, None),
+    "bitcast_convert": _ONE,
+    "broadcast": _ONE,
+    "broadcast_in_dim": _ONE,
+    "case": Arity(1, 1, None, None),
+    "cholesky": _ONE,
+    "collective_broadcast": _ONE,
+    "collective_permute": _ONE,
+    "conj": _ONE,
+    "constant_like": _ONE,
+    "convert": _ONE,
+    "convolution": _TWO,
+    "dot": _TWO,
+    "dot_general": _TWO,
+    "dynamic_gather": Arity(3, 3),
+    "dynamic_slice": Arity(1, MANY),
+    "dynamic_update_slice": Arity(2, MANY),
+    "fft": _ONE,
+    "gather": _TWO,
+    "get_dimension_size": _ONE,
+    "get_tuple_element": _ONE,
+    "if": Arity(1, 1, 2, None),
+    "iota": Arity(0, 0),
+    "is_finite": _ONE,
+    "is_inf": _ONE,
+    "is_neg_inf": _ONE,
+    "is_pos_inf": _ONE,
+    "map": Arity(1, MANY, 1),
+    "outfeed": Arity(1, MANY),
+    "pad": _TWO,
+    "reduce": Arity(2, MANY, 1, None),
+    "reduce_precision": _ONE,
+    "reduce_scatter": Arity(1, MANY, 1, None),
+    "reduce_window": Arity(2, MANY, 1, None),
+    "reshape": _ONE,
+    "reverse": _ONE,
+    "scatter": Arity(3, MANY, 1, None),
+    "select_and_scatter": Arity(3, 3, 2),
+    "send": Arity(1, MANY),
+    "set_dimension_size": _TWO,
+    "slice": _ONE,
+    "sort": Arity(1, MANY, 1, None),
+    "square": _ONE,
+    "transpose": _ONE,
+    "triangular_solve": _TWO,
+    "tuple": Arity(0, MANY),
+    "uniform_dequantize": _ONE,
+    "uniform_quantize": _ONE,
+    "while": Arity(0, MANY, 2, None),
+}
+"""By mnemonic. What is missing checks for itself: the op that an operation becomes knows its operands."""
+
+
+def check_arity(operation: Operation) -> None:
+    """Raises ParseError, without a place, if an operation has the wrong number of parts."""
+    arity = _ARITIES.get(operation.mnemonic)
+    if arity is None:
+        return
+    operands, regions, results = len(operation.operands), len(operation.regions), len(operation.result_types)
+    if not arity.least <= operands <= arity.most:
+        few = "at least " if arity.most == MANY else ""
+        raise ParseError(f"{operation.name} takes {few}{_counted(arity.least, 'operand')}, but has {operands}")
+    if arity.regions not in (None, regions):
+        raise ParseError(f"{operation.name} has {_counted(arity.regions or 0, 'region')}, not {regions}")
+    if arity.results not in (None, results):
+        raise ParseError(f"{operation.name} has {_counted(arity.results or 0, 'result')}, not {results}")
+
+
+def _counted(count: int, noun: str) -> str:
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
