@@ -26,11 +26,6 @@ ALTOGETHER = "anything yet"
 
 LIMITATIONS = (
     Limitation(
-        ("bitcast-convert",),
-        "between types of different widths, one of them below 8 bits",
-        "integers narrower than a byte are stored one per byte, so their bits do not lie side by side",
-    ),
-    Limitation(
         ("map", "reduce", "reduce-window", "select-and-scatter", "scatter", "sort", "all-reduce"),
         "with a computation that works on arrays or runs loops",
         "the computation is inlined into the kernel, which holds scalars in registers",
