@@ -55,8 +55,10 @@ class Outcome:
     status: str = "measured"
     message: str = ""
     seconds: dict[str, float] = field(default_factory=dict)  # of one warm call, by engine
+    samples: dict[str, list[float]] = field(default_factory=dict, repr=False)  # what these are the medians of
     ratios: dict[str, Interval] = field(default_factory=dict)  # opponent's time over ours
     compilation: Compilation = field(default_factory=Compilation)
+    compile_samples: dict[str, list[float]] = field(default_factory=dict, repr=False)
     agreement: Agreement | None = None
     share_of_limit: float | None = None
     disturbance: Disturbance | None = None
@@ -146,6 +148,7 @@ class Bench:
             for name in [*present[start:], *present[:start]]:
                 times[name].append(self._workers[name].ask("sample", self._plan.sample_seconds))
                 self._workers[name].rest()
+        outcome.samples = times
         outcome.seconds = {name: median(samples) for name, samples in times.items()}
         outcome.ratios = {name: paired_ratio(times[OURS], times[name]) for name in present if name != OURS}
 
@@ -156,6 +159,7 @@ class Bench:
             for name in engines:
                 times[name].append(self._workers[name].ask("recompile"))
                 self._workers[name].rest()
+        outcome.compile_samples = times
         compilation = outcome.compilation
         compilation.program_cold = median(times[OURS])
         compilation.xla = median(times[XLA]) if with_xla else None

@@ -16,6 +16,7 @@ from xlapy.builder.registry import FUNCTIONS, NOT_RECORDED, RECORDED_BY
 from xlapy.codegen.elements import ELEMENTS
 from xlapy.codegen.entry import HANDLERS, NO_CODE
 from xlapy.codegen.kernels.registry import KERNELS, RUNS_AS_LOOP
+from xlapy.codegen.target import REFERENCE_MACHINES
 from xlapy.hlo import limitations
 from xlapy.hlo.evaluate.base import EVALUATORS
 from xlapy.hlo.ops import OPS, OpSpec, Trait
@@ -117,6 +118,13 @@ def test_limitations_are_of_ops() -> None:
         if limitation.what == limitations.ALTOGETHER:
             complete = [op for op in limitation.ops if not lacks(OPS[op])]
             assert not complete, f"{complete} lack nothing any more: take them out of the table"
+
+
+def test_every_kind_of_processor_has_its_row() -> None:
+    for row in limitations.PROCESSORS:
+        assert bool(row.reason) == (row.tested != limitations.ON_HARDWARE), row
+    rows = [row.machine for row in limitations.PROCESSORS]
+    assert sorted(rows) == sorted(REFERENCE_MACHINES)
 
 
 def test_the_page_of_limitations_is_up_to_date() -> None:

@@ -21,6 +21,7 @@ from benchmarks.workloads import (
     normalization,
     ordering,
     reductions,
+    references,
     transforms,
 )
 
@@ -52,7 +53,7 @@ def find(family: str, name: str) -> Workload:
 @cache
 def _by_name() -> dict[tuple[str, str], Workload]:
     found: dict[tuple[str, str], Workload] = {}
-    for workload in all_workloads():
+    for workload in [*all_workloads(), *references.WORKLOADS]:
         if found.setdefault((workload.family, workload.name), workload) is not workload:
             raise ValueError(f"two workloads are called {workload.family}/{workload.name}")
     return found

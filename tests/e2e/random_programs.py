@@ -186,10 +186,15 @@ class Generator:
         return self.add("complex", value, self.partner(value))
 
     def bitcast_convert(self) -> Instruction:
-        """Among numbers of one width. Bits of narrow integers beyond the width have no meaning."""
-        value = self.value(lambda shape: shape.type.bits in (8, 16, 32, 64) and shape.type not in COMPLEX)
-        same = [t for t in ALL if t.bits == value.shape.type.bits and t not in COMPLEX]
-        return self.add("bitcast-convert", self.without_nan(value), shape=value.shape.with_type(self.choose(same)))
+        """To numbers of the same width, or to parts of numbers where there is room for them."""
+        value = self.value(lambda shape: shape.type not in COMPLEX)
+        shape = value.shape
+        room = MAX_ELEMENTS // max(shape.size, 1) if shape.rank < MAX_RANK else 1
+        targets = [t for t in ALL if t not in COMPLEX and not shape.type.bits % t.bits]
+        target = self.choose([t for t in targets if shape.type.bits // t.bits <= room])
+        parts = shape.type.bits // target.bits
+        dims = (*shape.dims, parts) if parts > 1 else shape.dims
+        return self.add("bitcast-convert", self.without_nan(value), shape=Shape.array(target, dims))
 
     def map(self) -> Instruction:
         value = self.value()

@@ -9,7 +9,7 @@ from xlapy_runtime.collectives import share
 from xlapy_runtime.errors import CancelledExecution, DeadlineError, ExecutionError, InternalError
 from xlapy_runtime.program import RuntimeCall
 
-SHORT = 0.05
+SHORT, LONG = 0.05, 60.0  # timeouts: one that comes, one that does not
 ADD = combine("add", ("float", "fadd"))
 ADD_S64 = combine("add_s64", ("i64", "add"))
 
@@ -258,8 +258,8 @@ def test_an_error_in_one_process_stops_the_others_and_wins():
     run = with_hook(fail_in_one, replicas=4)
     began = time.monotonic()
     with pytest.raises(ValueError, match="in process 2"):
-        outcome(run, [np.int64(n) for n in range(4)])
-    assert time.monotonic() - began < 1
+        outcome(run, [np.int64(n) for n in range(4)], timeout=LONG)
+    assert time.monotonic() - began < LONG / 2  # not by the timeout, but because they were told
 
 
 def test_everything_stays_usable_after_a_failure():

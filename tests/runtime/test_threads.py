@@ -20,6 +20,7 @@ from xlapy_runtime import threads
 from xlapy_runtime.errors import ArgumentError
 from xlapy_runtime.linking import LinkedCode, link
 
+IDLE_SECONDS = 5.0
 PARALLEL = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
 
 KERNELS = """
@@ -41,9 +42,6 @@ body:
 done:
   ret void
 }
-define void @nothing(ptr %args, i64 %begin, i64 %end) {
-  ret void
-}
 ; args: parallel, marks: each element of the outer range runs an inner range of 10 over its own part of the marks
 define void @nested(ptr %args, i64 %begin, i64 %end) {
   %parallel = load ptr, ptr %args
@@ -60,7 +58,7 @@ define void @nested(ptr %args, i64 %begin, i64 %end) {
 @functools.cache
 def kernels() -> LinkedCode:
     threads.install(POOL.object_code(host_target(), ObjectCache(None)))
-    return link([emit_object(KERNELS, host_target())], {}, ["mark", "nothing", "nested"])
+    return link([emit_object(KERNELS, host_target())], {}, ["mark", "nested"])
 
 
 def marks_of(count: int, grain: int, num_threads: int | None) -> list[int]:
@@ -115,11 +113,13 @@ def test_a_range_within_a_range_runs_inline() -> None:
 
 
 def test_an_idle_pool_uses_no_time() -> None:
+    """What is required is stated in time, so this is the one test that measures some: of this process alone, which
+    other load does not lengthen."""
     marks_of(1000, 1, 4)
     time.sleep(0.05)
     before = time.process_time()
-    time.sleep(0.5)
-    assert time.process_time() - before < 0.01 * 0.5
+    time.sleep(IDLE_SECONDS)
+    assert time.process_time() - before < 0.01 * IDLE_SECONDS
 
 
 def test_the_pool_wakes_up_again() -> None:
@@ -128,17 +128,12 @@ def test_the_pool_wakes_up_again() -> None:
         assert marks_of(100, 1, 3) == [1] * 100
 
 
-def test_fork_join_is_quick() -> None:
-    """A bound that only a broken pool exceeds, on a machine that does other things too."""
-    parallel, nothing = PARALLEL(threads.parallel_address(2)), kernels().address("nothing")
-    times = []
-    for _ in range(2000):
-        start = time.perf_counter()
-        parallel(nothing, None, 8, 1)
-        times.append(time.perf_counter() - start)
-    median = sorted(times)[len(times) // 2]
-    print(f"fork and join of 8 empty chunks, two threads, through ctypes: {median * 1e6:.2f} us")
-    assert median < 1e-3
+def test_thousands_of_ranges_in_a_row() -> None:
+    """Workers are still awake for one, asleep for the next: no call is lost in between."""
+    for number in range(3000):
+        assert marks_of(8, 1, 2) == [1] * 8
+        if number % 100 == 0:
+            time.sleep(0.001)
 
 
 def run_script(script: str, **environment: str) -> str:

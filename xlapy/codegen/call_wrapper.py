@@ -102,6 +102,15 @@ define private ptr @wrapper_word(ptr %context, i64 %index) nounwind alwaysinline
   %word = load ptr, ptr %field
   ret ptr %word
 }}
+
+; Stores where the data of an array is.
+define private void @note_data(ptr %pointers, i64 %index, ptr %array) nounwind alwaysinline {{
+  %data_field = getelementptr %Array, ptr %array, i64 0, i32 2
+  %data = load ptr, ptr %data_field
+  %pointer_field = getelementptr ptr, ptr %pointers, i64 %index
+  store ptr %data, ptr %pointer_field
+  ret void
+}}
 """
 
 _ARGUMENTS = f"""
@@ -170,10 +179,7 @@ compare:
   %matches = call i1 @argument_matches(ptr %parameter, ptr %argument)
   br i1 %matches, label %note, label %no
 note:
-  %data_field = getelementptr %Array, ptr %argument, i64 0, i32 2
-  %data = load ptr, ptr %data_field
-  %pointer_field = getelementptr ptr, ptr %pointers, i64 %index
-  store ptr %data, ptr %pointer_field
+  call void @note_data(ptr %pointers, i64 %index, ptr %argument)
   %next_index = add nuw i64 %index, 1
   br label %next
 yes:
@@ -228,10 +234,7 @@ make:
 note:
   %object_field = getelementptr ptr, ptr %objects, i64 %index
   store ptr %array, ptr %object_field
-  %data_field = getelementptr %Array, ptr %array, i64 0, i32 2
-  %data = load ptr, ptr %data_field
-  %pointer_field = getelementptr ptr, ptr %pointers, i64 %index
-  store ptr %data, ptr %pointer_field
+  call void @note_data(ptr %pointers, i64 %index, ptr %array)
   %next_index = add nuw i64 %index, 1
   br label %next
 yes:

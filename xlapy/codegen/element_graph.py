@@ -32,7 +32,7 @@ from xlapy.hlo.element_types import ElementType
 from xlapy.hlo.graph import Instruction
 from xlapy.hlo.literal import Literal
 from xlapy.hlo.ops import OPS, Trait
-from xlapy.support.errors import InternalError, UnsupportedError
+from xlapy.support.errors import InternalError
 from xlapy.support.registry import Registry
 
 
@@ -121,16 +121,10 @@ def _sole(values: Sequence[Element]) -> Element:
     return values[0]
 
 
+@DEMANDS.register("bitcast-convert")  # between types of one width
 def _elementwise(graph: ElementGraph, instruction: Instruction, index: Index) -> Demand:
     operands = [(operand, index if operand.shape.rank else SCALAR) for operand in instruction.operands]
     return Demand(operands, lambda values: emit_element(graph.k, instruction, values))
-
-
-@DEMANDS.register("bitcast-convert")
-def _bitcast_convert(graph: ElementGraph, instruction: Instruction, index: Index) -> Demand:
-    if instruction.shape.type.bits != instruction.operands[0].shape.type.bits:
-        raise UnsupportedError(f"{instruction} takes elements apart or joins them, in a type narrower than a byte")
-    return _elementwise(graph, instruction, index)
 
 
 @DEMANDS.register("map")

@@ -28,6 +28,7 @@ from xlapy.codegen.indexing import Index, Indexing
 from xlapy.codegen.ir import I1, I32, I64, PTR, Module, Value
 from xlapy.codegen.kernel_library import KernelLibrary, NativeKernel
 from xlapy.codegen.kernels.linalg import is_large, system_of
+from xlapy.codegen.kernels.repack import load_joined
 from xlapy.codegen.matrix_products import matrix_product, window_product
 from xlapy.codegen.regions import emit_region
 from xlapy.codegen.registers import Element, constant_element, from_parts, parts_of
@@ -229,6 +230,9 @@ def _bits(emitter: EntryEmitter, frame: Frame, instruction: Instruction) -> None
         _kernel(emitter, frame, instruction)
     elif operand.shape.is_scalar:
         frame.bind(instruction, 0, emit_element(frame.k, instruction, [frame.scalar(operand)]))
+    elif operand.shape.type.bits < 8:
+        joined = load_joined(frame.k, frame.array(operand), operand.shape, instruction.shape.type)
+        frame.bind(instruction, 0, joined)
     else:
         parts = Array(frame.array(operand), instruction.shape, read_only=False)
         frame.bind(instruction, 0, parts.load(Indexing(frame.k, 1), Index((), ())))

@@ -124,12 +124,12 @@ def host_target() -> Target:
 
 def reference_target(name: str) -> Target:
     """A fixed target of one instruction set: "sse2", "avx2", "avx512" or "neon"."""
-    triple, cpu, extensions = _REFERENCE_MACHINES[name]
+    triple, cpu, extensions = REFERENCE_MACHINES[name]
     return _describe(triple, cpu, dict.fromkeys(extensions, True), _DEFAULT_CACHE_SIZES, cores=1)
 
 
 _AVX2 = ("avx", "avx2", "bmi", "bmi2", "f16c", "fma", "lzcnt", "movbe", "popcnt", "sse3", "sse4.1", "sse4.2", "ssse3")
-_REFERENCE_MACHINES: Mapping[str, tuple[str, str, tuple[str, ...]]] = {
+REFERENCE_MACHINES: Mapping[str, tuple[str, str, tuple[str, ...]]] = {
     "sse2": ("x86_64-unknown-linux-gnu", "x86-64", ("sse2",)),
     "avx2": ("x86_64-unknown-linux-gnu", "x86-64-v3", _AVX2),
     "avx512": (

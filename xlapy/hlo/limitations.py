@@ -1,7 +1,8 @@
-"""What xlapy knowingly does not do, each with the reason: the one table of it.
+"""What xlapy knowingly does not do, or not surely, each with the reason: one table of operations, one of processors.
 
-`docs/limitations.md` is made from it (`python -m xlapy.hlo.limitations`), and the test of completeness lets pass what
-stands here and nothing else. Whoever meets a limitation gets an UnsupportedError that names the instruction.
+`docs/limitations.md` is made from them (`python -m xlapy.hlo.limitations`), and the test of completeness lets pass what
+stands here and nothing else. Whoever meets a limitation of an operation gets an UnsupportedError that names the
+instruction; a processor of the second table gets code, tested as far as its row says.
 """
 
 from __future__ import annotations
@@ -25,11 +26,6 @@ ALTOGETHER = "anything yet"
 """Of an op that has its row in the op table and still lacks code, text or tests."""
 
 LIMITATIONS = (
-    Limitation(
-        ("bitcast-convert",),
-        "between types of different widths, one of them below 8 bits",
-        "integers narrower than a byte are stored one per byte, so their bits do not lie side by side",
-    ),
     Limitation(
         ("map", "reduce", "reduce-window", "select-and-scatter", "scatter", "sort", "all-reduce"),
         "with a computation that works on arrays or runs loops",
@@ -63,6 +59,34 @@ LIMITATIONS = (
 )
 
 
+@dataclass(frozen=True, slots=True)
+class Processor:
+    """How far code for one kind of processor is tested, and why no further ("" if tests run all of it)."""
+
+    machine: str  # the name of codegen's reference target
+    what: str
+    tested: str
+    reason: str
+
+
+ON_HARDWARE = "run by the tests, on hardware"
+IN_PART = "matrix products run by the tests, on hardware; of the rest the assembly is checked"
+EMULATED = "run by the tests under emulation, not yet on hardware"
+AS_ASSEMBLY = "emitted and its assembly checked, not yet run on hardware"
+
+PROCESSORS = (
+    Processor("avx512", "x86-64 with AVX-512 (F, BW, DQ, VL)", ON_HARDWARE, ""),
+    Processor("avx2", "x86-64 with AVX2 and FMA", ON_HARDWARE, ""),
+    Processor(
+        "sse2",
+        "x86-64 without AVX2",
+        IN_PART,
+        "programs are compiled for the processor at hand, and no machine as old as this was",
+    ),
+    Processor("neon", "AArch64 (NEON)", AS_ASSEMBLY, "no machine that has it was at hand"),
+)
+
+
 def limitations_of(op: str) -> list[Limitation]:
     return [limitation for limitation in LIMITATIONS if op in limitation.ops]
 
@@ -78,21 +102,31 @@ def page() -> str:
         f"| {', '.join(f'`{op}`' for op in limitation.ops)} | {limitation.what} | {limitation.reason} |"
         for limitation in LIMITATIONS
     ]
-    return "\n".join([_HEAD, *rows, "", _TAIL])
+    processors = [f"| {row.what} | {row.tested} | {row.reason or '-'} |" for row in PROCESSORS]
+    return "\n".join([_HEAD, *rows, "", _PROCESSORS_HEAD, *processors, "", _TAIL])
 
 
 _HEAD = """\
 # What xlapy does not do
 
 Made from `xlapy/hlo/limitations.py` by `python -m xlapy.hlo.limitations > docs/limitations.md`; a test compares them.
-Each of these raises `UnsupportedError` when a program is compiled. The reference evaluator has no such limits.
+Each of these uses of an operation raises `UnsupportedError` when a program is compiled. The reference evaluator has no
+such limits.
 
 | op | not supported | why |
 |---|---|---|"""
 
+_PROCESSORS_HEAD = """\
+## Processors
+
+Code is made for the processor at hand; for each kind, this is how far it is tested. For any other processor of LLVM's,
+code is made with 16-byte vectors, and nothing is known of it.
+
+| processor | code is | why no further |
+|---|---|---|"""
+
 _TAIL = f"""\
-Processors: code for NEON and AVX-512 is emitted and its assembly checked by tests, here as anywhere; NEON code has not
-yet been run, as no machine that has it was at hand.
+## Element types
 
 Quantized types of StableHLO are the uniform ones, per tensor or per axis, whose storage is narrower than what they
 express; types with scales for each block of a tensor (sub-channels) raise `UnsupportedError` when they are read.

@@ -22,9 +22,10 @@ import numpy as np
 from xlapy.codegen.arrays import Array
 from xlapy.codegen.ir import F64, I64, IRType, KernelBuilder, Value
 from xlapy.codegen.kernels.butterflies import add, conjugate, multiply, plus_i_times, scaled, subtract, swapped
-from xlapy.codegen.kernels.fft_stages import Block, emit_stage, power_of_two_below
+from xlapy.codegen.kernels.fft_stages import Block, emit_stage
 from xlapy.codegen.kernels.fft_tables import Recipe, Tables, recipe, roots_of_unity
 from xlapy.codegen.kernels.fft_views import Inverted, Numbers, Place, Planes, View
+from xlapy.codegen.kernels.loop import power_of_two_below
 from xlapy.codegen.registers import Pair, register_type
 from xlapy.codegen.target import Target
 from xlapy.hlo.attributes import FftType

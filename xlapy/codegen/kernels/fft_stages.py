@@ -19,12 +19,8 @@ from xlapy.codegen.ir import I64, IRType, KernelBuilder, Operand, Value
 from xlapy.codegen.kernels.butterflies import butterfly, multiply
 from xlapy.codegen.kernels.fft_tables import Stage
 from xlapy.codegen.kernels.fft_views import Place, Planes, View
-from xlapy.codegen.kernels.loop import strip
+from xlapy.codegen.kernels.loop import power_of_two_below, strip
 from xlapy.codegen.registers import Pair
-
-
-def power_of_two_below(size: int) -> int:
-    return 1 << (size.bit_length() - 1)
 
 
 @dataclass(frozen=True, slots=True)

@@ -49,7 +49,7 @@ def plan_loop(
     instructions = between(roots, inputs)
     is_linear = shape.rank == 1 or all(follows_row_major_numbers(i, shape.size, inputs(i)) for i in instructions)
     extent = shape.size if is_linear else _inner_size(shape)
-    lanes = min(widest_lanes(instructions, target), _power_of_two_below(extent))
+    lanes = min(widest_lanes(instructions, target), power_of_two_below(extent))
     units = shape.size if is_linear else rows_and_columns(shape)[0]
     total = operand_bytes + sum(root.shape.bytes for root in roots)
     streaming = is_linear and _is_streamed(roots, lanes, target)
@@ -88,7 +88,8 @@ def widest_lanes(instructions: Sequence[Instruction], target: Target) -> int:
     return target.lanes(max(bits, 32)) * VECTORS_PER_STEP
 
 
-def _power_of_two_below(size: int) -> int:
+def power_of_two_below(size: int) -> int:
+    """The largest power of two that is at most `size`; 1 for nothing at all."""
     return 1 << (size.bit_length() - 1) if size > 0 else 1
 
 

@@ -30,6 +30,7 @@ from xlapy.codegen.kernels.loop import LoopPlan, emit_loop, plan_loop, rows_and_
 from xlapy.codegen.kernels.random import emit_bits, plan_bits
 from xlapy.codegen.kernels.reduce import emit_reduce, plan_reduce
 from xlapy.codegen.kernels.reduce_window import emit_reduce_window, plan_reduce_window
+from xlapy.codegen.kernels.repack import emit_repack, plan_repack
 from xlapy.codegen.kernels.rows import emit_rows, plan_rows
 from xlapy.codegen.kernels.scan import emit_scan, plan_scan
 from xlapy.codegen.kernels.scatter import emit_scatter, scatter_lanes
@@ -132,7 +133,7 @@ def aligned(size: int) -> int:
     return -(-size // SCRATCH_ALIGNMENT) * SCRATCH_ALIGNMENT
 
 
-RUNS_AS_LOOP = ("iota", "dynamic-slice", "gather", "bitcast-convert")
+RUNS_AS_LOOP = ("iota", "dynamic-slice", "gather")
 
 
 def runs_as_loop(instruction: Instruction) -> bool:
@@ -202,6 +203,19 @@ def _transpose(instruction: Instruction, situation: Situation) -> Kernel:
 
     def body(k: KernelBuilder, arrays: Sequence[Array], outputs: Sequence[Array], begin: Value, end: Value) -> None:
         emit_transpose(k, plan, arrays[0], outputs[0], begin, end)
+
+    return Kernel(plan.units, plan.bytes_per_unit, body)
+
+
+@KERNELS.register("bitcast-convert")
+def _bitcast_convert(instruction: Instruction, situation: Situation) -> Kernel:
+    """Between types of one width an element-wise loop."""
+    if instruction.shape.type.bits == instruction.operands[0].shape.type.bits:
+        return _loop(instruction, situation)
+    plan = plan_repack(instruction, situation.target)
+
+    def body(k: KernelBuilder, arrays: Sequence[Array], outputs: Sequence[Array], begin: Value, end: Value) -> None:
+        emit_repack(k, plan, arrays[0], outputs[0], begin, end)
 
     return Kernel(plan.units, plan.bytes_per_unit, body)
 

@@ -79,7 +79,8 @@ class _Stored:
         self.plan.records.append(Record(f"{kept.root.name} with {other.root.name}", True, reason))
         for member, maps in other.maps.items():
             groups = self.plan.groups_of[member]
-            groups[:] = dict.fromkeys(kept if group is other else group for group in groups)
+            del groups[other]
+            groups[kept] = None
             kept.maps[member] = kept.maps.get(member, frozenset()) | maps
         kept.roots += other.roots
         kept.inputs = {i: None for i in (*other.inputs, *kept.inputs) if i not in kept.maps}
@@ -107,10 +108,9 @@ def _reads_point_by_point(consumer: Group, root: Instruction) -> bool:
     """Every read of `root` in `consumer` is at the point of the index space that is being computed."""
     if not _is_mergeable(consumer) or consumer.root.shape.dims != root.shape.dims:
         return False
-    users = [user for user in root.users if user in consumer.maps]
     return all(
         consumer.maps[user] == {IDENTITY} and Trait.INDEX_MAP not in user.spec.traits and user.opcode != "dynamic-slice"
-        for user in users
+        for user in consumer.readers_of(root)
     )
 
 

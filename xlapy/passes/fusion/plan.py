@@ -74,6 +74,12 @@ class Group:
         """The kernel writes to the memory of `operand`, so it should not read there."""
         return self.updates_in_place and _storage(operand) is _storage(self.root.operands[0])
 
+    def readers_of(self, producer: Instruction) -> list[Instruction]:
+        """The members that read `producer`, which may have thousands of users elsewhere."""
+        if len(producer.users) <= len(self.maps):
+            return [user for user in producer.users if user in self.maps]
+        return [member for member in self.maps if producer in member.operands]
+
     def admit(self, member: Instruction, maps: frozenset[int]) -> None:
         self.maps[member] = maps
         self.weight += max(operation_cost(member), 1.0) * len(maps)
@@ -117,7 +123,7 @@ class FusionPlan:
     limits: KernelLimits
     multi_output: bool = True  # a kernel may store several results
     records: list[Record] = field(default_factory=list)
-    groups_of: dict[Instruction, list[Group]] = field(default_factory=dict)
+    groups_of: dict[Instruction, dict[Group, None]] = field(default_factory=dict)
     _maps: IndexMaps = field(default_factory=IndexMaps)
     _pinned: set[Instruction] = field(default_factory=set)
 
@@ -153,13 +159,13 @@ class FusionPlan:
     def _start(self, root: Instruction, kind: FusionKind) -> None:
         group = Group([root], kind, {})
         group.admit(root, frozenset({IDENTITY}))
-        self.groups_of[root] = [group]
+        self.groups_of[root] = {group: None}
 
     def _join(self, producer: Instruction) -> None:
         maps = self._maps_by_group(producer)
         for group, needed in maps.items():
             group.admit(producer, needed)
-        self.groups_of[producer] = list(maps)
+        self.groups_of[producer] = dict.fromkeys(maps)
 
     def _maps_by_group(self, producer: Instruction) -> dict[Group, frozenset[int]]:
         """The groups of the users, and the index maps at which each would evaluate `producer`."""
@@ -236,8 +242,7 @@ class FusionPlan:
             and not is_blocked_transpose(group.root)
             and all(
                 Trait.INDEX_MAP not in user.spec.traits and user.opcode not in INDEXED_AT_RUN_TIME
-                for user in producer.users
-                if user in group.maps
+                for user in group.readers_of(producer)
             )
         )
 
