@@ -18,7 +18,7 @@ from xlapy.codegen.libraries.linalg import LINALG_LIBRARIES
 from xlapy.codegen.object_cache import ObjectCache, cache_directory
 from xlapy.codegen.pool import POOL
 from xlapy.codegen.program import EmittedProgram, assembly_of, compile_program, emit_program
-from xlapy.codegen.target import host_target
+from xlapy.codegen.target import Target, host_target
 from xlapy.hlo.cost import cost_analysis
 from xlapy.hlo.graph import HloModule
 from xlapy.hlo.text import fingerprint
@@ -72,18 +72,19 @@ class Compiled:
 
     program: Program
     stats: CompileStats
+    target: Target
     report: PipelineReport | None = None
 
     def link(self) -> LinkedCode:
         """The code in memory, ready to run."""
         imports: dict[str, int] = {}
         for name in self.program.libraries:
-            imports.update(library_symbols(name))
+            imports.update(library_symbols(name, self.target))
         return link(self.program.objects, imports, [self.program.entry, *self.program.kernels])
 
     def assembly(self) -> str:
         """The assembly of the entry and all kernels."""
-        return "\n".join(assembly_of(text, host_target()) for text in self.program.llvm_modules)
+        return "\n".join(assembly_of(text, self.target) for text in self.program.llvm_modules)
 
 
 def compile_cached(key: str, load: Callable[[], HloModule], options: CompileOptions) -> Compiled:
@@ -93,17 +94,18 @@ def compile_cached(key: str, load: Callable[[], HloModule], options: CompileOpti
     began = time.perf_counter()
     around = environment()
     cache = object_cache(around)
-    full_key = f"{host_target().code_key}\n{options.cache_key}\n{key}".encode()
+    target = host_target()
+    full_key = f"{target.code_key}\n{options.cache_key}\n{key}".encode()
     observed = around.dump_to or around.verify or options.verify or around.pass_limit is not None
     found = None if observed else cache.get(_PROGRAM_KIND, full_key)
     if found is not None:
         try:
             program, facts = load_program(found)
             elapsed = (time.perf_counter() - began) * 1e3
-            return Compiled(program, CompileStats(**{**facts, "compile_ms": elapsed, "cached": True}))
+            return Compiled(program, CompileStats(**{**facts, "compile_ms": elapsed, "cached": True}), target)
         except (ValueError, TypeError):
             pass  # written by another version, or damaged beyond the checksum: compile again
-    compiled = compile_module(load(), options)
+    compiled = compile_module(load(), options, target)
     facts = asdict(compiled.stats) | {"passes_ms": 0.0, "llvm_ms": 0.0}
     cache.put(_PROGRAM_KIND, full_key, dump_program(compiled.program, facts))
     return compiled
@@ -112,8 +114,8 @@ def compile_cached(key: str, load: Callable[[], HloModule], options: CompileOpti
 _PROGRAM_KIND = "programs"
 
 
-def compile_module(source: HloModule, options: CompileOptions) -> Compiled:
-    """Compiles a module for this machine. The module is verified and left as it is."""
+def compile_module(source: HloModule, options: CompileOptions, target: Target | None = None) -> Compiled:
+    """Compiles a module for `target`, or else for this machine. The module is verified and left as it is."""
     began = time.perf_counter()
     around = environment()
     verify(source)
@@ -125,7 +127,7 @@ def compile_module(source: HloModule, options: CompileOptions) -> Compiled:
         PipelineOptions(fast_math=options.fast_math, disabled_laws=options.disabled_laws), _watch(options, around)
     ).run(module)
     order = schedule(module)
-    target = host_target()
+    target = target or host_target()
     plan = assign_buffers(module, order, lambda instruction: scratch_bytes(instruction, target))
     if options.verify or around.verify:
         check_plan(module, order, plan)
@@ -133,7 +135,8 @@ def compile_module(source: HloModule, options: CompileOptions) -> Compiled:
     _dump(emitted, around)
     passed = time.perf_counter()
     signature = source.signature
-    program = compile_program(module, emitted, plan, _object_compiler(around), signature.parameters, signature.result)
+    compile_ir = _object_compiler(target, around)
+    program = compile_program(module, emitted, plan, compile_ir, signature.parameters, signature.result)
     ended = time.perf_counter()
     cost = cost_analysis(module)
     stats = CompileStats(
@@ -150,12 +153,12 @@ def compile_module(source: HloModule, options: CompileOptions) -> Compiled:
         bytes_accessed=cost["bytes accessed"],
         unknown_trip_counts=cost["unknown trip counts"],
     )
-    return Compiled(program, stats, report)
+    return Compiled(program, stats, target, report)
 
 
-def _object_compiler(around: Environment) -> Callable[[str, int], bytes]:
+def _object_compiler(target: Target, around: Environment) -> Callable[[str, int], bytes]:
     """IR text and code generation level to object code, which is looked up on disk first."""
-    target, cache = host_target(), object_cache(around)
+    cache = object_cache(around)
 
     def compile_ir(text: str, level: int) -> bytes:
         key = f"{target.code_key}\n{level}\n{text}".encode()
@@ -208,20 +211,22 @@ def native_wrapper() -> CallWrapper | None:
 
 
 @cache
-def library_symbols(name: str) -> dict[str, int]:
+def library_symbols(name: str, target: Target) -> dict[str, int]:
     """The addresses of a library's functions; loaded once, and for as long as the process lives."""
-    library = _LIBRARIES[name]
+    library = LIBRARIES[name]
     imports: dict[str, int] = {}
     for needed in library.needs:
-        imports.update(library_symbols(needed))
-    linked = link([library.object_code(host_target(), object_cache(environment()))], imports, library.exports)
+        imports.update(library_symbols(needed, target))
+    linked = link([library.object_code(target, object_cache(environment()))], imports, library.exports)
     _LOADED_LIBRARIES.append(linked)
     return {symbol: linked.address(symbol) for symbol in library.exports}
 
 
-_LIBRARIES: dict[str, Library] = {
+LIBRARIES: dict[str, Library] = {
     library.name: library for library in (*GEMM_LIBRARIES.values(), *LINALG_LIBRARIES.values())
 }
+"""By name: those that programs call."""
+
 _LOADED_LIBRARIES: list[LinkedCode] = []
 
 

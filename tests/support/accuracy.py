@@ -22,15 +22,19 @@ PLAIN_FEATURES = ",".join(f"-{name}" for name in ("fma", "fma4", "avx512f"))
 def compiled(function: Callable[..., Value], arity: int, kind: str, lanes: int, has_fma: bool) -> Compiled:
     """A loop that applies `function` to arrays of a size that `lanes` divides."""
     module = Module(has_fma=has_fma)
-    type = IRType(kind, lanes)
+    write_loop(module, "f", function, arity, IRType(kind, lanes))
+    return Compiled(module.text(), features=NATIVE_FEATURES if has_fma else f"{NATIVE_FEATURES},{PLAIN_FEATURES}")
+
+
+def write_loop(module: Module, name: str, function: Callable[..., Value], arity: int, type: IRType) -> None:
+    """A function of addresses, of the arguments and of the result, and of their size, which the lanes divide."""
     inputs = [f"x{i}" for i in range(arity)]
     with (
-        KernelBuilder(module, "f", [*((name, PTR) for name in inputs), ("y", PTR), ("n", I64)], None) as k,
-        k.loop(0, k.parameters["n"], lanes) as loop,
+        KernelBuilder(module, name, [*((place, PTR) for place in inputs), ("y", PTR), ("n", I64)], None) as k,
+        k.loop(0, k.parameters["n"], type.lanes) as loop,
     ):
-        values = [k.load(k.gep(k.parameters[name], loop.index, type.bytes), type) for name in inputs]
+        values = [k.load(k.gep(k.parameters[place], loop.index, type.bytes), type) for place in inputs]
         k.store(k.gep(k.parameters["y"], loop.index, type.bytes), function(k, *values))
-    return Compiled(module.text(), features=NATIVE_FEATURES if has_fma else f"{NATIVE_FEATURES},{PLAIN_FEATURES}")
 
 
 def apply(
@@ -43,11 +47,16 @@ def apply(
     kind = "f32" if arrays[0].dtype == np.float32 else "f64"
     lanes = lanes or VECTOR_LANES[kind]
     size = arrays[0].size
-    padded = [np.concatenate([np.ascontiguousarray(a), np.ones(-size % lanes, a.dtype)]) for a in arrays]
+    padded = [filled_up(array, lanes) for array in arrays]
     result = np.empty_like(padded[0])
     emit = MATH[function] if isinstance(function, str) else function
     compiled(emit, len(arrays), kind, lanes, has_fma).call("f", *padded, result, result.size)
     return result[:size]
+
+
+def filled_up(array: np.ndarray, lanes: int) -> np.ndarray:
+    """`array` with ones behind it, up to a multiple of `lanes`."""
+    return np.concatenate([np.ascontiguousarray(array), np.ones(-array.size % lanes, array.dtype)])
 
 
 def errors(got: np.ndarray, exact: np.ndarray) -> np.ndarray:
@@ -122,6 +131,17 @@ def sample(case: Case, kind: str, count: int, seed: int = 0) -> list[np.ndarray]
             keep = np.abs(np.log(x.astype(np.float64)) * y) < 800
         return [x[keep], y[keep]]
     return [x[y != 0], y[y != 0]]
+
+
+def check(case: Case, kind: str, inputs: Sequence[np.ndarray], exact: np.ndarray, got: np.ndarray) -> None:
+    """Asserts that results are within the case's bounds."""
+    bound = case.bound[list(DTYPES).index(kind)]
+    if case.floor:
+        close = np.abs(got - exact) <= case.floor * np.maximum(1, np.abs(exact))
+        with np.errstate(over="ignore"):
+            got = np.where(close, exact.astype(got.dtype), got)
+    error, where = worst(got, exact, inputs)
+    assert error <= bound, f"{case.name} {kind}: {error:.3f} ulp at {where}"
 
 
 def worst(got: np.ndarray, exact: np.ndarray, inputs: Sequence[np.ndarray]) -> tuple[float, str]:

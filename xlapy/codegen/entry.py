@@ -44,7 +44,8 @@ from xlapy.support.registry import Registry
 
 SCALARS_PER_CALL = 16  # scalar operations that take LLVM as long as one call with its addresses
 FUNCTION_WEIGHT = 128 * SCALARS_PER_CALL  # the most that one function holds
-POLL_CYCLES = 20_000_000  # between two looks at Python's signals: 10 ms at 2 GHz
+POLL_TICKS = 20_000_000  # of the clock of x86 between two looks at Python's signals: 10 ms at 2 GHz
+SLOW_POLL_TICKS = 250_000  # of a clock of 24 MHz, as AArch64 may have it, to 1 GHz: at most 10 ms
 ITERATIONS_PER_CLOCK = 64  # of a loop without calls, between two looks at the clock
 
 RENAMING_SCALARS = frozenset({"reshape", "broadcast", "transpose", "reverse", "bitcast", "opt-barrier"})
@@ -474,7 +475,8 @@ def _while(emitter: EntryEmitter, frame: Frame, instruction: Instruction) -> Non
     for leaf, shape in enumerate(shapes):
         if shape.is_array and shape.rank:
             emitter.move(frame, (init, leaf), (instruction, leaf), shape)
-    watch = _Watch(frame, has_calls=_has_calls(emitter, body))
+    ticks = POLL_TICKS if emitter.kernels.target.is_x86 else SLOW_POLL_TICKS
+    watch = _Watch(frame, ticks, has_calls=_has_calls(emitter, body))
 
     def bind(parameter: Instruction, values: Sequence[Value]) -> None:
         for leaf, element in zip(scalars, _regroup(values, scalar_shapes), strict=True):
@@ -527,8 +529,9 @@ class _Watch:
 
     width = 2  # carried: iterations so far, the clock at the last poll
 
-    def __init__(self, frame: Frame, *, has_calls: bool) -> None:
+    def __init__(self, frame: Frame, ticks: int, *, has_calls: bool) -> None:
         self.frame = frame
+        self.ticks = ticks
         self.every = 1 if has_calls else ITERATIONS_PER_CLOCK
 
     def initial(self) -> list[Value]:
@@ -549,7 +552,7 @@ class _Watch:
             with k.if_(k.compare("ne", flag, 0)):
                 k.ret(k.const(I32, STATUS_CANCELLED))
             now = self._clock()
-            late = k.compare("gt", k.sub(now, last), POLL_CYCLES, signed=False)
+            late = k.compare("gt", k.sub(now, last), self.ticks, signed=False)
             with k.if_(late):
                 status = k.call(frame.context_word(CONTEXT_POLL), [k.parameters["context"]], I32)
                 assert status is not None

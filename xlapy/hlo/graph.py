@@ -38,6 +38,7 @@ class Instruction:
         "extra",
         "metadata",
         "name",
+        "opcode",
         "operands",
         "parent",
         "shape",
@@ -57,6 +58,7 @@ class Instruction:
         metadata: OpMetadata,
     ) -> None:
         self.spec = spec
+        self.opcode = spec.name
         self.shape = shape
         self.operands = operands
         self.attributes = attributes
@@ -67,10 +69,6 @@ class Instruction:
         self.users: dict[Instruction, None] = {}
         self.control_predecessors: tuple[Instruction, ...] = ()
         self.extra: dict[str, str] = {}
-
-    @property
-    def opcode(self) -> str:
-        return self.spec.name
 
     @property
     def has_effect(self) -> bool:

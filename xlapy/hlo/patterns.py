@@ -167,6 +167,8 @@ def _match_operands(
     if isinstance(first, Rest):
         yield from _bind(first.variable.name, operands, bindings)
     elif operands:
+        if isinstance(first, OpPattern) and operands[0].spec is not first.spec:
+            return  # as nearly always, and far quicker than to find it out
         for found in _match(first, operands[0], bindings):
             yield from _match_operands((*others,), operands[1:], found)
 

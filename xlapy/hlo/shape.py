@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -142,10 +142,14 @@ class Shape:
     @property
     def bytes(self) -> int:
         """Bytes of all elements (of all leaves, for a tuple); tokens have none."""
+        if self.element_type is not None:
+            return math.prod(self.dims) * self.element_type.bytes
         return sum(leaf.size * leaf.type.bytes for leaf in self.leaves() if leaf.is_array)
 
     @property
     def is_static(self) -> bool:
+        if self.elements is None:
+            return not self.dynamic
         return all(not leaf.dynamic for leaf in self.leaves())
 
     @property
@@ -178,7 +182,7 @@ class Shape:
         return (*strides,)
 
     def with_type(self, element_type: ElementType) -> Shape:
-        return replace(self, element_type=element_type)
+        return Shape(element_type, self.dims, self.dynamic, self.layout, self.elements)
 
     def with_dims(self, dims: Sequence[int], dynamic: Sequence[bool] = ()) -> Shape:
         """The same element type with other dimensions, in the default layout."""
@@ -202,19 +206,19 @@ class Shape:
         return Shape.array(self.type, [self.dims[dim] for dim in order], dynamic)
 
     def with_layout(self, layout: Layout | None) -> Shape:
-        return replace(self, layout=layout)
+        return Shape(self.element_type, self.dims, self.dynamic, layout, self.elements)
 
     def without_layout(self) -> Shape:
         """The same shape with no layout anywhere: what shape rules compare."""
         if self.elements is not None:
             return Shape(None, elements=tuple(element.without_layout() for element in self.elements))
-        return replace(self, layout=None) if self.layout else self
+        return self.with_layout(None) if self.layout else self
 
     def with_default_layout(self) -> Shape:
         """Row-major wherever no layout is set; a scalar has none."""
         if self.elements is not None:
             return Shape(None, elements=tuple(element.with_default_layout() for element in self.elements))
-        return replace(self, layout=Layout.row_major(self.rank)) if self.rank and self.layout is None else self
+        return self.with_layout(Layout.row_major(self.rank)) if self.dims and self.layout is None else self
 
     def matches(self, other: Shape) -> bool:
         """Equal but for layouts."""
@@ -224,7 +228,7 @@ class Shape:
         """The same shape with every bounded dimension taken at its bound."""
         if self.elements is not None:
             return Shape(None, elements=tuple(element.static() for element in self.elements))
-        return replace(self, dynamic=()) if self.dynamic else self
+        return Shape(self.element_type, self.dims, (), self.layout) if self.dynamic else self
 
     def __str__(self) -> str:
         return self.to_text(layouts=True)

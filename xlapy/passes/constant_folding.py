@@ -67,10 +67,10 @@ class ConstantFolding(ComputationPass):
 
 
 def _is_foldable(instruction: Instruction) -> bool:
+    if instruction.opcode == "broadcast" or instruction.called or instruction.opcode not in EVALUATORS:
+        return False
     shapes = [instruction.shape, *(operand.shape for operand in instruction.operands)]
     if not instruction.operands or not all(shape.is_array and shape.is_static for shape in shapes):
-        return False
-    if instruction.opcode == "broadcast" or instruction.called or instruction.opcode not in EVALUATORS:
         return False
     if Trait.INDEX_MAP in instruction.spec.traits or instruction.opcode in MOVEMENT:
         return instruction.opcode != "bitcast"

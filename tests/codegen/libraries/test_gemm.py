@@ -16,6 +16,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
+from tests.support.targets import lesser_targets
 from xlapy.codegen.jit import emit_assembly
 from xlapy.codegen.libraries import Library
 from xlapy.codegen.libraries.gemm import GEMM_LIBRARIES, SIZES, emit_gemm
@@ -84,14 +85,10 @@ SIZES_TO_TEST = [
 ]
 
 
-def host_can_run(name: str) -> bool:
-    return host_target().is_x86 and (name == "sse2" or host_target().has(name))
-
-
 TARGETS = {
     "host": host_target(),
     "host with small caches": dataclasses.replace(host_target(), l2_bytes=1 << 14),  # packs more, streams more
-    **{name: reference_target(name) for name in ("sse2", "avx2") if host_can_run(name)},
+    **lesser_targets(),
 }
 
 

@@ -18,6 +18,7 @@ from xlapy.codegen.arrays import Array
 from xlapy.codegen.element_graph import ElementGraph, between
 from xlapy.codegen.indexing import Coordinate, Index, Indexing
 from xlapy.codegen.ir import I64, KernelBuilder, Value
+from xlapy.codegen.kernels.tasks import units_per_task
 from xlapy.codegen.registers import memory_type, register_type
 from xlapy.codegen.target import Target
 from xlapy.hlo.graph import Instruction
@@ -39,6 +40,11 @@ class LoopPlan:
     units: int  # elements if linear, else rows
     bytes_per_unit: int
     streaming: bool  # results are too large to stay in cache until somebody reads them
+
+    @property
+    def fills_vectors(self) -> bool:
+        """Tasks of a linear loop have no elements left over behind the last whole vector."""
+        return not self.units % self.lanes and not units_per_task(self.units, self.bytes_per_unit) % self.lanes
 
 
 def plan_loop(
@@ -131,7 +137,8 @@ def emit_loop(
     elif plan.streaming and not in_place:
         _stream(k, plan, outputs, begin, end, step_into)
     else:
-        strip(k, begin, end, plan.lanes, _linear(plan, step_into(outputs)), overlapping=not in_place)
+        step = _linear(plan, step_into(outputs))
+        strip(k, begin, end, plan.lanes, step, overlapping=not in_place, fits=plan.fills_vectors)
 
 
 def _linear(plan: LoopPlan, step: Callable[[Indexing, Index], None]) -> Callable[[Indexing, Value], None]:
@@ -194,18 +201,20 @@ def strip(
     step: Callable[[Indexing, Value], None],
     *,
     overlapping: bool,
+    fits: bool = False,
 ) -> None:
     """Runs `step` over [begin, end), `lanes` positions at a time.
 
     With `overlapping`, the last vector ends exactly at `end` and may repeat positions, even ones before `begin` (the
-    array has at least `lanes`); otherwise what does not fill a vector runs one by one."""
+    array has at least `lanes`); otherwise what does not fill a vector runs one by one. `fits` says that nothing is left
+    over, if the length does not tell."""
     vector, scalar = Indexing(k, lanes), Indexing(k, 1)
     if lanes == 1:
         with k.loop(begin, end) as loop:
             step(scalar, loop.index)
         return
     length = k.sub(end, begin)
-    fits = length.constant is not None and not int(length.constant) % lanes
+    fits = fits or (length.constant is not None and not int(length.constant) % lanes)
     if overlapping or fits:
         last = k.sub(end, lanes)
         with k.loop(begin, end, lanes) as loop:

@@ -36,6 +36,7 @@ from xlapy.codegen.kernels.scan import emit_scan, plan_scan
 from xlapy.codegen.kernels.scatter import emit_scatter, scatter_lanes
 from xlapy.codegen.kernels.select_and_scatter import emit_select_and_scatter, plan_select_and_scatter
 from xlapy.codegen.kernels.sort import emit_sort
+from xlapy.codegen.kernels.tasks import units_per_task
 from xlapy.codegen.kernels.transpose import emit_transpose, plan_transpose
 from xlapy.codegen.kernels.update import emit_update
 from xlapy.codegen.regions import is_inlinable
@@ -48,9 +49,6 @@ from xlapy.hlo.sort_plan import scratch_bytes as scratch_of_sort
 from xlapy.support.errors import UnsupportedError
 from xlapy.support.registry import Registry
 
-TASK_BYTES = 128 * 1024  # traffic of one task of the pool: some microseconds, well above the cost of handing it out
-PARALLEL_BYTES = 4 * TASK_BYTES
-GRAIN_MULTIPLE = 64  # units: tasks of elements begin where vectors do
 MOST_TASKS_WITH_SCRATCH = 16  # each has scratch memory of its own
 SCRATCH_ALIGNMENT = 64
 
@@ -78,10 +76,7 @@ class Kernel:
     @property
     def grain(self) -> int:
         """Units per task: all of them if the kernel is too small to split. Fixed, whatever the threads."""
-        if self.units * self.bytes_per_unit < PARALLEL_BYTES or self.units < 2:
-            return max(self.units, 1)
-        grain = max(1, TASK_BYTES // max(self.bytes_per_unit, 1))
-        grain = grain // GRAIN_MULTIPLE * GRAIN_MULTIPLE or grain
+        grain = units_per_task(self.units, self.bytes_per_unit)
         return max(grain, -(-self.units // MOST_TASKS_WITH_SCRATCH)) if self.scratch_bytes else grain
 
     @property

@@ -54,6 +54,10 @@ class Trait(enum.Flag):
     CONTROL = enum.auto()  # runs called computations as control flow
     STRUCTURE = enum.auto()  # parameter, constant, tuple ...: no computation of its own
 
+    def __contains__(self, other: Trait) -> bool:
+        """As every flag has it, but for a check of the type: passes ask this of each instruction, many times."""
+        return bool(self._value_ & other._value_ == other._value_)
+
 
 PURE = Trait.PURE
 ELEMENTWISE = Trait.PURE | Trait.ELEMENTWISE
