@@ -72,9 +72,10 @@ def run_time_dims(sizes: Sequence[int], before: Shape, after: Shape) -> list[int
     dims = [*after.dims]
     for group in reshape_groups(before, after):
         target = adapting_dim(group, after)
-        if target is not None and dims[target]:
+        if target is not None:
             others = math.prod(dims[dim] for dim in group.after if dim != target)
-            dims[target] = math.prod(sizes[dim] for dim in group.before) // others if others > 0 else 0
+            count = math.prod(sizes[dim] for dim in group.before)
+            dims[target] = count // others if others > 0 else max(dims[target], 0)
     return dims
 
 

@@ -64,7 +64,7 @@ def gathered(
     """A slice for each index vector. Slices larger than the operand are zero where it ends."""
     available = operand.shape
     operand = grown(operand, slice_sizes)
-    vectors = index_vectors(start_indices, numbers.index_vector_dim)
+    vectors = index_vectors(_common_batch(start_indices, available, numbers), numbers.index_vector_dim)
     batch = vectors.shape[:-1]
     rank = len(batch) + len(numbers.offset_dims)
     batch_axes = [axis for axis in range(rank) if axis not in numbers.offset_dims]
@@ -93,6 +93,14 @@ def gathered(
     if not operand.size or not all(dims):
         return np.zeros(dims, operand.dtype)
     return np.broadcast_to(operand[tuple(places)] if places else operand, dims).copy()
+
+
+def _common_batch(indices: Array, available: Sequence[int], numbers: GatherDimensionNumbers) -> Array:
+    """The indices, cut to as many batches as the operand has at run time."""
+    kept = [slice(None)] * indices.ndim
+    for dim, partner in zip(numbers.start_indices_batching_dims, numbers.operand_batching_dims, strict=True):
+        kept[dim] = slice(available[partner])
+    return indices[tuple(kept)]
 
 
 def index_vectors(indices: Array, index_vector_dim: int) -> Array:

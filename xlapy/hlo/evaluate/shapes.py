@@ -85,4 +85,7 @@ def pad(operand: Array, padding_value: Array, *, dimensions: tuple[PaddingDimens
 
 @evaluator("concatenate")
 def concatenate(inputs: Sequence[Array], *, dimension: int) -> Array:
-    return np.concatenate(inputs, axis=dimension)
+    """Other dimensions, which should be equal, are cut to the smallest of their run-time sizes."""
+    common = [slice(min(sizes)) for sizes in zip(*(array.shape for array in inputs), strict=True)]
+    common[dimension] = slice(None)
+    return np.concatenate([array[tuple(common)] for array in inputs], axis=dimension)
