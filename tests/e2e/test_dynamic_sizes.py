@@ -1,15 +1,18 @@
 """Every op ignores padding: native code on arrays amid garbage, against the evaluator on arrays of the exact size.
 
-A program is the instructions of an entry computation; `@` stands for the regions below.
+A program is the instructions of an entry computation, or computations; it may use the regions below.
 """
 
 import pytest
 
 from tests.support import dynamic_sizes
-from xlapy.hlo.graph import HloModule
+from xlapy.hlo.attributes import ComparisonDirection
+from xlapy.hlo.element_types import C64, F32, PRED, S32
+from xlapy.hlo.graph import Computation, HloModule
 from xlapy.hlo.ops import OPS, Trait
+from xlapy.hlo.shape import Shape
 from xlapy.hlo.text import parse
-from xlapy.passes.dynamic.padding import RULES
+from xlapy.support.errors import ShapeError
 
 REGIONS = """
 add { a = f32[] parameter(0)  b = f32[] parameter(1)  ROOT s = f32[] add(a, b) }
@@ -146,14 +149,37 @@ INDEXING = {
 }
 
 FOLDS = {
-    "sum": "p = f32[<=5,<=3] parameter(0)  z = f32[] constant(2.5)  ROOT r = f32[<=5] reduce(p, z), dimensions={1}, to_apply=add",
-    "sum of all": "p = f32[<=5,<=3] parameter(0)  z = f32[] constant(1)  ROOT r = f32[] reduce(p, z), dimensions={0,1}, to_apply=add",
-    "sum of narrow floats": "p = bf16[<=5] parameter(0)  z = bf16[] constant(2)  ROOT r = bf16[] reduce(p, z), dimensions={0}, to_apply=add16",
-    "sum of complex numbers": "p = c64[<=5,2] parameter(0)  z = c64[] constant((1,2))  ROOT r = c64[2] reduce(p, z), dimensions={0}, to_apply=addc",
-    "largest": "p = f32[<=5,3] parameter(0)  z = f32[] constant(0.5)  ROOT r = f32[3] reduce(p, z), dimensions={0}, to_apply=max",
-    "smallest": "p = u8[<=5] parameter(0)  z = u8[] constant(3)  ROOT r = u8[] reduce(p, z), dimensions={0}, to_apply=min8",
-    "all": "p = pred[<=5] parameter(0)  z = pred[] constant(true)  ROOT r = pred[] reduce(p, z), dimensions={0}, to_apply=and",
-    "an odd fold": "p = f32[<=5,2] parameter(0)  z = f32[] constant(9)  ROOT r = f32[2] reduce(p, z), dimensions={0}, to_apply=last",
+    "sum": """
+      p = f32[<=5,<=3] parameter(0)
+      z = f32[] constant(2.5)
+      ROOT r = f32[<=5] reduce(p, z), dimensions={1}, to_apply=add""",
+    "sum of all": """
+      p = f32[<=5,<=3] parameter(0)
+      z = f32[] constant(1)
+      ROOT r = f32[] reduce(p, z), dimensions={0,1}, to_apply=add""",
+    "sum of narrow floats": """
+      p = bf16[<=5] parameter(0)
+      z = bf16[] constant(2)
+      ROOT r = bf16[] reduce(p, z), dimensions={0}, to_apply=add16""",
+    "sum of complex numbers": """
+      p = c64[<=5,2] parameter(0)
+      z = c64[] constant((1,2))
+      ROOT r = c64[2] reduce(p, z), dimensions={0}, to_apply=addc""",
+    "largest": """
+      p = f32[<=5,3] parameter(0)
+      z = f32[] constant(0.5)
+      ROOT r = f32[3] reduce(p, z), dimensions={0}, to_apply=max""",
+    "smallest": """
+      p = u8[<=5] parameter(0)  z = u8[] constant(3)
+      ROOT r = u8[] reduce(p, z), dimensions={0}, to_apply=min8""",
+    "all": """
+      p = pred[<=5] parameter(0)
+      z = pred[] constant(true)
+      ROOT r = pred[] reduce(p, z), dimensions={0}, to_apply=and""",
+    "an odd fold": """
+      p = f32[<=5,2] parameter(0)
+      z = f32[] constant(9)
+      ROOT r = f32[2] reduce(p, z), dimensions={0}, to_apply=last""",
     "best and where": """
       p = f32[<=5,<=3] parameter(0)  i = s32[<=5,<=3] iota(), iota_dimension=1
       z = f32[] constant(-inf)  n = s32[] constant(-1)
@@ -203,7 +229,8 @@ PRODUCTS = {
       ROOT r = f32[<=2,<=4,<=4] convolution(p, k), window={size=3 stride=2 pad=1_1}, dim_labels=b0f_0io->b0f""",
     "convolution, dilated": """
       p = f32[2,<=5,3] parameter(0)  k = f32[2,3,4] parameter(1)
-      ROOT r = f32[2,<=8,4] convolution(p, k), window={size=2 pad=1_0 lhs_dilate=2 rhs_dilate=2}, dim_labels=b0f_0io->b0f""",
+      ROOT r = f32[2,<=8,4] convolution(p, k), window={size=2 pad=1_0 lhs_dilate=2 rhs_dilate=2},
+        dim_labels=b0f_0io->b0f""",
     "a small kernel": """
       p = f32[2,7,3] parameter(0)  k = f32[<=3,3,4] parameter(1)
       ROOT r = f32[2,5,4] convolution(p, k), window={size=3}, dim_labels=b0f_0io->b0f""",
@@ -219,13 +246,20 @@ PRODUCTS = {
     "groups of a batch": """
       p = f32[<=6,5,3] parameter(0)  k = f32[2,<=3,<=4] parameter(1)
       ROOT r = f32[<=3,4,<=4] convolution(p, k), window={size=2}, dim_labels=b0f_0io->b0f, batch_group_count=2""",
-    "spectra of bounded rows": "p = f32[2,<=8] parameter(0)  ROOT r = c64[2,<=5] fft(p), fft_type=RFFT, fft_length={8}",
-    "spectra of bounded batches": "p = c64[<=2,6] parameter(0)  ROOT r = c64[<=2,6] fft(p), fft_type=FFT, fft_length={6}",
-    "spectra of two dimensions": "p = c64[<=4,<=6] parameter(0)  ROOT r = c64[<=4,<=6] fft(p), fft_type=IFFT, fft_length={4,6}",
+    "spectra of bounded rows": """
+      p = f32[2,<=8] parameter(0)
+      ROOT r = c64[2,<=5] fft(p), fft_type=RFFT, fft_length={8}""",
+    "spectra of bounded batches": """
+      p = c64[<=2,6] parameter(0)
+      ROOT r = c64[<=2,6] fft(p), fft_type=FFT, fft_length={6}""",
+    "spectra of two dimensions": """
+      p = c64[<=4,<=6] parameter(0)
+      ROOT r = c64[<=4,<=6] fft(p), fft_type=IFFT, fft_length={4,6}""",
     "back from spectra": "p = c64[2,<=5] parameter(0)  ROOT r = f32[2,8] fft(p), fft_type=IRFFT, fft_length={8}",
     "factors": """
       p = f32[2,<=4,<=4] parameter(0)
-      s = f32[2,<=4,<=4] dot(p, p), lhs_batch_dims={0}, rhs_batch_dims={0}, lhs_contracting_dims={2}, rhs_contracting_dims={2}
+      s = f32[2,<=4,<=4] dot(p, p), lhs_batch_dims={0}, rhs_batch_dims={0},
+        lhs_contracting_dims={2}, rhs_contracting_dims={2}
       one = f32[] constant(1)  i = s32[4,4] iota(), iota_dimension=0  j = s32[4,4] iota(), iota_dimension=1
       e = pred[4,4] compare(i, j), direction=EQ  c = f32[4,4] convert(e)  u = f32[2,4,4] broadcast(c), dimensions={1,2}
       d = f32[2,<=4,<=4] add(s, u)
@@ -233,7 +267,8 @@ PRODUCTS = {
     "systems": """
       b = f32[<=4,<=3] parameter(0)  n = s32[] get-dimension-size(b), dimensions={0}
       i = s32[4,4] iota(), iota_dimension=0  j = s32[4,4] iota(), iota_dimension=1
-      t = s32[4,4] add(i, j)  a = f32[4,4] convert(t)  one = f32[] constant(1)  o = f32[4,4] broadcast(one), dimensions={}
+      t = s32[4,4] add(i, j)  a = f32[4,4] convert(t)  one = f32[] constant(1)
+      o = f32[4,4] broadcast(one), dimensions={}
       m = f32[4,4] add(a, o)  rows = f32[<=4,4] set-dimension-size(m, n), dimensions={0}
       s = f32[<=4,<=4] set-dimension-size(rows, n), dimensions={1}
       ROOT r = f32[<=4,<=3] triangular-solve(s, b), left_side=true, lower=true, transpose_a=NO_TRANSPOSE""",
@@ -247,8 +282,85 @@ NORMALIZATION = {
       p = f32[<=4,3] parameter(0)  s = f32[3] parameter(1)  v = f32[3] multiply(s, s)
       ROOT r = f32[<=4,3] batch-norm-inference(p, s, s, s, v), epsilon=0.5, feature_index=1""",
     "gradients": """
-      p = f32[<=4,<=3] parameter(0)  s = f32[<=3] parameter(1)  v = f32[<=3] multiply(s, s)  g = f32[<=4,<=3] parameter(2)
+      p = f32[<=4,<=3] parameter(0)  s = f32[<=3] parameter(1)  v = f32[<=3] multiply(s, s)
+      g = f32[<=4,<=3] parameter(2)
       ROOT r = (f32[<=4,<=3], f32[<=3], f32[<=3]) batch-norm-grad(p, s, s, v, g), epsilon=0.5, feature_index=1""",
+}
+
+CONTROL_FLOW = {
+    "a loop over a bounded array": """
+      c0 { s = (s32[], f32[<=5]) parameter(0)  i = s32[] get-tuple-element(s), index=0  n = s32[] constant(3)
+        ROOT l = pred[] compare(i, n), direction=LT }
+      b0 { s = (s32[], f32[<=5]) parameter(0)  i = s32[] get-tuple-element(s), index=0
+        x = f32[<=5] get-tuple-element(s), index=1  one = s32[] constant(1)  j = s32[] add(i, one)
+        z = f32[] constant(0)  t = f32[] reduce(x, z), dimensions={0}, to_apply=add
+        w = f32[<=5] broadcast(t), dimensions={}  q = f32[] constant(0.25)  v = f32[<=5] broadcast(q), dimensions={}
+        u = f32[<=5] multiply(w, v)  y = f32[<=5] add(x, u)  ROOT r = (s32[], f32[<=5]) tuple(j, y) }
+      ENTRY e { p = f32[<=5] parameter(0)  o = s32[] constant(0)  t = (s32[], f32[<=5]) tuple(o, p)
+        w = (s32[], f32[<=5]) while(t), condition=c0, body=b0
+        ROOT r = f32[<=5] get-tuple-element(w), index=1 }""",
+    "a size that shrinks": """
+      c1 { s = f32[<=5] parameter(0)  n = s32[] get-dimension-size(s), dimensions={0}  two = s32[] constant(2)
+        ROOT l = pred[] compare(n, two), direction=GT }
+      b1 { s = f32[<=5] parameter(0)  n = s32[] get-dimension-size(s), dimensions={0}  one = s32[] constant(1)
+        m = s32[] subtract(n, one)  x = f32[<=5] negate(s)
+        ROOT r = f32[<=5] set-dimension-size(x, m), dimensions={0} }
+      ENTRY e { p = f32[<=5] parameter(0)  ROOT w = f32[<=5] while(p), condition=c1, body=b1 }""",
+    "a size that grows": """
+      c2 { s = (f32[2,<=5], s32[<=3]) parameter(0)  x = f32[2,<=5] get-tuple-element(s), index=0
+        n = s32[] get-dimension-size(x), dimensions={1}  four = s32[] constant(4)
+        ROOT l = pred[] compare(n, four), direction=LT }
+      b2 { s = (f32[2,<=5], s32[<=3]) parameter(0)  x = f32[2,<=5] get-tuple-element(s), index=0
+        y = s32[<=3] get-tuple-element(s), index=1  n = s32[] get-dimension-size(x), dimensions={1}
+        one = s32[] constant(1)  m = s32[] add(n, one)  z = f32[2,<=5] set-dimension-size(x, m), dimensions={1}
+        e = f32[2,<=5] exponential(z)  ROOT r = (f32[2,<=5], s32[<=3]) tuple(e, y) }
+      ENTRY e { p = f32[2,<=5] parameter(0)  q = s32[<=3] parameter(1)  t = (f32[2,<=5], s32[<=3]) tuple(p, q)
+        ROOT w = (f32[2,<=5], s32[<=3]) while(t), condition=c2, body=b2 }""",
+    "branches": """
+      y3 { x = f32[<=5] parameter(0)  ROOT n = f32[<=5] negate(x) }
+      n3 { x = (f32[<=5], s32[]) parameter(0)  a = f32[<=5] get-tuple-element(x), index=0
+        n = s32[] get-tuple-element(x), index=1
+        b = f32[<=5] set-dimension-size(a, n), dimensions={0}  ROOT e = f32[<=5] exponential(b) }
+      ENTRY e { p = f32[<=5] parameter(0)  c = pred[] parameter(1)  n = s32[] parameter(2)
+        t = (f32[<=5], s32[]) tuple(p, n)
+        ROOT r = f32[<=5] conditional(c, p, t), true_computation=y3, false_computation=n3 }""",
+    "branches that agree by being bounded": """
+      y4 { x = f32[<=5,3] parameter(0)  ROOT n = f32[<=5,3] negate(x) }
+      n4 { x = f32[5,<=3] parameter(0)  ROOT n = f32[5,<=3] abs(x) }
+      o4 { x = s32[] parameter(0)  f = f32[] convert(x)  ROOT b = f32[5,3] broadcast(f), dimensions={} }
+      ENTRY e { p = f32[<=5,3] parameter(0)  q = f32[5,<=3] parameter(1)  i = s32[] parameter(2)
+        r = f32[<=5,<=3] conditional(i, p, q, i), branch_computations={y4, n4, o4}  z = f32[] constant(0)
+        ROOT t = f32[<=3] reduce(r, z), dimensions={0}, to_apply=add }""",
+    "calls, nested and shared": """
+      f5 { x = f32[<=5] parameter(0)  z = f32[] constant(0)
+        t = f32[] reduce(x, z), dimensions={0}, to_apply=add  w = f32[<=5] broadcast(t), dimensions={}
+        ROOT r = f32[<=5] subtract(x, w) }
+      g5 { x = f32[<=5] parameter(0)  y = f32[<=5] call(x), to_apply=f5  ROOT z = f32[<=5] call(y), to_apply=f5 }
+      ENTRY e { p = f32[<=5] parameter(0)  q = f32[<=5] parameter(1)  a = f32[<=5] call(p), to_apply=g5
+        b = f32[<=5] call(q), to_apply=f5  ROOT t = (f32[<=5], f32[<=5]) tuple(a, b) }""",
+    "a loop in a branch in a loop": """
+      ic { s = f32[<=5] parameter(0)  n = s32[] get-dimension-size(s), dimensions={0}  two = s32[] constant(2)
+        ROOT l = pred[] compare(n, two), direction=GT }
+      ib { s = f32[<=5] parameter(0)  n = s32[] get-dimension-size(s), dimensions={0}  two = s32[] constant(2)
+        m = s32[] subtract(n, two)  x = f32[<=5] reverse(s), dimensions={0}
+        ROOT r = f32[<=5] set-dimension-size(x, m), dimensions={0} }
+      y6 { x = f32[<=5] parameter(0)  ROOT w = f32[<=5] while(x), condition=ic, body=ib }
+      n6 { x = f32[<=5] parameter(0)  ROOT n = f32[<=5] negate(x) }
+      c6 { s = (s32[], f32[<=5]) parameter(0)  i = s32[] get-tuple-element(s), index=0  n = s32[] constant(3)
+        ROOT l = pred[] compare(i, n), direction=LT }
+      b6 { s = (s32[], f32[<=5]) parameter(0)  i = s32[] get-tuple-element(s), index=0
+        x = f32[<=5] get-tuple-element(s), index=1  one = s32[] constant(1)  j = s32[] add(i, one)
+        k = pred[] compare(i, one), direction=EQ
+        y = f32[<=5] conditional(k, x, x), true_computation=y6, false_computation=n6
+        ROOT r = (s32[], f32[<=5]) tuple(j, y) }
+      ENTRY e { p = f32[<=5] parameter(0)  o = s32[] constant(0)  t = (s32[], f32[<=5]) tuple(o, p)
+        ROOT w = (s32[], f32[<=5]) while(t), condition=c6, body=b6 }""",
+    "static outside, bounded inside": """
+      f7 { x = f32[5] parameter(0)  n = s32[] constant(2)  y = f32[<=5] set-dimension-size(x, n), dimensions={0}
+        z = f32[] constant(0)  ROOT t = f32[] reduce(y, z), dimensions={0}, to_apply=add }
+      g7 { x = f32[5] parameter(0)  ROOT t = f32[] constant(1) }
+      ENTRY e { p = f32[5] parameter(0)  c = pred[] parameter(1)
+        ROOT r = f32[] conditional(c, p, p), true_computation=f7, false_computation=g7 }""",
 }
 
 FAMILIES = {
@@ -259,13 +371,45 @@ FAMILIES = {
     "windows": WINDOWS,
     "products": PRODUCTS,
     "normalization": NORMALIZATION,
+    "control flow": CONTROL_FLOW,
 }
 
 
 def program(text: str) -> HloModule:
-    return parse(REGIONS + "ENTRY e {\n" + text + "\n}")
+    return parse(REGIONS + (text if "ENTRY" in text else "ENTRY e {\n" + text + "\n}"))
 
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_no_op_sees_padding(family: str) -> None:
     dynamic_sizes.check({name: program(text) for name, text in FAMILIES[family].items()})
+
+
+def elementwise_programs() -> dict[str, HloModule]:
+    """Each element-wise op of the table, on arrays one of which is bounded, the others perhaps."""
+    programs: dict[str, HloModule] = {}
+    for name, spec in OPS.items():
+        if Trait.ELEMENTWISE in spec.traits and name not in ("map", "reduce-precision"):
+            programs[name] = elementwise_program(name)
+    return programs
+
+
+def elementwise_program(name: str) -> HloModule:
+    """On the first element types that the op takes."""
+    count = sum(parameter.name != "result" for parameter in OPS[name].operands)
+    attributes = {"compare": {"direction": ComparisonDirection.LT}}.get(name, {})
+    for element_type in (F32, S32, C64):
+        entry = Computation("e")
+        kinds = [PRED if name == "select" and number == 0 else element_type for number in range(count)]
+        shapes = [Shape.array(kind, (5, 3), (True, number == 1)) for number, kind in enumerate(kinds)]
+        operands = [entry.add("parameter", shape=shape, number=number) for number, shape in enumerate(shapes)]
+        stated = Shape.array(element_type, (5, 3), (True, count > 1)) if OPS[name].takes_result else None
+        try:
+            entry.set_root(entry.add(name, operands, shape=stated, **attributes))
+        except ShapeError:
+            continue
+        return HloModule(name, entry)
+    raise AssertionError(f"{name} takes none of the types that are tried")
+
+
+def test_no_elementwise_op_sees_padding() -> None:
+    dynamic_sizes.check(elementwise_programs(), tolerance=1e-3)

@@ -152,9 +152,9 @@ class Padding:
             result = self.add("minimum", [result, size]) if result is not None else size
         return result
 
-    def least_sizes(self, *arrays: Instruction) -> ArraySizes:
+    def least_sizes(self, *arrays: Instruction, without: int | None = None) -> ArraySizes:
         """The sizes of arrays of the original that go together: in a right program they agree."""
-        dims = dict.fromkeys(dim for array in arrays for dim in self.array_sizes(array))
+        dims = dict.fromkeys(dim for array in arrays for dim in self.array_sizes(array) if dim != without)
         return {dim: self.least(*(self.size(array, dim) for array in arrays)) for dim in dims}
 
     def index(self, value: Instruction, bound: int) -> Instruction:

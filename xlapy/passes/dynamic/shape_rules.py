@@ -41,7 +41,8 @@ def reshape(padding: Padding, instruction: Instruction) -> None:
     if 0 not in before.dims:
         for group in reshape_groups(before, after):
             array = _regrouped(padding, instruction, group, array, sizes)
-    padding.enter_array(instruction, padding.reshaped(array, after.dims), sizes)
+    is_done = array is not padding.copy(operand) and array.shape.dims == after.dims
+    padding.enter_array(instruction, array if is_done else padding.same(instruction, [array]), sizes)
 
 
 def _regrouped(
@@ -142,7 +143,7 @@ def _padded_size(padding: Padding, size: Instruction, instruction: Instruction, 
 def concatenate(padding: Padding, instruction: Instruction) -> None:
     """Along a bounded dimension, each part is written where the one before it ends."""
     dim = instruction.attributes["dimension"]
-    sizes = padding.least_sizes(*instruction.operands)
+    sizes = padding.least_sizes(*instruction.operands, without=dim)
     if all(padding.size(operand, dim) is None for operand in instruction.operands):
         padding.enter_array(instruction, padding.same(instruction), sizes)
         return
