@@ -6,6 +6,7 @@ A program is the instructions of an entry computation, or computations; it may u
 import pytest
 
 from tests.support import dynamic_sizes
+from tests.support.random_dynamic import random_program
 from xlapy.hlo.attributes import ComparisonDirection
 from xlapy.hlo.element_types import C64, F32, PRED, S32
 from xlapy.hlo.graph import Computation, HloModule
@@ -413,3 +414,12 @@ def elementwise_program(name: str) -> HloModule:
 
 def test_no_elementwise_op_sees_padding() -> None:
     dynamic_sizes.check(elementwise_programs(), tolerance=1e-3)
+
+
+BATCH = 8
+
+
+@pytest.mark.parametrize("first", [0, *(pytest.param(first, marks=pytest.mark.slow) for first in range(8, 200, 8))])
+def test_random_programs(first: int) -> None:
+    programs = {str(seed): random_program(seed) for seed in range(first, first + BATCH)}
+    dynamic_sizes.check(programs, tolerance=0, seed=first)

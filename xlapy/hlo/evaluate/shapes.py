@@ -33,14 +33,15 @@ def reshape(instruction: Instruction, operands: list[Array]) -> Array:
     if before.is_static or 0 in before.dims or not operand.size:
         return operand.reshape(run_time_dims(operand.shape, before, after))
     dims = run_time_dims(operand.shape, before, after)
+    first = 0
     for group in reshape_groups(before, after):
-        first = len(group.after) and group.after[0]
         taken = operand.shape[first : first + len(group.before)]
         rest = operand.shape[first + len(group.before) :]
         sizes = [dims[dim] for dim in group.after]
         run = operand.reshape([*operand.shape[:first], math.prod(taken), *rest])
         run = run[(slice(None),) * first + (slice(math.prod(sizes)),)]
         operand = run.reshape([*run.shape[:first], *sizes, *rest])
+        first += len(sizes)
     return operand
 
 
