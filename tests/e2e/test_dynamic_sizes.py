@@ -3,12 +3,16 @@
 A program is the instructions of an entry computation, or computations; it may use the regions below.
 """
 
+import numpy as np
 import pytest
 
+import xlapy
 from tests.support import dynamic_sizes
 from tests.support.random_dynamic import random_program
+from xlapy import ops
+from xlapy.builder import XlaBuilder
 from xlapy.hlo.attributes import ComparisonDirection
-from xlapy.hlo.element_types import C64, F32, PRED, S32
+from xlapy.hlo.element_types import ALL, C64, F32, PRED, S32, ElementType
 from xlapy.hlo.graph import Computation, HloModule
 from xlapy.hlo.ops import OPS, Trait
 from xlapy.hlo.shape import Shape
@@ -423,3 +427,51 @@ BATCH = 8
 def test_random_programs(first: int) -> None:
     programs = {str(seed): random_program(seed) for seed in range(first, first + BATCH)}
     dynamic_sizes.check(programs, tolerance=0, seed=first)
+
+
+def folds_of(element_type: ElementType) -> dict[str, HloModule]:
+    """Sum, extremes, order and the best of a bounded array."""
+    name = element_type.name
+    start = {"pred": "true", "complex": "(1,0)"}.get(element_type.kind, "1")
+    texts = {
+        f"{opcode} of {name}": f"""
+          f {{ a = {name}[] parameter(0)  b = {name}[] parameter(1)  ROOT s = {name}[] {opcode}(a, b) }}
+          ENTRY e {{ p = {name}[<=5,3] parameter(0)  z = {name}[] constant({start})
+            ROOT r = {name}[3] reduce(p, z), dimensions={{0}}, to_apply=f }}"""
+        for opcode in ("add", "maximum", "minimum", "multiply")
+        if not (element_type.is_complex and opcode in ("maximum", "minimum"))
+    }
+    if element_type.is_integer or element_type.is_float:
+        texts[f"best of {name}"] = f"""
+          ENTRY e {{ p = {name}[2,<=5] parameter(0)
+            ROOT r = ({name}[2,<=3], s32[2,<=3]) topk(p), k=3, largest=true }}"""
+    return {title: parse(text) for title, text in texts.items()}
+
+
+def test_no_fold_of_any_element_type_sees_padding() -> None:
+    programs: dict[str, HloModule] = {}
+    for element_type in ALL:
+        programs |= folds_of(element_type)
+    dynamic_sizes.check(programs, tolerance=1e-2)
+
+
+def test_the_builder_keeps_bounded_dimensions_bounded() -> None:
+    b = XlaBuilder("bounded")
+    x = ops.Parameter(b, 0, Shape.array(F32, (4, 6), (True, True)))
+    results = [
+        ops.Reshape(x, (24,)), ops.Reshape(x, (2, 12)), ops.Collapse(x, (0, 1)), x[None], x[0], x[:, 0], x[1:3],
+        ops.BitcastConvertType(x, np.uint8), ops.GetDimensionSize(x, 1),
+    ]  # fmt: skip
+    assert [str(result.shape) for result in results] == [
+        "f32[<=24]", "f32[<=2,12]", "f32[<=24]", "f32[1,<=4,<=6]", "f32[<=6]", "f32[<=4]", "f32[2,<=6]",
+        "u8[<=4,<=6,4]", "s32[]",
+    ]  # fmt: skip
+    run = xlapy.compile(b.build(ops.Tuple(b, results)))
+    given = np.arange(6, dtype=np.float32).reshape(2, 3)
+    flat, halves, collapsed, nested, first, column, rows, octets, count = run(given)
+    assert flat.tolist() == collapsed.tolist() == given.reshape(-1).tolist()
+    assert halves.shape == (0, 12)
+    assert nested.tolist() == [given.tolist()]
+    assert (first.tolist(), column.tolist(), int(count)) == ([0, 1, 2], [0, 3], 3)
+    assert rows.tolist() == [[3, 4, 5], [0, 0, 0]]
+    assert octets.tolist() == given.view(np.uint8).reshape(2, 3, 4).tolist()
