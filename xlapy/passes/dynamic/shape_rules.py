@@ -58,8 +58,6 @@ def _regrouped(
     if count is None or target is None:
         return array
     dims = instruction.shape.dims
-    size = padding.size(operand, group.before[0]) if len(group.before) == 1 else count
-    assert size is not None
     others = math.prod(dims[dim] for dim in group.after if dim != target)
     sizes[target] = _quotient(padding, before, count, others)
     after = [Extent(dims[dim], sizes.get(dim)) for dim in group.after]

@@ -14,12 +14,15 @@ from xlapy.passes.dynamic.regions import FALSE, TRUE, selecting_what_exists
 
 @RULES.register("reduce-window")
 def reduce_window(padding: Padding, instruction: Instruction) -> None:
-    """Beyond the sizes the inputs become the initial value, as in the window's own padding, which follows there."""
+    """Beyond the sizes the inputs become the initial value, as in the window's own padding, which follows there.
+
+    Not along dimensions in which each element has a window of its own."""
     inputs, inits = instruction.grouped_operands()
     window: Window = instruction.attributes["window"]
     sizes = padding.least_sizes(*inputs)
+    shared = {dim: size for dim, size in sizes.items() if window.dimensions[dim] != WindowDimension(1)}
     arrays = [
-        padding.masked(padding.copy(array), sizes, padding.copy(init))
+        padding.masked(padding.copy(array), shared, padding.copy(init))
         for array, init in zip(inputs, inits, strict=True)
     ]
     result = padding.same(instruction, [*arrays, *(padding.copy(init) for init in inits)])
