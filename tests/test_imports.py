@@ -55,6 +55,7 @@ HLO_FLOORS = (
         "schedule",
         "buffer_plan",
         "kernel_plan",
+        "identities",
         "sort_plan",
         "leaves",
         "drawing",

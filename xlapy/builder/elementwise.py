@@ -228,7 +228,8 @@ def BitcastConvertType(operand: XlaOp, new_element_type: Any) -> XlaOp:
     shape = _retyped(operand.shape, element_type)
     old_bits = operand.shape.type.bits if operand.shape.is_array else element_type.bits
     if old_bits > element_type.bits:
-        shape = operand.shape.with_dims((*operand.shape.dims, old_bits // element_type.bits)).with_type(element_type)
+        flags = (*operand.shape.dynamic, False) if operand.shape.dynamic else ()
+        shape = shape.with_dims((*operand.shape.dims, old_bits // element_type.bits), flags)
     elif old_bits < element_type.bits and operand.shape.rank:
         shape = shape.without(operand.shape.rank - 1)
     return builder.record("bitcast-convert", [operand], shape=shape)

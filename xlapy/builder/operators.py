@@ -13,6 +13,7 @@ from xlapy.builder.registry import OPERATORS, located
 from xlapy.builder.shapes import require_array
 from xlapy.builder.structure import GetTupleElement
 from xlapy.hlo.attributes import DotDimensionNumbers, SliceDimension
+from xlapy.hlo.reshape_groups import reshaped_flags
 from xlapy.hlo.shape import Shape
 from xlapy.support.errors import ArgumentError, ShapeError
 
@@ -172,5 +173,6 @@ def _cut(operand: XlaOp, ranges: tuple[SliceDimension, ...], reversed_dims: tupl
     if reversed_dims:
         operand = builder.record("reverse", [operand], dimensions=reversed_dims)
     if tuple(sizes) != operand.shape.dims:
-        operand = builder.record("reshape", [operand], shape=Shape.array(shape.type, sizes))
+        flags = reshaped_flags(operand.shape, sizes)
+        operand = builder.record("reshape", [operand], shape=Shape.array(shape.type, sizes, flags))
     return operand

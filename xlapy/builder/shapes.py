@@ -14,6 +14,7 @@ from xlapy.builder.op import XlaOp
 from xlapy.builder.operands import Operand, as_handle, as_op, as_ops, builder_of
 from xlapy.builder.registry import op_function
 from xlapy.hlo.attributes import PaddingDimension, SliceDimension
+from xlapy.hlo.reshape_groups import reshaped_flags
 from xlapy.hlo.shape import Shape
 from xlapy.support.errors import ArgumentError, ShapeError
 
@@ -81,7 +82,14 @@ def Reshape(operand: XlaOp, dimensions: Integers, new_sizes: Integers | None = N
         if list(order) != sorted(order):
             operand = builder.record("transpose", [operand], permutation=order)
     sizes = as_ints(dimensions if new_sizes is None else new_sizes, "new_sizes")
-    return builder.record("reshape", [operand], shape=Shape.array(shape.type, sizes))
+    return _reshaped(builder, operand, sizes)
+
+
+def _reshaped(builder: XlaBuilder, operand: XlaOp, sizes: Sequence[int]) -> XlaOp:
+    """Bounded dimensions stay bounded: of those that are merged and split, the outermost that results."""
+    shape = operand.shape
+    result = Shape.array(shape.type, sizes, reshaped_flags(shape, sizes))
+    return builder.record("reshape", [operand], shape=result)
 
 
 @op_function()
@@ -98,7 +106,7 @@ def Collapse(operand: XlaOp, dimensions: Integers) -> XlaOp:
         return operand
     merged = math.prod(shape.dims[dim] for dim in dims)
     sizes = (*shape.dims[: dims[0]], merged, *shape.dims[dims[-1] + 1 :])
-    return builder.record("reshape", [operand], shape=Shape.array(shape.type, sizes))
+    return _reshaped(builder, operand, sizes)
 
 
 @op_function("transpose")

@@ -32,29 +32,21 @@ LIMITATIONS = (
         "the computation is inlined into the kernel, which holds scalars in registers",
     ),
     Limitation(
-        ("while", "conditional", "call"),
-        "that take or give arrays of dynamic size",
-        "sizes travel beside arrays within one computation, and to and from the caller, not yet through control flow",
-    ),
-    Limitation(
-        ("reshape",),
-        "that merges a dimension of dynamic size, not the major one, into another",
-        "the elements beyond the size would lie between the others",
-    ),
-    Limitation(
-        ("fft",),
-        "along a dimension of dynamic size",
-        "transforms of different sizes have nothing in common, so that no padding is neutral",
-    ),
-    Limitation(
-        ("dynamic-update-slice",),
-        "of an update of dynamic size",
-        "the kernel copies a block whose size is known when the program is compiled",
-    ),
-    Limitation(
-        ("convolution",),
-        "that groups a dimension of dynamic size, or has a kernel of dynamic size",
-        "groups and windows are laid out for sizes known when the program is compiled",
+        (
+            "infeed",
+            "outfeed",
+            "send",
+            "recv",
+            "custom-call",
+            "all-reduce",
+            "all-gather",
+            "reduce-scatter",
+            "all-to-all",
+            "collective-broadcast",
+            "collective-permute",
+        ),
+        "of arrays of dynamic size",
+        "what leaves the program is one buffer of a size that all who take part know in advance",
     ),
 )
 

@@ -15,17 +15,11 @@ result is the same for any number of threads.
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
-import numpy as np
-
-from xlapy.hlo.element_types import ElementType
 from xlapy.hlo.graph import Computation, Instruction
-from xlapy.hlo.literal import Literal
-from xlapy.hlo.ops import Trait
-from xlapy.hlo.shape import Shape
+from xlapy.hlo.identities import identity_literal
 from xlapy.passes.base import ComputationPass, pinned, replace_all
 
 LEAST_BYTES = 1 << 20  # of the operand: some tens of microseconds of reading
@@ -85,24 +79,3 @@ def _split(reduce: Instruction) -> Instruction | None:
         shape=reduce.shape,
         metadata=reduce.metadata,
     )
-
-
-def identity_literal(region: Computation) -> Literal | None:
-    """The element that changes nothing under a region of one commutative, associative op; None for other regions."""
-    root = region.root
-    if Trait.COMMUTATIVE not in root.spec.traits or root.spec.identity is None or not root.shape.is_scalar:
-        return None
-    if len(region.parameters) != 2 or set(root.operands) != set(region.parameters) or root.shape.type.is_complex:
-        return None
-    return Literal(_identity(root.spec.identity, root.shape.type), Shape.scalar(root.shape.type))
-
-
-def _identity(identity: Any, element_type: ElementType) -> Any:
-    if element_type.is_float:
-        return {0: -0.0, 1: 1.0, "lowest": -math.inf, "highest": math.inf}[identity]
-    if element_type.kind == "pred":
-        return {0: False, 1: True, "ones": True, "lowest": False, "highest": True}[identity]
-    lowest = -(1 << (element_type.bits - 1)) if element_type.is_signed else 0
-    highest = (1 << (element_type.bits - element_type.is_signed)) - 1
-    number = {0: 0, 1: 1, "ones": -1 if element_type.is_signed else highest, "lowest": lowest, "highest": highest}
-    return np.array(number[identity]).astype(element_type.dtype)

@@ -11,6 +11,7 @@ import numpy as np
 from xlapy.hlo.attributes import ConvolutionDimensionNumbers, DotDimensionNumbers, Precision, Window, WindowDimension
 from xlapy.hlo.evaluate.base import evaluator
 from xlapy.hlo.evaluate.numerics import Array, convert, element_type, narrow, wide_dtype, widen
+from xlapy.hlo.evaluate.shapes import grown
 from xlapy.hlo.shape import Shape
 
 
@@ -78,8 +79,11 @@ def convolution(
     """One matrix product (batch and positions, input features) x (input features, output features) for each place of
     the window, added up where it lies on an element."""
     numbers = dimension_numbers
+    lhs, rhs = _common_features(lhs, rhs, numbers, feature_group_count)
     inputs = _grouped_inputs(lhs, numbers, feature_group_count, batch_group_count)
     kernel = _grouped_kernel(rhs, numbers, feature_group_count * batch_group_count)
+    places = [part.size for part in window.dimensions]
+    kernel = grown(kernel, [*places, *kernel.shape[len(places) :]])
     groups, batch, *sizes, features = inputs.shape
     outputs = kernel.shape[-1]
     counts = [part.positions(size) for part, size in zip(window.dimensions, sizes, strict=True)]
@@ -101,12 +105,21 @@ def convolution(
     return narrow(merged.transpose(order), result.type)
 
 
+def _common_features(lhs: Array, rhs: Array, numbers: ConvolutionDimensionNumbers, groups: int) -> tuple[Array, Array]:
+    """Cuts both sides to the input features that a group of either has."""
+    own, count = lhs.shape[numbers.input_feature] // groups, rhs.shape[numbers.kernel_input_feature]
+    common = min(own, count)
+    taken = [group * own + feature for group in range(groups) for feature in range(common)]
+    return np.take(lhs, taken, numbers.input_feature), _cut(rhs, numbers.kernel_input_feature, common)
+
+
 def _grouped_inputs(lhs: Array, numbers: ConvolutionDimensionNumbers, feature_groups: int, batch_groups: int) -> Array:
     """The left side as (group, batch, spatial ..., feature)."""
     inputs = lhs.transpose([numbers.input_batch, *numbers.input_spatial, numbers.input_feature])
     batch, *sizes, features = inputs.shape
     if batch_groups > 1:
-        return inputs.reshape([batch_groups, batch // batch_groups, *sizes, features])
+        whole = inputs[: batch // batch_groups * batch_groups]
+        return whole.reshape([batch_groups, batch // batch_groups, *sizes, features])
     split = inputs.reshape([batch, *sizes, feature_groups, features // feature_groups])
     return np.moveaxis(split, -2, 0)
 
@@ -115,6 +128,7 @@ def _grouped_kernel(rhs: Array, numbers: ConvolutionDimensionNumbers, groups: in
     """The right side as (spatial ..., group, input feature, output feature)."""
     kernel = rhs.transpose([*numbers.kernel_spatial, numbers.kernel_input_feature, numbers.kernel_output_feature])
     *sizes, features, outputs = kernel.shape
+    kernel = kernel[..., : outputs // groups * groups]
     return kernel.reshape([*sizes, features, groups, outputs // groups]).swapaxes(-3, -2)
 
 

@@ -11,6 +11,7 @@ from xlapy.hlo.attributes import FftType
 from xlapy.hlo.element_types import complex_type_of, real_part_type
 from xlapy.hlo.evaluate.base import evaluator
 from xlapy.hlo.evaluate.numerics import Array, element_type, narrow
+from xlapy.hlo.ops.fft import half_size
 
 _TRANSFORMS: dict[FftType, Callable[..., Any]] = {
     FftType.FFT: np.fft.fftn,
@@ -30,7 +31,7 @@ def fft(operand: Array, *, fft_type: FftType, fft_length: tuple[int, ...]) -> Ar
     if not all(fft_length) or not operand.size:
         sizes = [*operand.shape[: -len(fft_length)], *fft_length]
         if fft_type is FftType.RFFT:
-            sizes[-1] = operand.shape[-1] and operand.shape[-1] // 2 + 1
+            sizes[-1] = half_size(fft_length[-1])
         return np.zeros(sizes, target.dtype)
     wide = operand.astype(np.complex128 if given.is_complex else np.float64)
     with np.errstate(all="ignore"):

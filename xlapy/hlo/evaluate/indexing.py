@@ -7,44 +7,64 @@ from collections.abc import Sequence
 import numpy as np
 
 from xlapy.hlo.attributes import GatherDimensionNumbers, ScatterDimensionNumbers
-from xlapy.hlo.evaluate.base import Steps, evaluator
+from xlapy.hlo.evaluate.base import EVALUATORS, Steps, align, evaluator
 from xlapy.hlo.evaluate.numerics import Array
 from xlapy.hlo.evaluate.reductions import apply
-from xlapy.hlo.graph import Computation
+from xlapy.hlo.evaluate.shapes import grown
+from xlapy.hlo.graph import Computation, Instruction
+from xlapy.hlo.shape import Shape
 
 
 def clamped_window(starts: Sequence[Array], sizes: Sequence[int], available: Sequence[int]) -> tuple[slice, ...]:
-    """The window of `sizes` that begins at `starts`, moved inward until it lies within `available`."""
+    """The window of `sizes` that begins at `starts`, moved inward until it lies within `available`, or begins at 0."""
     window = []
     for start, size, limit in zip(starts, sizes, available, strict=True):
-        first = min(max(int(start), 0), limit - size)
+        first = max(min(int(start), limit - size), 0)
         window.append(slice(first, first + size))
     return tuple(window)
 
 
-@evaluator("dynamic-slice")
-def dynamic_slice(operand: Array, start_indices: Sequence[Array], *, slice_sizes: tuple[int, ...]) -> Array:
-    return operand[clamped_window(start_indices, slice_sizes, operand.shape)]
+def slice_bounds(slice_sizes: Sequence[int], operand: Array, shape: Shape) -> list[int]:
+    """The sizes of slices at run time: where they take a whole bounded dimension, they are what there is of it."""
+    return [
+        available if shape.is_dynamic_dim(dim) and size == shape.dims[dim] else size
+        for dim, (size, available) in enumerate(zip(slice_sizes, operand.shape, strict=True))
+    ]
+
+
+@EVALUATORS.register("dynamic-slice")
+def dynamic_slice(instruction: Instruction, operands: list[Array]) -> Array:
+    operand, *starts = operands
+    sizes = slice_bounds(instruction.attributes["slice_sizes"], operand, instruction.operands[0].shape)
+    return grown(operand, sizes)[clamped_window(starts, sizes, operand.shape)]
 
 
 @evaluator("dynamic-update-slice")
 def dynamic_update_slice(operand: Array, update: Array, start_indices: Sequence[Array]) -> Array:
+    """Of an update that is larger than the operand, only the beginning is written."""
     result = operand.copy()
-    result[clamped_window(start_indices, update.shape, operand.shape)] = update
+    written = update[tuple(slice(size) for size in operand.shape)]
+    result[clamped_window(start_indices, written.shape, operand.shape)] = written
     return result
 
 
-@evaluator("gather")
-def gather(
+@EVALUATORS.register("gather")
+def gather(instruction: Instruction, operands: list[Array]) -> Array:
+    operand, indices = operands
+    sizes = slice_bounds(instruction.attributes["slice_sizes"], operand, instruction.operands[0].shape)
+    return gathered(operand, indices, instruction.attributes["dimension_numbers"], sizes)
+
+
+def gathered(
     operand: Array,
     start_indices: Array,
-    *,
-    dimension_numbers: GatherDimensionNumbers,
-    slice_sizes: tuple[int, ...],
-    indices_are_sorted: bool,
+    numbers: GatherDimensionNumbers,
+    slice_sizes: Sequence[int],
 ) -> Array:
-    numbers = dimension_numbers
-    vectors = index_vectors(start_indices, numbers.index_vector_dim)
+    """A slice for each index vector. Slices larger than the operand are zero where it ends."""
+    available = operand.shape
+    operand = grown(operand, slice_sizes)
+    vectors = index_vectors(_common_batch(start_indices, available, numbers), numbers.index_vector_dim)
     batch = vectors.shape[:-1]
     rank = len(batch) + len(numbers.offset_dims)
     batch_axes = [axis for axis in range(rank) if axis not in numbers.offset_dims]
@@ -55,7 +75,7 @@ def gather(
         place = np.zeros((1,) * rank, np.int64)
         if dim in numbers.start_index_map:
             first = vectors[..., numbers.start_index_map.index(dim)]
-            limit = operand.shape[dim] - size
+            limit = max(available[dim] - size, 0)
             place = place + _along_axes(np.clip(first, 0, limit), batch_axes, rank)
         if dim in numbers.operand_batching_dims:
             axis = numbers.start_indices_batching_dims[numbers.operand_batching_dims.index(dim)]
@@ -73,6 +93,14 @@ def gather(
     if not operand.size or not all(dims):
         return np.zeros(dims, operand.dtype)
     return np.broadcast_to(operand[tuple(places)] if places else operand, dims).copy()
+
+
+def _common_batch(indices: Array, available: Sequence[int], numbers: GatherDimensionNumbers) -> Array:
+    """The indices, cut to as many batches as the operand has at run time."""
+    kept = [slice(None)] * indices.ndim
+    for dim, partner in zip(numbers.start_indices_batching_dims, numbers.operand_batching_dims, strict=True):
+        kept[dim] = slice(available[partner])
+    return indices[tuple(kept)]
 
 
 def index_vectors(indices: Array, index_vector_dim: int) -> Array:
@@ -105,11 +133,13 @@ def scatter(
     unique_indices: bool,
 ) -> Steps:
     numbers = dimension_numbers
+    inputs, updates = align(*inputs), align(*updates)
     results = [array.copy() for array in inputs]
     vectors = index_vectors(scatter_indices, numbers.index_vector_dim)
     scatter_axes = [axis for axis in range(updates[0].ndim) if axis not in numbers.update_window_dims]
     dropped = (*numbers.inserted_window_dims, *numbers.input_batching_dims)
-    for position in np.ndindex(vectors.shape[:-1]):
+    counts = zip(vectors.shape[:-1], (updates[0].shape[axis] for axis in scatter_axes), strict=True)
+    for position in np.ndindex(*map(min, counts)):
         starts = [0] * inputs[0].ndim
         for dim, start in zip(numbers.scatter_dims_to_operand_dims, vectors[position], strict=True):
             starts[dim] = int(start)

@@ -11,6 +11,8 @@ from xlapy.hlo.evaluate.numerics import Array, element_type, narrow, widen
 
 @evaluator("cholesky")
 def cholesky(a: Array, *, lower: bool) -> Array:
+    size = min(a.shape[-2:])
+    a = a[..., :size, :size]
     with np.errstate(all="ignore"):
         matrix = widen(a) if lower else _adjoint(widen(a))
         factor, is_positive = _lower_factor(matrix)
@@ -43,6 +45,7 @@ def _adjoint(a: Array) -> Array:
 def triangular_solve(
     a: Array, b: Array, *, left_side: bool, lower: bool, unit_diagonal: bool, transpose_a: Transpose
 ) -> Array:
+    a, b = _common_sizes(a, b, -2 if left_side else -1)
     matrix = widen(a)
     if transpose_a is not Transpose.NO_TRANSPOSE:
         matrix = np.swapaxes(matrix, -1, -2)
@@ -56,6 +59,14 @@ def triangular_solve(
             transposed = _solve(np.swapaxes(matrix, -1, -2), np.swapaxes(widen(b), -1, -2), not lower, unit_diagonal)
             solution = np.swapaxes(transposed, -1, -2)
     return narrow(solution, element_type(b))
+
+
+def _common_sizes(a: Array, b: Array, side: int) -> tuple[Array, Array]:
+    """Cuts dimensions that must be equal to the smallest of their run-time sizes."""
+    size = min(*a.shape[-2:], b.shape[side])
+    batch = tuple(slice(min(sizes)) for sizes in zip(a.shape[:-2], b.shape[:-2], strict=True))
+    rows, columns = (slice(size), slice(None)) if side == -2 else (slice(None), slice(size))
+    return a[(*batch, slice(size), slice(size))], b[(*batch, rows, columns)]
 
 
 def _solve(a: Array, b: Array, lower: bool, unit_diagonal: bool) -> Array:

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from xlapy.hlo.evaluate.base import evaluator
+from xlapy.hlo.evaluate.base import align, evaluator
 from xlapy.hlo.evaluate.numerics import Array, element_type, narrow, widen
 
 
@@ -21,7 +21,8 @@ def batch_norm_inference(
     epsilon: float,
     feature_index: int,
 ) -> Array:
-    x, gamma, beta, mu, spread = (widen(array) for array in (operand, scale, offset, mean, variance))
+    cut = _common_features(operand, feature_index, scale, offset, mean, variance)
+    x, gamma, beta, mu, spread = (widen(array) for array in cut)
     with np.errstate(all="ignore"):
         return narrow(_normalized(x, gamma, beta, mu, spread, epsilon, feature_index), element_type(operand))
 
@@ -34,6 +35,13 @@ def _normalized(
     )
     centered = operand - mean
     return np.asarray(scale * (centered / np.sqrt(variance + variance.dtype.type(epsilon))) + offset)
+
+
+def _common_features(operand: Array, feature_index: int, *vectors: Array) -> tuple[Array, ...]:
+    """Operand and vectors, cut to the smallest number of features among them."""
+    count = min(operand.shape[feature_index], *(len(vector) for vector in vectors))
+    features = (slice(None),) * feature_index + (slice(count),)
+    return (operand[features], *(vector[:count] for vector in vectors))
 
 
 def _along(vector: Array, operand: Array, feature_index: int) -> Array:
@@ -56,6 +64,7 @@ def batch_norm_training(
     operand: Array, scale: Array, offset: Array, *, epsilon: float, feature_index: int
 ) -> tuple[Array, ...]:
     kind = element_type(operand)
+    operand, scale, offset = _common_features(operand, feature_index, scale, offset)
     x = widen(operand)
     others, count = _others(x, feature_index), _count(x, feature_index)
     with np.errstate(all="ignore"):
@@ -78,6 +87,9 @@ def batch_norm_grad(
     feature_index: int,
 ) -> tuple[Array, ...]:
     kind = element_type(operand)
+    operand, grad_output = align(operand, grad_output)
+    operand, scale, mean, variance = _common_features(operand, feature_index, scale, mean, variance)
+    operand, grad_output = align(operand, grad_output)
     x, gradient = widen(operand), widen(grad_output)
     others, count = _others(x, feature_index), _count(x, feature_index)
     with np.errstate(all="ignore"):

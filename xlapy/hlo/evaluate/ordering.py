@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from xlapy.hlo.evaluate.base import Run, Value, evaluator
+from xlapy.hlo.evaluate.base import Run, Value, align, evaluator
 from xlapy.hlo.evaluate.numerics import Array, element_type, total_order, widen
 from xlapy.hlo.evaluate.reductions import apply
 from xlapy.hlo.graph import Computation
@@ -20,7 +20,7 @@ Steps = Generator[Run, Value, Any]
 
 @evaluator("sort")
 def sort(inputs: Sequence[Array], *, comparator: Computation, dimension: int, is_stable: bool) -> Steps:
-    rows = [np.moveaxis(array, dimension, -1) for array in inputs]
+    rows = [np.moveaxis(array, dimension, -1) for array in align(*inputs)]
     order = np.broadcast_to(np.arange(rows[0].shape[-1]), rows[0].shape).copy()
     width = 1
     while width < order.shape[-1] and order.size:

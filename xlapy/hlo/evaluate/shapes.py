@@ -8,8 +8,10 @@ from collections.abc import Sequence
 import numpy as np
 
 from xlapy.hlo.attributes import PaddingDimension, SliceDimension
-from xlapy.hlo.evaluate.base import evaluator
+from xlapy.hlo.evaluate.base import EVALUATORS, evaluator
 from xlapy.hlo.evaluate.numerics import Array
+from xlapy.hlo.graph import Instruction
+from xlapy.hlo.reshape_groups import reshape_groups, run_time_dims
 from xlapy.hlo.shape import Shape
 
 
@@ -23,21 +25,30 @@ def broadcast(operand: Array, *, dimensions: tuple[int, ...], result: Shape) -> 
     return np.broadcast_to(aligned, sizes)
 
 
-@evaluator("reshape")
-def reshape(operand: Array, *, result: Shape) -> Array:
-    return operand.reshape(run_time_dims(operand.size, result))
+@EVALUATORS.register("reshape")
+def reshape(instruction: Instruction, operands: list[Array]) -> Array:
+    """Run after run of dimensions: see `reshape_groups`. What does not fill a run is dropped."""
+    (operand,) = operands
+    before, after = instruction.operands[0].shape, instruction.shape
+    if before.is_static or 0 in before.dims or not operand.size:
+        return operand.reshape(run_time_dims(operand.shape, before, after))
+    dims = run_time_dims(operand.shape, before, after)
+    first = 0
+    for group in reshape_groups(before, after):
+        taken = operand.shape[first : first + len(group.before)]
+        rest = operand.shape[first + len(group.before) :]
+        sizes = [dims[dim] for dim in group.after]
+        run = operand.reshape([*operand.shape[:first], math.prod(taken), *rest])
+        run = run[(slice(None),) * first + (slice(math.prod(sizes)),)]
+        operand = run.reshape([*run.shape[:first], *sizes, *rest])
+        first += len(sizes)
+    return operand
 
 
-def run_time_dims(size: int, shape: Shape) -> list[int]:
-    """The dimensions of an array of `shape` that has `size` elements at run time.
-
-    One bounded dimension takes what the others leave; more than one must fill their bounds, or the first gives way."""
-    dims = [*shape.dims]
-    bounded = [dim for dim in range(shape.rank) if shape.is_dynamic_dim(dim)]
-    if bounded and math.prod(dims) != size:
-        others = math.prod(dims[dim] for dim in range(shape.rank) if dim != bounded[0])
-        dims[bounded[0]] = size // others if others else 0
-    return dims
+def grown(operand: Array, sizes: Sequence[int]) -> Array:
+    """The array with at least these sizes: what it gains is zero."""
+    missing = [(0, max(size - own, 0)) for size, own in zip(sizes, operand.shape, strict=True)]
+    return np.pad(operand, missing) if any(count for _, count in missing) else operand
 
 
 @evaluator("transpose")
@@ -51,7 +62,9 @@ def reverse(operand: Array, *, dimensions: tuple[int, ...]) -> Array:
 
 
 @evaluator("slice")
-def slice_(operand: Array, *, dimensions: tuple[SliceDimension, ...]) -> Array:
+def slice_(operand: Array, *, dimensions: tuple[SliceDimension, ...], result: Shape) -> Array:
+    needed = [0 if result.is_dynamic_dim(dim) else part.limit for dim, part in enumerate(dimensions)]
+    operand = grown(operand, needed)
     return operand[tuple(slice(part.start, part.limit, part.stride) for part in dimensions)]
 
 
@@ -73,4 +86,7 @@ def pad(operand: Array, padding_value: Array, *, dimensions: tuple[PaddingDimens
 
 @evaluator("concatenate")
 def concatenate(inputs: Sequence[Array], *, dimension: int) -> Array:
-    return np.concatenate(inputs, axis=dimension)
+    """Other dimensions, which should be equal, are cut to the smallest of their run-time sizes."""
+    common = [slice(min(sizes)) for sizes in zip(*(array.shape for array in inputs), strict=True)]
+    common[dimension] = slice(None)
+    return np.concatenate([array[tuple(common)] for array in inputs], axis=dimension)

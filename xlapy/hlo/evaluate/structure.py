@@ -8,8 +8,9 @@ import numpy as np
 
 from xlapy.hlo.evaluate.base import TOKEN, Value, evaluator
 from xlapy.hlo.evaluate.numerics import Array, convert
+from xlapy.hlo.evaluate.shapes import grown
 from xlapy.hlo.literal import Literal
-from xlapy.hlo.shape import Shape
+from xlapy.hlo.shape import UNBOUNDED, Shape
 from xlapy.support.errors import InternalError
 
 
@@ -60,12 +61,9 @@ def get_dimension_size(operand: Array, *, dimension: int) -> Array:
 
 
 @evaluator("set-dimension-size")
-def set_dimension_size(operand: Array, size: Array, *, dimension: int) -> Array:
+def set_dimension_size(operand: Array, size: Array, *, dimension: int, result: Shape) -> Array:
     """Cuts; what an already shorter array gains is zero."""
-    wanted = max(int(size), 0)
-    missing = wanted - operand.shape[dimension]
-    if missing > 0:
-        shape = [*operand.shape]
-        shape[dimension] = missing
-        operand = np.concatenate([operand, np.zeros(shape, operand.dtype)], axis=dimension)
-    return operand.take(range(wanted), axis=dimension)
+    bound = result.dims[dimension]
+    wanted = max(int(size), 0) if bound == UNBOUNDED else min(max(int(size), 0), bound)
+    sizes = [wanted if dim == dimension else own for dim, own in enumerate(operand.shape)]
+    return grown(operand, sizes).take(range(wanted), axis=dimension)

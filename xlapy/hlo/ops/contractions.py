@@ -62,7 +62,10 @@ def dot(
     order = [(lhs, dim) for dim in (*numbers.lhs_batch, *numbers.lhs_free(lhs.rank))]
     order += [(rhs, dim) for dim in numbers.rhs_free(rhs.rank)]
     sizes = [shape.dims[dim] for shape, dim in order]
-    return Shape.array(result.type, sizes, [shape.is_dynamic_dim(dim) for shape, dim in order])
+    dynamic = [shape.is_dynamic_dim(dim) for shape, dim in order]
+    for place, dim in enumerate(numbers.rhs_batch):
+        dynamic[place] = dynamic[place] or (rhs.is_dynamic_dim(dim) and rhs.dims[dim] != UNBOUNDED)
+    return Shape.array(result.type, sizes, dynamic)
 
 
 def _check_sizes(slug: str, lhs: Shape, rhs: Shape, lhs_dims: tuple[int, ...], rhs_dims: tuple[int, ...]) -> None:
@@ -89,6 +92,9 @@ def convolution(
     The kernel is not flipped, unless the window is reversed. Padding and the holes of dilations contribute nothing.
     Groups of features (or of the batch) of `lhs` meet groups of output features of `rhs`. The element type is that of
     the stated result (`preferred_element_type`).
+
+    Bounded dimensions: features (and the batch, with batch groups) are grouped as many as there are at run time, those
+    that do not fill a group are dropped. The window keeps its size: a smaller kernel is continued with zeros.
 
     array-operands [B1]: the operands are arrays.
     same-type [B1 C27]: the operands have the same element type, unless both are integers or both are floats.

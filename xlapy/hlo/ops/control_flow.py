@@ -45,7 +45,8 @@ def conditional(selector: Shape, operands: Variadic, *, branches: Regions) -> Sh
     some-branches [B4 C1]: there is at least one branch.
     selector-type [B3]: the selector is a scalar, pred for two branches or s32.
     operand-each [B1]: each branch has one operand, of the type of its parameter.
-    same-result [B2 C3]: all branches return the same type.
+    same-result [B2 C3]: all branches return the same type, but for dimensions that are bounded in some of them: those
+    are bounded in the result.
     """
     if not branches:
         raise ShapeError("some-branches", "there is no branch to run")
@@ -58,6 +59,18 @@ def conditional(selector: Shape, operands: Variadic, *, branches: Regions) -> Sh
         raise ShapeError("operand-each", f"{len(operands)} operands are given for {len(branches)} branches")
     for operand, branch in zip(operands, branches, strict=True):
         check_arguments("operand-each", (operand,), branch)
-        if not branch.result.matches(branches[0].result):
+        if not branch.result.static().matches(branches[0].result.static()):
             raise ShapeError("same-result", f"the branches return {branches[0].result} and {branch.result}")
-    return branches[0].result.without_layout()
+    result = branches[0].result.without_layout()
+    for branch in branches[1:]:
+        result = _bounded_in_either(result, branch.result)
+    return result
+
+
+def _bounded_in_either(one: Shape, other: Shape) -> Shape:
+    """The shape of both, with every dimension bounded that is so in one of them."""
+    if one.elements is not None:
+        return Shape.tuple([_bounded_in_either(*parts) for parts in zip(one.parts, other.parts, strict=True)])
+    if not one.is_array or one.dynamic == other.dynamic:
+        return one
+    return one.with_dims(one.dims, [one.is_dynamic_dim(dim) or other.is_dynamic_dim(dim) for dim in range(one.rank)])

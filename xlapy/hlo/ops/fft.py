@@ -19,6 +19,9 @@ def fft(operand: Shape, *, fft_type: FftType, fft_length: tuple[int, ...]) -> Sh
     dimension, which is the reversed conjugate of the lower one; IRFFT is its inverse. Inverses divide by the number of
     elements that they transform.
 
+    Along a bounded dimension the transform still has the length stated: elements that do not exist at run time count as
+    zero, and the result is as large as its bound.
+
     length-count [B1 C3]: there are one to three lengths.
     rank [B1 C1]: the operand has as many dimensions.
     element-type [B2 C2]: FFT, IFFT and IRFFT take complex numbers, RFFT takes f32 or f64.

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from xlapy.hlo.attributes import GatherDimensionNumbers, ScatterDimensionNumbers
 from xlapy.hlo.element_types import INTEGER
+from xlapy.hlo.ops.elementwise import common_dims
 from xlapy.hlo.ops.reductions import check_reduction
 from xlapy.hlo.ops.spec import PURE, Variadic, op
 from xlapy.hlo.shape import UNBOUNDED, Shape, Signature
@@ -32,6 +33,9 @@ def _check_slice(operand: Shape, sizes: Sequence[int]) -> None:
 def dynamic_slice(operand: Shape, start_indices: Variadic, *, slice_sizes: tuple[int, ...]) -> Shape:
     """The slice of `slice_sizes` that begins at `start_indices`, moved inward until it fits.
 
+    A bounded dimension that is taken whole stays bounded. A slice that is larger than a run-time size begins at 0 and
+    is zero beyond the size.
+
     array-operands: the operand is an array.
     one-start-each [B1 C2]: there is one start index for each dimension.
     start-type [B3 C3]: the start indices are integer scalars of one type.
@@ -44,12 +48,22 @@ def dynamic_slice(operand: Shape, start_indices: Variadic, *, slice_sizes: tuple
     if len(slice_sizes) != operand.rank:
         raise ShapeError("sizes-count", f"{len(slice_sizes)} slice sizes are given for {operand}")
     _check_slice(operand, slice_sizes)
-    return operand.with_dims(slice_sizes)
+    return operand.with_dims(slice_sizes, _kept_whole(operand, slice_sizes))
+
+
+def _kept_whole(operand: Shape, slice_sizes: Sequence[int]) -> list[bool]:
+    """Which dimensions of slices are bounded: those of the operand, where slices take all of them."""
+    return [
+        operand.is_dynamic_dim(dim) and size == operand.dims[dim] and size != UNBOUNDED
+        for dim, size in enumerate(slice_sizes)
+    ]
 
 
 @op("dynamic-update-slice", traits=PURE)
 def dynamic_update_slice(operand: Shape, update: Shape, start_indices: Variadic) -> Shape:
     """The operand with `update` written at `start_indices`, moved inward until it fits.
+
+    It is the run-time sizes of both that must fit. Of an update larger than the operand, the end is left out.
 
     array-operands: operand and update are arrays.
     same-type [B1 C2]: operand and update have the same element type.
@@ -130,6 +144,8 @@ def gather(
 ) -> Shape:
     """Slices of the operand, each at the start that a vector of `start_indices` says, moved inward until it fits.
 
+    Bounded dimensions: as for dynamic-slice, and the result has as many slices as there are index vectors.
+
     array-operands: the operand is an array.
     index-type [I2]: the start indices are integers.
     index-vector-dim [B3 C2]: 0 <= index_vector_dim <= rank of the indices, where the rank itself adds a dimension of 1.
@@ -171,15 +187,25 @@ def gather(
             f"{len(numbers.offset_dims)} offset dimensions and {len(dropped)} dropped ones do not make up {operand}",
         )
     _check_slice_sizes(operand, slice_sizes, dropped)
-    batch = _without(start_indices.dims, numbers.index_vector_dim)
-    window = iter(_without(slice_sizes, *dropped))
+    vectors = _without(range(start_indices.rank), numbers.index_vector_dim)
+    batch = [start_indices.dims[dim] for dim in vectors]
+    whole = _kept_whole(operand, slice_sizes)
+    window = iter([(slice_sizes[dim], whole[dim]) for dim in range(operand.rank) if dim not in dropped])
     rank = len(batch) + len(numbers.offset_dims)
     _check_listed(
         numbers.offset_dims, rank, "offset dimensions", "offset-in-range", "offset-ascending", "offset-ascending"
     )
-    rest = iter(batch)
+    partners = dict(zip(numbers.start_indices_batching_dims, batching, strict=True))
+    rest = iter([_batch_size(operand, start_indices, dim, partners.get(dim)) for dim in vectors])
     dims = [next(window) if dim in numbers.offset_dims else next(rest) for dim in range(rank)]
-    return operand.with_dims(dims).without_layout()
+    return operand.with_dims([size for size, _ in dims], [dynamic for _, dynamic in dims]).without_layout()
+
+
+def _batch_size(operand: Shape, indices: Shape, dim: int, partner: int | None) -> tuple[int, bool]:
+    """A batch dimension of the result, and whether it is bounded: it is if it is in the operand or in the indices."""
+    size = indices.dims[dim]
+    in_operand = partner is not None and operand.is_dynamic_dim(partner) and operand.dims[partner] != UNBOUNDED
+    return size, indices.is_dynamic_dim(dim) or in_operand
 
 
 def _check_slice_sizes(operand: Shape, slice_sizes: Sequence[int], dropped: Sequence[int]) -> None:
@@ -253,7 +279,8 @@ def scatter(
         )
     _check_updates(operand, scatter_indices, update, numbers, dropped)
     check_reduction(inputs, update_computation)
-    results = [shape.without_layout() for shape in inputs]
+    merged = common_dims(*inputs)
+    results = [merged.with_type(shape.type).without_layout() for shape in inputs]
     return results[0] if len(results) == 1 else Shape.tuple(results)
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from xlapy.hlo.attributes import Transpose
 from xlapy.hlo.element_types import COMPLEX, FLOAT
 from xlapy.hlo.ops.spec import PURE, op
@@ -16,7 +18,8 @@ def cholesky(a: Shape, *, lower: bool = False) -> Shape:
     """The triangular factor of positive definite matrices: a = l lᴴ for the lower one, a = uᴴ u for the upper one.
 
     Only the triangle of `a` that `lower` names is read, and of its diagonal only the real parts. The other triangle
-    of the result is zero. Where a matrix is not positive definite, the triangle of its result is NaN.
+    of the result is zero. Where a matrix is not positive definite, the triangle of its result is NaN. Of a matrix with
+    more rows than columns at run time, or the other way round, only the leading square exists.
 
     element-type [B3]: the elements are floats or complex.
     rank [B2 C2]: the operand has at least two dimensions.
@@ -25,7 +28,8 @@ def cholesky(a: Shape, *, lower: bool = False) -> Shape:
     _check_type(a)
     _check_rank(a)
     _check_square(a)
-    return a.without_layout()
+    minor = (a.rank - 2, a.rank - 1)
+    return _bounded(a, minor if any(_is_bounded(a, dim) for dim in minor) else ())
 
 
 @op("triangular-solve", traits=PURE)
@@ -41,7 +45,8 @@ def triangular_solve(
     """The x of op(a) x = b, or of x op(a) = b unless `left_side`, for triangular matrices `a`.
 
     `op` is nothing, the transpose, or the conjugate transpose. Only the triangle of `a` (as it is stored) that `lower`
-    names is read; with `unit_diagonal` its diagonal is not read either, but taken as ones.
+    names is read; with `unit_diagonal` its diagonal is not read either, but taken as ones. Run-time sizes that should
+    be equal but are not count as the smallest of them.
 
     element-type: the elements are floats or complex.
     same-type [C1]: both operands have the same element type.
@@ -63,7 +68,19 @@ def triangular_solve(
     side = b.rank - (2 if left_side else 1)
     if not _may_equal(a.dims[-1], b.dims[side]):
         raise ShapeError("sizes", f"dimension {side} of {b} is not {a.dims[-1]}, the size of the matrices {a}")
-    return b.without_layout()
+    bounded = [dim for dim in range(a.rank - 2) if _is_bounded(a, dim)]
+    if _is_bounded(a, a.rank - 2) or _is_bounded(a, a.rank - 1):
+        bounded.append(side)
+    return _bounded(b, bounded)
+
+
+def _is_bounded(shape: Shape, dim: int) -> bool:
+    return shape.is_dynamic_dim(dim) and shape.dims[dim] != UNBOUNDED
+
+
+def _bounded(shape: Shape, dims: Sequence[int]) -> Shape:
+    """The shape with `dims` bounded, besides those that are."""
+    return shape.with_dims(shape.dims, [shape.is_dynamic_dim(dim) or dim in dims for dim in range(shape.rank)])
 
 
 def _check_type(shape: Shape) -> None:

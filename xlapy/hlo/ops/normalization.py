@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from xlapy.hlo.element_types import FLOAT
+from xlapy.hlo.ops.elementwise import common_dims
 from xlapy.hlo.ops.spec import PURE, op
 from xlapy.hlo.shape import UNBOUNDED, Shape
 from xlapy.support.errors import ShapeError
 
 
-def _check(operand: Shape, feature_index: int, **vectors: Shape) -> None:
+def _checked(operand: Shape, feature_index: int, **vectors: Shape) -> Shape:
+    """The shape of the operand, its features bounded if they are so in a vector; raises unless all fit together."""
     for shape in (operand, *vectors.values()):
         if shape.element_type not in FLOAT:
             raise ShapeError("element-type", f"{shape} is not an array of floats")
@@ -20,6 +22,9 @@ def _check(operand: Shape, feature_index: int, **vectors: Shape) -> None:
             raise ShapeError("same-type", f"{operand} and the {name} {shape} have different element types")
         if shape.rank != 1 or (shape.dims[0] != size and UNBOUNDED not in (shape.dims[0], size)):
             raise ShapeError("feature-sizes", f"the {name} {shape} does not have {size} elements, one for each feature")
+    bounded = any(shape.is_dynamic_dim(0) and shape.dims[0] != UNBOUNDED for shape in vectors.values())
+    flags = [operand.is_dynamic_dim(dim) or (bounded and dim == feature_index) for dim in range(operand.rank)]
+    return operand.with_dims(operand.dims, flags)
 
 
 def _per_feature(operand: Shape, feature_index: int) -> Shape:
@@ -37,9 +42,9 @@ def batch_norm_training(operand: Shape, scale: Shape, offset: Shape, *, epsilon:
     same-type [C2]: all operands have the same element type.
     feature-sizes [B2 C3 C4 C5 C6]: scale and offset are vectors with one element for each feature.
     """
-    _check(operand, feature_index, scale=scale, offset=offset)
-    moments = _per_feature(operand, feature_index)
-    return Shape.tuple([operand.without_layout(), moments, moments])
+    result = _checked(operand, feature_index, scale=scale, offset=offset)
+    moments = _per_feature(result, feature_index)
+    return Shape.tuple([result, moments, moments])
 
 
 @op("batch-norm-inference", traits=PURE, title="BatchNormInference")
@@ -53,8 +58,7 @@ def batch_norm_inference(
     same-type [C2]: all operands have the same element type.
     feature-sizes [B2 C3 C4 C5 C6]: the other operands are vectors with one element for each feature.
     """
-    _check(operand, feature_index, scale=scale, offset=offset, mean=mean, variance=variance)
-    return operand.without_layout()
+    return _checked(operand, feature_index, scale=scale, offset=offset, mean=mean, variance=variance)
 
 
 @op("batch-norm-grad", traits=PURE, title="BatchNormGrad")
@@ -76,10 +80,11 @@ def batch_norm_grad(
     grad-dims [B3 C3]: `grad_output` has the dimensions of the operand.
     feature-sizes [B2 C4 C5]: scale, mean and variance are vectors with one element for each feature.
     """
-    _check(operand, feature_index, scale=scale, mean=mean, variance=variance)
+    result = _checked(operand, feature_index, scale=scale, mean=mean, variance=variance)
     if grad_output.element_type is not operand.element_type:
         raise ShapeError("same-type", f"{operand} and the gradient {grad_output} have different element types")
     if grad_output.dims != operand.dims and UNBOUNDED not in (*grad_output.dims, *operand.dims):
         raise ShapeError("grad-dims", f"the gradient {grad_output} does not have the dimensions of {operand}")
-    moments = _per_feature(operand, feature_index)
-    return Shape.tuple([operand.without_layout(), moments, moments])
+    result = common_dims(result, grad_output)
+    moments = _per_feature(result, feature_index)
+    return Shape.tuple([result, moments, moments])

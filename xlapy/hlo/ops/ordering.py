@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from xlapy.hlo.element_types import FLOAT, INTEGER, PRED, S32
+from xlapy.hlo.ops.elementwise import common_dims
 from xlapy.hlo.ops.spec import PURE, Variadic, op
 from xlapy.hlo.shape import Shape, Signature
 from xlapy.support.errors import ShapeError
@@ -35,7 +36,8 @@ def sort(inputs: Variadic, *, comparator: Signature, dimension: int, is_stable: 
     if not Signature(tuple(wanted), Shape.scalar(PRED)).matches(comparator):
         types = ", ".join(shape.type.name for shape in inputs)
         raise ShapeError("comparator-type", f"a computation of type {comparator} does not compare elements of {types}")
-    results = [shape.without_layout() for shape in inputs]
+    merged = common_dims(*inputs)
+    results = [merged.with_type(shape.type).without_layout() for shape in inputs]
     return results[0] if len(results) == 1 else Shape.tuple(results)
 
 
@@ -43,7 +45,8 @@ def sort(inputs: Variadic, *, comparator: Signature, dimension: int, is_stable: 
 def topk(operand: Shape, *, k: int, largest: bool) -> Shape:
     """The `k` largest (or smallest) elements of each row of the last dimension, best first, and their positions.
 
-    Equal elements keep their order. Floats are in total order: -NaN, -inf ... -0, 0 ... inf, NaN.
+    Equal elements keep their order. Floats are in total order: -NaN, -inf ... -0, 0 ... inf, NaN. A row of fewer than
+    `k` elements at run time is returned whole.
 
     array-operands: the operand is an array of rank 1 or more, of numbers with an order.
     k-in-range: 0 <= k <= size of the last dimension.
@@ -52,5 +55,5 @@ def topk(operand: Shape, *, k: int, largest: bool) -> Shape:
         raise ShapeError("array-operands", f"{operand} is not an array of rows of integers or floats")
     if not 0 <= k <= operand.dims[-1]:
         raise ShapeError("k-in-range", f"k = {k}, but the rows of {operand} have {operand.dims[-1]} elements")
-    values = operand.with_dims((*operand.dims[:-1], k)).without_layout()
+    values = operand.with_dims((*operand.dims[:-1], k), operand.dynamic).without_layout()
     return Shape.tuple([values, values.with_type(S32)])

@@ -26,6 +26,7 @@ def broadcast(operand: Shape, *, dimensions: tuple[int, ...], result: ResultShap
     dimensions-in-range [B2 C3]: the entries are dimensions of the result.
     dimensions-unique [B2 C4]: no entry occurs twice.
     same-size [B1 C5]: a dimension of the operand has the size of the one it becomes.
+    bounded-result: a bounded dimension of the operand becomes a bounded one.
     """
     _require_array(operand)
     _require_array(result)
@@ -42,6 +43,10 @@ def broadcast(operand: Shape, *, dimensions: tuple[int, ...], result: ResultShap
         sizes = (operand.dims[dim], result.dims[target])
         if sizes[0] != sizes[1] and UNBOUNDED not in sizes:
             raise ShapeError("same-size", f"dimension {dim} of {operand} becomes dimension {target} of {result}")
+        if operand.is_dynamic_dim(dim) and UNBOUNDED not in sizes and not result.is_dynamic_dim(target):
+            raise ShapeError(
+                "bounded-result", f"dimension {dim} of {operand} is bounded, but dimension {target} of {result} is not"
+            )
     return result.without_layout()
 
 
@@ -49,8 +54,13 @@ def broadcast(operand: Shape, *, dimensions: tuple[int, ...], result: ResultShap
 def reshape(operand: Shape, *, result: ResultShape) -> Shape:
     """The elements in row-major order, under other dimensions.
 
+    Bounded dimensions: each smallest run of neighbouring dimensions with as many elements before as after is a reshape
+    of its own. The first bounded dimension of the result in such a run takes what the others, at their bounds, leave
+    of the elements that exist; what does not fill it is dropped.
+
     array-operands [C1]: operand and result are arrays of one element type.
     same-size [B2 C2]: operand and result have the same number of elements.
+    bounded-result: if a dimension of the operand is bounded, so is one of the result.
     """
     _require_array(operand)
     _require_array(result)
@@ -59,6 +69,8 @@ def reshape(operand: Shape, *, result: ResultShape) -> Shape:
     unbounded = operand.is_unbounded or result.is_unbounded
     if not unbounded and math.prod(operand.dims) != math.prod(result.dims):
         raise ShapeError("same-size", f"{operand} has {operand.size} elements, {result} has {result.size}")
+    if not unbounded and not operand.is_static and result.is_static:
+        raise ShapeError("bounded-result", f"{operand} may have fewer elements than {result}, which is not bounded")
     return result.without_layout()
 
 
@@ -97,6 +109,8 @@ def reverse(operand: Shape, *, dimensions: tuple[int, ...]) -> Shape:
 @op("slice", traits=INDEX_MAP, hlo_text={"dimensions": "slice"})
 def slice_(operand: Shape, *, dimensions: tuple[SliceDimension, ...]) -> Shape:
     """Of each dimension the elements start, start + stride ... below limit.
+
+    A bounded dimension that is taken whole stays bounded. A part of one is zero where it lies beyond the run-time size.
 
     array-operands: the operand is an array.
     one-each [B1 C2]: there is one range for each dimension.

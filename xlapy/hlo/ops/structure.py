@@ -117,11 +117,14 @@ def bitcast(operand: Shape, *, result: ResultShape) -> Shape:
 
     array-operands: operand and result are arrays.
     same-bytes: operand and result take the same number of bytes.
+    static: no dimension is bounded, as the place of a byte would hang on its run-time size.
     """
     if not operand.is_array or not result.is_array:
         raise ShapeError("array-operands", f"{operand} and {result} are not both arrays")
     if operand.bytes != result.bytes:
         raise ShapeError("same-bytes", f"{operand} has {operand.bytes} bytes, {result} has {result.bytes}")
+    if not operand.is_static or not result.is_static:
+        raise ShapeError("static", f"{operand} or {result} is bounded")
     return result
 
 
@@ -146,7 +149,8 @@ def bitcast_convert(operand: Shape, *, result: ResultShape) -> Shape:
     else:
         ratio, rest = divmod(result.type.bits, operand.type.bits)
         fits = not rest and operand.dims == (*result.dims, ratio)
-    if not fits:
+    shared = range(min(operand.rank, result.rank))
+    if not fits or any(operand.is_dynamic_dim(dim) != result.is_dynamic_dim(dim) for dim in shared):
         raise ShapeError("same-bits", f"the bits of {operand} do not make up {result}")
     return result.without_layout()
 
@@ -167,6 +171,8 @@ def get_dimension_size(operand: Shape, *, dimension: int) -> Shape:
 @op("set-dimension-size", traits=PURE, hlo_text={"dimension": "dimensions={}"})
 def set_dimension_size(operand: Shape, size: Shape, *, dimension: int) -> Shape:
     """The operand, of which only the first `size` entries along `dimension` exist at run time.
+
+    A size beyond the bound is the bound, one below 0 is 0. Entries that did not exist before are zero.
 
     array-operands [B1]: the operand is an array.
     size-type [B3]: the size is a scalar s32.

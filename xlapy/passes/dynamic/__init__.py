@@ -1,5 +1,23 @@
-"""Bounded dimensions made static: `padder` is the pass, the rules say what each op does to sizes and padding."""
+"""Bounded dimensions made static: `padder` is the pass, the rules say what each op does to sizes and padding.
 
-from xlapy.passes.dynamic import rules, window_rules
+An op without a rule that meets a bounded dimension is an UnsupportedError."""
 
-__all__ = ["rules", "window_rules"]
+from xlapy.passes.dynamic import (
+    contraction_rules,
+    control_flow_rules,
+    folding_rules,
+    indexing_rules,
+    shape_rules,
+    structure_rules,
+    window_rules,
+)
+
+__all__ = [
+    "contraction_rules",
+    "control_flow_rules",
+    "folding_rules",
+    "indexing_rules",
+    "shape_rules",
+    "structure_rules",
+    "window_rules",
+]

@@ -4,7 +4,7 @@
 
 becomes gamma * ((x - mu) / sqrt(variance + 0.5)) + beta, where each vector is broadcast along the features. What is the
 same for all elements of a feature is computed on vectors. Floats narrower than f32 are computed in f32 and rounded at
-the end.
+the end. How many elements a feature has is asked for at run time where it is not known before.
 """
 
 from __future__ import annotations
@@ -52,13 +52,37 @@ class _Expansion:
         self.instruction = instruction
         self.sums = sums
         self.feature: int = instruction.attributes["feature_index"]
-        self.shape = instruction.operands[0].shape.without_layout()
+        self.shape = next(instruction.shape.leaves()).without_layout()
         narrow = self.shape.type.is_narrow_float
         self.wide = self.shape.with_type(F32) if narrow else self.shape
+        self.sizes = {dim: self._size(dim) for dim in range(self.shape.rank) if self.shape.is_dynamic_dim(dim)}
         self.operands: list[Value] = [
-            new.convert(operand, shape=operand.shape.with_type(F32)) if narrow else operand
+            self._cut(new.convert(operand, shape=operand.shape.with_type(F32)) if narrow else operand)
             for operand in instruction.operands
         ]
+
+    def _along(self, operand: Value, dim: int) -> int | None:
+        """Which dimension of an operand, an array or a vector of features, `dim` of the arrays is."""
+        if operand.shape.rank == self.shape.rank:
+            return dim
+        return 0 if dim == self.feature else None
+
+    def _size(self, dim: int) -> Value:
+        """The smallest run-time size that an operand has along `dim`."""
+        places = [(operand, self._along(operand, dim)) for operand in self.instruction.operands]
+        size, *others = (
+            new.op("get-dimension-size", [operand], dimension=place) for operand, place in places if place is not None
+        )
+        for other in others:
+            size = new.op("minimum", [size, other])
+        return size
+
+    def _cut(self, operand: Value) -> Value:
+        for dim, size in self.sizes.items():
+            place = self._along(operand, dim)
+            if place is not None:
+                operand = new.op("set-dimension-size", [operand, size], dimension=place)
+        return operand
 
     def spread(self, vector: Value) -> Value:
         """The vector in the shape of the operand."""
@@ -81,8 +105,15 @@ class _Expansion:
         return self.sums[kind]
 
     def count(self, like: Value) -> Value:
-        """The number of elements of a feature."""
-        return new.number(math.prod(self.shape.dims) // max(self.shape.dims[self.feature], 1), like)
+        """The number of elements of a feature, as far as they exist at run time."""
+        others = [dim for dim in range(self.shape.rank) if dim != self.feature]
+        known = math.prod(self.shape.dims[dim] for dim in others if not self.shape.is_dynamic_dim(dim))
+        count = new.number(known, like)
+        for dim, size in self.sizes.items():
+            if dim != self.feature:
+                number = new.convert(size, shape=Shape.scalar(like.shape.type))
+                count = new.multiply(count, new.broadcast(number, shape=like.shape, dimensions=()))
+        return count
 
     def deviation(self, variance: Value) -> Value:
         return new.sqrt(self.stabilized(variance))

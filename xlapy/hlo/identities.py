@@ -1,0 +1,54 @@
+"""The element that changes nothing when a reduction folds it."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+
+from xlapy.hlo.element_types import ElementType
+from xlapy.hlo.graph import Computation
+from xlapy.hlo.literal import Literal
+from xlapy.hlo.ops import Trait
+from xlapy.hlo.shape import Shape
+
+
+def identity_literal(region: Computation) -> Literal | None:
+    """The element that changes nothing under a region of one commutative, associative op; None for other regions."""
+    root = region.root
+    if Trait.COMMUTATIVE not in root.spec.traits or root.spec.identity is None or not root.shape.is_scalar:
+        return None
+    if len(region.parameters) != 2 or set(root.operands) != set(region.parameters) or root.shape.type.is_complex:
+        return None
+    number = _identity(root.spec.identity, root.shape.type)
+    return None if number is None else Literal(number, Shape.scalar(root.shape.type))
+
+
+def _identity(identity: Any, element_type: ElementType) -> Any:
+    if element_type.is_float:
+        return _float_identity(identity, element_type)
+    if element_type.kind == "pred":
+        return {0: False, 1: True, "ones": True, "lowest": False, "highest": True}[identity]
+    lowest = -(1 << (element_type.bits - 1)) if element_type.is_signed else 0
+    highest = (1 << (element_type.bits - element_type.is_signed)) - 1
+    number = {0: 0, 1: 1, "ones": -1 if element_type.is_signed else highest, "lowest": lowest, "highest": highest}
+    return np.array(number[identity]).astype(element_type.dtype)
+
+
+def _float_identity(identity: Any, element_type: ElementType) -> float | None:
+    """-0 does not even change the sign of a zero. A type without it, or without infinities, uses what it has."""
+    numbers = ml_dtypes.finfo(element_type.dtype)  # type: ignore[no-untyped-call]
+    choices = {
+        0: (-0.0, 0.0),
+        1: (1.0,),
+        "lowest": (-math.inf, float(numbers.min)),
+        "highest": (math.inf, float(numbers.max)),
+    }
+    return next((number for number in choices[identity] if _is_exact(number, element_type)), None)
+
+
+def _is_exact(number: float, element_type: ElementType) -> bool:
+    rounded = float(np.asarray(number, np.float64).astype(element_type.dtype))
+    return rounded == number and math.copysign(1, rounded) == math.copysign(1, number)
