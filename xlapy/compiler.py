@@ -126,7 +126,7 @@ def compile_module(source: HloModule, options: CompileOptions) -> Compiled:
     ).run(module)
     order = schedule(module)
     target = host_target()
-    plan = assign_buffers(module, order, lambda instruction: scratch_bytes(instruction, target))
+    plan = assign_buffers(module, order, lambda instruction, functions: scratch_bytes(instruction, target, functions))
     if options.verify or around.verify:
         check_plan(module, order, plan)
     emitted = emit_program(module, order, plan, target)
