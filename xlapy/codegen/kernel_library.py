@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -82,7 +82,8 @@ class KernelLibrary:
                     _cut_scratch(k, kernel, shared)
                 if functions:
                     k.functions = functions
-                    k.parameters["region_context"] = region_context(k, k.parameters["region_arena"])
+                    own = k.gep(k.parameters["scratch"], aligned(kernel.scratch_bytes)) if has_scratch else None
+                    k.parameters["region_context"] = region_context(k, own)
                 kernel.body(k, arrays[: len(operands)], arrays[len(operands) :], begin, end)
         range_name = f"{name}.range"
         if kernel.grain < kernel.units:
@@ -93,7 +94,7 @@ class KernelLibrary:
             name, range_name, kernel.units, kernel.grain, kernel.overwrites, table, has_scratch, has_context, may_stop
         )
 
-    def _functions(self, regions: Sequence[Computation]) -> dict[Computation, str]:
+    def _functions(self, regions: Sequence[Computation]) -> dict[Hashable, str]:
         """The names of region functions, which exist by then."""
         return {region: self.functions.name(region) for region in regions}
 
@@ -131,10 +132,9 @@ class KernelLibrary:
             name = self._new_name("combine")
             shape = Shape.array(element_type, (1,))
             parameters = [("table", PTR), ("begin", I64), ("end", I64)]
-            functions = self._functions([] if is_inlinable(computation) else [computation])
             with KernelBuilder(self.module, name, parameters, None, attributes=self._attributes) as k:
                 table = k.parameters["table"]
-                arena = self._enter_combine(k, functions)
+                arena = None if is_inlinable(computation) else self._enter_combine(k, computation)
                 running = Array(k.load(table, PTR), shape, read_only=False)
                 incoming = Array(k.load(k.gep(table, 1, 8), PTR), shape, read_only=False)
                 lanes = self.target.lanes(max(32, register_type(element_type).bits)) * VECTORS_PER_STEP
@@ -150,16 +150,14 @@ class KernelLibrary:
             found = self.known[key] = (NativeKernel(name, name, 0, 0),)
         return found[0].name
 
-    def _enter_combine(self, k: KernelBuilder, functions: Mapping[Computation, str]) -> Value | None:
-        """Makes functions ready to be called; returns the memory that was allocated for them."""
-        if not functions:
-            return None
-        size = max(SCRATCH_ALIGNMENT, *(aligned(self.functions.plans[function].arena_bytes) for function in functions))
+    def _enter_combine(self, k: KernelBuilder, region: Computation) -> Value:
+        """Makes the region function ready to be called; returns the memory that was allocated for it."""
+        size = max(SCRATCH_ALIGNMENT, aligned(self.functions.plans[region].arena_bytes))
         arena = k.call("aligned_alloc", [k.const(I64, SCRATCH_ALIGNMENT), k.const(I64, size)], PTR)
         assert arena is not None
         with k.if_(k.compare("eq", arena, k.const(PTR, 0))):
             k.call("llvm.trap", [])
-        k.functions = functions
+        k.functions = self._functions([region])
         k.parameters["context"] = k.load(k.gep(k.parameters["table"], 2, PTR.bytes), PTR)
         k.parameters["region_context"] = region_context(k, arena)
         return arena
@@ -181,7 +179,6 @@ def _cut_scratch(k: KernelBuilder, kernel: Kernel, shared: int) -> None:
     k.parameters["shared"] = memory
     task = k.udiv(k.parameters["begin"], kernel.grain)
     k.parameters["scratch"] = k.gep(k.gep(memory, shared), task, kernel.task_bytes)
-    k.parameters["region_arena"] = k.gep(k.parameters["scratch"], aligned(kernel.scratch_bytes))
 
 
 def instruction_key(instruction: Instruction) -> Hashable:

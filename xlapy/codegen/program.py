@@ -53,23 +53,21 @@ def emit_program(module: HloModule, schedule: Schedule, plan: BufferPlan, target
     """Writes the IR of the entry and of everything it calls."""
     kernels, loops, glue = (Module(has_fma=target.has_fma, has_f16c=target.has_f16c) for _ in range(3))
     attributes = f"nounwind {target.function_attributes}".rstrip()
-    functions = RegionFunctions(plan.functions, lambda region, name: write_function(region, name))
-    library = KernelLibrary(kernels, target, functions, len(plan.constants))
+
+    def write_function(region: Computation, name: str) -> None:
+        """Like the program, but all in the module that is optimized: it runs for each element."""
+        numbers = _numbers_of_region(region)
+        inner = EntryEmitter(schedule, plan.functions[region], loops, loops, library, sites, numbers, attributes)
+        inner.libraries, inner.prefix = emitter.libraries, f"{name}."
+        inner.emit(region, name, is_entry=False)
+
+    library = KernelLibrary(kernels, target, RegionFunctions(plan.functions, write_function), len(plan.constants))
     sites = RuntimeSites(library.combine)
     pointers = {
         Home.PARAMETER: _pointer_numbers(module, plan, results=False),
         Home.RESULT: _pointer_numbers(module, plan, results=True),
     }
     emitter = EntryEmitter(schedule, plan, glue, loops, library, sites, pointers, attributes)
-
-    def write_function(region: Computation, name: str) -> None:
-        """Like the program, but all in the module that is optimized: it runs for each element."""
-        inner = EntryEmitter(
-            schedule, plan.functions[region], loops, loops, library, sites, _numbers_of_region(region), attributes
-        )
-        inner.libraries, inner.prefix = emitter.libraries, f"{name}."
-        inner.emit(region, name, is_entry=False)
-
     emitter.emit(module.entry, ENTRY)
     combines = tuple(
         kernel.name

@@ -15,6 +15,7 @@ from xlapy.hlo.kernel_plan import sequences
 from xlapy.hlo.ops import Trait
 from xlapy.support.errors import UnsupportedError
 
+
 @dataclass(slots=True)
 class RegionFunctions:
     """The region functions of one program. `write` emits one under a name; it is asked once for each."""
@@ -38,8 +39,8 @@ def _check(computation: Computation, region: Computation) -> None:
         is_allowed = instruction.is_pure or Trait.STRUCTURE in instruction.spec.traits or sequences(instruction)
         if not is_allowed:
             raise UnsupportedError(
-                f"{instruction.opcode} in {region.name}, which is applied to each element by itself, on several threads: "
-                "only operations without effects can be part of such a computation"
+                f"{instruction.opcode} in {region.name}, which is applied to each element, on several threads: only "
+                "operations without effects can be part of such a computation"
             ).add_context(subject=instruction.name, where=instruction.metadata.location())
         for called in sequences(instruction):
             _check(called, region)

@@ -79,11 +79,12 @@ def _call(k: KernelBuilder, function: str, region: Computation, arguments: Seque
     return [slots.load(ix, all_lanes) for slots in results]
 
 
-def region_context(k: KernelBuilder, arena: Value) -> Value:
-    """The context of the region functions that a kernel calls: the kernel's own, with another arena."""
+def region_context(k: KernelBuilder, arena: Value | None) -> Value:
+    """The context of the region functions that a kernel calls: the kernel's own, with another arena if they use one."""
     own = k.alloca(I64, CONTEXT_WORDS)
     k.memcpy(own, k.parameters["context"], CONTEXT_WORDS * I64.bytes)
-    k.store(k.gep(own, CONTEXT_ARENA, I64.bytes), arena)
+    if arena is not None:
+        k.store(k.gep(own, CONTEXT_ARENA, I64.bytes), arena)
     return own
 
 

@@ -52,8 +52,8 @@ class BufferPlan:
 
     `leaves` lists, for every instruction that runs, one entry per leaf of its shape, depth first: a location, or None
     for a token. `scratch` is the memory that kernels work in. `constants` are the constant instructions in the order of
-    their indices, those of region functions included. `live_bytes` is the largest sum of bytes that are live at once: no
-    assignment needs less than that. `functions` are the plans of region functions: their parameters and results are
+    their indices, those of region functions included. `live_bytes` is the largest sum of bytes that are live at once:
+    no assignment needs less than that. `functions` are the plans of region functions: their parameters and results are
     scalars in memory of the caller, and each task that calls one gives it an arena of its own, out of the scratch
     memory of the instruction."""
 

@@ -11,9 +11,9 @@ Everything here is a fact about an instruction or a fused computation; nothing i
 
 Scalars (rank 0) live in registers of the entry function: they enter a kernel as parameters, unless they are constants.
 
-The region of a reduce, map, sort ... is inlined where its kernel applies it, if it is element-wise on scalars. Any other
-one, with arrays or control flow, is a *region function*: a small program of its own, that the kernel calls for each
-element. Its instructions are scheduled, fused and given memory like those of the entry.
+The region of a reduce, map, sort ... is inlined where its kernel applies it, if it is element-wise on scalars. Any
+other one, with arrays or control flow, is a *region function*: a small program of its own, that the kernel calls for
+each element. Its instructions are scheduled, fused and given memory like those of the entry.
 """
 
 from __future__ import annotations

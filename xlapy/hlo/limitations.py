@@ -31,9 +31,9 @@ LIMITATIONS = (
         "integers narrower than a byte are stored one per byte, so their bits do not lie side by side",
     ),
     Limitation(
-        ("map", "reduce", "reduce-window", "select-and-scatter", "scatter", "sort", "all-reduce"),
-        "with a computation that works on arrays or runs loops",
-        "the computation is inlined into the kernel, which holds scalars in registers",
+        ("map", "reduce", "reduce-window", "select-and-scatter", "scatter", "sort", "all-reduce", "reduce-scatter"),
+        "with a computation that has effects: infeed, send, collectives, custom calls, stateful random numbers ...",
+        "kernels apply it on several threads, while an effect happens on one, in its place",
     ),
     Limitation(
         ("while", "conditional", "call"),

@@ -4,8 +4,8 @@
     b = while(t), condition=c, body=b   becomes  b = while(t), condition=c.clone, body=b.clone
 
 Afterwards an instruction of the program runs in one context, so a buffer, a layout or a fusion can be chosen for it.
-The regions of reduce, map, sort ... stay shared: they become part of a kernel, or a function that kernels call. What such
-a function runs as control flow is its own.
+The regions of reduce, map, sort ... stay shared: they become part of a kernel, or a function that kernels call. What
+such a function runs as control flow is its own.
 """
 
 from __future__ import annotations
