@@ -128,7 +128,7 @@ def compile_module(source: HloModule, options: CompileOptions, target: Target | 
     ).run(module)
     order = schedule(module)
     target = target or host_target()
-    plan = assign_buffers(module, order, lambda instruction: scratch_bytes(instruction, target))
+    plan = assign_buffers(module, order, lambda instruction, functions: scratch_bytes(instruction, target, functions))
     if options.verify or around.verify:
         check_plan(module, order, plan)
     emitted = emit_program(module, order, plan, target)

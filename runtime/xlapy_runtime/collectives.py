@@ -40,10 +40,13 @@ class Combine:
     leaves: tuple[int, ...]
 
     def __call__(
-        self, accumulators: Sequence[np.ndarray], incoming: Sequence[np.ndarray], begin: int, end: int
+        self, accumulators: Sequence[np.ndarray], incoming: Sequence[np.ndarray], begin: int, end: int, context: int
     ) -> None:
-        """accumulators[begin:end] = combine(accumulators[begin:end], incoming[begin:end])"""
-        table = pointers([*accumulators, *incoming])
+        """accumulators[begin:end] = combine(accumulators[begin:end], incoming[begin:end])
+
+        A computation that runs loops listens to Ctrl-C, and stops when the flag in its context is set."""
+        addresses = [*pointers([*accumulators, *incoming]), context]
+        table = (ctypes.c_uint64 * len(addresses))(*addresses)
         self.function(ctypes.addressof(table), begin, end)
 
 
@@ -77,7 +80,7 @@ def all_reduce(site: Site) -> Work:
             results = [members[position].results[leaf].reshape(-1) for leaf in combine.leaves]
             begin, end = share(results[0].size, position, len(members))
             for block in range(begin, end, REDUCTION_BLOCK):
-                _reduce_block(combine, members, results, block, min(block + REDUCTION_BLOCK, end))
+                _reduce_block(combine, members, position, results, block, min(block + REDUCTION_BLOCK, end))
 
     def fetch_other_shares(members: Sequence[Deposit], position: int) -> None:
         for leaf, result in enumerate(members[position].results):
@@ -89,7 +92,7 @@ def all_reduce(site: Site) -> Work:
     def reduce_together(members: Sequence[Deposit]) -> None:
         for combine in kernels:
             results = [members[0].results[leaf].reshape(-1) for leaf in combine.leaves]
-            _reduce_block(combine, members, results, 0, results[0].size)
+            _reduce_block(combine, members, 0, results, 0, results[0].size)
         for member in members[1:]:
             _copy_all(member.results, members[0].results)
 
@@ -97,13 +100,20 @@ def all_reduce(site: Site) -> Work:
 
 
 def _reduce_block(
-    combine: Combine, members: Sequence[Deposit], results: Sequence[np.ndarray], begin: int, end: int
+    combine: Combine,
+    members: Sequence[Deposit],
+    position: int,
+    results: Sequence[np.ndarray],
+    begin: int,
+    end: int,
 ) -> None:
-    """Folds one block from the left, in the order of the group: the same bits whoever does it."""
+    """Folds one block from the left, in the order of the group: the same bits whoever does it. `position` is that of
+    the member for whom it is done."""
     for result, leaf in zip(results, combine.leaves, strict=True):
         np.copyto(result[begin:end], members[0].operands[leaf].reshape(-1)[begin:end])
     for member in members[1:]:
-        combine(results, [member.operands[leaf] for leaf in combine.leaves], begin, end)
+        incoming = [member.operands[leaf] for leaf in combine.leaves]
+        combine(results, incoming, begin, end, members[position].context)
 
 
 def share(size: int, position: int, count: int) -> tuple[int, int]:
@@ -125,7 +135,8 @@ def reduce_scatter(site: Site) -> Work:
                 if number == 0:
                     _copy_all(results, parts)
                 else:
-                    combine(results, [np.ascontiguousarray(piece) for piece in parts], 0, results[0].size)
+                    incoming = [np.ascontiguousarray(piece) for piece in parts]
+                    combine(results, incoming, 0, results[0].size, members[position].context)
 
     return single_phase(reduce_own_part)
 
@@ -274,6 +285,7 @@ def _prepare_start(kind: str, site: Site, *, asynchronous: bool) -> Action:
             call.started(site, pending)
         else:
             pending.finish(results)
+            call.require_going_on()
 
     return start
 
@@ -281,6 +293,7 @@ def _prepare_start(kind: str, site: Site, *, asynchronous: bool) -> Action:
 def _prepare_done(site: Site) -> Action:
     def done(call: RunningCall, buffers: Buffers) -> None:
         call.take_started(site).finish(raw(buffers.results) if buffers.results else None)
+        call.require_going_on()
 
     return done
 

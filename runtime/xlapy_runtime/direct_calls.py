@@ -111,6 +111,7 @@ class DirectCalls:
         """Raises what native code has kept for its caller."""
         call = self._contexts[context_address]
         failure, call.failure = call.failure, None
+        call.cancelled.value = 0  # the context serves the next call
         try:
             raise failure or CancelledExecution(f"{self._program.name} stopped with status {status}")
         finally:

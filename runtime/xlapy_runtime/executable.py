@@ -238,7 +238,7 @@ class _Run:
     def _enter(self, number: int, context: Context) -> None:
         """Runs the native entry; raises what went wrong in it."""
         device = self._places[number]
-        transport: Transport = NOBODY if self._rendezvous is None else self._rendezvous.member(number)
+        transport: Transport = NOBODY if self._rendezvous is None else self._rendezvous.member(number, context.address)
         call = calls.RunningCall(
             actions=self._executable._actions,
             sites=self._executable.program.runtime_calls,

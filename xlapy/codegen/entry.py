@@ -11,8 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from xlapy.codegen.arrays import Array
-from xlapy.codegen.elements import emit_element
-from xlapy.codegen.frame import (
+from xlapy.codegen.context import (
     CONTEXT_CALL_NUMBER,
     CONTEXT_CANCELLED,
     CONTEXT_PARALLEL,
@@ -20,10 +19,9 @@ from xlapy.codegen.frame import (
     CONTEXT_PROCESS,
     CONTEXT_RUNTIME_CALL,
     CONTEXT_SEED,
-    STATUS_CANCELLED,
-    Frame,
-    Leaf,
 )
+from xlapy.codegen.elements import emit_element
+from xlapy.codegen.frame import STATUS_CANCELLED, Frame, Leaf
 from xlapy.codegen.indexing import Index, Indexing
 from xlapy.codegen.ir import I1, I32, I64, PTR, Module, Value
 from xlapy.codegen.kernel_library import KernelLibrary, NativeKernel
@@ -36,6 +34,7 @@ from xlapy.codegen.runtime_sites import RuntimeSites
 from xlapy.hlo.buffer_plan import BufferPlan, Home, Location
 from xlapy.hlo.evaluate.random import SCRAMBLE, SCRAMBLE_START
 from xlapy.hlo.graph import Computation, Instruction
+from xlapy.hlo.kernel_plan import SCALAR_RENAMING, region_functions
 from xlapy.hlo.leaves import is_renaming, leaf_shape, origin_of_leaf
 from xlapy.hlo.ops import Trait
 from xlapy.hlo.schedule import Schedule
@@ -48,14 +47,14 @@ POLL_TICKS = 20_000_000  # of the clock of x86 between two looks at Python's sig
 SLOW_POLL_TICKS = 250_000  # of a clock of 24 MHz, as AArch64 may have it, to 1 GHz: at most 10 ms
 ITERATIONS_PER_CLOCK = 64  # of a loop without calls, between two looks at the clock
 
-RENAMING_SCALARS = frozenset({"reshape", "broadcast", "transpose", "reverse", "bitcast", "opt-barrier"})
-READS_REGISTERS = RENAMING_SCALARS | {"bitcast-convert"}
+READS_REGISTERS = SCALAR_RENAMING | {"bitcast-convert"}
 NO_CODE = frozenset({"parameter", "tuple", "get-tuple-element", "after-all", "add-dependency", "opt-barrier"})
 
 
 @dataclass(slots=True)
 class EntryEmitter:
-    """Writes the functions of one program. Straight-line ones go to `glue`, loops to `loops`."""
+    """Writes the functions of one program, or of one region function. Straight-line ones go to `glue`, loops to
+    `loops`."""
 
     schedule: Schedule
     plan: BufferPlan
@@ -69,10 +68,11 @@ class EntryEmitter:
     parts: dict[Computation, list[list[Instruction]]] = field(default_factory=dict)
     function_count: int = 0
     libraries: set[str] = field(default_factory=set)
+    prefix: str = ""  # of the names of parts
 
-    def emit(self, computation: Computation, name: str) -> None:
-        """Writes the entry function `name` of the whole program."""
-        self._split(computation, is_entry=True)
+    def emit(self, computation: Computation, name: str, *, is_entry: bool = True) -> None:
+        """Writes the entry function `name` of the whole program, or a region function."""
+        self._split(computation, is_entry=is_entry)
         self.stored = frozenset(self._stored_scalars(computation))
         frame = self._frame(self.glue, name, linkage="")
         self.run(frame, computation)
@@ -117,7 +117,7 @@ class EntryEmitter:
         for part in parts:
             is_loop = part[0].opcode == "while"
             self.function_count += 1
-            name = f"part.{self.function_count}"
+            name = f"{self.prefix}part.{self.function_count}"
             inner = self._frame(self.loops if is_loop or frame.k.module is self.loops else self.glue, name)
             for instruction in part:
                 self._instruction(inner, instruction)
@@ -134,9 +134,9 @@ class EntryEmitter:
         handler = HANDLERS.get(instruction.opcode)
         if handler is None and Trait.RUNTIME in instruction.spec.traits:
             handler = _runtime_call
-        if handler is None and instruction.shape.is_scalar and Trait.ELEMENTWISE in instruction.spec.traits:
+        if handler is None and _is_scalar_operation(instruction):
             handler = _scalar
-        if handler is None and instruction.shape.is_scalar and instruction.opcode in RENAMING_SCALARS:
+        if handler is None and instruction.shape.is_scalar and instruction.opcode in SCALAR_RENAMING:
             handler = _renamed_scalar
         if handler is None and is_renaming(instruction):
             return
@@ -169,9 +169,8 @@ class EntryEmitter:
         """The instruction takes its scalar operands from registers, not from memory."""
         if instruction.opcode in NO_CODE or Trait.CONTROL in instruction.spec.traits:
             return True
-        return instruction.shape.is_scalar and (
-            Trait.ELEMENTWISE in instruction.spec.traits or instruction.opcode in READS_REGISTERS
-        )
+        is_register = instruction.shape.is_scalar and instruction.opcode in READS_REGISTERS
+        return is_register or _is_scalar_operation(instruction)
 
     # -- moving values -------------------------------------------------------------------------------------------
 
@@ -195,6 +194,12 @@ class EntryEmitter:
                 if shape.bytes:
                     frame.k.memcpy(target, frame.pointer(location), shape.bytes)
             number += 1
+
+
+def _is_scalar_operation(instruction: Instruction) -> bool:
+    """It is done in registers: element-wise, and no map whose region is a function."""
+    is_elementwise = instruction.shape.is_scalar and Trait.ELEMENTWISE in instruction.spec.traits
+    return is_elementwise and not region_functions(instruction)
 
 
 def _scalar_leaves(shape: Shape) -> list[int]:
@@ -379,8 +384,13 @@ def _kernel(emitter: EntryEmitter, frame: Frame, instruction: Instruction) -> No
             if kernel.has_scratch:
                 locations.append(emitter.plan.scratch[instruction].location)
             if kernel.table is not None:
-                locations.append(Location(Home.CONSTANT, len(emitter.plan.constants) + kernel.table))
-            call_kernel(frame, kernel, [frame.pointer(location) for location in locations])
+                locations.append(Location(Home.CONSTANT, kernel.table))
+            pointers = [frame.pointer(location) for location in locations]
+            if kernel.has_context:
+                pointers.append(frame.k.parameters["context"])
+            call_kernel(frame, kernel, pointers)
+            if kernel.may_stop:
+                frame.stop_if_cancelled()
 
 
 def call_kernel(frame: Frame, kernel: NativeKernel, pointers: Sequence[Value]) -> None:
@@ -557,6 +567,7 @@ class _Watch:
                 status = k.call(frame.context_word(CONTEXT_POLL), [k.parameters["context"]], I32)
                 assert status is not None
                 with k.if_(k.compare("ne", status, 0)):
+                    k.store(frame.context_word(CONTEXT_CANCELLED), k.const(I32, 1))  # for other threads to see
                     k.ret(k.const(I32, STATUS_CANCELLED))
             return [k.select(late, now, last)]
 

@@ -11,22 +11,13 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
 from xlapy.codegen.arrays import Array
+from xlapy.codegen.context import CONTEXT_ARENA, CONTEXT_CANCELLED, CONTEXT_CONSTANTS
 from xlapy.codegen.indexing import Index, Indexing
 from xlapy.codegen.ir import I32, PTR, KernelBuilder, Module, Value
 from xlapy.codegen.registers import Element
 from xlapy.hlo.buffer_plan import BufferPlan, Home, Location
 from xlapy.hlo.graph import Instruction
 from xlapy.hlo.leaves import leaf_shape, origin_of_leaf
-
-CONTEXT_RUNTIME_CALL = 0
-CONTEXT_ARENA = 1
-CONTEXT_CONSTANTS = 2
-CONTEXT_CANCELLED = 3
-CONTEXT_POLL = 4
-CONTEXT_PARALLEL = 5
-CONTEXT_PROCESS = 7
-CONTEXT_SEED = 8
-CONTEXT_CALL_NUMBER = 9
 
 ENTRY_PARAMETERS = [("context", PTR), ("parameters", PTR), ("results", PTR)]
 STATUS_OK, STATUS_CANCELLED = 0, 2
@@ -113,6 +104,13 @@ class Frame:
         k = self.k
         with k.if_(k.compare("ne", status, 0)):
             k.ret(status)
+
+    def stop_if_cancelled(self) -> None:
+        """Returns if a loop in the kernel that has just run was stopped: what it computed is no result."""
+        k = self.k
+        flag = k.load(self.context_word(CONTEXT_CANCELLED), I32, volatile=True)
+        with k.if_(k.compare("ne", flag, 0)):
+            k.ret(k.const(I32, STATUS_CANCELLED))
 
     def finish(self) -> None:
         self.k.ret(self.k.const(I32, STATUS_OK))

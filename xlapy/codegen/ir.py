@@ -14,7 +14,7 @@ shares equal operations and hoists invariants, so that LLVM needs no passes for 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from types import TracebackType
 from typing import Self
 
@@ -122,7 +122,8 @@ class Module:
 
 
 class KernelBuilder(Control):
-    """Writes one function into a module; `parameters` are its values by name.
+    """Writes one function into a module; `parameters` are its values by name, `functions` the names of functions that
+    emitters find by what they compute.
 
     Used as a context, it is finished at the end; a function without results then needs no `ret`.
     """
@@ -143,6 +144,7 @@ class KernelBuilder(Control):
         self.parameters = {
             parameter: Value(type, f"%{parameter}", None, self._function_scope) for parameter, type in parameters
         }
+        self.functions: Mapping[Hashable, str] = {}
         self._alias_nodes = {}
         extra = parameter_attributes or {}
         declared = ", ".join(

@@ -12,11 +12,13 @@ from xlapy.codegen.arrays import Array
 from xlapy.codegen.indexing import Index, Indexing
 from xlapy.codegen.ir import I64, PTR, KernelBuilder, Module, Value
 from xlapy.codegen.kernels.loop import VECTORS_PER_STEP, strip
-from xlapy.codegen.kernels.registry import Kernel, Situation, aligned, kernel_for, shared_bytes
-from xlapy.codegen.regions import emit_region
+from xlapy.codegen.kernels.registry import SCRATCH_ALIGNMENT, Kernel, Situation, aligned, kernel_for, shared_bytes
+from xlapy.codegen.region_functions import RegionFunctions, runs_loops
+from xlapy.codegen.regions import emit_region, region_context
 from xlapy.codegen.registers import register_type
 from xlapy.codegen.target import Target
 from xlapy.hlo.graph import Computation, Instruction
+from xlapy.hlo.kernel_plan import is_inlinable, region_functions
 from xlapy.hlo.shape import Shape
 
 
@@ -30,8 +32,10 @@ class NativeKernel:
     units: int
     grain: int
     overwrites: tuple[tuple[int, int], ...] = ()
-    table: int | None = None  # number in `KernelLibrary.tables`
+    table: int | None = None  # number among the constants of the program
     has_scratch: bool = False
+    has_context: bool = False
+    may_stop: bool = False  # it runs loops, which end early when the flag in the context is set
 
 
 @dataclass(slots=True)
@@ -40,6 +44,8 @@ class KernelLibrary:
 
     module: Module
     target: Target
+    functions: RegionFunctions
+    constants: int  # of the program, without tables of kernels
     known: dict[Hashable, tuple[NativeKernel, ...]] = field(default_factory=dict)
     tables: list[np.ndarray[Any, Any]] = field(default_factory=list)
     """Constants of kernels; the program has them behind those of its module."""
@@ -49,10 +55,12 @@ class KernelLibrary:
     def kernels(self, instruction: Instruction, *, in_place: bool) -> tuple[NativeKernel, ...]:
         """The kernels of an instruction, mostly one, to be run in order; `in_place` if a result shares memory with an
         operand."""
-        key = (in_place, instruction_key(instruction))
+        plans = self.functions.plans
+        memory = tuple(plans[function].arena_bytes for function in region_functions(instruction))
+        key = (in_place, instruction_key(instruction), memory)
         found = self.known.get(key)
         if found is None:
-            chain = kernel_for(instruction, Situation(self.target, in_place)).chain
+            chain = kernel_for(instruction, Situation(self.target, in_place, plans)).chain
             shared = shared_bytes(chain)
             found = tuple(self._write(instruction, kernel, in_place, shared) for kernel in chain)
             self.known[key] = found
@@ -63,20 +71,32 @@ class KernelLibrary:
         operands = [operand.shape for operand in instruction.operands]
         results = [leaf for leaf in instruction.shape.leaves() if leaf.is_array]
         pointers = [f"p{number}" for number in range(len(operands) + len(results))]
-        has_scratch = bool(shared or kernel.scratch_bytes)
-        pointers += ["scratch"] * has_scratch + ["table"] * (kernel.table is not None)
+        has_scratch, has_context = bool(shared or kernel.task_bytes), bool(kernel.functions)
+        pointers += ["scratch"] * has_scratch + ["table"] * (kernel.table is not None) + ["context"] * has_context
         if kernel.units:
+            functions = self._functions(kernel.functions)
             with self._builder(name, pointers) as k:
                 arrays = _arrays(k, [*operands, *results], len(operands), distinct=not in_place)
                 begin, end = k.parameters["begin"], k.parameters["end"]
                 if has_scratch:
                     _cut_scratch(k, kernel, shared)
+                if functions:
+                    k.functions = functions
+                    own = k.gep(k.parameters["scratch"], aligned(kernel.scratch_bytes)) if has_scratch else None
+                    k.parameters["region_context"] = region_context(k, own)
                 kernel.body(k, arrays[: len(operands)], arrays[len(operands) :], begin, end)
         range_name = f"{name}.range"
         if kernel.grain < kernel.units:
             self._write_range(name, range_name, len(pointers))
         table = None if kernel.table is None else self._table(kernel.table)
-        return NativeKernel(name, range_name, kernel.units, kernel.grain, kernel.overwrites, table, has_scratch)
+        may_stop = any(runs_loops(function) for function in kernel.functions)
+        return NativeKernel(
+            name, range_name, kernel.units, kernel.grain, kernel.overwrites, table, has_scratch, has_context, may_stop
+        )
+
+    def _functions(self, regions: Sequence[Computation]) -> dict[Hashable, str]:
+        """The names of region functions, which exist by then."""
+        return {region: self.functions.name(region) for region in regions}
 
     def _new_name(self, what: str) -> str:
         self.written += 1
@@ -84,7 +104,7 @@ class KernelLibrary:
 
     def _table(self, numbers: np.ndarray[Any, Any]) -> int:
         self.tables.append(numbers)
-        return len(self.tables) - 1
+        return self.constants + len(self.tables) - 1
 
     def _builder(self, name: str, pointers: Sequence[str]) -> KernelBuilder:
         parameters = [(pointer, PTR) for pointer in pointers] + [("begin", I64), ("end", I64)]
@@ -102,7 +122,9 @@ class KernelLibrary:
             k.call(name, [*loaded, k.parameters["begin"], k.parameters["end"]])
 
     def combine(self, computation: Computation, operand: Instruction) -> str:
-        """The kernel of a collective reduction: folds the second array of a table into the first, over a range."""
+        """The kernel of a collective reduction: folds the second array of a table into the first, over a range.
+
+        Behind the arrays the table has the context of a call; only region functions need it."""
         element_type = operand.shape.type
         key = ("combine", element_type, computation_key(computation))
         found = self.known.get(key)
@@ -112,6 +134,7 @@ class KernelLibrary:
             parameters = [("table", PTR), ("begin", I64), ("end", I64)]
             with KernelBuilder(self.module, name, parameters, None, attributes=self._attributes) as k:
                 table = k.parameters["table"]
+                arena = None if is_inlinable(computation) else self._enter_combine(k, computation)
                 running = Array(k.load(table, PTR), shape, read_only=False)
                 incoming = Array(k.load(k.gep(table, 1, 8), PTR), shape, read_only=False)
                 lanes = self.target.lanes(max(32, register_type(element_type).bits)) * VECTORS_PER_STEP
@@ -122,8 +145,22 @@ class KernelLibrary:
                     running.store(ix, index, emit_region(k, computation, values)[0])
 
                 strip(k, k.parameters["begin"], k.parameters["end"], lanes, step, overlapping=False)
+                if arena is not None:
+                    k.call("free", [arena])
             found = self.known[key] = (NativeKernel(name, name, 0, 0),)
         return found[0].name
+
+    def _enter_combine(self, k: KernelBuilder, region: Computation) -> Value:
+        """Makes the region function ready to be called; returns the memory that was allocated for it."""
+        size = max(SCRATCH_ALIGNMENT, aligned(self.functions.plans[region].arena_bytes))
+        arena = k.call("aligned_alloc", [k.const(I64, SCRATCH_ALIGNMENT), k.const(I64, size)], PTR)
+        assert arena is not None
+        with k.if_(k.compare("eq", arena, k.const(PTR, 0))):
+            k.call("llvm.trap", [])
+        k.functions = self._functions([region])
+        k.parameters["context"] = k.load(k.gep(k.parameters["table"], 2, PTR.bytes), PTR)
+        k.parameters["region_context"] = region_context(k, arena)
+        return arena
 
 
 def _arrays(k: KernelBuilder, shapes: Sequence[Shape], operands: int, *, distinct: bool) -> list[Array]:
@@ -141,7 +178,7 @@ def _cut_scratch(k: KernelBuilder, kernel: Kernel, shared: int) -> None:
     memory = k.parameters["scratch"]
     k.parameters["shared"] = memory
     task = k.udiv(k.parameters["begin"], kernel.grain)
-    k.parameters["scratch"] = k.gep(k.gep(memory, shared), task, aligned(kernel.scratch_bytes))
+    k.parameters["scratch"] = k.gep(k.gep(memory, shared), task, kernel.task_bytes)
 
 
 def instruction_key(instruction: Instruction) -> Hashable:

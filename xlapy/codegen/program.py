@@ -16,11 +16,12 @@ from xlapy.codegen.entry import EntryEmitter
 from xlapy.codegen.ir import Module
 from xlapy.codegen.jit import emit_assembly, emit_object
 from xlapy.codegen.kernel_library import KernelLibrary
+from xlapy.codegen.region_functions import RegionFunctions
 from xlapy.codegen.runtime_sites import RuntimeSites
 from xlapy.codegen.specs import tree_of
 from xlapy.codegen.target import Target
 from xlapy.hlo.buffer_plan import BufferPlan, Home
-from xlapy.hlo.graph import HloModule
+from xlapy.hlo.graph import Computation, HloModule
 from xlapy.hlo.schedule import Schedule
 from xlapy.hlo.shape import Shape
 from xlapy_runtime.program import Program
@@ -51,9 +52,17 @@ class EmittedProgram:
 def emit_program(module: HloModule, schedule: Schedule, plan: BufferPlan, target: Target) -> EmittedProgram:
     """Writes the IR of the entry and of everything it calls."""
     kernels, loops, glue = (Module(has_fma=target.has_fma, has_f16c=target.has_f16c) for _ in range(3))
-    library = KernelLibrary(kernels, target)
-    sites = RuntimeSites(library.combine)
     attributes = f"nounwind {target.function_attributes}".rstrip()
+
+    def write_function(region: Computation, name: str) -> None:
+        """Like the program, but all in the module that is optimized: it runs for each element."""
+        numbers = _numbers_of_region(region)
+        inner = EntryEmitter(schedule, plan.functions[region], loops, loops, library, sites, numbers, attributes)
+        inner.libraries, inner.prefix = emitter.libraries, f"{name}."
+        inner.emit(region, name, is_entry=False)
+
+    library = KernelLibrary(kernels, target, RegionFunctions(plan.functions, write_function), len(plan.constants))
+    sites = RuntimeSites(library.combine)
     pointers = {
         Home.PARAMETER: _pointer_numbers(module, plan, results=False),
         Home.RESULT: _pointer_numbers(module, plan, results=True),
@@ -99,6 +108,16 @@ def _pointer_numbers(module: HloModule, plan: BufferPlan, *, results: bool) -> d
                 numbers[arrays + order] = position
                 position += 1
     return numbers
+
+
+def _numbers_of_region(region: Computation) -> dict[Home, dict[int, int]]:
+    """Each scalar has its own entry in the tables of pointers."""
+    results = sum(1 for _ in region.root.shape.leaves())
+    return {Home.PARAMETER: _each(len(region.parameters)), Home.RESULT: _each(results)}
+
+
+def _each(count: int) -> dict[int, int]:
+    return {number: number for number in range(count)}
 
 
 def compile_program(

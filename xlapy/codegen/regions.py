@@ -1,39 +1,27 @@
-"""Scalar computations inlined into kernels: the regions of reduce, map, scatter ..., on any number of lanes.
+"""Scalar computations applied in kernels: the regions of reduce, map, scatter ..., on any number of lanes.
 
-A region is inlined if it is made of element-wise ops on scalars, tuples and calls of such regions. (`is_inlinable` says
-so; other regions run as functions, one element at a time.)
+A region of element-wise ops on scalars is inlined. Any other is a function (see `kernel_plan.region_functions`), which
+the kernel calls for one lane after the other, with its arguments and results in memory:
+
+    i32 region(ptr context, ptr parameters, ptr results)
+
+That is the signature of an entry, and the function is written like one. Its context is a copy of the caller's, in which
+the arena is memory of this task's own.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
+from xlapy.codegen.arrays import Array
+from xlapy.codegen.context import CONTEXT_ARENA, CONTEXT_WORDS
 from xlapy.codegen.elements import emit_element
-from xlapy.codegen.ir import KernelBuilder
-from xlapy.codegen.registers import Element, constant_element
+from xlapy.codegen.indexing import Index, Indexing
+from xlapy.codegen.ir import I32, I64, PTR, KernelBuilder, Value
+from xlapy.codegen.registers import Element, constant_element, lanes_of, memory_type
 from xlapy.hlo.graph import Computation, Instruction
-from xlapy.hlo.ops import Trait
-from xlapy.support.errors import UnsupportedError
-
-_RENAMING = frozenset({"reshape", "broadcast", "transpose", "bitcast", "reverse", "opt-barrier"})  # no-ops on scalars
-_STRUCTURE = frozenset({"parameter", "constant", "tuple", "get-tuple-element"})
-
-
-def is_inlinable(computation: Computation) -> bool:
-    """Whether `emit_region` can inline the computation."""
-    return all(_is_inlinable(instruction) for instruction in computation)
-
-
-def _is_inlinable(instruction: Instruction) -> bool:
-    if any(leaf.rank for leaf in instruction.shape.leaves()):
-        return False
-    if instruction.opcode in ("call", "map"):
-        return is_inlinable(instruction.called[0])
-    return (
-        instruction.opcode in _RENAMING
-        or instruction.opcode in _STRUCTURE
-        or Trait.ELEMENTWISE in instruction.spec.traits
-    )
+from xlapy.hlo.kernel_plan import SCALAR_RENAMING
+from xlapy.hlo.shape import Shape
 
 
 def emit_region(
@@ -41,7 +29,10 @@ def emit_region(
 ) -> list[Element]:
     """The results of a scalar computation for `arguments`; several if its root is a tuple.
 
-    `unrounded` keeps narrow floats in f32 throughout, as accumulation wants it."""
+    `unrounded` keeps narrow floats in f32 throughout, as accumulation wants it; functions round all the same."""
+    function = k.functions.get(computation)
+    if function is not None:
+        return _call(k, function, computation, arguments)
     values: dict[Instruction, list[Element]] = {}
     for parameter, argument in zip(computation.parameters, arguments, strict=True):
         values[parameter] = [argument]
@@ -66,11 +57,52 @@ def _emit(
         case "call" | "map":
             arguments = [operand[0] for operand in operands]
             return emit_region(k, instruction.called[0], arguments, unrounded=unrounded)
-    if instruction.opcode in _RENAMING:
+    if instruction.opcode in SCALAR_RENAMING:
         return operands[0]
-    if Trait.ELEMENTWISE not in instruction.spec.traits:
-        raise UnsupportedError(
-            f"{instruction.opcode} in a scalar computation: only element-wise operations on scalars, tuples and calls "
-            "of such computations can be part of a kernel"
-        ).add_context(subject=instruction.parent.name, where=instruction.metadata.location())
     return [emit_element(k, instruction, [operand[0] for operand in operands], unrounded=unrounded)]
+
+
+def _call(k: KernelBuilder, function: str, region: Computation, arguments: Sequence[Element]) -> list[Element]:
+    """Calls a region function for each lane. The lanes of an argument lie in memory one after the other."""
+    lanes = max((lanes_of(argument) for argument in arguments), default=1)
+    ix = Indexing(k, lanes)
+    all_lanes = Index((lanes,), None, ix.along_lanes(k.const(I64, 0)))
+    parameters = [_slots(k, parameter.shape, lanes) for parameter in region.parameters]
+    results = [_slots(k, leaf, lanes) for leaf in region.root.shape.leaves()]
+    for slots, argument in zip(parameters, arguments, strict=True):
+        slots.store(ix, all_lanes, argument)
+    if lanes == 1:
+        _call_for_lane(k, function, parameters, results, k.const(I64, 0))
+    else:
+        with k.loop(0, lanes) as loop:
+            _call_for_lane(k, function, parameters, results, loop.index)
+    return [slots.load(ix, all_lanes) for slots in results]
+
+
+def region_context(k: KernelBuilder, arena: Value | None) -> Value:
+    """The context of the region functions that a kernel calls: the kernel's own, with another arena if they use one."""
+    own = k.alloca(I64, CONTEXT_WORDS)
+    k.memcpy(own, k.parameters["context"], CONTEXT_WORDS * I64.bytes)
+    if arena is not None:
+        k.store(k.gep(own, CONTEXT_ARENA, I64.bytes), arena)
+    return own
+
+
+def _slots(k: KernelBuilder, shape: Shape, lanes: int) -> Array:
+    """Memory for one scalar per lane."""
+    parts = 2 if shape.type.is_complex else 1
+    memory = k.alloca(memory_type(shape.type), parts * lanes)
+    return Array(memory, Shape.array(shape.type, (lanes,)), read_only=False)
+
+
+def _call_for_lane(
+    k: KernelBuilder, function: str, parameters: Sequence[Array], results: Sequence[Array], lane: Value
+) -> None:
+    """One call. Its status only repeats what the flag in the context says, at which the caller of the kernel looks."""
+    tables = []
+    for arrays in (parameters, results):
+        table = k.alloca(PTR, max(1, len(arrays)))
+        for number, array in enumerate(arrays):
+            k.store(k.gep(table, number, PTR.bytes), k.gep(array.pointer, lane, array.shape.type.bytes))
+        tables.append(table)
+    k.call(function, [k.parameters["region_context"], *tables], I32)

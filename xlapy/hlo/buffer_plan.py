@@ -11,7 +11,7 @@ import enum
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from xlapy.hlo.graph import Instruction
+from xlapy.hlo.graph import Computation, Instruction
 
 
 class Home(enum.Enum):
@@ -42,20 +42,27 @@ class Scratch:
     bytes: int
 
 
+FunctionPlans = Mapping[Computation, "BufferPlan"]
+"""The plans of region functions."""
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class BufferPlan:
     """The memory of one program.
 
     `leaves` lists, for every instruction that runs, one entry per leaf of its shape, depth first: a location, or None
     for a token. `scratch` is the memory that kernels work in. `constants` are the constant instructions in the order of
-    their indices. `live_bytes` is the largest sum of bytes that are live at once: no assignment needs less than
-    that."""
+    their indices, those of region functions included. `live_bytes` is the largest sum of bytes that are live at once:
+    no assignment needs less than that. `functions` are the plans of region functions: their parameters and results are
+    scalars in memory of the caller, and each task that calls one gives it an arena of its own, out of the scratch
+    memory of the instruction."""
 
     leaves: Mapping[Instruction, tuple[Location | None, ...]]
     constants: tuple[Instruction, ...]
     arena_bytes: int
     live_bytes: int
     scratch: Mapping[Instruction, Scratch] = field(default_factory=dict)
+    functions: FunctionPlans = field(default_factory=dict)
 
     def location(self, instruction: Instruction, leaf: int = 0) -> Location:
         """The location of an array leaf."""

@@ -10,6 +10,10 @@ Everything here is a fact about an instruction or a fused computation; nothing i
             ops on what they make. The outputs are whole arrays, or one value per row
 
 Scalars (rank 0) live in registers of the entry function: they enter a kernel as parameters, unless they are constants.
+
+The region of a reduce, map, sort ... is inlined where its kernel applies it, if it is element-wise on scalars. Any
+other one, with arrays or control flow, is a *region function*: a small program of its own, that the kernel calls for
+each element. Its instructions are scheduled, fused and given memory like those of the entry.
 """
 
 from __future__ import annotations
@@ -82,6 +86,47 @@ def is_scalar_region(computation: Computation) -> bool:
         )
         for instruction in computation
     )
+
+
+SCALAR_RENAMING = frozenset({"reshape", "broadcast", "transpose", "reverse", "bitcast", "opt-barrier"})
+"""Ops that give a scalar another name, if their result is a scalar too."""
+
+_INLINED_STRUCTURE = frozenset({"parameter", "constant", "tuple", "get-tuple-element"})
+
+
+def is_inlinable(region: Computation) -> bool:
+    """The region is made of element-wise ops on scalars, tuples and calls of such: kernels hold it in registers."""
+    return all(_is_inlinable(instruction) for instruction in region)
+
+
+def _is_inlinable(instruction: Instruction) -> bool:
+    if any(leaf.rank for leaf in instruction.shape.leaves()):
+        return False
+    if instruction.opcode in ("call", "map"):
+        return is_inlinable(instruction.called[0])
+    if instruction.opcode in SCALAR_RENAMING:
+        return all(operand.shape.is_scalar for operand in instruction.operands)
+    return instruction.opcode in _INLINED_STRUCTURE or Trait.ELEMENTWISE in instruction.spec.traits
+
+
+def region_functions(instruction: Instruction) -> tuple[Computation, ...]:
+    """The regions that the kernel of an instruction (a fusion included) calls as functions.
+
+    Those of control flow are no regions, and those of a custom call are for its target to run."""
+    traits = instruction.spec.traits
+    is_foreign = Trait.EFFECT in traits and Trait.COLLECTIVE not in traits
+    if not instruction.called or Trait.CONTROL in traits or is_foreign:
+        return ()
+    if instruction.opcode == "fusion":
+        found = (function for fused in instruction.called[0] for function in region_functions(fused))
+    else:
+        found = (region for region in instruction.called if not is_inlinable(region))
+    return tuple(dict.fromkeys(found))
+
+
+def sequences(instruction: Instruction) -> tuple[Computation, ...]:
+    """The computations that run as sequences of kernels where the instruction runs: control flow, region functions."""
+    return instruction.called if Trait.CONTROL in instruction.spec.traits else region_functions(instruction)
 
 
 def sole_operation(computation: Computation) -> Instruction | None:

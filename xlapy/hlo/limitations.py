@@ -27,9 +27,9 @@ ALTOGETHER = "anything yet"
 
 LIMITATIONS = (
     Limitation(
-        ("map", "reduce", "reduce-window", "select-and-scatter", "scatter", "sort", "all-reduce"),
-        "with a computation that works on arrays or runs loops",
-        "the computation is inlined into the kernel, which holds scalars in registers",
+        ("map", "reduce", "reduce-window", "select-and-scatter", "scatter", "sort", "all-reduce", "reduce-scatter"),
+        "with a computation that has effects: infeed, send, collectives, custom calls, stateful random numbers ...",
+        "kernels apply it on several threads, while an effect happens on one, in its place",
     ),
     Limitation(
         (

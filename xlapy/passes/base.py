@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 from xlapy.hlo.graph import Computation, HloModule, Instruction
-from xlapy.hlo.ops import Trait
+from xlapy.hlo.kernel_plan import sequences
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,15 +59,16 @@ class ComputationPass(Pass):
 
 
 def program_computations(module: HloModule) -> list[Computation]:
-    """The entry and what it runs as control flow, callees first: where instructions have buffers and become kernels.
+    """The entry, what it runs as control flow, and region functions with what they run, callees first: where
+    instructions have buffers and become kernels.
 
-    The others are regions (of reduce, map ...) and fused computations: they become part of their caller's kernel."""
+    The others are inlined regions (of reduce, map ...) and fused computations: they become part of their caller's
+    kernel."""
     reached = {module.entry}
     for computation in reversed(module.computations()):
         if computation in reached:
             for instruction in computation:
-                if Trait.CONTROL in instruction.spec.traits:
-                    reached.update(instruction.called)
+                reached.update(sequences(instruction))
     return [computation for computation in module.computations() if computation in reached]
 
 

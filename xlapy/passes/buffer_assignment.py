@@ -9,16 +9,19 @@ buffer is live in one or more ranges of points. Then
 3. results of the entry get the caller's memory, and everything else one arena, packed by best fit.
 
 A leaf of a while state that the body passes through unchanged is never copied at all.
+
+A region function is planned by itself, like a program: its arena is scratch memory of the instruction that calls it.
 """
 
 from __future__ import annotations
 
 import bisect
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
-from xlapy.hlo.buffer_plan import BufferPlan, Home, Location, Scratch
+from xlapy.hlo.buffer_plan import BufferPlan, FunctionPlans, Home, Location, Scratch
 from xlapy.hlo.graph import Computation, HloModule, Instruction
+from xlapy.hlo.kernel_plan import region_functions
 from xlapy.hlo.leaves import is_renaming, leaf_count, leaf_offset, origin_of_leaf, result_leaves
 from xlapy.hlo.ops import OPS
 from xlapy.hlo.schedule import Schedule
@@ -77,7 +80,7 @@ class Assigner:
     leaves: dict[Instruction, Leaves] = field(default_factory=dict)
     buffers: list[Buffer] = field(default_factory=list)
     candidates: list[Candidate] = field(default_factory=list)
-    constants: list[Instruction] = field(default_factory=list)
+    constants: list[Instruction] = field(default_factory=list)  # of the whole program, as far as it has been walked
     scratch: dict[Instruction, Buffer] = field(default_factory=dict)
 
     def new_buffer(self, shape: Shape, location: Location | None = None) -> Buffer:
@@ -312,17 +315,43 @@ def _united(first: list[list[int]], second: list[list[int]]) -> list[list[int]]:
 
 
 def assign_buffers(
-    module: HloModule, schedule: Schedule, scratch_bytes: Callable[[Instruction], int] = lambda instruction: 0
+    module: HloModule,
+    schedule: Schedule,
+    scratch_bytes: Callable[[Instruction, FunctionPlans], int] = lambda instruction, functions: 0,
 ) -> BufferPlan:
-    """The plan for the entry of `module`, run in the order of `schedule`. `scratch_bytes` tells how much memory an
-    instruction uses while it runs, besides operands and results."""
-    assigner = Assigner(schedule, scratch_bytes)
-    parameters = [leaf for parameter in module.entry.parameters for leaf in parameter.shape.leaves()]
+    """The plan for the entry of `module`, run in the order of `schedule`, with those of its region functions.
+
+    `scratch_bytes` tells how much memory an instruction uses while it runs, besides operands and results; the region
+    functions that it calls are planned by then."""
+    constants: list[Instruction] = []
+    functions: dict[Computation, BufferPlan] = {}
+    for function in _functions_of(module):
+        functions[function] = _assign(function, schedule, scratch_bytes, constants, functions)
+    plan = _assign(module.entry, schedule, scratch_bytes, constants, functions)
+    return replace(plan, functions=functions)
+
+
+def _functions_of(module: HloModule) -> list[Computation]:
+    """The region functions of the module, callees first."""
+    found = {function for instruction in module.instructions() for function in region_functions(instruction)}
+    return [computation for computation in module.computations() if computation in found]
+
+
+def _assign(
+    entry: Computation,
+    schedule: Schedule,
+    scratch_bytes: Callable[[Instruction, FunctionPlans], int],
+    constants: list[Instruction],
+    functions: FunctionPlans,
+) -> BufferPlan:
+    """The plan for what `entry` runs. New constants go behind the others."""
+    assigner = Assigner(schedule, lambda instruction: scratch_bytes(instruction, functions), constants=constants)
+    parameters = [leaf for parameter in entry.parameters for leaf in parameter.shape.leaves()]
     arguments: Leaves = []
     for leaf in parameters:
         number = len([argument for argument in arguments if argument is not None])
         arguments.append(assigner.new_buffer(leaf, Location(Home.PARAMETER, number)) if leaf.is_array else None)
-    results = assigner.run(module.entry, arguments)
+    results = assigner.run(entry, arguments)
     _merge(assigner.candidates)
     _place_results(results)
     placed = [b for b in assigner.buffers if b.merged_into is None and b.location is None]
@@ -336,7 +365,7 @@ def assign_buffers(
         for user, buffer in assigner.scratch.items()
         if buffer.location is not None
     }
-    return BufferPlan(leaves, tuple(assigner.constants), arena_bytes, _live_bytes(placed), scratch)
+    return BufferPlan(leaves, tuple(constants), arena_bytes, _live_bytes(placed), scratch)
 
 
 def _place_results(results: Leaves) -> None:

@@ -4,7 +4,8 @@
     b = while(t), condition=c, body=b   becomes  b = while(t), condition=c.clone, body=b.clone
 
 Afterwards an instruction of the program runs in one context, so a buffer, a layout or a fusion can be chosen for it.
-The regions of reduce, map, sort ... stay shared: they become part of a kernel.
+The regions of reduce, map, sort ... stay shared: they become part of a kernel, or a function that kernels call. What
+such a function runs as control flow is its own.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from xlapy.hlo.graph import Computation, HloModule, Instruction
+from xlapy.hlo.kernel_plan import region_functions
 from xlapy.hlo.ops import Trait
 from xlapy.passes.base import Pass
 
@@ -23,10 +25,11 @@ class FlattenCallGraph(Pass):
     required: ClassVar[bool] = True
 
     def run(self, module: HloModule) -> bool:
-        """Walks from the entry down, cloning what has been met before: the clone's own callees are met again."""
+        """Walks from the entry and region functions down, cloning what has been met before: the clone's own callees are
+        met again."""
         changed = False
-        met = {module.entry}
-        waiting = [module.entry]
+        waiting = [module.entry, *_region_functions(module)]
+        met = set(waiting)
         while waiting:
             computation = waiting.pop()
             for instruction in computation.post_order():
@@ -36,6 +39,11 @@ class FlattenCallGraph(Pass):
                     _set_called(computation, instruction, called)
                     waiting.extend(called)
         return changed
+
+
+def _region_functions(module: HloModule) -> list[Computation]:
+    functions = (function for instruction in module.instructions() for function in region_functions(instruction))
+    return list(dict.fromkeys(functions))
 
 
 def _own(callee: Computation, met: set[Computation]) -> Computation:

@@ -8,12 +8,13 @@ can, and what does not need them runs before the first done op: it is what they 
 from __future__ import annotations
 
 from xlapy.hlo.graph import Computation, HloModule, Instruction, topological
+from xlapy.hlo.kernel_plan import sequences
 from xlapy.hlo.ops import Trait
 from xlapy.hlo.schedule import Schedule
 
 
 def schedule(module: HloModule) -> Schedule:
-    """An order for every computation of the module that runs as a sequence (fused ones and scalar regions do not)."""
+    """An order for every computation of the module that runs as a sequence (fused ones and inlined regions do not)."""
     order: dict[Computation, tuple[Instruction, ...]] = {}
     pending = [module.entry]
     while pending:
@@ -21,8 +22,7 @@ def schedule(module: HloModule) -> Schedule:
         if computation not in order:
             order[computation] = tuple(topological((*_first(computation), computation.root, *computation)))
             for instruction in order[computation]:
-                if Trait.CONTROL in instruction.spec.traits:
-                    pending.extend(instruction.called)
+                pending.extend(sequences(instruction))
     return Schedule(order)
 
 

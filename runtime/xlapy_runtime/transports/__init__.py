@@ -14,10 +14,12 @@ from xlapy_runtime.process_groups import Group
 
 @dataclass(frozen=True, slots=True)
 class Deposit:
-    """What one member brings to a collective: borrowed operands, and the memory for its results."""
+    """What one member brings to a collective: borrowed operands, and the memory for its results. Native code that works
+    for it gets `context`, the address of the context of its run."""
 
     operands: tuple[np.ndarray, ...]
     results: tuple[np.ndarray, ...]
+    context: int = 0
 
 
 Phase = Callable[[Sequence[Deposit], int], None]

@@ -40,9 +40,9 @@ class Rendezvous:
         self._finished: set[int] = set()
         self._waiting: dict[int, Callable[[], bool]] = {}
 
-    def member(self, process: int) -> Member:
-        """The transport of one process."""
-        return Member(self, process)
+    def member(self, process: int, context: int = 0) -> Member:
+        """The transport of one process; `context` is the address of the context of its native code."""
+        return Member(self, process, context)
 
     def meeting(self, key: tuple[object, ...], collective: Collective) -> Meeting:
         """The meeting under `key`, made by whoever comes first. Holds the lock."""
@@ -231,8 +231,9 @@ class Meeting:
 class Member:
     """The transport of one process of a run."""
 
-    def __init__(self, rendezvous: Rendezvous, process: int) -> None:
+    def __init__(self, rendezvous: Rendezvous, process: int, context: int) -> None:
         self.process = process
+        self.context = context
         self.meetings: list[Meeting] = []
         self._rendezvous = rendezvous
         self._occurrences: dict[tuple[object, ...], int] = {}
@@ -275,7 +276,7 @@ class Attendance:
         operands = tuple(operand.copy() for operand in self._operands) if shared else self._operands
         self._results = results
         self._member.meetings.append(self._meeting)
-        self._meeting.arrive(self._member.process, Deposit(operands, results))
+        self._meeting.arrive(self._member.process, Deposit(operands, results, self._member.context))
 
     def finish(self, results: tuple[np.ndarray, ...] | None) -> None:
         """Waits until the results are complete, and copies them if they are wanted elsewhere than the start said."""

@@ -22,6 +22,7 @@ from xlapy.codegen.kernels.tasks import units_per_task
 from xlapy.codegen.registers import memory_type, register_type
 from xlapy.codegen.target import Target
 from xlapy.hlo.graph import Instruction
+from xlapy.hlo.kernel_plan import region_functions
 from xlapy.hlo.ops import Trait
 from xlapy.hlo.shape import Shape
 
@@ -55,7 +56,9 @@ def plan_loop(
     instructions = between(roots, inputs)
     is_linear = shape.rank == 1 or all(follows_row_major_numbers(i, shape.size, inputs(i)) for i in instructions)
     extent = shape.size if is_linear else _inner_size(shape)
-    lanes = min(widest_lanes(instructions, target), power_of_two_below(extent))
+    # Functions take one element at a time, and tasks that call them are too small to be whole vectors.
+    calls = any(region_functions(instruction) for instruction in instructions)
+    lanes = 1 if calls else min(widest_lanes(instructions, target), power_of_two_below(extent))
     units = shape.size if is_linear else rows_and_columns(shape)[0]
     total = operand_bytes + sum(root.shape.bytes for root in roots)
     streaming = is_linear and _is_streamed(roots, lanes, target)

@@ -2,9 +2,9 @@
 
 A kernel is a native function over a range of units of work:
 
-    void kernel(ptr operand..., ptr result..., ptr scratch, ptr table, i64 begin, i64 end)
+    void kernel(ptr operand..., ptr result..., ptr scratch, ptr table, ptr context, i64 begin, i64 end)
 
-(scratch and table where the kernel has such).
+(scratch and table where the kernel has such, the context of the call where it calls region functions).
 
 `KERNELS` maps an op to a function that decides how an instruction runs and returns a `Kernel`: the number of units,
 what a unit costs, and how to write the body. Ops that are element-wise or move data all share the loop kernel.
@@ -13,7 +13,7 @@ what a unit costs, and how to write the body. Ops that are element-wise or move 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -39,10 +39,11 @@ from xlapy.codegen.kernels.sort import emit_sort
 from xlapy.codegen.kernels.tasks import units_per_task
 from xlapy.codegen.kernels.transpose import emit_transpose, plan_transpose
 from xlapy.codegen.kernels.update import emit_update
-from xlapy.codegen.regions import is_inlinable
 from xlapy.codegen.target import Target
 from xlapy.hlo.attributes import FusionKind
+from xlapy.hlo.buffer_plan import FunctionPlans
 from xlapy.hlo.graph import Computation, Instruction
+from xlapy.hlo.kernel_plan import region_functions
 from xlapy.hlo.ops import OPS, Trait
 from xlapy.hlo.sort_plan import plan_sort
 from xlapy.hlo.sort_plan import scratch_bytes as scratch_of_sort
@@ -67,6 +68,8 @@ class Kernel:
     shared_bytes: int = 0  # memory of all tasks, and of the kernels that follow: `k.parameters["shared"]`
     table: np.ndarray[Any, Any] | None = None  # numbers known at compile time: `k.parameters["table"]`
     following: Kernel | None = None  # runs on the same operands and results when this one is done
+    functions: tuple[Computation, ...] = ()  # regions that it calls as functions
+    function_bytes: int = 0  # memory of its own for each task, in which these work
 
     @property
     def chain(self) -> list[Kernel]:
@@ -77,7 +80,12 @@ class Kernel:
     def grain(self) -> int:
         """Units per task: all of them if the kernel is too small to split. Fixed, whatever the threads."""
         grain = units_per_task(self.units, self.bytes_per_unit)
-        return max(grain, -(-self.units // MOST_TASKS_WITH_SCRATCH)) if self.scratch_bytes else grain
+        return max(grain, -(-self.units // MOST_TASKS_WITH_SCRATCH)) if self.task_bytes else grain
+
+    @property
+    def task_bytes(self) -> int:
+        """Memory of its own for each task: scratch, then that of the functions."""
+        return aligned(self.scratch_bytes) + aligned(self.function_bytes)
 
     @property
     def tasks(self) -> int:
@@ -86,10 +94,12 @@ class Kernel:
 
 @dataclass(frozen=True, slots=True)
 class Situation:
-    """What a kernel may know besides the instruction: the target, and whether a result overwrites an operand."""
+    """What a kernel may know besides the instruction: the target, whether a result overwrites an operand, and what
+    memory region functions need."""
 
     target: Target
     in_place: bool
+    functions: FunctionPlans = field(default_factory=dict)
 
 
 KernelMaker = Callable[[Instruction, Situation], Kernel]
@@ -105,19 +115,36 @@ def kernel_for(instruction: Instruction, situation: Situation) -> Kernel:
         raise UnsupportedError(f"{instruction.opcode} has no native code").add_context(
             where=instruction.metadata.location()
         )
-    return maker(instruction, situation)
+    kernel = maker(instruction, situation)
+    functions = region_functions(instruction)
+    return _with_functions(kernel, functions, situation) if functions else kernel
+
+
+CALL_WEIGHT = 64  # how much longer the call of a region function takes than to read and write its operands
+
+
+def _with_functions(kernel: Kernel, functions: tuple[Computation, ...], situation: Situation) -> Kernel:
+    """The kernel with memory for its functions, of which it runs one at a time. Its units are worth more."""
+    return replace(
+        kernel,
+        bytes_per_unit=kernel.bytes_per_unit * CALL_WEIGHT,
+        functions=functions,
+        function_bytes=max(situation.functions[function].arena_bytes for function in functions),
+    )
 
 
 HAVE_SCRATCH = frozenset({"fft", "sort", "topk"})
 """Ops whose kernels may want memory besides operands and results."""
 
 
-def scratch_bytes(instruction: Instruction, target: Target) -> int:
+def scratch_bytes(instruction: Instruction, target: Target, functions: FunctionPlans) -> int:
     """Bytes of memory that the kernels of an instruction want for themselves."""
-    if instruction.opcode not in HAVE_SCRATCH:
+    if Trait.RUNTIME in instruction.spec.traits:
         return 0
-    chain = kernel_for(instruction, Situation(target, in_place=False)).chain
-    return shared_bytes(chain) + max(aligned(kernel.scratch_bytes) * kernel.tasks for kernel in chain)
+    if instruction.opcode not in HAVE_SCRATCH and not region_functions(instruction):
+        return 0
+    chain = kernel_for(instruction, Situation(target, in_place=False, functions=functions)).chain
+    return shared_bytes(chain) + max(kernel.task_bytes * kernel.tasks for kernel in chain)
 
 
 def shared_bytes(chain: Sequence[Kernel]) -> int:
@@ -329,7 +356,6 @@ def _triangular_solve(instruction: Instruction, situation: Situation) -> Kernel:
 @KERNELS.register("scatter")
 def _scatter(instruction: Instruction, situation: Situation) -> Kernel:
     """One unit: updates of one element must keep their order."""
-    _require_inlinable(instruction)
     lanes = scatter_lanes(instruction, situation.target)
 
     def body(k: KernelBuilder, arrays: Sequence[Array], outputs: Sequence[Array], begin: Value, end: Value) -> None:
@@ -341,13 +367,6 @@ def _scatter(instruction: Instruction, situation: Situation) -> Kernel:
     return Kernel(units, 0, body, tuple((number, number) for number in range(count)))
 
 
-def _require_inlinable(instruction: Instruction) -> None:
-    if not is_inlinable(instruction.called[0]):
-        raise UnsupportedError(
-            f"the computation of {instruction.opcode} has control flow or arrays; native code takes scalar expressions"
-        ).add_context(where=instruction.metadata.location())
-
-
 SORT_BYTES_PER_ELEMENT = 64  # traffic of a sorted element, over all passes
 
 
@@ -355,8 +374,6 @@ SORT_BYTES_PER_ELEMENT = 64  # traffic of a sorted element, over all passes
 def _sort(instruction: Instruction, situation: Situation) -> Kernel:
     """A unit is a group of rows."""
     plan = plan_sort(instruction)
-    if plan.key is None:
-        _require_inlinable(instruction)
 
     def body(k: KernelBuilder, arrays: Sequence[Array], outputs: Sequence[Array], begin: Value, end: Value) -> None:
         emit_sort(k, instruction, plan, arrays, outputs, begin, end)

@@ -20,7 +20,8 @@ from xlapy.codegen.kernels.window_axes import WindowAxis, both, carried_choice, 
 from xlapy.codegen.regions import emit_region
 from xlapy.codegen.registers import Element, register_type, select, splat
 from xlapy.codegen.target import Target
-from xlapy.hlo.graph import Instruction
+from xlapy.hlo.graph import Computation, Instruction
+from xlapy.hlo.kernel_plan import is_inlinable
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,10 +177,21 @@ def _visit(
     def look() -> list[Element]:
         index = Index(operand.shape.dims, tuple(coordinates))
         value = splat(k, operand.load(ix, index), ix.lanes)
-        (keeps,) = emit_region(k, plan.instruction.called[0], [best, value])
-        assert isinstance(keeps, Value)
-        keep = k.and_(k.splat(keeps, ix.lanes), k.splat(found, ix.lanes))
+        keep = _keeps(k, plan.instruction.called[0], found, best, value, ix.lanes)
         number = ix.vector(ix.linearize(coordinates, row_major_strides(operand.shape.dims)))
         return [k.const(I1, 1), k.select(keep, chosen, number), select(k, keep, best, value)]
 
     return carried_choice(k, inside, running, look, lambda: running)
+
+
+def _keeps(k: KernelBuilder, selection: Computation, found: Value, best: Element, value: Element, lanes: int) -> Value:
+    """The lanes that keep what they found. A function is not asked about what nobody found: it might loop forever."""
+
+    def ask() -> Value:
+        (keeps,) = emit_region(k, selection, [best, value])
+        assert isinstance(keeps, Value)
+        return k.splat(keeps, lanes)
+
+    if is_inlinable(selection):
+        return k.and_(ask(), k.splat(found, lanes))
+    return k.if_else(found, ask, lambda: k.const(I1.with_lanes(lanes), 0))[0]

@@ -168,12 +168,13 @@ class _Replay:
 
 def check_plan(module: HloModule, schedule: Schedule, plan: BufferPlan) -> None:
     """Raises InternalError, naming the read, if some value is overwritten while it is still needed."""
-    replay = _Replay(plan, schedule)
-    arguments: Tags = []
-    for parameter in module.entry.parameters:
-        for leaf, shape in enumerate(parameter.shape.leaves()):
-            tag = object() if shape.is_array and shape.rank and shape.bytes else None
-            if tag is not None:
-                replay.memory.write(plan.location(parameter, leaf), shape.bytes, tag)
-            arguments.append(tag)
-    replay.run(module.entry, arguments)
+    for entry, own in ((module.entry, plan), *plan.functions.items()):
+        replay = _Replay(own, schedule)
+        arguments: Tags = []
+        for parameter in entry.parameters:
+            for leaf, shape in enumerate(parameter.shape.leaves()):
+                tag = object() if shape.is_array and shape.rank and shape.bytes else None
+                if tag is not None:
+                    replay.memory.write(own.location(parameter, leaf), shape.bytes, tag)
+                arguments.append(tag)
+        replay.run(entry, arguments)

@@ -1,0 +1,12 @@
+"""The words of a call context, as `xlapy_runtime.calling.ContextWord` numbers them."""
+
+CONTEXT_RUNTIME_CALL = 0
+CONTEXT_ARENA = 1
+CONTEXT_CONSTANTS = 2
+CONTEXT_CANCELLED = 3
+CONTEXT_POLL = 4
+CONTEXT_PARALLEL = 5
+CONTEXT_PROCESS = 7
+CONTEXT_SEED = 8
+CONTEXT_CALL_NUMBER = 9
+CONTEXT_WORDS = 10
