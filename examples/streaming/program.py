@@ -15,9 +15,7 @@ HIDDEN = 64
 BATCH = 32
 SCALE = np.float32(0.1)  # standard deviation of the initial weights
 
-BATCH_SHAPE = xlapy.Shape.tuple(
-    [xlapy.Shape.array(np.float32, (BATCH, PIXELS)), xlapy.Shape.array(np.int32, (BATCH,))]
-)
+BATCH_SHAPE = xlapy.Shape.tuple([xlapy.Shape.array(np.float32, (BATCH, PIXELS)), xlapy.Shape.array(np.int32, (BATCH,))])
 EACH_ROW, EACH_COLUMN = (1,), (0,)  # the dimension of a matrix along which a vector is laid
 WEIGHT_DIMS = ((PIXELS, HIDDEN), (HIDDEN,), (HIDDEN, CLASSES), (CLASSES,))
 

@@ -35,7 +35,7 @@ from xlapy.codegen.runtime_sites import RuntimeSites
 from xlapy.hlo.buffer_plan import BufferPlan, Home, Location
 from xlapy.hlo.evaluate.random import SCRAMBLE, SCRAMBLE_START
 from xlapy.hlo.graph import Computation, Instruction
-from xlapy.hlo.leaves import is_renaming, leaf_shape, origin_of_leaf
+from xlapy.hlo.leaves import aliased_leaves, is_renaming, leaf_shape, origin_of_leaf
 from xlapy.hlo.ops import Trait
 from xlapy.hlo.schedule import Schedule
 from xlapy.hlo.shape import Shape
@@ -375,6 +375,8 @@ def _runtime_call(emitter: EntryEmitter, frame: Frame, instruction: Instruction)
     k = frame.k
     site = emitter.sites.site(instruction)
     leaves = emitter.sites.buffers(instruction)
+    if instruction.opcode == "custom-call":
+        leaves = _aliased(emitter, frame, instruction, leaves)
     table = k.alloca(PTR, max(1, len(leaves)))
     for number, (owner, leaf) in enumerate(leaves):
         k.store(k.gep(table, number, 8), frame.array(owner, leaf))
@@ -382,6 +384,22 @@ def _runtime_call(emitter: EntryEmitter, frame: Frame, instruction: Instruction)
     status = k.call(frame.context_word(CONTEXT_RUNTIME_CALL), arguments, I32)
     assert status is not None
     frame.fail_if(status)
+
+
+def _aliased(emitter: EntryEmitter, frame: Frame, instruction: Instruction, leaves: Sequence[Leaf]) -> Sequence[Leaf]:
+    """Puts operands that the target changes in place where their results will be; they are passed as those."""
+    places = [
+        (number, leaf)
+        for number, operand in enumerate(instruction.operands)
+        for leaf, shape in enumerate(operand.shape.leaves())
+        if shape.is_array
+    ]
+    passed = list(leaves)
+    for number, leaf, result_leaf in aliased_leaves(instruction):
+        target = (instruction, result_leaf)
+        emitter.move(frame, (instruction.operands[number], leaf), target, leaf_shape(instruction.shape, result_leaf))
+        passed[places.index((number, leaf))] = target
+    return passed
 
 
 # -- control flow ------------------------------------------------------------------------------------------------------
