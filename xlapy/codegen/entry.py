@@ -386,7 +386,7 @@ def _runtime_call(emitter: EntryEmitter, frame: Frame, instruction: Instruction)
     frame.fail_if(status)
 
 
-def _aliased(emitter: EntryEmitter, frame: Frame, instruction: Instruction, leaves: Sequence[Leaf]) -> Sequence[Leaf]:
+def _aliased(emitter: EntryEmitter, frame: Frame, instruction: Instruction, leaves: Sequence[Leaf]) -> list[Leaf]:
     """Puts operands that the target changes in place where their results will be; they are passed as those."""
     places = [
         (number, leaf)

@@ -3,7 +3,8 @@
 An element-wise kernel reads element i of an operand before it writes element i of the result, so the two may share
 memory if they have the same bytes per element and the operand is read at no other index. A dynamic-update-slice or a
 scatter writes some elements only, so the rest of its operand simply stays. A matrix is factored, and right sides are
-solved, in place. A custom call says itself which operands it changes. A kernel over rows folds all of a row before it writes there.
+solved, in place. A kernel over rows folds all of a row before it writes there. A custom call says itself which operands
+it changes.
 """
 
 from __future__ import annotations
