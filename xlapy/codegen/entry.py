@@ -15,8 +15,10 @@ from xlapy.codegen.elements import emit_element
 from xlapy.codegen.frame import (
     CONTEXT_CALL_NUMBER,
     CONTEXT_CANCELLED,
+    CONTEXT_INTERRUPTED,
     CONTEXT_PARALLEL,
     CONTEXT_POLL,
+    CONTEXT_POLLED,
     CONTEXT_PROCESS,
     CONTEXT_RUNTIME_CALL,
     CONTEXT_SEED,
@@ -25,7 +27,7 @@ from xlapy.codegen.frame import (
     Leaf,
 )
 from xlapy.codegen.indexing import Index, Indexing
-from xlapy.codegen.ir import I1, I32, I64, PTR, Module, Value
+from xlapy.codegen.ir import I1, I32, I64, PTR, KernelBuilder, Module, Value
 from xlapy.codegen.kernel_library import KernelLibrary, NativeKernel
 from xlapy.codegen.kernels.linalg import is_large, system_of
 from xlapy.codegen.matrix_products import matrix_product
@@ -44,6 +46,7 @@ from xlapy.support.registry import Registry
 SCALARS_PER_CALL = 16  # scalar operations that take LLVM as long as one call with its addresses
 FUNCTION_WEIGHT = 128 * SCALARS_PER_CALL  # the most that one function holds
 POLL_CYCLES = 20_000_000  # between two looks at Python's signals: 10 ms at 2 GHz
+LOOK_CYCLES = 10 * POLL_CYCLES  # the same outside of loops
 ITERATIONS_PER_CLOCK = 64  # of a loop without calls, between two looks at the clock
 
 RENAMING_SCALARS = frozenset({"reshape", "broadcast", "transpose", "reverse", "bitcast", "opt-barrier"})
@@ -261,6 +264,7 @@ def _dot(emitter: EntryEmitter, frame: Frame, instruction: Instruction) -> None:
         nothing,
     ]
     k.call(f"gemm_{product.kind}_run", arguments)
+    look_at_signals(frame)
 
 
 @HANDLERS.register("cholesky")
@@ -303,6 +307,7 @@ def _linalg_call(
     emitter.libraries.add(library)
     table = frame.k.table(I64, [int(size) for size in sizes])
     frame.k.call(f"{library}_{function}", [frame.context_word(CONTEXT_PARALLEL), *arrays, table])
+    look_at_signals(frame)
 
 
 @HANDLERS.register("replica-id")
@@ -368,6 +373,7 @@ def call_kernel(frame: Frame, kernel: NativeKernel, pointers: Sequence[Value]) -
     k.module.declare(kernel.range_name, None, [PTR, I64, I64])
     work = [k.function_pointer(kernel.range_name), table, k.const(I64, kernel.units), k.const(I64, kernel.grain)]
     k.call(frame.context_word(CONTEXT_PARALLEL), work)
+    look_at_signals(frame)
 
 
 def _runtime_call(emitter: EntryEmitter, frame: Frame, instruction: Instruction) -> None:
@@ -513,6 +519,43 @@ def _has_calls(emitter: EntryEmitter, body: Computation) -> bool:
     )
 
 
+def look_at_signals(frame: Frame) -> None:
+    """Behind what may take long: stops a run that was cancelled, and lets Python look at its signals now and then.
+
+    A kernel that a signal has cut short must not go unnoticed: that is what the interrupted word is for.
+    """
+    k = frame.k
+    _stop_if_cancelled(frame)
+    place = k.gep(k.parameters["context"], CONTEXT_POLLED, 8)
+    now = _clock(k)
+    late = k.compare("gt", k.sub(now, k.load(place, I64)), LOOK_CYCLES, signed=False)
+    interrupted = k.compare("ne", k.load(frame.context_word(CONTEXT_INTERRUPTED), I32, volatile=True), 0)
+    with k.if_(k.or_(late, interrupted)):
+        k.store(place, now)
+        _poll(frame)
+
+
+def _clock(k: KernelBuilder) -> Value:
+    clock = k.call("llvm.readcyclecounter", [], I64)
+    assert clock is not None
+    return clock
+
+
+def _stop_if_cancelled(frame: Frame) -> None:
+    k = frame.k
+    flag = k.load(frame.context_word(CONTEXT_CANCELLED), I32, volatile=True)
+    with k.if_(k.compare("ne", flag, 0)):
+        k.ret(k.const(I32, STATUS_CANCELLED))
+
+
+def _poll(frame: Frame) -> None:
+    k = frame.k
+    status = k.call(frame.context_word(CONTEXT_POLL), [k.parameters["context"]], I32)
+    assert status is not None
+    with k.if_(k.compare("ne", status, 0)):
+        k.ret(k.const(I32, STATUS_CANCELLED))
+
+
 class _Watch:
     """Lets a loop be stopped: looks at the cancelled flag, and now and then lets Python look at its signals."""
 
@@ -523,29 +566,18 @@ class _Watch:
         self.every = 1 if has_calls else ITERATIONS_PER_CLOCK
 
     def initial(self) -> list[Value]:
-        return [self.frame.k.const(I64, 0), self._clock()]
-
-    def _clock(self) -> Value:
-        k = self.frame.k
-        clock = k.call("llvm.readcyclecounter", [], I64)
-        assert clock is not None
-        return clock
+        return [self.frame.k.const(I64, 0), _clock(self.frame.k)]
 
     def step(self, values: Sequence[Value]) -> list[Value]:
         k, frame = self.frame.k, self.frame
         count, last = values
 
         def look() -> list[Value]:
-            flag = k.load(frame.context_word(CONTEXT_CANCELLED), I32, volatile=True)
-            with k.if_(k.compare("ne", flag, 0)):
-                k.ret(k.const(I32, STATUS_CANCELLED))
-            now = self._clock()
+            _stop_if_cancelled(frame)
+            now = _clock(k)
             late = k.compare("gt", k.sub(now, last), POLL_CYCLES, signed=False)
             with k.if_(late):
-                status = k.call(frame.context_word(CONTEXT_POLL), [k.parameters["context"]], I32)
-                assert status is not None
-                with k.if_(k.compare("ne", status, 0)):
-                    k.ret(k.const(I32, STATUS_CANCELLED))
+                _poll(frame)
             return [k.select(late, now, last)]
 
         following = k.add(count, 1)
