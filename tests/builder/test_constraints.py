@@ -464,7 +464,7 @@ UNTYPED: list[tuple[str, Callable[[Bench], Any]]] = [
     ("send to a device, channel from the host", lambda b: ops.SendWithToken(b.f32(), b.token, FROM_HOST)),
     ("recv from the host, channel between devices", lambda b: ops.RecvFromHost(b.token, SCALAR, BETWEEN_DEVICES)),
     ("outfeed of another shape", lambda b: ops.OutfeedWithToken(b.f32(), b.token, INDEX)),
-    ("all-reduce of two types", lambda b: ops.AllReduce([b.f32(2), b.s32(2)], ops.Add)),
+    ("all-reduce of two types", lambda b: ops.AllReduceStart([b.f32(2), b.s32(2)], ops.Add)),
     ("rank 65", lambda b: ops.Broadcast(b.f32(), (1,) * 65)),
     ("too many elements", lambda b: ops.Broadcast(b.f32(), (1 << 25, 1 << 25))),
     ("negative size", lambda b: ops.Reshape(b.f32(2, 2), (-2, -2))),

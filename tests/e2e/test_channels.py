@@ -1,4 +1,4 @@
-"""Send and recv in compiled programs: every kind of channel, overlap with compute, programs that talk while both run."""
+"""Send and recv in compiled programs: all kinds of channels, overlap with compute, two programs that both run."""
 
 from __future__ import annotations
 
@@ -164,7 +164,9 @@ def test_a_callback_that_raises_ends_the_run_and_no_other(device: xlapy.Device) 
 def test_a_callback_that_gives_another_shape_is_an_error_that_names_both(device: xlapy.Device) -> None:
     device.set_send_callback(100, lambda _: None)
     device.set_recv_callback(101, lambda: X[:3])
-    with pytest.raises(xlapy.ShapeError, match=r"recv expects f32\[4\], the host's callback returned f32\[3\]") as caught:
+    with pytest.raises(
+        xlapy.ShapeError, match=r"recv expects f32\[4\], the host's callback returned f32\[3\]"
+    ) as caught:
         compiled(echo, VECTOR)(X)
     assert "test_channels.py" in str(caught.value)
 

@@ -43,7 +43,8 @@ def check(grid: tuple[int, int], shapes: Sequence[xlapy.Shape], function: Callab
     computation = builder.build(function(*parameters))
     random = np.random.default_rng(len(shapes))
     arguments = [
-        [random.integers(0, 5, shape.dims).astype(shape.type.dtype) for shape in shapes] for _ in range(grid[0] * grid[1])
+        [random.integers(0, 5, shape.dims).astype(shape.type.dtype) for shape in shapes]
+        for _ in range(grid[0] * grid[1])
     ]
     run_parallel(computation, arguments, *grid)
 
@@ -84,6 +85,14 @@ PAIRS = st.permutations(range(4)).flatmap(
 
 
 @FEW
+@given(grids(), st.lists(st.sampled_from(ORDERED), min_size=1, max_size=4), REDUCTIONS)
+def test_reductions_of_several_arrays_of_mixed_types(case: Any, types: list[str], reduction: Any) -> None:
+    grid, groups, _, attributes = case
+    shapes = [xlapy.Shape.array(element_type, (2, 3)) for element_type in types]
+    check(grid, shapes, lambda *arrays: ops.AllReduce(list(arrays), reduction, groups, **attributes))
+
+
+@FEW
 @given(grids(), st.lists(st.sampled_from(ORDERED), min_size=1, max_size=1), REDUCTIONS)
 def test_reductions(case: Any, types: list[str], reduction: Any) -> None:
     reduced(case, types, reduction)
@@ -115,5 +124,3 @@ def test_many_reductions(case: Any, types: list[str], reduction: Any) -> None:
 @given(grids(global_ids=False), PAIRS, st.sampled_from(TYPES))
 def test_many_exchanges(case: Any, pairs: list[tuple[int, int]], element_type: str) -> None:
     exchanged(case, pairs, element_type)
-
-

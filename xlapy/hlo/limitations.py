@@ -60,6 +60,11 @@ LIMITATIONS = (
         "that groups a dimension of dynamic size, or has a kernel of dynamic size",
         "groups and windows are laid out for sizes known when the program is compiled",
     ),
+    Limitation(
+        ("custom-call",),
+        "of a C function by the typed API version (said when it is called)",
+        "its calling convention is a C++ header of XLA's; a Python function of that version gets its attributes",
+    ),
 )
 
 
