@@ -40,7 +40,7 @@ def AllReduce(
     need a Python function, which is recorded, and reduced by, once for each."""
     builder = builder_of(operand)
     arrays, is_tuple = _arrays_of(builder, operand)
-    if callable(computation) and len({array.shape.type for array in arrays}) > 1:
+    if callable(computation) and len({require_array(array).type for array in arrays}) > 1:
         rest = (replica_groups, channel_id, None, use_global_device_ids)
         return _by_type(builder, arrays, lambda some: AllReduce(some, computation, *rest))
     reduced = _all_reduce(builder, "all-reduce", arrays, computation, replica_groups, channel_id, use_global_device_ids)
