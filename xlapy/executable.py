@@ -7,6 +7,7 @@ from typing import Any
 
 from xlapy.compiler import Compiled, CompileStats, native_wrapper, parallel_function
 from xlapy.options import CompileOptions
+from xlapy.support.errors import ArgumentError
 from xlapy_runtime.device import Device, devices
 from xlapy_runtime.executable import ProgramExecutable
 from xlapy_runtime.program import Program, flatten, tree_text
@@ -100,10 +101,15 @@ class Executable:
 
 
 def _devices(options: CompileOptions) -> list[Device] | None:
-    if options.device_assignment is None:
+    assignment = options.device_assignment
+    if assignment is None:
         return None
-    available = devices(max(options.device_assignment) + 1)
-    return [available[number] for number in options.device_assignment]
+    if any(number < 0 for number in assignment) or len(set(assignment)) < len(assignment):
+        raise ArgumentError(
+            f"device_assignment is {list(assignment)}: it lists one device, from 0 on, for each process"
+        )
+    available = devices(max(assignment, default=0) + 1)
+    return [available[number] for number in assignment]
 
 
 def _touched_bytes(program: Program) -> int:

@@ -55,6 +55,10 @@ class ContextWord(IntEnum):
     """replica | partition << 32"""
     SEED = 8
     CALL_NUMBER = 9
+    POLLED = 10
+    """the clock when native code last let Python look at its signals"""
+    INTERRUPTED = 11
+    """the address of an i32 that is not 0 if a signal has cut a kernel short"""
 
 
 CONTEXT_WORDS = len(ContextWord)

@@ -249,9 +249,31 @@ def _poll(context: int) -> int:
     try:
         call = _running[ctypes.c_int64.from_address(context + 8 * ContextWord.HANDLE).value]
         ctypes.pythonapi.PyErr_CheckSignals()
+        if interrupted.value and threading.current_thread() is threading.main_thread():
+            interrupted.value = 0
+            raise _interruptions.pop()
         return call.cancelled.value
     except BaseException as error:  # noqa: BLE001 - kept, and raised again in the caller
         return _keep(context, error)
+
+
+_interruptions: list[BaseException] = []
+"""What a signal handler raised in the middle of a kernel, until the main thread's program polls."""
+
+interrupted = ctypes.c_int32(0)
+"""Whether there is such an error. Native code looks at it behind each kernel that may have been cut short."""
+
+
+@guarded_from_the_start
+def _look_for_signals() -> int:
+    """`i32 look_for_signals()`: runs Python's signal handlers in the middle of a kernel; non-zero means stop."""
+    try:
+        ctypes.pythonapi.PyErr_CheckSignals()
+        return 0
+    except BaseException as error:  # noqa: BLE001 - kept, and raised again in the caller
+        _interruptions[:] = [error]
+        interrupted.value = 1
+        return 1
 
 
 def _keep(context: int, error: BaseException, site: int | None = None) -> int:
@@ -304,6 +326,7 @@ def _serial(kernel: int, arguments: int, count: int, grain: int) -> None:
 
 
 _native_runtime_call = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_int32, ctypes.c_void_p)(_runtime_call)
+_native_look_for_signals = ctypes.CFUNCTYPE(ctypes.c_int32)(_look_for_signals)
 _native_poll = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p)(_poll)
 _native_serial = _Parallel(_serial)
 
@@ -313,5 +336,7 @@ def _address(function: Any) -> int:
 
 
 RUNTIME_CALL_ADDRESS = _address(_native_runtime_call)
+INTERRUPTED_ADDRESS = ctypes.addressof(interrupted)
+LOOK_FOR_SIGNALS_ADDRESS = _address(_native_look_for_signals)
 POLL_ADDRESS = _address(_native_poll)
 SERIAL_PARALLEL_ADDRESS = _address(_native_serial)

@@ -317,6 +317,10 @@ class Mailboxes:
 
     def __init__(self, name: str) -> None:
         self._name = name
+        self.begin()
+
+    def begin(self) -> None:
+        """Starts without a mailbox."""
         self._lock = threading.Lock()
         self._boxes: dict[tuple[int, ...], Mailbox] = {}
 

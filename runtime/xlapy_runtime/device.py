@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Callable
 
-from xlapy_runtime.channels import HOST, Mailboxes, Stream, Value, item_of
+from xlapy_runtime.channels import BETWEEN_DEVICES, HOST, Mailboxes, Stream, Value, item_of
 from xlapy_runtime.errors import ArgumentError
 from xlapy_runtime.program import Tree
 
@@ -22,12 +23,17 @@ class Device:
 
     def __init__(self, number: int) -> None:
         self.id = number
-        self.infeed = Stream(f"the infeed of device {number}")
-        self.outfeed = Stream(f"the outfeed of device {number}")
-        self.to_device = Mailboxes(f"device {number}, host-to-device channel")
-        self.to_host = Mailboxes(f"device {number}, device-to-host channel")
         self.on_send: dict[int, SendCallback] = {}
         self.on_recv: dict[int, RecvCallback] = {}
+        self.begin()
+
+    def begin(self) -> None:
+        """Empty queues and counters at zero: at first, and in a forked child, where nobody can release the locks that
+        other threads of the parent held."""
+        self.infeed = Stream(f"the infeed of device {self.id}")
+        self.outfeed = Stream(f"the outfeed of device {self.id}")
+        self.to_device = Mailboxes(f"device {self.id}, host-to-device channel")
+        self.to_host = Mailboxes(f"device {self.id}, device-to-host channel")
         self._lock = threading.Lock()
         self._runs = 0
         self._running = 0
@@ -128,3 +134,16 @@ def devices(count: int | None = None) -> tuple[Device, ...]:
         wanted = max(len(_devices), 1) if count is None else count
         _devices.extend(Device(number) for number in range(len(_devices), wanted))
         return tuple(_devices[:wanted])
+
+
+def _begin_again() -> None:
+    """In a forked child: devices, and the channels between them, as if nothing had run yet."""
+    global _devices_lock  # noqa: PLW0603 - the parent's may be held by a thread that is not here
+    _devices_lock = threading.Lock()
+    BETWEEN_DEVICES.begin()
+    for device in _devices:
+        device.begin()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_begin_again)

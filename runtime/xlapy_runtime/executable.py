@@ -76,6 +76,7 @@ class ProgramExecutable:
             ContextWord.RUNTIME_CALL: calls.RUNTIME_CALL_ADDRESS,
             ContextWord.POLL: calls.POLL_ADDRESS,
             ContextWord.PARALLEL: parallel,
+            ContextWord.INTERRUPTED: calls.INTERRUPTED_ADDRESS,
             ContextWord.SEED: _word(seed),
         }
         self._allocate = allocate

@@ -19,6 +19,7 @@ import time
 from pathlib import Path
 from typing import Any, ClassVar
 
+from xlapy_runtime.calls import INTERRUPTED_ADDRESS, LOOK_FOR_SIGNALS_ADDRESS
 from xlapy_runtime.errors import ArgumentError, InternalError
 from xlapy_runtime.linking import LinkedCode, link
 
@@ -43,10 +44,14 @@ class PoolState(ctypes.Structure):
     word: the job, in one piece: number (16 bits), seats left for workers (8), claims (20), claims taken (20).
     completed: claims of the job that are done.
     kernel ... chunks_per_claim: the job at large; written before the word, read by whoever has a claim.
+    skip: not 0 once the rest of the job need not be done, because the caller was interrupted.
+    looked: the clock when the main thread last looked for signals.
     busy: 1 while a caller owns the pool.
     generation: the number of wake-ups so far, which sleepers wait on; sleepers: how many may be asleep.
     stopping: 1 when workers should leave.
     wanted: how many workers were asked for; start: the function that asks for more.
+    poll: the function that runs Python's signal handlers; main_thread: the only thread that may call it; interrupted:
+    the address of a word that is not 0 from when a handler has raised until the program has noticed.
     mutex, condition: for sleeping where there is no futex.
     """
 
@@ -61,7 +66,8 @@ class PoolState(ctypes.Structure):
         ("grain", ctypes.c_int64),
         ("chunks", ctypes.c_int64),
         ("chunks_per_claim", ctypes.c_int64),
-        ("_2", ctypes.c_char * (_LINE - 48)),
+        ("skip", ctypes.c_int64),
+        ("looked", ctypes.c_int64),
         ("busy", ctypes.c_int32),
         ("_3", ctypes.c_char * (_LINE - 4)),
         ("generation", ctypes.c_int32),
@@ -71,7 +77,10 @@ class PoolState(ctypes.Structure):
         ("stopping", ctypes.c_int32),
         ("wanted", ctypes.c_int32),
         ("start", ctypes.c_void_p),
-        ("_6", ctypes.c_char * (_LINE - 16)),
+        ("poll", ctypes.c_void_p),
+        ("main_thread", ctypes.c_int64),
+        ("interrupted", ctypes.c_void_p),
+        ("_6", ctypes.c_char * (_LINE - 40)),
         ("mutex", ctypes.c_char * 128),
         ("condition", ctypes.c_char * 128),
     ]
@@ -91,6 +100,9 @@ def parallel_address(num_threads: int | None = None) -> int:
     It calls `kernel` once for each chunk of `grain` elements of [0, count), in any order and at the same time, and
     returns when all are done. The chunks do not depend on the number of threads. Called from inside a kernel, or while
     another thread uses the pool, it runs all chunks itself.
+
+    Python's main thread looks for signals between chunks, now and then. If a handler raises, the remaining chunks are
+    skipped; the error waits for the program's next poll.
     """
     if not _pools:
         raise InternalError("the thread pool's native code is not installed")
@@ -166,6 +178,9 @@ class _Pool:
         self._reset()
         self.workers = []
         self._state.start = ctypes.cast(self._start, ctypes.c_void_p).value
+        self._state.poll = LOOK_FOR_SIGNALS_ADDRESS
+        self._state.interrupted = INTERRUPTED_ADDRESS
+        self._state.main_thread = threading.main_thread().ident or 0
 
     def _start_workers(self, needed: int) -> None:
         """Called by native code, by the owner of the pool, when a range could use more workers than there are.

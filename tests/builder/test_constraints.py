@@ -49,6 +49,14 @@ def computation(function: Callable[..., Any], *parameters: Shape) -> XlaComputat
     return builder.build(function(*[builder.parameter(number, shape) for number, shape in enumerate(parameters)]))
 
 
+def aliased(b: Bench, aliases: list[Any], shape: Shape | None = None) -> XlaOp:
+    """A custom call of a scalar f32, with aliases."""
+    result = SCALAR if shape is None else shape
+    return ops.CustomCallWithAliasing(
+        b.builder, "f", [b.f32()], result, [SCALAR], output_operand_aliasing=aliases
+    )  # fmt: skip
+
+
 def gather(b: Bench, operand: XlaOp | None = None, sizes: tuple[int, ...] = (1, 3), **numbers: Any) -> XlaOp:
     """A gather of rows of f32[4,3] by s32[5,1], in which a case changes what it is about."""
     indices = numbers.pop("indices", None)
@@ -73,6 +81,8 @@ def scatter(b: Bench, updates: XlaOp | None = None, **numbers: Any) -> XlaOp:
 
 
 SCALAR = Shape.scalar(np.float32)
+FROM_HOST = ops.ChannelHandle(1, ops.ChannelType.HOST_TO_DEVICE)
+BETWEEN_DEVICES = ops.ChannelHandle(1, ops.ChannelType.DEVICE_TO_DEVICE)
 INDEX = Shape.scalar(np.int32)
 
 
@@ -315,6 +325,10 @@ BROKEN: list[Broken] = [
     ("select-and-scatter.scatter-type", lambda b: select_and_scatter(b, b.f32(2), scatter=ops.Lt)),
     ("Send.B1", lambda b: ops.Add(ops.GetTupleElement(ops.Send(b.f32(), 1), 0), 1.0)),
     ("Send.B1", lambda b: b.tuple(ops.Send(b.f32(), 1))),
+    ("custom-call.alias-exists", lambda b: aliased(b, [((), (1, ()))])),
+    ("custom-call.alias-exists", lambda b: aliased(b, [((0,), (0, ()))])),
+    ("custom-call.alias-once", lambda b: aliased(b, [((), (0, ())), ((), (0, ()))])),
+    ("custom-call.alias-type", lambda b: aliased(b, [((), (0, ()))], INDEX)),
     ("send.channel", lambda b: ops.SendWithToken(b.f32(), b.token, ops.ChannelHandle(0))),
     ("SetDimensionSize.B1", lambda b: ops.SetDimensionSize(b.tuple(), 1, 0)),
     ("SetDimensionSize.B2", lambda b: ops.SetDimensionSize(b.f32(2), 1, 1)),
@@ -446,8 +460,11 @@ UNTYPED: list[tuple[str, Callable[[Bench], Any]]] = [
     ("slice of a token", lambda b: ops.Slice(b.token, (), ())),
     ("infeed after an array", lambda b: ops.InfeedWithToken(b.f32(), SCALAR)),
     ("outfeed after an array", lambda b: ops.OutfeedWithToken(b.f32(), b.f32())),
+    ("send to the host, channel from it", lambda b: ops.SendToHost(b.f32(), b.token, None, FROM_HOST)),
+    ("send to a device, channel from the host", lambda b: ops.SendWithToken(b.f32(), b.token, FROM_HOST)),
+    ("recv from the host, channel between devices", lambda b: ops.RecvFromHost(b.token, SCALAR, BETWEEN_DEVICES)),
     ("outfeed of another shape", lambda b: ops.OutfeedWithToken(b.f32(), b.token, INDEX)),
-    ("all-reduce of two types", lambda b: ops.AllReduce([b.f32(2), b.s32(2)], ops.Add)),
+    ("all-reduce of two types", lambda b: ops.AllReduceStart([b.f32(2), b.s32(2)], ops.Add)),
     ("rank 65", lambda b: ops.Broadcast(b.f32(), (1,) * 65)),
     ("too many elements", lambda b: ops.Broadcast(b.f32(), (1 << 25, 1 << 25))),
     ("negative size", lambda b: ops.Reshape(b.f32(2, 2), (-2, -2))),

@@ -36,13 +36,27 @@ def AllReduce(
 ) -> XlaOp:
     """Reduces the operand over the processes of each group. A tuple, or a list of arrays, gives a tuple.
 
-    `replica_groups` lists the members of each group; none: all processes are one group."""
+    `replica_groups` lists the members of each group; none: all processes are one group. Arrays of several element types
+    need a Python function, which is recorded, and reduced by, once for each."""
     builder = builder_of(operand)
     arrays, is_tuple = _arrays_of(builder, operand)
+    if callable(computation) and len({require_array(array).type for array in arrays}) > 1:
+        rest = (replica_groups, channel_id, None, use_global_device_ids)
+        return _by_type(builder, arrays, lambda some: AllReduce(some, computation, *rest))
     reduced = _all_reduce(builder, "all-reduce", arrays, computation, replica_groups, channel_id, use_global_device_ids)
     if shape_with_layout is not None and not is_tuple:
         check_stated(reduced, shape_with_layout)
     return builder.record("tuple", [reduced]) if is_tuple and len(arrays) == 1 else reduced
+
+
+def _by_type(builder: XlaBuilder, arrays: Sequence[XlaOp], reduce: Callable[[list[XlaOp]], XlaOp]) -> XlaOp:
+    """The tuple of reduced arrays, where those of each element type are reduced together."""
+    results: list[XlaOp] = list(arrays)
+    for element_type in dict.fromkeys(array.shape.type for array in arrays):
+        numbers = [number for number, array in enumerate(arrays) if array.shape.type is element_type]
+        for number, reduced in zip(numbers, reduce([arrays[number] for number in numbers]), strict=True):
+            results[number] = reduced
+    return builder.record("tuple", results)
 
 
 @op_function("all-reduce-start")

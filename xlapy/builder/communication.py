@@ -19,6 +19,7 @@ from xlapy.builder.registry import op_function
 from xlapy.hlo.attributes import CustomCallApiVersion, Named, OutputOperandAlias
 from xlapy.hlo.element_types import U32
 from xlapy.hlo.shape import TOKEN, Shape
+from xlapy.hlo.text.backend_config import quoted
 from xlapy.support.errors import ArgumentError, ShapeError
 
 
@@ -30,14 +31,17 @@ class ChannelType(Named):
 
 @dataclass(frozen=True, slots=True)
 class ChannelHandle:
-    """A channel between computations; `handle` is its number."""
+    """A channel between computations, or one with the host; `handle` is its number. Without a type it serves any op."""
 
     handle: int
-    type: ChannelType = ChannelType.DEVICE_TO_DEVICE
+    type: ChannelType | None = None
 
 
-def channel_number(handle: Any) -> int:
-    """The number of a channel, from a handle or the number itself."""
+def channel_number(handle: Any, wanted: ChannelType = ChannelType.DEVICE_TO_DEVICE) -> int:
+    """The number of a channel, from a handle or the number itself; a handle must not be of another type."""
+    kind = getattr(handle, "type", None)
+    if isinstance(kind, ChannelType) and kind is not wanted:
+        raise ShapeError("channel-type", f"the channel is {kind.value}, but {wanted.value} is needed")
     return as_int(getattr(handle, "handle", handle), "a channel")
 
 
@@ -126,7 +130,8 @@ def SendToHost(operand: Operand, token: XlaOp, shape_with_layout: Shape | None, 
 
 
 def _send_and_wait(builder: XlaBuilder, operand: XlaOp, token: XlaOp, handle: Any, *, host: bool) -> XlaOp:
-    attributes: dict[str, Any] = {"channel_id": channel_number(handle), "is_host_transfer": host}
+    kind = ChannelType.DEVICE_TO_HOST if host else ChannelType.DEVICE_TO_DEVICE
+    attributes: dict[str, Any] = {"channel_id": channel_number(handle, kind), "is_host_transfer": host}
     return builder.record("send-done", [builder.record("send", [operand, token], **attributes)], **attributes)
 
 
@@ -168,7 +173,8 @@ def RecvFromHost(token: XlaOp, shape: Shape, handle: Any) -> XlaOp:
 
 
 def _receive(builder: XlaBuilder, token: XlaOp, shape: Shape, handle: Any, *, host: bool) -> XlaOp:
-    attributes: dict[str, Any] = {"channel_id": channel_number(handle), "is_host_transfer": host}
+    kind = ChannelType.HOST_TO_DEVICE if host else ChannelType.DEVICE_TO_DEVICE
+    attributes: dict[str, Any] = {"channel_id": channel_number(handle, kind), "is_host_transfer": host}
     started = builder.record("recv", [token], shape=_context(shape), **attributes)
     return builder.record("recv-done", [started], **attributes)
 
@@ -361,8 +367,7 @@ def _custom_call(
         output_to_operand_aliasing=tuple(map(_alias, as_list(aliasing, "output_operand_aliasing"))),
     )
     if opaque:
-        escaped = _text(opaque).replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
-        result.instruction.extra["backend_config"] = f'"{escaped}"'
+        result.instruction.extra["backend_config"] = quoted(opaque)
     if has_side_effect:
         builder.order_effect(result.instruction)
     return result

@@ -14,8 +14,10 @@ from xlapy.codegen.arrays import Array
 from xlapy.codegen.context import (
     CONTEXT_CALL_NUMBER,
     CONTEXT_CANCELLED,
+    CONTEXT_INTERRUPTED,
     CONTEXT_PARALLEL,
     CONTEXT_POLL,
+    CONTEXT_POLLED,
     CONTEXT_PROCESS,
     CONTEXT_RUNTIME_CALL,
     CONTEXT_SEED,
@@ -23,7 +25,7 @@ from xlapy.codegen.context import (
 from xlapy.codegen.elements import emit_element
 from xlapy.codegen.frame import STATUS_CANCELLED, Frame, Leaf
 from xlapy.codegen.indexing import Index, Indexing
-from xlapy.codegen.ir import I1, I32, I64, PTR, Module, Value
+from xlapy.codegen.ir import I1, I32, I64, PTR, KernelBuilder, Module, Value
 from xlapy.codegen.kernel_library import KernelLibrary, NativeKernel
 from xlapy.codegen.kernels.linalg import is_large, system_of
 from xlapy.codegen.kernels.repack import load_joined
@@ -31,11 +33,12 @@ from xlapy.codegen.matrix_products import matrix_product, window_product
 from xlapy.codegen.regions import emit_region
 from xlapy.codegen.registers import Element, constant_element, from_parts, parts_of
 from xlapy.codegen.runtime_sites import RuntimeSites
+from xlapy.codegen.target import Target
 from xlapy.hlo.buffer_plan import BufferPlan, Home, Location
 from xlapy.hlo.evaluate.random import SCRAMBLE, SCRAMBLE_START
 from xlapy.hlo.graph import Computation, Instruction
 from xlapy.hlo.kernel_plan import SCALAR_RENAMING, region_functions
-from xlapy.hlo.leaves import is_renaming, leaf_shape, origin_of_leaf
+from xlapy.hlo.leaves import aliased_leaves, is_renaming, leaf_shape, origin_of_leaf
 from xlapy.hlo.ops import Trait
 from xlapy.hlo.schedule import Schedule
 from xlapy.hlo.shape import Shape
@@ -45,6 +48,7 @@ SCALARS_PER_CALL = 16  # scalar operations that take LLVM as long as one call wi
 FUNCTION_WEIGHT = 128 * SCALARS_PER_CALL  # the most that one function holds
 POLL_TICKS = 20_000_000  # of the clock of x86 between two looks at Python's signals: 10 ms at 2 GHz
 SLOW_POLL_TICKS = 250_000  # of a clock of 24 MHz, as AArch64 may have it, to 1 GHz: at most 10 ms
+POLLS_PER_LOOK = 10  # outside of loops they are this much rarer
 ITERATIONS_PER_CLOCK = 64  # of a loop without calls, between two looks at the clock
 
 READS_REGISTERS = SCALAR_RENAMING | {"bitcast-convert"}
@@ -271,6 +275,7 @@ def _dot(emitter: EntryEmitter, frame: Frame, instruction: Instruction) -> None:
         nothing,
     ]
     k.call(f"gemm_{product.kind}_run", arguments)
+    look_at_signals(frame, emitter.kernels.target)
 
 
 @HANDLERS.register("convolution")
@@ -294,6 +299,7 @@ def _convolution(emitter: EntryEmitter, frame: Frame, instruction: Instruction) 
         k.table(I64, product.windows),
     ]
     k.call(f"gemm_{product.kind}_windows", arguments)
+    look_at_signals(frame, emitter.kernels.target)
 
 
 @HANDLERS.register("cholesky")
@@ -336,6 +342,7 @@ def _linalg_call(
     emitter.libraries.add(library)
     table = frame.k.table(I64, [int(size) for size in sizes])
     frame.k.call(f"{library}_{function}", [frame.context_word(CONTEXT_PARALLEL), *arrays, table])
+    look_at_signals(frame, emitter.kernels.target)
 
 
 @HANDLERS.register("replica-id")
@@ -389,7 +396,9 @@ def _kernel(emitter: EntryEmitter, frame: Frame, instruction: Instruction) -> No
             if kernel.has_context:
                 pointers.append(frame.k.parameters["context"])
             call_kernel(frame, kernel, pointers)
-            if kernel.may_stop:
+            if kernel.grain < kernel.units:
+                look_at_signals(frame, emitter.kernels.target)
+            elif kernel.may_stop:
                 frame.stop_if_cancelled()
 
 
@@ -413,6 +422,8 @@ def _runtime_call(emitter: EntryEmitter, frame: Frame, instruction: Instruction)
     k = frame.k
     site = emitter.sites.site(instruction)
     leaves = emitter.sites.buffers(instruction)
+    if instruction.opcode == "custom-call":
+        leaves = _aliased(emitter, frame, instruction, leaves)
     table = k.alloca(PTR, max(1, len(leaves)))
     for number, (owner, leaf) in enumerate(leaves):
         k.store(k.gep(table, number, 8), frame.array(owner, leaf))
@@ -420,6 +431,22 @@ def _runtime_call(emitter: EntryEmitter, frame: Frame, instruction: Instruction)
     status = k.call(frame.context_word(CONTEXT_RUNTIME_CALL), arguments, I32)
     assert status is not None
     frame.fail_if(status)
+
+
+def _aliased(emitter: EntryEmitter, frame: Frame, instruction: Instruction, leaves: Sequence[Leaf]) -> list[Leaf]:
+    """Puts operands that the target changes in place where their results will be; they are passed as those."""
+    places = [
+        (number, leaf)
+        for number, operand in enumerate(instruction.operands)
+        for leaf, shape in enumerate(operand.shape.leaves())
+        if shape.is_array
+    ]
+    passed = list(leaves)
+    for number, leaf, result_leaf in aliased_leaves(instruction):
+        target = (instruction, result_leaf)
+        emitter.move(frame, (instruction.operands[number], leaf), target, leaf_shape(instruction.shape, result_leaf))
+        passed[places.index((number, leaf))] = target
+    return passed
 
 
 # -- control flow ------------------------------------------------------------------------------------------------------
@@ -485,8 +512,7 @@ def _while(emitter: EntryEmitter, frame: Frame, instruction: Instruction) -> Non
     for leaf, shape in enumerate(shapes):
         if shape.is_array and shape.rank:
             emitter.move(frame, (init, leaf), (instruction, leaf), shape)
-    ticks = POLL_TICKS if emitter.kernels.target.is_x86 else SLOW_POLL_TICKS
-    watch = _Watch(frame, ticks, has_calls=_has_calls(emitter, body))
+    watch = _Watch(frame, _poll_ticks(emitter.kernels.target), has_calls=_has_calls(emitter, body))
 
     def bind(parameter: Instruction, values: Sequence[Value]) -> None:
         for leaf, element in zip(scalars, _regroup(values, scalar_shapes), strict=True):
@@ -534,6 +560,41 @@ def _has_calls(emitter: EntryEmitter, body: Computation) -> bool:
     )
 
 
+def look_at_signals(frame: Frame, target: Target) -> None:
+    """Behind what may take long: stops a run that was cancelled, and lets Python look at its signals now and then.
+
+    A kernel that a signal has cut short must not go unnoticed: that is what the interrupted word is for.
+    """
+    k = frame.k
+    frame.stop_if_cancelled()
+    place = k.gep(k.parameters["context"], CONTEXT_POLLED, 8)
+    now = _clock(k)
+    late = k.compare("gt", k.sub(now, k.load(place, I64)), POLLS_PER_LOOK * _poll_ticks(target), signed=False)
+    interrupted = k.compare("ne", k.load(frame.context_word(CONTEXT_INTERRUPTED), I32, volatile=True), 0)
+    with k.if_(k.or_(late, interrupted)):
+        k.store(place, now)
+        _poll(frame)
+
+
+def _clock(k: KernelBuilder) -> Value:
+    clock = k.call("llvm.readcyclecounter", [], I64)
+    assert clock is not None
+    return clock
+
+
+def _poll(frame: Frame) -> None:
+    k = frame.k
+    status = k.call(frame.context_word(CONTEXT_POLL), [k.parameters["context"]], I32)
+    assert status is not None
+    with k.if_(k.compare("ne", status, 0)):
+        k.store(frame.context_word(CONTEXT_CANCELLED), k.const(I32, 1))  # for other threads to see
+        k.ret(k.const(I32, STATUS_CANCELLED))
+
+
+def _poll_ticks(target: Target) -> int:
+    return POLL_TICKS if target.is_x86 else SLOW_POLL_TICKS
+
+
 class _Watch:
     """Lets a loop be stopped: looks at the cancelled flag, and now and then lets Python look at its signals."""
 
@@ -545,30 +606,18 @@ class _Watch:
         self.every = 1 if has_calls else ITERATIONS_PER_CLOCK
 
     def initial(self) -> list[Value]:
-        return [self.frame.k.const(I64, 0), self._clock()]
-
-    def _clock(self) -> Value:
-        k = self.frame.k
-        clock = k.call("llvm.readcyclecounter", [], I64)
-        assert clock is not None
-        return clock
+        return [self.frame.k.const(I64, 0), _clock(self.frame.k)]
 
     def step(self, values: Sequence[Value]) -> list[Value]:
         k, frame = self.frame.k, self.frame
         count, last = values
 
         def look() -> list[Value]:
-            flag = k.load(frame.context_word(CONTEXT_CANCELLED), I32, volatile=True)
-            with k.if_(k.compare("ne", flag, 0)):
-                k.ret(k.const(I32, STATUS_CANCELLED))
-            now = self._clock()
+            frame.stop_if_cancelled()
+            now = _clock(k)
             late = k.compare("gt", k.sub(now, last), self.ticks, signed=False)
             with k.if_(late):
-                status = k.call(frame.context_word(CONTEXT_POLL), [k.parameters["context"]], I32)
-                assert status is not None
-                with k.if_(k.compare("ne", status, 0)):
-                    k.store(frame.context_word(CONTEXT_CANCELLED), k.const(I32, 1))  # for other threads to see
-                    k.ret(k.const(I32, STATUS_CANCELLED))
+                _poll(frame)
             return [k.select(late, now, last)]
 
         following = k.add(count, 1)

@@ -106,7 +106,7 @@ class Frame:
             k.ret(status)
 
     def stop_if_cancelled(self) -> None:
-        """Returns if a loop in the kernel that has just run was stopped: what it computed is no result."""
+        """Returns if the run was stopped: what the kernel or loop that has just run computed is no result."""
         k = self.k
         flag = k.load(self.context_word(CONTEXT_CANCELLED), I32, volatile=True)
         with k.if_(k.compare("ne", flag, 0)):

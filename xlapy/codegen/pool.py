@@ -8,6 +8,9 @@ a job cannot end before all its claims are done; so an exchange that succeeds ag
 still takes a claim of the job at hand. A worker pays for its first claim of a job with a seat: that is the cap on
 threads, and the job's number in the word tells a worker whether it has paid.
 
+A caller that is Python's main thread looks for signals between claims. If a handler raises, the claims that are left
+are taken and not worked on.
+
 Workers look at the word for a while after each job and then sleep. A sleeper announces itself and then looks at the
 word once more; a publisher writes the word and then looks for sleepers; one of them sees the other.
 """
@@ -26,6 +29,9 @@ _NUMBER_SHIFT = _SEATS_SHIFT + 8
 _NO_JOB = -1
 """A job number that no word holds."""
 
+LOOK_CYCLES = 200_000_000
+"""Between two looks at Python's signals in the middle of kernels: 0.1 s at 2 GHz."""
+
 _CALLER_SPINS = 2000
 """How long a caller that ran out of claims looks for the last ones to complete before it lets others run."""
 
@@ -40,6 +46,7 @@ def emit_pool(target: Target) -> str:
     emitter.state()
     emitter.reset()
     emitter.wake()
+    emitter.look()
     emitter.take_claims()
     emitter.worker()
     emitter.run_alone()
@@ -99,6 +106,21 @@ class _PoolEmitter:
         numbers = [k.const(I64, operation), k.zext(argument, I64), *[k.const(I64, 0)] * 3]
         k.call("syscall", [k.const(I64, self._futex), _field(k, "generation"), *numbers], I64)
 
+    def look(self) -> None:
+        """Now and then lets Python look at its signals; non-zero if a handler raised. Only the main thread can."""
+        with KernelBuilder(self._module, "pool_look", [], I32, "internal") as k:
+            looked, nothing = _field(k, "looked"), k.const(I32, 0)
+            now = k.call("llvm.readcyclecounter", [], I64)
+            assert now is not None
+            with k.if_(k.compare("le", k.sub(now, k.load(looked, I64)), LOOK_CYCLES, signed=False)):
+                k.ret(nothing)
+            with k.if_(k.not_(_is_main_thread(k))):
+                k.ret(nothing)
+            k.store(looked, now)
+            stop = k.call(k.load(_field(k, "poll"), PTR), [], I32)
+            assert stop is not None
+            k.ret(stop)
+
     def take_claims(self) -> None:
         """Takes claims until there are none, or none without a seat. `seat` is the job whose seat the thread has."""
         with KernelBuilder(self._module, "pool_take_claims", [("seat", I64)], None, "internal") as k:
@@ -111,7 +133,10 @@ class _PoolEmitter:
                 seen, won = k.compare_exchange(word, expected, k.sub(k.add(expected, 1), price))
 
                 def work() -> list[Value]:
-                    self._run_claim(k, k.and_(expected, _MAX_CLAIMS))
+                    with k.if_(k.compare("eq", k.atomic_load(_field(k, "skip"), I64), 0)):
+                        self._run_claim(k, k.and_(expected, _MAX_CLAIMS))
+                        with k.if_(k.compare("ne", k.parameters["seat"], _NO_JOB)):
+                            self._stop_if_interrupted(k)
                     k.atomic_update("add", _field(k, "completed"), k.const(I64, 1), "release")
                     return [number, k.atomic_load(word, I64)]
 
@@ -122,6 +147,13 @@ class _PoolEmitter:
                 attempt,
                 [k.parameters["seat"], k.atomic_load(word, I64)],
             )
+
+    def _stop_if_interrupted(self, k: KernelBuilder) -> None:
+        """Ends the caller's job early if a signal handler raised."""
+        stop = k.call("pool_look", [], I32)
+        assert stop is not None
+        with k.if_(k.compare("ne", stop, 0)):
+            k.atomic_store(_field(k, "skip"), k.const(I64, 1))
 
     def _run_claim(self, k: KernelBuilder, claim: Value) -> None:
         per_claim = k.load(_field(k, "chunks_per_claim"), I64)
@@ -186,10 +218,22 @@ class _PoolEmitter:
             k.call("llvm.aarch64.set.fpcr", [k.const(I64, 0)])
 
     def run_alone(self) -> None:
-        """All chunks in order, in this thread."""
+        """All chunks in order, in this thread, unless a signal handler raises."""
         with KernelBuilder(self._module, "pool_run_alone", _JOB, None, "internal") as k:
             kernel, args, count, grain = k.parameters.values()
-            _run_chunks(k, kernel, args, count, grain, k.const(I64, 0), _chunks(k, count, grain))
+
+            def chunk(values: list[Value]) -> list[Value]:
+                begin = values[0]
+                end = k.smin(k.add(begin, grain), count)
+                k.call(kernel, [args, begin, end])
+                stop = k.call("pool_look", [], I32)
+                assert stop is not None
+                return [end, stop]
+
+            def unfinished(values: list[Value]) -> Value:
+                return k.and_(k.compare("lt", values[0], count), k.compare("eq", values[1], 0))
+
+            k.while_loop(unfinished, chunk, [k.const(I64, 0), k.zext(_is_interrupted(k), I32)])
 
     def run_shared(self) -> None:
         """A job for at most `workers` workers and the caller."""
@@ -227,6 +271,7 @@ class _PoolEmitter:
             "chunks": chunks,
             "chunks_per_claim": per_claim,
             "completed": k.const(I64, 0),
+            "skip": k.zext(_is_interrupted(k), I64),
         }
         for name, value in fields.items():
             k.store(_field(k, name), value)
@@ -271,6 +316,18 @@ _SIZE = PoolState.condition.offset + PoolState.condition.size
 
 def _field(k: KernelBuilder, name: str) -> Value:
     return k.gep(k.function_pointer("pool_state"), getattr(PoolState, name).offset)
+
+
+def _is_main_thread(k: KernelBuilder) -> Value:
+    thread = k.call("pthread_self", [], I64)
+    assert thread is not None
+    return k.compare("eq", thread, k.load(_field(k, "main_thread"), I64))
+
+
+def _is_interrupted(k: KernelBuilder) -> Value:
+    """Whether this thread's program has yet to notice that a signal handler raised."""
+    word = k.load(k.load(_field(k, "interrupted"), PTR), I32, volatile=True)
+    return k.and_(k.compare("ne", word, 0), _is_main_thread(k))
 
 
 def _claimable(k: KernelBuilder, word: Value, seat: Value) -> Value:

@@ -7,6 +7,7 @@ memory to the instruction whose buffer the leaf is.
 from __future__ import annotations
 
 import itertools
+from collections.abc import Sequence
 
 from xlapy.hlo.graph import Instruction
 from xlapy.hlo.shape import Shape
@@ -19,6 +20,27 @@ def leaf_count(shape: Shape) -> int:
 def leaf_offset(shape: Shape, index: int) -> int:
     """The number of the first leaf of element `index` of a tuple shape."""
     return sum(leaf_count(part) for part in shape.parts[:index])
+
+
+def leaf_at(shape: Shape, index: Sequence[int]) -> int:
+    """The number of the first leaf of the part at an index into nested tuples."""
+    number = 0
+    for position in index:
+        number += leaf_offset(shape, position)
+        shape = shape.parts[position]
+    return number
+
+
+def aliased_leaves(instruction: Instruction) -> list[tuple[int, int, int]]:
+    """(operand, leaf of it, leaf of the result) for each alias of a custom call: memory that the target changes."""
+    return [
+        (
+            alias.operand,
+            leaf_at(instruction.operands[alias.operand].shape, alias.operand_index),
+            leaf_at(instruction.shape, alias.output_index),
+        )
+        for alias in instruction.attributes["output_to_operand_aliasing"]
+    ]
 
 
 def leaf_shape(shape: Shape, leaf: int) -> Shape:

@@ -28,11 +28,12 @@ def schedule(module: HloModule) -> Schedule:
 
 def _first(computation: Computation) -> list[Instruction]:
     """What runs before the first done op: start ops, and values that are combined with what they deliver."""
-    starts = [instruction for instruction in computation if Trait.START in instruction.spec.traits]
-    if not starts:
+    dones = [instruction for instruction in computation if Trait.DONE in instruction.spec.traits]
+    if not dones:
         return []
+    starts = [instruction for instruction in computation if _is_start(instruction)]
     late: set[Instruction] = set()
-    pending = [instruction for instruction in computation if instruction.spec.done_of is not None]
+    pending = list(dones)
     while pending:
         instruction = pending.pop()
         if instruction not in late:
@@ -42,3 +43,8 @@ def _first(computation: Computation) -> list[Instruction]:
     position = {instruction: number for number, instruction in enumerate(computation)}
     early_starts = [start for start in starts if start not in late]
     return [*early_starts, *sorted(dict.fromkeys(early), key=position.__getitem__)]
+
+
+def _is_start(instruction: Instruction) -> bool:
+    """A start op, or a send or recv: something that only begins, for a done op to wait for."""
+    return Trait.START in instruction.spec.traits or any(Trait.DONE in user.spec.traits for user in instruction.users)

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from xlapy.hlo.attributes import CustomCallApiVersion, OutputOperandAlias, ReplicaGroups, SourceTargetPairs
+from xlapy.hlo.attributes import CustomCallApiVersion, ReplicaGroups, SourceTargetPairs
 from xlapy.hlo.evaluate.base import (
     EVALUATORS,
     TOKEN,
@@ -33,6 +33,7 @@ from xlapy.hlo.graph import Computation, Instruction
 from xlapy.hlo.ops import OPS, Trait
 from xlapy.hlo.process_groups import group_mode, group_of, process_number
 from xlapy.hlo.shape import Shape
+from xlapy.hlo.text.backend_config import custom_call_config
 from xlapy.support.errors import ExecutionError, XlaError
 
 # -- queues and channels -------------------------------------------------------------------------------------------
@@ -319,29 +320,37 @@ for _spec in OPS.values():
 # -- custom calls --------------------------------------------------------------------------------------------------
 
 
-@evaluator("custom-call")
-def custom_call(
-    operands: Sequence[Value],
-    *,
-    target: str,
-    computations: Sequence[Computation],
-    has_side_effect: bool,
-    api_version: CustomCallApiVersion,
-    operand_layout_constraints: tuple[Shape, ...] | None,
-    output_to_operand_aliasing: tuple[OutputOperandAlias, ...],
-    result: Shape,
-) -> Steps:
-    """Calls the Python function that is known by the name of the target: numpy arrays in, numpy arrays out."""
+@EVALUATORS.register("custom-call")
+def custom_call(instruction: Instruction, operands: list[Any]) -> Steps:
+    """Calls the Python function that is known by the name of the target: numpy arrays in, numpy arrays out.
+
+    It gets the arrays of all operands, one by one, and of the configuration what its API version says."""
     process = yield from who_am_i()
+    target = instruction.attributes["target"]
     function = process.custom_calls.get(target)
     if function is None:
         near = difflib.get_close_matches(target, process.custom_calls)
         known = f"; did you mean {near[0]!r}?" if near else ""
         raise ExecutionError(f"custom-call: there is no target {target!r}{known}")
+    arrays = [array for operand in operands for array in _arrays(operand)]
     try:
-        returned = function(*operands)
+        returned = function(*arrays, **_configuration(instruction))
     except XlaError:
         raise
     except Exception as error:
         raise ExecutionError(f"custom-call to {target!r} failed: {type(error).__name__}: {error}") from error
-    return check_value(returned, result, f"custom-call to {target!r}")
+    return check_value(returned, instruction.shape, f"custom-call to {target!r}")
+
+
+def _arrays(value: Value) -> list[Array]:
+    """The arrays of a value, however nested; tokens are none."""
+    if isinstance(value, tuple):
+        return [array for part in value for array in _arrays(part)]
+    return [] if value is TOKEN else [value]
+
+
+def _configuration(instruction: Instruction) -> dict[str, Any]:
+    config = custom_call_config(instruction.extra.get("backend_config", ""), instruction.attributes["api_version"])
+    if isinstance(config, dict):
+        return config
+    return {} if instruction.attributes["api_version"] is CustomCallApiVersion.ORIGINAL else {"opaque": config}

@@ -411,5 +411,36 @@ def custom_call(
     output_to_operand_aliasing: tuple[OutputOperandAlias, ...] = (),
     result: ResultShape,
 ) -> Shape:
-    """Calls an external function by name. The op has no rules of its own: the target checks what it gets."""
+    """Calls an external function by name, which checks itself what it gets.
+
+    With aliasing, a C function finds an operand in the memory of its result, and changes it there.
+
+    alias-exists: an alias names an array of the result and one of an operand.
+    alias-once: no array of the result has two aliases.
+    alias-type: the two have the same shape.
+    """
+    check_aliases(operands, result, output_to_operand_aliasing)
     return result.without_layout()
+
+
+def check_aliases(operands: Sequence[Shape], result: Shape, aliases: Sequence[OutputOperandAlias]) -> None:
+    outputs = [alias.output_index for alias in aliases]
+    if len(set(outputs)) != len(outputs):
+        raise ShapeError("alias-once", f"an output has two aliases: {outputs}")
+    for alias in aliases:
+        output = part_at(result, alias.output_index)
+        operand = part_at(operands[alias.operand], alias.operand_index) if alias.operand < len(operands) else None
+        if output is None or operand is None or not output.is_array or not operand.is_array:
+            place = f"output {list(alias.output_index)}, operand {alias.operand} at {list(alias.operand_index)}"
+            raise ShapeError("alias-exists", f"there are no arrays at {place}")
+        if not output.matches(operand):
+            raise ShapeError("alias-type", f"output {output} cannot live in operand {operand}")
+
+
+def part_at(shape: Shape, index: Sequence[int]) -> Shape | None:
+    """The part of a tuple shape at an index; None if there is none."""
+    for number in index:
+        if not shape.is_tuple or not 0 <= number < len(shape.parts):
+            return None
+        shape = shape.parts[number]
+    return shape

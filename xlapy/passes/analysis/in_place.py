@@ -3,13 +3,15 @@
 An element-wise kernel reads element i of an operand before it writes element i of the result, so the two may share
 memory if they have the same bytes per element and the operand is read at no other index. A dynamic-update-slice or a
 scatter writes some elements only, so the rest of its operand simply stays. A matrix is factored, and right sides are
-solved, in place. A kernel over rows folds all of a row before it writes there.
+solved, in place. A kernel over rows folds all of a row before it writes there. A custom call says itself which operands
+it changes.
 """
 
 from __future__ import annotations
 
 from xlapy.hlo.attributes import FusionKind
 from xlapy.hlo.graph import Instruction
+from xlapy.hlo.leaves import aliased_leaves
 from xlapy.hlo.ops import Trait
 
 
@@ -21,6 +23,9 @@ def overwritable_operands(instruction: Instruction) -> list[tuple[int, int]]:
         return [(1, 0)]
     if instruction.opcode == "scatter":
         return [(number, number) for number in range(len(instruction.operands) // 2)]
+    if instruction.opcode == "custom-call":
+        arrays = [pair for pair in aliased_leaves(instruction) if instruction.operands[pair[0]].shape.is_array]
+        return [(operand, result) for operand, _, result in arrays]
     if instruction.opcode == "fusion":
         return _of_fusion(instruction)
     if Trait.ELEMENTWISE in instruction.spec.traits:

@@ -10,6 +10,7 @@ from xlapy.hlo.element_types import U32
 from xlapy.hlo.graph import Computation, Instruction
 from xlapy.hlo.ops import OPS
 from xlapy.hlo.shape import TOKEN, Shape
+from xlapy.hlo.text.backend_config import quoted
 from xlapy.stablehlo.attributes import attribute_text
 from xlapy.stablehlo.convert.base import Body, attribute, converts, fields, integers
 from xlapy.stablehlo.tree import Operation, Symbol
@@ -131,7 +132,7 @@ def custom_call(body: Body, operation: Operation) -> Instruction:
     )
     config = operation.attributes.get("backend_config")
     if config:
-        call.extra["backend_config"] = attribute_text(config)
+        call.extra["backend_config"] = quoted(config) if isinstance(config, str) else attribute_text(config)
     return call
 
 
