@@ -58,7 +58,6 @@ class Outcome:
     samples: dict[str, list[float]] = field(default_factory=dict, repr=False)  # what these are the medians of
     ratios: dict[str, Interval] = field(default_factory=dict)  # opponent's time over ours
     compilation: Compilation = field(default_factory=Compilation)
-    compile_samples: dict[str, list[float]] = field(default_factory=dict, repr=False)
     agreement: Agreement | None = None
     share_of_limit: float | None = None
     disturbance: Disturbance | None = None
@@ -159,7 +158,6 @@ class Bench:
             for name in engines:
                 times[name].append(self._workers[name].ask("recompile"))
                 self._workers[name].rest()
-        outcome.compile_samples = times
         compilation = outcome.compilation
         compilation.program_cold = median(times[OURS])
         compilation.xla = median(times[XLA]) if with_xla else None
