@@ -76,12 +76,15 @@ class Limits:
         return max(arithmetic, (read + written) / bandwidth)
 
 
-def measure(cores: int | None = None) -> Limits:
-    """Measures all limits, in about three seconds. `cores` bounds the threads used for the figures of all cores."""
+def measure(cores: int | None = None, *, processor_time: bool = False) -> Limits:
+    """Measures all limits, in about three seconds. `cores` bounds the threads used for the figures of all cores.
+
+    With `processor_time`, what other processes do meanwhile does not count; for one core only."""
     target = host_target()
     count = min(cores or target.cores, target.cores)
     kernels = _Kernels(target)
-    one, many = _Team(1), _Team(count)
+    clock = time.process_time if processor_time else time.perf_counter
+    one, many = _Team(1, clock), _Team(count, clock)
     try:
         f32, f64 = (Pair(*[_arithmetic(kernels, team, type) for team in (one, many)]) for type in (F32, F64))
         arrays = _Arrays(target)
@@ -180,8 +183,9 @@ def _write_stores(k: KernelBuilder, vector: IRType, streaming: bool, element: Ca
 class _Team:
     """Threads that start together; native code called through ctypes runs without Python's lock."""
 
-    def __init__(self, size: int) -> None:
+    def __init__(self, size: int, clock: Callable[[], float]) -> None:
         self.size = size
+        self._clock = clock
         self._pool = ThreadPoolExecutor(size)
         self._barrier = threading.Barrier(size)
 
@@ -190,9 +194,9 @@ class _Team:
 
         def member(number: int) -> tuple[float, float]:
             self._barrier.wait()
-            began = time.perf_counter()
+            began = self._clock()
             task(number)
-            return began, time.perf_counter()
+            return began, self._clock()
 
         spans = list(self._pool.map(member, range(self.size)))
         return max(end for _, end in spans) - min(begin for begin, _ in spans)

@@ -31,6 +31,7 @@ class Plan:
     sample_seconds: float = 0.02
     warm_up_seconds: float = 0.1
     compilations: int = 5
+    processor_time: bool = False  # of all threads of an engine; for engines on one core, on a machine that is busy
     fresh_processes: bool = True  # compile in new processes too: with nothing cached, and with everything cached
 
 
@@ -58,7 +59,6 @@ class Outcome:
     samples: dict[str, list[float]] = field(default_factory=dict, repr=False)  # what these are the medians of
     ratios: dict[str, Interval] = field(default_factory=dict)  # opponent's time over ours
     compilation: Compilation = field(default_factory=Compilation)
-    compile_samples: dict[str, list[float]] = field(default_factory=dict, repr=False)
     agreement: Agreement | None = None
     share_of_limit: float | None = None
     disturbance: Disturbance | None = None
@@ -146,7 +146,9 @@ class Bench:
         for turn in range(self._plan.pairs):
             start = turn % len(present)
             for name in [*present[start:], *present[:start]]:
-                times[name].append(self._workers[name].ask("sample", self._plan.sample_seconds))
+                times[name].append(
+                    self._workers[name].ask("sample", self._plan.sample_seconds, self._plan.processor_time)
+                )
                 self._workers[name].rest()
         outcome.samples = times
         outcome.seconds = {name: median(samples) for name, samples in times.items()}
@@ -159,7 +161,6 @@ class Bench:
             for name in engines:
                 times[name].append(self._workers[name].ask("recompile"))
                 self._workers[name].rest()
-        outcome.compile_samples = times
         compilation = outcome.compilation
         compilation.program_cold = median(times[OURS])
         compilation.xla = median(times[XLA]) if with_xla else None

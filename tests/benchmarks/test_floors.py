@@ -1,0 +1,55 @@
+"""The table of reference figures: that its cases exist, how verdicts are made, and one figure measured."""
+
+from __future__ import annotations
+
+import pytest
+
+from benchmarks.floors import FIGURES, NOISE, PROBES, Figure, Finding, Measure, main
+
+pytest.importorskip("jax")
+
+
+def test_every_figure_is_of_a_case_that_there_is() -> None:
+    from benchmarks.workloads import find
+
+    for figure in FIGURES:
+        assert figure.cores in ("one", "all")
+        assert figure.value > 0
+        if figure.measure not in PROBES:
+            family, name, size = figure.name.split("/")
+            workload = find(family, name)
+            assert size in workload.sizes, figure
+            assert figure.measure is not Measure.LIMIT or workload.operations or workload.moves_memory, figure
+
+
+@pytest.mark.parametrize(
+    ("measure", "ours", "reached"),
+    [
+        (Measure.XLA, 2.0, True),
+        (Measure.XLA, 2.0 * (1 - NOISE / 2), True),
+        (Measure.XLA, 1.5, False),
+        (Measure.CALL, 1.5, True),
+        (Measure.CALL, 2.5, False),
+        (Measure.CALL, None, False),
+    ],
+)
+def test_more_is_better_of_ratios_and_less_of_times(measure: Measure, ours: float | None, reached: bool) -> None:
+    finding = Finding(Figure("section", "name", measure, 2.0), 2.0, ours)
+    assert finding.reached is reached
+    assert finding.line.endswith("yes" if reached else "no")
+
+
+def test_more_than_the_limit_is_no_verdict() -> None:
+    figure = Figure("section", "name", Measure.LIMIT, 0.9)
+    assert Finding(figure, 0.9, 0.95).reached
+    finding = Finding(figure, 0.9, 1.4)
+    assert not finding.reached
+    assert "busy" in finding.line
+
+
+def test_a_quick_run_prints_figures_and_verdicts(capsys: pytest.CaptureFixture[str]) -> None:
+    main(["--quick", "--only", "add_4_elements"])
+    header, finding, summary = capsys.readouterr().out.splitlines()
+    assert header.split()[-3:] == ["figure", "ours", "reached"]
+    assert finding.split()[-1] in ("yes", "no")
+    assert "of 1 figures are reached" in summary
