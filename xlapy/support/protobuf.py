@@ -30,6 +30,9 @@ MAX_NESTING = 100
 """How deep messages may nest, as in other implementations of the format."""
 
 _MAX_VARINT_BYTES = 10
+_SHORT = 64
+"""Lists of fewer bytes are read one integer after the other."""
+
 _MAX_FIELD = (1 << 29) - 1
 _WORD = 1 << 64
 
@@ -134,7 +137,7 @@ class _Field:
 
 @functools.cache
 def _fields(message: type[Any]) -> dict[int, _Field]:
-    """The fields of a message class by number."""
+    """The fields of a message class by number, in the order of the numbers."""
     result = {}
     for item in dataclasses.fields(message):
         place: _Place = item.metadata["place"]
@@ -142,7 +145,7 @@ def _fields(message: type[Any]) -> dict[int, _Field]:
         scalar = kind if isinstance(kind, Scalar) else None
         nested = None if scalar is not None else kind if isinstance(kind, type) else kind()  # type: ignore[operator]
         result[place.number] = _Field(item.name, place.number, scalar, nested, place.kind)
-    return result
+    return dict(sorted(result.items()))
 
 
 # -- writing -------------------------------------------------------------------------------------------------------
@@ -151,7 +154,7 @@ def _fields(message: type[Any]) -> dict[int, _Field]:
 def encode(message: Any) -> bytes:
     """The message in its wire format; equal messages give equal bytes."""
     parts: list[bytes] = []
-    for number, item in sorted(_fields(type(message)).items()):
+    for item in _fields(type(message)).values():
         value = getattr(message, item.name)
         if value is None or (item.kind == _REPEATED and not value):
             continue
@@ -161,9 +164,8 @@ def encode(message: Any) -> bytes:
         elif item.message is not None:
             for element in value if item.kind == _REPEATED else (value,):
                 parts += _delimited(item, encode(element))
-        else:
+        elif item.kind != _SINGLE or value != item.scalar.default or _is_negative_zero(value):  # type: ignore[union-attr]
             parts += _plain(item, value)
-        assert number == item.number
     return b"".join(parts)
 
 
@@ -176,8 +178,6 @@ def _plain(item: _Field, value: Any) -> Iterator[bytes]:
     assert scalar is not None
     if item.kind == _REPEATED and scalar.packable:
         yield from _delimited(item, b"".join(map(scalar.write, value)))
-        return
-    if item.kind == _SINGLE and value == scalar.default and not _is_negative_zero(value):
         return
     for element in value if item.kind == _REPEATED else (value,):
         data = scalar.write(element)
@@ -281,11 +281,12 @@ class _Reader:
             else:
                 setattr(message, item.name, value)
         elif wire == DELIMITED and scalar.packable and item.kind in (_REPEATED, _ARRAY):
-            values = self._packed(scalar, start, end)
             if item.kind == _ARRAY:
-                self._extend(message, item, values)
+                self._extend(message, item, self._packed(scalar, start, end))
+            elif scalar.wire == VARINT and end - start < _SHORT:
+                getattr(message, item.name).extend(map(scalar.read, self._short(start, end)))
             else:
-                getattr(message, item.name).extend(values.tolist())
+                getattr(message, item.name).extend(self._packed(scalar, start, end).tolist())
 
     def _plain(self, item: _Field, raw: Any, start: int) -> Any:
         assert item.scalar is not None
@@ -318,6 +319,12 @@ class _Reader:
         if (end - start) % size:
             raise self._error(start, f"{end - start} bytes are not a number of values of {size} bytes")
         return np.frombuffer(self._data, scalar.dtype, (end - start) // size, start)
+
+    def _short(self, position: int, end: int) -> Iterator[int]:
+        """The integers between two positions; for a few, this is quicker than numpy."""
+        while position < end:
+            value, position = self._varint(position, end)
+            yield value
 
     def _varint(self, position: int, end: int) -> tuple[int, int]:
         data = self._data

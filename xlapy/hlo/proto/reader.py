@@ -6,7 +6,7 @@ instruction.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from xlapy.hlo.attributes import OpMetadata
@@ -64,6 +64,8 @@ class _Reader:
         self._frames = _stack_frames(proto.stack_frame_index)
         self._computations: dict[int, Computation] = {}
         self._names: set[str] = set()
+        entries = proto.schedule.sequences if proto.schedule is not None else []
+        self._schedule = {entry.key: entry.value.instruction_ids for entry in entries if entry.value is not None}
 
     def module(self) -> HloModule:
         proto = self._proto
@@ -93,7 +95,7 @@ class _Reader:
         computation = Computation(self._unique(proto.name or f"computation.{proto.id}"))
         instructions: dict[int, Instruction] = {}
         numbers: set[int] = set()
-        for item in proto.instructions:
+        for item in self._in_order(proto):
             try:
                 if item.id in instructions:
                     raise ParseError(f"two instructions have the id {item.id}")
@@ -113,6 +115,16 @@ class _Reader:
             raise ParseError(f"{computation.name} has no root: there is no instruction with the id {proto.root_id}")
         computation.set_root(root)
         return computation
+
+    def _in_order(self, proto: ComputationProto) -> Sequence[InstructionProto]:
+        """The instructions as the schedule has them, if there is one for the computation, or as they are listed."""
+        sequence = self._schedule.get(proto.id)
+        if sequence is None:
+            return proto.instructions
+        items = {item.id: item for item in proto.instructions}
+        if sorted(sequence) != sorted(items):
+            raise ParseError(f"the schedule of {proto.name} does not have each of its instructions once")
+        return [items[number] for number in sequence]
 
     def _instruction(
         self, computation: Computation, proto: InstructionProto, instructions: dict[int, Instruction]

@@ -35,14 +35,22 @@ def module_to_bytes(module: HloModule) -> bytes:
 
 
 class _Writer:
-    """Numbers computations and instructions from 1 on, over the whole module, and makes the names unique."""
+    """Numbers computations and instructions from 1 on, over the whole module, and makes the names unique.
+
+    The entry's instructions keep their names; those of called computations give way."""
 
     def __init__(self, module: HloModule) -> None:
         self._module = module
         self._computations = module.computations()
         self._computation_ids = {computation: index for index, computation in enumerate(self._computations, 1)}
         self._ids: dict[Instruction, int] = {}
-        self._taken: set[str] = set()
+        taken: set[str] = set()
+        self._names = {
+            instruction: _unique(instruction.name, taken)
+            for computation in reversed(self._computations)
+            for instruction in computation.post_order()
+        }
+        self._computation_names: set[str] = set()
         self._fused = {
             called
             for instruction in module.instructions()
@@ -57,7 +65,7 @@ class _Writer:
         proto.computations = [self._computation(computation) for computation in self._computations]
         proto.entry_computation_name = proto.computations[-1].name
         proto.entry_computation_id = self._computation_ids[entry]
-        names = [parameter.name for parameter in entry.parameters]
+        names = [self._names[parameter] for parameter in entry.parameters]
         proto.host_program_shape = signature_to_proto(config.entry_layout or entry.signature, names)
         proto.is_dynamic = not all(i.shape.is_static for i in module.instructions())
         if config.is_scheduled:
@@ -74,9 +82,9 @@ class _Writer:
         order = computation.post_order()
         for instruction in order:
             self._ids[instruction] = len(self._ids) + 1
-        names = [parameter.name for parameter in computation.parameters]
+        names = [self._names[parameter] for parameter in computation.parameters]
         return ComputationProto(
-            self._unique(computation.name),
+            _unique(computation.name, self._computation_names),
             [self._instruction(instruction) for instruction in order],
             signature_to_proto(computation.signature, names),
             number,
@@ -86,7 +94,7 @@ class _Writer:
         )
 
     def _instruction(self, instruction: Instruction) -> InstructionProto:
-        proto = InstructionProto(self._unique(instruction.name), instruction.opcode, shape_to_proto(instruction.shape))
+        proto = InstructionProto(self._names[instruction], instruction.opcode, shape_to_proto(instruction.shape))
         proto.id = self._ids[instruction]
         proto.operand_ids = [self._ids[operand] for operand in instruction.operands]
         proto.control_predecessor_ids = [self._ids[predecessor] for predecessor in instruction.control_predecessors]
@@ -113,14 +121,6 @@ class _Writer:
             ]
         )
 
-    def _unique(self, name: str) -> str:
-        unique, number = name, 0
-        while unique in self._taken:
-            number += 1
-            unique = f"{name}.{number}"
-        self._taken.add(unique)
-        return unique
-
 
 def _aliases(config: ModuleConfig) -> InputOutputAliasProto:
     return InputOutputAliasProto(
@@ -144,3 +144,12 @@ def _metadata(metadata: OpMetadata) -> OpMetadataProto:
         elif key in TEXTUAL_METADATA:
             setattr(proto, key, value.strip('"'))
     return proto
+
+
+def _unique(name: str, taken: set[str]) -> str:
+    unique, number = name, 0
+    while unique in taken:
+        number += 1
+        unique = f"{name}.{number}"
+    taken.add(unique)
+    return unique
