@@ -29,7 +29,8 @@ from xlapy.support.errors import XlaError as XlaRuntimeError
 from xlapy.xla_client import _xla, ops
 from xlapy.xla_client.buffers import Buffer
 from xlapy.xla_client.client import Client, Device
-from xlapy.xla_client.computations import HloModule, XlaBuilder, XlaComputation
+from xlapy.xla_client.computations import XlaBuilder, XlaComputation
+from xlapy.xla_client.hlo import HloModule
 from xlapy.xla_client.executables import (
     LoadedExecutable,
     execute_with_python_values,

@@ -10,7 +10,8 @@ from xlapy.passes.tuple_simplification import TupleSimplification
 from xlapy.xla_client import modules as mlir
 from xlapy.xla_client import ops
 from xlapy.xla_client.client import Client, Device
-from xlapy.xla_client.computations import HloModule, HloPrintOptions, XlaBuilder, XlaComputation
+from xlapy.xla_client.computations import XlaBuilder, XlaComputation
+from xlapy.xla_client.hlo import HloComputation, HloInstruction, HloModule, HloPrintOptions, hlo_module_to_dot_graph
 from xlapy.xla_client.executables import LoadedExecutable
 from xlapy.xla_client.modules import hlo_module_from_text
 from xlapy.xla_client.ops import XlaOp

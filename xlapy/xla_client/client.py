@@ -14,12 +14,14 @@ from xlapy.api import compile as compile_program
 from xlapy.builder.communication import ChannelHandle, ChannelType
 from xlapy.hlo import shape as hlo_shape
 from xlapy.hlo.cost import cost_analysis
-from xlapy.support.errors import ArgumentError, UnsupportedError
+from xlapy.support.errors import ArgumentError
 from xlapy.xla_client.buffers import Buffer
-from xlapy.xla_client.computations import HloModule, XlaComputation
+from xlapy.xla_client.computations import XlaComputation
 from xlapy.xla_client.executables import LoadedExecutable
+from xlapy.xla_client.hlo import HloModule
 from xlapy.xla_client.modules import mlir_text
 from xlapy.xla_client.options import CompileOptions
+from xlapy.xla_client.serialization import executable_from_bytes
 from xlapy.xla_client.shapes import Shape
 from xlapy_runtime import device as runtime
 from xlapy_runtime.program import ArraySpec, TokenSpec, Tree
@@ -58,6 +60,13 @@ class Device:
 
     def __repr__(self) -> str:
         return f"CpuDevice(id={self.id})"
+
+
+def _source(computation: Any) -> Source:
+    """What is compiled, in a form that nobody changes: passes of `_xla` change modules."""
+    if isinstance(computation, HloModule):
+        return computation.module.clone()
+    return computation.module if isinstance(computation, XlaComputation) else mlir_text(computation)
 
 
 def _arrays(value: Any) -> Any:
@@ -141,21 +150,20 @@ class Client:
         compile_options: CompileOptions | None = None,
         host_callbacks: Any = (),
     ) -> LoadedExecutable:
-        """Compiles a computation, or MLIR (StableHLO) text, or HLO text."""
-        if host_callbacks:
-            raise UnsupportedError("host callbacks: register a Python function as a custom call target instead")
+        """Compiles a computation, a module, MLIR (StableHLO) as text or bytecode, or HLO text.
+
+        `host_callbacks` are what `make_python_callback_from_host_send_and_recv` returned for channels of the program."""
         options = compile_options or CompileOptions()
-        if isinstance(computation, (XlaComputation, HloModule)):
-            source: Source = computation.unwrapped()
-        else:
-            source = mlir_text(computation)
+        source = _source(computation)
         chosen = options.xlapy_options()
         if chosen.device_assignment is None:
             processes = chosen.num_replicas * chosen.num_partitions
             places = self._devices[:processes]
         else:
             places = [self._device_numbered(number) for number in chosen.device_assignment]
-        executable = LoadedExecutable(self, compile_program(source, chosen), places, options)
+        executable = LoadedExecutable(
+            self, compile_program(source, chosen), places, options, source, tuple(host_callbacks)
+        )
         self._executables.add(executable)
         return executable
 
@@ -171,10 +179,15 @@ class Client:
         return self._devices[number]
 
     def serialize_executable(self, executable: LoadedExecutable) -> bytes:
-        raise UnsupportedError("executables are not serialized; xlapy's cache keeps compiled code between processes")
+        """The executable as bytes: its program and options, from which `deserialize_executable` compiles it again."""
+        return executable.serialize()
 
     def deserialize_executable(self, serialized: bytes, options: CompileOptions | None = None) -> LoadedExecutable:
-        raise UnsupportedError("executables are not serialized; xlapy's cache keeps compiled code between processes")
+        """The executable that `serialize_executable` wrote, in this process or another one.
+
+        `options` are used instead of those it was compiled with. Raises ParseError for other or damaged bytes."""
+        module, stated = executable_from_bytes(serialized)
+        return self.compile(HloModule(module), options or stated)
 
     def hlo_module_cost_analysis(self, module: HloModule) -> dict[str, float]:
         return cost_analysis(module.unwrapped())
