@@ -16,6 +16,7 @@ from xlapy.options import CompileOptions
 from xlapy.stablehlo.bytecode import is_bytecode, text_of_bytecode
 from xlapy.support.errors import ParseError
 
+
 class HasModule(Protocol):
     """What stands for a module: a computation that a builder built, or one of another interface."""
 
@@ -70,9 +71,9 @@ def _load_bytes(source: bytes) -> HloModule:
 def compile(source: Source, options: CompileOptions | None = None) -> Executable:
     """Compiles a program for this machine and returns it as a callable.
 
-    `source` is a computation, an HloModule, HLO text, StableHLO text (generic or pretty), or bytes as `load` takes them.
-    Raises XlaError naming the instruction for a program that breaks a rule, UnsupportedError for what xlapy knowingly
-    does not do."""
+    `source` is a computation, an HloModule, HLO text, StableHLO text (generic or pretty), or bytes as `load` takes
+    them. Raises XlaError naming the instruction for a program that breaks a rule, UnsupportedError for what xlapy
+    knowingly does not do."""
     chosen = options or CompileOptions()
     if isinstance(source, str):
         return Executable(compile_cached(source, lambda: load(source), chosen), chosen)

@@ -15,7 +15,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import struct
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias, TypeVar
 
@@ -136,10 +136,10 @@ class _Field:
 
 
 @functools.cache
-def _fields(message: type[Any]) -> dict[int, _Field]:
+def _fields(message: Hashable) -> dict[int, _Field]:
     """The fields of a message class by number, in the order of the numbers."""
     result = {}
-    for item in dataclasses.fields(message):
+    for item in dataclasses.fields(message):  # type: ignore[arg-type] # a class, of which caches know that it is hashable
         place: _Place = item.metadata["place"]
         kind = place.type
         scalar = kind if isinstance(kind, Scalar) else None

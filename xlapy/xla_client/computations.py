@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from xlapy import builder as xlapy_builder
-from xlapy.hlo.graph import HloModule as Module
 from xlapy.hlo.drawing import to_dot
+from xlapy.hlo.graph import HloModule as Module
 from xlapy.hlo.proto import module_from_bytes, module_to_bytes
 from xlapy.hlo.shape import Signature
 from xlapy.hlo.text import fingerprint

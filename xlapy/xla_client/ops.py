@@ -15,6 +15,7 @@ from xlapy.xla_client.protos import (
     PaddingConfig,
     PrecisionConfig,
     ReplicaGroup,
+    ResultAccuracy,
     ScatterDimensionNumbers,
 )
 from xlapy.xla_client.types import (
@@ -37,6 +38,7 @@ __all__ = [
     "PrecisionConfig",
     "RandomAlgorithm",
     "ReplicaGroup",
+    "ResultAccuracy",
     "ScatterDimensionNumbers",
     "TriangularSolveOptions_Transpose",
     "XlaOp",
@@ -45,6 +47,7 @@ __all__ = [
 
 OLD_KEYWORDS = {
     "Iota": {"type": "shape"},
+    "NextAfter": {"from": "start", "to": "end"},
     "OptimizationBarrier": {"arg": "operand"},
     "ReduceWindowWithGeneralPadding": {"operand": "operands", "init_value": "init_values"},
     "Scatter": {"inputs": "input"},
@@ -53,12 +56,16 @@ OLD_KEYWORDS = {
 
 
 def _adapted(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The function, taking wrapped builders, shapes, computations and element types, and old names of parameters."""
+    """The function, taking wrapped builders, shapes, computations and element types, and old names of parameters.
+
+    What newer releases say about the accuracy that is wanted is not read."""
     names = OLD_KEYWORDS.get(function.__name__, {})
 
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
-        return function(*map(unwrapped, args), **{names.get(name, name): unwrapped(kwargs[name]) for name in kwargs})
+        kwargs.pop("result_accuracy", None)
+        given = (argument for argument in args if not isinstance(argument, ResultAccuracy))
+        return function(*map(unwrapped, given), **{names.get(name, name): unwrapped(kwargs[name]) for name in kwargs})
 
     return call
 

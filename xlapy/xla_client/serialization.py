@@ -27,9 +27,7 @@ def executable_to_bytes(source: Source, options: CompileOptions) -> bytes:
     module = load(source)
     config = module.config
     content = encode(
-        ExecutableProto(
-            FORMAT, module_to_bytes(module), config.num_replicas, config.num_partitions, options.to_proto()
-        )
+        ExecutableProto(FORMAT, module_to_bytes(module), config.num_replicas, config.num_partitions, options.to_proto())
     )
     return MAGIC + hashlib.sha256(content).digest() + content
 

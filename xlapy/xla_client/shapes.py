@@ -44,6 +44,9 @@ class Layout(Wrapper):
     def to_string(self) -> str:
         return str(self._layout)
 
+    def _xla_layout(self) -> Layout:
+        return self
+
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Layout) and self._layout == other._layout
 
@@ -51,6 +54,16 @@ class Layout(Wrapper):
         return hash(self._layout)
 
     __repr__ = to_string
+
+
+PjRtLayout = Layout
+"""What newer releases call the layouts of executables."""
+
+
+class ShapeIndex(tuple[int, ...]):
+    """Where a leaf stands in a nested tuple: positions from the outside in."""
+
+    __slots__ = ()
 
 
 class Shape(Wrapper):

@@ -1,7 +1,7 @@
 """What instructions carry and no op looks at, as text in the graph and as fields of the message.
 
-Kept are shardings, frontend attributes, the backend's configuration, the schedule of a custom call and the replication of
-a parameter. Other such attributes have no place in the messages here, and are left out.
+Kept are shardings, frontend attributes, the backend's configuration, the schedule of a custom call and the replication
+of a parameter. Other such attributes have no place in the messages here, and are left out.
 """
 
 from __future__ import annotations

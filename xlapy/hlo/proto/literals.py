@@ -76,7 +76,7 @@ def _read(stored: Any, shape: Shape) -> np.ndarray[Any, Any]:
         numbers = stored.astype(real_part_type(element_type).dtype)
         if element_type.is_complex and numbers.size % 2:
             raise _wrong_count(numbers.size / 2, shape)
-        return numbers.view(element_type.dtype) if element_type.is_complex else numbers
+        return np.asarray(numbers.view(element_type.dtype) if element_type.is_complex else numbers)
     if len(stored) % element_type.bytes:
         raise _wrong_count(len(stored) / element_type.bytes, shape)
     words = np.frombuffer(stored, f"<u{element_type.bytes}").astype(f"u{element_type.bytes}")

@@ -133,7 +133,9 @@ class _Reader:
         if spec is None:
             raise ParseError(f"there is no operation {proto.opcode[:40]!r}{suggestion(proto.opcode, OPS)}")
         operands = [_numbered(instructions, number, "operand") for number in proto.operand_ids]
-        called = [_numbered(self._computations, number, "called computation") for number in proto.called_computation_ids]
+        called = [
+            _numbered(self._computations, number, "called computation") for number in proto.called_computation_ids
+        ]
         order = REGION_ORDER.get(spec.name, ())
         if len(order) == len(called):
             called = [called[position] for position in order]
@@ -153,9 +155,7 @@ class _Reader:
             return NO_METADATA
         numbers = [(key, str(getattr(proto, key))) for key in NUMERIC_METADATA if getattr(proto, key)]
         texts = [(key, quote(getattr(proto, key))) for key in TEXTUAL_METADATA if getattr(proto, key)]
-        metadata = OpMetadata(
-            proto.op_type, proto.op_name, proto.source_file, proto.source_line, (*numbers, *texts)
-        )
+        metadata = OpMetadata(proto.op_type, proto.op_name, proto.source_file, proto.source_line, (*numbers, *texts))
         return self._frames.resolve(metadata)
 
     def _unique(self, name: str) -> str:
