@@ -6,7 +6,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from xlapy import ShapeError, UnsupportedError, xla_client
+from xlapy import ParseError, ShapeError, xla_client
 from xlapy.support.errors import ArgumentError
 from xlapy.xla_client import PaddingType, PrimitiveType, Shape
 
@@ -62,11 +62,21 @@ def test_a_wrong_layout_is_refused() -> None:
         Shape.array_shape(np.dtype(np.float32), (2, 3), [0, 2])
 
 
-def test_serialized_shapes_are_refused() -> None:
-    with pytest.raises(UnsupportedError, match="repr"):
-        Shape("f32[]").to_serialized_proto()
-    with pytest.raises(UnsupportedError, match="text"):
-        Shape(b"\x10\x0b")
+@pytest.mark.parametrize("text", ["f32[2,3]{1,0}", "f32[2,3]{0,1}", "(s32[], pred[4]{0}, token[])", "f32[<=8]{0}"])
+def test_shapes_are_serialized(text: str) -> None:
+    shape = Shape(text)
+    assert Shape(shape.to_serialized_proto()) == shape
+    program = xla_client.ProgramShape([shape, Shape("f32[]")], shape, ["x"])
+    again = xla_client.ProgramShape.from_serialized_proto(program.to_serialized_proto())
+    assert again == program and repr(again) == repr(program)
+
+
+def test_a_serialized_shape_has_known_bytes() -> None:
+    """f32[2]: element type 11, one dimension, not dynamic, one dimension in the layout."""
+    assert Shape(b"\x10\x0b\x1a\x01\x02") == Shape("f32[2]")
+    assert Shape("f32[2]").to_serialized_proto() == b"\x10\x0b\x1a\x01\x02\x2a\x03\x0a\x01\x00\x32\x01\x00"
+    with pytest.raises(ParseError, match="number of no element type"):
+        Shape(b"\x10\x63")
 
 
 def test_shapes_of_values() -> None:

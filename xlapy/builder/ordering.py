@@ -1,7 +1,8 @@
-"""Order: Sort in all its forms, and TopK."""
+"""Order: Sort in all its forms, TopK, and the approximate TopK."""
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from xlapy.builder.arguments import as_int, as_list, described
@@ -10,7 +11,8 @@ from xlapy.builder.op import XlaOp
 from xlapy.builder.operands import Operand, as_handle, as_ops
 from xlapy.builder.regions import computation_of
 from xlapy.builder.registry import op_function
-from xlapy.builder.shapes import require_array
+from xlapy.builder.shapes import SliceInDim, require_array
+from xlapy.builder.structure import GetTupleElement, Tuple
 from xlapy.hlo.attributes import ComparisonDirection, ComparisonType
 from xlapy.hlo.element_types import PRED
 from xlapy.hlo.graph import Computation
@@ -78,3 +80,102 @@ def TopK(input: Operand, k: int, largest: bool = True) -> XlaOp:
     """The `k` largest (or smallest) elements of each row of the last dimension, best first, and their positions."""
     operand = as_handle(input)
     return operand.builder.record("topk", [operand], k=as_int(k, "k"), largest=bool(largest))
+
+
+# -- approximate top k ---------------------------------------------------------------------------------------------
+
+VECTOR_TILE, MATRIX_TILE = 1024, 128
+"""How many elements of a vector, or of a row of anything else, the approximation never reduces further."""
+
+
+@op_function()
+def ApproxTopK(
+    builder: XlaBuilder,
+    operands: Any,
+    init_values: Any,
+    top_k: int,
+    reduction_dim: int,
+    comparator: ComputationLike,
+    recall_target: float = 0.9,
+    aggregate_to_topk: bool = True,
+    reduction_input_size_override: int = -1,
+) -> XlaOp:
+    """The first `top_k` elements in the order of the comparator, exactly, which is an allowed approximation: a tuple
+    with one array per operand. Without aggregation there are as many elements as ApproxTopKReductionOutputSize says.
+
+    The initial values, which fill up short inputs, are only checked."""
+    arrays = as_ops(builder, operands)
+    if len(arrays) != len(as_ops(builder, init_values)):
+        raise ShapeError("ApproxTopK.initial-values", f"{len(arrays)} operands have {len(init_values)} initial values")
+    if not arrays:
+        raise ShapeError("ApproxTopK.some-operands", "there is nothing to choose from")
+    shape = require_array(arrays[0])
+    dimension = as_int(reduction_dim, "reduction_dim")
+    if not 0 <= dimension < shape.rank:
+        raise ShapeError("ApproxTopK.dimension", f"dimension {dimension} is outside {shape}")
+    size = shape.dims[dimension]
+    if not 0 <= top_k <= size:
+        raise ShapeError("ApproxTopK.size", f"there are no {top_k} elements along dimension {dimension} of {shape}")
+    count, _ = ApproxTopKReductionOutputSize(
+        size, shape.rank, top_k, recall_target, aggregate_to_topk, reduction_input_size_override
+    )
+    placed = _sort(builder, arrays, comparator, dimension, False)
+    sorted_arrays = [GetTupleElement(placed, index) for index in range(len(arrays))] if len(arrays) > 1 else [placed]
+    return Tuple(builder, [SliceInDim(array, 0, min(count, size), 1, dimension) for array in sorted_arrays])
+
+
+@op_function()
+def ApproxTopKFallback(
+    builder: XlaBuilder,
+    operands: Any,
+    init_values: Any,
+    top_k: int,
+    reduction_dim: int,
+    comparator: ComputationLike,
+    recall_target: float = 0.9,
+    aggregate_to_topk: bool = True,
+    reduction_input_size_override: int = -1,
+) -> XlaOp:
+    """ApproxTopK by sorting, which is how ApproxTopK is done here anyway."""
+    return ApproxTopK(
+        builder,
+        operands,
+        init_values,
+        top_k,
+        reduction_dim,
+        comparator,
+        recall_target,
+        aggregate_to_topk,
+        reduction_input_size_override,
+    )
+
+
+@op_function()
+def ApproxTopKReductionOutputSize(
+    input_size: int,
+    rank: int,
+    top_k: int,
+    recall_target: float,
+    aggregate_to_topk: bool = True,
+    input_size_override: int = -1,
+) -> tuple[int, int]:
+    """How many elements ApproxTopK leaves of `input_size`, and how often it halves them to get there (-1: until
+    `top_k` are left). Of elements that fall into m bins at random, the best k all survive with the probability
+    `recall_target` where m = (1 - k) / log(recall_target)."""
+    if not 0 < recall_target <= 1:
+        raise ArgumentError(f"a recall of {recall_target} is not between 0 and 1")
+    tile = VECTOR_TILE if rank == 1 else MATRIX_TILE
+    logical_size = input_size_override if input_size_override >= 0 else input_size
+    if aggregate_to_topk:
+        return top_k, -1
+    if input_size <= tile:
+        return input_size, 0
+    if top_k == 1:
+        return tile, (math.ceil(logical_size / tile) - 1).bit_length()
+    if recall_target == 1:
+        return input_size, 0
+    bins = max(int(min((1 - top_k) / math.log(recall_target), input_size)), tile)
+    halvings = min((logical_size // bins).bit_length() - 1, (input_size // tile - 1).bit_length())
+    if halvings < 0 or logical_size < 2 * bins:
+        return input_size, 0
+    return math.ceil(math.ceil(input_size / tile) / (1 << halvings)) * tile, halvings

@@ -15,7 +15,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import struct
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias, TypeVar
 
@@ -136,10 +136,10 @@ class _Field:
 
 
 @functools.cache
-def _fields(message: Hashable) -> dict[int, _Field]:
+def _fields(message: Any) -> dict[int, _Field]:
     """The fields of a message class by number, in the order of the numbers."""
     result = {}
-    for item in dataclasses.fields(message):  # type: ignore[arg-type] # a class, of which caches know that it is hashable
+    for item in dataclasses.fields(message):
         place: _Place = item.metadata["place"]
         kind = place.type
         scalar = kind if isinstance(kind, Scalar) else None
@@ -154,7 +154,8 @@ def _fields(message: Hashable) -> dict[int, _Field]:
 def encode(message: Any) -> bytes:
     """The message in its wire format; equal messages give equal bytes."""
     parts: list[bytes] = []
-    for item in _fields(type(message)).values():
+    kind: Any = type(message)
+    for item in _fields(kind).values():
         value = getattr(message, item.name)
         if value is None or (item.kind == _REPEATED and not value):
             continue
@@ -238,7 +239,8 @@ class _Reader:
         """Reads the fields from `position` to `end` into a message, on top of what it has."""
         if depth > MAX_NESTING:
             raise self._error(position, f"messages are nested more than {MAX_NESTING} deep")
-        fields = _fields(type(message))
+        kind: Any = type(message)
+        fields = _fields(kind)
         while position < end:
             start = position
             tag, position = self._varint(position, end)

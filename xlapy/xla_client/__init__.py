@@ -81,7 +81,7 @@ from xlapy.xla_client.types import (
 )
 from xlapy_runtime import custom_calls
 
-_version = 303
+_version = 301
 """The version of the old interface that this one is like: that of jaxlib 0.4.38."""
 
 mlir_api_version = 57

@@ -32,7 +32,7 @@ from xlapy.hlo.proto.messages import (
     ShapeProto,
 )
 from xlapy.hlo.shape import Shape
-from xlapy.hlo.text import parse, structural_equal, to_text
+from xlapy.hlo.text import parse, structural_equal
 from xlapy.hlo.text.lexer import Lexer
 from xlapy.hlo.text.shapes import parse_shape
 from xlapy.hlo.verifier import verify
