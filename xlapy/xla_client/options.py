@@ -213,7 +213,7 @@ class CompileOptions:
     parameter_is_tupled_arguments: bool = False
     compile_portable_executable: bool = False
     profile_version: int = 0
-    env_option_overrides: Sequence[tuple[str, Override]] = ()
+    env_option_overrides: Sequence[tuple[str, Override]] = field(default_factory=list)
     executable_build_options: ExecutableBuildOptions = field(default_factory=ExecutableBuildOptions)
 
     @property
