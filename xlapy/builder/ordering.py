@@ -114,10 +114,11 @@ def ApproxTopK(
     if not 0 <= dimension < shape.rank:
         raise ShapeError("ApproxTopK.dimension", f"dimension {dimension} is outside {shape}")
     size = shape.dims[dimension]
-    if not 0 <= top_k <= size:
-        raise ShapeError("ApproxTopK.size", f"there are no {top_k} elements along dimension {dimension} of {shape}")
+    best = as_int(top_k, "top_k")
+    if not 0 <= best <= size:
+        raise ShapeError("ApproxTopK.size", f"there are no {best} elements along dimension {dimension} of {shape}")
     count, _ = ApproxTopKReductionOutputSize(
-        size, shape.rank, top_k, recall_target, aggregate_to_topk, reduction_input_size_override
+        size, shape.rank, best, recall_target, aggregate_to_topk, reduction_input_size_override
     )
     placed = _sort(builder, arrays, comparator, dimension, False)
     sorted_arrays = [GetTupleElement(placed, index) for index in range(len(arrays))] if len(arrays) > 1 else [placed]
@@ -162,20 +163,22 @@ def ApproxTopKReductionOutputSize(
     """How many elements ApproxTopK leaves of `input_size`, and how often it halves them to get there (-1: until
     `top_k` are left). Of elements that fall into m bins at random, the best k all survive with the probability
     `recall_target` where m = (1 - k) / log(recall_target)."""
-    if not 0 < recall_target <= 1:
+    size, best = as_int(input_size, "input_size"), as_int(top_k, "top_k")
+    override = as_int(input_size_override, "input_size_override")
+    if not isinstance(recall_target, (int, float)) or not 0 < recall_target <= 1:
         raise ArgumentError(f"a recall of {recall_target} is not between 0 and 1")
-    tile = VECTOR_TILE if rank == 1 else MATRIX_TILE
-    logical_size = input_size_override if input_size_override >= 0 else input_size
+    tile = VECTOR_TILE if as_int(rank, "rank") == 1 else MATRIX_TILE
+    logical_size = override if override >= 0 else size
     if aggregate_to_topk:
-        return top_k, -1
-    if input_size <= tile:
-        return input_size, 0
-    if top_k == 1:
+        return best, -1
+    if size <= tile:
+        return size, 0
+    if best == 1:
         return tile, (math.ceil(logical_size / tile) - 1).bit_length()
-    if recall_target == 1:
-        return input_size, 0
-    bins = max(int(min((1 - top_k) / math.log(recall_target), input_size)), tile)
-    halvings = min((logical_size // bins).bit_length() - 1, (input_size // tile - 1).bit_length())
-    if halvings < 0 or logical_size < 2 * bins:
-        return input_size, 0
-    return math.ceil(math.ceil(input_size / tile) / (1 << halvings)) * tile, halvings
+    if recall_target == 1 or logical_size < tile:
+        return size, 0
+    bins = max(int(min((1 - best) / math.log(recall_target), size)), tile)
+    if logical_size < 2 * bins:
+        return size, 0
+    halvings = min((logical_size // bins).bit_length() - 1, (size // tile - 1).bit_length())
+    return math.ceil(math.ceil(size / tile) / (1 << halvings)) * tile, halvings
