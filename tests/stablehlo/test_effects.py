@@ -129,7 +129,7 @@ def test_custom_call() -> None:
     call = module.entry.root
     assert call.attributes["target"] == "foo" and call.attributes["has_side_effect"]
     assert call.attributes["api_version"] is CustomCallApiVersion.STATUS_RETURNING
-    assert call.extra["backend_config"] == '"b\\22ar"'
+    assert call.extra["backend_config"] == r'"b\"ar"'
     assert [computation.name for computation in call.called] == ["helper"]
     assert call.attributes["output_to_operand_aliasing"][0].operand == 0
 

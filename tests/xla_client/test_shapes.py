@@ -7,6 +7,8 @@ import numpy as np
 import pytest
 
 from xlapy import ParseError, ShapeError, xla_client
+from xlapy.hlo.element_types import ALL
+from xlapy.hlo.proto.shapes import NUMBERS
 from xlapy.support.errors import ArgumentError
 from xlapy.xla_client import PaddingType, PrimitiveType, Shape
 
@@ -153,3 +155,47 @@ def test_metadata_names_the_line_of_the_caller() -> None:
     metadata = xla_client.CurrentSourceInfoMetadata("add", "sum")
     assert (metadata.op_type, metadata.op_name) == ("add", "sum")
     assert metadata.source_file == __file__
+
+
+def test_shardings_are_values_too() -> None:
+    tiled = xla_client.HloSharding.iota_tile((2, 2), (2, 2), (1, 0))
+    assert repr(tiled) == "{devices=[2,2]<=[2,2]T(1,0)}"
+    assert tiled.is_tiled() and tiled.tile_assignment_devices() == [0, 2, 1, 3]
+    assert (tiled.num_devices(), tiled.num_dimensions()) == (4, 2)
+    assert xla_client.HloSharding.from_proto(tiled.to_proto()) == tiled
+    assert hash(xla_client.HloSharding.from_string(repr(tiled))) == hash(tiled)
+    kinds = xla_client.HloSharding
+    assert kinds.replicate().is_replicated() and kinds.manual().is_manual() and kinds.unknown().is_unknown()
+    both = kinds.tuple_sharding(Shape("(f32[2], s32[])"), [tiled, kinds.unreduced()])
+    assert both.tuple_elements()[1].is_unreduced()
+    with pytest.raises(ArgumentError, match="2 leaves, 1 shardings"):
+        kinds.tuple_sharding(Shape("(f32[2], s32[])"), [tiled])
+
+
+def test_shardings_are_serialized() -> None:
+    sharding = xla_client.HloSharding.from_string("{devices=[1,2]0,1 last_tile_dim_replicate}").to_proto()
+    again = xla_client.OpSharding()
+    again.ParseFromString(sharding.SerializeToString())
+    assert again == sharding == again.clone() and str(again) == str(sharding)
+    with pytest.raises(ParseError, match="kind of sharding"):
+        again.ParseFromString(b"\x08\x63")
+
+
+def test_shardings_with_devices() -> None:
+    replicated = xla_client.HloSharding.replicate()
+    assert "replicated" in repr(xla_client.GSPMDSharding([], replicated.to_proto()))
+    assert xla_client.GSPMDSharding([], replicated).hlo_sharding == replicated
+    for sharding in (xla_client.SingleDeviceSharding("d"), xla_client.NamedSharding("mesh", "spec")):
+        assert isinstance(sharding, xla_client.Sharding)
+
+
+def test_indices_and_accuracies_are_values() -> None:
+    assert xla_client.ShapeIndex((1, 0)) == (1, 0)
+    assert xla_client.ResultAccuracy().mode == xla_client.ResultAccuracy.Mode.DEFAULT
+    assert xla_client.PjRtLayout([1, 0])._xla_layout() == xla_client.Layout([1, 0])
+
+
+def test_element_types_have_the_numbers_of_the_messages() -> None:
+    assert {element_type.name.upper(): NUMBERS[element_type.name] for element_type in ALL} == {
+        etype.name: int(etype) for etype in xla_client.DTYPE_TO_XLA_ELEMENT_TYPE.values()
+    }

@@ -19,6 +19,7 @@ from xlapy.builder.registry import op_function
 from xlapy.hlo.attributes import CustomCallApiVersion, Named, OutputOperandAlias
 from xlapy.hlo.element_types import U32
 from xlapy.hlo.shape import TOKEN, Shape
+from xlapy.hlo.text.backend_config import quoted
 from xlapy.support.errors import ArgumentError, ShapeError
 
 
@@ -361,8 +362,8 @@ def _custom_call(
         output_to_operand_aliasing=tuple(map(_alias, as_list(aliasing, "output_operand_aliasing"))),
     )
     if opaque:
-        escaped = _text(opaque).replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
-        result.instruction.extra["backend_config"] = f'"{escaped}"'
+        content = opaque if isinstance(opaque, bytes) else str(opaque).encode()
+        result.instruction.extra["backend_config"] = quoted(content)
     if has_side_effect:
         builder.order_effect(result.instruction)
     return result

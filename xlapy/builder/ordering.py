@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from xlapy.builder.arguments import as_int, as_list, described
+from xlapy.builder.arguments import as_int, as_list, as_number, described
 from xlapy.builder.builder import ComputationLike, XlaBuilder
 from xlapy.builder.op import XlaOp
 from xlapy.builder.operands import Operand, as_handle, as_ops
@@ -165,8 +165,9 @@ def ApproxTopKReductionOutputSize(
     `recall_target` where m = (1 - k) / log(recall_target)."""
     size, best = as_int(input_size, "input_size"), as_int(top_k, "top_k")
     override = as_int(input_size_override, "input_size_override")
-    if not isinstance(recall_target, (int, float)) or not 0 < recall_target <= 1:
-        raise ArgumentError(f"a recall of {recall_target} is not between 0 and 1")
+    recall = as_number(recall_target, "recall_target")
+    if not 0 < recall <= 1:
+        raise ArgumentError(f"a recall of {recall} is not between 0 and 1")
     tile = VECTOR_TILE if as_int(rank, "rank") == 1 else MATRIX_TILE
     logical_size = override if override >= 0 else size
     if aggregate_to_topk:
@@ -175,9 +176,9 @@ def ApproxTopKReductionOutputSize(
         return size, 0
     if best == 1:
         return tile, (math.ceil(logical_size / tile) - 1).bit_length()
-    if recall_target == 1 or logical_size < tile:
+    if recall == 1 or logical_size < tile:
         return size, 0
-    bins = max(int(min((1 - best) / math.log(recall_target), size)), tile)
+    bins = max(int(min((1 - best) / math.log(recall), size)), tile)
     if logical_size < 2 * bins:
         return size, 0
     halvings = min((logical_size // bins).bit_length() - 1, (size // tile - 1).bit_length())

@@ -6,17 +6,17 @@ instructions the buffers are is decided here too, by op.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from xlapy.codegen.specs import array_spec, tree_of
-from xlapy.hlo.attributes import ReplicaGroups
+from xlapy.hlo.attributes import CustomCallApiVersion, ReplicaGroups
 from xlapy.hlo.graph import Computation, Instruction
 from xlapy.hlo.leaves import leaf_count, leaf_shape, result_leaves
 from xlapy.hlo.ops import OPS, Trait
 from xlapy.hlo.process_groups import group_mode
+from xlapy.hlo.text.backend_config import config_bytes, config_entries
 from xlapy.support.registry import Registry
 from xlapy_runtime.program import RuntimeCall
 
@@ -204,13 +204,14 @@ def _custom_call(sites: RuntimeSites, instruction: Instruction) -> dict[str, Any
     return {
         "target": instruction.attributes["target"],
         "api_version": versions.index(instruction.attributes["api_version"].name),
-        "backend_config": _backend_config(instruction.extra.get("backend_config", "")),
+        "backend_config": _backend_config(
+            instruction.extra.get("backend_config", ""), instruction.attributes["api_version"]
+        ),
         "result_tree": tree_of(instruction.shape),
     }
 
 
-def _backend_config(text: str) -> object:
-    """A string's bytes, or the entries of a dictionary."""
-    if not text.startswith('"'):
-        return json.loads(text) if text else b""
-    return json.loads(text).encode()
+def _backend_config(text: str, version: CustomCallApiVersion) -> object:
+    """The entries of a dictionary for typed targets, which get them by name; the bytes for others."""
+    entries = config_entries(text) if version is CustomCallApiVersion.TYPED_FFI else None
+    return config_bytes(text) if entries is None else entries

@@ -17,6 +17,7 @@ from xlapy.hlo.proto.messages import (
     StringEntry,
 )
 from xlapy.hlo.proto.shardings import sharding_from_text, sharding_to_text
+from xlapy.hlo.text.backend_config import config_bytes, config_text
 from xlapy.hlo.text.lexer import Lexer, quote
 from xlapy.support.errors import ParseError
 from xlapy.support.source import Source
@@ -71,13 +72,11 @@ def _write_frontend_attributes(proto: InstructionProto, text: str) -> None:
 
 
 def _read_backend_config(proto: InstructionProto) -> str:
-    text = proto.backend_config.decode(errors="surrogateescape")
-    return as_value(text) if text else ""
+    return config_text(proto.backend_config) if proto.backend_config else ""
 
 
 def _write_backend_config(proto: InstructionProto, text: str) -> None:
-    content = Lexer(Source(text)).string() if text.startswith('"') else text
-    proto.backend_config = content.encode(errors="surrogateescape")
+    proto.backend_config = config_bytes(text)
 
 
 # -- flags ---------------------------------------------------------------------------------------------------------

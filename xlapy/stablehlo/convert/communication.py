@@ -10,6 +10,7 @@ from xlapy.hlo.element_types import U32
 from xlapy.hlo.graph import Computation, Instruction
 from xlapy.hlo.ops import OPS
 from xlapy.hlo.shape import TOKEN, Shape
+from xlapy.hlo.text.backend_config import quoted
 from xlapy.stablehlo.attributes import attribute_text
 from xlapy.stablehlo.convert.base import Body, attribute, converts, fields, integers
 from xlapy.stablehlo.tree import Operation, Symbol
@@ -131,8 +132,13 @@ def custom_call(body: Body, operation: Operation) -> Instruction:
     )
     config = operation.attributes.get("backend_config")
     if config:
-        call.extra["backend_config"] = attribute_text(config)
+        is_text = isinstance(config, str)
+        call.extra["backend_config"] = quoted(_raw_bytes(config)) if is_text else attribute_text(config)
     return call
+
+
+def _raw_bytes(text: str) -> bytes:
+    return text.encode("utf-8", "surrogateescape")
 
 
 def _called_computations(body: Body, operation: Operation) -> list[Computation]:

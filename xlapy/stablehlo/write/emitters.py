@@ -10,6 +10,7 @@ from xlapy.hlo.attributes import CustomCallApiVersion
 from xlapy.hlo.graph import Instruction
 from xlapy.hlo.ops import OPS, Trait
 from xlapy.hlo.shape import TOKEN, Shape
+from xlapy.hlo.text.backend_config import config_bytes
 from xlapy.stablehlo.attributes import string_text
 from xlapy.stablehlo.constants import dense_text
 from xlapy.stablehlo.convert.communication import (
@@ -503,8 +504,9 @@ def custom_call(w: Writer, i: Instruction, operands: Trees) -> Tree:
         attributes["called_computations"] = f"[{', '.join(map(w.function, i.called))}]"
     config = i.extra.get("backend_config")
     if config:
-        fits = config.startswith('"') or version is CustomCallApiVersion.TYPED_FFI
-        attributes["backend_config"] = config if fits else string_text(config)
+        is_dictionary = version is CustomCallApiVersion.TYPED_FFI and config.startswith("{")
+        content = config_bytes(config).decode("utf-8", "surrogateescape")
+        attributes["backend_config"] = config if is_dictionary else string_text(content)
     aliases = i.attributes["output_to_operand_aliasing"]
     if aliases:
         texts = [
