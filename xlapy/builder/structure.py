@@ -12,7 +12,6 @@ from xlapy.builder.builder import XlaBuilder
 from xlapy.builder.op import XlaOp
 from xlapy.builder.operands import Operand, as_handle, as_op, as_ops, builder_of
 from xlapy.builder.registry import op_function
-from xlapy.hlo.attributes import SliceDimension
 from xlapy.hlo.element_types import S32
 from xlapy.hlo.shape import Shape
 from xlapy.support.errors import ArgumentError, ShapeError
@@ -121,12 +120,9 @@ def RemoveDynamicDimension(operand: XlaOp, dimension: int) -> XlaOp:
         raise ShapeError("RemoveDynamicDimension.dimension", f"dimension {dim} is outside {shape}")
     if not shape.is_dynamic_dim(dim):
         return operand
-    bound = shape.dims[dim]
-    zero = as_op(builder, np.zeros((), shape.type.dtype))
-    zeros = builder.record("broadcast", [zero], shape=shape.with_dim(dim, bound, dynamic=False).static(), dimensions=())
-    longer = builder.record("concatenate", [operand, zeros], dimension=dim)
-    whole = [SliceDimension(0, size) for size in longer.shape.dims]
-    return builder.record("slice", [longer], dimensions=(*whole[:dim], SliceDimension(0, bound), *whole[dim + 1 :]))
+    bound = as_op(builder, np.int32(shape.dims[dim]))
+    static = shape.with_dim(dim, shape.dims[dim], dynamic=False)
+    return builder.record("set-dimension-size", [operand, bound], shape=static, dimension=dim)
 
 
 @op_function()

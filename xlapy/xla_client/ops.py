@@ -77,6 +77,11 @@ def Reshape(operand: XlaOp, *sizes: Any, **named_sizes: Any) -> XlaOp:
     return ops.Reshape(operand, *sizes, **named_sizes)
 
 
+def ReducePrecision(operand: XlaOp, exponent_bits: int, mantissa_bits: int) -> XlaOp:
+    """The operand as floats of so many bits; the order of the two is this interface's."""
+    return ops.ReducePrecision(operand, exponent_bits=exponent_bits, mantissa_bits=mantissa_bits)
+
+
 def __getattr__(name: str) -> Any:
     if name not in ops.__all__:
         raise AttributeError(f"xlapy.xla_client.ops has no {name!r}")

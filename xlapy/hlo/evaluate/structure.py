@@ -60,9 +60,9 @@ def get_dimension_size(operand: Array, *, dimension: int) -> Array:
 
 
 @evaluator("set-dimension-size")
-def set_dimension_size(operand: Array, size: Array, *, dimension: int) -> Array:
-    """Cuts; what an already shorter array gains is zero."""
-    wanted = max(int(size), 0)
+def set_dimension_size(operand: Array, size: Array, *, dimension: int, result: Shape) -> Array:
+    """Cuts, unless the result is stated as static; what an already shorter array gains is zero."""
+    wanted = max(int(size), 0) if result.is_dynamic_dim(dimension) else result.dims[dimension]
     missing = wanted - operand.shape[dimension]
     if missing > 0:
         shape = [*operand.shape]

@@ -157,6 +157,17 @@ def _write_dimension(proto: InstructionProto, value: int | None) -> None:
     proto.dimensions = [] if value is None else [value]
 
 
+def _read_mapped(proto: InstructionProto) -> tuple[int, ...]:
+    """All dimensions, which a map has in any case, and which XLA's builder leaves out."""
+    shape = proto.shape
+    return tuple(proto.dimensions) or tuple(range(len(shape.dimensions) if shape is not None else 0))
+
+
+def _write_mapped(proto: InstructionProto, value: Sequence[int]) -> None:
+    proto.dimensions = list(value)
+
+
+_add(_read_mapped, _write_mapped, "map.dimensions")
 _add(_read_dimension, _write_dimension, "dimension")
 _add(_read_split_dimension, _write_dimension, "all-to-all.dimension", "all-to-all-start.dimension")
 _plain("parameter_number", "number")

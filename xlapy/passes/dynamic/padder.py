@@ -37,7 +37,7 @@ class DynamicPadder(Pass):
             for instruction in computation:
                 if any(called in padded for called in instruction.called):
                     computation.set_called(instruction, [padded.get(called, called) for called in instruction.called])
-            if any(not instruction.shape.is_static for instruction in computation):
+            if any(not i.shape.is_static or i.opcode == "set-dimension-size" for i in computation):
                 padded[computation] = _static_copy(module, computation)
         module.entry = padded.get(module.entry, module.entry)
         return bool(padded)

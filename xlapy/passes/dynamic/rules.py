@@ -28,11 +28,17 @@ def elementwise(padding: Padding, instruction: Instruction) -> None:
 
 @RULES.register("set-dimension-size")
 def set_dimension_size(padding: Padding, instruction: Instruction) -> None:
-    """The array stays; the size is remembered."""
+    """The array stays; the size is remembered. Where the result is static, zeros replace what was padding."""
     operand, size = instruction.operands
     dim = instruction.attributes["dimension"]
     bound = operand.shape.dims[dim]
     sizes = dict(padding.sizes(operand))
+    if not instruction.shape.is_dynamic_dim(dim):
+        whole, before = padding.copy(operand), sizes.pop(((), dim), None)
+        if before is not None:
+            whole = padding.masked(whole, {dim: before}, padding.zero(whole))
+        padding.enter(instruction, whole, sizes)
+        return
     sizes[(), dim] = padding.bounded(padding.copy(size), 0, bound)
     padding.enter(instruction, padding.copy(operand), sizes)
 
