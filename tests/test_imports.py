@@ -49,6 +49,7 @@ HLO_FLOORS = (
     {"graph", "instruction", "computation", "module"},
     {
         "text",
+        "proto",
         "verifier",
         "evaluate",
         "patterns",

@@ -3,33 +3,53 @@
 from __future__ import annotations
 
 import re
-from typing import Any
+from typing import Any, Protocol
 
 import xlapy.stablehlo
-from xlapy.builder import XlaComputation
 from xlapy.compiler import compile_cached, module_key
 from xlapy.executable import Executable
 from xlapy.hlo import text as hlo_text
 from xlapy.hlo.evaluate import evaluate as evaluate_module
 from xlapy.hlo.graph import HloModule
+from xlapy.hlo.proto import module_from_bytes
 from xlapy.options import CompileOptions
+from xlapy.stablehlo.bytecode import is_bytecode, text_of_bytecode
 from xlapy.support.errors import ParseError
 
-Source = XlaComputation | HloModule | str
-"""A program: what a builder built, a module, or text in HLO or StableHLO."""
+
+class HasModule(Protocol):
+    """What stands for a module: a computation that a builder built, or one of another interface."""
+
+    @property
+    def module(self) -> HloModule: ...
+
+
+Source = HasModule | HloModule | str | bytes
+"""A program: what a builder built, a module, text in HLO or StableHLO, or the bytes of a serialized module."""
 
 _STABLEHLO = re.compile(r"\s*(?:module\b|func\.func\b|#\w|\"builtin\.module\"|\"func\.func\")")
 _COMMENTS = re.compile(r"(?:\s*//[^\n]*\n|\s*/\*.*?\*/)*", re.DOTALL)
+_CONTROL_CHARACTERS = re.compile(rb"[\x00-\x08\x0e-\x1f]")
+_BEGINNING = 256  # bytes of a serialized module, among which is a character that no text has
 
 
 def load(source: Source) -> HloModule:
-    """The module of a program in any form. Text is told apart by how it begins."""
+    """The module of a program in any form. Text is told apart by how it begins.
+
+    Bytes are text in UTF-8, a serialized HloModuleProto, or MLIR bytecode (a portable artifact, too; needs jaxlib)."""
     if isinstance(source, HloModule):
         return source
-    if isinstance(source, XlaComputation):
-        return source.module
-    if not isinstance(source, str):
-        raise ParseError(f"a {type(source).__name__} is not a program: give a computation, a module, or text")
+    if isinstance(source, bytes):
+        return _load_bytes(source)
+    if isinstance(source, str):
+        return _load_text(source)
+    module = getattr(source, "module", None)
+    if not isinstance(module, HloModule):
+        raise ParseError(f"a {type(source).__name__} is not a program: give a computation, a module, text or bytes")
+    return module
+
+
+def _load_text(source: str) -> HloModule:
     comments = _COMMENTS.match(source)
     rest = source[comments.end() :] if comments else source
     if _STABLEHLO.match(rest) or rest.lstrip().startswith("module"):
@@ -37,11 +57,23 @@ def load(source: Source) -> HloModule:
     return hlo_text.parse(source)
 
 
+def _load_bytes(source: bytes) -> HloModule:
+    if is_bytecode(source):
+        return xlapy.stablehlo.parse(text_of_bytecode(source))
+    if _CONTROL_CHARACTERS.search(source[:_BEGINNING]):
+        return module_from_bytes(source)
+    try:
+        return _load_text(source.decode())
+    except UnicodeDecodeError:
+        raise ParseError("these bytes are neither text in UTF-8 nor a serialized module") from None
+
+
 def compile(source: Source, options: CompileOptions | None = None) -> Executable:
     """Compiles a program for this machine and returns it as a callable.
 
-    `source` is an XlaComputation, an HloModule, HLO text or StableHLO text (generic or pretty). Raises XlaError naming
-    the instruction for a program that breaks a rule, UnsupportedError for what xlapy knowingly does not do."""
+    `source` is a computation, an HloModule, HLO text, StableHLO text (generic or pretty), or bytes as `load` takes
+    them. Raises XlaError naming the instruction for a program that breaks a rule, UnsupportedError for what xlapy
+    knowingly does not do."""
     chosen = options or CompileOptions()
     if isinstance(source, str):
         return Executable(compile_cached(source, lambda: load(source), chosen), chosen)

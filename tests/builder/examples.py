@@ -234,6 +234,20 @@ ORDERING = [
     ),
     Example("SortKeyVal", ops.SortKeyVal, (s32([3, 1, 2]), f32([3, 1, 2])), (s32([1, 2, 3]), f32([1, 2, 3]))),
     Example(
+        "ApproxTopK",
+        lambda x: ops.ApproxTopK(
+            x.builder, [x, ops.Iota(x.builder, np.int32, 4)], [0.0, 0], 2, 0, lambda a, b, *_: a > b
+        ),
+        (f32([3, 1, 4, 2]),),
+        (f32([4, 3]), s32([2, 0])),
+    ),
+    Example(
+        "ApproxTopK, not aggregated",
+        lambda x: ops.ApproxTopKFallback(x.builder, [x], [0.0], 2, 0, lambda a, b: a > b, 0.9, False),
+        (f32([3, 1, 4, 2]),),
+        (f32([4, 3, 2, 1]),),
+    ),
+    Example(
         "TopK",
         lambda x: ops.TopK(x, 2),
         (f32([[1, 3, 3], [2, 0, 1]]),),
@@ -476,6 +490,25 @@ STRUCTURE = [
         lambda v, n: ops.ReduceAll(ops.SetDimensionSize(v, n, 0), 0, ops.Add),
         (TEN, s32(6)),
         f32(21),
+    ),
+    Example(
+        "RemoveDynamicDimension",
+        lambda v: ops.RemoveDynamicDimension(ops.SetDimensionSize(v, 5, 0), 0),
+        (TEN,),
+        f32([1, 2, 3, 4, 5, 0, 0, 0, 0, 0]),
+    ),
+    Example("RemoveDynamicDimension of a static one", lambda v: ops.RemoveDynamicDimension(v, 0), (TEN,), TEN),
+    Example(
+        "DynamicReshape",
+        lambda v: ops.RemoveDynamicDimension(ops.DynamicReshape(v, [3, 2], [5, 2], [True, False]), 0),
+        (TEN,),
+        f32([[1, 2], [3, 4], [5, 6], [0, 0], [0, 0]]),
+    ),
+    Example(
+        "DynamicReshape of a dynamic array",
+        lambda m: ops.GetDimensionSize(ops.DynamicReshape(ops.SetDimensionSize(m, 1, 0), [3], [6], [True]), 0),
+        (MATRIX,),
+        s32(3),
     ),
     Example("GetDimensionSize", lambda v: ops.GetDimensionSize(v, 0), (TEN,), s32(10)),
     Example("x[...]", lambda x: x[1, ::-1], (TABLE,), f32([5, 4, 3])),

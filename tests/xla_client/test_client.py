@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import gc
+import gzip
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from tests.xla_client.running import f32
-from xlapy import UnsupportedError, xla_client
+from xlapy import ParseError, UnsupportedError, xla_client
 from xlapy.support.errors import ArgumentError
 from xlapy.xla_client import ops
 
@@ -107,17 +109,16 @@ def test_programs_of_other_forms() -> None:
 
 def test_what_cannot_be_says_so() -> None:
     client = xla_client.make_cpu_client()
-    executable = client.compile(negation())
-    with pytest.raises(UnsupportedError, match="bytecode"):
+    with pytest.raises(ParseError, match="no module in MLIR's binary form"):
         client.compile(b"ML\xefR\x01")
-    with pytest.raises(UnsupportedError, match="protocol buffers"):
+    with pytest.raises(ParseError, match="no ModuleProto"):
         xla_client.XlaComputation(b"\x0a\x01m\xff")
-    with pytest.raises(UnsupportedError, match="cache"):
-        client.serialize_executable(executable)
     with pytest.raises(UnsupportedError, match="backend 'gpu'"):
         xla_client.get_local_backend("gpu")
-    with pytest.raises(UnsupportedError, match="portable"):
-        xla_client._xla.mlir.serialize_portable_artifact("module {}", "1.0.0")
+    with pytest.raises(UnsupportedError, match="emit_stable_hlo"):
+        xla_client._xla.mlir.xla_computation_to_mlir_module(negation(), emit_stable_hlo=False)
+    with pytest.raises(UnsupportedError, match="plugin"):
+        xla_client.load_pjrt_plugin_dynamically("other", "library")
 
 
 def test_channels_are_numbered() -> None:
@@ -129,3 +130,125 @@ def test_channels_are_numbered() -> None:
 def test_unknown_op_functions_are_named() -> None:
     with pytest.raises(AttributeError, match="Frobnicate"):
         ops.Frobnicate  # noqa: B018 - looking it up is the test
+
+
+@pytest.mark.parametrize("opaque", [bytes(range(256)), b'{"a": 1}', "größe".encode()])
+def test_opaque_bytes_reach_their_target(opaque: bytes) -> None:
+    seen = []
+
+    def target(x: np.ndarray, opaque: bytes) -> np.ndarray:
+        seen.append(opaque)
+        return x
+
+    name = f"opaque {opaque.hex()}"
+    xla_client.register_custom_call_target(name, target)
+    builder = xla_client.XlaBuilder("opaque")
+    x = ops.Parameter(builder, 0, xla_client.Shape("f32[2]"))
+    version = ops.CustomCallApiVersion.API_VERSION_STATUS_RETURNING
+    ops.CustomCall(builder, name.encode(), [x], xla_client.Shape("f32[2]"), opaque, api_version=version)
+    computation = builder.build()
+    again = xla_client.XlaComputation(computation.as_serialized_hlo_module_proto())
+    mlir = xla_client._xla.mlir.xla_computation_to_mlir_module(computation)
+    for source in (computation, again, mlir):
+        xla_client.make_cpu_client().compile(source).execute([f32([1, 2])])
+    assert seen == [opaque] * 3
+
+
+# -- the names around them -----------------------------------------------------------------------------------------
+
+
+def test_an_executable_tells_of_its_memory_and_shardings() -> None:
+    client = xla_client.make_cpu_client()
+    executable = client.compile(negation())
+    stats = executable.get_compiled_memory_stats()
+    assert (stats.argument_size_in_bytes, stats.output_size_in_bytes) == (8, 8)
+    assert stats.generated_code_size_in_bytes > 0
+    assert executable.get_parameter_shardings() is executable.get_output_shardings() is None
+    assert executable.get_output_memory_kinds() == [["unpinned_host"]]
+    assert executable.fingerprint == client.compile(negation()).fingerprint
+    text = "ENTRY e { ROOT p = f32[2] parameter(0), sharding={devices=[2]<=[2]} }"
+    (sharding,) = client.compile(xla_client._xla.hlo_module_from_text(text)).get_parameter_shardings() or ()
+    assert str(sharding) == "{devices=[2]<=[2]}"
+
+
+def test_several_devices_give_tokens_of_their_own() -> None:
+    client = xla_client.make_cpu_client(num_devices=2)
+    options = xla_client.CompileOptions()
+    options.num_replicas = 2
+    executable = client.compile(negation(), options)
+    shards = [[f32([1, 2]), f32([3, 4])]]
+    results = executable.execute_sharded(shards, with_tokens=True)
+    results.consume_token().get_token(1).block_until_ready()
+    assert len(results) == 1
+    (handled,) = results.consume_with_handlers([lambda arrays: [np.asarray(array).tolist() for array in arrays]])
+    assert handled == [[-1, -2], [-3, -4]]
+    ((first, _),) = results.disassemble_prefix_into_single_device_arrays(1)
+    assert first.device() is client.devices()[0] and len(results) == 0
+
+
+def test_tracebacks_are_recorded_where_wanted() -> None:
+    client = xla_client.make_cpu_client()
+    assert client.compile(negation()).traceback is None
+    with xla_client.tracebacks():
+        traceback = client.compile(negation()).traceback
+        buffer = client.buffer_from_pyval(f32([1]))
+    assert traceback is not None and buffer.traceback is not None
+    assert any(frame.file_name == __file__ for frame in traceback.frames)
+    assert __file__ in str(traceback)
+    assert xla_client.Traceback.get_traceback() is None
+    profile = gzip.decompress(xla_client.heap_profile(client))
+    assert __file__.encode() in profile and b"CpuDevice(id=0)" in profile
+
+
+def test_memories_and_lists_of_devices() -> None:
+    client = xla_client.make_cpu_client(num_devices=2)
+    first, second = client.devices()
+    assert first.memory("unpinned_host").kind == first.default_memory().kind == "unpinned_host"
+    assert first.addressable_memories()[0].addressable_by_devices() == [first]
+    with pytest.raises(ArgumentError, match="no memory of the kind 'device'"):
+        first.memory("device")
+    devices = xla_client.DeviceList([first, second])
+    assert devices == xla_client.DeviceList(client.devices()) and len(devices) == 2
+    assert (devices[1], devices.memory_kinds, hash(devices)) == (second, ("unpinned_host",), hash((first, second)))
+    assert client.topology().platform == "cpu"
+    assert client.device_from_local_hardware_id(1) is second
+
+
+def test_modules_show_what_they_hold(tmp_path: Path) -> None:
+    module = negation().as_hlo_module()
+    (computation,) = module.computations()
+    parameter, root = computation.instructions()
+    assert (root.opcode, root.shape, root.operands(), parameter.users()) == (
+        "negate",
+        xla_client.Shape("f32[2]"),
+        [parameter],
+        [root],
+    )
+    assert "negate" in root.to_string() and "negate" in computation.to_string()
+    root.set_frontend_attribute("key", "value")
+    assert root.get_frontend_attribute("key") == "value" and root.get_frontend_attribute("other") is None
+    assert 'frontend_attributes={key="value"}' in module.to_string()
+    computation.render_html(str(tmp_path / "page.html"))
+    assert "negate" in (tmp_path / "page.html").read_text()
+    assert "digraph" in negation().as_hlo_dot_graph()
+    assert xla_client._xla.hlo_module_to_dot_graph(module).startswith("digraph")
+    assert [one.name for one in module.make_nonfusion_computations()] == [computation.name]
+
+
+def test_a_module_may_change_behind_its_executable() -> None:
+    """What was compiled is what is serialized, whatever passes do to the module later."""
+    client = xla_client.make_cpu_client()
+    module = negation().as_hlo_module()
+    executable = client.compile(module)
+    module.computations()[0].instructions()[1].set_frontend_attribute("later", "x")
+    assert b"later" not in client.serialize_executable(executable)
+
+
+def test_the_profiler_is_there_in_name() -> None:
+    with xla_client.profiler.TraceMe("step", number=1) as trace:
+        trace.set_metadata(size=2)
+    assert trace.duration >= 0 and trace.metadata == {"number": 1, "size": 2}
+    with pytest.raises(UnsupportedError, match="traces"):
+        xla_client.profiler.ProfilerSession()
+    with pytest.raises(UnsupportedError, match="profiler"):
+        xla_client.profiler.start_server(1)

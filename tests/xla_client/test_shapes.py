@@ -6,7 +6,9 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from xlapy import ShapeError, UnsupportedError, xla_client
+from xlapy import ParseError, ShapeError, xla_client
+from xlapy.hlo.element_types import ALL
+from xlapy.hlo.proto.shapes import NUMBERS
 from xlapy.support.errors import ArgumentError
 from xlapy.xla_client import PaddingType, PrimitiveType, Shape
 
@@ -62,11 +64,21 @@ def test_a_wrong_layout_is_refused() -> None:
         Shape.array_shape(np.dtype(np.float32), (2, 3), [0, 2])
 
 
-def test_serialized_shapes_are_refused() -> None:
-    with pytest.raises(UnsupportedError, match="repr"):
-        Shape("f32[]").to_serialized_proto()
-    with pytest.raises(UnsupportedError, match="text"):
-        Shape(b"\x10\x0b")
+@pytest.mark.parametrize("text", ["f32[2,3]{1,0}", "f32[2,3]{0,1}", "(s32[], pred[4]{0}, token[])", "f32[<=8]{0}"])
+def test_shapes_are_serialized(text: str) -> None:
+    shape = Shape(text)
+    assert Shape(shape.to_serialized_proto()) == shape
+    program = xla_client.ProgramShape([shape, Shape("f32[]")], shape, ["x"])
+    again = xla_client.ProgramShape.from_serialized_proto(program.to_serialized_proto())
+    assert again == program and repr(again) == repr(program)
+
+
+def test_a_serialized_shape_has_known_bytes() -> None:
+    """f32[2]: element type 11, one dimension, not dynamic, one dimension in the layout."""
+    assert Shape(b"\x10\x0b\x1a\x01\x02") == Shape("f32[2]")
+    assert Shape("f32[2]").to_serialized_proto() == b"\x10\x0b\x1a\x01\x02\x2a\x03\x0a\x01\x00\x32\x01\x00"
+    with pytest.raises(ParseError, match="number of no element type"):
+        Shape(b"\x10\x63")
 
 
 def test_shapes_of_values() -> None:
@@ -143,3 +155,47 @@ def test_metadata_names_the_line_of_the_caller() -> None:
     metadata = xla_client.CurrentSourceInfoMetadata("add", "sum")
     assert (metadata.op_type, metadata.op_name) == ("add", "sum")
     assert metadata.source_file == __file__
+
+
+def test_shardings_are_values_too() -> None:
+    tiled = xla_client.HloSharding.iota_tile((2, 2), (2, 2), (1, 0))
+    assert repr(tiled) == "{devices=[2,2]<=[2,2]T(1,0)}"
+    assert tiled.is_tiled() and tiled.tile_assignment_devices() == [0, 2, 1, 3]
+    assert (tiled.num_devices(), tiled.num_dimensions()) == (4, 2)
+    assert xla_client.HloSharding.from_proto(tiled.to_proto()) == tiled
+    assert hash(xla_client.HloSharding.from_string(repr(tiled))) == hash(tiled)
+    kinds = xla_client.HloSharding
+    assert kinds.replicate().is_replicated() and kinds.manual().is_manual() and kinds.unknown().is_unknown()
+    both = kinds.tuple_sharding(Shape("(f32[2], s32[])"), [tiled, kinds.unreduced()])
+    assert both.tuple_elements()[1].is_unreduced()
+    with pytest.raises(ArgumentError, match="2 leaves, 1 shardings"):
+        kinds.tuple_sharding(Shape("(f32[2], s32[])"), [tiled])
+
+
+def test_shardings_are_serialized() -> None:
+    sharding = xla_client.HloSharding.from_string("{devices=[1,2]0,1 last_tile_dim_replicate}").to_proto()
+    again = xla_client.OpSharding()
+    again.ParseFromString(sharding.SerializeToString())
+    assert again == sharding == again.clone() and str(again) == str(sharding)
+    with pytest.raises(ParseError, match="kind of sharding"):
+        again.ParseFromString(b"\x08\x63")
+
+
+def test_shardings_with_devices() -> None:
+    replicated = xla_client.HloSharding.replicate()
+    assert "replicated" in repr(xla_client.GSPMDSharding([], replicated.to_proto()))
+    assert xla_client.GSPMDSharding([], replicated).hlo_sharding == replicated
+    for sharding in (xla_client.SingleDeviceSharding("d"), xla_client.NamedSharding("mesh", "spec")):
+        assert isinstance(sharding, xla_client.Sharding)
+
+
+def test_indices_and_accuracies_are_values() -> None:
+    assert xla_client.ShapeIndex((1, 0)) == (1, 0)
+    assert xla_client.ResultAccuracy().mode == xla_client.ResultAccuracy.Mode.DEFAULT
+    assert xla_client.PjRtLayout([1, 0])._xla_layout() == xla_client.Layout([1, 0])
+
+
+def test_element_types_have_the_numbers_of_the_messages() -> None:
+    assert {element_type.name.upper(): NUMBERS[element_type.name] for element_type in ALL} == {
+        etype.name: int(etype) for etype in xla_client.DTYPE_TO_XLA_ELEMENT_TYPE.values()
+    }

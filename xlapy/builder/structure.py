@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from xlapy.builder.arguments import as_element_type, as_int, as_list
 from xlapy.builder.builder import XlaBuilder
 from xlapy.builder.op import XlaOp
@@ -106,3 +108,43 @@ def SetDimensionSize(operand: XlaOp, val: Operand, dimension: int) -> XlaOp:
     builder = builder_of(operand, val)
     operands = [as_op(builder, operand), as_op(builder, val, S32)]
     return builder.record("set-dimension-size", operands, dimension=as_int(dimension, "dimension"))
+
+
+@op_function()
+def RemoveDynamicDimension(operand: XlaOp, dimension: int) -> XlaOp:
+    """The operand with the static size that is the bound of a dynamic dimension: zeros stand behind its elements."""
+    handle = as_handle(operand)
+    builder, shape = handle.builder, handle.shape
+    dim = as_int(dimension, "dimension")
+    if not shape.is_array or not 0 <= dim < shape.rank:
+        raise ShapeError("RemoveDynamicDimension.dimension", f"dimension {dim} is outside {shape}")
+    if not shape.is_dynamic_dim(dim):
+        return operand
+    bound = as_op(builder, np.int32(shape.dims[dim]))
+    static = shape.with_dim(dim, shape.dims[dim], dynamic=False)
+    return builder.record("set-dimension-size", [operand, bound], shape=static, dimension=dim)
+
+
+@op_function()
+def DynamicReshape(
+    operand: XlaOp, dim_sizes: Sequence[Operand], new_size_bounds: Sequence[int], dims_are_dynamic: Sequence[bool]
+) -> XlaOp:
+    """Reshape to sizes that are scalars s32 of the program, one per dimension and at most the bounds.
+
+    The sizes must be those that the elements have room in; of a dynamic operand they follow from its own."""
+    handle = as_handle(operand)
+    builder, shape = handle.builder, handle.shape
+    bounds = [as_int(size, "a bound") for size in as_list(new_size_bounds, "new_size_bounds")]
+    flags = list(map(bool, as_list(dims_are_dynamic, "dims_are_dynamic")))
+    sizes = [as_op(builder, size, S32) for size in as_list(dim_sizes, "dim_sizes")]
+    if not len(bounds) == len(flags) == len(sizes):
+        raise ShapeError(
+            "DynamicReshape.counts", f"{len(sizes)} sizes, {len(bounds)} bounds and {len(flags)} flags are given"
+        )
+    if not shape.is_static:
+        return builder.record("reshape", [operand], shape=Shape.array(shape.type, bounds, flags))
+    result = builder.record("reshape", [operand], shape=Shape.array(shape.type, bounds))
+    for dimension, (size, is_dynamic) in enumerate(zip(sizes, flags, strict=True)):
+        if is_dynamic:
+            result = SetDimensionSize(result, size, dimension)
+    return result

@@ -6,8 +6,12 @@ some ops, from `use_global_device_ids`. The order within a group is the order of
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import NamedTuple
+
+MAX_PROCESSES = 1 << 20
+"""How many process ids the short form of groups may describe."""
 
 CROSS_REPLICA = "cross_replica"
 CROSS_PARTITION = "cross_partition"
@@ -61,3 +65,26 @@ def _id(mode: str, place: Place) -> tuple[int, int]:
 
 def process_number(replica: int, partition: int, grid: Place) -> int:
     return replica * grid.partitions + partition
+
+
+def iota_groups(sizes: Sequence[int], dims: Sequence[int], permutation: Sequence[int]) -> tuple[tuple[int, ...], ...]:
+    """The groups `[number,size]<=[dims]T(permutation)`: 0, 1 ... as an array of `dims`, transposed, cut into groups.
+
+    No permutation leaves the array as it is. Raises ValueError where the numbers do not fit each other."""
+    count = math.prod(dims)
+    if len(sizes) != 2 or min((*sizes, *dims)) < 1 or sizes[0] * sizes[1] != count or count > MAX_PROCESSES:
+        raise ValueError(f"{list(sizes)} does not cut {count} processes into groups")
+    if permutation and sorted(permutation) != list(range(len(dims))):
+        raise ValueError(f"T{tuple(permutation)} is not a permutation of {list(dims)}")
+    order = _transposed_iota(dims, permutation or range(len(dims)))
+    return tuple(tuple(order[i * sizes[1] : (i + 1) * sizes[1]]) for i in range(sizes[0]))
+
+
+def _transposed_iota(dims: Sequence[int], permutation: Sequence[int]) -> list[int]:
+    strides = [1] * len(dims)
+    for dim in range(len(dims) - 2, -1, -1):
+        strides[dim] = strides[dim + 1] * dims[dim + 1]
+    order = [0]
+    for dim in permutation:
+        order = [base + step * strides[dim] for base in order for step in range(dims[dim])]
+    return order

@@ -7,8 +7,6 @@ Everything here stands around xlapy's own classes, whose properties are methods 
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Iterator
 from functools import cache
 from typing import Any
 
@@ -26,28 +24,31 @@ from ml_dtypes import (
 from xlapy.builder import ComputationBuilder
 from xlapy.support.errors import UnsupportedError
 from xlapy.support.errors import XlaError as XlaRuntimeError
-from xlapy.xla_client import _xla, ops
+from xlapy.xla_client import _xla, ops, profiler
 from xlapy.xla_client.buffers import Buffer
-from xlapy.xla_client.client import Client, Device
-from xlapy.xla_client.computations import HloModule, XlaBuilder, XlaComputation
+from xlapy.xla_client.client import Client
+from xlapy.xla_client.computations import XlaBuilder, XlaComputation
+from xlapy.xla_client.devices import Device
 from xlapy.xla_client.executables import (
     LoadedExecutable,
     execute_with_python_values,
     execute_with_python_values_replicated,
 )
+from xlapy.xla_client.hlo import HloModule
 from xlapy.xla_client.ops import XlaOp
 from xlapy.xla_client.options import CompileOptions, DeviceAssignment
+from xlapy.xla_client.places import DeviceList, DeviceTopology, Memory
 from xlapy.xla_client.protos import (
     ConvolutionDimensionNumbers,
     CurrentSourceInfoMetadata,
     DotDimensionNumbers,
     GatherDimensionNumbers,
     OpMetadata,
-    OpSharding,
     PaddingConfig,
     PaddingConfigDimension,
     PrecisionConfig,
     ReplicaGroup,
+    ResultAccuracy,
     ScatterDimensionNumbers,
     make_convolution_dimension_numbers,
     make_dot_dimension_numbers,
@@ -55,10 +56,23 @@ from xlapy.xla_client.protos import (
     make_replica_groups,
     window_padding_type_to_pad_values,
 )
-from xlapy.xla_client.shapes import Layout, ProgramShape, Shape, shape_from_pyval
+from xlapy.xla_client.shapes import Layout, PjRtLayout, ProgramShape, Shape, ShapeIndex, shape_from_pyval
+from xlapy.xla_client.shardings import (
+    GSPMDSharding,
+    HloSharding,
+    NamedSharding,
+    OpSharding,
+    PmapSharding,
+    Sharding,
+    SingleDeviceSharding,
+)
+from xlapy.xla_client.tracebacks import Frame, Traceback, tracebacks
 from xlapy.xla_client.types import (
     DTYPE_TO_XLA_ELEMENT_TYPE,
     XLA_ELEMENT_TYPE_TO_DTYPE,
+    ArrayCopySemantics,
+    AutotuneCacheMode,
+    CustomCallTargetTraits,
     FftType,
     HostBufferSemantics,
     PaddingType,
@@ -67,23 +81,16 @@ from xlapy.xla_client.types import (
 )
 from xlapy_runtime import custom_calls
 
+_version = 301
+"""The version of the old interface that this one is like: that of jaxlib 0.4.38."""
+
+mlir_api_version = 57
 ArrayImpl = Buffer
 LocalBackend = Client
 xla_platform_names = {"cpu": "Host"}
 
 
-def make_cpu_client(
-    asynchronous: bool = True,
-    distributed_client: Any = None,
-    node_id: int = 0,
-    num_nodes: int = 1,
-    collectives: Any = None,
-    num_devices: int | None = None,
-) -> Client:
-    """A client of the first `num_devices` devices of this process, by default one."""
-    if num_nodes != 1 or distributed_client is not None:
-        raise UnsupportedError("a client of several processes: xlapy's runtime has transports for those, as MPI")
-    return Client(num_devices or 1)
+make_cpu_client = _xla.get_tfrt_cpu_client
 
 
 @cache
@@ -120,43 +127,71 @@ def custom_call_targets(platform: str = "cpu") -> dict[str, Any]:
     return dict(custom_calls.TARGETS) if platform.lower() in ("cpu", "host") else {}
 
 
-@contextlib.contextmanager
-def tracebacks(enabled: bool = True) -> Iterator[None]:
-    """Does nothing: errors always name the user's line."""
-    yield
+def register_custom_type_id(type_name: str, type_id: Any, platform: str = "cpu") -> None:
+    """Does nothing: targets are Python functions or plain function pointers, whose types have no numbers."""
+
+
+def heap_profile(client: Client) -> bytes:
+    """The living buffers of a client as a compressed profile for pprof."""
+    return client.heap_profile()
+
+
+def load_pjrt_plugin_dynamically(plugin_name: str, library_path: str) -> Any:
+    raise UnsupportedError(f"xlapy compiles for CPUs by itself and loads no plugins such as {plugin_name!r}")
+
+
+def make_c_api_client(plugin_name: str, options: Any = None, distributed_client: Any = None) -> Client:
+    raise UnsupportedError(f"xlapy compiles for CPUs by itself and loads no plugins such as {plugin_name!r}")
 
 
 __all__ = [
     "DTYPE_TO_XLA_ELEMENT_TYPE",
     "XLA_ELEMENT_TYPE_TO_DTYPE",
+    "ArrayCopySemantics",
     "ArrayImpl",
+    "AutotuneCacheMode",
     "Buffer",
     "Client",
     "CompileOptions",
     "ComputationBuilder",
     "ConvolutionDimensionNumbers",
     "CurrentSourceInfoMetadata",
+    "CustomCallTargetTraits",
     "Device",
     "DeviceAssignment",
+    "DeviceList",
+    "DeviceTopology",
     "DotDimensionNumbers",
     "FftType",
+    "Frame",
+    "GSPMDSharding",
     "GatherDimensionNumbers",
     "HloModule",
+    "HloSharding",
     "HostBufferSemantics",
     "Layout",
     "LoadedExecutable",
     "LocalBackend",
+    "Memory",
+    "NamedSharding",
     "OpMetadata",
     "OpSharding",
     "PaddingConfig",
     "PaddingConfigDimension",
     "PaddingType",
+    "PjRtLayout",
+    "PmapSharding",
     "PrecisionConfig",
     "PrimitiveType",
     "ProgramShape",
     "ReplicaGroup",
+    "ResultAccuracy",
     "ScatterDimensionNumbers",
     "Shape",
+    "ShapeIndex",
+    "Sharding",
+    "SingleDeviceSharding",
+    "Traceback",
     "XlaBuilder",
     "XlaComputation",
     "XlaOp",
@@ -175,13 +210,19 @@ __all__ = [
     "float8_e5m2",
     "float8_e5m2fnuz",
     "get_local_backend",
+    "heap_profile",
+    "load_pjrt_plugin_dynamically",
+    "make_c_api_client",
     "make_convolution_dimension_numbers",
     "make_cpu_client",
     "make_dot_dimension_numbers",
     "make_padding_config",
     "make_replica_groups",
+    "mlir_api_version",
     "ops",
+    "profiler",
     "register_custom_call_target",
+    "register_custom_type_id",
     "shape_from_pyval",
     "tracebacks",
     "transfer_from_outfeed",

@@ -9,21 +9,24 @@ import numpy as np
 from xlapy.hlo.shape import Shape as HloShape
 from xlapy.support.errors import ArgumentError
 from xlapy.xla_client.shapes import Shape
+from xlapy.xla_client.tracebacks import Traceback
 
 if TYPE_CHECKING:
-    from xlapy.xla_client.client import Client, Device
+    from xlapy.xla_client.client import Client
+    from xlapy.xla_client.devices import Device
 
 
 class Buffer:
     """An array that a program takes or returned. `np.asarray(buffer)` is a read-only view of it."""
 
-    __slots__ = ("__weakref__", "_array", "_device")
+    __slots__ = ("__weakref__", "_array", "_device", "traceback")
 
     def __init__(self, array: np.ndarray[Any, Any], device: Device) -> None:
         view = array.view()
         view.flags.writeable = False
         self._array: np.ndarray[Any, Any] | None = view
         self._device = device
+        self.traceback = Traceback.get_traceback()
         device.client.remember(self)
 
     @staticmethod
@@ -69,6 +72,10 @@ class Buffer:
 
     def platform(self) -> str:
         return self._device.platform
+
+    def clone(self) -> Buffer:
+        """A buffer of the same elements, which outlives the deletion of this one."""
+        return Buffer(self.array, self._device)
 
     def copy_to_device(self, device: Device) -> Buffer:
         return Buffer(self.array.copy(), device)

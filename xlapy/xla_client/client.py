@@ -1,10 +1,11 @@
-"""Clients and devices: where programs are compiled, and what they talk to while they run."""
+"""Clients: where programs are compiled, and where buffers and executables are known."""
 
 from __future__ import annotations
 
 import itertools
 import threading
 import weakref
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,62 +13,29 @@ import numpy as np
 from xlapy.api import Source
 from xlapy.api import compile as compile_program
 from xlapy.builder.communication import ChannelHandle, ChannelType
-from xlapy.hlo import shape as hlo_shape
 from xlapy.hlo.cost import cost_analysis
-from xlapy.support.errors import ArgumentError, UnsupportedError
+from xlapy.support.errors import ArgumentError
+from xlapy.xla_client import callbacks, ops
 from xlapy.xla_client.buffers import Buffer
-from xlapy.xla_client.computations import HloModule, XlaComputation
+from xlapy.xla_client.computations import XlaBuilder, XlaComputation
+from xlapy.xla_client.devices import Device
 from xlapy.xla_client.executables import LoadedExecutable
+from xlapy.xla_client.heap import heap_profile
+from xlapy.xla_client.hlo import HloModule
 from xlapy.xla_client.modules import mlir_text
+from xlapy.xla_client.ops import XlaOp
 from xlapy.xla_client.options import CompileOptions
+from xlapy.xla_client.places import DeviceTopology
+from xlapy.xla_client.serialization import executable_from_bytes
 from xlapy.xla_client.shapes import Shape
 from xlapy_runtime import device as runtime
-from xlapy_runtime.program import ArraySpec, TokenSpec, Tree
 
 
-class Device:
-    """A device as its client sees it."""
-
-    platform = "cpu"
-    device_kind = "cpu"
-    process_index = 0
-
-    def __init__(self, client: Client, device: runtime.Device) -> None:
-        self.client = client
-        self.id = device.id
-        self.local_hardware_id = device.id
-        self._device = device
-
-    def transfer_to_infeed(self, value: Any) -> None:
-        """Queues an array, or a (nested) tuple of arrays, for the next infeed of a program on this device."""
-        self._device.transfer_to_infeed(_arrays(value))
-
-    def transfer_from_outfeed(self, shape: Shape) -> Any:
-        """The oldest value that a program on this device put out; waits for it. A tuple for a tuple shape."""
-        return self._device.transfer_from_outfeed(_tree(shape.unwrapped()))
-
-    def runtime_device(self) -> runtime.Device:
-        """The device itself, which all clients of the process share."""
-        return self._device
-
-    def memory_stats(self) -> dict[str, int]:
-        return self._device.memory_stats()
-
-    def live_buffers(self) -> list[Buffer]:
-        return [buffer for buffer in self.client.live_buffers() if buffer.device() is self]
-
-    def __repr__(self) -> str:
-        return f"CpuDevice(id={self.id})"
-
-
-def _arrays(value: Any) -> Any:
-    return tuple(map(_arrays, value)) if isinstance(value, tuple) else np.asarray(value)
-
-
-def _tree(shape: hlo_shape.Shape) -> Tree:
-    if shape.is_tuple:
-        return tuple(map(_tree, shape.parts))
-    return ArraySpec(shape.type.dtype, shape.dims, shape.dynamic) if shape.is_array else TokenSpec()
+def _source(computation: Any) -> Source:
+    """What is compiled, in a form that nobody changes: passes of `_xla` change modules."""
+    if isinstance(computation, HloModule):
+        return computation.module.clone()
+    return computation.module if isinstance(computation, XlaComputation) else mlir_text(computation)
 
 
 class Client:
@@ -100,6 +68,13 @@ class Client:
         return 0
 
     host_id = process_index
+    task_id = process_index
+
+    def device_from_local_hardware_id(self, number: int) -> Device:
+        return self._device_numbered(number)
+
+    def topology(self) -> DeviceTopology:
+        return DeviceTopology(self.platform, self.platform_version, self._devices)
 
     def get_default_device_assignment(self, num_replicas: int, num_partitions: int | None = None) -> list[Any]:
         """The first devices: one list per replica where partitions are given, else one device per replica."""
@@ -141,21 +116,20 @@ class Client:
         compile_options: CompileOptions | None = None,
         host_callbacks: Any = (),
     ) -> LoadedExecutable:
-        """Compiles a computation, or MLIR (StableHLO) text, or HLO text."""
-        if host_callbacks:
-            raise UnsupportedError("host callbacks: register a Python function as a custom call target instead")
+        """Compiles a computation, a module, MLIR (StableHLO) as text or bytecode, or HLO text.
+
+        `host_callbacks` are what `make_python_callback_from_host_send_and_recv` returned for the program's channels."""
         options = compile_options or CompileOptions()
-        if isinstance(computation, (XlaComputation, HloModule)):
-            source: Source = computation.unwrapped()
-        else:
-            source = mlir_text(computation)
+        source = _source(computation)
         chosen = options.xlapy_options()
         if chosen.device_assignment is None:
             processes = chosen.num_replicas * chosen.num_partitions
             places = self._devices[:processes]
         else:
             places = [self._device_numbered(number) for number in chosen.device_assignment]
-        executable = LoadedExecutable(self, compile_program(source, chosen), places, options)
+        executable = LoadedExecutable(
+            self, compile_program(source, chosen), places, options, source, tuple(host_callbacks)
+        )
         self._executables.add(executable)
         return executable
 
@@ -171,16 +145,73 @@ class Client:
         return self._devices[number]
 
     def serialize_executable(self, executable: LoadedExecutable) -> bytes:
-        raise UnsupportedError("executables are not serialized; xlapy's cache keeps compiled code between processes")
+        """The executable as bytes: its program and options, from which `deserialize_executable` compiles it again."""
+        return executable.serialize()
 
     def deserialize_executable(self, serialized: bytes, options: CompileOptions | None = None) -> LoadedExecutable:
-        raise UnsupportedError("executables are not serialized; xlapy's cache keeps compiled code between processes")
+        """The executable that `serialize_executable` wrote, in this process or another one.
+
+        `options` are used instead of those it was compiled with. Raises ParseError for other or damaged bytes."""
+        module, stated = executable_from_bytes(serialized)
+        return self.compile(HloModule(module), options or stated)
 
     def hlo_module_cost_analysis(self, module: HloModule) -> dict[str, float]:
         return cost_analysis(module.unwrapped())
 
+    def heap_profile(self) -> bytes:
+        """The living buffers as a compressed profile for pprof."""
+        return heap_profile(self.live_buffers())
+
     def defragment(self) -> None:
         """Nothing to do: buffers are the host's memory."""
+
+    # -- callbacks -------------------------------------------------------------------------------------------------
+
+    def get_emit_python_callback_descriptor(
+        self,
+        callable: Callable[..., Any],
+        operand_shapes: Sequence[Shape],
+        result_shapes: Sequence[Shape] | None = None,
+    ) -> tuple[int, Any]:
+        """A number for a function, and an object to keep for as long as programs call it.
+
+        A program calls the function by a custom call of the target `xla_python_cpu_callback` with the number, a
+        scalar u64 or s64, as the first operand. The function gets the other operands as arrays."""
+        return callbacks.describe(callable, operand_shapes, result_shapes)
+
+    def emit_python_callback(
+        self,
+        callable: Callable[..., Any],
+        builder: XlaBuilder,
+        operands: Sequence[XlaOp],
+        result_shapes: Sequence[Shape],
+        operand_layouts: Sequence[Shape] | None = None,
+        has_side_effect: bool = False,
+    ) -> tuple[XlaOp, Any]:
+        """Records a call of a function: a tuple of its results, and an object to keep, as above."""
+        shapes = [builder.get_shape(operand) for operand in operands]
+        number, kept = self.get_emit_python_callback_descriptor(callable, shapes, result_shapes)
+        descriptor = ops.Constant(builder, np.uint64(number))
+        whole = Shape.tuple_shape(result_shapes)
+        arguments = (builder, callbacks.TARGET, [descriptor, *operands])
+        if operand_layouts is None:
+            return ops.CustomCall(*arguments, whole, b"", has_side_effect), kept
+        layouts = [builder.get_shape(descriptor), *operand_layouts]
+        return ops.CustomCallWithLayout(*arguments, whole, layouts, b"", has_side_effect), kept
+
+    def make_python_callback_from_host_send_and_recv(
+        self,
+        callable: Callable[..., Any],
+        operand_shapes: Sequence[Shape],
+        result_shapes: Sequence[Shape],
+        send_channel_ids: Sequence[int],
+        recv_channel_ids: Sequence[int],
+        serializer: Any = None,
+    ) -> Any:
+        """A function for `host_callbacks` of `compile`: it takes what the program sends to the host on the first
+        channels, and the program receives its results on the others. Nothing is serialized, so `serializer` is not
+        read."""
+        return callbacks.HostCallback(callable, operand_shapes, result_shapes, send_channel_ids, recv_channel_ids)
 
     # -- channels --------------------------------------------------------------------------------------------------
 

@@ -1,4 +1,4 @@
-"""XlaBuilder, XlaComputation and HloModule with the old interface's methods."""
+"""XlaBuilder and XlaComputation with the old interface's methods."""
 
 from __future__ import annotations
 
@@ -6,94 +6,32 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from xlapy import builder as xlapy_builder
+from xlapy.hlo.drawing import to_dot
 from xlapy.hlo.graph import HloModule as Module
+from xlapy.hlo.proto import module_from_bytes, module_to_bytes
 from xlapy.hlo.shape import Signature
-from xlapy.hlo.text import fingerprint, parse, to_text
-from xlapy.support.errors import ParseError, UnsupportedError
+from xlapy.hlo.text import fingerprint
+from xlapy.xla_client.hlo import HloModule
 from xlapy.xla_client.shapes import ProgramShape, Shape
 from xlapy.xla_client.wrapping import Wrapper
 
 
-class HloPrintOptions:
-    """What the text of a module contains. xlapy has a short form and a long one, which adds metadata."""
-
-    def __init__(self) -> None:
-        self.print_large_constants = False
-        self.print_metadata = True
-        self.include_layout_in_shapes = True
-
-    @staticmethod
-    def short_parsable() -> HloPrintOptions:
-        """The short form, with all constants, so that it can be read back."""
-        options = HloPrintOptions()
-        options.print_large_constants = True
-        options.print_metadata = False
-        return options
-
-    canonical = short_parsable
-    fingerprint = short_parsable
-
-
-class HloModule(Wrapper):
-    """A module. Its serialized form is its HLO text in UTF-8, which only xlapy takes for one."""
-
-    __slots__ = ("_module",)
-
-    def __init__(self, module: Module) -> None:
-        self._module = module
-
-    def unwrapped(self) -> Module:
-        return self._module
-
-    @property
-    def name(self) -> str:
-        return self._module.name
-
-    def to_string(self, options: HloPrintOptions | None = None) -> str:
-        chosen = options or HloPrintOptions()
-        return to_text(
-            self._module,
-            long=chosen.print_metadata,
-            layouts=chosen.include_layout_in_shapes,
-            large_constants=chosen.print_large_constants,
-        )
-
-    def computations(self) -> list[Any]:
-        return self._module.computations()
-
-    def as_serialized_hlo_module_proto(self) -> bytes:
-        return to_text(self._module).encode()
-
-    @staticmethod
-    def from_serialized_hlo_module_proto(serialized: bytes) -> HloModule:
-        return HloModule(module_of_bytes(serialized))
-
-    def __repr__(self) -> str:
-        return self.to_string()
-
-
-def module_of_bytes(serialized: bytes) -> Module:
-    """The module of which this is the serialized form; a true protocol buffer is not read."""
-    try:
-        return parse(serialized.decode())
-    except (UnicodeDecodeError, ParseError):
-        raise UnsupportedError(
-            "xlapy reads no HLO protocol buffers, only what its own as_serialized_hlo_module_proto() returned; "
-            "give it HLO text, through _xla.hlo_module_from_text"
-        ) from None
-
-
 class XlaComputation(Wrapper):
-    """A finished computation: what XlaBuilder.build returns, or one that was serialized by this class."""
+    """A finished computation: what XlaBuilder.build returns, or what the bytes of an HloModuleProto hold."""
 
     __slots__ = ("_computation",)
 
     def __init__(self, source: bytes | Module) -> None:
-        module = source if isinstance(source, Module) else module_of_bytes(source)
+        module = source if isinstance(source, Module) else module_from_bytes(source)
         self._computation = xlapy_builder.XlaComputation(module)
 
     def unwrapped(self) -> xlapy_builder.XlaComputation:
         return self._computation
+
+    @property
+    def module(self) -> Module:
+        """xlapy's own module: what `xlapy.compile` and `xlapy.evaluate` look for."""
+        return self._computation.module
 
     def name(self) -> str:
         return self._computation.name
@@ -108,14 +46,20 @@ class XlaComputation(Wrapper):
     def as_hlo_module(self) -> HloModule:
         return HloModule(self._computation.module.clone())
 
+    def as_hlo_dot_graph(self) -> str:
+        """The graph in DOT."""
+        return to_dot(self._computation.module)
+
     def as_serialized_hlo_module_proto(self) -> bytes:
-        return self.as_hlo_module().as_serialized_hlo_module_proto()
+        """The bytes of an HloModuleProto, which XLA reads, too."""
+        return module_to_bytes(self._computation.module)
 
     def hash(self) -> int:
         """A number that equal computations share, whatever their names; the same in every process."""
         return int(fingerprint(self._computation.module)[:15], 16)
 
     get_hlo_module = as_hlo_module
+    GetHloDotGraph = as_hlo_dot_graph
     GetHloText = as_hlo_text
     GetProgramShape = program_shape
     GetSerializedProto = as_serialized_hlo_module_proto

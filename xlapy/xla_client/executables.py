@@ -2,42 +2,66 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from xlapy.api import Source, load
 from xlapy.executable import Executable
 from xlapy.hlo.shape import Shape as HloShape
+from xlapy.hlo.text import fingerprint as structural_fingerprint
 from xlapy.hlo.text import parse
 from xlapy.support.errors import ArgumentError
 from xlapy.xla_client.buffers import Buffer
-from xlapy.xla_client.computations import HloModule
+from xlapy.xla_client.callbacks import HostCallback
+from xlapy.xla_client.hlo import HloModule
 from xlapy.xla_client.options import CompileOptions
+from xlapy.xla_client.places import HOST_MEMORY
+from xlapy.xla_client.serialization import executable_to_bytes
 from xlapy.xla_client.shapes import Layout
+from xlapy.xla_client.shardings import OpSharding
+from xlapy.xla_client.tracebacks import Traceback
 
 if TYPE_CHECKING:
-    from xlapy.xla_client.client import Client, Device
+    from xlapy.xla_client.client import Client
+    from xlapy.xla_client.devices import Device
 
 
 class LoadedExecutable:
     """A compiled program. A result that is a tuple comes as its leaves; parameters that are tuples take theirs."""
 
-    def __init__(self, client: Client, executable: Executable, devices: Sequence[Device], options: CompileOptions):
+    def __init__(
+        self,
+        client: Client,
+        executable: Executable,
+        devices: Sequence[Device],
+        options: CompileOptions,
+        source: Source,
+        host_callbacks: Sequence[HostCallback] = (),
+    ) -> None:
         self.client = client
-        self.traceback = None
+        self.traceback = Traceback.get_traceback()
+        self._source = source
+        self._host_callbacks = host_callbacks
+        self._kept: list[Any] = []
         self._executable = executable
         self._devices = list(devices)
         self._options = options
-        signature = parse(executable.hlo_text()).signature
-        self._parameters = signature.parameters
-        self._result = signature.result
+        entry = parse(executable.hlo_text()).entry
+        self._parameters = entry.signature.parameters
+        self._result = entry.signature.result
+        self._shardings = [parameter.extra.get("sharding") for parameter in entry.parameters]
+        self._result_sharding = entry.root.extra.get("sharding")
 
     # -- running ---------------------------------------------------------------------------------------------------
 
     def execute(self, arguments: Sequence[Any], device: Device | None = None) -> list[Any]:
         """Runs the program with one buffer (or array) per leaf of its parameters; returns the leaves of the result."""
         place = device or self._devices[0]
+        self._connect([place])
         if device is None or device is self._devices[0]:
             result = self._executable(*self._nested(arguments))
         else:
@@ -54,17 +78,24 @@ class LoadedExecutable:
             if len(shards) != count:
                 raise ArgumentError(f"parameter {number} has {len(shards)} buffers, and the program {count} devices")
         rows = [self._nested([shards[process] for shards in arguments]) for process in range(count)]
+        self._connect(self._devices)
         results = self._executable.run_parallel(rows)
         columns = [list(self._buffers(value, place)) for value, place in zip(results, self._devices, strict=True)]
         return [list(outputs) for outputs in zip(*columns, strict=True)]
 
     def execute_sharded_on_local_devices_with_tokens(
         self, arguments: Sequence[Sequence[Any]]
-    ) -> tuple[list[list[Any]], Token]:
-        return self.execute_sharded_on_local_devices(arguments), Token()
+    ) -> tuple[list[list[Any]], ShardedToken]:
+        return self.execute_sharded_on_local_devices(arguments), ShardedToken(len(self._devices))
 
     def execute_sharded(self, arguments: Sequence[Sequence[Any]], with_tokens: bool = False) -> ExecuteResults:
-        return ExecuteResults(self.execute_sharded_on_local_devices(arguments))
+        return ExecuteResults(self.execute_sharded_on_local_devices(arguments), len(self._devices))
+
+    def _connect(self, devices: Sequence[Device]) -> None:
+        """Puts the host callbacks at the channels of the devices that run the program."""
+        for callback in self._host_callbacks:
+            for device in devices:
+                callback.connect(device.runtime_device())
 
     def _nested(self, arguments: Sequence[Any]) -> list[Any]:
         """The arguments as xlapy takes them: arrays, in the nesting of the parameters."""
@@ -101,14 +132,51 @@ class LoadedExecutable:
     def size_of_generated_code_in_bytes(self) -> int:
         return self._executable.memory_analysis()["code_bytes"]
 
+    def get_compiled_memory_stats(self) -> CompiledMemoryStats:
+        sizes = self._executable.memory_analysis()
+        return CompiledMemoryStats(
+            generated_code_size_in_bytes=sizes["code_bytes"],
+            argument_size_in_bytes=sizes["argument_bytes"],
+            output_size_in_bytes=sizes["result_bytes"],
+            temp_size_in_bytes=sizes["temporary_bytes"],
+        )
+
+    @property
+    def fingerprint(self) -> bytes:
+        """The same for executables of equal programs and options, in any process."""
+        options = self._options.SerializeAsString()
+        return hashlib.sha256(structural_fingerprint(load(self._source)).encode() + options).digest()
+
+    def serialize(self) -> bytes:
+        """The program and its options, for `deserialize_executable` of a client."""
+        return executable_to_bytes(self._source, self._options)
+
+    def get_parameter_shardings(self) -> list[OpSharding] | None:
+        """The shardings that the program states of its parameters; None if it states none."""
+        if not any(self._shardings):
+            return None
+        return [OpSharding.from_text(text or "{replicated}") for text in self._shardings]
+
+    def get_output_shardings(self) -> list[OpSharding] | None:
+        """The sharding that the program states of its result; None if it states none."""
+        return None if self._result_sharding is None else [OpSharding.from_text(self._result_sharding)]
+
+    def get_output_memory_kinds(self) -> list[list[str]]:
+        return [[HOST_MEMORY for _ in self._result.leaves()]]
+
     def get_parameter_layouts(self) -> list[Layout]:
         return [Layout(leaf.minor_to_major) for shape in self._parameters for leaf in shape.leaves()]
 
     def get_output_layouts(self) -> list[Layout]:
         return [Layout(leaf.minor_to_major) for leaf in self._result.leaves()]
 
+    def keep_alive(self, thing: Any) -> None:
+        """Keeps something, as what callbacks need, for as long as the executable."""
+        self._kept.append(thing)
+
     def delete(self) -> None:
-        """Nothing to do: code is freed when nobody has the executable any more."""
+        """Lets go of what was kept; code is freed when nobody has the executable any more."""
+        self._kept.clear()
 
     # -- as the releases before 2020 spelled it --------------------------------------------------------------------
 
@@ -131,11 +199,42 @@ class Token:
         """Returns at once."""
 
 
+class ShardedToken:
+    """That a run on several devices has ended, which is so when it returns."""
+
+    def __init__(self, count: int) -> None:
+        self._tokens = [Token() for _ in range(count)]
+
+    def block_until_ready(self) -> None:
+        """Returns at once."""
+
+    def get_token(self, device_id: int) -> Token:
+        return self._tokens[device_id]
+
+
+@dataclass(frozen=True)
+class CompiledMemoryStats:
+    """Bytes that a program needs, on the device and, for programs that use both, on the host."""
+
+    generated_code_size_in_bytes: int = 0
+    argument_size_in_bytes: int = 0
+    output_size_in_bytes: int = 0
+    alias_size_in_bytes: int = 0
+    temp_size_in_bytes: int = 0
+    host_generated_code_size_in_bytes: int = 0
+    host_argument_size_in_bytes: int = 0
+    host_output_size_in_bytes: int = 0
+    host_alias_size_in_bytes: int = 0
+    host_temp_size_in_bytes: int = 0
+    serialized_hlo_proto: bytes = b""
+
+
 class ExecuteResults:
     """The results of a run on several devices."""
 
-    def __init__(self, outputs: list[list[Any]]) -> None:
+    def __init__(self, outputs: list[list[Any]], devices: int = 1) -> None:
         self._outputs = outputs
+        self._devices = devices
 
     def __len__(self) -> int:
         return len(self._outputs)
@@ -152,8 +251,8 @@ class ExecuteResults:
     def consume_with_handlers(self, handlers: Sequence[Callable[[list[Any]], Any]]) -> list[Any]:
         return [handler(output) for handler, output in zip(handlers, self._outputs, strict=True)]
 
-    def consume_token(self) -> Token:
-        return Token()
+    def consume_token(self) -> ShardedToken:
+        return ShardedToken(self._devices)
 
 
 def _leaves(value: Any) -> Iterator[Any]:

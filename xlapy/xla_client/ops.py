@@ -15,6 +15,7 @@ from xlapy.xla_client.protos import (
     PaddingConfig,
     PrecisionConfig,
     ReplicaGroup,
+    ResultAccuracy,
     ScatterDimensionNumbers,
 )
 from xlapy.xla_client.types import (
@@ -37,6 +38,7 @@ __all__ = [
     "PrecisionConfig",
     "RandomAlgorithm",
     "ReplicaGroup",
+    "ResultAccuracy",
     "ScatterDimensionNumbers",
     "TriangularSolveOptions_Transpose",
     "XlaOp",
@@ -45,6 +47,7 @@ __all__ = [
 
 OLD_KEYWORDS = {
     "Iota": {"type": "shape"},
+    "NextAfter": {"from": "start", "to": "end"},
     "OptimizationBarrier": {"arg": "operand"},
     "ReduceWindowWithGeneralPadding": {"operand": "operands", "init_value": "init_values"},
     "Scatter": {"inputs": "input"},
@@ -53,12 +56,16 @@ OLD_KEYWORDS = {
 
 
 def _adapted(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The function, taking wrapped builders, shapes, computations and element types, and old names of parameters."""
+    """The function, taking wrapped builders, shapes, computations and element types, and old names of parameters.
+
+    What newer releases say about the accuracy that is wanted is not read."""
     names = OLD_KEYWORDS.get(function.__name__, {})
 
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
-        return function(*map(unwrapped, args), **{names.get(name, name): unwrapped(kwargs[name]) for name in kwargs})
+        kwargs.pop("result_accuracy", None)
+        given = (argument for argument in args if not isinstance(argument, ResultAccuracy))
+        return function(*map(unwrapped, given), **{names.get(name, name): unwrapped(kwargs[name]) for name in kwargs})
 
     return call
 
@@ -68,6 +75,11 @@ def Reshape(operand: XlaOp, *sizes: Any, **named_sizes: Any) -> XlaOp:
     if not sizes and named_sizes.keys() == {"new_sizes"}:
         return ops.Reshape(operand, named_sizes["new_sizes"])
     return ops.Reshape(operand, *sizes, **named_sizes)
+
+
+def ReducePrecision(operand: XlaOp, exponent_bits: int, mantissa_bits: int) -> XlaOp:
+    """The operand as floats of so many bits; the order of the two is this interface's."""
+    return ops.ReducePrecision(operand, exponent_bits=exponent_bits, mantissa_bits=mantissa_bits)
 
 
 def __getattr__(name: str) -> Any:

@@ -125,45 +125,20 @@ class ReplicaGroup(_Proto):
     replica_ids: list[int]
 
 
-class OpSharding(_Proto):
-    """How a value is spread over devices; its str() is HLO's text. Programs keep it and run as they are written."""
+class ResultAccuracy(_Proto):
+    """How exact the result of an elementary function has to be: kept, and not read."""
 
-    __slots__ = (
-        "replicate_on_last_tile_dim",
-        "tile_assignment_devices",
-        "tile_assignment_dimensions",
-        "tuple_shardings",
-        "type",
-    )
+    __slots__ = ("atol", "mode", "rtol", "ulps")
 
-    class Type(enum.IntEnum):
-        REPLICATED = 0
-        MAXIMAL = 1
-        TUPLE = 2
-        OTHER = 3
-        MANUAL = 4
-        UNKNOWN = 5
+    class Mode(enum.IntEnum):
+        DEFAULT = 0
+        HIGHEST = 1
 
     def __init__(self) -> None:
-        self.type = OpSharding.Type.REPLICATED
-        self.tile_assignment_dimensions: list[int] = []
-        self.tile_assignment_devices: list[int] = []
-        self.tuple_shardings: list[OpSharding] = []
-        self.replicate_on_last_tile_dim = False
-
-    def __str__(self) -> str:
-        kind = OpSharding.Type(self.type)
-        if kind is OpSharding.Type.TUPLE:
-            return "{" + ", ".join(map(str, self.tuple_shardings)) + "}"
-        if kind is OpSharding.Type.MAXIMAL:
-            return "{maximal device=" + str(self.tile_assignment_devices[0]) + "}"
-        if kind is not OpSharding.Type.OTHER:
-            return "{" + kind.name.lower() + "}"
-        sizes, devices = (
-            ",".join(map(str, numbers)) for numbers in (self.tile_assignment_dimensions, self.tile_assignment_devices)
-        )
-        last = " last_tile_dim_replicate" if self.replicate_on_last_tile_dim else ""
-        return "{devices=[" + sizes + "]" + devices + last + "}"
+        self.mode = ResultAccuracy.Mode.DEFAULT
+        self.atol = 0.0
+        self.rtol = 0.0
+        self.ulps = 0
 
 
 # -- functions that fill them --------------------------------------------------------------------------------------

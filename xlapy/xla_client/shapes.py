@@ -8,9 +8,12 @@ from typing import Any
 import numpy as np
 
 from xlapy.hlo import shape as hlo_shape
+from xlapy.hlo.proto import shape_from_proto, shape_to_proto, signature_from_proto, signature_to_proto
+from xlapy.hlo.proto.messages import ProgramShapeProto, ShapeProto
 from xlapy.hlo.text.lexer import Lexer
 from xlapy.hlo.text.shapes import parse_shape
 from xlapy.support.errors import ArgumentError, UnsupportedError
+from xlapy.support.protobuf import decode, encode
 from xlapy.support.source import Source
 from xlapy.xla_client.types import PrimitiveType, primitive_type_of
 from xlapy.xla_client.wrapping import Wrapper
@@ -41,6 +44,9 @@ class Layout(Wrapper):
     def to_string(self) -> str:
         return str(self._layout)
 
+    def _xla_layout(self) -> Layout:
+        return self
+
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Layout) and self._layout == other._layout
 
@@ -50,15 +56,28 @@ class Layout(Wrapper):
     __repr__ = to_string
 
 
+PjRtLayout = Layout
+"""What newer releases call the layouts of executables."""
+
+
+class ShapeIndex(tuple[int, ...]):
+    """Where a leaf stands in a nested tuple: positions from the outside in."""
+
+    __slots__ = ()
+
+
 class Shape(Wrapper):
-    """The type of a value: `Shape("f32[2,3]{1,0}")`, or one of the static methods. Arrays are row-major by default."""
+    """The type of a value: `Shape("f32[2,3]{1,0}")`, or one of the static methods. Arrays are row-major by default.
+
+    `Shape(bytes)` reads a serialized ShapeProto."""
 
     __slots__ = ("_shape",)
 
     def __init__(self, text: str | bytes | hlo_shape.Shape) -> None:
         if isinstance(text, bytes):
-            raise UnsupportedError("xlapy reads no serialized shapes; Shape takes their text, as 'f32[2,3]'")
-        shape = text if isinstance(text, hlo_shape.Shape) else _parsed(text)
+            shape = shape_from_proto(decode(ShapeProto, text))
+        else:
+            shape = text if isinstance(text, hlo_shape.Shape) else _parsed(text)
         self._shape = _without_row_major(shape)
 
     @staticmethod
@@ -145,7 +164,10 @@ class Shape(Wrapper):
         return Shape(self._shape)
 
     def to_serialized_proto(self) -> bytes:
-        raise UnsupportedError(f"xlapy writes no serialized shapes; the text of this one is repr(shape): {self}")
+        """The bytes of a ShapeProto."""
+        return encode(shape_to_proto(self._shape))
+
+    serialize_as_string = to_serialized_proto
 
     def _array(self, method: str) -> hlo_shape.Shape:
         if not self._shape.is_array:
@@ -180,17 +202,14 @@ def _parsed(text: str) -> hlo_shape.Shape:
 class ProgramShape:
     """The parameters and the result of a computation."""
 
-    __slots__ = ("_parameters", "_result", "_text")
+    __slots__ = ("_names", "_parameters", "_result")
 
     def __init__(
         self, parameter_shapes: Sequence[Shape], result_shape: Shape, parameter_names: Sequence[str] = ()
     ) -> None:
         self._parameters = list(parameter_shapes)
         self._result = result_shape
-        names = [*parameter_names, *["parameter"] * (len(self._parameters) - len(parameter_names))]
-        texts = [shape.unwrapped().to_text() for shape in self._parameters]
-        inputs = ", ".join(f"{name}: {text}" for name, text in zip(names, texts, strict=True))
-        self._text = f"({inputs}) -> {result_shape.unwrapped().to_text()}"
+        self._names = list(parameter_names)
 
     def parameter_shapes(self) -> list[Shape]:
         return self._parameters
@@ -198,8 +217,36 @@ class ProgramShape:
     def result_shape(self) -> Shape:
         return self._result
 
+    def to_serialized_proto(self) -> bytes:
+        """The bytes of a ProgramShapeProto."""
+        signature = hlo_shape.Signature(
+            tuple(shape.unwrapped() for shape in self._parameters), self._result.unwrapped()
+        )
+        return encode(signature_to_proto(signature, self._names))
+
+    @staticmethod
+    def from_serialized_proto(serialized: bytes) -> ProgramShape:
+        """The program shape in the bytes of a ProgramShapeProto; raises ParseError where there is none."""
+        proto = decode(ProgramShapeProto, serialized)
+        signature = signature_from_proto(proto)
+        return ProgramShape(list(map(Shape, signature.parameters)), Shape(signature.result), proto.parameter_names)
+
+    serialize_as_string = to_serialized_proto
+
+    def __eq__(self, other: object) -> bool:
+        """Whether the shapes are equal; names do not count."""
+        return isinstance(other, ProgramShape) and (
+            self._parameters == other._parameters and self._result == other._result
+        )
+
+    def __hash__(self) -> int:
+        return hash((*self._parameters, self._result))
+
     def __repr__(self) -> str:
-        return self._text
+        names = [*self._names, *["parameter"] * (len(self._parameters) - len(self._names))]
+        texts = [shape.unwrapped().to_text() for shape in self._parameters]
+        inputs = ", ".join(f"{name}: {text}" for name, text in zip(names, texts, strict=False))
+        return f"({inputs}) -> {self._result.unwrapped().to_text()}"
 
 
 def shape_from_pyval(value: Any, layout: Sequence[int] | None = None) -> Shape:

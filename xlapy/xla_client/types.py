@@ -102,6 +102,29 @@ class HostBufferSemantics(enum.IntEnum):
     ZERO_COPY = 2
 
 
+class ArrayCopySemantics(enum.IntEnum):
+    """What becomes of an array that is put elsewhere. Arrays are copied wherever a change could be noticed."""
+
+    ALWAYS_COPY = 0
+    REUSE_INPUT = 1
+    DONATE_INPUT = 2
+
+
+class AutotuneCacheMode(enum.IntEnum):
+    """How other compilers use a cache of what they tried; xlapy tries nothing out."""
+
+    UNSPECIFIED = 0
+    UPDATE = 1
+    READ = 2
+
+
+class CustomCallTargetTraits(enum.IntFlag):
+    """What may be done with a custom call target; xlapy records no commands, so there is no difference."""
+
+    DEFAULT = 0
+    COMMAND_BUFFER_COMPATIBLE = 1
+
+
 class RandomAlgorithm(enum.IntEnum):
     RNG_DEFAULT = 0
     RNG_THREE_FRY = 1

@@ -62,8 +62,10 @@ def get_dimension_size(operand: Array, *, dimension: int) -> Array:
 
 @evaluator("set-dimension-size")
 def set_dimension_size(operand: Array, size: Array, *, dimension: int, result: Shape) -> Array:
-    """Cuts; what an already shorter array gains is zero."""
+    """Cuts, unless the result is stated as static; what an already shorter array gains is zero."""
     bound = result.dims[dimension]
     wanted = max(int(size), 0) if bound == UNBOUNDED else min(max(int(size), 0), bound)
+    if not result.is_dynamic_dim(dimension):
+        wanted = bound
     sizes = [wanted if dim == dimension else own for dim, own in enumerate(operand.shape)]
     return grown(operand, sizes).take(range(wanted), axis=dimension)

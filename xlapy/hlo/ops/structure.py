@@ -5,7 +5,7 @@ from __future__ import annotations
 from xlapy.hlo.attributes import FusionKind, OutputOperandAlias
 from xlapy.hlo.element_types import NUMERIC, S32
 from xlapy.hlo.literal import Literal
-from xlapy.hlo.ops.spec import INDEX_MAP, PURE, ResultShape, Trait, Variadic, op
+from xlapy.hlo.ops.spec import INDEX_MAP, PURE, ResultShape, StatedResult, Trait, Variadic, op
 from xlapy.hlo.shape import TOKEN, Shape, Signature
 from xlapy.support.errors import ShapeError
 
@@ -169,10 +169,11 @@ def get_dimension_size(operand: Shape, *, dimension: int) -> Shape:
 
 
 @op("set-dimension-size", traits=PURE, hlo_text={"dimension": "dimensions={}"})
-def set_dimension_size(operand: Shape, size: Shape, *, dimension: int) -> Shape:
+def set_dimension_size(operand: Shape, size: Shape, *, dimension: int, result: StatedResult = None) -> Shape:
     """The operand, of which only the first `size` entries along `dimension` exist at run time.
 
-    A size beyond the bound is the bound, one below 0 is 0. Entries that did not exist before are zero.
+    A size beyond the bound is the bound, one below 0 is 0. Entries that did not exist before are zero. A result that is
+    stated with the static size of the bound has all of them.
 
     array-operands [B1]: the operand is an array.
     size-type [B3]: the size is a scalar s32.
@@ -183,7 +184,10 @@ def set_dimension_size(operand: Shape, size: Shape, *, dimension: int) -> Shape:
     if not size.is_scalar or size.element_type is not S32:
         raise ShapeError("size-type", f"the size is {size}; it must be s32[]")
     _check_dimension(operand, dimension)
-    return operand.with_dim(dimension, operand.dims[dimension], dynamic=True).without_layout()
+    is_dynamic = (
+        result is None or result.rank != operand.rank or result.is_dynamic_dim(dimension) or not result.is_array
+    )
+    return operand.with_dim(dimension, operand.dims[dimension], dynamic=is_dynamic).without_layout()
 
 
 def _check_dimension(operand: Shape, dimension: int) -> None:

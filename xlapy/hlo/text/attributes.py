@@ -31,15 +31,13 @@ from xlapy.hlo.attributes import (
 )
 from xlapy.hlo.literal import Literal
 from xlapy.hlo.ops import OpSpec
+from xlapy.hlo.process_groups import iota_groups
 from xlapy.hlo.shape import Shape
 from xlapy.hlo.text.lexer import Lexer, quote
 from xlapy.hlo.text.literals import literal_to_text
 from xlapy.hlo.text.shapes import parse_shape
 from xlapy.support.errors import InternalError
 from xlapy.support.registry import Registry
-
-MAX_PROCESSES = 1 << 20
-"""How many process ids an iota list of groups may describe."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -337,7 +335,7 @@ def _read_groups(lexer: Lexer) -> ReplicaGroups:
 
 
 def _read_iota_groups(lexer: Lexer) -> tuple[tuple[int, ...], ...]:
-    """`[groups, size]<=[dims]T(permutation)`: 0, 1 ... as an array of `dims`, transposed, cut into groups."""
+    """`[groups, size]<=[dims]T(permutation)`."""
     start = lexer.position
     match = lexer.take(_IOTA)
     if match is None:
@@ -347,23 +345,10 @@ def _read_iota_groups(lexer: Lexer) -> tuple[tuple[int, ...], ...]:
         groups, dims, permutation = ([int(n) for n in part.split(",")] if part else [] for part in match.groups())
     except ValueError:
         raise lexer.error(f"{match[0].strip()[:40]!r} is not a list of groups", start) from None
-    count = functools.reduce(lambda a, b: a * b, dims)
-    if len(groups) != 2 or groups[0] * groups[1] != count or count > MAX_PROCESSES:
-        raise lexer.error(f"[{match[1]}] does not cut {count} processes into groups", start)
-    if permutation and sorted(permutation) != list(range(len(dims))):
-        raise lexer.error(f"T({match[3]}) is not a permutation of [{match[2]}]", start)
-    order = _transposed_iota(dims, permutation or range(len(dims)))
-    return tuple(tuple(order[i * groups[1] : (i + 1) * groups[1]]) for i in range(groups[0]))
-
-
-def _transposed_iota(dims: Sequence[int], permutation: Sequence[int]) -> list[int]:
-    strides = [1] * len(dims)
-    for dim in range(len(dims) - 2, -1, -1):
-        strides[dim] = strides[dim + 1] * dims[dim + 1]
-    order = [0]
-    for dim in permutation:
-        order = [base + step * strides[dim] for base in order for step in range(dims[dim])]
-    return order
+    try:
+        return iota_groups(groups, dims, permutation)
+    except ValueError as error:
+        raise lexer.error(str(error), start) from None
 
 
 def _read_pairs(lexer: Lexer) -> SourceTargetPairs:

@@ -13,7 +13,9 @@ import re
 from typing import Any
 
 from xlapy.hlo.attributes import CustomCallApiVersion
+from xlapy.hlo.text.lexer import Lexer
 from xlapy.support.errors import ParseError
+from xlapy.support.source import Source
 
 _ESCAPE = re.compile(rb"\\([0-7]{3}|x[0-9a-fA-F]{2}|.)", re.DOTALL)
 _ESCAPED = {b"n": b"\n", b"t": b"\t", b"r": b"\r"}
@@ -44,10 +46,28 @@ def _unescaped(match: re.Match[bytes]) -> bytes:
     return _ESCAPED.get(code, code)
 
 
+def config_bytes(text: str) -> bytes:
+    """The content of a configuration: what quotes enclose, or a group in braces as it is written."""
+    return unquoted(text) if text.startswith('"') else text.encode("utf-8", "surrogateescape")
+
+
+def config_text(content: bytes) -> str:
+    """The bytes as HLO text: a group in braces, such as JSON, as it is, anything else in quotes."""
+    if content.startswith(b"{"):
+        try:
+            text = content.decode()
+            lexer = Lexer(Source(text))
+            if lexer.balanced() == text and lexer.at_end:
+                return text
+        except (ParseError, UnicodeDecodeError):
+            pass  # bytes that only begin like a group
+    return quoted(content)
+
+
 def custom_call_config(text: str, version: CustomCallApiVersion) -> bytes | dict[str, Any]:
     """What a target of that version gets: bytes, or, under the typed one, values by name."""
     if version is not CustomCallApiVersion.TYPED_FFI:
-        return unquoted(text) if text.startswith('"') else text.encode("utf-8", "surrogateescape")
+        return config_bytes(text)
     config = read_backend_config(text)
     return read_backend_config(config.decode() or "{}") if isinstance(config, bytes) else config
 
@@ -60,12 +80,15 @@ def read_backend_config(text: str) -> bytes | dict[str, Any]:
         return unquoted(text)
     try:
         return dict(_frozen(json.loads(text)))
+    except RecursionError:
+        raise ParseError("backend_config is nested too deeply") from None
     except ValueError:
         return _Dictionary(text).read()
 
 
 _TOKEN = re.compile(r'\s*("(?:[^"\\]|\\.)*"|[+-]?[0-9]+(?:\.[0-9]*)?(?:[eE][+-]?[0-9]+)?|[@!\w.$-]+|[{}\[\]=,:<>])')
 _HEXADECIMAL = re.compile(rb"\\([0-9a-fA-F]{2}|.)", re.DOTALL)
+_MOST_NESTED = 100
 _WORDS = {"true": True, "false": False, "unit": True}
 
 
@@ -83,6 +106,7 @@ class _Dictionary:
         self._text = text
         self._tokens = _TOKEN.findall(text)
         self._position = 0
+        self._depth = 0
 
     def read(self) -> dict[str, Any]:
         values = self._values()
@@ -121,6 +145,14 @@ class _Dictionary:
         return values
 
     def _value(self) -> Any:
+        self._depth += 1
+        if self._depth > _MOST_NESTED:
+            raise ParseError(f"backend_config has values nested more than {_MOST_NESTED} deep")
+        value = self._value_of_any_kind()
+        self._depth -= 1
+        return value
+
+    def _value_of_any_kind(self) -> Any:
         if self._next == "{":
             return self._values()
         if self._accept("["):

@@ -65,7 +65,10 @@ def _wanted_results(computations: list[Computation]) -> dict[Computation, list[S
 
 def _is_touched(computation: Computation, wanted: list[Shape], touched: set[Computation]) -> bool:
     return any(not shape.is_static for shape in wanted) or any(
-        not instruction.shape.is_static or not touched.isdisjoint(instruction.called) for instruction in computation
+        not instruction.shape.is_static
+        or instruction.opcode == "set-dimension-size"
+        or not touched.isdisjoint(instruction.called)
+        for instruction in computation
     )
 
 

@@ -17,12 +17,15 @@ def elementwise(padding: Padding, instruction: Instruction) -> None:
 
 @RULES.register("set-dimension-size")
 def set_dimension_size(padding: Padding, instruction: Instruction) -> None:
-    """The array stays; the size is remembered. What a bounded dimension gains is zero."""
+    """The array stays; the size is remembered, if it is not static. What a dimension gains is zero."""
     operand, size = instruction.operands
     dim = instruction.attributes["dimension"]
     array = padding.zeroed(padding.copy(operand), {dim: padding.size(operand, dim)})
     sizes = padding.array_sizes(operand)
-    sizes[dim] = padding.bounded(padding.copy(size), 0, operand.shape.dims[dim])
+    if instruction.shape.is_dynamic_dim(dim):
+        sizes[dim] = padding.bounded(padding.copy(size), 0, operand.shape.dims[dim])
+    else:
+        sizes.pop(dim, None)
     padding.enter_array(instruction, array, sizes)
 
 

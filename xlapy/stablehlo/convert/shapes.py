@@ -104,4 +104,9 @@ def get_dimension_size(body: Body, operation: Operation) -> Instruction:
 
 @converts("stablehlo.set_dimension_size")
 def set_dimension_size(body: Body, operation: Operation) -> Instruction:
-    return body.add("set-dimension-size", *body.operands(operation), dimension=attribute(operation, "dimension", int))
+    return body.add(
+        "set-dimension-size",
+        *body.operands(operation),
+        shape=operation.result_types[0],
+        dimension=attribute(operation, "dimension", int),
+    )

@@ -1,0 +1,99 @@
+"""MLIR's binary form, and StableHLO's portable artifacts, which are that with an older dialect inside: through jaxlib.
+
+The format is MLIR's own and changes with it, so its own library reads and writes it: the one in jaxlib, if that is
+installed. Text needs no such library.
+"""
+
+from __future__ import annotations
+
+import io
+from typing import Any
+
+from xlapy.support.errors import ParseError, UnsupportedError
+
+MAGIC = b"ML\xefR"
+"""How MLIR's binary form begins."""
+
+_PORTABLE = b"StableHLO_v"
+_HEADER_BYTES = 32  # the name of the producer, by which a portable artifact is told, stands within these
+
+
+def is_bytecode(data: bytes) -> bool:
+    return data.startswith(MAGIC)
+
+
+def is_portable_artifact(data: bytes) -> bool:
+    """Whether bytes in MLIR's form say that they are StableHLO of a stated version."""
+    return is_bytecode(data) and _PORTABLE in data[:_HEADER_BYTES]
+
+
+def text_of_bytecode(data: bytes) -> str:
+    """The text of a module in MLIR's binary form, portable or not.
+
+    Raises ParseError for bytes that hold no module, UnsupportedError where jaxlib is missing."""
+    ir, dialect, context = _library()
+    read = _portable if is_portable_artifact(data) else _plain
+    try:
+        with context:
+            return str(read(ir, dialect, context, data))
+    except (ir.MLIRError, ValueError, SystemError) as error:
+        raise ParseError(f"these bytes are no module in MLIR's binary form: {_reason(error)}") from None
+
+
+def bytecode_of_text(text: str) -> bytes:
+    """A module in MLIR's binary form, of the version that jaxlib has."""
+    ir, _, context = _library()
+    result = io.BytesIO()
+    with context:
+        _parsed(ir, text).operation.write_bytecode(result)
+    return result.getvalue()
+
+
+def portable_artifact(text: str, target: str) -> bytes:
+    """A module as StableHLO of the version `target` ("1.0.0"), which newer libraries read, too."""
+    ir, dialect, context = _library()
+    with context:
+        module = _parsed(ir, text)
+        try:
+            return bytes(dialect.serialize_portable_artifact(module, target))
+        except (ir.MLIRError, ValueError, SystemError) as error:
+            known = f"{dialect.get_minimum_version()} to {dialect.get_current_version()}"
+            raise UnsupportedError(
+                f"this module is not written as StableHLO {target!r}, of which jaxlib has {known}: {_reason(error)}"
+            ) from None
+
+
+def _library() -> tuple[Any, Any, Any]:
+    """jaxlib's MLIR, its StableHLO, and a fresh context that knows the dialects of programs."""
+    try:
+        from jax.interpreters import mlir
+        from jaxlib.mlir import ir
+        from jaxlib.mlir.dialects import stablehlo
+    except ImportError:
+        raise UnsupportedError(
+            "MLIR's binary form is read and written by jaxlib, which is not installed: pip install 'xlapy[jax]', "
+            "or give the text of the module, str(module)"
+        ) from None
+    return ir, stablehlo, mlir.make_ir_context()
+
+
+def _plain(ir: Any, dialect: Any, context: Any, data: bytes) -> Any:
+    return ir.Module.parse(data)
+
+
+def _portable(ir: Any, dialect: Any, context: Any, data: bytes) -> Any:
+    return dialect.deserialize_portable_artifact(context, data)
+
+
+def _parsed(ir: Any, text: str) -> Any:
+    try:
+        return ir.Module.parse(text)
+    except ir.MLIRError as error:
+        raise ParseError(f"MLIR does not read this module: {_reason(error)}") from None
+
+
+def _reason(error: BaseException) -> str:
+    return " ".join(str(error).split())[:300]
+
+
+__all__ = ["bytecode_of_text", "is_bytecode", "is_portable_artifact", "portable_artifact", "text_of_bytecode"]
