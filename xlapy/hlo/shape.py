@@ -220,6 +220,26 @@ class Shape:
         """Equal but for layouts."""
         return self.without_layout() == other.without_layout()
 
+    def agrees(self, other: Shape) -> bool:
+        """Equal as far as both are known: a size that one of them leaves open agrees with any. Layouts say nothing."""
+        if self.elements is not None and other.elements is not None:
+            pairs = zip(self.elements, other.elements, strict=False)
+            return len(self.elements) == len(other.elements) and all(one.agrees(another) for one, another in pairs)
+        if not (self.is_array and other.is_array):
+            return self.without_layout() == other.without_layout()
+        return self.type is other.type and self.has_dims_of(other)
+
+    def has_dims_of(self, other: Shape) -> bool:
+        """Equal dimensions, but for those that one of them leaves open."""
+        if self.dims == other.dims:
+            return True
+        pairs = zip(self.dims, other.dims, strict=False)
+        return self.rank == other.rank and all(one == another or UNBOUNDED in (one, another) for one, another in pairs)
+
+    def fits(self, other: Shape) -> bool:
+        """`matches`, or `agrees` where one of the two has a `?`."""
+        return self.matches(other) or ((self.is_unbounded or other.is_unbounded) and self.agrees(other))
+
     def static(self) -> Shape:
         """The same shape with every bounded dimension taken at its bound."""
         if self.elements is not None:

@@ -10,9 +10,11 @@ from xlapy.hlo.element_types import U32
 from xlapy.hlo.graph import Computation, Instruction
 from xlapy.hlo.ops import OPS
 from xlapy.hlo.shape import TOKEN, Shape
+from xlapy.hlo.specialize import DYNAMIC
 from xlapy.stablehlo.attributes import attribute_text
 from xlapy.stablehlo.convert.base import Body, attribute, converts, fields, integers
-from xlapy.stablehlo.tree import Operation, Symbol
+from xlapy.stablehlo.convert.deferred import defer
+from xlapy.stablehlo.tree import Attributes, Operation, Symbol
 from xlapy.support.errors import ParseError
 
 API_VERSIONS = dict(enumerate(CustomCallApiVersion, start=1))
@@ -116,6 +118,9 @@ def custom_call(body: Body, operation: Operation) -> Instruction:
         return operands[0]
     if target.startswith(OWN_TARGETS):
         return _own_op(body, operation, target, operands)
+    if target in DYNAMIC:
+        called = _called_computations(body, operation)
+        return defer(body, target, operation, _own_attributes(operation), operands, called)
     version = attribute(operation, "api_version", int, 1)
     if version not in API_VERSIONS:
         raise ParseError(f"{operation.name} has no api_version {version}; there are 1 to {len(API_VERSIONS)}")
@@ -133,6 +138,17 @@ def custom_call(body: Body, operation: Operation) -> Instruction:
     if config:
         call.extra["backend_config"] = attribute_text(config)
     return call
+
+
+_COMMON = frozenset(
+    ("api_version", "backend_config", "call_target_name", "called_computations", "has_side_effect", "output_operand_aliases")
+)
+"""Attributes that custom calls have, whatever their target."""
+
+
+def _own_attributes(operation: Operation) -> Attributes:
+    """The attributes that only this target has."""
+    return {name: value for name, value in operation.attributes.items() if name not in _COMMON}
 
 
 def _called_computations(body: Body, operation: Operation) -> list[Computation]:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from xlapy.hlo.graph import Computation, HloModule, Instruction, ModuleConfig
 from xlapy.hlo.ops import OPS
-from xlapy.hlo.shape import UNBOUNDED, Shape
+from xlapy.hlo.shape import Shape
 from xlapy.stablehlo.convert.base import CONVERSIONS, FLAT, Body, Conversion, Elements, attribute
 from xlapy.stablehlo.convert.labels import other_label, result_label
 from xlapy.stablehlo.locations import Locations
@@ -204,7 +204,7 @@ class _ProgramConverter:
 
     def _check_result(self, operation: Operation, shape: Shape, stated: Shape) -> None:
         """Raises unless the shape that the rules give is the stated one, where both say something."""
-        if shape is not stated and shape != stated and not _compatible(shape, stated):
+        if shape is not stated and shape != stated and not shape.agrees(stated):
             message = f"the result is {type_text(shape)}, but it is stated as {type_text(stated)}"
             raise ShapeError(result_label(operation.mnemonic), message).add_context(subject=operation.name)
 
@@ -236,11 +236,3 @@ def _all_operations(function: Operation) -> Iterator[Operation]:
         for region in operation.regions:
             stack.extend(region.operations)
 
-
-def _compatible(shape: Shape, stated: Shape) -> bool:
-    """Equal as far as both are known: a size that one of them leaves open agrees with any."""
-    if shape.is_tuple and stated.is_tuple and len(shape.parts) == len(stated.parts):
-        return all(_compatible(part, other) for part, other in zip(shape.parts, stated.parts, strict=True))
-    if not (shape.is_array and stated.is_array and shape.type is stated.type and shape.rank == stated.rank):
-        return shape == stated
-    return all(size == other or UNBOUNDED in (size, other) for size, other in zip(shape.dims, stated.dims, strict=True))
