@@ -208,9 +208,7 @@ class _Copy:
         return copy
 
     def constant(self, instruction: Instruction, literal: Literal) -> Instruction:
-        copy = self.computation.add(
-            "constant", name=instruction.name, metadata=instruction.metadata, literal=literal
-        )
+        copy = self.computation.add("constant", name=instruction.name, metadata=instruction.metadata, literal=literal)
         self.known[copy] = literal
         return copy
 
@@ -281,8 +279,8 @@ def _get_dimension_size(copy: _Copy, instruction: Instruction) -> Instruction:
     """A number, unless the dimension is bounded."""
     shape = copy.copies[instruction.operands[0]].shape
     dim = instruction.attributes["dimension"]
-    if not shape.is_array or not 0 <= dim < shape.rank or shape.is_dynamic_dim(dim):
-        return _ordinary(copy, instruction)
+    if shape.is_dynamic_dim(dim):
+        return copy.add(instruction)
     return copy.constant(instruction, Literal(np.int32(shape.dims[dim])))
 
 

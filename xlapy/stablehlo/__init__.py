@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from xlapy.hlo.graph import HloModule
 from xlapy.stablehlo.convert import convert_program
-from xlapy.stablehlo.pretty import parse_tree
+from xlapy.stablehlo.reading import parse_tree
 from xlapy.stablehlo.write import Writer
 
 

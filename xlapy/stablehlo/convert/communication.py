@@ -141,7 +141,14 @@ def custom_call(body: Body, operation: Operation) -> Instruction:
 
 
 _COMMON = frozenset(
-    ("api_version", "backend_config", "call_target_name", "called_computations", "has_side_effect", "output_operand_aliases")
+    (
+        "api_version",
+        "backend_config",
+        "call_target_name",
+        "called_computations",
+        "has_side_effect",
+        "output_operand_aliases",
+    )
 )
 """Attributes that custom calls have, whatever their target."""
 

@@ -27,7 +27,7 @@ _CALLERS = frozenset({"func.call", "stablehlo.composite", "stablehlo.custom_call
 _LABEL = re.compile(r"C[0-9]+")
 _NOT_IN_NAMES = re.compile(r"[^\w.-]")
 
-_TERMINATORS = frozenset({"func.return", "stablehlo.return", "mhlo.return"})
+_TERMINATORS = frozenset({"func.return", "stablehlo.return", "mhlo.return", "shape.assuming_yield"})
 
 
 def convert_program(parser: Parser, top: Operation) -> HloModule:
@@ -235,4 +235,3 @@ def _all_operations(function: Operation) -> Iterator[Operation]:
             yield operation
         for region in operation.regions:
             stack.extend(region.operations)
-
