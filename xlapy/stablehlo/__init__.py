@@ -16,11 +16,12 @@ def parse(text: str) -> HloModule:
     return convert_program(*parse_tree(text))
 
 
-def to_text(module: HloModule) -> str:
-    """StableHLO text of a module, in the generic form. Layouts have no spelling there, and fusions are written out.
+def to_text(module: HloModule, *, pretty: bool = False) -> str:
+    """StableHLO text of a module, in the generic or the pretty form. Layouts have no spelling there, and fusions are
+    written out.
 
     Raises UnsupportedError for what StableHLO cannot say."""
-    return Writer().module(module)
+    return Writer(pretty=pretty).module(module)
 
 
 __all__ = ["parse", "to_text"]

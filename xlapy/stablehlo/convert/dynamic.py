@@ -1,4 +1,4 @@
-"""The dynamic operations of StableHLO, and the custom calls that JAX writes for dynamic shapes, once sizes are known."""
+"""The dynamic operations of StableHLO, and JAX's custom calls for dynamic shapes, once sizes are known."""
 
 from __future__ import annotations
 
