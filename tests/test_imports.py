@@ -59,6 +59,7 @@ HLO_FLOORS = (
         "leaves",
         "drawing",
         "cost",
+        "specialize",
     },
 )
 
