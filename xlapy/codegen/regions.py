@@ -29,11 +29,12 @@ def _is_inlinable(instruction: Instruction) -> bool:
         return False
     if instruction.opcode in ("call", "map"):
         return is_inlinable(instruction.called[0])
-    return (
-        instruction.opcode in _RENAMING
-        or instruction.opcode in _STRUCTURE
-        or Trait.ELEMENTWISE in instruction.spec.traits
-    )
+    return instruction.opcode in _RENAMING or instruction.opcode in _STRUCTURE or _is_element(instruction)
+
+
+def _is_element(instruction: Instruction) -> bool:
+    """One result for one element of each operand. The bits of a scalar are a scalar."""
+    return Trait.ELEMENTWISE in instruction.spec.traits or instruction.opcode == "bitcast-convert"
 
 
 def emit_region(
@@ -68,7 +69,7 @@ def _emit(
             return emit_region(k, instruction.called[0], arguments, unrounded=unrounded)
     if instruction.opcode in _RENAMING:
         return operands[0]
-    if Trait.ELEMENTWISE not in instruction.spec.traits:
+    if not _is_element(instruction):
         raise UnsupportedError(
             f"{instruction.opcode} in a scalar computation: only element-wise operations on scalars, tuples and calls "
             "of such computations can be part of a kernel"

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from xlapy.hlo.attributes import ConvolutionDimensionNumbers, DotDimensionNumbers, Precision, Window
+from xlapy.hlo.attributes import NO_WINDOW, ConvolutionDimensionNumbers, DotDimensionNumbers, Precision, Window
 from xlapy.hlo.ops.spec import PURE, ResultShape, op
 from xlapy.hlo.ops.windows import check_window_steps, window_positions
 from xlapy.hlo.shape import UNBOUNDED, Shape
 from xlapy.support.errors import ShapeError
-
-NO_WINDOW = Window()
 
 
 @op("dot", traits=PURE, title="DotGeneral")

@@ -186,6 +186,9 @@ def bitcast(w: Writer, i: Instruction, operands: Trees) -> Tree:
     """What the bytes mean: transposed into their order in memory, read as other elements, reshaped, and transposed out
     of the new order."""
     operand, result = i.operands[0].shape, i.shape
+    same_places = operand.dims == result.dims and operand.minor_to_major == result.minor_to_major
+    if same_places and operand.type.bits == result.type.bits >= 8:
+        return w.one("stablehlo.bitcast_convert", i, operands)
     into = operand.minor_to_major[::-1]
     out_of = result.minor_to_major[::-1]
     inverse = tuple(out_of.index(dim) for dim in range(result.rank))
