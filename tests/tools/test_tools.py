@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +13,7 @@ import pytest
 
 from xlapy.tools import console
 from xlapy.tools.main import main
+from xlapy.tools.run import difference
 
 PROGRAM = """HloModule twice
 ENTRY main {
@@ -117,9 +119,7 @@ def test_a_difference_has_a_status_of_its_own(tmp_path: Path, capsys: Capture) -
     ],
 )
 def test_differences(one: list[float], other: list[float], expected: tuple[float, float]) -> None:
-    from xlapy.tools.run import _difference
-
-    assert _difference(np.array(one), np.array(other)) == expected
+    assert difference(np.array(one), np.array(other)) == expected
 
 
 def test_open_sizes_are_chosen(dynamic: str, capsys: Capture) -> None:
@@ -154,7 +154,7 @@ def test_opt_runs_the_chosen_passes_only(tmp_path: Path, capsys: Capture) -> Non
 
 
 def test_opt_names_an_unknown_pass(program: str, capsys: Capture) -> None:
-    assert main(["opt", program, "--passes", "dcf"]) == 1
+    assert main(["opt", program, "--passes", "dcee"]) == 1
     assert "did you mean 'dce'" in capsys.readouterr().err
 
 
@@ -199,7 +199,7 @@ def test_check(program: str, dynamic: str, wrong: str, capsys: Capture) -> None:
     assert "right, 2 instructions" in printed and "when a call gives them" in printed
     assert main(["check", program, wrong]) == 1
     printed = capsys.readouterr().err
-    assert "line 2, column 27" in printed and "no value %y" in printed
+    assert "line 2, column 26" in printed and "no value %y" in printed
     assert printed.rstrip().endswith("^")
 
 
@@ -272,8 +272,6 @@ def test_colour_and_progress_are_for_terminals(wrong: str, monkeypatch: pytest.M
     assert main(["check", wrong]) == 1
     assert f"{console.RED}^{console.PLAIN}" in terminal.getvalue()
     with console.progress("thinking"):
-        import time
-
         time.sleep(0.05)
     assert "thinking ..." in terminal.getvalue() and terminal.getvalue().endswith("\r\x1b[K")
 

@@ -16,10 +16,10 @@ from xlapy.tools.programs import add_program, load_program
 
 FORMATS: dict[str, Callable[[HloModule], str]] = {
     "stablehlo": lambda module: xlapy.stablehlo.to_text(module, pretty=True),
-    "stablehlo-generic": lambda module: xlapy.stablehlo.to_text(module),
+    "stablehlo-generic": xlapy.stablehlo.to_text,
     "hlo": lambda module: module.to_text(),
     "hlo-long": lambda module: module.to_text(long=True),
-    "dot": lambda module: xlapy.hlo.to_dot(module),
+    "dot": xlapy.hlo.to_dot,
 }
 
 
