@@ -65,22 +65,19 @@ class Shape:
         """An array of `dims`; `dynamic[d]` makes `dims[d]` a bound; `layout` is minor to major (None: row-major).
 
         `element_type` is an `ElementType` or a numpy dtype. Raises ShapeError for a negative size or a bad layout."""
-        dims = tuple(int(size) for size in dims)
-        if any(size < 0 and size != UNBOUNDED for size in dims):
-            raise ShapeError("shape.sizes", f"a dimension of {list(dims)} is negative")
-        if len(dims) > MAX_RANK:
-            raise ShapeError("shape.rank", f"rank {len(dims)} is beyond the largest rank, {MAX_RANK}")
-        if math.prod(max(size, 1) for size in dims) > MAX_ELEMENTS:
-            raise ShapeError("shape.sizes", f"an array of dimensions {list(dims)} has more than 2^48 elements")
-        flags = tuple(bool(flag) for flag in dynamic)
-        flags = tuple(flag or size == UNBOUNDED for flag, size in zip(flags or (False,) * len(dims), dims, strict=True))
+        dims = tuple(map(int, dims))
+        _check_dims(dims)
+        flags: Flags = ()
+        if any(dynamic) or UNBOUNDED in dims:
+            given = dynamic or (False,) * len(dims)
+            flags = tuple(bool(flag) or size == UNBOUNDED for flag, size in zip(given, dims, strict=True))
         if isinstance(layout, Layout) or layout is None:
             chosen = layout
         else:
             chosen = Layout(tuple(layout))
         if chosen is not None and sorted(chosen.minor_to_major) != list(range(len(dims))):
             raise ShapeError("shape.layout", f"layout {chosen} is not a permutation of {len(dims)} dimensions")
-        return cls(element_type_of(element_type), dims, flags if any(flags) else (), chosen)
+        return cls(element_type_of(element_type), dims, flags, chosen)
 
     @classmethod
     def scalar(cls, element_type: Any) -> Shape:
@@ -178,7 +175,7 @@ class Shape:
         return (*strides,)
 
     def with_type(self, element_type: ElementType) -> Shape:
-        return replace(self, element_type=element_type)
+        return Shape(element_type, self.dims, self.dynamic, self.layout, self.elements)
 
     def with_dims(self, dims: Sequence[int], dynamic: Sequence[bool] = ()) -> Shape:
         """The same element type with other dimensions, in the default layout."""
@@ -202,13 +199,13 @@ class Shape:
         return Shape.array(self.type, [self.dims[dim] for dim in order], dynamic)
 
     def with_layout(self, layout: Layout | None) -> Shape:
-        return replace(self, layout=layout)
+        return Shape(self.element_type, self.dims, self.dynamic, layout, self.elements)
 
     def without_layout(self) -> Shape:
         """The same shape with no layout anywhere: what shape rules compare."""
         if self.elements is not None:
             return Shape(None, elements=tuple(element.without_layout() for element in self.elements))
-        return replace(self, layout=None) if self.layout else self
+        return self.with_layout(None) if self.layout else self
 
     def with_default_layout(self) -> Shape:
         """Row-major wherever no layout is set; a scalar has none."""
@@ -263,6 +260,16 @@ class Shape:
 
     def __repr__(self) -> str:
         return str(self)
+
+
+def _check_dims(dims: Dims) -> None:
+    """Raises unless an array may have these dimensions."""
+    if dims and min(dims) < 0 and any(size < 0 and size != UNBOUNDED for size in dims):
+        raise ShapeError("shape.sizes", f"a dimension of {list(dims)} is negative")
+    if len(dims) > MAX_RANK:
+        raise ShapeError("shape.rank", f"rank {len(dims)} is beyond the largest rank, {MAX_RANK}")
+    if abs(math.prod(dims)) > MAX_ELEMENTS or (0 in dims and math.prod(max(size, 1) for size in dims) > MAX_ELEMENTS):
+        raise ShapeError("shape.sizes", f"an array of dimensions {list(dims)} has more than 2^48 elements")
 
 
 MAX_RANK = 64

@@ -6,6 +6,7 @@ from xlapy.hlo.graph import HloModule
 from xlapy.stablehlo.convert import convert_program
 from xlapy.stablehlo.reading import parse_tree
 from xlapy.stablehlo.write import Writer
+from xlapy.support.collection import paused_collection
 
 
 def parse(text: str) -> HloModule:
@@ -13,7 +14,8 @@ def parse(text: str) -> HloModule:
 
     Raises ParseError, ShapeError or UnsupportedError, each with line, column and a caret. A function of several results
     returns a tuple."""
-    return convert_program(*parse_tree(text))
+    with paused_collection():
+        return convert_program(*parse_tree(text))
 
 
 def to_text(module: HloModule, *, pretty: bool = False) -> str:

@@ -462,8 +462,12 @@ class Parser:
     def _location(self) -> tuple[str, ...]:
         """The tokens between the parentheses of `loc(...)`."""
         self.expect("loc")
-        if self.texts[self.index] != "(":
+        texts, index = self.texts, self.index
+        if texts[index] != "(":
             raise self.expected("`(`")
+        if texts[index + 2] == ")" and texts[index + 1][:1] in ('#', '"'):  # an alias or a name, as most are
+            self.index = index + 3
+            return (texts[index + 1],)
         return self.skip_balanced()[1:-1]
 
     # -- values ----------------------------------------------------------------------------------------------------
