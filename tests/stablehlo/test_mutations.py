@@ -7,12 +7,13 @@ import re
 
 import pytest
 
+from tests.stablehlo.test_dynamic import SIZES
 from tests.stablehlo.test_effects import ALL_REDUCE, CHANNELS, STREAMS
 from tests.stablehlo.test_errors import PROGRAM
 from xlapy import stablehlo
 from xlapy.support.errors import InternalError, XlaError
 
-PIECES = [re.findall(r"\s+|[\w.%#@$]+|.", text, re.DOTALL) for text in (PROGRAM, STREAMS, CHANNELS, ALL_REDUCE)]
+PIECES = [re.findall(r"\s+|[\w.%#@$]+|.", text, re.DOTALL) for text in (PROGRAM, STREAMS, CHANNELS, ALL_REDUCE, SIZES)]
 ODD = [*'[](){}<>"%#@!^,:=-x0\\\x00é', "-1", "100000000000000000000", "1e400", "0x", "->", "dense<", "tensor<", "\n//"]
 
 

@@ -186,7 +186,7 @@ class Parser:
             self.index += 1
             return known
         if token.startswith("tensor<"):
-            known = self._tensors[token] = self._placed(tensor_type, token)
+            known = self._tensors[token] = self.placed(tensor_type, token)
             self.index += 1
             return known
         if token in _TOKEN_TYPES or token in ELEMENT_TYPES or token == "none":
@@ -268,7 +268,7 @@ class Parser:
         tokens = self.skip_balanced() if self.texts[self.index] == "<" else ()
         return OtherType(" ".join((token, *tokens)))
 
-    def _placed(self, read: Callable[..., Item], *arguments: Any) -> Item:
+    def placed(self, read: Callable[..., Item], *arguments: Any) -> Item:
         """What `read` returns; its errors gain the place of the current token."""
         try:
             return read(*arguments)
@@ -369,7 +369,7 @@ class Parser:
         literal = self._literals.get((token, shape))
         if literal is None:
             read = self._resource if token.startswith("dense_resource<") else dense_literal
-            literal = self._placed(read, token, shape)
+            literal = self.placed(read, token, shape)
             self._literals[token, shape] = literal
         self.index = after
         return literal

@@ -20,7 +20,7 @@ def _constant(parser: Parser, operation: Operation) -> None:
     shape = parser.value_type() if parser.accept(":") else Shape.scalar(PRED)
     if not isinstance(value, (bool, int, float)) or not shape.is_scalar:
         parser.fail("expected a number", operation.place)
-    operation.attributes["value"] = scalar_literal(value, shape)
+    operation.attributes["value"] = parser.placed(scalar_literal, value, shape)
     operation.result_types = (shape,)
 
 
