@@ -465,7 +465,7 @@ class Parser:
         texts, index = self.texts, self.index
         if texts[index] != "(":
             raise self.expected("`(`")
-        if texts[index + 2] == ")" and texts[index + 1][:1] in ('#', '"'):  # an alias or a name, as most are
+        if texts[index + 2] == ")" and texts[index + 1][:1] in ("#", '"'):  # an alias or a name, as most are
             self.index = index + 3
             return (texts[index + 1],)
         return self.skip_balanced()[1:-1]

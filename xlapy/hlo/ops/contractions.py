@@ -32,6 +32,7 @@ def dot(
     dimensions-in-range [B3 C5 C6 C7 C8]: all dimensions are dimensions of their operand.
     batch-sizes [B2 C9]: batch dimensions agree in size.
     contracting-sizes [B1 C10]: contracting dimensions agree in size.
+    precision-count [C11]: a precision is given for both operands, or for none.
     """
     for shape in (lhs, rhs, result):
         if not shape.is_array:
@@ -55,6 +56,8 @@ def dot(
                 raise ShapeError("dimensions-in-range", f"dimension {dim} is outside {shape}")
         if len(set(dims)) != len(dims):
             raise ShapeError("dimensions-unique", f"dimensions {list(dims)} of {shape} repeat one")
+    if len(operand_precision) not in (0, 2):
+        raise ShapeError("precision-count", f"{len(operand_precision)} precisions are given for two operands")
     _check_sizes("batch-sizes", lhs, rhs, numbers.lhs_batch, numbers.rhs_batch)
     _check_sizes("contracting-sizes", lhs, rhs, numbers.lhs_contracting, numbers.rhs_contracting)
     order = [(lhs, dim) for dim in (*numbers.lhs_batch, *numbers.lhs_free(lhs.rank))]

@@ -15,7 +15,7 @@ from xlapy.stablehlo.attributes import attribute_text
 from xlapy.stablehlo.convert.base import Body, attribute, converts, fields, integers
 from xlapy.stablehlo.convert.deferred import defer
 from xlapy.stablehlo.tree import Attributes, Operation, Symbol
-from xlapy.support.errors import ParseError
+from xlapy.support.errors import ParseError, ShapeError
 
 API_VERSIONS = dict(enumerate(CustomCallApiVersion, start=1))
 """By the number in the text."""
@@ -59,10 +59,20 @@ def recv(body: Body, operation: Operation) -> Instruction:
 
 
 def _all_but_token(operation: Operation) -> tuple[Shape, ...]:
+    """The types of what is received. Raises unless they are arrays, with a token behind them."""
     results = operation.result_types
-    if not results or not results[-1].is_token:
-        raise ParseError(f"the last result of {operation.name} must be a token")
+    some, arrays, token = _RECEIVING[operation.mnemonic]
+    if not results:
+        raise ShapeError(f"{operation.mnemonic}.{some}", "there is no result, not even a token")
+    if not results[-1].is_token:
+        raise ShapeError(f"{operation.mnemonic}.{token}", "the last result is not a token")
+    if any(not (shape.is_array or shape.is_tuple) for shape in results[:-1]):
+        raise ShapeError(f"{operation.mnemonic}.{arrays}", "a result before the last is not an array")
     return results[:-1]
+
+
+_RECEIVING = {"infeed": ("C1", "C2", "C3"), "recv": ("C2", "C3", "C4")}
+"""Labels: there are results, arrays, and at last a token."""
 
 
 def _packed_shape(shapes: tuple[Shape, ...]) -> Shape:
@@ -81,10 +91,18 @@ def _flattened(body: Body, received: Instruction, count: int) -> Instruction:
 
 def _channel(operation: Operation) -> dict[str, Any]:
     handle = fields(operation, "channel_handle")
-    return {
-        "channel_id": attribute(handle, "handle", int),
-        "is_host_transfer": attribute(operation, "is_host_transfer", bool, False),
-    }
+    is_host = attribute(operation, "is_host_transfer", bool, False)
+    wanted = _HOST_TYPES[operation.mnemonic] if is_host else DEVICE_TO_DEVICE
+    kind = attribute(handle, "type", int, wanted)
+    if kind not in (0, wanted):  # 0 leaves it open
+        raise ShapeError(
+            f"{operation.mnemonic}.C1",
+            f"the channel has type {kind}; with is_host_transfer = {is_host}, it is {wanted}",
+        )
+    return {"channel_id": attribute(handle, "handle", int), "is_host_transfer": is_host}
+
+
+_HOST_TYPES = {"send": DEVICE_TO_HOST, "recv": HOST_TO_DEVICE}
 
 
 @converts("stablehlo.replica_id")

@@ -117,7 +117,12 @@ def dynamic_conv(use: Use) -> Instruction:
 def rng(use: Use) -> Instruction:
     """The third operand is the shape, which the type of the result says too, unless that leaves sizes open."""
     a, b, _ = _operands(use, 3)
-    shape = _sized(use, 2) if use.result.is_unbounded else use.result
+    shape = use.result
+    if shape.is_unbounded or isinstance(use.known(use.operands[2]), Literal):
+        sizes = use.sizes(2)
+        if len(sizes) != shape.rank or not shape.with_dims(sizes).agrees(shape.static()):
+            raise ShapeError("rng.C3", f"the shape is given as {list(sizes)}, but the result is {shape}")
+        shape = shape.with_dims(sizes)
     distribution = enumerator(use.operation, "rng_distribution", DISTRIBUTIONS)
     return use.body.add("rng", a, b, shape=shape, distribution=distribution)
 

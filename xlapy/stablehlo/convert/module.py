@@ -206,7 +206,10 @@ class _ProgramConverter:
         """Raises unless the shape that the rules give is the stated one, where both say something."""
         if shape is not stated and shape != stated and not shape.agrees(stated):
             message = f"the result is {type_text(shape)}, but it is stated as {type_text(stated)}"
-            raise ShapeError(result_label(operation.mnemonic), message).add_context(subject=operation.name)
+            only_type = shape.is_array and stated.is_array and shape.has_dims_of(stated)
+            raise ShapeError(result_label(operation.mnemonic, element_type=only_type), message).add_context(
+                subject=operation.name
+            )
 
     def _conversion(self, operation: Operation) -> Conversion:
         conversion = CONVERSIONS.get(operation.name)
