@@ -61,6 +61,7 @@ HLO_FLOORS = (
         "leaves",
         "drawing",
         "cost",
+        "specialize",
     },
 )
 

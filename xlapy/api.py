@@ -12,7 +12,9 @@ from xlapy.hlo import text as hlo_text
 from xlapy.hlo.evaluate import evaluate as evaluate_module
 from xlapy.hlo.graph import HloModule
 from xlapy.hlo.proto import module_from_bytes
+from xlapy.hlo.specialize import has_open_parameters, is_dynamic, specialize, specialize_to
 from xlapy.options import CompileOptions
+from xlapy.specialized import DynamicExecutable
 from xlapy.stablehlo.bytecode import is_bytecode, text_of_bytecode
 from xlapy.support.errors import ParseError
 
@@ -73,15 +75,31 @@ def compile(source: Source, options: CompileOptions | None = None) -> Executable
 
     `source` is a computation, an HloModule, HLO text, StableHLO text (generic or pretty), or bytes as `load` takes
     them. Raises XlaError naming the instruction for a program that breaks a rule, UnsupportedError for what xlapy
-    knowingly does not do."""
+    knowingly does not do.
+
+    A program with `?` dimensions becomes a `DynamicExecutable`, which compiles itself for the sizes of each call."""
     chosen = options or CompileOptions()
-    if isinstance(source, str):
-        return Executable(compile_cached(source, lambda: load(source), chosen), chosen)
+    if isinstance(source, str) and "?" not in source:
+        return Executable(compile_cached(source, lambda: _static(load(source)), chosen), chosen)
     module = load(source)
-    return Executable(compile_cached(module_key(module), lambda: module, chosen), chosen)
+    if has_open_parameters(module):
+        return DynamicExecutable(module, chosen, lambda specialized: _compiled(specialized, chosen))
+    return _compiled(_static(module), chosen)
+
+
+def _compiled(module: HloModule, options: CompileOptions) -> Executable:
+    return Executable(compile_cached(module_key(module), lambda: module, options), options)
+
+
+def _static(module: HloModule) -> HloModule:
+    """The module with operations of known sizes only; its parameters say all that there is to know."""
+    return specialize(module, module.signature.parameters) if is_dynamic(module) else module
 
 
 def evaluate(source: Source, *arguments: Any, custom_calls: Any = None) -> Any:
     """The result by the reference evaluator: obviously right, and slow. Arguments and result are as for an
     executable."""
-    return evaluate_module(load(source), *arguments, custom_calls=custom_calls)
+    module = load(source)
+    if has_open_parameters(module):
+        module = specialize_to(module, arguments)
+    return evaluate_module(_static(module), *arguments, custom_calls=custom_calls)

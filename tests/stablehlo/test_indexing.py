@@ -126,18 +126,18 @@ def test_flags_may_be_absent() -> None:
     assert gather.opcode == "gather" and gather.attributes["indices_are_sorted"] is False
 
 
-@pytest.mark.parametrize(
-    ("text", "label"),
-    [
-        (GATHER.replace("1, 3>", "1, 4>"), "gather.C12"),
-        (GATHER.replace("1, 3>", "2, 3>"), "gather.C8"),
-        (GATHER.replace("1, 3>", "1>"), "gather.C11"),
-        (GATHER.replace("[1], coll", "[2], coll"), "gather.C5"),
-        (GATHER.replace("start_index_map = [0]", "start_index_map = [2]"), "gather.C10"),
-        (GATHER.replace("start_index_map = [0]", "start_index_map = [0, 1]"), "gather.C3"),
-        (GATHER.replace("tensor<2x3xf32>", "tensor<2x4xf32>"), "gather.C13"),
-    ],
-)
+BROKEN_GATHERS = [
+    (GATHER.replace("1, 3>", "1, 4>"), "gather.C12"),
+    (GATHER.replace("1, 3>", "2, 3>"), "gather.C8"),
+    (GATHER.replace("1, 3>", "1>"), "gather.C11"),
+    (GATHER.replace("[1], coll", "[2], coll"), "gather.C5"),
+    (GATHER.replace("start_index_map = [0]", "start_index_map = [2]"), "gather.C10"),
+    (GATHER.replace("start_index_map = [0]", "start_index_map = [0, 1]"), "gather.C3"),
+    (GATHER.replace("tensor<2x3xf32>", "tensor<2x4xf32>"), "gather.C13"),
+]
+
+
+@pytest.mark.parametrize(("text", "label"), BROKEN_GATHERS)
 def test_labels_of_gather(text: str, label: str) -> None:
     with pytest.raises(ShapeError) as caught:
         stablehlo.parse(text)
@@ -161,15 +161,5 @@ DYNAMIC_GATHER = """func.func @main(%x: tensor<4x3xf32>, %i: tensor<2xi32>, %t: 
 
 def test_dynamic_gather_with_constant_sizes() -> None:
     assert stablehlo.parse(DYNAMIC_GATHER).entry.root.attributes["slice_sizes"] == (1, 3)
-    with pytest.raises(UnsupportedError, match="constant"):
-        stablehlo.parse(DYNAMIC_GATHER.replace("%i, %s)", "%i, %t)"))
-
-
-def test_smallest_elements_have_no_spelling() -> None:
-    module = stablehlo.parse(main("chlo.top_k(%x, k = 2) : tensor<5xf32> -> (tensor<2xf32>, tensor<2xi32>)",
-                                  "%x: tensor<5xf32>", "tensor<2xf32>").replace("%r =", "%r, %n ="))  # fmt: skip
-    topk = next(i for i in module.entry if i.opcode == "topk")
-    text = module.to_text().replace("largest=true", "largest=false")
-    assert topk.attributes["largest"]
-    with pytest.raises(UnsupportedError, match="largest"):
-        stablehlo.to_text(xlapy.hlo.parse(text))
+    with pytest.raises(UnsupportedError, match="depends on the values of arguments"):
+        xlapy.compile(DYNAMIC_GATHER.replace("%i, %s)", "%i, %t)"))

@@ -149,18 +149,20 @@ def test_generic_and_pretty_form_are_one_program(program):
     assert structure(stablehlo.parse(generic)) == structure(stablehlo.parse(lowered.as_text()))
 
 
-def test_what_is_written_reads_as_the_same(program):
+@pytest.mark.parametrize("pretty", [False, True])
+def test_what_is_written_reads_as_the_same(program, pretty):
     _, _, lowered = program
     module = stablehlo.parse(lowered.as_text(debug_info=True))
-    text = stablehlo.to_text(module)
+    text = stablehlo.to_text(module, pretty=pretty)
     again = stablehlo.parse(text)
     assert structure(again) == structure(module)
-    assert stablehlo.to_text(again) == text
+    assert stablehlo.to_text(again, pretty=pretty) == text
 
 
-def test_mlir_accepts_what_is_written(program):
+@pytest.mark.parametrize("pretty", [False, True])
+def test_mlir_accepts_what_is_written(program, pretty):
     _, _, lowered = program
-    text = stablehlo.to_text(stablehlo.parse(lowered.as_text(debug_info=True)))
+    text = stablehlo.to_text(stablehlo.parse(lowered.as_text(debug_info=True)), pretty=pretty)
     with mlir.make_ir_context():
         assert ir.Module.parse(text).operation.verify()
 

@@ -7,13 +7,14 @@ import re
 
 import pytest
 
+from tests.stablehlo.test_dynamic import SIZES
 from tests.stablehlo.test_effects import ALL_REDUCE, CHANNELS, STREAMS
 from tests.stablehlo.test_errors import PROGRAM
 from tests.stablehlo.test_quantized import CONTROL_FLOW
 from xlapy import stablehlo
 from xlapy.support.errors import InternalError, XlaError
 
-TEXTS = (PROGRAM, STREAMS, CHANNELS, ALL_REDUCE, CONTROL_FLOW)
+TEXTS = (PROGRAM, STREAMS, CHANNELS, ALL_REDUCE, CONTROL_FLOW, SIZES)
 PIECES = [re.findall(r"\s+|[\w.%#@$]+|.", text, re.DOTALL) for text in TEXTS]
 ODD = [*'[](){}<>"%#@!^,:=-x0\\\x00é', "-1", "100000000000000000000", "1e400", "0x", "->", "dense<", "tensor<", "\n//"]
 

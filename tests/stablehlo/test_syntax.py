@@ -9,7 +9,7 @@ import pytest
 
 from xlapy import stablehlo
 from xlapy.hlo.literal import Literal
-from xlapy.stablehlo.pretty import parse_tree
+from xlapy.stablehlo.reading import parse_tree
 from xlapy.stablehlo.tree import Operation
 from xlapy.support.errors import UnsupportedError, XlaError
 

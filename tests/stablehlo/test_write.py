@@ -11,6 +11,7 @@ from xlapy.hlo.evaluate import evaluate
 from xlapy.hlo.graph import HloModule
 from xlapy.hlo.ops import OPS
 from xlapy.hlo.text import parse
+from xlapy.stablehlo.dot_algorithms import ALGORITHMS
 from xlapy.stablehlo.write import EMITTERS
 from xlapy.support.errors import UnsupportedError
 
@@ -78,9 +79,70 @@ def test_bitcasts_become_transposes_and_reshapes() -> None:
     assert "transpose" in opcodes(module)
 
 
-def test_a_bitcast_between_types_has_no_spelling() -> None:
-    module = parse("HloModule m\nENTRY e {\n p = f32[2] parameter(0)\n ROOT b = s32[2] bitcast(p)\n}")
+@pytest.mark.parametrize(
+    ("source", "target"),
+    [
+        ("f32[2,3]{1,0}", "s32[6]{0}"),
+        ("f32[2,3]{0,1}", "s16[2,3,2]{2,1,0}"),
+        ("s16[2,6]{1,0}", "f32[3,2]{0,1}"),
+        ("u8[2,8]{1,0}", "f64[2]{0}"),
+    ],
+)
+def test_bitcasts_between_types_convert_bits(source: str, target: str) -> None:
+    module = parse(f"HloModule m\nENTRY e {{\n p = {source} parameter(0)\n ROOT b = {target} bitcast(p)\n}}")
+    (shape,) = module.signature.parameters
+    argument = np.random.default_rng(0).integers(0, 100, shape.dims).astype(shape.type.dtype)
+    again = stablehlo.parse(stablehlo.to_text(module))
+    _same(evaluate(module, argument), evaluate(again, argument))
+
+
+def test_a_bitcast_of_numbers_below_a_byte_has_no_spelling() -> None:
+    module = parse("HloModule m\nENTRY e {\n p = u8[2] parameter(0)\n ROOT b = s4[2] bitcast(p)\n}")
     with pytest.raises(UnsupportedError, match="no StableHLO spelling"):
+        stablehlo.to_text(module)
+
+
+def test_constants_of_tuples_are_several() -> None:
+    module = rewritten("HloModule m\nENTRY e {\n ROOT c = (f32[2], (s32[], pred[2])) constant(({1,2}, (3, {1,0})))\n}")
+    assert opcodes(module).count("constant") == 3
+
+
+@pytest.mark.parametrize("largest", ["true", "false"])
+def test_both_ends_of_an_order(largest: str) -> None:
+    rows = np.array([[3, 1, np.nan, 1], [-np.inf, 0.0, -0.0, 2]], np.float32)
+    rewritten(
+        f"""HloModule m
+        ENTRY e {{
+          p = f32[2,4] parameter(0)
+          ROOT b = (f32[2,3], s32[2,3]) topk(p), k=3, largest={largest}
+        }}""",
+        rows,
+    )
+
+
+@pytest.mark.parametrize("name", ALGORITHMS)
+def test_algorithms_of_dots(name: str) -> None:
+    module = parse(
+        f"""HloModule m
+        ENTRY e {{
+          p = f32[2,2] parameter(0)
+          ROOT d = f32[2,2] dot(p, p), lhs_contracting_dims={{1}}, rhs_contracting_dims={{0}}, algorithm={name}
+        }}"""
+    )
+    for pretty in (False, True):
+        again = stablehlo.parse(stablehlo.to_text(module, pretty=pretty))
+        assert again.entry.root.attributes["algorithm"] == name
+
+
+def test_an_unknown_algorithm_is_named() -> None:
+    module = parse(
+        """HloModule m
+        ENTRY e {
+          p = f32[2,2] parameter(0)
+          ROOT d = f32[2,2] dot(p, p), lhs_contracting_dims={1}, rhs_contracting_dims={0}, algorithm=dot_new
+        }"""
+    )
+    with pytest.raises(UnsupportedError, match="dot_new"):
         stablehlo.to_text(module)
 
 

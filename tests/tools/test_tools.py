@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import io
+import subprocess
+import sys
+import time
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from xlapy.tools import console
 from xlapy.tools.main import main
+from xlapy.tools.run import difference
 
 PROGRAM = """HloModule twice
 ENTRY main {
@@ -15,6 +21,20 @@ ENTRY main {
   ROOT y = f32[4] add(x, x)
 }
 """
+
+STABLEHLO = """func.func @main(%x: tensor<?x2xf32>, %y: tensor<?x2xf32>) -> tensor<?x2xf32> {
+  %z = stablehlo.add %x, %y : tensor<?x2xf32>
+  return %z : tensor<?x2xf32>
+}
+"""
+
+WRONG = """func.func @main(%x: tensor<2xf32>) -> tensor<3xf32> {
+  %z = stablehlo.add %x, %y : tensor<2xf32>
+  return %z : tensor<2xf32>
+}
+"""
+
+Capture = pytest.CaptureFixture[str]
 
 
 @pytest.fixture
@@ -24,59 +44,257 @@ def program(tmp_path: Path) -> str:
     return str(path)
 
 
-@pytest.mark.parametrize(
-    ("stage", "expected"),
-    [
-        ("input", "add(x, x)"),
-        ("hlo", "add(x, x)"),
-        ("llvm", "fadd"),
-        ("asm", "xlapy.entry"),
-        ("stablehlo", "stablehlo"),
-    ],
-)
-def test_opt_prints_a_stage(program: str, stage: str, expected: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["opt", program, "--stage", stage]) == 0
-    assert expected in capsys.readouterr().out
+@pytest.fixture
+def dynamic(tmp_path: Path) -> str:
+    path = tmp_path / "sum.mlir"
+    path.write_text(STABLEHLO)
+    return str(path)
+
+
+@pytest.fixture
+def wrong(tmp_path: Path) -> str:
+    path = tmp_path / "wrong.mlir"
+    path.write_text(WRONG)
+    return str(path)
+
+
+# -- run and eval ------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("command", ["run", "eval"])
+@pytest.mark.parametrize("suffix", ["npy", "npz"])
 def test_run_and_eval_compute_the_same(
-    program: str, command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    program: str, command: str, suffix: str, tmp_path: Path, capsys: Capture
 ) -> None:
-    inputs = tmp_path / "inputs.npz"
-    np.savez(inputs, np.arange(4, dtype=np.float32))
-    assert main([command, program, "--inputs", str(inputs), "--compare", "--iterations", "3"]) == 0
+    inputs = tmp_path / f"inputs.{suffix}"
+    array = np.arange(4, dtype=np.float32)
+    np.save(inputs, array) if suffix == "npy" else np.savez(inputs, array)
+    assert main([command, program, "--input", str(inputs), "--compare", "--repeat", "3"]) == 0
     printed = capsys.readouterr().out
-    assert "[0. 2. 4. 6.]" in printed and "difference between compiled and evaluated: 0" in printed
+    assert "[0. 2. 4. 6.]" in printed and "same as" in printed and "largest difference 0" in printed
+    assert ("us per call" in printed) == (command == "run")
 
 
-def test_random_inputs(program: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["run", program, "--seed", "3"]) == 0
-    assert "result 0: f32[4]" in capsys.readouterr().out
+def test_inputs_are_arguments_in_order(dynamic: str, tmp_path: Path, capsys: Capture) -> None:
+    files = []
+    for name, value in (("x", 1.0), ("y", 2.0)):
+        np.save(tmp_path / f"{name}.npy", np.full((4, 2), value, np.float32))
+        files.append(str(tmp_path / f"{name}.npy"))
+    assert main(["run", dynamic, "--input", files[0], "--input", files[1]]) == 0
+    assert "3. 3." in capsys.readouterr().out
 
 
-def test_an_error_is_one_message(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_random_inputs_follow_the_seed(program: str, capsys: Capture) -> None:
+    printed = []
+    for seed in ("3", "3", "4"):
+        assert main(["run", program, "--random", seed]) == 0
+        printed.append(capsys.readouterr().out.split("result 0")[1])
+    assert printed[0] == printed[1] != printed[2]
+    assert "f32[4]" in printed[0]
+
+
+def test_comparison_with_xla(program: str, capsys: Capture) -> None:
+    pytest.importorskip("jax")
+    assert main(["run", program, "--compare", "xla"]) == 0
+    assert "same as XLA" in capsys.readouterr().out
+    assert main(["eval", program, "--compare", "xla"]) == 0
+
+
+def test_a_difference_has_a_status_of_its_own(tmp_path: Path, capsys: Capture) -> None:
+    path = tmp_path / "sine.hlo"
+    path.write_text("ENTRY e { x = f32[64] parameter(0)  ROOT y = f32[64] sine(x) }")
+    status = main(["run", str(path), "--compare", "--tolerance", "0"])
+    printed = capsys.readouterr().out
+    assert (status, "DIFFERENT from the evaluator" in printed) in ((3, True), (0, False))
+    path.write_text("ENTRY e { ROOT y = f32[4096] rng(z, o), distribution=rng_uniform  z = f32[] constant(0) }")
+    assert main(["run", str(path), "--compare"]) == 1  # z stands behind its use
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "expected"),
+    [
+        ([1.0, 2.0], [1.0, 2.5], (0.5, 0.2)),
+        ([np.nan, np.inf], [np.nan, np.inf], (0.0, 0.0)),
+        ([np.nan], [1.0], (np.inf, np.inf)),
+    ],
+)
+def test_differences(one: list[float], other: list[float], expected: tuple[float, float]) -> None:
+    assert difference(np.array(one), np.array(other)) == expected
+
+
+def test_open_sizes_are_chosen(dynamic: str, capsys: Capture) -> None:
+    assert main(["run", dynamic, "--size", "3", "--compare"]) == 0
+    assert "f32[3,2]" in capsys.readouterr().out
+
+
+# -- opt ---------------------------------------------------------------------------------------------------------------
+
+
+def test_opt_prints_what_the_passes_leave(program: str, capsys: Capture) -> None:
+    assert main(["opt", program]) == 0
+    assert "add(x, x)" in capsys.readouterr().out
+
+
+def test_opt_lists_passes(capsys: Capture) -> None:
+    assert main(["opt", "--list"]) == 0
+    printed = capsys.readouterr().out
+    assert "forget-layouts" in printed and "simplify: until nothing changes" in printed
+    assert "Dead code elimination" in printed
+
+
+def test_opt_runs_the_chosen_passes_only(tmp_path: Path, capsys: Capture) -> None:
+    path = tmp_path / "dead.hlo"
+    path.write_text("ENTRY e { x = f32[4] parameter(0)  d = f32[4] negate(x)  ROOT r = f32[4]{0} add(x, x) }")
+    assert main(["opt", str(path), "--passes", "dce"]) == 0
+    printed = capsys.readouterr().out
+    assert "negate" not in printed and "{0}" in printed
+    assert main(["opt", str(path), "--until", "forget-layouts", "--timings"]) == 0
+    printed = capsys.readouterr().out
+    assert "negate" in printed and "add(x, x)" in printed and "ms  forget-layouts" in printed
+
+
+def test_opt_names_an_unknown_pass(program: str, capsys: Capture) -> None:
+    assert main(["opt", program, "--passes", "dcee"]) == 1
+    assert "did you mean 'dce'" in capsys.readouterr().err
+
+
+def test_opt_needs_a_file(capsys: Capture) -> None:
+    with pytest.raises(SystemExit) as caught:
+        main(["opt"])
+    assert caught.value.code == 2
+
+
+# -- translate, check, show --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("form", "expected"),
+    [
+        ("stablehlo", "stablehlo.add %0, %0 : tensor<4xf32>"),
+        ("stablehlo-generic", '"stablehlo.add"(%0, %0)'),
+        ("hlo", "add(x, x)"),
+        ("hlo-long", "add(%x, %x)"),
+        ("dot", "digraph"),
+    ],
+)
+def test_translate(program: str, form: str, expected: str, tmp_path: Path, capsys: Capture) -> None:
+    assert main(["translate", program, "--to", form]) == 0
+    printed = capsys.readouterr().out
+    assert expected in printed
+    assert main(["translate", program, "--to", form, "-o", str(tmp_path / "out")]) == 0
+    assert (tmp_path / "out").read_text().strip() == printed.strip()
+
+
+def test_translate_there_and_back(dynamic: str, tmp_path: Path, capsys: Capture) -> None:
+    hlo = tmp_path / "sum.hlo"
+    assert main(["translate", dynamic, "--to", "hlo", "-o", str(hlo)]) == 0
+    assert "f32[?,2]" in hlo.read_text()
+    assert main(["translate", str(hlo), "--to", "stablehlo"]) == 0
+    assert "tensor<?x2xf32>" in capsys.readouterr().out
+
+
+def test_check(program: str, dynamic: str, wrong: str, capsys: Capture) -> None:
+    assert main(["check", program, dynamic]) == 0
+    printed = capsys.readouterr().out
+    assert "right, 2 instructions" in printed and "when a call gives them" in printed
+    assert main(["check", program, wrong]) == 1
+    printed = capsys.readouterr().err
+    assert "line 2, column 26" in printed and "no value %y" in printed
+    assert printed.rstrip().endswith("^")
+
+
+def test_check_reads_standard_input(monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> None:
+    monkeypatch.setattr(sys, "stdin", io.StringIO(PROGRAM))
+    assert main(["check", "-"]) == 0
+    assert capsys.readouterr().out.startswith("-: right")
+
+
+def test_show(program: str, capsys: Capture) -> None:
+    for flags, expected in (
+        ([], "instructions in"),
+        (["--kernels"], "add(f32[4]"),
+        (["--hlo"], "HloModule"),
+        (["--llvm"], "fadd"),
+        (["--asm"], "xlapy.entry"),
+    ):
+        assert main(["show", program, *flags]) == 0
+        assert expected in capsys.readouterr().out
+
+
+# -- errors, help, terminals -------------------------------------------------------------------------------------------
+
+
+def test_an_error_is_one_message(tmp_path: Path, capsys: Capture) -> None:
     path = tmp_path / "wrong.hlo"
     path.write_text("ENTRY main { ROOT x = f32[4] frobnicate() }")
     assert main(["opt", str(path)]) == 1
     printed = capsys.readouterr().err
     assert printed.startswith("xlapy: ") and "frobnicate" in printed and "Traceback" not in printed
+    assert "\x1b" not in printed
 
 
-def test_a_missing_file(capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize("content", [b"\xff\xfe\x00", b"", b"\x00"])
+def test_what_is_no_program(content: bytes, tmp_path: Path, capsys: Capture) -> None:
+    path = tmp_path / "noise"
+    path.write_bytes(content)
+    for command in (["check"], ["run"], ["opt"], ["show"], ["translate", "--to", "hlo"]):
+        assert main([command[0], str(path), *command[1:]]) == 1
+        assert capsys.readouterr().err.startswith("xlapy: ")
+
+
+def test_a_missing_file(capsys: Capture) -> None:
     assert main(["run", "/no/such/file"]) == 1
     assert "/no/such/file" in capsys.readouterr().err
 
 
-def test_ops_lists_the_table(capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_input_that_holds_no_arrays(program: str, capsys: Capture) -> None:
+    assert main(["run", program, "--input", program]) == 1
+    assert "holds no arrays" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("command", ["", "run", "eval", "opt", "translate", "check", "show", "ops", "cache"])
+def test_help(command: str, capsys: Capture) -> None:
+    with pytest.raises(SystemExit) as caught:
+        main([*command.split(), "--help"])
+    assert caught.value.code == 0
+    assert "usage: xlapy" in capsys.readouterr().out
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_colour_and_progress_are_for_terminals(wrong: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    terminal = Terminal()
+    monkeypatch.setattr(sys, "stderr", terminal)
+    monkeypatch.setattr(console, "PATIENCE", 0.0)
+    assert main(["check", wrong]) == 1
+    assert f"{console.RED}^{console.PLAIN}" in terminal.getvalue()
+    with console.progress("thinking"):
+        time.sleep(0.05)
+    assert "thinking ..." in terminal.getvalue() and terminal.getvalue().endswith("\r\x1b[K")
+
+
+def test_a_reader_that_stops_early_is_no_error(program: str) -> None:
+    command = [sys.executable, "-c", "import sys; from xlapy.tools.main import main; sys.exit(main(sys.argv[1:]))"]
+    process = subprocess.Popen(
+        [*command, "show", program, "--asm"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    assert process.stdout is not None and process.stderr is not None
+    process.stdout.close()
+    assert "Traceback" not in process.stderr.read()
+    assert process.wait() == 0
+    process.stderr.close()
+
+
+def test_ops_lists_the_table(capsys: Capture) -> None:
     assert main(["ops"]) == 0
     printed = capsys.readouterr().out
     assert "concatenate" in printed and "operations are complete" in printed
 
 
-def test_cache_shows_and_clears(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, program: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_cache_shows_and_clears(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, program: str, capsys: Capture) -> None:
     monkeypatch.setenv("XLAPY_CACHE_DIR", str(tmp_path / "cache"))
     main(["run", program])
     assert main(["cache", "--info"]) == 0

@@ -149,6 +149,10 @@ class Window:
     dimensions: tuple[WindowDimension, ...] = ()
 
 
+NO_WINDOW = Window()
+"""Of arrays without dimensions: text leaves it out."""
+
+
 @dataclass(frozen=True, slots=True)
 class ConvolutionDimensionNumbers:
     """Where batch, feature and spatial dimensions lie in the operands and the result of a convolution."""

@@ -65,22 +65,19 @@ class Shape:
         """An array of `dims`; `dynamic[d]` makes `dims[d]` a bound; `layout` is minor to major (None: row-major).
 
         `element_type` is an `ElementType` or a numpy dtype. Raises ShapeError for a negative size or a bad layout."""
-        dims = tuple(int(size) for size in dims)
-        if any(size < 0 and size != UNBOUNDED for size in dims):
-            raise ShapeError("shape.sizes", f"a dimension of {list(dims)} is negative")
-        if len(dims) > MAX_RANK:
-            raise ShapeError("shape.rank", f"rank {len(dims)} is beyond the largest rank, {MAX_RANK}")
-        if math.prod(max(size, 1) for size in dims) > MAX_ELEMENTS:
-            raise ShapeError("shape.sizes", f"an array of dimensions {list(dims)} has more than 2^48 elements")
-        flags = tuple(bool(flag) for flag in dynamic)
-        flags = tuple(flag or size == UNBOUNDED for flag, size in zip(flags or (False,) * len(dims), dims, strict=True))
+        dims = tuple(map(int, dims))
+        _check_dims(dims)
+        flags: Flags = ()
+        if any(dynamic) or UNBOUNDED in dims:
+            given = dynamic or (False,) * len(dims)
+            flags = tuple(bool(flag) or size == UNBOUNDED for flag, size in zip(given, dims, strict=True))
         if isinstance(layout, Layout) or layout is None:
             chosen = layout
         else:
             chosen = Layout(tuple(layout))
         if chosen is not None and sorted(chosen.minor_to_major) != list(range(len(dims))):
             raise ShapeError("shape.layout", f"layout {chosen} is not a permutation of {len(dims)} dimensions")
-        return cls(element_type_of(element_type), dims, flags if any(flags) else (), chosen)
+        return cls(element_type_of(element_type), dims, flags, chosen)
 
     @classmethod
     def scalar(cls, element_type: Any) -> Shape:
@@ -224,6 +221,26 @@ class Shape:
         """Equal but for layouts."""
         return self.without_layout() == other.without_layout()
 
+    def agrees(self, other: Shape) -> bool:
+        """Equal as far as both are known: a size that one of them leaves open agrees with any. Layouts say nothing."""
+        if self.elements is not None and other.elements is not None:
+            pairs = zip(self.elements, other.elements, strict=False)
+            return len(self.elements) == len(other.elements) and all(one.agrees(another) for one, another in pairs)
+        if not (self.is_array and other.is_array):
+            return self.without_layout() == other.without_layout()
+        return self.type is other.type and self.has_dims_of(other)
+
+    def has_dims_of(self, other: Shape) -> bool:
+        """Equal dimensions, but for those that one of them leaves open."""
+        if self.dims == other.dims:
+            return True
+        pairs = zip(self.dims, other.dims, strict=False)
+        return self.rank == other.rank and all(one == another or UNBOUNDED in (one, another) for one, another in pairs)
+
+    def fits(self, other: Shape) -> bool:
+        """`matches`, or `agrees` where one of the two has a `?`."""
+        return self.matches(other) or ((self.is_unbounded or other.is_unbounded) and self.agrees(other))
+
     def static(self) -> Shape:
         """The same shape with every bounded dimension taken at its bound."""
         if self.elements is not None:
@@ -247,6 +264,16 @@ class Shape:
 
     def __repr__(self) -> str:
         return str(self)
+
+
+def _check_dims(dims: Dims) -> None:
+    """Raises unless an array may have these dimensions."""
+    if dims and min(dims) < 0 and any(size < 0 and size != UNBOUNDED for size in dims):
+        raise ShapeError("shape.sizes", f"a dimension of {list(dims)} is negative")
+    if len(dims) > MAX_RANK:
+        raise ShapeError("shape.rank", f"rank {len(dims)} is beyond the largest rank, {MAX_RANK}")
+    if abs(math.prod(dims)) > MAX_ELEMENTS or (0 in dims and math.prod(max(size, 1) for size in dims) > MAX_ELEMENTS):
+        raise ShapeError("shape.sizes", f"an array of dimensions {list(dims)} has more than 2^48 elements")
 
 
 MAX_RANK = 64

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from xlapy.hlo.graph import Computation, HloModule, Instruction
+from xlapy.hlo.shape import Shape
 from xlapy.passes.base import Pass
 
 KEEPING_LAYOUTS = ("custom-call",)
@@ -45,9 +46,17 @@ def _expand_bitcasts(computation: Computation) -> bool:
     return computation.remove(bitcasts)
 
 
+def _changes_type_only(source: Shape, target: Shape) -> bool:
+    """Every element stays where it is: scalars do, and those of a region must stay scalars."""
+    same_places = source.dims == target.dims and source.minor_to_major == target.minor_to_major
+    return same_places and source.type is not target.type and source.type.bits == target.type.bits
+
+
 def _logical(bitcast: Instruction) -> Instruction:
     """The bytes of the operand in memory order, cut into elements of the result, in the order of its memory."""
     computation, source, target = bitcast.parent, bitcast.operands[0], bitcast.shape
+    if _changes_type_only(source.shape, target):
+        return computation.add("bitcast-convert", [source], shape=target, metadata=bitcast.metadata)
     major_to_minor = source.shape.minor_to_major[::-1]
     value = computation.add("transpose", [source], permutation=major_to_minor)
     value = computation.add("reshape", [value], shape=value.shape.with_dims((value.shape.size,)))

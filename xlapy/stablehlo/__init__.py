@@ -5,8 +5,9 @@ from __future__ import annotations
 from xlapy.hlo.graph import HloModule
 from xlapy.hlo.text import fingerprint
 from xlapy.stablehlo.convert import convert_program
-from xlapy.stablehlo.pretty import parse_tree
+from xlapy.stablehlo.reading import parse_tree
 from xlapy.stablehlo.write import Writer
+from xlapy.support.collection import paused_collection
 
 
 def parse(text: str) -> HloModule:
@@ -14,11 +15,13 @@ def parse(text: str) -> HloModule:
 
     Raises ParseError, ShapeError or UnsupportedError, each with line, column and a caret. A function of several results
     returns a tuple."""
-    return convert_program(*parse_tree(text))
+    with paused_collection():
+        return convert_program(*parse_tree(text))
 
 
-def to_text(module: HloModule) -> str:
-    """StableHLO text of a module, in the generic form. Layouts have no spelling there, and fusions are written out.
+def to_text(module: HloModule, *, pretty: bool = False) -> str:
+    """StableHLO text of a module, in the generic or the pretty form. Layouts have no spelling there, and fusions are
+    written out.
 
     A module that was read from text with quantized types gives back that text, as long as nobody has changed it: the
     graph holds only the arithmetic on storage, and that is what is written once it was changed.
@@ -27,7 +30,7 @@ def to_text(module: HloModule) -> str:
     source = module.source
     if source is not None and source.fingerprint == fingerprint(module):
         return source.text
-    return Writer().module(module)
+    return Writer(pretty=pretty).module(module)
 
 
 __all__ = ["parse", "to_text"]

@@ -37,6 +37,12 @@ def dense_literal(token: str, shape: Shape) -> Literal:
     return Literal(_frozen(array), shape)
 
 
+def scalar_literal(value: bool | int | float, shape: Shape) -> Literal:
+    """The literal of one number. Raises ParseError where it does not fit the type."""
+    text = str(value).lower() if isinstance(value, bool) else repr(value)
+    return Literal(_elements(text, shape.type, ()), shape)
+
+
 def resource_literal(blob: str, shape: Shape) -> Literal:
     """The literal of a resource: hexadecimal digits, of which the first four bytes tell the alignment."""
     return _from_bytes(_hex_bytes(blob)[4:], shape)

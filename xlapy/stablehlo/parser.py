@@ -10,8 +10,9 @@ import re
 from collections.abc import Callable, Generator
 from typing import Any, NoReturn, TypeVar
 
+from xlapy.hlo.element_types import PRED, S64, ElementType
 from xlapy.hlo.literal import Literal
-from xlapy.hlo.shape import TOKEN, Shape
+from xlapy.hlo.shape import TOKEN, UNBOUNDED, Shape
 from xlapy.stablehlo.attributes import unquoted
 from xlapy.stablehlo.constants import dense_literal, resource_literal
 from xlapy.stablehlo.lexer import END, Tokens
@@ -39,6 +40,17 @@ _STRING = re.compile(r'"(?:[^"\\\n]++|\\.)*+"')
 _MAX_NUMBER = 400  # digits; Python refuses to convert beyond some thousands
 _TOKEN_TYPES = frozenset({"!stablehlo.token", "!mhlo.token"})
 _ISOLATED = frozenset({"builtin.module", "func.func"})
+SCALAR_DIALECTS = ("arith.", "tensor.", "shape.")
+"""Values of these may have the types of elements, `index` or `i32`: scalars to us."""
+
+_SHAPE_TYPES = {
+    "index": Shape.scalar(S64),
+    "!shape.size": Shape.scalar(S64),
+    "!shape.shape": Shape.array(S64, (UNBOUNDED,)),
+    "!shape.witness": Shape.scalar(PRED),
+}
+"""Types that values of any operation may have in dynamic programs."""
+
 _FIELD_DIALECTS = ("#stablehlo", "#mhlo", "#chlo")
 
 
@@ -79,6 +91,7 @@ class Parser:
         self._tensors: dict[str, Shape] = {}
         self._literals: dict[tuple[str, Shape], Literal | QuantizedConstant] = {}
         self._resources: dict[str, str] | None = None
+        self.scalars = False
         self._nesting = 0
         self._scope: dict[str, Value] = {}
         self._stack: list[_Open] = []
@@ -176,7 +189,7 @@ class Parser:
             self.index += 1
             return known
         if token.startswith("tensor<"):
-            known = self._tensors[token] = self._placed(tensor_type, token, self._type_aliases)
+            known = self._tensors[token] = self.placed(tensor_type, token, self._type_aliases)
             self.has_quantized_types |= isinstance(known, QuantizedShape)
             self.index += 1
             return known
@@ -197,12 +210,15 @@ class Parser:
 
     def value_type(self) -> Shape:
         """The type of a value: a tensor, a token or a tuple."""
-        known = self._tensors.get(self.texts[self.index])
+        token = self.texts[self.index]
+        known = self._tensors.get(token) or _SHAPE_TYPES.get(token)
         if known is not None:
             self.index += 1
             return known
         start = self.index
         found = self.type()
+        if isinstance(found, ElementType) and self.scalars:
+            return Shape.scalar(found)
         if not isinstance(found, Shape):
             self.index = start
             raise self.expected("the type of a value, like tensor<4xf32>")
@@ -257,11 +273,11 @@ class Parser:
         if not token.startswith("!quant."):
             return OtherType(" ".join((token, *tokens)))
         after, self.index = self.index, start
-        found = self._placed(quantized_type, token + "".join(tokens))
+        found = self.placed(quantized_type, token + "".join(tokens))
         self.index = after
         return found
 
-    def _placed(self, read: Callable[..., Item], *arguments: Any) -> Item:
+    def placed(self, read: Callable[..., Item], *arguments: Any) -> Item:
         """What `read` returns; its errors gain the place of the current token."""
         try:
             return read(*arguments)
@@ -362,7 +378,7 @@ class Parser:
         literal = self._literals.get((token, shape))
         if literal is None:
             read = self._resource if token.startswith("dense_resource<") else dense_literal
-            stored = self._placed(read, token, storage_shape(shape))
+            stored = self.placed(read, token, storage_shape(shape))
             literal = QuantizedConstant(stored, shape) if isinstance(shape, QuantizedShape) else stored
             self._literals[token, shape] = literal
         self.index = after
@@ -456,8 +472,12 @@ class Parser:
     def _location(self) -> tuple[str, ...]:
         """The tokens between the parentheses of `loc(...)`."""
         self.expect("loc")
-        if self.texts[self.index] != "(":
+        texts, index = self.texts, self.index
+        if texts[index] != "(":
             raise self.expected("`(`")
+        if texts[index + 2] == ")" and texts[index + 1][:1] in ("#", '"'):  # an alias or a name, as most are
+            self.index = index + 3
+            return (texts[index + 1],)
         return self.skip_balanced()[1:-1]
 
     # -- values ----------------------------------------------------------------------------------------------------
@@ -570,12 +590,14 @@ class Parser:
             token = texts[self.index]
         if token[:1] == '"':
             operation = Operation(self.string(), place)
+            self.scalars = operation.name.startswith(SCALAR_DIALECTS)
             self._advance(operation, names, self.generic(operation))
             return
         if not (token[:1].isalpha() or token[:1] == "_"):
             raise self.expected("an operation")
         self.index += 1
         operation = Operation(_BUILTIN.get(token, token), place)
+        self.scalars = operation.name.startswith(SCALAR_DIALECTS)
         steps = self._forms.get(operation.name, self._default_form)(self, operation)
         if steps is None:
             self._finish(operation, names)

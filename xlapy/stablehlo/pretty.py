@@ -66,7 +66,7 @@ def plain_form(parser: Parser, operation: Operation) -> None:
     if parenthesized:
         parser.expect(")")
     if texts[parser.index] != ":":
-        _attributes(parser, operation)
+        some_attributes(parser, operation)
         if texts[parser.index] != ":":
             raise parser.expected("an operand, a clause or `:`")
     types_suffix(parser, operation)
@@ -80,7 +80,7 @@ def _clause(parser: Parser, operation: Operation, name: str) -> None:
     operation.attributes[_CLAUSES.get(operation.name, _NO_CLAUSES).get(name, name)] = value
 
 
-def _attributes(parser: Parser, operation: Operation) -> None:
+def some_attributes(parser: Parser, operation: Operation) -> None:
     if parser.accept("{"):
         operation.attributes.update(parser.attributes())
 
@@ -118,7 +118,7 @@ def _implied_types(parser: Parser, operation: Operation, types: list[Shape], pla
     parser.check_operands(operation, stated, place)
 
 
-def _return(parser: Parser, operation: Operation) -> None:
+def return_(parser: Parser, operation: Operation) -> None:
     """`return %a, %b : T1, T2`"""
     if parser.texts[parser.index][:1] == "%":
         operation.operands.append(parser.use())
@@ -132,11 +132,11 @@ def _return(parser: Parser, operation: Operation) -> None:
         parser.check_operands(operation, tuple(types), place)
 
 
-def _constant(parser: Parser, operation: Operation) -> Steps | None:
+def constant(parser: Parser, operation: Operation) -> Steps | None:
     """`constant dense<1.0> : tensor<f32>`; one of a quantized type goes on as in the generic form."""
     if parser.texts[parser.index] == "(":
         return parser.generic(operation)
-    _attributes(parser, operation)
+    some_attributes(parser, operation)
     literal = parser.dense()
     operation.attributes["value"] = literal
     operation.result_types = (literal.shape,)
@@ -145,18 +145,18 @@ def _constant(parser: Parser, operation: Operation) -> Steps | None:
 
 def _compare(parser: Parser, operation: Operation) -> None:
     """`compare LT, %a, %b, FLOAT : types`"""
-    operation.attributes["comparison_direction"] = _word(parser, "a direction: EQ, NE, GE, GT, LE or LT")
+    operation.attributes["comparison_direction"] = word(parser, "a direction: EQ, NE, GE, GT, LE or LT")
     parser.expect(",")
     operation.operands.append(parser.use())
     parser.expect(",")
     operation.operands.append(parser.use())
     if parser.accept(","):
-        operation.attributes["compare_type"] = _word(parser, "FLOAT, TOTALORDER, SIGNED or UNSIGNED")
-    _attributes(parser, operation)
+        operation.attributes["compare_type"] = word(parser, "FLOAT, TOTALORDER, SIGNED or UNSIGNED")
+    some_attributes(parser, operation)
     types_suffix(parser, operation)
 
 
-def _word(parser: Parser, what: str) -> str:
+def word(parser: Parser, what: str) -> str:
     token = parser.texts[parser.index]
     if not token[:1].isalpha():
         raise parser.expected(what)
@@ -171,7 +171,7 @@ def _slice(parser: Parser, operation: Operation) -> None:
     ranges = parser.listed(lambda: _range(parser), "]")
     for position, name in enumerate(("start_indices", "limit_indices", "strides")):
         operation.attributes[name] = tuple(part[position] for part in ranges)
-    _attributes(parser, operation)
+    some_attributes(parser, operation)
     types_suffix(parser, operation)
 
 
@@ -186,7 +186,7 @@ def _get_tuple_element(parser: Parser, operation: Operation) -> None:
     """`get_tuple_element %a[0] : types`"""
     operation.operands.append(parser.use())
     (operation.attributes["index"],) = parser.integers() or (0,)
-    _attributes(parser, operation)
+    some_attributes(parser, operation)
     types_suffix(parser, operation)
 
 
@@ -241,7 +241,7 @@ def _convolution(parser: Parser, operation: Operation) -> None:
         if name not in _WINDOW:
             parser.fail(f"a window has no {name!r}; it has: {', '.join(_WINDOW)}", operation.place)
         operation.attributes[_WINDOW[name]] = value
-    _attributes(parser, operation)
+    some_attributes(parser, operation)
     types_suffix(parser, operation)
 
 
@@ -250,7 +250,7 @@ def _custom_call(parser: Parser, operation: Operation) -> None:
     operation.attributes["call_target_name"] = parser.symbol()
     parser.expect("(")
     operation.operands = list(parser.listed(parser.use, ")"))
-    _attributes(parser, operation)
+    some_attributes(parser, operation)
     types_suffix(parser, operation)
 
 
@@ -259,7 +259,7 @@ def _call(parser: Parser, operation: Operation) -> None:
     operation.attributes["callee"] = Symbol(parser.symbol())
     parser.expect("(")
     operation.operands = list(parser.listed(parser.use, ")"))
-    _attributes(parser, operation)
+    some_attributes(parser, operation)
     types_suffix(parser, operation)
 
 
@@ -276,7 +276,7 @@ def _while(parser: Parser, operation: Operation) -> Steps:
     if names:
         types_suffix(parser, operation)
     if parser.accept("attributes"):
-        _attributes(parser, operation)
+        some_attributes(parser, operation)
     arguments = list(zip(names, operation.result_types, strict=True))
     parser.expect("cond")
     yield parser.open_region(operation, arguments)
@@ -302,12 +302,12 @@ def _reduce(parser: Parser, operation: Operation) -> Steps | None:
     operation.operands = [array for array, _ in pairs] + [init for _, init in pairs]
     applied = ""
     if parser.accept("applies"):
-        applied = _word(parser, "the operation that folds, like stablehlo.add")
+        applied = word(parser, "the operation that folds, like stablehlo.add")
     parser.expect("across")
     parser.expect("dimensions")
     parser.expect("=")
     operation.attributes["dimensions"] = parser.integers()
-    _attributes(parser, operation)
+    some_attributes(parser, operation)
     types_suffix(parser, operation)
     if applied:
         operation.regions.append(_folding_region(operation, applied))
@@ -361,7 +361,7 @@ def _module(parser: Parser, operation: Operation) -> Steps:
     if parser.texts[parser.index][:1] == "@":
         operation.attributes["sym_name"] = parser.symbol()
     if parser.accept("attributes"):
-        _attributes(parser, operation)
+        some_attributes(parser, operation)
     yield parser.open_region(operation)
 
 
@@ -385,7 +385,7 @@ def _function(parser: Parser, operation: Operation) -> Steps:
             results = (parser.value_type(),)
     operation.attributes["function_type"] = FunctionType(tuple(type for _, type in arguments), results)
     if parser.accept("attributes"):
-        _attributes(parser, operation)
+        some_attributes(parser, operation)
     if parser.texts[parser.index] == "{":
         yield parser.open_region(operation, arguments)
 
@@ -404,7 +404,7 @@ def _mesh(parser: Parser, operation: Operation) -> None:
     if parser.texts[parser.index] != "<":
         raise parser.expected("`<`")
     parser.skip_balanced()
-    _attributes(parser, operation)
+    some_attributes(parser, operation)
 
 
 def _sharding_constraint(parser: Parser, operation: Operation) -> None:
@@ -419,13 +419,12 @@ FORMS: dict[str, PrettyForm] = {
     "builtin.module": _module,
     "func.func": _function,
     "func.call": _call,
-    "func.return": _return,
-    "stablehlo.return": _return,
+    "func.return": return_,
+    "stablehlo.return": return_,
     "sdy.mesh": _mesh,
     "sdy.sharding_constraint": _sharding_constraint,
-    "stablehlo.constant": _constant,
-    "chlo.constant": _constant,
-    "arith.constant": _constant,
+    "stablehlo.constant": constant,
+    "chlo.constant": constant,
     "stablehlo.compare": _compare,
     "stablehlo.slice": _slice,
     "stablehlo.get_tuple_element": _get_tuple_element,
@@ -439,10 +438,4 @@ FORMS: dict[str, PrettyForm] = {
 }
 
 
-def parse_tree(text: str) -> tuple[Parser, Operation]:
-    """The tree of a whole text: a nameless module around what stands in it. The parser still knows every place."""
-    parser = Parser(text, FORMS, plain_form)
-    return parser, parser.program()
-
-
-__all__ = ["FORMS", "parse_tree", "plain_form", "types_suffix"]
+__all__ = ["FORMS", "constant", "plain_form", "return_", "some_attributes", "types_suffix", "word"]

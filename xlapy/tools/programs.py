@@ -1,10 +1,10 @@
-"""`xlapy opt`, `run`, `eval`: what the compiler makes of a program in a file, and what the program computes."""
+"""What the commands have in common: the program in a file, and arguments for it."""
 
 from __future__ import annotations
 
 import argparse
 import sys
-import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,79 +12,60 @@ import numpy as np
 
 import xlapy
 from xlapy.hlo.graph import HloModule
-from xlapy.hlo.shape import Shape
-from xlapy.support.errors import UnsupportedError
-
-STAGES = ("input", "dot", "hlo", "llvm", "asm", "stablehlo")
-
-
-def add_to(commands: Any) -> None:
-    """Adds the subcommands to the parser."""
-    opt = commands.add_parser("opt", help="print a program as one of the stages of its compilation sees it")
-    opt.add_argument("file", help="HLO or StableHLO text; - for standard input")
-    opt.add_argument("--stage", choices=STAGES, default="hlo", help="default: hlo, after all passes")
-    opt.set_defaults(run=_opt)
-    for name, text in (("run", "compile and run"), ("eval", "evaluate by the reference evaluator")):
-        command = commands.add_parser(name, help=f"{text} a program on random inputs (or arrays from a .npz)")
-        command.add_argument("file", help="HLO or StableHLO text; - for standard input")
-        command.add_argument("--inputs", help="a .npz file whose arrays are the arguments, in order")
-        command.add_argument("--seed", type=int, default=0, help="of the random inputs")
-        command.add_argument("--compare", action="store_true", help="run both ways and print the largest difference")
-        command.add_argument("--iterations", type=int, default=0, help="time so many calls")
-        command.set_defaults(run=_run, evaluated=name == "eval")
+from xlapy.hlo.shape import UNBOUNDED, Shape
+from xlapy.hlo.specialize import is_dynamic, specialize
+from xlapy.support.errors import ParseError, UnsupportedError
+from xlapy.tools.console import progress
 
 
-def _read(file: str) -> str:
-    return sys.stdin.read() if file == "-" else Path(file).read_text(encoding="utf-8")
+def add_program(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("file", metavar="FILE", help="HLO or StableHLO text; - for standard input")
 
 
-def _opt(chosen: argparse.Namespace) -> int:
-    source = _read(chosen.file)
-    if chosen.stage == "input":
-        print(xlapy.load(source).to_text(), end="")
-    elif chosen.stage == "dot":
-        print(xlapy.hlo.to_dot(xlapy.load(source)), end="")
-    elif chosen.stage == "stablehlo":
-        print(xlapy.stablehlo.to_text(xlapy.load(source)))
-    else:
-        executable = xlapy.compile(source)
-        show = {"hlo": executable.hlo_text, "llvm": executable.llvm_ir, "asm": executable.assembly}[chosen.stage]
-        print(show(), end="")
-    return 0
+def add_size(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--size", type=int, default=4, metavar="N", help="of every `?` dimension (default: 4)")
 
 
-def _run(chosen: argparse.Namespace) -> int:
-    module = xlapy.load(_read(chosen.file))
-    arguments = _arguments(module, chosen)
-    if chosen.evaluated:
-        result = xlapy.evaluate(module, *arguments)
-    else:
-        executable = xlapy.compile(module)
-        print(executable.compile_stats())
-        result = executable(*arguments)
-        if chosen.iterations:
-            began = time.perf_counter()
-            for _ in range(chosen.iterations):
-                executable(*arguments)
-            print(f"{(time.perf_counter() - began) / chosen.iterations * 1e6:.2f} us per call")
-    for number, leaf in enumerate(_leaves(result)):
-        print(f"result {number}: {Shape.of(leaf)} {np.array2string(leaf, threshold=32)}")
-    if chosen.compare:
-        other = xlapy.compile(module)(*arguments) if chosen.evaluated else xlapy.evaluate(module, *arguments)
-        print(f"largest difference between compiled and evaluated: {_difference(result, other):.3g}")
-    return 0
+def read_program(file: str) -> str:
+    """The text of a program. Raises OSError, or ParseError for bytes that are no text."""
+    try:
+        return sys.stdin.read() if file == "-" else Path(file).read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise ParseError(f"{file} is not text in UTF-8: {error.reason} at byte {error.start}") from None
 
 
-def _arguments(module: HloModule, chosen: argparse.Namespace) -> list[Any]:
-    if chosen.inputs:
-        with np.load(chosen.inputs) as arrays:
-            return [arrays[name] for name in arrays.files]
-    random = np.random.default_rng(chosen.seed)
-    return [_random(shape, random) for shape in module.signature.parameters]
+def load_program(chosen: argparse.Namespace) -> HloModule:
+    """The module in a file, as it is written there."""
+    text = read_program(chosen.file)
+    with progress(f"reading {chosen.file}"):
+        return xlapy.load(text)
+
+
+def load_static(chosen: argparse.Namespace) -> HloModule:
+    """The module in a file, `?` dimensions at the size that the command line gives."""
+    module = load_program(chosen)
+    if not is_dynamic(module):
+        return module
+    return specialize(module, [_sized(shape, chosen.size) for shape in module.signature.parameters])
+
+
+def _sized(shape: Shape, size: int) -> Shape:
+    if shape.is_tuple:
+        return Shape.tuple([_sized(part, size) for part in shape.parts])
+    if not shape.is_unbounded:
+        return shape
+    dims = [size if dim == UNBOUNDED else dim for dim in shape.dims]
+    dynamic = [shape.is_dynamic_dim(dim) and shape.dims[dim] != UNBOUNDED for dim in range(shape.rank)]
+    return Shape.array(shape.type, dims, dynamic)
+
+
+def random_arguments(parameters: Sequence[Shape], seed: int) -> list[Any]:
+    """Numbers of moderate size; integers small, so that most are good indices."""
+    random = np.random.default_rng(seed)
+    return [_random(shape, random) for shape in parameters]
 
 
 def _random(shape: Shape, random: np.random.Generator) -> Any:
-    """Numbers of moderate size; integers small, so that most are good indices."""
     if shape.is_tuple:
         return tuple(_random(part, random) for part in shape.parts)
     if shape.is_token:
@@ -97,16 +78,24 @@ def _random(shape: Shape, random: np.random.Generator) -> Any:
     return values.astype(shape.type.dtype)
 
 
-def _leaves(value: Any) -> list[np.ndarray]:
+def read_arguments(files: Sequence[str]) -> list[Any]:
+    """The arrays in .npy files, and all of each .npz file, in order."""
+    arrays: list[Any] = []
+    for file in files:
+        try:
+            loaded = np.load(file, allow_pickle=False)
+        except ValueError as error:
+            raise ParseError(f"{file} holds no arrays: {error}") from None
+        if isinstance(loaded, np.ndarray):
+            arrays.append(loaded)
+        else:
+            with loaded:
+                arrays += [loaded[name] for name in loaded.files]
+    return arrays
+
+
+def leaves(value: Any) -> list[np.ndarray]:
+    """The arrays in a result, depth first; tokens have none."""
     if isinstance(value, tuple):
-        return [leaf for part in value for leaf in _leaves(part)]
+        return [leaf for part in value for leaf in leaves(part)]
     return [] if value is None else [np.asarray(value)]
-
-
-def _difference(one: Any, other: Any) -> float:
-    largest = 0.0
-    for left, right in zip(_leaves(one), _leaves(other), strict=True):
-        wide = np.complex128 if np.iscomplexobj(left) else np.float64
-        distance = np.abs(left.astype(wide) - right.astype(wide))
-        largest = max(largest, float(np.nanmax(distance, initial=0.0)))
-    return largest

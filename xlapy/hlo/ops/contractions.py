@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from xlapy.hlo.attributes import ConvolutionDimensionNumbers, DotDimensionNumbers, Precision, Window
+from xlapy.hlo.attributes import NO_WINDOW, ConvolutionDimensionNumbers, DotDimensionNumbers, Precision, Window
 from xlapy.hlo.ops.spec import PURE, ResultShape, op
 from xlapy.hlo.ops.windows import check_window_steps, window_positions
 from xlapy.hlo.shape import UNBOUNDED, Shape
 from xlapy.support.errors import ShapeError
-
-NO_WINDOW = Window()
 
 
 @op("dot", traits=PURE, title="DotGeneral")
@@ -34,6 +32,7 @@ def dot(
     dimensions-in-range [B3 C5 C6 C7 C8]: all dimensions are dimensions of their operand.
     batch-sizes [B2 C9]: batch dimensions agree in size.
     contracting-sizes [B1 C10]: contracting dimensions agree in size.
+    precision-count [C11]: a precision is given for both operands, or for none.
     """
     for shape in (lhs, rhs, result):
         if not shape.is_array:
@@ -57,6 +56,8 @@ def dot(
                 raise ShapeError("dimensions-in-range", f"dimension {dim} is outside {shape}")
         if len(set(dims)) != len(dims):
             raise ShapeError("dimensions-unique", f"dimensions {list(dims)} of {shape} repeat one")
+    if len(operand_precision) not in (0, 2):
+        raise ShapeError("precision-count", f"{len(operand_precision)} precisions are given for two operands")
     _check_sizes("batch-sizes", lhs, rhs, numbers.lhs_batch, numbers.rhs_batch)
     _check_sizes("contracting-sizes", lhs, rhs, numbers.lhs_contracting, numbers.rhs_contracting)
     order = [(lhs, dim) for dim in (*numbers.lhs_batch, *numbers.lhs_free(lhs.rank))]

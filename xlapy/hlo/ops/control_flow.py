@@ -26,11 +26,11 @@ def while_(init: Shape, *, condition: Signature, body: Signature) -> Shape:
     condition-type [B1 C1]: the condition has type S -> pred, for a state of type S.
     body-type [B1 C2]: the body has type S -> S.
     """
-    if len(condition.parameters) != 1 or not condition.parameters[0].matches(init):
+    if len(condition.parameters) != 1 or not condition.parameters[0].fits(init):
         raise ShapeError("condition-type", f"a condition of type {condition} does not take a state of type {init}")
     if not condition.result.is_scalar or condition.result.element_type is not PRED:
         raise ShapeError("condition-type", f"a condition of type {condition} does not return pred[]")
-    if len(body.parameters) != 1 or not body.parameters[0].matches(init) or not body.result.matches(init):
+    if len(body.parameters) != 1 or not body.parameters[0].fits(init) or not body.result.fits(init):
         raise ShapeError("body-type", f"a body of type {body} does not take a state of type {init} to itself")
     return body.result.without_layout()
 
@@ -59,7 +59,7 @@ def conditional(selector: Shape, operands: Variadic, *, branches: Regions) -> Sh
         raise ShapeError("operand-each", f"{len(operands)} operands are given for {len(branches)} branches")
     for operand, branch in zip(operands, branches, strict=True):
         check_arguments("operand-each", (operand,), branch)
-        if not branch.result.static().matches(branches[0].result.static()):
+        if not branch.result.static().fits(branches[0].result.static()):
             raise ShapeError("same-result", f"the branches return {branches[0].result} and {branch.result}")
     result = branches[0].result.without_layout()
     for branch in branches[1:]:

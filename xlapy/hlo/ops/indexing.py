@@ -25,7 +25,7 @@ def _check_starts(operand: Shape, start_indices: Variadic) -> None:
 
 def _check_slice(operand: Shape, sizes: Sequence[int]) -> None:
     for dim, (size, available) in enumerate(zip(sizes, operand.dims, strict=True)):
-        if not 0 <= size <= available:
+        if size < 0 or size > available != UNBOUNDED:
             raise ShapeError("slice-sizes", f"a slice of size {size} does not fit in dimension {dim} of {operand}")
 
 
@@ -291,10 +291,10 @@ def _check_scattered(inputs: Variadic, updates: Variadic) -> None:
         if not shape.is_array:
             raise ShapeError("array-operands", f"{shape} is not an array")
     for shape in inputs:
-        if shape.dims != inputs[0].dims:
+        if not shape.has_dims_of(inputs[0]):
             raise ShapeError("same-dims", f"the inputs {inputs[0]} and {shape} have different dimensions")
     for shape in updates:
-        if shape.dims != updates[0].dims:
+        if not shape.has_dims_of(updates[0]):
             raise ShapeError("same-update-dims", f"the updates {updates[0]} and {shape} have different dimensions")
     for operand, update in zip(inputs, updates, strict=True):
         if operand.type is not update.type:

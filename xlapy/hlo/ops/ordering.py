@@ -5,7 +5,7 @@ from __future__ import annotations
 from xlapy.hlo.element_types import FLOAT, INTEGER, PRED, S32
 from xlapy.hlo.ops.elementwise import common_dims
 from xlapy.hlo.ops.spec import PURE, Variadic, op
-from xlapy.hlo.shape import Shape, Signature
+from xlapy.hlo.shape import UNBOUNDED, Shape, Signature
 from xlapy.support.errors import ShapeError
 
 
@@ -28,7 +28,7 @@ def sort(inputs: Variadic, *, comparator: Signature, dimension: int, is_stable: 
     for shape in inputs:
         if not shape.is_array:
             raise ShapeError("array-operands", f"{shape} is not an array")
-        if shape.dims != inputs[0].dims:
+        if not shape.has_dims_of(inputs[0]):
             raise ShapeError("same-dims", f"the inputs {inputs[0]} and {shape} have different dimensions")
     if not 0 <= dimension < inputs[0].rank:
         raise ShapeError("dimension-in-range", f"dimension {dimension} is outside {inputs[0]}")
@@ -53,7 +53,7 @@ def topk(operand: Shape, *, k: int, largest: bool) -> Shape:
     """
     if not operand.is_array or not operand.rank or operand.type not in INTEGER | FLOAT:
         raise ShapeError("array-operands", f"{operand} is not an array of rows of integers or floats")
-    if not 0 <= k <= operand.dims[-1]:
+    if k < 0 or k > operand.dims[-1] != UNBOUNDED:
         raise ShapeError("k-in-range", f"k = {k}, but the rows of {operand} have {operand.dims[-1]} elements")
     values = operand.with_dims((*operand.dims[:-1], k), operand.dynamic).without_layout()
     return Shape.tuple([values, values.with_type(S32)])

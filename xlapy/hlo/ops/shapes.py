@@ -186,9 +186,10 @@ def concatenate(inputs: Variadic, *, dimension: int) -> Shape:
             raise ShapeError("same-type", f"{other} and {first} have different element types")
         if other.rank != first.rank:
             raise ShapeError("same-rank", f"{other} and {first} have different ranks")
-        if other.without(dimension).dims != first.without(dimension).dims:
+        if not other.without(dimension).has_dims_of(first.without(dimension)):
             raise ShapeError("same-other-dims", f"{other} and {first} differ outside dimension {dimension}")
     sizes = [shape.dims[dimension] for shape in inputs]
-    size = UNBOUNDED if UNBOUNDED in sizes else sum(sizes)
+    dims = [max(shape.dims[dim] for shape in inputs) for dim in range(first.rank)]  # a known size is above UNBOUNDED
+    dims[dimension] = UNBOUNDED if UNBOUNDED in sizes else sum(sizes)
     dynamic = [any(shape.is_dynamic_dim(dim) for shape in inputs) for dim in range(first.rank)]
-    return first.with_dims(first.dims[:dimension] + (size,) + first.dims[dimension + 1 :], dynamic)
+    return first.with_dims(dims, dynamic)

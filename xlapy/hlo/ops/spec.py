@@ -123,6 +123,7 @@ class OpSpec:
     start_of: str | None = None  # for derived pairs: the synchronous op
     done_of: str | None = None
     options: Mapping[str, Any] = field(default_factory=dict)
+    fixed_count: int = -1  # of operands, for an op that takes no other number of them
 
     @property
     def python_name(self) -> str:
@@ -139,6 +140,8 @@ class OpSpec:
         """Deals a flat operand list to the parameters: one value, or a tuple for a variadic parameter.
 
         Raises ShapeError when the number of operands does not fit."""
+        if len(operands) == self.fixed_count:
+            return list(operands)
         variadic = sum(operand.variadic for operand in self.operands)
         single = len(self.operands) - variadic
         spare = len(operands) - single
@@ -159,6 +162,8 @@ class OpSpec:
 
     def complete_attributes(self, attributes: Mapping[str, Any]) -> dict[str, Any]:
         """The attributes with defaults filled in, in declared order. Raises ShapeError for missing or unknown ones."""
+        if attributes.keys() == self.attributes.keys():
+            return dict(attributes)
         for name in attributes:
             if name not in self.attributes:
                 known = ", ".join(self.attributes) or "none"
@@ -185,7 +190,8 @@ class OpSpec:
         try:
             grouped = self.group(operands)
             arguments = self.complete_attributes(attributes)
-            arguments.update(self._group_regions(called))
+            if called or self.regions:
+                arguments.update(self._group_regions(called))
             if self.takes_result:
                 if result is None and self.needs_result:
                     raise ShapeError("result-shape", "the shape of the result must be given")
@@ -302,6 +308,7 @@ def declare_op(
         start_of=start_of,
         done_of=done_of,
         options=options,
+        fixed_count=-1 if any(operand.variadic for operand in operands) else len(operands),
     )
     OPS[name] = spec
     return spec

@@ -200,5 +200,5 @@ def check_arguments(slug: str, arguments: Variadic, computation: Signature) -> N
     if len(arguments) != len(computation.parameters):
         raise ShapeError(slug, f"{len(arguments)} arguments for a computation of type {computation}")
     for number, (argument, parameter) in enumerate(zip(arguments, computation.parameters, strict=True)):
-        if not argument.matches(parameter):
+        if not argument.fits(parameter):
             raise ShapeError(slug, f"argument {number} is {argument}, but the computation has type {computation}")

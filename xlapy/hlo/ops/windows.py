@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from xlapy.hlo.attributes import Window
+from xlapy.hlo.attributes import NO_WINDOW, Window
 from xlapy.hlo.element_types import PRED
 from xlapy.hlo.ops.elementwise import common_dims
 from xlapy.hlo.ops.reductions import check_init_values, check_inputs, check_reduction
@@ -45,7 +45,9 @@ def check_window_steps(window: Window) -> None:
 
 
 @op("reduce-window", traits=PURE, hlo_text={"computation": "to_apply"}, title="ReduceWindow")
-def reduce_window(inputs: Variadic, init_values: Variadic, *, computation: Signature, window: Window) -> Shape:
+def reduce_window(
+    inputs: Variadic, init_values: Variadic, *, computation: Signature, window: Window = NO_WINDOW
+) -> Shape:
     """Folds the elements of a window, at each of its positions, with `computation`, starting from the initial values.
 
     Padding and the holes of dilations of the inputs hold the initial values, which take part. Several inputs are folded
@@ -81,7 +83,13 @@ def _check_not_reversed(window: Window) -> None:
 
 @op("select-and-scatter", traits=PURE, title="SelectAndScatter")
 def select_and_scatter(
-    operand: Shape, source: Shape, init_value: Shape, *, select: Signature, scatter: Signature, window: Window
+    operand: Shape,
+    source: Shape,
+    init_value: Shape,
+    *,
+    select: Signature,
+    scatter: Signature,
+    window: Window = NO_WINDOW,
 ) -> Shape:
     """At each position of a window over `operand`, selects one element, and combines the source element of the
     position into the result there.

@@ -7,7 +7,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import re
 from typing import Any
@@ -79,17 +78,29 @@ def read_backend_config(text: str) -> bytes | dict[str, Any]:
     if text.startswith('"'):
         return unquoted(text)
     try:
-        return dict(_frozen(json.loads(text)))
+        value = json.loads(text)
     except RecursionError:
-        raise ParseError("backend_config is nested too deeply") from None
+        raise ParseError("backend_config has values nested too deeply") from None
     except ValueError:
-        return _Dictionary(text).read()
+        value = _Reader(text).whole()
+    if not isinstance(value, dict):
+        raise ParseError(f"backend_config is neither a string nor a dictionary: {text[:60]}")
+    return dict(_frozen(value))
 
 
-_TOKEN = re.compile(r'\s*("(?:[^"\\]|\\.)*"|[+-]?[0-9]+(?:\.[0-9]*)?(?:[eE][+-]?[0-9]+)?|[@!\w.$-]+|[{}\[\]=,:<>])')
+_TOKEN = re.compile(
+    r"""\s*+(?:
+      (?P<string>"(?:[^"\\]++|\\.)*+")
+    | array<\s*[\w]++\s*:?(?P<array>[^<>]*+)>
+    | (?P<number>[-+]?(?:0x[0-9A-Fa-f]++|[0-9]++(?:\.[0-9]*+)?(?:[eE][-+]?[0-9]++)?))
+    | (?P<word>[@\#!]?[A-Za-z_][\w.$]*+(?:<[^<>]*+>)?)
+    | (?P<mark>[\[\]{}=:,])
+    )""",
+    re.VERBOSE,
+)
 _HEXADECIMAL = re.compile(rb"\\([0-9a-fA-F]{2}|.)", re.DOTALL)
 _MOST_NESTED = 100
-_WORDS = {"true": True, "false": False, "unit": True}
+_WORDS: dict[str, Any] = {"true": True, "false": False, "unit": True}
 
 
 def _frozen(value: Any) -> Any:
@@ -99,95 +110,90 @@ def _frozen(value: Any) -> Any:
     return tuple(map(_frozen, value)) if isinstance(value, list) else value
 
 
-class _Dictionary:
-    """Reads `{name = value, ...}`, where values are strings, numbers with or without a type, words, lists or such."""
+class _Reader:
+    """MLIR's attributes, without their types."""
 
     def __init__(self, text: str) -> None:
         self._text = text
-        self._tokens = _TOKEN.findall(text)
         self._position = 0
         self._depth = 0
 
-    def read(self) -> dict[str, Any]:
-        values = self._values()
-        if self._next:
-            raise self._error("nothing more")
-        return values
+    def whole(self) -> Any:
+        value = self._value()
+        if self._text[self._position :].strip():
+            raise self._error("the end")
+        return value
 
-    @property
-    def _next(self) -> str:
-        return self._tokens[self._position] if self._position < len(self._tokens) else ""
+    def _error(self, expected: str) -> ParseError:
+        rest = self._text[self._position :].strip()
+        return ParseError(f"backend_config: expected {expected}, found {rest[:30]!r}")
 
-    def _take(self) -> str:
-        self._position += 1
-        return self._tokens[self._position - 1] if self._position <= len(self._tokens) else ""
+    def _next(self, expected: str) -> re.Match[str]:
+        match = _TOKEN.match(self._text, self._position)
+        if match is None:
+            raise self._error(expected)
+        self._position = match.end()
+        return match
 
-    def _accept(self, symbol: str) -> bool:
-        found = self._next == symbol
-        self._position += found
-        return found
-
-    def _expect(self, symbol: str) -> None:
-        if not self._accept(symbol):
-            raise self._error(f"{symbol!r}")
-
-    def _error(self, wanted: str) -> ParseError:
-        return ParseError(f"backend_config {self._text}: expected {wanted}, found {self._next or 'its end'!r}")
-
-    def _values(self) -> dict[str, Any]:
-        values = {}
-        self._expect("{")
-        while not self._accept("}"):
-            name = self._take()
-            values[_string(name) if name.startswith('"') else name] = self._value() if self._accept("=") else True
-            if self._next != "}":
-                self._expect(",")
-        return values
+    def _accept(self, mark: str) -> bool:
+        match = _TOKEN.match(self._text, self._position)
+        if match is None or match["mark"] != mark:
+            return False
+        self._position = match.end()
+        return True
 
     def _value(self) -> Any:
-        self._depth += 1
-        if self._depth > _MOST_NESTED:
-            raise ParseError(f"backend_config has values nested more than {_MOST_NESTED} deep")
-        value = self._value_of_any_kind()
-        self._depth -= 1
-        return value
-
-    def _value_of_any_kind(self) -> Any:
-        if self._next == "{":
-            return self._values()
-        if self._accept("["):
-            return self._list("]")
-        if self._next == "array":
-            self._position += 3  # array<type
-            if self._accept(":"):
-                return self._list(">")
-            self._expect(">")
-            return ()
-        value = self._scalar()
+        start = self._position
+        match = self._next("a value")
+        value: Any
+        if match["mark"] is not None:
+            self._depth += 1
+            if self._depth > _MOST_NESTED or match["mark"] not in "[{":
+                self._position = start
+                raise self._error("a value")
+            value = self._list() if match["mark"] == "[" else self._entries()
+            self._depth -= 1
+        elif match["string"] is not None:
+            value = _string(match["string"])
+        elif match["array"] is not None:
+            value = [_number(item) for item in match["array"].split(",") if item.strip()]
+        elif match["number"] is not None:
+            value = _number(match["number"])
+        else:
+            value = _WORDS.get(match["word"], match["word"])
         if self._accept(":"):
-            self._take()
+            self._next("a type")
         return value
 
-    def _list(self, end: str) -> tuple[Any, ...]:
-        values = []
-        while not self._accept(end):
-            values.append(self._value())
-            if self._next != end:
-                self._expect(",")
-        return tuple(values)
+    def _list(self) -> list[Any]:
+        items: list[Any] = []
+        while not self._accept("]"):
+            if items and not self._accept(","):
+                raise self._error("`,` or `]`")
+            items.append(self._value())
+        return items
 
-    def _scalar(self) -> Any:
-        token = self._next
-        if token.startswith('"'):
-            return _string(self._take())
-        if token in _WORDS:
-            return _WORDS[self._take()]
-        for kind in (int, float):
-            with contextlib.suppress(ValueError):
-                value = kind(token)
-                self._position += 1
-                return value
-        raise self._error("a string, a number, a list or a dictionary")
+    def _entries(self) -> dict[str, Any]:
+        entries: dict[str, Any] = {}
+        while not self._accept("}"):
+            if entries and not self._accept(","):
+                raise self._error("`,` or `}`")
+            name = self._next("the name of an entry")
+            key = name["word"] or (_string(name["string"]) if name["string"] else "")
+            if not key:
+                raise self._error("the name of an entry")
+            entries[key] = self._value() if self._accept("=") else True
+        return entries
+
+
+def _number(text: str) -> Any:
+    text = text.strip()
+    if text in _WORDS:
+        return _WORDS[text]
+    try:
+        return int(text, 0) if text.lstrip("+-").isdecimal() or "x" in text else float(text)
+    except ValueError:
+        raise ParseError(f"backend_config: {text[:30]!r} is not a number") from None
 
 
 def _string(literal: str) -> str:

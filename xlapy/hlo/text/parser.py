@@ -27,6 +27,7 @@ from xlapy.hlo.text.lexer import NAME, SPACE, Lexer
 from xlapy.hlo.text.literals import read_literal
 from xlapy.hlo.text.shapes import MAX_NESTING, ShapeReader
 from xlapy.hlo.text.stack_frames import StackFrames, read_stack_frames
+from xlapy.support.collection import paused_collection
 from xlapy.support.errors import ShapeError, XlaError
 from xlapy.support.source import Source, suggestion
 
@@ -37,7 +38,8 @@ def parse(text: str, *, name: str = "", check: bool = True) -> HloModule:
     Raises ParseError for text that is no module and ShapeError for an instruction that breaks its op's rules, both with
     line, column and caret. With `check=False` the stated shapes are believed and the rules not run, where possible."""
     source = Source(text, name)
-    return _Builder(source, _Reader(source).module(), check).module()
+    with paused_collection():
+        return _Builder(source, _Reader(source).module(), check).module()
 
 
 # -- records: what the text says -----------------------------------------------------------------------------------

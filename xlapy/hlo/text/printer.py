@@ -250,9 +250,15 @@ def _custom_call_regions(instruction: Instruction) -> dict[str, Sequence[Computa
     return {"called_computations": instruction.called}
 
 
+_RESERVED = re.compile(r"(?:token|pred|opaque|tuple|(?:s|u|f|bf|c)[0-9]+|f[0-9]e[0-9]\w*|nan|inf|true|false)", re.ASCII)
+"""Words that XLA takes for types or values wherever they stand."""
+
+
 def _valid(name: str) -> str:
-    """The name with every character replaced that HLO text does not allow."""
+    """The name with every character replaced that HLO text does not allow, and unlike a type."""
     valid = _INVALID.sub("_", name)
+    if _RESERVED.fullmatch(valid):
+        valid += "_"
     return valid if valid[:1].isalpha() or valid[:1] == "_" else f"_{valid}"
 
 

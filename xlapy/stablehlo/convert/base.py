@@ -29,8 +29,14 @@ Kind = TypeVar("Kind")
 class Body:
     """A computation being filled from a region. Values of the text become instructions when they are used."""
 
-    def __init__(self, name: str, functions: Mapping[str, Computation], locations: Locations) -> None:
-        self.computation = Computation(name)
+    def __init__(
+        self,
+        name: str,
+        functions: Mapping[str, Computation],
+        locations: Locations,
+        computation: Computation | None = None,
+    ) -> None:
+        self.computation = computation if computation is not None else Computation(name)
         self.functions = functions
         self.metadata: OpMetadata = NO_METADATA
         self._locations = locations

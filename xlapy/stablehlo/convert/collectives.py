@@ -19,7 +19,7 @@ FILLER = -1
 
 @converts("stablehlo.all_reduce")
 def all_reduce(body: Body, operation: Operation) -> Instruction:
-    return body.add("all-reduce", *_reduced(body, operation), called=body.called, **_reducing_group(operation))
+    return body.add("all-reduce", *_reduced(body, operation), called=body.called, **reducing_group(operation))
 
 
 @converts("stablehlo.reduce_scatter")
@@ -30,7 +30,7 @@ def reduce_scatter(body: Body, operation: Operation) -> Instruction:
         called=body.called,
         shape=_packed_shape(operation.result_types),
         dimension=attribute(operation, "scatter_dimension", int),
-        **_reducing_group(operation),
+        **reducing_group(operation),
     )
 
 
@@ -49,7 +49,7 @@ def all_gather(body: Body, operation: Operation) -> Instruction:
         *body.operands(operation),
         shape=_packed_shape(operation.result_types),
         dimension=attribute(operation, "all_gather_dim", int),
-        **_reducing_group(operation),
+        **reducing_group(operation),
     )
 
 
@@ -111,7 +111,7 @@ def collective_permute(body: Body, operation: Operation) -> Instruction:
     return body.add("collective-permute", *body.operands(operation), source_target_pairs=pairs, channel_id=channel)
 
 
-def _reducing_group(operation: Operation) -> dict[str, Any]:
+def reducing_group(operation: Operation) -> dict[str, Any]:
     """Who takes part, where groups may name processes instead of replicas."""
     return {
         **_group(operation),

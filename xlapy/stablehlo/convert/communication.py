@@ -10,11 +10,13 @@ from xlapy.hlo.element_types import U32
 from xlapy.hlo.graph import Computation, Instruction
 from xlapy.hlo.ops import OPS
 from xlapy.hlo.shape import TOKEN, Shape
+from xlapy.hlo.specialize import DYNAMIC
 from xlapy.hlo.text.backend_config import quoted
 from xlapy.stablehlo.attributes import attribute_text
 from xlapy.stablehlo.convert.base import Body, attribute, converts, fields, integers
-from xlapy.stablehlo.tree import Operation, Symbol
-from xlapy.support.errors import ParseError
+from xlapy.stablehlo.convert.deferred import defer
+from xlapy.stablehlo.tree import Attributes, Operation, Symbol
+from xlapy.support.errors import ParseError, ShapeError
 
 API_VERSIONS = dict(enumerate(CustomCallApiVersion, start=1))
 """By the number in the text."""
@@ -58,10 +60,20 @@ def recv(body: Body, operation: Operation) -> Instruction:
 
 
 def _all_but_token(operation: Operation) -> tuple[Shape, ...]:
+    """The types of what is received. Raises unless they are arrays, with a token behind them."""
     results = operation.result_types
-    if not results or not results[-1].is_token:
-        raise ParseError(f"the last result of {operation.name} must be a token")
+    some, arrays, token = _RECEIVING[operation.mnemonic]
+    if not results:
+        raise ShapeError(f"{operation.mnemonic}.{some}", "there is no result, not even a token")
+    if not results[-1].is_token:
+        raise ShapeError(f"{operation.mnemonic}.{token}", "the last result is not a token")
+    if any(not (shape.is_array or shape.is_tuple) for shape in results[:-1]):
+        raise ShapeError(f"{operation.mnemonic}.{arrays}", "a result before the last is not an array")
     return results[:-1]
+
+
+_RECEIVING = {"infeed": ("C1", "C2", "C3"), "recv": ("C2", "C3", "C4")}
+"""Labels: there are results, arrays, and at last a token."""
 
 
 def _packed_shape(shapes: tuple[Shape, ...]) -> Shape:
@@ -80,10 +92,18 @@ def _flattened(body: Body, received: Instruction, count: int) -> Instruction:
 
 def _channel(operation: Operation) -> dict[str, Any]:
     handle = fields(operation, "channel_handle")
-    return {
-        "channel_id": attribute(handle, "handle", int),
-        "is_host_transfer": attribute(operation, "is_host_transfer", bool, False),
-    }
+    is_host = attribute(operation, "is_host_transfer", bool, False)
+    wanted = _HOST_TYPES[operation.mnemonic] if is_host else DEVICE_TO_DEVICE
+    kind = attribute(handle, "type", int, wanted)
+    if kind not in (0, wanted):  # 0 leaves it open
+        raise ShapeError(
+            f"{operation.mnemonic}.C1",
+            f"the channel has type {kind}; with is_host_transfer = {is_host}, it is {wanted}",
+        )
+    return {"channel_id": attribute(handle, "handle", int), "is_host_transfer": is_host}
+
+
+_HOST_TYPES = {"send": DEVICE_TO_HOST, "recv": HOST_TO_DEVICE}
 
 
 @converts("stablehlo.replica_id")
@@ -117,6 +137,9 @@ def custom_call(body: Body, operation: Operation) -> Instruction:
         return operands[0]
     if target.startswith(OWN_TARGETS):
         return _own_op(body, operation, target, operands)
+    if target in DYNAMIC:
+        called = _called_computations(body, operation)
+        return defer(body, target, operation, _own_attributes(operation), operands, called)
     version = attribute(operation, "api_version", int, 1)
     if version not in API_VERSIONS:
         raise ParseError(f"{operation.name} has no api_version {version}; there are 1 to {len(API_VERSIONS)}")
@@ -134,6 +157,24 @@ def custom_call(body: Body, operation: Operation) -> Instruction:
     if config:
         call.extra["backend_config"] = quoted(config) if isinstance(config, str) else attribute_text(config)
     return call
+
+
+_COMMON = frozenset(
+    (
+        "api_version",
+        "backend_config",
+        "call_target_name",
+        "called_computations",
+        "has_side_effect",
+        "output_operand_aliases",
+    )
+)
+"""Attributes that custom calls have, whatever their target."""
+
+
+def _own_attributes(operation: Operation) -> Attributes:
+    """The attributes that only this target has."""
+    return {name: value for name, value in operation.attributes.items() if name not in _COMMON}
 
 
 def _called_computations(body: Body, operation: Operation) -> list[Computation]:

@@ -6,7 +6,8 @@ from typing import Any
 
 from xlapy.hlo.attributes import DotDimensionNumbers, Precision
 from xlapy.hlo.graph import Instruction
-from xlapy.stablehlo.convert.base import Body, converts, fields, integers
+from xlapy.stablehlo.convert.base import Body, attribute, converts, fields, integers
+from xlapy.stablehlo.dot_algorithms import algorithm_name
 from xlapy.stablehlo.tree import Operation
 from xlapy.support.errors import ParseError, UnsupportedError
 
@@ -35,15 +36,24 @@ def dot(body: Body, operation: Operation) -> Instruction:
 
 
 def _dot(body: Body, operation: Operation, numbers: DotDimensionNumbers) -> Instruction:
-    if operation.attributes.get("algorithm"):
-        raise UnsupportedError(f"{operation.name} asks for an algorithm; only precisions are supported")
     return body.add(
         "dot",
         *body.operands(operation),
         shape=operation.result_types[0],
         dimension_numbers=numbers,
         operand_precision=precisions(operation),
+        algorithm=_algorithm(operation),
     )
+
+
+def _algorithm(operation: Operation) -> str:
+    """HLO's name of the algorithm; empty where none is asked for."""
+    if not operation.attributes.get("algorithm"):
+        return ""
+    name = algorithm_name(attribute(operation, "algorithm", dict))
+    if name is None:
+        raise UnsupportedError(f"{operation.name} asks for an algorithm that has no name in HLO")
+    return name
 
 
 def precisions(operation: Operation) -> tuple[Precision, ...]:

@@ -6,6 +6,7 @@ from xlapy.hlo.graph import Instruction
 from xlapy.stablehlo.attributes import attribute_text, string_text
 from xlapy.stablehlo.convert.base import Body, Elements, RegionKind, attribute, converts, packed_parameters, packed_root
 from xlapy.stablehlo.tree import Operation, Region, Symbol
+from xlapy.support.errors import ShapeError
 
 
 @converts("func.call")
@@ -42,9 +43,14 @@ def while_(body: Body, operation: Operation) -> Elements:
     return Elements(body.add("while", body.tuple([*body.operands(operation), *captured]), called=body.called))
 
 
+_NO_ARGUMENTS = {"if": "C1", "case": "C2"}
+
+
 @converts("stablehlo.if", "stablehlo.case", regions=RegionKind(packed_parameters, packed_root))
 def conditional(body: Body, operation: Operation) -> Instruction:
     """All branches get the same tuple, of everything that any of them captures."""
+    if any(region.arguments for region in operation.regions):
+        raise ShapeError(f"{operation.mnemonic}.{_NO_ARGUMENTS[operation.mnemonic]}", "a branch takes no arguments")
     captured = body.tuple([body.value(value) for value in operation.captures])
     operands = [captured] * len(body.called)
     return body.add("conditional", *body.operands(operation), *operands, called=body.called)

@@ -3,36 +3,27 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 from typing import Any, TypeVar
 
 from xlapy.hlo.attributes import GatherDimensionNumbers, ScatterDimensionNumbers
 from xlapy.hlo.graph import Instruction
-from xlapy.hlo.literal import Literal
 from xlapy.stablehlo.convert.base import Body, attribute, converts, fields, integers
 from xlapy.stablehlo.convert.reductions import promoted
 from xlapy.stablehlo.tree import Operation
-from xlapy.support.errors import UnsupportedError
 
 Numbers = TypeVar("Numbers", GatherDimensionNumbers, ScatterDimensionNumbers)
 
 
 @converts("stablehlo.gather")
 def gather(body: Body, operation: Operation) -> Instruction:
-    return _gather(body, operation, body.operands(operation), integers(operation, "slice_sizes"))
+    return gathered(body, operation, body.operands(operation), integers(operation, "slice_sizes"))
 
 
-@converts("stablehlo.dynamic_gather")
-def dynamic_gather(body: Body, operation: Operation) -> Instruction:
-    """A gather whose slice sizes are an operand, which must be a constant."""
-    *operands, sizes = operation.operands
-    if not sizes.is_constant or sizes.definition is None:
-        raise UnsupportedError("the slice sizes of a dynamic_gather must be a constant")
-    literal = attribute(sizes.definition, "value", Literal)
-    slice_sizes = tuple(int(size) for size in literal.array)
-    return _gather(body, operation, [body.value(operand) for operand in operands], slice_sizes)
-
-
-def _gather(body: Body, operation: Operation, operands: list[Instruction], slice_sizes: tuple[int, ...]) -> Instruction:
+def gathered(
+    body: Body, operation: Operation, operands: Sequence[Instruction], slice_sizes: tuple[int, ...]
+) -> Instruction:
+    """The gather that the attributes of an operation describe."""
     return body.add(
         "gather",
         *operands,

@@ -43,12 +43,31 @@ _RESULT = {
 }
 """The constraint that gives the result its type."""
 
+_RESULT_TYPE = {
+    "abs": "C2",
+    "all_reduce": "C7",
+    "complex": "C3",
+    "concatenate": "C5",
+    "dynamic_slice": "C1",
+    "gather": "C14",
+    "reduce": "C8",
+    "reduce_scatter": "C9",
+    "reduce_window": "C16",
+    "scatter": "C17",
+    "select_and_scatter": "C12",
+    "slice": "C1",
+    "transpose": "C1",
+}
+"""The constraint that gives the result its element type, where that is another one."""
+
 _OTHER = {"if": {"same-result": "C2"}}
 """Of operations that are another op's special case: constraints of that op which count differently here."""
 
 
-def result_label(mnemonic: str) -> str:
-    return f"{mnemonic}.{_RESULT.get(mnemonic, _COMMON)}"
+def result_label(mnemonic: str, *, element_type: bool = False) -> str:
+    """The label of a result that is not what it is stated as, perhaps in its element type only."""
+    label = _RESULT.get(mnemonic, _COMMON)
+    return f"{mnemonic}.{_RESULT_TYPE.get(mnemonic, label) if element_type else label}"
 
 
 def other_label(mnemonic: str, slug: str) -> str:

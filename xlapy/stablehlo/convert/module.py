@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from xlapy.hlo.graph import Computation, HloModule, Instruction, ModuleConfig, ModuleSource
 from xlapy.hlo.ops import OPS
-from xlapy.hlo.shape import UNBOUNDED, Shape
+from xlapy.hlo.shape import Shape
 from xlapy.hlo.text import fingerprint
 from xlapy.stablehlo.convert.arity import check_arity
 from xlapy.stablehlo.convert.base import (
@@ -39,7 +39,7 @@ _CALLERS = frozenset({"func.call", "stablehlo.composite", "stablehlo.custom_call
 _LABEL = re.compile(r"C[0-9]+")
 _NOT_IN_NAMES = re.compile(r"[^\w.-]")
 
-_TERMINATORS = frozenset({"func.return", "stablehlo.return", "mhlo.return"})
+_TERMINATORS = frozenset({"func.return", "stablehlo.return", "mhlo.return", "shape.assuming_yield"})
 
 
 def convert_program(parser: Parser, top: Operation) -> HloModule:
@@ -231,9 +231,12 @@ class _ProgramConverter:
 
     def _check_result(self, operation: Operation, shape: Shape, stated: Shape) -> None:
         """Raises unless the shape that the rules give is the stated one, where both say something."""
-        if shape is not stated and shape != stated and not _compatible(shape, stated):
+        if shape is not stated and shape != stated and not shape.agrees(stated):
             message = f"the result is {type_text(shape)}, but it is stated as {type_text(stated)}"
-            raise ShapeError(result_label(operation.mnemonic), message).add_context(subject=operation.name)
+            only_type = shape.is_array and stated.is_array and shape.has_dims_of(stated)
+            raise ShapeError(result_label(operation.mnemonic, element_type=only_type), message).add_context(
+                subject=operation.name
+            )
 
     def _conversion(self, operation: Operation) -> Conversion:
         conversion = CONVERSIONS.get(operation.name)
@@ -262,12 +265,3 @@ def _all_operations(function: Operation) -> Iterator[Operation]:
             yield operation
         for region in operation.regions:
             stack.extend(region.operations)
-
-
-def _compatible(shape: Shape, stated: Shape) -> bool:
-    """Equal as far as both are known: a size that one of them leaves open agrees with any."""
-    if shape.is_tuple and stated.is_tuple and len(shape.parts) == len(stated.parts):
-        return all(_compatible(part, other) for part, other in zip(shape.parts, stated.parts, strict=True))
-    if not (shape.is_array and stated.is_array and shape.type is stated.type and shape.rank == stated.rank):
-        return shape == stated
-    return all(size == other or UNBOUNDED in (size, other) for size, other in zip(shape.dims, stated.dims, strict=True))

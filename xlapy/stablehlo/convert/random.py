@@ -12,14 +12,6 @@ ALGORITHMS = {algorithm.name: algorithm for algorithm in RandomAlgorithm}
 DISTRIBUTIONS = {distribution.name: distribution for distribution in RandomDistribution}
 
 
-@converts("stablehlo.rng")
-def rng(body: Body, operation: Operation) -> Instruction:
-    """The third operand is the shape, which the type of the result says too."""
-    a, b, *_ = body.operands(operation)
-    distribution = enumerator(operation, "rng_distribution", DISTRIBUTIONS)
-    return body.add("rng", a, b, shape=operation.result_types[0], distribution=distribution)
-
-
 @converts("stablehlo.rng_bit_generator")
 def rng_bit_generator(body: Body, operation: Operation) -> Instruction:
     algorithm = enumerator(operation, "rng_algorithm", ALGORITHMS)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from xlapy.hlo.attributes import PaddingDimension, SliceDimension
 from xlapy.hlo.graph import Instruction
+from xlapy.hlo.shape import Shape
 from xlapy.stablehlo.convert.base import Body, attribute, converts, integers
 from xlapy.stablehlo.tree import Operation
 from xlapy.support.errors import ShapeError
@@ -11,10 +12,12 @@ from xlapy.support.errors import ShapeError
 
 @converts("stablehlo.broadcast_in_dim")
 def broadcast_in_dim(body: Body, operation: Operation) -> Instruction:
-    """HLO's broadcast stretches no dimension: those of size 1 that must grow are dropped by a reshape first."""
     (operand,) = body.operands(operation)
-    result = operation.result_types[0]
-    dimensions = integers(operation, "broadcast_dimensions")
+    return stretched(body, operand, operation.result_types[0], integers(operation, "broadcast_dimensions"))
+
+
+def stretched(body: Body, operand: Instruction, result: Shape, dimensions: tuple[int, ...]) -> Instruction:
+    """HLO's broadcast stretches no dimension: those of size 1 that must grow are dropped by a reshape first."""
     shape = operand.shape
     in_range = all(0 <= dim < result.rank for dim in dimensions)
     if len(dimensions) == shape.rank and in_range and len(set(dimensions)) == len(dimensions):

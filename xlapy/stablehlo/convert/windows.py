@@ -52,8 +52,13 @@ def on_wider_elements(select: Computation, operand: Shape) -> Computation:
 
 @converts("stablehlo.convolution")
 def convolution(body: Body, operation: Operation) -> Instruction:
+    return convolved(body, operation, body.operands(operation))
+
+
+def convolved(body: Body, operation: Operation, operands: Sequence[Instruction]) -> Instruction:
+    """The convolution that the attributes of an operation describe."""
     numbers = _numbers(operation)
-    inputs, kernel = (operand.type for operand in operation.operands)
+    inputs, kernel = (operand.shape for operand in operands)
     if inputs.rank != kernel.rank:
         raise ShapeError("convolution.C1", f"{inputs} and {kernel} have different ranks")
     if len(numbers.kernel_spatial) != kernel.rank - 2:
@@ -61,7 +66,7 @@ def convolution(body: Body, operation: Operation) -> Instruction:
     sizes = [kernel.dims[dim] for dim in numbers.kernel_spatial]
     return body.add(
         "convolution",
-        *body.operands(operation),
+        *operands,
         shape=operation.result_types[0],
         window=_window(operation, sizes, ("C2", "C5", "C7", "C4"), "lhs_dilation", "rhs_dilation"),
         dimension_numbers=numbers,

@@ -1,4 +1,4 @@
-"""Writes a module as StableHLO text in the generic form.
+"""Writes a module as StableHLO text, in the generic or the pretty form.
 
 Tuples of HLO are taken apart wherever StableHLO has several values instead: a value is a `Tree`, an SSA name or a tuple
 of trees. Computations that an operation calls become its regions, and fusions vanish. Neither recurses: whoever needs a
@@ -7,7 +7,7 @@ computation written yields it, and `_run` keeps the waiting writers on a stack.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -17,6 +17,17 @@ from xlapy.hlo.ops import OPS
 from xlapy.hlo.shape import Shape
 from xlapy.stablehlo.attributes import string_text, symbol_text
 from xlapy.stablehlo.types import type_text
+from xlapy.stablehlo.write.forms import (
+    NO_ATTRIBUTES,
+    Attributes,
+    Line,
+    bare,
+    dictionary,
+    generic_text,
+    pretty_text,
+    result_types,
+    signature,
+)
 from xlapy.support.registry import Registry
 
 Tree: TypeAlias = "str | tuple[Tree, ...]"
@@ -39,9 +50,6 @@ EMITTERS: Registry[Emitter] = Registry("StableHLO text", OPS)
 MAX_INDENT = 80
 """Deeper regions are indented no further: text grows with the program, not with its square."""
 
-Attributes = Mapping[str, str]
-NO_ATTRIBUTES: Attributes = {}
-
 
 @dataclass(slots=True)
 class _Frame:
@@ -57,8 +65,10 @@ class _Frame:
 class Writer:
     """The text of a module as it grows."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, pretty: bool = False) -> None:
         self.lines: list[str] = []
+        self._pretty = pretty
+        self._form = pretty_text if pretty else generic_text
         self.functions: dict[Computation, str] = {}
         self._pending: list[Computation] = []
         self._count = 0
@@ -163,10 +173,8 @@ class Writer:
         """Writes one operation without regions; returns the names of its results."""
         names = [self.fresh() for _ in results]
         head = f"{', '.join(names)} = " if names else ""
-        self.lines.append(
-            f'{self._indent}{head}"{name}"({", ".join(operands)}){_dictionary(attributes)}'
-            f"{_signature(operand_shapes, results)}{self._location}"
-        )
+        line = Line(name, operands, operand_shapes, results, dict(attributes))
+        self.lines.append(f"{self._indent}{head}{self._form(line)}{self._location}")
         return names
 
     def one(
@@ -192,6 +200,8 @@ class Writer:
         attributes: Attributes = NO_ATTRIBUTES,
     ) -> Generator[Request, Tree, list[str]]:
         """Writes an operation with regions, whose parameters are the given values or else arguments of their own."""
+        if self._pretty and name in _PRETTY_REGIONS:
+            return (yield from _PRETTY_REGIONS[name](self, operands, operand_shapes, results, regions, attributes))
         location = self._location
         names = [self.fresh() for _ in results]
         head = f"{', '.join(names)} = " if names else ""
@@ -200,20 +210,27 @@ class Writer:
         for number, (computation, given) in enumerate(regions):
             if number:
                 self.lines.append(f"{indent}}}, {{")
-            arguments = given if given is not None else self._region_arguments(computation, indent)
-            self._indent = (indent + "  ")[:MAX_INDENT]
-            root = yield Request(computation, arguments)
-            shape = computation.root.shape
-            values = leaves(root) if given is None else self.unpacked(root, shape)
-            types = [*shape.leaves()] if given is None else unpacked_shapes(shape)
-            self._location = ""
-            self.simple("stablehlo.return", values, types, ())
-            self._indent = indent
-        self.lines.append(f"{indent}}}){_attributes(attributes)}{_signature(operand_shapes, results)}{location}")
+            arguments = given
+            if given is None:
+                arguments, declared = self._region_arguments(computation)
+                if declared:
+                    self.lines.append(f"{indent}^bb0({', '.join(declared)}):")
+            yield from self._region(computation, arguments or (), indent)
+        self.lines.append(f"{indent}}}){dictionary(attributes)}{signature(operand_shapes, results)}{location}")
         return names
 
-    def _region_arguments(self, computation: Computation, indent: str) -> list[Tree]:
-        """Writes the label of a region that takes the parameters of a computation, tuples taken apart."""
+    def _region(
+        self, computation: Computation, arguments: Sequence[Tree], indent: str
+    ) -> Generator[Request, Tree, None]:
+        """Writes what stands in a region, and the return of its result, tuples taken apart."""
+        self._indent = (indent + "  ")[:MAX_INDENT]
+        root = yield Request(computation, arguments)
+        self._location = ""
+        self.simple("stablehlo.return", leaves(root), [*computation.root.shape.leaves()], ())
+        self._indent = indent
+
+    def _region_arguments(self, computation: Computation) -> tuple[list[Tree], list[str]]:
+        """Fresh arguments for the parameters of a computation, tuples taken apart; and how they are declared."""
         declared: list[str] = []
         trees = []
         for parameter in computation.parameters:
@@ -222,9 +239,55 @@ class Writer:
                 f"{name}: {type_text(leaf)}" for name, leaf in zip(names, parameter.shape.leaves(), strict=True)
             ]
             trees.append(regrown(names, parameter.shape))
-        if declared:
-            self.lines.append(f"{indent}^bb0({', '.join(declared)}):")
-        return trees
+        return trees, declared
+
+    def _pretty_while(
+        self,
+        operands: Sequence[str],
+        operand_shapes: Sequence[Shape],
+        results: Sequence[Shape],
+        regions: Sequence[tuple[Computation, Sequence[Tree] | None]],
+        attributes: Attributes,
+    ) -> Generator[Request, Tree, list[str]]:
+        """`while(%state = %init, ...) : types cond { ... } do { ... }`"""
+        indent, location = self._indent, self._location
+        names = [self.fresh() for _ in results]
+        state = [self.fresh() for _ in operands]
+        pairs = ", ".join(f"{name} = {init}" for name, init in zip(state, operands, strict=True))
+        types = f" : {', '.join(map(type_text, operand_shapes))}" if operands else ""
+        self.lines.append(f"{indent}{', '.join(names)}{' = ' if names else ''}stablehlo.while({pairs}){types}")
+        for word, (computation, _) in zip(("cond", "} do"), regions, strict=True):
+            self.lines.append(f"{indent}{word} {{")
+            (parameter,) = computation.parameters
+            yield from self._region(computation, [regrown(state, parameter.shape)], indent)
+        self.lines.append(f"{indent}}}{location}")
+        return names
+
+    def _pretty_reduce(
+        self,
+        operands: Sequence[str],
+        operand_shapes: Sequence[Shape],
+        results: Sequence[Shape],
+        regions: Sequence[tuple[Computation, Sequence[Tree] | None]],
+        attributes: Attributes,
+    ) -> Generator[Request, Tree, list[str]]:
+        """`reduce(%a init: %b) across dimensions = [0] : types reducer(%x: T, %y: T) { ... }`"""
+        indent, location = self._indent, self._location
+        names = [self.fresh() for _ in results]
+        count = len(operands) // 2
+        pairs = ", ".join(f"({operands[n]} init: {operands[count + n]})" for n in range(count))
+        types = f"({', '.join(map(type_text, operand_shapes))}) -> {result_types(results)}"
+        self.lines.append(
+            f"{indent}{', '.join(names)} = stablehlo.reduce{pairs} across dimensions = "
+            f"{bare(attributes['dimensions'])} : {types}"
+        )
+        computation = regions[0][0]
+        arguments, declared = self._region_arguments(computation)
+        reducer = " ".join(f"({declared[n]}, {declared[count + n]})" for n in range(count))
+        self.lines.append(f"{indent} reducer{reducer}  {{")
+        yield from self._region(computation, arguments, indent)
+        self.lines.append(f"{indent}}}{location}")
+        return names
 
     # -- trees -----------------------------------------------------------------------------------------------------
 
@@ -312,15 +375,5 @@ def list_text(values: Sequence[int]) -> str:
     return f"[{', '.join(map(str, values))}]"
 
 
-def _attributes(attributes: Attributes) -> str:
-    if not attributes:
-        return ""
-    return " {" + ", ".join(f"{name} = {text}" if text else name for name, text in attributes.items()) + "}"
-
-
-def _dictionary(attributes: Attributes) -> str:
-    return f" <{_attributes(attributes).lstrip()}>" if attributes else ""
-
-
-def _signature(operands: Sequence[Shape], results: Sequence[Shape]) -> str:
-    return f" : ({', '.join(map(type_text, operands))}) -> ({', '.join(map(type_text, results))})"
+_PRETTY_REGIONS = {"stablehlo.while": Writer._pretty_while, "stablehlo.reduce": Writer._pretty_reduce}
+"""Operations with regions that the pretty form does not write like the generic one."""

@@ -15,7 +15,6 @@ from xlapy.stablehlo.convert.collectives import FILLER
 from xlapy.stablehlo.convert.communication import DEVICE_TO_DEVICE
 from xlapy.stablehlo.write.base import (
     EMITTERS,
-    Attributes,
     Steps,
     Tree,
     Writer,
@@ -24,6 +23,7 @@ from xlapy.stablehlo.write.base import (
     list_text,
     unpacked_shapes,
 )
+from xlapy.stablehlo.write.forms import Attributes
 
 Trees = Sequence[Tree]
 emits = EMITTERS.register

@@ -6,25 +6,22 @@ import dataclasses
 import re
 from collections.abc import Sequence
 
-from xlapy.hlo.attributes import CustomCallApiVersion
-from xlapy.hlo.graph import Instruction
+from xlapy.hlo.attributes import ComparisonDirection, ComparisonType
+from xlapy.hlo.element_types import S32, ElementType
+from xlapy.hlo.graph import Computation, Instruction
+from xlapy.hlo.literal import Literal
 from xlapy.hlo.ops import OPS, Trait
-from xlapy.hlo.shape import TOKEN, Shape
-from xlapy.hlo.text.backend_config import unquoted
+from xlapy.hlo.shape import Shape
 from xlapy.stablehlo.attributes import string_text
 from xlapy.stablehlo.constants import dense_text
 from xlapy.stablehlo.convert.communication import (
-    API_VERSIONS,
-    DEVICE_TO_DEVICE,
-    DEVICE_TO_HOST,
-    HOST_TO_DEVICE,
     OWN_TARGETS,
 )
 from xlapy.stablehlo.convert.elementwise import CHLO_ONLY, OWN
+from xlapy.stablehlo.dot_algorithms import ALGORITHMS
 from xlapy.stablehlo.types import type_text
 from xlapy.stablehlo.write.base import (
     EMITTERS,
-    Attributes,
     Emitter,
     Request,
     Steps,
@@ -37,6 +34,7 @@ from xlapy.stablehlo.write.base import (
     regrown,
     unpacked_shapes,
 )
+from xlapy.stablehlo.write.forms import Attributes
 from xlapy.support.errors import InternalError, UnsupportedError
 
 Trees = Sequence[Tree]
@@ -108,11 +106,16 @@ def parameter(w: Writer, i: Instruction, operands: Trees) -> Tree:
 
 @emits("constant")
 def constant(w: Writer, i: Instruction, operands: Trees) -> Tree:
-    literal = i.attributes["literal"]
-    if i.shape.is_tuple:
-        raise UnsupportedError(f"{i.name}: StableHLO has no constants of tuple type")
-    shape = i.shape.without_layout()
-    return w.one("stablehlo.constant", i, operands, {"value": f"{dense_text(literal)} : {type_text(shape)}"})
+    return _constants(w, i.attributes["literal"])
+
+
+def _constants(w: Writer, literal: Literal) -> Tree:
+    """One constant for each array of a tuple."""
+    if literal.elements is not None:
+        return tuple(_constants(w, element) for element in literal.elements)
+    shape = literal.shape.without_layout()
+    value = {"value": f"{dense_text(literal)} : {type_text(shape)}"}
+    return w.simple("stablehlo.constant", [], [], [shape], value)[0]
 
 
 @emits("tuple")
@@ -180,18 +183,37 @@ def bitcast_convert(w: Writer, i: Instruction, operands: Trees) -> Tree:
 
 @emits("bitcast")
 def bitcast(w: Writer, i: Instruction, operands: Trees) -> Tree:
-    """What the bytes mean: transposed into their order in memory, reshaped, and transposed out of the new order."""
+    """What the bytes mean: transposed into their order in memory, read as other elements, reshaped, and transposed out
+    of the new order."""
     operand, result = i.operands[0].shape, i.shape
-    if operand.type is not result.type:
-        raise UnsupportedError(f"{i.name}: a bitcast from {operand} to {result} has no StableHLO spelling")
+    same_places = operand.dims == result.dims and operand.minor_to_major == result.minor_to_major
+    if same_places and operand.type.bits == result.type.bits >= 8:
+        return w.one("stablehlo.bitcast_convert", i, operands)
     into = operand.minor_to_major[::-1]
     out_of = result.minor_to_major[::-1]
     inverse = tuple(out_of.index(dim) for dim in range(result.rank))
     value = w.materialized(operands[0], operand)
-    stored = result.select_dims(out_of)
+    stored = operand.select_dims(into)
     value = _transpose(w, value, operand, into)
-    (value,) = w.simple("stablehlo.reshape", [value], [operand.select_dims(into)], [stored])
-    return _transpose(w, value, stored, inverse)
+    if operand.type is not result.type:
+        value, stored = _converted_bits(w, i, value, stored)
+    wanted = result.select_dims(out_of)
+    (value,) = w.simple("stablehlo.reshape", [value], [stored], [wanted])
+    return _transpose(w, value, wanted, inverse)
+
+
+def _converted_bits(w: Writer, i: Instruction, value: str, stored: Shape) -> tuple[str, Shape]:
+    """The bytes of an array as a row of elements of another type, wider ones joined from several, narrower ones cut."""
+    narrow, wide = sorted((stored.type.bits, i.shape.type.bits))
+    if narrow < 8 or wide % narrow:
+        raise UnsupportedError(f"{i.name}: a bitcast from {stored.type} to {i.shape.type} has no StableHLO spelling")
+    ratio = wide // narrow
+    joins = stored.type.bits < i.shape.type.bits
+    row = stored.with_dims((stored.size // ratio, ratio) if joins else (stored.size,))
+    bits = row.with_type(i.shape.type)
+    bits = bits.with_dims((row.dims[0],) if joins or ratio == 1 else (*row.dims, ratio))
+    (value,) = w.simple("stablehlo.reshape", [value], [stored], [row])
+    return w.simple("stablehlo.bitcast_convert", [value], [row], [bits])[0], bits
 
 
 def _transpose(w: Writer, value: str, shape: Shape, permutation: tuple[int, ...]) -> str:
@@ -294,19 +316,48 @@ def sort(w: Writer, i: Instruction, operands: Trees) -> Steps:
 
 
 @emits("topk")
-def topk(w: Writer, i: Instruction, operands: Trees) -> Tree:
+def topk(w: Writer, i: Instruction, operands: Trees) -> Tree | Steps:
+    """CHLO's top_k takes the largest elements; the smallest are the first ones in order."""
     if not i.attributes["largest"]:
-        raise UnsupportedError(f"{i.name}: CHLO's top_k takes the largest elements only")
+        return _smallest(w, i, leaves(operands[0]))
     results = unpacked_shapes(i.shape)
     names = w.simple("chlo.top_k", leaves(operands[0]), [i.operands[0].shape], results, _numbers(i, "k"))
     return w.packed(names, i.shape)
 
 
+def _smallest(w: Writer, i: Instruction, operands: Sequence[str]) -> Steps:
+    """Elements and their positions sorted together, and the first k of both."""
+    shape = i.operands[0].shape.without_layout()
+    last = shape.rank - 1
+    shapes = [shape, shape.with_type(S32)]
+    positions = w.simple("stablehlo.iota", [], [], shapes[1:], {"iota_dimension": f"{last} : i64"})
+    attributes = {"dimension": f"{last} : i64", "is_stable": "true"}
+    in_order = [(_ascending(shape.type), None)]
+    names = yield from w.with_regions("stablehlo.sort", [*operands, *positions], shapes, shapes, in_order, attributes)
+    limits = {
+        "start_indices": integers_text([0] * shape.rank),
+        "limit_indices": integers_text([*shape.dims[:last], i.attributes["k"]]),
+        "strides": integers_text([1] * shape.rank),
+    }
+    return tuple(
+        w.simple("stablehlo.slice", [name], [whole], [part.without_layout()], limits)[0]
+        for name, whole, part in zip(names, shapes, i.shape.parts, strict=True)
+    )
+
+
+def _ascending(element_type: ElementType) -> Computation:
+    """Whether the first of two elements, each with its position, comes first; floats in total order."""
+    order = Computation("ascending")
+    types = (element_type, element_type, S32, S32)
+    scalars = [order.add("parameter", number=n, shape=Shape.scalar(each)) for n, each in enumerate(types)]
+    total = ComparisonType.TOTALORDER if element_type.is_float else None
+    order.set_root(order.add("compare", scalars[:2], direction=ComparisonDirection.LT, type=total))
+    return order
+
+
 @emits("dot")
 def dot(w: Writer, i: Instruction, operands: Trees) -> Tree:
     numbers = i.attributes["dimension_numbers"]
-    if i.attributes["algorithm"]:
-        raise UnsupportedError(f"{i.name}: the algorithm {i.attributes['algorithm']} has no StableHLO spelling")
     attributes = {
         "dot_dimension_numbers": (
             f"#stablehlo.dot<lhs_batching_dimensions = {list_text(numbers.lhs_batch)}, "
@@ -315,8 +366,20 @@ def dot(w: Writer, i: Instruction, operands: Trees) -> Tree:
             f"rhs_contracting_dimensions = {list_text(numbers.rhs_contracting)}>"
         ),
         **precision_attribute(i),
+        **_algorithm(i),
     }
     return w.one("stablehlo.dot_general", i, operands, attributes)
+
+
+def _algorithm(i: Instruction) -> Attributes:
+    """How the products are to be computed, unless that is left open."""
+    name = i.attributes["algorithm"]
+    if not name:
+        return {}
+    algorithm = ALGORITHMS.get(name)
+    if algorithm is None:
+        raise UnsupportedError(f"{i.name}: the algorithm {name} has no StableHLO spelling")
+    return {"algorithm": algorithm.text()}
 
 
 def precision_attribute(i: Instruction) -> Attributes:
@@ -420,102 +483,7 @@ def conditional(w: Writer, i: Instruction, operands: Trees) -> Steps:
         "stablehlo.case" if selector.type.is_integer else "stablehlo.if",
         leaves(operands[0]),
         [selector],
-        unpacked_shapes(i.shape),
+        [*i.shape.leaves()],
         regions,
     )
-    return w.packed(names, i.shape)
-
-
-# -- communication -----------------------------------------------------------------------------------------------------
-
-
-@emits("infeed")
-def infeed(w: Writer, i: Instruction, operands: Trees) -> Tree:
-    data = i.shape.parts[0]
-    attributes = {"infeed_config": string_text(i.attributes["infeed_config"])}
-    *names, token = w.simple("stablehlo.infeed", leaves(operands[0]), [TOKEN], [*data.leaves(), TOKEN], attributes)
-    return regrown(names, data), token
-
-
-@emits("outfeed")
-def outfeed(w: Writer, i: Instruction, operands: Trees) -> Tree:
-    attributes = {"outfeed_config": string_text(i.attributes["outfeed_config"])}
-    return _sent(w, "stablehlo.outfeed", i, operands, attributes)
-
-
-@emits("send")
-def send(w: Writer, i: Instruction, operands: Trees) -> Tree:
-    """All of it is written here; send-done returns the token that this gives."""
-    attributes = _channel(i, DEVICE_TO_HOST)
-    return operands[0], "", _sent(w, "stablehlo.send", i, operands, attributes)
-
-
-def _sent(w: Writer, name: str, i: Instruction, operands: Trees, attributes: Attributes) -> str:
-    shapes = [leaf for operand in i.operands for leaf in operand.shape.leaves()]
-    values = [leaf for operand in operands for leaf in leaves(operand)]
-    return w.simple(name, values, shapes, [TOKEN], attributes)[0]
-
-
-@emits("recv")
-def recv(w: Writer, i: Instruction, operands: Trees) -> Tree:
-    """All of it is written here; recv-done returns what this gives."""
-    data = i.shape.parts[0]
-    results = [*data.leaves(), TOKEN]
-    *names, token = w.simple("stablehlo.recv", leaves(operands[0]), [TOKEN], results, _channel(i, HOST_TO_DEVICE))
-    return regrown(names, data), "", token
-
-
-@emits("send-done")
-def send_done(w: Writer, i: Instruction, operands: Trees) -> Tree:
-    return element(operands[0], 2)
-
-
-@emits("recv-done")
-def recv_done(w: Writer, i: Instruction, operands: Trees) -> Tree:
-    return element(operands[0], 0), element(operands[0], 2)
-
-
-def _channel(i: Instruction, host_type: int) -> Attributes:
-    host = i.attributes["is_host_transfer"]
-    kind = host_type if host else DEVICE_TO_DEVICE
-    return {
-        "channel_handle": f"#stablehlo.channel_handle<handle = {i.attributes['channel_id']}, type = {kind}>",
-        "is_host_transfer": str(host).lower(),
-    }
-
-
-@emits("replica-id", "partition-id")
-def process_id(w: Writer, i: Instruction, operands: Trees) -> Tree:
-    return w.one(f"stablehlo.{i.spec.python_name}", i, operands)
-
-
-@emits("custom-call")
-def custom_call(w: Writer, i: Instruction, operands: Trees) -> Tree:
-    shapes = [operand.shape for operand in i.operands]
-    values = [w.materialized(tree, shape) for tree, shape in zip(operands, shapes, strict=True)]
-    version = i.attributes["api_version"]
-    numbers = {known: number for number, known in API_VERSIONS.items()}
-    attributes = {
-        "call_target_name": string_text(i.attributes["target"]),
-        "has_side_effect": str(i.attributes["has_side_effect"]).lower(),
-        "api_version": f"{numbers[version]} : i32",
-    }
-    if i.called:
-        attributes["called_computations"] = f"[{', '.join(map(w.function, i.called))}]"
-    config = i.extra.get("backend_config")
-    if config:
-        if config.startswith('"'):
-            config = string_text(unquoted(config).decode("utf-8", "surrogateescape"))
-        elif version is not CustomCallApiVersion.TYPED_FFI:
-            config = string_text(config)
-        attributes["backend_config"] = config
-    aliases = i.attributes["output_to_operand_aliasing"]
-    if aliases:
-        texts = [
-            f"#stablehlo.output_operand_alias<output_tuple_indices = {list_text(alias.output_index)}, "
-            f"operand_index = {alias.operand}, operand_tuple_indices = {list_text(alias.operand_index)}>"
-            for alias in aliases
-        ]
-        attributes["output_operand_aliases"] = f"[{', '.join(texts)}]"
-    results = unpacked_shapes(i.shape)
-    return w.packed(w.simple("stablehlo.custom_call", values, shapes, results, attributes), i.shape)
+    return regrown(names, i.shape)

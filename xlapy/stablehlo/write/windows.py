@@ -6,8 +6,9 @@ from collections.abc import Sequence
 
 from xlapy.hlo.attributes import Window
 from xlapy.hlo.graph import Instruction
-from xlapy.stablehlo.write.base import EMITTERS, Attributes, Steps, Tree, Writer, integers_text, unpacked_shapes
+from xlapy.stablehlo.write.base import EMITTERS, Steps, Tree, Writer, integers_text, unpacked_shapes
 from xlapy.stablehlo.write.emitters import Trees, precision_attribute, with_own_arguments
+from xlapy.stablehlo.write.forms import Attributes
 
 emits = EMITTERS.register
 

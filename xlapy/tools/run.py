@@ -1,0 +1,163 @@
+"""`xlapy run` and `xlapy eval`: what a program computes, how fast, and whether others compute the same."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+import xlapy
+from xlapy.hlo.element_types import element_type_of
+from xlapy.hlo.graph import HloModule
+from xlapy.hlo.shape import Shape
+from xlapy.support.errors import UnsupportedError
+from xlapy.tools.console import GREEN, RED, painted, progress
+from xlapy.tools.programs import add_program, add_size, leaves, load_static, random_arguments, read_arguments
+
+DIFFERENT = 3
+"""The exit status when a comparison finds a difference."""
+
+
+def add_to(commands: Any) -> None:
+    """Adds the subcommands to the parser."""
+    for name, text in (("run", "compile and run"), ("eval", "evaluate by the reference evaluator")):
+        command = commands.add_parser(
+            name,
+            help=f"{text} a program on random inputs or given arrays",
+            epilog="Exit status: 0, 1 for a program that is wrong or fails, 2 for a wrong command line, "
+            f"{DIFFERENT} if a comparison finds a difference.",
+        )
+        add_program(command)
+        add_size(command)
+        command.add_argument(
+            "--input",
+            "--inputs",
+            nargs="+",
+            action="extend",
+            metavar="FILE.npy",
+            help="the arguments, in order; .npz too",
+        )
+        command.add_argument(
+            "--random", "--seed", type=int, default=0, metavar="SEED", help="of inputs that are made up"
+        )
+        command.add_argument(
+            "--compare",
+            nargs="?",
+            const="evaluator",
+            choices=("evaluator", "xla"),
+            help="run the other way too, and print the largest difference",
+        )
+        command.add_argument("--tolerance", type=float, help="largest relative difference that counts as none")
+        command.add_argument("--repeat", "--iterations", type=int, default=0, metavar="N", help="time so many calls")
+        command.set_defaults(run=_run, evaluated=name == "eval")
+
+
+def _run(chosen: argparse.Namespace) -> int:
+    module = load_static(chosen)
+    if chosen.input:
+        arguments = read_arguments(chosen.input)
+    else:
+        arguments = random_arguments(module.signature.parameters, chosen.random)
+    result = _evaluate(module, arguments) if chosen.evaluated else _execute(module, arguments, chosen.repeat)
+    for number, leaf in enumerate(leaves(result)):
+        print(f"result {number}: {Shape.of(leaf)} {np.array2string(leaf, threshold=32)}")
+    if chosen.compare is None:
+        return 0
+    if chosen.evaluated and chosen.compare == "evaluator":
+        name, other = "compiled code", _execute(module, arguments, 0)
+    else:
+        name, run = _OTHERS[chosen.compare]
+        other = run(module, arguments)
+    return _compared(name, leaves(result), leaves(other), chosen.tolerance)
+
+
+def _execute(module: HloModule, arguments: Sequence[Any], repeat: int) -> Any:
+    with progress("compiling"):
+        executable = xlapy.compile(module)
+    print(executable.compile_stats())
+    with progress("running"):
+        result = executable(*arguments)
+        times = []
+        for _ in range(repeat):
+            began = time.perf_counter()
+            executable(*arguments)
+            times.append(time.perf_counter() - began)
+    if times:
+        fastest, median = min(times) * 1e6, float(np.median(times)) * 1e6
+        print(f"{median:.2f} us per call (median of {repeat}; fastest {fastest:.2f})")
+    return result
+
+
+def _evaluate(module: HloModule, arguments: Sequence[Any]) -> Any:
+    with progress("evaluating"):
+        return xlapy.evaluate(module, *arguments)
+
+
+def _run_in_xla(module: HloModule, arguments: Sequence[Any]) -> Any:
+    """The results by jaxlib's XLA:CPU, flat."""
+    try:
+        import jax
+        from jax.extend.backend import get_backend
+        from jax.interpreters import mlir
+        from jaxlib import xla_client
+        from jaxlib.mlir import ir
+    except ImportError as error:
+        raise UnsupportedError(f"comparing with XLA needs jax: pip install 'xlapy[jax]' ({error})") from None
+    backend = get_backend("cpu")
+    devices = xla_client.DeviceList(tuple(backend.local_devices()[:1]))
+    with progress("running in XLA"), mlir.make_ir_context(), jax.enable_x64(True):
+        program = ir.Module.parse(xlapy.stablehlo.to_text(module))
+        executable = backend.compile_and_load(program, devices, xla_client.CompileOptions())
+        buffers = [jax.device_put(np.asarray(leaf), devices[0]) for leaf in leaves(tuple(arguments))]
+        outputs = executable.execute_sharded(buffers).disassemble_into_single_device_arrays()
+        return tuple(np.asarray(shards[0]) for shards in outputs)
+
+
+_OTHERS: dict[str, tuple[str, Callable[[HloModule, Sequence[Any]], Any]]] = {
+    "evaluator": ("the evaluator", _evaluate),
+    "xla": ("XLA", _run_in_xla),
+}
+
+
+def _compared(name: str, ours: Sequence[np.ndarray], theirs: Sequence[np.ndarray], tolerance: float | None) -> int:
+    """Prints the largest differences; the exit status."""
+    if len(ours) != len(theirs):
+        print(painted(f"different from {name}: {len(ours)} and {len(theirs)} results", RED, sys.stdout))
+        return DIFFERENT
+    status = 0
+    for number, (one, other) in enumerate(zip(ours, theirs, strict=True)):
+        largest, relative = difference(one, other)
+        allowed = _tolerance(one) if tolerance is None else tolerance
+        same = relative <= allowed
+        verdict = painted("same as", GREEN, sys.stdout) if same else painted("DIFFERENT from", RED, sys.stdout)
+        print(f"result {number}: {verdict} {name}; largest difference {largest:.3g}, relative {relative:.3g}")
+        status = status if same else DIFFERENT
+    return status
+
+
+def _tolerance(array: np.ndarray) -> float:
+    """What rounding may do: nothing to integers, little to wide floats, a few of their last digits to narrow ones."""
+    element_type = element_type_of(array.dtype)
+    if element_type.is_integer or element_type.kind == "pred":
+        return 0.0
+    return 1e-4 if array.dtype.itemsize >= 4 else 0.1 if array.dtype.itemsize == 1 else 2e-2
+
+
+def difference(one: np.ndarray, other: np.ndarray) -> tuple[float, float]:
+    """The largest distance, and the same in proportion to the largest number; infinite where only one is NaN."""
+    if one.shape != other.shape or one.dtype != other.dtype:
+        return np.inf, np.inf
+    wide = np.complex128 if np.iscomplexobj(one) else np.float64
+    left, right = one.astype(wide), other.astype(wide)
+    if (np.isnan(left) != np.isnan(right)).any():
+        return np.inf, np.inf
+    with np.errstate(invalid="ignore"):
+        distance = np.where(left == right, 0, np.abs(left - right))
+    largest = float(np.nanmax(distance, initial=0.0))
+    finite = np.abs(right[np.isfinite(right)])
+    scale = float(finite.max(initial=0.0))
+    return largest, largest / scale if scale else largest
