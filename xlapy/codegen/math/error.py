@@ -17,7 +17,16 @@ from xlapy.codegen.math.coefficients import (
     LOG_ERFC,
     LOG_ERFC_SINGLE,
 )
-from xlapy.codegen.math.common import INFINITY, clamp, format_of, horner, power_of_two, scale, two_product
+from xlapy.codegen.math.common import (
+    INFINITY,
+    clamp,
+    format_of,
+    horner,
+    power_of_two,
+    quick_two_sum,
+    scale,
+    two_product,
+)
 from xlapy.codegen.math.exponential import reduced_exp
 from xlapy.codegen.math.logarithm import log1p_of_sum
 
@@ -75,16 +84,14 @@ def erfc(k: KernelBuilder, x: Value) -> Value:
 def _erfc_single(k: KernelBuilder, x: Value) -> Value:
     """e^(-x^2) P(1 - 3 q) q with q = 1 / (|x| + 3/2), or 2 less that for negative x.
 
-    The factors have errors of a few ulp in all, most of which are known: they are added to e^(-x^2) / 2^n - 1 and to
-    the product of the factors. P is nearly flat, so that an error of its argument is lost in it."""
+    The rounding errors of the factors would be a few ulp in all. Those of q are added to e^(-x^2) / 2^n - 1, those of P
+    and of the product to the product."""
     one = k.const(x.type, 1.0)
     magnitude = _at_most(k, k.fabs(x), _ERFC_LIMIT["f32"])
     q = k.div(1.0, k.add(magnitude, _ERFC_OFFSET))
     t = k.muladd(q, -2 * _ERFC_OFFSET, one)
     constant, *others = ERFCX_SINGLE
-    rising = horner(k, t, others)
-    scaled = k.muladd(rising, t, constant)
-    scaled_low = k.muladd(rising, t, k.sub(constant, scaled))
+    scaled, scaled_low = _muladd_with_error(k, horner(k, t, others), t, k.const(x.type, constant))
     r, power = _reduced_negative_square(k, magnitude)
     p = k.add(r, k.muladd(k.mul(r, r), horner(k, r, EXP_SINGLE), _error_of_reciprocal(k, q, magnitude)))
     q = k.mul(q, power)
@@ -97,11 +104,22 @@ def _erfc_single(k: KernelBuilder, x: Value) -> Value:
 
 def _error_of_reciprocal(k: KernelBuilder, q: Value, x: Value) -> Value:
     """1 - q (x + 3/2), which is what a `q` that is rounded lacks, relative to it."""
-    rest = k.muladd(q, -_ERFC_OFFSET, k.const(x.type, 1.0))
+    one = k.const(x.type, 1.0)
+    rest, rest_low = _muladd_with_error(k, q, k.const(x.type, -_ERFC_OFFSET), one)
     if k.has_fma:
-        return k.fma(k.neg(q), x, rest)
+        return k.add(k.fma(k.neg(q), x, rest), rest_low)
     product, product_low = two_product(k, q, x)
-    return k.sub(k.sub(rest, product), product_low)
+    return k.sub(k.sub(rest, product), k.sub(product_low, rest_low))
+
+
+def _muladd_with_error(k: KernelBuilder, a: Value, b: Value, c: Value) -> tuple[Value, Value]:
+    """a * b + c and its rounding error, for |c| at least |a * b|."""
+    if k.has_fma:
+        total = k.fma(a, b, c)
+        return total, k.fma(a, b, k.sub(c, total))
+    product, product_low = two_product(k, a, b)
+    total, total_low = quick_two_sum(k, c, product)
+    return total, k.add(total_low, product_low)
 
 
 def _reduced_negative_square(k: KernelBuilder, x: Value) -> tuple[Value, Value]:
