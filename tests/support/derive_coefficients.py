@@ -2,13 +2,15 @@
 
     python -m tests.support.derive_coefficients > xlapy/codegen/math/coefficients.py
 
-Each polynomial interpolates its function at Chebyshev nodes, in 60 digits: the error is then within a small factor of
-the best possible, which one more degree pays for. Functions are given with their leading terms divided out, because
-those are written down exactly in the emitters.
+Most polynomials interpolate their function at Chebyshev nodes, in 60 digits: the error is then within a small factor of
+the best possible, which one more degree pays for. Where each degree counts, or an error matters more in one place than
+in another, it is the best possible, by Remez's exchange. Functions are given with their leading terms divided out,
+because those are written down exactly in the emitters.
 """
 
 from __future__ import annotations
 
+import itertools
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -18,6 +20,9 @@ import mpmath as mp
 mp.mp.dps = 60
 
 Real = Any
+
+# Even, so that no point is in the middle, where some functions are removable singularities.
+MINIMAX_GRID = 400
 
 
 def polynomial(function: Callable[[Real], Real], low: Real, high: Real, degree: int) -> list[float]:
@@ -40,6 +45,38 @@ def polynomial(function: Callable[[Real], Real], low: Real, high: Real, degree: 
     return [float(c) for c in result]
 
 
+def minimax(
+    function: Callable[[Real], Real], weight: Callable[[Real], Real], low: Real, high: Real, degree: int
+) -> list[float]:
+    """Coefficients, constant first, of the polynomial of `degree` with the smallest largest error times `weight`.
+
+    Remez's exchange: the polynomial whose weighted errors alternate, equal in size, at degree + 2 points, which then
+    move to where the errors are largest. The points are those of a fine grid that excludes the middle of the range.
+    """
+    center, radius = (mp.mpf(low) + high) / 2, (mp.mpf(high) - low) / 2
+    grid = [center - radius * mp.cos(mp.pi * (2 * i + 1) / (2 * MINIMAX_GRID)) for i in range(MINIMAX_GRID)]
+    exact, weights = [function(x) for x in grid], [weight(x) for x in grid]
+    chosen = [round(i * (MINIMAX_GRID - 1) / (degree + 1)) for i in range(degree + 2)]
+    while True:
+        rows = [[*(grid[at] ** n for n in range(degree + 1)), (-1) ** i / weights[at]] for i, at in enumerate(chosen)]
+        *coefficients, _ = mp.lu_solve(mp.matrix(rows), mp.matrix([exact[at] for at in chosen]))
+        values = [sum(c * x**n for n, c in enumerate(coefficients)) for x in grid]
+        errors = [(y - value) * w for y, value, w in zip(exact, values, weights, strict=True)]
+        moved = alternating_peaks(errors, degree + 2)
+        if moved == chosen:
+            return [float(c) for c in coefficients]
+        chosen = moved
+
+
+def alternating_peaks(errors: list[Real], count: int) -> list[int]:
+    """Where `count` errors of alternating sign are largest: one of each run of a sign, less the smaller ends."""
+    runs = [list(run) for _, run in itertools.groupby(range(len(errors)), key=lambda i: errors[i] > 0)]
+    peaks = [max(run, key=lambda i: abs(errors[i])) for run in runs]
+    while len(peaks) > count:
+        peaks.pop(0 if abs(errors[peaks[0]]) < abs(errors[peaks[-1]]) else -1)
+    return peaks
+
+
 def near_zero(function: Callable[[Real], Real]) -> Callable[[Real], Real]:
     """`function` with enough digits for the cancellation close to a removable singularity at 0."""
 
@@ -57,6 +94,12 @@ def root(function: Callable[[Real], Real]) -> Callable[[Real], Real]:
 
 def scaled_erfc(x: Real) -> Real:
     return (1 + 2 * x) * mp.exp(x * x) * mp.erfc(x)
+
+
+def erfcx_of_quotient(t: Real) -> Real:
+    """(x + 3/2) e^(x^2) erfc(x) where t = 1 - 3 / (x + 3/2)."""
+    x = 3 / (1 - t) - mp.mpf("1.5")
+    return (x + mp.mpf("1.5")) * mp.exp(x * x) * mp.erfc(x)
 
 
 def log_erfc_around(middle: Real) -> Callable[[Real], Real]:
@@ -140,14 +183,6 @@ POLYNOMIALS: dict[str, tuple[str, Callable[[Real], Real], Real, Real, int, int]]
         13,
     ),
     "SINH": ("(sinh x - x) / x^3 of x^2", root(lambda x: (mp.sinh(x) - x) / x**3), mp.mpf(0), mp.mpf(1), 3, 8),
-    "ERF": (
-        "erf(x) / x - 1 of x^2",
-        root(lambda x: mp.erf(x) / x - 1),
-        mp.mpf(0),
-        (mp.mpf("1.5625"), mp.mpf("3.0625")),
-        8,
-        19,
-    ),
     "ERF_INV_CENTER": (
         "erf_inv(x) / x of w - 3.125, w = -log(1 - x^2)",
         near_zero(lambda t: inverse_erf(mp.mpf("3.125") + t)),
@@ -175,8 +210,51 @@ POLYNOMIALS: dict[str, tuple[str, Callable[[Real], Real], Real, Real, int, int]]
 }
 
 
-# the same for functions that are computed in f64 only: function, low, high, degree
+# the same for f32 only and with the smallest errors, by weight: meaning, function, weight, low, high, degree
+SINGLE_ONLY: dict[str, tuple[str, Callable[[Real], Real], Callable[[Real], Real], Real, Real, int]] = {
+    "EXP_SINGLE": (
+        "(e^r - 1 - r) / r^2, with relative errors of e^r",
+        near_zero(lambda r: (mp.expm1(r) - r) / r**2),
+        lambda r: r**2 * mp.exp(-r),
+        -HALF_LN2,
+        HALF_LN2,
+        4,
+    ),
+    "LOG_ERFC_SINGLE": (
+        "log(erfc(x)) / x + 1 of x, with relative errors of erf(x)",
+        near_zero(lambda x: mp.log(mp.erfc(x)) / x + 1),
+        lambda x: x * mp.erfc(x) / mp.erf(x),
+        mp.mpf(0),
+        mp.mpf("3.9375"),
+        8,
+    ),
+    "ERFCX_SINGLE": (
+        "(x + 3/2) e^(x^2) erfc(x) of t = 1 - 3 / (x + 3/2), with relative errors",
+        erfcx_of_quotient,
+        lambda t: 1 / erfcx_of_quotient(t),
+        mp.mpf(-1),
+        1 - 3 / mp.mpf("11.625"),
+        11,
+    ),
+}
+
+
+# the same as the first table for functions that are computed in f64 only: function, low, high, degree
 DOUBLE_ONLY: dict[str, tuple[str, Callable[[Real], Real], Real, Real, int]] = {
+    "ERF": (
+        "erf(x) / x - 1 of x^2",
+        root(lambda x: mp.erf(x) / x - 1),
+        mp.mpf(0),
+        mp.mpf("3.0625"),
+        19,
+    ),
+    "LOG_ERFC": (
+        "log(erfc(x)) of x - 3.875",
+        log_erfc_around(mp.mpf("3.875")),
+        mp.mpf("-2.125"),
+        mp.mpf("2.125"),
+        22,
+    ),
     "ERFCX": (
         "(1 + 2 x) e^(x^2) erfc(x) of t = (x - 4) / (x + 4)",
         lambda t: scaled_erfc(4 * (1 + t) / (1 - t)),
@@ -257,15 +335,12 @@ def main() -> None:
         for kind, numbers in both(name).items():
             write_tuple(f'"{kind}":', numbers, "    ")
         print("}")
+    for name, (meaning, function, weight, low, high, degree) in SINGLE_ONLY.items():
+        print(f"# {meaning}")
+        write_tuple(f"{name} =", minimax(function, weight, low, high, degree))
     for name, (meaning, function, low, high, degree) in DOUBLE_ONLY.items():
         print(f"# {meaning}")
         write_tuple(f"{name} =", polynomial(function, low, high, degree))
-    print("# log(erfc(x)) of x - 2.5 (f32) or x - 3.875 (f64)")
-    print("LOG_ERFC = {")
-    for kind, middle, radius, degree in (("f32", "2.5", "1.5", 9), ("f64", "3.875", "2.125", 22)):
-        numbers = polynomial(log_erfc_around(mp.mpf(middle)), -mp.mpf(radius), mp.mpf(radius), degree)
-        write_tuple(f'"{kind}":', numbers, "    ")
-    print("}")
     print("# high part times an exponent is exact, even without fma")
     print(f'LN2 = {{"f32": {tuple(split(LN2, 14))}, "f64": {tuple(split(LN2, 36))}}}')
     print(f'LOG2_E = {{"f32": {tuple(split(1 / LN2, 12))}, "f64": {tuple(split(1 / LN2, 28))}}}')

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from xlapy.codegen.ir import KernelBuilder, Value
 from xlapy.codegen.math.coefficients import (
     ERF,
@@ -9,44 +11,148 @@ from xlapy.codegen.math.coefficients import (
     ERF_INV_FAR,
     ERF_INV_TAIL,
     ERFCX,
+    ERFCX_SINGLE,
+    EXP_SINGLE,
+    LN2,
     LOG_ERFC,
+    LOG_ERFC_SINGLE,
 )
-from xlapy.codegen.math.common import INFINITY, clamp, horner, power_of_two, scale, through_double, two_product
+from xlapy.codegen.math.common import (
+    INFINITY,
+    clamp,
+    format_of,
+    horner,
+    power_of_two,
+    quick_two_sum,
+    scale,
+    two_product,
+)
 from xlapy.codegen.math.exponential import reduced_exp
 from xlapy.codegen.math.logarithm import log1p_of_sum
 
 # Beyond these erf is 1 to the last bit; the middle is where the polynomial for log(erfc) is centered.
-_ERF_LIMIT = {"f32": 4.0, "f64": 6.0}
-_ERF_MIDDLE = {"f32": 2.5, "f64": 3.875}
+_ERF_LIMIT = {"f32": 3.9375, "f64": 6.0}
+_ERF_MIDDLE = 3.875
 # Up to here the odd polynomial; then 1 - erf is small enough to hide the error of its exponent.
-_ERF_NEAR = {"f32": 1.25, "f64": 1.75}
-# Beyond this erfc vanishes.
-_ERFC_LIMIT = 28.0
+_ERF_NEAR = 1.75
+# Beyond these erfc vanishes.
+_ERFC_LIMIT = {"f32": 10.125, "f64": 28.0}
+# The polynomial for e^(x^2) erfc(x) in f32 is one of 1 - 3 / (x + 1.5), and gives a multiple of 1 / (x + 1.5).
+_ERFC_OFFSET = 1.5
+# Powers of two that are scaled by this are normal numbers for all results of erfc.
+_ERFC_EXPONENT = 64
 # The polynomials of erf_inv change here (in sqrt(w)); f32 never gets to the last one.
 _ERF_INV_TAIL_START = 2.5
 _ERF_INV_FAR_START = 4.0
 
 
 def erf(k: KernelBuilder, x: Value) -> Value:
+    """The integral of 2 / sqrt(pi) e^(-t^2) from 0 to x."""
+    return _erf_single(k, x) if x.type.kind == "f32" else _erf_double(k, x)
+
+
+def _erf_single(k: KernelBuilder, x: Value) -> Value:
+    """1 - e^Q(|x|) with Q for log(erfc), everywhere: with e^Q = 2^n (1 + p) it is (1 - 2^n) - 2^n p, and -p for n = 0.
+
+    So a small result is as accurate as Q, which is -|x| + |x| P(|x|)."""
+    magnitude = _at_most(k, k.fabs(x), _ERF_LIMIT["f32"])
+    exponent = k.muladd(magnitude, horner(k, magnitude, LOG_ERFC_SINGLE), k.neg(magnitude))
+    n, power = _nearest_power(k, exponent, 1 / math.log(2), 0)
+    r = exponent
+    for part in LN2["f32"]:
+        r = k.muladd(n, -part, r)
+    p = k.muladd(k.mul(r, r), horner(k, r, EXP_SINGLE), r)
+    return k.copysign(k.muladd(k.neg(power), p, k.sub(1.0, power)), x)
+
+
+def _erf_double(k: KernelBuilder, x: Value) -> Value:
     """x + x P(x^2) up to _ERF_NEAR, then 1 - e^Q(x) with Q for log(erfc)."""
-    kind = x.type.kind
-    z = k.mul(x, x)
-    near = k.muladd(x, horner(k, z, ERF), x)
+    near = k.muladd(x, horner(k, k.mul(x, x), ERF), x)
     magnitude = k.fabs(x)
-    t = k.sub(clamp(k, magnitude, _ERF_NEAR[kind], _ERF_LIMIT[kind]), _ERF_MIDDLE[kind])
+    t = k.sub(clamp(k, magnitude, _ERF_NEAR, _ERF_LIMIT["f64"]), _ERF_MIDDLE)
     part = reduced_exp(k, horner(k, t, LOG_ERFC))
     power = power_of_two(k, part.n, x.type)
     far = k.copysign(k.sub(1.0, k.muladd(part.p, power, power)), x)
-    return k.select(k.compare("lt", magnitude, _ERF_NEAR[kind]), near, far)
+    return k.select(k.compare("lt", magnitude, _ERF_NEAR), near, far)
 
 
-@through_double
 def erfc(k: KernelBuilder, x: Value) -> Value:
-    """1 - erf(x), accurate for large x: e^(-x^2) times a polynomial of (|x| - 4) / (|x| + 4) over 1 + 2 |x|.
+    """1 - erf(x), accurate for large x."""
+    return _erfc_single(k, x) if x.type.kind == "f32" else _erfc_double(k, x)
+
+
+def _erfc_single(k: KernelBuilder, x: Value) -> Value:
+    """e^(-x^2) P(1 - 3 q) q with q = 1 / (|x| + 3/2), or 2 less that for negative x.
+
+    The rounding errors of the factors would be a few ulp in all. Those of q are added to e^(-x^2) / 2^n - 1, those of P
+    and of the product to the product."""
+    one = k.const(x.type, 1.0)
+    magnitude = _at_most(k, k.fabs(x), _ERFC_LIMIT["f32"])
+    q = k.div(1.0, k.add(magnitude, _ERFC_OFFSET))
+    t = k.muladd(q, -2 * _ERFC_OFFSET, one)
+    constant, *others = ERFCX_SINGLE
+    scaled, scaled_low = _muladd_with_error(k, horner(k, t, others), t, k.const(x.type, constant))
+    r, power = _reduced_negative_square(k, magnitude)
+    p = k.add(r, k.muladd(k.mul(r, r), horner(k, r, EXP_SINGLE), _error_of_reciprocal(k, q, magnitude)))
+    q = k.mul(q, power)
+    product, product_low = two_product(k, scaled, q)
+    tail = k.add(product, k.muladd(product, p, k.muladd(q, scaled_low, product_low)))
+    # 0 + tail or 2 - tail, and one rounding of subnormal results.
+    unit = k.copysign(k.const(x.type, 2.0**-_ERFC_EXPONENT), x)
+    return k.muladd(tail, unit, k.muladd(unit, -(2.0**_ERFC_EXPONENT), one))
+
+
+def _error_of_reciprocal(k: KernelBuilder, q: Value, x: Value) -> Value:
+    """1 - q (x + 3/2), which is what a `q` that is rounded lacks, relative to it."""
+    one = k.const(x.type, 1.0)
+    rest, rest_low = _muladd_with_error(k, q, k.const(x.type, -_ERFC_OFFSET), one)
+    if k.has_fma:
+        return k.add(k.fma(k.neg(q), x, rest), rest_low)
+    product, product_low = two_product(k, q, x)
+    return k.sub(k.sub(rest, product), k.sub(product_low, rest_low))
+
+
+def _muladd_with_error(k: KernelBuilder, a: Value, b: Value, c: Value) -> tuple[Value, Value]:
+    """a * b + c and its rounding error, for |c| at least |a * b|."""
+    if k.has_fma:
+        total = k.fma(a, b, c)
+        return total, k.fma(a, b, k.sub(c, total))
+    product, product_low = two_product(k, a, b)
+    total, total_low = quick_two_sum(k, c, product)
+    return total, k.add(total_low, product_low)
+
+
+def _reduced_negative_square(k: KernelBuilder, x: Value) -> tuple[Value, Value]:
+    """r and 2^(n + 64) with e^(-x^2) = 2^n e^r; the square is exact, because its error matters as much as its value."""
+    high, low = LN2["f32"]
+    n, power = _nearest_power(k, k.mul(x, x), -1 / math.log(2), _ERFC_EXPONENT)
+    if k.has_fma:
+        return k.muladd(n, -low, k.fma(k.neg(x), x, k.mul(n, -high))), power
+    square, square_low = two_product(k, x, x)
+    return k.sub(k.sub(k.mul(n, -high), square), k.add(square_low, k.mul(n, low))), power
+
+
+def _nearest_power(k: KernelBuilder, x: Value, factor: float, exponent: int) -> tuple[Value, Value]:
+    """n, the integer next to x * factor, and 2^(n + exponent), if that is normal.
+
+    What is added to round puts the biased exponent into the low bits of the sum, and the shift leaves nothing else."""
+    form = format_of(x.type)
+    shift = form.round_shift + form.bias + exponent
+    shifted = k.muladd(x, factor, k.const(x.type, shift))
+    return k.sub(shifted, shift), k.bitcast(k.shl(k.to_integer_bits(shifted), form.mantissa), x.type)
+
+
+def _at_most(k: KernelBuilder, x: Value, high: float) -> Value:
+    """`x` up to `high`; a NaN stays one."""
+    return k.select(k.compare("gt", x, high), high, x)
+
+
+def _erfc_double(k: KernelBuilder, x: Value) -> Value:
+    """e^(-x^2) times a polynomial of (|x| - 4) / (|x| + 4) over 1 + 2 |x|, or 1 - erf(x) for small x.
 
     The square is kept as a sum of two, because its rounding error matters as much as its value."""
     near = k.sub(1.0, k.muladd(x, horner(k, k.mul(x, x), ERF), x))
-    magnitude = clamp(k, k.fabs(x), 0.5, _ERFC_LIMIT)
+    magnitude = clamp(k, k.fabs(x), 0.5, _ERFC_LIMIT["f64"])
     t = k.div(k.sub(magnitude, 4.0), k.add(magnitude, 4.0))
     scaled = k.div(horner(k, t, ERFCX), k.muladd(magnitude, 2.0, k.const(x.type, 1.0)))
     square, square_low = two_product(k, magnitude, magnitude)
