@@ -68,6 +68,8 @@ def emit_gemm(kind: GemmType, target: Target) -> str:
     emitter.blocks()
     emitter.pack_strips()
     emitter.alone()
+    emitter.stage()
+    emitter.staged()
     emitter.matrix()
     emitter.matrices()
     emitter.dots()

@@ -138,7 +138,9 @@ class GemmBlocks(GemmFunctions):
                     columns = k.smin(k.sub(given["columns"], strip.index), strip_columns)
                     place = k.gep(sums, strip.index, self._kind.accumulator.bytes)
                     b_here = strip.values[0]
-                    self._strip(k, problem, depth, a_chunk, b_here, place, columns, strip_columns, accumulate)
+                    self._strip(
+                        k, problem, given["rows"], depth, a_chunk, b_here, place, columns, strip_columns, accumulate
+                    )
                     with k.if_(k.compare("ne", ends, 0)):
                         rows = [k.add(problem["row"], given["row"]), given["rows"]]
                         column = k.add(problem["column"], k.add(given["column"], strip.index))
@@ -150,6 +152,7 @@ class GemmBlocks(GemmFunctions):
         self,
         k: KernelBuilder,
         problem: RecordValue,
+        rows: Value,
         depth: Value,
         a: Value,
         b: Value,
@@ -166,7 +169,7 @@ class GemmBlocks(GemmFunctions):
         index = k.select(k.compare("ne", problem["streams"], 0), self._stream_index, index)
         table = k.gep(k.function_pointer(f"{self._prefix}_tiles"), index, 8)
         a_strip, a_row, a_step = problem["tile_a_strip"], problem["tile_a_row"], problem["tile_a_step"]
-        b_step, sums_row, rows = problem["tile_b_step"], problem["sums_row"], k.parameters["rows"]
+        b_step, sums_row = problem["tile_b_step"], problem["sums_row"]
         with k.loop(0, rows, self._tile_rows, carry=[a, sums]) as tile:
             height = k.smin(k.sub(rows, tile.index), self._tile_rows)
             function = k.load(k.gep(table, k.sub(k.mul(height, kind.parts), 1), 8), PTR)

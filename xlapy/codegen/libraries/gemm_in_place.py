@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 
 from xlapy.codegen.ir import I64, PTR, KernelBuilder, Value
-from xlapy.codegen.libraries.gemm_panels import GemmPanels
 from xlapy.codegen.libraries.gemm_problem import (
     BLOCK_COLUMNS,
     BLOCK_ROWS,
@@ -18,6 +17,7 @@ from xlapy.codegen.libraries.gemm_problem import (
 )
 from xlapy.codegen.libraries.gemm_record import RecordValue
 from xlapy.codegen.libraries.gemm_scratch import acquire_scratch, release_scratch
+from xlapy.codegen.libraries.gemm_staged import GemmStaged
 from xlapy.codegen.libraries.gemm_vector import DOT_COLUMNS, STREAM_ROWS, dot_rows, dots_name, emit_dots
 
 _STREAMED_ELEMENTS = 32768
@@ -41,11 +41,12 @@ _DOTS_COLUMNS = 16
 _DOTS_DEPTH = 32
 """Shorter products would mostly sum up lanes."""
 
-_UNPACKED_TILES = 4
+import os
+_UNPACKED_TILES = int(os.environ.get("UT","20"))
 """Up to so many tiles one below the other a strip of B is not read often enough to be packed."""
 
 
-class GemmInPlace(GemmPanels):
+class GemmInPlace(GemmStaged):
     """Writes what decides for these ways of computing a product, and what prepares them."""
 
     # Unpacked tiles
@@ -68,6 +69,11 @@ class GemmInPlace(GemmPanels):
     def _run_unpacked(self, k: KernelBuilder, problem: RecordValue) -> None:
         """One panel per matrix, the whole of it, read where it lies; all matrices at once."""
         shape, parts = self._shape, self._kind.parts
+        b_bytes = k.mul(k.mul(problem["k"], problem["n"]), self._kind.element.bytes)
+        with k.if_(k.compare("gt", b_bytes, self._target.l2_bytes)):
+            self._describe_operands_in_place(k, problem)
+            self._run_staged(k, problem)
+            k.ret()
         is_wide = k.compare("le", problem["m"], shape.wide_rows // parts)
         strip_columns = k.select(is_wide, k.const(I64, shape.wide_vectors * shape.lanes), shape.columns)
         self._describe_operands_in_place(k, problem)

@@ -112,23 +112,16 @@ class _TileEmitter:
         self._mask = self._edge_mask() if tile.is_edge else None
 
     def emit(self) -> None:
-        k, tile = self._k, self._tile
-        for row in range(0, tile.rows, self._kind.parts):
-            for offset in range(0, tile.vectors * self._vector_bytes, _LINE_BYTES):
-                self._prefetch_for_writing(k.gep(self._c_row(row), offset))
-        sums = self._sums()
-        k.if_else(
-            k.compare("ne", k.parameters["accumulate"], 0),
-            lambda: self._store(sums, accumulate=True),
-            lambda: self._store(sums, accumulate=False),
-        )
+        k = self._k
+        self._prefetch_rows(range(0, self._tile.rows, self._kind.parts))
+        accumulates = k.compare("ne", k.parameters["accumulate"], 0)
+        self._store(self._sums(k.if_else(accumulates, self._old_sums, self._zeros)))
 
-    def _sums(self) -> list[Value]:
-        """The products along K, vector by vector of each row."""
-        k, tile = self._k, self._tile
-        zeros = [k.const(self._vector, 0)] * (tile.rows * tile.vectors)
+    def _sums(self, initial: Sequence[Value]) -> list[Value]:
+        """The products along K added to `initial`, vector by vector of each row."""
+        k = self._k
         a_step, b_step = k.parameters["a_step"], k.parameters["b_step"]
-        with k.loop(0, k.parameters["depth"], carry=[k.parameters["a"], k.parameters["b"], *zeros]) as loop:
+        with k.loop(0, k.parameters["depth"], carry=[k.parameters["a"], k.parameters["b"], *initial]) as loop:
             a, b, *sums = loop.values
             loop.next = [k.gep(a, a_step), k.gep(b, b_step), *self._step(a, b, sums)]
         return loop.results[2:]
@@ -163,25 +156,38 @@ class _TileEmitter:
         numbers = I32.with_lanes(self._shape.lanes)
         return k.compare("lt", k.lane_numbers(numbers), k.splat(k.trunc(rest, I32), self._shape.lanes))
 
-    def _store(self, sums: Sequence[Value], *, accumulate: bool) -> None:
+    def _zeros(self) -> list[Value]:
+        return [self._k.const(self._vector, 0)] * (self._tile.rows * self._tile.vectors)
+
+    def _old_sums(self) -> list[Value]:
+        """What C holds. Of a complex row it goes to the products with real parts, which have its signs."""
+        k, tile, kind = self._k, self._tile, self._kind
+        self._prefetch_rows(range(tile.rows, 2 * tile.rows, kind.parts))
+        sums = self._zeros()
+        for row in range(0, tile.rows, kind.parts):
+            for column in range(tile.vectors):
+                place, mask = self._c_vector(row, column)
+                old = k.load(place, self._vector) if mask is None else k.masked_load(place, self._vector, mask)
+                sums[row * tile.vectors + column] = old
+        return sums
+
+    def _store(self, sums: Sequence[Value]) -> None:
         k, tile = self._k, self._tile
         for row in range(0, tile.rows, self._kind.parts):
             for column in range(tile.vectors):
-                place = k.gep(self._c_row(row), column * self._vector_bytes)
                 value = sums[row * tile.vectors + column]
                 if self._kind.parts == 2:
                     value = self._combine(value, sums[(row + 1) * tile.vectors + column])
-                is_partial = self._mask is not None and column == tile.vectors - 1
-                self._store_vector(place, value, self._mask if is_partial else None, accumulate=accumulate)
+                place, mask = self._c_vector(row, column)
+                if mask is None:
+                    k.store(place, value)
+                else:
+                    k.masked_store(place, value, mask)
 
-    def _store_vector(self, place: Value, value: Value, mask: Value | None, *, accumulate: bool) -> None:
-        k = self._k
-        if mask is None:
-            k.store(place, k.add(k.load(place, self._vector), value) if accumulate else value)
-            return
-        if accumulate:
-            value = k.add(k.masked_load(place, self._vector, mask), value)
-        k.masked_store(place, value, mask)
+    def _c_vector(self, row: int, column: int) -> tuple[Value, Value | None]:
+        """Where a vector of C is, and the mask of its columns if it is not a whole one."""
+        is_last = column == self._tile.vectors - 1
+        return self._k.gep(self._c_row(row), column * self._vector_bytes), self._mask if is_last else None
 
     def _combine(self, by_real: Value, by_imaginary: Value) -> Value:
         """(a.re b.re, a.re b.im) and (a.im b.re, a.im b.im) to (a.re b.re - a.im b.im, a.re b.im + a.im b.re)."""
@@ -194,7 +200,10 @@ class _TileEmitter:
         k = self._k
         return k.gep(k.parameters["c"], k.mul(k.parameters["c_row"], row // self._kind.parts))
 
-    def _prefetch_for_writing(self, place: Value) -> None:
-        """Starts to fetch a line of C, which is needed when the sums are complete."""
+    def _prefetch_rows(self, rows: range) -> None:
+        """Starts to fetch these rows of C, which may be behind the tile's own."""
         k = self._k
-        k.call("llvm.prefetch.p0", [place, k.const(I32, 1), k.const(I32, 3), k.const(I32, 1)])
+        for row in rows:
+            for offset in range(0, self._tile.vectors * self._vector_bytes, _LINE_BYTES):
+                place = k.gep(self._c_row(row), offset)
+                k.call("llvm.prefetch.p0", [place, k.const(I32, 1), k.const(I32, 3), k.const(I32, 1)])
