@@ -68,8 +68,6 @@ def emit_gemm(kind: GemmType, target: Target) -> str:
     emitter.blocks()
     emitter.pack_strips()
     emitter.alone()
-    emitter.stage()
-    emitter.staged()
     emitter.matrix()
     emitter.matrices()
     emitter.dots()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 
 from xlapy.codegen.ir import I64, PTR, KernelBuilder, Value
+from xlapy.codegen.libraries.gemm_panels import GemmPanels
 from xlapy.codegen.libraries.gemm_problem import (
     BLOCK_COLUMNS,
     BLOCK_ROWS,
@@ -17,7 +18,6 @@ from xlapy.codegen.libraries.gemm_problem import (
 )
 from xlapy.codegen.libraries.gemm_record import RecordValue
 from xlapy.codegen.libraries.gemm_scratch import acquire_scratch, release_scratch
-from xlapy.codegen.libraries.gemm_staged import GemmStaged
 from xlapy.codegen.libraries.gemm_vector import DOT_COLUMNS, STREAM_ROWS, dot_rows, dots_name, emit_dots
 
 _STREAMED_ELEMENTS = 32768
@@ -46,7 +46,7 @@ _UNPACKED_TILES = int(os.environ.get("UT","20"))
 """Up to so many tiles one below the other a strip of B is not read often enough to be packed."""
 
 
-class GemmInPlace(GemmStaged):
+class GemmInPlace(GemmPanels):
     """Writes what decides for these ways of computing a product, and what prepares them."""
 
     # Unpacked tiles
@@ -70,16 +70,13 @@ class GemmInPlace(GemmStaged):
         """One panel per matrix, the whole of it, read where it lies; all matrices at once."""
         shape, parts = self._shape, self._kind.parts
         b_bytes = k.mul(k.mul(problem["k"], problem["n"]), self._kind.element.bytes)
-        with k.if_(k.compare("gt", b_bytes, self._target.l2_bytes)):
-            self._describe_operands_in_place(k, problem)
-            self._run_staged(k, problem)
-            k.ret()
         is_wide = k.compare("le", problem["m"], shape.wide_rows // parts)
         strip_columns = k.select(is_wide, k.const(I64, shape.wide_vectors * shape.lanes), shape.columns)
         self._describe_operands_in_place(k, problem)
         problem.set(
             tile_b_strip=k.mul(strip_columns, self._kind.element.bytes),
             streams=0,
+            copies=k.zext(k.compare("gt", b_bytes, int(os.environ.get("CB","1048576"))), I64),
             strip_columns=strip_columns,
         )
         is_streamed = k.compare("le", problem["m"], self._tile_rows)
@@ -131,7 +128,7 @@ class GemmInPlace(GemmStaged):
         with k.if_(k.and_(k.and_(is_row, is_few), k.or_(is_in_c, fits))):
             self._describe_operands_in_place(k, problem)
             problem.set(
-                streams=1, strip_columns=_STREAM_COLUMNS, tile_b_strip=_STREAM_COLUMNS * self._kind.element.bytes
+                streams=1, copies=0, strip_columns=_STREAM_COLUMNS, tile_b_strip=_STREAM_COLUMNS * self._kind.element.bytes
             )
 
             def in_scratch() -> None:

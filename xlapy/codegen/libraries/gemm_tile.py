@@ -5,7 +5,7 @@
 computes C[rows, columns] (+)= A[rows, depth] B[depth, columns] with all of C's tile in registers: at each step along K
 it loads the vectors of one row of B, broadcasts each element of one column of A, and multiplies. Strides are bytes and
 known at run time, so that the same tiles read packed strips and matrices where they lie; a row of B and of C is
-contiguous. Each element of C is one chain of multiply-adds in the order of K, whatever the tile: the choice of tiles
+contiguous. A copying tile also packs the strip of B that it reads, for the tiles below it. Each element of C is one chain of multiply-adds in the order of K, whatever the tile: the choice of tiles
 does not change a bit of the result.
 """
 
@@ -32,7 +32,19 @@ TILE_PARAMETERS = [
 ]
 """`columns` is what an edge tile has; the others ignore it. `accumulate` is 1 to add to C, 0 to replace it."""
 
+COPYING_PARAMETERS = [*TILE_PARAMETERS, ("packed", PTR)]
+
 _LINE_BYTES = 64
+
+import os
+_STEPS_AHEAD = int(os.environ.get("TP", "32"))
+"""How early the rows of B are fetched. Where they lie far apart the processor does not foresee them."""
+
+_FIRST_LEVEL = 3
+_SECOND_LEVEL = int(os.environ.get("TL", "2"))
+"""The cache they are fetched into. In the first one, rows that are a power of two apart would be in each other's way."""
+
+_DATA_CACHE = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,14 +80,16 @@ def tile_shape(kind: GemmType, target: Target) -> TileShape:
 
 @dataclass(frozen=True, slots=True)
 class Tile:
-    """One variant. `is_edge` tiles leave the last vector's surplus columns alone."""
+    """One variant. `is_edge` tiles leave the last vector's surplus columns alone; `copies` packs B on the way."""
 
     rows: int
     vectors: int
     is_edge: bool = False
+    copies: bool = False
 
     def name(self, kind: GemmType) -> str:
-        return f"gemm_{kind.name}_{'edge' if self.is_edge else 'tile'}_{self.rows}x{self.vectors}"
+        variant = f"{'copying_' if self.copies else ''}{'edge' if self.is_edge else 'tile'}"
+        return f"gemm_{kind.name}_{variant}_{self.rows}x{self.vectors}"
 
 
 def tiles_of(kind: GemmType, shape: TileShape) -> list[Tile]:
@@ -91,11 +105,17 @@ def tiles_of(kind: GemmType, shape: TileShape) -> list[Tile]:
     return tiles + [Tile(rows, vectors, is_edge=True) for rows, vectors in edges]
 
 
+def copying_tiles_of(shape: TileShape) -> list[Tile]:
+    """Variants for the first of several tiles, which has all rows."""
+    edges = [Tile(shape.rows, vectors, is_edge=True, copies=True) for vectors in range(1, shape.vectors + 1)]
+    return [Tile(shape.rows, shape.vectors, copies=True), *edges]
+
+
 def emit_tile(module: Module, target: Target, kind: GemmType, shape: TileShape, tile: Tile) -> None:
     attributes = f"nounwind {target.function_attributes}".rstrip()
-    builder = KernelBuilder(
-        module, tile.name(kind), TILE_PARAMETERS, None, "internal", attributes, {"a": "noalias", "b": "noalias"}
-    )
+    parameters = COPYING_PARAMETERS if tile.copies else TILE_PARAMETERS
+    noalias = {"a": "noalias", "b": "noalias"}
+    builder = KernelBuilder(module, tile.name(kind), parameters, None, "internal", attributes, noalias)
     with builder as k:
         _TileEmitter(k, target, kind, shape, tile).emit()
 
@@ -123,12 +143,22 @@ class _TileEmitter:
         a_step, b_step = k.parameters["a_step"], k.parameters["b_step"]
         with k.loop(0, k.parameters["depth"], carry=[k.parameters["a"], k.parameters["b"], *initial]) as loop:
             a, b, *sums = loop.values
-            loop.next = [k.gep(a, a_step), k.gep(b, b_step), *self._step(a, b, sums)]
+            self._prefetch_row(k.gep(b, k.mul(b_step, _STEPS_AHEAD)), _SECOND_LEVEL, for_writing=False)
+            vectors = [self._load_b(b, index) for index in range(self._tile.vectors)]
+            if self._tile.copies:
+                self._copy(loop.index, vectors)
+            loop.next = [k.gep(a, a_step), k.gep(b, b_step), *self._step(a, vectors, sums)]
         return loop.results[2:]
 
-    def _step(self, a: Value, b: Value, sums: Sequence[Value]) -> list[Value]:
+    def _copy(self, step: Value, vectors: Sequence[Value]) -> None:
+        k = self._k
+        packed = k.gep(k.parameters["packed"], k.mul(step, self._shape.vectors * self._vector_bytes))
+        for index, vector in enumerate(vectors):
+            k.store(k.gep(packed, index * self._vector_bytes), vector)
+
+    def _step(self, a: Value, vectors: Sequence[Value], sums: Sequence[Value]) -> list[Value]:
+        """The sums with one row of B, multiplied, added."""
         k, tile = self._k, self._tile
-        vectors = [self._load_b(b, index) for index in range(tile.vectors)]
         result = []
         for row in range(tile.rows):
             element = k.splat(k.load(self._a_element(a, row), self._kind.packed), self._vector.lanes)
@@ -202,8 +232,12 @@ class _TileEmitter:
 
     def _prefetch_rows(self, rows: range) -> None:
         """Starts to fetch these rows of C, which may be behind the tile's own."""
-        k = self._k
         for row in rows:
-            for offset in range(0, self._tile.vectors * self._vector_bytes, _LINE_BYTES):
-                place = k.gep(self._c_row(row), offset)
-                k.call("llvm.prefetch.p0", [place, k.const(I32, 1), k.const(I32, 3), k.const(I32, 1)])
+            self._prefetch_row(self._c_row(row), _FIRST_LEVEL, for_writing=True)
+
+    def _prefetch_row(self, place: Value, level: int, *, for_writing: bool) -> None:
+        """Starts to fetch as much of a row of B or C as the tile is wide."""
+        k = self._k
+        hints = [k.const(I32, hint) for hint in (int(for_writing), level, _DATA_CACHE)]
+        for offset in range(0, self._tile.vectors * self._vector_bytes, _LINE_BYTES):
+            k.call("llvm.prefetch.p0", [k.gep(place, offset), *hints])

@@ -64,7 +64,7 @@ def emit_dots(module: Module, target: Target, kind: GemmType, shape: TileShape, 
         _DotsEmitter(k, target, kind, shape, rows, columns).emit()
 
 
-class PartialVectors:
+class _PartialVectors:
     """Access to the first lanes of a vector only: by masks where they are cheap, else by way of the stack."""
 
     def __init__(self, k: KernelBuilder, target: Target, shape: TileShape) -> None:
@@ -110,7 +110,7 @@ class _StreamEmitter:
         self._target = target
         self._kind = kind
         self._vector: IRType = kind.accumulator.with_lanes(shape.lanes)
-        self._partial = PartialVectors(k, target, shape)
+        self._partial = _PartialVectors(k, target, shape)
         self._rows = rows
         self._group = max(1, shape.registers // 4 // (rows * kind.parts))
         """Packed rows of B that are read side by side: their elements of A are kept in registers."""
@@ -206,7 +206,7 @@ class _DotsEmitter:
         self._columns = columns
         self._vector: IRType = kind.accumulator.with_lanes(shape.lanes)
         self._raw = kind.element.with_lanes(shape.lanes * kind.pair)
-        self._partial = PartialVectors(k, target, shape)
+        self._partial = _PartialVectors(k, target, shape)
 
     def emit(self) -> None:
         k, kind = self._k, self._kind
