@@ -41,9 +41,11 @@ _DOTS_COLUMNS = 16
 _DOTS_DEPTH = 32
 """Shorter products would mostly sum up lanes."""
 
-import os
-_UNPACKED_TILES = int(os.environ.get("UT","20"))
-"""Up to so many tiles one below the other a strip of B is not read often enough to be packed."""
+_UNPACKED_TILES = 4
+"""Up to so many tiles one below the other A is not read often enough to be packed, whatever its strides."""
+
+_UNPACKED_TILES_BY_COLUMNS = 20
+"""The same where a step along K has the rows of A next to each other: blocks that share columns of A share its lines."""
 
 
 class GemmInPlace(GemmPanels):
@@ -54,17 +56,21 @@ class GemmInPlace(GemmPanels):
     def _stays_unpacked(self, k: KernelBuilder, problem: RecordValue, scattered: Value) -> Value:
         """Whether tiles can read the operands where they lie, and packing would not pay.
 
-        If B fits the second-level cache, so do its strips, whatever the stride of its rows.
+        The first tile of a strip of B copies it for those below, which costs nothing as long as it computes; so it is A
+        that decides. One that is contiguous along K is packed well enough: a block's part of it is read in long pieces.
+        If B fits the second-level cache, there are so few strips that A is not read often.
         """
         m, n = problem["m"], problem["n"]
         possible = k.and_(k.not_(scattered), k.compare("eq", problem["b_column"], self._element_bytes))
         if not self._shape.has_masks:
             possible = k.and_(possible, k.compare("eq", k.and_(n, self._shape.lanes - 1), 0))
         b_bytes = k.mul(k.mul(problem["k"], n), self._kind.element.bytes)
-        small = k.or_(
-            k.compare("le", b_bytes, self._target.l2_bytes), k.compare("le", m, _UNPACKED_TILES * self._tile_rows)
-        )
-        return k.and_(possible, small)
+        by_rows = k.compare("eq", problem["a_step"], self._element_bytes)
+        by_columns = k.compare("eq", problem["a_row"], self._element_bytes)
+        tiles = k.select(by_columns, k.const(I64, _UNPACKED_TILES_BY_COLUMNS), _UNPACKED_TILES)
+        few = k.compare("le", m, k.mul(tiles, self._tile_rows))
+        small = k.compare("le", b_bytes, self._target.l2_bytes)
+        return k.and_(possible, k.or_(by_rows, k.or_(few, small)))
 
     def _run_unpacked(self, k: KernelBuilder, problem: RecordValue) -> None:
         """One panel per matrix, the whole of it, read where it lies; all matrices at once."""
@@ -76,7 +82,7 @@ class GemmInPlace(GemmPanels):
         problem.set(
             tile_b_strip=k.mul(strip_columns, self._kind.element.bytes),
             streams=0,
-            copies=k.zext(k.compare("gt", b_bytes, int(os.environ.get("CB","1048576"))), I64),
+            copies=k.zext(k.compare("gt", b_bytes, self._target.l2_bytes), I64),
             strip_columns=strip_columns,
         )
         is_streamed = k.compare("le", problem["m"], self._tile_rows)
@@ -128,7 +134,10 @@ class GemmInPlace(GemmPanels):
         with k.if_(k.and_(k.and_(is_row, is_few), k.or_(is_in_c, fits))):
             self._describe_operands_in_place(k, problem)
             problem.set(
-                streams=1, copies=0, strip_columns=_STREAM_COLUMNS, tile_b_strip=_STREAM_COLUMNS * self._kind.element.bytes
+                streams=1,
+                copies=0,
+                strip_columns=_STREAM_COLUMNS,
+                tile_b_strip=_STREAM_COLUMNS * self._kind.element.bytes,
             )
 
             def in_scratch() -> None:

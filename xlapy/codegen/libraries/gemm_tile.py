@@ -5,8 +5,10 @@
 computes C[rows, columns] (+)= A[rows, depth] B[depth, columns] with all of C's tile in registers: at each step along K
 it loads the vectors of one row of B, broadcasts each element of one column of A, and multiplies. Strides are bytes and
 known at run time, so that the same tiles read packed strips and matrices where they lie; a row of B and of C is
-contiguous. A copying tile also packs the strip of B that it reads, for the tiles below it. Each element of C is one chain of multiply-adds in the order of K, whatever the tile: the choice of tiles
-does not change a bit of the result.
+contiguous. A copying tile also packs the strip of B that it reads, for the tiles below it.
+
+Each element of C is one chain of multiply-adds in the order of K, which goes on from C where that is added to: neither
+the choice of tiles nor how K is cut into chunks changes a bit of the result.
 """
 
 from __future__ import annotations
@@ -33,15 +35,15 @@ TILE_PARAMETERS = [
 """`columns` is what an edge tile has; the others ignore it. `accumulate` is 1 to add to C, 0 to replace it."""
 
 COPYING_PARAMETERS = [*TILE_PARAMETERS, ("packed", PTR)]
+"""`packed` has room for the strip of B."""
 
 _LINE_BYTES = 64
 
-import os
-_STEPS_AHEAD = int(os.environ.get("TP", "32"))
+_STEPS_AHEAD = 32
 """How early the rows of B are fetched. Where they lie far apart the processor does not foresee them."""
 
 _FIRST_LEVEL = 3
-_SECOND_LEVEL = int(os.environ.get("TL", "2"))
+_SECOND_LEVEL = 2
 """The cache they are fetched into. In the first one, rows that are a power of two apart would be in each other's way."""
 
 _DATA_CACHE = 1
