@@ -44,10 +44,10 @@ class GemmBlocks(GemmFunctions):
     @property
     def _stream_index(self) -> int:
         """Where the table goes on with functions for any number of columns, by number of rows."""
-        return 2 * self._shape.wide_vectors * self._shape.rows
+        return 2 * self._shape.most_vectors * self._shape.rows
 
     def _tile_index(self, is_edge: bool, vectors: int, rows: int) -> int:
-        return (is_edge * self._shape.wide_vectors + vectors - 1) * self._shape.rows + rows - 1
+        return (is_edge * self._shape.most_vectors + vectors - 1) * self._shape.rows + rows - 1
 
     @property
     def _copy_bytes(self) -> int:
@@ -171,7 +171,7 @@ class GemmBlocks(GemmFunctions):
         kind, shape = self._kind, self._shape
         vectors = k.sdiv(k.add(columns, shape.lanes - 1), shape.lanes)
         is_edge = k.zext(k.compare("lt", columns, strip_columns), I64)
-        index = k.mul(k.sub(k.add(k.mul(is_edge, shape.wide_vectors), vectors), 1), shape.rows)
+        index = k.mul(k.sub(k.add(k.mul(is_edge, shape.most_vectors), vectors), 1), shape.rows)
         index = k.select(k.compare("ne", problem["streams"], 0), self._stream_index, index)
         table = k.gep(k.function_pointer(f"{self._prefix}_tiles"), index, 8)
         a_strip, a_row, a_step = problem["tile_a_strip"], problem["tile_a_row"], problem["tile_a_step"]

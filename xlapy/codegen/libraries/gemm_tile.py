@@ -7,8 +7,8 @@ it loads the vectors of one row of B, broadcasts each element of one column of A
 known at run time, so that the same tiles read packed strips and matrices where they lie; a row of B and of C is
 contiguous. A copying tile also packs the strip of B that it reads, for the tiles below it.
 
-Each element of C is one chain of multiply-adds in the order of K, which goes on from C where that is added to: neither
-the choice of tiles nor how K is cut into chunks changes a bit of the result.
+Each real element of C is one chain of multiply-adds in the order of K, which goes on from C where that is added to:
+neither the choice of tiles nor how K is cut into chunks changes a bit of it.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _STEPS_AHEAD = 32
 
 _FIRST_LEVEL = 3
 _SECOND_LEVEL = 2
-"""The cache they are fetched into. In the first one, rows that are a power of two apart would be in each other's way."""
+"""Where rows of B are fetched to: in the first level those a power of two apart would be in each other's way."""
 
 _DATA_CACHE = 1
 
@@ -53,14 +53,13 @@ _DATA_CACHE = 1
 class TileShape:
     """How much of C a target holds in registers.
 
-    `rows` and `vectors` are those of the tile for large products; `wide_rows` is the most rows for which tiles of
-    `wide_vectors` fit, which read longer pieces of a row of B. Rows are real ones: two for a complex row.
+    `rows` and `vectors` are those of the tile for large products; `wide` has the most rows for which wider tiles fit,
+    by vectors, the widest first: these read longer pieces of a row of B. Rows are real ones: two for a complex row.
     """
 
     rows: int
     vectors: int
-    wide_rows: int
-    wide_vectors: int
+    wide: tuple[tuple[int, int], ...]
     lanes: int
     registers: int
     has_masks: bool
@@ -70,14 +69,22 @@ class TileShape:
     def columns(self) -> int:
         return self.vectors * self.lanes
 
+    @property
+    def most_vectors(self) -> int:
+        return max(vectors for _, vectors in self.wide)
+
+    def most_vectors_of(self, rows: int) -> int:
+        """The width of the widest tile with so many rows."""
+        return max([self.vectors, *(vectors for most_rows, vectors in self.wide if rows <= most_rows)])
+
 
 def tile_shape(kind: GemmType, target: Target) -> TileShape:
     """12 by 2 vectors of 32 registers, 6 by 2 of 16."""
     lanes = target.lanes(kind.accumulator.bits)
     has_masks = target.is_avx512 or target.has("avx2")
     if target.is_avx512 or not target.is_x86:
-        return TileShape(12, 2, 6, 4, lanes, 32, has_masks)
-    return TileShape(6, 2, 2, 4, lanes, 16, has_masks)
+        return TileShape(12, 2, ((6, 4), (9, 3)), lanes, 32, has_masks)
+    return TileShape(6, 2, ((2, 4), (4, 3)), lanes, 16, has_masks)
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,14 +103,9 @@ class Tile:
 
 def tiles_of(kind: GemmType, shape: TileShape) -> list[Tile]:
     """Every variant that products of this type may call."""
-    sizes = [(rows, shape.vectors) for rows in range(kind.parts, shape.rows + 1, kind.parts)]
-    wide = [(rows, shape.wide_vectors) for rows in range(kind.parts, shape.wide_rows + 1, kind.parts)]
-    edges = [
-        (rows, vectors)
-        for rows in range(kind.parts, shape.rows + 1, kind.parts)
-        for vectors in range(1, (shape.wide_vectors if rows <= shape.wide_rows else shape.vectors) + 1)
-    ]
-    tiles = [Tile(rows, vectors) for rows, vectors in sizes + wide]
+    heights = range(kind.parts, shape.rows + 1, kind.parts)
+    tiles = [Tile(rows, vectors) for rows in heights for vectors in {shape.vectors: 0, shape.most_vectors_of(rows): 0}]
+    edges = [(rows, vectors) for rows in heights for vectors in range(1, shape.most_vectors_of(rows) + 1)]
     return tiles + [Tile(rows, vectors, is_edge=True) for rows, vectors in edges]
 
 
