@@ -40,7 +40,8 @@ COPYING_PARAMETERS = [*TILE_PARAMETERS, ("packed", PTR)]
 _LINE_BYTES = 64
 
 _STEPS_AHEAD = 32
-"""How early the rows of B are fetched. Where they lie far apart the processor does not foresee them."""
+"""How early the rows of B are fetched, in the end the first rows of the strip beside this one. Where they lie far apart
+the processor does not foresee them."""
 
 _FIRST_LEVEL = 3
 _SECOND_LEVEL = 2
@@ -145,9 +146,14 @@ class _TileEmitter:
         """The products along K added to `initial`, vector by vector of each row."""
         k = self._k
         a_step, b_step = k.parameters["a_step"], k.parameters["b_step"]
-        with k.loop(0, k.parameters["depth"], carry=[k.parameters["a"], k.parameters["b"], *initial]) as loop:
+        depth = k.parameters["depth"]
+        ahead = k.smin(depth, _STEPS_AHEAD)
+        rows_ahead = k.mul(ahead, b_step)
+        next_strip = k.add(k.mul(k.sub(ahead, depth), b_step), self._tile.vectors * self._vector_bytes)
+        with k.loop(0, depth, carry=[k.parameters["a"], k.parameters["b"], *initial]) as loop:
             a, b, *sums = loop.values
-            self._prefetch_row(k.gep(b, k.mul(b_step, _STEPS_AHEAD)), _SECOND_LEVEL, for_writing=False)
+            is_here = k.compare("lt", loop.index, k.sub(depth, ahead))
+            self._prefetch_row(k.gep(b, k.select(is_here, rows_ahead, next_strip)), _SECOND_LEVEL, for_writing=False)
             vectors = [self._load_b(b, index) for index in range(self._tile.vectors)]
             if self._tile.copies:
                 self._copy(loop.index, vectors)
