@@ -19,8 +19,9 @@ How a product is computed:
     chunk      a stretch of K, so that A's part of a block stays in the second-level cache while strips of B go by
     tile       what the registers hold (`gemm_tile`)
 
-Operands are described to tiles by strides, so that "packed" and "where it lies" are the same code. All splits depend on
-the sizes alone; each element of C is summed in one order, whatever the number of threads.
+Operands are described to tiles by strides, so that "packed" and "where it lies" are the same code. Packing pays only
+where A is unsuited to be read in place: the tiles at the top of a block copy a large B for those below while they
+compute. All splits depend on the sizes alone; each element of C is summed in one order, whatever the number of threads.
 """
 
 from __future__ import annotations

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from xlapy.codegen.ir import I64, PTR, KernelBuilder, Value
+import functools
+
+from xlapy.codegen.ir import I8, I64, PTR, KernelBuilder, Value
 from xlapy.codegen.libraries.gemm_problem import (
     CHUNK_WORK,
     LEAST_ROWS,
@@ -13,7 +15,7 @@ from xlapy.codegen.libraries.gemm_problem import (
     round_up,
 )
 from xlapy.codegen.libraries.gemm_record import RecordValue
-from xlapy.codegen.libraries.gemm_tile import TILE_PARAMETERS, emit_tile, tiles_of
+from xlapy.codegen.libraries.gemm_tile import TILE_PARAMETERS, Tile, copying_tiles_of, emit_tile, tiles_of
 from xlapy.codegen.libraries.gemm_vector import STREAM_ROWS, emit_stream, stream_name
 
 
@@ -28,6 +30,8 @@ class GemmBlocks(GemmFunctions):
         for tile in tiles_of(self._kind, self._shape):
             emit_tile(self._module, self._target, self._kind, self._shape, tile)
             names[self._tile_index(tile.is_edge, tile.vectors, tile.rows)] = tile.name(self._kind)
+        for tile in copying_tiles_of(self._shape):
+            emit_tile(self._module, self._target, self._kind, self._shape, tile)
         for rows in range(1, STREAM_ROWS + 1):
             emit_stream(self._module, self._target, self._kind, self._shape, rows)
             names[self._stream_index + rows * self._kind.parts - 1] = stream_name(self._kind, rows)
@@ -40,10 +44,15 @@ class GemmBlocks(GemmFunctions):
     @property
     def _stream_index(self) -> int:
         """Where the table goes on with functions for any number of columns, by number of rows."""
-        return 2 * self._shape.wide_vectors * self._shape.rows
+        return 2 * self._shape.most_vectors * self._shape.rows
 
     def _tile_index(self, is_edge: bool, vectors: int, rows: int) -> int:
-        return (is_edge * self._shape.wide_vectors + vectors - 1) * self._shape.rows + rows - 1
+        return (is_edge * self._shape.most_vectors + vectors - 1) * self._shape.rows + rows - 1
+
+    @property
+    def _copy_bytes(self) -> int:
+        """Room for one strip of a chunk of B."""
+        return self._chunk_steps * self._shape.columns * self._kind.packed.bytes
 
     # Finished parts of C
 
@@ -111,7 +120,7 @@ class GemmBlocks(GemmFunctions):
     def block(self) -> None:
         """One block of the panel: chunk by chunk along K, strip by strip of B, tile by tile down the strips of A."""
         parameters = [("problem", PTR), ("batch", I64)]
-        parameters += [(name, I64) for name in ("row", "rows", "column", "columns")]
+        parameters += [(name, I64) for name in ("row", "rows", "column", "columns")] + [("copy", PTR)]
         with self._function("block", parameters) as k:
             given = k.parameters
             problem = PROBLEM.at(k, given["problem"])
@@ -162,12 +171,25 @@ class GemmBlocks(GemmFunctions):
         kind, shape = self._kind, self._shape
         vectors = k.sdiv(k.add(columns, shape.lanes - 1), shape.lanes)
         is_edge = k.zext(k.compare("lt", columns, strip_columns), I64)
-        index = k.mul(k.sub(k.add(k.mul(is_edge, shape.wide_vectors), vectors), 1), shape.rows)
+        index = k.mul(k.sub(k.add(k.mul(is_edge, shape.most_vectors), vectors), 1), shape.rows)
         index = k.select(k.compare("ne", problem["streams"], 0), self._stream_index, index)
         table = k.gep(k.function_pointer(f"{self._prefix}_tiles"), index, 8)
         a_strip, a_row, a_step = problem["tile_a_strip"], problem["tile_a_row"], problem["tile_a_step"]
         b_step, sums_row, rows = problem["tile_b_step"], problem["sums_row"], k.parameters["rows"]
-        with k.loop(0, rows, self._tile_rows, carry=[a, sums]) as tile:
+        copies = k.and_(k.compare("ne", problem["copies"], 0), k.compare("gt", rows, self._tile_rows))
+
+        def first_tile() -> list[Value]:
+            arguments = [depth, a, a_row, a_step, b, b_step, sums, sums_row, columns, accumulate, k.parameters["copy"]]
+            self._call_copying(k, vectors, is_edge, arguments)
+            step = k.const(I64, shape.columns * kind.packed.bytes)
+            below = k.gep(sums, k.mul(sums_row, self._tile_rows))
+            return [k.const(I64, self._tile_rows), k.gep(a, a_strip), below, k.parameters["copy"], step]
+
+        def no_tile() -> list[Value]:
+            return [k.const(I64, 0), a, sums, b, b_step]
+
+        first, a, sums, b, b_step = k.if_else(copies, first_tile, no_tile)
+        with k.loop(first, rows, self._tile_rows, carry=[a, sums]) as tile:
             height = k.smin(k.sub(rows, tile.index), self._tile_rows)
             function = k.load(k.gep(table, k.sub(k.mul(height, kind.parts), 1), 8), PTR)
             place_a, place_c = tile.values
@@ -176,6 +198,20 @@ class GemmBlocks(GemmFunctions):
             k.call(function, arguments)
             tile.next = [k.gep(place_a, a_strip), k.gep(place_c, k.mul(sums_row, self._tile_rows))]
 
+    def _call_copying(self, k: KernelBuilder, vectors: Value, is_edge: Value, arguments: list[Value]) -> None:
+        """The tile that copies its strip of B."""
+
+        def call(tile: Tile) -> None:
+            k.call(tile.name(self._kind), arguments)
+
+        whole, *edges = copying_tiles_of(self._shape)
+        cases = {tile.vectors: functools.partial(call, tile) for tile in edges[:-1]}
+        k.if_else(
+            k.compare("eq", is_edge, 0),
+            lambda: call(whole),
+            lambda: k.switch(vectors, cases, functools.partial(call, edges[-1])),
+        )
+
     def blocks(self) -> None:
         """A range of blocks, those of one row of blocks next to each other."""
         with self._function("blocks", RANGE) as k:
@@ -183,6 +219,7 @@ class GemmBlocks(GemmFunctions):
             row_blocks, column_blocks = problem["row_blocks"], problem["column_blocks"]
             block_rows, block_columns = problem["block_rows"], problem["block_columns"]
             total_rows, total_columns = problem["rows"], problem["columns"]
+            copy = k.alloca(I8, self._copy_bytes, align=64)
             with k.loop(k.parameters["begin"], k.parameters["end"]) as item:
                 rest = k.sdiv(item.index, column_blocks)
                 column = k.mul(k.sub(item.index, k.mul(rest, column_blocks)), block_columns)
@@ -190,7 +227,7 @@ class GemmBlocks(GemmFunctions):
                 row = k.mul(k.sub(rest, k.mul(batch, row_blocks)), block_rows)
                 rows = k.smin(k.sub(total_rows, row), block_rows)
                 columns = k.smin(k.sub(total_columns, column), block_columns)
-                k.call(f"{self._prefix}_block", [problem.place, batch, row, rows, column, columns])
+                k.call(f"{self._prefix}_block", [problem.place, batch, row, rows, column, columns, copy])
 
     def _set_blocks(self, k: KernelBuilder, problem: RecordValue, rows: Value | int, columns: Value) -> Value:
         """Cuts the panel into blocks of about this size; how many there are in one matrix."""

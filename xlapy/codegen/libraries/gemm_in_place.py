@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 
-from xlapy.codegen.ir import I64, PTR, KernelBuilder, Value
+from xlapy.codegen.ir import I1, I64, PTR, KernelBuilder, Value
 from xlapy.codegen.libraries.gemm_panels import GemmPanels
 from xlapy.codegen.libraries.gemm_problem import (
     BLOCK_COLUMNS,
@@ -30,7 +30,7 @@ _STREAM_LEAST_COLUMNS = 128
 """Shorter rows of B are read by tiles just as well."""
 
 _STREAM_ALWAYS_ROWS = 2
-"""With more rows than these, tiles are quicker as long as B comes from the second-level cache."""
+"""With more rows than these, tiles are quicker if they can read B where it lies."""
 
 _DOTS_ROWS = 8
 """The most rows (or columns) of a product that is computed as so many dot products along K."""
@@ -42,7 +42,10 @@ _DOTS_DEPTH = 32
 """Shorter products would mostly sum up lanes."""
 
 _UNPACKED_TILES = 4
-"""Up to so many tiles one below the other a strip of B is not read often enough to be packed."""
+"""Up to so many tiles one below the other A is not read often enough to be packed, whatever its strides."""
+
+_UNPACKED_TILES_BY_COLUMNS = 20
+"""The same where the rows of A are next to each other at each step along K, so that tiles share lines of it."""
 
 
 class GemmInPlace(GemmPanels):
@@ -53,27 +56,42 @@ class GemmInPlace(GemmPanels):
     def _stays_unpacked(self, k: KernelBuilder, problem: RecordValue, scattered: Value) -> Value:
         """Whether tiles can read the operands where they lie, and packing would not pay.
 
-        If B fits the second-level cache, so do its strips, whatever the stride of its rows.
+        The first tile of a strip of B copies it for those below, which costs nothing as long as it computes; so it is A
+        that decides. One that is contiguous along K is packed well enough: a block's part of it is read in long pieces.
+        If B fits the second-level cache, there are so few strips that A is not read often.
         """
         m, n = problem["m"], problem["n"]
-        possible = k.and_(k.not_(scattered), k.compare("eq", problem["b_column"], self._element_bytes))
-        if not self._shape.has_masks:
-            possible = k.and_(possible, k.compare("eq", k.and_(n, self._shape.lanes - 1), 0))
+        possible = k.and_(k.not_(scattered), self._can_read_b(k, problem))
         b_bytes = k.mul(k.mul(problem["k"], n), self._kind.element.bytes)
-        small = k.or_(
-            k.compare("le", b_bytes, self._target.l2_bytes), k.compare("le", m, _UNPACKED_TILES * self._tile_rows)
-        )
-        return k.and_(possible, small)
+        by_rows = k.compare("eq", problem["a_step"], self._element_bytes)
+        by_columns = k.compare("eq", problem["a_row"], self._element_bytes)
+        tiles = k.select(by_columns, k.const(I64, _UNPACKED_TILES_BY_COLUMNS), _UNPACKED_TILES)
+        few = k.compare("le", m, k.mul(tiles, self._tile_rows))
+        small = k.compare("le", b_bytes, self._target.l2_bytes)
+        return k.and_(possible, k.or_(by_rows, k.or_(few, small)))
+
+    def _can_read_b(self, k: KernelBuilder, problem: RecordValue) -> Value:
+        """Whether tiles can read B where it lies."""
+        if not self._kind.is_packed_in_memory:
+            return k.const(I1, 0)
+        is_row = k.compare("eq", problem["b_column"], self._element_bytes)
+        if self._shape.has_masks:
+            return is_row
+        return k.and_(is_row, k.compare("eq", k.and_(problem["n"], self._shape.lanes - 1), 0))
 
     def _run_unpacked(self, k: KernelBuilder, problem: RecordValue) -> None:
         """One panel per matrix, the whole of it, read where it lies; all matrices at once."""
         shape, parts = self._shape, self._kind.parts
-        is_wide = k.compare("le", problem["m"], shape.wide_rows // parts)
-        strip_columns = k.select(is_wide, k.const(I64, shape.wide_vectors * shape.lanes), shape.columns)
+        b_bytes = k.mul(k.mul(problem["k"], problem["n"]), self._kind.element.bytes)
+        strip_columns = k.const(I64, shape.columns)
+        for rows, vectors in reversed(shape.wide):
+            fits = k.compare("le", problem["m"], rows // parts)
+            strip_columns = k.select(fits, k.const(I64, vectors * shape.lanes), strip_columns)
         self._describe_operands_in_place(k, problem)
         problem.set(
             tile_b_strip=k.mul(strip_columns, self._kind.element.bytes),
             streams=0,
+            copies=k.zext(k.compare("gt", b_bytes, self._target.l2_bytes), I64),
             strip_columns=strip_columns,
         )
         is_streamed = k.compare("le", problem["m"], self._tile_rows)
@@ -116,16 +134,19 @@ class GemmInPlace(GemmPanels):
         """Adds up rows of B, in C or in scratch if C cannot hold the sums and scratch can."""
         m, n = problem["m"], problem["n"]
         is_row = k.compare("eq", problem["b_column"], self._element_bytes)
-        b_bytes = k.mul(k.mul(problem["k"], n), self._kind.element.bytes)
-        few = k.select(k.compare("le", b_bytes, self._target.l2_bytes), _STREAM_ALWAYS_ROWS, k.const(I64, STREAM_ROWS))
+        is_in_c = k.compare("eq", problem["uses_scratch"], 0)
+        has_tiles = k.and_(is_in_c, self._can_read_b(k, problem))
+        few = k.select(has_tiles, k.const(I64, _STREAM_ALWAYS_ROWS), STREAM_ROWS)
         is_few = k.and_(k.compare("le", m, few), k.compare("ge", n, _STREAM_LEAST_COLUMNS))
         sums_row = k.mul(n, self._kind.accumulator.bytes)
         fits = k.and_(k.compare("eq", problem["batches"], 1), k.compare("le", k.mul(m, sums_row), self._scratch_bytes))
-        is_in_c = k.compare("eq", problem["uses_scratch"], 0)
         with k.if_(k.and_(k.and_(is_row, is_few), k.or_(is_in_c, fits))):
             self._describe_operands_in_place(k, problem)
             problem.set(
-                streams=1, strip_columns=_STREAM_COLUMNS, tile_b_strip=_STREAM_COLUMNS * self._kind.element.bytes
+                streams=1,
+                copies=0,
+                strip_columns=_STREAM_COLUMNS,
+                tile_b_strip=_STREAM_COLUMNS * self._kind.element.bytes,
             )
 
             def in_scratch() -> None:

@@ -148,6 +148,7 @@ class GemmPanels(GemmBlocks):
             tile_b_step=kind.packed.bytes * shape.columns,
             sums_batch=0,
             streams=0,
+            copies=0,
         )
 
     def _place_sums(self, k: KernelBuilder, problem: RecordValue, memory: Value) -> None:

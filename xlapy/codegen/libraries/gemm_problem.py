@@ -76,6 +76,7 @@ PROBLEM = Record(
     sums_batch=I64,
     sums_row=I64,
     streams=I64,
+    copies=I64,
     # Its blocks.
     strip_columns=I64,
     block_rows=I64,

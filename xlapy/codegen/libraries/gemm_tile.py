@@ -5,8 +5,10 @@
 computes C[rows, columns] (+)= A[rows, depth] B[depth, columns] with all of C's tile in registers: at each step along K
 it loads the vectors of one row of B, broadcasts each element of one column of A, and multiplies. Strides are bytes and
 known at run time, so that the same tiles read packed strips and matrices where they lie; a row of B and of C is
-contiguous. Each element of C is one chain of multiply-adds in the order of K, whatever the tile: the choice of tiles
-does not change a bit of the result.
+contiguous. A copying tile also packs the strip of B that it reads, for the tiles below it.
+
+Each real element of C is one chain of multiply-adds in the order of K, which goes on from C where that is added to:
+neither the choice of tiles nor how K is cut into chunks changes a bit of it.
 """
 
 from __future__ import annotations
@@ -32,21 +34,33 @@ TILE_PARAMETERS = [
 ]
 """`columns` is what an edge tile has; the others ignore it. `accumulate` is 1 to add to C, 0 to replace it."""
 
+COPYING_PARAMETERS = [*TILE_PARAMETERS, ("packed", PTR)]
+"""`packed` has room for the strip of B."""
+
 _LINE_BYTES = 64
+
+_STEPS_AHEAD = 32
+"""How early the rows of B are fetched, in the end the first rows of the strip beside this one. Where they lie far apart
+the processor does not foresee them."""
+
+_FIRST_LEVEL = 3
+_SECOND_LEVEL = 2
+"""Where rows of B are fetched to: in the first level those a power of two apart would be in each other's way."""
+
+_DATA_CACHE = 1
 
 
 @dataclass(frozen=True, slots=True)
 class TileShape:
     """How much of C a target holds in registers.
 
-    `rows` and `vectors` are those of the tile for large products; `wide_rows` is the most rows for which tiles of
-    `wide_vectors` fit, which read longer pieces of a row of B. Rows are real ones: two for a complex row.
+    `rows` and `vectors` are those of the tile for large products; `wide` has the most rows for which wider tiles fit,
+    by vectors, the widest first: these read longer pieces of a row of B. Rows are real ones: two for a complex row.
     """
 
     rows: int
     vectors: int
-    wide_rows: int
-    wide_vectors: int
+    wide: tuple[tuple[int, int], ...]
     lanes: int
     registers: int
     has_masks: bool
@@ -56,46 +70,57 @@ class TileShape:
     def columns(self) -> int:
         return self.vectors * self.lanes
 
+    @property
+    def most_vectors(self) -> int:
+        return max(vectors for _, vectors in self.wide)
+
+    def most_vectors_of(self, rows: int) -> int:
+        """The width of the widest tile with so many rows."""
+        return max([self.vectors, *(vectors for most_rows, vectors in self.wide if rows <= most_rows)])
+
 
 def tile_shape(kind: GemmType, target: Target) -> TileShape:
     """12 by 2 vectors of 32 registers, 6 by 2 of 16."""
     lanes = target.lanes(kind.accumulator.bits)
     has_masks = target.is_avx512 or target.has("avx2")
     if target.is_avx512 or not target.is_x86:
-        return TileShape(12, 2, 6, 4, lanes, 32, has_masks)
-    return TileShape(6, 2, 2, 4, lanes, 16, has_masks)
+        return TileShape(12, 2, ((6, 4), (9, 3)), lanes, 32, has_masks)
+    return TileShape(6, 2, ((2, 4), (4, 3)), lanes, 16, has_masks)
 
 
 @dataclass(frozen=True, slots=True)
 class Tile:
-    """One variant. `is_edge` tiles leave the last vector's surplus columns alone."""
+    """One variant. `is_edge` tiles leave the last vector's surplus columns alone; `copies` packs B on the way."""
 
     rows: int
     vectors: int
     is_edge: bool = False
+    copies: bool = False
 
     def name(self, kind: GemmType) -> str:
-        return f"gemm_{kind.name}_{'edge' if self.is_edge else 'tile'}_{self.rows}x{self.vectors}"
+        variant = f"{'copying_' if self.copies else ''}{'edge' if self.is_edge else 'tile'}"
+        return f"gemm_{kind.name}_{variant}_{self.rows}x{self.vectors}"
 
 
 def tiles_of(kind: GemmType, shape: TileShape) -> list[Tile]:
     """Every variant that products of this type may call."""
-    sizes = [(rows, shape.vectors) for rows in range(kind.parts, shape.rows + 1, kind.parts)]
-    wide = [(rows, shape.wide_vectors) for rows in range(kind.parts, shape.wide_rows + 1, kind.parts)]
-    edges = [
-        (rows, vectors)
-        for rows in range(kind.parts, shape.rows + 1, kind.parts)
-        for vectors in range(1, (shape.wide_vectors if rows <= shape.wide_rows else shape.vectors) + 1)
-    ]
-    tiles = [Tile(rows, vectors) for rows, vectors in sizes + wide]
+    heights = range(kind.parts, shape.rows + 1, kind.parts)
+    tiles = [Tile(rows, vectors) for rows in heights for vectors in {shape.vectors: 0, shape.most_vectors_of(rows): 0}]
+    edges = [(rows, vectors) for rows in heights for vectors in range(1, shape.most_vectors_of(rows) + 1)]
     return tiles + [Tile(rows, vectors, is_edge=True) for rows, vectors in edges]
+
+
+def copying_tiles_of(shape: TileShape) -> list[Tile]:
+    """Variants for the first of several tiles, which has all rows."""
+    edges = [Tile(shape.rows, vectors, is_edge=True, copies=True) for vectors in range(1, shape.vectors + 1)]
+    return [Tile(shape.rows, shape.vectors, copies=True), *edges]
 
 
 def emit_tile(module: Module, target: Target, kind: GemmType, shape: TileShape, tile: Tile) -> None:
     attributes = f"nounwind {target.function_attributes}".rstrip()
-    builder = KernelBuilder(
-        module, tile.name(kind), TILE_PARAMETERS, None, "internal", attributes, {"a": "noalias", "b": "noalias"}
-    )
+    parameters = COPYING_PARAMETERS if tile.copies else TILE_PARAMETERS
+    noalias = {"a": "noalias", "b": "noalias"}
+    builder = KernelBuilder(module, tile.name(kind), parameters, None, "internal", attributes, noalias)
     with builder as k:
         _TileEmitter(k, target, kind, shape, tile).emit()
 
@@ -112,30 +137,38 @@ class _TileEmitter:
         self._mask = self._edge_mask() if tile.is_edge else None
 
     def emit(self) -> None:
-        k, tile = self._k, self._tile
-        for row in range(0, tile.rows, self._kind.parts):
-            for offset in range(0, tile.vectors * self._vector_bytes, _LINE_BYTES):
-                self._prefetch_for_writing(k.gep(self._c_row(row), offset))
-        sums = self._sums()
-        k.if_else(
-            k.compare("ne", k.parameters["accumulate"], 0),
-            lambda: self._store(sums, accumulate=True),
-            lambda: self._store(sums, accumulate=False),
-        )
+        k = self._k
+        self._prefetch_rows(range(0, self._tile.rows, self._kind.parts))
+        accumulates = k.compare("ne", k.parameters["accumulate"], 0)
+        self._store(self._sums(k.if_else(accumulates, self._old_sums, self._zeros)))
 
-    def _sums(self) -> list[Value]:
-        """The products along K, vector by vector of each row."""
-        k, tile = self._k, self._tile
-        zeros = [k.const(self._vector, 0)] * (tile.rows * tile.vectors)
+    def _sums(self, initial: Sequence[Value]) -> list[Value]:
+        """The products along K added to `initial`, vector by vector of each row."""
+        k = self._k
         a_step, b_step = k.parameters["a_step"], k.parameters["b_step"]
-        with k.loop(0, k.parameters["depth"], carry=[k.parameters["a"], k.parameters["b"], *zeros]) as loop:
+        depth = k.parameters["depth"]
+        ahead = k.smin(depth, _STEPS_AHEAD)
+        rows_ahead = k.mul(ahead, b_step)
+        next_strip = k.add(k.mul(k.sub(ahead, depth), b_step), self._tile.vectors * self._vector_bytes)
+        with k.loop(0, depth, carry=[k.parameters["a"], k.parameters["b"], *initial]) as loop:
             a, b, *sums = loop.values
-            loop.next = [k.gep(a, a_step), k.gep(b, b_step), *self._step(a, b, sums)]
+            is_here = k.compare("lt", loop.index, k.sub(depth, ahead))
+            self._prefetch_row(k.gep(b, k.select(is_here, rows_ahead, next_strip)), _SECOND_LEVEL, for_writing=False)
+            vectors = [self._load_b(b, index) for index in range(self._tile.vectors)]
+            if self._tile.copies:
+                self._copy(loop.index, vectors)
+            loop.next = [k.gep(a, a_step), k.gep(b, b_step), *self._step(a, vectors, sums)]
         return loop.results[2:]
 
-    def _step(self, a: Value, b: Value, sums: Sequence[Value]) -> list[Value]:
+    def _copy(self, step: Value, vectors: Sequence[Value]) -> None:
+        k = self._k
+        packed = k.gep(k.parameters["packed"], k.mul(step, self._shape.vectors * self._vector_bytes))
+        for index, vector in enumerate(vectors):
+            k.store(k.gep(packed, index * self._vector_bytes), vector)
+
+    def _step(self, a: Value, vectors: Sequence[Value], sums: Sequence[Value]) -> list[Value]:
+        """The sums with one row of B, multiplied, added."""
         k, tile = self._k, self._tile
-        vectors = [self._load_b(b, index) for index in range(tile.vectors)]
         result = []
         for row in range(tile.rows):
             element = k.splat(k.load(self._a_element(a, row), self._kind.packed), self._vector.lanes)
@@ -163,25 +196,38 @@ class _TileEmitter:
         numbers = I32.with_lanes(self._shape.lanes)
         return k.compare("lt", k.lane_numbers(numbers), k.splat(k.trunc(rest, I32), self._shape.lanes))
 
-    def _store(self, sums: Sequence[Value], *, accumulate: bool) -> None:
+    def _zeros(self) -> list[Value]:
+        return [self._k.const(self._vector, 0)] * (self._tile.rows * self._tile.vectors)
+
+    def _old_sums(self) -> list[Value]:
+        """What C holds. Of a complex row it goes to the products with real parts, which have its signs."""
+        k, tile, kind = self._k, self._tile, self._kind
+        self._prefetch_rows(range(tile.rows, 2 * tile.rows, kind.parts))
+        sums = self._zeros()
+        for row in range(0, tile.rows, kind.parts):
+            for column in range(tile.vectors):
+                place, mask = self._c_vector(row, column)
+                old = k.load(place, self._vector) if mask is None else k.masked_load(place, self._vector, mask)
+                sums[row * tile.vectors + column] = old
+        return sums
+
+    def _store(self, sums: Sequence[Value]) -> None:
         k, tile = self._k, self._tile
         for row in range(0, tile.rows, self._kind.parts):
             for column in range(tile.vectors):
-                place = k.gep(self._c_row(row), column * self._vector_bytes)
                 value = sums[row * tile.vectors + column]
                 if self._kind.parts == 2:
                     value = self._combine(value, sums[(row + 1) * tile.vectors + column])
-                is_partial = self._mask is not None and column == tile.vectors - 1
-                self._store_vector(place, value, self._mask if is_partial else None, accumulate=accumulate)
+                place, mask = self._c_vector(row, column)
+                if mask is None:
+                    k.store(place, value)
+                else:
+                    k.masked_store(place, value, mask)
 
-    def _store_vector(self, place: Value, value: Value, mask: Value | None, *, accumulate: bool) -> None:
-        k = self._k
-        if mask is None:
-            k.store(place, k.add(k.load(place, self._vector), value) if accumulate else value)
-            return
-        if accumulate:
-            value = k.add(k.masked_load(place, self._vector, mask), value)
-        k.masked_store(place, value, mask)
+    def _c_vector(self, row: int, column: int) -> tuple[Value, Value | None]:
+        """Where a vector of C is, and the mask of its columns if it is not a whole one."""
+        is_last = column == self._tile.vectors - 1
+        return self._k.gep(self._c_row(row), column * self._vector_bytes), self._mask if is_last else None
 
     def _combine(self, by_real: Value, by_imaginary: Value) -> Value:
         """(a.re b.re, a.re b.im) and (a.im b.re, a.im b.im) to (a.re b.re - a.im b.im, a.re b.im + a.im b.re)."""
@@ -194,7 +240,14 @@ class _TileEmitter:
         k = self._k
         return k.gep(k.parameters["c"], k.mul(k.parameters["c_row"], row // self._kind.parts))
 
-    def _prefetch_for_writing(self, place: Value) -> None:
-        """Starts to fetch a line of C, which is needed when the sums are complete."""
+    def _prefetch_rows(self, rows: range) -> None:
+        """Starts to fetch these rows of C, which may be behind the tile's own."""
+        for row in rows:
+            self._prefetch_row(self._c_row(row), _FIRST_LEVEL, for_writing=True)
+
+    def _prefetch_row(self, place: Value, level: int, *, for_writing: bool) -> None:
+        """Starts to fetch as much of a row of B or C as the tile is wide."""
         k = self._k
-        k.call("llvm.prefetch.p0", [place, k.const(I32, 1), k.const(I32, 3), k.const(I32, 1)])
+        hints = [k.const(I32, hint) for hint in (int(for_writing), level, _DATA_CACHE)]
+        for offset in range(0, self._tile.vectors * self._vector_bytes, _LINE_BYTES):
+            k.call("llvm.prefetch.p0", [k.gep(place, offset), *hints])
