@@ -151,7 +151,7 @@ class Shape:
     def is_static(self) -> bool:
         if self.elements is None:
             return not self.dynamic
-        return not any([leaf.dynamic for leaf in self.leaves()])
+        return not any(leaf.dynamic for leaf in self.leaves())
 
     @property
     def is_unbounded(self) -> bool:

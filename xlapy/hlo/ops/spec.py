@@ -123,6 +123,10 @@ class OpSpec:
     start_of: str | None = None  # for derived pairs: the synchronous op
     done_of: str | None = None
     options: Mapping[str, Any] = field(default_factory=dict)
+    variadic: int = field(init=False)  # how many operands are
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "variadic", sum(operand.variadic for operand in self.operands))
 
     @property
     def python_name(self) -> str:
@@ -133,13 +137,15 @@ class OpSpec:
 
     @property
     def is_variadic(self) -> bool:
-        return any(operand.variadic for operand in self.operands)
+        return self.variadic > 0
 
     def group(self, operands: Sequence[Any]) -> list[Any]:
         """Deals a flat operand list to the parameters: one value, or a tuple for a variadic parameter.
 
         Raises ShapeError when the number of operands does not fit."""
-        variadic = sum(operand.variadic for operand in self.operands)
+        variadic = self.variadic
+        if not variadic and len(operands) == len(self.operands):
+            return list(operands)
         single = len(self.operands) - variadic
         spare = len(operands) - single
         if spare < 0 or (spare and not variadic) or (variadic and spare % variadic):
