@@ -73,10 +73,12 @@ class EntryEmitter:
     function_count: int = 0
     libraries: set[str] = field(default_factory=set)
     prefix: str = ""  # of the names of parts
+    runs_once: Computation | None = None  # the entry of the program, not of a region function
 
     def emit(self, computation: Computation, name: str, *, is_entry: bool = True) -> None:
         """Writes the entry function `name` of the whole program, or a region function."""
         self._split(computation, is_entry=is_entry)
+        self.runs_once = computation if is_entry else None
         self.stored = frozenset(self._stored_scalars(computation))
         frame = self._frame(self.glue, name, linkage="")
         self.run(frame, computation)
@@ -159,6 +161,8 @@ class EntryEmitter:
             several = len(parts) > 1
             for instruction in self.schedule[computation]:
                 needs_memory = not self._reads_registers(instruction)
+                if not needs_memory and not several:
+                    continue
                 for operand in instruction.operands:
                     for leaf in _scalar_leaves(operand.shape):
                         origin = origin_of_leaf(operand, leaf)
@@ -382,7 +386,9 @@ def _kernel(emitter: EntryEmitter, frame: Frame, instruction: Instruction) -> No
         if shape.is_array
     ]
     operands = [emitter.plan.location(operand) for operand in instruction.operands]
-    for kernel in emitter.kernels.kernels(instruction, in_place=bool(set(results) & set(operands))):
+    in_place = bool(set(results) & set(operands))
+    runs_once = instruction.parent is emitter.runs_once
+    for kernel in emitter.kernels.kernels(instruction, in_place=in_place, runs_once=runs_once):
         for number, leaf in kernel.overwrites:
             operand = instruction.operands[number]
             emitter.move(frame, (operand, 0), (instruction, leaf), operand.shape)

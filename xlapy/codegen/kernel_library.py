@@ -40,9 +40,10 @@ class NativeKernel:
 
 @dataclass(slots=True)
 class KernelLibrary:
-    """Writes kernels into `module` as they are asked for."""
+    """Writes kernels into `module` as they are asked for, and those that hardly matter into `quick_module`."""
 
     module: Module
+    quick_module: Module  # compiled without optimization
     target: Target
     functions: RegionFunctions
     constants: int  # of the program, without tables of kernels
@@ -52,18 +53,19 @@ class KernelLibrary:
 
     written: int = 0
 
-    def kernels(self, instruction: Instruction, *, in_place: bool) -> tuple[NativeKernel, ...]:
+    def kernels(self, instruction: Instruction, *, in_place: bool, runs_once: bool) -> tuple[NativeKernel, ...]:
         """The kernels of an instruction, mostly one, to be run in order; `in_place` if a result shares memory with an
-        operand."""
+        operand, `runs_once` if the program comes to the instruction once in each call."""
         plans = self.functions.plans
         memory = tuple(plans[function].arena_bytes for function in region_functions(instruction))
         key = (in_place, instruction_key(instruction), memory)
-        found = self.known.get(key)
+        quick_key = ("quick", key)
+        found = self.known.get(key) or (self.known.get(quick_key) if runs_once else None)
         if found is None:
-            chain = kernel_for(instruction, Situation(self.target, in_place, plans)).chain
+            chain = kernel_for(instruction, Situation(self.target, in_place, plans, runs_once)).chain
             shared = shared_bytes(chain)
             found = tuple(self._write(instruction, kernel, in_place, shared) for kernel in chain)
-            self.known[key] = found
+            self.known[quick_key if any(kernel.is_quick for kernel in chain) else key] = found
         return found
 
     def _write(self, instruction: Instruction, kernel: Kernel, in_place: bool, shared: int) -> NativeKernel:
@@ -75,7 +77,7 @@ class KernelLibrary:
         pointers += ["scratch"] * has_scratch + ["table"] * (kernel.table is not None) + ["context"] * has_context
         if kernel.units:
             functions = self._functions(kernel.functions)
-            with self._builder(name, pointers) as k:
+            with self._builder(self.quick_module if kernel.is_quick else self.module, name, pointers) as k:
                 arrays = _arrays(k, [*operands, *results], len(operands), distinct=not in_place)
                 begin, end = k.parameters["begin"], k.parameters["end"]
                 if has_scratch:
@@ -87,7 +89,7 @@ class KernelLibrary:
                 kernel.body(k, arrays[: len(operands)], arrays[len(operands) :], begin, end)
         range_name = f"{name}.range"
         if kernel.grain < kernel.units:
-            self._write_range(name, range_name, len(pointers))
+            self._write_range(name, range_name, len(pointers))  # never of a quick one: that is not worth splitting
         table = None if kernel.table is None else self._table(kernel.table)
         may_stop = any(runs_loops(function) for function in kernel.functions)
         return NativeKernel(
@@ -106,9 +108,9 @@ class KernelLibrary:
         self.tables.append(numbers)
         return self.constants + len(self.tables) - 1
 
-    def _builder(self, name: str, pointers: Sequence[str]) -> KernelBuilder:
+    def _builder(self, module: Module, name: str, pointers: Sequence[str]) -> KernelBuilder:
         parameters = [(pointer, PTR) for pointer in pointers] + [("begin", I64), ("end", I64)]
-        return KernelBuilder(self.module, name, parameters, None, attributes=self._attributes)
+        return KernelBuilder(module, name, parameters, None, attributes=self._attributes)
 
     @property
     def _attributes(self) -> str:

@@ -1,8 +1,8 @@
 """From a scheduled module with a buffer plan to a `Program`: object code, tables, constants.
 
 Three LLVM modules, by what their code deserves: `kernels` (loop nests), `loops` (control flow around scalars), both
-with optimizing instruction selection, and `glue` (the straight-line entry that calls them), compiled as fast as LLVM
-can.
+with optimizing instruction selection, and `glue` (the straight-line entry that calls them, and kernels with next to
+nothing to do), compiled as fast as LLVM can.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def emit_program(module: HloModule, schedule: Schedule, plan: BufferPlan, target
         inner.libraries, inner.prefix = emitter.libraries, f"{name}."
         inner.emit(region, name, is_entry=False)
 
-    library = KernelLibrary(kernels, target, RegionFunctions(plan.functions, write_function), len(plan.constants))
+    library = KernelLibrary(kernels, glue, target, RegionFunctions(plan.functions, write_function), len(plan.constants))
     sites = RuntimeSites(library.combine)
     pointers = {
         Home.PARAMETER: _pointer_numbers(module, plan, results=False),

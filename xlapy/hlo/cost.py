@@ -177,7 +177,7 @@ def _products(part: WindowDimension, size: int) -> int:
 @ARITHMETIC.register("reduce-window")
 def _reduce_window(instruction: Instruction) -> Cost:
     window: Window = instruction.attributes["window"]
-    positions = next(instruction.shape.leaves()).size
+    positions = instruction.shape.leaves()[0].size
     return _repeated(instruction.called[0], positions * math.prod(part.size for part in window.dimensions))
 
 

@@ -113,9 +113,11 @@ def region_functions(instruction: Instruction) -> tuple[Computation, ...]:
     """The regions that the kernel of an instruction (a fusion included) calls as functions.
 
     Those of control flow are no regions, and those of a custom call are for its target to run."""
+    if not instruction.called:
+        return ()
     traits = instruction.spec.traits
     is_foreign = Trait.EFFECT in traits and Trait.COLLECTIVE not in traits
-    if not instruction.called or Trait.CONTROL in traits or is_foreign:
+    if Trait.CONTROL in traits or is_foreign:
         return ()
     if instruction.opcode == "fusion":
         found = (function for fused in instruction.called[0] for function in region_functions(fused))

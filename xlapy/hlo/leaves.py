@@ -6,7 +6,6 @@ memory to the instruction whose buffer the leaf is.
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Sequence
 
 from xlapy.hlo.graph import Instruction
@@ -14,11 +13,13 @@ from xlapy.hlo.shape import Shape
 
 
 def leaf_count(shape: Shape) -> int:
-    return sum(1 for _ in shape.leaves())
+    return len(shape.leaves())
 
 
 def leaf_offset(shape: Shape, index: int) -> int:
     """The number of the first leaf of element `index` of a tuple shape."""
+    if shape.is_flat:
+        return index
     return sum(leaf_count(part) for part in shape.parts[:index])
 
 
@@ -45,7 +46,7 @@ def aliased_leaves(instruction: Instruction) -> list[tuple[int, int, int]]:
 
 def leaf_shape(shape: Shape, leaf: int) -> Shape:
     """The shape of a leaf; most shapes are their own only leaf."""
-    return shape if shape.elements is None else next(itertools.islice(shape.leaves(), leaf, None))
+    return shape.leaves()[leaf]
 
 
 def result_leaves(start: Instruction) -> slice:
@@ -78,6 +79,9 @@ def origin_of_leaf(instruction: Instruction, leaf: int) -> tuple[Instruction, in
     """The instruction, and the leaf of its shape, whose memory `leaf` of `instruction` is."""
     while True:
         if instruction.opcode == "tuple":
+            if instruction.shape.is_flat:
+                instruction, leaf = instruction.operands[leaf], 0
+                continue
             for operand in instruction.operands:
                 count = leaf_count(operand.shape)
                 if leaf < count:

@@ -113,7 +113,27 @@ def variables(names: str) -> Iterator[Variable]:
 
 def match(pattern: Pattern, instruction: Instruction) -> Bindings | None:
     """The variables of the first way in which `pattern` matches, or None."""
-    return next(_match(pattern, instruction, {}), None)
+    return next(_match(pattern, instruction, {}), None) if _may_match(pattern, instruction) else None
+
+
+def _may_match(pattern: Pattern, instruction: Instruction) -> bool:
+    """A look at the ops of the operands, which nearly always rules the pattern out, far quicker than to try it."""
+    if not isinstance(pattern, OpPattern) or not pattern.operands:
+        return True
+    if instruction.spec is not pattern.spec:
+        return False
+    patterns, operands = pattern.operands, instruction.operands
+    if all(map(_looks_like, patterns, operands)):
+        return True
+    return Trait.COMMUTATIVE in pattern.spec.traits and all(map(_looks_like, patterns, operands[::-1]))
+
+
+def _looks_like(pattern: Pattern | Rest, operand: Instruction) -> bool:
+    if isinstance(pattern, Bound):
+        return _looks_like(pattern.pattern, operand)
+    if isinstance(pattern, OpPattern):
+        return operand.spec is pattern.spec
+    return not isinstance(pattern, Number) or operand.opcode in NUMBERS
 
 
 def _match(pattern: Pattern, instruction: Instruction, bindings: Bindings) -> Iterator[Bindings]:
@@ -186,6 +206,10 @@ def _match_number(value: Any, instruction: Instruction, bindings: Bindings) -> I
 def _sign(number: Any) -> float:
     """Tells -0.0 from 0.0. Complex numbers have no sign."""
     return 0.0 if np.iscomplexobj(number) else math.copysign(1.0, float(number))
+
+
+NUMBERS = frozenset({"constant", "broadcast"})
+"""Ops that can be a number."""
 
 
 def number_of(instruction: Instruction) -> Any:

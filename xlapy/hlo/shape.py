@@ -7,8 +7,8 @@ the dimensions from minor (fastest varying in memory) to major; none means row-m
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -53,6 +53,7 @@ class Shape:
     dynamic: Flags = ()  # one flag per dimension; empty when all dimensions are static
     layout: Layout | None = None
     elements: Shapes | None = None
+    _leaves: Shapes = field(default=(), init=False, compare=False)  # of a tuple, once somebody asked
 
     @classmethod
     def array(
@@ -147,7 +148,7 @@ class Shape:
     def is_static(self) -> bool:
         if self.elements is None:
             return not self.dynamic
-        return all(not leaf.dynamic for leaf in self.leaves())
+        return not any(leaf.dynamic for leaf in self.leaves())
 
     @property
     def is_unbounded(self) -> bool:
@@ -158,16 +159,24 @@ class Shape:
     def minor_to_major(self) -> Dims:
         return self.layout.minor_to_major if self.layout else tuple(range(self.rank - 1, -1, -1))
 
+    @property
+    def is_flat(self) -> bool:
+        """A tuple whose elements are its leaves."""
+        return self.leaves() is self.elements
+
     def is_dynamic_dim(self, dim: int) -> bool:
         return bool(self.dynamic) and self.dynamic[dim]
 
-    def leaves(self) -> Iterator[Shape]:
+    def leaves(self) -> Shapes:
         """The array and token shapes, depth first."""
         if self.elements is None:
-            yield self
-        else:
-            for element in self.elements:
-                yield from element.leaves()
+            return (self,)
+        if not self._leaves:
+            # Passes ask again and again, and the state of a loop can have hundreds.
+            is_flat = all(element.elements is None for element in self.elements)
+            leaves = self.elements if is_flat else sum((element.leaves() for element in self.elements), ())
+            object.__setattr__(self, "_leaves", leaves)
+        return self._leaves
 
     def strides(self) -> Dims:
         """Distance, in elements, between neighbours along each dimension."""

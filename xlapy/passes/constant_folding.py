@@ -21,7 +21,7 @@ from xlapy.hlo.evaluate.base import EVALUATORS
 from xlapy.hlo.graph import Computation, Instruction
 from xlapy.hlo.literal import Literal
 from xlapy.hlo.ops import Trait
-from xlapy.hlo.patterns import number_of
+from xlapy.hlo.patterns import NUMBERS, number_of
 from xlapy.hlo.shape import Shape
 from xlapy.passes.base import ComputationPass, pinned, replace_all
 
@@ -47,9 +47,11 @@ class ConstantFolding(ComputationPass):
         fixed = pinned(computation)
         replacements: dict[Instruction, Instruction] = {}
         for instruction in computation.post_order():
+            operands = [replacements.get(operand, operand) for operand in instruction.operands]
+            if not all(operand.opcode in NUMBERS for operand in operands):
+                continue
             if instruction in fixed or not _is_foldable(instruction):
                 continue
-            operands = [replacements.get(operand, operand) for operand in instruction.operands]
             folded = self._fold(instruction, operands)
             if folded is not None:
                 replacements[instruction] = folded

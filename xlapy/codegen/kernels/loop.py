@@ -21,6 +21,7 @@ from xlapy.codegen.ir import I64, KernelBuilder, Value
 from xlapy.codegen.kernels.tasks import units_per_task
 from xlapy.codegen.registers import memory_type, register_type
 from xlapy.codegen.target import Target
+from xlapy.hlo.cost import TRANSCENDENTAL
 from xlapy.hlo.graph import Instruction
 from xlapy.hlo.kernel_plan import region_functions
 from xlapy.hlo.ops import Trait
@@ -28,6 +29,8 @@ from xlapy.hlo.shape import Shape
 
 STREAMED_BYTES = 16 << 20  # results smaller than this may be in cache when they are read next
 VECTORS_PER_STEP = 2  # two native vectors hide the latency of one another's operations
+QUICK_WORK = 1 << 15  # operations on elements that take no longer than a call of the program, even if done badly
+FUNCTION_WORK = 20  # a transcendental function is about so many operations
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +44,7 @@ class LoopPlan:
     units: int  # elements if linear, else rows
     bytes_per_unit: int
     streaming: bool  # results are too large to stay in cache until somebody reads them
+    is_quick: bool = False  # better compiled fast than run fast
 
     @property
     def fills_vectors(self) -> bool:
@@ -49,20 +53,33 @@ class LoopPlan:
 
 
 def plan_loop(
-    roots: Sequence[Instruction], inputs: Callable[[Instruction], bool], operand_bytes: int, target: Target
+    roots: Sequence[Instruction],
+    inputs: Callable[[Instruction], bool],
+    operand_bytes: int,
+    target: Target,
+    *,
+    runs_once: bool = False,
 ) -> LoopPlan:
-    """How to compute `roots` (of equal dimensions) from instructions for which `inputs` holds."""
+    """How to compute `roots` (of equal dimensions) from instructions for which `inputs` holds.
+
+    `runs_once` per call of the program: then a kernel with next to nothing to do need not be a fast one."""
     shape = roots[0].shape
     instructions = between(roots, inputs)
     is_linear = shape.rank == 1 or all(follows_row_major_numbers(i, shape.size, inputs(i)) for i in instructions)
     extent = shape.size if is_linear else _inner_size(shape)
     # Functions take one element at a time, and tasks that call them are too small to be whole vectors.
     calls = any(region_functions(instruction) for instruction in instructions)
-    lanes = 1 if calls else min(widest_lanes(instructions, target), power_of_two_below(extent))
+    is_quick = runs_once and not calls and shape.size * _work_per_element(instructions) <= QUICK_WORK
+    widest = widest_lanes(instructions, target, 1 if is_quick else VECTORS_PER_STEP)
+    lanes = 1 if calls else min(widest, power_of_two_below(extent))
     units = shape.size if is_linear else rows_and_columns(shape)[0]
     total = operand_bytes + sum(root.shape.bytes for root in roots)
     streaming = is_linear and _is_streamed(roots, lanes, target)
-    return LoopPlan(tuple(roots), shape, is_linear, lanes, units, total // max(units, 1), streaming)
+    return LoopPlan(tuple(roots), shape, is_linear, lanes, units, total // max(units, 1), streaming, is_quick)
+
+
+def _work_per_element(instructions: Sequence[Instruction]) -> int:
+    return sum(FUNCTION_WORK if instruction.opcode in TRANSCENDENTAL else 1 for instruction in instructions)
 
 
 def _is_streamed(roots: Sequence[Instruction], lanes: int, target: Target) -> bool:
@@ -91,10 +108,10 @@ def follows_row_major_numbers(instruction: Instruction, size: int, is_input: boo
     return instruction.opcode == "broadcast" and not instruction.operands[0].shape.rank
 
 
-def widest_lanes(instructions: Sequence[Instruction], target: Target) -> int:
+def widest_lanes(instructions: Sequence[Instruction], target: Target, vectors: int = VECTORS_PER_STEP) -> int:
     """Lanes per step, by the widest register among the values."""
     bits = max((register_type(i.shape.type).bits for i in instructions if i.shape.is_array), default=32)
-    return target.lanes(max(bits, 32)) * VECTORS_PER_STEP
+    return target.lanes(max(bits, 32)) * vectors
 
 
 def power_of_two_below(size: int) -> int:

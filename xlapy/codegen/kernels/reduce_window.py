@@ -46,7 +46,7 @@ class ReduceWindowPlan:
     @property
     def result(self) -> Shape:
         """The shape of each result."""
-        return next(self.instruction.shape.leaves())
+        return self.instruction.shape.leaves()[0]
 
     @property
     def operand(self) -> Shape:
@@ -64,7 +64,7 @@ class ReduceWindowPlan:
 
 
 def plan_reduce_window(instruction: Instruction, target: Target) -> ReduceWindowPlan:
-    result = next(instruction.shape.leaves())
+    result = instruction.shape.leaves()[0]
     axes = window_axes(instruction.attributes["window"], instruction.operands[0].shape.dims, result.dims)
     inner = inner_dim(result)
     count = axes[inner].count if inner >= 0 else 1

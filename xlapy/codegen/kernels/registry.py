@@ -70,6 +70,7 @@ class Kernel:
     following: Kernel | None = None  # runs on the same operands and results when this one is done
     functions: tuple[Computation, ...] = ()  # regions that it calls as functions
     function_bytes: int = 0  # memory of its own for each task, in which these work
+    is_quick: bool = False  # it has so little to do that LLVM should not spend time on it
 
     @property
     def chain(self) -> list[Kernel]:
@@ -95,11 +96,12 @@ class Kernel:
 @dataclass(frozen=True, slots=True)
 class Situation:
     """What a kernel may know besides the instruction: the target, whether a result overwrites an operand, and what
-    memory region functions need."""
+    memory region functions need, and whether it runs once per call of the program, or perhaps in a loop."""
 
     target: Target
     in_place: bool
     functions: FunctionPlans = field(default_factory=dict)
+    runs_once: bool = False
 
 
 KernelMaker = Callable[[Instruction, Situation], Kernel]
@@ -178,13 +180,14 @@ def _loop_kernel(
 ) -> Kernel:
     """`operands` are the instructions that the kernel's pointer arguments stand for, in order."""
     known = frozenset(inputs)
-    plan = plan_loop(roots, known.__contains__, sum(i.shape.bytes for i in inputs), situation.target)
+    operand_bytes = sum(i.shape.bytes for i in inputs)
+    plan = plan_loop(roots, known.__contains__, operand_bytes, situation.target, runs_once=situation.runs_once)
 
     def body(k: KernelBuilder, arrays: Sequence[Array], outputs: Sequence[Array], begin: Value, end: Value) -> None:
         bound = dict(zip(operands, arrays, strict=True))
         emit_loop(k, plan, bound, outputs, begin, end, in_place=situation.in_place)
 
-    return Kernel(plan.units if plan.shape.size else 0, plan.bytes_per_unit, body)
+    return Kernel(plan.units if plan.shape.size else 0, plan.bytes_per_unit, body, is_quick=plan.is_quick)
 
 
 @KERNELS.register("fusion")

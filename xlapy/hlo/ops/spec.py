@@ -134,7 +134,7 @@ class OpSpec:
 
     @property
     def is_variadic(self) -> bool:
-        return any(operand.variadic for operand in self.operands)
+        return self.variadic > 0
 
     def group(self, operands: Sequence[Any]) -> list[Any]:
         """Deals a flat operand list to the parameters: one value, or a tuple for a variadic parameter.

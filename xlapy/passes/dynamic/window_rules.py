@@ -36,7 +36,7 @@ def reduce_window(padding: Padding, instruction: Instruction) -> None:
 
 def _result_bound(instruction: Instruction, dim: int) -> int:
     """The static size of a dimension of the (first) result."""
-    return next(instruction.shape.leaves()).dims[dim]
+    return instruction.shape.leaves()[0].dims[dim]
 
 
 def _positions(padding: Padding, size: Instruction, part: WindowDimension, bound: int) -> Instruction:

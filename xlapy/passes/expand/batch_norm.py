@@ -52,7 +52,7 @@ class _Expansion:
         self.instruction = instruction
         self.sums = sums
         self.feature: int = instruction.attributes["feature_index"]
-        self.shape = next(instruction.shape.leaves()).without_layout()
+        self.shape = instruction.shape.leaves()[0].without_layout()
         narrow = self.shape.type.is_narrow_float
         self.wide = self.shape.with_type(F32) if narrow else self.shape
         self.sizes = {dim: self._size(dim) for dim in range(self.shape.rank) if self.shape.is_dynamic_dim(dim)}

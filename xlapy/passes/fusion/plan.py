@@ -221,6 +221,8 @@ class FusionPlan:
             )
             if full:
                 return f"the kernel of {group.root.name} is full"
+        if len(maps) == 1 and group.domain * len(needed) <= producer.shape.size:
+            return ""  # one kernel computes each element at most once: storing it would be more work
         uses = [
             Use(group.domain * len(needed), frozenset(group.inputs), self._can_store(group, producer, needed))
             for group, needed in sorted(maps.items(), key=lambda item: self._numbers[item[0].root])
