@@ -6,7 +6,6 @@ instructions the buffers are is decided here too, by op.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -17,6 +16,7 @@ from xlapy.hlo.graph import Computation, Instruction
 from xlapy.hlo.leaves import leaf_count, leaf_shape, result_leaves
 from xlapy.hlo.ops import OPS, Trait
 from xlapy.hlo.process_groups import group_mode
+from xlapy.hlo.text.configuration import configuration
 from xlapy.support.registry import Registry
 from xlapy_runtime.program import RuntimeCall
 
@@ -204,13 +204,6 @@ def _custom_call(sites: RuntimeSites, instruction: Instruction) -> dict[str, Any
     return {
         "target": instruction.attributes["target"],
         "api_version": versions.index(instruction.attributes["api_version"].name),
-        "backend_config": _backend_config(instruction.extra.get("backend_config", "")),
+        "backend_config": configuration(instruction.extra.get("backend_config", "")),
         "result_tree": tree_of(instruction.shape),
     }
-
-
-def _backend_config(text: str) -> object:
-    """A string's bytes, or the entries of a dictionary."""
-    if not text.startswith('"'):
-        return json.loads(text) if text else b""
-    return json.loads(text).encode()

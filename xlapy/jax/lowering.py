@@ -15,7 +15,7 @@ from xlapy.executable import Executable
 from xlapy.hlo.attributes import CustomCallApiVersion
 from xlapy.hlo.graph import HloModule
 from xlapy.options import CompileOptions
-from xlapy.stablehlo.convert.communication import IDENTITY_TARGETS
+from xlapy.stablehlo.convert.custom_calls import IDENTITY_TARGETS
 from xlapy.support.errors import ExecutionError, UnsupportedError
 from xlapy_runtime.custom_calls import TARGETS, find_target
 

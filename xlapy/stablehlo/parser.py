@@ -12,7 +12,7 @@ from typing import Any, NoReturn, TypeVar
 
 from xlapy.hlo.literal import Literal
 from xlapy.hlo.shape import TOKEN, Shape
-from xlapy.stablehlo.attributes import unquoted
+from xlapy.hlo.text.configuration import unescaped
 from xlapy.stablehlo.constants import dense_literal, resource_literal
 from xlapy.stablehlo.lexer import END, Tokens
 from xlapy.stablehlo.quantization import QuantizedConstant, QuantizedShape, quantized_type, storage_shape
@@ -112,7 +112,7 @@ class Parser:
         if not _STRING.fullmatch(token):
             self.fail("this string does not end on its line")
         self.index += 1
-        return unquoted(token)
+        return unescaped(token)
 
     def symbol(self) -> str:
         """`@name` or `@"name"`, without the sign; of nested symbols the whole path."""

@@ -1,9 +1,6 @@
 """From HLO to StableHLO text. Importing this package registers how each op is written."""
 
-from xlapy.stablehlo.write import collectives, emitters, random
+from xlapy.stablehlo.write import collectives, custom_calls, emitters, random, windows
 from xlapy.stablehlo.write.base import EMITTERS, Writer
 
-__all__ = ["EMITTERS", "Writer", "collectives", "emitters", "random"]
-from xlapy.stablehlo.write import windows
-
-__all__ = ["EMITTERS", "Writer", "emitters", "windows"]
+__all__ = ["EMITTERS", "Writer", "collectives", "custom_calls", "emitters", "random", "windows"]

@@ -6,19 +6,13 @@ import dataclasses
 import re
 from collections.abc import Sequence
 
-from xlapy.hlo.attributes import CustomCallApiVersion
 from xlapy.hlo.graph import Instruction
 from xlapy.hlo.ops import OPS, Trait
 from xlapy.hlo.shape import TOKEN, Shape
 from xlapy.stablehlo.attributes import string_text
 from xlapy.stablehlo.constants import dense_text
-from xlapy.stablehlo.convert.communication import (
-    API_VERSIONS,
-    DEVICE_TO_DEVICE,
-    DEVICE_TO_HOST,
-    HOST_TO_DEVICE,
-    OWN_TARGETS,
-)
+from xlapy.stablehlo.convert.communication import DEVICE_TO_DEVICE, DEVICE_TO_HOST, HOST_TO_DEVICE
+from xlapy.stablehlo.convert.custom_calls import OWN_TARGETS
 from xlapy.stablehlo.convert.elementwise import CHLO_ONLY, OWN
 from xlapy.stablehlo.types import type_text
 from xlapy.stablehlo.write.base import (
@@ -486,32 +480,3 @@ def _channel(i: Instruction, host_type: int) -> Attributes:
 @emits("replica-id", "partition-id")
 def process_id(w: Writer, i: Instruction, operands: Trees) -> Tree:
     return w.one(f"stablehlo.{i.spec.python_name}", i, operands)
-
-
-@emits("custom-call")
-def custom_call(w: Writer, i: Instruction, operands: Trees) -> Tree:
-    shapes = [operand.shape for operand in i.operands]
-    values = [w.materialized(tree, shape) for tree, shape in zip(operands, shapes, strict=True)]
-    version = i.attributes["api_version"]
-    numbers = {known: number for number, known in API_VERSIONS.items()}
-    attributes = {
-        "call_target_name": string_text(i.attributes["target"]),
-        "has_side_effect": str(i.attributes["has_side_effect"]).lower(),
-        "api_version": f"{numbers[version]} : i32",
-    }
-    if i.called:
-        attributes["called_computations"] = f"[{', '.join(map(w.function, i.called))}]"
-    config = i.extra.get("backend_config")
-    if config:
-        fits = config.startswith('"') or version is CustomCallApiVersion.TYPED_FFI
-        attributes["backend_config"] = config if fits else string_text(config)
-    aliases = i.attributes["output_to_operand_aliasing"]
-    if aliases:
-        texts = [
-            f"#stablehlo.output_operand_alias<output_tuple_indices = {list_text(alias.output_index)}, "
-            f"operand_index = {alias.operand}, operand_tuple_indices = {list_text(alias.operand_index)}>"
-            for alias in aliases
-        ]
-        attributes["output_operand_aliases"] = f"[{', '.join(texts)}]"
-    results = unpacked_shapes(i.shape)
-    return w.packed(w.simple("stablehlo.custom_call", values, shapes, results, attributes), i.shape)
