@@ -147,7 +147,7 @@ def _lapack_names(routine: str) -> list[str]:
 def potrf(body: Body, operation: Operation, operands: Sequence[Instruction], config: Mapping[str, Any]) -> Instruction:
     """(factor, info). The triangle that LAPACK leaves as it was is zero.
 
-    A factor that does not exist is NaN from its first element on; `info` says so by 1, not by the number of the minor."""
+    Where there is no factor, it is NaN from its first element on, and `info` is 1: not the number of the minor."""
     (a,) = operands
     factor = body.add("cholesky", a, lower=_flag(config, "uplo", "LU"))
     batch, rows = a.shape.dims[:-2], a.shape.dims[-1]
