@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from xlapy_runtime.lapack.native import Array, Batch, Shared, leading
-from xlapy_runtime.lapack.targets import target
+from xlapy_runtime.lapack.targets import register_target, target
 
 
 @target("trsm", "sdcz")
@@ -37,3 +37,28 @@ def tridiagonal(
     shifted = np.roll(below, -1, axis=-1)
     batch.call("gtsv", *b.shape[-2:], shifted, diagonal_out, above_out, solution, leading(solution), info)
     np.copyto(below_out, np.roll(shifted, 1, axis=-1))
+
+
+SOLVE_AND_PERTURB = -1
+"""The job of lagts that moves diagonal elements of the factor away from zero where a quotient would overflow."""
+
+
+def perturbed_tridiagonal(batch: Batch, below: Array, diagonal: Array, above: Array, b: Array, solution: Array) -> None:
+    """Solves systems that may be singular: what would be infinite is only very large, which serves inverse iteration.
+
+    The factor of each matrix is used for its columns, one after the other."""
+    size = b.shape[-2]
+    np.copyto(solution, b)
+    main, upper, lower = diagonal.copy(), above.copy(), np.roll(below, -1, axis=-1)
+    second, order = np.empty_like(main), np.empty(main.shape, np.int32)
+    nothing = Shared(np.zeros(1, batch.dtype))
+    batch.call("lagtf", size, main, nothing, upper, lower, nothing, second, order, batch.integers(1))
+    by_column = np.ascontiguousarray(np.moveaxis(solution, -1, 0))
+    tolerance = np.zeros(main.shape[:-1], batch.dtype)  # the first call chooses it
+    for column in by_column:
+        factor = (main, upper, lower, second, order)
+        batch.call("lagts", SOLVE_AND_PERTURB, size, *factor, column, tolerance, batch.integers(1))
+    np.copyto(solution, np.moveaxis(by_column, 0, -1))
+
+
+register_target("tridiagonal_solve_perturbed_ffi", perturbed_tridiagonal, "sd")

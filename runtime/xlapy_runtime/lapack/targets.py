@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from xlapy_runtime.custom_calls import BUILT_IN, Filling
+from xlapy_runtime.errors import UnsupportedError
 from xlapy_runtime.lapack.native import Array, Batch, capsules
 
 DTYPES = {"s": np.float32, "d": np.float64, "c": np.complex64, "z": np.complex128}
@@ -30,33 +31,34 @@ def target(name: str, prefixes: str) -> Callable[[Routine], Routine]:
 
     def register(routine: Routine) -> Routine:
         for prefix in prefixes:
-            register_target(f"lapack_{prefix}{name}_ffi", prefix, routine)
+            register_target(f"lapack_{prefix}{name}_ffi", routine, prefix)
         return routine
 
     return register
 
 
-def register_target(name: str, prefix: str, routine: Routine) -> None:
+def register_target(name: str, routine: Routine, prefixes: str) -> None:
+    """Registers a routine under a name of its own; the operands' element type is one of the prefixes'."""
     NAMES.add(name)
-    BUILT_IN.register(name, Filling(_filling(prefix, routine)))
-
-
-def _filling(prefix: str, routine: Routine) -> Callable[..., None]:
-    dtype: np.dtype[Any] = np.dtype(DTYPES[prefix])
+    types: dict[np.dtype[Any], str] = {np.dtype(DTYPES[prefix]): prefix for prefix in prefixes}
 
     def fill(operands: Sequence[Array], results: Sequence[Array], **entries: Any) -> None:
         rank = max(operand.ndim for operand in operands)  # of a batch of matrices
+        dtype = operands[0].dtype
+        if rank < 2 or dtype not in types:
+            known = " or ".join(map(str, types))
+            raise UnsupportedError(f"{name} is for matrices of {known}, and is given {dtype}{list(operands[0].shape)}")
         count = math.prod(results[-1].shape[: rank - 2])
         if not count:
             return
         given = [_packed(operand, operand.ndim == rank) for operand in operands]
         places = [_place(result, result.ndim == rank) for result in results]
-        routine(Batch(prefix, dtype, count), *given, *places, **entries)
+        routine(Batch(types[dtype], dtype, count), *given, *places, **entries)
         for result, place in zip(results, places, strict=True):
             if place is not result:
                 np.copyto(result, place)
 
-    return fill
+    BUILT_IN.register(name, Filling(fill))
 
 
 def _is_packed(array: Array, is_matrix: bool) -> bool:
