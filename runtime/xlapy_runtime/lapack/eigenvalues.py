@@ -5,11 +5,18 @@ from __future__ import annotations
 import numpy as np
 
 from xlapy_runtime.errors import UnsupportedError
-from xlapy_runtime.lapack.native import INTEGER_WORK, REAL_WORK, WORK, Array, Batch, leading
+from xlapy_runtime.lapack.native import (
+    INTEGER_WORK,
+    NOT_FINITE,
+    REAL_WORK,
+    WORK,
+    Array,
+    Batch,
+    leading,
+    matrices_like,
+    only_finite,
+)
 from xlapy_runtime.lapack.targets import target
-
-NOT_FINITE = -4
-"""What `info` is for a matrix with an infinity or a NaN, over which an iteration may never end."""
 
 
 @target("syevd", "sd")
@@ -34,8 +41,8 @@ def general_real(
     compute_left: int,
     compute_right: int,
 ) -> None:
-    finite, matrix = _finite(a)
-    packed = [_like(a) if chr(mode) == "V" else None for mode in (compute_left, compute_right)]
+    finite, matrix = only_finite(a)
+    packed = [matrices_like(a) if chr(mode) == "V" else None for mode in (compute_left, compute_right)]
     size, distance = a.shape[-1], leading(a)
     operands = (size, matrix, distance, real_parts, imaginary_parts, packed[0], distance, packed[1], distance)
     batch.call("geev", chr(compute_left), chr(compute_right), *operands, WORK, info)
@@ -59,7 +66,7 @@ def general_complex(
     compute_left: int,
     compute_right: int,
 ) -> None:
-    finite, matrix = _finite(a)
+    finite, matrix = only_finite(a)
     for mode, vectors in ((compute_left, left), (compute_right, right)):
         if chr(mode) == "N":
             vectors.fill(0)
@@ -79,28 +86,12 @@ def schur(batch: Batch, a: Array, form: Array, vectors: Array, *rest: Array, mod
         raise UnsupportedError("Schur forms with chosen eigenvalues in front: a program cannot say which to choose")
     if chr(mode) == "N":
         vectors.fill(0)
-    finite, matrix = _finite(a)
-    np.copyto(form, matrix)
+    finite, _ = only_finite(a, form)
     size, distance = a.shape[-1], leading(a)
     spaces = (WORK, *batch.real_numbers(size), batch.integers(max(1, size)))
     operands = (size, form, distance, chosen, *values, vectors, distance)
     batch.call("gees", chr(mode), "N", None, *operands, *spaces, info)
     info[~finite] = NOT_FINITE
-
-
-def _finite(a: Array) -> tuple[Array, Array]:
-    """Which matrices are finite, and a copy of all, of which the others are zero."""
-    finite = np.isfinite(a).all((-1, -2))
-    copy = _like(a)
-    np.copyto(copy, a)
-    copy[~finite] = 0
-    return finite, copy
-
-
-def _like(a: Array) -> Array:
-    """Fresh matrices of the same size, column by column."""
-    *batch, rows, columns = a.shape
-    return np.empty((*batch, columns, rows), a.dtype).swapaxes(-1, -2)
 
 
 def _unpack(pairs: Array, imaginary_parts: Array, vectors: Array) -> None:

@@ -142,3 +142,22 @@ def _length(answer: Any) -> int:
 def leading(matrix: Array) -> int:
     """The distance of the columns of a matrix: LAPACK wants at least 1."""
     return max(1, matrix.shape[-2])
+
+
+NOT_FINITE = -4
+"""What `info` is for a matrix with an infinity or a NaN, over which an iteration might never end."""
+
+
+def only_finite(matrices: Array, place: Array | None = None) -> tuple[Array, Array]:
+    """Which matrices are finite, and a copy of all, of which the others are zero; in `place`, if it is given."""
+    finite = np.isfinite(matrices).all((-1, -2))
+    copy = matrices_like(matrices) if place is None else place
+    np.copyto(copy, matrices)
+    copy[~finite] = 0
+    return finite, copy
+
+
+def matrices_like(a: Array) -> Array:
+    """Fresh matrices of the same size, column by column."""
+    *batch, rows, columns = a.shape
+    return np.empty((*batch, columns, rows), a.dtype).swapaxes(-1, -2)

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import numpy as np
-
-from xlapy_runtime.lapack.native import WORK, Array, Batch, leading
+from xlapy_runtime.lapack.native import NOT_FINITE, WORK, Array, Batch, leading, only_finite
 from xlapy_runtime.lapack.targets import target
 
 
@@ -12,22 +10,24 @@ from xlapy_runtime.lapack.targets import target
 def divide_and_conquer(
     batch: Batch, a: Array, overwritten: Array, values: Array, u: Array, vt: Array, info: Array, *, mode: int
 ) -> None:
-    np.copyto(overwritten, a)
+    finite, _ = only_finite(a, overwritten)
     _clear_factors(mode, u, vt)
     less, more = sorted(a.shape[-2:])
     spaces = (WORK, *batch.real_numbers(_real_workspace(less, more)), batch.integers(8 * max(1, less)))
     batch.call("gesdd", chr(mode), *_operands(a, overwritten, values, u, vt), *spaces, info)
+    info[~finite] = NOT_FINITE
 
 
 @target("gesvd", "sdcz")
 def by_qr_iteration(
     batch: Batch, a: Array, overwritten: Array, values: Array, u: Array, vt: Array, info: Array, *, mode: int
 ) -> None:
-    np.copyto(overwritten, a)
+    finite, _ = only_finite(a, overwritten)
     _clear_factors(mode, u, vt)
     letter = chr(mode)
     spaces = (WORK, *batch.real_numbers(5 * min(a.shape[-2:])))
     batch.call("gesvd", letter, letter, *_operands(a, overwritten, values, u, vt), *spaces, info)
+    info[~finite] = NOT_FINITE
 
 
 def _operands(a: Array, overwritten: Array, values: Array, u: Array, vt: Array) -> tuple[object, ...]:

@@ -10,7 +10,7 @@ import numpy as np
 
 from xlapy_runtime.custom_calls import BUILT_IN, Filling
 from xlapy_runtime.errors import UnsupportedError
-from xlapy_runtime.lapack.native import Array, Batch, capsules
+from xlapy_runtime.lapack.native import Array, Batch, capsules, matrices_like
 
 DTYPES = {"s": np.float32, "d": np.float64, "c": np.complex64, "z": np.complex128}
 
@@ -80,5 +80,4 @@ def _place(array: Array, is_matrix: bool) -> Array:
         return array
     if not is_matrix:
         return np.empty(array.shape, array.dtype)
-    *batch, rows, columns = array.shape
-    return np.empty((*batch, columns, rows), array.dtype).swapaxes(-1, -2)
+    return matrices_like(array)
