@@ -93,7 +93,7 @@ class Batch:
         Arguments are letters, integers, workspaces, `Shared` memory, None, and arrays that hold one item for each
         problem, one behind the other in memory."""
         if any(isinstance(argument, Queried) for argument in arguments):
-            arguments = self._with_workspaces(routine, arguments)
+            arguments = (*self._with_workspaces(routine, arguments),)
         columns = [self._column(argument) for argument in arguments]
         function = native_function(self.prefix + routine, len(columns))
         for row in itertools.islice(zip(*columns, strict=False), self.count):
@@ -136,12 +136,14 @@ def _with_spaces(arguments: Sequence[Any], spaces: Mapping[Queried, tuple[Shared
 
 def _length(answer: Any) -> int:
     """The length of a workspace from the answer of a routine, which may have been rounded down to f32."""
-    return max(1, math.ceil(float(answer.real) * (1 + 2.0**-22)))
+    wanted: int = math.ceil(float(answer.real) * (1 + 2.0**-22))
+    return max(1, wanted)
 
 
 def leading(matrix: Array) -> int:
     """The distance of the columns of a matrix: LAPACK wants at least 1."""
-    return max(1, matrix.shape[-2])
+    rows: int = matrix.shape[-2]
+    return max(1, rows)
 
 
 NOT_FINITE = -4

@@ -54,7 +54,7 @@ def configuration(text: str) -> bytes | Entries:
         raise ParseError("a backend_config is nested too deeply") from None
     if not isinstance(entries, dict):
         raise ParseError(f"a backend_config is a string or a dictionary, not {text[:40]}")
-    return _plain(entries)
+    return {name: _plain(value) for name, value in entries.items()}
 
 
 def unescaped(literal: str) -> str:

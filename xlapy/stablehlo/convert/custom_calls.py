@@ -185,7 +185,7 @@ def _flag(config: Mapping[str, Any], name: str, letters: str) -> bool:
 
 def _choice(config: Mapping[str, Any], name: str, values: Mapping[int, Any]) -> Any:
     code = config.get(name)
-    if code not in values:
+    if not isinstance(code, int) or code not in values:
         letters = ", ".join(f"{code} ({chr(code)})" for code in values)
         raise ParseError(f"`{name}` in the backend_config is {code}, but it must be one of {letters}")
     return values[code]
