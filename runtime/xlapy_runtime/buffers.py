@@ -118,7 +118,11 @@ def view(spec: ArraySpec, address: int) -> np.ndarray:
     if not spec.nbytes:
         return np.empty(spec.dims, spec.dtype)
     memory: Any = (ctypes.c_char * spec.nbytes).from_address(address)
-    return np.ndarray(spec.dims, spec.dtype, memory)
+    if not spec.order:
+        return np.ndarray(spec.dims, spec.dtype, memory)
+    majors = spec.order[::-1]
+    in_memory: np.ndarray = np.ndarray([spec.dims[dimension] for dimension in majors], spec.dtype, memory)
+    return in_memory.transpose(np.argsort(majors))
 
 
 def views(specs: Sequence[ArraySpec], addresses: Sequence[int]) -> list[np.ndarray]:

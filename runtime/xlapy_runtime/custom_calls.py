@@ -3,6 +3,7 @@
 A target is one of
 - a Python callable: arrays in, which are its own to keep or change; one array, a tuple of arrays or None out;
 - `Borrowing(callable)`: the same without the copies; the arrays are read-only and end with the call;
+- `Filling(callable)`: is given the results too, as arrays to write to;
 - a function pointer: of ctypes, of cffi, a capsule, or a plain address;
 - no registered target at all, but a C symbol of a library that is loaded in this process.
 
@@ -14,7 +15,8 @@ The versions are those of HLO. C functions have the signatures
 
 where `out` is the result's memory or, for a tuple, a table of its leaves, and `struct status { const char* message;
 size_t length; }` reports a failure if the function sets a message. Python callables get `opaque=` (bytes) under
-versions 2 and 3, and the entries of `backend_config` as keyword arguments under version 4.
+versions 2 and 3, and the entries of `backend_config` as keyword arguments under version 4. Arrays lie in memory as the
+call site's layouts say: row by row, unless it has any.
 """
 
 from __future__ import annotations
@@ -23,7 +25,7 @@ import ctypes
 import sys
 import threading
 from _ctypes import CFuncPtr
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -65,6 +67,18 @@ class Borrowing:
         return self.function(*operands, **keywords)
 
 
+@dataclass(frozen=True, slots=True)
+class Filling:
+    """A Python target that writes its results where they are to be: `function(operands, results, **entries)`.
+
+    Of the operands it promises what a `Borrowing` target does. The results hold anything at first."""
+
+    function: Callable[..., None]
+
+    def __call__(self, operands: Sequence[np.ndarray], results: Sequence[np.ndarray], **keywords: Any) -> None:
+        self.function(operands, results, **keywords)
+
+
 class CustomCallTargets(Mapping[str, Target]):
     """Targets by name. A name keeps its first target, because executables remember what they found."""
 
@@ -93,6 +107,9 @@ class CustomCallTargets(Mapping[str, Target]):
 TARGETS = CustomCallTargets()
 """The targets of the whole process."""
 
+BUILT_IN = CustomCallTargets()
+"""The targets that need no registration: what JAX calls on CPUs. `lapack` fills it."""
+
 
 def register_custom_call_target(name: str, target: Target) -> None:
     """Makes `target` callable from every program under `name`."""
@@ -100,8 +117,8 @@ def register_custom_call_target(name: str, target: Target) -> None:
 
 
 def find_target(name: str, targets: Mapping[str, Target]) -> Target:
-    """The target of that name: the program's own, then the process's, then a C symbol of a loaded library."""
-    for place in (targets, TARGETS):
+    """The target of that name: the program's own, the process's, one of ours, or a C symbol of a loaded library."""
+    for place in (targets, TARGETS, BUILT_IN):
         if name in place:
             return place[name]
     try:
@@ -167,6 +184,11 @@ def _python(site: Site, target: Callable[..., Any]) -> Action:
     def call_borrowing(_call: RunningCall, buffers: Buffers) -> None:
         _store(site, target(*buffers.operands, **keywords), buffers)
 
+    def call_filling(_call: RunningCall, buffers: Buffers) -> None:
+        target(buffers.operands, buffers.results, **keywords)
+
+    if isinstance(target, Filling):
+        return call_filling
     return call_borrowing if isinstance(target, Borrowing) else call_python
 
 

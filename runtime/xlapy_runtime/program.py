@@ -20,11 +20,14 @@ import numpy as np
 
 @dataclass(frozen=True, slots=True)
 class ArraySpec:
-    """Element type and dimensions of an array; `dynamic` marks the dimensions whose size is only a bound."""
+    """Element type and dimensions of an array; `dynamic` marks the dimensions whose size is only a bound.
+
+    `order` lists the dimensions from minor to major in memory, where they do not lie row by row."""
 
     dtype: np.dtype[np.generic]
     dims: tuple[int, ...]
     dynamic: tuple[bool, ...] = ()
+    order: tuple[int, ...] = ()
 
     @property
     def size(self) -> int:

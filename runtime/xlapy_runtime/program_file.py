@@ -125,7 +125,7 @@ def _encode(value: Any) -> Any:
     """Plain data as JSON; what JSON does not have becomes a dictionary with one key that says what it is."""
     match value:
         case ArraySpec():
-            return {"array": [value.dtype.name, list(value.dims), list(value.dynamic)]}
+            return {"array": [value.dtype.name, list(value.dims), list(value.dynamic), list(value.order)]}
         case TokenSpec():
             return {"token": None}
         case tuple() | list():
@@ -145,8 +145,8 @@ def _decode(value: Any) -> Any:
     ((kind, content),) = value.items()
     match kind:
         case "array":
-            name, dims, dynamic = content
-            return ArraySpec(np.dtype(name), tuple(dims), tuple(dynamic))
+            name, dims, dynamic, order = content
+            return ArraySpec(np.dtype(name), tuple(dims), tuple(dynamic), tuple(order))
         case "token":
             return TokenSpec()
         case "tuple":

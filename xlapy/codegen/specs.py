@@ -7,14 +7,15 @@ from xlapy_runtime.program import ArraySpec, TokenSpec, Tree
 
 
 def array_spec(shape: Shape) -> ArraySpec:
-    return ArraySpec(shape.type.dtype, shape.dims, shape.dynamic)
+    order = () if shape.layout is None or shape.layout.is_row_major else shape.layout.minor_to_major
+    return ArraySpec(shape.type.dtype, shape.dims, shape.dynamic, order)
 
 
 def tree_of(shape: Shape) -> Tree:
-    """The runtime's tree for a shape; layouts do not matter there."""
+    """The runtime's tree for a shape; arrays that a caller sees are row-major."""
     if shape.elements is not None:
         return tuple(tree_of(part) for part in shape.elements)
-    return array_spec(shape) if shape.is_array else TokenSpec()
+    return array_spec(shape.without_layout()) if shape.is_array else TokenSpec()
 
 
 def array_leaves(shape: Shape) -> tuple[ArraySpec, ...]:

@@ -11,9 +11,10 @@ from jax import export
 from jax.tree_util import tree_flatten
 
 from xlapy.executable import Executable
+from xlapy.jax.callbacks import check_effects
 from xlapy.jax.jitted import jit
 from xlapy.jax.leaves import ResultKind, is_key, reader, signatures, writers
-from xlapy.jax.lowering import PLATFORM, check_effects, check_grid, compile_text
+from xlapy.jax.lowering import PLATFORM, check_grid, compile_text
 from xlapy.jax.specialization import nesting
 from xlapy.options import CompileOptions
 from xlapy.support.errors import ArgumentError

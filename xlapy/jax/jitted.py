@@ -146,7 +146,9 @@ class Jitted:
 
     def _compiled(self, lowered: Lowered) -> Executable:
         """The program's executable. A numpy array, a jax array and a numpy scalar are read in different ways, but give
-        the same program."""
+        the same program. Programs that call functions may be alike and call others."""
+        if lowered.effects:
+            return lowered.compile(self.options)
         digest = hashlib.sha256(lowered.text.encode()).digest()
         found = self._executables.get(digest)
         if found is None:
@@ -168,8 +170,8 @@ def jit(
 
     Calls take numpy arrays, jax arrays and Python scalars in any nesting, and return numpy arrays, or jax arrays with
     `results="jax"`. Donated arguments are accepted and left as they are. Transformations go inside
-    (`jit(jax.grad(f))`). Raises UnsupportedError, before anything runs, for functions with effects or with custom calls
-    that nobody provides."""
+    (`jit(jax.grad(f))`). Callbacks and prints run where the program comes to them. Raises UnsupportedError, before
+    anything runs, for other effects and for custom calls that nobody provides."""
     if not callable(f):
         raise ArgumentError(f"xlapy.jax.jit compiles functions, not a {type(f).__name__}")
     if results not in ("numpy", "jax"):

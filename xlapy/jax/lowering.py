@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import jax
@@ -14,10 +14,11 @@ from xlapy.api import load
 from xlapy.executable import Executable
 from xlapy.hlo.attributes import CustomCallApiVersion
 from xlapy.hlo.graph import HloModule
+from xlapy.jax.callbacks import NONE, Effects, effects_of
 from xlapy.options import CompileOptions
-from xlapy.stablehlo.convert.communication import IDENTITY_TARGETS
 from xlapy.support.errors import ExecutionError, UnsupportedError
-from xlapy_runtime.custom_calls import TARGETS, find_target
+from xlapy_runtime import lapack
+from xlapy_runtime.custom_calls import BUILT_IN, TARGETS, find_target
 
 PLATFORM = "cpu"
 """Whose lowering rules JAX applies, whatever its default is."""
@@ -31,23 +32,25 @@ class Lowered:
     """A function lowered for one signature: `text` is StableHLO with a parameter per leaf of the arguments.
 
     The avals are JAX's types of the leaves, in the order of the parameters and results; `out_tree` nests the results.
+    Functions that are called in order make tokens of `effects` the first parameters and results.
     """
 
     text: str
     in_avals: tuple[Any, ...]
     out_avals: tuple[Any, ...]
     out_tree: Any
+    effects: Effects = NONE
 
     def compile(self, options: CompileOptions | None = None) -> Executable:
-        """The program as an executable of flat arrays."""
-        return compile_text(self.text, options or CompileOptions())
+        """The program as an executable of flat arrays; a token is None."""
+        return compile_text(self.text, options or CompileOptions(), self.effects)
 
 
 def lower(jitted: Any, arguments: tuple[Any, ...], keywords: Mapping[str, Any]) -> Lowered:
     """Traces what `jax.jit(..., keep_unused=True)` returned, and lowers it. Errors of the function pass through."""
     traced = jitted.trace(*arguments, **keywords)
-    check_effects(traced.jaxpr.effects)
     lowered = traced.lower(lowering_platforms=(PLATFORM,))
+    effects = effects_of(traced, lowered)
     module = lowered.compiler_ir("stablehlo")
     check_grid(module.operation.attributes["mhlo.num_partitions"].value)
     text = lowered.as_text()
@@ -58,23 +61,20 @@ def lower(jitted: Any, arguments: tuple[Any, ...], keywords: Mapping[str, Any]) 
         tuple(jax.tree_util.tree_leaves(lowered.in_avals)),
         tuple(traced.jaxpr.out_avals),
         lowered.out_tree,
+        effects,
     )
 
 
-def compile_text(text: str, options: CompileOptions) -> Executable:
+def compile_text(text: str, options: CompileOptions, effects: Effects = NONE) -> Executable:
     """Compiles StableHLO text. Only text that calls something outside is read before the cache is asked for it."""
     if "custom_call" not in text:
         return compile_program(text, options)
     module = load(text)
+    callbacks = effects.targets(module)
+    if callbacks:
+        options = replace(options, custom_calls={**options.custom_calls, **callbacks})
     check_custom_calls(module, options)
     return compile_program(module, options)
-
-
-def check_effects(effects: Any) -> None:
-    """Refuses programs that do more than compute: prints, callbacks in order, references."""
-    if effects:
-        names = ", ".join(sorted(str(effect) for effect in effects))
-        raise UnsupportedError(f"the function has effects besides its results, which xlapy.jax cannot run: {names}")
 
 
 def check_grid(num_partitions: int) -> None:
@@ -89,12 +89,14 @@ def check_custom_calls(module: HloModule, options: CompileOptions) -> None:
         if instruction.opcode != "custom-call":
             continue
         target: str = instruction.attributes["target"]
+        if target in lapack.NAMES and target not in options.custom_calls and target not in TARGETS:
+            lapack.require()
         version = instruction.attributes["api_version"]
         if not _is_provided(target, options, typed=version is CustomCallApiVersion.TYPED_FFI):
-            known = sorted({*IDENTITY_TARGETS, *options.custom_calls, *TARGETS})
+            known = ", ".join(sorted({*options.custom_calls, *TARGETS})) or "none"
             raise UnsupportedError(
-                f"the program calls {target!r}, for which there is no custom call target; there are "
-                f"{', '.join(known)}; give others as CompileOptions(custom_calls=...)"
+                f"the program calls {target!r}, for which there is no custom call target; besides those of JAX there "
+                f"are: {known}; give others as CompileOptions(custom_calls=...)"
             )
 
 
@@ -102,7 +104,7 @@ def _is_provided(target: str, options: CompileOptions, *, typed: bool) -> bool:
     """Whether the runtime will find the target. Symbols of loaded libraries do not count for typed calls: plain C
     functions cannot take those."""
     if typed:
-        return target in options.custom_calls or target in TARGETS
+        return any(target in place for place in (options.custom_calls, TARGETS, BUILT_IN))
     try:
         find_target(target, options.custom_calls)
     except ExecutionError:

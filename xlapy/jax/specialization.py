@@ -9,6 +9,7 @@ from typing import Any
 from jax.tree_util import tree_structure
 
 from xlapy.executable import Executable
+from xlapy.jax.callbacks import without_tokens
 from xlapy.jax.leaves import Reader, ResultKind, Writer, readers, writers
 from xlapy.jax.lowering import Lowered
 
@@ -33,9 +34,10 @@ class Specialization:
 
 def specialize(lowered: Lowered, executable: Executable, leaves: Sequence[Any], results: ResultKind) -> Specialization:
     """What calls a function, lowered and compiled, with leaves like these."""
+    tokens = lowered.effects.tokens
     return Specialization(
         executable,
-        executable.__call__,
+        without_tokens(executable.__call__, tokens) if tokens else executable.__call__,
         readers(leaves, lowered.in_avals),
         nesting(lowered.out_tree, writers(lowered.out_avals, results)),
     )

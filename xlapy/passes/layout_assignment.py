@@ -39,8 +39,10 @@ class LayoutAssignment(Pass):
                 changed = changed or str(shape) != str(instruction.shape)  # as text: scalars have no order
                 computation.set_shape(instruction, shape)
             changed = _satisfy_demands(computation) or changed
-        if given is not None:
-            changed = _satisfy_result(module.entry, given.result.with_default_layout()) or changed
+            wanted = _row_major(computation.root.shape)
+            if computation is module.entry and given is not None:
+                wanted = given.result.with_default_layout()
+            changed = _satisfy_result(computation, wanted) or changed
         return changed
 
 
@@ -66,10 +68,10 @@ def _satisfy_demands(computation: Computation) -> bool:
     return changed
 
 
-def _satisfy_result(entry: Computation, wanted: Shape) -> bool:
-    root = in_layout(entry.root, wanted)
-    changed = root is not entry.root
-    entry.set_root(root)
+def _satisfy_result(computation: Computation, wanted: Shape) -> bool:
+    root = in_layout(computation.root, wanted)
+    changed = root is not computation.root
+    computation.set_root(root)
     return changed
 
 

@@ -123,7 +123,10 @@ class OpSpec:
     start_of: str | None = None  # for derived pairs: the synchronous op
     done_of: str | None = None
     options: Mapping[str, Any] = field(default_factory=dict)
-    fixed_count: int = -1  # of operands, for an op that takes no other number of them
+    variadic: int = field(init=False)  # how many operands are
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "variadic", sum(operand.variadic for operand in self.operands))
 
     @property
     def python_name(self) -> str:
@@ -140,9 +143,9 @@ class OpSpec:
         """Deals a flat operand list to the parameters: one value, or a tuple for a variadic parameter.
 
         Raises ShapeError when the number of operands does not fit."""
-        if len(operands) == self.fixed_count:
+        variadic = self.variadic
+        if not variadic and len(operands) == len(self.operands):
             return list(operands)
-        variadic = sum(operand.variadic for operand in self.operands)
         single = len(self.operands) - variadic
         spare = len(operands) - single
         if spare < 0 or (spare and not variadic) or (variadic and spare % variadic):
@@ -308,7 +311,6 @@ def declare_op(
         start_of=start_of,
         done_of=done_of,
         options=options,
-        fixed_count=-1 if any(operand.variadic for operand in operands) else len(operands),
     )
     OPS[name] = spec
     return spec

@@ -126,7 +126,7 @@ class _Reader:
 
     def _error(self, expected: str) -> ParseError:
         rest = self._text[self._position :].strip()
-        return ParseError(f"backend_config: expected {expected}, found {rest[:30]!r}")
+        return ParseError(f"backend_config {self._text[:60]}: expected {expected}, found {rest[:30]!r}")
 
     def _next(self, expected: str) -> re.Match[str]:
         match = _TOKEN.match(self._text, self._position)
@@ -161,6 +161,8 @@ class _Reader:
             value = _number(match["number"])
         else:
             value = _WORDS.get(match["word"], match["word"])
+            if match["word"].startswith("dense<"):
+                value = _Reader(match["word"][6:-1] or "[]").whole()
         if self._accept(":"):
             self._next("a type")
         return value

@@ -4,3 +4,6 @@ from xlapy.stablehlo.write import collectives, communication, emitters, random, 
 from xlapy.stablehlo.write.base import EMITTERS, Writer
 
 __all__ = ["EMITTERS", "Writer", "collectives", "communication", "emitters", "random", "windows"]
+from xlapy.stablehlo.write import custom_calls
+
+__all__ = ["EMITTERS", "Writer", "collectives", "custom_calls", "emitters", "random", "windows"]

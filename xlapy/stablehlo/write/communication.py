@@ -5,13 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from xlapy.hlo.attributes import CustomCallApiVersion
 from xlapy.hlo.graph import Instruction
 from xlapy.hlo.shape import TOKEN
-from xlapy.hlo.specialize import is_dynamic_call
-from xlapy.hlo.text.backend_config import unquoted
 from xlapy.stablehlo.attributes import attribute_text, string_text
-from xlapy.stablehlo.convert.communication import API_VERSIONS, DEVICE_TO_DEVICE, DEVICE_TO_HOST, HOST_TO_DEVICE
+from xlapy.stablehlo.convert.communication import DEVICE_TO_DEVICE, DEVICE_TO_HOST, HOST_TO_DEVICE
 from xlapy.stablehlo.convert.deferred import OPERATIONS, config_attributes
 from xlapy.stablehlo.write.base import (
     EMITTERS,
@@ -90,41 +87,7 @@ def process_id(w: Writer, i: Instruction, operands: Trees) -> Tree:
     return w.one(f"stablehlo.{i.spec.python_name}", i, operands)
 
 
-@emits("custom-call")
-def custom_call(w: Writer, i: Instruction, operands: Trees) -> Tree:
-    if is_dynamic_call(i):
-        return _deferred(w, i, operands)
-    shapes = [operand.shape for operand in i.operands]
-    values = [w.materialized(tree, shape) for tree, shape in zip(operands, shapes, strict=True)]
-    version = i.attributes["api_version"]
-    numbers = {known: number for number, known in API_VERSIONS.items()}
-    attributes = {
-        "call_target_name": string_text(i.attributes["target"]),
-        "has_side_effect": str(i.attributes["has_side_effect"]).lower(),
-        "api_version": f"{numbers[version]} : i32",
-    }
-    if i.called:
-        attributes["called_computations"] = f"[{', '.join(map(w.function, i.called))}]"
-    config = i.extra.get("backend_config")
-    if config:
-        if config.startswith('"'):
-            config = string_text(unquoted(config).decode("utf-8", "surrogateescape"))
-        elif version is not CustomCallApiVersion.TYPED_FFI:
-            config = string_text(config)
-        attributes["backend_config"] = config
-    aliases = i.attributes["output_to_operand_aliasing"]
-    if aliases:
-        texts = [
-            f"#stablehlo.output_operand_alias<output_tuple_indices = {list_text(alias.output_index)}, "
-            f"operand_index = {alias.operand}, operand_tuple_indices = {list_text(alias.operand_index)}>"
-            for alias in aliases
-        ]
-        attributes["output_operand_aliases"] = f"[{', '.join(texts)}]"
-    results = unpacked_shapes(i.shape)
-    return w.packed(w.simple("stablehlo.custom_call", values, shapes, results, attributes), i.shape)
-
-
-def _deferred(w: Writer, i: Instruction, operands: Trees) -> Tree:
+def deferred(w: Writer, i: Instruction, operands: Trees) -> Tree:
     """An operation whose sizes are operands; what is a custom call in StableHLO too has attributes of its own."""
     target = i.attributes["target"]
     attributes = {name: _spelled(name, value) for name, value in config_attributes(i).items()}

@@ -14,9 +14,7 @@ from xlapy.hlo.ops import OPS, Trait
 from xlapy.hlo.shape import Shape
 from xlapy.stablehlo.attributes import string_text
 from xlapy.stablehlo.constants import dense_text
-from xlapy.stablehlo.convert.communication import (
-    OWN_TARGETS,
-)
+from xlapy.stablehlo.convert.custom_calls import OWN_TARGETS
 from xlapy.stablehlo.convert.elementwise import CHLO_ONLY, OWN
 from xlapy.stablehlo.dot_algorithms import ALGORITHMS
 from xlapy.stablehlo.types import type_text

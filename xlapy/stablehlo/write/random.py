@@ -8,7 +8,7 @@ from xlapy.hlo.element_types import S64
 from xlapy.hlo.graph import Instruction
 from xlapy.hlo.shape import Shape
 from xlapy.stablehlo.attributes import string_text
-from xlapy.stablehlo.convert.communication import OWN_TARGETS
+from xlapy.stablehlo.convert.custom_calls import OWN_TARGETS
 from xlapy.stablehlo.types import type_text
 from xlapy.stablehlo.write.base import EMITTERS, Tree, Writer, leaves, list_text
 

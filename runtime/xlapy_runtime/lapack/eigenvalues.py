@@ -1,0 +1,103 @@
+"""Eigenvalues and Schur forms. Modes are codes of letters: V for vectors, N for none."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from xlapy_runtime.errors import UnsupportedError
+from xlapy_runtime.lapack.native import (
+    INTEGER_WORK,
+    NOT_FINITE,
+    REAL_WORK,
+    WORK,
+    Array,
+    Batch,
+    leading,
+    matrices_like,
+    only_finite,
+)
+from xlapy_runtime.lapack.targets import target
+
+
+@target("syevd", "sd")
+@target("heevd", "cz")
+def symmetric(batch: Batch, a: Array, vectors: Array, values: Array, info: Array, *, mode: int, uplo: int) -> None:
+    np.copyto(vectors, a)
+    spaces = (WORK, REAL_WORK, INTEGER_WORK) if batch.is_complex else (WORK, INTEGER_WORK)
+    routine = "heevd" if batch.is_complex else "syevd"
+    batch.call(routine, chr(mode), chr(uplo), a.shape[-1], vectors, leading(a), values, *spaces, info)
+
+
+@target("geev", "sd")
+def general_real(
+    batch: Batch,
+    a: Array,
+    real_parts: Array,
+    imaginary_parts: Array,
+    left: Array,
+    right: Array,
+    info: Array,
+    *,
+    compute_left: int,
+    compute_right: int,
+) -> None:
+    finite, matrix = only_finite(a)
+    packed = [matrices_like(a) if chr(mode) == "V" else None for mode in (compute_left, compute_right)]
+    size, distance = a.shape[-1], leading(a)
+    operands = (size, matrix, distance, real_parts, imaginary_parts, packed[0], distance, packed[1], distance)
+    batch.call("geev", chr(compute_left), chr(compute_right), *operands, WORK, info)
+    for pairs, vectors in zip(packed, (left, right), strict=True):
+        if pairs is None:
+            vectors.fill(0)
+        else:
+            _unpack(pairs, imaginary_parts, vectors)
+    info[~finite] = NOT_FINITE
+
+
+@target("geev", "cz")
+def general_complex(
+    batch: Batch,
+    a: Array,
+    values: Array,
+    left: Array,
+    right: Array,
+    info: Array,
+    *,
+    compute_left: int,
+    compute_right: int,
+) -> None:
+    finite, matrix = only_finite(a)
+    for mode, vectors in ((compute_left, left), (compute_right, right)):
+        if chr(mode) == "N":
+            vectors.fill(0)
+    size, distance = a.shape[-1], leading(a)
+    operands = (size, matrix, distance, values, left, distance, right, distance)
+    spaces = (WORK, *batch.real_numbers(2 * size))
+    batch.call("geev", chr(compute_left), chr(compute_right), *operands, *spaces, info)
+    info[~finite] = NOT_FINITE
+
+
+@target("gees", "sdcz")
+def schur(batch: Batch, a: Array, form: Array, vectors: Array, *rest: Array, mode: int, sort: int) -> None:
+    """The eigenvalues are two arrays for real matrices, and one for complex ones; then how many are chosen, and
+    `info`."""
+    *values, chosen, info = rest
+    if chr(sort) != "N":
+        raise UnsupportedError("Schur forms with chosen eigenvalues in front: a program cannot say which to choose")
+    if chr(mode) == "N":
+        vectors.fill(0)
+    finite, _ = only_finite(a, form)
+    size, distance = a.shape[-1], leading(a)
+    spaces = (WORK, *batch.real_numbers(size), batch.integers(max(1, size)))
+    operands = (size, form, distance, chosen, *values, vectors, distance)
+    batch.call("gees", chr(mode), "N", None, *operands, *spaces, info)
+    info[~finite] = NOT_FINITE
+
+
+def _unpack(pairs: Array, imaginary_parts: Array, vectors: Array) -> None:
+    """Vectors from LAPACK's packed form: those of a conjugate pair of eigenvalues are one column of real parts and one
+    of imaginary parts, and conjugate to each other. The eigenvalue with the positive imaginary part comes first."""
+    first, second = (imaginary_parts > 0)[..., None, :], (imaginary_parts < 0)[..., None, :]
+    before, behind = np.roll(pairs, 1, axis=-1), np.roll(pairs, -1, axis=-1)
+    vectors.real = np.where(second, before, pairs)
+    vectors.imag = np.where(first, behind, np.where(second, -pairs, 0))

@@ -1,0 +1,266 @@
+"""Linear algebra of JAX: decompositions, solvers, their gradients, by custom calls of LAPACK. XLA is the measure.
+
+Both find the same LAPACK in scipy, so that signs and orders agree too.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax import export, lax
+
+import xlapy.jax
+from tests.jax.agreement import assert_agree, x64_mode
+from xlapy import CompileOptions, UnsupportedError
+from xlapy_runtime.lapack import native
+
+TYPES = [np.float32, np.float64, np.complex64, np.complex128]
+FEW_TYPES = [
+    np.complex64,
+    *(pytest.param(dtype, marks=pytest.mark.slow) for dtype in (np.float32, np.float64, np.complex128)),
+]
+"""For programs that take XLA long to compile."""
+
+TOLERANCE = {4: 3e-4, 8: 1e-10}
+"""Relative, by the bytes of a real number: what well-conditioned matrices lose in a chain of factorizations."""
+
+RANDOM = np.random.default_rng(5)
+
+
+@pytest.fixture(autouse=True)
+def wide_types() -> Iterator[None]:
+    with x64_mode():
+        yield
+
+
+def matrices(dtype: Any, *dims: int) -> np.ndarray:
+    values = RANDOM.normal(size=dims)
+    if np.dtype(dtype).kind == "c":
+        values = values + 1j * RANDOM.normal(size=dims)
+    return values.astype(dtype)
+
+
+def positive(a: np.ndarray) -> np.ndarray:
+    return (a @ a.conj().swapaxes(-1, -2) + 4 * np.eye(a.shape[-1])).astype(a.dtype)
+
+
+def agree(function: Any, *arguments: Any) -> None:
+    dtype = arguments[0].dtype
+    assert_agree(function, *arguments, tolerance=TOLERANCE[dtype.itemsize // (2 if dtype.kind == "c" else 1)])
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+def test_decompositions_of_batches(dtype: Any) -> None:
+    def function(a: Any, s: Any, tall: Any, wide: Any) -> Any:
+        return {
+            "cholesky": jnp.linalg.cholesky(s),
+            "upper cholesky": jnp.linalg.cholesky(s, upper=True),
+            "no cholesky": jnp.linalg.cholesky(-s),
+            "lu": lax.linalg.lu(tall),
+            "qr": [jnp.linalg.qr(tall), jnp.linalg.qr(wide, mode="complete"), jnp.linalg.qr(tall, mode="r")],
+            "pivoted qr": jax.scipy.linalg.qr(tall, pivoting=True, mode="economic"),
+            "svd": [jnp.linalg.svd(tall), jnp.linalg.svd(wide, full_matrices=False)],
+            "singular values": jnp.linalg.svdvals(wide),
+            "svd by iteration": lax.linalg.svd(tall, algorithm=lax.linalg.SvdAlgorithm.QR),
+            "eigh": [jnp.linalg.eigh(s), jnp.linalg.eigvalsh(s, UPLO="U")],
+            "eig": [jnp.linalg.eig(a), jnp.linalg.eigvals(a)],
+            "left eigenvectors": lax.linalg.eig(a, compute_left_eigenvectors=True, compute_right_eigenvectors=False),
+            "schur": [lax.linalg.schur(a), lax.linalg.schur(a, compute_schur_vectors=False)],
+            "hessenberg": lax.linalg.hessenberg(a),
+            "tridiagonal": [lax.linalg.tridiagonal(s, lower=lower) for lower in (True, False)],
+        }
+
+    a = matrices(dtype, 2, 3, 4, 4)
+    agree(function, a, positive(a), matrices(dtype, 2, 5, 3), matrices(dtype, 2, 3, 5))
+
+
+@pytest.mark.parametrize("dtype", FEW_TYPES)
+def test_solvers_and_functions_of_matrices(dtype: Any) -> None:
+    def function(a: Any, s: Any, b: Any, tall: Any) -> Any:
+        scales = matrices(dtype, 3)
+        diagonals = [a[0], a[1] + 4, a[2]]
+        return {
+            "solve": [jnp.linalg.solve(a, b), jnp.linalg.solve(a, b[:, 0])],
+            "inverse": jnp.linalg.inv(a),
+            "determinant": [jnp.linalg.det(a), *jnp.linalg.slogdet(a)],
+            "lstsq": jnp.linalg.lstsq(tall, matrices(dtype, 6, 2)),
+            "pinv": jnp.linalg.pinv(tall),
+            "rank": jnp.linalg.matrix_rank(tall),
+            "norms": [jnp.linalg.norm(a, ord=order) for order in (None, 1, 2, "nuc")],
+            "cond": jnp.linalg.cond(a),
+            "power": jnp.linalg.matrix_power(a, -3),
+            "expm": jax.scipy.linalg.expm(a / 8),
+            "triangular": [
+                lax.linalg.triangular_solve(a, b, left_side=True, lower=lower, transpose_a=turn, conjugate_a=turn)
+                for lower in (True, False)
+                for turn in (True, False)
+            ],
+            "triangular from the right": lax.linalg.triangular_solve(a, b.T, unit_diagonal=True),
+            "cho_solve": jax.scipy.linalg.cho_solve(jax.scipy.linalg.cho_factor(s), b),
+            "lu_solve": jax.scipy.linalg.lu_solve(jax.scipy.linalg.lu_factor(a), b, trans=1),
+            "lu": jax.scipy.linalg.lu(tall),
+            "householder": lax.linalg.householder_product(tall, scales),
+            "products": [lax.linalg.ormqr(tall, scales, tall, transpose=flag) for flag in (True, False)],
+            "product from the right": lax.linalg.ormqr(tall, scales, tall.T, left=False),
+            "tridiagonal": lax.linalg.tridiagonal_solve(*diagonals, b),
+            "sqrtm": jax.scipy.linalg.sqrtm(s),
+            "polar": jax.scipy.linalg.polar(s),
+            "schur": jax.scipy.linalg.schur(a),
+        }  # fmt: skip
+
+    a = matrices(dtype, 4, 4) + 2 * np.eye(4, dtype=dtype)
+    agree(function, a, positive(a), matrices(dtype, 4, 3), matrices(dtype, 6, 3))
+
+
+@pytest.mark.parametrize("dtype", [np.float64, pytest.param(np.complex128, marks=pytest.mark.slow)])
+def test_gradients(dtype: Any) -> None:
+    def size(x: Any) -> Any:
+        leaves = [jnp.abs(leaf.reshape(-1)) ** 2 for leaf in jax.tree.leaves(x)]
+        return sum(jnp.sum(leaf * jnp.arange(1, leaf.size + 1)) for leaf in leaves)
+
+    functions = {
+        "cholesky": lambda a: jnp.linalg.cholesky(a @ a.conj().T + jnp.eye(4)),
+        "solve": lambda a: jnp.linalg.solve(a, a[:, :2] + 1),
+        "inverse": jnp.linalg.inv,
+        "determinant": lambda a: jnp.linalg.slogdet(a)[1],
+        "qr": jnp.linalg.qr,
+        "lu": lambda a: lax.linalg.lu(a)[0],
+        "singular values": jnp.linalg.svdvals,
+        "eigh": lambda a: jnp.linalg.eigh(a + a.conj().T)[0],
+        "eigenvalues": jnp.linalg.eigvals,
+        "triangular": lambda a: jax.scipy.linalg.solve_triangular(a, a + 1, lower=True),
+        "expm": lambda a: jax.scipy.linalg.expm(a / 4),
+        "pinv": lambda a: jnp.linalg.pinv(a[:, :3]),
+    }
+
+    def function(a: Any) -> Any:
+        return {name: jax.grad(lambda x, f=f: size(f(x)))(a) for name, f in functions.items()}
+
+    agree(function, matrices(dtype, 4, 4) + 2 * np.eye(4, dtype=dtype))
+
+
+def test_single_values_and_empty_matrices() -> None:
+    def function(one: Any, no_batch: Any, empty: Any) -> Any:
+        return {
+            name: [f(x) for x in (one, no_batch, *([empty] if takes_empty else ()))]
+            for name, f, takes_empty in (
+                ("cholesky", jnp.linalg.cholesky, True),
+                ("lu", lax.linalg.lu, True),
+                ("qr", jnp.linalg.qr, True),
+                ("svd", jnp.linalg.svd, True),
+                ("eigh", jnp.linalg.eigh, False),
+                ("eig", jnp.linalg.eig, False),
+                ("schur", lax.linalg.schur, False),
+                ("determinant", jnp.linalg.det, True),
+                ("solve", lambda x: jnp.linalg.solve(x, x), True),
+            )
+        }
+
+    agree(function, matrices(np.float32, 1, 1), matrices(np.float32, 0, 3, 3), matrices(np.float32, 2, 0, 0))
+
+
+def test_matrices_that_are_not_finite() -> None:
+    """Batches hold good matrices beside bad ones, and the good ones keep their results.
+
+    A factor that does not exist is NaN altogether, which LAPACK's is too, but not OpenBLAS's of a matrix with NaN."""
+
+    def function(a: Any) -> Any:
+        each = (jnp.linalg.eigh, jnp.linalg.eig, jnp.linalg.svd, jnp.linalg.qr, lax.linalg.schur)
+        return [f(a) for f in each], jnp.linalg.det(a)
+
+    a = positive(matrices(np.float64, 3, 4, 4))
+    a[0, 1, 1] = np.nan
+    agree(function, a)
+    factor = xlapy.jax.jit(jnp.linalg.cholesky)(a)
+    assert np.isnan(factor[0][np.tril_indices(4)]).all()
+    np.testing.assert_allclose(factor[1:], np.linalg.cholesky(a[1:]), atol=1e-12)
+
+
+def test_singular_values_of_infinity_are_no_numbers() -> None:
+    """LAPACK would never return, in XLA either."""
+    a = matrices(np.float32, 2, 3, 3)
+    a[1, 0, 0] = np.inf
+    u, s, vt = xlapy.jax.jit(jnp.linalg.svd)(a)
+    np.testing.assert_allclose((u[0] * s[0]) @ vt[0], a[0], rtol=1e-5)
+    assert all(np.isnan(part[1]).all() for part in (u, s, vt))
+
+
+def test_decompositions_inside_loops_and_transformations() -> None:
+    def function(a: Any, b: Any) -> Any:
+        def step(x: Any, _: Any) -> Any:
+            q, r = jnp.linalg.qr(x)
+            return r @ q, jnp.diagonal(r)
+
+        return (
+            lax.scan(step, a, None, length=3),
+            jax.vmap(jnp.linalg.solve)(jnp.stack([a, a + 1]), jnp.stack([b, b])),
+            lax.cond(b.sum() > 0, lambda: jnp.linalg.inv(a), lambda: a),
+            lax.map(lambda scale: jnp.linalg.eigvalsh(a * scale), b),
+            jax.jacfwd(jnp.linalg.inv)(a),
+        )
+
+    agree(function, positive(matrices(np.float64, 3, 3)), matrices(np.float64, 3))
+
+
+def test_large_matrices() -> None:
+    def function(a: Any, s: Any) -> Any:
+        return jnp.linalg.solve(a, s), jnp.linalg.cholesky(s), jnp.linalg.eigvalsh(s), jnp.linalg.svdvals(a[:, :70])
+
+    a = matrices(np.float64, 150, 150) + 20 * np.eye(150)
+    agree(function, a, positive(a))
+
+
+def test_systems_that_are_perturbed() -> None:
+    """The answer to a singular system is as good as any; the others have one."""
+
+    def solve(*diagonals: Any) -> Any:
+        return lax.linalg.tridiagonal_solve(*diagonals, perturb_singular=True)
+
+    for dtype in (np.float32, np.float64):
+        diagonals = matrices(dtype, 2, 5), matrices(dtype, 2, 5) + 4, matrices(dtype, 2, 5)
+        agree(solve, *diagonals, matrices(dtype, 2, 5, 3))
+    zeros = np.zeros(4)
+    answer = xlapy.jax.jit(solve)(zeros, zeros, zeros, np.ones((4, 1)))
+    assert np.isfinite(answer).all() and np.abs(answer).min() > 1e10
+    agree(lambda d, e: jnp.abs(jax.scipy.linalg.eigh_tridiagonal(d, e, eigvals_only=True)), np.arange(5.0), np.ones(4))
+    with pytest.raises(UnsupportedError, match="tridiagonal_solve_perturbed_ffi is for matrices of float32 or float64"):
+        complex_zeros = np.zeros(4, np.complex64)
+        xlapy.jax.jit(solve)(*[complex_zeros] * 3, np.ones((4, 1), np.complex64))
+
+
+def test_exported_programs() -> None:
+    exported = export.export(jax.jit(lambda a: jnp.linalg.eigh(a @ a.T)[0]))(jax.ShapeDtypeStruct((4, 4), np.float64))
+    a = matrices(np.float64, 4, 4)
+    np.testing.assert_allclose(xlapy.jax.compile_exported(exported)(a), np.linalg.eigvalsh(a @ a.T), atol=1e-9)
+
+
+def test_triangles_are_kernels_of_our_own() -> None:
+    """Neither LAPACK nor a call into Python."""
+    function = xlapy.jax.jit(lambda a, b: jax.scipy.linalg.solve_triangular(jnp.linalg.cholesky(a), b, lower=True))
+    a = positive(matrices(np.float32, 3, 3))
+    text = function.executable(a, a).hlo_text()
+    assert "cholesky(" in text and "triangular-solve(" in text and "custom-call" not in text
+
+
+def test_a_target_of_the_user_comes_first() -> None:
+    options = CompileOptions(custom_calls={"lapack_dgeqrf_ffi": lambda a: (a * 2, a[0])})
+    assert (
+        xlapy.jax.jit(lambda a: jnp.linalg.qr(a, mode="raw"), options=options)(np.eye(3))[0].tolist()
+        == (np.eye(3) * 2).tolist()
+    )
+
+
+def test_without_scipy_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "scipy.linalg", None)
+    native.capsules.cache_clear()
+    try:
+        with pytest.raises(UnsupportedError, match=r"scipy: pip install 'xlapy\[linalg\]'"):
+            xlapy.jax.jit(jnp.linalg.eigvals)(np.eye(3))
+    finally:
+        native.capsules.cache_clear()

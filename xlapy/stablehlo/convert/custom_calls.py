@@ -1,0 +1,273 @@
+"""Custom calls: those that are ops of ours by another name, those that mean nothing here, and all others.
+
+What JAX lowers for CPUs to LAPACK's `potrf` and BLAS's `trsm` are our own cholesky and triangular-solve. Markers of
+shardings, layouts and memories are their operand.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from xlapy.hlo.attributes import (
+    ComparisonDirection,
+    CustomCallApiVersion,
+    OutputOperandAlias,
+    SliceDimension,
+    Transpose,
+)
+from xlapy.hlo.element_types import S32
+from xlapy.hlo.graph import Computation, Instruction
+from xlapy.hlo.literal import Literal
+from xlapy.hlo.ops import OPS
+from xlapy.hlo.shape import Layout, Shape
+from xlapy.hlo.specialize import DYNAMIC
+from xlapy.hlo.text.backend_config import quoted
+from xlapy.stablehlo.attributes import attribute_text
+from xlapy.stablehlo.convert.base import Body, attribute, converts, integers
+from xlapy.stablehlo.convert.communication import packed_shape
+from xlapy.stablehlo.convert.deferred import defer
+from xlapy.stablehlo.tree import Attributes, Operation, Symbol
+from xlapy.support.errors import ParseError
+from xlapy.support.registry import Registry
+
+API_VERSIONS = dict(enumerate(CustomCallApiVersion, start=1))
+"""By the number in the text."""
+
+IDENTITY_TARGETS = frozenset(
+    {
+        "Sharding",
+        "SPMDFullToShardShape",
+        "SPMDShardToFullShape",
+        "LayoutConstraint",
+        "annotate_device_placement",
+        "xla.sdy.FuncResultSharding",
+        "xla.sdy.GlobalToLocalShape",
+        "xla.sdy.LocalToGlobalShape",
+        "xla.sdy.PropagationBarrier",
+    }
+)
+"""Custom calls that only say where, or how, an array is to be kept."""
+
+SILENT_TARGETS = frozenset({"xla.sdy.ShardingGroup"})
+"""Custom calls without results that only speak to a partitioner."""
+
+OWN_TARGETS = "xlapy."
+"""Begins the target of a custom call that stands for an op of ours, which StableHLO does not have."""
+
+TYPED_CONFIGURATION = "mhlo.backend_config"
+"""Where JAX writes the attributes of a typed call, beside an empty `backend_config`."""
+
+Conversion = Callable[[Body, Operation, Sequence[Instruction], Mapping[str, Any]], Instruction]
+"""From operands and configuration of a custom call to what computes the same."""
+
+KNOWN: Registry[Conversion] = Registry("custom calls that are ops")
+
+
+@converts("stablehlo.custom_call")
+def custom_call(body: Body, operation: Operation) -> Instruction:
+    target = attribute(operation, "call_target_name", str)
+    operands = body.operands(operation)
+    results = operation.result_types
+    if target in IDENTITY_TARGETS and len(operands) == 1 and results == (operands[0].shape.without_layout(),):
+        return operands[0]
+    if target in SILENT_TARGETS and not results:
+        return body.tuple(())
+    if target.startswith(OWN_TARGETS):
+        return _own_op(body, operation, target, operands)
+    if target in DYNAMIC:
+        called = _called_computations(body, operation)
+        return defer(body, target, operation, _own_attributes(operation), operands, called)
+    config = operation.attributes.get(TYPED_CONFIGURATION) or operation.attributes.get("backend_config")
+    if target in KNOWN:
+        return KNOWN[target](body, operation, operands, config if isinstance(config, dict) else {})
+    call = body.add(
+        "custom-call",
+        *operands,
+        called=_called_computations(body, operation),
+        shape=packed_shape(_laid_out(operation, "result_layouts", results)),
+        target=target,
+        has_side_effect=attribute(operation, "has_side_effect", bool, False),
+        api_version=_api_version(operation),
+        operand_layout_constraints=_demands(operation, [operand.shape for operand in operands]),
+        output_to_operand_aliasing=_aliases(operation),
+    )
+    if config:
+        call.extra["backend_config"] = quoted(config) if isinstance(config, str) else attribute_text(config)
+    return call
+
+
+_COMMON = frozenset(
+    (
+        "api_version",
+        "backend_config",
+        "call_target_name",
+        "called_computations",
+        "has_side_effect",
+        "output_operand_aliases",
+    )
+)
+"""Attributes that custom calls have, whatever their target."""
+
+
+def _own_attributes(operation: Operation) -> Attributes:
+    """The attributes that only this target has."""
+    return {name: value for name, value in operation.attributes.items() if name not in _COMMON}
+
+
+def _own_op(body: Body, operation: Operation, target: str, operands: Sequence[Instruction]) -> Instruction:
+    """The op that is named behind `xlapy.`, with its attributes in `backend_config`."""
+    name = target.removeprefix(OWN_TARGETS).replace("_", "-")
+    if name not in OPS:
+        raise ParseError(f"{operation.name}: xlapy has no op {name!r}")
+    return body.add(name, *operands, **attribute(operation, "backend_config", dict, {}))
+
+
+def _api_version(operation: Operation) -> CustomCallApiVersion:
+    version = attribute(operation, "api_version", int, 1)
+    if version not in API_VERSIONS:
+        raise ParseError(f"{operation.name} has no api_version {version}; there are 1 to {len(API_VERSIONS)}")
+    is_typed = isinstance(operation.attributes.get(TYPED_CONFIGURATION), dict)
+    return CustomCallApiVersion.TYPED_FFI if is_typed else API_VERSIONS[version]
+
+
+# -- layouts -----------------------------------------------------------------------------------------------------------
+
+
+def _laid_out(operation: Operation, name: str, shapes: Sequence[Shape]) -> tuple[Shape, ...]:
+    """The shapes in the layouts of the attribute `name`, each minor to major; as they are if it is absent."""
+    layouts = operation.attributes.get(name)
+    plain = tuple(shape.without_layout() for shape in shapes)
+    if layouts is None:
+        return plain
+    if not isinstance(layouts, tuple) or len(layouts) != len(shapes):
+        raise ParseError(f"{operation.name}: `{name}` lists {len(shapes)} layouts, one for each")
+    return tuple(_with_layout(operation, name, shape, order) for shape, order in zip(plain, layouts, strict=True))
+
+
+def _with_layout(operation: Operation, name: str, shape: Shape, order: Any) -> Shape:
+    written = order.array.reshape(-1).tolist() if isinstance(order, Literal) else None
+    rank = shape.rank if shape.is_array else 0
+    if written is None or sorted(written) != list(range(rank)):
+        raise ParseError(f"{operation.name}: `{name}` gives {shape} a layout that is no order of its dimensions")
+    layout = Layout(tuple(written))
+    return shape if layout.is_row_major else shape.with_layout(layout)
+
+
+def _demands(operation: Operation, shapes: Sequence[Shape]) -> tuple[Shape, ...] | None:
+    """The layouts that the operands must have; None if all are row-major, as arrays are anyway."""
+    demanded = _laid_out(operation, "operand_layouts", shapes)
+    return demanded if any(shape.layout for shape in demanded if shape.is_array) else None
+
+
+# -- ops by another name -----------------------------------------------------------------------------------------------
+
+
+def _lapack_names(routine: str) -> list[str]:
+    return [f"lapack_{prefix}{routine}_ffi" for prefix in "sdcz"]
+
+
+@KNOWN.register(*_lapack_names("potrf"))
+def potrf(body: Body, operation: Operation, operands: Sequence[Instruction], config: Mapping[str, Any]) -> Instruction:
+    """(factor, info). The triangle that LAPACK leaves as it was is zero.
+
+    Where there is no factor, it is NaN from its first element on, and `info` is 1: not the number of the minor."""
+    (a,) = operands
+    factor = body.add("cholesky", a, lower=_flag(config, "uplo", "LU"))
+    batch, rows = a.shape.dims[:-2], a.shape.dims[-1]
+    if not rows:
+        return body.tuple([factor, body.full(0, Shape.array(S32, batch))])
+    first = _leading(body, factor, (*batch, 1, 1))
+    first = body.add("reshape", first, shape=a.shape.without_layout().with_dims(batch))
+    is_nan = body.add("compare", first, first, direction=ComparisonDirection.NE)
+    return body.tuple([factor, body.add("convert", is_nan, shape=is_nan.shape.with_type(S32))])
+
+
+@KNOWN.register(*_lapack_names("trsm"))
+def trsm(body: Body, operation: Operation, operands: Sequence[Instruction], config: Mapping[str, Any]) -> Instruction:
+    """op(a) x = b; older versions of JAX give a factor of b as a third operand."""
+    a, b, *factor = operands
+    if factor:
+        b = body.add("multiply", b, body.splat(factor[0], b.shape.without_layout()))
+    transposes = {ord("N"): Transpose.NO_TRANSPOSE, ord("T"): Transpose.TRANSPOSE, ord("C"): Transpose.ADJOINT}
+    return body.add(
+        "triangular-solve",
+        a,
+        b,
+        left_side=_flag(config, "side", "LR"),
+        lower=_flag(config, "uplo", "LU"),
+        unit_diagonal=_flag(config, "diag", "UN"),
+        transpose_a=_choice(config, "trans_x", transposes),
+    )
+
+
+def _flag(config: Mapping[str, Any], name: str, letters: str) -> bool:
+    """Whether an entry, the code of one of two letters, is the first."""
+    yes, no = map(ord, letters)
+    return bool(_choice(config, name, {yes: True, no: False}))
+
+
+def _choice(config: Mapping[str, Any], name: str, values: Mapping[int, Any]) -> Any:
+    code = config.get(name)
+    if not isinstance(code, int) or code not in values:
+        letters = ", ".join(f"{code} ({chr(code)})" for code in values)
+        raise ParseError(f"`{name}` in the backend_config is {code}, but it must be one of {letters}")
+    return values[code]
+
+
+@KNOWN.register("mhlo.topk")
+def topk(body: Body, operation: Operation, operands: Sequence[Instruction], config: Mapping[str, Any]) -> Instruction:
+    """The spelling of artifacts that were written before CHLO had the op."""
+    attributes = attribute(operation, "mhlo.attributes", dict)
+    return body.add("topk", *operands, k=attributes.get("k"), largest=attributes.get("largest", True))
+
+
+@KNOWN.register("ApproxTopK")
+def approximate_topk(
+    body: Body, operation: Operation, operands: Sequence[Instruction], config: Mapping[str, Any]
+) -> Instruction:
+    """The first of each row by the called comparison: exactly those, which is better than was asked for.
+
+    The operands are arrays of keys and values, then what absent elements would be."""
+    arrays = operands[: len(operands) // 2]
+    dimension = config.get("reduction_dim")
+    rank = arrays[0].shape.rank if arrays else 0
+    if not isinstance(dimension, int) or not -rank <= dimension < rank:
+        raise ParseError(f"ApproxTopK: `reduction_dim` is {dimension}, for arrays of {rank} dimensions")
+    called = _called_computations(body, operation)
+    ordered = body.add("sort", *arrays, called=called, dimension=dimension % rank, is_stable=True)
+    parts = []
+    for index, stated in enumerate(operation.result_types):
+        part = ordered if len(arrays) == 1 else body.add("get-tuple-element", ordered, index=index)
+        parts.append(_leading(body, part, stated.dims))
+    return body.pack(parts)
+
+
+def _leading(body: Body, array: Instruction, sizes: Sequence[int]) -> Instruction:
+    """The first elements along each dimension."""
+    return body.add("slice", array, dimensions=tuple(SliceDimension(0, size) for size in sizes))
+
+
+# -- attributes of all others ------------------------------------------------------------------------------------------
+
+
+def _called_computations(body: Body, operation: Operation) -> list[Computation]:
+    symbols = operation.attributes.get("called_computations", ())
+    if not isinstance(symbols, tuple) or not all(isinstance(symbol, Symbol) for symbol in symbols):
+        raise ParseError(f"{operation.name}: called_computations lists symbols, like [@f]")
+    return [body.functions[symbol.name] for symbol in symbols]
+
+
+def _aliases(operation: Operation) -> tuple[OutputOperandAlias, ...]:
+    aliases = []
+    for written in operation.attributes.get("output_operand_aliases", ()):
+        alias = Operation(f"{operation.name} (output_operand_aliases)", operation.place)
+        alias.attributes = written if isinstance(written, dict) else {}
+        aliases.append(
+            OutputOperandAlias(
+                integers(alias, "output_tuple_indices", ()),
+                attribute(alias, "operand_index", int),
+                integers(alias, "operand_tuple_indices", ()),
+            )
+        )
+    return tuple(aliases)
