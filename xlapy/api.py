@@ -14,6 +14,7 @@ from xlapy.hlo.evaluate import evaluate as evaluate_module
 from xlapy.hlo.graph import HloModule
 from xlapy.options import CompileOptions
 from xlapy.support.errors import ParseError
+from xlapy_runtime.custom_calls import BUILT_IN, TARGETS
 
 Source = XlaComputation | HloModule | str
 """A program: what a builder built, a module, or text in HLO or StableHLO."""
@@ -51,5 +52,6 @@ def compile(source: Source, options: CompileOptions | None = None) -> Executable
 
 def evaluate(source: Source, *arguments: Any, custom_calls: Any = None) -> Any:
     """The result by the reference evaluator: obviously right, and slow. Arguments and result are as for an
-    executable."""
-    return evaluate_module(load(source), *arguments, custom_calls=custom_calls)
+    executable; LAPACK's functions are there for it too."""
+    targets = {**BUILT_IN, **TARGETS, **(custom_calls or {})}
+    return evaluate_module(load(source), *arguments, custom_calls=targets)

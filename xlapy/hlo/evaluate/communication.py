@@ -7,7 +7,7 @@ does it.
 from __future__ import annotations
 
 import difflib
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -33,6 +33,7 @@ from xlapy.hlo.graph import Computation, Instruction
 from xlapy.hlo.ops import OPS, Trait
 from xlapy.hlo.process_groups import group_mode, group_of, process_number
 from xlapy.hlo.shape import Shape
+from xlapy.hlo.text.configuration import configuration
 from xlapy.support.errors import ExecutionError, XlaError
 
 # -- queues and channels -------------------------------------------------------------------------------------------
@@ -330,8 +331,12 @@ def custom_call(
     operand_layout_constraints: tuple[Shape, ...] | None,
     output_to_operand_aliasing: tuple[OutputOperandAlias, ...],
     result: Shape,
+    extra: Mapping[str, str],
 ) -> Steps:
-    """Calls the Python function that is known by the name of the target: numpy arrays in, numpy arrays out."""
+    """Calls the Python function that is known by the name of the target: numpy arrays in, numpy arrays out.
+
+    As when the program is compiled, it gets `opaque=` or the entries of a dictionary by the version; and one that says
+    that it `fills_results` gets arrays to fill."""
     process = yield from who_am_i()
     function = process.custom_calls.get(target)
     if function is None:
@@ -339,9 +344,33 @@ def custom_call(
         known = f"; did you mean {near[0]!r}?" if near else ""
         raise ExecutionError(f"custom-call: there is no target {target!r}{known}")
     try:
-        returned = function(*operands)
+        keywords = _keywords(api_version, configuration(extra.get("backend_config", "")))
+        if getattr(function, "fills_results", False):
+            returned = _blank(result)
+            function(operands, _leaves(returned), **keywords)
+        else:
+            returned = function(*operands, **keywords)
     except XlaError:
         raise
     except Exception as error:
         raise ExecutionError(f"custom-call to {target!r} failed: {type(error).__name__}: {error}") from error
     return check_value(returned, result, f"custom-call to {target!r}")
+
+
+def _keywords(version: CustomCallApiVersion, config: bytes | Mapping[str, Any]) -> dict[str, Any]:
+    if version in (CustomCallApiVersion.STATUS_RETURNING, CustomCallApiVersion.STATUS_RETURNING_UNIFIED):
+        return {"opaque": config}
+    return dict(config) if version is CustomCallApiVersion.TYPED_FFI and isinstance(config, Mapping) else {}
+
+
+def _blank(shape: Shape) -> Value:
+    """Arrays of a shape, to be filled."""
+    if shape.is_tuple:
+        return tuple(map(_blank, shape.parts))
+    return np.zeros(shape.dims, shape.type.dtype) if shape.is_array else TOKEN
+
+
+def _leaves(value: Value) -> list[Array]:
+    if isinstance(value, tuple):
+        return [leaf for part in value for leaf in _leaves(part)]
+    return [] if value is TOKEN else [value]
