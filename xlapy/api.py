@@ -17,6 +17,7 @@ from xlapy.options import CompileOptions
 from xlapy.specialized import DynamicExecutable
 from xlapy.stablehlo.bytecode import is_bytecode, text_of_bytecode
 from xlapy.support.errors import ParseError
+from xlapy_runtime.custom_calls import BUILT_IN, TARGETS
 
 
 class HasModule(Protocol):
@@ -98,8 +99,9 @@ def _static(module: HloModule) -> HloModule:
 
 def evaluate(source: Source, *arguments: Any, custom_calls: Any = None) -> Any:
     """The result by the reference evaluator: obviously right, and slow. Arguments and result are as for an
-    executable."""
+    executable; LAPACK's functions are there for it too."""
     module = load(source)
     if has_open_parameters(module):
         module = specialize_to(module, arguments)
-    return evaluate_module(_static(module), *arguments, custom_calls=custom_calls)
+    targets = {**BUILT_IN, **TARGETS, **(custom_calls or {})}
+    return evaluate_module(_static(module), *arguments, custom_calls=targets)

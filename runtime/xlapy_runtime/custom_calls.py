@@ -27,7 +27,7 @@ import threading
 from _ctypes import CFuncPtr
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 
@@ -74,6 +74,7 @@ class Filling:
     Of the operands it promises what a `Borrowing` target does. The results hold anything at first."""
 
     function: Callable[..., None]
+    fills_results: ClassVar[bool] = True
 
     def __call__(self, operands: Sequence[np.ndarray], results: Sequence[np.ndarray], **keywords: Any) -> None:
         self.function(operands, results, **keywords)

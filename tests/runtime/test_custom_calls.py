@@ -6,9 +6,17 @@ import numpy as np
 import pytest
 
 from tests.runtime.native import F32_4, Call, Linked, executable, spec
-from xlapy_runtime.custom_calls import Borrowing, CustomCallStatus, CustomCallTargets, register_custom_call_target
+from xlapy_runtime.custom_calls import (
+    BUILT_IN,
+    Borrowing,
+    CustomCallStatus,
+    CustomCallTargets,
+    Filling,
+    find_target,
+    register_custom_call_target,
+)
 from xlapy_runtime.errors import ArgumentError, ExecutionError, ShapeError, UnsupportedError
-from xlapy_runtime.program import RuntimeCall, TokenSpec
+from xlapy_runtime.program import ArraySpec, RuntimeCall, TokenSpec
 
 X = np.arange(4, dtype=np.float32)
 
@@ -88,6 +96,36 @@ def test_a_borrowing_target_looks_at_the_operands_where_they_are():
 
     np.testing.assert_array_equal(program(Borrowing(target))(X), -X)
     assert seen == [(X.ctypes.data, False)]
+
+
+def test_a_filling_target_writes_its_results_in_place():
+    def target(operands, results, **keywords):
+        (x,), (y, z) = operands, results
+        assert not x.flags.writeable
+        np.multiply(x, 2, out=y)
+        z[...] = keywords["scale"]
+
+    config = {"api_version": 4, "backend_config": {"scale": 3}}
+    run = program(Filling(target), results=(F32_4, spec(np.int32)), **config)
+    doubled, scale = run(X)
+    np.testing.assert_array_equal(doubled, X * 2)
+    assert scale == 3
+
+
+def test_arrays_lie_as_their_layouts_say():
+    columns = ArraySpec(np.dtype(np.float32), (2, 2), (), (0, 1))
+
+    def target(operands, results):
+        assert operands[0].strides == results[0].strides == (4, 8)
+        results[0][...] = operands[0] + [[0, 10], [20, 30]]
+
+    run = program(Filling(target), operands=(columns,), results=(columns,))
+    assert run(np.float32([[1, 2], [3, 4]])).tolist() == [[1, 22], [13, 34]]  # what the caller sees is row-major
+
+
+def test_built_in_targets_give_way_to_others():
+    assert find_target("lapack_sgetrf_ffi", {}) is BUILT_IN["lapack_sgetrf_ffi"]
+    assert find_target("lapack_sgetrf_ffi", {"lapack_sgetrf_ffi": max}) is max
 
 
 def test_tuples_tokens_and_scalars_come_back():

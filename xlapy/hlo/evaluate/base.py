@@ -108,7 +108,8 @@ def evaluator(*names: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]
 
 
 def _with_attributes(function: Callable[..., Any]) -> Evaluator:
-    wants_result = "result" in inspect.signature(function).parameters
+    parameters = inspect.signature(function).parameters
+    wants_result, wants_extra = "result" in parameters, "extra" in parameters
 
     def call(instruction: Instruction, operands: list[Any]) -> Any:
         spec = instruction.spec
@@ -117,6 +118,8 @@ def _with_attributes(function: Callable[..., Any]) -> Evaluator:
             keywords[region.name] = instruction.called if region.variadic else instruction.called[position]
         if wants_result:
             keywords["result"] = instruction.shape
+        if wants_extra:
+            keywords["extra"] = instruction.extra
         return function(*spec.group(operands), **keywords)
 
     return call

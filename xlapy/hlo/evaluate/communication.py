@@ -324,7 +324,8 @@ for _spec in OPS.values():
 def custom_call(instruction: Instruction, operands: list[Any]) -> Steps:
     """Calls the Python function that is known by the name of the target: numpy arrays in, numpy arrays out.
 
-    It gets the arrays of all operands, one by one, and of the configuration what its API version says."""
+    It gets the arrays of all operands, one by one, and of the configuration what its API version says. One that says
+    that it `fills_results` gets the operands as they are, and arrays to fill."""
     process = yield from who_am_i()
     target = instruction.attributes["target"]
     function = process.custom_calls.get(target)
@@ -334,7 +335,12 @@ def custom_call(instruction: Instruction, operands: list[Any]) -> Steps:
         raise ExecutionError(f"custom-call: there is no target {target!r}{known}")
     arrays = [array for operand in operands for array in _arrays(operand)]
     try:
-        returned = function(*arrays, **_configuration(instruction))
+        keywords = _configuration(instruction)
+        if getattr(function, "fills_results", False):
+            returned = _blank(instruction.shape)
+            function(operands, _arrays(returned), **keywords)
+        else:
+            returned = function(*arrays, **keywords)
     except XlaError:
         raise
     except Exception as error:
@@ -354,3 +360,10 @@ def _configuration(instruction: Instruction) -> dict[str, Any]:
     if isinstance(config, dict):
         return config
     return {} if instruction.attributes["api_version"] is CustomCallApiVersion.ORIGINAL else {"opaque": config}
+
+
+def _blank(shape: Shape) -> Value:
+    """Arrays of a shape, to be filled."""
+    if shape.is_tuple:
+        return tuple(map(_blank, shape.parts))
+    return np.zeros(shape.dims, shape.type.dtype) if shape.is_array else TOKEN

@@ -1,0 +1,197 @@
+"""Custom calls of StableHLO: layouts, typed configurations, ops by another name, markers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import xlapy
+from tests.stablehlo.structure import opcodes, structure
+from xlapy import stablehlo
+from xlapy.hlo.attributes import CustomCallApiVersion
+from xlapy.support.errors import ParseError
+
+MATRIX = np.array([[4, 1, 2], [1, 5, 3], [2, 3, 6]], np.float64)
+
+
+def call(target: str, attributes: str, operands: str, results: str) -> str:
+    """A program that is one custom call."""
+    types = operands.split(", ")
+    names = ", ".join(f"%a{number}" for number in range(len(types)))
+    parameters = ", ".join(f"%a{number}: {type}" for number, type in enumerate(types))
+    count = len(results.split(", ")) if results.startswith("(") else 1
+    values = ", ".join(f"%0#{number}" for number in range(count)) if count > 1 else "%0"
+    assigned = f"%0:{count}" if count > 1 else "%0"
+    return f"""
+    func.func @main({parameters}) -> {results} {{
+      {assigned} = stablehlo.custom_call @{target}({names}) {{{attributes}}} : ({operands}) -> {results}
+      return {values} : {results.strip("()")}
+    }}"""
+
+
+def run(text: str, *arguments: Any) -> Any:
+    """Compiled and evaluated alike."""
+    got, want = xlapy.compile(text)(*arguments), xlapy.evaluate(text, *arguments)
+    for one, other in zip(got, want, strict=True) if isinstance(got, tuple) else [(got, want)]:
+        np.testing.assert_allclose(one, other, rtol=1e-12, atol=1e-14)
+    return got
+
+
+LAYOUTS = "operand_layouts = [dense<[0, 1]> : tensor<2xindex>], result_layouts = [dense<[0, 1]> : tensor<2xindex>]"
+
+
+def test_layouts_and_typed_configurations_are_kept() -> None:
+    config = 'backend_config = "", mhlo.backend_config = {mode = 7 : ui8, name = "x"}, ' + LAYOUTS
+    module = stablehlo.parse(call("foo", config, "tensor<2x3xf64>", "tensor<2x3xf64>"))
+    assert structure(stablehlo.parse(stablehlo.to_text(module))) == structure(module)
+    root = module.entry.root
+    assert root.attributes["api_version"] is CustomCallApiVersion.TYPED_FFI
+    assert str(root.shape) == "f64[2,3]{0,1}"
+    assert [str(shape) for shape in root.attributes["operand_layout_constraints"]] == ["f64[2,3]{0,1}"]
+
+    seen = []
+
+    def foo(x: Any, **entries: Any) -> Any:
+        seen.append((x.shape, x.strides, entries))
+        return x + 1
+
+    x = np.arange(6.0).reshape(2, 3)
+    for source in (module, module.to_text(), stablehlo.to_text(module)):
+        executable = xlapy.compile(source, xlapy.CompileOptions(custom_calls={"foo": foo}))
+        np.testing.assert_array_equal(executable(x), x + 1)
+    assert seen == [((2, 3), (8, 16), {"mode": 7, "name": "x"})] * 3
+    evaluated = xlapy.evaluate(module, x, custom_calls={"foo": lambda x, mode, name: x * mode})
+    np.testing.assert_array_equal(evaluated, x * 7)
+
+
+@pytest.mark.parametrize(
+    "layouts",
+    [
+        "operand_layouts = [dense<[0, 0]> : tensor<2xindex>]",
+        "operand_layouts = [dense<[0]> : tensor<1xindex>]",
+        "operand_layouts = []",
+        "operand_layouts = [1]",
+        "result_layouts = [dense<[2, 1]> : tensor<2xindex>]",
+    ],
+)
+def test_layouts_that_are_none(layouts: str) -> None:
+    with pytest.raises(ParseError, match=r"_layouts` (lists 1 layouts|gives f64)"):
+        stablehlo.parse(call("foo", layouts, "tensor<2x3xf64>", "tensor<2x3xf64>"))
+
+
+@pytest.mark.parametrize("uplo", "LU")
+def test_potrf_is_cholesky(uplo: str) -> None:
+    config = f"mhlo.backend_config = {{uplo = {ord(uplo)} : ui8}}"
+    text = call("lapack_dpotrf_ffi", config, "tensor<2x3x3xf64>", "(tensor<2x3x3xf64>, tensor<2xi32>)")
+    assert "custom-call" not in opcodes(stablehlo.parse(text))
+    factor, info = run(text, np.stack([MATRIX, -MATRIX]))
+    lower = np.linalg.cholesky(MATRIX)
+    np.testing.assert_allclose(factor[0], lower if uplo == "L" else lower.T)
+    assert info.tolist() == [0, 1] and np.isnan(factor[1]).any()
+
+
+def test_potrf_of_nothing() -> None:
+    config = "mhlo.backend_config = {uplo = 76 : ui8}"
+    text = call(
+        "lapack_cpotrf_ffi", config, "tensor<2x0x0xcomplex<f32>>", "(tensor<2x0x0xcomplex<f32>>, tensor<2xi32>)"
+    )
+    assert run(text, np.zeros((2, 0, 0), np.complex64))[1].tolist() == [0, 0]
+
+
+def trsm(side: str, uplo: str, transpose: str, diagonal: str, operands: str, result: str) -> str:
+    letters = {"side": side, "uplo": uplo, "trans_x": transpose, "diag": diagonal}
+    config = ", ".join(f"{name} = {ord(letter)} : ui8" for name, letter in letters.items())
+    return call("lapack_dtrsm_ffi", f"mhlo.backend_config = {{{config}}}", operands, result)
+
+
+@pytest.mark.parametrize("letters", ["LLNN", "LUTN", "RLNU", "RUCN"])
+def test_trsm_is_triangular_solve(letters: str) -> None:
+    text = trsm(*letters, "tensor<3x3xf64>, tensor<3x3xf64>", "tensor<3x3xf64>")
+    assert opcodes(stablehlo.parse(text)) == ["parameter", "parameter", "triangular-solve"]
+    b = np.arange(9.0).reshape(3, 3)
+    triangle = np.tril(MATRIX) if letters[1] == "L" else np.triu(MATRIX)
+    if letters[3] == "U":
+        np.fill_diagonal(triangle, 1)
+    if letters[2] != "N":
+        triangle = triangle.T
+    x = run(text, MATRIX, b)
+    np.testing.assert_allclose(triangle @ x if letters[0] == "L" else x @ triangle, b, atol=1e-12)
+
+
+def test_trsm_with_a_factor() -> None:
+    text = trsm(*"LLNN", "tensor<3x3xf64>, tensor<3x2xf64>, tensor<f64>", "tensor<3x2xf64>")
+    b = np.ones((3, 2))
+    np.testing.assert_allclose(np.tril(MATRIX) @ run(text, MATRIX, b, np.float64(3)), 3 * b)
+
+
+def test_letters_that_are_none() -> None:
+    with pytest.raises(ParseError, match=r"`side` in the backend_config is 88, .* one of 76 \(L\), 82 \(R\)"):
+        stablehlo.parse(trsm("X", *"LNN", "tensor<3x3xf64>, tensor<3x3xf64>", "tensor<3x3xf64>"))
+    with pytest.raises(ParseError, match="`uplo` in the backend_config is None"):
+        stablehlo.parse(call("lapack_dpotrf_ffi", "", "tensor<3x3xf64>", "(tensor<3x3xf64>, tensor<i32>)"))
+
+
+@pytest.mark.parametrize(
+    "target", ["Sharding", "LayoutConstraint", "annotate_device_placement", "xla.sdy.FuncResultSharding"]
+)
+def test_markers_are_their_operand(target: str) -> None:
+    attributes = 'mhlo.sharding = "{replicated}", ' + LAYOUTS
+    module = stablehlo.parse(call(target, attributes, "tensor<2x3xf64>", "tensor<2x3xf64>"))
+    assert opcodes(module) == ["parameter"]
+
+
+def test_groups_of_shardings_say_nothing() -> None:
+    module = stablehlo.parse("""
+    func.func @main(%x: tensor<f64>) -> tensor<f64> {
+      stablehlo.custom_call @xla.sdy.ShardingGroup(%x) {has_side_effect = true} : (tensor<f64>) -> ()
+      return %x : tensor<f64>
+    }""")
+    assert "custom-call" not in opcodes(module)
+
+
+def test_topk_before_it_was_an_op() -> None:
+    attributes = "mhlo.attributes = {k = 2 : i64, largest = true}"
+    text = call("mhlo.topk", attributes, "tensor<3x3xf64>", "(tensor<3x2xf64>, tensor<3x2xi32>)")
+    values, positions = run(text, MATRIX)
+    assert values.tolist() == [[4, 2], [5, 3], [6, 3]]
+    assert positions.tolist() == [[0, 2], [1, 2], [2, 1]]
+
+
+APPROXIMATE = """
+func.func private @greater(%a: tensor<f64>, %b: tensor<f64>, %i: tensor<i32>, %j: tensor<i32>) -> tensor<i1> {{
+  %0 = stablehlo.compare GT, %a, %b : (tensor<f64>, tensor<f64>) -> tensor<i1>
+  return %0 : tensor<i1>
+}}
+func.func @main(%x: tensor<3x3xf64>) -> (tensor<2x3xf64>, tensor<2x3xi32>) {{
+  %i = stablehlo.iota dim = 0 : tensor<3x3xi32>
+  %least = stablehlo.constant dense<0xFFF0000000000000> : tensor<f64>
+  %none = stablehlo.constant dense<-1> : tensor<i32>
+  %0:2 = stablehlo.custom_call @ApproxTopK(%x, %i, %least, %none) {{
+    called_computations = [@greater], mhlo.backend_config = {{reduction_dim = {dimension} : i64, top_k = 2 : i64}}
+  }} : (tensor<3x3xf64>, tensor<3x3xi32>, tensor<f64>, tensor<i32>) -> (tensor<2x3xf64>, tensor<2x3xi32>)
+  return %0#0, %0#1 : tensor<2x3xf64>, tensor<2x3xi32>
+}}"""
+
+
+def test_approximate_topk_is_exact() -> None:
+    values, positions = run(APPROXIMATE.format(dimension=0), MATRIX)
+    assert values.tolist() == [[4, 5, 6], [2, 3, 3]]
+    assert positions.tolist() == [[0, 1, 2], [2, 2, 1]]
+    with pytest.raises(ParseError, match="`reduction_dim` is 5, for arrays of 2 dimensions"):
+        stablehlo.parse(APPROXIMATE.format(dimension=5))
+
+
+def test_lapack_takes_any_layout() -> None:
+    """Without layouts, matrices lie row by row, and the result is the same."""
+    text = call(
+        "lapack_dgetrf_ffi",
+        "mhlo.backend_config = {}",
+        "tensor<2x3x3xf64>",
+        "(tensor<2x3x3xf64>, tensor<2x3xi32>, tensor<2xi32>)",
+    )
+    factors, pivots, info = run(text, np.stack([MATRIX, MATRIX * 2]))
+    lower, upper = np.tril(factors[0], -1) + np.eye(3), np.triu(factors[0])
+    np.testing.assert_allclose(lower @ upper, MATRIX, atol=1e-12)
+    assert pivots.tolist() == [[1, 2, 3]] * 2 and info.tolist() == [0, 0]
