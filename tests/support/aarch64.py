@@ -171,7 +171,10 @@ class Machine:
         workers = self._num_threads - 1
         pool = self.load([POOL.object_code(TARGET, object_cache(environment()))])
         self.call(pool.address("pool_reset"))
-        self.write(pool.address("pool_state"), bytes(PoolState(wanted=workers, start=self.nothing)))
+        place = pool.address("pool_state")
+        never = place + PoolState._6.offset  # nothing interrupts: the word is in the padding
+        state = PoolState(wanted=workers, start=self.nothing, poll=self.nothing, interrupted=never)
+        self.write(place, bytes(state))
         for _ in range(workers):
             assert self.ask(_Request.START, pool.address("pool_worker"), _WORKER_SPINS) == 0
         return pool
@@ -280,6 +283,7 @@ class EmulatedProgram:
             ContextWord.CANCELLED: memory.place(np.array([cancelled], np.int32)),
             ContextWord.POLL: poll or self.machine.nothing,
             ContextWord.PARALLEL: self.machine.parallel(self.num_threads),
+            ContextWord.INTERRUPTED: memory.place(np.zeros(1, np.int32)),
         }
         return memory.table([words.get(word, 0) for word in ContextWord])
 
