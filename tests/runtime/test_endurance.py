@@ -25,7 +25,7 @@ def resident_bytes():
 
 
 def growth(action, warm, count):
-    """By how much memory grows in `count` runs. A leak shows in each of three rounds; what an allocator keeps, in one."""
+    """By how much memory grows in `count` runs. A leak shows in all three rounds, what an allocator keeps in one."""
     for _ in range(warm):
         action()
     rounds = []
