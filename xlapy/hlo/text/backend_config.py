@@ -17,6 +17,7 @@ MAX_NESTING = 100
 
 _ESCAPE = re.compile(rb"\\([0-7]{3}|x[0-9a-fA-F]{2}|(?s:.))")
 _ESCAPED = {b"n": b"\n", b"t": b"\t", b"r": b"\r"}
+_LETTERS = {ord(plain): letter for plain, letter in (('"', '"'), ("\\", "\\"), ("\n", "n"), ("\t", "t"), ("\r", "r"))}
 _NUMBER = re.compile(r"[-+]?(?:\d+\.\d*(?:[eE][-+]?\d+)?|\d+)")
 _TYPE = re.compile(r":\s*[A-Za-z][\w<>x]*\s*")
 _ARRAY = re.compile(r"array<\s*[A-Za-z]\w*\s*:?\s*")
@@ -36,13 +37,13 @@ def config_text(content: bytes) -> str:
 
 
 def quoted(content: bytes) -> str:
-    """Bytes in quotes: printable ASCII as it is, everything else by its number."""
+    """Bytes in quotes: printable ASCII as it is, ends of lines and tabs by letters, everything else by its number."""
     return '"' + "".join(map(_character, content)) + '"'
 
 
 def _character(byte: int) -> str:
-    if byte in b'"\\':
-        return "\\" + chr(byte)
+    if byte in _LETTERS:
+        return "\\" + _LETTERS[byte]
     return chr(byte) if 0x20 <= byte < 0x7F else f"\\{byte:03o}"
 
 
