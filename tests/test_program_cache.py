@@ -140,6 +140,16 @@ def test_a_program_survives_its_bytes() -> None:
         assert one.dtype == other.dtype and (one == other).all() and one.shape == other.shape
 
 
+def test_running_leaves_constants_alone(folder: Path) -> None:
+    """Constants of a loaded program lie in the bytes that were read; single bytes are even shared by all of Python."""
+    one_byte = bytes(range(256))[8:9]
+    for _ in range(2):
+        loaded = xlapy.compile("ENTRY main { ROOT c = s4[1] constant({-8}) }")
+        assert loaded().astype(np.int8).tolist() == [-8]
+        assert one_byte == bytes((8,))
+    assert loaded.compile_stats().cached
+
+
 def test_bytes_that_are_no_program() -> None:
     good = dump_program(Program("p", (b"code",), "entry", (), ()))
     for data in (b"", b"xlapy", good[:30], good[:-1], b"y" + good[1:], good.replace(b'"entry"', b'"other"')):
