@@ -189,6 +189,8 @@ def _python(site: Site, target: Callable[..., Any]) -> Action:
         target(buffers.operands, buffers.results, **keywords)
 
     if isinstance(target, Filling):
+        if any(spec.dynamic_dims for spec in site.call.results):
+            raise _mismatch(site, f"its results cannot have sizes of their own: {specs_text(site.call.results)}")
         return call_filling
     return call_borrowing if isinstance(target, Borrowing) else call_python
 

@@ -112,6 +112,12 @@ def test_a_filling_target_writes_its_results_in_place():
     assert scale == 3
 
 
+def test_a_filling_target_cannot_choose_sizes():
+    run = program(Filling(lambda operands, results: None), results=(spec(np.float32, 4, dynamic=(True,)),))
+    with pytest.raises(ShapeError, match=r"cannot have sizes of their own: f32\[<=4\]"):
+        run(X)
+
+
 def test_arrays_lie_as_their_layouts_say():
     columns = ArraySpec(np.dtype(np.float32), (2, 2), (), (0, 1))
 
