@@ -188,6 +188,8 @@ class Shape:
         return (*strides,)
 
     def with_type(self, element_type: ElementType) -> Shape:
+        if element_type is self.element_type:
+            return self
         return Shape(element_type, self.dims, self.dynamic, self.layout, self.elements)
 
     def with_dims(self, dims: Sequence[int], dynamic: Sequence[bool] = ()) -> Shape:
@@ -212,6 +214,8 @@ class Shape:
         return Shape.array(self.type, [self.dims[dim] for dim in order], dynamic)
 
     def with_layout(self, layout: Layout | None) -> Shape:
+        if layout is self.layout:
+            return self
         return Shape(self.element_type, self.dims, self.dynamic, layout, self.elements)
 
     def without_layout(self) -> Shape:
