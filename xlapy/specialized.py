@@ -18,6 +18,9 @@ from xlapy.support.errors import UnsupportedError
 
 Sizes = tuple[int, ...]
 
+MOST_SPECIALIZATIONS = 64
+"""Kept at a time; the cache on disk still has the code of those that were dropped."""
+
 
 class DynamicExecutable(Executable):
     """A program with `?` dimensions. It is called like any executable, and compiles itself anew for other sizes.
@@ -57,7 +60,10 @@ class DynamicExecutable(Executable):
         with self._lock:
             found = self._specialized.get(sizes)
             if found is None:
-                found = self._specialized[sizes] = self._compile(module)
+                found = self._compile(module)
+                if len(self._specialized) >= MOST_SPECIALIZATIONS:
+                    del self._specialized[next(iter(self._specialized))]
+                self._specialized[sizes] = found
         return found
 
     def _sizes(self, arguments: Sequence[Any]) -> Sizes | None:
@@ -69,7 +75,7 @@ class DynamicExecutable(Executable):
 
     @property
     def specializations(self) -> tuple[Sizes, ...]:
-        """The sizes that it was compiled for so far: those of all `?` dimensions, in the order of the parameters."""
+        """The sizes that it has code for, the oldest first: of all `?` dimensions, in the order of the parameters."""
         return tuple(self._specialized)
 
     @property

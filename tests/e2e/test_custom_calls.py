@@ -7,6 +7,7 @@ import traceback
 from collections.abc import Callable, Mapping
 from typing import Any
 
+import cffi
 import numpy as np
 import pytest
 
@@ -142,7 +143,6 @@ def test_a_pointer_of_ctypes() -> None:
 
 
 def test_a_pointer_of_cffi() -> None:
-    cffi = pytest.importorskip("cffi")
     ffi = cffi.FFI()
 
     @ffi.callback("void(void *, void **)")

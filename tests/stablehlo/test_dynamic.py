@@ -308,3 +308,11 @@ def test_wrong_dynamic_programs_are_located(line, message):
     with pytest.raises((ShapeError, ParseError), match=message) as caught:
         stablehlo.parse(text)
     assert "line 3" in str(caught.value)
+
+
+def test_the_oldest_specializations_are_dropped(monkeypatch):
+    monkeypatch.setattr("xlapy.specialized.MOST_SPECIALIZATIONS", 2)
+    executable = xlapy.compile("HloModule m\nENTRY e { x = f32[?] parameter(0) ROOT y = f32[?] add(x, x) }")
+    for size in (3, 4, 5, 3):
+        np.testing.assert_array_equal(executable(np.ones(size, np.float32)), np.full(size, 2, np.float32))
+    assert executable.specializations == ((5,), (3,))

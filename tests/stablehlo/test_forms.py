@@ -12,7 +12,8 @@ from xlapy.hlo.element_types import ALL
 from xlapy.hlo.evaluate import evaluate
 from xlapy.hlo.literal import Literal
 from xlapy.hlo.shape import TOKEN, UNBOUNDED, Shape
-from xlapy.stablehlo.attributes import string_text, unquoted
+from xlapy.hlo.text.backend_config import mlir_string
+from xlapy.stablehlo.attributes import string_text
 from xlapy.stablehlo.constants import dense_literal, dense_text
 from xlapy.stablehlo.types import tensor_type, type_text
 from xlapy.support.errors import ParseError
@@ -189,7 +190,7 @@ def test_reduce_may_fold_in_a_wider_type() -> None:
 
 @pytest.mark.parametrize("text", ["", "plain", 'quo"te', "back\\slash", "line\nbreak", "tab\t", "é漢", "\x00\x7f"])
 def test_strings_are_written_and_read(text: str) -> None:
-    assert unquoted(string_text(text)) == text
+    assert mlir_string(string_text(text)) == text
     module = stablehlo.parse(
         f"func.func @main(%x: tensor<f32>) -> tensor<f32> {{\n"
         f"  %0 = stablehlo.negate %x : tensor<f32> loc({string_text(text)})\n  return %0 : tensor<f32>\n}}"

@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from xlapy.codegen.arrays import Array
+from xlapy.codegen.clock import clock, ticks
 from xlapy.codegen.context import (
     CONTEXT_CALL_NUMBER,
     CONTEXT_CANCELLED,
@@ -25,7 +26,7 @@ from xlapy.codegen.context import (
 from xlapy.codegen.elements import emit_element
 from xlapy.codegen.frame import STATUS_CANCELLED, Frame, Leaf
 from xlapy.codegen.indexing import Index, Indexing
-from xlapy.codegen.ir import I1, I32, I64, PTR, KernelBuilder, Module, Value
+from xlapy.codegen.ir import I1, I32, I64, PTR, Module, Value
 from xlapy.codegen.kernel_library import KernelLibrary, NativeKernel
 from xlapy.codegen.kernels.linalg import is_large, system_of
 from xlapy.codegen.kernels.repack import load_joined
@@ -46,9 +47,8 @@ from xlapy.support.registry import Registry
 
 SCALARS_PER_CALL = 16  # scalar operations that take LLVM as long as one call with its addresses
 FUNCTION_WEIGHT = 128 * SCALARS_PER_CALL  # the most that one function holds
-POLL_TICKS = 20_000_000  # of the clock of x86 between two looks at Python's signals: 10 ms at 2 GHz
-SLOW_POLL_TICKS = 250_000  # of a clock of 24 MHz, as AArch64 may have it, to 1 GHz: at most 10 ms
-POLLS_PER_LOOK = 10  # outside of loops they are this much rarer
+POLL_HUNDREDTHS = 1  # of a second between two looks at Python's signals in a loop
+LOOK_HUNDREDTHS = 10  # the same outside of loops
 ITERATIONS_PER_CLOCK = 64  # of a loop without calls, between two looks at the clock
 
 READS_REGISTERS = SCALAR_RENAMING | {"bitcast-convert"}
@@ -267,21 +267,8 @@ def _dot(emitter: EntryEmitter, frame: Frame, instruction: Instruction) -> None:
     product = matrix_product(instruction)
     if product is None:
         _kernel(emitter, frame, instruction)
-        return
-    k = frame.k
-    emitter.libraries.add(f"gemm_{product.kind}")
-    arrays = [frame.array(operand) for operand in instruction.operands]
-    nothing = k.const(PTR, 0)
-    arguments = [
-        frame.context_word(CONTEXT_PARALLEL),
-        *arrays,
-        frame.array(instruction),
-        k.table(I64, product.sizes),
-        nothing,  # no epilogue
-        nothing,
-    ]
-    k.call(f"gemm_{product.kind}_run", arguments)
-    look_at_signals(frame, emitter.kernels.target)
+    else:
+        _product_call(emitter, frame, instruction, product.kind, "run", product.sizes)
 
 
 @HANDLERS.register("convolution")
@@ -290,21 +277,26 @@ def _convolution(emitter: EntryEmitter, frame: Frame, instruction: Instruction) 
     product = window_product(instruction)
     if product is None:
         _kernel(emitter, frame, instruction)
-        return
+    else:
+        windows = frame.k.table(I64, product.windows)
+        _product_call(emitter, frame, instruction, product.kind, "windows", product.sizes, windows)
+
+
+def _product_call(
+    emitter: EntryEmitter,
+    frame: Frame,
+    instruction: Instruction,
+    kind: str,
+    function: str,
+    sizes: Sequence[int],
+    *more: Value,
+) -> None:
     k = frame.k
-    emitter.libraries.add(f"gemm_{product.kind}")
-    arrays = [frame.array(operand) for operand in instruction.operands]
-    nothing = k.const(PTR, 0)
-    arguments = [
-        frame.context_word(CONTEXT_PARALLEL),
-        *arrays,
-        frame.array(instruction),
-        k.table(I64, product.sizes),
-        nothing,  # no epilogue
-        nothing,
-        k.table(I64, product.windows),
-    ]
-    k.call(f"gemm_{product.kind}_windows", arguments)
+    emitter.libraries.add(f"gemm_{kind}")
+    arrays = [*(frame.array(operand) for operand in instruction.operands), frame.array(instruction)]
+    no_epilogue = [k.const(PTR, 0), k.const(PTR, 0)]
+    arguments = [frame.context_word(CONTEXT_PARALLEL), *arrays, k.table(I64, sizes), *no_epilogue, *more]
+    k.call(f"gemm_{kind}_{function}", arguments)
     look_at_signals(frame, emitter.kernels.target)
 
 
@@ -520,7 +512,7 @@ def _while(emitter: EntryEmitter, frame: Frame, instruction: Instruction) -> Non
     for leaf, shape in enumerate(shapes):
         if shape.is_array and shape.rank:
             emitter.move(frame, (init, leaf), (instruction, leaf), shape)
-    watch = _Watch(frame, _poll_ticks(emitter.kernels.target), has_calls=_has_calls(emitter, body))
+    watch = _Watch(frame, ticks(emitter.kernels.target, POLL_HUNDREDTHS), has_calls=_has_calls(emitter, body))
 
     def bind(parameter: Instruction, values: Sequence[Value]) -> None:
         for leaf, element in zip(scalars, _regroup(values, scalar_shapes), strict=True):
@@ -576,18 +568,12 @@ def look_at_signals(frame: Frame, target: Target) -> None:
     k = frame.k
     frame.stop_if_cancelled()
     place = k.gep(k.parameters["context"], CONTEXT_POLLED, 8)
-    now = _clock(k)
-    late = k.compare("gt", k.sub(now, k.load(place, I64)), POLLS_PER_LOOK * _poll_ticks(target), signed=False)
+    now = clock(k)
+    late = k.compare("gt", k.sub(now, k.load(place, I64)), ticks(target, LOOK_HUNDREDTHS), signed=False)
     interrupted = k.compare("ne", k.load(frame.context_word(CONTEXT_INTERRUPTED), I32, volatile=True), 0)
     with k.if_(k.or_(late, interrupted)):
         k.store(place, now)
         _poll(frame)
-
-
-def _clock(k: KernelBuilder) -> Value:
-    clock = k.call("llvm.readcyclecounter", [], I64)
-    assert clock is not None
-    return clock
 
 
 def _poll(frame: Frame) -> None:
@@ -597,10 +583,6 @@ def _poll(frame: Frame) -> None:
     with k.if_(k.compare("ne", status, 0)):
         k.store(frame.context_word(CONTEXT_CANCELLED), k.const(I32, 1))  # for other threads to see
         k.ret(k.const(I32, STATUS_CANCELLED))
-
-
-def _poll_ticks(target: Target) -> int:
-    return POLL_TICKS if target.is_x86 else SLOW_POLL_TICKS
 
 
 class _Watch:
@@ -614,7 +596,7 @@ class _Watch:
         self.every = 1 if has_calls else ITERATIONS_PER_CLOCK
 
     def initial(self) -> list[Value]:
-        return [self.frame.k.const(I64, 0), _clock(self.frame.k)]
+        return [self.frame.k.const(I64, 0), clock(self.frame.k)]
 
     def step(self, values: Sequence[Value]) -> list[Value]:
         k, frame = self.frame.k, self.frame
@@ -622,7 +604,7 @@ class _Watch:
 
         def look() -> list[Value]:
             frame.stop_if_cancelled()
-            now = _clock(k)
+            now = clock(k)
             late = k.compare("gt", k.sub(now, last), self.ticks, signed=False)
             with k.if_(late):
                 _poll(frame)

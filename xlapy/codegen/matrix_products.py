@@ -21,7 +21,8 @@ from xlapy.codegen.libraries.gemm_windows import LEVELS, SPACES, WINDOW_NUMBERS,
 from xlapy.hlo.attributes import ConvolutionDimensionNumbers, DotDimensionNumbers, Window
 from xlapy.hlo.element_types import ElementType
 from xlapy.hlo.graph import Instruction
-from xlapy.hlo.shape import Shape
+from xlapy.hlo.kernel_plan import LEAST_PRODUCT_FEATURES
+from xlapy.hlo.shape import Dims, Shape
 
 SMALLEST_WORK = (
     2048  # multiplications; below, a loop nest with known sizes is done before the library has looked at them
@@ -97,7 +98,6 @@ def _stride(shape: Shape, dims: Sequence[int]) -> int | None:
 # -- convolutions ------------------------------------------------------------------------------------------------------
 
 SMALLEST_CONVOLUTION = 1 << 20  # multiplications; below, packing and two handovers to the pool are not worth it
-LEAST_FEATURES = 16  # of the result in a group: as often each packed element is used
 LEAST_NEIGHBOURS = 12  # elements side by side in memory, to be packed together
 
 
@@ -139,7 +139,7 @@ def window_product(convolution: Instruction) -> WindowProduct | None:
         and len(window.dimensions) <= SPACES
         and all(part.base_dilation == 1 for part in window.dimensions)
         and convolution.attributes["batch_group_count"] == 1
-        and columns >= LEAST_FEATURES
+        and columns >= LEAST_PRODUCT_FEATURES
         and result.size * depth >= SMALLEST_CONVOLUTION
         and result.strides()[numbers.output_feature] == rhs.strides()[numbers.kernel_output_feature] == 1
         and c_row is not None
@@ -148,18 +148,22 @@ def window_product(convolution: Instruction) -> WindowProduct | None:
     if not is_suited:
         return None
     assert kind is not None
-    rows, steps = _row_digits(convolution, row_dims), _step_digits(convolution, step_dims)
+    strides, parts = lhs.strides(), window.dimensions
+    batch, feature = strides[numbers.input_batch], strides[numbers.input_feature]
+    positions = [part.stride for part in parts]
+    rows = _digits(row_dims, result.dims, numbers.output_batch, batch, numbers.output_spatial, positions)
+    places = [-part.window_dilation if part.reversal else part.window_dilation for part in parts]
+    steps = _digits(step_dims, rhs.dims, numbers.kernel_input_feature, feature, numbers.kernel_spatial, places)
     follows_rows = _follows_rows(kind, rows[-1], steps[-1])
     if follows_rows is None:
         return None
-    strides = lhs.strides()
     features = rhs.dims[numbers.kernel_input_feature]
     values = {
         "batches": groups,
         "m": math.prod(digit.count for digit in rows),
         "n": columns,
         "k": depth,
-        "a_batch": features * strides[numbers.input_feature],
+        "a_batch": features * feature,
         "b_batch": columns,
         "b_step": b_step,
         "b_column": 1,
@@ -178,36 +182,16 @@ def window_product(convolution: Instruction) -> WindowProduct | None:
     )
 
 
-def _row_digits(convolution: Instruction, dims: Sequence[int]) -> list[_Digit]:
-    """What the dimensions of the result, but its features, do to the place in the input."""
-    numbers: ConvolutionDimensionNumbers = convolution.attributes["dimension_numbers"]
-    parts = convolution.attributes["window"].dimensions
-    strides, sizes = convolution.operands[0].shape.strides(), convolution.shape.dims
-    digits = []
-    for dim in dims:
-        if dim == numbers.output_batch:
-            digits.append(_Digit(sizes[dim], offset=strides[numbers.input_batch]))
-        else:
-            space = numbers.output_spatial.index(dim)
-            digits.append(_Digit(sizes[dim], space=space, move=parts[space].stride))
-    return digits
-
-
-def _step_digits(convolution: Instruction, dims: Sequence[int]) -> list[_Digit]:
-    """What the dimensions of the kernel, but the result's features, do to the place in the input."""
-    numbers: ConvolutionDimensionNumbers = convolution.attributes["dimension_numbers"]
-    parts = convolution.attributes["window"].dimensions
-    strides, sizes = convolution.operands[0].shape.strides(), convolution.operands[1].shape.dims
-    digits = []
-    for dim in dims:
-        if dim == numbers.kernel_input_feature:
-            digits.append(_Digit(sizes[dim], offset=strides[numbers.input_feature]))
-        else:
-            space = numbers.kernel_spatial.index(dim)
-            part = parts[space]
-            move = -part.window_dilation if part.reversal else part.window_dilation
-            digits.append(_Digit(sizes[dim], space=space, move=move))
-    return digits
+def _digits(
+    dims: Sequence[int], sizes: Dims, plain: int, offset: int, spatial: Dims, moves: Sequence[int]
+) -> list[_Digit]:
+    """What `dims` of one side do to the place in the input: `plain` skips `offset` elements, the others move it."""
+    return [
+        _Digit(sizes[dim], offset=offset)
+        if dim == plain
+        else _Digit(sizes[dim], space=spatial.index(dim), move=moves[spatial.index(dim)])
+        for dim in dims
+    ]
 
 
 def _follows_rows(kind: str, row: _Digit, step: _Digit) -> bool | None:

@@ -17,6 +17,7 @@ word once more; a publisher writes the word and then looks for sleepers; one of 
 
 from __future__ import annotations
 
+from xlapy.codegen.clock import clock, ticks
 from xlapy.codegen.ir import I32, I64, PTR, KernelBuilder, Module, Value
 from xlapy.codegen.libraries import Library
 from xlapy.codegen.target import Target
@@ -29,8 +30,8 @@ _NUMBER_SHIFT = _SEATS_SHIFT + 8
 _NO_JOB = -1
 """A job number that no word holds."""
 
-LOOK_CYCLES = 200_000_000
-"""Between two looks at Python's signals in the middle of kernels: 0.1 s at 2 GHz."""
+LOOK_HUNDREDTHS = 10
+"""Of a second between two looks at Python's signals in the middle of kernels."""
 
 _CALLER_SPINS = 2000
 """How long a caller that ran out of claims looks for the last ones to complete before it lets others run."""
@@ -63,6 +64,7 @@ class _PoolEmitter:
 
     def __init__(self, module: Module, target: Target) -> None:
         self._module = module
+        self._target = target
         self._architecture, _, system = target.triple.partition("-")
         self._futex = _FUTEX_CALL.get(self._architecture) if "linux" in system else None
 
@@ -110,9 +112,9 @@ class _PoolEmitter:
         """Now and then lets Python look at its signals; non-zero if a handler raised. Only the main thread can."""
         with KernelBuilder(self._module, "pool_look", [], I32, "internal") as k:
             looked, nothing = _field(k, "looked"), k.const(I32, 0)
-            now = k.call("llvm.readcyclecounter", [], I64)
-            assert now is not None
-            with k.if_(k.compare("le", k.sub(now, k.load(looked, I64)), LOOK_CYCLES, signed=False)):
+            now = clock(k)
+            recent = ticks(self._target, LOOK_HUNDREDTHS)
+            with k.if_(k.compare("le", k.sub(now, k.load(looked, I64)), recent, signed=False)):
                 k.ret(nothing)
             with k.if_(k.not_(_is_main_thread(k))):
                 k.ret(nothing)

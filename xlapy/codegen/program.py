@@ -14,7 +14,7 @@ import numpy as np
 
 from xlapy.codegen.entry import EntryEmitter
 from xlapy.codegen.ir import Module
-from xlapy.codegen.jit import emit_assembly, emit_object
+from xlapy.codegen.jit import emit_assembly
 from xlapy.codegen.kernel_library import KernelLibrary
 from xlapy.codegen.region_functions import RegionFunctions
 from xlapy.codegen.runtime_sites import RuntimeSites
@@ -164,11 +164,6 @@ def _physical(array: np.ndarray, shape: Shape) -> np.ndarray:
     if shape.layout is None or shape.layout.is_row_major:
         return array
     return array.transpose(tuple(reversed(shape.minor_to_major)))
-
-
-def object_compiler(target: Target) -> Compile:
-    """Compiles IR text for `target`, every time."""
-    return lambda text, level: emit_object(text, target, codegen_level=level)
 
 
 def assembly_of(text: str, target: Target, level: int = KERNEL_LEVEL) -> str:

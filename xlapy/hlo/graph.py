@@ -279,11 +279,6 @@ class Computation:
         self._order = None
         return True
 
-    def renumber_parameters(self) -> None:
-        """Numbers the parameters 0, 1 ... in their present order, after some were removed."""
-        for number, parameter in enumerate(self.parameters):
-            parameter.attributes = {**parameter.attributes, "number": number}
-
     def insert(self, other: Computation, arguments: Sequence[Instruction]) -> Instruction:
         """Copies the instructions of `other` into this computation, its parameters being `arguments`.
 

@@ -45,15 +45,6 @@ class KernelLimits:
     weight: int = 2000  # sum of the instruction costs: about the machine instructions of the loop body
 
 
-@dataclass(frozen=True, slots=True)
-class TargetFacts:
-    """What the cost models know of the machine."""
-
-    vector_bytes: int = 32
-    cache_bytes: tuple[int, ...] = (32 * 1024, 1024 * 1024, 32 * 1024 * 1024)
-    cores: int = 1
-
-
 def is_element_op(instruction: Instruction) -> bool:
     """The instruction may be computed element by element inside a kernel."""
     if not instruction.shape.is_array or not instruction.shape.is_static:
@@ -218,6 +209,11 @@ def is_blocked_transpose(instruction: Instruction) -> bool:
 
 
 SHORT_ROW = 8  # elements; lanes along a shorter dimension are mostly idle
+
+
+LEAST_PRODUCT_FEATURES = 16
+"""Features of the result, in a group, that make a convolution a matrix product: so often is each element used that is
+packed for it."""
 
 
 def has_features_in_lanes(convolution: Instruction) -> bool:

@@ -7,7 +7,7 @@ What it decided on the way, made or refused, goes to `records`, for the report o
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import ClassVar
 
@@ -122,11 +122,3 @@ def callers(module: HloModule) -> Mapping[Computation, list[Instruction]]:
             for called in dict.fromkeys(instruction.called):
                 found[called].append(instruction)
     return found
-
-
-def instructions_of(module: HloModule, opcode: str) -> Iterator[Instruction]:
-    """The instructions of one kind, callees first; safe against changes of the computation at hand."""
-    for computation in module.computations():
-        for instruction in computation.post_order():
-            if instruction.opcode == opcode and instruction in computation:
-                yield instruction

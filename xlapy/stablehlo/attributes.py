@@ -49,20 +49,3 @@ def string_text(text: str) -> str:
 
 def _character(byte: int) -> str:
     return chr(byte) if 0x20 <= byte < 0x7F and chr(byte) not in '"\\' else f"\\{byte:02X}"
-
-
-def unquoted(literal: str) -> str:
-    """The text that a string literal spells; what `string_text` is the inverse of."""
-    body = literal[1:-1]
-    if "\\" not in body:
-        return body
-    return _ESCAPE.sub(_unescaped, body.encode("utf-8", "surrogateescape")).decode("utf-8", "surrogateescape")
-
-
-_ESCAPE = re.compile(rb"\\([0-9A-Fa-f]{2}|.)", re.DOTALL)
-_ESCAPED = {b"n": b"\n", b"t": b"\t"}
-
-
-def _unescaped(match: re.Match[bytes]) -> bytes:
-    code = match[1]
-    return bytes([int(code, 16)]) if len(code) == 2 else _ESCAPED.get(code, code)

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 
 from xlapy.hlo.attributes import OpMetadata
 from xlapy.hlo.graph import NO_METADATA
-from xlapy.stablehlo.attributes import unquoted
+from xlapy.hlo.text.backend_config import mlir_string
 
 _MAX_DIGITS = 9  # of a line number
 
@@ -46,7 +46,7 @@ class Locations:
             elif token.startswith('"'):
                 colon, number = (*tokens[index + 1 : index + 3], "", "")[:2]
                 if colon != ":":
-                    name = name or unquoted(token)
+                    name = name or mlir_string(token)
                 elif not file and number.isdecimal() and len(number) <= _MAX_DIGITS:
-                    file, line = unquoted(token), int(number)
+                    file, line = mlir_string(token), int(number)
         return OpMetadata(op_name=name, source_file=file, source_line=line) if name or file else NO_METADATA

@@ -13,7 +13,7 @@ from typing import Any, NoReturn, TypeVar
 from xlapy.hlo.element_types import PRED, S64, ElementType
 from xlapy.hlo.literal import Literal
 from xlapy.hlo.shape import TOKEN, UNBOUNDED, Shape
-from xlapy.stablehlo.attributes import unquoted
+from xlapy.hlo.text.backend_config import mlir_string
 from xlapy.stablehlo.constants import dense_literal, resource_literal
 from xlapy.stablehlo.lexer import END, Tokens
 from xlapy.stablehlo.quantization import QuantizedConstant, QuantizedShape, quantized_type, storage_shape
@@ -125,7 +125,7 @@ class Parser:
         if not _STRING.fullmatch(token):
             self.fail("this string does not end on its line")
         self.index += 1
-        return unquoted(token)
+        return mlir_string(token)
 
     def symbol(self) -> str:
         """`@name` or `@"name"`, without the sign; of nested symbols the whole path."""

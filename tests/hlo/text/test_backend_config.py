@@ -5,7 +5,8 @@ from __future__ import annotations
 # ruff: noqa: E501 (tables are kept on their lines)
 import pytest
 
-from xlapy.hlo.text.backend_config import config_bytes, config_text, quoted, read_backend_config
+from xlapy.hlo.attributes import CustomCallApiVersion
+from xlapy.hlo.text.backend_config import config_bytes, config_text, custom_call_config, quoted, read_backend_config
 from xlapy.support.errors import ParseError
 
 
@@ -45,3 +46,8 @@ def test_dictionaries_are_read(text: str, entries: dict[str, object]) -> None:
 def test_what_is_no_dictionary_is_an_error(text: str) -> None:
     with pytest.raises(ParseError):
         read_backend_config(text)
+
+
+def test_bytes_are_no_values_for_typed_targets() -> None:
+    with pytest.raises(ParseError, match="named values"):
+        custom_call_config(quoted(b"\xff\xfe"), CustomCallApiVersion.TYPED_FFI)

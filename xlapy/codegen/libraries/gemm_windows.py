@@ -142,10 +142,9 @@ class _Windows:
         return [number, *digits]
 
     def _spot(self, side: str, digits: Sequence[Value]) -> _Spot:
-        k = self._k
-        spot = _Spot(k.const(I64, 0), [k.const(I64, 0)] * SPACES)
-        if side == "row":
-            spot = _Spot(spot.offset, [self._numbers[f"start{space}"] for space in range(SPACES)])
+        zero = self._k.const(I64, 0)
+        starts = [self._numbers[f"start{space}"] if side == "row" else zero for space in range(SPACES)]
+        spot = _Spot(zero, starts)
         for level, digit in enumerate(digits):
             spot = self._moved(spot, side, level, digit)
         return spot

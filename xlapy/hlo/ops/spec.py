@@ -135,10 +135,6 @@ class OpSpec:
     def has(self, trait: Trait) -> bool:
         return trait in self.traits
 
-    @property
-    def is_variadic(self) -> bool:
-        return self.variadic > 0
-
     def group(self, operands: Sequence[Any]) -> list[Any]:
         """Deals a flat operand list to the parameters: one value, or a tuple for a variadic parameter.
 

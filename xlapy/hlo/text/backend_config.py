@@ -68,7 +68,12 @@ def custom_call_config(text: str, version: CustomCallApiVersion) -> bytes | dict
     if version is not CustomCallApiVersion.TYPED_FFI:
         return config_bytes(text)
     config = read_backend_config(text)
-    return read_backend_config(config.decode() or "{}") if isinstance(config, bytes) else config
+    if not isinstance(config, bytes):
+        return config
+    try:
+        return read_backend_config(config.decode() or "{}")
+    except UnicodeDecodeError:
+        raise ParseError(f"backend_config {text[:60]}: a typed custom call takes named values, not bytes") from None
 
 
 def read_backend_config(text: str) -> bytes | dict[str, Any]:
@@ -154,7 +159,7 @@ class _Reader:
             value = self._list() if match["mark"] == "[" else self._entries()
             self._depth -= 1
         elif match["string"] is not None:
-            value = _string(match["string"])
+            value = mlir_string(match["string"])
         elif match["array"] is not None:
             value = [_number(item) for item in match["array"].split(",") if item.strip()]
         elif match["number"] is not None:
@@ -181,7 +186,7 @@ class _Reader:
             if entries and not self._accept(","):
                 raise self._error("`,` or `}`")
             name = self._next("the name of an entry")
-            key = name["word"] or (_string(name["string"]) if name["string"] else "")
+            key = name["word"] or (mlir_string(name["string"]) if name["string"] else "")
             if not key:
                 raise self._error("the name of an entry")
             entries[key] = self._value() if self._accept("=") else True
@@ -198,8 +203,10 @@ def _number(text: str) -> Any:
         raise ParseError(f"backend_config: {text[:30]!r} is not a number") from None
 
 
-def _string(literal: str) -> str:
-    """MLIR spells other characters than printable ones by their two hexadecimal digits."""
+def mlir_string(literal: str) -> str:
+    """The text that a string literal of MLIR spells: characters that do not print by their two hexadecimal digits."""
+    if "\\" not in literal:
+        return literal[1:-1]
     data = _HEXADECIMAL.sub(_character_of, literal[1:-1].encode("utf-8", "surrogateescape"))
     return data.decode("utf-8", "surrogateescape")
 

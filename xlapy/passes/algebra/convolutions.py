@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from xlapy.hlo.attributes import ConvolutionDimensionNumbers, DotDimensionNumbers, SliceDimension, Window
 from xlapy.hlo.graph import Instruction
-from xlapy.hlo.kernel_plan import has_features_in_lanes
+from xlapy.hlo.kernel_plan import LEAST_PRODUCT_FEATURES, has_features_in_lanes
 from xlapy.hlo.patterns import P, variables
 from xlapy.hlo.shape import Dims, Shape
 from xlapy.passes import new
@@ -118,9 +118,6 @@ def _with_kernel(numbers: ConvolutionDimensionNumbers, order: Dims) -> Convoluti
 MULTIPLICATIONS_PER_ELEMENT = 64
 """A convolution that multiplies so often for each element of operands and result is worth transposing them all."""
 
-LEAST_FEATURES = 16
-"""Of result and input in a group, to be computed side by side."""
-
 LANES = 32
 """Results that the loop nest of a convolution computes together, where they lie across the last dimension."""
 
@@ -161,7 +158,7 @@ def _deserves_transposes(
     groups: int = root.attributes["feature_group_count"]
     features = root.shape.dims[numbers.output_feature] // groups
     inputs = y.shape.dims[numbers.kernel_input_feature]
-    if min(features, inputs) < LEAST_FEATURES or root.attributes["batch_group_count"] != 1:
+    if min(features, inputs) < LEAST_PRODUCT_FEATURES or root.attributes["batch_group_count"] != 1:
         return False
     products = root.shape.size * y.shape.size // root.shape.dims[numbers.output_feature]
     if products < MULTIPLICATIONS_PER_ELEMENT * (root.shape.size + x.shape.size + y.shape.size):

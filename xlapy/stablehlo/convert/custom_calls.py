@@ -104,7 +104,10 @@ _COMMON = frozenset(
         "call_target_name",
         "called_computations",
         "has_side_effect",
+        "operand_layouts",
         "output_operand_aliases",
+        "result_layouts",
+        TYPED_CONFIGURATION,
     )
 )
 """Attributes that custom calls have, whatever their target."""
