@@ -16,6 +16,7 @@ from xlapy.hlo.ops import OPS, Trait
 from xlapy.hlo.shape import Shape, Signature
 from xlapy.hlo.text import to_text
 from xlapy.support.errors import ArgumentError, ShapeError
+from xlapy.support.naming import Names
 
 
 class XlaComputation:
@@ -316,9 +317,9 @@ def _snapshot(recorded: Computation, root: Instruction, name: str) -> HloModule:
     entry = _copy_alive(recorded, root)
     module = HloModule(name, entry)
     copies: dict[Computation, Computation] = {}
-    taken = {entry.name}
+    taken = Names([entry.name])
     for computation in module.computations()[:-1]:
-        copies[computation] = computation.clone(_unused(computation.name, taken), computations=copies)
+        copies[computation] = computation.clone(taken.unused(computation.name), computations=copies)
     for instruction in entry:
         if instruction.called:
             entry.set_called(instruction, [copies[called] for called in instruction.called])
@@ -344,15 +345,6 @@ def _copy_alive(recorded: Computation, root: Instruction) -> Computation:
             copies[instruction] = copy
     entry.set_root(copies[root])
     return entry
-
-
-def _unused(name: str, taken: set[str]) -> str:
-    candidate, count = name, 0
-    while candidate in taken:
-        count += 1
-        candidate = f"{name}.{count}"
-    taken.add(candidate)
-    return candidate
 
 
 def _checked_alias(module: HloModule, alias: InputOutputAlias, where: str) -> InputOutputAlias:

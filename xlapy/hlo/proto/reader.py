@@ -30,6 +30,7 @@ from xlapy.hlo.shape import Shape, Signature
 from xlapy.hlo.text.lexer import quote
 from xlapy.hlo.text.stack_frames import StackFrames
 from xlapy.support.errors import ParseError, ShapeError, XlaError
+from xlapy.support.naming import Names
 from xlapy.support.protobuf import decode
 from xlapy.support.source import suggestion
 
@@ -63,7 +64,7 @@ class _Reader:
         self._proto = proto
         self._frames = _stack_frames(proto.stack_frame_index)
         self._computations: dict[int, Computation] = {}
-        self._names: set[str] = set()
+        self._names = Names()
         entries = proto.schedule.sequences if proto.schedule is not None else []
         self._schedule = {entry.key: entry.value.instruction_ids for entry in entries if entry.value is not None}
 
@@ -92,7 +93,7 @@ class _Reader:
         return config
 
     def _computation(self, proto: ComputationProto) -> Computation:
-        computation = Computation(self._unique(proto.name or f"computation.{proto.id}"))
+        computation = Computation(self._names.unused(proto.name or f"computation.{proto.id}"))
         instructions: dict[int, Instruction] = {}
         numbers: set[int] = set()
         for item in self._in_order(proto):
@@ -157,14 +158,6 @@ class _Reader:
         texts = [(key, quote(getattr(proto, key))) for key in TEXTUAL_METADATA if getattr(proto, key)]
         metadata = OpMetadata(proto.op_type, proto.op_name, proto.source_file, proto.source_line, (*numbers, *texts))
         return self._frames.resolve(metadata)
-
-    def _unique(self, name: str) -> str:
-        unique, number = name, 0
-        while unique in self._names:
-            number += 1
-            unique = f"{name}.{number}"
-        self._names.add(unique)
-        return unique
 
 
 def _numbered(items: dict[int, Any], number: int, what: str) -> Any:

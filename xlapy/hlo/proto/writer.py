@@ -19,6 +19,7 @@ from xlapy.hlo.proto.messages import (
     SequenceEntry,
 )
 from xlapy.hlo.proto.shapes import shape_to_proto, signature_to_proto
+from xlapy.support.naming import Names
 from xlapy.support.protobuf import encode
 
 REGION_ORDER = {"while": (1, 0)}
@@ -44,13 +45,13 @@ class _Writer:
         self._computations = module.computations()
         self._computation_ids = {computation: index for index, computation in enumerate(self._computations, 1)}
         self._ids: dict[Instruction, int] = {}
-        taken: set[str] = set()
+        taken = Names()
         self._names = {
-            instruction: _unique(instruction.name, taken)
+            instruction: taken.unused(instruction.name)
             for computation in reversed(self._computations)
             for instruction in computation.post_order()
         }
-        self._computation_names: set[str] = set()
+        self._computation_names = Names()
         self._fused = {
             called
             for instruction in module.instructions()
@@ -84,7 +85,7 @@ class _Writer:
             self._ids[instruction] = len(self._ids) + 1
         names = [self._names[parameter] for parameter in computation.parameters]
         return ComputationProto(
-            _unique(computation.name, self._computation_names),
+            self._computation_names.unused(computation.name),
             [self._instruction(instruction) for instruction in order],
             signature_to_proto(computation.signature, names),
             number,
@@ -144,12 +145,3 @@ def _metadata(metadata: OpMetadata) -> OpMetadataProto:
         elif key in TEXTUAL_METADATA:
             setattr(proto, key, value.strip('"'))
     return proto
-
-
-def _unique(name: str, taken: set[str]) -> str:
-    unique, number = name, 0
-    while unique in taken:
-        number += 1
-        unique = f"{name}.{number}"
-    taken.add(unique)
-    return unique

@@ -29,6 +29,7 @@ from xlapy.hlo.text.shapes import MAX_NESTING, ShapeReader
 from xlapy.hlo.text.stack_frames import StackFrames, read_stack_frames
 from xlapy.support.collection import paused_collection
 from xlapy.support.errors import ShapeError, XlaError
+from xlapy.support.naming import Names
 from xlapy.support.source import Source, suggestion
 
 
@@ -427,11 +428,11 @@ class _Builder:
         names: dict[str, Instruction] = {}
         built: dict[int, Instruction] = {}
         numbers: set[int] = set()
-        reserved = {instruction.name for instruction in record.instructions}
+        free = Names(instruction.name for instruction in record.instructions)
         for item in record.instructions:
             if item.name in names:
                 raise self._source.error(f"{item.name!r} is defined twice in {record.name}", item.offset)
-            item_name = item.name or _fresh(item.spec.name, reserved)
+            item_name = item.name or free.unused(item.spec.name)
             instruction = self._instruction(computation, item, item_name, names, built)
             built[id(item)] = names[item_name] = instruction
             if instruction.opcode == "parameter":
@@ -505,16 +506,6 @@ class _Builder:
         if record.signature is not None and not record.signature.matches(computation.signature):
             message = f"{record.name} has type {computation.signature}, not {record.signature}"
             raise self._source.error(message, record.offset)
-
-
-def _fresh(stem: str, taken: set[str]) -> str:
-    """A name for a nested expression that nothing else has."""
-    name, number = stem, 0
-    while name in taken:
-        number += 1
-        name = f"{stem}.{number}"
-    taken.add(name)
-    return name
 
 
 __all__ = ["parse"]

@@ -16,6 +16,7 @@ from xlapy.hlo.graph import TEXT_FORMS, Computation, HloModule, Instruction, Mod
 from xlapy.hlo.ops import OPS
 from xlapy.hlo.shape import Shape
 from xlapy.hlo.text.attributes import LITERAL, TextField, alias_to_text, metadata_to_text, op_text
+from xlapy.support.naming import Names
 from xlapy.support.registry import Registry
 
 ELISION_LIMIT = 10
@@ -122,7 +123,7 @@ class _Printer:
     style: _Style
     computation_names: dict[Computation, str] = field(default_factory=dict)
     instruction_names: dict[Instruction, str] = field(default_factory=dict)
-    taken: set[str] = field(default_factory=set)
+    taken: Names = field(default_factory=Names)
 
     # -- names -----------------------------------------------------------------------------------------------------
 
@@ -141,7 +142,7 @@ class _Printer:
     def computation_reference(self, computation: Computation) -> str:
         name = self.computation_names.get(computation)
         if name is None:
-            name = self.computation_names[computation] = _unique(_valid(computation.name), self.taken)
+            name = self.computation_names[computation] = self.taken.unused(_valid(computation.name))
         return "%" + name if self.style.long else name
 
     def shape(self, shape: Shape) -> str:
@@ -164,10 +165,10 @@ class _Printer:
         yield "}"
 
     def _name_instructions(self, order: Sequence[Instruction]) -> None:
-        taken: set[str] = set()
+        taken = Names()
         for instruction in order:
             if instruction not in self.instruction_names:
-                self.instruction_names[instruction] = _unique(_valid(instruction.name), taken)
+                self.instruction_names[instruction] = taken.unused(_valid(instruction.name))
 
     def _signature(self, computation: Computation) -> str:
         if not self.style.long:
@@ -260,15 +261,6 @@ def _valid(name: str) -> str:
     if _RESERVED.fullmatch(valid):
         valid += "_"
     return valid if valid[:1].isalpha() or valid[:1] == "_" else f"_{valid}"
-
-
-def _unique(name: str, taken: set[str]) -> str:
-    unique, number = name, 0
-    while unique in taken:
-        number += 1
-        unique = f"{name}.{number}"
-    taken.add(unique)
-    return unique
 
 
 __all__ = ["canonical_text", "fingerprint", "structural_equal", "to_text"]
