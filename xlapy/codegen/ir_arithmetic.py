@@ -137,6 +137,11 @@ class Arithmetic(Emitter):
                 return self.const(a.type, result)
         return self._pure(a.type, f"{operation} {a.type.text} {a.text}, {b.text}", a, b)
 
+    def opaque(self, value: Value) -> Value:
+        """The same integer, of which LLVM knows no more where it comes from: what is made of it stays as written."""
+        text = f'call {value.type.text} asm "", "=r,0"({value.type.text} {value.text})'
+        return self._pure(value.type, text, value)
+
     def add(self, a: Operand, b: Operand) -> Value:
         a, b = self._pair(a, b)
         return self._float("fadd", a, b) if a.type.is_float else self._integer("add", a, b)
