@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from xlapy.codegen.arrays import FETCHED_AHEAD
 from xlapy.codegen.ir import F32, F64, I64, PTR, IRType, KernelBuilder, Module, Value
 from xlapy.codegen.jit import emit_object
 from xlapy.codegen.target import Target, host_target
@@ -141,13 +142,19 @@ def _write_multiply_adds(k: KernelBuilder, vector: IRType) -> None:
         k.store(k.gep(p["target"], chain * vector.lanes, vector.bytes), value)
 
 
+def _load_early(k: KernelBuilder, place: Value, vector: IRType) -> Value:
+    """What is at `place`; what a kernel of ours would fetch meanwhile is fetched."""
+    k.prefetch(k.gep(place, FETCHED_AHEAD), vector.lanes * vector.bytes)
+    return k.load(place, vector)
+
+
 def _write_read(k: KernelBuilder, vector: IRType) -> None:
     p = k.parameters
     size = vector.lanes * vector.bytes
     chains = 2 * UNROLLED
     with k.loop(0, p["length"], size * chains, carry=[k.const(vector, 0)] * chains) as loop:
         loop.next = [
-            k.add(value, k.load(k.gep(p["first"], k.add(loop.index, chain * size)), vector))
+            k.add(value, _load_early(k, k.gep(p["first"], k.add(loop.index, chain * size)), vector))
             for chain, value in enumerate(loop.values)
         ]
     for value in loop.results:
@@ -156,7 +163,7 @@ def _write_read(k: KernelBuilder, vector: IRType) -> None:
 
 def _write_copy(k: KernelBuilder, vector: IRType, streaming: bool) -> None:
     p = k.parameters
-    _write_stores(k, vector, streaming, lambda offset: k.load(k.gep(p["first"], offset), vector))
+    _write_stores(k, vector, streaming, lambda offset: _load_early(k, k.gep(p["first"], offset), vector))
 
 
 def _write_triad(k: KernelBuilder, vector: IRType, streaming: bool) -> None:
@@ -164,7 +171,8 @@ def _write_triad(k: KernelBuilder, vector: IRType, streaming: bool) -> None:
     three = k.const(vector, 3)
 
     def element(offset: Value) -> Value:
-        return k.fma(k.load(k.gep(p["second"], offset), vector), three, k.load(k.gep(p["first"], offset), vector))
+        first, second = (_load_early(k, k.gep(p[name], offset), vector) for name in ("first", "second"))
+        return k.fma(second, three, first)
 
     _write_stores(k, vector, streaming, element)
 

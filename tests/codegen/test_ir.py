@@ -377,6 +377,32 @@ class TestMemory:
 
         assert kernel_text(write, "x y").count("load float") == 3
 
+    def test_what_is_fetched_early_is_fetched_once_where_its_place_is_known(self) -> None:
+        def write(k: KernelBuilder) -> None:
+            x, y = k.parameters["x"], k.parameters["y"]
+            with k.loop(0, 4) as loop:
+                k.prefetch(x, 64)
+                for _ in range(2):
+                    k.prefetch(k.gep(y, loop.index, 64), 128, level=2, for_writing=True)
+                k.store(k.gep(y, loop.index, 8), loop.index)
+
+        text = kernel_text(write, "x y")
+        fetches = [line for line in text.splitlines() if "call void @llvm.prefetch" in line]
+        assert len(fetches) == 3
+        assert fetches[0].endswith("i32 0, i32 3, i32 1)") and fetches[1].endswith("i32 1, i32 2, i32 1)")
+        y = np.zeros(4, np.int64)
+        Compiled(text).call("f", y, y)
+        assert y.tolist() == [0, 1, 2, 3]
+
+    def test_an_opaque_number_stays_the_same(self) -> None:
+        def write(k: KernelBuilder) -> None:
+            number = k.opaque(k.mul(k.load(k.parameters["x"], I64), 3))
+            k.store(k.parameters["y"], k.shl(number, 2))
+
+        y = np.zeros(1, np.int64)
+        Compiled(kernel_text(write, "x y")).call("f", np.array([7], np.int64), y)
+        assert y.tolist() == [84]
+
     def test_stack_copies_and_atomics(self) -> None:
         def write(k: KernelBuilder) -> None:
             x, y = k.parameters["x"], k.parameters["y"]

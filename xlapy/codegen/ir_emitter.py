@@ -137,6 +137,13 @@ class Emitter:
         self._scope.lines.append(f"  {name} = {text}")
         return Value(type, name, None, self._scope)
 
+    def _shared_effect(self, text: str, operand: Value) -> None:
+        """An operation that need not happen more than once for each value of `operand`."""
+        scope = operand.scope
+        if text not in scope.shared:
+            scope.lines.append("  " + text)
+            scope.shared[text] = operand
+
     def _effect(self, text: str) -> None:
         self._scope.lines.append("  " + text)
 

@@ -10,6 +10,11 @@ from xlapy.codegen.ir_arithmetic import Arithmetic
 from xlapy.codegen.ir_types import I1, I8, I32, I64, PTR, IRType, Operand, Value
 from xlapy_runtime.errors import InternalError
 
+CACHE_LINE = 64
+
+_NEAREST = 4  # less the level of the cache, as LLVM counts
+_DATA = 1
+
 
 class Memory(Arithmetic):
     """Access to memory, from plain loads to atomics."""
@@ -52,6 +57,14 @@ class Memory(Arithmetic):
             text += f", !invariant.load !{self.module.metadata('!{}')}"
             return self._pure(type, text, pointer) if hoistable else self._pinned(type, text, pointer)
         return self._result(type, text)
+
+    def prefetch(self, pointer: Value, bytes: int, *, level: int = 1, for_writing: bool = False) -> None:
+        """Starts to fetch the cache lines from `pointer` on into a level of the caches. Bad addresses do no harm."""
+        self.module.declare("llvm.prefetch.p0", None, [PTR, I32, I32, I32])
+        hints = f"i32 {int(for_writing)}, i32 {_NEAREST - level}, i32 {_DATA}"
+        for offset in range(0, bytes, CACHE_LINE):
+            place = self.gep(pointer, offset)
+            self._shared_effect(f"call void @llvm.prefetch.p0(ptr {place.text}, {hints})", place)
 
     def store(
         self,

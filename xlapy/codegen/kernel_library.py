@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from xlapy.codegen.arrays import Array
+from xlapy.codegen.arrays import FETCHED_AHEAD, Array
 from xlapy.codegen.indexing import Index, Indexing
 from xlapy.codegen.ir import I64, PTR, KernelBuilder, Module, Value
 from xlapy.codegen.kernels.loop import VECTORS_PER_STEP, strip
@@ -78,7 +78,7 @@ class KernelLibrary:
         if kernel.units:
             functions = self._functions(kernel.functions)
             with self._builder(self.quick_module if kernel.is_quick else self.module, name, pointers) as k:
-                arrays = _arrays(k, [*operands, *results], len(operands), distinct=not in_place)
+                arrays = _arrays(k, [*operands, *results], len(operands), self.target, distinct=not in_place)
                 begin, end = k.parameters["begin"], k.parameters["end"]
                 if has_scratch:
                     _cut_scratch(k, kernel, shared)
@@ -165,13 +165,14 @@ class KernelLibrary:
         return arena
 
 
-def _arrays(k: KernelBuilder, shapes: Sequence[Shape], operands: int, *, distinct: bool) -> list[Array]:
+def _arrays(k: KernelBuilder, shapes: Sequence[Shape], operands: int, target: Target, *, distinct: bool) -> list[Array]:
     """The kernel's pointer parameters as arrays. Results are alone in their memory if `distinct`."""
     arrays = []
     for number, shape in enumerate(shapes):
         is_result = number >= operands
         alias = f"a{number}" if distinct and is_result else "operands" if distinct else None
-        arrays.append(Array(k.parameters[f"p{number}"], shape, alias, read_only=not is_result))
+        ahead = FETCHED_AHEAD if not is_result and shape.bytes > target.l2_bytes else 0
+        arrays.append(Array(k.parameters[f"p{number}"], shape, alias, read_only=not is_result, ahead=ahead))
     return arrays
 
 

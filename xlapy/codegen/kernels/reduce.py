@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from xlapy.codegen.arrays import Array
 from xlapy.codegen.element_graph import ElementGraph, between
@@ -24,7 +24,17 @@ from xlapy.codegen.indexing import Coordinate, Index, Indexing
 from xlapy.codegen.ir import I64, KernelBuilder, Value
 from xlapy.codegen.kernels.loop import VECTORS_PER_STEP, widest_lanes
 from xlapy.codegen.regions import emit_region
-from xlapy.codegen.registers import Element, flatten, from_parts, parts_of, register_type, rounded, splat, unflatten
+from xlapy.codegen.registers import (
+    Element,
+    flatten,
+    from_parts,
+    memory_type,
+    parts_of,
+    register_type,
+    rounded,
+    splat,
+    unflatten,
+)
 from xlapy.codegen.target import Target
 from xlapy.hlo.element_types import ElementType
 from xlapy.hlo.graph import Computation, Instruction
@@ -173,6 +183,7 @@ def _across(
     assert block.start is not None
     start = k.smin(k.mul(block.start, width), size - width)
     columns = [vector.along_lanes(k.add(start, number * plan.lanes)) for number in range(plan.vectors)]
+    arrays = _fetched_by_rows(plan, arrays)
     initial = [splat(k, init, plan.lanes) for _ in columns for init in inits]
 
     def body(folded: Mapping[int, Coordinate], running: Sequence[Element]) -> list[Element]:
@@ -190,6 +201,18 @@ def _across(
     for number, column in enumerate(columns):
         index = _result_index(plan, {**positions, last: column})
         _store(k, vector, plan, outputs, index, results[number * len(inits) : (number + 1) * len(inits)])
+
+
+def _fetched_by_rows(plan: ReducePlan, arrays: Mapping[Instruction, Array]) -> dict[Instruction, Array]:
+    """The arrays of the input's shape, with what is fetched ahead in the rows that will be folded next."""
+    inner = next((dim for dim in reversed(plan.folded) if plan.input_shape.dims[dim] > 1), None)
+    fetched = dict(arrays)
+    for instruction, array in arrays.items():
+        if array.ahead and array.shape.dims == plan.input_shape.dims and inner is not None:
+            element_bytes = memory_type(array.shape.type).bytes
+            rows = max(1, array.ahead // (plan.lanes * plan.vectors * element_bytes))
+            fetched[instruction] = replace(array, ahead=rows * array.shape.strides()[inner] * element_bytes)
+    return fetched
 
 
 def _one_by_one(

@@ -37,20 +37,13 @@ TILE_PARAMETERS = [
 COPYING_PARAMETERS = [*TILE_PARAMETERS, ("packed", PTR)]
 """`packed` has room for the strip of B."""
 
-_LINE_BYTES = 64
-
 _STEPS_AHEAD = 32
 """How early the rows of B are fetched, in the end the first rows of the strip beside this one. Where they lie far apart
-the processor does not foresee them."""
+the processor does not foresee them, and in the first level of the caches those a power of two apart would be in each
+other's way."""
 
 _STEPS_PER_ROW_OF_C = 16
 """How slowly the rows of C are fetched. All at once they would keep the operands waiting (10 % slower)."""
-
-_FIRST_LEVEL = 3
-_SECOND_LEVEL = 2
-"""Where rows of B are fetched to: in the first level those a power of two apart would be in each other's way."""
-
-_DATA_CACHE = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,6 +130,7 @@ class _TileEmitter:
         self._tile = tile
         self._vector: IRType = kind.accumulator.with_lanes(shape.lanes)
         self._vector_bytes = self._vector.lanes * self._vector.bytes
+        self._row_bytes = tile.vectors * self._vector_bytes
         self._mask = self._edge_mask() if tile.is_edge else None
 
     def emit(self) -> None:
@@ -165,16 +159,16 @@ class _TileEmitter:
         depth, b_step = k.parameters["depth"], k.parameters["b_step"]
         ahead = k.smin(depth, _STEPS_AHEAD)
         rows_ahead = k.mul(ahead, b_step)
-        next_strip = k.add(k.mul(k.sub(ahead, depth), b_step), self._tile.vectors * self._vector_bytes)
+        next_strip = k.add(k.mul(k.sub(ahead, depth), b_step), self._row_bytes)
         is_here = k.compare("lt", step, k.sub(depth, ahead))
-        self._prefetch_row(k.gep(b, k.select(is_here, rows_ahead, next_strip)), _SECOND_LEVEL, for_writing=False)
+        k.prefetch(k.gep(b, k.select(is_here, rows_ahead, next_strip)), self._row_bytes, level=2)
 
     def _prefetch_c(self, step: Value) -> None:
         """Fetches the rows of C that will be added to or written, this tile's and some of the one's below it."""
         k = self._k
         row = k.lshr(step, _STEPS_PER_ROW_OF_C.bit_length() - 1)
         place = k.gep(k.parameters["c"], k.mul(k.parameters["c_row"], row))
-        self._prefetch_row(place, _FIRST_LEVEL, for_writing=True)
+        k.prefetch(place, self._row_bytes, for_writing=True)
 
     def _copy(self, step: Value, vectors: Sequence[Value]) -> None:
         k = self._k
@@ -266,10 +260,3 @@ class _TileEmitter:
     def _c_row(self, row: int) -> Value:
         k = self._k
         return k.gep(k.parameters["c"], k.mul(k.parameters["c_row"], row // self._kind.parts))
-
-    def _prefetch_row(self, place: Value, level: int, *, for_writing: bool) -> None:
-        """Starts to fetch as much of a row of B or C as the tile is wide."""
-        k = self._k
-        hints = [k.const(I32, hint) for hint in (int(for_writing), level, _DATA_CACHE)]
-        for offset in range(0, self._tile.vectors * self._vector_bytes, _LINE_BYTES):
-            k.call("llvm.prefetch.p0", [k.gep(place, offset), *hints])
