@@ -172,9 +172,18 @@ def window_product(convolution: Instruction) -> WindowProduct | None:
         "c_column": 1,
     }
     reaches_outside = any(part.padding_low > 0 or part.padding_high > 0 for part in window.dimensions)
-    described = {"follows_rows": int(follows_rows), "reaches_outside": int(reaches_outside)} | _spaces(convolution)
-    for side, digits in (("row", rows), ("step", steps)):
-        described |= _described(side, digits, lhs.type.bytes)
+    is_regular = row_dims == [numbers.output_batch, *numbers.output_spatial] and step_dims == [
+        *numbers.kernel_spatial,
+        numbers.kernel_input_feature,
+    ]
+    described = {
+        "follows_rows": int(follows_rows),
+        "reaches_outside": int(reaches_outside),
+        "is_regular": int(is_regular),
+    }
+    described |= _spaces(convolution)
+    described |= _described("row", rows, 1 if is_regular else 0, lhs.type.bytes)
+    described |= _described("step", steps, 0, lhs.type.bytes)
     return WindowProduct(
         kind,
         tuple(values.get(name) or 0 for name in SIZES),
@@ -189,9 +198,14 @@ def _digits(
     return [
         _Digit(sizes[dim], offset=offset)
         if dim == plain
-        else _Digit(sizes[dim], space=spatial.index(dim), move=moves[spatial.index(dim)])
+        else _Digit(sizes[dim], space=_first_space(spatial) + spatial.index(dim), move=moves[spatial.index(dim)])
         for dim in dims
     ]
+
+
+def _first_space(spatial: Dims) -> int:
+    """The number of the first space there is: missing ones come first."""
+    return SPACES - len(spatial)
 
 
 def _follows_rows(kind: str, row: _Digit, step: _Digit) -> bool | None:
@@ -209,9 +223,8 @@ def _spaces(convolution: Instruction) -> dict[str, int]:
     numbers: ConvolutionDimensionNumbers = convolution.attributes["dimension_numbers"]
     lhs = convolution.operands[0].shape
     described = {f"size{space}": 1 for space in range(SPACES)}
-    for space, (dim, part) in enumerate(
-        zip(numbers.input_spatial, convolution.attributes["window"].dimensions, strict=True)
-    ):
+    parts = zip(numbers.input_spatial, convolution.attributes["window"].dimensions, strict=True)
+    for space, (dim, part) in enumerate(parts, start=_first_space(numbers.input_spatial)):
         described[f"size{space}"] = lhs.dims[dim]
         described[f"stride{space}"] = lhs.strides()[dim] * lhs.type.bytes
         reach = (part.size - 1) * part.window_dilation if part.reversal else 0
@@ -219,10 +232,12 @@ def _spaces(convolution: Instruction) -> dict[str, int]:
     return described
 
 
-def _described(side: str, digits: Sequence[_Digit], element_bytes: int) -> dict[str, int]:
-    """The numbers of digits, the innermost last; missing ones have a range of one."""
+def _described(side: str, digits: Sequence[_Digit], first: int, element_bytes: int) -> dict[str, int]:
+    """The numbers of digits, the innermost last; missing ones have a range of one and follow the `first` ones."""
     described = {f"{side}_count{level}": 1 for level in range(LEVELS)}
-    for level, digit in enumerate(digits, start=LEVELS - len(digits)):
+    missing = LEVELS - len(digits)
+    for number, digit in enumerate(digits):
+        level = number if number < first else number + missing
         described[f"{side}_count{level}"] = digit.count
         described[f"{side}_offset{level}"] = digit.offset * element_bytes
         described[f"{side}_move{digit.space}_{level}"] = digit.move

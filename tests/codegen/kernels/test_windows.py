@@ -310,6 +310,26 @@ PRODUCTS = {
       k = f32[3,2,36,24] parameter(1)
       ROOT c = f32[3,20,20,24] convolution(x, k),
         window={size=3x2 pad=2_2x1_1 rhs_dilate=2x3 rhs_reversal=1x0}, dim_labels=b01f_01io->b01f""",
+    "reversed, with holes, many features": """
+      x = f32[2,20,21,68] parameter(0)
+      k = f32[3,2,68,24] parameter(1)
+      ROOT c = f32[2,20,20,24] convolution(x, k),
+        window={size=3x2 pad=2_2x1_1 rhs_dilate=2x3 rhs_reversal=1x1}, dim_labels=b01f_01io->b01f""",
+    "reversed lines, far outside": """
+      x = f32[2,12,11,64] parameter(0)
+      k = f32[3,3,64,72] parameter(1)
+      ROOT c = f32[2,16,14,72] convolution(x, k),
+        window={size=3x3 stride=1x2 pad=3_3x9_9 rhs_reversal=0x1}, dim_labels=b01f_01io->b01f""",
+    "rows too long for one region": """
+      x = f32[1,3,600,256] parameter(0)
+      k = f32[2,2,256,24] parameter(1)
+      ROOT c = f32[1,2,601,24] convolution(x, k),
+        window={size=2x2 pad=0_0x1_1}, dim_labels=b01f_01io->b01f""",
+    "stride beyond the window": """
+      x = f32[4,26,29,64] parameter(0)
+      k = f32[2,2,64,40] parameter(1)
+      ROOT c = f32[4,9,8,40] convolution(x, k),
+        window={size=2x2 stride=3x4 pad=1_0x0_1}, dim_labels=b01f_01io->b01f""",
     "groups": """
       x = f32[3,15,14,48] parameter(0)
       k = f32[3,3,16,96] parameter(1)
@@ -388,7 +408,7 @@ def test_convolution_by_the_matrix_product_library(name: str) -> None:
     check_same(compiled(*arguments), xlapy.evaluate(text, *arguments))
 
 
-@pytest.mark.parametrize("name", ["features last", "gradient of a kernel", "groups", "bf16"])
+@pytest.mark.parametrize("name", ["features last", "short rows, features first", "gradient of a kernel", "groups", "bf16"])
 def test_special_numbers_do_not_meet_what_lies_outside(name: str) -> None:
     text = f"HloModule m\nENTRY main {{{PRODUCTS[name]}\n}}"
     generator = np.random.default_rng(3)

@@ -30,7 +30,7 @@ import math
 
 from xlapy.codegen.ir import I64, PTR, IRType, KernelBuilder, Module, Value
 from xlapy.codegen.libraries import Library
-from xlapy.codegen.libraries.gemm_in_place import GemmInPlace
+from xlapy.codegen.libraries.gemm_direct import GemmDirect
 from xlapy.codegen.libraries.gemm_problem import PROBLEM, RANGE, transpose
 from xlapy.codegen.libraries.gemm_record import RecordValue
 from xlapy.codegen.libraries.gemm_types import GEMM_TYPES, GemmType
@@ -74,6 +74,7 @@ def emit_gemm(kind: GemmType, target: Target) -> str:
     emitter.dots()
     emitter.run()
     if has_windows(kind):
+        emitter.direct()
         emitter.windows()
     return module.text()
 
@@ -89,7 +90,7 @@ GEMM_LIBRARIES = {name: _library(kind) for name, kind in GEMM_TYPES.items()}
 """By the element type of the operands; "bf16_f32" and the like leave the sums as they are."""
 
 
-class _GemmEmitter(GemmInPlace):
+class _GemmEmitter(GemmDirect):
     """Writes the entries of the library."""
 
     def run(self) -> None:
@@ -110,20 +111,25 @@ class _GemmEmitter(GemmInPlace):
             self._run_packed(k, problem)
 
     def windows(self) -> None:
-        """Convolutions: always packed, with C by rows."""
+        """Convolutions: with C by rows, B packed, and A too unless its rows are read from copied regions."""
         with self._function("windows", [*_RUN, ("windows", PTR)], linkage="") as k:
             problem = PROBLEM.new(k)
             self._read_call(k, problem)
             problem.set(windows=k.parameters["windows"], uses_scratch=0 if self._kind.accumulates_in_result else 1)
-            self._run_packed(k, problem)
-            if self._kind.accumulator.is_float:
-                self._sum_again_if_needed(k, problem)
+            k.if_else(
+                self._is_direct(k, problem),
+                lambda: self._run_direct(k, problem),
+                lambda: self._run_packed(k, problem),
+            )
+            self._sum_again_if_needed(k, problem)
         if self._kind.accumulator.is_float:
             self._sum_rows()
 
     def _sum_again_if_needed(self, k: KernelBuilder, problem: RecordValue) -> None:
         """Leaves out what lies outside of the array, should B not be finite. Any row of C tells whether that may be."""
         kind = self._kind
+        if not kind.accumulator.is_float:
+            return
         reaches_outside = k.load(k.gep(problem["windows"], WINDOW_NUMBERS.index("reaches_outside"), 8), I64)
         with k.if_(k.compare("ne", reaches_outside, 0)), k.loop(0, problem["batches"]) as batch:
             c = k.gep(problem["c"], k.mul(batch.index, problem["c_batch"]))

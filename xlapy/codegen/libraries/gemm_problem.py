@@ -84,6 +84,13 @@ PROBLEM = Record(
     row_blocks=I64,
     column_blocks=I64,
     a_strips=I64,
+    # The units of a convolution that tiles read directly, and the region of the array that one of them needs.
+    unit_rows=I64,
+    unit_positions=I64,
+    row_groups=I64,
+    position_groups=I64,
+    lines=I64,
+    pixels=I64,
 )
 
 _TRANSPOSED = {"a": "b", "m": "n", "a_batch": "b_batch", "a_row": "b_column", "a_step": "b_step", "c_row": "c_column"}

@@ -42,13 +42,15 @@ def _names() -> tuple[str, ...]:
         for level in range(LEVELS)
         for name in ("count", "offset", *(f"move{space}_" for space in range(SPACES)))
     ]
-    return ("follows_rows", "reaches_outside", *spaces, *digits)
+    return ("follows_rows", "reaches_outside", "is_regular", *spaces, *digits)
 
 
 WINDOW_NUMBERS = _names()
 """What describes A, in order: whether neighbours in memory are rows, not steps; whether a place may lie outside of the
-array; for each space its size, its stride in bytes and where the first place of the first position lies; for each digit
-of rows and of steps its range, its offset in bytes, and how far it moves the place in each space."""
+array; whether the digits are batch and spaces, spaces and features, in these orders, so that tiles may read the array
+itself (`gemm_direct`); for each space its size, its stride in bytes and where the first place of the first position
+lies; for each digit of rows and of steps its range, its offset in bytes, and how far it moves the place in each
+space."""
 
 _PACK = [("windows", PTR), ("array", PTR), ("first", I64), ("valid", I64), ("step", I64), ("depth", I64)]
 _PACK += [("packed", PTR)]
@@ -92,7 +94,7 @@ class _RowPackingEmitter(PackingEmitter):
 
 
 @dataclass(frozen=True, slots=True)
-class _Spot:
+class Spot:
     """Where in the array something lies: an offset in bytes, and a place in each space."""
 
     offset: Value
@@ -102,7 +104,7 @@ class _Spot:
 _SPOT_BYTES = 8 * (1 + SPACES)
 
 
-class _Windows:
+class Windows:
     """What a function with the parameters `windows`, `array`, `step` and `depth` knows of A."""
 
     def __init__(self, k: KernelBuilder, kind: GemmType, shape: TileShape, prefix: str) -> None:
@@ -116,7 +118,7 @@ class _Windows:
             name: k.load(k.gep(numbers, index, 8), I64, invariant=True) for index, name in enumerate(WINDOW_NUMBERS)
         }
 
-    def _segments(self, emit: Callable[[Value, Value, _Spot], None]) -> None:
+    def _segments(self, emit: Callable[[Value, Value, Spot], None]) -> None:
         """Calls `emit(done, length, spot)` for each stretch of steps that differ in their last digit only."""
         k = self._k
 
@@ -141,29 +143,29 @@ class _Windows:
             number = rest
         return [number, *digits]
 
-    def _spot(self, side: str, digits: Sequence[Value]) -> _Spot:
+    def _spot(self, side: str, digits: Sequence[Value]) -> Spot:
         zero = self._k.const(I64, 0)
         starts = [self._numbers[f"start{space}"] if side == "row" else zero for space in range(SPACES)]
-        spot = _Spot(zero, starts)
+        spot = Spot(zero, starts)
         for level, digit in enumerate(digits):
             spot = self._moved(spot, side, level, digit)
         return spot
 
-    def _moved(self, spot: _Spot, side: str, level: int, digit: Value) -> _Spot:
+    def _moved(self, spot: Spot, side: str, level: int, digit: Value) -> Spot:
         k, numbers = self._k, self._numbers
         offset = k.add(spot.offset, k.mul(digit, numbers[f"{side}_offset{level}"]))
         moves = [numbers[f"{side}_move{space}_{level}"] for space in range(SPACES)]
-        return _Spot(offset, [k.add(place, k.mul(digit, move)) for place, move in zip(spot.places, moves, strict=True)])
+        return Spot(offset, [k.add(place, k.mul(digit, move)) for place, move in zip(spot.places, moves, strict=True)])
 
-    def _store_spot(self, goal: Value, spot: _Spot) -> None:
+    def _store_spot(self, goal: Value, spot: Spot) -> None:
         for number, value in enumerate((spot.offset, *spot.places)):
             self._k.store(self._k.gep(goal, 8 * number), value)
 
-    def _load_spot(self, source: Value) -> _Spot:
+    def _load_spot(self, source: Value) -> Spot:
         values = [self._k.load(self._k.gep(source, 8 * number), I64) for number in range(1 + SPACES)]
-        return _Spot(values[0], values[1:])
+        return Spot(values[0], values[1:])
 
-    def _address(self, spot: _Spot) -> Value:
+    def _address(self, spot: Spot) -> Value:
         """The element at a spot, or a zero if there is none."""
         return self._address_if(self._is_inside(spot.places), self._offset(spot))
 
@@ -172,13 +174,12 @@ class _Windows:
         return k.select(is_inside, k.gep(k.parameters["array"], offset), k.function_pointer(f"{self._prefix}_zeros"))
 
     def _is_inside(self, places: Sequence[Value]) -> Value:
-        k = self._k
-        conditions = [
-            k.compare("lt", place, self._numbers[f"size{space}"], signed=False) for space, place in enumerate(places)
-        ]
-        return functools.reduce(k.and_, conditions)
+        return functools.reduce(self._k.and_, [self._is_within(space, place) for space, place in enumerate(places)])
 
-    def _offset(self, spot: _Spot) -> Value:
+    def _is_within(self, space: int, place: Value) -> Value:
+        return self._k.compare("lt", place, self._numbers[f"size{space}"], signed=False)
+
+    def _offset(self, spot: Spot) -> Value:
         """How far into the array a spot is, in bytes."""
         k = self._k
         strides = [self._numbers[f"stride{space}"] for space in range(SPACES)]
@@ -187,7 +188,7 @@ class _Windows:
         )
 
 
-class _WindowPackingEmitter(_Windows):
+class _WindowPackingEmitter(Windows):
     """One strip of A, from row `first` and step `step` on; rows behind the `valid` ones may hold anything."""
 
     def emit(self) -> None:
@@ -209,7 +210,7 @@ class _WindowPackingEmitter(_Windows):
             number = k.add(k.parameters["first"], k.smin(position.index, last))
             self._store_spot(k.gep(spots, position.index, _SPOT_BYTES), self._spot("row", self._digits("row", number)))
 
-        def segment(done: Value, length: Value, base: _Spot) -> None:
+        def segment(done: Value, length: Value, base: Spot) -> None:
             with k.loop(0, width) as position:
                 spot = self._load_spot(k.gep(spots, position.index, _SPOT_BYTES))
                 k.store(k.gep(rows, position.index, 8), self._address(_sum(k, spot, base)))
@@ -234,7 +235,7 @@ class _WindowPackingEmitter(_Windows):
 
         k.while_loop(lambda values: k.compare("lt", values[0], valid), run, [k.const(I64, 0)])
 
-    def _copy_run(self, position: Value, length: Value, spot: _Spot) -> None:
+    def _copy_run(self, position: Value, length: Value, spot: Spot) -> None:
         k, lanes = self._k, self._lanes
         type = self._kind.element.with_lanes(lanes)
         wanted = k.splat(length, lanes)
@@ -242,11 +243,11 @@ class _WindowPackingEmitter(_Windows):
         masks = [k.compare("lt", k.add(lane_numbers, start), wanted) for start in range(0, self._width, lanes)]
         column = k.gep(k.parameters["packed"], position, type.element.bytes)
 
-        def segment(done: Value, steps: Value, base: _Spot) -> None:
+        def segment(done: Value, steps: Value, base: Spot) -> None:
             first = _sum(k, spot, base)
             goal = k.gep(column, k.mul(done, self._step_bytes))
             moves = [self._numbers[f"step_move{space}_{LEVELS - 1}"] for space in range(SPACES)]
-            nothing = _Spot(k.const(I64, 0), [k.const(I64, 0)] * SPACES)
+            nothing = Spot(k.const(I64, 0), [k.const(I64, 0)] * SPACES)
             distance = self._offset(self._moved(nothing, "step", LEVELS - 1, k.const(I64, 1)))
             with k.loop(0, steps, carry=[goal, self._offset(first), *first.places]) as step:
                 place, offset, *places = step.values
@@ -264,7 +265,7 @@ class _WindowPackingEmitter(_Windows):
         return self._width * self._kind.packed.bytes
 
 
-class _RowSumsEmitter(_Windows):
+class _RowSumsEmitter(Windows):
     """One row of C, of `columns` sums over the steps that lie inside of the array, in their order."""
 
     def emit(self) -> None:
@@ -276,14 +277,14 @@ class _RowSumsEmitter(_Windows):
             with k.loop(first, last, lanes) as column:
                 self._sum_columns(spot, column.index, lanes)
 
-    def _sum_columns(self, spot: _Spot, column: Value, lanes: int) -> None:
+    def _sum_columns(self, spot: Spot, column: Value, lanes: int) -> None:
         k, kind = self._k, self._kind
         type = kind.accumulator.with_lanes(lanes)
         total = k.alloca(type)
         k.store(total, k.const(type, 0))
         right = k.gep(k.parameters["b"], column, kind.element.bytes)
 
-        def segment(done: Value, length: Value, base: _Spot) -> None:
+        def segment(done: Value, length: Value, base: Spot) -> None:
             with k.loop(0, length) as step:
                 here = _sum(k, spot, self._moved(base, "step", LEVELS - 1, step.index))
                 with k.if_(self._is_inside(here.places)):
@@ -298,6 +299,6 @@ class _RowSumsEmitter(_Windows):
         k.store(place, kind.narrow(k, k.load(total, type)))
 
 
-def _sum(k: KernelBuilder, one: _Spot, other: _Spot) -> _Spot:
+def _sum(k: KernelBuilder, one: Spot, other: Spot) -> Spot:
     places = [k.add(first, second) for first, second in zip(one.places, other.places, strict=True)]
-    return _Spot(k.add(one.offset, other.offset), places)
+    return Spot(k.add(one.offset, other.offset), places)
