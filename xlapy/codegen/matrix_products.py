@@ -98,6 +98,7 @@ def _stride(shape: Shape, dims: Sequence[int]) -> int | None:
 # -- convolutions ------------------------------------------------------------------------------------------------------
 
 SMALLEST_CONVOLUTION = 1 << 20  # multiplications; below, packing and two handovers to the pool are not worth it
+FEWEST_FEATURES = 3  # of the result, if there are no groups: most lanes are idle, but those of a kernel would be so too
 LEAST_NEIGHBOURS = 12  # elements side by side in memory, to be packed together
 
 
@@ -139,7 +140,7 @@ def window_product(convolution: Instruction) -> WindowProduct | None:
         and len(window.dimensions) <= SPACES
         and all(part.base_dilation == 1 for part in window.dimensions)
         and convolution.attributes["batch_group_count"] == 1
-        and columns >= LEAST_PRODUCT_FEATURES
+        and columns >= (LEAST_PRODUCT_FEATURES if groups > 1 else FEWEST_FEATURES)
         and result.size * depth >= SMALLEST_CONVOLUTION
         and result.strides()[numbers.output_feature] == rhs.strides()[numbers.kernel_output_feature] == 1
         and c_row is not None

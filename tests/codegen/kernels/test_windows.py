@@ -408,7 +408,9 @@ def test_convolution_by_the_matrix_product_library(name: str) -> None:
     check_same(compiled(*arguments), xlapy.evaluate(text, *arguments))
 
 
-@pytest.mark.parametrize("name", ["features last", "short rows, features first", "gradient of a kernel", "groups", "bf16"])
+@pytest.mark.parametrize(
+    "name", ["features last", "short rows, features first", "gradient of a kernel", "groups", "bf16"]
+)
 def test_special_numbers_do_not_meet_what_lies_outside(name: str) -> None:
     text = f"HloModule m\nENTRY main {{{PRODUCTS[name]}\n}}"
     generator = np.random.default_rng(3)

@@ -230,3 +230,75 @@ def _phase(
         shape=Shape.array(root.shape.type, dims),
         **{**root.attributes, "window": windows},
     )
+
+
+# -- few features ------------------------------------------------------------------------------------------------------
+
+FEW_LANES = 16
+"""Products for different places of a line that are computed side by side, in lanes that would be idle else."""
+
+LEAST_INPUTS = 16
+LEAST_MULTIPLICATIONS = 1 << 20
+"""Below, the sums that follow are not worth it."""
+
+
+@LAWS.law(P.convolution(x, y, dimension_numbers=numbers, window=window))
+def places_beside_few_features(
+    root: Instruction, x: Instruction, y: Instruction, numbers: ConvolutionDimensionNumbers, window: Window
+) -> Value | None:
+    """convolution(x, k) -> sum of slices of convolution(x, k'), the places of a line of k being features of k'
+
+    Where the result has so few features that most lanes of vectors would be idle. Each product counts only where it
+    did, so that infinities and NaNs meet what they met; sums are made in another order."""
+    if not _has_idle_lanes(root, x, y, numbers, window):
+        return None
+    *outer, part = window.dimensions
+    axis, feature = numbers.kernel_spatial[-1], numbers.kernel_output_feature
+    features, places = y.shape.dims[feature], part.size
+    moved = [dim for dim in range(y.shape.rank) if dim not in (axis, feature)]
+    apart = new.transpose(y, permutation=(*moved, axis, feature))
+    lines = [*y.shape.dims]
+    lines[axis], lines[feature] = 1, places * features
+    line = numbers.output_spatial[-1]
+    positions, reach = root.shape.dims[line], (places - 1) * part.window_dilation
+    dims = [*root.shape.dims]
+    dims[line], dims[numbers.output_feature] = positions + reach, places * features
+    products = new.op(
+        "convolution",
+        [x, new.reshaped(apart, lines)],
+        shape=Shape.array(root.shape.type, dims),
+        **{**root.attributes, "window": Window((*outer, replace(part, size=1, window_dilation=1)))},
+    )
+    total: Value | None = None
+    for place in range(places):
+        kept = [SliceDimension(0, size) for size in dims]
+        first = place * part.window_dilation
+        kept[line] = SliceDimension(first, first + positions)
+        kept[numbers.output_feature] = SliceDimension(place * features, (place + 1) * features)
+        summand = new.slice(products, dimensions=tuple(kept))
+        total = summand if total is None else new.add(total, summand)
+    return total
+
+
+def _has_idle_lanes(
+    root: Instruction, x: Instruction, y: Instruction, numbers: ConvolutionDimensionNumbers, window: Window
+) -> bool:
+    """Few features come last everywhere, many are summed, and there are several places in a line of the window."""
+    if not (window.dimensions and x.shape.is_static and y.shape.is_static):
+        return False
+    groups = root.attributes["feature_group_count"] * root.attributes["batch_group_count"]
+    last = root.shape.rank - 1
+    is_suited = (
+        groups == 1
+        and numbers.output_feature == numbers.input_feature == numbers.kernel_output_feature == last
+        and (numbers.kernel_spatial[-1], numbers.kernel_input_feature) == (last - 2, last - 1)
+        and x.shape.type == y.shape.type == root.shape.type
+        and root.shape.type.name in ("f32", "f64", "s32", "s64")
+    )
+    part, features = window.dimensions[-1], y.shape.dims[last]
+    is_plain = part.stride == 1 and part.base_dilation == 1 and not part.reversal
+    has_room = part.size > 1 and features * part.size <= FEW_LANES
+    inputs = y.shape.dims[numbers.kernel_input_feature]
+    multiplications = root.shape.size * (y.shape.size // max(features, 1))
+    is_worth_it = inputs >= LEAST_INPUTS and multiplications >= LEAST_MULTIPLICATIONS
+    return is_suited and is_plain and has_room and is_worth_it
