@@ -8,6 +8,7 @@ that the lines of both sides are still in cache when the next block needs their 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from xlapy.codegen.arrays import Array
@@ -17,6 +18,7 @@ from xlapy.codegen.register_transpose import transposed
 from xlapy.codegen.registers import memory_type
 from xlapy.codegen.target import Target
 from xlapy.hlo.graph import Instruction
+from xlapy.hlo.shape import Shape
 
 SQUARE_BYTES = 256  # side of the larger squares: four lines of each row, and rows enough to use them up
 MOST_LANES = 16
@@ -24,11 +26,12 @@ MOST_LANES = 16
 
 @dataclass(frozen=True, slots=True)
 class TransposePlan:
-    """Which dimensions are turned over. `fast` and `slow` are dimensions of the operand: its own fastest and the one
-    that becomes the fastest of the result. `lanes` is the side of a block, `square` that of the larger squares."""
+    """Which dimensions are turned over. `slow` is the dimension of the operand that becomes the fastest of the result;
+    `fast` are its last ones, whose elements are numbered together: one, or several if the last one is shorter than a
+    block. `lanes` is the side of a block, `square` that of the larger squares."""
 
     transpose: Instruction
-    fast: int
+    fast: tuple[int, ...]
     slow: int
     lanes: int
     square: int
@@ -45,17 +48,22 @@ def plan_transpose(transpose: Instruction, target: Target) -> TransposePlan | No
     wide = [dim for dim in range(operand.rank) if operand.dims[dim] > 1]
     if not row_major or len(wide) < 2 or operand.type.is_complex:
         return None
-    fast = wide[-1]
     slow = [dim for dim in permutation if operand.dims[dim] > 1][-1]
     width = memory_type(operand.type).bytes
     lanes = min(target.vector_bytes // width, MOST_LANES)
-    if fast == slow or min(operand.dims[fast], operand.dims[slow]) < lanes:
+    behind = wide[wide.index(slow) + 1 :]
+    fast = next((behind[-n:] for n in range(1, len(behind) + 1) if _size(operand, behind[-n:]) >= lanes), None)
+    if fast is None or operand.dims[slow] < lanes:
         return None
     square = max(lanes, SQUARE_BYTES // width)
-    rows_of_squares = -(-operand.dims[fast] // square)
-    outer = math.prod(size for dim, size in enumerate(operand.dims) if dim not in (fast, slow))
-    units = outer * rows_of_squares
-    return TransposePlan(transpose, fast, slow, lanes, square, rows_of_squares, units, 2 * operand.bytes // units)
+    rows_of_squares = -(-_size(operand, fast) // square)
+    units = operand.size // (_size(operand, fast) * operand.dims[slow]) * rows_of_squares
+    unit_bytes = 2 * operand.bytes // units
+    return TransposePlan(transpose, tuple(fast), slow, lanes, square, rows_of_squares, units, unit_bytes)
+
+
+def _size(shape: Shape, dims: Sequence[int]) -> int:
+    return math.prod(shape.dims[dim] for dim in dims)
 
 
 def emit_transpose(
@@ -64,7 +72,8 @@ def emit_transpose(
     """Writes units [begin, end): strips of the result, `square` wide in the operand's fastest dimension."""
     ix = Indexing(k, 1)
     dims = source.shape.dims
-    outer = [dim for dim in range(len(dims)) if dim not in (plan.fast, plan.slow)]
+    outer = [dim for dim in range(len(dims)) if dim not in (*plan.fast, plan.slow)]
+    columns_of_source = _size(source.shape, plan.fast)
     permutation: tuple[int, ...] = plan.transpose.attributes["permutation"]
     source_strides = source.shape.strides()
     result_strides = [result.shape.strides()[permutation.index(dim)] for dim in range(len(dims))]
@@ -78,33 +87,41 @@ def emit_transpose(
         ]
         assert strip.start is not None and bases[0] is not None and bases[1] is not None
         first = k.mul(strip.start, plan.square)
-        last = k.smin(k.add(first, plan.square), dims[plan.fast])
+        last = k.smin(k.add(first, plan.square), columns_of_source)
         with k.loop(0, dims[plan.slow], plan.square) as across:
             edge = k.smin(k.add(across.index, plan.square), dims[plan.slow])
             with k.loop(first, last, plan.lanes) as columns:
-                column = k.smin(columns.index, dims[plan.fast] - plan.lanes)
+                column = k.smin(columns.index, columns_of_source - plan.lanes)
+                lines = _lines_of_result(ix, plan, dims, result_strides, column)
                 with k.loop(across.index, edge, plan.lanes) as rows:
                     row = k.smin(rows.index, dims[plan.slow] - plan.lanes)
-                    _turn_block(
-                        k,
-                        block,
-                        _place(k, source.pointer, bases[0], row, source_strides[plan.slow], column, width),
-                        source_strides[plan.slow] * width,
-                        _place(k, result.pointer, bases[1], column, result_strides[plan.fast], row, width),
-                        result_strides[plan.fast] * width,
-                    )
+                    start = k.add(k.add(bases[0], k.mul(row, source_strides[plan.slow])), column)
+                    place = k.gep(source.pointer, start, width)
+                    targets = [k.gep(result.pointer, k.add(k.add(bases[1], line), row), width) for line in lines]
+                    _turn_block(k, block, place, source_strides[plan.slow] * width, targets)
 
 
-def _place(
-    k: KernelBuilder, pointer: Value, base: Value, line: Value, line_stride: int, position: Value, width: int
-) -> Value:
-    return k.gep(pointer, k.add(base, k.add(k.mul(line, line_stride), position)), width)
+def _lines_of_result(
+    ix: Indexing, plan: TransposePlan, dims: Sequence[int], strides: Sequence[int], column: Value
+) -> list[Value]:
+    """Where, in elements, the lines of the result begin that a block's columns become."""
+    k = ix.k
+    follow = all(
+        strides[dim] == strides[inner] * dims[inner] for dim, inner in zip(plan.fast[:-1], plan.fast[1:], strict=True)
+    )
+    if follow:
+        return [k.mul(k.add(column, line), strides[plan.fast[-1]]) for line in range(plan.lanes)]
+    lines = []
+    for line in range(plan.lanes):
+        digits = ix.delinearize(Coordinate(k.add(column, line)), [dims[dim] for dim in plan.fast])
+        start = ix.linearize(digits, [strides[dim] for dim in plan.fast]).start
+        assert start is not None
+        lines.append(start)
+    return lines
 
 
-def _turn_block(
-    k: KernelBuilder, block: IRType, source: Value, source_stride: int, target: Value, target_stride: int
-) -> None:
+def _turn_block(k: KernelBuilder, block: IRType, source: Value, source_stride: int, targets: Sequence[Value]) -> None:
     """Reads as many lines as they are long, and writes them as columns."""
     lines = [k.load(k.gep(source, line * source_stride), block) for line in range(block.lanes)]
-    for line, column in enumerate(transposed(k, lines)):
-        k.store(k.gep(target, line * target_stride), column)
+    for target, column in zip(targets, transposed(k, lines), strict=True):
+        k.store(target, column)

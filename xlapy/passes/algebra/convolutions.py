@@ -128,8 +128,7 @@ def features_last(
 ) -> Value | None:
     """convolution(x, k) -> transpose(convolution(transpose(x), transpose(k))) with batch first and features last
 
-    Where rows of the result are too short for vectors, or their elements are taken from places apart. Such convolutions
-    are matrix products."""
+    Such convolutions are matrix products. Those of groups only where the loop nest is slow."""
     rank = root.shape.rank
     if numbers.output_feature == rank - 1 or not _deserves_transposes(root, x, y, numbers, window):
         return None
@@ -158,15 +157,19 @@ def _deserves_transposes(
     groups: int = root.attributes["feature_group_count"]
     features = root.shape.dims[numbers.output_feature] // groups
     inputs = y.shape.dims[numbers.kernel_input_feature]
-    if min(features, inputs) < LEAST_PRODUCT_FEATURES or root.attributes["batch_group_count"] != 1:
+    if features < LEAST_PRODUCT_FEATURES or root.attributes["batch_group_count"] != 1:
         return False
     products = root.shape.size * y.shape.size // root.shape.dims[numbers.output_feature]
     if products < MULTIPLICATIONS_PER_ELEMENT * (root.shape.size + x.shape.size + y.shape.size):
         return False
+    return groups == 1 or (inputs >= LEAST_PRODUCT_FEATURES and _has_awkward_rows(root, window))
+
+
+def _has_awkward_rows(root: Instruction, window: Window) -> bool:
+    """Rows of the result are too short for vectors, or their elements are taken from places apart."""
     row = root.shape.dims[-1]
-    is_row_awkward = 3 * row < 2 * LANES * -(-row // LANES)
     apart = any(part.stride > 1 or part.base_dilation > 1 for part in window.dimensions)
-    return apart or is_row_awkward
+    return apart or 3 * row < 2 * LANES * -(-row // LANES)
 
 
 # -- dilated inputs ----------------------------------------------------------------------------------------------------
