@@ -31,14 +31,14 @@ from xlapy.codegen.kernel_library import KernelLibrary, NativeKernel
 from xlapy.codegen.kernels.linalg import is_large, system_of
 from xlapy.codegen.kernels.repack import load_joined
 from xlapy.codegen.matrix_products import matrix_product, window_product
-from xlapy.codegen.regions import emit_region
 from xlapy.codegen.registers import Element, constant_element, from_parts, parts_of
 from xlapy.codegen.runtime_sites import RuntimeSites
+from xlapy.codegen.scalar_code import ScalarCode, is_scalar_operation
 from xlapy.codegen.target import Target
 from xlapy.hlo.buffer_plan import BufferPlan, Home, Location
 from xlapy.hlo.evaluate.random import SCRAMBLE, SCRAMBLE_START
 from xlapy.hlo.graph import Computation, Instruction
-from xlapy.hlo.kernel_plan import SCALAR_RENAMING, region_functions
+from xlapy.hlo.kernel_plan import SCALAR_RENAMING
 from xlapy.hlo.leaves import aliased_leaves, is_renaming, leaf_shape, origin_of_leaf
 from xlapy.hlo.ops import Trait
 from xlapy.hlo.schedule import Schedule
@@ -117,16 +117,14 @@ class EntryEmitter:
         """Writes a computation whose parameters are bound: in `frame`, or as functions that `frame` calls."""
         parts = self.parts[computation]
         if len(parts) == 1:
-            for instruction in parts[0]:
-                self._instruction(frame, instruction)
+            self._part(frame, parts[0])
             return
         for part in parts:
             is_loop = part[0].opcode == "while"
             self.function_count += 1
             name = f"{self.prefix}part.{self.function_count}"
             inner = self._frame(self.loops if is_loop or frame.k.module is self.loops else self.glue, name)
-            for instruction in part:
-                self._instruction(inner, instruction)
+            self._part(inner, part)
             inner.finish()
             k = frame.k
             arguments = [k.parameters[table] for table in ("context", "parameters", "results")]
@@ -134,14 +132,21 @@ class EntryEmitter:
             assert status is not None
             frame.fail_if(status)
 
-    def _instruction(self, frame: Frame, instruction: Instruction) -> None:
+    def _part(self, frame: Frame, part: Sequence[Instruction]) -> None:
+        scalars = ScalarCode(frame, part, self.kernels.target)
+        for instruction in part:
+            self._instruction(frame, instruction, scalars)
+            scalars.written(instruction)
+
+    def _instruction(self, frame: Frame, instruction: Instruction, scalars: ScalarCode) -> None:
         if instruction.opcode in NO_CODE:
             return
         handler = HANDLERS.get(instruction.opcode)
         if handler is None and Trait.RUNTIME in instruction.spec.traits:
             handler = _runtime_call
-        if handler is None and _is_scalar_operation(instruction):
-            handler = _scalar
+        if handler is None and is_scalar_operation(instruction):
+            scalars.write(instruction)
+            return
         if handler is None and instruction.shape.is_scalar and instruction.opcode in SCALAR_RENAMING:
             handler = _renamed_scalar
         if handler is None and is_renaming(instruction):
@@ -180,7 +185,7 @@ class EntryEmitter:
         if instruction.opcode in NO_CODE or Trait.CONTROL in instruction.spec.traits:
             return True
         is_register = instruction.shape.is_scalar and instruction.opcode in READS_REGISTERS
-        return is_register or _is_scalar_operation(instruction)
+        return is_register or is_scalar_operation(instruction)
 
     # -- moving values -------------------------------------------------------------------------------------------
 
@@ -206,12 +211,6 @@ class EntryEmitter:
             number += 1
 
 
-def _is_scalar_operation(instruction: Instruction) -> bool:
-    """It is done in registers: element-wise, and no map whose region is a function."""
-    is_elementwise = instruction.shape.is_scalar and Trait.ELEMENTWISE in instruction.spec.traits
-    return is_elementwise and not region_functions(instruction)
-
-
 def _scalar_leaves(shape: Shape) -> list[int]:
     return [number for number, leaf in enumerate(shape.leaves()) if leaf.is_scalar]
 
@@ -221,14 +220,6 @@ HANDLERS: Registry[Handler] = Registry("entry code")
 
 
 # -- straight-line code ------------------------------------------------------------------------------------------------
-
-
-def _scalar(emitter: EntryEmitter, frame: Frame, instruction: Instruction) -> None:
-    operands = [frame.scalar(operand) for operand in instruction.operands]
-    if instruction.opcode == "map":
-        frame.bind(instruction, 0, emit_region(frame.k, instruction.called[0], operands)[0])
-    else:
-        frame.bind(instruction, 0, emit_element(frame.k, instruction, operands))
 
 
 def _renamed_scalar(emitter: EntryEmitter, frame: Frame, instruction: Instruction) -> None:

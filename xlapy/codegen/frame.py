@@ -77,9 +77,13 @@ class Frame:
         yield
         self._scalars = self._scalars.parents
 
+    def define(self, instruction: Instruction, leaf: int, element: Element) -> None:
+        """A scalar leaf is in registers from now on."""
+        self._scalars[instruction, leaf] = element
+
     def bind(self, instruction: Instruction, leaf: int, element: Element) -> None:
         """A scalar leaf is in registers from now on, and stored if memory must hold it."""
-        self._scalars[instruction, leaf] = element
+        self.define(instruction, leaf, element)
         if (instruction, leaf) in self._stored:
             self._store(instruction, leaf, element)
 

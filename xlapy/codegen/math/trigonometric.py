@@ -8,7 +8,7 @@ from __future__ import annotations
 from xlapy.codegen.ir import F32, F64, I32, KernelBuilder, Value
 from xlapy.codegen.math.coefficients import ASIN, ATAN, COS, HALF_PI, SIN
 from xlapy.codegen.math.common import INFINITY, horner, quick_two_sum, sign_bit
-from xlapy.codegen.math.trigonometric_reduction import reduce_angle
+from xlapy.codegen.math.trigonometric_reduction import reduce_angle, reduce_single
 
 # Beyond this the square root is small enough for its rounding error not to matter.
 _FOLD = 0.7
@@ -20,7 +20,7 @@ def _reduced(k: KernelBuilder, x: Value) -> tuple[Value, Value | None, Value]:
     """r, its low part if the type has one, and the quadrant as an integer of the type's width."""
     if x.type.kind == "f64":
         return reduce_angle(k, x)
-    reduced = reduce_angle(k, k.fpext(x, F64))
+    reduced = reduce_single(k, k.fpext(x, F64))
     return k.fptrunc(reduced.high, F32), None, k.trunc(reduced.quadrant, I32)
 
 

@@ -32,11 +32,27 @@ class Reduced(NamedTuple):
 
 def reduce_angle(k: KernelBuilder, x: Value) -> Reduced:
     """The reduction of an f64; NaN for infinities."""
-    quick = _reduce_quickly(k, x)
+    return _reduced_where_large(k, x, _reduce_quickly(k, x))
+
+
+def _reduced_where_large(k: KernelBuilder, x: Value, quick: Reduced) -> Reduced:
+    """`quick`, but the right ones for angles for which it is not."""
     magnitude = k.fabs(x)
     large = k.and_(k.compare("ge", magnitude, _QUICK_LIMIT), k.compare("lt", magnitude, math.inf))
     merged = k.if_else(k.any_lane(large), lambda: _reduce_large(k, x, quick), lambda: quick)
     return Reduced(*merged)
+
+
+def reduce_single(k: KernelBuilder, x: Value) -> Reduced:
+    """The reduction of an f64 that holds an f32: its low part, of which no bit would matter, is 0.
+
+    The first difference is exact. It cancels so little with the second, an f32 of at most 2^20 not being very close to
+    any multiple of pi/2, that what is left out, 1e-20, does not matter either."""
+    turns, quadrant = round_to_integer(k, k.mul(x, 2 / math.pi))
+    first = HALF_PI_PARTS[0]
+    rest = (HALF_PI[0] - first) + HALF_PI[1]
+    high = k.muladd(turns, -rest, k.muladd(turns, -first, x))
+    return _reduced_where_large(k, x, Reduced(high, k.const(x.type, 0.0), quadrant))
 
 
 def _reduce_quickly(k: KernelBuilder, x: Value) -> Reduced:

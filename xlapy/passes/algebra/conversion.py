@@ -9,7 +9,7 @@ from xlapy.passes import new
 from xlapy.passes.new import Value
 from xlapy.passes.rewrite import LAWS
 
-x, y = variables("x y")
+p, x, y = variables("p x y")
 
 
 @LAWS.law(P.convert(x), P.bitcast_convert(x))
@@ -26,6 +26,19 @@ def convert_through_wider(root: Instruction, x: Instruction, y: Instruction) -> 
     if not is_lossless(source, middle) or (source.is_integer and middle.is_float and target.is_integer):
         return None  # integers wrap into a narrower integer, floats saturate
     return new.convert(x, shape=root.shape)
+
+
+@LAWS.law(P.convert(P.select(p, x, y)))
+def convert_of_chosen_numbers(root: Instruction, p: Instruction, x: Instruction, y: Instruction) -> Value | None:
+    """convert(select(p, x, y)) -> select(p, convert(x), convert(y)), for numbers, which are then converted once"""
+    if not (_is_number(x) and _is_number(y)):
+        return None
+    return new.select(p, new.convert(x, shape=root.shape), new.convert(y, shape=root.shape))
+
+
+def _is_number(instruction: Instruction) -> bool:
+    source = instruction.operands[0] if instruction.opcode == "broadcast" else instruction
+    return source.opcode == "constant" and source.shape.is_scalar
 
 
 def is_lossless(source: ElementType, target: ElementType) -> bool:
