@@ -6,8 +6,14 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from xlapy.compiler import Compiled, CompileStats, native_wrapper, parallel_function
+from xlapy.inspection import compile_counting, machine_limits, observe
 from xlapy.options import CompileOptions
-from xlapy.support.errors import ArgumentError
+from xlapy.report.explain import explain
+from xlapy.report.limits import Limits
+from xlapy.report.notebook import executable_html
+from xlapy.report.page import page
+from xlapy.report.profile import Profile, measure
+from xlapy.support.errors import ArgumentError, UnsupportedError
 from xlapy_runtime.device import Device, devices
 from xlapy_runtime.executable import ProgramExecutable
 from xlapy_runtime.program import Program, flatten, tree_text
@@ -29,17 +35,7 @@ class Executable:
     def __init__(self, compiled: Compiled, options: CompileOptions) -> None:
         self.options = options
         self._compiled = compiled
-        self._executable = ProgramExecutable(
-            compiled.program,
-            compiled.link(),
-            devices=_devices(options),
-            timeout=options.timeout,
-            seed=options.seed,
-            targets=options.custom_calls,
-            parallel=parallel_function(options.num_threads),
-            wrapper=native_wrapper(),
-            release_gil=compiled.program.has_loops or _touched_bytes(compiled.program) > SMALL_PROGRAM_BYTES,
-        )
+        self._executable = _linked(compiled, options)
         self.__call__ = self._executable.function
 
     @property
@@ -83,21 +79,75 @@ class Executable:
         return self._compiled.stats
 
     def memory_analysis(self) -> dict[str, int]:
-        """Bytes of arguments, results, temporaries, constants and code."""
-        program = self._compiled.program
+        """Bytes of arguments, results, temporaries, constants and code; and the peak, all but the code, with the least
+        that any plan of the temporaries would have."""
+        program, least = self._compiled.program, self._compiled.stats.live_bytes
+        arguments = sum(spec.nbytes for tree in program.parameters for spec in flatten(tree))
+        results = sum(spec.nbytes for spec in flatten(program.result))
+        constants = sum(constant.nbytes for constant in program.constants)
         return {
-            "argument_bytes": sum(spec.nbytes for tree in program.parameters for spec in flatten(tree)),
-            "result_bytes": sum(spec.nbytes for spec in flatten(program.result)),
+            "argument_bytes": arguments,
+            "result_bytes": results,
             "temporary_bytes": program.arena_bytes,
-            "temporary_bytes_lower_bound": self._compiled.stats.live_bytes,
-            "constant_bytes": sum(constant.nbytes for constant in program.constants),
+            "temporary_bytes_lower_bound": least,
+            "constant_bytes": constants,
             "code_bytes": sum(len(code) for code in program.objects),
+            "peak_bytes": arguments + results + constants + program.arena_bytes,
+            "peak_bytes_lower_bound": arguments + results + constants + least,
         }
+
+    def explain(self, limits: Limits | None = None) -> str:
+        """What the compiler did: passes and laws, fusions and refusals with their reasons and your lines, kernels with
+        what they move and compute and the time that takes at best, memory.
+
+        Compiles the program once more for that. `limits` are the machine's; without them they are measured, which
+        takes some seconds once per machine."""
+        return explain(observe(self._compiled, self.options), self._limits(limits))
+
+    def profile(self, *arguments: Any, calls: int | None = None) -> Profile:
+        """Runs the program with a clock around each kernel, so many `calls` or for half a second, and tells the
+        shortest times; `print` it. For programs of one process."""
+        if self._compiled.program.num_processes > 1:
+            raise UnsupportedError(f"{self.name} runs as {self._compiled.program.num_processes} processes: no profile")
+        counting = compile_counting(self._compiled, self.options)
+        run = _linked(counting.compiled, self.options).function
+        counters = counting.compiled.program.constants[counting.counters]
+        return measure(self.name, lambda: run(*arguments), counting.steps, counters, calls)
+
+    def html_report(self, limits: Limits | None = None, profile: Profile | None = None) -> str:
+        """All that `explain` tells and more, as one HTML page that needs nothing else: the graph before and after, what
+        each pass changed, memory over time, the code of each kernel. With a `profile`, measured times too."""
+        return page(observe(self._compiled, self.options), self._limits(limits), profile)
+
+    def _limits(self, given: Limits | None) -> Limits:
+        limits = given or machine_limits()
+        return limits.alone() if self.options.num_threads == 1 else limits
 
     def __repr__(self) -> str:
         program = self._compiled.program
         signature = f"{tree_text(program.parameters)} -> {tree_text(program.result)}"
         return f"<Executable {self.name} {signature}, {self._compiled.stats.kernels} kernels>"
+
+    def _repr_html_(self) -> str:
+        program = self._compiled.program
+        signature = f"{tree_text(program.parameters)} -> {tree_text(program.result)}"
+        return executable_html(self.name, signature, str(self._compiled.stats), program.hlo_text)
+
+
+def _linked(compiled: Compiled, options: CompileOptions) -> ProgramExecutable:
+    """The program in memory, ready to run."""
+    program = compiled.program
+    return ProgramExecutable(
+        program,
+        compiled.link(),
+        devices=_devices(options),
+        timeout=options.timeout,
+        seed=options.seed,
+        targets=options.custom_calls,
+        parallel=parallel_function(options.num_threads),
+        wrapper=native_wrapper(),
+        release_gil=program.has_loops or _touched_bytes(program) > SMALL_PROGRAM_BYTES,
+    )
 
 
 def _devices(options: CompileOptions) -> list[Device] | None:

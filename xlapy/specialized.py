@@ -14,6 +14,9 @@ from xlapy.hlo.graph import HloModule
 from xlapy.hlo.shape import UNBOUNDED, Shape
 from xlapy.hlo.specialize import specialize_to
 from xlapy.options import CompileOptions
+from xlapy.report.limits import Limits
+from xlapy.report.notebook import module_html
+from xlapy.report.profile import Profile
 from xlapy.support.errors import UnsupportedError
 
 Sizes = tuple[int, ...]
@@ -110,11 +113,23 @@ class DynamicExecutable(Executable):
     def memory_analysis(self) -> dict[str, int]:
         self._has_no("memory")
 
+    def explain(self, limits: Limits | None = None) -> str:
+        self._has_no("compilation to explain")
+
+    def profile(self, *arguments: Any, calls: int | None = None) -> Profile:
+        return self.specialize(*arguments).profile(*arguments, calls=calls)
+
+    def html_report(self, limits: Limits | None = None, profile: Profile | None = None) -> str:
+        self._has_no("report")
+
     def _has_no(self, what: str) -> NoReturn:
         raise UnsupportedError(
             f"{self.name} has `?` dimensions, {self._module.signature}, and no {what} before sizes are known: "
             "ask `exe.specialize(*arguments)`"
         )
+
+    def _repr_html_(self) -> str:
+        return module_html(self._module)
 
     def __repr__(self) -> str:
         count = len(self._specialized)

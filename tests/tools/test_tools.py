@@ -252,7 +252,10 @@ def test_an_input_that_holds_no_arrays(program: str, capsys: Capture) -> None:
     assert "holds no arrays" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("command", ["", "run", "eval", "opt", "translate", "check", "show", "ops", "cache"])
+COMMANDS = "run eval opt translate check show explain report laws ops cache"
+
+
+@pytest.mark.parametrize("command", ["", *COMMANDS.split()])
 def test_help(command: str, capsys: Capture) -> None:
     with pytest.raises(SystemExit) as caught:
         main([*command.split(), "--help"])
