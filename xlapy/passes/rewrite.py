@@ -47,6 +47,11 @@ class Law:
     def doc(self) -> str:
         return inspect.getdoc(self.rewrite) or ""
 
+    @property
+    def statement(self) -> str:
+        """The law in one line."""
+        return self.doc.strip().partition("\n")[0]
+
     def apply(self, root: Instruction) -> Value | None:
         """What replaces `root`, or None."""
         if self.condition is not None and not self.condition(root):

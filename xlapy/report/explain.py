@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from xlapy.passes.pipeline import PassRun
 from xlapy.report.fusions import FUSION_PASSES, Fusion, Refusal, fusions_of, merges_of, refusals_of
-from xlapy.report.kernels import Kernel, kernels_of
+from xlapy.report.kernels import Kernel, kernels_of, shape_text
 from xlapy.report.limits import Limits
 from xlapy.report.observation import Observation
 from xlapy.report.units import amount, bytes_text, number, plural, time_text
@@ -105,7 +105,11 @@ def _fusion(fusion: Fusion) -> list[str]:
     ops = [member.opcode for member in fusion.members]
     kind = fusion.instruction.attributes["kind"].value
     shown = ", ".join(ops[:SHOWN_OPS]) + (f", {len(ops) - SHOWN_OPS} more" if len(ops) > SHOWN_OPS else "")
-    lines = [f"  {fusion.instruction.name}  {fusion.instruction.shape}  {kind}", f"    {shown}", f"    {fusion.reason}"]
+    lines = [
+        f"  {fusion.instruction.name}  {shape_text(fusion.instruction.shape)}  {kind}",
+        f"    {shown}",
+        f"    {fusion.reason}",
+    ]
     return lines + [f"    {place}: {', '.join(opcodes)}" for place, opcodes in [*fusion.sources.items()][:SHOWN_NAMES]]
 
 

@@ -8,7 +8,7 @@ from textwrap import wrap
 from xlapy.hlo.graph import Computation, HloModule, Instruction
 from xlapy.hlo.ops import Trait
 from xlapy.report.graph_layout import Drawing, layered
-from xlapy.report.kernels import members, place_of
+from xlapy.report.kernels import members, place_of, shape_text
 from xlapy.report.markup import Html, element, joined
 
 DRAWN = 120
@@ -102,7 +102,7 @@ def svg(
 
 def _lines(instruction: Instruction) -> list[str]:
     """What stands in a box: name, shape, and the ops of a fusion."""
-    shape = str(instruction.shape)
+    shape = shape_text(instruction.shape)
     if len(shape) > LONGEST_LINE:
         shape = shape[: LONGEST_LINE - 3] + "..."
     name = instruction.name if len(instruction.name) <= LONGEST_LINE else instruction.name[: LONGEST_LINE - 3] + "..."
@@ -116,7 +116,11 @@ def _lines(instruction: Instruction) -> list[str]:
 
 
 def _box(
-    instruction: Instruction, texts: Sequence[str], size: tuple[float, float], drawing: Drawing, target: str | None
+    instruction: Instruction,
+    texts: Sequence[str],
+    size: tuple[float, float],
+    drawing: Drawing[Instruction],
+    target: str | None,
 ) -> Html:
     (x, y), (width, height) = drawing.centres[instruction], size
     top = y - height / 2 + PADDING / 2

@@ -6,11 +6,13 @@ place for each node near its neighbours; and a way for each edge, through a bend
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
+from typing import Generic, TypeVar
 
 Point = tuple[float, float]
+Key = TypeVar("Key", bound=Hashable)
 
 SWEEPS = 8
 GAP = 18.0  # between boxes of a layer
@@ -20,11 +22,11 @@ MARGIN = 12.0
 
 
 @dataclass(frozen=True, slots=True)
-class Drawing:
+class Drawing(Generic[Key]):
     """Centres of the boxes, the points that each edge passes, and the size of the whole."""
 
-    centres: Mapping[Hashable, Point]
-    ways: Mapping[tuple[Hashable, Hashable], Sequence[Point]]
+    centres: Mapping[Key, Point]
+    ways: Mapping[tuple[Key, Key], Sequence[Point]]
     width: float
     height: float
 
@@ -45,7 +47,7 @@ class _Node:
         return GAP if self.width else BEND_GAP
 
 
-def layered(sizes: Mapping[Hashable, Point], edges: Sequence[tuple[Hashable, Hashable]]) -> Drawing:
+def layered(sizes: Mapping[Key, Point], edges: Sequence[tuple[Key, Key]]) -> Drawing[Key]:
     """The drawing of boxes of the given widths and heights, listed operands first; edges go from operand to user."""
     kept = [*dict.fromkeys(edge for edge in edges if edge[0] in sizes and edge[1] in sizes)]
     ranks = _ranks(sizes, kept)
@@ -60,14 +62,14 @@ def layered(sizes: Mapping[Hashable, Point], edges: Sequence[tuple[Hashable, Has
     return _drawing(boxes, chains, layers)
 
 
-def _ranks(sizes: Mapping[Hashable, Point], edges: Sequence[tuple[Hashable, Hashable]]) -> dict[Hashable, int]:
+def _ranks(sizes: Mapping[Key, Point], edges: Sequence[tuple[Key, Key]]) -> dict[Key, int]:
     """The layer of each box: below all its operands; what has none stands right above its first user."""
-    sources: dict[Hashable, list[Hashable]] = {key: [] for key in sizes}
-    users: dict[Hashable, list[Hashable]] = {key: [] for key in sizes}
+    sources: dict[Key, list[Key]] = {key: [] for key in sizes}
+    users: dict[Key, list[Key]] = {key: [] for key in sizes}
     for source, user in edges:
         sources[user].append(source)
         users[source].append(user)
-    ranks: dict[Hashable, int] = {}
+    ranks: dict[Key, int] = {}
     for key in sizes:
         ranks[key] = 1 + max((ranks[source] for source in sources[key]), default=-1)
     for key in sizes:
@@ -80,7 +82,7 @@ def _chain(source: _Node, user: _Node) -> list[_Node]:
     """The bends between two boxes, joined to them."""
     bends = [_Node(0.0, 0.0, layer, [], []) for layer in range(source.layer + 1, user.layer)]
     path = [source, *bends, user]
-    for upper, lower in itertools.pairwise(path):
+    for upper, lower in pairwise(path):
         upper.below.append(lower)
         lower.above.append(upper)
     return bends
@@ -119,7 +121,7 @@ def _spread(layer: Sequence[_Node], wanted: Sequence[float]) -> None:
 
     Without the distances that is isotonic regression: neighbours in the wrong order are pooled, and share a mean."""
     offsets = [0.0]
-    for left, right in itertools.pairwise(layer):
+    for left, right in pairwise(layer):
         offsets.append(offsets[-1] + (left.width + right.width) / 2 + max(left.gap, right.gap))
     pools: list[tuple[float, int]] = []  # (mean, members)
     for place, offset in zip(wanted, offsets, strict=False):
@@ -135,10 +137,10 @@ def _spread(layer: Sequence[_Node], wanted: Sequence[float]) -> None:
 
 
 def _drawing(
-    boxes: Mapping[Hashable, _Node],
-    chains: Mapping[tuple[Hashable, Hashable], Sequence[_Node]],
+    boxes: Mapping[Key, _Node],
+    chains: Mapping[tuple[Key, Key], Sequence[_Node]],
     layers: Sequence[Sequence[_Node]],
-) -> Drawing:
+) -> Drawing[Key]:
     heights = [max((node.height for node in layer), default=0.0) for layer in layers]
     middles: list[float] = []
     top = MARGIN

@@ -10,6 +10,7 @@ from xlapy.hlo.attributes import OpMetadata
 from xlapy.hlo.cost import arithmetic_cost, traffic, trip_count
 from xlapy.hlo.graph import Computation, Instruction
 from xlapy.hlo.ops import Trait
+from xlapy.hlo.shape import Shape
 from xlapy.report.limits import Limits
 from xlapy.report.observation import Observation
 
@@ -132,6 +133,12 @@ def sources(instruction: Instruction) -> Mapping[str, list[str]]:
         if place:
             lines.setdefault(place, []).append(member.opcode)
     return {place: list(dict.fromkeys(opcodes)) for place, opcodes in lines.items()}
+
+
+def shape_text(shape: Shape) -> str:
+    """The shape, with layouts only if one is not row by row."""
+    layouts = any(leaf.layout is not None and not leaf.layout.is_row_major for leaf in shape.leaves())
+    return shape.to_text(layouts=layouts)
 
 
 def place_of(metadata: OpMetadata) -> str:

@@ -10,13 +10,14 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from xlapy.hlo.graph import Instruction
 from xlapy.passes.pipeline import PassRun
+from xlapy.passes.rewrite import LAWS
 from xlapy.report import charts
 from xlapy.report.code import assembly_functions, ir_functions
 from xlapy.report.diff import diff
 from xlapy.report.explain import machine_text
 from xlapy.report.fusions import FUSION_PASSES, Fusion, Refusal, fusions_of, merges_of, refusals_of
 from xlapy.report.graph import graphs, legend
-from xlapy.report.kernels import Kernel, kernels_of, sources
+from xlapy.report.kernels import Kernel, kernels_of, shape_text, sources
 from xlapy.report.limits import Limits
 from xlapy.report.markup import Html, details, element, joined, table
 from xlapy.report.notebook import listing
@@ -145,7 +146,10 @@ def _passes(
     yield joined(rows)
     if report.counts:
         yield element("h3", "Laws that fired")
-        yield table(("law", "times"), ([law, number(n)] for law, n in report.counts.most_common()), numeric=(1,))
+        rows_of_laws = (
+            [number(n), element("code", law), LAWS[law].statement] for law, n in report.counts.most_common()
+        )
+        yield table(("times", "law", ""), rows_of_laws, numeric=(0,))
 
 
 def _change(run: PassRun, before: State, after: State, longest: float, *, has_diff: bool) -> Html:
@@ -178,9 +182,9 @@ def _effect(before: State, after: State) -> str:
     if after.kernels != before.kernels:
         parts.append(f"{after.kernels - before.kernels:+,.0f} kernels")
     if after.bytes != before.bytes:
-        sign = "+" if after.bytes > before.bytes else "\u2212"
+        sign = "+" if after.bytes > before.bytes else "-"
         parts.append(sign + bytes_text(abs(after.bytes - before.bytes)))
-    return ", ".join(parts) or "no more and no less"
+    return ", ".join(parts) or "no change in number"
 
 
 # -- fusions -----------------------------------------------------------------------------------------------------------
@@ -209,10 +213,19 @@ def _fusion(fusion: Fusion) -> Html:
     line = element(
         "span",
         element("code", instruction.name),
-        element("span", f"  {instruction.shape}, {kind}, {plural(len(fusion.members), 'instruction')}", class_="what"),
+        element(
+            "span",
+            f"  {shape_text(instruction.shape)}, {kind}, {plural(len(fusion.members), 'instruction')}",
+            class_="what",
+        ),
     )
     rows = [
-        [element("code", member.name), member.opcode, element("code", str(member.shape)), member.metadata.location()]
+        [
+            element("code", member.name),
+            member.opcode,
+            element("code", shape_text(member.shape)),
+            member.metadata.location(),
+        ]
         for member in fusion.members[:MOST_ROWS]
     ]
     return details(
@@ -303,8 +316,8 @@ def _memory(
     yield element(
         "p",
         f"{plural(len(blocks), 'block')} share {bytes_text(plan.arena_bytes)}. {bytes_text(plan.live_bytes)} are "
-        "needed at once at the most, which no plan could beat (the dashed line). Pale is memory that is kept for a value "
-        "between two times in which it is needed.",
+        "needed at once at the most, which no plan could beat (the dashed line). Pale is memory that is kept for a "
+        "value between two times in which it is needed.",
     )
     yield charts.memory(observation)
     yield _more(len(blocks) - charts.MOST_BLOCKS, "blocks, which are smaller")

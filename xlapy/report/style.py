@@ -33,7 +33,7 @@ nav ul { display: flex; gap: 2px 18px; overflow-x: auto; list-style: none; max-w
 nav a { text-decoration: none; white-space: nowrap; }
 section { background: var(--card); border: 1px solid var(--line); border-radius: 10px; padding: 18px 20px;
   margin: 18px 0; }
-dl.figures { display: grid; grid-template-columns: repeat(auto-fit, minmax(165px, 1fr)); gap: 12px;
+dl.figures { display: grid; grid-template-columns: repeat(auto-fit, minmax(140px, 1fr)); gap: 12px;
   margin: 16px 0 4px; }
 dl.figures div { background: var(--card); border: 1px solid var(--line); border-radius: 10px; padding: 10px 14px; }
 dl.figures dt { color: var(--soft); font-size: 0.85rem; }
@@ -47,7 +47,7 @@ th { text-align: left; color: var(--soft); font-weight: 500; position: sticky; t
 th, td { padding: 5px 12px 5px 0; border-bottom: 1px solid var(--line); vertical-align: top; }
 th.n, td.n { text-align: right; white-space: nowrap; }
 code, pre { font: 12.5px/1.45 ui-monospace, "SF Mono", Menlo, Consolas, monospace; }
-td code { overflow-wrap: anywhere; }
+td code { white-space: nowrap; }
 pre { margin: 8px 0; padding: 10px 12px; background: var(--page); border: 1px solid var(--line); border-radius: 8px;
   overflow: auto; max-height: 60vh; }
 details { border-top: 1px solid var(--line); padding: 6px 0; }
@@ -87,7 +87,7 @@ svg .edge { fill: none; stroke: var(--edge); stroke-width: 1.2; }
 svg rect { stroke: var(--edge); stroke-width: 0.8; }
 svg .root > rect { stroke: var(--ink); stroke-width: 2; }
 svg a:hover rect, svg a:focus-visible rect { stroke: var(--accent); stroke-width: 2.5; }
-svg.chart { max-width: none; }
+svg.chart { width: 100%; min-width: 540px; height: auto; }
 .grid { stroke: var(--line); stroke-width: 1; }
 .roof { fill: none; stroke: var(--accent); stroke-width: 2; }
 .possible circle { fill: var(--card); stroke: var(--accent); stroke-width: 2; }

@@ -45,7 +45,7 @@ def _list() -> None:
         print(painted(family, BOLD, sys.stdout))
         for law in laws:
             note = "" if law.exact else "  (fast_math only)"
-            print(f"  {law.name}{note}\n      {_statement(law)}")
+            print(f"  {law.name}{note}\n      {law.statement}")
     print(f"{sum(map(len, families.values()))} laws; CompileOptions(disabled_laws=...) switches off those named there")
 
 
@@ -53,14 +53,9 @@ def _print_counts(counts: Counter[str], *, everything: bool) -> None:
     """The laws that fired, most often first; then, if wanted, the others."""
     width = max(map(len, counts), default=0)
     for name, count in counts.most_common():
-        print(f"{count:6}  {name:{width}}  {_statement(LAWS[name])}")
+        print(f"{count:6}  {name:{width}}  {LAWS[name].statement}")
     silent = [law for law in LAWS if law.name not in counts]
     if everything:
         for law in silent:
             print(f"     0  {law.name}{'' if law.exact else '  (fast_math only)'}")
     print(f"{len(counts)} laws fired {counts.total()} times, {len(silent)} did not")
-
-
-def _statement(law: Law) -> str:
-    """The law in one line."""
-    return law.doc.strip().split("\n")[0]
