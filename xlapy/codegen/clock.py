@@ -5,11 +5,12 @@ from __future__ import annotations
 import ctypes
 import time
 
-from xlapy.codegen.ir import I64, KernelBuilder, Module, Value
+from xlapy.codegen.ir import I32, I64, KernelBuilder, Module, Value
 from xlapy.codegen.jit import emit_object
 from xlapy.codegen.target import Target
 from xlapy_runtime.linking import link
 
+_WHOLE_SYSTEM = 15  # AArch64's name for the widest barrier
 _TICKS = 20_000_000  # of x86 in 10 ms at 2 GHz
 _SLOW_TICKS = 250_000  # of a clock of 24 MHz, as AArch64 may have it, to 1 GHz: at most 10 ms
 
@@ -19,6 +20,21 @@ def clock(k: KernelBuilder) -> Value:
     now = k.call("llvm.readcyclecounter", [], I64)
     assert now is not None
     return now
+
+
+def exact_clock(k: KernelBuilder, target: Target) -> Value:
+    """The present time, once everything before is done: processors may look at the clock early, and go on early."""
+    _wait(k, target)
+    now = clock(k)
+    _wait(k, target)
+    return now
+
+
+def _wait(k: KernelBuilder, target: Target) -> None:
+    if target.is_x86:
+        k.call("llvm.x86.sse2.lfence", [])
+    else:
+        k.call("llvm.aarch64.isb", [k.const(I32, _WHOLE_SYSTEM)])
 
 
 def ticks(target: Target, hundredths: int) -> int:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from xlapy.codegen.arrays import Array
-from xlapy.codegen.clock import clock, ticks
+from xlapy.codegen.clock import clock, exact_clock, ticks
 from xlapy.codegen.context import (
     CONTEXT_CALL_NUMBER,
     CONTEXT_CANCELLED,
@@ -170,7 +170,9 @@ class EntryEmitter:
         if handler is None and is_renaming(instruction):
             return
         is_timed = self.counters is not None and instruction.opcode != "constant"
-        began = clock(frame.k) if is_timed and not self._reads_registers(instruction) else None
+        began = (
+            exact_clock(frame.k, self.kernels.target) if is_timed and not self._reads_registers(instruction) else None
+        )
         (handler or _kernel)(self, frame, instruction)
         if began is not None and instruction in self.steps:
             self._count(frame, instruction, began)
@@ -181,7 +183,7 @@ class EntryEmitter:
         k = frame.k
         number = self.counted.setdefault(instruction, len(self.counted))
         place = k.gep(frame.pointer(Location(Home.CONSTANT, self.counters)), number * COUNTER_WORDS, I64.bytes)
-        for offset, added in ((0, k.sub(clock(k), began)), (1, k.const(I64, 1))):
+        for offset, added in ((0, k.sub(exact_clock(k, self.kernels.target), began)), (1, k.const(I64, 1))):
             word = k.gep(place, offset, I64.bytes)
             k.store(word, k.add(k.load(word, I64), added))
 

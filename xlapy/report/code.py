@@ -12,7 +12,9 @@ MOST_IR = 4_000_000
 """Characters of IR beyond which assembly is left out: making it takes as long as compiling does."""
 
 _IR_FUNCTION = re.compile(r"^define [^@\n]*@\"?([\w.$-]+)\"?\(.*?^\}", re.MULTILINE | re.DOTALL)
-_ASSEMBLY_FUNCTION = re.compile(r"^\"?([\w.$-]+)\"?:.*?\n(.*?)^\.Lfunc_end\d+:", re.MULTILINE | re.DOTALL)
+_ASSEMBLY_FUNCTION = re.compile(
+    r"^\s*\.type\s+\"?([\w.$-]+)\"?,[@%]function\n(.*?)^\.Lfunc_end\d+:", re.MULTILINE | re.DOTALL
+)
 _NOISE = re.compile(r"^\s*\.(?:cfi_\w+|p2align|type|globl|size|section|text).*\n", re.MULTILINE)
 
 

@@ -10,6 +10,7 @@ from xlapy.hlo.ops import Trait
 from xlapy.report.graph_layout import Drawing, layered
 from xlapy.report.kernels import members, place_of, shape_text
 from xlapy.report.markup import Html, element, joined
+from xlapy.report.units import plural
 
 DRAWN = 120
 """Boxes in one drawing: with more, nobody finds anything in it, and browsers get slow."""
@@ -64,11 +65,11 @@ def _bodies(module: HloModule) -> Iterable[Computation]:
 
 def _figure(computation: Computation, link: Callable[[Instruction], str | None]) -> Html:
     shown = [i for i in computation.post_order() if i.opcode != "constant"]
-    note = f"{computation.name}: {len(shown):,} instructions"
+    note = f"{computation.name}: {plural(len(shown), 'instruction')}"
     if len(shown) > DRAWN:
         note += f", of which the first {DRAWN} are drawn"
     if len(shown) < len(computation):
-        note += f"; {len(computation) - len(shown):,} constants are left out"
+        note += f"; {plural(len(computation) - len(shown), 'constant')} left out"
     drawing = svg(shown[:DRAWN], computation.name, link)
     return element(
         "figure", element("div", drawing, class_="scroll graph", tabindex=0), element("figcaption", note + ".")
@@ -87,8 +88,7 @@ def svg(
     }
     edges = [(operand, user) for user in instructions for operand in user.operands]
     drawing = layered(sizes, edges)
-    parts = [element("title", f"Graph of {title}")]
-    parts += [element("path", d=_curve(way), class_="edge") for way in drawing.ways.values()]
+    parts = [element("path", d=_curve(way), class_="edge") for way in drawing.ways.values()]
     parts += [_box(i, texts, sizes[i], drawing, link(i)) for i, texts in lines.items()]
     return element(
         "svg",
@@ -96,7 +96,8 @@ def svg(
         viewBox=f"0 0 {drawing.width:.0f} {drawing.height:.0f}",
         width=round(drawing.width),
         height=round(drawing.height),
-        role="img",
+        role="group",
+        aria_label=f"Graph of {title}",
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -142,5 +143,8 @@ def shape_text(shape: Shape) -> str:
 
 
 def place_of(metadata: OpMetadata) -> str:
-    """The file and line of the user, or else what a front end called the operation; often nothing."""
-    return metadata.location() or metadata.op_name
+    """The file and line of the user, or else what a front end called the operation; often nothing.
+
+    Files below the working directory go by their name there."""
+    here = os.getcwd() + os.sep
+    return metadata.location().removeprefix(here) or metadata.op_name

@@ -17,7 +17,7 @@ from xlapy.report.diff import diff
 from xlapy.report.explain import machine_text
 from xlapy.report.fusions import FUSION_PASSES, Fusion, Refusal, fusions_of, merges_of, refusals_of
 from xlapy.report.graph import graphs, legend
-from xlapy.report.kernels import Kernel, kernels_of, shape_text, sources
+from xlapy.report.kernels import Kernel, kernels_of, place_of, shape_text, sources
 from xlapy.report.limits import Limits
 from xlapy.report.markup import Html, details, element, joined, table
 from xlapy.report.notebook import listing
@@ -224,7 +224,7 @@ def _fusion(fusion: Fusion) -> Html:
             element("code", member.name),
             member.opcode,
             element("code", shape_text(member.shape)),
-            member.metadata.location(),
+            place_of(member.metadata),
         ]
         for member in fusion.members[:MOST_ROWS]
     ]
@@ -252,7 +252,7 @@ def _refusal(refusal: Refusal) -> Html:
     more = f" and {len(refusal.names) - NAMES_SHOWN:,} more" if len(refusal.names) > NAMES_SHOWN else ""
     places = ", ".join(refusal.places[:NAMES_SHOWN])
     note = element("span", f" ({places})", class_="note") if places else ""
-    return element("li", *names, more, element("br"), _sentence(refusal.reason), note)
+    return element("li", *names, more, element("br"), refusal.reason, note)
 
 
 def _sentence(text: str) -> str:

@@ -55,7 +55,7 @@ details details { margin-left: 14px; }
 summary { cursor: pointer; padding: 2px 0; overflow-wrap: anywhere; }
 summary .what { color: var(--soft); }
 :focus-visible { outline: 2px solid var(--accent); outline-offset: 2px; border-radius: 3px; }
-ins, del { display: block; text-decoration: none; }
+ins, del { display: block; width: max-content; min-width: 100%; text-decoration: none; }
 ins { background: var(--add); color: var(--add-ink); }
 del { background: var(--del); color: var(--del-ink); }
 .pass { display: grid; grid-template-columns: minmax(9rem, 1.2fr) 5rem minmax(4rem, 2fr) minmax(10rem, 2.2fr);
