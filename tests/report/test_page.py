@@ -13,10 +13,12 @@ import numpy as np
 import pytest
 
 import xlapy
+from tests.e2e.corpus import corpus
 from tests.report.programs import LIMITS, LOOP, SOFTMAX, chain
 from xlapy.report import observation
 from xlapy.report.graph import DRAWN
 from xlapy.report.markup import element, escaped
+from xlapy.specialized import DynamicExecutable
 
 BROWSER = next(
     (path for name in ("chromium", "chromium-browser", "google-chrome", "chrome") if (path := shutil.which(name))), None
@@ -163,3 +165,12 @@ def test_a_browser_shows_it_without_scrolling_sideways(width: int, tmp_path: Pat
     wide, seen, sections, reachable = title[1].split()
     assert int(wide) <= int(seen) <= width
     assert (sections, reachable) == ("6", "true")
+
+
+@pytest.mark.slow
+def test_every_program_has_a_report() -> None:
+    for module in corpus():
+        exe = xlapy.compile(module)
+        if not isinstance(exe, DynamicExecutable):
+            assert exe.explain(LIMITS)
+            Reader(exe.html_report(LIMITS))

@@ -10,6 +10,7 @@ from typing import Any
 from xlapy.hlo.verifier import verify
 from xlapy.passes.pipelines import PipelineOptions, cpu_pipeline
 from xlapy.passes.rewrite import LAWS, Law
+from xlapy.report.units import plural
 from xlapy.tools.console import BOLD, painted, progress
 from xlapy.tools.programs import add_size, load_static
 
@@ -58,4 +59,4 @@ def _print_counts(counts: Counter[str], *, everything: bool) -> None:
     if everything:
         for law in silent:
             print(f"     0  {law.name}{'' if law.exact else '  (fast_math only)'}")
-    print(f"{len(counts)} laws fired {counts.total()} times, {len(silent)} did not")
+    print(f"{plural(len(counts), 'law')} fired {plural(counts.total(), 'time')}, {len(silent)} did not")
