@@ -45,7 +45,7 @@ def _reason(group: Group) -> str:
     """What the fusion is good for."""
     kept = sum(memory_bytes(member) for member in group.maps if member not in group.roots)
     stored = f", {len(group.roots)} results in one kernel" if len(group.roots) > 1 else ""
-    return f"{_BENEFITS[group.kind]}{stored}: {kept:,} bytes need not be stored"
+    return f"{_BENEFITS[group.kind]}{stored}" + (f": {kept:,} bytes need not be stored" if kept else "")
 
 
 def _build(
