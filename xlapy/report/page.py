@@ -44,7 +44,7 @@ def page(observation: Observation, limits: Limits, profile: Profile | None = Non
         for key, (title, write) in SECTIONS.items()
     ]
     body.append(element("main", *sections))
-    body.append(element("footer", element("main", f"Written by xlapy for {observation.target.cpu}.")))
+    body.append(element("footer", f"Written by xlapy for {observation.target.cpu}."))
     name = observation.source.name
     head = [
         element("meta", charset="utf-8"),
@@ -194,6 +194,9 @@ def _fusions(
     observation: Observation, kernels: Sequence[Kernel], limits: Limits, profile: Profile | None
 ) -> Iterable[Html]:
     fusions, refusals, merges = fusions_of(observation), refusals_of(observation), merges_of(observation)
+    if not fusions and not refusals:
+        yield element("p", "No kernel reads what it could have computed itself: there was nothing to fuse.")
+        return
     yield element("h3", f"Made: {number(len(fusions))}")
     yield joined(_fusion(fusion) for fusion in fusions[:MOST_FUSIONS])
     yield _more(len(fusions) - MOST_FUSIONS, "fusions")
@@ -273,9 +276,11 @@ def _kernels(
     measured = {time.name: time for time in profile.kernels} if profile else {}
     head = ["kernel", "op", "runs", "read", "written", "flops", "functions", "at best", "bound by"]
     rows = []
+    with_code = {kernel.instruction for kernel in _with_code(kernels)}
     for kernel in kernels[:MOST_ROWS]:
+        name = element("code", kernel.name)
         row = [
-            element("code", kernel.name),
+            element("a", name, href=f"#{_anchor(kernel.instruction)}") if kernel.instruction in with_code else name,
             kernel.instruction.opcode,
             number(kernel.runs) + ("" if kernel.is_known else "?"),
             bytes_text(kernel.read),

@@ -19,7 +19,7 @@ _PAGE = """
 * { box-sizing: border-box; }
 html { scroll-padding-top: 3.5rem; }
 body { margin: 0; background: var(--page); color: var(--ink); font: 15px/1.5 system-ui, sans-serif; }
-header, main { max-width: 1180px; margin: 0 auto; padding: 0 20px; }
+header, main, footer { max-width: 1180px; margin: 0 auto; padding: 0 20px; }
 header { padding-top: 28px; }
 h1 { font-size: 1.6rem; margin: 0 0 4px; overflow-wrap: anywhere; }
 h2 { font-size: 1.15rem; margin: 0 0 10px; }
@@ -68,9 +68,9 @@ summary .pass { display: inline-grid; width: calc(100% - 1.4rem); vertical-align
 ul.reasons { margin: 0; padding-left: 1.1rem; }
 ul.reasons li { margin: 0 0 8px; overflow-wrap: anywhere; }
 .legend .key { display: inline-block; border-radius: 4px; padding: 0 8px; margin: 0 6px 4px 0; font-size: 0.85rem; }
-footer { color: var(--soft); font-size: 0.85rem; padding: 4px 0 28px; }
+footer { color: var(--soft); font-size: 0.85rem; padding-bottom: 28px; }
 @media (max-width: 640px) {
-  header, main { padding: 0 12px; } header { padding-top: 18px; } nav ul { padding: 10px 12px; }
+  header, main, footer { padding-left: 12px; padding-right: 12px; } header { padding-top: 18px; } nav ul { padding: 10px 12px; }
   section { padding: 14px 12px; } dl.figures { grid-template-columns: repeat(2, 1fr); }
   .pass { grid-template-columns: 1fr auto; } .pass .bar-box { display: none; } .pass .what { grid-column: 1 / -1; }
   details details { margin-left: 6px; }
@@ -81,13 +81,14 @@ _DRAWINGS = """
 svg { display: block; }
 svg text { font: 11px ui-monospace, "SF Mono", Menlo, Consolas, monospace; fill: var(--ink); }
 .graph text { text-anchor: middle; }
+.graph svg { margin: 0 auto; }
 svg text.name { font-weight: 600; }
 svg text.axis { font-family: system-ui, sans-serif; fill: var(--soft); }
 svg .edge { fill: none; stroke: var(--edge); stroke-width: 1.2; }
 svg rect { stroke: var(--edge); stroke-width: 0.8; }
 svg .root > rect { stroke: var(--ink); stroke-width: 2; }
 svg a:hover rect, svg a:focus-visible rect { stroke: var(--accent); stroke-width: 2.5; }
-svg.chart { width: 100%; min-width: 540px; height: auto; }
+svg.chart { width: 100%; min-width: 540px; max-width: 900px; height: auto; }
 .grid { stroke: var(--line); stroke-width: 1; }
 .roof { fill: none; stroke: var(--accent); stroke-width: 2; }
 .possible circle { fill: var(--card); stroke: var(--accent); stroke-width: 2; }
