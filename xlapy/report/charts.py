@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 from xlapy.hlo.buffer_plan import Lifetime
 from xlapy.hlo.graph import Instruction
@@ -11,7 +12,7 @@ from xlapy.report.kernels import Kernel
 from xlapy.report.limits import Limits
 from xlapy.report.markup import Html, element
 from xlapy.report.observation import Observation
-from xlapy.report.profile import Profile
+from xlapy.report.profile import KernelTime, Profile
 from xlapy.report.units import amount, bytes_text, time_text
 
 WIDTH = 720.0
@@ -46,51 +47,70 @@ def _label(text: str, x: float, y: float, anchor: str = "middle") -> Html:
 ROOF_HEIGHT = 320.0
 LEAST_INTENSITY, MOST_INTENSITY = 1 / 64, 1024.0  # operations per byte
 DECADES_SHOWN = 4.5  # of operations per second, below the top
+MOST_DOTS = 500
+
+
+@dataclass(frozen=True, slots=True)
+class _Roof:
+    """Where operations per byte and operations per second are in the picture, both by their logarithms."""
+
+    peak: float
+    bandwidth: float
+
+    @property
+    def _top(self) -> float:
+        return math.log10(self.peak * 2)
+
+    def x(self, intensity: float) -> float:
+        share = math.log(min(max(intensity, LEAST_INTENSITY), MOST_INTENSITY) / LEAST_INTENSITY)
+        return LEFT + (WIDTH - LEFT - RIGHT) * share / math.log(MOST_INTENSITY / LEAST_INTENSITY)
+
+    def y(self, rate: float) -> float:
+        share = (self._top - math.log10(max(rate, 1.0))) / DECADES_SHOWN
+        return TOP + (ROOF_HEIGHT - TOP - BOTTOM) * min(max(share, 0.0), 1.0)
+
+    def line(self) -> Html:
+        """The most that is possible: up the slope of memory to the ridge, from there flat."""
+        corners = [
+            (LEAST_INTENSITY, self.bandwidth * LEAST_INTENSITY),
+            (self.peak / self.bandwidth, self.peak),
+            (MOST_INTENSITY, self.peak),
+        ]
+        path = "L".join(f"{self.x(intensity):.1f} {self.y(rate):.1f}" for intensity, rate in corners)
+        return element("path", d=f"M{path}", class_="roof")
+
+    def axes(self) -> Iterator[Html]:
+        bottom = ROOF_HEIGHT - BOTTOM
+        for power in range(-6, 11, 2):
+            x = self.x(2.0**power)
+            yield element("line", x1=x, x2=x, y1=TOP, y2=bottom, class_="grid")
+            yield _label(f"1/{2**-power}" if power < 0 else str(2**power), x, bottom + 16)
+        for power in range(math.ceil(self._top - DECADES_SHOWN), math.floor(self._top) + 1):
+            y = self.y(10.0**power)
+            yield element("line", x1=LEFT, x2=WIDTH - RIGHT, y1=y, y2=y, class_="grid")
+            yield _label(amount(10.0**power), LEFT - 6, y + 4, "end")
+        yield _label("operations per byte", (LEFT + WIDTH) / 2, ROOF_HEIGHT - 6)
+        yield _label(f"{self.peak / 1e9:,.0f} GFLOP/s", WIDTH - RIGHT - 4, self.y(self.peak) - 5, "end")
+
+    def dot(self, kernel: Kernel, time: KernelTime | None) -> Html:
+        """A kernel: where it was measured, or else where it could be at best."""
+        intensity = kernel.operations / max(kernel.bytes, 1)
+        seconds = time.seconds / time.runs if time else kernel.seconds
+        rate = kernel.operations / seconds if time and seconds else min(self.peak, self.bandwidth * intensity)
+        tip = f"{kernel.name}: {amount(kernel.operations)} operations, {bytes_text(kernel.bytes)}"
+        tip += f", {time_text(seconds)} {'measured' if time else 'at best'}"
+        dot = element("circle", element("title", tip), cx=self.x(intensity), cy=self.y(rate), r=5)
+        return element("g", dot, class_="measured" if time else "possible")
 
 
 def roofline(kernels: Sequence[Kernel], limits: Limits, profile: Profile | None) -> Html:
     """Kernels by operations per byte and operations per second, under the limits of the machine.
 
     Where no time was measured a kernel stands on the roof."""
-    peak, bandwidth = limits.f32.all, limits.copy.all
-    top = math.log10(peak * 2)
-
-    def x_of(intensity: float) -> float:
-        share = math.log(min(max(intensity, LEAST_INTENSITY), MOST_INTENSITY) / LEAST_INTENSITY)
-        return LEFT + (WIDTH - LEFT - RIGHT) * share / math.log(MOST_INTENSITY / LEAST_INTENSITY)
-
-    def y_of(rate: float) -> float:
-        share = (top - math.log10(max(rate, 1.0))) / DECADES_SHOWN
-        return TOP + (ROOF_HEIGHT - TOP - BOTTOM) * min(max(share, 0.0), 1.0)
-
-    ridge = peak / bandwidth
-    bottom = ROOF_HEIGHT - BOTTOM
-    roof = f"M{x_of(LEAST_INTENSITY):.1f} {y_of(bandwidth * LEAST_INTENSITY):.1f}"
-    roof += f"L{x_of(ridge):.1f} {y_of(peak):.1f}L{x_of(MOST_INTENSITY):.1f} {y_of(peak):.1f}"
-    parts = [element("path", d=roof, class_="roof")]
-    for power in range(-6, 11, 2):
-        place = x_of(2.0**power)
-        parts.append(element("line", x1=place, x2=place, y1=TOP, y2=bottom, class_="grid"))
-        parts.append(_label(f"1/{2**-power}" if power < 0 else str(2**power), place, bottom + 16))
-    for power in range(math.ceil(top - DECADES_SHOWN), math.floor(top) + 1):
-        place = y_of(10.0**power)
-        parts.append(element("line", x1=LEFT, x2=WIDTH - RIGHT, y1=place, y2=place, class_="grid"))
-        parts.append(_label(amount(10.0**power), LEFT - 6, place + 4, "end"))
-    parts.append(_label("operations per byte", (LEFT + WIDTH) / 2, ROOF_HEIGHT - 6))
-    parts.append(_label(f"{peak / 1e9:,.0f} GFLOP/s", WIDTH - RIGHT - 4, y_of(peak) - 5, "end"))
+    roof = _Roof(limits.f32.all, limits.copy.all)
     measured = {time.name: time for time in profile.kernels if time.runs} if profile else {}
-    for kernel in kernels:
-        if not kernel.operations:
-            continue
-        intensity = kernel.operations / max(kernel.bytes, 1)
-        time = measured.get(kernel.name)
-        seconds = time.seconds / time.runs if time else kernel.seconds
-        rate = kernel.operations / seconds if time and seconds else min(peak, bandwidth * intensity)
-        tip = f"{kernel.name}: {amount(kernel.operations)} operations, {bytes_text(kernel.bytes)}"
-        tip += f", {time_text(seconds)} {'measured' if time else 'at best'}"
-        dot = element("circle", element("title", tip), cx=x_of(intensity), cy=y_of(rate), r=5)
-        parts.append(element("g", dot, class_="measured" if time else "possible"))
-    return _svg(ROOF_HEIGHT, "Kernels under the limits of the machine", parts)
+    dots = [roof.dot(kernel, measured.get(kernel.name)) for kernel in kernels[:MOST_DOTS] if kernel.operations]
+    return _svg(ROOF_HEIGHT, "Kernels under the limits of the machine", [*roof.axes(), roof.line(), *dots])
 
 
 # -- memory ------------------------------------------------------------------------------------------------------------

@@ -7,6 +7,7 @@ most.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
 from xlapy.hlo.graph import Instruction
 from xlapy.passes.pipeline import PassRun
@@ -35,13 +36,22 @@ MODULE_LINES = 1500
 NAMES_SHOWN = 12
 
 
+@dataclass(frozen=True, slots=True)
+class Story:
+    """What the parts of the page tell of."""
+
+    observation: Observation
+    kernels: Sequence[Kernel]
+    limits: Limits
+    profile: Profile | None
+
+
 def page(observation: Observation, limits: Limits, profile: Profile | None = None) -> str:
     """The whole page."""
-    kernels = kernels_of(observation, limits)
-    body = [_header(observation, kernels, profile), _navigation()]
+    story = Story(observation, kernels_of(observation, limits), limits, profile)
+    body = [_header(story), _navigation()]
     sections = [
-        element("section", element("h2", title), *write(observation, kernels, limits, profile), id=key)
-        for key, (title, write) in SECTIONS.items()
+        element("section", element("h2", title), *write(story), id=key) for key, (title, write) in SECTIONS.items()
     ]
     body.append(element("main", *sections))
     body.append(element("footer", f"Written by xlapy for {observation.target.cpu}."))
@@ -56,10 +66,11 @@ def page(observation: Observation, limits: Limits, profile: Profile | None = Non
     return f"<!DOCTYPE html>\n{whole}\n"
 
 
-def _header(observation: Observation, kernels: Sequence[Kernel], profile: Profile | None) -> Html:
+def _header(story: Story) -> Html:
+    observation, profile = story.observation, story.profile
     before, after = observation.before(FUSION_PASSES), observation.end
     plan = observation.plan
-    at_best = sum(kernel.seconds * kernel.runs for kernel in kernels)
+    at_best = sum(kernel.seconds * kernel.runs for kernel in story.kernels)
     figures = [
         (
             "Instructions",
@@ -105,29 +116,28 @@ def _anchor(instruction: Instruction) -> str:
 # -- graph -------------------------------------------------------------------------------------------------------------
 
 
-def _graph(
-    observation: Observation, kernels: Sequence[Kernel], limits: Limits, profile: Profile | None
-) -> Iterable[Html]:
-    known = {kernel.instruction for kernel in _with_code(kernels)}
+def _graph(story: Story) -> Iterable[Html]:
+    known = {kernel.instruction for kernel in _with_code(story.kernels)}
 
     def link(instruction: Instruction) -> str | None:
         return f"#{_anchor(instruction)}" if instruction in known else None
 
     yield legend()
     yield element("h3", "As compiled")
-    yield graphs(observation.module, link)
-    yield details("As given", graphs(observation.source))
-    for title, module in (("HLO text as given", observation.source), ("HLO text as compiled", observation.module)):
+    yield graphs(story.observation.module, link)
+    yield details("As given", graphs(story.observation.source))
+    for title, module in (
+        ("HLO text as given", story.observation.source),
+        ("HLO text as compiled", story.observation.module),
+    ):
         yield details(title, listing(module.to_text(large_constants=False), MODULE_LINES))
 
 
 # -- passes ------------------------------------------------------------------------------------------------------------
 
 
-def _passes(
-    observation: Observation, kernels: Sequence[Kernel], limits: Limits, profile: Profile | None
-) -> Iterable[Html]:
-    report = observation.passes
+def _passes(story: Story) -> Iterable[Html]:
+    report = story.observation.passes
     longest = max((run.seconds for run in report.runs), default=1.0)
     idle = [run for run in report.runs if not run.changed]
     yield element(
@@ -136,11 +146,11 @@ def _passes(
         f"{number(len(idle))} of them changed nothing, in {time_text(sum(run.seconds for run in idle))}. "
         "Each line opens to show what changed.",
     )
-    if observation.recorder.begin.text is None:
+    if story.observation.recorder.begin.text is None:
         yield element("p", f"Modules of more than {PRINTED_INSTRUCTIONS:,} instructions have no diffs.", class_="note")
-    before = observation.recorder.begin
+    before = story.observation.recorder.begin
     rows = []
-    for place, (run, after) in enumerate(observation.recorder.changes):
+    for place, (run, after) in enumerate(story.observation.recorder.changes):
         rows.append(_change(run, before, after, longest, has_diff=place < MOST_DIFFS))
         before = after
     yield joined(rows)
@@ -190,9 +200,8 @@ def _effect(before: State, after: State) -> str:
 # -- fusions -----------------------------------------------------------------------------------------------------------
 
 
-def _fusions(
-    observation: Observation, kernels: Sequence[Kernel], limits: Limits, profile: Profile | None
-) -> Iterable[Html]:
+def _fusions(story: Story) -> Iterable[Html]:
+    observation = story.observation
     fusions, refusals, merges = fusions_of(observation), refusals_of(observation), merges_of(observation)
     if not fusions and not refusals:
         yield element("p", "No kernel reads what it could have computed itself: there was nothing to fuse.")
@@ -265,19 +274,17 @@ def _sentence(text: str) -> str:
 # -- kernels -----------------------------------------------------------------------------------------------------------
 
 
-def _kernels(
-    observation: Observation, kernels: Sequence[Kernel], limits: Limits, profile: Profile | None
-) -> Iterable[Html]:
+def _kernels(story: Story) -> Iterable[Html]:
     yield element(
         "p",
-        f"In the order in which they run. Times at best are what {machine_text(limits)} allow; what a cache may hold "
-        "takes no time to read or write.",
+        f"In the order in which they run. Times at best are what {machine_text(story.limits)} allow; what a cache may "
+        "hold takes no time to read or write.",
     )
-    measured = {time.name: time for time in profile.kernels} if profile else {}
+    measured = {time.name: time for time in story.profile.kernels} if story.profile else {}
     head = ["kernel", "op", "runs", "read", "written", "flops", "functions", "at best", "bound by"]
     rows = []
-    with_code = {kernel.instruction for kernel in _with_code(kernels)}
-    for kernel in kernels[:MOST_ROWS]:
+    with_code = {kernel.instruction for kernel in _with_code(story.kernels)}
+    for kernel in story.kernels[:MOST_ROWS]:
         name = element("code", kernel.name)
         row = [
             element("a", name, href=f"#{_anchor(kernel.instruction)}") if kernel.instruction in with_code else name,
@@ -290,19 +297,19 @@ def _kernels(
             time_text(kernel.seconds),
             kernel.bound,
         ]
-        if profile:
+        if story.profile:
             time = measured.get(kernel.name)
             row += [time_text(time.seconds / max(time.runs, 1)), number(time.runs)] if time else ["", ""]
         rows.append(row)
     numeric = [2, 3, 4, 5, 6, 7, 9, 10]
-    yield table([*head, *(["measured", "times"] if profile else [])], rows, numeric=numeric)
-    yield _more(len(kernels) - MOST_ROWS, "kernels")
-    if not all(kernel.is_known for kernel in kernels):
+    yield table([*head, *(["measured", "times"] if story.profile else [])], rows, numeric=numeric)
+    yield _more(len(story.kernels) - MOST_ROWS, "kernels")
+    if not all(kernel.is_known for kernel in story.kernels):
         yield element("p", "? counts loops of unknown length once, and each branch.", class_="note")
-    if any(kernel.operations for kernel in kernels):
+    if any(kernel.operations for kernel in story.kernels):
         yield element("h3", "Under the limits of the machine")
-        yield charts.roofline(kernels, limits, profile)
-        filled = "Filled: measured. " if profile else ""
+        yield charts.roofline(story.kernels, story.limits, story.profile)
+        filled = "Filled: measured. " if story.profile else ""
         yield element(
             "p", f"{filled}Rings: the best that is possible. Kernels in a cache may be above the slope.", class_="note"
         )
@@ -311,10 +318,8 @@ def _kernels(
 # -- memory ------------------------------------------------------------------------------------------------------------
 
 
-def _memory(
-    observation: Observation, kernels: Sequence[Kernel], limits: Limits, profile: Profile | None
-) -> Iterable[Html]:
-    plan, blocks = observation.plan, observation.timeline.lifetimes
+def _memory(story: Story) -> Iterable[Html]:
+    plan, blocks = story.observation.plan, story.observation.timeline.lifetimes
     if not blocks:
         yield element("p", "The program needs no temporaries: every value is an argument, a result or in registers.")
         return
@@ -324,7 +329,7 @@ def _memory(
         "needed at once at the most, which no plan could beat (the dashed line). Pale is memory that is kept for a "
         "value between two times in which it is needed.",
     )
-    yield charts.memory(observation)
+    yield charts.memory(story.observation)
     yield _more(len(blocks) - charts.MOST_BLOCKS, "blocks, which are smaller")
 
 
@@ -338,14 +343,12 @@ def _with_code(kernels: Sequence[Kernel]) -> list[Kernel]:
     return [kernel for kernel in kernels if kernel.instruction in chosen]
 
 
-def _code(
-    observation: Observation, kernels: Sequence[Kernel], limits: Limits, profile: Profile | None
-) -> Iterable[Html]:
-    ir, assembly = ir_functions(observation), assembly_functions(observation)
+def _code(story: Story) -> Iterable[Html]:
+    ir, assembly = ir_functions(story.observation), assembly_functions(story.observation)
     if not assembly:
         yield element("p", "Assembly is left out: the program is very large.", class_="note")
-    shown = _with_code(kernels)
-    used = {step.function for kernel in kernels for step in kernel.steps}
+    shown = _with_code(story.kernels)
+    used = {step.function for kernel in story.kernels for step in kernel.steps}
     for kernel in shown:
         parts = [_function(step.function, ir, assembly) for step in kernel.steps]
         line = element(
@@ -355,7 +358,7 @@ def _code(
         )
         places = _places(sources(kernel.instruction))
         yield details(line, element("div", places, *parts, id=_anchor(kernel.instruction)))
-    yield _more(len(kernels) - len(shown), "kernels")
+    yield _more(len(story.kernels) - len(shown), "kernels")
     entries = [name for name in ir if name not in used and not name.endswith(".range")]
     yield details(
         f"The entry and its parts: {plural(len(entries), 'function')}",
@@ -378,7 +381,7 @@ def _function(name: str, ir: Mapping[str, str], assembly: Mapping[str, str]) -> 
     return joined(parts)
 
 
-Section = Callable[[Observation, Sequence[Kernel], Limits, "Profile | None"], Iterable[Html]]
+Section = Callable[[Story], Iterable[Html]]
 
 SECTIONS: Mapping[str, tuple[str, Section]] = {
     "graph": ("Graph", _graph),

@@ -70,7 +70,8 @@ ul.reasons li { margin: 0 0 8px; overflow-wrap: anywhere; }
 .legend .key { display: inline-block; border-radius: 4px; padding: 0 8px; margin: 0 6px 4px 0; font-size: 0.85rem; }
 footer { color: var(--soft); font-size: 0.85rem; padding-bottom: 28px; }
 @media (max-width: 640px) {
-  header, main, footer { padding-left: 12px; padding-right: 12px; } header { padding-top: 18px; } nav ul { padding: 10px 12px; }
+  header, main, footer { padding-left: 12px; padding-right: 12px; } header { padding-top: 18px; }
+  nav ul { padding: 10px 12px; }
   section { padding: 14px 12px; } dl.figures { grid-template-columns: repeat(2, 1fr); }
   .pass { grid-template-columns: 1fr auto; } .pass .bar-box { display: none; } .pass .what { grid-column: 1 / -1; }
   details details { margin-left: 6px; }
