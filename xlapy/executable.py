@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from xlapy.compiler import Compiled, CompileStats, native_wrapper, parallel_function
-from xlapy.inspection import compile_counting, machine_limits, observe
 from xlapy.options import CompileOptions
-from xlapy.report.explain import explain
-from xlapy.report.limits import Limits
-from xlapy.report.notebook import executable_html
-from xlapy.report.page import page
-from xlapy.report.profile import Profile, measure
-from xlapy.support.errors import ArgumentError, UnsupportedError
+from xlapy.support.errors import ArgumentError
 from xlapy_runtime.device import Device, devices
 from xlapy_runtime.executable import ProgramExecutable
 from xlapy_runtime.program import Program, flatten, tree_text
+
+if TYPE_CHECKING:
+    from xlapy.report.limits import Limits
+    from xlapy.report.profile import Profile
 
 SMALL_PROGRAM_BYTES = 64 * 1024
 """Programs that touch less keep the GIL: they end before another thread could have got anything done."""
@@ -102,26 +101,20 @@ class Executable:
 
         Compiles the program once more for that. `limits` are the machine's; without them they are measured, which
         takes some seconds once per machine."""
-        return explain(observe(self._compiled, self.options), self._limits(limits))
+        text: str = _inspection().explanation(self._compiled, self.options, limits)
+        return text
 
     def profile(self, *arguments: Any, calls: int | None = None) -> Profile:
         """Runs the program with a clock around each kernel, so many `calls` or for half a second, and tells the
         shortest times; `print` it. For programs of one process."""
-        if self._compiled.program.num_processes > 1:
-            raise UnsupportedError(f"{self.name} runs as {self._compiled.program.num_processes} processes: no profile")
-        counting = compile_counting(self._compiled, self.options)
-        run = _linked(counting.compiled, self.options).function
-        counters = counting.compiled.program.constants[counting.counters]
-        return measure(self.name, lambda: run(*arguments), counting.steps, counters, calls)
+        found: Profile = _inspection().profiled(self._compiled, self.options, _linked, arguments, calls)
+        return found
 
     def html_report(self, limits: Limits | None = None, profile: Profile | None = None) -> str:
         """All that `explain` tells and more, as one HTML page that needs nothing else: the graph before and after, what
         each pass changed, memory over time, the code of each kernel. With a `profile`, measured times too."""
-        return page(observe(self._compiled, self.options), self._limits(limits), profile)
-
-    def _limits(self, given: Limits | None) -> Limits:
-        limits = given or machine_limits()
-        return limits.alone() if self.options.num_threads == 1 else limits
+        page: str = _inspection().html_report(self._compiled, self.options, limits, profile)
+        return page
 
     def __repr__(self) -> str:
         program = self._compiled.program
@@ -129,9 +122,13 @@ class Executable:
         return f"<Executable {self.name} {signature}, {self._compiled.stats.kernels} kernels>"
 
     def _repr_html_(self) -> str:
-        program = self._compiled.program
-        signature = f"{tree_text(program.parameters)} -> {tree_text(program.result)}"
-        return executable_html(self.name, signature, str(self._compiled.stats), program.hlo_text)
+        html: str = _inspection().executable_html(repr(self)[1:-1], str(self._compiled.stats), self.hlo_text())
+        return html
+
+
+def _inspection() -> Any:
+    """`xlapy.inspection`, which most programs never need: loaded when it is first asked for."""
+    return importlib.import_module("xlapy.inspection")
 
 
 def _linked(compiled: Compiled, options: CompileOptions) -> ProgramExecutable:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
+from typing import Any
 
 from xlapy.codegen.program import printed
 from xlapy.codegen.target import host_target
@@ -13,10 +15,49 @@ from xlapy.hlo.graph import HloModule, Instruction
 from xlapy.options import CompileOptions, environment
 from xlapy.passes.buffer_assignment import arena_timeline
 from xlapy.report import limits
+from xlapy.report.explain import explain
 from xlapy.report.limits import Limits
+from xlapy.report.notebook import executable_html, module_html
 from xlapy.report.observation import Observation, Recorder, State
+from xlapy.report.page import page
+from xlapy.report.profile import Profile, measure
 from xlapy.support.errors import UnsupportedError
 from xlapy.support.timing import Timings
+from xlapy_runtime.executable import ProgramExecutable
+
+__all__ = ["executable_html", "explanation", "html_report", "machine_limits", "module_html", "observe", "profiled"]
+
+
+def explanation(compiled: Compiled, options: CompileOptions, given: Limits | None) -> str:
+    """What `Executable.explain` returns."""
+    return explain(observe(compiled, options), _limits(options, given))
+
+
+def html_report(compiled: Compiled, options: CompileOptions, given: Limits | None, profile: Profile | None) -> str:
+    """What `Executable.html_report` returns."""
+    return page(observe(compiled, options), _limits(options, given), profile)
+
+
+def _limits(options: CompileOptions, given: Limits | None) -> Limits:
+    found = given or machine_limits()
+    return found.alone() if options.num_threads == 1 else found
+
+
+def profiled(
+    compiled: Compiled,
+    options: CompileOptions,
+    link: Callable[[Compiled, CompileOptions], ProgramExecutable],
+    arguments: Sequence[Any],
+    calls: int | None,
+) -> Profile:
+    """What `Executable.profile` returns; `link` makes a compiled program ready to run."""
+    program = compiled.program
+    if program.num_processes > 1:
+        raise UnsupportedError(f"{program.name} runs as {program.num_processes} processes: no profile")
+    counting = compile_counting(compiled, options)
+    run = link(counting.compiled, options).function
+    counters = counting.compiled.program.constants[counting.counters]
+    return measure(program.name, lambda: run(*arguments), counting.steps, counters, calls)
 
 
 def observe(compiled: Compiled, options: CompileOptions) -> Observation:

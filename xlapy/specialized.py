@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
@@ -14,10 +14,11 @@ from xlapy.hlo.graph import HloModule
 from xlapy.hlo.shape import UNBOUNDED, Shape
 from xlapy.hlo.specialize import specialize_to
 from xlapy.options import CompileOptions
-from xlapy.report.limits import Limits
-from xlapy.report.notebook import module_html
-from xlapy.report.profile import Profile
 from xlapy.support.errors import UnsupportedError
+
+if TYPE_CHECKING:
+    from xlapy.report.limits import Limits
+    from xlapy.report.profile import Profile
 
 Sizes = tuple[int, ...]
 
@@ -129,7 +130,7 @@ class DynamicExecutable(Executable):
         )
 
     def _repr_html_(self) -> str:
-        return module_html(self._module)
+        return self._module._repr_html_() or ""
 
     def __repr__(self) -> str:
         count = len(self._specialized)

@@ -7,6 +7,12 @@ import pytest
 
 import xlapy
 from tests.report.programs import LOOP, SOFTMAX
+from xlapy.codegen.jit import emit_object
+from xlapy.codegen.target import REFERENCE_MACHINES, reference_target
+from xlapy.compiler import lower
+from xlapy.hlo.text import parse
+from xlapy.passes.pipeline import Watch
+from xlapy.support.timing import Timings
 
 
 def test_every_kernel_has_its_runs_and_its_time() -> None:
@@ -23,7 +29,7 @@ def test_every_kernel_has_its_runs_and_its_time() -> None:
 
 def test_kernels_in_loops_count_each_run() -> None:
     profile = xlapy.compile(LOOP).profile(np.ones(256, np.float32), calls=2)
-    assert [(kernel.name, kernel.runs) for kernel in profile.kernels] == [("t", 10)]
+    assert [(kernel.computation, kernel.name, kernel.runs) for kernel in profile.kernels] == [("body", "t", 10)]
 
 
 def test_branches_count_the_runs_of_the_last_call() -> None:
@@ -75,3 +81,12 @@ def test_a_profile_leaves_the_executable_alone() -> None:
     before = exe.llvm_ir()
     exe.profile(np.ones(64, np.float32), calls=1)
     assert exe.llvm_ir() == before and "readcyclecounter" not in before
+
+
+@pytest.mark.parametrize("machine", sorted(REFERENCE_MACHINES))
+def test_every_machine_has_a_clock(machine: str) -> None:
+    target = reference_target(machine)
+    lowered = lower(parse(LOOP), xlapy.CompileOptions(), target, Watch(), Timings(), counting=True)
+    assert lowered.emitted.counters == len(lowered.plan.constants)
+    assert lowered.emitted.loops.count("llvm.readcyclecounter()") >= 2
+    assert emit_object(lowered.emitted.loops, target)

@@ -445,7 +445,7 @@ class HloModule:
         return str(TEXT_FORMS["hlo"](self, long=long, layouts=layouts, large_constants=large_constants))
 
     def _repr_html_(self) -> str | None:
-        """What notebooks show, once the compiler is loaded."""
+        """What notebooks show."""
         html = TEXT_FORMS.get("html")
         return None if html is None else html(self)
 

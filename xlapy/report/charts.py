@@ -108,8 +108,9 @@ def roofline(kernels: Sequence[Kernel], limits: Limits, profile: Profile | None)
 
     Where no time was measured a kernel stands on the roof."""
     roof = _Roof(limits.f32.all, limits.copy.all)
-    measured = {time.name: time for time in profile.kernels if time.runs} if profile else {}
-    dots = [roof.dot(kernel, measured.get(kernel.name)) for kernel in kernels[:MOST_DOTS] if kernel.operations]
+    computing = [kernel for kernel in kernels if kernel.operations][:MOST_DOTS]
+    times = profile.times() if profile else {}
+    dots = [roof.dot(kernel, times.get(kernel.place)) for kernel in computing]
     return _svg(ROOF_HEIGHT, "Kernels under the limits of the machine", [*roof.axes(), roof.line(), *dots])
 
 

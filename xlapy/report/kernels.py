@@ -42,6 +42,11 @@ class Kernel:
         return self.instruction.name
 
     @property
+    def place(self) -> tuple[str, str]:
+        """The names of its computation and of its instruction."""
+        return self.instruction.parent.name, self.instruction.name
+
+    @property
     def operations(self) -> float:
         """Additions and multiplications, functions counted as so many."""
         return self.flops + self.transcendentals * OPERATIONS_PER_FUNCTION

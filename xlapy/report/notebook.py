@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from xlapy.hlo.graph import TEXT_FORMS, HloModule
+from xlapy.hlo.graph import HloModule
 from xlapy.report.graph import graphs
 from xlapy.report.markup import Html, details, element, joined
 from xlapy.report.style import NOTEBOOK_STYLE
@@ -10,7 +10,6 @@ from xlapy.report.style import NOTEBOOK_STYLE
 MOST_LINES = 400
 
 
-@TEXT_FORMS.register("html")
 def module_html(module: HloModule) -> Html:
     """The graph of a module, its text below."""
     title = f"HloModule {module.name} {module.signature}, {module.instruction_count:,} instructions"
@@ -18,11 +17,9 @@ def module_html(module: HloModule) -> Html:
     return _framed(title, graphs(module), details("HLO", listing(text, MOST_LINES)))
 
 
-def executable_html(name: str, signature: str, stats: str, text: str) -> Html:
+def executable_html(title: str, stats: str, text: str) -> Html:
     """What was compiled, in a line, and the compiled module."""
-    return _framed(
-        f"Executable {name} {signature}", element("p", stats), details("HLO, as compiled", listing(text, MOST_LINES))
-    )
+    return _framed(title, element("p", stats), details("HLO, as compiled", listing(text, MOST_LINES)))
 
 
 def listing(text: str, lines: int) -> Html:

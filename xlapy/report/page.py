@@ -163,7 +163,7 @@ def _passes(story: Story) -> Iterable[Html]:
 
 
 def _change(run: PassRun, before: State, after: State, longest: float, *, has_diff: bool) -> Html:
-    bar = element("div", class_="bar", style=f"width:{100 * run.seconds / longest:.1f}%")
+    bar = element("span", class_="bar", style=f"width:{100 * run.seconds / longest:.1f}%")
     group = element("span", f" {run.group}", class_="note") if run.group else ""
     line = element(
         "span",
@@ -280,9 +280,9 @@ def _kernels(story: Story) -> Iterable[Html]:
         f"In the order in which they run. Times at best are what {machine_text(story.limits)} allow; what a cache may "
         "hold takes no time to read or write.",
     )
-    measured = {time.name: time for time in story.profile.kernels} if story.profile else {}
     head = ["kernel", "op", "runs", "read", "written", "flops", "functions", "at best", "bound by"]
     rows = []
+    times = story.profile.times() if story.profile else {}
     with_code = {kernel.instruction for kernel in _with_code(story.kernels)}
     for kernel in story.kernels[:MOST_ROWS]:
         name = element("code", kernel.name)
@@ -298,8 +298,8 @@ def _kernels(story: Story) -> Iterable[Html]:
             kernel.bound,
         ]
         if story.profile:
-            time = measured.get(kernel.name)
-            row += [time_text(time.seconds / max(time.runs, 1)), number(time.runs)] if time else ["", ""]
+            time = times.get(kernel.place)
+            row += [time_text(time.seconds / time.runs), number(time.runs)] if time else ["", "0"]
         rows.append(row)
     numeric = [2, 3, 4, 5, 6, 7, 9, 10]
     yield table([*head, *(["measured", "times"] if story.profile else [])], rows, numeric=numeric)

@@ -25,6 +25,7 @@ MOST_CALLS = 1000
 class KernelTime:
     """One instruction: how often it ran in one call, and the seconds of all these runs, in the best of the calls."""
 
+    computation: str
     name: str
     opcode: str
     runs: int
@@ -42,6 +43,10 @@ class Profile:
     calls: int
     seconds: float
     kernels: tuple[KernelTime, ...]
+
+    def times(self) -> dict[tuple[str, str], KernelTime]:
+        """Those of the kernels that have run, by computation and name."""
+        return {(time.computation, time.name): time for time in self.kernels if time.runs}
 
     @property
     def in_kernels(self) -> float:
@@ -86,7 +91,7 @@ def measure(
         done += 1
     rate = _rate()
     times = [
-        KernelTime(step.name, step.opcode, int(runs), float(ticks) / rate)
+        KernelTime(step.parent.name, step.name, step.opcode, int(runs), float(ticks) / rate)
         for step, ticks, runs in zip(steps, least, counters[:, 1], strict=True)
     ]
     return Profile(program, done, float(fastest), tuple(times))

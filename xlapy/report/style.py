@@ -62,7 +62,8 @@ del { background: var(--del); color: var(--del-ink); }
   gap: 2px 12px;  align-items: center; }
 summary .pass { display: inline-grid; width: calc(100% - 1.4rem); vertical-align: middle; }
 .pass .time { text-align: right; color: var(--soft); font-variant-numeric: tabular-nums; }
-.pass .bar { background: var(--bar); border-radius: 3px; height: 9px; min-width: 2px; }
+
+.pass .bar { display: block; background: var(--bar); border-radius: 3px; height: 9px; min-width: 2px; }
 .tag { display: inline-block; border: 1px solid var(--line); border-radius: 4px; padding: 0 6px; margin: 1px 4px 1px 0;
   font-size: 0.85rem; }
 ul.reasons { margin: 0; padding-left: 1.1rem; }
