@@ -109,3 +109,19 @@ def test_kernels_move_what_they_pick_and_what_they_update(root: str, in_place: b
 def test_kernels_are_counted_as_often_as_they_run() -> None:
     assert program_cost(parse(LOOP).entry).kernels == 5
     assert program_cost(parse("ENTRY e { x = f32[] parameter(0)  ROOT y = f32[] sine(x) }").entry).kernels == 0
+
+
+@pytest.mark.parametrize(
+    ("window", "flops"), [("1x8 pad=0_0x7_0", 4 * 8), ("1x8 pad=0_0x0_7", 4 * 8), ("1x4 pad=0_0x3_0", 4 * 8 * 4)]
+)
+def test_windows_that_continue_one_another_are_not_folded_anew(window: str, flops: int) -> None:
+    cost = cost_analysis(
+        parse(
+            """sum { a = f32[] parameter(0)  b = f32[] parameter(1)  ROOT s = f32[] add(a, b) }
+            ENTRY main { x = f32[4,8] parameter(0)  z = f32[] constant(0)
+              ROOT r = f32[4,8] reduce-window(x, z), window={size="""
+            + window
+            + "}, to_apply=sum }"
+        )
+    )
+    assert cost["flops"] == flops
