@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import pytest
 
@@ -30,6 +32,19 @@ def test_every_kernel_has_its_runs_and_its_time() -> None:
 def test_kernels_in_loops_count_each_run() -> None:
     profile = xlapy.compile(LOOP).profile(np.ones(256, np.float32), calls=2)
     assert [(kernel.computation, kernel.name, kernel.runs) for kernel in profile.kernels] == [("body", "t", 10)]
+
+
+def test_a_trace_shows_one_call() -> None:
+    profile = xlapy.compile(LOOP).profile(np.ones(256, np.float32), calls=2)
+    (kernel,) = profile.kernels
+    assert kernel.began == 0 and kernel.ended >= kernel.seconds / 2 > 0
+    process, event = json.loads(profile.to_perfetto())["traceEvents"]
+    assert process["args"]["name"] == "counted"
+    assert (event["name"], event["ph"], event["ts"], event["args"]["runs"]) == ("t", "X", 0, 10)
+    random = np.random.default_rng(0)
+    arguments = [random.random(shape, np.float32) for shape in ((64, 128), (64, 128), (128, 32))]
+    first, second = xlapy.compile(SOFTMAX).profile(*arguments, calls=2).kernels
+    assert first.began == 0 < first.ended <= second.began < second.ended
 
 
 def test_branches_count_the_runs_of_the_last_call() -> None:

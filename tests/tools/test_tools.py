@@ -247,7 +247,8 @@ def test_report(program: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, c
     assert main(["report", program]) == 0
     assert capsys.readouterr().out.startswith("twice.html: ")
     np.save("x.npy", np.ones(4, np.float32))
-    assert main(["report", program, "-o", "page.html", "--input", "x.npy"]) == 0
+    assert main(["report", program, "-o", "page.html", "--input", "x.npy", "--trace", "x.json"]) == 0
+    assert "traceEvents" in Path("x.json").read_text()
     assert "Measured" in Path("page.html").read_text() and "Measured" not in Path("twice.html").read_text()
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import time
+from functools import cache
 
 from xlapy.codegen.ir import I32, I64, KernelBuilder, Module, Value
 from xlapy.codegen.jit import emit_object
@@ -45,6 +46,7 @@ def ticks(target: Target, hundredths: int) -> int:
 _CALIBRATION_SECONDS = 0.02
 
 
+@cache
 def ticks_per_second(target: Target) -> float:
     """How fast the clock of this machine goes, held against the system's for a moment."""
     module = Module()

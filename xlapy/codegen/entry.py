@@ -69,7 +69,7 @@ class Step:
         return self.grain < self.units
 
 
-COUNTER_WORDS = 2  # of each instruction in the table of counters: ticks of the clock, and how often it ran
+COUNTER_WORDS = 4  # of each instruction in the table of counters: runs, ticks in all, first begin, last end
 
 
 @dataclass(slots=True)
@@ -182,10 +182,14 @@ class EntryEmitter:
         assert self.counters is not None
         k = frame.k
         number = self.counted.setdefault(instruction, len(self.counted))
+        ended = exact_clock(k, self.kernels.target)
         place = k.gep(frame.pointer(Location(Home.CONSTANT, self.counters)), number * COUNTER_WORDS, I64.bytes)
-        for offset, added in ((0, k.sub(exact_clock(k, self.kernels.target), began)), (1, k.const(I64, 1))):
-            word = k.gep(place, offset, I64.bytes)
-            k.store(word, k.add(k.load(word, I64), added))
+        words = [k.gep(place, offset, I64.bytes) for offset in range(COUNTER_WORDS)]
+        runs, spent, first, _ = (k.load(word, I64) for word in words)
+        is_first = k.compare("eq", runs, 0)
+        updated = (k.add(runs, 1), k.add(spent, k.sub(ended, began)), k.select(is_first, began, first), ended)
+        for word, value in zip(words, updated, strict=True):
+            k.store(word, value)
 
     def _stored_scalars(self, entry: Computation) -> set[Leaf]:
         """Scalar leaves that memory must hold: results, what kernels and the runtime read, what crosses functions.

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cache
 
 import numpy as np
 
@@ -23,13 +23,31 @@ MOST_CALLS = 1000
 
 @dataclass(frozen=True, slots=True)
 class KernelTime:
-    """One instruction: how often it ran in one call, and the seconds of all these runs, in the best of the calls."""
+    """One instruction: how often it ran in one call, and the seconds of all these runs, in the best of the calls.
+
+    In the fastest call its first run began at `began`, and its last one ended at `ended`, in seconds from the begin of
+    the first kernel."""
 
     computation: str
     name: str
     opcode: str
     runs: int
     seconds: float
+    began: float
+    ended: float
+
+    def event(self, line: int) -> dict[str, object]:
+        """The kernel in a trace, on a line of its own if it ran more than once."""
+        return {
+            "name": self.name,
+            "cat": self.opcode,
+            "ph": "X",
+            "pid": 0,
+            "tid": line if self.runs > 1 else 0,
+            "ts": self.began * 1e6,
+            "dur": (self.ended - self.began) * 1e6,
+            "args": {"computation": self.computation, "runs": self.runs, "microseconds": self.seconds * 1e6},
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +65,14 @@ class Profile:
     def times(self) -> dict[tuple[str, str], KernelTime]:
         """Those of the kernels that have run, by computation and name."""
         return {(time.computation, time.name): time for time in self.kernels if time.runs}
+
+    def to_perfetto(self) -> str:
+        """The fastest call as a trace in JSON, for Perfetto and what else reads Chrome's traces.
+
+        A kernel that runs more than once has a line of its own, from its first begin to its last end."""
+        events = [kernel.event(line) for line, kernel in enumerate(self.kernels, 1) if kernel.runs]
+        names = [{"name": "process_name", "ph": "M", "pid": 0, "args": {"name": self.program}}]
+        return json.dumps({"traceEvents": [*names, *events], "displayTimeUnit": "ns"}, indent=1)
 
     @property
     def in_kernels(self) -> float:
@@ -79,24 +105,27 @@ def measure(
     with a row for each of `steps`."""
     call()
     began = time.perf_counter()
-    fastest = np.inf
+    fastest, chosen = np.inf, counters.copy()
     least = np.full(len(steps), np.iinfo(np.int64).max)
     done = 0
     while done < (calls or MOST_CALLS) and (calls or not done or time.perf_counter() - began < PATIENCE_SECONDS):
         counters[:] = 0
         start = time.perf_counter()
         call()
-        fastest = min(fastest, time.perf_counter() - start)
-        np.minimum(least, counters[:, 0], out=least)
+        seconds = time.perf_counter() - start
+        if seconds < fastest:
+            fastest, chosen = seconds, counters.copy()
+        np.minimum(least, counters[:, 1], out=least)
         done += 1
-    rate = _rate()
-    times = [
-        KernelTime(step.parent.name, step.name, step.opcode, int(runs), float(ticks) / rate)
-        for step, ticks, runs in zip(steps, least, counters[:, 1], strict=True)
-    ]
-    return Profile(program, done, float(fastest), tuple(times))
+    return Profile(program, done, float(fastest), tuple(_times(steps, chosen, least)))
 
 
-@cache
-def _rate() -> float:
-    return ticks_per_second(host_target())
+def _times(steps: Sequence[Instruction], counters: np.ndarray, least: np.ndarray) -> Iterator[KernelTime]:
+    """From ticks to seconds; `counters` are those of the fastest call, `least` the fewest ticks of each step."""
+    rate = ticks_per_second(host_target())
+    runs, _, first, last = counters.T
+    origin = min((int(tick) for tick, count in zip(first, runs, strict=True) if count), default=0)
+    for row, step in enumerate(steps):
+        began, ended = ((int(ticks[row]) - origin) / rate if runs[row] else 0.0 for ticks in (first, last))
+        seconds = float(least[row]) / rate
+        yield KernelTime(step.parent.name, step.name, step.opcode, int(runs[row]), seconds, began, ended)

@@ -28,6 +28,7 @@ def add_to(commands: Any) -> None:
         parser.add_argument(
             "--input", nargs="+", action="extend", metavar="FILE.npy", help="arguments to run it on; else random ones"
         )
+        parser.add_argument("--trace", metavar="FILE", help="write the fastest call there, for Perfetto; runs it")
     report.add_argument("-o", "--output", metavar="FILE", help="where to (default: the name of the program, .html)")
     explain.set_defaults(run=_explain)
     report.set_defaults(run=_report)
@@ -58,11 +59,14 @@ def _compiled(chosen: argparse.Namespace) -> tuple[Executable, Profile | None]:
     options = xlapy.CompileOptions(fast_math=chosen.fast_math, num_threads=chosen.threads)
     with progress("compiling"):
         executable = xlapy.compile(module, options)
-    if not chosen.profile and not chosen.input:
+    if not chosen.profile and not chosen.input and not chosen.trace:
         return executable, None
     arguments = _arguments(chosen, module.signature.parameters)
     with progress("running"):
-        return executable, executable.profile(*arguments)
+        profile = executable.profile(*arguments)
+    if chosen.trace:
+        Path(chosen.trace).write_text(profile.to_perfetto(), encoding="utf-8")
+    return executable, profile
 
 
 def _arguments(chosen: argparse.Namespace, parameters: Sequence[Shape]) -> list[Any]:
