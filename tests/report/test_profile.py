@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import xlapy
-from tests.report.programs import LOOP, SOFTMAX
+from tests.report.programs import LIMITS, LOOP, SOFTMAX
 from xlapy.codegen.jit import emit_object
 from xlapy.codegen.target import REFERENCE_MACHINES, reference_target
 from xlapy.compiler import lower
@@ -89,6 +89,14 @@ def test_programs_of_several_processes_have_none() -> None:
     )
     with pytest.raises(xlapy.UnsupportedError, match="2 processes"):
         exe.profile(np.ones(4, np.float32))
+
+
+def test_a_program_without_kernels() -> None:
+    exe = xlapy.compile("ENTRY e { x = f32[] parameter(0)  ROOT y = f32[] sine(x) }")
+    assert exe.profile(np.float32(1), calls=1).kernels == ()
+    assert "Kernels: none" in exe.explain(LIMITS)
+    with pytest.raises(xlapy.ArgumentError, match="at least one call"):
+        exe.profile(np.float32(1), calls=0)
 
 
 def test_a_profile_leaves_the_executable_alone() -> None:

@@ -14,6 +14,7 @@ from xlapy.codegen.target import host_target
 from xlapy.hlo.graph import Instruction
 from xlapy.report.explain import elided, table
 from xlapy.report.units import number, plural, time_text
+from xlapy.support.errors import ArgumentError
 
 PATIENCE_SECONDS = 0.5
 """Calls are repeated for this long, so that the shortest times are none that another process disturbed."""
@@ -103,6 +104,8 @@ def measure(
 ) -> Profile:
     """Calls a counting program, once to warm it up and then `calls` times or until time is up; `counters` is its table,
     with a row for each of `steps`."""
+    if calls is not None and calls < 1:
+        raise ArgumentError(f"{program}: a profile needs at least one call, not {calls}")
     call()
     began = time.perf_counter()
     fastest, chosen = np.inf, counters.copy()
