@@ -12,11 +12,12 @@ from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
-from benchmarks import limits, report
+from benchmarks import report
 from benchmarks.engines import ENGINE_NAMES
 from benchmarks.machine import Load, describe, pin
 from benchmarks.measure import OURS, QUICK, Bench, Outcome, Plan, run_all
 from benchmarks.workload import Case, cases
+from xlapy.report import limits
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -25,12 +25,12 @@ from enum import Enum
 from functools import partial
 from typing import Any
 
-from benchmarks import limits
 from benchmarks.machine import Load, pin
 from benchmarks.measure import OURS, XLA, Bench, Outcome, Plan
 from benchmarks.report import ratio_text, share_text, time_text
 from benchmarks.statistics import lower_decile
 from benchmarks.workload import Case
+from xlapy.report import limits
 
 NOISE = 0.03
 """A figure is reached where ours is at most this much worse."""

@@ -13,11 +13,11 @@ import numpy as np
 
 from benchmarks.compare import Agreement, compare
 from benchmarks.engines import Program
-from benchmarks.limits import Limits
 from benchmarks.machine import Disturbance, Load, total_cpu_seconds
 from benchmarks.statistics import Interval, median, paired_ratio
 from benchmarks.worker import Worker, WorkerError
 from benchmarks.workload import Case
+from xlapy.report.limits import Limits
 
 OURS = "xlapy"
 XLA = "xla"

@@ -8,10 +8,10 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from benchmarks.limits import Limits
 from benchmarks.machine import Load
 from benchmarks.measure import OURS, XLA, Outcome, Plan
 from benchmarks.statistics import geometric_mean
+from xlapy.report.limits import Limits
 
 BEHIND = 0.97
 """A case is behind where the whole interval lies below this many times XLA's speed."""

@@ -28,6 +28,7 @@ MAY_IMPORT = {
     "xlapy.stablehlo": {"xlapy.hlo", "xlapy.support"},
     "xlapy.passes": {"xlapy.hlo", "xlapy.support"},
     "xlapy.codegen": {"xlapy.hlo", "xlapy_runtime", "xlapy.support"},
+    "xlapy.report": {"xlapy.hlo", "xlapy.passes", "xlapy.codegen", "xlapy_runtime", "xlapy.support"},
     TOP: {
         "xlapy_runtime",
         "xlapy.support",
@@ -36,6 +37,7 @@ MAY_IMPORT = {
         "xlapy.stablehlo",
         "xlapy.passes",
         "xlapy.codegen",
+        "xlapy.report",
     },
 }
 MAY_IMPORT["xlapy.tools"] = {TOP, *MAY_IMPORT[TOP]}

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from xlapy import hlo, ops
 from xlapy.builder import XlaBuilder, XlaComputation, XlaOp
-from xlapy.hlo.graph import HloModule
+from xlapy.hlo.graph import TEXT_FORMS, HloModule
 from xlapy.hlo.shape import Shape
 from xlapy.options import CompileOptions
 from xlapy.support.errors import (
@@ -84,6 +84,13 @@ _AT_FIRST_USE = {
     "trim": "xlapy_runtime.result_memory",
 }
 """Names whose modules bring the compiler, LLVM and the runtime along: recording a program needs none of these."""
+
+
+@TEXT_FORMS.register("html")
+def _html(module: HloModule) -> str:
+    """What notebooks show of a module; reports are loaded when one is first shown."""
+    html: str = importlib.import_module("xlapy.report.notebook").module_html(module)
+    return html
 
 
 def __getattr__(name: str) -> Any:

@@ -3,9 +3,10 @@ all of it."""
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import cache
 from pathlib import Path
 
@@ -19,8 +20,10 @@ from xlapy.codegen.object_cache import ObjectCache, cache_directory
 from xlapy.codegen.pool import POOL
 from xlapy.codegen.program import EmittedProgram, assembly_of, compile_program, emit_program
 from xlapy.codegen.target import Target, host_target
+from xlapy.hlo.buffer_plan import BufferPlan, FunctionPlans
 from xlapy.hlo.cost import cost_analysis
-from xlapy.hlo.graph import HloModule
+from xlapy.hlo.graph import HloModule, Instruction
+from xlapy.hlo.schedule import Schedule
 from xlapy.hlo.text import fingerprint
 from xlapy.hlo.verifier import verify
 from xlapy.options import CompileOptions, Environment, environment
@@ -30,6 +33,7 @@ from xlapy.passes.pipeline import Checks, PipelineReport, Watch
 from xlapy.passes.pipelines import PipelineOptions, cpu_pipeline
 from xlapy.passes.scheduling import schedule
 from xlapy.support.dump import DumpFolder
+from xlapy.support.timing import Timings
 from xlapy_runtime import threads
 from xlapy_runtime.calling import CallWrapper, load_wrapper
 from xlapy_runtime.linking import LinkedCode, link
@@ -68,12 +72,14 @@ class CompileStats:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Compiled:
-    """A compiled program, with what is known about its making. `report` is None if it came from the cache."""
+    """A compiled program, with what is known about its making. `report` is None if it came from the cache. `source`
+    gives the module again that it was made of, for a report on it."""
 
     program: Program
     stats: CompileStats
     target: Target
     report: PipelineReport | None = None
+    source: Callable[[], HloModule] | None = None
 
     def link(self) -> LinkedCode:
         """The code in memory, ready to run."""
@@ -96,55 +102,58 @@ def compile_cached(key: str, load: Callable[[], HloModule], options: CompileOpti
     cache = object_cache(around)
     target = host_target()
     full_key = f"{target.code_key}\n{options.cache_key}\n{key}".encode()
-    observed = around.dump_to or around.verify or options.verify or around.pass_limit is not None
+    checked = around.verify or options.verify
+    observed = around.dump_to or checked or around.time_passes or around.pass_limit is not None
     found = None if observed else cache.get(_PROGRAM_KIND, full_key)
     if found is not None:
         try:
             program, facts = load_program(found)
             elapsed = (time.perf_counter() - began) * 1e3
-            return Compiled(program, CompileStats(**{**facts, "compile_ms": elapsed, "cached": True}), target)
+            stats = CompileStats(**{**facts, "compile_ms": elapsed, "cached": True})
+            return Compiled(program, stats, target, source=load)
         except (ValueError, TypeError):
             pass  # written by another version, or damaged beyond the checksum: compile again
     compiled = compile_module(load(), options, target)
     facts = asdict(compiled.stats) | {"passes_ms": 0.0, "llvm_ms": 0.0}
     cache.put(_PROGRAM_KIND, full_key, dump_program(compiled.program, facts))
-    return compiled
+    return replace(compiled, source=load)
 
 
 _PROGRAM_KIND = "programs"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Lowered:
+    """A program before LLVM: the module behind all passes, its order, its memory, and its code as LLVM IR."""
+
+    module: HloModule
+    report: PipelineReport
+    schedule: Schedule
+    plan: BufferPlan
+    emitted: EmittedProgram
+    target: Target
 
 
 def compile_module(source: HloModule, options: CompileOptions, target: Target | None = None) -> Compiled:
     """Compiles a module for `target`, or else for this machine. The module is verified and left as it is."""
     began = time.perf_counter()
     around = environment()
-    verify(source)
-    module = source.clone()
-    if options.num_replicas > 1 or options.num_partitions > 1:
-        module.config.num_replicas = options.num_replicas
-        module.config.num_partitions = options.num_partitions
-    report = cpu_pipeline(
-        PipelineOptions(fast_math=options.fast_math, disabled_laws=options.disabled_laws), _watch(options, around)
-    ).run(module)
-    order = schedule(module)
-    target = target or host_target()
-    plan = assign_buffers(module, order, lambda instruction, functions: scratch_bytes(instruction, target, functions))
-    if options.verify or around.verify:
-        check_plan(module, order, plan)
-    emitted = emit_program(module, order, plan, target)
-    _dump(emitted, around)
+    timings = Timings()
+    lowered = lower(source, options, target or host_target(), watch_of(options, around), timings)
+    _dump(lowered.emitted, around)
     passed = time.perf_counter()
-    signature = source.signature
-    compile_ir = _object_compiler(target, around)
-    program = compile_program(module, emitted, plan, compile_ir, signature.parameters, signature.result)
+    program = finish(source, lowered, around)
     ended = time.perf_counter()
-    cost = cost_analysis(module)
+    timings.add("llvm", ended - passed)
+    if around.time_passes:
+        sys.stderr.write(f"{source.name}:\n{timings.table()}\n")
+    cost = cost_analysis(lowered.module)
     stats = CompileStats(
         instructions=source.instruction_count,
-        kernels=emitted.kernel_count,
-        fusions=sum(instruction.opcode == "fusion" for instruction in module.instructions()),
-        arena_bytes=plan.arena_bytes,
-        live_bytes=plan.live_bytes,
+        kernels=lowered.emitted.kernel_count,
+        fusions=sum(instruction.opcode == "fusion" for instruction in lowered.module.instructions()),
+        arena_bytes=lowered.plan.arena_bytes,
+        live_bytes=lowered.plan.live_bytes,
         compile_ms=(ended - began) * 1e3,
         passes_ms=(passed - began) * 1e3,
         llvm_ms=(ended - passed) * 1e3,
@@ -153,7 +162,53 @@ def compile_module(source: HloModule, options: CompileOptions, target: Target | 
         bytes_accessed=cost["bytes accessed"],
         unknown_trip_counts=cost["unknown trip counts"],
     )
-    return Compiled(program, stats, target, report)
+    return Compiled(program, stats, lowered.target, lowered.report)
+
+
+def lower(
+    source: HloModule,
+    options: CompileOptions,
+    target: Target,
+    watch: Watch,
+    timings: Timings,
+    *,
+    counting: bool = False,
+) -> Lowered:
+    """Everything before LLVM; `timings` gets the time of each part. A `counting` program keeps the time of each of its
+    kernels."""
+    with timings.measure("verify"):
+        verify(source)
+        module = source.clone()
+    if options.num_replicas > 1 or options.num_partitions > 1:
+        module.config.num_replicas = options.num_replicas
+        module.config.num_partitions = options.num_partitions
+    pipeline_options = PipelineOptions(fast_math=options.fast_math, disabled_laws=options.disabled_laws)
+    report = cpu_pipeline(pipeline_options, watch).run(module)
+    for run in report.runs:
+        timings.add(run.name, run.seconds)
+    with timings.measure("schedule"):
+        order = schedule(module)
+    with timings.measure("assign-buffers"):
+        plan = assign_buffers(module, order, scratch_for(target))
+    if watch.checks is not None:
+        check_plan(module, order, plan)
+    with timings.measure("emit"):
+        emitted = emit_program(module, order, plan, target, counting=counting)
+    return Lowered(module, report, order, plan, emitted, target)
+
+
+def scratch_for(target: Target) -> Callable[[Instruction, FunctionPlans], int]:
+    """How much memory kernels for `target` work in."""
+    return lambda instruction, functions: scratch_bytes(instruction, target, functions)
+
+
+def finish(source: HloModule, lowered: Lowered, around: Environment) -> Program:
+    """The rest: object code, which is looked up on disk first."""
+    signature = source.signature
+    compile_ir = _object_compiler(lowered.target, around)
+    return compile_program(
+        lowered.module, lowered.emitted, lowered.plan, compile_ir, signature.parameters, signature.result
+    )
 
 
 def _object_compiler(target: Target, around: Environment) -> Callable[[str, int], bytes]:
@@ -183,7 +238,8 @@ def module_key(module: HloModule) -> str:
     return "\n".join((module.to_text(long=True, large_constants=False), fingerprint(module)))
 
 
-def _watch(options: CompileOptions, around: Environment) -> Watch:
+def watch_of(options: CompileOptions, around: Environment) -> Watch:
+    """How closely the passes are to be watched."""
     checked = options.verify or around.verify
     return Watch(
         checks=Checks(verify, fingerprint) if checked else None,

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from xlapy.compiler import Compiled, CompileStats, native_wrapper, parallel_function
 from xlapy.options import CompileOptions
@@ -11,6 +12,10 @@ from xlapy.support.errors import ArgumentError
 from xlapy_runtime.device import Device, devices
 from xlapy_runtime.executable import ProgramExecutable
 from xlapy_runtime.program import Program, flatten, tree_text
+
+if TYPE_CHECKING:
+    from xlapy.report.limits import Limits
+    from xlapy.report.profile import Profile
 
 SMALL_PROGRAM_BYTES = 64 * 1024
 """Programs that touch less keep the GIL: they end before another thread could have got anything done."""
@@ -29,17 +34,7 @@ class Executable:
     def __init__(self, compiled: Compiled, options: CompileOptions) -> None:
         self.options = options
         self._compiled = compiled
-        self._executable = ProgramExecutable(
-            compiled.program,
-            compiled.link(),
-            devices=_devices(options),
-            timeout=options.timeout,
-            seed=options.seed,
-            targets=options.custom_calls,
-            parallel=parallel_function(options.num_threads),
-            wrapper=native_wrapper(),
-            release_gil=compiled.program.has_loops or _touched_bytes(compiled.program) > SMALL_PROGRAM_BYTES,
-        )
+        self._executable = _linked(compiled, options)
         self.__call__ = self._executable.function
 
     @property
@@ -83,21 +78,73 @@ class Executable:
         return self._compiled.stats
 
     def memory_analysis(self) -> dict[str, int]:
-        """Bytes of arguments, results, temporaries, constants and code."""
-        program = self._compiled.program
+        """Bytes of arguments, results, temporaries, constants and code; and the peak, all but the code, with the least
+        that any plan of the temporaries would have."""
+        program, least = self._compiled.program, self._compiled.stats.live_bytes
+        arguments = sum(spec.nbytes for tree in program.parameters for spec in flatten(tree))
+        results = sum(spec.nbytes for spec in flatten(program.result))
+        constants = sum(constant.nbytes for constant in program.constants)
         return {
-            "argument_bytes": sum(spec.nbytes for tree in program.parameters for spec in flatten(tree)),
-            "result_bytes": sum(spec.nbytes for spec in flatten(program.result)),
+            "argument_bytes": arguments,
+            "result_bytes": results,
             "temporary_bytes": program.arena_bytes,
-            "temporary_bytes_lower_bound": self._compiled.stats.live_bytes,
-            "constant_bytes": sum(constant.nbytes for constant in program.constants),
+            "temporary_bytes_lower_bound": least,
+            "constant_bytes": constants,
             "code_bytes": sum(len(code) for code in program.objects),
+            "peak_bytes": arguments + results + constants + program.arena_bytes,
+            "peak_bytes_lower_bound": arguments + results + constants + least,
         }
+
+    def explain(self, limits: Limits | None = None) -> str:
+        """What the compiler did: passes and laws, fusions and refusals with their reasons and your lines, kernels with
+        what they move and compute and the time that takes at best, memory.
+
+        Compiles the program once more for that. `limits` are the machine's; without them they are measured, which
+        takes some seconds once per machine."""
+        text: str = _inspection().explanation(self._compiled, self.options, limits)
+        return text
+
+    def profile(self, *arguments: Any, calls: int | None = None) -> Profile:
+        """Runs the program with a clock around each kernel, so many `calls` or for half a second, and tells the
+        shortest times; `print` it. For programs of one process."""
+        found: Profile = _inspection().profiled(self._compiled, self.options, _linked, arguments, calls)
+        return found
+
+    def html_report(self, limits: Limits | None = None, profile: Profile | None = None) -> str:
+        """All that `explain` tells and more, as one HTML page that needs nothing else: the graph before and after, what
+        each pass changed, memory over time, the code of each kernel. With a `profile`, measured times too."""
+        page: str = _inspection().html_report(self._compiled, self.options, limits, profile)
+        return page
 
     def __repr__(self) -> str:
         program = self._compiled.program
         signature = f"{tree_text(program.parameters)} -> {tree_text(program.result)}"
         return f"<Executable {self.name} {signature}, {self._compiled.stats.kernels} kernels>"
+
+    def _repr_html_(self) -> str:
+        html: str = _inspection().executable_html(repr(self)[1:-1], str(self._compiled.stats), self.hlo_text())
+        return html
+
+
+def _inspection() -> Any:
+    """`xlapy.inspection`, which most programs never need: loaded when it is first asked for."""
+    return importlib.import_module("xlapy.inspection")
+
+
+def _linked(compiled: Compiled, options: CompileOptions) -> ProgramExecutable:
+    """The program in memory, ready to run."""
+    program = compiled.program
+    return ProgramExecutable(
+        program,
+        compiled.link(),
+        devices=_devices(options),
+        timeout=options.timeout,
+        seed=options.seed,
+        targets=options.custom_calls,
+        parallel=parallel_function(options.num_threads),
+        wrapper=native_wrapper(),
+        release_gil=program.has_loops or _touched_bytes(program) > SMALL_PROGRAM_BYTES,
+    )
 
 
 def _devices(options: CompileOptions) -> list[Device] | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
@@ -15,6 +15,10 @@ from xlapy.hlo.shape import UNBOUNDED, Shape
 from xlapy.hlo.specialize import specialize_to
 from xlapy.options import CompileOptions
 from xlapy.support.errors import UnsupportedError
+
+if TYPE_CHECKING:
+    from xlapy.report.limits import Limits
+    from xlapy.report.profile import Profile
 
 Sizes = tuple[int, ...]
 
@@ -110,11 +114,23 @@ class DynamicExecutable(Executable):
     def memory_analysis(self) -> dict[str, int]:
         self._has_no("memory")
 
+    def explain(self, limits: Limits | None = None) -> str:
+        self._has_no("compilation to explain")
+
+    def profile(self, *arguments: Any, calls: int | None = None) -> Profile:
+        return self.specialize(*arguments).profile(*arguments, calls=calls)
+
+    def html_report(self, limits: Limits | None = None, profile: Profile | None = None) -> str:
+        self._has_no("report")
+
     def _has_no(self, what: str) -> NoReturn:
         raise UnsupportedError(
             f"{self.name} has `?` dimensions, {self._module.signature}, and no {what} before sizes are known: "
             "ask `exe.specialize(*arguments)`"
         )
+
+    def _repr_html_(self) -> str:
+        return self._module._repr_html_() or ""
 
     def __repr__(self) -> str:
         count = len(self._specialized)

@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 
 from benchmarks.compare import Agreement
-from benchmarks.limits import Limits, Pair
 from benchmarks.machine import Load
 from benchmarks.measure import Compilation, Outcome, Plan
 from benchmarks.report import PAGE_BEGIN, PAGE_END, Run, columns, is_behind, line, summary, write_page
 from benchmarks.statistics import Interval
 from benchmarks.workload import Case, Workload
+from xlapy.report.limits import Limits, Pair
 
 RATE = Pair(1e9, 2e9)
 QUIET = Load(at=0.0, busy=0.0, stolen=0.0, average=0.1)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from xlapy.hlo.cost import cost_analysis
+import pytest
+
+from xlapy.hlo.cost import Traffic, cost_analysis, program_cost, traffic
 from xlapy.hlo.text import parse
 
 LOOP = """
@@ -81,3 +83,45 @@ def test_windows_count_what_lies_on_elements() -> None:
             ROOT s = f32[6] select-and-scatter(x, r, z), window={size=2 stride=2}, select=ge, scatter=add }""")
     )
     assert cost["flops"] == 3 * 2 + 3 * (1 + 1)
+
+
+@pytest.mark.parametrize(
+    ("root", "in_place", "expected"),
+    [
+        ("f32[100] add(x, y)", False, Traffic(800, 400)),
+        ("f32[100] add(x, x)", True, Traffic(400, 400)),
+        ("f32[10] dynamic-slice(x, i), dynamic_slice_sizes={10}", False, Traffic(44, 40)),
+        ("f32[10] slice(x), slice={[0:10]}", False, Traffic(40, 40)),
+        ("f32[100] dynamic-update-slice(x, u, i)", True, Traffic(44, 40)),
+        ("f32[100] dynamic-update-slice(x, u, i)", False, Traffic(444, 400)),
+    ],
+)
+def test_kernels_move_what_they_pick_and_what_they_update(root: str, in_place: bool, expected: Traffic) -> None:
+    lines = "x = f32[100] parameter(0)  y = f32[100] parameter(1)  u = f32[10] parameter(2)  i = s32[] parameter(3)"
+    module = parse("ENTRY e { " + lines + f"  ROOT r = {root} }}")
+    assert traffic(module.entry.root, in_place=in_place) == expected
+    fused = f"f {{ {lines}  ROOT r = {root} }}"
+    kind = root.partition(" ")[0]
+    module = parse(f"{fused}\nENTRY e {{ {lines}  ROOT r = {kind} fusion(x, y, u, i), kind=kLoop, calls=f }}")
+    assert traffic(module.entry.root, in_place=in_place) == expected
+
+
+def test_kernels_are_counted_as_often_as_they_run() -> None:
+    assert program_cost(parse(LOOP).entry).kernels == 5
+    assert program_cost(parse("ENTRY e { x = f32[] parameter(0)  ROOT y = f32[] sine(x) }").entry).kernels == 0
+
+
+@pytest.mark.parametrize(
+    ("window", "flops"), [("1x8 pad=0_0x7_0", 4 * 8), ("1x8 pad=0_0x0_7", 4 * 8), ("1x4 pad=0_0x3_0", 4 * 8 * 4)]
+)
+def test_windows_that_continue_one_another_are_not_folded_anew(window: str, flops: int) -> None:
+    cost = cost_analysis(
+        parse(
+            """sum { a = f32[] parameter(0)  b = f32[] parameter(1)  ROOT s = f32[] add(a, b) }
+            ENTRY main { x = f32[4,8] parameter(0)  z = f32[] constant(0)
+              ROOT r = f32[4,8] reduce-window(x, z), window={size="""
+            + window
+            + "}, to_apply=sum }"
+        )
+    )
+    assert cost["flops"] == flops

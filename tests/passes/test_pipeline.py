@@ -275,3 +275,40 @@ def test_a_long_chain_becomes_kernels_of_bounded_size() -> None:
     assert max(sizes) <= fusion.limits.instructions + fusion.limits.operands
     assert all(record.reason for record in fusion.records)
     assert {record.made for record in fusion.records} == {True, False}
+
+
+# -- what reports ask for ----------------------------------------------------------------------------------------------
+
+
+def test_an_observer_sees_the_module_after_every_change() -> None:
+    seen: list[tuple[str, int]] = []
+    watch = Watch(observe=lambda run, module: seen.append((run.name, module.instruction_count)))
+    module = parse(REDUNDANT)
+    report = Pipeline("both", (Cse(), Dce(), Dce()), watch=watch).run(module)
+    assert [run.name for run in report.runs if run.changed] == [name for name, _ in seen] == ["cse", "dce"]
+    assert seen[-1][1] == module.instruction_count == 3
+
+
+def test_the_report_counts_laws_for_one_run_each() -> None:
+    module = parse("ENTRY e { x = f32[4] parameter(0)  n = f32[4] negate(x)  ROOT m = f32[4] negate(n) }")
+    pipeline = cpu_pipeline()
+    for _ in range(2):
+        assert pipeline.run(module.clone()).counts == {"negate-twice": 1}
+
+
+def test_records_say_where_and_from_which_line() -> None:
+    module = parse(
+        """ENTRY main {
+          p = f32[64] parameter(0)
+          a = f32[64] exponential(p), metadata={source_file="a.py" source_line=1}
+          b = f32[64] negate(a), metadata={source_file="a.py" source_line=2}
+          s = f32[64] sort(b), dimensions={0}, to_apply=less
+          ROOT r = f32[64] multiply(s, b)
+        }
+        less { x = f32[] parameter(0)  y = f32[] parameter(1)  ROOT l = pred[] compare(x, y), direction=LT }"""
+    )
+    report = cpu_pipeline().run(module)
+    records = {record.subject: record for record in report.records["fusion"]}
+    assert records["b.fusion"].made and "256 bytes need not be stored" in records["b.fusion"].reason
+    assert not records["b"].made and records["b"].reason == "s (sort) reads it from memory"
+    assert records["b"].computation == "main" and records["b"].metadata.location() == "a.py:2"

@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tests.report.programs import LIMITS
 from xlapy.tools import console
 from xlapy.tools.main import main
 from xlapy.tools.run import difference
@@ -221,6 +222,60 @@ def test_show(program: str, capsys: Capture) -> None:
         assert expected in capsys.readouterr().out
 
 
+# -- explain, report, laws ---------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def known_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Saves the seconds that measuring the machine takes."""
+    monkeypatch.setattr("xlapy.inspection.machine_limits", lambda: LIMITS)
+
+
+@pytest.mark.usefixtures("known_machine")
+def test_explain(program: str, dynamic: str, capsys: Capture) -> None:
+    assert main(["explain", program]) == 0
+    printed = capsys.readouterr().out
+    assert printed.startswith("twice: 2 instructions, 1 kernel") and "fastest of" not in printed
+    assert main(["explain", dynamic, "--size", "5", "--threads", "1", "--profile"]) == 0
+    printed = capsys.readouterr().out
+    assert "one core" in printed and "fastest of" in printed
+
+
+@pytest.mark.usefixtures("known_machine")
+def test_report(program: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(["report", program]) == 0
+    assert capsys.readouterr().out.startswith("twice.html: ")
+    np.save("x.npy", np.ones(4, np.float32))
+    assert main(["report", program, "-o", "page.html", "--input", "x.npy", "--trace", "x.json"]) == 0
+    assert "traceEvents" in Path("x.json").read_text()
+    assert "Measured" in Path("page.html").read_text() and "Measured" not in Path("twice.html").read_text()
+
+
+def test_laws(tmp_path: Path, capsys: Capture) -> None:
+    path = tmp_path / "twice.hlo"
+    path.write_text("ENTRY e { x = f32[4] parameter(0)  n = f32[4] negate(x)  ROOT m = f32[4] negate(n) }")
+    assert main(["laws", str(path)]) == 0
+    printed = capsys.readouterr().out
+    assert "     1  negate-twice  " in printed and "1 law fired 1 time, " in printed
+    assert main(["laws", str(path), "--all"]) == 0
+    assert "     0  " in capsys.readouterr().out
+    assert main(["laws"]) == 0
+    printed = capsys.readouterr().out
+    assert "arithmetic\n" in printed and "(fast_math only)" in printed and "->" in printed
+
+
+def test_passes_are_timed_on_request(program: str, monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> None:
+    assert main(["run", program]) == 0
+    assert capsys.readouterr().err == ""
+    monkeypatch.setenv("XLAPY_TIME_PASSES", "1")
+    assert main(["run", program]) == 0
+    printed = capsys.readouterr().err
+    assert printed.startswith("twice:\n")
+    for part in ("algebra", "layout-assignment", "assign-buffers", "emit", "llvm", "total"):
+        assert f"  {part}\n" in printed
+
+
 # -- errors, help, terminals -------------------------------------------------------------------------------------------
 
 
@@ -252,7 +307,10 @@ def test_an_input_that_holds_no_arrays(program: str, capsys: Capture) -> None:
     assert "holds no arrays" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("command", ["", "run", "eval", "opt", "translate", "check", "show", "ops", "cache"])
+COMMANDS = "run eval opt translate check show explain report laws ops cache"
+
+
+@pytest.mark.parametrize("command", ["", *COMMANDS.split()])
 def test_help(command: str, capsys: Capture) -> None:
     with pytest.raises(SystemExit) as caught:
         main([*command.split(), "--help"])

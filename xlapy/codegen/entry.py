@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from xlapy.codegen.arrays import Array
-from xlapy.codegen.clock import clock, ticks
+from xlapy.codegen.clock import clock, exact_clock, ticks
 from xlapy.codegen.context import (
     CONTEXT_CALL_NUMBER,
     CONTEXT_CANCELLED,
@@ -55,10 +55,30 @@ READS_REGISTERS = SCALAR_RENAMING | {"bitcast-convert"}
 NO_CODE = frozenset({"parameter", "tuple", "get-tuple-element", "after-all", "add-dependency", "opt-barrier"})
 
 
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One function that the program calls for an instruction: `units` of work, in tasks of `grain` if split."""
+
+    function: str
+    units: int = 1
+    grain: int = 1
+
+    @property
+    def is_split(self) -> bool:
+        """The thread pool shares it out."""
+        return self.grain < self.units
+
+
+COUNTER_WORDS = 4  # of each instruction in the table of counters: runs, ticks in all, first begin, last end
+
+
 @dataclass(slots=True)
 class EntryEmitter:
     """Writes the functions of one program, or of one region function. Straight-line ones go to `glue`, loops to
-    `loops`."""
+    `loops`.
+
+    `steps` lists what each instruction calls that is not done in registers. With `counters`, the number of a table
+    among the constants, the program keeps the time of each of them there, in the order of `steps`."""
 
     schedule: Schedule
     plan: BufferPlan
@@ -74,6 +94,9 @@ class EntryEmitter:
     libraries: set[str] = field(default_factory=set)
     prefix: str = ""  # of the names of parts
     runs_once: Computation | None = None  # the entry of the program, not of a region function
+    steps: dict[Instruction, tuple[Step, ...]] = field(default_factory=dict)
+    counters: int | None = None
+    counted: dict[Instruction, int] = field(default_factory=dict)  # in the order of `steps`
 
     def emit(self, computation: Computation, name: str, *, is_entry: bool = True) -> None:
         """Writes the entry function `name` of the whole program, or a region function."""
@@ -151,7 +174,27 @@ class EntryEmitter:
             handler = _renamed_scalar
         if handler is None and is_renaming(instruction):
             return
+        is_timed = self.counters is not None and instruction.opcode != "constant"
+        began = (
+            exact_clock(frame.k, self.kernels.target) if is_timed and not self._reads_registers(instruction) else None
+        )
         (handler or _kernel)(self, frame, instruction)
+        if began is not None and instruction in self.steps:
+            self._count(frame, instruction, began)
+
+    def _count(self, frame: Frame, instruction: Instruction, began: Value) -> None:
+        """Adds the time since `began` to the counters of an instruction."""
+        assert self.counters is not None
+        k = frame.k
+        number = self.counted.setdefault(instruction, len(self.counted))
+        ended = exact_clock(k, self.kernels.target)
+        place = k.gep(frame.pointer(Location(Home.CONSTANT, self.counters)), number * COUNTER_WORDS, I64.bytes)
+        words = [k.gep(place, offset, I64.bytes) for offset in range(COUNTER_WORDS)]
+        runs, spent, first, _ = (k.load(word, I64) for word in words)
+        is_first = k.compare("eq", runs, 0)
+        updated = (k.add(runs, 1), k.add(spent, k.sub(ended, began)), k.select(is_first, began, first), ended)
+        for word, value in zip(words, updated, strict=True):
+            k.store(word, value)
 
     def _stored_scalars(self, entry: Computation) -> set[Leaf]:
         """Scalar leaves that memory must hold: results, what kernels and the runtime read, what crosses functions.
@@ -284,6 +327,7 @@ def _product_call(
 ) -> None:
     k = frame.k
     emitter.libraries.add(f"gemm_{kind}")
+    emitter.steps[instruction] = (Step(f"gemm_{kind}_{function}"),)
     arrays = [*(frame.array(operand) for operand in instruction.operands), frame.array(instruction)]
     no_epilogue = [k.const(PTR, 0), k.const(PTR, 0)]
     arguments = [frame.context_word(CONTEXT_PARALLEL), *arrays, k.table(I64, sizes), *no_epilogue, *more]
@@ -302,7 +346,8 @@ def _cholesky(emitter: EntryEmitter, frame: Frame, instruction: Instruction) -> 
     pitches = (rows, 1) if instruction.attributes["lower"] else (1, rows)
     emitter.move(frame, (instruction.operands[0], 0), (instruction, 0), shape)
     sizes = (shape.size // rows**2, rows, rows**2, *pitches)
-    _linalg_call(emitter, frame, f"linalg_{shape.type.name}", "factor", [frame.array(instruction)], sizes)
+    arrays = [frame.array(instruction)]
+    _linalg_call(emitter, frame, instruction, f"linalg_{shape.type.name}", "factor", arrays, sizes)
 
 
 @HANDLERS.register("triangular-solve")
@@ -322,13 +367,20 @@ def _triangular_solve(emitter: EntryEmitter, frame: Frame, instruction: Instruct
         *(system.is_upper, system.unit_diagonal, system.conjugates),
     )
     arrays = [frame.array(a), frame.array(instruction)]
-    _linalg_call(emitter, frame, f"linalg_{shape.type.name}", "solve", arrays, sizes)
+    _linalg_call(emitter, frame, instruction, f"linalg_{shape.type.name}", "solve", arrays, sizes)
 
 
 def _linalg_call(
-    emitter: EntryEmitter, frame: Frame, library: str, function: str, arrays: Sequence[Value], sizes: Sequence[int]
+    emitter: EntryEmitter,
+    frame: Frame,
+    instruction: Instruction,
+    library: str,
+    function: str,
+    arrays: Sequence[Value],
+    sizes: Sequence[int],
 ) -> None:
     emitter.libraries.add(library)
+    emitter.steps[instruction] = (Step(f"{library}_{function}"),)
     table = frame.k.table(I64, [int(size) for size in sizes])
     frame.k.call(f"{library}_{function}", [frame.context_word(CONTEXT_PARALLEL), *arrays, table])
     look_at_signals(frame, emitter.kernels.target)
@@ -373,7 +425,9 @@ def _kernel(emitter: EntryEmitter, frame: Frame, instruction: Instruction) -> No
     operands = [emitter.plan.location(operand) for operand in instruction.operands]
     in_place = bool(set(results) & set(operands))
     runs_once = instruction.parent is emitter.runs_once
-    for kernel in emitter.kernels.kernels(instruction, in_place=in_place, runs_once=runs_once):
+    kernels = emitter.kernels.kernels(instruction, in_place=in_place, runs_once=runs_once)
+    emitter.steps[instruction] = tuple(Step(kernel.name, kernel.units, kernel.grain) for kernel in kernels)
+    for kernel in kernels:
         for number, leaf in kernel.overwrites:
             operand = instruction.operands[number]
             emitter.move(frame, (operand, 0), (instruction, leaf), operand.shape)
@@ -411,6 +465,7 @@ def call_kernel(frame: Frame, kernel: NativeKernel, pointers: Sequence[Value]) -
 def _runtime_call(emitter: EntryEmitter, frame: Frame, instruction: Instruction) -> None:
     """Asks the runtime: operand and result addresses in one table, a status back."""
     k = frame.k
+    emitter.steps[instruction] = (Step(instruction.opcode),)
     site = emitter.sites.site(instruction)
     leaves = emitter.sites.buffers(instruction)
     if instruction.opcode == "custom-call":

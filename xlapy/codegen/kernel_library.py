@@ -90,7 +90,7 @@ class KernelLibrary:
         range_name = f"{name}.range"
         if kernel.grain < kernel.units:
             self._write_range(name, range_name, len(pointers))  # never of a quick one: that is not worth splitting
-        table = None if kernel.table is None else self._table(kernel.table)
+        table = None if kernel.table is None else self.add_table(kernel.table)
         may_stop = any(runs_loops(function) for function in kernel.functions)
         return NativeKernel(
             name, range_name, kernel.units, kernel.grain, kernel.overwrites, table, has_scratch, has_context, may_stop
@@ -104,7 +104,8 @@ class KernelLibrary:
         self.written += 1
         return f"kernel.{self.written - 1}.{what}"
 
-    def _table(self, numbers: np.ndarray[Any, Any]) -> int:
+    def add_table(self, numbers: np.ndarray[Any, Any]) -> int:
+        """Adds a constant of kernels; its number among the constants of the program."""
         self.tables.append(numbers)
         return self.constants + len(self.tables) - 1
 

@@ -7,12 +7,12 @@ nothing to do), compiled as fast as LLVM can.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
-from xlapy.codegen.entry import EntryEmitter
+from xlapy.codegen.entry import COUNTER_WORDS, EntryEmitter, Step
 from xlapy.codegen.ir import Module
 from xlapy.codegen.jit import emit_assembly
 from xlapy.codegen.kernel_library import KernelLibrary
@@ -21,7 +21,7 @@ from xlapy.codegen.runtime_sites import RuntimeSites
 from xlapy.codegen.specs import tree_of
 from xlapy.codegen.target import Target
 from xlapy.hlo.buffer_plan import BufferPlan, Home
-from xlapy.hlo.graph import Computation, HloModule
+from xlapy.hlo.graph import Computation, HloModule, Instruction
 from xlapy.hlo.schedule import Schedule
 from xlapy.hlo.shape import Shape
 from xlapy_runtime.program import Program
@@ -37,7 +37,10 @@ Compile = Callable[[str, int], bytes]
 
 @dataclass(frozen=True, slots=True)
 class EmittedProgram:
-    """LLVM IR of one program, with what is needed to run it."""
+    """LLVM IR of one program, with what is needed to run it.
+
+    `steps` lists the functions that each instruction calls. `counters` is the number among the program's constants of
+    the table that keeps their times, in the same order, if there is one."""
 
     kernels: str
     loops: str
@@ -47,10 +50,15 @@ class EmittedProgram:
     symbols: tuple[str, ...]
     tables: tuple[np.ndarray, ...]  # constants of kernels, behind those of the module
     libraries: tuple[str, ...]  # names of those whose functions it calls
+    steps: Mapping[Instruction, tuple[Step, ...]]
+    counters: int | None = None
 
 
-def emit_program(module: HloModule, schedule: Schedule, plan: BufferPlan, target: Target) -> EmittedProgram:
-    """Writes the IR of the entry and of everything it calls."""
+def emit_program(
+    module: HloModule, schedule: Schedule, plan: BufferPlan, target: Target, *, counting: bool = False
+) -> EmittedProgram:
+    """Writes the IR of the entry and of everything it calls. If `counting`, the program keeps the time of each call;
+    it must then run one call at a time."""
     kernels, loops, glue = (Module(has_fma=target.has_fma, has_f16c=target.has_f16c) for _ in range(3))
     attributes = f"nounwind {target.function_attributes}".rstrip()
 
@@ -68,7 +76,11 @@ def emit_program(module: HloModule, schedule: Schedule, plan: BufferPlan, target
         Home.RESULT: _pointer_numbers(module, plan, results=True),
     }
     emitter = EntryEmitter(schedule, plan, glue, loops, library, sites, pointers, attributes)
+    if counting:
+        emitter.counters = library.add_table(np.zeros(0, np.int64))  # how many there are is known at the end
     emitter.emit(module.entry, ENTRY)
+    if emitter.counters is not None:
+        library.tables[emitter.counters - len(plan.constants)] = np.zeros((len(emitter.steps), COUNTER_WORDS), np.int64)
     combines = tuple(
         kernel.name
         for key, written in library.known.items()
@@ -84,6 +96,8 @@ def emit_program(module: HloModule, schedule: Schedule, plan: BufferPlan, target
         combines,
         tuple(library.tables),
         tuple(sorted(emitter.libraries)),
+        emitter.steps,
+        emitter.counters,
     )
 
 
@@ -154,9 +168,14 @@ def compile_program(
         num_partitions=module.config.num_partitions,
         libraries=emitted.libraries,
         has_loops=any(instruction.opcode == "while" for instruction in module.instructions()),
-        hlo_text=module.to_text(large_constants=sum(c.shape.size for c in plan.constants) <= PRINTED_CONSTANTS),
+        hlo_text=printed(module, plan),
         llvm_modules=tuple(text for text in (emitted.glue, emitted.kernels, emitted.loops) if "define" in text),
     )
+
+
+def printed(module: HloModule, plan: BufferPlan) -> str:
+    """The text of a compiled module that is kept with the program."""
+    return module.to_text(large_constants=sum(c.shape.size for c in plan.constants) <= PRINTED_CONSTANTS)
 
 
 def _physical(array: np.ndarray, shape: Shape) -> np.ndarray:

@@ -42,6 +42,26 @@ class Scratch:
     bytes: int
 
 
+@dataclass(frozen=True, slots=True)
+class Lifetime:
+    """A block of the arena and when it is needed: `ranges` of points, first and last, ascending.
+
+    `owners` are the instructions whose values, or whose scratch memory, take turns in it."""
+
+    offset: int
+    bytes: int
+    ranges: tuple[tuple[int, int], ...]
+    owners: tuple[Instruction, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Timeline:
+    """The arena over time. `points` numbers the instructions in the order in which the program comes to them."""
+
+    points: Mapping[Instruction, int]
+    lifetimes: tuple[Lifetime, ...]
+
+
 FunctionPlans = Mapping[Computation, "BufferPlan"]
 """The plans of region functions."""
 

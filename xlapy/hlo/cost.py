@@ -9,7 +9,7 @@ says how many.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from xlapy.hlo.attributes import (
@@ -20,6 +20,7 @@ from xlapy.hlo.attributes import (
     WindowDimension,
 )
 from xlapy.hlo.graph import Computation, HloModule, Instruction
+from xlapy.hlo.kernel_plan import SCALAR_RENAMING, fusion_roots
 from xlapy.hlo.leaves import is_renaming
 from xlapy.hlo.ops import OPS, Trait
 from xlapy.support.registry import Registry
@@ -37,17 +38,19 @@ class Cost:
     transcendentals: float = 0.0
     bytes: float = 0.0
     unknown_trips: int = 0
+    kernels: float = 0.0  # that are called
 
     def add(self, other: Cost, times: int = 1) -> None:
         self.flops += other.flops * times
         self.transcendentals += other.transcendentals * times
         self.bytes += other.bytes * times
         self.unknown_trips += other.unknown_trips
+        self.kernels += other.kernels * times
 
 
 def cost_analysis(module: HloModule) -> dict[str, float]:
     """The cost of one run of a module."""
-    cost = _program_cost(module.entry)
+    cost = program_cost(module.entry)
     return {
         "flops": cost.flops,
         "transcendentals": cost.transcendentals,
@@ -56,30 +59,38 @@ def cost_analysis(module: HloModule) -> dict[str, float]:
     }
 
 
-def _program_cost(computation: Computation) -> Cost:
+def program_cost(computation: Computation) -> Cost:
     """The cost of a computation that runs as a sequence of kernels and control flow."""
     total = Cost()
     for instruction in computation.post_order():
         if instruction.opcode == "while":
-            condition, body = (_program_cost(called) for called in instruction.called)
+            condition, body = (program_cost(called) for called in instruction.called)
             trips = trip_count(instruction)
             total.add(condition, (trips or 0) + 1)
             total.add(body, 1 if trips is None else trips)
             total.unknown_trips += trips is None
         elif Trait.CONTROL in instruction.spec.traits:
-            costs = [_program_cost(called) for called in instruction.called]
+            costs = [program_cost(called) for called in instruction.called]
             total.add(max(costs, key=lambda cost: cost.bytes))
         elif Trait.STRUCTURE not in instruction.spec.traits and not is_renaming(instruction):
-            total.add(_arithmetic(instruction))
+            total.add(arithmetic_cost(instruction))
             total.bytes += instruction.shape.bytes + sum(operand.shape.bytes for operand in instruction.operands)
+            total.kernels += not _is_in_register(instruction)
     return total
+
+
+def _is_in_register(instruction: Instruction) -> bool:
+    """A scalar made from scalars, which needs no kernel."""
+    if not instruction.shape.is_scalar:
+        return False
+    return Trait.ELEMENTWISE in instruction.spec.traits or instruction.opcode in SCALAR_RENAMING
 
 
 ARITHMETIC: Registry[Callable[[Instruction], Cost]] = Registry("cost", OPS)
 
 
-def _arithmetic(instruction: Instruction) -> Cost:
-    """Operations of one instruction; bytes are its kernel's."""
+def arithmetic_cost(instruction: Instruction) -> Cost:
+    """Operations of one instruction, or of a fusion; bytes are its kernel's."""
     counted = ARITHMETIC.get(instruction.opcode)
     if counted is not None:
         return counted(instruction)
@@ -94,7 +105,7 @@ def _arithmetic(instruction: Instruction) -> Cost:
 def _fusion(instruction: Instruction) -> Cost:
     total = Cost()
     for inside in instruction.called[0]:
-        total.add(_arithmetic(inside))
+        total.add(arithmetic_cost(inside))
     return total
 
 
@@ -110,7 +121,7 @@ def _reduce(instruction: Instruction) -> Cost:
 
 def _repeated(region: Computation, times: int) -> Cost:
     """A region applied so often. What it has of memory stays in registers or in a cache."""
-    once = _program_cost(region)
+    once = program_cost(region)
     return Cost(once.flops * times, once.transcendentals * times, unknown_trips=once.unknown_trips)
 
 
@@ -176,9 +187,22 @@ def _products(part: WindowDimension, size: int) -> int:
 
 @ARITHMETIC.register("reduce-window")
 def _reduce_window(instruction: Instruction) -> Cost:
+    """Each window anew, but for those that reach from each element to an end: they continue one another."""
     window: Window = instruction.attributes["window"]
     positions = instruction.shape.leaves()[0].size
-    return _repeated(instruction.called[0], positions * math.prod(part.size for part in window.dimensions))
+    folded = 1 if _is_cumulative(instruction, window) else math.prod(part.size for part in window.dimensions)
+    return _repeated(instruction.called[0], positions * folded)
+
+
+def _is_cumulative(instruction: Instruction, window: Window) -> bool:
+    dims = instruction.operands[0].shape.dims
+    wide = [(part, dim) for part, dim in zip(window.dimensions, dims, strict=True) if part != WindowDimension(1)]
+    if len(wide) != 1:
+        return False
+    part, dim = wide[0]
+    reaching = part.size - 1
+    ends = (WindowDimension(part.size, padding_low=reaching), WindowDimension(part.size, padding_high=reaching))
+    return part in ends and part.size >= dim
 
 
 @ARITHMETIC.register("select-and-scatter")
@@ -189,6 +213,56 @@ def _select_and_scatter(instruction: Instruction) -> Cost:
     total = _repeated(select, positions * (math.prod(part.size for part in window.dimensions) - 1))
     total.add(_repeated(scatter, positions))
     return total
+
+
+@dataclass(frozen=True, slots=True)
+class Traffic:
+    """Bytes that one kernel reads and writes."""
+
+    read: int
+    written: int
+
+
+_READS_PARTS = frozenset({"dynamic-slice", "gather", "slice"})
+_UPDATES: dict[str, Callable[[Instruction], Sequence[Instruction]]] = {
+    "dynamic-update-slice": lambda instruction: instruction.operands[1:2],
+    "scatter": lambda instruction: instruction.operands[len(instruction.operands) // 2 + 1 :],
+}
+"""Ops that change a part of their first operands, and what they put there."""
+
+
+def traffic(instruction: Instruction, *, in_place: bool = False) -> Traffic:
+    """What the kernel of an instruction moves: each operand and each result once, but of an operand only the parts that
+    are picked out of it, and of a result that updates an operand `in_place` only the updates."""
+    if instruction.opcode == "fusion":
+        fused = instruction.called[0]
+        readers = [(parameter, [*parameter.users]) for parameter in fused.parameters]
+        roots: Sequence[Instruction] = fusion_roots(fused)
+    else:
+        readers = [(operand, [instruction]) for operand in dict.fromkeys(instruction.operands)]
+        roots = [instruction]
+    return Traffic(
+        sum(_bytes_read(value, users, in_place=in_place) for value, users in readers),
+        sum(_bytes_written(root, in_place=in_place) for root in roots),
+    )
+
+
+def _bytes_read(value: Instruction, users: Sequence[Instruction], *, in_place: bool) -> int:
+    if not value.shape.is_array:
+        return value.shape.bytes
+    read = 0
+    for user in users:
+        if in_place and user.opcode in _UPDATES and value is user.operands[0]:
+            continue
+        is_picked = user.opcode in _READS_PARTS and value not in user.operands[1:]
+        read += user.shape.size * value.shape.type.bytes if is_picked else value.shape.bytes
+    return min(read, value.shape.bytes)
+
+
+def _bytes_written(root: Instruction, *, in_place: bool) -> int:
+    if in_place and root.opcode in _UPDATES:
+        return sum(update.shape.bytes for update in _UPDATES[root.opcode](root))
+    return root.shape.bytes
 
 
 def trip_count(loop: Instruction) -> int | None:

@@ -444,6 +444,11 @@ class HloModule:
         Without `large_constants`, some values are `{...}` and the text does not parse."""
         return str(TEXT_FORMS["hlo"](self, long=long, layouts=layouts, large_constants=large_constants))
 
+    def _repr_html_(self) -> str | None:
+        """What notebooks show."""
+        html = TEXT_FORMS.get("html")
+        return None if html is None else html(self)
+
     def __repr__(self) -> str:
         return f"<HloModule {self.name} {self.signature}, {self.instruction_count} instructions>"
 

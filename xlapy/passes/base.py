@@ -7,21 +7,32 @@ What it decided on the way, made or refused, goes to `records`, for the report o
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-from xlapy.hlo.graph import Computation, HloModule, Instruction
+from xlapy.hlo.attributes import OpMetadata
+from xlapy.hlo.graph import NO_METADATA, Computation, HloModule, Instruction
 from xlapy.hlo.kernel_plan import sequences
 
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """One decision of a pass: what was done, or deliberately not done, to which instruction, and why."""
+    """One decision of a pass: what was done, or deliberately not done, to which instruction, and why.
+
+    `computation` names where the instruction is, `metadata` the line of the user that it came from."""
 
     subject: str
     made: bool
     reason: str
+    computation: str = ""
+    metadata: OpMetadata = NO_METADATA
+
+    @staticmethod
+    def of(instruction: Instruction, made: bool, reason: str) -> Record:
+        """The record of a decision about one instruction."""
+        return Record(instruction.name, made, reason, instruction.parent.name, instruction.metadata)
 
 
 @dataclass
@@ -32,6 +43,8 @@ class Pass(ABC):
     required: ClassVar[bool] = False
 
     records: list[Record] = field(default_factory=list, init=False, repr=False, compare=False)
+    counts: Counter[str] = field(default_factory=Counter, init=False, repr=False, compare=False)
+    """How often each thing with a name happened: each law that fired."""
 
     @abstractmethod
     def run(self, module: HloModule) -> bool:
@@ -40,6 +53,11 @@ class Pass(ABC):
     def take_records(self) -> list[Record]:
         """The records since the last call."""
         taken, self.records = self.records, []
+        return taken
+
+    def take_counts(self) -> Counter[str]:
+        """The counts since the last call."""
+        taken, self.counts = self.counts, Counter()
         return taken
 
 

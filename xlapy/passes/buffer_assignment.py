@@ -19,11 +19,11 @@ import bisect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from xlapy.hlo.buffer_plan import BufferPlan, FunctionPlans, Home, Location, Scratch
+from xlapy.hlo.buffer_plan import BufferPlan, FunctionPlans, Home, Lifetime, Location, Scratch, Timeline
 from xlapy.hlo.graph import Computation, HloModule, Instruction
 from xlapy.hlo.kernel_plan import region_functions
 from xlapy.hlo.leaves import is_renaming, leaf_count, leaf_offset, origin_of_leaf, result_leaves
-from xlapy.hlo.ops import OPS
+from xlapy.hlo.ops import OPS, Trait
 from xlapy.hlo.schedule import Schedule
 from xlapy.hlo.shape import Shape
 from xlapy.passes.analysis.in_place import overwritable_operands
@@ -82,6 +82,7 @@ class Assigner:
     candidates: list[Candidate] = field(default_factory=list)
     constants: list[Instruction] = field(default_factory=list)  # of the whole program, as far as it has been walked
     scratch: dict[Instruction, Buffer] = field(default_factory=dict)
+    points: dict[Instruction, int] = field(default_factory=dict)
 
     def new_buffer(self, shape: Shape, location: Location | None = None) -> Buffer:
         return self.new_memory(shape.bytes, location)
@@ -115,6 +116,7 @@ class Assigner:
         for instruction in self.schedule[computation]:
             if instruction.opcode != "parameter":
                 self.point += 1
+                self.points[instruction] = self.point
                 handler = _HANDLERS.get(instruction.opcode) or _produce
                 self.leaves[instruction] = handler(self, instruction)
         self.point += 1
@@ -314,21 +316,47 @@ def _united(first: list[list[int]], second: list[list[int]]) -> list[list[int]]:
 # -- placing ---------------------------------------------------------------------------------------------------------
 
 
+ScratchBytes = Callable[[Instruction, FunctionPlans], int]
+"""How much memory an instruction uses while it runs, besides operands and results."""
+
+
 def assign_buffers(
-    module: HloModule,
-    schedule: Schedule,
-    scratch_bytes: Callable[[Instruction, FunctionPlans], int] = lambda instruction, functions: 0,
+    module: HloModule, schedule: Schedule, scratch_bytes: ScratchBytes = lambda instruction, functions: 0
 ) -> BufferPlan:
     """The plan for the entry of `module`, run in the order of `schedule`, with those of its region functions.
 
-    `scratch_bytes` tells how much memory an instruction uses while it runs, besides operands and results; the region
-    functions that it calls are planned by then."""
+    The region functions that an instruction calls are planned when `scratch_bytes` is asked for it."""
     constants: list[Instruction] = []
     functions: dict[Computation, BufferPlan] = {}
     for function in _functions_of(module):
         functions[function] = _assign(function, schedule, scratch_bytes, constants, functions)
     plan = _assign(module.entry, schedule, scratch_bytes, constants, functions)
     return replace(plan, functions=functions)
+
+
+def arena_timeline(
+    module: HloModule, schedule: Schedule, plan: BufferPlan, scratch_bytes: ScratchBytes = lambda i, functions: 0
+) -> Timeline:
+    """The arena of `plan` over time, found by planning the entry once more."""
+    assigner, placed, _ = _walked(module.entry, schedule, scratch_bytes, [], plan.functions)
+    owners: dict[Buffer, dict[Instruction, None]] = {buffer: {} for buffer in placed}
+    for instruction in assigner.points:
+        if Trait.STRUCTURE in instruction.spec.traits or is_renaming(instruction):
+            continue
+        for buffer in (*assigner.leaves[instruction], assigner.scratch.get(instruction)):
+            if buffer is not None and buffer.representative() in owners:
+                owners[buffer.representative()].setdefault(instruction)
+    lifetimes = [
+        Lifetime(
+            buffer.location.index,
+            _aligned(buffer.bytes),
+            tuple((a, b) for a, b in buffer.ranges),
+            tuple(owners[buffer]),
+        )
+        for buffer in placed
+        if buffer.location is not None
+    ]
+    return Timeline(assigner.points, tuple(lifetimes))
 
 
 def _functions_of(module: HloModule) -> list[Computation]:
@@ -340,22 +368,12 @@ def _functions_of(module: HloModule) -> list[Computation]:
 def _assign(
     entry: Computation,
     schedule: Schedule,
-    scratch_bytes: Callable[[Instruction, FunctionPlans], int],
+    scratch_bytes: ScratchBytes,
     constants: list[Instruction],
     functions: FunctionPlans,
 ) -> BufferPlan:
     """The plan for what `entry` runs. New constants go behind the others."""
-    assigner = Assigner(schedule, lambda instruction: scratch_bytes(instruction, functions), constants=constants)
-    parameters = [leaf for parameter in entry.parameters for leaf in parameter.shape.leaves()]
-    arguments: Leaves = []
-    for leaf in parameters:
-        number = len([argument for argument in arguments if argument is not None])
-        arguments.append(assigner.new_buffer(leaf, Location(Home.PARAMETER, number)) if leaf.is_array else None)
-    results = assigner.run(entry, arguments)
-    _merge(assigner.candidates)
-    _place_results(results)
-    placed = [b for b in assigner.buffers if b.merged_into is None and b.location is None]
-    arena_bytes = _place_in_arena(placed)
+    assigner, placed, arena_bytes = _walked(entry, schedule, scratch_bytes, constants, functions)
     leaves = {
         instruction: tuple(None if b is None else b.representative().location for b in buffers)
         for instruction, buffers in assigner.leaves.items()
@@ -366,6 +384,27 @@ def _assign(
         if buffer.location is not None
     }
     return BufferPlan(leaves, tuple(constants), arena_bytes, _live_bytes(placed), scratch)
+
+
+def _walked(
+    entry: Computation,
+    schedule: Schedule,
+    scratch_bytes: ScratchBytes,
+    constants: list[Instruction],
+    functions: FunctionPlans,
+) -> tuple[Assigner, list[Buffer], int]:
+    """The walk over `entry`, all its buffers placed; those that lie in the arena, and its size."""
+    assigner = Assigner(schedule, lambda instruction: scratch_bytes(instruction, functions), constants=constants)
+    parameters = [leaf for parameter in entry.parameters for leaf in parameter.shape.leaves()]
+    arguments: Leaves = []
+    for leaf in parameters:
+        number = len([argument for argument in arguments if argument is not None])
+        arguments.append(assigner.new_buffer(leaf, Location(Home.PARAMETER, number)) if leaf.is_array else None)
+    results = assigner.run(entry, arguments)
+    _merge(assigner.candidates)
+    _place_results(results)
+    placed = [b for b in assigner.buffers if b.merged_into is None and b.location is None]
+    return assigner, placed, _place_in_arena(placed)
 
 
 def _place_results(results: Leaves) -> None:

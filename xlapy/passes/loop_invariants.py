@@ -35,7 +35,7 @@ class LoopInvariantCodeMotion(ComputationPass):
                 values = _worth_carrying(instruction.called[1])
                 if values:
                     names = ", ".join(value.name for value in values)
-                    self.records.append(Record(instruction.name, True, f"{names} never change"))
+                    self.records.append(Record.of(instruction, True, f"{names} never change"))
                     _carry(instruction, values)
                     changed = True
         return changed

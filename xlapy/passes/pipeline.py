@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
@@ -50,17 +51,6 @@ class Checks:
 
 
 @dataclass(frozen=True, slots=True)
-class Watch:
-    """How closely a run is watched. The default: not at all."""
-
-    checks: Checks | None = None
-    dump: DumpFolder | None = None
-    to_text: Callable[[HloModule], str] | None = None  # what is dumped
-    disabled: str = ""  # regular expression: optional passes whose whole name it matches are left out
-    stop_after: int | None = None  # number of changes by optional passes after which no optional pass runs
-
-
-@dataclass(frozen=True, slots=True)
 class PassRun:
     """One run of one pass: the group it ran in (or ""), whether it changed the module, how long it took."""
 
@@ -71,12 +61,25 @@ class PassRun:
     seconds: float
 
 
+@dataclass(frozen=True, slots=True)
+class Watch:
+    """How closely a run is watched. The default: not at all. `observe` sees the module after every change."""
+
+    checks: Checks | None = None
+    dump: DumpFolder | None = None
+    to_text: Callable[[HloModule], str] | None = None  # what is dumped
+    disabled: str = ""  # regular expression: optional passes whose whole name it matches are left out
+    stop_after: int | None = None  # number of changes by optional passes after which no optional pass runs
+    observe: Callable[[PassRun, HloModule], None] | None = None
+
+
 @dataclass(slots=True)
 class PipelineReport:
-    """What happened: every run in order, and the records of each pass by name."""
+    """What happened: every run in order, the records of each pass by name, and how often each law fired."""
 
     runs: list[PassRun] = field(default_factory=list)
     records: dict[str, list[Record]] = field(default_factory=dict)
+    counts: Counter[str] = field(default_factory=Counter)
     unfinished: list[str] = field(default_factory=list)  # groups that still changed in their last round
 
     @property
@@ -158,7 +161,10 @@ class _Run:
         changed = step.run(self.module)
         seconds = time.perf_counter() - begin
         number = len(self.report.runs)
-        self.report.runs.append(PassRun(number, group, step.name, changed, seconds))
+        ran = PassRun(number, group, step.name, changed, seconds)
+        self.report.runs.append(ran)
+        if step.counts:
+            self.report.counts.update(step.take_counts())
         records = step.take_records()
         if records:
             self.report.records.setdefault(step.name, []).extend(records)
@@ -167,6 +173,8 @@ class _Run:
             self.check(self.watch.checks, step, changed)
         if changed:
             self.dump(number, group, step)
+            if self.watch.observe is not None:
+                self.watch.observe(ran, self.module)
         return changed
 
     def is_wanted(self, step: Pass) -> bool:

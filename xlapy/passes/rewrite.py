@@ -15,9 +15,8 @@ shapes and no layouts: layouts are assigned later, and bounded sizes are gone by
 from __future__ import annotations
 
 import inspect
-from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import ClassVar
 
 from xlapy.hlo.graph import Computation, Instruction
@@ -47,6 +46,11 @@ class Law:
     @property
     def doc(self) -> str:
         return inspect.getdoc(self.rewrite) or ""
+
+    @property
+    def statement(self) -> str:
+        """The law in one line."""
+        return self.doc.strip().partition("\n")[0]
 
     def apply(self, root: Instruction) -> Value | None:
         """What replaces `root`, or None."""
@@ -110,7 +114,6 @@ class AlgebraicSimplification(ComputationPass):
     fast_math: bool = False
     disabled: frozenset[str] = frozenset()
     laws: LawBook = LAWS
-    counts: Counter[str] = field(default_factory=Counter, init=False, repr=False, compare=False)
 
     def run_on(self, computation: Computation) -> bool:
         return _Rewriter(self, computation).run()

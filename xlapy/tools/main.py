@@ -8,10 +8,10 @@ import sys
 from collections.abc import Sequence
 
 from xlapy.support.errors import InternalError, XlaError
-from xlapy.tools import cache, ops, opt, run, show, text
+from xlapy.tools import cache, laws, ops, opt, report, run, show, text
 from xlapy.tools.console import report_error
 
-SUBCOMMANDS = (run, opt, text, show, ops, cache)
+SUBCOMMANDS = (run, opt, text, show, report, laws, ops, cache)
 
 WRONG, INTERRUPTED = 1, 130
 """Exit statuses, besides 0, argparse's 2 for a wrong command line, and 3 of `run` for a difference."""

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from xlapy.hlo.attributes import FusionKind
 from xlapy.hlo.graph import Computation, Instruction
 from xlapy.hlo.kernel_plan import is_kernel_constant
 from xlapy.hlo.shape import Shape
 from xlapy.passes.base import Record, replace_all
+from xlapy.passes.fusion.cost import memory_bytes
 from xlapy.passes.fusion.plan import FusionPlan, Group
 
 
@@ -28,8 +30,22 @@ def replace_groups(
     replacements: dict[Instruction, Instruction] = {}
     for group in groups:
         fusion = _build(computation, group, place, replacements)
-        records.append(Record(fusion.name, True, f"{len(group.maps)} instructions, {len(group.roots)} stored"))
+        records.append(Record.of(fusion, True, _reason(group)))
     replace_all(computation, replacements)
+
+
+_BENEFITS = {
+    FusionKind.LOOP: "each element is computed where it is used",
+    FusionKind.INPUT: "the reduce computes what it folds",
+    FusionKind.OUTPUT: "each row is read once and stays in a cache",
+}
+
+
+def _reason(group: Group) -> str:
+    """What the fusion is good for."""
+    kept = sum(memory_bytes(member) for member in group.maps if member not in group.roots)
+    stored = f", {len(group.roots)} results in one kernel" if len(group.roots) > 1 else ""
+    return f"{_BENEFITS[group.kind]}{stored}" + (f": {kept:,} bytes need not be stored" if kept else "")
 
 
 def _build(

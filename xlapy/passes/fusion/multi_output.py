@@ -76,7 +76,8 @@ class _Stored:
         if level is None:
             return False
         kept.level = level
-        self.plan.records.append(Record(f"{kept.root.name} with {other.root.name}", True, reason))
+        subject, place = f"{kept.root.name} with {other.root.name}", self.plan.computation.name
+        self.plan.records.append(Record(subject, True, reason, place, other.root.metadata))
         for member, maps in other.maps.items():
             groups = self.plan.groups_of[member]
             del groups[other]

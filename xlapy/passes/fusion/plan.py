@@ -154,7 +154,7 @@ class FusionPlan:
         elif not is_renaming(instruction):
             self._start(instruction, kind)
         if refusal and any(user in self.groups_of for user in instruction.users):
-            self.records.append(Record(instruction.name, False, refusal))
+            self.records.append(Record.of(instruction, False, refusal))
 
     def _start(self, root: Instruction, kind: FusionKind) -> None:
         group = Group([root], kind, {})

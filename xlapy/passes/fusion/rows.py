@@ -84,7 +84,7 @@ class _RowChains:
             group = self._group(chain)
             fault = _fault(group, chain, self.limits)
             if fault:
-                self.records.append(Record(group.root.name, False, fault))
+                self.records.append(Record.of(group.root, False, fault))
             else:
                 groups.append(group)
         groups.sort(key=lambda group: group.level)

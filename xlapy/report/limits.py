@@ -9,7 +9,7 @@ from __future__ import annotations
 import ctypes
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -63,18 +63,36 @@ class Limits:
     def as_dict(self) -> dict[str, Any]:
         return asdict(self)
 
+    @staticmethod
+    def from_dict(values: Mapping[str, Any]) -> Limits:
+        """The limits that `as_dict` wrote down."""
+        pairs = {name: Pair(**values[name]) for name in ("f32", "f64", "read", "copy", "triad")}
+        return Limits(cores=values["cores"], cache_bytes=values["cache_bytes"], **pairs)
+
+    def alone(self) -> Limits:
+        """Those of a program that keeps to one core."""
+        f32, f64, *rates = (Pair(pair.one, pair.one) for pair in (self.f32, self.f64, self.read, self.copy, self.triad))
+        return Limits(1, self.cache_bytes, f32, f64, *rates)
+
     def shortest(self, operations: float, read: int, written: int, *, double: bool) -> float:
         """Seconds below which no program can be that does so much, with its data in memory or in cache.
 
         Bytes count only where they exceed the cache; a multiplication and an addition are two operations."""
-        arithmetic = operations / (self.f64.all if double else self.f32.all)
+        return max(self.arithmetic(operations, double=double), self.memory(read, written))
+
+    def arithmetic(self, operations: float, *, double: bool) -> float:
+        """Seconds that so many operations take at least."""
+        return operations / (self.f64.all if double else self.f32.all)
+
+    def memory(self, read: int, written: int) -> float:
+        """Seconds that so many bytes take at least; none if a cache may hold them."""
         if read + written <= self.cache_bytes:
-            return arithmetic
+            return 0.0
         if written * 8 <= read:
             bandwidth = self.read.all
         else:
             bandwidth = self.triad.all if read * 2 > written * 3 else self.copy.all
-        return max(arithmetic, (read + written) / bandwidth)
+        return (read + written) / bandwidth
 
 
 def measure(cores: int | None = None, *, processor_time: bool = False) -> Limits:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from benchmarks.limits import Limits, Pair
+from xlapy.report.limits import Limits, Pair
 
 LIMITS = Limits(
     cores=2,

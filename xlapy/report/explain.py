@@ -1,0 +1,174 @@
+"""`explain`: what the compiler did to a program, as text for a terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from xlapy.passes.pipeline import PassRun
+from xlapy.report.fusions import FUSION_PASSES, Fusion, Refusal, fusions_of, merges_of, refusals_of
+from xlapy.report.kernels import Kernel, kernels_of, shape_text
+from xlapy.report.limits import Limits
+from xlapy.report.observation import Observation
+from xlapy.report.units import amount, bytes_text, number, plural, time_text
+
+SHOWN = 40
+"""Rows of each list; what is left out is counted."""
+
+SHOWN_NAMES = 6
+SHOWN_OPS = 12
+
+
+def explain(observation: Observation, limits: Limits) -> str:
+    """The whole story in paragraphs: passes, fusions, refusals, kernels, memory."""
+    kernels = kernels_of(observation, limits)
+    paragraphs = [
+        _summary(observation, kernels),
+        _passes(observation),
+        _fusions(observation),
+        _refusals(refusals_of(observation)),
+        _kernels(kernels, limits),
+        _memory(observation),
+    ]
+    return "\n\n".join("\n".join(lines) for lines in paragraphs if lines) + "\n"
+
+
+def elided(rows: Sequence[str], shown: int = SHOWN) -> list[str]:
+    """The first rows, and how many more there are."""
+    return [*rows[:shown], f"  ... and {len(rows) - shown:,} more"] if len(rows) > shown else [*rows]
+
+
+def table(rows: Iterable[Sequence[str]], right: Sequence[int] = ()) -> list[str]:
+    """Rows in columns, each as wide as it must be; the columns of `right` end at the same place."""
+    kept = [*rows]
+    widths = [max(map(len, column)) for column in zip(*kept, strict=True)]
+    return [
+        "  "
+        + "  ".join(
+            cell.rjust(width) if column in right else cell.ljust(width)
+            for column, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ).rstrip()
+        for row in kept
+    ]
+
+
+def _summary(observation: Observation, kernels: Sequence[Kernel]) -> list[str]:
+    before, after = observation.before(FUSION_PASSES), observation.end
+    runs = sum(kernel.runs for kernel in kernels)
+    known = "" if all(kernel.is_known for kernel in kernels) else ", loops of unknown length counted once"
+    return [
+        f"{observation.source.name}: {plural(observation.source.instruction_count, 'instruction')}, "
+        f"{plural(len(kernels), 'kernel')}, {plural(runs, 'run')} of them in one call of the program{known}",
+        f"Before fusion: {plural(before.kernels, 'kernel')} to run, {bytes_text(before.bytes)} to read and write; "
+        f"now {plural(after.kernels, 'kernel')}, {bytes_text(after.bytes)}",
+    ]
+
+
+def _passes(observation: Observation) -> list[str]:
+    report = observation.passes
+    runs: dict[str, list[PassRun]] = {}
+    for run in report.runs:
+        runs.setdefault(run.name, []).append(run)
+    changed = {name: found for name, found in runs.items() if any(run.changed for run in found)}
+    total = sum(run.seconds for run in report.runs)
+    rows = [
+        (
+            name,
+            f"changed it in {sum(run.changed for run in found)} of {plural(len(found), 'run')}",
+            time_text(sum(run.seconds for run in found)),
+        )
+        for name, found in changed.items()
+    ]
+    lines = [f"Passes that changed something: {len(changed)} of {len(runs)}, all in {time_text(total)}"]
+    lines += table(rows, right=(2,))
+    if report.counts:
+        fired = (f"{law} {count}x" if count > 1 else law for law, count in report.counts.most_common())
+        lines.append("  laws: " + ", ".join(fired))
+    if report.unfinished:
+        lines.append(f"  not at rest after the last round: {', '.join(report.unfinished)}")
+    return lines
+
+
+def _fusions(observation: Observation) -> list[str]:
+    fusions = fusions_of(observation)
+    if not fusions:
+        return ["Fusions: none"]
+    lines = [f"Fusions: {len(fusions)}"]
+    for fusion in fusions[:SHOWN]:
+        lines += _fusion(fusion)
+    if len(fusions) > SHOWN:
+        lines.append(f"  ... and {len(fusions) - SHOWN:,} more")
+    merges = [f"    {merge.subject}: {merge.reason}" for merge in merges_of(observation)]
+    return [*lines, "  stored by one kernel together:", *elided(merges)] if merges else lines
+
+
+def _fusion(fusion: Fusion) -> list[str]:
+    ops = [member.opcode for member in fusion.members]
+    kind = fusion.instruction.attributes["kind"].value
+    shown = ", ".join(ops[:SHOWN_OPS]) + (f", {len(ops) - SHOWN_OPS} more" if len(ops) > SHOWN_OPS else "")
+    lines = [
+        f"  {fusion.instruction.name}  {shape_text(fusion.instruction.shape)}  {kind}",
+        f"    {shown}",
+        f"    {fusion.reason}",
+    ]
+    return lines + [f"    {place}: {', '.join(opcodes)}" for place, opcodes in [*fusion.sources.items()][:SHOWN_NAMES]]
+
+
+def _refusals(refusals: Sequence[Refusal]) -> list[str]:
+    if not refusals:
+        return []
+    rows = []
+    for refusal in refusals:
+        names = ", ".join(refusal.names[:SHOWN_NAMES])
+        more = f" and {len(refusal.names) - SHOWN_NAMES} more" if len(refusal.names) > SHOWN_NAMES else ""
+        places = f"  ({', '.join(refusal.places[:SHOWN_NAMES])})" if refusal.places else ""
+        rows.append(f"  {names}{more}: {refusal.reason}{places}")
+    return ["Not fused", *elided(rows)]
+
+
+def _kernels(kernels: Sequence[Kernel], limits: Limits) -> list[str]:
+    if not kernels:
+        return ["Kernels: none, everything is done in registers"]
+    head = ("", "op", "runs", "read", "written", "flops", "functions", "at best", "bound by")
+    rows = [head]
+    for kernel in kernels[:SHOWN]:
+        runs = number(kernel.runs) + ("" if kernel.is_known else "?")
+        rows.append(
+            (
+                kernel.name,
+                kernel.instruction.opcode,
+                runs,
+                bytes_text(kernel.read),
+                bytes_text(kernel.written),
+                amount(kernel.flops),
+                amount(kernel.transcendentals),
+                time_text(kernel.seconds),
+                kernel.bound,
+            )
+        )
+    total = sum(kernel.seconds * kernel.runs for kernel in kernels)
+    lines = [f"Kernels, and what one run of each moves and computes ({machine_text(limits)})"]
+    lines += table(rows, right=(2, 3, 4, 5, 6, 7))
+    if len(kernels) > SHOWN:
+        lines.append(f"  ... and {len(kernels) - SHOWN:,} more")
+    return [*lines, f"  at best, all together: {time_text(total)}"]
+
+
+def machine_text(limits: Limits) -> str:
+    """The limits in one line."""
+    cores = "one core" if limits.cores == 1 else f"{limits.cores} cores"
+    return (
+        f"{cores}: {limits.f32.all / 1e9:,.0f} GFLOP/s in f32, {limits.f64.all / 1e9:,.0f} in f64, "
+        f"{limits.read.all / 1e9:,.1f} GB/s read, {limits.copy.all / 1e9:,.1f} copied"
+    )
+
+
+def _memory(observation: Observation) -> list[str]:
+    plan = observation.plan
+    if not plan.arena_bytes:
+        return ["Memory: no temporaries"]
+    blocks = len(observation.timeline.lifetimes)
+    return [
+        f"Memory: {bytes_text(plan.arena_bytes)} of temporaries in {plural(blocks, 'block')}; "
+        f"{bytes_text(plan.live_bytes)} are needed at once at the most, and no plan could do with less "
+        f"({plan.arena_bytes / max(plan.live_bytes, 1):.2f} times that)"
+    ]

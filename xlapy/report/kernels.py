@@ -1,0 +1,155 @@
+"""What each kernel of a program does and costs, and the time that the machine's limits allow it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from xlapy.codegen.entry import Step
+from xlapy.hlo.attributes import OpMetadata
+from xlapy.hlo.cost import arithmetic_cost, traffic, trip_count
+from xlapy.hlo.graph import Computation, Instruction
+from xlapy.hlo.ops import Trait
+from xlapy.hlo.shape import Shape
+from xlapy.report.limits import Limits
+from xlapy.report.observation import Observation
+
+OPERATIONS_PER_FUNCTION = 20
+"""A transcendental function by polynomial takes about so many operations."""
+
+
+@dataclass(frozen=True, slots=True)
+class Kernel:
+    """One instruction of the compiled program that runs as native code or as a call of the runtime.
+
+    Bytes and operations are those of one run. `runs` counts the runs in one call of the program; those of a loop whose
+    trips are not written in it count once, and `is_known` is false. `seconds` is what one run takes at best."""
+
+    instruction: Instruction
+    steps: tuple[Step, ...]
+    runs: float
+    is_known: bool
+    read: int
+    written: int
+    flops: float
+    transcendentals: float
+    seconds: float
+    is_bound_by_memory: bool
+
+    @property
+    def name(self) -> str:
+        return self.instruction.name
+
+    @property
+    def place(self) -> tuple[str, str]:
+        """The names of its computation and of its instruction."""
+        return self.instruction.parent.name, self.instruction.name
+
+    @property
+    def operations(self) -> float:
+        """Additions and multiplications, functions counted as so many."""
+        return self.flops + self.transcendentals * OPERATIONS_PER_FUNCTION
+
+    @property
+    def bytes(self) -> int:
+        return self.read + self.written
+
+    @property
+    def bound(self) -> str:
+        """What limits it: nothing that was measured where its data may stay in a cache and nothing is computed."""
+        if self.is_bound_by_memory:
+            return "memory"
+        return "arithmetic" if self.operations else "cache"
+
+
+def kernels_of(observation: Observation, limits: Limits) -> list[Kernel]:
+    """The kernels in the order in which the program comes to them."""
+    times: dict[Instruction, tuple[float, bool]] = {}
+    _count_runs(observation.module.entry, 1.0, True, times)
+    points = observation.timeline.points
+    order = sorted(observation.emitted.steps, key=lambda instruction: points.get(instruction, 0))
+    return [_kernel(observation, i, *times.get(i, (1.0, False)), limits) for i in order]
+
+
+def _count_runs(
+    computation: Computation, runs: float, is_known: bool, times: dict[Instruction, tuple[float, bool]]
+) -> None:
+    """Enters how often each instruction of a computation runs, and of those that it calls as control flow."""
+    for instruction in computation:
+        times[instruction] = (runs, is_known)
+        if instruction.opcode == "while":
+            trips = trip_count(instruction)
+            condition, body = instruction.called
+            _count_runs(condition, runs * (1 if trips is None else trips + 1), is_known and trips is not None, times)
+            _count_runs(body, runs * (1 if trips is None else trips), is_known and trips is not None, times)
+        elif Trait.CONTROL in instruction.spec.traits:
+            for called in instruction.called:
+                _count_runs(called, runs, is_known and len(instruction.called) == 1, times)
+
+
+def _kernel(observation: Observation, instruction: Instruction, runs: float, is_known: bool, limits: Limits) -> Kernel:
+    leaves = observation.plan.leaves
+    in_place = bool(instruction.operands) and any(
+        location is not None and location in leaves[operand]
+        for location in leaves[instruction]
+        for operand in instruction.operands
+    )
+    moved = traffic(instruction, in_place=in_place)
+    cost = arithmetic_cost(instruction)
+    operations = cost.flops + cost.transcendentals * OPERATIONS_PER_FUNCTION
+    arithmetic = limits.arithmetic(operations, double=_is_double(instruction))
+    memory = limits.memory(moved.read, moved.written)
+    return Kernel(
+        instruction,
+        observation.emitted.steps[instruction],
+        runs,
+        is_known,
+        moved.read,
+        moved.written,
+        cost.flops,
+        cost.transcendentals,
+        max(arithmetic, memory),
+        memory > arithmetic,
+    )
+
+
+def _is_double(instruction: Instruction) -> bool:
+    """Its numbers are 8 bytes wide, each part of complex ones."""
+    types = [leaf.type for leaf in instruction.shape.leaves() if leaf.is_array]
+    return any(type.bits >= (128 if type.is_complex else 64) for type in types)
+
+
+def members(instruction: Instruction) -> list[Instruction]:
+    """What an instruction computes: those inside of a fusion, but for parameters and constants, or just itself."""
+    if instruction.opcode != "fusion":
+        return [instruction]
+    return [
+        inside
+        for inside in instruction.called[0].post_order()
+        if inside.opcode not in ("parameter", "constant", "tuple")
+    ]
+
+
+def sources(instruction: Instruction) -> Mapping[str, list[str]]:
+    """The lines of the user behind an instruction, with the ops that came from each."""
+    lines: dict[str, list[str]] = {}
+    for member in members(instruction):
+        place = place_of(member.metadata)
+        if place:
+            lines.setdefault(place, []).append(member.opcode)
+    return {place: list(dict.fromkeys(opcodes)) for place, opcodes in lines.items()}
+
+
+def shape_text(shape: Shape) -> str:
+    """The shape, with layouts only if one is not row by row."""
+    layouts = any(leaf.layout is not None and not leaf.layout.is_row_major for leaf in shape.leaves())
+    return shape.to_text(layouts=layouts)
+
+
+def place_of(metadata: OpMetadata) -> str:
+    """The file and line of the user, or else what a front end called the operation; often nothing.
+
+    Files below the working directory go by their name there."""
+    here = os.getcwd() + os.sep
+    return metadata.location().removeprefix(here) or metadata.op_name

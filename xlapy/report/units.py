@@ -1,0 +1,41 @@
+"""Numbers as people read them."""
+
+from __future__ import annotations
+
+_PREFIXES = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
+_BYTES = ((1 << 30, "GB"), (1 << 20, "MB"), (1 << 10, "KB"))
+_SECONDS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "us"))
+
+
+def amount(count: float) -> str:
+    """1.5 M; nothing for none."""
+    for scale, prefix in _PREFIXES:
+        if count >= scale:
+            return f"{count / scale:.3g} {prefix}"
+    return f"{count:.3g}" if count else "-"
+
+
+def bytes_text(count: float) -> str:
+    """1.5 KB, in powers of 1024."""
+    for scale, unit in _BYTES:
+        if count >= scale:
+            return f"{count / scale:,.1f} {unit}"
+    return f"{count:.0f} B"
+
+
+def time_text(seconds: float) -> str:
+    """1.50 ms; what takes less than a nanosecond takes none."""
+    for scale, unit in _SECONDS:
+        if seconds >= scale:
+            return f"{seconds / scale:.2f} {unit}"
+    return f"{seconds * 1e9:.0f} ns" if seconds >= 0.5e-9 else "0"
+
+
+def number(count: float) -> str:
+    """A count that may be large."""
+    return f"{count:,.0f}"
+
+
+def plural(count: float, what: str) -> str:
+    """1 kernel, 2 kernels."""
+    return f"{number(count)} {what}{'' if count == 1 else 's'}"
