@@ -288,5 +288,11 @@ _LOADED_LIBRARIES: list[LinkedCode] = []
 
 def parallel_function(num_threads: int | None) -> int:
     """The address of the thread pool's `parallel` for so many threads. Starts none."""
-    threads.install(POOL.object_code(host_target(), object_cache(environment())))
+    threads.install(_pool())
     return threads.parallel_address(num_threads)
+
+
+@cache
+def _pool() -> bytes:
+    """The object code of the thread pool, which is made or read once in a process."""
+    return POOL.object_code(host_target(), object_cache(environment()))
