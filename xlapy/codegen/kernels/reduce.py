@@ -19,9 +19,9 @@ from dataclasses import dataclass, replace
 
 from xlapy.codegen.arrays import Array
 from xlapy.codegen.element_graph import ElementGraph, between
-from xlapy.codegen.elements import emit_element
 from xlapy.codegen.indexing import Coordinate, Index, Indexing
 from xlapy.codegen.ir import I64, KernelBuilder, Value
+from xlapy.codegen.kernels.folding import folding
 from xlapy.codegen.kernels.loop import VECTORS_PER_STEP, widest_lanes
 from xlapy.codegen.regions import emit_region
 from xlapy.codegen.registers import (
@@ -29,7 +29,6 @@ from xlapy.codegen.registers import (
     flatten,
     from_parts,
     memory_type,
-    parts_of,
     register_type,
     rounded,
     splat,
@@ -244,55 +243,36 @@ def fold_along(
     size, lanes = plan.input_shape.dims[last], plan.lanes
     accumulators = max(1, min(ACCUMULATORS, size // lanes))
     block = lanes * accumulators
-    combiner = plan.combiner
-    assert combiner is not None
-    identity = splat(k, identity_element(k, combiner), lanes)
-
-    def combine(a: Element, b: Element) -> Element:
-        return emit_element(k, combiner, [a, b], unrounded=True)
+    assert plan.combiner is not None
+    fold = folding(k, plan.combiner, identity_element(k, plan.combiner))
 
     def elements(ix: Indexing, folded: Mapping[int, Coordinate], position: Value) -> Element:
         return element(ix, _input_index(plan, {**positions, **folded, last: ix.along_lanes(position)}))
 
+    alone = fold.start(1, 1)
+
     def body(folded: Mapping[int, Coordinate], running: Sequence[Element]) -> list[Element]:
         vector, scalar = Indexing(k, lanes), Indexing(k, 1)
-        sums = list(running[:-1])
-        rest = running[-1]
+        state, rest = list(running[: -len(alone)]), list(running[-len(alone) :])
         blocks_end = size // block * block
 
-        def one_block(values: Sequence[Element], position: Value) -> list[Element]:
-            return [
-                combine(value, elements(vector, folded, k.add(position, number * lanes)))
-                for number, value in enumerate(values)
-            ]
+        def vectors(count: int) -> Callable[[Sequence[Element], Value], list[Element]]:
+            return lambda state, position: fold.step(
+                state, [elements(vector, folded, k.add(position, number * lanes)) for number in range(count)]
+            )
 
-        sums = _carry(k, 0, blocks_end, block, sums, one_block)
+        state = _carry(k, 0, blocks_end, block, state, vectors(accumulators))
         vectors_end = blocks_end + (size - blocks_end) // lanes * lanes
-        sums[:1] = _carry(k, blocks_end, vectors_end, lanes, sums[:1], one_block)
+        state = _carry(k, blocks_end, vectors_end, lanes, state, vectors(1))
 
-        def one_element(values: Sequence[Element], position: Value) -> list[Element]:
-            return [combine(values[0], elements(scalar, folded, position))]
+        def one_element(state: Sequence[Element], position: Value) -> list[Element]:
+            return fold.step(state, [elements(scalar, folded, position)])
 
-        return [*sums, *_carry(k, vectors_end, size, 1, [rest], one_element)]
+        return [*state, *_carry(k, vectors_end, size, 1, rest, one_element)]
 
     outer = tuple(dim for dim in plan.folded if dim != last)
-    scalar_identity = identity_element(k, combiner)
-    folded = _fold(k, plan, outer, [identity] * accumulators + [scalar_identity], body)
-    total = folded[0]
-    for number in range(1, accumulators):
-        total = combine(total, folded[number])
-    return combine(init, combine(_across_lanes(k, combine, total), folded[-1]))
-
-
-def _across_lanes(k: KernelBuilder, combine: Callable[[Element, Element], Element], value: Element) -> Element:
-    """Folds the lanes of a vector by halves."""
-    lanes = parts_of(value)[0].type.lanes
-    while lanes > 1:
-        lanes //= 2
-        low = from_parts([k.shuffle(part, None, range(lanes)) for part in parts_of(value)])
-        high = from_parts([k.shuffle(part, None, range(lanes, 2 * lanes)) for part in parts_of(value)])
-        value = combine(low, high)
-    return value
+    folded = _fold(k, plan, outer, [*fold.start(accumulators, lanes), *alone], body)
+    return fold.finish(init, folded[: -len(alone)], folded[-len(alone) :])
 
 
 def _carry(

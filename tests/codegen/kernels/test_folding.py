@@ -1,0 +1,51 @@
+"""Extrema of floats along lanes: NaN wins, and zeros have signs."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import xlapy
+from tests.support.native import assert_same_bits
+
+SIZES = (1, 7, 16, 33, 100, 257, 1000)
+
+
+def program(kind: str, op: str, size: int, init: str) -> str:
+    return f"""HloModule m
+      fold {{ a = {kind}[] parameter(0)
+        b = {kind}[] parameter(1)
+        ROOT r = {kind}[] {op}(a, b) }}
+      ENTRY e {{ x = {kind}[40,{size}] parameter(0)
+        i = {kind}[] constant({init})
+        ROOT r = {kind}[40] reduce(x, i), dimensions={{1}}, to_apply=fold }}"""
+
+
+@pytest.mark.parametrize("kind", ["f32", "f64", "bf16", "f16", "f8e5m2"])
+@pytest.mark.parametrize("op", ["maximum", "minimum"])
+def test_extrema_of_rows(kind: str, op: str) -> None:
+    """Rows of one sign and zeros, of special numbers, and of NaN at each place."""
+    sign = -1 if op == "maximum" else 1
+    init = "-inf" if op == "maximum" else "inf"
+    dtype = xlapy.Shape.array(kind, ()).type.dtype
+    for size in SIZES:
+        random = np.random.default_rng(size)
+        x = (sign * np.abs(random.normal(size=(40, size)))).astype(dtype)
+        x[1:9, random.integers(size)] = 0.0
+        x[5:16, random.integers(size)] = -0.0
+        x[9:12, :] = 0.0
+        x[12:14, :] = -0.0
+        x[14, random.integers(size)] = np.inf
+        x[15, random.integers(size)] = -np.inf
+        for row in range(16, 40):
+            x[row, random.integers(size)] = np.nan
+        text = program(kind, op, size, init)
+        assert_same_bits(xlapy.compile(text)(x), xlapy.evaluate(text, x))
+
+
+@pytest.mark.parametrize("init", ["nan", "0", "-0", "inf", "-inf", "1.5"])
+@pytest.mark.parametrize("op", ["maximum", "minimum"])
+def test_what_a_fold_begins_with_takes_part(op: str, init: str) -> None:
+    x = np.where(np.arange(4000).reshape(40, 100) % 3, 0.0, -0.0).astype(np.float32)
+    text = program("f32", op, 100, init)
+    assert_same_bits(xlapy.compile(text)(x), xlapy.evaluate(text, x))

@@ -1,0 +1,138 @@
+"""What a fold along lanes does with the elements: running values, side by side, and how they become one.
+
+The extrema of floats are not what processors compute: a NaN among the elements is the result, and -0 is less than 0.
+Emulating that for each element takes five operations in a row. So the comparison that processors have finds the
+element, and two marks are kept for all of them: the largest encoding without its sign, which is that of a NaN if there
+is one, and which signs occur, which tells zeros apart if the extremum is one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from xlapy.codegen.elements import emit_element
+from xlapy.codegen.ir import IRType, KernelBuilder, Value
+from xlapy.codegen.registers import Element, from_parts, parts_of, register_type, splat
+from xlapy.hlo.graph import Instruction
+
+Combine = Callable[[Element, Element], Element]
+
+
+class Folding:
+    """Any commutative, associative op: as many running values as elements are folded at a time."""
+
+    def __init__(self, k: KernelBuilder, combiner: Instruction, identity: Element) -> None:
+        self._k = k
+        self._combiner = combiner
+        self._identity = identity
+
+    def start(self, count: int, lanes: int) -> list[Element]:
+        """The state before anything is folded: `count` running values, and what else is to be carried."""
+        return [splat(self._k, self._identity, lanes)] * count
+
+    def step(self, state: Sequence[Element], elements: Sequence[Element]) -> list[Element]:
+        """The state with one element more in each of the first running values."""
+        folded = [self.combine(value, element) for value, element in zip(state, elements, strict=False)]
+        return [*folded, *state[len(folded) :]]
+
+    def finish(self, init: Element, state: Sequence[Element], rest: Sequence[Element]) -> Element:
+        """All of a state of vectors, and of one of a single running value and a single lane, folded into `init`."""
+        total = self._together(state, self.combine)
+        return self.combine(init, self.combine(_across_lanes(self._k, self.combine, total), rest[0]))
+
+    def combine(self, a: Element, b: Element) -> Element:
+        return emit_element(self._k, self._combiner, [a, b], unrounded=True)
+
+    def _together(self, values: Sequence[Element], combine: Combine) -> Element:
+        total = values[0]
+        for value in values[1:]:
+            total = combine(total, value)
+        return total
+
+
+class Extremum(Folding):
+    """The largest or the smallest of floats. The two marks come last in the state."""
+
+    def start(self, count: int, lanes: int) -> list[Element]:
+        bits = self._bits.with_lanes(lanes)
+        no_sign = self._k.const(bits, -1 if self._is_maximum else 0)
+        return [*super().start(count, lanes), self._k.const(bits, 0), no_sign]
+
+    def step(self, state: Sequence[Element], elements: Sequence[Element]) -> list[Element]:
+        k = self._k
+        *values, largest, signs = state
+        folded = [self._extreme(element, value) for value, element in zip(values, elements, strict=False)]
+        for element in elements:
+            encoding = k.to_integer_bits(_only(element))
+            largest = k.smax(_only(largest), k.and_(encoding, self._magnitude))
+            signs = self._merged_signs(signs, encoding)
+        return [*folded, *values[len(folded) :], largest, signs]
+
+    def finish(self, init: Element, state: Sequence[Element], rest: Sequence[Element]) -> Element:
+        k = self._k
+        *values, largest, signs = state
+        value, rest_largest, rest_signs = rest
+        total = _across_lanes(k, self._extreme, self._together(values, self._extreme))
+        total = _only(self._extreme(value, total))
+        largest = k.smax(_only(_across_lanes(k, self._larger, largest)), _only(rest_largest))
+        signs = _only(self._merged_signs(_across_lanes(k, self._merged_signs, signs), rest_signs))
+        zero = k.bitcast(k.and_(signs, ~self._magnitude), total.type)
+        total = k.select(k.compare("eq", total, 0.0), zero, total)
+        infinity = ((1 << self._exponent_bits) - 1) << self._fraction_bits
+        is_nan = k.compare("gt", largest, infinity)  # signed, as there is no sign
+        return self.combine(init, k.select(is_nan, k.bitcast(largest, total.type), total))
+
+    @property
+    def _is_maximum(self) -> bool:
+        return self._combiner.opcode == "maximum"
+
+    @property
+    def _bits(self) -> IRType:
+        return register_type(self._combiner.shape.type).integer()
+
+    @property
+    def _fraction_bits(self) -> int:
+        return {32: 23, 64: 52}[self._bits.bits]
+
+    @property
+    def _exponent_bits(self) -> int:
+        return self._bits.bits - 1 - self._fraction_bits
+
+    @property
+    def _magnitude(self) -> int:
+        return (1 << (self._bits.bits - 1)) - 1
+
+    def _extreme(self, a: Element, b: Element) -> Element:
+        """The larger, or smaller, one; `b` where neither is, which one instruction does where `b` is the older one."""
+        k = self._k
+        return k.select(k.compare("gt" if self._is_maximum else "lt", _only(a), _only(b)), _only(a), _only(b))
+
+    def _larger(self, a: Element, b: Element) -> Element:
+        return self._k.smax(_only(a), _only(b))
+
+    def _merged_signs(self, a: Element, b: Element) -> Element:
+        """For maxima, whether all are negative; for minima, whether any is."""
+        return self._k.and_(_only(a), _only(b)) if self._is_maximum else self._k.or_(_only(a), _only(b))
+
+
+def folding(k: KernelBuilder, combiner: Instruction, identity: Element) -> Folding:
+    is_float = register_type(combiner.shape.type).is_float and not combiner.shape.type.is_complex
+    kind = Extremum if is_float and combiner.opcode in ("maximum", "minimum") else Folding
+    return kind(k, combiner, identity)
+
+
+def _across_lanes(k: KernelBuilder, combine: Combine, value: Element) -> Element:
+    """Folds the lanes of a vector by halves."""
+    lanes = parts_of(value)[0].type.lanes
+    while lanes > 1:
+        lanes //= 2
+        low = from_parts([k.shuffle(part, None, range(lanes)) for part in parts_of(value)])
+        high = from_parts([k.shuffle(part, None, range(lanes, 2 * lanes)) for part in parts_of(value)])
+        value = combine(low, high)
+    return value
+
+
+def _only(element: Element) -> Value:
+    """The single value of an element that is not complex."""
+    assert isinstance(element, Value)
+    return element
