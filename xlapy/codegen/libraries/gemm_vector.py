@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from xlapy.codegen.arrays import FETCHED_AHEAD
 from xlapy.codegen.ir import I32, I64, PTR, IRType, KernelBuilder, Module, Value
 from xlapy.codegen.libraries.gemm_tile import TILE_PARAMETERS, TileShape
 from xlapy.codegen.libraries.gemm_types import GemmType
@@ -164,6 +165,8 @@ class _StreamEmitter:
         raw = kind.element.with_lanes(self._vector.lanes)
         place = k.gep(k.parameters["b"], k.mul(k.parameters["b_step"], step))
         place = k.gep(place, column, kind.element.bytes)
+        if count is None:
+            k.prefetch(k.gep(place, k.mul(k.parameters["b_step"], self._group * kind.pair)), raw.lanes * raw.bytes)
         first = self._partial.load(place, raw, count)
         if kind.pair == 2:
             next_place = k.gep(place, k.parameters["b_step"])
@@ -242,7 +245,10 @@ class _DotsEmitter:
     def _load(self, matrix: str, stride: str, index: int, position: Value, count: Value | None) -> Value:
         k, kind = self._k, self._kind
         line = k.gep(k.parameters[matrix], k.mul(k.parameters[stride], index))
-        raw = self._partial.load(k.gep(line, position, kind.element.bytes), self._raw, count)
+        place = k.gep(line, position, kind.element.bytes)
+        if matrix == "b" and count is None:
+            k.prefetch(k.gep(place, FETCHED_AHEAD), self._raw.lanes * self._raw.bytes)
+        raw = self._partial.load(place, self._raw, count)
         return kind.widen_adjacent(k, raw) if kind.pair == 2 else kind.widen(k, raw)
 
     def _store(self, row: int, column: int, sums: Sequence[Value]) -> None:
