@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -34,9 +35,13 @@ class Layer:
         return f"{self.batch}x{self.size}x{self.size}x{self.inputs}-{self.outputs}"
 
     @property
+    def positions(self) -> int:
+        """Of the window, in all images."""
+        return self.batch * (-(-self.size // self.stride)) ** 2
+
+    @property
     def operations(self) -> float:
-        positions = self.batch * (-(-self.size // self.stride)) ** 2
-        return 2.0 * positions * self.window**2 * self.inputs // self.groups * self.outputs
+        return 2.0 * self.positions * self.window**2 * self.inputs // self.groups * self.outputs
 
 
 def convolution(layer: Layer, labels: tuple[str, str, str]) -> Callable[..., Any]:
@@ -80,6 +85,10 @@ def _forward(name: str, layer: Layer, labels: tuple[str, str, str]) -> Workload:
     )
 
 
+_ROUNDINGS_OF_SUMS = 64
+"""Errors of a sum grow with the square root of its length: the usual tolerance covers 4096 summands."""
+
+
 def _gradients(name: str, layer: Layer, labels: tuple[str, str, str]) -> list[Workload]:
     """With respect to the image and to the kernel, given that of the result."""
     image, kernel, result = shapes(layer, labels)
@@ -100,8 +109,12 @@ def _gradients(name: str, layer: Layer, labels: tuple[str, str, str]) -> list[Wo
             normal_arrays(result, other),
             {layer.label: layer},
             operations=lambda layer: layer.operations,
+            tolerance=max(1.0, math.sqrt(summands) / _ROUNDINGS_OF_SUMS),
         )
-        for of, gradient, other in (("image", of_image, kernel), ("kernel", of_kernel, image))
+        for of, gradient, other, summands in (
+            ("image", of_image, kernel, layer.window**2 * layer.outputs),
+            ("kernel", of_kernel, image, layer.positions),
+        )
     ]
 
 
