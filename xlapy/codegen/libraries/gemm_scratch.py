@@ -9,7 +9,7 @@ from __future__ import annotations
 from xlapy.codegen.ir import I32, I64, PTR, KernelBuilder, Module, Value
 from xlapy.codegen.target import Target
 
-_SLOTS = 16
+_SLOTS = 64
 _SLOT_BYTES = 64
 _MEMORY_OFFSET = 8
 _NO_SLOT = -1
