@@ -29,7 +29,6 @@ def is_direct(program: Program) -> bool:
     return (
         program.num_processes == 1
         and not program.runtime_calls
-        and not program.aliases
         and not any(spec.dynamic_dims for spec in leaves)
     )
 
@@ -45,6 +44,7 @@ def entry_point(program: Program, address: int, code: object, *, release_gil: bo
         results=_specs(result),
         gives_tuple=isinstance(result, tuple) or not flatten(result),
         release_gil=release_gil,
+        donations=program.aliases,
         restructure=None if is_plain and flatten(result) else lambda leaves: unflatten(result, leaves),
         code=code,
     )

@@ -153,6 +153,12 @@ class ResultMemory:
         return sum(len(self._idle[size_class]) * _class_bytes(size_class) for size_class in self._classes_in_use)
 
 
+def owns_block(array: np.ndarray[Any, Any]) -> bool:
+    """Whether the array is a result that lies in a pooled block and is all of it, not a view of a part."""
+    whole = array.base
+    return isinstance(whole, np.ndarray) and isinstance(whole.base, _Owner) and whole.nbytes == array.nbytes
+
+
 def _size_class(byte_count: int) -> int:
     """The smallest class whose blocks hold that many bytes."""
     doublings = max(0, ((byte_count - 1) // LARGE_BYTES).bit_length() - 1)
