@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from examples.digits.dataset import SIDE, Array, Examples
+from examples.digits.dataset import Array, Examples
 from examples.digits.recipes import BATCH, Recipe, cosine_rate
 from examples.tinyframe import Compiled, Tensor, Training, compiled, compiled_step, softmax_cross_entropy
 from examples.tinyframe.tree import Tree
@@ -68,26 +68,13 @@ def train(programs: Programs, examples: Examples, seed: int, after_step: Callabl
 def shuffled_batches(
     recipe: Recipe, examples: Examples, generator: np.random.Generator
 ) -> list[tuple[Array, Array]]:
-    """One epoch: full batches in a fresh order, of changed images. A remainder smaller than a batch sits out."""
+    """One epoch: full batches in a fresh order, noise on the images. A remainder smaller than a batch sits out."""
     count = batches_per_epoch(examples)
     order = generator.permutation(len(examples))[: count * BATCH]
     images = examples.images[order]
-    if recipe.shift:
-        images = _moved(images, generator.integers(-recipe.shift, recipe.shift, (len(images), 2), endpoint=True))
-    images = images + generator.standard_normal(images.shape, np.float32) * np.float32(recipe.noise)
+    images += generator.standard_normal(images.shape, np.float32) * np.float32(recipe.noise)
     batches = (count, BATCH)
     return [*zip(images.reshape(*batches, *recipe.dims), examples.labels[order].reshape(batches), strict=True)]
-
-
-def _moved(images: Array, distances: Array) -> Array:
-    """Each image moved down and right by its own distances; white comes in at the edges."""
-    margin = int(np.abs(distances).max())
-    framed = np.pad(images.reshape(-1, SIDE, SIDE), ((0, 0), (margin, margin), (margin, margin)))
-    places = np.arange(SIDE)
-    rows = places - distances[:, 0, None] + margin
-    columns = places - distances[:, 1, None] + margin
-    chosen: Array = framed[np.arange(len(images))[:, None, None], rows[:, :, None], columns[:, None, :]]
-    return chosen.reshape(images.shape)
 
 
 def predict(programs: Programs, parameters: Tree, images: Array) -> Array:

@@ -50,14 +50,6 @@ def test_the_compiled_step_does_what_the_handwritten_one_does() -> None:
         np.testing.assert_allclose(compiled, numpy, rtol=1e-3, atol=1e-4)
 
 
-def test_images_move_whole() -> None:
-    images = np.zeros((3, dataset.SIDE, dataset.SIDE), np.float32)
-    images[:, 2, 5] = 1
-    moved = training._moved(images.reshape(3, -1), np.array([[0, 0], [1, -1], [-1, 1]]))
-    places = [np.argwhere(image.reshape(dataset.SIDE, -1)).tolist() for image in moved]
-    assert places == [[[2, 5]], [[3, 4]], [[1, 6]]]
-
-
 def test_a_few_epochs_of_the_convolutional_network() -> None:
     """The recipe, cut short: far from what it reaches in the end, far above chance."""
     learned_from, held_out = dataset.split(dataset.load(), SPLIT_SEED)

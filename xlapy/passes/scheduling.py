@@ -8,6 +8,7 @@ the memory of a donated parameter is computed behind whatever else reads the par
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 
 from xlapy.hlo.donation import Donation
@@ -71,10 +72,13 @@ def _with_late_writes(
     parameters = [parameter for parameter in entry.parameters for leaf in parameter.shape.leaves() if leaf.is_array]
     results = [number for number, leaf in enumerate(entry.root.shape.leaves()) if leaf.is_array]
     moved = list(order)
-    for donation in donations:
-        writer, _ = origin_of_leaf(entry.root, results[donation.result])
-        others = _readers(parameters[donation.parameter]) - {writer}
-        if writer.opcode != "parameter" and others:
+    choices = Counter(donation.parameter for donation in donations)
+    readers = {number: _readers(parameters[number]) for number in choices}
+    for result, parameter in donations:
+        writer, _ = origin_of_leaf(entry.root, results[result])
+        is_certain = choices[parameter] == 1 or writer in readers[parameter]  # that these two are meant
+        others = readers[parameter] - {writer}
+        if is_certain and others and writer.opcode != "parameter":
             _move_behind(moved, writer, others)
     return tuple(moved)
 
