@@ -17,7 +17,10 @@ from xlapy.hlo.kernel_plan import sequences
 from xlapy.hlo.leaves import is_renaming, origin_of_leaf
 from xlapy.hlo.ops import Trait
 from xlapy.hlo.schedule import Schedule
+from xlapy.passes.analysis.in_place import overwritable_operands
 
+
+Leaf = tuple[Instruction, int]
 
 PASSES_ON = frozenset({"tuple", "get-tuple-element", "opt-barrier", "add-dependency"})
 """Operations that are other names of their operands."""
@@ -69,18 +72,36 @@ def _with_late_writes(
     entry: Computation, order: Sequence[Instruction], donations: Sequence[Donation]
 ) -> tuple[Instruction, ...]:
     """The order, with writers of donated memory moved behind its last reader, and no further: their operands wait."""
-    parameters = [parameter for parameter in entry.parameters for leaf in parameter.shape.leaves() if leaf.is_array]
+    parameters = [
+        (parameter, number)
+        for parameter in entry.parameters
+        for number, leaf in enumerate(parameter.shape.leaves())
+        if leaf.is_array
+    ]
     results = [number for number, leaf in enumerate(entry.root.shape.leaves()) if leaf.is_array]
     moved = list(order)
     choices = Counter(donation.parameter for donation in donations)
-    readers = {number: _readers(parameters[number]) for number in choices}
-    for result, parameter in donations:
-        writer, _ = origin_of_leaf(entry.root, results[result])
-        is_certain = choices[parameter] == 1 or writer in readers[parameter]  # that these two are meant
-        others = readers[parameter] - {writer}
-        if is_certain and others and writer.opcode != "parameter":
-            _move_behind(moved, writer, others)
+    decided: set[int] = set()
+    for result, number in donations:
+        parameter = parameters[number]
+        writer = origin_of_leaf(entry.root, results[result])
+        is_meant = choices[number] == 1 or _overwrites(writer, parameter)
+        if number in decided or not is_meant or writer[0].opcode == "parameter":
+            continue
+        decided.add(number)
+        others = _readers(parameter[0]) - {writer[0]}
+        if others:
+            _move_behind(moved, writer[0], others)
     return tuple(moved)
+
+
+def _overwrites(writer: Leaf, parameter: Leaf) -> bool:
+    """Whether a result may be written over a parameter that its instruction reads."""
+    instruction, leaf = writer
+    return any(
+        result == leaf and origin_of_leaf(instruction.operands[operand], 0) == parameter
+        for operand, result in overwritable_operands(instruction)
+    )
 
 
 def _readers(parameter: Instruction) -> set[Instruction]:
