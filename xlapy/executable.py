@@ -25,7 +25,8 @@ class Executable:
     """A compiled program. `exe(*arrays)` runs it on the first device: numpy arrays in, numpy arrays out.
 
     One array per parameter (a nested tuple for a tuple parameter); the result is an array, or a nested tuple of arrays.
-    Inputs are borrowed, unless the program says that they are donated (see `donations`); results are fresh. Executables are immutable and may be called from many threads at once."""
+    Inputs are borrowed, unless the program says that they are donated (see `donations`); results are fresh. Executables
+    are immutable and may be called from many threads at once."""
 
     __slots__ = ("__call__", "_compiled", "_executable", "options")
 
@@ -81,8 +82,8 @@ class Executable:
     def donations(self) -> dict[int, int]:
         """The results that live in the memory of arguments, and of which: both as numbers of array leaves.
 
-        Such an argument is changed by the call, and is the result: the same array. Only if it is not the caller's own to
-        give (read-only, a view, passed twice ...) does a copy of it take its place."""
+        Such an argument is changed by the call, and is the result: the same array. Only if it is not the caller's own
+        to give (read-only, a view, passed twice ...) does a copy of it take its place."""
         return dict(self._compiled.program.aliases)
 
     def memory_analysis(self) -> dict[str, int]:

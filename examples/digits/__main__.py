@@ -19,7 +19,9 @@ from examples.digits.training import Programs, Run
 def main() -> int:
     """The exit code: 0 if the mean accuracy is what it should be."""
     parser = argparse.ArgumentParser(prog="python -m examples.digits", description=__doc__)
-    parser.add_argument("--model", choices=RECIPES, default=PERCEPTRON.name, help="mlp: dense layers; cnn: convolutions")
+    parser.add_argument(
+        "--model", choices=RECIPES, default=PERCEPTRON.name, help="mlp: dense layers; cnn: convolutions"
+    )
     parser.add_argument("--picture", type=Path, default=Path("output/digits.png"), help="where the PNG goes")
     options = parser.parse_args()
 

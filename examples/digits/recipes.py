@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from examples.digits.dataset import CLASSES, PIXELS
+from examples.digits.dataset import CLASSES, PIXELS, SIDE
+from examples.digits.distortion import Distortion
 from examples.tinyframe import (
     Adam,
     BatchNorm,
@@ -21,14 +22,14 @@ from examples.tinyframe import (
 )
 
 SPLIT_SEED = 0
-SEEDS = (0, 1, 2, 3, 4)  # of the initial weights, the order of the batches and the noise
+SEEDS = (0, 1, 2, 3, 4)  # of the initial weights, the order of the batches and what changes the images
 BATCH = 64
 
 
 @dataclass(frozen=True, slots=True)
 class Recipe:
-    """A network and its training. It sees images as `dims` each; those to learn from get noise, so that no two epochs see
-    the same."""
+    """A network and its training. It sees images as `dims` each; those to learn from are distorted and get noise, so
+    that no two epochs see the same."""
 
     name: str
     model: Layer
@@ -36,6 +37,7 @@ class Recipe:
     optimizer: Adam
     epochs: int
     noise: float  # standard deviation added to pixels
+    distortion: Distortion | None
     required_accuracy: float
 
 
@@ -46,6 +48,7 @@ PERCEPTRON = Recipe(
     optimizer=Adam(learning_rate=2e-3),
     epochs=30,
     noise=0.15,
+    distortion=None,
     required_accuracy=0.97,
 )
 
@@ -54,13 +57,14 @@ CONVOLUTIONAL = Recipe(
     model=Sequential(
         *(Convolution(1, 32), BatchNorm(32), Relu()),
         *(Convolution(32, 32), BatchNorm(32), Relu(), MaxPool()),
-        *(Convolution(32, 64), BatchNorm(64), Relu(), MaxPool()),
-        *(Flatten(), Dropout(0.3), Linear(2 * 2 * 64, CLASSES)),
+        *(Convolution(32, 64), BatchNorm(64), Relu()),
+        *(Flatten(), Dropout(0.3), Linear(4 * 4 * 64, CLASSES)),
     ),
-    dims=(8, 8, 1),
+    dims=(SIDE, SIDE, 1),
     optimizer=Adam(learning_rate=2e-3),
     epochs=30,
-    noise=0.15,
+    noise=0.05,
+    distortion=Distortion(angle=0.1, stretch=0.05, move=0.2),
     required_accuracy=0.985,
 )
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from examples.digits.dataset import Array, Examples
+from examples.digits.distortion import distorted
 from examples.digits.recipes import BATCH, Recipe, cosine_rate
 from examples.tinyframe import Compiled, Tensor, Training, compiled, compiled_step, softmax_cross_entropy
 from examples.tinyframe.tree import Tree
@@ -35,10 +36,7 @@ def make_programs(recipe: Recipe) -> Programs:
     def loss(parameters: Tree, training: Training, images: Tensor, labels: Tensor) -> Tensor:
         return softmax_cross_entropy(recipe.model(parameters, images, training), labels)
 
-    def logits(parameters: Tree, images: Tensor) -> Tensor:
-        return recipe.model(parameters, images)
-
-    return Programs(recipe, compiled_step(loss, recipe.optimizer), compiled(logits))
+    return Programs(recipe, compiled_step(loss, recipe.optimizer), compiled(recipe.model))
 
 
 def batches_per_epoch(examples: Examples) -> int:
@@ -65,13 +63,13 @@ def train(programs: Programs, examples: Examples, seed: int, after_step: Callabl
     return Run(seed, losses, parameters)
 
 
-def shuffled_batches(
-    recipe: Recipe, examples: Examples, generator: np.random.Generator
-) -> list[tuple[Array, Array]]:
-    """One epoch: full batches in a fresh order, noise on the images. A remainder smaller than a batch sits out."""
+def shuffled_batches(recipe: Recipe, examples: Examples, generator: np.random.Generator) -> list[tuple[Array, Array]]:
+    """One epoch: full batches in a fresh order, of changed images. A remainder smaller than a batch sits out."""
     count = batches_per_epoch(examples)
     order = generator.permutation(len(examples))[: count * BATCH]
     images = examples.images[order]
+    if recipe.distortion is not None:
+        images = distorted(images, recipe.distortion, generator)
     images += generator.standard_normal(images.shape, np.float32) * np.float32(recipe.noise)
     batches = (count, BATCH)
     return [*zip(images.reshape(*batches, *recipe.dims), examples.labels[order].reshape(batches), strict=True)]

@@ -16,8 +16,8 @@ one such program:
     parameters, state, loss = step(parameters, state, np.float32(1), images, labels)
 
 The file to read first is `tensor.py`; `backend` is all that knows xlapy. Functions of tensors, by family: `parts.py`,
-`windows.py`, `normalization.py`, `loops.py`, `losses.py`. `layers` adds parameters to them. docs/embedding.md goes through all of
-it with the eyes of who writes a framework.
+`windows.py`, `normalization.py`, `loops.py`, `losses.py`. `layers` adds parameters to them. docs/embedding.md goes
+through all of it with the eyes of who writes a framework.
 """
 
 from examples.tinyframe.autodiff import gradient

@@ -34,9 +34,10 @@ def scan(step: Step, initial: Tensor, sequence: Tensor, weights: Sequence[Tensor
 
 
 def _scan_gradient(step: Step, states: Tensor, inputs: Sequence[Tensor], g: Tensor) -> tuple[Tensor, ...]:
-    """The loop once more, from the last element to the first: each round computes its step anew from the state before
-    it, and takes the gradient of the state after it, its own and what later rounds want of it, back through the step."""
-    initial, sequence, *weights = inputs
+    """The loop once more, from the last element to the first. Each round computes its step anew from the state before
+    it, and takes the gradient of the state after it, its own and what later rounds want of it, back through the
+    step."""
+    _, sequence, *weights = inputs
     rounds = sequence.dims[0]
 
     def one_round(inner: Recorder, number: Handle, values: Sequence[Handle]) -> Sequence[Handle]:
@@ -60,9 +61,7 @@ def _scan_gradient(step: Step, states: Tensor, inputs: Sequence[Tensor], g: Tens
     zeros = [tensor.filled(0).handle for tensor in inputs]
     held = [tensor.handle for tensor in (g, states, *inputs)]
     slopes = recorded.repeat(rounds, one_round, [*zeros, *held])[: len(inputs)]
-    return tuple(
-        differentiable_once(Tensor(g.recorder, slope), (states, *inputs, g), "scan") for slope in slopes
-    )
+    return tuple(differentiable_once(Tensor(g.recorder, slope), (states, *inputs, g), "scan") for slope in slopes)
 
 
 def _before(inner: Recorder, time: Tensor, states: Handle, first: Handle) -> Tensor:

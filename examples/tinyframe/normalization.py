@@ -35,9 +35,7 @@ def batch_norm(x: Tensor, scale: Tensor, offset: Tensor, epsilon: float) -> tupl
 
     def pullback(g: Tensor) -> tuple[Tensor, ...]:
         slopes = recorded.batch_norm_gradient(x.handle, scale.handle, mean, variance, g.handle, epsilon)
-        return tuple(
-            differentiable_once(Tensor(recorder, slope), (x, scale, g), "batch_norm") for slope in slopes
-        )
+        return tuple(differentiable_once(Tensor(recorder, slope), (x, scale, g), "batch_norm") for slope in slopes)
 
     return Tensor(recorder, handle, (x, scale, offset), pullback), Tensor(recorder, mean), Tensor(recorder, variance)
 

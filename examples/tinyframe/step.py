@@ -62,7 +62,8 @@ class Compiled:
 
 def compiled(function: Callable[..., Tree], in_place: int = 0) -> Compiled:
     """`function`, compiled anew for each combination of structure, shapes and types that it is called with."""
-    return Compiled(function, function.__name__.strip("<>"), in_place)
+    name = getattr(function, "__name__", type(function).__name__)
+    return Compiled(function, name.strip("<>"), in_place)
 
 
 def compiled_step(loss: Callable[..., Tensor], optimizer: Optimizer) -> Compiled:

@@ -34,13 +34,12 @@ def convolution(x: Tensor, kernel: Tensor, strides: Sequence[int], padding: Padd
 
 def _convolved(x: Tensor, kernel: Tensor, how: Convolution) -> Tensor:
     handle = recorded.convolution(x.handle, kernel.handle, how)
-    result = Tensor(
+    return Tensor(
         x.recorder,
         handle,
         (x, kernel),
         lambda g: (_to_array(g, x, kernel, how), _to_kernel(g, x, kernel, how)),
     )
-    return result
 
 
 def _to_array(g: Tensor, x: Tensor, kernel: Tensor, how: Convolution) -> Tensor:
@@ -48,7 +47,8 @@ def _to_array(g: Tensor, x: Tensor, kernel: Tensor, how: Convolution) -> Tensor:
     array, kernel_labels, result = how.labels
     extents = _extents(x, g, kernel, how)
     padding = tuple(
-        (size - 1 - low, whole + low - spread) for (low, _), (whole, spread, size) in zip(how.padding, extents, strict=True)
+        (size - 1 - low, whole + low - spread)
+        for (low, _), (whole, spread, size) in zip(how.padding, extents, strict=True)
     )
     turned = reverse(kernel, *(kernel_labels.index(letter) for letter in _letters(how)))
     swapped = kernel_labels.translate(str.maketrans("IO", "OI"))
@@ -61,7 +61,8 @@ def _to_kernel(g: Tensor, x: Tensor, kernel: Tensor, how: Convolution) -> Tensor
     array, kernel_labels, result = how.labels
     extents = _extents(x, g, kernel, how)
     padding = tuple(
-        (low, spread - whole + size - 1 - low) for (low, _), (whole, spread, size) in zip(how.padding, extents, strict=True)
+        (low, spread - whole + size - 1 - low)
+        for (low, _), (whole, spread, size) in zip(how.padding, extents, strict=True)
     )
     labels = (
         array.translate(str.maketrans("NC", "CN")),

@@ -151,7 +151,8 @@ Allocate = Callable[[tuple[int, ...], Any], np.ndarray]
 def allocate_results(
     specs: Sequence[ArraySpec], allocate: Allocate, given: Mapping[int, np.ndarray] = MappingProxyType({})
 ) -> list[np.ndarray]:
-    """Buffers for result leaves, sizes behind those that need them: fresh ones, unless `given` has one of the number."""
+    """Buffers for result leaves, sizes behind those that need them. They are fresh, unless `given` has one of the
+    number."""
     arrays: list[np.ndarray] = []
     for spec in specs:
         lent = given.get(len(arrays))

@@ -102,8 +102,8 @@ class EntryPoint:
     """Native code `i32 entry(context, parameters, results)` and what it takes and gives, tuples flattened.
 
     `code` keeps the address valid. `donations` are the results, by number, that live in the memory of a parameter: the
-    argument itself, if it may be lent (see `donation`), is the result. `gives_tuple` says whether the result is a tuple even if it has one leaf or none;
-    `restructure`, if given, turns that flat tuple into the result.
+    argument itself, if it may be lent (see `donation`), is the result. `gives_tuple` says whether the result is a tuple
+    even if it has one leaf or none; `restructure`, if given, turns that flat tuple into the result.
     """
 
     address: int
@@ -191,7 +191,7 @@ class BoundCall(Protocol):
     def function(self) -> Callable[..., Any]: ...
 
     def invoke(self, arrays: Sequence[Array], words: Mapping[int, int] = ...) -> Any:
-        """Calls the entry with arrays that match and may be lent, with the given context words replaced for this call."""
+        """Calls the entry with arrays that match and may be lent, with the given words in the context."""
 
 
 def bind(entry: EntryPoint, callbacks: Callbacks, wrapper: CallWrapper | None) -> BoundCall:

@@ -1,8 +1,8 @@
 """Donated arguments: results that are made of the caller's own arrays.
 
-A program may write a result over a parameter (`Program.aliases`). The argument that a caller passes for it then becomes the
-result, the same array object, if nothing else can notice: it owns its memory, may be written, and shares no byte with
-another argument of the run. Otherwise a copy of it takes its place.
+A program may write a result over a parameter (`Program.aliases`). The argument that a caller passes for it then becomes
+the result, the same array object, if nothing else can notice: it owns its memory, may be written, and shares no byte
+with another argument of the run. Otherwise a copy of it takes its place.
 """
 
 from __future__ import annotations
@@ -31,8 +31,7 @@ def _owns_its_memory(array: Array) -> bool:
 def lent(arrays: Sequence[Array], numbers: Collection[int]) -> list[Array]:
     """The arrays, with copies of those at `numbers` that may not be lent."""
     return [
-        _copied(array) if number in numbers and not may_be_lent(array) else array
-        for number, array in enumerate(arrays)
+        _copied(array) if number in numbers and not may_be_lent(array) else array for number, array in enumerate(arrays)
     ]
 
 
@@ -41,10 +40,7 @@ def apart(rows: Sequence[Sequence[Value]], numbers: Collection[int]) -> list[lis
     another argument of any row."""
     shared = _overlapping([value for row in rows for value in row if isinstance(value, np.ndarray)])
     return [
-        [
-            _copied(value) if number in numbers and id(value) in shared else value
-            for number, value in enumerate(row)
-        ]
+        [_copied(value) if number in numbers and id(value) in shared else value for number, value in enumerate(row)]
         for row in rows
     ]
 

@@ -155,8 +155,8 @@ class ResultMemory:
 
 def owns_block(array: np.ndarray[Any, Any]) -> bool:
     """Whether the array is a result that lies in a pooled block and is all of it, not a view of a part."""
-    whole = array.base
-    return isinstance(whole, np.ndarray) and isinstance(whole.base, _Owner) and whole.nbytes == array.nbytes
+    whole: Any = array.base
+    return isinstance(getattr(whole, "base", None), _Owner) and bool(whole.nbytes == array.nbytes)
 
 
 def _size_class(byte_count: int) -> int:

@@ -1,5 +1,5 @@
-"""Donated arguments: results that live in their memory, right results in every case in which they may not, and no copies
-where none are needed."""
+"""Donated arguments: results that live in their memory, right results where they may not, and no copies where none are
+needed."""
 
 from __future__ import annotations
 
@@ -109,7 +109,9 @@ def test_parts_of_tuples_are_donated() -> None:
 
 
 def test_the_memory_of_a_parameter_that_nobody_reads_is_used() -> None:
-    result, (unused, _) = check(donating(lambda unused, x: ops.Rev(x, (0,)), VECTOR, VECTOR), ONES, np.arange(64, dtype="f4"))
+    result, (unused, _) = check(
+        donating(lambda unused, x: ops.Rev(x, (0,)), VECTOR, VECTOR), ONES, np.arange(64, dtype="f4")
+    )
     assert result is unused
 
 
@@ -411,7 +413,8 @@ def _random_program(seed: int) -> tuple[xlapy.XlaComputation, list[np.ndarray]]:
         loop,
     ]
     for _ in range(generator.integers(1, 12)):
-        values.append(makers[generator.integers(len(makers))]())
+        made = makers[generator.integers(len(makers))]()
+        values.append(made)
     results = [pick() for _ in range(generator.integers(1, 5))]
     for number in range(count):
         if generator.random() < 0.3:
@@ -493,9 +496,11 @@ def test_the_only_result_is_named_by_number_in_stablehlo() -> None:
     with pytest.raises(xlapy.ParseError, match="there are 1 results"):
         xlapy.load(text.replace("= 0", "= 1"))
     with pytest.raises(xlapy.ParseError, match="cannot live in the memory of argument 0"):
-        xlapy.load(text.replace("%x: tensor<4xf32>", "%x: tensor<5xf32>").replace(
-            "stablehlo.negate %x : tensor<4xf32>", "stablehlo.slice %x [0:4] : (tensor<5xf32>) -> tensor<4xf32>"
-        ))
+        xlapy.load(
+            text.replace("%x: tensor<4xf32>", "%x: tensor<5xf32>").replace(
+                "stablehlo.negate %x : tensor<4xf32>", "stablehlo.slice %x [0:4] : (tensor<5xf32>) -> tensor<4xf32>"
+            )
+        )
 
 
 def test_a_donor_that_is_not_there_is_refused() -> None:

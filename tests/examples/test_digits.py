@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from examples.digits import dataset, training
+from examples.digits.distortion import Distortion, distorted
 from examples.digits.numpy_step import NumpyStep
 from examples.digits.picture import COLUMNS, ROWS
 from examples.digits.recipes import CONVOLUTIONAL, PERCEPTRON, SPLIT_SEED, cosine_rate
@@ -48,6 +49,18 @@ def test_the_compiled_step_does_what_the_handwritten_one_does() -> None:
     weights = [layer["weight"] for layer in parameters if layer]
     for compiled, numpy in zip(weights, by_hand.weights, strict=True):
         np.testing.assert_allclose(compiled, numpy, rtol=1e-3, atol=1e-4)
+
+
+def test_images_are_distorted_each_in_its_own_way() -> None:
+    images = dataset.load().images[:50]
+    generator = np.random.default_rng(0)
+    np.testing.assert_allclose(distorted(images, Distortion(0, 0, 0), generator), images, atol=1e-6)
+    changed = distorted(images, Distortion(0.1, 0.05, 0.2), generator)
+    assert changed.dtype == np.float32 and changed.min() >= 0 and changed.max() <= 1
+    away = np.abs(changed - images).mean(axis=1)
+    assert 0.005 < away.min() < away.max() < 0.25
+    moved = distorted(np.repeat(images[:1], 500, axis=0), Distortion(0, 0, 0.5), generator)
+    np.testing.assert_allclose(moved.mean(), images[0].mean(), rtol=0.1)
 
 
 def test_a_few_epochs_of_the_convolutional_network() -> None:

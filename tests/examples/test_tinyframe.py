@@ -165,7 +165,7 @@ def test_a_network_learns_exclusive_or() -> None:
     for _ in range(200):
         parameters, state, loss = step(parameters, state, np.float32(1), inputs, labels)
     assert loss < 0.01
-    np.testing.assert_array_equal(compiled(lambda p, x: model(p, x))(parameters, inputs).argmax(axis=1), labels)
+    np.testing.assert_array_equal(compiled(model)(parameters, inputs).argmax(axis=1), labels)
 
 
 def test_a_step_changes_its_parameters_in_place() -> None:

@@ -71,7 +71,7 @@ def test_rows_of_a_table() -> None:
     layer = Embedding(5, 3)
     table = layer.initialize(np.random.default_rng(0))
     numbers = np.array([[4, 0], [-7, 9]], np.int32)
-    rows = compiled(lambda t, n: layer(t, n))(table, numbers)
+    rows = compiled(layer)(table, numbers)
     np.testing.assert_array_equal(rows, table[[[4, 0], [0, 4]]])
 
 
@@ -85,7 +85,7 @@ def test_batch_norm_learns_the_statistics_that_it_uses() -> None:
         parameters, state, _ = step(parameters, state, np.float32(1), x)
     np.testing.assert_allclose(parameters["mean"], x.mean(0), rtol=1e-5)
     np.testing.assert_allclose(parameters["variance"], x.var(0), rtol=1e-5)
-    used = compiled(lambda p, x: layer(p, x))(parameters, x)
+    used = compiled(layer)(parameters, x)
     expected = (x - x.mean(0)) / np.sqrt(x.var(0) + 1e-5) * parameters["scale"] + parameters["offset"]
     np.testing.assert_allclose(used, expected, rtol=1e-4, atol=1e-4)
 
@@ -97,13 +97,13 @@ def test_attention_weighs_values_by_their_keys() -> None:
     query, key, value = np.split(x[0] @ parameters["inward"], 3, axis=-1)
     weights = np.exp(query @ key.T / 2)
     expected = weights / weights.sum(-1, keepdims=True) @ value @ parameters["outward"]
-    np.testing.assert_allclose(compiled(lambda p, x: layer(p, x))(parameters, x)[0], expected, rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(compiled(layer)(parameters, x)[0], expected, rtol=1e-4, atol=1e-5)
 
 
 def test_causal_attention_does_not_look_ahead() -> None:
     layer = MultiHeadAttention(4, 2, causal=True)
     parameters = layer.initialize(np.random.default_rng(0))
-    program = compiled(lambda p, x: layer(p, x))
+    program = compiled(layer)
     x = np.random.default_rng(1).standard_normal((1, 6, 4)).astype(np.float32)
     changed = x.copy()
     changed[:, 4:] += 1
@@ -116,7 +116,7 @@ def test_an_lstm_is_its_formula() -> None:
     layer = Lstm(2, 3)
     parameters = layer.initialize(np.random.default_rng(0))
     x = np.random.default_rng(1).standard_normal((2, 4, 2)).astype(np.float32)
-    program = compiled(lambda p, x: layer(p, x))
+    program = compiled(layer)
     output, memory = np.zeros((2, 2, 3), np.float32)
     expected = []
     for time in range(4):
@@ -130,7 +130,7 @@ def test_an_lstm_is_its_formula() -> None:
 
 def test_an_lstm_is_one_loop_on_the_device() -> None:
     layer = Lstm(2, 3)
-    program = compiled(lambda p, x: layer(p, x))
+    program = compiled(layer)
     program(layer.initialize(np.random.default_rng(0)), np.ones((1, 9, 2), np.float32))
     assert program.programs[0].hlo_text().count(" while(") == 1
 
@@ -176,5 +176,5 @@ def test_parts_are_equal() -> None:
 
 
 def test_softmax_of_large_logits_is_finite() -> None:
-    weights = compiled(lambda x: softmax(x))(np.array([[1e4, 0, -1e4]], np.float32))
+    weights = compiled(softmax)(np.array([[1e4, 0, -1e4]], np.float32))
     np.testing.assert_array_equal(weights, [[1, 0, 0]])

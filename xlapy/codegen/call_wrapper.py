@@ -292,7 +292,8 @@ large:
   ret ptr %large_array
 }}
 
-; Makes all results, of donated arguments where there are some, notes the objects and where their data is. After an error none is left.
+; Makes all results, of donated arguments where there are some, notes the objects and where their data is. After an
+; error none is left.
 define private i1 @make_results(ptr %table, ptr %context, ptr %arguments) nounwind alwaysinline {{
   %count_field = getelementptr %Table, ptr %table, i64 0, i32 1
   %count = load i64, ptr %count_field

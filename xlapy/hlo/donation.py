@@ -3,8 +3,8 @@
     input_output_alias={ {0}: (1, {}) }      result {0} may live where parameter 1 lies
     buffer_donor={ (1, {}) }                 some result of the same shape may
 
-Both only allow it. Buffer assignment decides, and makes no copy to bring it about: a result for which no parameter's memory
-is free in time gets memory of its own.
+Both only allow it. Buffer assignment decides, and makes no copy to bring it about: a result for which no parameter's
+memory is free in time gets memory of its own.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class Donation(NamedTuple):
 
 
 def possible_donations(module: HloModule) -> list[Donation]:
-    """All that the module allows, those that name their result first. Scalars and arrays of run-time size stay apart."""
+    """All that the module allows, those that name their result first; never scalars and arrays of run-time size."""
     config = module.config
     signature = config.entry_layout or module.signature  # which says in addition how callers lay arrays out
     parameters = [leaf for shape in signature.parameters for leaf in shape.leaves()]

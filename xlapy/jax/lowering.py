@@ -71,8 +71,10 @@ def lower(jitted: Any, arguments: tuple[Any, ...], keywords: Mapping[str, Any]) 
 
 def _donated(module: Any) -> tuple[int, ...]:
     """The parameters of @main that say that they are donated."""
-    main = mlir.ir.SymbolTable(module.operation)["main"]
-    attributes = main.attributes["arg_attrs"] if "arg_attrs" in main.attributes else ()
+    (main,) = (function for function in module.body.operations if function.attributes["sym_name"].value == "main")
+    if "arg_attrs" not in main.attributes:
+        return ()
+    attributes = main.attributes["arg_attrs"]
     return tuple(
         number for number, stated in enumerate(attributes) if ALIASING_OUTPUT in stated or BUFFER_DONOR in stated
     )

@@ -19,7 +19,6 @@ from xlapy.hlo.ops import Trait
 from xlapy.hlo.schedule import Schedule
 from xlapy.passes.analysis.in_place import overwritable_operands
 
-
 Leaf = tuple[Instruction, int]
 
 PASSES_ON = frozenset({"tuple", "get-tuple-element", "opt-barrier", "add-dependency"})

@@ -20,8 +20,6 @@ def batch_norm_gradient(
     return slopes[0], slopes[1], slopes[2]
 
 
-def batch_norm_by(
-    x: Handle, scale: Handle, offset: Handle, mean: Handle, variance: Handle, epsilon: float
-) -> Handle:
+def batch_norm_by(x: Handle, scale: Handle, offset: Handle, mean: Handle, variance: Handle, epsilon: float) -> Handle:
     """Normalizes each feature by a mean and a variance that are given."""
     return ops.BatchNormInference(x, scale, offset, mean, variance, epsilon, x.shape.rank - 1)

@@ -16,8 +16,9 @@ Padding = tuple[tuple[int, int], ...]
 
 @dataclass(frozen=True, slots=True)
 class Convolution:
-    """How a kernel slides over an array. `labels` name the dimensions of array, kernel and result: N and C are batch and
-    features, I and O the kernel's input and output features, other letters are spatial, and the lists in their order."""
+    """How a kernel slides over an array. `labels` name the dimensions of array, kernel and result: N and C are batch
+    and features, I and O the kernel's input and output features. Other letters are spatial; the lists are in the order
+    in which the kernel has them."""
 
     labels: tuple[str, str, str]
     strides: Dims

@@ -41,9 +41,11 @@ class MultiHeadAttention:
         }
 
     def __call__(self, parameters: Tree, x: Tensor, training: Training | None = None) -> Tensor:
-        query, key, value = (self._by_head(part) for part in split(x @ parameters["inward"], -1, 3))
+        inward: Tensor = parameters["inward"]
+        outward: Tensor = parameters["outward"]
+        query, key, value = (self._by_head(part) for part in split(x @ inward, -1, 3))
         seen = attention(query, key, value, causal=self.causal)
-        return seen.permute(0, 2, 1, 3).reshape(*x.dims) @ parameters["outward"]
+        return seen.permute(0, 2, 1, 3).reshape(*x.dims) @ outward
 
     def _by_head(self, x: Tensor) -> Tensor:
         batch, places, features = x.dims

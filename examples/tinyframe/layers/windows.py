@@ -29,7 +29,9 @@ class Convolution:
     def __call__(self, parameters: Tree, x: Tensor, training: Training | None = None) -> Tensor:
         strides = (self.stride,) * len(self.sizes)
         padding = same_padding(x.dims[1:-1], self.sizes, strides)
-        return convolution(x, parameters["kernel"], strides, padding) + parameters["bias"]
+        kernel: Tensor = parameters["kernel"]
+        bias: Tensor = parameters["bias"]
+        return convolution(x, kernel, strides, padding) + bias
 
 
 @dataclass(frozen=True, slots=True)

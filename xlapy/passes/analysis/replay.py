@@ -178,8 +178,8 @@ def check_plan(module: HloModule, schedule: Schedule, plan: BufferPlan) -> None:
                     replay.memory.write(own.location(parameter, leaf), shape.bytes, tag)
                 arguments.append(tag)
         replay.run(entry, arguments)
-    for result, parameter in plan.donations.items():
-        _check_donation(module, plan, result, parameter)
+    for result, lender in plan.donations.items():
+        _check_donation(module, plan, result, lender)
 
 
 def _check_donation(module: HloModule, plan: BufferPlan, result: int, parameter: int) -> None:

@@ -1,7 +1,7 @@
 """Donated arguments: what attributes of the arguments of @main say of their memory.
 
-    %x: tensor<4xf32> {tf.aliasing_output = 0 : i32}       result 0 may live in it
-    %y: tensor<4xf32> {jax.buffer_donor = true}            any result of that shape may
+%x: tensor<4xf32> {tf.aliasing_output = 0 : i32}       result 0 may live in it
+%y: tensor<4xf32> {jax.buffer_donor = true}            any result of that shape may
 """
 
 from __future__ import annotations
