@@ -183,7 +183,8 @@ def test_an_update_of_a_cache_touches_only_its_own_bytes() -> None:
         return ops.DynamicUpdateSlice(cache, row * np.float32(2), [number, np.int32(0)])
 
     write = xlapy.compile(donating(record, cache, row, number), VERIFIED)
-    assert write.memory_analysis()["temporary_bytes"] < 1 << 12
+    sizes = write.memory_analysis()
+    assert sizes["temporary_bytes"] < 1 << 12 and sizes["donated_bytes"] == sizes["result_bytes"] == cache.bytes
     held = np.zeros((places, features), np.float32)
     ones = np.ones((1, features), np.float32)
     statistics, before = xlapy.memory_statistics(), _resident_bytes()

@@ -160,39 +160,6 @@ def test_closed_over_arrays_are_constants() -> None:
     assert_agree(lambda x: table[7:9] + x * device_table, VECTOR)
 
 
-def test_a_donated_numpy_array_becomes_the_result() -> None:
-    add = xlapy.jax.jit(lambda tree, y: {"moved": tree["x"] + y, "norm": tree["x"].sum()}, donate_argnums=(0,))
-    given, counts = VECTOR.copy(), COUNTS.astype(np.float32)
-    result = add({"x": given}, counts)
-    assert result["moved"] is given
-    np.testing.assert_array_equal(given, VECTOR + counts)
-    np.testing.assert_allclose(result["norm"], VECTOR.sum())
-    np.testing.assert_array_equal(add({"x": counts}, counts)["moved"], COUNTS * 2)
-    np.testing.assert_array_equal(counts, COUNTS)
-
-
-def test_a_donated_jax_array_is_deleted() -> None:
-    def step(x: Any, y: Any) -> Any:
-        return x + y, (x * y).sum()  # whose common part keeps xlapy from writing over x
-
-    for donate in ({"donate_argnums": 0}, {"donate_argnames": "x"}):
-        function, theirs = xlapy.jax.jit(step, **donate, results="jax"), jax.jit(step, **donate)
-        given, same = jnp.asarray(VECTOR) * 1, jnp.asarray(VECTOR) * 1
-        alias = np.asarray(given)
-        result, expected = function(given, COUNTS), theirs(same, COUNTS)
-        np.testing.assert_allclose(result[0], expected[0])
-        assert given.is_deleted() and same.is_deleted()
-        np.testing.assert_array_equal(alias, VECTOR)
-
-
-def test_what_cannot_be_used_is_not_deleted() -> None:
-    given = jnp.arange(6.0)
-    with pytest.warns(UserWarning, match="donated buffers were not usable"):
-        result = xlapy.jax.jit(lambda x: x.reshape(2, 3).sum(0), donate_argnums=0)(given)
-    np.testing.assert_array_equal(result, [3, 5, 7])
-    assert not given.is_deleted()
-
-
 def test_a_signature_is_traced_once() -> None:
     traced = []
 

@@ -52,12 +52,13 @@ class Specialization:
 def specialize(lowered: Lowered, executable: Executable, leaves: Sequence[Any], results: ResultKind) -> Specialization:
     """What calls a function, lowered and compiled, with leaves like these."""
     tokens = lowered.effects.tokens
+    donated = tuple(number - tokens for number in lowered.donated)
     return Specialization(
         executable,
         without_tokens(executable.__call__, tokens) if tokens else executable.__call__,
-        readers(leaves, lowered.in_avals),
+        readers(leaves, lowered.in_avals, donated, results),
         nesting(lowered.out_tree, writers(lowered.out_avals, results)),
-        tuple(number - tokens for number in lowered.donated),
+        donated,
     )
 
 
