@@ -335,7 +335,7 @@ class NativeCall:
 
     def invoke(self, arrays: Sequence[Array], words: Mapping[int, int] = MappingProxyType({})) -> Any:
         """Calls the entry with arrays that match, with the given context words replaced for this call."""
-        # the builtin takes fewer arrays for lent than may be: it would ask for general preparation again
+        # what has been prepared must not be examined again: the builtin would ask for the same preparation
         if words or self._has_donations or not all(map(ArraySpec.matches, self._parameters, arrays)):
             return self._portable.invoke(arrays, words)
         return self._function(*arrays)
@@ -423,6 +423,7 @@ CALL_SYMBOL = "xlapy_call"
 CALL_NUMBER_SYMBOL = "xlapy_next_call_number"
 NEW_ARRAY_SYMBOL = "xlapy_numpy_new_from_descriptor"
 ARRAY_TYPE_SYMBOL = "xlapy_numpy_array_type"
+BLOCK_OWNER_SYMBOL = "xlapy_result_block_owner_type"
 PYTHON_SYMBOLS = (
     "PyEval_RestoreThread",
     "PyEval_SaveThread",
@@ -454,6 +455,7 @@ def _wrapper_imports() -> dict[str, int]:
     imports = {name: _address_of(getattr(ctypes.pythonapi, name)) for name in PYTHON_SYMBOLS}
     imports[NEW_ARRAY_SYMBOL] = numpy_api[_NumpyApi.NEW_FROM_DESCRIPTOR]
     imports[ARRAY_TYPE_SYMBOL] = numpy_api[_NumpyApi.ARRAY_TYPE]
+    imports[BLOCK_OWNER_SYMBOL] = id(result_memory.BlockOwner)
     return imports
 
 

@@ -61,7 +61,7 @@ class _Block:
         self.address = -(-start // alignment) * alignment
 
 
-class _Owner:
+class BlockOwner:
     """The base of one result array. Its end gives the block back."""
 
     __slots__ = ("__array_interface__", "_block", "_pool")
@@ -96,7 +96,7 @@ class ResultMemory:
         byte_count = math.prod(dims) * dtype.itemsize
         if byte_count < LARGE_BYTES:
             return np.empty(dims, dtype)
-        owner = _Owner(self, self._take(byte_count), byte_count)
+        owner = BlockOwner(self, self._take(byte_count), byte_count)
         return np.asarray(owner).view(dtype).reshape(dims)
 
     def trim(self) -> None:
@@ -156,7 +156,7 @@ class ResultMemory:
 def owns_block(array: np.ndarray[Any, Any]) -> bool:
     """Whether the array is a result that lies in a pooled block and is all of it, not a view of a part."""
     whole: Any = array.base
-    return isinstance(getattr(whole, "base", None), _Owner) and bool(whole.nbytes == array.nbytes)
+    return isinstance(getattr(whole, "base", None), BlockOwner) and bool(whole.nbytes == array.nbytes)
 
 
 def _size_class(byte_count: int) -> int:

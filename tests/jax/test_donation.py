@@ -9,8 +9,8 @@ import pytest
 
 jax = pytest.importorskip("jax")
 
-import jax.export  # noqa: E402 - behind the check that jax is there
-import jax.numpy as jnp  # noqa: E402
+import jax.numpy as jnp  # noqa: E402 - behind the check that jax is there
+from jax import export  # noqa: E402
 
 import xlapy.jax  # noqa: E402
 
@@ -49,7 +49,7 @@ def test_a_jax_result_shares_no_memory_with_a_numpy_argument() -> None:
     def double(x: Any) -> Any:
         return x * 2
 
-    exported = jax.export.export(jax.jit(double, donate_argnums=0))(VECTOR)
+    exported = export.export(jax.jit(double, donate_argnums=0))(VECTOR)
     for function in (
         xlapy.jax.jit(double, donate_argnums=0, results="jax"),
         xlapy.jax.compile_exported(exported, results="jax"),
@@ -62,7 +62,7 @@ def test_a_jax_result_shares_no_memory_with_a_numpy_argument() -> None:
 
 
 def test_an_exported_function_donates_as_it_did_before() -> None:
-    exported = jax.export.export(jax.jit(lambda x, y: (y.sum(), x + y), donate_argnums=0))(VECTOR, COUNTS)
+    exported = export.export(jax.jit(lambda x, y: (y.sum(), x + y), donate_argnums=0))(VECTOR, COUNTS)
     given = VECTOR.copy()
     total, moved = xlapy.jax.compile_exported(exported)(given, COUNTS)
     assert moved is given and total == 6

@@ -87,3 +87,22 @@ def test_both_ways_of_calling_lend(native: bool) -> None:
     total, _ = run(own, own)
     np.testing.assert_array_equal(total, own * 2)
     assert total is not own
+
+
+@pytest.mark.skipif(native_wrapper() is None, reason="needs the native way of calling")
+@pytest.mark.parametrize("size", [8, LARGE])
+def test_the_quick_way_lends_results_of_any_size(size: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing in Python is asked, unless something may not be lent."""
+    builder = xlapy.XlaBuilder("next")
+    x = ops.Parameter(builder, 0, xlapy.Shape.array(np.float32, (size,)))
+    builder.add_buffer_donor(0)
+    step = xlapy.compile(builder.build(x + np.float32(1)))
+    state = step(np.zeros(size, np.float32)[:])
+
+    def asked(*arguments: object) -> None:
+        raise AssertionError("asked")
+
+    monkeypatch.setattr(donation, "apart", asked)
+    assert step(state) is state
+    with pytest.raises(AssertionError, match="asked"):
+        step(state[:])

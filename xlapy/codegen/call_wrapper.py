@@ -16,6 +16,7 @@ from xlapy.codegen.object_cache import ObjectCache
 from xlapy.codegen.target import Target
 from xlapy_runtime.calling import (
     ARRAY_TYPE_SYMBOL,
+    BLOCK_OWNER_SYMBOL,
     CALL_NUMBER_SYMBOL,
     CALL_SYMBOL,
     NEW_ARRAY_SYMBOL,
@@ -25,8 +26,9 @@ from xlapy_runtime.calling import (
 
 _KIND = "call-wrapper"
 
-LENDABLE_FLAGS = 0x0001 | 0x0004 | 0x0100 | 0x0400
-"""numpy's C_CONTIGUOUS, OWNDATA, ALIGNED and WRITEABLE."""
+OWNS_DATA_FLAG = 0x0004
+LENDABLE_FLAGS = 0x0001 | 0x0100 | 0x0400
+"""numpy's C_CONTIGUOUS, ALIGNED and WRITEABLE."""
 
 
 def call_wrapper_object(target: Target, cache: ObjectCache) -> bytes:
@@ -52,6 +54,7 @@ _DECLARATIONS = f"""
 %Table = type {{ i64, i64, ptr, ptr, ptr, i64, i64, ptr, ptr, ptr, ptr, ptr, i64, i64 }}
 
 @{ARRAY_TYPE_SYMBOL} = external global i8
+@{BLOCK_OWNER_SYMBOL} = external global i8
 
 declare ptr @{NEW_ARRAY_SYMBOL}(ptr, ptr, i32, ptr, ptr, ptr, i32, ptr)
 declare void @PyEval_RestoreThread(ptr)
@@ -229,8 +232,47 @@ shared:
   ret i1 true
 }}
 
-; Whether every argument that is to become a result may: its flags say that it is contiguous, aligned, writeable and
-; owns its memory, of which no other argument has a part. Where the data of all arguments is has been noted.
+; Whether an array owns its memory, or is all of a large result: its base is an array of that block's bytes.
+define private i1 @owns_memory(ptr %array, i64 %byte_count) nounwind {{
+  %flags_field = getelementptr %Array, ptr %array, i64 0, i32 8
+  %flags = load i32, ptr %flags_field
+  %owns_bit = and i32 %flags, {OWNS_DATA_FLAG}
+  %owns = icmp ne i32 %owns_bit, 0
+  br i1 %owns, label %yes, label %look
+look:
+  %base_field = getelementptr %Array, ptr %array, i64 0, i32 6
+  %base = load ptr, ptr %base_field
+  %has_no_base = icmp eq ptr %base, null
+  br i1 %has_no_base, label %no, label %based
+based:
+  %base_type_field = getelementptr %Array, ptr %base, i64 0, i32 1
+  %base_type = load ptr, ptr %base_type_field
+  %is_array = icmp eq ptr %base_type, @{ARRAY_TYPE_SYMBOL}
+  br i1 %is_array, label %bytes, label %no
+bytes:
+  %owner_field = getelementptr %Array, ptr %base, i64 0, i32 6
+  %owner = load ptr, ptr %owner_field
+  %has_no_owner = icmp eq ptr %owner, null
+  br i1 %has_no_owner, label %no, label %owned
+owned:
+  %owner_type_field = getelementptr %Array, ptr %owner, i64 0, i32 1
+  %owner_type = load ptr, ptr %owner_type_field
+  %is_block = icmp eq ptr %owner_type, @{BLOCK_OWNER_SYMBOL}
+  br i1 %is_block, label %block, label %no
+block:
+  %dims_field = getelementptr %Array, ptr %base, i64 0, i32 4
+  %dims = load ptr, ptr %dims_field
+  %bytes_of_block = load i64, ptr %dims
+  %is_all = icmp eq i64 %bytes_of_block, %byte_count
+  ret i1 %is_all
+yes:
+  ret i1 true
+no:
+  ret i1 false
+}}
+
+; Whether every argument that is to become a result may: its flags say that it is contiguous, aligned and writeable, it
+; owns its memory, and no other argument has a part of that. Where the data of all arguments is has been noted.
 define private i1 @donations_fit(ptr %table, ptr %context, ptr %arguments) nounwind noinline {{
   %count_field = getelementptr %Table, ptr %table, i64 0, i32 1
   %count = load i64, ptr %count_field
@@ -256,6 +298,13 @@ donated:
   %may_be_written = icmp eq i32 %found, {LENDABLE_FLAGS}
   br i1 %may_be_written, label %writeable, label %no
 writeable:
+  %parameters_field = getelementptr %Table, ptr %table, i64 0, i32 2
+  %parameters = load ptr, ptr %parameters_field
+  %bytes_field = getelementptr %Parameter, ptr %parameters, i64 %donor, i32 3
+  %byte_count = load i64, ptr %bytes_field
+  %owns = call i1 @owns_memory(ptr %argument, i64 %byte_count)
+  br i1 %owns, label %own, label %no
+own:
   %shares = call i1 @is_shared(ptr %table, ptr %pointers, i64 %donor)
   br i1 %shares, label %no, label %fits
 fits:
