@@ -423,7 +423,7 @@ CALL_SYMBOL = "xlapy_call"
 CALL_NUMBER_SYMBOL = "xlapy_next_call_number"
 NEW_ARRAY_SYMBOL = "xlapy_numpy_new_from_descriptor"
 ARRAY_TYPE_SYMBOL = "xlapy_numpy_array_type"
-BLOCK_OWNER_SYMBOL = "xlapy_result_block_owner_type"
+BLOCK_BYTES_SYMBOL = "xlapy_result_block_type"
 PYTHON_SYMBOLS = (
     "PyEval_RestoreThread",
     "PyEval_SaveThread",
@@ -455,7 +455,7 @@ def _wrapper_imports() -> dict[str, int]:
     imports = {name: _address_of(getattr(ctypes.pythonapi, name)) for name in PYTHON_SYMBOLS}
     imports[NEW_ARRAY_SYMBOL] = numpy_api[_NumpyApi.NEW_FROM_DESCRIPTOR]
     imports[ARRAY_TYPE_SYMBOL] = numpy_api[_NumpyApi.ARRAY_TYPE]
-    imports[BLOCK_OWNER_SYMBOL] = id(result_memory.BlockOwner)
+    imports[BLOCK_BYTES_SYMBOL] = id(result_memory.BlockBytes)
     return imports
 
 

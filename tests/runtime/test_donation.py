@@ -21,7 +21,8 @@ LARGE = result_memory.LARGE_BYTES // 4
 def test_results_may_be_lent_and_views_may_not(size: int) -> None:
     result = result_memory.allocate((size,), np.dtype(np.float32))
     assert donation.may_be_lent(result)
-    assert not donation.may_be_lent(result[1:])
+    for view in (result[1:], result[:], result.reshape(2, -1), result.view(np.int32)):
+        assert not donation.may_be_lent(view)
     assert not donation.may_be_lent(np.broadcast_to(result, (2, size)))
     assert not donation.may_be_lent(np.frombuffer(bytearray(32), np.float32))
 

@@ -16,7 +16,7 @@ from xlapy.codegen.object_cache import ObjectCache
 from xlapy.codegen.target import Target
 from xlapy_runtime.calling import (
     ARRAY_TYPE_SYMBOL,
-    BLOCK_OWNER_SYMBOL,
+    BLOCK_BYTES_SYMBOL,
     CALL_NUMBER_SYMBOL,
     CALL_SYMBOL,
     NEW_ARRAY_SYMBOL,
@@ -54,7 +54,7 @@ _DECLARATIONS = f"""
 %Table = type {{ i64, i64, ptr, ptr, ptr, i64, i64, ptr, ptr, ptr, ptr, ptr, i64, i64 }}
 
 @{ARRAY_TYPE_SYMBOL} = external global i8
-@{BLOCK_OWNER_SYMBOL} = external global i8
+@{BLOCK_BYTES_SYMBOL} = external global i8
 
 declare ptr @{NEW_ARRAY_SYMBOL}(ptr, ptr, i32, ptr, ptr, ptr, i32, ptr)
 declare void @PyEval_RestoreThread(ptr)
@@ -232,7 +232,7 @@ shared:
   ret i1 true
 }}
 
-; Whether an array owns its memory, or is all of a large result: its base is an array of that block's bytes.
+; Whether an array owns its memory, or is a large result: its base is the bytes of its block.
 define private i1 @owns_memory(ptr %array, i64 %byte_count) nounwind {{
   %flags_field = getelementptr %Array, ptr %array, i64 0, i32 8
   %flags = load i32, ptr %flags_field
@@ -247,17 +247,7 @@ look:
 based:
   %base_type_field = getelementptr %Array, ptr %base, i64 0, i32 1
   %base_type = load ptr, ptr %base_type_field
-  %is_array = icmp eq ptr %base_type, @{ARRAY_TYPE_SYMBOL}
-  br i1 %is_array, label %bytes, label %no
-bytes:
-  %owner_field = getelementptr %Array, ptr %base, i64 0, i32 6
-  %owner = load ptr, ptr %owner_field
-  %has_no_owner = icmp eq ptr %owner, null
-  br i1 %has_no_owner, label %no, label %owned
-owned:
-  %owner_type_field = getelementptr %Array, ptr %owner, i64 0, i32 1
-  %owner_type = load ptr, ptr %owner_type_field
-  %is_block = icmp eq ptr %owner_type, @{BLOCK_OWNER_SYMBOL}
+  %is_block = icmp eq ptr %base_type, @{BLOCK_BYTES_SYMBOL}
   br i1 %is_block, label %block, label %no
 block:
   %dims_field = getelementptr %Array, ptr %base, i64 0, i32 4
