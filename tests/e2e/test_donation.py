@@ -330,6 +330,13 @@ def test_a_program_from_the_cache_lends_like_the_first(tmp_path: Path, monkeypat
         assert program.donations == {0: 0}
 
 
+def test_a_profile_leaves_its_arguments_alone() -> None:
+    program = xlapy.compile(donating(lambda x: x * np.float32(3), VECTOR))
+    array = ONES.copy()
+    assert program.profile(array, calls=3).calls == 3
+    assert (array == 1).all()
+
+
 # -- several at once ---------------------------------------------------------------------------------------------------
 
 
