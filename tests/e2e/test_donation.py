@@ -330,6 +330,18 @@ def test_a_program_from_the_cache_lends_like_the_first(tmp_path: Path, monkeypat
         assert program.donations == {0: 0}
 
 
+def test_programs_with_open_sizes_lend_for_each() -> None:
+    program = xlapy.compile("""
+    HloModule open, input_output_alias={ {}: (0, {}) }
+    ENTRY e { x = f32[?] parameter(0)  ROOT y = f32[?] add(x, x) }
+    """)
+    for size in (3, 5):
+        array = np.ones(size, np.float32)
+        assert program(array) is array and (array == 2).all()
+    with pytest.raises(xlapy.UnsupportedError, match="donations before sizes are known"):
+        _ = program.donations
+
+
 def test_a_profile_leaves_its_arguments_alone() -> None:
     program = xlapy.compile(donating(lambda x: x * np.float32(3), VECTOR))
     array = ONES.copy()

@@ -139,12 +139,13 @@ def _produce(assigner: Assigner, instruction: Instruction) -> Leaves:
     scratch = assigner.scratch_bytes(instruction)
     if scratch:
         assigner.scratch[instruction] = assigner.new_memory(scratch)
-    read = [buffer for operand in operands for buffer in operand]
-    for number, leaf in overwritable_operands(instruction):
+    pairs = overwritable_operands(instruction)
+    for number, leaf in pairs:
         operand, result = operands[number][0], leaves[leaf]
         if operand is None or result is None or not instruction.operands[number].shape.rank:
             continue
-        if read.count(operand) == 1:  # else another operand may read it at another index
+        readers = [other for other, read in enumerate(operands) if operand in read]
+        if all((other, leaf) in pairs for other in readers):  # else one may read it at another index
             assigner.candidates.append(Candidate(operand, result, assigner.point))
     return leaves
 
