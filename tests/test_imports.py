@@ -57,6 +57,7 @@ HLO_FLOORS = (
         "patterns",
         "schedule",
         "buffer_plan",
+        "donation",
         "kernel_plan",
         "identities",
         "sort_plan",

@@ -22,6 +22,7 @@ from xlapy.codegen.program import EmittedProgram, assembly_of, compile_program, 
 from xlapy.codegen.target import Target, host_target
 from xlapy.hlo.buffer_plan import BufferPlan, FunctionPlans
 from xlapy.hlo.cost import cost_analysis
+from xlapy.hlo.donation import possible_donations
 from xlapy.hlo.graph import HloModule, Instruction
 from xlapy.hlo.schedule import Schedule
 from xlapy.hlo.text import fingerprint
@@ -186,10 +187,11 @@ def lower(
     report = cpu_pipeline(pipeline_options, watch).run(module)
     for run in report.runs:
         timings.add(run.name, run.seconds)
+    donations = possible_donations(source)
     with timings.measure("schedule"):
-        order = schedule(module)
+        order = schedule(module, donations)
     with timings.measure("assign-buffers"):
-        plan = assign_buffers(module, order, scratch_for(target))
+        plan = assign_buffers(module, order, scratch_for(target), donations)
     if watch.checks is not None:
         check_plan(module, order, plan)
     with timings.measure("emit"):

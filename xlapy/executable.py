@@ -25,7 +25,8 @@ class Executable:
     """A compiled program. `exe(*arrays)` runs it on the first device: numpy arrays in, numpy arrays out.
 
     One array per parameter (a nested tuple for a tuple parameter); the result is an array, or a nested tuple of arrays.
-    Inputs are borrowed, results are fresh. Executables are immutable and may be called from many threads at once."""
+    Inputs are borrowed, unless the program says that they are donated (see `donations`); results are fresh. Executables
+    are immutable and may be called from many threads at once."""
 
     __slots__ = ("__call__", "_compiled", "_executable", "options")
 
@@ -77,22 +78,33 @@ class Executable:
         """Kernels, fusions, memory, and the time that compilation took."""
         return self._compiled.stats
 
+    @property
+    def donations(self) -> dict[int, int]:
+        """The results that live in the memory of arguments, and of which: both as numbers of array leaves.
+
+        Such an argument is changed by the call, and is the result: the same array. Only if it is not the caller's own
+        to give (read-only, a view, passed twice ...) does a copy of it take its place."""
+        return dict(self._compiled.program.aliases)
+
     def memory_analysis(self) -> dict[str, int]:
-        """Bytes of arguments, results, temporaries, constants and code; and the peak, all but the code, with the least
-        that any plan of the temporaries would have."""
+        """Bytes of arguments, results, those results that live in donated arguments, temporaries, constants and code;
+        and the peak, all but the code, with the least that any plan of the temporaries would have."""
         program, least = self._compiled.program, self._compiled.stats.live_bytes
         arguments = sum(spec.nbytes for tree in program.parameters for spec in flatten(tree))
-        results = sum(spec.nbytes for spec in flatten(program.result))
+        results = [spec.nbytes for spec in flatten(program.result)]
+        donated = sum(results[number] for number in program.aliases)
         constants = sum(constant.nbytes for constant in program.constants)
+        held = arguments + sum(results) - donated + constants
         return {
             "argument_bytes": arguments,
-            "result_bytes": results,
+            "result_bytes": sum(results),
+            "donated_bytes": donated,
             "temporary_bytes": program.arena_bytes,
             "temporary_bytes_lower_bound": least,
             "constant_bytes": constants,
             "code_bytes": sum(len(code) for code in program.objects),
-            "peak_bytes": arguments + results + constants + program.arena_bytes,
-            "peak_bytes_lower_bound": arguments + results + constants + least,
+            "peak_bytes": held + program.arena_bytes,
+            "peak_bytes_lower_bound": held + least,
         }
 
     def explain(self, limits: Limits | None = None) -> str:

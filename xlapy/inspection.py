@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -57,7 +58,8 @@ def profiled(
     counting = compile_counting(compiled, options)
     run = link(counting.compiled, options).function
     counters = counting.compiled.program.constants[counting.counters]
-    return measure(program.name, lambda: run(*arguments), counting.steps, counters, calls)
+    own = copy.deepcopy(arguments) if program.aliases else arguments  # donated ones are written to
+    return measure(program.name, lambda: run(*own), counting.steps, counters, calls)
 
 
 def observe(compiled: Compiled, options: CompileOptions) -> Observation:

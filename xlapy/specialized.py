@@ -111,6 +111,10 @@ class DynamicExecutable(Executable):
     def compile_stats(self) -> CompileStats:
         self._has_no("statistics")
 
+    @property
+    def donations(self) -> dict[int, int]:
+        self._has_no("donations")
+
     def memory_analysis(self) -> dict[str, int]:
         self._has_no("memory")
 

@@ -1,1 +1,1 @@
-"""Trains a classifier of handwritten digits with tinyframe: `python -m examples.digits`."""
+"""Trains a classifier of handwritten digits with tinyframe: `python -m examples.digits`, or `... --model cnn`."""

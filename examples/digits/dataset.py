@@ -10,7 +10,8 @@ import numpy as np
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
-PIXELS = 64
+SIDE = 8  # pixels
+PIXELS = SIDE * SIDE
 CLASSES = 10
 DARKEST = 16  # the largest value of a pixel in the file
 HELD_OUT_SHARE = 5  # one in five

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from examples.digits.dataset import Array, Examples
+from examples.digits.dataset import SIDE, Array, Examples
 from examples.digits.training import Run
 
 ROWS, COLUMNS = 4, 6
@@ -34,7 +34,7 @@ def draw(path: Path, runs: Sequence[Run], held_out: Examples, predicted: Array) 
     right.suptitle(f"held-out images: {wrong.sum()} of {len(held_out)} wrong with seed {runs[-1].seed}, mistakes first")
     shown = np.argsort(~wrong, kind="stable")[: ROWS * COLUMNS]
     for axes, index in zip(right.subplots(ROWS, COLUMNS).flat, shown, strict=True):
-        axes.imshow(held_out.images[index].reshape(8, 8), cmap="gray_r", interpolation="nearest")
+        axes.imshow(held_out.images[index].reshape(SIDE, SIDE), cmap="gray_r", interpolation="nearest")
         verdict = f"{predicted[index]}, is {held_out.labels[index]}" if wrong[index] else f"{predicted[index]}"
         axes.set_title(verdict, fontsize=9, color="red" if wrong[index] else "black")
         axes.axis("off")

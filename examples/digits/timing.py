@@ -1,4 +1,4 @@
-"""How long a training step takes, compiled and in numpy, on the same batch."""
+"""How long a training step of the perceptron takes, compiled and in numpy, on the same batch."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 
 from examples.digits.dataset import Examples
 from examples.digits.numpy_step import NumpyStep
-from examples.digits.training import MODEL, OPTIMIZER, Programs, shuffled_batches
+from examples.digits.training import Programs, shuffled_batches
 
 ROUNDS = 15
 STEPS_PER_ROUND = 20
@@ -20,11 +20,12 @@ MICROSECONDS = 1e6
 def step_times(programs: Programs, examples: Examples) -> tuple[float, float]:
     """Microseconds per step, of the compiled program and of numpy: medians of rounds that take turns."""
     generator = np.random.default_rng(0)
-    parameters = MODEL.initialize(generator)
-    state = OPTIMIZER.initialize(parameters)
-    images, labels = shuffled_batches(examples, generator)[0]
+    recipe = programs.recipe
+    parameters = recipe.model.initialize(generator)
+    state = recipe.optimizer.initialize(parameters)
+    images, labels = shuffled_batches(recipe, examples, generator)[0]
     rate = np.float32(1)
-    by_hand = NumpyStep(parameters, OPTIMIZER)
+    by_hand = NumpyStep(parameters, recipe.optimizer)
 
     rounds = [
         (

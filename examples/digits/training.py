@@ -1,31 +1,24 @@
-"""The recipe: the network, how it is trained, and how it is judged. Everything here was fixed before the runs."""
+"""Training a network by its recipe, and asking it."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
-from examples.digits.dataset import CLASSES, PIXELS, Array, Examples
-from examples.tinyframe import Adam, Compiled, Linear, Relu, Sequential, compiled, compiled_step, softmax_cross_entropy
+from examples.digits.dataset import Array, Examples
+from examples.digits.distortion import distorted
+from examples.digits.recipes import BATCH, Recipe, cosine_rate
+from examples.tinyframe import Compiled, Tensor, Training, compiled, compiled_step, softmax_cross_entropy
 from examples.tinyframe.tree import Tree
-
-SPLIT_SEED = 0
-SEEDS = (0, 1, 2, 3, 4)  # of the initial weights, the order of the batches and the noise
-EPOCHS = 30
-BATCH = 64
-NOISE = np.float32(0.15)  # standard deviation added to pixels while training: no two epochs see the same image
-
-MODEL = Sequential(Linear(PIXELS, 256), Relu(), Linear(256, 128), Relu(), Linear(128, CLASSES))
-OPTIMIZER = Adam(learning_rate=2e-3)
 
 
 @dataclass(frozen=True, slots=True)
 class Programs:
-    """The two programs of the job, compiled at their first call."""
+    """The two programs of a recipe, compiled at their first call."""
 
+    recipe: Recipe
     step: Compiled
     logits: Compiled
 
@@ -39,9 +32,11 @@ class Run:
     parameters: Tree
 
 
-def make_programs() -> Programs:
-    step = compiled_step(lambda parameters, x, labels: softmax_cross_entropy(MODEL(parameters, x), labels), OPTIMIZER)
-    return Programs(step, compiled(MODEL.__call__))
+def make_programs(recipe: Recipe) -> Programs:
+    def loss(parameters: Tree, training: Training, images: Tensor, labels: Tensor) -> Tensor:
+        return softmax_cross_entropy(recipe.model(parameters, images, training), labels)
+
+    return Programs(recipe, compiled_step(loss, recipe.optimizer), compiled(recipe.model))
 
 
 def batches_per_epoch(examples: Examples) -> int:
@@ -50,15 +45,16 @@ def batches_per_epoch(examples: Examples) -> int:
 
 def train(programs: Programs, examples: Examples, seed: int, after_step: Callable[[], object]) -> Run:
     """Trains from scratch; calls `after_step` after each step."""
+    recipe = programs.recipe
     generator = np.random.default_rng(seed)
-    parameters = MODEL.initialize(generator)
-    state = OPTIMIZER.initialize(parameters)
+    parameters = recipe.model.initialize(generator)
+    state = recipe.optimizer.initialize(parameters)
     losses = []
-    steps = EPOCHS * batches_per_epoch(examples)
+    steps = recipe.epochs * batches_per_epoch(examples)
     step = 0
-    for _ in range(EPOCHS):
+    for _ in range(recipe.epochs):
         epoch_losses = []
-        for images, labels in shuffled_batches(examples, generator):
+        for images, labels in shuffled_batches(recipe, examples, generator):
             parameters, state, loss = programs.step(parameters, state, cosine_rate(step / steps), images, labels)
             epoch_losses.append(float(loss))
             step += 1
@@ -67,22 +63,21 @@ def train(programs: Programs, examples: Examples, seed: int, after_step: Callabl
     return Run(seed, losses, parameters)
 
 
-def shuffled_batches(examples: Examples, generator: np.random.Generator) -> list[tuple[Array, Array]]:
-    """One epoch: full batches in a fresh order, noise on the images. A remainder smaller than a batch sits out."""
+def shuffled_batches(recipe: Recipe, examples: Examples, generator: np.random.Generator) -> list[tuple[Array, Array]]:
+    """One epoch: full batches in a fresh order, of changed images. A remainder smaller than a batch sits out."""
     count = batches_per_epoch(examples)
-    order = generator.permutation(len(examples))[: count * BATCH].reshape(count, BATCH)
-    noise = generator.standard_normal((count, BATCH, PIXELS), np.float32) * NOISE
-    return [(examples.images[rows] + own, examples.labels[rows]) for rows, own in zip(order, noise, strict=True)]
-
-
-def cosine_rate(progress: float) -> np.float32:
-    """The learning rate's scale: from one to zero along half a cosine."""
-    return np.float32(0.5 * (1 + math.cos(math.pi * progress)))
+    order = generator.permutation(len(examples))[: count * BATCH]
+    images = examples.images[order]
+    if recipe.distortion is not None:
+        images = distorted(images, recipe.distortion, generator)
+    images += generator.standard_normal(images.shape, np.float32) * np.float32(recipe.noise)
+    batches = (count, BATCH)
+    return [*zip(images.reshape(*batches, *recipe.dims), examples.labels[order].reshape(batches), strict=True)]
 
 
 def predict(programs: Programs, parameters: Tree, images: Array) -> Array:
     """The most likely class of each image."""
-    logits: Array = programs.logits(parameters, images)
+    logits: Array = programs.logits(parameters, images.reshape(-1, *programs.recipe.dims))
     classes: Array = logits.argmax(axis=1)
     return classes
 

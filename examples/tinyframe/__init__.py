@@ -4,34 +4,71 @@ Tensors record what is computed from them; `gradient` walks the record backwards
 into one native program per signature of its arguments. A training step (forward, backward, update of the parameters) is
 one such program:
 
-    model = Sequential(Linear(64, 128), Relu(), Linear(128, 10))
+    model = Sequential(Linear(64, 128), Relu(), Dropout(0.1), Linear(128, 10))
     optimizer = Adam(learning_rate=1e-3)
-    step = compiled_step(lambda parameters, x, y: softmax_cross_entropy(model(parameters, x), y), optimizer)
 
+    def loss(parameters, training, x, y):
+        return softmax_cross_entropy(model(parameters, x, training), y)
+
+    step = compiled_step(loss, optimizer)
     parameters = model.initialize(np.random.default_rng(0))
     state = optimizer.initialize(parameters)
     parameters, state, loss = step(parameters, state, np.float32(1), images, labels)
 
-The file to read first is `tensor.py`; `backend.py` is all that knows xlapy.
+The file to read first is `tensor.py`; `backend` is all that knows xlapy. Functions of tensors, by family: `parts.py`,
+`windows.py`, `normalization.py`, `loops.py`, `losses.py`. `layers` adds parameters to them. docs/embedding.md goes
+through all of it with the eyes of who writes a framework.
 """
 
 from examples.tinyframe.autodiff import gradient
-from examples.tinyframe.layers import Linear, Relu, Sequential, Tanh
-from examples.tinyframe.losses import log_softmax, softmax_cross_entropy
+from examples.tinyframe.layers import (
+    AveragePool,
+    BatchNorm,
+    Convolution,
+    Dropout,
+    Embedding,
+    Flatten,
+    Layer,
+    LayerNorm,
+    Linear,
+    Lstm,
+    MaxPool,
+    MultiHeadAttention,
+    Relu,
+    Residual,
+    Sequential,
+    Tanh,
+    Training,
+)
+from examples.tinyframe.losses import softmax_cross_entropy
+from examples.tinyframe.normalization import log_softmax, softmax
 from examples.tinyframe.optimizers import SGD, Adam, Optimizer
 from examples.tinyframe.step import Compiled, compiled, compiled_step
-from examples.tinyframe.tensor import Tensor, exp, log, maximum, select, sqrt, tanh
+from examples.tinyframe.tensor import Tensor, exp, log, maximum, minimum, select, sigmoid, sqrt, tanh
 
 __all__ = [
     "SGD",
     "Adam",
+    "AveragePool",
+    "BatchNorm",
     "Compiled",
+    "Convolution",
+    "Dropout",
+    "Embedding",
+    "Flatten",
+    "Layer",
+    "LayerNorm",
     "Linear",
+    "Lstm",
+    "MaxPool",
+    "MultiHeadAttention",
     "Optimizer",
     "Relu",
+    "Residual",
     "Sequential",
     "Tanh",
     "Tensor",
+    "Training",
     "compiled",
     "compiled_step",
     "exp",
@@ -39,7 +76,10 @@ __all__ = [
     "log",
     "log_softmax",
     "maximum",
+    "minimum",
     "select",
+    "sigmoid",
+    "softmax",
     "softmax_cross_entropy",
     "sqrt",
     "tanh",

@@ -2,13 +2,8 @@
 
 from __future__ import annotations
 
-from examples.tinyframe.tensor import Tensor, exp, log
-
-
-def log_softmax(logits: Tensor) -> Tensor:
-    """Logarithms of the probabilities of each row; shifted by the row's maximum, so that nothing overflows."""
-    shifted = logits - logits.max_without_gradient(-1, keep=True)
-    return shifted - log(exp(shifted).sum(-1, keep=True))
+from examples.tinyframe.normalization import log_softmax
+from examples.tinyframe.tensor import Tensor
 
 
 def softmax_cross_entropy(logits: Tensor, labels: Tensor) -> Tensor:

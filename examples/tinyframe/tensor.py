@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from examples.tinyframe.backend import Array, Dims, DType, Handle, Recorder
+from examples.tinyframe.backend.recorder import Array, Dims, DType, Handle, Recorder
 
 Pullback: TypeAlias = "Callable[[Tensor], tuple[Tensor | None, ...]]"
 Operand: TypeAlias = "Tensor | float | Array | np.generic"
@@ -80,8 +80,14 @@ class Tensor:
         return _unary("neg", self, lambda g, x, y: -g)
 
     def __matmul__(self, other: Tensor) -> Tensor:
-        """The product of two matrices."""
-        if self.rank != 2 or other.rank != 2 or self.dims[1] != other.dims[0]:
+        """The product of two matrices, or of as many pairs of them as the dimensions before the last two say.
+
+        A single matrix on the right is for all rows on the left, however many dimensions count them."""
+        if other.rank == 2 < self.rank:
+            rows = self.reshape(math.prod(self.dims[:-1]), self.dims[-1])
+            return (rows @ other).reshape(*self.dims[:-1], other.dims[-1])
+        same_batch = self.rank >= 2 and self.dims[:-2] == other.dims[:-2]
+        if not same_batch or self.rank != other.rank or self.dims[-1] != other.dims[-2]:
             raise ValueError(f"cannot multiply matrices {self} and {other}")
         product = self.recorder.matmul(self.handle, other.handle)
         return Tensor(self.recorder, product, (self, other), lambda g: (g @ other.transposed, self.transposed @ g))
@@ -98,9 +104,14 @@ class Tensor:
 
     @property
     def transposed(self) -> Tensor:
-        """The matrix with its rows as columns."""
-        handle = self.recorder.transpose(self.handle, (1, 0))
-        return Tensor(self.recorder, handle, (self,), lambda g: (g.transposed,))
+        """The matrices in the last two dimensions with their rows as columns."""
+        return self.permute(*range(self.rank - 2), self.rank - 1, self.rank - 2)
+
+    def permute(self, *order: int) -> Tensor:
+        """The dimensions in another order."""
+        handle = self.recorder.transpose(self.handle, order)
+        back = tuple(order.index(d) for d in range(self.rank))
+        return Tensor(self.recorder, handle, (self,), lambda g: (g.permute(*back),))
 
     def reshape(self, *dims: int) -> Tensor:
         handle = self.recorder.reshape(self.handle, dims)
@@ -136,9 +147,9 @@ class Tensor:
         total = Tensor(self.recorder, handle, (self,), lambda g: (g.reshape(*with_ones).broadcast_to(self.dims),))
         return total.reshape(*with_ones) if keep else total
 
-    def mean(self, dimensions: int | Sequence[int] | None = None) -> Tensor:
+    def mean(self, dimensions: int | Sequence[int] | None = None, *, keep: bool = False) -> Tensor:
         count = math.prod(self.dims[d] for d in self._dimensions(dimensions))
-        return self.sum(dimensions) / float(count)
+        return self.sum(dimensions, keep=keep) / float(count)
 
     def max_without_gradient(self, dimensions: int | Sequence[int], *, keep: bool = False) -> Tensor:
         """The largest element along `dimensions`, as a constant: for shifts that cancel, as in a softmax."""
@@ -150,9 +161,9 @@ class Tensor:
         """A tensor of these dims whose every element is its own index along `dimension`, as int32."""
         return Tensor(self.recorder, self.recorder.iota(self.dims, np.dtype(np.int32), dimension % self.rank))
 
-    def filled(self, value: float) -> Tensor:
-        """A tensor of these dims and this type, every element `value`."""
-        return self._lift(value).broadcast_to(self.dims)
+    def filled(self, value: float, dims: Dims | None = None) -> Tensor:
+        """A tensor of this type whose every element is `value`, of `dims` or else of these dims."""
+        return self._lift(value).broadcast_to(self.dims if dims is None else dims)
 
     def _lift(self, value: Operand) -> Tensor:
         """`value` as a tensor of the same recording; Python numbers take this tensor's type."""
@@ -187,6 +198,10 @@ def tanh(x: Tensor) -> Tensor:
     return _unary("tanh", x, lambda g, x, y: g * (1 - y * y))
 
 
+def sigmoid(x: Tensor) -> Tensor:
+    return _unary("logistic", x, lambda g, x, y: g * y * (1 - y))
+
+
 def maximum(x: Tensor, other: Operand) -> Tensor:
     """The larger of two; where they are equal, the whole gradient goes to `other`."""
 
@@ -195,6 +210,16 @@ def maximum(x: Tensor, other: Operand) -> Tensor:
         return select(first, g, zero), select(first, zero, g)
 
     return _binary("max", x, other, pullback)
+
+
+def minimum(x: Tensor, other: Operand) -> Tensor:
+    """The smaller of two; where they are equal, the whole gradient goes to `other`."""
+
+    def pullback(g: Tensor, x: Tensor, y: Tensor, z: Tensor) -> tuple[Tensor, Tensor]:
+        first, zero = y > x, g.filled(0)
+        return select(first, g, zero), select(first, zero, g)
+
+    return _binary("min", x, other, pullback)
 
 
 def select(condition: Tensor, chosen: Tensor, otherwise: Tensor) -> Tensor:
@@ -206,6 +231,16 @@ def select(condition: Tensor, chosen: Tensor, otherwise: Tensor) -> Tensor:
         return None, select(condition, g, zero), select(condition, zero, g)
 
     return Tensor(condition.recorder, handle, (condition, chosen, otherwise), pullback)
+
+
+def differentiable_once(tensor: Tensor, inputs: Sequence[Tensor], what: str) -> Tensor:
+    """`tensor`, a gradient that was computed from `inputs` in a way that has no derivatives here: to ask for one is an
+    error, and not zero."""
+
+    def refuse(g: Tensor) -> tuple[Tensor | None, ...]:
+        raise NotImplementedError(f"the gradient of {what} cannot be differentiated again")
+
+    return Tensor(tensor.recorder, tensor.handle, inputs, refuse)
 
 
 def _unary(name: str, x: Tensor, pullback: Callable[[Tensor, Tensor, Tensor], Tensor]) -> Tensor:

@@ -22,6 +22,11 @@ class Structure(NamedTuple):
     keys: tuple[str, ...] = ()
     children: tuple[Structure, ...] = ()
 
+    @property
+    def leaves(self) -> int:
+        """How many leaves it takes."""
+        return 1 if self.kind is None else sum(child.leaves for child in self.children)
+
     def rebuild(self, leaves: Iterable[Any]) -> Tree:
         """The tree of this structure with `leaves` in the order in which `flatten` gives them."""
         remaining = iter(leaves)

@@ -6,7 +6,8 @@ anything else is an `ArgumentError` that names the parameter.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, NoReturn
 
 import numpy as np
@@ -147,17 +148,14 @@ Allocate = Callable[[tuple[int, ...], Any], np.ndarray]
 """Makes the memory of a result: `np.empty`, or a pool's."""
 
 
-def allocate_results(specs: Sequence[ArraySpec], allocate: Allocate) -> list[np.ndarray]:
-    """Fresh buffers for result leaves, sizes behind those that need them."""
+def allocate_results(
+    specs: Sequence[ArraySpec], allocate: Allocate, given: Mapping[int, np.ndarray] = MappingProxyType({})
+) -> list[np.ndarray]:
+    """Buffers for result leaves, sizes behind those that need them. They are fresh, unless `given` has one of the
+    number."""
     arrays: list[np.ndarray] = []
     for spec in specs:
-        arrays.append(allocate(spec.dims, spec.dtype))
+        lent = given.get(len(arrays))
+        arrays.append(allocate(spec.dims, spec.dtype) if lent is None else lent)
         arrays += [np.zeros((), np.int32) for _ in spec.dynamic_dims]
     return arrays
-
-
-def usable_for_result(array: np.ndarray, borrowed: object) -> np.ndarray:
-    """The array of a donated argument, copied if it is not the caller's own writeable one."""
-    if array is borrowed and array.flags.writeable and array.flags.aligned:
-        return array
-    return array.copy()

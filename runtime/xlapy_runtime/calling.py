@@ -24,7 +24,7 @@ import platform
 import struct
 import sysconfig
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import IntEnum
 from types import MappingProxyType
 from typing import Any, Protocol
@@ -101,8 +101,9 @@ class ArraySpec:
 class EntryPoint:
     """Native code `i32 entry(context, parameters, results)` and what it takes and gives, tuples flattened.
 
-    `code` keeps the address valid. `gives_tuple` says whether the result is a tuple even if it has one leaf or none;
-    `restructure`, if given, turns that flat tuple into the result.
+    `code` keeps the address valid. `donations` are the results, by number, that live in the memory of a parameter: the
+    argument itself, if it may be lent (see `donation`), is the result. `gives_tuple` says whether the result is a tuple
+    even if it has one leaf or none; `restructure`, if given, turns that flat tuple into the result.
     """
 
     address: int
@@ -112,6 +113,7 @@ class EntryPoint:
     release_gil: bool = True
     restructure: Callable[[tuple[Array, ...]], Any] | None = None
     code: object = None
+    donations: Mapping[int, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if not self.gives_tuple and (len(self.results) != 1 or self.restructure):
@@ -172,7 +174,8 @@ class Callbacks(Protocol):
     """What the caller of `bind` provides."""
 
     def general(self, *arguments: Any) -> Any:
-        """Takes over a call whose arguments do not match exactly; after converting them it may `invoke`."""
+        """Takes over a call whose arguments do not match exactly, or of which one that is to be lent may not be; after
+        converting or copying them it may `invoke`."""
 
     def failed(self, context_address: int, status: int) -> Any:
         """The entry returned a status other than 0: raises. (What it returns would become the call's result.)"""
@@ -188,7 +191,7 @@ class BoundCall(Protocol):
     def function(self) -> Callable[..., Any]: ...
 
     def invoke(self, arrays: Sequence[Array], words: Mapping[int, int] = ...) -> Any:
-        """Calls the entry with arrays that match, with the given context words replaced for this call."""
+        """Calls the entry with arrays that match and may be lent, with the given words in the context."""
 
 
 def bind(entry: EntryPoint, callbacks: Callbacks, wrapper: CallWrapper | None) -> BoundCall:
@@ -233,13 +236,19 @@ class PortableCall:
 
     def _call(self, *arguments: Any) -> Any:
         parameters = self._entry.parameters
-        if len(arguments) == len(parameters) and all(map(ArraySpec.matches, parameters, arguments)):
+        is_simple = len(arguments) == len(parameters) and not self._entry.donations
+        if is_simple and all(map(ArraySpec.matches, parameters, arguments)):
             return self.invoke(arguments)
         return self._callbacks.general(*arguments)
 
     def _run(self, context: CallContext, arrays: Sequence[Array]) -> Any:
         entry = self._entry
-        results = tuple(result_memory.allocate(spec.dims, spec.dtype) for spec in entry.results)
+        results = tuple(
+            arrays[entry.donations[number]]
+            if number in entry.donations
+            else result_memory.allocate(spec.dims, spec.dtype)
+            for number, spec in enumerate(entry.results)
+        )
         _store_pointers(context.parameters_address, arrays)
         _store_pointers(context.results_address, results)
         status = self._native(context.address, context.parameters_address, context.results_address)
@@ -259,17 +268,24 @@ def _store_pointers(address: int, arrays: Sequence[Array]) -> None:
 class _Parameter(ctypes.Structure):
     """What the wrapper compares an argument with."""
 
-    _fields_ = (("dtype", ctypes.c_void_p), ("rank", ctypes.c_int64), ("dims", ctypes.c_void_p))
+    _fields_ = (
+        ("dtype", ctypes.c_void_p),
+        ("rank", ctypes.c_int64),
+        ("dims", ctypes.c_void_p),
+        ("byte_count", ctypes.c_int64),
+    )
 
 
 class _Result(ctypes.Structure):
-    """How the wrapper makes a result: by calling `allocator` if there is one, else as a new numpy array."""
+    """How the wrapper makes a result: of the argument `donor` unless that is negative, by calling `allocator` if there
+    is one, else as a new numpy array."""
 
     _fields_ = (
         ("dtype", ctypes.c_void_p),
         ("rank", ctypes.c_int64),
         ("dims", ctypes.c_void_p),
         ("allocator", ctypes.c_void_p),
+        ("donor", ctypes.c_int64),
     )
 
 
@@ -290,6 +306,7 @@ class _Table(ctypes.Structure):
         ("new_context", ctypes.c_void_p),
         ("idle_contexts", ctypes.c_void_p),
         ("call_number", ctypes.c_int64),
+        ("donation_count", ctypes.c_int64),
     )
 
 
@@ -305,6 +322,7 @@ class NativeCall:
 
     def __init__(self, entry: EntryPoint, callbacks: Callbacks, wrapper: CallWrapper) -> None:
         self._parameters = entry.parameters
+        self._has_donations = bool(entry.donations)
         self._contexts: list[CallContext] = []
         self._new_context = callbacks.new_context
         table = _build_table(entry, callbacks, self._context_address)
@@ -317,7 +335,8 @@ class NativeCall:
 
     def invoke(self, arrays: Sequence[Array], words: Mapping[int, int] = MappingProxyType({})) -> Any:
         """Calls the entry with arrays that match, with the given context words replaced for this call."""
-        if words or not all(map(ArraySpec.matches, self._parameters, arrays)):
+        # what has been prepared must not be examined again: the builtin would ask for the same preparation
+        if words or self._has_donations or not all(map(ArraySpec.matches, self._parameters, arrays)):
             return self._portable.invoke(arrays, words)
         return self._function(*arrays)
 
@@ -339,8 +358,11 @@ def _build_table(entry: EntryPoint, callbacks: Callbacks, context_address: Calla
     for record, spec in zip(itertools.chain(*records), specs, strict=True):
         record.dtype, record.rank, record.dims = id(spec.dtype), len(spec.dims), dims_address
         dims_address += len(spec.dims) * _WORD_BYTES
-    for result, allocator in zip(records[1], allocators, strict=True):
+    for parameter, spec in zip(records[0], entry.parameters, strict=True):
+        parameter.byte_count = spec.byte_count
+    for number, (result, allocator) in enumerate(zip(records[1], allocators, strict=True)):
         result.allocator = id(allocator) if allocator else None
+        result.donor = entry.donations.get(number, -1)
     table = _Table(
         parameter_count=len(entry.parameters),
         result_count=len(entry.results),
@@ -353,6 +375,7 @@ def _build_table(entry: EntryPoint, callbacks: Callbacks, context_address: Calla
         general=id(general),
         failed=id(failed),
         new_context=id(context_address),
+        donation_count=len(entry.donations),
     )
     array = np.frombuffer(bytearray(table), np.int64).view(_TableArray)
     array.owned = (entry, general, failed, context_address, allocators, records, dims)
@@ -400,6 +423,7 @@ CALL_SYMBOL = "xlapy_call"
 CALL_NUMBER_SYMBOL = "xlapy_next_call_number"
 NEW_ARRAY_SYMBOL = "xlapy_numpy_new_from_descriptor"
 ARRAY_TYPE_SYMBOL = "xlapy_numpy_array_type"
+BLOCK_BYTES_SYMBOL = "xlapy_result_block_type"
 PYTHON_SYMBOLS = (
     "PyEval_RestoreThread",
     "PyEval_SaveThread",
@@ -431,6 +455,7 @@ def _wrapper_imports() -> dict[str, int]:
     imports = {name: _address_of(getattr(ctypes.pythonapi, name)) for name in PYTHON_SYMBOLS}
     imports[NEW_ARRAY_SYMBOL] = numpy_api[_NumpyApi.NEW_FROM_DESCRIPTOR]
     imports[ARRAY_TYPE_SYMBOL] = numpy_api[_NumpyApi.ARRAY_TYPE]
+    imports[BLOCK_BYTES_SYMBOL] = id(result_memory.BlockBytes)
     return imports
 
 

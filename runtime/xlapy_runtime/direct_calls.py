@@ -26,12 +26,7 @@ from xlapy_runtime.waiting import Cancellation
 def is_direct(program: Program) -> bool:
     """Whether a program can be called without a run around it."""
     leaves = flatten((program.parameters, program.result))
-    return (
-        program.num_processes == 1
-        and not program.runtime_calls
-        and not program.aliases
-        and not any(spec.dynamic_dims for spec in leaves)
-    )
+    return program.num_processes == 1 and not program.runtime_calls and not any(spec.dynamic_dims for spec in leaves)
 
 
 def entry_point(program: Program, address: int, code: object, *, release_gil: bool) -> EntryPoint:
@@ -45,6 +40,7 @@ def entry_point(program: Program, address: int, code: object, *, release_gil: bo
         results=_specs(result),
         gives_tuple=isinstance(result, tuple) or not flatten(result),
         release_gil=release_gil,
+        donations=program.aliases,
         restructure=None if is_plain and flatten(result) else lambda leaves: unflatten(result, leaves),
         code=code,
     )

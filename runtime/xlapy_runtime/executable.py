@@ -10,8 +10,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from xlapy_runtime import calls, collectives, custom_calls, lapack, result_memory, stream_calls  # noqa: F401 - they fill tables
-from xlapy_runtime.arguments import Allocate, ParameterList, allocate_results, usable_for_result
+from xlapy_runtime import calls, collectives, custom_calls, donation, lapack, result_memory, stream_calls  # noqa: F401 - they fill tables
+from xlapy_runtime.arguments import Allocate, ParameterList, allocate_results
 from xlapy_runtime.buffers import Context, ContextPool, pointers, sliced
 from xlapy_runtime.calling import CallWrapper, ContextWord
 from xlapy_runtime.channels import Value, unflatten
@@ -81,6 +81,7 @@ class ProgramExecutable:
         }
         self._allocate = allocate
         self._result_leaves = flatten(program.result)
+        self._donated = frozenset(program.aliases.values())
         self._constants = pointers(program.constants)
         self._runs = itertools.count()
         self.has_collectives = any(collectives.is_collective(call.kind) for call in program.runtime_calls)
@@ -111,7 +112,7 @@ class ProgramExecutable:
         Runs with the same explicit seed draw the same random numbers; without one, every call draws others."""
         if self.grid.size != 1:
             raise ArgumentError(f"{self.program.name} runs as {self.grid.size} processes: use run_parallel")
-        leaves = self.parameters.flat(arguments)
+        leaves = self._apart([self.parameters.flat(arguments)])[0]
         place = device or self.devices[0]
         if self._direct is not None:
             return self._run_directly(leaves, place, seed)
@@ -120,7 +121,7 @@ class ProgramExecutable:
     def _run_directly(self, leaves: Sequence[Value], device: Device, seed: int | None) -> Value:
         """Runs a program that has nothing to wait for, with arguments that may have to be mended first."""
         assert self._direct is not None
-        arrays = self.parameters.checked(leaves)
+        arrays = donation.lent(self.parameters.checked(leaves), self._donated)
         device.begin_run(self.program.arena_bytes)
         try:
             words: dict[int, int] = {} if seed is None else {ContextWord.SEED: _word(seed), ContextWord.CALL_NUMBER: 0}
@@ -146,9 +147,13 @@ class ProgramExecutable:
             )
         if self._direct is not None:
             return [self.run(*arguments[0], seed=seed)]
-        leaves = [self.parameters.flat(row) for row in arguments]
+        leaves = self._apart([self.parameters.flat(row) for row in arguments])
         results = self._begin(self.devices, seed, timeout).all_processes(leaves)
         return [unflatten(self.program.result, row) for row in results]
+
+    def _apart(self, rows: list[list[Value]]) -> list[list[Value]]:
+        """The arguments of all processes, so that no donated one shares memory with another."""
+        return donation.apart(rows, self._donated) if self._donated else rows
 
     def _begin(self, places: Sequence[Device], seed: int | None, timeout: float | None) -> _Run:
         return _Run(
@@ -214,7 +219,7 @@ class _Run:
         """Runs one process on the calling thread."""
         executable = self._executable
         buffers = executable.parameters.checked(leaves)
-        results = self._result_buffers(buffers, leaves)
+        results = self._result_buffers(buffers)
         context = executable._contexts.take()
         context.parameters[:] = [array.ctypes.data for array in buffers]
         context.results[:] = [array.ctypes.data for array in results]
@@ -281,15 +286,21 @@ class _Run:
         finally:
             del failure
 
-    def _result_buffers(self, buffers: list[np.ndarray], leaves: Sequence[Value]) -> list[np.ndarray]:
+    def _result_buffers(self, buffers: list[np.ndarray]) -> list[np.ndarray]:
         """Fresh memory for the results; donated arguments lend theirs."""
         executable = self._executable
-        results = allocate_results(executable._result_leaves, executable._allocate)
-        for result_leaf, parameter_leaf in executable.program.aliases.items():
-            source = _buffer_index(executable.parameters.leaves, parameter_leaf)
-            buffers[source] = usable_for_result(buffers[source], leaves[parameter_leaf])
-            results[_buffer_index(executable._result_leaves, result_leaf)] = buffers[source]
-        return results
+        aliases = {
+            _buffer_index(executable._result_leaves, result): _buffer_index(executable.parameters.leaves, parameter)
+            for result, parameter in executable.program.aliases.items()
+        }
+        if not aliases:
+            return allocate_results(executable._result_leaves, executable._allocate)
+        buffers[:] = donation.lent(buffers, aliases.values())
+        return allocate_results(
+            executable._result_leaves,
+            executable._allocate,
+            {result: buffers[parameter] for result, parameter in aliases.items()},
+        )
 
     def _valid_parts(self, buffers: Sequence[np.ndarray]) -> list[np.ndarray]:
         """The result leaves, cut to their run-time sizes."""

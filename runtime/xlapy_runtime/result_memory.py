@@ -4,7 +4,7 @@ A fresh 64 MB array costs tens of milliseconds of page faults, ten times what a 
 results live in blocks that return to a pool when numpy drops the last array that looks into them, and that start out
 on huge pages. Small results use numpy's own allocator, which recycles them itself.
 
-Nobody needs to release anything: each array's base is an owner object, and the owner's end is the block's return. The
+Nobody needs to release anything: each array's base holds a block, and the base's end is the block's return. The
 pool takes no lock, because that end can come at any moment: in any thread, inside a garbage collection that
 interrupted the pool itself, or after a fork.
 """
@@ -50,34 +50,37 @@ class ResultMemoryStatistics:
 class _Block:
     """Page-aligned memory of its own mapping, aligned to a huge page if it can hold one. Unmapped when dropped."""
 
-    __slots__ = ("_mapping", "address", "idle_since", "size_class")
+    __slots__ = ("idle_since", "mapping", "offset", "size_class")
 
     def __init__(self, byte_count: int, size_class: int) -> None:
         self.size_class = size_class
         self.idle_since = 0.0
         alignment = _HUGE_PAGE_BYTES if byte_count >= _HUGE_PAGE_BYTES else mmap.PAGESIZE
-        self._mapping = _anonymous_mapping(byte_count + alignment)
-        start = ctypes.addressof(ctypes.c_char.from_buffer(self._mapping))
-        self.address = -(-start // alignment) * alignment
+        self.mapping = _anonymous_mapping(byte_count + alignment)
+        start = ctypes.addressof(ctypes.c_char.from_buffer(self.mapping))
+        self.offset = -start % alignment
 
 
-class _Owner:
-    """The base of one result array. Its end gives the block back."""
+class BlockBytes(np.ndarray[Any, Any]):
+    """The bytes of one result, and its base. Their end gives the block back.
 
-    __slots__ = ("__array_interface__", "_block", "_pool")
+    The class tells a result from a view of it: what numpy makes the base of a view is the first owner of the memory
+    among arrays of one class, and that is the result."""
 
-    def __init__(self, pool: ResultMemory, block: _Block, byte_count: int) -> None:
-        self._pool = pool
-        self._block = block
-        self.__array_interface__: dict[str, Any] = {
-            "version": 3,
-            "typestr": "|u1",
-            "shape": (byte_count,),
-            "data": (block.address, False),
-        }
+    __slots__ = ("_block", "_pool")
+
+    _block: _Block
+    _pool: ResultMemory
+
+    def __new__(cls, pool: ResultMemory, block: _Block, byte_count: int) -> BlockBytes:
+        array = super().__new__(cls, (byte_count,), np.uint8, block.mapping, block.offset)
+        array._pool = pool
+        array._block = block
+        return array
 
     def __del__(self) -> None:
-        self._pool._give_back(self._block)
+        if hasattr(self, "_block"):  # a view of the bytes has none
+            self._pool._give_back(self._block)
 
 
 class ResultMemory:
@@ -96,8 +99,7 @@ class ResultMemory:
         byte_count = math.prod(dims) * dtype.itemsize
         if byte_count < LARGE_BYTES:
             return np.empty(dims, dtype)
-        owner = _Owner(self, self._take(byte_count), byte_count)
-        return np.asarray(owner).view(dtype).reshape(dims)
+        return np.ndarray(dims, dtype, BlockBytes(self, self._take(byte_count), byte_count))
 
     def trim(self) -> None:
         """Returns every idle block to the system."""
@@ -151,6 +153,11 @@ class ResultMemory:
 
     def _idle_bytes(self) -> int:
         return sum(len(self._idle[size_class]) * _class_bytes(size_class) for size_class in self._classes_in_use)
+
+
+def owns_block(array: np.ndarray[Any, Any]) -> bool:
+    """Whether the array is a result that lies in a pooled block: itself, not a view of it."""
+    return isinstance(array.base, BlockBytes) and array.base.nbytes == array.nbytes
 
 
 def _size_class(byte_count: int) -> int:

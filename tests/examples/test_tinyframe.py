@@ -23,14 +23,17 @@ from examples.tinyframe import (
     log,
     log_softmax,
     maximum,
+    minimum,
     select,
+    sigmoid,
+    softmax,
     softmax_cross_entropy,
     sqrt,
     tanh,
 )
+from examples.tinyframe.parts import concatenate, part, reverse, split
 from examples.tinyframe.tree import flatten, map_tree
-
-NUDGE = 1e-6  # the step of a central difference in float64
+from tests.examples.gradients import check_gradient
 
 SCALAR_FUNCTIONS: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
     "add": lambda x, y: x + y,
@@ -44,7 +47,9 @@ SCALAR_FUNCTIONS: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
     "log": lambda x, y: log(x) * y,
     "sqrt": lambda x, y: sqrt(x) * y,
     "tanh": lambda x, y: tanh(x) * y,
+    "sigmoid": lambda x, y: sigmoid(x) * y,
     "maximum": lambda x, y: maximum(x, y) * x,
+    "minimum": lambda x, y: minimum(x, y) * x,
     "select": lambda x, y: select(x >= y, x * x, y),
     "matmul": lambda x, y: x @ y.transposed,
     "reshape": lambda x, y: x.reshape(3, 2) @ y,
@@ -52,39 +57,21 @@ SCALAR_FUNCTIONS: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
     "broadcast a column": lambda x, y: x * y.sum(1, keep=True),
     "mean": lambda x, y: x.mean(0) * y,
     "a value used twice": lambda x, y: x * x * y + x,
+    "softmax": lambda x, y: softmax(x * y) * y,
     "log_softmax": lambda x, y: log_softmax(x * y) * y,
+    "permute": lambda x, y: x.reshape(2, 3, 1).permute(1, 2, 0) @ y.reshape(3, 2, 1),
+    "a matrix for all rows": lambda x, y: x.reshape(2, 1, 3) @ y.transposed,
+    "part": lambda x, y: part(x, 1, 1, 3) * part(y, -1, 0, 2),
+    "concatenate": lambda x, y: concatenate([x, x * y], 0),
+    "split": lambda x, y: split(x * y, 1, 3)[1] * x,
+    "reverse": lambda x, y: reverse(x, 0, 1) * y,
 }
 
 
 @pytest.mark.parametrize("name", SCALAR_FUNCTIONS)
 def test_gradient_agrees_with_differences(name: str) -> None:
-    function = SCALAR_FUNCTIONS[name]
     generator = np.random.default_rng(0)
-    point = [generator.uniform(0.5, 2, (2, 3)) for _ in range(2)]
-    weights = generator.standard_normal(9)  # no function here gives more elements
-
-    def scalar(x: Tensor, y: Tensor) -> Tensor:
-        value = function(x, y)
-        return (value * weights[: value.size].reshape(value.dims)).sum()
-
-    value = compiled(scalar)
-    slopes = compiled(lambda x, y: gradient(scalar(x, y), [x, y]))(*point)
-    for argument, slope in zip(point, slopes, strict=True):
-        np.testing.assert_allclose(slope, _differences(lambda: value(*point), argument), rtol=1e-6, atol=1e-7)
-
-
-def _differences(value: Callable[[], Any], argument: np.ndarray) -> np.ndarray:
-    """Central differences of `value()` by each element of `argument`, which is changed and restored."""
-    slopes = np.zeros_like(argument)
-    for index in np.ndindex(argument.shape):
-        middle = argument[index]
-        argument[index] = middle + NUDGE
-        above = value()
-        argument[index] = middle - NUDGE
-        below = value()
-        argument[index] = middle
-        slopes[index] = (above - below) / (2 * NUDGE)
-    return slopes
+    check_gradient(SCALAR_FUNCTIONS[name], *(generator.uniform(0.5, 2, (2, 3)) for _ in range(2)))
 
 
 def test_gradients_can_be_differentiated_again() -> None:
@@ -149,7 +136,7 @@ def test_threads_share_one_program() -> None:
 
 
 def test_sgd_with_momentum_follows_its_formula() -> None:
-    step = compiled_step(lambda x: (x * x).sum(), SGD(learning_rate=0.1, momentum=0.5))
+    step = compiled_step(lambda x, training: (x * x).sum(), SGD(learning_rate=0.1, momentum=0.5))
     position, velocity, expected, expected_velocity = np.array([2.0]), np.zeros(1), 2.0, 0.0
     for _ in range(5):
         position, velocity, loss = step(position, velocity, np.float64(1))
@@ -162,15 +149,15 @@ def test_sgd_with_momentum_follows_its_formula() -> None:
 def test_adam_first_moves_each_parameter_by_its_learning_rate() -> None:
     optimizer = Adam(learning_rate=0.01)
     start = np.array([3.0, -0.001], np.float32)
-    step = compiled_step(lambda x: (x * x).sum(), optimizer)
-    moved, _, _ = step(start, optimizer.initialize(start), np.float32(1))
+    step = compiled_step(lambda x, training: (x * x).sum(), optimizer)
+    moved, _, _ = step(start.copy(), optimizer.initialize(start), np.float32(1))
     np.testing.assert_allclose(start - moved, [0.01, -0.01], rtol=1e-3)
 
 
 def test_a_network_learns_exclusive_or() -> None:
     model = Sequential(Linear(2, 8), Tanh(), Linear(8, 2))
     optimizer = Adam(learning_rate=0.05)
-    step = compiled_step(lambda p, x, labels: softmax_cross_entropy(model(p, x), labels), optimizer)
+    step = compiled_step(lambda p, training, x, labels: softmax_cross_entropy(model(p, x, training), labels), optimizer)
     inputs = np.array([[0, 0], [0, 1], [1, 0], [1, 1]], np.float32)
     labels = np.array([0, 1, 1, 0], np.int32)
     parameters = model.initialize(np.random.default_rng(0))
@@ -178,7 +165,20 @@ def test_a_network_learns_exclusive_or() -> None:
     for _ in range(200):
         parameters, state, loss = step(parameters, state, np.float32(1), inputs, labels)
     assert loss < 0.01
-    np.testing.assert_array_equal(compiled(model.__call__)(parameters, inputs).argmax(axis=1), labels)
+    np.testing.assert_array_equal(compiled(model)(parameters, inputs).argmax(axis=1), labels)
+
+
+def test_a_step_changes_its_parameters_in_place() -> None:
+    step = compiled_step(lambda x, training: (x * x).sum(), SGD(learning_rate=0.25))
+    start, velocity = np.arange(4.0), np.zeros(4)
+    moved, _, _ = step(start, velocity, np.float64(1))
+    assert moved is start
+    np.testing.assert_allclose(moved, np.arange(4) / 2)
+
+
+def test_what_is_in_place_has_the_structure_of_the_arguments() -> None:
+    with pytest.raises(ValueError, match="structures"):
+        compiled(lambda x: x + 1, in_place=1)(np.ones(2))
 
 
 def test_trees_come_apart_and_together() -> None:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from xlapy.hlo.graph import Computation, HloModule, InputOutputAlias
+from xlapy.hlo.graph import BufferDonor, Computation, HloModule, InputOutputAlias
 from xlapy.hlo.ops import OPS
 from xlapy.hlo.shape import Layout, Shape
 from xlapy.hlo.text import parse
@@ -107,6 +107,10 @@ def _wrong_alias(module: HloModule, at: dict) -> None:
     module.config.aliases = (InputOutputAlias((0,), 0, ()),)
 
 
+def _wrong_donor(module: HloModule, at: dict) -> None:
+    module.config.donors = (BufferDonor(7),)
+
+
 def _wrong_entry_layout(module: HloModule, at: dict) -> None:
     module.config.entry_layout = fresh()[0].computations()[0].signature
 
@@ -133,6 +137,7 @@ FAULTS = [
     (_start_used_twice, "its only user must be one all-reduce-done"),
     (_recursive_call, "calls itself"),
     (_wrong_alias, "does not connect"),
+    (_wrong_donor, "is not in a parameter"),
     (_wrong_entry_layout, "the entry computation has type"),
     (_no_processes, "are no processes"),
 ]

@@ -160,13 +160,6 @@ def test_closed_over_arrays_are_constants() -> None:
     assert_agree(lambda x: table[7:9] + x * device_table, VECTOR)
 
 
-def test_donated_arguments_are_left_as_they_are() -> None:
-    given = VECTOR.copy()
-    result = xlapy.jax.jit(lambda x, y: x + y, donate_argnums=(0,))(given, COUNTS)
-    np.testing.assert_array_equal(result, VECTOR + COUNTS)
-    np.testing.assert_array_equal(given, VECTOR)
-
-
 def test_a_signature_is_traced_once() -> None:
     traced = []
 

@@ -101,6 +101,19 @@ def test_comparison_with_xla(program: str, capsys: Capture) -> None:
     assert main(["eval", program, "--compare", "xla"]) == 0
 
 
+def test_a_program_that_writes_over_its_arguments_is_compared_on_what_they_were(
+    tmp_path: Path, capsys: Capture
+) -> None:
+    path = tmp_path / "donated.hlo"
+    path.write_text(
+        "HloModule m, input_output_alias={ {}: (0, {}) }\n"
+        "ENTRY e { x = f32[4] parameter(0)  ROOT y = f32[4] add(x, x) }"
+    )
+    for command in ("run", "eval"):
+        assert main([command, str(path), "--compare", "--repeat", "3"]) == 0
+        assert "same as" in capsys.readouterr().out
+
+
 def test_a_difference_has_a_status_of_its_own(tmp_path: Path, capsys: Capture) -> None:
     path = tmp_path / "sine.hlo"
     path.write_text("ENTRY e { x = f32[64] parameter(0)  ROOT y = f32[64] sine(x) }")

@@ -11,7 +11,15 @@ from xlapy.builder.op import XlaOp
 from xlapy.builder.places import user_frame, user_line
 from xlapy.builder.registry import located
 from xlapy.hlo.attributes import OpMetadata
-from xlapy.hlo.graph import NO_METADATA, Computation, HloModule, InputOutputAlias, Instruction, ModuleConfig
+from xlapy.hlo.graph import (
+    NO_METADATA,
+    BufferDonor,
+    Computation,
+    HloModule,
+    InputOutputAlias,
+    Instruction,
+    ModuleConfig,
+)
 from xlapy.hlo.ops import OPS, Trait
 from xlapy.hlo.shape import Shape, Signature
 from xlapy.hlo.text import to_text
@@ -70,6 +78,7 @@ class XlaBuilder:
         self._metadata: OpMetadata = NO_METADATA if parent is None else parent._metadata
         self._extra: dict[str, str] = {}
         self._aliases: list[tuple[InputOutputAlias, str]] = []
+        self._donors: list[tuple[BufferDonor, str]] = []
         self._last_effect: Instruction | None = None
         self._hidden_token: XlaOp | None = None
 
@@ -203,6 +212,11 @@ class XlaBuilder:
         alias = InputOutputAlias(tuple(output_index), int(param_number), tuple(param_index))
         self._aliases.append((alias, user_line()))
 
+    @located
+    def add_buffer_donor(self, param_number: int, param_index: Sequence[int] = ()) -> None:
+        """Lets any leaf of the result that has the shape of leaf `param_index` of a parameter live in its memory."""
+        self._donors.append((BufferDonor(int(param_number), tuple(param_index)), user_line()))
+
     # -- asking ----------------------------------------------------------------------------------------------------
 
     @located
@@ -258,6 +272,7 @@ class XlaBuilder:
         self._numbered_parameters()
         module = _snapshot(self._computation, result.instruction, self._computation.name)
         module.config.aliases = tuple(_checked_alias(module, alias, where) for alias, where in self._aliases)
+        module.config.donors = tuple(_checked_donor(module, donor, where) for donor, where in self._donors)
         return XlaComputation(module)
 
     def _root(self, root: Any) -> XlaOp:
@@ -360,6 +375,17 @@ def _checked_alias(module: HloModule, alias: InputOutputAlias, where: str) -> In
             f"{alias.parameter} ({source or 'missing'}) cannot share their memory in {module.signature}",
         ).add_context(where=where)
     return alias
+
+
+def _checked_donor(module: HloModule, donor: BufferDonor, where: str) -> BufferDonor:
+    """`donor`, if it names a leaf of a parameter."""
+    parameter = dict(enumerate(module.signature.parameters)).get(donor.parameter)
+    if parameter is None or _leaf(parameter, donor.parameter_index) is None:
+        raise ShapeError(
+            "add_buffer_donor",
+            f"there is no array {list(donor.parameter_index)} in parameter {donor.parameter} of {module.signature}",
+        ).add_context(where=where)
+    return donor
 
 
 def _leaf(shape: Shape, index: Iterable[int]) -> Shape | None:

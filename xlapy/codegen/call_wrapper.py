@@ -16,6 +16,7 @@ from xlapy.codegen.object_cache import ObjectCache
 from xlapy.codegen.target import Target
 from xlapy_runtime.calling import (
     ARRAY_TYPE_SYMBOL,
+    BLOCK_BYTES_SYMBOL,
     CALL_NUMBER_SYMBOL,
     CALL_SYMBOL,
     NEW_ARRAY_SYMBOL,
@@ -24,6 +25,10 @@ from xlapy_runtime.calling import (
 )
 
 _KIND = "call-wrapper"
+
+OWNS_DATA_FLAG = 0x0004
+LENDABLE_FLAGS = 0x0001 | 0x0100 | 0x0400
+"""numpy's C_CONTIGUOUS, ALIGNED and WRITEABLE."""
 
 
 def call_wrapper_object(target: Target, cache: ObjectCache) -> bytes:
@@ -39,16 +44,17 @@ def call_wrapper_object(target: Target, cache: ObjectCache) -> bytes:
 
 def call_wrapper_ir() -> str:
     """The module's text."""
-    return "\n".join((_DECLARATIONS, _CONTEXTS, _ARGUMENTS, _RESULTS, _EXECUTION, _ENTRY_POINTS))
+    return "\n".join((_DECLARATIONS, _CONTEXTS, _ARGUMENTS, _DONATIONS, _RESULTS, _EXECUTION, _ENTRY_POINTS))
 
 
 _DECLARATIONS = f"""
 %Array = type {{ i64, ptr, ptr, i32, ptr, ptr, ptr, ptr, i32 }}
-%Parameter = type {{ ptr, i64, ptr }}
-%Result = type {{ ptr, i64, ptr, ptr }}
-%Table = type {{ i64, i64, ptr, ptr, ptr, i64, i64, ptr, ptr, ptr, ptr, ptr, i64 }}
+%Parameter = type {{ ptr, i64, ptr, i64 }}
+%Result = type {{ ptr, i64, ptr, ptr, i64 }}
+%Table = type {{ i64, i64, ptr, ptr, ptr, i64, i64, ptr, ptr, ptr, ptr, ptr, i64, i64 }}
 
 @{ARRAY_TYPE_SYMBOL} = external global i8
+@{BLOCK_BYTES_SYMBOL} = external global i8
 
 declare ptr @{NEW_ARRAY_SYMBOL}(ptr, ptr, i32, ptr, ptr, ptr, i32, ptr)
 declare void @PyEval_RestoreThread(ptr)
@@ -189,6 +195,118 @@ no:
 }}
 """
 
+_DONATIONS = f"""
+; Whether the memory of an argument touches that of another one.
+define private i1 @is_shared(ptr %table, ptr %pointers, i64 %number) nounwind {{
+  %count = load i64, ptr %table
+  %parameters_field = getelementptr %Table, ptr %table, i64 0, i32 2
+  %parameters = load ptr, ptr %parameters_field
+  %own_field = getelementptr i64, ptr %pointers, i64 %number
+  %own = load i64, ptr %own_field
+  %own_bytes_field = getelementptr %Parameter, ptr %parameters, i64 %number, i32 3
+  %own_bytes = load i64, ptr %own_bytes_field
+  %own_end = add i64 %own, %own_bytes
+  br label %next
+next:
+  %index = phi i64 [ 0, %0 ], [ %next_index, %compared ]
+  %is_done = icmp eq i64 %index, %count
+  br i1 %is_done, label %apart, label %compare
+compare:
+  %other_field = getelementptr i64, ptr %pointers, i64 %index
+  %other = load i64, ptr %other_field
+  %other_bytes_field = getelementptr %Parameter, ptr %parameters, i64 %index, i32 3
+  %other_bytes = load i64, ptr %other_bytes_field
+  %other_end = add i64 %other, %other_bytes
+  %begins_before_end = icmp ult i64 %other, %own_end
+  %ends_behind_begin = icmp ult i64 %own, %other_end
+  %is_other = icmp ne i64 %index, %number
+  %touches = and i1 %begins_before_end, %ends_behind_begin
+  %other_touches = and i1 %touches, %is_other
+  br i1 %other_touches, label %shared, label %compared
+compared:
+  %next_index = add nuw i64 %index, 1
+  br label %next
+apart:
+  ret i1 false
+shared:
+  ret i1 true
+}}
+
+; Whether an array owns its memory, or is a large result: its base is the bytes of its block.
+define private i1 @owns_memory(ptr %array, i64 %byte_count) nounwind {{
+  %flags_field = getelementptr %Array, ptr %array, i64 0, i32 8
+  %flags = load i32, ptr %flags_field
+  %owns_bit = and i32 %flags, {OWNS_DATA_FLAG}
+  %owns = icmp ne i32 %owns_bit, 0
+  br i1 %owns, label %yes, label %look
+look:
+  %base_field = getelementptr %Array, ptr %array, i64 0, i32 6
+  %base = load ptr, ptr %base_field
+  %has_no_base = icmp eq ptr %base, null
+  br i1 %has_no_base, label %no, label %based
+based:
+  %base_type_field = getelementptr %Array, ptr %base, i64 0, i32 1
+  %base_type = load ptr, ptr %base_type_field
+  %is_block = icmp eq ptr %base_type, @{BLOCK_BYTES_SYMBOL}
+  br i1 %is_block, label %block, label %no
+block:
+  %dims_field = getelementptr %Array, ptr %base, i64 0, i32 4
+  %dims = load ptr, ptr %dims_field
+  %bytes_of_block = load i64, ptr %dims
+  %is_all = icmp eq i64 %bytes_of_block, %byte_count
+  ret i1 %is_all
+yes:
+  ret i1 true
+no:
+  ret i1 false
+}}
+
+; Whether every argument that is to become a result may: its flags say that it is contiguous, aligned and writeable, it
+; owns its memory, and no other argument has a part of that. Where the data of all arguments is has been noted.
+define private i1 @donations_fit(ptr %table, ptr %context, ptr %arguments) nounwind noinline {{
+  %count_field = getelementptr %Table, ptr %table, i64 0, i32 1
+  %count = load i64, ptr %count_field
+  %results_field = getelementptr %Table, ptr %table, i64 0, i32 3
+  %results = load ptr, ptr %results_field
+  %pointers = call ptr @wrapper_word(ptr %context, i64 {WrapperWord.PARAMETERS.value})
+  br label %next
+next:
+  %index = phi i64 [ 0, %0 ], [ %next_index, %fits ]
+  %is_done = icmp eq i64 %index, %count
+  br i1 %is_done, label %yes, label %look
+look:
+  %donor_field = getelementptr %Result, ptr %results, i64 %index, i32 4
+  %donor = load i64, ptr %donor_field
+  %is_fresh = icmp slt i64 %donor, 0
+  br i1 %is_fresh, label %fits, label %donated
+donated:
+  %argument_field = getelementptr ptr, ptr %arguments, i64 %donor
+  %argument = load ptr, ptr %argument_field
+  %flags_field = getelementptr %Array, ptr %argument, i64 0, i32 8
+  %flags = load i32, ptr %flags_field
+  %found = and i32 %flags, {LENDABLE_FLAGS}
+  %may_be_written = icmp eq i32 %found, {LENDABLE_FLAGS}
+  br i1 %may_be_written, label %writeable, label %no
+writeable:
+  %parameters_field = getelementptr %Table, ptr %table, i64 0, i32 2
+  %parameters = load ptr, ptr %parameters_field
+  %bytes_field = getelementptr %Parameter, ptr %parameters, i64 %donor, i32 3
+  %byte_count = load i64, ptr %bytes_field
+  %owns = call i1 @owns_memory(ptr %argument, i64 %byte_count)
+  br i1 %owns, label %own, label %no
+own:
+  %shares = call i1 @is_shared(ptr %table, ptr %pointers, i64 %donor)
+  br i1 %shares, label %no, label %fits
+fits:
+  %next_index = add nuw i64 %index, 1
+  br label %next
+yes:
+  ret i1 true
+no:
+  ret i1 false
+}}
+"""
+
 _RESULTS = f"""
 ; A new array: from the result's own allocator for large ones, else from numpy, which takes over a reference to the
 ; dtype.
@@ -213,8 +331,9 @@ large:
   ret ptr %large_array
 }}
 
-; Makes all results, notes the objects and where their data is. After an error none is left.
-define private i1 @make_results(ptr %table, ptr %context) nounwind alwaysinline {{
+; Makes all results, of donated arguments where there are some, notes the objects and where their data is. After an
+; error none is left.
+define private i1 @make_results(ptr %table, ptr %context, ptr %arguments) nounwind alwaysinline {{
   %count_field = getelementptr %Table, ptr %table, i64 0, i32 1
   %count = load i64, ptr %count_field
   %results_field = getelementptr %Table, ptr %table, i64 0, i32 3
@@ -228,10 +347,21 @@ next:
   br i1 %is_done, label %yes, label %make
 make:
   %result = getelementptr %Result, ptr %results, i64 %index
-  %array = call ptr @new_array(ptr %result)
-  %has_failed = icmp eq ptr %array, null
+  %donor_field = getelementptr %Result, ptr %result, i64 0, i32 4
+  %donor = load i64, ptr %donor_field
+  %is_fresh = icmp slt i64 %donor, 0
+  br i1 %is_fresh, label %fresh, label %donated
+donated:
+  %argument_field = getelementptr ptr, ptr %arguments, i64 %donor
+  %argument = load ptr, ptr %argument_field
+  call void @Py_IncRef(ptr %argument)
+  br label %note
+fresh:
+  %new = call ptr @new_array(ptr %result)
+  %has_failed = icmp eq ptr %new, null
   br i1 %has_failed, label %no, label %note
 note:
+  %array = phi ptr [ %argument, %donated ], [ %new, %fresh ]
   %object_field = getelementptr ptr, ptr %objects, i64 %index
   store ptr %array, ptr %object_field
   call void @note_data(ptr %pointers, i64 %index, ptr %array)
@@ -398,12 +528,20 @@ take:
   br i1 %has_no_context, label %failed, label %check
 check:
   %matches = call i1 @take_arguments(ptr %table, ptr %context, ptr %arguments)
-  br i1 %matches, label %allocate, label %mismatch
+  br i1 %matches, label %donate, label %mismatch
+donate:
+  %donation_field = getelementptr %Table, ptr %table, i64 0, i32 13
+  %donation_count = load i64, ptr %donation_field
+  %has_donations = icmp ne i64 %donation_count, 0
+  br i1 %has_donations, label %examine, label %allocate
+examine:
+  %fits = call i1 @donations_fit(ptr %table, ptr %context, ptr %arguments)
+  br i1 %fits, label %allocate, label %mismatch
 mismatch:
   call void @return_context(ptr %table, ptr %context)
   br label %general
 allocate:
-  %is_allocated = call i1 @make_results(ptr %table, ptr %context)
+  %is_allocated = call i1 @make_results(ptr %table, ptr %context, ptr %arguments)
   br i1 %is_allocated, label %run, label %finish
 run:
   %status = call i32 @execute(ptr %table, ptr %context)

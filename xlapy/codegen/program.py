@@ -166,6 +166,7 @@ def compile_program(
         runtime_calls=tuple(emitted.sites.calls),
         num_replicas=module.config.num_replicas,
         num_partitions=module.config.num_partitions,
+        aliases=plan.donations,
         libraries=emitted.libraries,
         has_loops=any(instruction.opcode == "while" for instruction in module.instructions()),
         hlo_text=printed(module, plan),

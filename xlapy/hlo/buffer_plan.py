@@ -18,7 +18,7 @@ class Home(enum.Enum):
     """Which block of memory a location lies in."""
 
     PARAMETER = "parameter"  # index: leaf of the entry's parameters; borrowed from the caller, never written
-    RESULT = "result"  # index: leaf of the entry's result; fresh for each call
+    RESULT = "result"  # index: leaf of the entry's result; fresh for each call, or the memory of a donated parameter
     CONSTANT = "constant"  # index: in the plan's table of constants; never written
     ARENA = "arena"  # index: byte offset in the arena of the call
 
@@ -75,7 +75,8 @@ class BufferPlan:
     their indices, those of region functions included. `live_bytes` is the largest sum of bytes that are live at once:
     no assignment needs less than that. `functions` are the plans of region functions: their parameters and results are
     scalars in memory of the caller, and each task that calls one gives it an arena of its own, out of the scratch
-    memory of the instruction."""
+    memory of the instruction. `donations` are the results, by number of the array leaf, that live in the memory of a
+    parameter, which the caller must give them: that parameter has the result's location."""
 
     leaves: Mapping[Instruction, tuple[Location | None, ...]]
     constants: tuple[Instruction, ...]
@@ -83,6 +84,7 @@ class BufferPlan:
     live_bytes: int
     scratch: Mapping[Instruction, Scratch] = field(default_factory=dict)
     functions: FunctionPlans = field(default_factory=dict)
+    donations: Mapping[int, int] = field(default_factory=dict)
 
     def location(self, instruction: Instruction, leaf: int = 0) -> Location:
         """The location of an array leaf."""

@@ -365,6 +365,14 @@ class InputOutputAlias:
 
 
 @dataclass(frozen=True, slots=True)
+class BufferDonor:
+    """The memory of leaf `parameter_index` of parameter `parameter` may become that of any result of its shape."""
+
+    parameter: int
+    parameter_index: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class DynamicSize:
     """Names one bounded dimension of an entry parameter or of the result: leaf number (depth first), dimension.
 
@@ -383,6 +391,7 @@ class ModuleConfig:
     num_partitions: int = 1
     is_scheduled: bool = False
     aliases: tuple[InputOutputAlias, ...] = ()
+    donors: tuple[BufferDonor, ...] = ()
     entry_layout: Signature | None = None
     size_parameters: tuple[DynamicSize, ...] = ()
     size_results: tuple[DynamicSize, ...] = ()

@@ -196,6 +196,10 @@ def _verify_configuration(module: HloModule) -> None:
         parameter = _leaf(signature.parameters[alias.parameter], alias.parameter_index) if in_range else None
         if output is None or parameter is None or not output.matches(parameter):
             raise _Fault(f"{alias} does not connect a result of {signature} with a parameter of its shape")
+    for donor in config.donors:
+        in_range = 0 <= donor.parameter < len(signature.parameters)
+        if not in_range or _leaf(signature.parameters[donor.parameter], donor.parameter_index) is None:
+            raise _Fault(f"{donor} is not in a parameter of {signature}")
 
 
 def _leaf(shape: Shape, index: tuple[int, ...]) -> Shape | None:

@@ -13,7 +13,7 @@ from jax.tree_util import tree_flatten
 from xlapy.executable import Executable
 from xlapy.jax.callbacks import check_effects
 from xlapy.jax.jitted import jit
-from xlapy.jax.leaves import ResultKind, is_key, reader, signatures, writers
+from xlapy.jax.leaves import ResultKind, copying, is_key, reader, signatures, writers
 from xlapy.jax.lowering import PLATFORM, check_grid, compile_text
 from xlapy.jax.specialization import nesting
 from xlapy.options import CompileOptions
@@ -49,6 +49,7 @@ class ExportedFunction:
         self._avals = artifact.in_avals
         self._kept = artifact.module_kept_var_idx
         self._leading = _platform_index(artifact.platforms)
+        self._copied = frozenset(self.executable.donations.values() if results == "jax" else ())  # see leaves.readers
         self._nest = nesting(artifact.out_tree, writers(artifact.out_avals, results))
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -70,8 +71,13 @@ class ExportedFunction:
                     f"leaf {index} of the arguments of {self._name} was exported as {aval}, and is "
                     f"{getattr(leaf, 'dtype', type(leaf).__name__)}{list(np.shape(leaf))} now"
                 )
-        kept = [(leaves[index], reader(leaves[index], self._avals[index])) for index in self._kept]
-        return [leaf if read is None else read(leaf) for leaf, read in kept]
+        arrays = []
+        for number, index in enumerate(self._kept, len(self._leading)):
+            read = reader(leaves[index], self._avals[index])
+            if number in self._copied:
+                read = copying(read)
+            arrays.append(leaves[index] if read is None else read(leaves[index]))
+        return arrays
 
 
 def _is_like(leaf: Any, aval: Any) -> bool:

@@ -169,9 +169,10 @@ def jit(
     """`jax.jit`, compiled by xlapy: the same arguments, the same nesting of results, the same element types.
 
     Calls take numpy arrays, jax arrays and Python scalars in any nesting, and return numpy arrays, or jax arrays with
-    `results="jax"`. Donated arguments are accepted and left as they are. Transformations go inside
-    (`jit(jax.grad(f))`). Callbacks and prints run where the program comes to them. Raises UnsupportedError, before
-    anything runs, for other effects and for custom calls that nobody provides."""
+    `results="jax"`. A donated numpy array becomes the result that is computed in place of it; a donated jax array is
+    copied and deleted, as JAX deletes it. Transformations go inside (`jit(jax.grad(f))`). Callbacks and prints run
+    where the program comes to them. Raises UnsupportedError, before anything runs, for other effects and for custom
+    calls that nobody provides."""
     if not callable(f):
         raise ArgumentError(f"xlapy.jax.jit compiles functions, not a {type(f).__name__}")
     if results not in ("numpy", "jax"):

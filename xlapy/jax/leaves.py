@@ -7,7 +7,7 @@ so that one reader serves all leaves of one signature.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Collection, Hashable, Sequence
 from typing import Any, Literal, TypeAlias
 
 import jax
@@ -94,10 +94,23 @@ def reader(leaf: Any, aval: Any) -> Reader | None:
     return lambda value: np.asarray(value).astype(dtype, copy=False)
 
 
-def readers(leaves: Sequence[Any], avals: Sequence[Any]) -> tuple[Reader, ...] | None:
-    """The readers of all leaves; None if no leaf needs one."""
-    found = [reader(leaf, aval) for leaf, aval in zip(leaves, avals, strict=True)]
+def readers(
+    leaves: Sequence[Any], avals: Sequence[Any], donated: Collection[int], results: ResultKind
+) -> tuple[Reader, ...] | None:
+    """The readers of all leaves; None if no leaf needs one.
+
+    Of `donated` leaves, by number, programs make results. A jax array must not become one that shares its memory with a
+    numpy array that somebody has: where results are jax arrays, such leaves are copied."""
+    found = [
+        copying(read) if results == "jax" and number in donated else read
+        for number, read in enumerate(map(reader, leaves, avals))
+    ]
     return None if not any(found) else tuple(read or _as_it_is for read in found)
+
+
+def copying(read: Reader | None) -> Reader:
+    """The reader, giving an array of its own each time."""
+    return np.array if read is None else lambda value: np.array(read(value))
 
 
 def writers(avals: Sequence[Any], kind: ResultKind) -> tuple[Writer, ...] | None:

@@ -16,6 +16,7 @@ from xlapy.hlo.attributes import CustomCallApiVersion
 from xlapy.hlo.graph import HloModule
 from xlapy.jax.callbacks import NONE, Effects, effects_of
 from xlapy.options import CompileOptions
+from xlapy.stablehlo.attributes import ALIASING_OUTPUT, BUFFER_DONOR
 from xlapy.support.errors import ExecutionError, UnsupportedError
 from xlapy_runtime import lapack
 from xlapy_runtime.custom_calls import BUILT_IN, TARGETS, find_target
@@ -32,7 +33,8 @@ class Lowered:
     """A function lowered for one signature: `text` is StableHLO with a parameter per leaf of the arguments.
 
     The avals are JAX's types of the leaves, in the order of the parameters and results; `out_tree` nests the results.
-    Functions that are called in order make tokens of `effects` the first parameters and results.
+    Functions that are called in order make tokens of `effects` the first parameters and results. `donated` are the
+    parameters, by number, whose memory JAX has found a result for.
     """
 
     text: str
@@ -40,6 +42,7 @@ class Lowered:
     out_avals: tuple[Any, ...]
     out_tree: Any
     effects: Effects = NONE
+    donated: tuple[int, ...] = ()
 
     def compile(self, options: CompileOptions | None = None) -> Executable:
         """The program as an executable of flat arrays; a token is None."""
@@ -62,6 +65,18 @@ def lower(jitted: Any, arguments: tuple[Any, ...], keywords: Mapping[str, Any]) 
         tuple(traced.jaxpr.out_avals),
         lowered.out_tree,
         effects,
+        _donated(module),
+    )
+
+
+def _donated(module: Any) -> tuple[int, ...]:
+    """The parameters of @main that say that they are donated."""
+    (main,) = (function for function in module.body.operations if function.attributes["sym_name"].value == "main")
+    if "arg_attrs" not in main.attributes:
+        return ()
+    attributes = main.attributes["arg_attrs"]
+    return tuple(
+        number for number, stated in enumerate(attributes) if ALIASING_OUTPUT in stated or BUFFER_DONOR in stated
     )
 
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import jax
 from jax.tree_util import tree_structure
 
 from xlapy.executable import Executable
@@ -16,15 +17,31 @@ from xlapy.jax.lowering import Lowered
 
 @dataclass(frozen=True, slots=True)
 class Specialization:
-    """An executable, and what stands between its arrays and the caller's values; None where nothing does."""
+    """An executable, and what stands between its arrays and the caller's values; None where nothing does. `donated` are
+    the leaves that callers give up, whether or not a result is made in place of them."""
 
     executable: Executable
     function: Callable[..., Any]
     readers: tuple[Reader, ...] | None
     nest: Callable[[Any], Any] | None
+    donated: tuple[int, ...] = ()
 
     def call(self, leaves: Sequence[Any]) -> Any:
         """Runs the program with leaves of its signature."""
+        if self.donated:
+            return self._call_donating(leaves)
+        return self._call(leaves)
+
+    def _call_donating(self, leaves: Sequence[Any]) -> Any:
+        """As JAX does it: a donated jax array is gone afterwards. A numpy array cannot be; it holds the result."""
+        result = self._call(leaves)
+        for number in self.donated:
+            leaf = leaves[number]
+            if isinstance(leaf, jax.Array):
+                leaf.delete()
+        return result
+
+    def _call(self, leaves: Sequence[Any]) -> Any:
         if self.readers is not None:
             leaves = [read(leaf) for read, leaf in zip(self.readers, leaves, strict=True)]
         if self.nest is None:
@@ -35,11 +52,13 @@ class Specialization:
 def specialize(lowered: Lowered, executable: Executable, leaves: Sequence[Any], results: ResultKind) -> Specialization:
     """What calls a function, lowered and compiled, with leaves like these."""
     tokens = lowered.effects.tokens
+    donated = tuple(number - tokens for number in lowered.donated)
     return Specialization(
         executable,
         without_tokens(executable.__call__, tokens) if tokens else executable.__call__,
-        readers(leaves, lowered.in_avals),
+        readers(leaves, lowered.in_avals, donated, results),
         nesting(lowered.out_tree, writers(lowered.out_avals, results)),
+        donated,
     )
 
 

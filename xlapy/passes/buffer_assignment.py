@@ -6,7 +6,9 @@ buffer is live in one or more ranges of points. Then
 1. names of one thing share its buffer (tuples, bitcasts, the parameters of called computations),
 2. values that would be copied move in together where their ranges allow it: the initial and the new state of a while
    with the state, the result of a branch with that of the conditional, an operand with a result that may overwrite it,
-3. results of the entry get the caller's memory, and everything else one arena, packed by best fit.
+3. a result of the entry that may have the memory of a donated parameter gets it, if nobody needs both at a time; a
+   parameter that is changed in place, like the state of an optimizer, is one case of that,
+4. other results get memory of the caller's, and everything else one arena, packed by best fit.
 
 A leaf of a while state that the body passes through unchanged is never copied at all.
 
@@ -16,10 +18,11 @@ A region function is planned by itself, like a program: its arena is scratch mem
 from __future__ import annotations
 
 import bisect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from xlapy.hlo.buffer_plan import BufferPlan, FunctionPlans, Home, Lifetime, Location, Scratch, Timeline
+from xlapy.hlo.donation import Donation
 from xlapy.hlo.graph import Computation, HloModule, Instruction
 from xlapy.hlo.kernel_plan import region_functions
 from xlapy.hlo.leaves import is_renaming, leaf_count, leaf_offset, origin_of_leaf, result_leaves
@@ -83,6 +86,7 @@ class Assigner:
     constants: list[Instruction] = field(default_factory=list)  # of the whole program, as far as it has been walked
     scratch: dict[Instruction, Buffer] = field(default_factory=dict)
     points: dict[Instruction, int] = field(default_factory=dict)
+    donations: Mapping[int, int] = field(default_factory=dict)  # result and parameter, known when both are placed
 
     def new_buffer(self, shape: Shape, location: Location | None = None) -> Buffer:
         return self.new_memory(shape.bytes, location)
@@ -135,12 +139,13 @@ def _produce(assigner: Assigner, instruction: Instruction) -> Leaves:
     scratch = assigner.scratch_bytes(instruction)
     if scratch:
         assigner.scratch[instruction] = assigner.new_memory(scratch)
-    read = [buffer for operand in operands for buffer in operand]
-    for number, leaf in overwritable_operands(instruction):
+    pairs = overwritable_operands(instruction)
+    for number, leaf in pairs:
         operand, result = operands[number][0], leaves[leaf]
         if operand is None or result is None or not instruction.operands[number].shape.rank:
             continue
-        if read.count(operand) == 1:  # else another operand may read it at another index
+        readers = [other for other, read in enumerate(operands) if operand in read]
+        if all((other, leaf) in pairs for other in readers):  # else one may read it at another index
             assigner.candidates.append(Candidate(operand, result, assigner.point))
     return leaves
 
@@ -265,23 +270,52 @@ def _while(assigner: Assigner, instruction: Instruction) -> Leaves:
 # -- merging ---------------------------------------------------------------------------------------------------------
 
 
-def _merge(candidates: Sequence[Candidate]) -> None:
-    """Makes one buffer of each candidate pair whose ranges allow it."""
-    handovers: dict[int, list[Candidate]] = {}
+Handovers = Mapping[int, Sequence[Candidate]]
+"""The candidates by their points."""
+
+
+def _handovers(candidates: Sequence[Candidate]) -> Handovers:
+    found: dict[int, list[Candidate]] = {}
     for candidate in candidates:
-        handovers.setdefault(candidate.point, []).append(candidate)
-    for candidate in candidates:
-        first, second = candidate.first.representative(), candidate.second.representative()
-        if first is second or first.bytes != second.bytes:
+        found.setdefault(candidate.point, []).append(candidate)
+    return found
+
+
+def _merge(one: Buffer, other: Buffer, handovers: Handovers) -> bool:
+    """Makes one buffer of two, if their ranges allow it; whether they are one now."""
+    first, second = one.representative(), other.representative()
+    if first is second:
+        return True
+    if first.bytes != second.bytes:
+        return False
+    if first.location is not None or second.location is not None:
+        return False  # parameters and constants are never written
+    if _conflict(first, second, handovers):
+        return False
+    first.ranges = _united(first.ranges, second.ranges)
+    second.merged_into = first
+    return True
+
+
+def _donate(
+    parameters: Sequence[Buffer], results: Sequence[Buffer], possible: Sequence[Donation], handovers: Handovers
+) -> dict[int, int]:
+    """Joins results with the donated parameters whose memory is free in time; the others are never written, like all
+    parameters. Returns result and parameter of each pair that is one now."""
+    donations: dict[int, int] = {}
+    lent: set[int] = set()
+    for result, parameter in possible:
+        if result in donations or parameter in lent:
             continue
-        if first.location is not None or second.location is not None:
-            continue  # parameters and constants are never written
-        if not _conflict(first, second, handovers):
-            first.ranges = _united(first.ranges, second.ranges)
-            second.merged_into = first
+        if _merge(parameters[parameter], results[result], handovers):
+            donations[result] = parameter
+            lent.add(parameter)
+    for parameter in {parameter for _, parameter in possible} - lent:
+        parameters[parameter].location = Location(Home.PARAMETER, parameter)
+    return donations
 
 
-def _conflict(first: Buffer, second: Buffer, handovers: Mapping[int, Sequence[Candidate]]) -> bool:
+def _conflict(first: Buffer, second: Buffer, handovers: Handovers) -> bool:
     """Whether both are needed at some point, other than one at which the first hands over to the second or back."""
     for one in first.ranges:
         for other in second.ranges:
@@ -321,16 +355,20 @@ ScratchBytes = Callable[[Instruction, FunctionPlans], int]
 
 
 def assign_buffers(
-    module: HloModule, schedule: Schedule, scratch_bytes: ScratchBytes = lambda instruction, functions: 0
+    module: HloModule,
+    schedule: Schedule,
+    scratch_bytes: ScratchBytes = lambda instruction, functions: 0,
+    donations: Sequence[Donation] = (),
 ) -> BufferPlan:
     """The plan for the entry of `module`, run in the order of `schedule`, with those of its region functions.
 
-    The region functions that an instruction calls are planned when `scratch_bytes` is asked for it."""
+    The region functions that an instruction calls are planned when `scratch_bytes` is asked for it. `donations` are
+    those that the caller allows."""
     constants: list[Instruction] = []
     functions: dict[Computation, BufferPlan] = {}
     for function in _functions_of(module):
         functions[function] = _assign(function, schedule, scratch_bytes, constants, functions)
-    plan = _assign(module.entry, schedule, scratch_bytes, constants, functions)
+    plan = _assign(module.entry, schedule, scratch_bytes, constants, functions, donations)
     return replace(plan, functions=functions)
 
 
@@ -338,7 +376,8 @@ def arena_timeline(
     module: HloModule, schedule: Schedule, plan: BufferPlan, scratch_bytes: ScratchBytes = lambda i, functions: 0
 ) -> Timeline:
     """The arena of `plan` over time, found by planning the entry once more."""
-    assigner, placed, _ = _walked(module.entry, schedule, scratch_bytes, [], plan.functions)
+    donations = [Donation(*pair) for pair in plan.donations.items()]
+    assigner, placed, _ = _walked(module.entry, schedule, scratch_bytes, [], plan.functions, donations)
     owners: dict[Buffer, dict[Instruction, None]] = {buffer: {} for buffer in placed}
     for instruction in assigner.points:
         if Trait.STRUCTURE in instruction.spec.traits or is_renaming(instruction):
@@ -371,9 +410,10 @@ def _assign(
     scratch_bytes: ScratchBytes,
     constants: list[Instruction],
     functions: FunctionPlans,
+    possible: Sequence[Donation] = (),
 ) -> BufferPlan:
     """The plan for what `entry` runs. New constants go behind the others."""
-    assigner, placed, arena_bytes = _walked(entry, schedule, scratch_bytes, constants, functions)
+    assigner, placed, arena_bytes = _walked(entry, schedule, scratch_bytes, constants, functions, possible)
     leaves = {
         instruction: tuple(None if b is None else b.representative().location for b in buffers)
         for instruction, buffers in assigner.leaves.items()
@@ -383,7 +423,8 @@ def _assign(
         for user, buffer in assigner.scratch.items()
         if buffer.location is not None
     }
-    return BufferPlan(leaves, tuple(constants), arena_bytes, _live_bytes(placed), scratch)
+    live_bytes = _live_bytes(placed)
+    return BufferPlan(leaves, tuple(constants), arena_bytes, live_bytes, scratch, donations=assigner.donations)
 
 
 def _walked(
@@ -392,31 +433,46 @@ def _walked(
     scratch_bytes: ScratchBytes,
     constants: list[Instruction],
     functions: FunctionPlans,
+    possible: Sequence[Donation] = (),
 ) -> tuple[Assigner, list[Buffer], int]:
     """The walk over `entry`, all its buffers placed; those that lie in the arena, and its size."""
     assigner = Assigner(schedule, lambda instruction: scratch_bytes(instruction, functions), constants=constants)
-    parameters = [leaf for parameter in entry.parameters for leaf in parameter.shape.leaves()]
-    arguments: Leaves = []
-    for leaf in parameters:
-        number = len([argument for argument in arguments if argument is not None])
-        arguments.append(assigner.new_buffer(leaf, Location(Home.PARAMETER, number)) if leaf.is_array else None)
+    arguments = _arguments(assigner, entry, {donation.parameter for donation in possible})
     results = assigner.run(entry, arguments)
-    _merge(assigner.candidates)
-    _place_results(results)
+    handovers = _handovers(assigner.candidates)
+    given = [buffer for buffer in arguments if buffer is not None]
+    produced = [buffer for buffer in results if buffer is not None]
+    assigner.donations = _donate(given, produced, possible, handovers)
+    for candidate in assigner.candidates:
+        _merge(candidate.first, candidate.second, handovers)
+    _place_results(produced, assigner.donations)
     placed = [b for b in assigner.buffers if b.merged_into is None and b.location is None]
     return assigner, placed, _place_in_arena(placed)
 
 
-def _place_results(results: Leaves) -> None:
-    """Gives each result leaf's buffer the caller's memory, unless it is a parameter, a constant or an earlier
-    result."""
+def _arguments(assigner: Assigner, entry: Computation, donated: Collection[int]) -> Leaves:
+    """The leaves of the entry's parameters. Where donated ones lie is decided later."""
+    arguments: Leaves = []
     number = 0
-    for buffer in results:
-        if buffer is not None:
-            representative = buffer.representative()
-            if representative.location is None:
-                representative.location = Location(Home.RESULT, number)
+    for parameter in entry.parameters:
+        for leaf in parameter.shape.leaves():
+            if not leaf.is_array:
+                arguments.append(None)
+                continue
+            location = None if number in donated else Location(Home.PARAMETER, number)
+            arguments.append(assigner.new_buffer(leaf, location))
             number += 1
+    return arguments
+
+
+def _place_results(results: Sequence[Buffer], donations: Mapping[int, int]) -> None:
+    """Gives each result's buffer the caller's memory, unless it is a parameter, a constant or an earlier result.
+
+    Donated memory is first: it is of one certain result."""
+    for number in (*donations, *range(len(results))):
+        representative = results[number].representative()
+        if representative.location is None:
+            representative.location = Location(Home.RESULT, number)
 
 
 def _aligned(size: int) -> int:

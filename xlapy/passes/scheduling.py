@@ -2,18 +2,30 @@
 
 Depth first from the root: a value is computed shortly before its first user, which keeps few values alive. Effects keep
 the order of their tokens and control edges, since these are dependences like any other. Start ops run as early as they
-can, and what does not need them runs before the first done op: it is what they overlap with.
+can, and what does not need them runs before the first done op: it is what they overlap with. A result that may live in
+the memory of a donated parameter is computed behind whatever else reads the parameter, if it can wait so long.
 """
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Sequence
+
+from xlapy.hlo.donation import Donation
 from xlapy.hlo.graph import Computation, HloModule, Instruction, topological
 from xlapy.hlo.kernel_plan import sequences
+from xlapy.hlo.leaves import is_renaming, origin_of_leaf
 from xlapy.hlo.ops import Trait
 from xlapy.hlo.schedule import Schedule
+from xlapy.passes.analysis.in_place import overwritable_operands
+
+Leaf = tuple[Instruction, int]
+
+PASSES_ON = frozenset({"tuple", "get-tuple-element", "opt-barrier", "add-dependency"})
+"""Operations that are other names of their operands."""
 
 
-def schedule(module: HloModule) -> Schedule:
+def schedule(module: HloModule, donations: Sequence[Donation] = ()) -> Schedule:
     """An order for every computation of the module that runs as a sequence (fused ones and inlined regions do not)."""
     order: dict[Computation, tuple[Instruction, ...]] = {}
     pending = [module.entry]
@@ -23,6 +35,8 @@ def schedule(module: HloModule) -> Schedule:
             order[computation] = tuple(topological((*_first(computation), computation.root, *computation)))
             for instruction in order[computation]:
                 pending.extend(sequences(instruction))
+    if donations:
+        order[module.entry] = _with_late_writes(module.entry, order[module.entry], donations)
     return Schedule(order)
 
 
@@ -48,3 +62,73 @@ def _first(computation: Computation) -> list[Instruction]:
 def _is_start(instruction: Instruction) -> bool:
     """A start op, or a send or recv: something that only begins, for a done op to wait for."""
     return Trait.START in instruction.spec.traits or any(Trait.DONE in user.spec.traits for user in instruction.users)
+
+
+# -- donated parameters ------------------------------------------------------------------------------------------------
+
+
+def _with_late_writes(
+    entry: Computation, order: Sequence[Instruction], donations: Sequence[Donation]
+) -> tuple[Instruction, ...]:
+    """The order, with writers of donated memory moved behind its last reader, and no further: their operands wait."""
+    parameters = [
+        (parameter, number)
+        for parameter in entry.parameters
+        for number, leaf in enumerate(parameter.shape.leaves())
+        if leaf.is_array
+    ]
+    results = [number for number, leaf in enumerate(entry.root.shape.leaves()) if leaf.is_array]
+    moved = list(order)
+    choices = Counter(donation.parameter for donation in donations)
+    decided: set[int] = set()
+    for result, number in donations:
+        parameter = parameters[number]
+        writer = origin_of_leaf(entry.root, results[result])
+        is_meant = choices[number] == 1 or _overwrites(writer, parameter)
+        if number in decided or not is_meant or writer[0].opcode == "parameter":
+            continue
+        decided.add(number)
+        others = _readers(parameter[0]) - {writer[0]}
+        if others:
+            _move_behind(moved, writer[0], others)
+    return tuple(moved)
+
+
+def _overwrites(writer: Leaf, parameter: Leaf) -> bool:
+    """Whether a result may be written over a parameter that its instruction reads."""
+    instruction, leaf = writer
+    return any(
+        result == leaf and origin_of_leaf(instruction.operands[operand], 0) == parameter
+        for operand, result in overwritable_operands(instruction)
+    )
+
+
+def _readers(parameter: Instruction) -> set[Instruction]:
+    """What reads the memory of a parameter, under any name."""
+    readers: set[Instruction] = set()
+    seen, pending = {parameter}, [parameter]
+    while pending:
+        for user in pending.pop().users:
+            if user.opcode not in PASSES_ON and not is_renaming(user):
+                readers.add(user)
+            elif user not in seen:
+                seen.add(user)
+                pending.append(user)
+    return readers
+
+
+def _move_behind(order: list[Instruction], writer: Instruction, readers: set[Instruction]) -> None:
+    """Moves `writer`, and what depends on it, behind the last of `readers`, unless that is one of them."""
+    begin = order.index(writer)
+    end = max(number for number, instruction in enumerate(order) if instruction in readers) + 1
+    if end <= begin:
+        return
+    late, early = {writer}, []
+    for instruction in order[begin + 1 : end]:
+        if any(needed in late for needed in (*instruction.operands, *instruction.control_predecessors)):
+            late.add(instruction)
+        else:
+            early.append(instruction)
+    if late & readers or any(instruction.has_effect or _is_start(instruction) for instruction in late):
+        return
+    order[begin:end] = [*early, *(instruction for instruction in order[begin:end] if instruction in late)]

@@ -11,6 +11,12 @@ from xlapy.stablehlo.constants import dense_text
 from xlapy.stablehlo.tree import Opaque, Symbol
 from xlapy.stablehlo.types import type_text
 
+ALIASING_OUTPUT = "tf.aliasing_output"
+"""Of an argument: the number of the result that may live in its memory."""
+
+BUFFER_DONOR = "jax.buffer_donor"
+"""Of an argument: any result of its shape may."""
+
 
 def attribute_text(value: Any) -> str:
     """The spelling of an attribute. Integers are written as i64 and floats as f64, whatever they were."""

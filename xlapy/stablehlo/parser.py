@@ -525,17 +525,21 @@ class Parser:
 
     def argument(self) -> tuple[str, Shape]:
         """`%name: type`, with attributes and a location that we skip."""
+        name, type, _ = self.attributed_argument()
+        return name, type
+
+    def attributed_argument(self) -> tuple[str, Shape, Attributes]:
+        """`%name: type {attributes}`, with a location that we skip."""
         name = self.texts[self.index]
         if not name.startswith("%") or name == "%":
             raise self.expected("an argument, like %arg0: tensor<4xf32>")
         self.index += 1
         self.expect(":")
         type = self.value_type()
-        if self.accept("{"):
-            self.attributes()
+        attributes = self.attributes() if self.accept("{") else {}
         if self.texts[self.index] == "loc":
             self._location()
-        return name, type
+        return name, type, attributes
 
     def program(self) -> Operation:
         """The whole text, as the operations of one region of a nameless module."""

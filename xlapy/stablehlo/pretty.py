@@ -374,7 +374,9 @@ def _function(parser: Parser, operation: Operation) -> Steps:
     parser.expect("(")
     arguments: list[tuple[str, Shape]] = []
     if parser.texts[parser.index][:1] in ("%", ")"):
-        arguments = [*parser.listed(parser.argument, ")")]
+        listed = parser.listed(parser.attributed_argument, ")")
+        arguments = [(name, type) for name, type, _ in listed]
+        operation.attributes["arg_attrs"] = tuple(attributes for _, _, attributes in listed)
     else:  # a declaration may leave out the names
         arguments = [("", type) for type in parser.listed(parser.value_type, ")")]
     results: tuple[Shape, ...] = ()

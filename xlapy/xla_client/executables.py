@@ -138,6 +138,7 @@ class LoadedExecutable:
             generated_code_size_in_bytes=sizes["code_bytes"],
             argument_size_in_bytes=sizes["argument_bytes"],
             output_size_in_bytes=sizes["result_bytes"],
+            alias_size_in_bytes=sizes["donated_bytes"],
             temp_size_in_bytes=sizes["temporary_bytes"],
         )
 

@@ -24,7 +24,7 @@ from xlapy.hlo.attributes import (
     Window,
     WindowDimension,
 )
-from xlapy.hlo.graph import Computation, HloModule
+from xlapy.hlo.graph import BufferDonor, Computation, HloModule
 from xlapy.hlo.ops import OPS
 from xlapy.hlo.shape import Shape
 from xlapy.hlo.text import fingerprint, parse, structural_equal, to_text
@@ -49,7 +49,8 @@ def test_what_the_text_says_arrives() -> None:
     module = parse(EVERYTHING)
     config = module.config
     by_name = {instruction.name: instruction for instruction in module.entry}
-    assert (config.num_replicas, config.is_scheduled, config.extra) == (2, True, {"buffer_donor": "{ (1, {}) }"})
+    assert (config.num_replicas, config.is_scheduled, config.extra) == (2, True, {})
+    assert config.donors == (BufferDonor(1),)
     assert config.aliases[0].parameter == 0 and not config.aliases[0].must_alias
     assert by_name["c"].metadata.location() == "model.py:41"
     assert by_name["c"].metadata.op_name == 'jit(f)/x "q"'

@@ -378,6 +378,17 @@ class InputOutputAliasProto:
 
 
 @dataclass(slots=True)
+class DonorEntryProto:
+    parameter_number: int = single(1, INT)
+    parameter_shape_index: list[int] = repeated(2, INT)
+
+
+@dataclass(slots=True)
+class BufferDonorProto:
+    entries: list[DonorEntryProto] = repeated(1, DonorEntryProto)
+
+
+@dataclass(slots=True)
 class FileLocationProto:
     file_name_id: int = single(1, INT)
     line: int = single(3, INT)
@@ -407,6 +418,7 @@ class ModuleProto:
     input_output_alias: InputOutputAliasProto | None = present(8, InputOutputAliasProto)
     is_dynamic: bool = single(11, BOOL)
     stack_frame_index: StackFrameIndexProto | None = present(17, StackFrameIndexProto)
+    buffer_donor: BufferDonorProto | None = present(18, BufferDonorProto)
     frontend_attributes: FrontendAttributesProto | None = present(19, FrontendAttributesProto)
 
 

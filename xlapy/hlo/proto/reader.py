@@ -10,7 +10,15 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from xlapy.hlo.attributes import OpMetadata
-from xlapy.hlo.graph import NO_METADATA, Computation, HloModule, InputOutputAlias, Instruction, ModuleConfig
+from xlapy.hlo.graph import (
+    NO_METADATA,
+    BufferDonor,
+    Computation,
+    HloModule,
+    InputOutputAlias,
+    Instruction,
+    ModuleConfig,
+)
 from xlapy.hlo.ops import OPS, OpSpec
 from xlapy.hlo.proto.attributes import codecs_for
 from xlapy.hlo.proto.extras import EXTRAS, frontend_attributes_to_text
@@ -87,6 +95,10 @@ class _Reader:
         config = ModuleConfig(is_scheduled=proto.schedule is not None)
         config.entry_layout = _entry_layout(proto.host_program_shape, signature)
         config.aliases = tuple(_aliases(proto.input_output_alias))
+        config.donors = tuple(
+            BufferDonor(entry.parameter_number, tuple(entry.parameter_shape_index))
+            for entry in (proto.buffer_donor.entries if proto.buffer_donor is not None else ())
+        )
         attributes = frontend_attributes_to_text(proto.frontend_attributes)
         if attributes:
             config.extra["frontend_attributes"] = attributes

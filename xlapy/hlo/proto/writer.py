@@ -9,7 +9,9 @@ from xlapy.hlo.proto.extras import EXTRAS, frontend_attributes_from_text
 from xlapy.hlo.proto.literals import literal_to_proto
 from xlapy.hlo.proto.messages import (
     AliasEntryProto,
+    BufferDonorProto,
     ComputationProto,
+    DonorEntryProto,
     InputOutputAliasProto,
     InstructionProto,
     InstructionSequenceProto,
@@ -73,6 +75,10 @@ class _Writer:
             proto.schedule = self._schedule()
         if config.aliases:
             proto.input_output_alias = _aliases(config)
+        if config.donors:
+            proto.buffer_donor = BufferDonorProto(
+                [DonorEntryProto(donor.parameter, list(donor.parameter_index)) for donor in config.donors]
+            )
         attributes = config.extra.get("frontend_attributes")
         if attributes is not None:
             proto.frontend_attributes = frontend_attributes_from_text(attributes)

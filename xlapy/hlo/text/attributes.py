@@ -385,6 +385,19 @@ def alias_to_text(output_index: Sequence[int], number: int, index: Sequence[int]
     return f"{_INTEGERS.write(output_index)}: ({number}, {_INTEGERS.write(index)}{suffix})"
 
 
+def read_donor(lexer: Lexer) -> tuple[int, tuple[int, ...]]:
+    """`(number, {index})`: a part of a parameter."""
+    lexer.expect("(", " before a parameter")
+    number = lexer.integer()
+    index = _INTEGERS.read(lexer) if lexer.accept(",") else ()
+    lexer.expect(")", " after a parameter")
+    return number, index
+
+
+def donor_to_text(number: int, index: Sequence[int]) -> str:
+    return f"({number}, {_INTEGERS.write(index)})"
+
+
 def _read_output_alias(lexer: Lexer) -> OutputOperandAlias:
     output_index, operand, operand_index, _ = read_alias(lexer)
     return OutputOperandAlias(output_index, operand, operand_index)

@@ -19,10 +19,18 @@ from dataclasses import MISSING, dataclass, field
 from typing import Any
 
 from xlapy.hlo.attributes import OpMetadata
-from xlapy.hlo.graph import NO_METADATA, Computation, HloModule, InputOutputAlias, Instruction, ModuleConfig
+from xlapy.hlo.graph import (
+    NO_METADATA,
+    BufferDonor,
+    Computation,
+    HloModule,
+    InputOutputAlias,
+    Instruction,
+    ModuleConfig,
+)
 from xlapy.hlo.ops import OPS, OpSpec
 from xlapy.hlo.shape import Shape, Signature
-from xlapy.hlo.text.attributes import LITERAL, OpText, op_text, read_alias, read_list, read_metadata
+from xlapy.hlo.text.attributes import LITERAL, OpText, op_text, read_alias, read_donor, read_list, read_metadata
 from xlapy.hlo.text.lexer import NAME, SPACE, Lexer
 from xlapy.hlo.text.literals import read_literal
 from xlapy.hlo.text.shapes import MAX_NESTING, ShapeReader
@@ -172,6 +180,8 @@ class _Reader:
             config.is_scheduled = self._flag()
         elif key == "input_output_alias":
             config.aliases = tuple(read_list(lexer, _read_input_output_alias))
+        elif key == "buffer_donor":
+            config.donors = tuple(BufferDonor(*donor) for donor in read_list(lexer, read_donor))
         elif key == "entry_computation_layout":
             lexer.expect("{")
             config.entry_layout = self.shapes.signature()

@@ -15,7 +15,7 @@ from xlapy.hlo.element_types import PRED
 from xlapy.hlo.graph import TEXT_FORMS, Computation, HloModule, Instruction, ModuleConfig
 from xlapy.hlo.ops import OPS
 from xlapy.hlo.shape import Shape
-from xlapy.hlo.text.attributes import LITERAL, TextField, alias_to_text, metadata_to_text, op_text
+from xlapy.hlo.text.attributes import LITERAL, TextField, alias_to_text, donor_to_text, metadata_to_text, op_text
 from xlapy.support.naming import Names
 from xlapy.support.registry import Registry
 
@@ -99,6 +99,9 @@ def _config_to_text(config: ModuleConfig) -> list[str]:
             alias_to_text(a.output_index, a.parameter, a.parameter_index, kinds[a.must_alias]) for a in config.aliases
         )
         parts.append("input_output_alias={ " + ", ".join(aliases) + " }")
+    if config.donors:
+        donors = (donor_to_text(donor.parameter, donor.parameter_index) for donor in config.donors)
+        parts.append("buffer_donor={ " + ", ".join(donors) + " }")
     if config.entry_layout is not None:
         parameters = ", ".join(shape.to_text(layouts=True) for shape in config.entry_layout.parameters)
         result = config.entry_layout.result.to_text(layouts=True)

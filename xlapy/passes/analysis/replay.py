@@ -178,3 +178,17 @@ def check_plan(module: HloModule, schedule: Schedule, plan: BufferPlan) -> None:
                     replay.memory.write(own.location(parameter, leaf), shape.bytes, tag)
                 arguments.append(tag)
         replay.run(entry, arguments)
+    for result, lender in plan.donations.items():
+        _check_donation(module, plan, result, lender)
+
+
+def _check_donation(module: HloModule, plan: BufferPlan, result: int, parameter: int) -> None:
+    """Raises unless result and parameter lie where their caller will put both."""
+    place = Location(Home.RESULT, result)
+    parameters = [place for entry in module.entry.parameters for place in plan.leaves[entry] if place is not None]
+    results = [place for place in plan.leaves[module.entry.root] if place is not None]
+    if parameters[parameter] != place or results[result] != place:
+        raise InternalError(
+            f"result {result} should live in parameter {parameter}, but they are at {results[result]} and "
+            f"{parameters[parameter]}"
+        )

@@ -19,6 +19,7 @@ from xlapy.stablehlo.convert.base import (
     attribute,
     constant_literal,
 )
+from xlapy.stablehlo.convert.donation import donations
 from xlapy.stablehlo.convert.labels import other_label, result_label
 from xlapy.stablehlo.convert.quantized import convert_quantized, involves_quantized
 from xlapy.stablehlo.locations import Locations
@@ -73,6 +74,10 @@ class _ProgramConverter:
         for needed in self._callees_first(entry):
             self._convert_function(needed)
         converted = HloModule(name, self._computations[entry], config)
+        try:
+            config.aliases, config.donors = donations(self._functions[entry], converted.signature)
+        except XlaError as error:
+            raise self._located(error, self._functions[entry]) from None
         if self._has_quantized_types:
             converted.source = ModuleSource(self._tokens.source.text, fingerprint(converted))
         return converted

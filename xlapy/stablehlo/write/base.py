@@ -15,7 +15,7 @@ from xlapy.hlo.attributes import OpMetadata
 from xlapy.hlo.graph import NO_METADATA, Computation, HloModule, Instruction, ModuleConfig
 from xlapy.hlo.ops import OPS
 from xlapy.hlo.shape import Shape
-from xlapy.stablehlo.attributes import string_text, symbol_text
+from xlapy.stablehlo.attributes import ALIASING_OUTPUT, BUFFER_DONOR, string_text, symbol_text
 from xlapy.stablehlo.types import type_text
 from xlapy.stablehlo.write.forms import (
     NO_ATTRIBUTES,
@@ -112,7 +112,11 @@ class Writer:
         self._count = 0
         names = [self.fresh() for _ in computation.parameters]
         shapes = [parameter.shape for parameter in computation.parameters]
-        arguments = ", ".join(f"{name}: {type_text(shape)}" for name, shape in zip(names, shapes, strict=True))
+        stated = self._argument_attributes(len(names)) if visibility == "public" else [""] * len(names)
+        arguments = ", ".join(
+            f"{name}: {type_text(shape)}{attributes}"
+            for name, shape, attributes in zip(names, shapes, stated, strict=True)
+        )
         results = unpacked_shapes(computation.root.shape)
         types = ", ".join(map(type_text, results))
         symbol = symbol_text(self.functions[computation])
@@ -124,6 +128,17 @@ class Writer:
         self._location = ""
         self.simple("func.return", self.unpacked(root, computation.root.shape), results, ())
         self.lines.append("  }")
+
+    def _argument_attributes(self, count: int) -> list[str]:
+        """For each argument of the entry, what it says of its memory; parts of tuples cannot say it."""
+        stated = [""] * count
+        for donor in self._config.donors:
+            if not donor.parameter_index:
+                stated[donor.parameter] = f" {{{BUFFER_DONOR} = true}}"
+        for alias in self._config.aliases:
+            if len(alias.output_index) <= 1 and not alias.parameter_index:
+                stated[alias.parameter] = f" {{{ALIASING_OUTPUT} = {sum(alias.output_index)} : i32}}"
+        return stated
 
     def _run(self, computation: Computation, arguments: Sequence[Tree]) -> Tree:
         """Writes the instructions of a computation, and of all that they ask for; returns the tree of the root."""

@@ -1,8 +1,4 @@
-"""The only file that knows xlapy: records operations into an XlaBuilder, and compiles what was recorded.
-
-Operations here are as strict as HLO: operands agree in shape and type. Broadcasting and Python numbers are the
-business of `tensor.py`.
-"""
+"""A program being recorded, and the program that it becomes."""
 
 from __future__ import annotations
 
@@ -22,6 +18,7 @@ Dims: TypeAlias = tuple[int, ...]
 _UNARY: dict[str, Callable[[Handle], Handle]] = {
     "exp": ops.Exp,
     "log": ops.Log,
+    "logistic": ops.Logistic,
     "neg": ops.Neg,
     "sqrt": ops.Sqrt,
     "tanh": ops.Tanh,
@@ -33,6 +30,7 @@ _BINARY: dict[str, Callable[[Handle, Handle], Handle]] = {
     "ge": ops.Ge,
     "gt": ops.Gt,
     "max": ops.Max,
+    "min": ops.Min,
     "mul": ops.Mul,
     "sub": ops.Sub,
 }
@@ -60,33 +58,43 @@ class Program:
     def compile_ms(self) -> float:
         return float(self._executable.compile_stats().compile_ms)
 
+    def hlo_text(self) -> str:
+        """The program behind the compiler's passes, to read."""
+        return self._executable.hlo_text()
+
 
 class Recorder:
-    """One program being recorded. Every method but `compile` adds to it and returns a handle to the new value."""
+    """One program being recorded, or the body of a loop in it. Every method but `compile` adds to it and returns a
+    handle to the new value."""
 
-    def __init__(self, name: str) -> None:
-        self._builder = xlapy.XlaBuilder(name)
+    def __init__(self, builder: xlapy.XlaBuilder) -> None:
+        self.builder = builder
         self._parameters = 0
 
+    @classmethod
+    def of_program(cls, name: str) -> Recorder:
+        """A recorder with nothing in it yet."""
+        return cls(xlapy.XlaBuilder(name))
+
     def dims(self, value: Handle) -> Dims:
-        return tuple(self._builder.get_shape(value).dims)
+        return tuple(self.builder.get_shape(value).dims)
 
     def dtype(self, value: Handle) -> DType:
-        dtype: DType = self._builder.get_shape(value).type.dtype
+        dtype: DType = self.builder.get_shape(value).type.dtype
         return dtype
 
     def parameter(self, dims: Dims, dtype: DType) -> Handle:
         """The next argument of the program."""
         number = self._parameters
         self._parameters += 1
-        return ops.Parameter(self._builder, number, xlapy.Shape.array(dtype, dims), f"argument{number}")
+        return ops.Parameter(self.builder, number, xlapy.Shape.array(dtype, dims), f"argument{number}")
 
     def constant(self, value: Array | np.generic) -> Handle:
-        return ops.Constant(self._builder, value)
+        return ops.Constant(self.builder, value)
 
     def iota(self, dims: Dims, dtype: DType, dimension: int) -> Handle:
         """Every element is its own index along `dimension`."""
-        return ops.Iota(self._builder, xlapy.Shape.array(dtype, dims), dimension)
+        return ops.Iota(self.builder, xlapy.Shape.array(dtype, dims), dimension)
 
     def unary(self, name: str, x: Handle) -> Handle:
         return _UNARY[name](x)
@@ -111,26 +119,28 @@ class Recorder:
         return ops.Transpose(x, tuple(permutation))
 
     def matmul(self, x: Handle, y: Handle) -> Handle:
-        """The product of two matrices."""
-        contract_inner = (((1,), (0,)), ((), ()))
+        """Products of matrices, which the last two dimensions hold; those before them say which with which."""
+        rank = len(self.dims(x))
+        batch = tuple(range(rank - 2))
+        contract_inner = (((rank - 1,), (rank - 2,)), (batch, batch))
         return ops.DotGeneral(x, y, contract_inner)
 
     def reduce_sum(self, x: Handle, dimensions: Sequence[int]) -> Handle:
-        return self._reduce(x, np.zeros((), self.dtype(x)), "add", dimensions)
+        return self._reduce(x, 0, ops.Add, dimensions)
 
     def reduce_max(self, x: Handle, dimensions: Sequence[int]) -> Handle:
-        return self._reduce(x, np.array(-np.inf, self.dtype(x)), "max", dimensions)
+        return self._reduce(x, -np.inf, ops.Max, dimensions)
 
-    def _reduce(self, x: Handle, start: Array, name: str, dimensions: Sequence[int]) -> Handle:
-        scalar = xlapy.Shape.array(start.dtype)
-        combine = xlapy.XlaBuilder(f"reduce_{name}")
-        result = _BINARY[name](
-            ops.Parameter(combine, 0, scalar, "accumulated"), ops.Parameter(combine, 1, scalar, "element")
-        )
-        start_value = ops.Constant(self._builder, start)
-        return ops.Reduce(self._builder, [x], [start_value], combine.build(result), tuple(dimensions))
+    def _reduce(self, x: Handle, start: float, combine: Callable[..., Handle], dimensions: Sequence[int]) -> Handle:
+        first = ops.Constant(self.builder, np.array(start, self.dtype(x)))
+        return ops.Reduce(self.builder, [x], [first], combine, tuple(dimensions))
 
-    def compile(self, results: Sequence[Handle]) -> Program:
-        """Ends the recording. The program's results are `results`, in order."""
-        root = ops.Tuple(self._builder, list(results))
-        return Program(xlapy.compile(self._builder.build(root)))
+    def compile(self, results: Sequence[Handle], in_place: int = 0) -> Program:
+        """Ends the recording. The program's results are `results`, in order.
+
+        The first `in_place` of them may take over the memory of the arguments with the same numbers, which callers give
+        up with the call."""
+        root = ops.Tuple(self.builder, list(results))
+        for number in range(in_place):
+            self.builder.setup_alias((number,), number)
+        return Program(xlapy.compile(self.builder.build(root)))

@@ -1,0 +1,65 @@
+"""Donation: which results may take over the memory of parameters, by what a module says.
+
+    input_output_alias={ {0}: (1, {}) }      result {0} may live where parameter 1 lies
+    buffer_donor={ (1, {}) }                 some result of the same shape may
+
+Both only allow it. Buffer assignment decides, and makes no copy to bring it about: a result for which no parameter's
+memory is free in time gets memory of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from xlapy.hlo.graph import HloModule
+from xlapy.hlo.leaves import leaf_at
+from xlapy.hlo.shape import Shape
+
+
+class Donation(NamedTuple):
+    """A result that may live in a parameter's memory; both are numbered among all array leaves."""
+
+    result: int
+    parameter: int
+
+
+def possible_donations(module: HloModule) -> list[Donation]:
+    """All that the module allows, those that name their result first; never scalars and arrays of run-time size."""
+    config = module.config
+    signature = config.entry_layout or module.signature  # which says in addition how callers lay arrays out
+    parameters = [leaf for shape in signature.parameters for leaf in shape.leaves()]
+    results = list(signature.result.leaves())
+    first = [0]
+    for shape in signature.parameters:
+        first.append(first[-1] + len(shape.leaves()))
+    pairs = [
+        (leaf_at(signature.result, alias.output_index), first[alias.parameter] + leaf_at(shape, alias.parameter_index))
+        for alias in config.aliases
+        for shape in (signature.parameters[alias.parameter],)
+    ]
+    for donor in config.donors:
+        lender = first[donor.parameter] + leaf_at(signature.parameters[donor.parameter], donor.parameter_index)
+        pairs += [(result, lender) for result in range(len(results))]
+    result_numbers, parameter_numbers = _array_numbers(results), _array_numbers(parameters)
+    return [
+        Donation(result_numbers[result], parameter_numbers[parameter])
+        for result, parameter in pairs
+        if _is_movable(results[result]) and results[result] == parameters[parameter]
+    ]
+
+
+def _array_numbers(leaves: list[Shape]) -> list[int]:
+    """For each leaf, how many arrays stand before it."""
+    return list(_counts(leaves))
+
+
+def _counts(leaves: list[Shape]) -> Iterator[int]:
+    count = 0
+    for leaf in leaves:
+        yield count
+        count += leaf.is_array
+
+
+def _is_movable(shape: Shape) -> bool:
+    return shape.is_array and shape.rank > 0 and shape.is_static and shape.bytes > 0
