@@ -12,6 +12,7 @@ from tests.support.accuracy_cases import Case
 from tests.support.irlab import HAS_FMA, NATIVE_FEATURES, Compiled
 from xlapy.codegen.ir import I64, PTR, IRType, KernelBuilder, Module, Value
 from xlapy.codegen.math import MATH
+from xlapy.codegen.target import host_target
 
 DTYPES = {"f32": np.dtype(np.float32), "f64": np.dtype(np.float64)}
 VECTOR_LANES = {"f32": 8, "f64": 4}
@@ -21,7 +22,7 @@ PLAIN_FEATURES = ",".join(f"-{name}" for name in ("fma", "fma4", "avx512f"))
 @functools.cache
 def compiled(function: Callable[..., Value], arity: int, kind: str, lanes: int, has_fma: bool) -> Compiled:
     """A loop that applies `function` to arrays of a size that `lanes` divides."""
-    module = Module(has_fma=has_fma)
+    module = Module(has_fma=has_fma, has_scalef=has_fma and host_target().has_scalef)
     write_loop(module, "f", function, arity, IRType(kind, lanes))
     return Compiled(module.text(), features=NATIVE_FEATURES if has_fma else f"{NATIVE_FEATURES},{PLAIN_FEATURES}")
 

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
 from types import TracebackType
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 from xlapy.codegen.ir_control import Control, Loop
 from xlapy.codegen.ir_types import (
@@ -37,6 +37,9 @@ from xlapy.codegen.ir_types import (
     scalar_literal,
 )
 from xlapy_runtime.errors import InternalError
+
+if TYPE_CHECKING:
+    from xlapy.codegen.target import Target
 
 __all__ = [
     "F32",
@@ -61,12 +64,19 @@ __all__ = [
 class Module:
     """A unit of compilation: declarations, constant tables, functions and metadata, in the order of their making.
 
-    `has_fma` says whether the target multiplies and adds in one instruction, `has_f16c` whether it converts f16.
+    `has_fma` says whether the target multiplies and adds in one instruction, `has_f16c` whether it converts f16,
+    `has_scalef` whether it multiplies by powers of two.
     """
 
-    def __init__(self, *, has_fma: bool = False, has_f16c: bool = False) -> None:
+    @classmethod
+    def of(cls, target: Target) -> Module:
+        """A module that makes use of what the target has."""
+        return cls(has_fma=target.has_fma, has_f16c=target.has_f16c, has_scalef=target.has_scalef)
+
+    def __init__(self, *, has_fma: bool = False, has_f16c: bool = False, has_scalef: bool = False) -> None:
         self.has_fma = has_fma
         self.has_f16c = has_f16c
+        self.has_scalef = has_scalef
         self._declarations: dict[str, str] = {}
         self._functions: dict[str, str] = {}
         self._tables: dict[str, str] = {}

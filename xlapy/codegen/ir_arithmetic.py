@@ -443,6 +443,13 @@ class Arithmetic(Emitter):
         """The encoding of a float."""
         return self.bitcast(a, a.type.integer())
 
+    def ldexp(self, x: Value, n: Value) -> Value:
+        """x * 2^n, rounded once; only where the target has an instruction for it (`has_scalef`)."""
+        symbol = f"llvm.ldexp.{x.type.suffix}.{n.type.suffix}"
+        self.module.declare(symbol, x.type, [x.type, n.type])
+        text = f"call {x.type.text} @{symbol}({x.type.text} {x.text}, {n.type.text} {n.text})"
+        return self._pure(x.type, text, x, n)
+
     # Lanes
 
     def extract(self, a: Value, lane: Operand) -> Value:

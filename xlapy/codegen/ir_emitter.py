@@ -27,6 +27,7 @@ class Emitter:
         self.module = module
         self.has_fma = module.has_fma
         self.has_f16c = module.has_f16c
+        self.has_scalef = module.has_scalef
         self._entry_lines: list[str] = []
         self._chunks: list[list[str]] = [self._entry_lines]
         self._names = 0

@@ -59,7 +59,7 @@ def emit_program(
 ) -> EmittedProgram:
     """Writes the IR of the entry and of everything it calls. If `counting`, the program keeps the time of each call;
     it must then run one call at a time."""
-    kernels, loops, glue = (Module(has_fma=target.has_fma, has_f16c=target.has_f16c) for _ in range(3))
+    kernels, loops, glue = (Module.of(target) for _ in range(3))
     attributes = f"nounwind {target.function_attributes}".rstrip()
 
     def write_function(region: Computation, name: str) -> None:

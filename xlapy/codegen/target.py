@@ -59,6 +59,11 @@ class Target:
         """How many elements of `bits` fill one preferred vector; at least one."""
         return max(1, self.vector_bytes * 8 // bits)
 
+    @property
+    def has_scalef(self) -> bool:
+        """Whether floats are multiplied by powers of two in one instruction, which LLVM knows of since version 22."""
+        return self.is_avx512 and llvm.llvm_version_info[0] >= 22
+
     def has(self, feature: str) -> bool:
         """Whether the instruction set extension (LLVM's name, "avx512bw") is there."""
         return f"+{feature}" in self.features.split(",")

@@ -122,7 +122,7 @@ class _Kernels:
 
     def __init__(self, target: Target) -> None:
         self.lanes = {type: target.lanes(type.bits) for type in (F32, F64)}
-        module = Module(has_fma=target.has_fma, has_f16c=target.has_f16c)
+        module = Module.of(target)
         attributes = f"nounwind {target.function_attributes}".strip()
         names = ["multiply_add.f32", "multiply_add.f64", "read"]
         for type in (F32, F64):

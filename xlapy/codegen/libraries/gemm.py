@@ -59,7 +59,7 @@ _RUN = [("parallel", PTR), ("a", PTR), ("b", PTR), ("c", PTR), ("sizes", PTR), (
 
 
 def emit_gemm(kind: GemmType, target: Target) -> str:
-    module = Module(has_fma=target.has_fma, has_f16c=target.has_f16c)
+    module = Module.of(target)
     emitter = _GemmEmitter(module, kind.on(target), target)
     emitter.tiles()
     emitter.packing()

@@ -73,6 +73,8 @@ def power_of_two(k: KernelBuilder, n: Value, type: IRType) -> Value:
 
 def scale(k: KernelBuilder, x: Value, n: Value) -> Value:
     """x * 2^n, for |n| up to twice the range of exponents; rounded once if x is normal."""
+    if k.has_scalef:
+        return k.ldexp(x, n)
     # A logical shift of a positive number, because AVX2 has no arithmetic shift of 64 bits.
     half = k.sub(k.lshr(k.add(n, 1 << 13), 1), 1 << 12)
     return k.mul(k.mul(x, power_of_two(k, half, x.type)), power_of_two(k, k.sub(n, half), x.type))

@@ -38,8 +38,8 @@ def reduced_exp(k: KernelBuilder, x: Value, low: Value | None = None) -> Reduced
     """The parts of e^(x + low), for x within the range of the type."""
     high_ln2, low_ln2 = LN2[x.type.kind]
     n, number = round_to_integer(k, k.mul(x, 1 / math.log(2)))
-    r = k.sub(x, k.mul(n, high_ln2))
-    r = k.sub(r, k.mul(n, low_ln2)) if low is None else k.add(r, k.sub(low, k.mul(n, low_ln2)))
+    r = k.muladd(n, -high_ln2, x)
+    r = k.muladd(n, -low_ln2, r) if low is None else k.add(r, k.muladd(n, -low_ln2, low))
     return Reduced(k.muladd(k.mul(r, r), horner(k, r, EXP), r), number)
 
 
