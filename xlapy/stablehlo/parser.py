@@ -15,10 +15,11 @@ from xlapy.hlo.literal import Literal
 from xlapy.hlo.shape import TOKEN, UNBOUNDED, Shape
 from xlapy.hlo.text.backend_config import mlir_string
 from xlapy.stablehlo.constants import dense_literal, resource_literal
-from xlapy.stablehlo.lexer import END, Tokens
+from xlapy.stablehlo.lexer import END, Tokens, cut
+from xlapy.stablehlo.lines import NotALineError, is_alias, split_line
 from xlapy.stablehlo.quantization import QuantizedConstant, QuantizedShape, quantized_type, storage_shape
 from xlapy.stablehlo.spellings import ELEMENT_TYPES
-from xlapy.stablehlo.tree import Attributes, Opaque, Operation, Region, Symbol, Value
+from xlapy.stablehlo.tree import Attributes, Opaque, Operation, Region, Symbol, Template, Value
 from xlapy.stablehlo.types import FunctionType, OtherType, Type, tensor_type, type_text
 from xlapy.support.errors import ParseError, XlaError
 from xlapy.support.source import Source
@@ -78,8 +79,10 @@ class _Open:
 class Parser:
     """One text on its way to a tree. `parse_text` is the way in; the pretty forms use the rest."""
 
-    def __init__(self, text: str, forms: dict[str, PrettyForm], default_form: PrettyForm) -> None:
-        self.tokens = Tokens(Source(text))
+    def __init__(
+        self, text: str, forms: dict[str, PrettyForm], default_form: PrettyForm, *, by_line: bool = False
+    ) -> None:
+        self.tokens = Tokens(Source(text), by_line=by_line)
         self.texts = self.tokens.texts
         self.index = 0
         self.attribute_aliases: dict[str, Any] = {}
@@ -95,6 +98,8 @@ class Parser:
         self._nesting = 0
         self._scope: dict[str, Value] = {}
         self._stack: list[_Open] = []
+        self._templates: dict[str, Template] = {}
+        self._locations: dict[str, tuple[str, ...]] = {"": ()}
 
     # -- tokens ----------------------------------------------------------------------------------------------------
 
@@ -395,7 +400,7 @@ class Parser:
 
     def _read_resources(self) -> dict[str, str]:
         """The blobs `name: "0x..."` of the section `{-# ... #-}`, which stands at the end of the text."""
-        texts = self.texts
+        texts = self.tokens.texts
         start = texts.index("{-#") if "{-#" in texts else len(texts)
         return {
             name.strip('"'): value.strip('"')
@@ -491,12 +496,18 @@ class Parser:
                 raise self.expected("a value, like %0")
             self.fail(f"no value {token} is defined before its use")
         self.index += 1
-        if value.region is not self._stack[-1].region and not value.is_constant:
-            for opened in reversed(self._stack):
-                if opened.region is value.region or value in opened.operation.captures:
-                    break
-                opened.operation.captures[value] = None
+        if value.region is not self._stack[-1].region:
+            self._capture(value)
         return value
+
+    def _capture(self, value: Value) -> None:
+        """Notes that regions which are open use a value from outside."""
+        if value.is_constant:
+            return
+        for opened in reversed(self._stack):
+            if opened.region is value.region or value in opened.operation.captures:
+                break
+            opened.operation.captures[value] = None
 
     def _define(self, name: str, value: Value) -> None:
         opened = self._stack[-1]
@@ -550,7 +561,9 @@ class Parser:
         texts = self.texts
         while True:
             token = texts[self.index]
-            if token == "}" and len(self._stack) > 1:
+            if token[:1] == "%" and " " in token:
+                self._line(token)
+            elif token == "}" and len(self._stack) > 1:
                 self.index += 1
                 self._close_region()
             elif token == END:
@@ -562,7 +575,7 @@ class Parser:
             elif len(self._stack) == 1 and (token[0] in "#!" or token == "{-#"):
                 self._definition(token)
             else:
-                self._operation()
+                self._operation(self.index)
 
     def _definition(self, token: str) -> None:
         """`#name = attribute`, `!name = type`, or the section of resources, read only when a constant asks for it."""
@@ -577,13 +590,76 @@ class Parser:
             self._type_aliases[token] = self.type()
         elif self.texts[self.index] == "loc":
             self.location_aliases[token] = self._location()
+            return
         else:
             self.attribute_aliases[token] = self.typed_attribute()
+        self._templates.clear()  # what was read may mean something else from here on
 
-    def _operation(self) -> None:
+    def _line(self, line: str) -> None:
+        """An operation that is a line of its own. One that says the same as an earlier one, but for the names of
+        values, is the same operation on other values: nothing but the names needs to be read."""
+        wording, names, location = split_line(line)
+        template = self._templates.get(wording)
+        if template is None or not self._repeat(template, names, location):
+            self._read_line(line, wording, names, location)
+        self.index += 1
+
+    def _repeat(self, template: Template, names: list[str], location: str) -> bool:
+        """Adds the operation of `template` on other values; False if there is more to find out about it."""
+        region = self._stack[-1].region
+        scope = self._scope
+        operation = Operation(template.name, self.index)
+        operands = operation.operands
+        for name, type in zip(names[1:], template.operand_types, strict=True):
+            value = scope.get(name)
+            if value is None or value.type is not type:
+                return False
+            if value.region is not region:
+                self._capture(value)
+            operands.append(value)
+        operation.location = (location[:-1],) if is_alias(location) else self._location_of(location)
+        operation.template = template
+        operation.attributes = template.attributes
+        operation.regions = template.regions
+        operation.result_types = template.result_types
+        self._define_results(operation, [(names[0], len(template.result_types))])
+        region.operations.append(operation)
+        return True
+
+    def _read_line(self, line: str, wording: str, names: list[str], location: str) -> None:
+        """Reads an operation token by token, and remembers it for lines like it."""
+        opened, place = self._stack[-1], self.index
+        self._within(line, lambda: self._operation(place))
+        if self._stack[-1] is not opened:
+            raise NotALineError
+        operation = opened.region.operations[-1]
+        used = [self._scope.get(name) for name in names[1:]]
+        if used == operation.operands and operation.location == self._location_of(location):
+            types = tuple(value.type for value in operation.operands)
+            operation.template = self._templates[wording] = Template(
+                operation.name, operation.attributes, operation.regions, types, operation.result_types
+            )
+
+    def _location_of(self, text: str) -> tuple[str, ...]:
+        """The tokens of the location that `text` is without `loc(`."""
+        known = self._locations.get(text)
+        if known is None:
+            known = self._locations[text] = self._within("loc(" + text, self._location)
+        return known
+
+    def _within(self, text: str, read: Callable[[], Item]) -> Item:
+        """What `read` finds in `text` alone, of which it must leave nothing over."""
+        outer, index = self.texts, self.index
+        self.texts, self.index = cut(text), 0
+        found = read()
+        if self.texts[self.index] != END:
+            raise NotALineError
+        self.texts, self.index = outer, index
+        return found
+
+    def _operation(self, place: int) -> None:
         texts = self.texts
-        place = self.index
-        token = texts[place]
+        token = texts[self.index]
         names: list[tuple[str, int]] = []
         if token[0] == "%":
             names = self._result_names()

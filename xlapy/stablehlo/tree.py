@@ -64,8 +64,21 @@ class Region:
         self.operations: list[Operation] = []
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Template:
+    """What operations have in common whose texts differ only in the names of values: all but values and place."""
+
+    name: str
+    attributes: Attributes
+    regions: list[Region]
+    operand_types: tuple[Shape, ...]
+    result_types: tuple[Shape, ...]
+
+
 class Operation:
-    """One operation. `place` is the index of its first token, `location` the tokens of its `loc(...)`."""
+    """One operation. `place` is the index of its first token, `location` the tokens of its `loc(...)`.
+
+    Operations of one template share attributes and regions: nobody changes these."""
 
     __slots__ = (
         "attributes",
@@ -77,6 +90,7 @@ class Operation:
         "regions",
         "result_types",
         "results",
+        "template",
     )
 
     def __init__(self, name: str, place: int) -> None:
@@ -89,6 +103,7 @@ class Operation:
         self.results: list[Value] = []
         self.captures: dict[Value, None] = {}
         self.location: tuple[str, ...] = ()
+        self.template: Template | None = None
 
     @property
     def mnemonic(self) -> str:

@@ -279,7 +279,9 @@ def reduce_scatter(
     equal-groups [B2]: the groups have the same size.
     global-ids [C6]: global device ids need a channel.
     computation-type [C7]: the computation has type (T, T) -> T for each element type T.
-    result [B3 B4 C1 C8]: each result is its operand, with `dimension` divided by the size of a group.
+    parts [B4 C1]: the size of a group, or that of the result, divides `dimension`.
+    result [B3 C8]: each result is its operand, with `dimension` divided by the size of a group.
+    result-type [C9]: each result has the element type of its operand.
     """
     _require_arrays(operands, "reduce")
     _check_members(replica_groups, channel_id, use_global_device_ids)
@@ -288,8 +290,12 @@ def reduce_scatter(
         check_reduction((operand.with_dims(()),), computation)
         if not 0 <= dimension < operand.rank:
             raise ShapeError("dimension-in-range", f"dimension {dimension} is outside {operand}")
+        if scattered.element_type is not operand.element_type:
+            raise ShapeError("result-type", f"{scattered} and {operand} have different element types")
         whole, own = operand.dims[dimension], scattered.dims[dimension] if scattered.rank == operand.rank else -1
-        if not scattered.matches(operand.with_dim(dimension, own)) or (own and whole % own) or own > whole:
+        if (size and whole % size) or (own > 0 and whole % own):
+            raise ShapeError("parts", f"{operand} is not cut into equal parts along dimension {dimension}")
+        if not scattered.matches(operand.with_dim(dimension, own)) or own > whole:
             raise ShapeError("result", f"{scattered} is not a part of {operand} along dimension {dimension}")
         if size is not None and own * size != whole:
             raise ShapeError("result", f"{scattered} is not one of {size} parts of {operand}")

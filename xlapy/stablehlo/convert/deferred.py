@@ -66,7 +66,7 @@ def deferred(name: str, *, operation: bool = True) -> Callable[[Replacement], Re
         DYNAMIC.add(name, lambda call: replacement(_use(call)))
         if operation:
             OPERATIONS.add(name)
-            converts(name)(_converter(replacement))
+            converts(name, by_value=True)(_converter(replacement))
         return replacement
 
     return register

@@ -18,7 +18,7 @@ from xlapy.hlo.graph import Instruction
 from xlapy.hlo.literal import Literal
 from xlapy.hlo.shape import UNBOUNDED, Shape
 from xlapy.stablehlo.convert.base import Body, Converter, Elements, converts
-from xlapy.stablehlo.convert.labels import result_label
+from xlapy.stablehlo.convert.labels import result_count_label, result_label
 from xlapy.stablehlo.convert.quantized_rules import (
     EVERYWHERE,
     KERNEL,
@@ -168,7 +168,8 @@ def _quantized_result(body: Body, operation: Operation, floats: Instruction, ind
         return floats
     if floats.shape.element_type is not type.quantized.expressed_type or not _same_dims(floats.shape, type):
         message = f"the result is {type_text(floats.shape)}, but it is stated as {type_text(type)}"
-        raise ShapeError(result_label(operation.mnemonic), message)
+        label = result_label(operation.mnemonic, index, floats.shape, type)
+        raise ShapeError(label, message)
     return quantized(body, floats, type.quantized)
 
 
@@ -197,7 +198,7 @@ def _folding(
 ) -> Instruction | Elements:
     if len(destinations) != len(operation.operands):
         message = f"{len(operation.operands)} operands are given, but the region folds {len(destinations)}"
-        raise ShapeError(result_label(operation.mnemonic), message)
+        raise ShapeError(result_count_label(operation.mnemonic), message)
     operands = [
         _destination(body, body.value(value), value.type, destination)
         for value, destination in zip(operation.operands, destinations, strict=True)
