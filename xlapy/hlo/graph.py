@@ -324,7 +324,7 @@ class Computation:
         if wanted not in self._names:
             self._names[wanted] = 0
             return wanted
-        stem = _NUMBER.sub("", wanted)
+        stem = _NUMBER.sub("", wanted) if "." in wanted else wanted
         count = self._names.get(stem, 0)
         while True:
             count += 1

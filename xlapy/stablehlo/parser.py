@@ -617,7 +617,7 @@ class Parser:
             if value.region is not region:
                 self._capture(value)
             operands.append(value)
-        operation.location = (location[:-1],) if is_alias(location) else self._location_of(location)
+        operation.location = self._location_of(location)
         operation.template = template
         operation.attributes = template.attributes
         operation.regions = template.regions
@@ -635,13 +635,12 @@ class Parser:
         operation = opened.region.operations[-1]
         used = [self._scope.get(name) for name in names[1:]]
         if used == operation.operands and operation.location == self._location_of(location):
-            types = tuple(value.type for value in operation.operands)
-            operation.template = self._templates[wording] = Template(
-                operation.name, operation.attributes, operation.regions, types, operation.result_types
-            )
+            operation.template = self._templates[wording] = Template(operation)
 
     def _location_of(self, text: str) -> tuple[str, ...]:
         """The tokens of the location that `text` is without `loc(`."""
+        if is_alias(text):
+            return (text[:-1],)
         known = self._locations.get(text)
         if known is None:
             known = self._locations[text] = self._within("loc(" + text, self._location)
@@ -766,10 +765,15 @@ class Parser:
 
     def _define_results(self, operation: Operation, names: list[tuple[str, int]]) -> None:
         types = operation.result_types
+        region = self._stack[-1].region
+        if len(types) == 1 == len(names) == names[0][1]:  # as most have
+            result = Value("", types[0], region, operation, 0)
+            operation.results = [result]
+            self._define(names[0][0], result)
+            return
         named = sum(count for _, count in names)
         if names and len(types) != named:
             self.fail(f"{operation.name} has {len(types)} results, but {named} are named", operation.place)
-        region = self._stack[-1].region
         results = [Value("", type, region, operation, number) for number, type in enumerate(types)]
         operation.results = results
         position = 0

@@ -64,15 +64,17 @@ class Region:
         self.operations: list[Operation] = []
 
 
-@dataclass(frozen=True, slots=True, eq=False)
 class Template:
     """What operations have in common whose texts differ only in the names of values: all but values and place."""
 
-    name: str
-    attributes: Attributes
-    regions: list[Region]
-    operand_types: tuple[Shape, ...]
-    result_types: tuple[Shape, ...]
+    __slots__ = ("attributes", "name", "operand_types", "regions", "result_types")
+
+    def __init__(self, operation: Operation) -> None:
+        self.name = operation.name
+        self.attributes = operation.attributes
+        self.regions = operation.regions
+        self.operand_types = [value.type for value in operation.operands]
+        self.result_types = operation.result_types
 
 
 class Operation:
