@@ -22,7 +22,7 @@ from xlapy.codegen.target import Target, host_target
 from xlapy.hlo.cost import cost_analysis
 from xlapy.hlo.graph import HloModule
 from xlapy.hlo.text import fingerprint
-from xlapy.hlo.verifier import verify
+from xlapy.hlo.verifier import verify, verify_processes
 from xlapy.options import CompileOptions, Environment, environment
 from xlapy.passes.analysis.replay import check_plan
 from xlapy.passes.buffer_assignment import assign_buffers
@@ -123,6 +123,7 @@ def compile_module(source: HloModule, options: CompileOptions, target: Target | 
     if options.num_replicas > 1 or options.num_partitions > 1:
         module.config.num_replicas = options.num_replicas
         module.config.num_partitions = options.num_partitions
+    verify_processes(module)
     report = cpu_pipeline(
         PipelineOptions(fast_math=options.fast_math, disabled_laws=options.disabled_laws), _watch(options, around)
     ).run(module)

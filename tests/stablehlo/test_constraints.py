@@ -12,8 +12,10 @@ from pathlib import Path
 
 import pytest
 
+import xlapy
 from tests.stablehlo import test_errors, test_indexing, test_windows
 from xlapy import stablehlo
+from xlapy.hlo.ops import OPS
 from xlapy.support.errors import ShapeError, XlaError
 
 COUNTS = Path(__file__).parent.parent / "support" / "stablehlo_constraints.txt"
@@ -244,23 +246,48 @@ def test_broken_constraint(label: str, line: str) -> None:
     assert isinstance(caught.value, ShapeError) and caught.value.rule == label, str(caught.value)
 
 
-_PROCESSES = "how many processes there are is an option of compilation"
+GRIDS = [
+    ("all_gather.C3", collective("all_gather", f"all_gather_dim = 0 : i64, {PAIR}", results="tensor<4x3xf32>"), 3),
+    ("all_gather.C4", collective("all_gather", f"all_gather_dim = 0 : i64, {PAIR}", results="tensor<4x3xf32>"), 1),
+    ("all_reduce.C2", collective("all_reduce", PAIR, SUM), 4),
+    ("all_reduce.C3", collective("all_reduce", groups("[[0, 2]]", "1x2"), SUM), 2),
+    ("all_to_all.C6", collective("all_to_all", f"split_dimension = 0, concat_dimension = 0, split_count = 2, {PAIR}"), 3),
+    ("all_to_all.C7", collective("all_to_all", f"split_dimension = 0, concat_dimension = 0, split_count = 2, {PAIR}"), 1),
+    ("collective_broadcast.C2", collective("collective_broadcast", PAIR), 1),
+    ("collective_permute.C4", collective("collective_permute", "source_target_pairs = dense<[[0, 2]]> : tensor<1x2xi64>"), 2),
+    ("reduce_scatter.C4", collective("reduce_scatter", f"scatter_dimension = 0 : i64, {PAIR}", SUM, "tensor<1x3xf32>"), 3),
+    ("reduce_scatter.C5", collective("reduce_scatter", f"scatter_dimension = 0 : i64, {PAIR}", SUM, "tensor<1x3xf32>"), 1),
+]  # fmt: skip
+"""Programs that do not fit a grid of so many replicas, which is an option of compilation."""
+
+
+@pytest.mark.parametrize(("label", "line", "replicas"), GRIDS, ids=[label for label, *_ in GRIDS])
+def test_groups_that_do_not_fit_the_grid_are_refused(label: str, line: str, replicas: int) -> None:
+    text = program(line).replace("mhlo.num_replicas = 2", f"mhlo.num_replicas = {replicas}")
+    with pytest.raises(ShapeError) as caught:
+        xlapy.compile(text)
+    opcode = caught.value.rule.partition(".")[0]
+    assert OPS[opcode].label(caught.value.rule, "C") == label
+    assert f"{replicas} replicas of 1 partitions" in str(caught.value)
+
+
+def test_groups_of_partitions_are_counted_in_partitions() -> None:
+    text = program(
+        collective("all_to_all", f"split_dimension = 0, concat_dimension = 0, split_count = 2, {PAIR}, {HANDLE}")
+    )
+    with pytest.raises(ShapeError, match="1 partitions"):
+        xlapy.compile(text)
+    options = xlapy.CompileOptions(num_partitions=2)
+    assert xlapy.compile(text, options) is not None
+
+
 _QUANTIZED = "it is about quantized types only"
 NOT_ALONE = {
-    "all_gather.C3": _PROCESSES,
-    "all_gather.C4": _PROCESSES,
-    "all_reduce.C2": _PROCESSES,
-    "all_reduce.C3": _PROCESSES,
-    "all_to_all.C6": _PROCESSES,
-    "all_to_all.C7": _PROCESSES,
-    "collective_broadcast.C2": _PROCESSES,
-    "reduce_scatter.C4": _PROCESSES,
-    "reduce_scatter.C5": _PROCESSES,
     "broadcast_in_dim.C6": _QUANTIZED,
     "reshape.C3": _QUANTIZED,
     "transpose.C4": _QUANTIZED,
 }
-"""Constraints that the text of a program cannot break, with the reason."""
+"""Constraints that programs without quantized types cannot break: test_quantized_errors does."""
 
 
 @cache
@@ -286,6 +313,6 @@ def broken_elsewhere() -> set[str]:
 
 
 def test_every_constraint_is_broken_by_some_test() -> None:
-    tested = {label for label, _ in BROKEN} | broken_elsewhere()
+    tested = {label for label, _ in BROKEN} | {label for label, *_ in GRIDS} | broken_elsewhere()
     assert not specified() - tested - NOT_ALONE.keys()
     assert not NOT_ALONE.keys() - specified() | NOT_ALONE.keys() & tested

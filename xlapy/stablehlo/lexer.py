@@ -1,9 +1,9 @@
 """Cuts StableHLO text into tokens with one regular expression.
 
 Tokens are plain strings, because a list of strings is the fastest thing to make and to look at. What is frequent or
-large is one token: a whole tensor type, a whole `dense<...>` constant, `%3#1`; and, if the reader wants it, a whole line
-that seems to be one operation. Where a token stands in the text is found out only when an error asks for it, by cutting
-the text once more.
+large is one token: a whole tensor type, a whole `dense<...>` constant, `%3#1`; and, if the reader wants it, a whole
+line that seems to be one operation. Where a token stands in the text is found out only when an error asks for it, by
+cutting the text once more.
 
 Every alternative is linear in the text: repetitions are possessive, and none of them can run over its own beginning.
 """

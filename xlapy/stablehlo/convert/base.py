@@ -186,9 +186,7 @@ CONVERSIONS: Registry[Conversion] = Registry("conversion from StableHLO")
 """By name of the operation in StableHLO."""
 
 
-def converts(
-    *names: str, regions: RegionKind = FLAT, by_value: bool = False
-) -> Callable[[Converter], Converter]:
+def converts(*names: str, regions: RegionKind = FLAT, by_value: bool = False) -> Callable[[Converter], Converter]:
     """Decorator: registers the converter of the operations `names`. `by_value` if it looks at what operands are."""
 
     def register(convert: Converter) -> Converter:
