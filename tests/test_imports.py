@@ -58,6 +58,7 @@ HLO_FLOORS = (
         "kernel_plan",
         "identities",
         "sort_plan",
+        "bitcasts",
         "leaves",
         "drawing",
         "cost",

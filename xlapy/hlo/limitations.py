@@ -49,6 +49,12 @@ LIMITATIONS = (
         "what leaves the program is one buffer of a size that all who take part know in advance",
     ),
     Limitation(
+        ("bitcast",),
+        "between complex numbers and others, and of 6-bit floats to elements of another width (also when written as "
+        "StableHLO)",
+        "it is spelled out in operations on logical arrays, and none takes the bits of these apart",
+    ),
+    Limitation(
         ("custom-call",),
         "of a C function by the typed API version (said when it is called)",
         "its calling convention is a C++ header of XLA's; a Python function of that version gets its attributes",
