@@ -432,7 +432,9 @@ class Parser:
         return token
 
     def _named_attribute(self, token: str) -> Any:
-        """`#alias`, `#stablehlo<precision HIGH>`, `#stablehlo.gather<offset_dims = [1], ...>`, or what we skip."""
+        """`#alias`, `#stablehlo<precision HIGH>`, `#stablehlo.gather<offset_dims = [1], ...>`, or what we skip.
+
+        All fields may be absent: `#stablehlo.dot<>`."""
         self.index += 1
         texts, index = self.texts, self.index
         if texts[index] != "<":
@@ -444,7 +446,7 @@ class Parser:
             numbers = self.convolution_numbers()
             self.expect(">")
             return numbers
-        if texts[index + 2] == "=":
+        if texts[index + 2] == "=" or texts[index + 1] == ">":
             self.index += 1
             return self.nested(lambda: self.attributes(">"))
         if texts[index + 3] == ">":

@@ -16,11 +16,18 @@ ALL_FORMS = FORMS | SHAPE_FORMS
 
 def parse_tree(text: str) -> tuple[Parser, Operation]:
     """The tree of a whole text: a nameless module around what stands in it. The parser still knows every place."""
-    with suppress(NotALineError, XlaError):  # it is the tokens that count, and that errors are about
-        return _read(text, by_line=True)
-    return _read(text, by_line=False)
+    with suppress(NotALineError, XlaError):
+        return parse_lines(text)
+    return parse_tokens(text)  # it is the tokens that count, and that errors are about
 
 
-def _read(text: str, *, by_line: bool) -> tuple[Parser, Operation]:
-    parser = Parser(text, ALL_FORMS, plain_form, by_line=by_line)
+def parse_lines(text: str) -> tuple[Parser, Operation]:
+    """Line by line where lines are operations, which is fast. Errors may be in the wrong place, and even wrong."""
+    parser = Parser(text, ALL_FORMS, plain_form, by_line=True)
+    return parser, parser.program()
+
+
+def parse_tokens(text: str) -> tuple[Parser, Operation]:
+    """Token by token."""
+    parser = Parser(text, ALL_FORMS, plain_form)
     return parser, parser.program()
