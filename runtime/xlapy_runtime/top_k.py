@@ -31,7 +31,7 @@ def _fill(operands: Sequence[Array], results: Sequence[Array], **entries: Any) -
 
 def _ordered_bits(floats: Array) -> Array:
     """Integers that are in order as the floats are."""
-    if floats.dtype.kind != "f":
+    if floats.dtype.kind != "f" and floats.dtype.name != "bfloat16":
         raise UnsupportedError(f"TopK is for floats, and is given {floats.dtype}")
     bits = np.ascontiguousarray(floats).view(f"i{floats.dtype.itemsize}")
     return np.where(bits < 0, bits ^ np.iinfo(bits.dtype).max, bits)
