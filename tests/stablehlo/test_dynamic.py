@@ -316,3 +316,17 @@ def test_the_oldest_specializations_are_dropped(monkeypatch):
     for size in (3, 4, 5, 3):
         np.testing.assert_array_equal(executable(np.ones(size, np.float32)), np.full(size, 2, np.float32))
     assert executable.specializations == ((5,), (3,))
+
+
+def test_a_constant_takes_the_open_sizes_of_what_it_is_combined_with():
+    text = """
+    func.func @main(%x: tensor<?x3xf32>) -> (tensor<?x3xi1>, tensor<?x3xf32>, tensor<?x3xf32>) {
+      %0 = chlo.is_inf %x : tensor<?x3xf32> -> tensor<?x3xi1>
+      %1 = "chlo.constant_like"(%x) {value = 3.0 : f32} : (tensor<?x3xf32>) -> tensor<?x3xf32>
+      %2 = stablehlo.add %1, %x : tensor<?x3xf32>
+      return %0, %1, %2 : tensor<?x3xi1>, tensor<?x3xf32>, tensor<?x3xf32>
+    }"""
+    x = np.array([[1, -np.inf, np.nan]] * 4, np.float32)
+    for results in (xlapy.compile(text)(x), xlapy.evaluate(text, x)):
+        for result, expected in zip(results, (np.isinf(x), np.full_like(x, 3), x + 3), strict=True):
+            np.testing.assert_array_equal(result, expected)

@@ -76,6 +76,10 @@ SAME = {
     "one name for two values": program(
         f"%0 = stablehlo.negate %x : {F}", f"%0 = stablehlo.negate %0 : {F}", f"%2 = stablehlo.negate %0 : {F}"
     ),
+    "a sign without a name": program(
+        f'%0 = stablehlo.custom_call @a(%x) {{backend_config = "% %y"}} : ({F}) -> {F}',
+        f'%2 = stablehlo.custom_call @a(%0) {{backend_config = "%y %"}} : ({F}) -> {F}',
+    ),
     "comments behind operations": program(
         f"%0 = stablehlo.add %x, %y : {F} // %x, %y", f"%2 = stablehlo.add %0, %y : {F} // %0"
     ),
@@ -110,6 +114,7 @@ def test_what_an_alias_means_may_change_between_modules() -> None:
         f"%2 = stablehlo.add %0, %n : {F}",
         f"%2 = stablehlo.add %0, %z : {F}",
         f"%2 = stablehlo.add %0 : {F}",
+        f"%2 = stablehlo.add %0, % : {F}",
         f"%2 = stablehlo.add %0, %y : {F} loc(#loc",
         f"%2 = stablehlo.add %0, %y : {F} loc(#loc) x",
         f"%2:2 = stablehlo.add %0, %y : {F}",
@@ -132,12 +137,12 @@ def test_a_line_is_only_a_guess() -> None:
 
 def test_what_a_line_says_and_about_what() -> None:
     assert split_line("%3 = stablehlo.add %1#0, %2 : tensor<4xf32> loc(#loc7)") == (
-        "% = stablehlo.add %, % : tensor<4xf32>",
+        "\n = stablehlo.add \n, \n : tensor<4xf32>",
         ["%3", "%1#0", "%2"],
         "#loc7)",
     )
     assert split_line("%3 = stablehlo.replica_id : tensor<ui32>") == (
-        "% = stablehlo.replica_id : tensor<ui32>",
+        "\n = stablehlo.replica_id : tensor<ui32>",
         ["%3"],
         "",
     )

@@ -2,7 +2,7 @@
 
     %3 = stablehlo.add %1, %2 : tensor<4xf32> loc(#loc7)
 
-says `% = stablehlo.add %, % : tensor<4xf32>` about `%3`, `%1` and `%2`, at `#loc7`. Programs say few things again and
+says `_ = stablehlo.add _, _ : tensor<4xf32>` about `%3`, `%1` and `%2`, at `#loc7`. Programs say few things again and
 again: who has read a line knows what all others mean that say the same.
 """
 
@@ -13,6 +13,7 @@ import re
 _VALUE = re.compile(r"(%[\w.$-]++(?:#\d++)?)")
 _ALIAS = re.compile(r"#[\w.$-]++\)")
 _LOCATION = " loc("
+_GAP = "\n"  # which no line has
 
 
 class NotALineError(Exception):
@@ -25,7 +26,7 @@ def split_line(line: str) -> tuple[str, list[str], str]:
     Strings may look like names and locations: whoever has read the line knows better."""
     operation, behind, location = line.rpartition(_LOCATION)
     parts = _VALUE.split(operation if behind else line)
-    return "%".join(parts[::2]), parts[1::2], location if behind else ""
+    return _GAP.join(parts[::2]), parts[1::2], location if behind else ""
 
 
 def is_alias(location: str) -> bool:
