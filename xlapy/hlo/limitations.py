@@ -130,8 +130,9 @@ _TAIL = f"""\
 ## Element types
 
 Quantized types of StableHLO are the uniform ones, per tensor or per axis, whose storage is narrower than what they
-express; types with scales for each block of a tensor (sub-channels) raise `UnsupportedError` when they are read. Storage as wide as
-what it expresses (`i32:f32`) is against the specification (`quantized_type.C1`), and refused under that label.
+express; types with scales for each block of a tensor (sub-channels), which the specification does not have, raise
+`UnsupportedError` when they are read. Storage as wide as what it expresses (`i32:f32`) is against the specification
+(`quantized_type.C1`), and refused under that label.
 
 Element types are {", ".join(f"`{element_type}`" for element_type in ALL)} and tokens.
 """
