@@ -127,6 +127,15 @@ code is made with 16-byte vectors, and nothing is known of it.
 |---|---|---|"""
 
 _TAIL = f"""\
+## Sizes that depend on values
+
+A StableHLO operation that takes sizes as operands (`dynamic_reshape` and its kin) needs to know them from the shapes of
+the arguments, or else a result with bounds, `tensor<?xf32, #stablehlo.bounds<8>>`. With bounds, `dynamic_iota`,
+`dynamic_broadcast_in_dim`, `real_dynamic_slice` (of known strides) and `dynamic_reshape` (to one bounded dimension, or
+to a bounded first one) take sizes at run time. All others raise `UnsupportedError`: `dynamic_pad`, `dynamic_gather` and
+`dynamic_conv` move their elements by amounts that would have to be known before, and without a bound nothing says how
+much memory a result takes.
+
 ## Element types
 
 Quantized types of StableHLO are the uniform ones, per tensor or per axis, whose storage is narrower than what they

@@ -46,7 +46,8 @@ class Use:
             return value
         raise UnsupportedError(
             f"{self.operation.name}: operand {position} gives sizes, and depends on the values of arguments; "
-            "only sizes that follow from the shapes of arguments are supported"
+            "only sizes that follow from the shapes of arguments are supported, or those of results with bounds, like "
+            "tensor<?xf32, #stablehlo.bounds<8>>"
         )
 
     def sizes(self, position: int) -> tuple[int, ...]:
