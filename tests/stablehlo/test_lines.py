@@ -146,3 +146,15 @@ def test_what_a_line_says_and_about_what() -> None:
         ["%3"],
         "",
     )
+
+
+def test_lines_that_say_many_things_are_read_by_their_tokens() -> None:
+    lines = [
+        f"%{number} = stablehlo.slice %x [0:2, {number}:{number + 1}] : (tensor<2x9999xf32>) -> tensor<2x1xf32>"
+        for number in range(1200)
+    ]
+    body = "\n".join(lines)
+    text = f"func.func @main(%x: tensor<2x9999xf32>) -> tensor<2x1xf32> {{\n{body}\nreturn %0 : tensor<2x1xf32>\n}}\n"
+    with pytest.raises(NotALineError):
+        parse_lines(text)
+    assert structure(stablehlo.parse(text)) == structure(by_tokens(text))

@@ -17,7 +17,9 @@ _GAP = "\n"  # which no line has
 
 
 class NotALineError(Exception):
-    """What seemed to be a line with one operation is more or less than that: only the tokens can tell."""
+    """What seemed to be a line with one operation is more or less than that; or lines say too many different things.
+
+    Then it is the tokens that must be read."""
 
 
 def split_line(line: str) -> tuple[str, list[str], str]:

@@ -100,6 +100,7 @@ class Parser:
         self._stack: list[_Open] = []
         self._templates: dict[str, Template] = {}
         self._locations: dict[str, tuple[str, ...]] = {"": ()}
+        self._lines_read = self._lines_repeated = 0
 
     # -- tokens ----------------------------------------------------------------------------------------------------
 
@@ -603,7 +604,12 @@ class Parser:
         wording, names, location = split_line(line)
         template = self._templates.get(wording)
         if template is None or not self._repeat(template, names, location):
+            self._lines_read += 1
+            if self._lines_read > self._lines_repeated + _PATIENCE:
+                raise NotALineError
             self._read_line(line, wording, names, location)
+        else:
+            self._lines_repeated += 1
         self.index += 1
 
     def _repeat(self, template: Template, names: list[str], location: str) -> bool:
@@ -795,4 +801,6 @@ def _nothing() -> Steps:
 _BOOLEANS = {"true": True, "false": False, "1": True, "0": False}
 _BUILTIN = {"module": "builtin.module", "return": "func.return", "call": "func.call"}
 _MAX_RESULTS = 1_000_000
+_PATIENCE = 1000
+"""So many lines more may be new than known: where few are known, it is faster to read all tokens at once."""
 _TYPE_WORDS = frozenset({"none", "tuple", "complex"})

@@ -22,7 +22,9 @@ def parse_tree(text: str) -> tuple[Parser, Operation]:
 
 
 def parse_lines(text: str) -> tuple[Parser, Operation]:
-    """Line by line where lines are operations, which is fast. Errors may be in the wrong place, and even wrong."""
+    """Line by line where lines are operations, which is fast if they say few things.
+
+    Raises NotALineError if they do not. Errors may be in the wrong place, and even wrong."""
     parser = Parser(text, ALL_FORMS, plain_form, by_line=True)
     return parser, parser.program()
 

@@ -56,7 +56,7 @@ class _ProgramConverter:
         self._computations: dict[str, Computation] = {}
         self._regions: dict[Operation, Sequence[Computation]] = {}
         self._of_regions: dict[Region, Computation] = {}
-        self._examples: dict[Template | None, Instruction] = {}
+        self._examples: dict[Template, Instruction] = {}
         self._names: dict[str, int] = {}
 
     def convert(self, top: Operation) -> HloModule:
@@ -215,11 +215,7 @@ class _ProgramConverter:
             constant_literal(operation)
             return  # a constant becomes an instruction where it is used
         body.at(operation)
-        operands = body.operands(operation)
-        example = self._examples.get(operation.template) if operation.template is not None else None
-        if example is not None and [o.shape for o in operands] == [o.shape for o in example.operands]:
-            called = self._regions.get(operation, example.called)
-            body.set_value(operation.results[0], body.add_like(example, operands, called))
+        if operation.template is not None and self._repeated(body, operation, operation.template):
             return
         conversion = self._conversion(operation)
         body.called = self._regions.get(operation, ())
@@ -233,16 +229,29 @@ class _ProgramConverter:
             self._set_results(body, operation, converted)
             return
         self._set_result(body, operation, converted)
-        is_all = len(body.computation) == count + 1 and converted.operands == (*operands,)
-        if operation.template is not None and is_all and not conversion.by_value:
+        is_all = len(body.computation) == count + 1 and not conversion.by_value
+        if operation.template is not None and is_all and converted.operands == (*body.operands(operation),):
             self._examples[operation.template] = converted
+
+    def _repeated(self, body: Body, operation: Operation, template: Template) -> bool:
+        """Converts an operation as another one of its template was, if that became one instruction on its operands."""
+        example = self._examples.get(template)
+        if example is None:
+            return False
+        operands = body.operands(operation)
+        if [operand.shape for operand in operands] != [operand.shape for operand in example.operands]:
+            return False
+        called = self._regions.get(operation, example.called)
+        body.set_value(operation.results[0], body.add_like(example, operands, called))
+        return True
 
     def _set_result(self, body: Body, operation: Operation, converted: Instruction) -> None:
         (result,) = operation.results
         stated = storage_shape(result.type)
         if converted.shape == stated:
             body.computation.set_shape(converted, stated)  # one object for equal shapes is compared fastest
-        self._check_result(operation, converted.shape, result)
+        else:
+            self._check_result(operation, converted.shape, result)
         body.set_value(result, converted)
 
     def _set_results(self, body: Body, operation: Operation, converted: Instruction | Elements) -> None:
