@@ -16,10 +16,12 @@ from xlapy.hlo.shape import Shape
 from xlapy.hlo.specialize import DYNAMIC, DynamicCall, Known
 from xlapy.stablehlo.attributes import attribute_text
 from xlapy.stablehlo.convert.base import Body, Converter, converts
+from xlapy.stablehlo.lexer import Tokens
 from xlapy.stablehlo.locations import Locations
-from xlapy.stablehlo.parser import Parser
+from xlapy.stablehlo.reader import Reader
 from xlapy.stablehlo.tree import Attributes, Operation
 from xlapy.support.errors import ParseError, UnsupportedError
+from xlapy.support.source import Source
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,15 +136,10 @@ def config_attributes(instruction: Instruction) -> Attributes:
     config = instruction.extra.get("backend_config", "")
     if not config:
         return {}
-    parser = Parser(config, {}, _no_form)
-    attributes = parser.attribute()
+    attributes = Reader(Tokens(Source(config))).attribute()
     if not isinstance(attributes, dict):
         raise ParseError(f"the backend_config of {instruction.name} is not a set of attributes: {config[:60]}")
     return attributes
-
-
-def _no_form(parser: Parser, operation: Operation) -> None:
-    raise parser.expected("attributes")
 
 
 def integers_of(literal: Literal) -> tuple[int, ...]:
