@@ -301,9 +301,8 @@ class Parser(Reader):
             operation.attributes.update(self.attributes())
         self.expect(":")
         place = self.index
-        signature = self.function_type()
-        self.check_operands(operation, signature.inputs, place)
-        operation.result_types = signature.results
+        inputs, operation.result_types = self.signature()
+        self.check_operands(operation, inputs, place)
 
     def check_operands(self, operation: Operation, types: tuple[Shape, ...], place: int) -> None:
         """Fails unless the operands have the types that the text states at `place`."""

@@ -191,11 +191,12 @@ class Reader:
             raise self.expected("the type of a value, like tensor<4xf32>")
         return found
 
-    def function_type(self) -> FunctionType:
+    def signature(self) -> tuple[tuple[Shape, ...], tuple[Shape, ...]]:
+        """`(inputs) -> (results)`, `(inputs) -> result`."""
         self.expect("(")
         inputs = self.listed(self.value_type, ")")
         self.expect("->")
-        return FunctionType(inputs, self.result_types())
+        return inputs, self.result_types()
 
     def result_types(self) -> tuple[Shape, ...]:
         """One type, or any number of them in parentheses."""
@@ -216,7 +217,7 @@ class Reader:
     def _compound_type(self) -> Type:
         token = self.texts[self.index]
         if token == "(":
-            return self.function_type()
+            return FunctionType(*self.signature())
         self.index += 1
         self.expect("<")
         if token == "tuple":

@@ -111,3 +111,14 @@ class Operation:
     def mnemonic(self) -> str:
         """The name without its dialect."""
         return self.name.partition(".")[2]
+
+
+def dissolve(top: Operation) -> None:
+    """Takes a tree apart that nobody needs any more: without cycles it is gone at once, and costs no collection."""
+    stack = [top]
+    while stack:
+        operation = stack.pop()
+        for region in operation.regions:
+            stack += region.operations
+            region.operations = []
+        operation.results = []
