@@ -61,6 +61,7 @@ HLO_FLOORS = (
         "kernel_plan",
         "identities",
         "sort_plan",
+        "bitcasts",
         "leaves",
         "drawing",
         "cost",

@@ -26,7 +26,7 @@ from xlapy.hlo.donation import possible_donations
 from xlapy.hlo.graph import HloModule, Instruction
 from xlapy.hlo.schedule import Schedule
 from xlapy.hlo.text import fingerprint
-from xlapy.hlo.verifier import verify
+from xlapy.hlo.verifier import verify, verify_processes
 from xlapy.options import CompileOptions, Environment, environment
 from xlapy.passes.analysis.replay import check_plan
 from xlapy.passes.buffer_assignment import assign_buffers
@@ -183,6 +183,7 @@ def lower(
     if options.num_replicas > 1 or options.num_partitions > 1:
         module.config.num_replicas = options.num_replicas
         module.config.num_partitions = options.num_partitions
+    verify_processes(module)
     pipeline_options = PipelineOptions(fast_math=options.fast_math, disabled_laws=options.disabled_laws)
     report = cpu_pipeline(pipeline_options, watch).run(module)
     for run in report.runs:

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from xlapy_runtime import calls, collectives, custom_calls, donation, lapack, result_memory, stream_calls  # noqa: F401 - they fill tables
+from xlapy_runtime import calls, collectives, custom_calls, donation, lapack, result_memory, stream_calls, top_k  # noqa: F401 - they fill tables
 from xlapy_runtime.arguments import Allocate, ParameterList, allocate_results
 from xlapy_runtime.buffers import Context, ContextPool, pointers, sliced
 from xlapy_runtime.calling import CallWrapper, ContextWord

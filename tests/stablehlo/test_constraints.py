@@ -2,7 +2,7 @@
 
 Each row breaks one constraint of one operation. `tests/support/stablehlo_constraints.txt` counts the constraints of
 every operation; the last test holds what the tests here and in the neighbouring files break against it. Constraints
-that a reader checks under another label, or that no text can break alone, stand in tables of their own.
+that no text can break alone stand in a table of their own.
 """
 
 from __future__ import annotations
@@ -12,8 +12,10 @@ from pathlib import Path
 
 import pytest
 
+import xlapy
 from tests.stablehlo import test_errors, test_indexing, test_windows
 from xlapy import stablehlo
+from xlapy.hlo.ops import OPS
 from xlapy.support.errors import ShapeError, XlaError
 
 COUNTS = Path(__file__).parent.parent / "support" / "stablehlo_constraints.txt"
@@ -241,47 +243,51 @@ def test_broken_constraint(label: str, line: str) -> None:
     with pytest.raises(XlaError) as caught:
         stablehlo.parse(program(line))
     assert "line 3, column 3" in str(caught.value)
-    wanted = SAID_AS.get(label, label)
-    assert isinstance(caught.value, ShapeError) and caught.value.rule == wanted, str(caught.value)
+    assert isinstance(caught.value, ShapeError) and caught.value.rule == label, str(caught.value)
 
 
-SAID_AS = {
-    "batch_norm_grad.C5": "batch_norm_grad.C4",
-    "batch_norm_inference.C4": "batch_norm_inference.C3",
-    "batch_norm_inference.C5": "batch_norm_inference.C3",
-    "batch_norm_inference.C6": "batch_norm_inference.C3",
-    "batch_norm_training.C4": "batch_norm_training.C3",
-    "batch_norm_training.C5": "batch_norm_training.C7",
-    "batch_norm_training.C6": "batch_norm_training.C7",
-    "clamp.C2": "clamp.C1",
-    "convolution.C26": "convolution.C25",
-    "dot_general.C4": "dot_general.C3",
-    "dot_general.C6": "dot_general.C5",
-    "dot_general.C7": "dot_general.C5",
-    "dot_general.C8": "dot_general.C5",
-    "reduce_scatter.C8": "reduce_scatter.C1",
-    "reduce_scatter.C9": "reduce_scatter.C1",
-    "reduce_window.C14": "reduce_window.C15",
-}
-"""Constraints of which the error gives another label: one rule of the op table is about both."""
+GRIDS = [
+    ("all_gather.C3", collective("all_gather", f"all_gather_dim = 0 : i64, {PAIR}", results="tensor<4x3xf32>"), 3),
+    ("all_gather.C4", collective("all_gather", f"all_gather_dim = 0 : i64, {PAIR}", results="tensor<4x3xf32>"), 1),
+    ("all_reduce.C2", collective("all_reduce", PAIR, SUM), 4),
+    ("all_reduce.C3", collective("all_reduce", groups("[[0, 2]]", "1x2"), SUM), 2),
+    ("all_to_all.C6", collective("all_to_all", f"split_dimension = 0, concat_dimension = 0, split_count = 2, {PAIR}"), 3),
+    ("all_to_all.C7", collective("all_to_all", f"split_dimension = 0, concat_dimension = 0, split_count = 2, {PAIR}"), 1),
+    ("collective_broadcast.C2", collective("collective_broadcast", PAIR), 1),
+    ("collective_permute.C4", collective("collective_permute", "source_target_pairs = dense<[[0, 2]]> : tensor<1x2xi64>"), 2),
+    ("reduce_scatter.C4", collective("reduce_scatter", f"scatter_dimension = 0 : i64, {PAIR}", SUM, "tensor<1x3xf32>"), 3),
+    ("reduce_scatter.C5", collective("reduce_scatter", f"scatter_dimension = 0 : i64, {PAIR}", SUM, "tensor<1x3xf32>"), 1),
+]  # fmt: skip
+"""Programs that do not fit a grid of so many replicas, which is an option of compilation."""
 
-_PROCESSES = "how many processes there are is an option of compilation"
+
+@pytest.mark.parametrize(("label", "line", "replicas"), GRIDS, ids=[label for label, *_ in GRIDS])
+def test_groups_that_do_not_fit_the_grid_are_refused(label: str, line: str, replicas: int) -> None:
+    text = program(line).replace("mhlo.num_replicas = 2", f"mhlo.num_replicas = {replicas}")
+    with pytest.raises(ShapeError) as caught:
+        xlapy.compile(text)
+    opcode = caught.value.rule.partition(".")[0]
+    assert OPS[opcode].label(caught.value.rule, "C") == label
+    assert f"{replicas} replicas of 1 partitions" in str(caught.value)
+
+
+def test_groups_of_partitions_are_counted_in_partitions() -> None:
+    text = program(
+        collective("all_to_all", f"split_dimension = 0, concat_dimension = 0, split_count = 2, {PAIR}, {HANDLE}")
+    )
+    with pytest.raises(ShapeError, match="1 partitions"):
+        xlapy.compile(text)
+    options = xlapy.CompileOptions(num_partitions=2)
+    assert xlapy.compile(text, options) is not None
+
+
 _QUANTIZED = "it is about quantized types only"
 NOT_ALONE = {
-    "all_gather.C3": _PROCESSES,
-    "all_gather.C4": _PROCESSES,
-    "all_reduce.C2": _PROCESSES,
-    "all_reduce.C3": _PROCESSES,
-    "all_to_all.C6": _PROCESSES,
-    "all_to_all.C7": _PROCESSES,
-    "collective_broadcast.C2": _PROCESSES,
-    "reduce_scatter.C4": _PROCESSES,
-    "reduce_scatter.C5": _PROCESSES,
     "broadcast_in_dim.C6": _QUANTIZED,
     "reshape.C3": _QUANTIZED,
     "transpose.C4": _QUANTIZED,
 }
-"""Constraints that the text of a program cannot break, with the reason."""
+"""Constraints that programs without quantized types cannot break: test_quantized_errors does."""
 
 
 @cache
@@ -307,6 +313,6 @@ def broken_elsewhere() -> set[str]:
 
 
 def test_every_constraint_is_broken_by_some_test() -> None:
-    tested = {label for label, _ in BROKEN} | broken_elsewhere()
+    tested = {label for label, _ in BROKEN} | {label for label, *_ in GRIDS} | broken_elsewhere()
     assert not specified() - tested - NOT_ALONE.keys()
     assert not NOT_ALONE.keys() - specified() | NOT_ALONE.keys() & tested

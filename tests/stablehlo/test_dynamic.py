@@ -316,3 +316,88 @@ def test_the_oldest_specializations_are_dropped(monkeypatch):
     for size in (3, 4, 5, 3):
         np.testing.assert_array_equal(executable(np.ones(size, np.float32)), np.full(size, 2, np.float32))
     assert executable.specializations == ((5,), (3,))
+
+
+def test_a_constant_takes_the_open_sizes_of_what_it_is_combined_with():
+    text = """
+    func.func @main(%x: tensor<?x3xf32>) -> (tensor<?x3xi1>, tensor<?x3xf32>, tensor<?x3xf32>) {
+      %0 = chlo.is_inf %x : tensor<?x3xf32> -> tensor<?x3xi1>
+      %1 = "chlo.constant_like"(%x) {value = 3.0 : f32} : (tensor<?x3xf32>) -> tensor<?x3xf32>
+      %2 = stablehlo.add %1, %x : tensor<?x3xf32>
+      return %0, %1, %2 : tensor<?x3xi1>, tensor<?x3xf32>, tensor<?x3xf32>
+    }"""
+    x = np.array([[1, -np.inf, np.nan]] * 4, np.float32)
+    for results in (xlapy.compile(text)(x), xlapy.evaluate(text, x)):
+        for result, expected in zip(results, (np.isinf(x), np.full_like(x, 3), x + 3), strict=True):
+            np.testing.assert_array_equal(result, expected)
+
+
+def bounded(*bounds: int | None, kind: str = "f32") -> str:
+    """A type with bounds: `tensor<?x2xf32, #stablehlo.bounds<4, ?>>` of 4, and of None at a static 2."""
+    sizes = "x".join("?" if bound else "2" for bound in bounds)
+    return f"tensor<{sizes}x{kind}, #stablehlo.bounds<{', '.join(str(bound or '?') for bound in bounds)}>>"
+
+
+def sized(name: str, operands: dict[str, str], result: str, attributes: str = "", constants: str = "") -> str:
+    arguments = ", ".join(f"%{operand}: {type}" for operand, type in operands.items() if not operand.startswith("c"))
+    names, types = ", ".join(f"%{operand}" for operand in operands), ", ".join(operands.values())
+    return (
+        f"func.func @main({arguments}) -> {result} {{\n{constants}"
+        f'  %r = "stablehlo.{name}"({names}) {{{attributes}}} : ({types}) -> {result}\n  return %r : {result}\n}}\n'
+    )
+
+
+SIX, ONE_SIZE, TWO_SIZES = np.arange(6, dtype=np.float32), "tensor<1xi32>", "tensor<2xi64>"
+STEP = f"  %c = stablehlo.constant dense<2> : {ONE_SIZE}\n"
+SLICE = {"x": "tensor<6xf32>", "s": ONE_SIZE, "l": ONE_SIZE, "c": ONE_SIZE}
+AT_RUN_TIME = [
+    *(
+        (sized("dynamic_iota", {"n": ONE_SIZE}, bounded(8, kind="i32"), "iota_dimension = 0 : i64"), [[size]],
+         np.arange(min(max(size, 0), 8), dtype=np.int32))
+        for size in (0, 3, 8, 11, -1)
+    ),
+    *(
+        (sized("dynamic_broadcast_in_dim", {"x": "tensor<2xf32>", "n": TWO_SIZES}, bounded(4, None),
+               "broadcast_dimensions = array<i64: 1>"), [SIX[:2], np.array([rows, 2])], np.tile(SIX[:2], (rows, 1)))
+        for rows in (0, 3)
+    ),
+    *(
+        (sized("real_dynamic_slice", SLICE, bounded(6), constants=STEP), [SIX, [start], [limit]], SIX[start:limit:2])
+        for start, limit in ((0, 6), (1, 6), (5, 6), (3, 2))
+    ),
+    (sized("dynamic_reshape", {"x": bounded(4, None), "n": ONE_SIZE}, bounded(8)), [SIX.reshape(3, 2), [6]], SIX),
+    (sized("dynamic_reshape", {"x": "tensor<6xf32>", "n": TWO_SIZES}, bounded(5, None)), [SIX, np.array([3, 2])],
+     SIX.reshape(3, 2)),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "arguments", "expected"), AT_RUN_TIME)
+def test_results_with_bounds_have_sizes_at_run_time(text, arguments, expected):
+    arguments = [np.array(argument, np.int32) if isinstance(argument, list) else argument for argument in arguments]
+    module = stablehlo.parse(text)
+    written = stablehlo.parse(stablehlo.to_text(module))
+    for result in (
+        xlapy.compile(module)(*arguments), xlapy.evaluate(module, *arguments), xlapy.evaluate(written, *arguments)
+    ):  # fmt: skip
+        assert result.dtype == expected.dtype
+        np.testing.assert_array_equal(result, expected)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (sized("dynamic_reshape", {"x": "tensor<6xf32>", "n": TWO_SIZES}, bounded(5, 3)), "depends on sizes at run"),
+        (sized("dynamic_reshape", {"x": "tensor<6xf32>", "n": TWO_SIZES}, bounded(None, 4)), "depends on sizes at run"),
+        (sized("dynamic_pad", {"x": "tensor<6xf32>", "v": "tensor<f32>", "l": ONE_SIZE, "h": ONE_SIZE, "i": ONE_SIZE},
+               bounded(9)), "depends on the values of arguments"),
+    ],
+)  # fmt: skip
+def test_bounds_that_do_not_say_enough_are_refused(text, message):
+    with pytest.raises(UnsupportedError, match=message):
+        xlapy.compile(text)
+
+
+def test_each_dimension_needs_a_size():
+    text = sized("dynamic_iota", {"n": TWO_SIZES}, bounded(8, kind="i32"), "iota_dimension = 0 : i64")
+    with pytest.raises(ShapeError, match=r"dynamic_iota.C1"):
+        stablehlo.parse(text)

@@ -141,7 +141,7 @@ BROKEN = [
     (f"stablehlo.add %x, %i : ({X}, {XI})", "add.C1"),
     (f"stablehlo.compare LT, %x, %y : ({X}, {Y})", "compare.C2"),
     (f"stablehlo.compare LT, %x, %x, SIGNED : ({X}, {X})", "compare.C3"),
-    (f"stablehlo.clamp %s, %x, %y : (tensor<f32>, {X}, {Y})", "clamp.C1"),
+    (f"stablehlo.clamp %y, %x, %s : ({Y}, {X}, tensor<f32>)", "clamp.C1"),
     (f"stablehlo.concatenate %x, %y, dim = 0 : ({X}, {Y})", "concatenate.C2"),
     (f"stablehlo.concatenate %x, %x, dim = 2 : ({X}, {X})", "concatenate.C4"),
     (f"stablehlo.concatenate %x, %x, dim = 0 : ({X}, {X})", "concatenate.C6"),

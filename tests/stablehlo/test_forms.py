@@ -204,3 +204,13 @@ def test_odd_locations_say_nothing(location: str) -> None:
     text = "#a = loc(#b)\n#b = loc(#a)\nfunc.func @main(%x: tensor<f32>) -> tensor<f32> {\n"
     text += f"  %0 = stablehlo.negate %x : tensor<f32> loc({location})\n  return %0 : tensor<f32>\n}}"
     assert stablehlo.parse(text).entry.root.metadata.location() == ""
+
+
+def test_a_structured_attribute_may_have_no_fields() -> None:
+    text = """func.func @main(%x: tensor<2xf32>, %y: tensor<3xf32>) -> tensor<2x3xf32> {
+      %0 = "stablehlo.dot_general"(%x, %y) <{dot_dimension_numbers = #stablehlo.dot<>}>
+        : (tensor<2xf32>, tensor<3xf32>) -> tensor<2x3xf32>
+      return %0 : tensor<2x3xf32>
+    }"""
+    x, y = np.array([1, 2], np.float32), np.array([3, 4, 5], np.float32)
+    np.testing.assert_array_equal(evaluate(stablehlo.parse(text), x, y), np.outer(x, y))

@@ -1,4 +1,6 @@
-"""Mutated programs: each is read as another program, or refused with a place; nothing else happens."""
+"""Mutated programs: each is read as another program, or refused with a place; nothing else happens.
+
+What is read line by line is what is read token by token."""
 
 from __future__ import annotations
 
@@ -7,11 +9,14 @@ import re
 
 import pytest
 
+from tests.stablehlo.structure import structure
 from tests.stablehlo.test_dynamic import SIZES
 from tests.stablehlo.test_effects import ALL_REDUCE, CHANNELS, STREAMS
 from tests.stablehlo.test_errors import PROGRAM
 from tests.stablehlo.test_quantized import CONTROL_FLOW
 from xlapy import stablehlo
+from xlapy.stablehlo.convert import convert_program
+from xlapy.stablehlo.reading import parse_tokens
 from xlapy.support.errors import InternalError, XlaError
 
 TEXTS = (PROGRAM, STREAMS, CHANNELS, ALL_REDUCE, CONTROL_FLOW, SIZES)
@@ -43,7 +48,8 @@ def check(seed: int, count: int) -> None:
     for _ in range(count):
         text = mutated(generator)
         try:
-            stablehlo.parse(text)
+            module = stablehlo.parse(text)
+            assert structure(convert_program(*parse_tokens(text))) == structure(module), text
         except XlaError as error:
             assert not isinstance(error, InternalError), text
             assert "\n" in str(error) and str(error).rstrip().endswith("^"), text

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -612,6 +613,88 @@ def test_collectives() -> None:
 def _wide_sum(x: Array, y: Array) -> Array:
     one, other = (WIDE.dequantize(_promoted(values, HALF, WIDE)) for values in (x, y))
     return WIDE.quantize(one + other)
+
+
+# -- sizes -------------------------------------------------------------------------------------------------------------
+
+
+def test_quantized_tensors_may_have_open_sizes() -> None:
+    open_type = f"tensor<?x3x{A}>"
+    text = program([open_type, open_type], '"stablehlo.add"(%0, %1)', [open_type])
+    module = stablehlo.parse(text)
+    assert stablehlo.to_text(module) == text
+    executable = xlapy.compile(module)
+    for rows in (2, 5):
+        x, y = random_stored(A, rows, 3), random_stored(A, rows, 3)
+        expected = A.quantize(A.dequantize(x) + A.dequantize(y))
+        same(executable(x, y), expected)
+        same(xlapy.evaluate(module, x, y), expected)
+
+
+def _sizes(*numbers: int) -> str:
+    return f"stablehlo.constant dense<{[*numbers]}> : tensor<{len(numbers)}xi64>"
+
+
+MATRIX = random_stored(A, 2, 3)
+FILLED = np.full((4, 9), 7, np.int8)
+FILLED[0:3:2, 1:6:2] = MATRIX
+ONES, ZERO_ONE, ONE_THREE, FOUR = (_sizes(*numbers) for numbers in ((1, 1), (0, 1), (1, 3), (4, 2, 3)))
+SEVEN = f"stablehlo.constant() {{value = dense<7> : tensor<i8>}} : () -> tensor<{A}>"
+OPEN = f"tensor<?x?x{A}>"
+DYNAMIC = [
+    ("dynamic_reshape", [_sizes(3, 2)], "", OPEN, MATRIX.reshape(3, 2)),
+    ("dynamic_pad", [SEVEN, ZERO_ONE, ONE_THREE, ONES], "", OPEN, FILLED),
+    ("real_dynamic_slice", [ZERO_ONE, ONE_THREE, ONES], "", OPEN, MATRIX[:1, 1:3]),
+    (
+        "dynamic_broadcast_in_dim", [FOUR], " {broadcast_dimensions = array<i64: 1, 2>}",
+        f"tensor<?x?x?x{A}>", np.broadcast_to(MATRIX, (4, 2, 3)),
+    ),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("name", "constants", "attributes", "result", "expected"), DYNAMIC, ids=[row[0] for row in DYNAMIC]
+)
+def test_data_movement_with_sizes_as_operands(
+    name: str, constants: Sequence[str], attributes: str, result: str, expected: Array
+) -> None:
+    lines = [f"  %c{number} = {constant}\n" for number, constant in enumerate(constants)]
+    types = [re.split(" : | -> ", constant)[-1] for constant in constants]
+    operands = ", ".join(["%x", *(f"%c{number}" for number in range(len(constants)))])
+    text = (
+        f"func.func @main(%x: {A.tensor(2, 3)}) -> {result} {{\n{''.join(lines)}"
+        f'  %r = "stablehlo.{name}"({operands}){attributes} : ({", ".join([A.tensor(2, 3), *types])}) -> {result}\n'
+        f"  return %r : {result}\n}}\n"
+    )
+    check(text, [MATRIX], expected)
+
+
+def test_an_iota_of_a_size_that_is_an_operand() -> None:
+    text = (
+        f"func.func @main() -> tensor<?x{EXACT_ZERO}> {{\n  %n = {_sizes(5)}\n"
+        '  %r = "stablehlo.dynamic_iota"(%n) {iota_dimension = 0 : i64} : (tensor<1xi64>)'
+        f" -> tensor<?x{EXACT_ZERO}>\n"
+        f"  return %r : tensor<?x{EXACT_ZERO}>\n}}\n"
+    )
+    check(text, [], EXACT_ZERO.quantize(np.arange(5, dtype=np.float32)))
+
+
+def test_a_convolution_whose_padding_is_an_operand() -> None:
+    kernel = Quantized((0.25,), (0,))
+    image, window = A.tensor(1, 1, 5), kernel.tensor(1, 1, 3)
+    text = (
+        f"func.func @main(%x: {image}, %w: {window}) -> {C.tensor(1, 1, 6)} {{\n"
+        "  %p = stablehlo.constant dense<[[1, 2]]> : tensor<1x2xi64>\n"
+        '  %r = "stablehlo.dynamic_conv"(%x, %w, %p) '
+        "{dimension_numbers = #stablehlo.conv<[b, f, 0]x[o, i, 0]->[b, f, 0]>, "
+        "feature_group_count = 1 : i64, batch_group_count = 1 : i64} : "
+        f"({image}, {window}, tensor<1x2xi64>) -> {C.tensor(1, 1, 6)}\n"
+        f"  return %r : {C.tensor(1, 1, 6)}\n}}\n"
+    )
+    x, w = random_stored(A, 1, 1, 5), random_stored(kernel, 1, 1, 3)
+    padded = np.pad(A.dequantize(x), ((0, 0), (0, 0), (1, 2)))[0, 0]
+    sums = np.correlate(padded, kernel.dequantize(w)[0, 0], "valid").astype(np.float32)
+    check(text, [x, w], C.quantize(sums).reshape(1, 1, 6))
 
 
 # -- the text, the graph, the table ------------------------------------------------------------------------------------

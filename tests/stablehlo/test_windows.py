@@ -284,7 +284,7 @@ BROKEN_BATCH_NORMS = [
     ("batch_norm_inference.C3", batch_norm("batch_norm_inference", tensor(4, 6), [tensor(4)] * 4)),
     ("batch_norm_training.C1", batch_norm("batch_norm_training", tensor(4, 6), [VECTOR] * 2, -1)),
     ("batch_norm_training.C2", batch_norm("batch_norm_training", tensor(4, 6), [tensor(6, kind="f64")] * 2)),
-    ("batch_norm_training.C3", batch_norm("batch_norm_training", tensor(4, 6), [VECTOR, tensor(6, 1)])),
+    ("batch_norm_training.C3", batch_norm("batch_norm_training", tensor(4, 6), [tensor(6, 1), VECTOR])),
     ("batch_norm_grad.C1", batch_norm("batch_norm_grad", tensor(4, 6), [*[VECTOR] * 3, tensor(4, 6)], 2)),
     ("batch_norm_grad.C2", batch_norm("batch_norm_grad", tensor(4, 6), [*[VECTOR] * 3, tensor(4, 6, kind="f64")])),
     ("batch_norm_grad.C3", batch_norm("batch_norm_grad", tensor(4, 6), [*[VECTOR] * 3, tensor(6, 4)])),

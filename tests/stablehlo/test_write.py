@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+import xlapy
 from tests.stablehlo.structure import opcodes
 from xlapy import stablehlo
 from xlapy.hlo.evaluate import evaluate
@@ -96,10 +97,39 @@ def test_bitcasts_between_types_convert_bits(source: str, target: str) -> None:
     _same(evaluate(module, argument), evaluate(again, argument))
 
 
-def test_a_bitcast_of_numbers_below_a_byte_has_no_spelling() -> None:
-    module = parse("HloModule m\nENTRY e {\n p = u8[2] parameter(0)\n ROOT b = s4[2] bitcast(p)\n}")
-    with pytest.raises(UnsupportedError, match="no StableHLO spelling"):
-        stablehlo.to_text(module)
+@pytest.mark.parametrize("narrow", ["s4", "u4", "s2", "u2", "pred", "f4e2m1fn"])
+def test_bitcasts_of_numbers_below_a_byte_go_through_bytes(narrow: str) -> None:
+    for source, target in ((narrow, "u32"), ("u8", narrow), (narrow, "s8"), ("s16", narrow)):
+        sizes = {"u32": 2, "s16": 4}
+        shape, result = f"{source}[{sizes.get(source, 8)}]", f"{target}[{sizes.get(target, 8)}]"
+        module = parse(f"HloModule m\nENTRY e {{\n p = {shape} parameter(0)\n ROOT b = {result} bitcast(p)\n}}")
+        (parameter,) = module.signature.parameters
+        numbers = np.random.default_rng(0).integers(0, 2 if source == "pred" else 250, parameter.dims)
+        argument = numbers.astype(parameter.type.dtype)
+        expected = evaluate(module, argument)
+        _same(expected, evaluate(stablehlo.parse(stablehlo.to_text(module)), argument))
+        _same(expected, xlapy.compile(module)(argument))
+
+
+@pytest.mark.parametrize("narrow", ["s4", "pred", "f4e2m1fn"])
+def test_computed_numbers_below_a_byte_have_no_other_bits(narrow: str) -> None:
+    opposite = "not" if narrow == "pred" else "negate"
+    module = parse(
+        f"HloModule m\nENTRY e {{\n p = {narrow}[4] parameter(0)\n n = {narrow}[4] {opposite}(p)\n"
+        "ROOT b = u8[4] bitcast(n)\n}"
+    )
+    (parameter,) = module.signature.parameters
+    argument = np.array([1, 0, 1, 1]).astype(parameter.type.dtype)
+    _same(evaluate(module, argument), xlapy.compile(module)(argument))
+    assert evaluate(module, argument).max() < 16
+
+
+@pytest.mark.parametrize(("source", "target"), [("f6e2m3fn", "u8"), ("c64", "u64")])
+def test_bitcasts_without_a_spelling_are_named(source: str, target: str) -> None:
+    module = parse(f"HloModule m\nENTRY e {{\n p = {source}[2] parameter(0)\n ROOT b = {target}[2] bitcast(p)\n}}")
+    for use in (stablehlo.to_text, xlapy.compile):
+        with pytest.raises(UnsupportedError, match=rf"b: a bitcast .*{source}"):
+            use(module)
 
 
 def test_constants_of_tuples_are_several() -> None:

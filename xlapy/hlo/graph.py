@@ -182,7 +182,7 @@ class Computation:
         complete = spec.complete_attributes(attributes)
         signatures = [computation.signature for computation in called]
         inferred = spec.infer([operand.shape for operand in operands], complete, signatures, shape)
-        chosen = shape if shape is not None and shape.matches(inferred) else inferred
+        chosen = shape if shape is not None and (shape is inferred or shape.matches(inferred)) else inferred
         return self.add_unchecked(spec, chosen, operands, complete, called, name, metadata)
 
     def add_unchecked(
@@ -324,7 +324,7 @@ class Computation:
         if wanted not in self._names:
             self._names[wanted] = 0
             return wanted
-        stem = _NUMBER.sub("", wanted)
+        stem = _NUMBER.sub("", wanted) if "." in wanted else wanted
         count = self._names.get(stem, 0)
         while True:
             count += 1

@@ -49,6 +49,12 @@ LIMITATIONS = (
         "what leaves the program is one buffer of a size that all who take part know in advance",
     ),
     Limitation(
+        ("bitcast",),
+        "between complex numbers and others, and of 6-bit floats to elements of another width (also when written as "
+        "StableHLO)",
+        "it is spelled out in operations on logical arrays, and none takes the bits of these apart",
+    ),
+    Limitation(
         ("custom-call",),
         "of a C function by the typed API version (said when it is called)",
         "its calling convention is a C++ header of XLA's; a Python function of that version gets its attributes",
@@ -121,10 +127,21 @@ code is made with 16-byte vectors, and nothing is known of it.
 |---|---|---|"""
 
 _TAIL = f"""\
+## Sizes that depend on values
+
+A StableHLO operation that takes sizes as operands (`dynamic_reshape` and its kin) needs to know them from the shapes of
+the arguments, or else a result with bounds, `tensor<?xf32, #stablehlo.bounds<8>>`. With bounds, `dynamic_iota`,
+`dynamic_broadcast_in_dim`, `real_dynamic_slice` (of known strides) and `dynamic_reshape` (to one bounded dimension, or
+to a bounded first one) take sizes at run time. All others raise `UnsupportedError`: `dynamic_pad`, `dynamic_gather` and
+`dynamic_conv` move their elements by amounts that would have to be known before, and without a bound nothing says how
+much memory a result takes.
+
 ## Element types
 
 Quantized types of StableHLO are the uniform ones, per tensor or per axis, whose storage is narrower than what they
-express; types with scales for each block of a tensor (sub-channels) raise `UnsupportedError` when they are read.
+express; types with scales for each block of a tensor (sub-channels), which the specification does not have, raise
+`UnsupportedError` when they are read. Storage as wide as what it expresses (`i32:f32`) is against the specification
+(`quantized_type.C1`), and refused under that label.
 
 Element types are {", ".join(f"`{element_type}`" for element_type in ALL)} and tokens.
 """

@@ -54,6 +54,11 @@ def group_of(mode: str, groups: Sequence[Sequence[int]], place: Place) -> tuple[
     return tuple(process_number(member, column, place) for column in columns for member in members)
 
 
+def id_count(mode: str, replicas: int, partitions: int) -> int:
+    """How many ids groups of a strategy can name."""
+    return _id(mode, Place(0, 0, replicas, partitions))[1]
+
+
 def _id(mode: str, place: Place) -> tuple[int, int]:
     """By which id groups of a strategy name a process, and how many ids there are."""
     if mode == FLATTENED_IDS:

@@ -12,7 +12,7 @@ operations stand in a module as custom calls, whose targets `DYNAMIC` knows. Bou
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NoReturn, TypeAlias
 
@@ -290,7 +290,7 @@ def _ordinary(copy: _Copy, instruction: Instruction) -> Instruction | Steps:
     stated = _STATED.get(instruction.opcode)
     shape = instruction.shape
     if stated is not None and shape.is_unbounded:
-        shape = stated(instruction, [copy.copies[operand].shape for operand in instruction.operands])
+        shape = stated(copy, instruction, copy.copies[instruction.operands[0]].shape)
     new = copy.add(instruction, shape=shape)
     literal = _computed(copy, new)
     if literal is not None:
@@ -429,39 +429,49 @@ _HANDLERS: Mapping[str, Handler] = {
 # -- stated results ----------------------------------------------------------------------------------------------------
 
 
-def _like_operand(instruction: Instruction, operands: Sequence[Shape]) -> Shape:
+def _like_operand(copy: _Copy, instruction: Instruction, operand: Shape) -> Shape:
     """The dimensions of the operand, in another element type."""
-    return operands[0].without_layout().with_type(instruction.shape.type)
+    return operand.without_layout().with_type(instruction.shape.type)
 
 
-def _like_leading(instruction: Instruction, operands: Sequence[Shape]) -> Shape:
+def _like_leading(copy: _Copy, instruction: Instruction, operand: Shape) -> Shape:
     """Sizes that a `?` takes from the operand; a last dimension that is cut or joined must be static."""
     shape = instruction.shape
     dims = list(shape.dims)
-    for dim, size in enumerate(operands[0].dims[: len(dims)]):
+    for dim, size in enumerate(operand.dims[: len(dims)]):
         if dims[dim] == UNBOUNDED:
             dims[dim] = size
     return _with_sizes(shape, dims)
 
 
-def _of_broadcast(instruction: Instruction, operands: Sequence[Shape]) -> Shape:
-    """Sizes that the operand has; nothing tells those of new dimensions."""
+def _of_broadcast(copy: _Copy, instruction: Instruction, operand: Shape) -> Shape:
+    """Sizes that the operand has; those of new dimensions are those of the arrays that it is combined with."""
     dims = list(instruction.shape.dims)
-    for size, target in zip(operands[0].dims, instruction.attributes["dimensions"], strict=True):
+    for size, target in zip(operand.dims, instruction.attributes["dimensions"], strict=True):
         if dims[target] == UNBOUNDED:
             dims[target] = size
+    for like in _combined_with(copy, instruction) if UNBOUNDED in dims else ():
+        dims = [size if known == UNBOUNDED else known for known, size in zip(dims, like.dims, strict=True)]
     if UNBOUNDED in dims:
         _undetermined(instruction)
     return _with_sizes(instruction.shape, dims)
 
 
-def _of_reshape(instruction: Instruction, operands: Sequence[Shape]) -> Shape:
+def _combined_with(copy: _Copy, instruction: Instruction) -> Iterator[Shape]:
+    """The shapes of what users take element by element together with an instruction, as far as they are copied."""
+    for user in instruction.users:
+        if Trait.ELEMENTWISE in user.spec.traits:
+            others = (copy.copies[operand].shape for operand in user.operands if operand in copy.copies)
+            yield from (shape for shape in others if shape.rank == instruction.shape.rank)
+
+
+def _of_reshape(copy: _Copy, instruction: Instruction, operand: Shape) -> Shape:
     """One `?` that is left, from the number of elements."""
     dims = list(instruction.shape.dims)
     others = math.prod(size for size in dims if size != UNBOUNDED)
-    if dims.count(UNBOUNDED) != 1 or not others or operands[0].size % others:
+    if dims.count(UNBOUNDED) != 1 or not others or operand.size % others:
         _undetermined(instruction)
-    dims[dims.index(UNBOUNDED)] = operands[0].size // others
+    dims[dims.index(UNBOUNDED)] = operand.size // others
     return _with_sizes(instruction.shape, dims)
 
 
@@ -471,12 +481,12 @@ def _with_sizes(shape: Shape, dims: Sequence[int]) -> Shape:
     return shape.with_dims(dims, dynamic)
 
 
-_STATED: Mapping[str, Callable[[Instruction, Sequence[Shape]], Shape]] = {
+_STATED: Mapping[str, Callable[[_Copy, Instruction, Shape], Shape]] = {
     "convert": _like_operand,
     "bitcast-convert": _like_leading,
     "broadcast": _of_broadcast,
     "reshape": _of_reshape,
 }
-"""Results that the text states, and whose `?` follow from the operands. Other rules look at element types only."""
+"""Results that the text states, and whose `?` follow from the operand. Other rules look at element types only."""
 
 assert set(_HANDLERS) | set(_STATED) <= set(OPS)

@@ -10,7 +10,8 @@ from collections.abc import Callable
 from typing import NoReturn
 
 from xlapy.hlo.graph import Computation, HloModule, Instruction
-from xlapy.hlo.ops import Trait
+from xlapy.hlo.ops import OPS, Trait
+from xlapy.hlo.process_groups import group_mode, id_count
 from xlapy.hlo.shape import Shape
 from xlapy.hlo.text import to_text
 from xlapy.support.errors import InternalError, ShapeError, XlaError
@@ -179,6 +180,38 @@ _CHECKS: tuple[Callable[[Instruction], None], ...] = (
     _verify_layouts,
     _verify_pair,
 )
+
+
+# -- processes -----------------------------------------------------------------------------------------------------
+
+
+def verify_processes(module: HloModule) -> None:
+    """Raises ShapeError unless collectives name processes of the module's grid, and all of them where they must."""
+    try:
+        for instruction in module.instructions():
+            if Trait.COLLECTIVE in instruction.spec.traits and Trait.DONE not in instruction.spec.traits:
+                _verify_groups(instruction, module.config.num_replicas, module.config.num_partitions)
+    except _Fault as fault:
+        raise fault.to_error("") from None
+
+
+def _verify_groups(instruction: Instruction, replicas: int, partitions: int) -> None:
+    spec, attributes = instruction.spec, instruction.attributes
+    declared = OPS[spec.start_of] if spec.start_of else spec
+    by_partition = bool(spec.options.get("channel_means_partitions"))
+    mode = group_mode(attributes["channel_id"], bool(attributes.get("use_global_device_ids")), by_partition)
+    count = id_count(mode, replicas, partitions)
+    groups = attributes["replica_groups"].groups if "replica_groups" in attributes else ()
+    pairs = attributes["source_target_pairs"].pairs if "source_target_pairs" in attributes else ()
+    named = {process for group in (*groups, *pairs) for process in group if process >= 0}
+    grid = f"{replicas} replicas of {partitions} partitions (ids of {mode}: 0 to {count - 1})"
+    if named and max(named) >= count:
+        message = f"{instruction.name}: there is no process {max(named)} among {grid}"
+        raise _Fault(message, instruction, rule=f"{declared.name}.known-processes", subject=spec.name)
+    if groups and "all-processes" in declared.constraints and len(named) < count:
+        missing = min(set(range(count)) - named)
+        message = f"{instruction.name}: no group names process {missing} of {grid}"
+        raise _Fault(message, instruction, rule=f"{declared.name}.all-processes", subject=spec.name)
 
 
 # -- the module ----------------------------------------------------------------------------------------------------

@@ -13,8 +13,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+from xlapy.hlo.bitcasts import logical_steps
 from xlapy.hlo.graph import Computation, HloModule, Instruction
-from xlapy.hlo.shape import Shape
 from xlapy.passes.base import Pass
 
 KEEPING_LAYOUTS = ("custom-call",)
@@ -46,29 +46,8 @@ def _expand_bitcasts(computation: Computation) -> bool:
     return computation.remove(bitcasts)
 
 
-def _changes_type_only(source: Shape, target: Shape) -> bool:
-    """Every element stays where it is: scalars do, and those of a region must stay scalars."""
-    same_places = source.dims == target.dims and source.minor_to_major == target.minor_to_major
-    return same_places and source.type is not target.type and source.type.bits == target.type.bits
-
-
 def _logical(bitcast: Instruction) -> Instruction:
-    """The bytes of the operand in memory order, cut into elements of the result, in the order of its memory."""
-    computation, source, target = bitcast.parent, bitcast.operands[0], bitcast.shape
-    if _changes_type_only(source.shape, target):
-        return computation.add("bitcast-convert", [source], shape=target, metadata=bitcast.metadata)
-    major_to_minor = source.shape.minor_to_major[::-1]
-    value = computation.add("transpose", [source], permutation=major_to_minor)
-    value = computation.add("reshape", [value], shape=value.shape.with_dims((value.shape.size,)))
-    if source.shape.type is not target.type:
-        ratio = source.shape.type.bits // target.type.bits
-        parts = (value.shape.size, ratio) if ratio > 1 else (target.size,)
-        if not ratio:
-            pieces = target.type.bits // source.shape.type.bits
-            value = computation.add("reshape", [value], shape=value.shape.with_dims((target.size, pieces)))
-        value = computation.add("bitcast-convert", [value], shape=target.with_dims(parts))
-    target_order = target.minor_to_major[::-1]
-    in_memory = [target.dims[dim] for dim in target_order]
-    value = computation.add("reshape", [value], shape=target.with_dims(in_memory))
-    back = tuple(target_order.index(dim) for dim in range(target.rank))
-    return computation.add("transpose", [value], permutation=back, metadata=bitcast.metadata)
+    value = bitcast.operands[0]
+    for step in logical_steps(bitcast):
+        value = bitcast.parent.add(step.opcode, [value], shape=step.shape, metadata=bitcast.metadata, **step.attributes)
+    return value

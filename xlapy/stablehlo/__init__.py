@@ -6,6 +6,7 @@ from xlapy.hlo.graph import HloModule
 from xlapy.hlo.text import fingerprint
 from xlapy.stablehlo.convert import convert_program
 from xlapy.stablehlo.reading import parse_tree
+from xlapy.stablehlo.tree import dissolve
 from xlapy.stablehlo.write import Writer
 from xlapy.support.collection import paused_collection
 
@@ -16,7 +17,10 @@ def parse(text: str) -> HloModule:
     Raises ParseError, ShapeError or UnsupportedError, each with line, column and a caret. A function of several results
     returns a tuple."""
     with paused_collection():
-        return convert_program(*parse_tree(text))
+        parser, top = parse_tree(text)
+        module = convert_program(parser, top)
+        dissolve(top)
+        return module
 
 
 def to_text(module: HloModule, *, pretty: bool = False) -> str:

@@ -1,8 +1,9 @@
 """Cuts StableHLO text into tokens with one regular expression.
 
 Tokens are plain strings, because a list of strings is the fastest thing to make and to look at. What is frequent or
-large is one token: a whole tensor type, a whole `dense<...>` constant, `%3#1`. Where a token stands in the text is
-found out only when an error asks for it, by cutting the text once more.
+large is one token: a whole tensor type, a whole `dense<...>` constant, `%3#1`; and, if the reader wants it, a whole
+line that seems to be one operation. Where a token stands in the text is found out only when an error asks for it, by
+cutting the text once more.
 
 Every alternative is linear in the text: repetitions are possessive, and none of them can run over its own beginning.
 """
@@ -20,8 +21,14 @@ END = ""
 LOOKAHEAD = 4
 """How many tokens a reader looks at without asking where the text ends."""
 
-_TOKEN = re.compile(
-    r"""
+_LINE = r"""
+      %[\w.$-]++(?:\:\d++)?\ =\ (?=[A-Za-z"])
+      (?![^\n]{1000})[^\n(]*+(?:\((?!\{)[^\n(]*+)*+                            # short, and no region begins
+      (?<=[>)}\w])(?=\n\s*+(?!(?:attributes|cond|loc|reducer)\b)[%}"\w])      # the next line begins another
+    | """
+"""`%3 = "name"...` to the end of a line that looks complete, as most operations are."""
+
+_TOKEN = r"""
       %[\w.$-]++(?:\#\d++)?                                                     # value, result of several
     | tensor<[^<>]*+(?:<[^<>]*+(?:<[^<>]*+>[^<>]*+)*+>[^<>]*+)*+>               # complex, quantized, bounds nest
     | (?:dense|dense_resource|array)<(?:"[^"]*+"|[^"<>]*+)>
@@ -34,26 +41,33 @@ _TOKEN = re.compile(
     | [\#!^][\w.$-]++                                                           # attribute, type or block name
     | //[^\n]*+                                                                 # comment
     | \S
-    """,
-    re.VERBOSE,
-)
+    """
+
+_TOKENS = re.compile(_TOKEN, re.VERBOSE)
+_LINES = re.compile(_LINE + _TOKEN, re.VERBOSE)
+
+
+def cut(text: str, expression: re.Pattern[str] = _TOKENS) -> list[str]:
+    """The tokens of a text, comments left out, with `END` behind them, often enough for any look ahead."""
+    texts: list[str] = expression.findall(text)
+    if "//" in text:
+        texts = [token for token in texts if not token.startswith("//")]
+    texts += [END] * LOOKAHEAD
+    return texts
 
 
 class Tokens:
-    """The tokens of a text, comments left out, with `END` behind them, often enough for any look ahead."""
+    """The tokens of a text. `by_line` makes one token of each line that seems to be one operation."""
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: Source, *, by_line: bool = False) -> None:
         self.source = source
-        texts: list[str] = _TOKEN.findall(source.text)
-        if "//" in source.text:
-            texts = [text for text in texts if not text.startswith("//")]
-        texts += [END] * LOOKAHEAD
-        self.texts = texts
+        self._expression = _LINES if by_line else _TOKENS
+        self.texts = cut(source.text, self._expression)
 
     def offset(self, index: int) -> int:
         """Where token `index` begins in the text."""
         counted = -1
-        for match in _TOKEN.finditer(self.source.text):
+        for match in self._expression.finditer(self.source.text):
             counted += not match[0].startswith("//")
             if counted == index:
                 return match.start()

@@ -1,57 +1,30 @@
 """Reads StableHLO text, generic or pretty, into the neutral tree.
 
 Regions nest without recursion: an operation with regions is read by a generator that yields each region it opens, and
-`_run` keeps the open ones on a stack. Only attributes and types recurse, to a fixed depth.
+`_run` keeps the open ones on a stack.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Generator
-from typing import Any, NoReturn, TypeVar
 
-from xlapy.hlo.element_types import PRED, S64, ElementType
-from xlapy.hlo.literal import Literal
-from xlapy.hlo.shape import TOKEN, UNBOUNDED, Shape
-from xlapy.hlo.text.backend_config import mlir_string
-from xlapy.stablehlo.constants import dense_literal, resource_literal
-from xlapy.stablehlo.lexer import END, Tokens
-from xlapy.stablehlo.quantization import QuantizedConstant, QuantizedShape, quantized_type, storage_shape
-from xlapy.stablehlo.spellings import ELEMENT_TYPES
-from xlapy.stablehlo.tree import Attributes, Opaque, Operation, Region, Symbol, Value
-from xlapy.stablehlo.types import FunctionType, OtherType, Type, tensor_type, type_text
-from xlapy.support.errors import ParseError, XlaError
+from xlapy.hlo.shape import Shape
+from xlapy.stablehlo.lexer import END, Tokens, cut
+from xlapy.stablehlo.lines import NotALineError, is_alias, split_line
+from xlapy.stablehlo.reader import Item, Reader
+from xlapy.stablehlo.tree import Attributes, Operation, Region, Template, Value
+from xlapy.stablehlo.types import type_text
 from xlapy.support.source import Source
-
-Item = TypeVar("Item")
 
 Steps = Generator[Region, None, None]
 """The reading of an operation with regions: yields each region where it opens, goes on where it has closed."""
 
 PrettyForm = Callable[["Parser", Operation], "Steps | None"]
 
-MAX_NESTING = 100
 MAX_OPEN_REGIONS = 200  # each control-flow operation inside another one takes time to compile
-"""How deep attributes and types may nest: far beyond any program, far below Python's recursion limit."""
-
-_OPENING = {"<": ">", "(": ")", "[": "]", "{": "}"}
-_CLOSING = frozenset(_OPENING.values())
-_STRING = re.compile(r'"(?:[^"\\\n]++|\\.)*+"')
-_MAX_NUMBER = 400  # digits; Python refuses to convert beyond some thousands
-_TOKEN_TYPES = frozenset({"!stablehlo.token", "!mhlo.token"})
 _ISOLATED = frozenset({"builtin.module", "func.func"})
 SCALAR_DIALECTS = ("arith.", "tensor.", "shape.")
 """Values of these may have the types of elements, `index` or `i32`: scalars to us."""
-
-_SHAPE_TYPES = {
-    "index": Shape.scalar(S64),
-    "!shape.size": Shape.scalar(S64),
-    "!shape.shape": Shape.array(S64, (UNBOUNDED,)),
-    "!shape.witness": Shape.scalar(PRED),
-}
-"""Types that values of any operation may have in dynamic programs."""
-
-_FIELD_DIALECTS = ("#stablehlo", "#mhlo", "#chlo")
 
 
 class _Open:
@@ -75,410 +48,20 @@ class _Open:
         self.hidden: list[tuple[str, Value | None]] = []
 
 
-class Parser:
-    """One text on its way to a tree. `parse_text` is the way in; the pretty forms use the rest."""
+class Parser(Reader):
+    """One text on its way to a tree. `program` is the way in; the pretty forms use the rest."""
 
-    def __init__(self, text: str, forms: dict[str, PrettyForm], default_form: PrettyForm) -> None:
-        self.tokens = Tokens(Source(text))
-        self.texts = self.tokens.texts
-        self.index = 0
-        self.attribute_aliases: dict[str, Any] = {}
-        self.location_aliases: dict[str, tuple[str, ...]] = {}
-        self.has_quantized_types = False
+    def __init__(
+        self, text: str, forms: dict[str, PrettyForm], default_form: PrettyForm, *, by_line: bool = False
+    ) -> None:
+        super().__init__(Tokens(Source(text), by_line=by_line))
         self._forms = forms
         self._default_form = default_form
-        self._type_aliases: dict[str, Type] = {}
-        self._tensors: dict[str, Shape] = {}
-        self._literals: dict[tuple[str, Shape], Literal | QuantizedConstant] = {}
-        self._resources: dict[str, str] | None = None
-        self.scalars = False
-        self._nesting = 0
         self._scope: dict[str, Value] = {}
         self._stack: list[_Open] = []
-
-    # -- tokens ----------------------------------------------------------------------------------------------------
-
-    def fail(self, message: str, index: int | None = None) -> NoReturn:
-        raise self.tokens.error(message, self.index if index is None else index)
-
-    def expected(self, what: str) -> ParseError:
-        """The error that something else stands at the current token."""
-        found = self.texts[self.index]
-        shown = "the end of the text" if found == END else repr(found if len(found) <= 40 else found[:37] + "...")
-        return self.tokens.error(f"expected {what}, found {shown}", self.index)
-
-    def expect(self, token: str) -> None:
-        if self.texts[self.index] != token:
-            raise self.expected(f"`{token}`")
-        self.index += 1
-
-    def accept(self, token: str) -> bool:
-        if self.texts[self.index] == token:
-            self.index += 1
-            return True
-        return False
-
-    def string(self, what: str = "a string") -> str:
-        token = self.texts[self.index]
-        if not token.startswith('"'):
-            raise self.expected(what)
-        if not _STRING.fullmatch(token):
-            self.fail("this string does not end on its line")
-        self.index += 1
-        return mlir_string(token)
-
-    def symbol(self) -> str:
-        """`@name` or `@"name"`, without the sign; of nested symbols the whole path."""
-        token = self.texts[self.index]
-        if not token.startswith("@") or token == "@":
-            raise self.expected("a symbol, like @main")
-        if token[1] == '"' and not _STRING.fullmatch(token[1:]):
-            self.fail("this name does not end on its line")
-        self.index += 1
-        path = token[1:].strip('"')
-        while self.texts[self.index : self.index + 2] == [":", ":"]:
-            self.index += 2
-            path += "::" + self.symbol()
-        return path
-
-    def integer(self, what: str = "an integer") -> int:
-        token = self.texts[self.index]
-        if not token.lstrip("-+").isdecimal() or len(token) > _MAX_NUMBER:
-            raise self.expected(what)
-        self.index += 1
-        return int(token)
-
-    def integers(self) -> tuple[int, ...]:
-        """`[1, 2, 3]`."""
-        self.expect("[")
-        return self.listed(self.integer, "]")
-
-    def listed(self, item: Callable[[], Item], closing: str) -> tuple[Item, ...]:
-        """Items between commas, up to and with `closing`."""
-        if self.accept(closing):
-            return ()
-        items = [item()]
-        while self.accept(","):
-            items.append(item())
-        self.expect(closing)
-        return tuple(items)
-
-    def skip_balanced(self) -> tuple[str, ...]:
-        """Goes past a bracketed group, however deep, that begins here; returns its tokens."""
-        start = self.index
-        expected = []
-        while True:
-            token = self.texts[self.index]
-            if token in _OPENING:
-                expected.append(_OPENING[token])
-            elif token in _CLOSING:
-                if not expected or token != expected.pop():
-                    self.fail(f"`{token}` closes nothing that is open here")
-            elif token == END:
-                self.fail("a bracket is not closed", start)
-            self.index += 1
-            if not expected:
-                return tuple(self.texts[start : self.index])
-
-    # -- types -----------------------------------------------------------------------------------------------------
-
-    def type(self) -> Type:
-        token = self.texts[self.index]
-        known = self._tensors.get(token)
-        if known is not None:
-            self.index += 1
-            return known
-        if token.startswith("tensor<"):
-            known = self._tensors[token] = self.placed(tensor_type, token, self._type_aliases)
-            self.has_quantized_types |= isinstance(known, QuantizedShape)
-            self.index += 1
-            return known
-        if token in _TOKEN_TYPES or token in ELEMENT_TYPES or token == "none":
-            self.index += 1
-            return TOKEN if token in _TOKEN_TYPES else ELEMENT_TYPES.get(token) or OtherType(token)
-        if token.startswith("!"):
-            return self._named_type(token)
-        if token in ("(", "tuple", "complex"):
-            return self.nested(self._compound_type)
-        if token == "tensor" and self.texts[self.index + 1] == "<":
-            self.fail("this tensor type is not closed, or nests too deep")
-        raise self.expected("a type, like tensor<4xf32>")
-
-    def is_type(self, token: str) -> bool:
-        """`token` begins a type (one that a word may begin)."""
-        return token in self._tensors or token.startswith("tensor<") or token in ELEMENT_TYPES or token in _TYPE_WORDS
-
-    def value_type(self) -> Shape:
-        """The type of a value: a tensor, a token or a tuple."""
-        token = self.texts[self.index]
-        known = self._tensors.get(token) or _SHAPE_TYPES.get(token)
-        if known is not None:
-            self.index += 1
-            return known
-        start = self.index
-        found = self.type()
-        if isinstance(found, ElementType) and self.scalars:
-            return Shape.scalar(found)
-        if not isinstance(found, Shape):
-            self.index = start
-            raise self.expected("the type of a value, like tensor<4xf32>")
-        return found
-
-    def function_type(self) -> FunctionType:
-        self.expect("(")
-        inputs = self.listed(self.value_type, ")")
-        self.expect("->")
-        return FunctionType(inputs, self.result_types())
-
-    def result_types(self) -> tuple[Shape, ...]:
-        """One type, or any number of them in parentheses."""
-        if self.accept("("):
-            return self.listed(self.value_type, ")")
-        return (self.value_type(),)
-
-    def nested(self, read: Callable[[], Item]) -> Item:
-        """What `read` returns, unless it would nest too deep."""
-        if self._nesting >= MAX_NESTING:
-            self.fail(f"types and attributes nest deeper than {MAX_NESTING} levels here")
-        self._nesting += 1
-        try:
-            return read()
-        finally:
-            self._nesting -= 1
-
-    def _compound_type(self) -> Type:
-        token = self.texts[self.index]
-        if token == "(":
-            return self.function_type()
-        self.index += 1
-        self.expect("<")
-        if token == "tuple":
-            return Shape.tuple(self.listed(self.value_type, ">"))
-        part = self.texts[self.index]
-        element_type = ELEMENT_TYPES.get(f"complex<{part}>")
-        if element_type is None:
-            raise self.expected("f32 or f64")
-        self.index += 1
-        self.expect(">")
-        return element_type
-
-    def _named_type(self, token: str) -> Type:
-        alias = self._type_aliases.get(token)
-        if alias is not None:
-            self.index += 1
-            return alias
-        start = self.index
-        self.index += 1
-        tokens = self.skip_balanced() if self.texts[self.index] == "<" else ()
-        if not token.startswith("!quant."):
-            return OtherType(" ".join((token, *tokens)))
-        after, self.index = self.index, start
-        found = self.placed(quantized_type, token + "".join(tokens))
-        self.index = after
-        return found
-
-    def placed(self, read: Callable[..., Item], *arguments: Any) -> Item:
-        """What `read` returns; its errors gain the place of the current token."""
-        try:
-            return read(*arguments)
-        except XlaError as error:
-            raise error.add_context(where=self.tokens.where(self.index)) from None
-
-    # -- attributes ------------------------------------------------------------------------------------------------
-
-    def attributes(self, closing: str = "}") -> Attributes:
-        """`name = value, unit_name, ...` up to and with `closing`, the opening brace being read."""
-        found: Attributes = {}
-        texts = self.texts
-        while texts[self.index] != closing:
-            token = texts[self.index]
-            if token.startswith('"'):
-                name = self.string()
-            elif token[:1].isalpha() or token.startswith("_"):
-                name = token
-                self.index += 1
-            else:
-                raise self.expected(f"the name of an attribute or `{closing}`")
-            found[name] = self.nested(self.typed_attribute) if self.accept("=") else True
-            if not self.accept(","):
-                break
-        self.expect(closing)
-        return found
-
-    def typed_attribute(self) -> Any:
-        """A value with the type that may follow it: `0 : i64`."""
-        value = self.attribute()
-        if self.texts[self.index] == ":":
-            self.index += 1
-            self.type()
-        return value
-
-    def attribute(self) -> Any:
-        """A value without the type of a number. Bare words, which are enumerators, are strings."""
-        token = self.texts[self.index]
-        first = token[:1]
-        if first == '"':
-            return self.string()
-        if first.isdigit() or (first in "-+" and first and token != "->"):
-            return self.number()
-        if first == "[":
-            self.index += 1
-            return self.nested(lambda: self.listed(self.typed_attribute, "]"))
-        if first == "{":
-            self.index += 1
-            return self.nested(self.attributes)
-        if first == "@":
-            return Symbol(self.symbol())
-        if first == "#":
-            return self._named_attribute(token)
-        if token in ("true", "false", "unit"):
-            self.index += 1
-            return token != "false"
-        if token.startswith(("dense<", "dense_resource<")):
-            return self.dense()
-        if token.startswith("array<"):
-            return self._array(token)
-        if self.is_type(token) or first in ("(", "!"):
-            return self.type()
-        if first == "<":
-            self.index += 1
-            return self.nested(lambda: self.attributes(">"))
-        if first.isalpha() or first == "_":
-            return self._word(token)
-        raise self.expected("the value of an attribute")
-
-    def number(self) -> int | float:
-        token = self.texts[self.index]
-        if len(token) > _MAX_NUMBER:
-            self.fail("this number has too many digits")
-        if token.lstrip("-+").startswith("0x"):
-            value: int | float = int(token, 16)
-        elif token.lstrip("-+").isdecimal():
-            value = int(token)
-        else:
-            try:
-                value = float(token)
-            except ValueError:
-                raise self.expected("a number") from None
-        self.index += 1
-        return value
-
-    def dense(self) -> Literal | QuantizedConstant:
-        """`dense<...> : type`, decoded once for each spelling and type."""
-        index = self.index
-        token = self.texts[index]
-        if not token.startswith(("dense<", "dense_resource<")):
-            if token in ("dense", "dense_resource"):
-                self.fail("this constant is not closed, or holds what no tensor can")
-            raise self.expected("a constant, like dense<0.0>")
-        self.index += 1
-        self.expect(":")
-        shape = self.value_type()
-        after, self.index = self.index, index
-        literal = self._literals.get((token, shape))
-        if literal is None:
-            read = self._resource if token.startswith("dense_resource<") else dense_literal
-            stored = self.placed(read, token, storage_shape(shape))
-            literal = QuantizedConstant(stored, shape) if isinstance(shape, QuantizedShape) else stored
-            self._literals[token, shape] = literal
-        self.index = after
-        return literal
-
-    def _resource(self, token: str, shape: Shape) -> Literal:
-        name = token[len("dense_resource<") : -1].strip().strip('"')
-        if self._resources is None:
-            self._resources = self._read_resources()
-        blob = self._resources.get(name)
-        if blob is None:
-            raise ParseError(f"the text holds no resource {name[:40]!r}: it was left out when the text was printed")
-        return resource_literal(blob, shape)
-
-    def _read_resources(self) -> dict[str, str]:
-        """The blobs `name: "0x..."` of the section `{-# ... #-}`, which stands at the end of the text."""
-        texts = self.texts
-        start = texts.index("{-#") if "{-#" in texts else len(texts)
-        return {
-            name.strip('"'): value.strip('"')
-            for name, colon, value in zip(texts[start:], texts[start + 1 :], texts[start + 2 :], strict=False)
-            if colon == ":" and value.startswith('"0x')
-        }
-
-    def _array(self, token: str) -> tuple[Any, ...]:
-        """`array<i64: 1, 2>`."""
-        kind, _, items = token[len("array<") : -1].partition(":")
-        words = [word.strip() for word in items.split(",")] if items.strip() else []
-        convert = {"i1": _BOOLEANS.__getitem__}.get(kind.strip(), float if "f" in kind else int)
-        try:
-            values = tuple(map(convert, words))
-        except (KeyError, ValueError):
-            raise self.expected("an array, like array<i64: 1, 2>") from None
-        self.index += 1
-        return values
-
-    def _word(self, token: str) -> Any:
-        """An enumerator; or the head of something that we skip, like `affine_map<...>`."""
-        if token in ("dense", "dense_resource", "tensor") and self.texts[self.index + 1] == "<":
-            self.fail(f"this `{token}<` is not closed")
-        if token == "loc":
-            return Opaque(self._location())
-        self.index += 1
-        if self.texts[self.index] == "<":
-            return Opaque((token, *self.skip_balanced()))
-        return token
-
-    def _named_attribute(self, token: str) -> Any:
-        """`#alias`, `#stablehlo<precision HIGH>`, `#stablehlo.gather<offset_dims = [1], ...>`, or what we skip."""
-        self.index += 1
-        texts, index = self.texts, self.index
-        if texts[index] != "<":
-            return self.attribute_aliases.get(token, Opaque((token,)))
-        if not token.startswith(_FIELD_DIALECTS):
-            return Opaque((token, *self.skip_balanced()))
-        if token.endswith(".conv"):
-            self.index += 1
-            numbers = self.convolution_numbers()
-            self.expect(">")
-            return numbers
-        if texts[index + 2] == "=":
-            self.index += 1
-            return self.nested(lambda: self.attributes(">"))
-        if texts[index + 3] == ">":
-            self.index += 4
-            return texts[index + 2]
-        if texts[index + 2] == ">":
-            self.index += 3
-            return texts[index + 1]
-        return Opaque((token, *self.skip_balanced()))
-
-    def convolution_numbers(self) -> tuple[tuple[str, ...], ...]:
-        """`[b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, f]`, as the three lists of letters and digits."""
-        lhs = self._dimension_labels()
-        self.expect("x")
-        rhs = self._dimension_labels()
-        self.expect("->")
-        return lhs, rhs, self._dimension_labels()
-
-    def _dimension_labels(self) -> tuple[str, ...]:
-        self.expect("[")
-        return self.listed(self._dimension_label, "]")
-
-    def _dimension_label(self) -> str:
-        token = self.texts[self.index]
-        if not token.isdecimal() and token not in ("b", "f", "i", "o", "?"):
-            raise self.expected("b, f, i, o or a spatial dimension")
-        self.index += 1
-        return token
-
-    def _location(self) -> tuple[str, ...]:
-        """The tokens between the parentheses of `loc(...)`."""
-        self.expect("loc")
-        texts, index = self.texts, self.index
-        if texts[index] != "(":
-            raise self.expected("`(`")
-        if texts[index + 2] == ")" and texts[index + 1][:1] in ("#", '"'):  # an alias or a name, as most are
-            self.index = index + 3
-            return (texts[index + 1],)
-        return self.skip_balanced()[1:-1]
+        self._templates: dict[str, Template] = {}
+        self._locations: dict[str, tuple[str, ...]] = {"": ()}
+        self._lines_read = self._lines_repeated = 0
 
     # -- values ----------------------------------------------------------------------------------------------------
 
@@ -491,12 +74,18 @@ class Parser:
                 raise self.expected("a value, like %0")
             self.fail(f"no value {token} is defined before its use")
         self.index += 1
-        if value.region is not self._stack[-1].region and not value.is_constant:
-            for opened in reversed(self._stack):
-                if opened.region is value.region or value in opened.operation.captures:
-                    break
-                opened.operation.captures[value] = None
+        if value.region is not self._stack[-1].region:
+            self._capture(value)
         return value
+
+    def _capture(self, value: Value) -> None:
+        """Notes that regions which are open use a value from outside."""
+        if value.is_constant:
+            return
+        for opened in reversed(self._stack):
+            if opened.region is value.region or value in opened.operation.captures:
+                break
+            opened.operation.captures[value] = None
 
     def _define(self, name: str, value: Value) -> None:
         opened = self._stack[-1]
@@ -538,7 +127,7 @@ class Parser:
         type = self.value_type()
         attributes = self.attributes() if self.accept("{") else {}
         if self.texts[self.index] == "loc":
-            self._location()
+            self.location()
         return name, type, attributes
 
     def program(self) -> Operation:
@@ -554,7 +143,9 @@ class Parser:
         texts = self.texts
         while True:
             token = texts[self.index]
-            if token == "}" and len(self._stack) > 1:
+            if token[:1] == "%" and " " in token:
+                self._line(token)
+            elif token == "}" and len(self._stack) > 1:
                 self.index += 1
                 self._close_region()
             elif token == END:
@@ -566,7 +157,7 @@ class Parser:
             elif len(self._stack) == 1 and (token[0] in "#!" or token == "{-#"):
                 self._definition(token)
             else:
-                self._operation()
+                self._operation(self.index)
 
     def _definition(self, token: str) -> None:
         """`#name = attribute`, `!name = type`, or the section of resources, read only when a constant asks for it."""
@@ -578,16 +169,83 @@ class Parser:
             return
         self.expect("=")
         if token[0] == "!":
-            self._type_aliases[token] = self.type()
+            self.type_aliases[token] = self.type()
         elif self.texts[self.index] == "loc":
-            self.location_aliases[token] = self._location()
+            self.location_aliases[token] = self.location()
+            return
         else:
             self.attribute_aliases[token] = self.typed_attribute()
+        self._templates.clear()  # what was read may mean something else from here on
 
-    def _operation(self) -> None:
+    def _line(self, line: str) -> None:
+        """An operation that is a line of its own. One that says the same as an earlier one, but for the names of
+        values, is the same operation on other values: nothing but the names needs to be read."""
+        wording, names, location = split_line(line)
+        template = self._templates.get(wording)
+        if template is None or not self._repeat(template, names, location):
+            self._lines_read += 1
+            if self._lines_read > self._lines_repeated + _PATIENCE:
+                raise NotALineError
+            self._read_line(line, wording, names, location)
+        else:
+            self._lines_repeated += 1
+        self.index += 1
+
+    def _repeat(self, template: Template, names: list[str], location: str) -> bool:
+        """Adds the operation of `template` on other values; False if there is more to find out about it."""
+        region = self._stack[-1].region
+        scope = self._scope
+        operation = Operation(template.name, self.index)
+        operands = operation.operands
+        for name, type in zip(names[1:], template.operand_types, strict=True):
+            value = scope.get(name)
+            if value is None or value.type is not type:
+                return False
+            if value.region is not region:
+                self._capture(value)
+            operands.append(value)
+        operation.location = self._location_of(location)
+        operation.template = template
+        operation.attributes = template.attributes
+        operation.regions = template.regions
+        operation.result_types = template.result_types
+        self._define_results(operation, [(names[0], len(template.result_types))])
+        region.operations.append(operation)
+        return True
+
+    def _read_line(self, line: str, wording: str, names: list[str], location: str) -> None:
+        """Reads an operation token by token, and remembers it for lines like it."""
+        opened, place = self._stack[-1], self.index
+        self._within(line, lambda: self._operation(place))
+        if self._stack[-1] is not opened:
+            raise NotALineError
+        operation = opened.region.operations[-1]
+        used = [self._scope.get(name) for name in names[1:]]
+        if used == operation.operands and operation.location == self._location_of(location):
+            operation.template = self._templates[wording] = Template(operation)
+
+    def _location_of(self, text: str) -> tuple[str, ...]:
+        """The tokens of the location that `text` is without `loc(`."""
+        if is_alias(text):
+            return (text[:-1],)
+        known = self._locations.get(text)
+        if known is None:
+            known = self._locations[text] = self._within("loc(" + text, self.location)
+        return known
+
+    def _within(self, text: str, read: Callable[[], Item]) -> Item:
+        """What `read` finds in `text` alone, of which it must leave nothing over."""
+        outer, index = self.texts, self.index
+        self.texts, self.index = cut(text), 0
+        found = read()
+        if self.texts[self.index] != END:
+            raise NotALineError
+        self.texts, self.index = outer, index
+        return found
+
+    def _operation(self, place: int) -> None:
         texts = self.texts
-        place = self.index
-        token = texts[place]
+        token = texts[self.index]
         names: list[tuple[str, int]] = []
         if token[0] == "%":
             names = self._result_names()
@@ -647,9 +305,8 @@ class Parser:
             operation.attributes.update(self.attributes())
         self.expect(":")
         place = self.index
-        signature = self.function_type()
-        self.check_operands(operation, signature.inputs, place)
-        operation.result_types = signature.results
+        inputs, operation.result_types = self.signature()
+        self.check_operands(operation, inputs, place)
 
     def check_operands(self, operation: Operation, types: tuple[Shape, ...], place: int) -> None:
         """Fails unless the operands have the types that the text states at `place`."""
@@ -687,17 +344,22 @@ class Parser:
 
     def _finish(self, operation: Operation, names: list[tuple[str, int]]) -> None:
         if self.texts[self.index] == "loc":
-            operation.location = self._location()
+            operation.location = self.location()
         if operation.result_types or names:
             self._define_results(operation, names)
         self._stack[-1].region.operations.append(operation)
 
     def _define_results(self, operation: Operation, names: list[tuple[str, int]]) -> None:
         types = operation.result_types
+        region = self._stack[-1].region
+        if len(types) == 1 == len(names) == names[0][1]:  # as most have
+            result = Value("", types[0], region, operation, 0)
+            operation.results = [result]
+            self._define(names[0][0], result)
+            return
         named = sum(count for _, count in names)
         if names and len(types) != named:
             self.fail(f"{operation.name} has {len(types)} results, but {named} are named", operation.place)
-        region = self._stack[-1].region
         results = [Value("", type, region, operation, number) for number, type in enumerate(types)]
         operation.results = results
         position = 0
@@ -714,7 +376,7 @@ def _nothing() -> Steps:
     yield from ()
 
 
-_BOOLEANS = {"true": True, "false": False, "1": True, "0": False}
 _BUILTIN = {"module": "builtin.module", "return": "func.return", "call": "func.call"}
 _MAX_RESULTS = 1_000_000
-_TYPE_WORDS = frozenset({"none", "tuple", "complex"})
+_PATIENCE = 1000
+"""So many lines more may be new than known: where few are known, it is faster to read all tokens at once."""

@@ -90,9 +90,8 @@ def types_suffix(parser: Parser, operation: Operation) -> None:
     parser.expect(":")
     place = parser.index
     if parser.texts[place] == "(":
-        signature: FunctionType = parser.function_type()
-        parser.check_operands(operation, signature.inputs, place)
-        operation.result_types = signature.results
+        inputs, operation.result_types = parser.signature()
+        parser.check_operands(operation, inputs, place)
         return
     types = [parser.value_type()]
     while parser.accept(","):

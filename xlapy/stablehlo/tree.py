@@ -64,8 +64,23 @@ class Region:
         self.operations: list[Operation] = []
 
 
+class Template:
+    """What operations have in common whose texts differ only in the names of values: all but values and place."""
+
+    __slots__ = ("attributes", "name", "operand_types", "regions", "result_types")
+
+    def __init__(self, operation: Operation) -> None:
+        self.name = operation.name
+        self.attributes = operation.attributes
+        self.regions = operation.regions
+        self.operand_types = [value.type for value in operation.operands]
+        self.result_types = operation.result_types
+
+
 class Operation:
-    """One operation. `place` is the index of its first token, `location` the tokens of its `loc(...)`."""
+    """One operation. `place` is the index of its first token, `location` the tokens of its `loc(...)`.
+
+    Operations of one template share attributes and regions: nobody changes these."""
 
     __slots__ = (
         "attributes",
@@ -77,6 +92,7 @@ class Operation:
         "regions",
         "result_types",
         "results",
+        "template",
     )
 
     def __init__(self, name: str, place: int) -> None:
@@ -89,8 +105,20 @@ class Operation:
         self.results: list[Value] = []
         self.captures: dict[Value, None] = {}
         self.location: tuple[str, ...] = ()
+        self.template: Template | None = None
 
     @property
     def mnemonic(self) -> str:
         """The name without its dialect."""
         return self.name.partition(".")[2]
+
+
+def dissolve(top: Operation) -> None:
+    """Takes a tree apart that nobody needs any more: without cycles it is gone at once, and costs no collection."""
+    stack = [top]
+    while stack:
+        operation = stack.pop()
+        for region in operation.regions:
+            stack += region.operations
+            region.operations = []
+        operation.results = []

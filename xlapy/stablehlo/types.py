@@ -39,6 +39,9 @@ _TENSOR = re.compile(
     r"tensor<\s*((?:(?:[0-9]+|\?)\s*x\s*)*)(![\w.$-]++\s*+(?:<(?:[^<>]|<[^<>]*+>)*+>)?|[^,*!]*?)\s*(?:,(.*))?>",
     re.DOTALL,
 )
+_PLAIN = re.compile(r"tensor<((?:[0-9]{1,18}+x)*+)([a-z][A-Z0-9a-z]*+)>")
+"""Static sizes and a simple element type, without spaces, as printers write them."""
+
 _BOUNDS = re.compile(r"\s*#(?:stablehlo|mhlo)\.(?:bounds<|type_extensions<\s*bounds\s*=\s*\[)([0-9?,\s]*)\]?>\s*")
 
 
@@ -46,6 +49,9 @@ def tensor_type(text: str, aliases: Mapping[str, Type] | None = None) -> Shape:
     """The shape that a `tensor<...>` token spells; an alias may name its element type.
 
     Raises XlaErrors without a place."""
+    plain = _PLAIN.fullmatch(text)
+    if plain is not None and plain[2] in ELEMENT_TYPES:
+        return Shape.array(ELEMENT_TYPES[plain[2]], [int(size) for size in plain[1].split("x")[:-1]])
     match = _TENSOR.fullmatch(text)
     if match is None:
         raise ParseError(f"{_shortened(text)} is not a tensor type of known rank, like tensor<2x3xf32>")

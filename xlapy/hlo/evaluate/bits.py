@@ -88,8 +88,17 @@ def bitcast(instruction: Instruction, operands: list[Array]) -> Array:
     source, result = instruction.operands[0].shape, instruction.shape
     major_to_minor = result.minor_to_major[::-1]
     memory = np.ascontiguousarray(operands[0].transpose(source.minor_to_major[::-1])).reshape(-1)
-    logical = memory.view(result.type.dtype).reshape([result.dims[dim] for dim in major_to_minor])
-    return logical.transpose(np.argsort(major_to_minor))
+    stored = _only_own_bits(_only_own_bits(memory).view(result.type.dtype))
+    return stored.reshape([result.dims[dim] for dim in major_to_minor]).transpose(np.argsort(major_to_minor))
+
+
+def _only_own_bits(array: Array) -> Array:
+    """The same numbers; where they are narrower than a byte, its other bits are zero."""
+    own = element_type(array)
+    if own.bits >= 8:
+        return array
+    stored = array.view(np.uint8)
+    return ((stored != 0) if own.kind == "pred" else stored & np.uint8((1 << own.bits) - 1)).view(array.dtype)
 
 
 @evaluator("reduce-precision")

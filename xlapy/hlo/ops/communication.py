@@ -134,6 +134,8 @@ def all_reduce(
     some-operands [B3]: there is at least one operand.
     array-operands: the operands are arrays.
     unique-ids [B1 C1]: no process is in two groups.
+    all-processes [C2]: groups name every process, or are left out.
+    known-processes [C3]: groups name processes of the grid, as is known when a program is compiled.
     global-ids [C4]: global device ids need a channel.
     computation-type [C5]: the computation has type (T, T) -> T for each element type T.
     """
@@ -229,6 +231,8 @@ def all_gather(
     array-operands: the operands are arrays.
     dimension-in-range [B1 C1]: `dimension` is a dimension of each operand.
     unique-ids [B2 C2]: no process is in two groups.
+    all-processes [C3]: groups name every process, or are left out.
+    known-processes [C4]: groups name processes of the grid, as is known when a program is compiled.
     equal-groups [B3]: the groups have the same size.
     global-ids [C5]: global device ids need a channel.
     result [B3 C6]: each result is its operand, with `dimension` multiplied by the size of a group.
@@ -276,10 +280,14 @@ def reduce_scatter(
     array-operands: the operands are arrays.
     dimension-in-range [C2]: `dimension` is a dimension of each operand.
     unique-ids [B1 C3]: no process is in two groups.
+    all-processes [C4]: groups name every process, or are left out.
+    known-processes [C5]: groups name processes of the grid, as is known when a program is compiled.
     equal-groups [B2]: the groups have the same size.
     global-ids [C6]: global device ids need a channel.
     computation-type [C7]: the computation has type (T, T) -> T for each element type T.
-    result [B3 B4 C1 C8]: each result is its operand, with `dimension` divided by the size of a group.
+    parts [B4 C1]: the size of a group, or that of the result, divides `dimension`.
+    result [B3 C8]: each result is its operand, with `dimension` divided by the size of a group.
+    result-type [C9]: each result has the element type of its operand.
     """
     _require_arrays(operands, "reduce")
     _check_members(replica_groups, channel_id, use_global_device_ids)
@@ -288,8 +296,12 @@ def reduce_scatter(
         check_reduction((operand.with_dims(()),), computation)
         if not 0 <= dimension < operand.rank:
             raise ShapeError("dimension-in-range", f"dimension {dimension} is outside {operand}")
+        if scattered.element_type is not operand.element_type:
+            raise ShapeError("result-type", f"{scattered} and {operand} have different element types")
         whole, own = operand.dims[dimension], scattered.dims[dimension] if scattered.rank == operand.rank else -1
-        if not scattered.matches(operand.with_dim(dimension, own)) or (own and whole % own) or own > whole:
+        if (size and whole % size) or (own > 0 and whole % own):
+            raise ShapeError("parts", f"{operand} is not cut into equal parts along dimension {dimension}")
+        if not scattered.matches(operand.with_dim(dimension, own)) or own > whole:
             raise ShapeError("result", f"{scattered} is not a part of {operand} along dimension {dimension}")
         if size is not None and own * size != whole:
             raise ShapeError("result", f"{scattered} is not one of {size} parts of {operand}")
@@ -323,6 +335,8 @@ def all_to_all(
     same-shape: without a dimension, the operands have the same shape.
     dimension-in-range [C1]: `dimension` is a dimension of the operand.
     unique-ids [C5]: no process is in two groups.
+    all-processes [C6]: groups name every process, or are left out.
+    known-processes [C7]: groups name processes of the grid, as is known when a program is compiled.
     equal-groups: the groups have the same size.
     split-count [B1 B3 C2 C8]: a group has as many processes as there are parts, or operands.
     """
@@ -360,6 +374,7 @@ def collective_broadcast(
     some-operands: there is at least one operand.
     array-operands: the operands are arrays.
     unique-ids [C1]: no process is in two groups.
+    known-processes [C2]: groups name processes of the grid, as is known when a program is compiled.
     """
     _require_arrays(operands, "broadcast")
     _check_members(replica_groups, channel_id, equal=False)
@@ -383,6 +398,7 @@ def collective_permute(
     unique-sources [B1 C2]: no process is the source of two pairs.
     unique-targets [B1 C3]: no process is the target of two pairs.
     positive-ids [C4]: processes have numbers from 0 on.
+    known-processes [C4]: pairs name processes of the grid, as is known when a program is compiled.
     """
     _require_arrays(operands, "send")
     pairs = source_target_pairs.pairs

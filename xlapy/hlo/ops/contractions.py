@@ -28,8 +28,12 @@ def dot(
     same-type [C13]: the operands have the same element type, unless both are integers or both are floats.
     batch-count [B2 C1]: both sides batch over equally many dimensions.
     contracting-count [B1 C2]: both sides contract equally many dimensions.
-    dimensions-unique [B3 C3 C4]: no dimension occurs twice on one side.
-    dimensions-in-range [B3 C5 C6 C7 C8]: all dimensions are dimensions of their operand.
+    lhs-unique [B3 C3]: no dimension of `lhs` occurs twice.
+    rhs-unique [B3 C4]: no dimension of `rhs` occurs twice.
+    lhs-batch-in-range [B3 C5]: `lhs` has the dimensions that it batches over.
+    lhs-contracting-in-range [B3 C6]: `lhs` has the dimensions that it contracts.
+    rhs-batch-in-range [B3 C7]: `rhs` has the dimensions that it batches over.
+    rhs-contracting-in-range [B3 C8]: `rhs` has the dimensions that it contracts.
     batch-sizes [B2 C9]: batch dimensions agree in size.
     contracting-sizes [B1 C10]: contracting dimensions agree in size.
     precision-count [C11]: a precision is given for both operands, or for none.
@@ -47,15 +51,8 @@ def dot(
             "contracting-count",
             f"contracting dimensions {numbers.lhs_contracting} and {numbers.rhs_contracting} do not pair up",
         )
-    for shape, dims in (
-        (lhs, numbers.lhs_batch + numbers.lhs_contracting),
-        (rhs, numbers.rhs_batch + numbers.rhs_contracting),
-    ):
-        for dim in dims:
-            if not 0 <= dim < shape.rank:
-                raise ShapeError("dimensions-in-range", f"dimension {dim} is outside {shape}")
-        if len(set(dims)) != len(dims):
-            raise ShapeError("dimensions-unique", f"dimensions {list(dims)} of {shape} repeat one")
+    _check_dimensions("lhs", lhs, numbers.lhs_batch, numbers.lhs_contracting)
+    _check_dimensions("rhs", rhs, numbers.rhs_batch, numbers.rhs_contracting)
     if len(operand_precision) not in (0, 2):
         raise ShapeError("precision-count", f"{len(operand_precision)} precisions are given for two operands")
     _check_sizes("batch-sizes", lhs, rhs, numbers.lhs_batch, numbers.rhs_batch)
@@ -67,6 +64,16 @@ def dot(
     for place, dim in enumerate(numbers.rhs_batch):
         dynamic[place] = dynamic[place] or (rhs.is_dynamic_dim(dim) and rhs.dims[dim] != UNBOUNDED)
     return Shape.array(result.type, sizes, dynamic)
+
+
+def _check_dimensions(side: str, shape: Shape, batch: tuple[int, ...], contracting: tuple[int, ...]) -> None:
+    for role, dims in (("batch", batch), ("contracting", contracting)):
+        for dim in dims:
+            if not 0 <= dim < shape.rank:
+                raise ShapeError(f"{side}-{role}-in-range", f"{role} dimension {dim} is outside {shape}")
+    dims = batch + contracting
+    if len(set(dims)) != len(dims):
+        raise ShapeError(f"{side}-unique", f"dimensions {list(dims)} of {shape} repeat one")
 
 
 def _check_sizes(slug: str, lhs: Shape, rhs: Shape, lhs_dims: tuple[int, ...], rhs_dims: tuple[int, ...]) -> None:
@@ -99,7 +106,7 @@ def convolution(
 
     array-operands [B1]: the operands are arrays.
     same-type [B1 C27]: the operands have the same element type, unless both are integers or both are floats.
-    same-rank [B1 C1 C26]: both operands have rank n + 2, for n spatial dimensions.
+    same-rank [B1 C1]: both operands have rank n + 2, for n spatial dimensions.
     window-rank [B2 C2 C4 C5 C7 C9]: the window has an entry for each spatial dimension.
     window-sizes: the window is as large as the kernel.
     strides-positive [B2 C3]: 0 < stride.

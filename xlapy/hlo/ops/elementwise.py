@@ -255,17 +255,18 @@ def clamp(min: Shape, operand: Shape, max: Shape) -> Shape:
 
     array-operands: the operands are arrays.
     same-type [B1 C3]: all three have the same element type.
-    bound-dims [B2 C1 C2]: each bound is a scalar or has the dimensions of the operand.
+    min-dims [B2 C1]: `min` is a scalar or has the dimensions of the operand.
+    max-dims [B2 C2]: `max` is a scalar or has the dimensions of the operand.
     element-type: complex numbers have no order.
     """
     require_array(min, operand, max)
     merged = operand
-    for bound in (min, max):
+    for slug, bound in (("min-dims", min), ("max-dims", max)):
         if bound.element_type is not operand.element_type:
             raise ShapeError("same-type", f"{bound} bounds {operand}, which has another element type")
         if bound.rank:
             if bound.dims != operand.dims and UNBOUNDED not in (*bound.dims, *operand.dims):
-                raise ShapeError("bound-dims", f"{bound} is neither a scalar nor of the dimensions of {operand}")
+                raise ShapeError(slug, f"{bound} is neither a scalar nor of the dimensions of {operand}")
             merged = common_dims(merged, bound)
     require_type("clamp", operand, ANY - COMPLEX)
     return merged.with_layout(None)

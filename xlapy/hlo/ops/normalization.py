@@ -21,7 +21,8 @@ def _checked(operand: Shape, feature_index: int, **vectors: Shape) -> Shape:
         if shape.element_type is not operand.element_type:
             raise ShapeError("same-type", f"{operand} and the {name} {shape} have different element types")
         if shape.rank != 1 or (shape.dims[0] != size and UNBOUNDED not in (shape.dims[0], size)):
-            raise ShapeError("feature-sizes", f"the {name} {shape} does not have {size} elements, one for each feature")
+            message = f"the {name} {shape} does not have {size} elements, one for each feature"
+            raise ShapeError(f"{name}-size", message)
     bounded = any(shape.is_dynamic_dim(0) and shape.dims[0] != UNBOUNDED for shape in vectors.values())
     flags = [operand.is_dynamic_dim(dim) or (bounded and dim == feature_index) for dim in range(operand.rank)]
     return operand.with_dims(operand.dims, flags)
@@ -40,7 +41,8 @@ def batch_norm_training(operand: Shape, scale: Shape, offset: Shape, *, epsilon:
     element-type: all operands are arrays of floats.
     feature-in-range [B1 C1]: `feature_index` is a dimension of the operand.
     same-type [C2]: all operands have the same element type.
-    feature-sizes [B2 C3 C4 C5 C6]: scale and offset are vectors with one element for each feature.
+    scale-size [B2 C3]: the scale is a vector with one element for each feature.
+    offset-size [B2 C4]: the offset is a vector with one element for each feature.
     """
     result = _checked(operand, feature_index, scale=scale, offset=offset)
     moments = _per_feature(result, feature_index)
@@ -56,7 +58,10 @@ def batch_norm_inference(
     element-type: all operands are arrays of floats.
     feature-in-range [B1 C1]: `feature_index` is a dimension of the operand.
     same-type [C2]: all operands have the same element type.
-    feature-sizes [B2 C3 C4 C5 C6]: the other operands are vectors with one element for each feature.
+    scale-size [B2 C3]: the scale is a vector with one element for each feature.
+    offset-size [B2 C4]: the offset is a vector with one element for each feature.
+    mean-size [B2 C5]: the mean is a vector with one element for each feature.
+    variance-size [B2 C6]: the variance is a vector with one element for each feature.
     """
     return _checked(operand, feature_index, scale=scale, offset=offset, mean=mean, variance=variance)
 
@@ -78,7 +83,9 @@ def batch_norm_grad(
     feature-in-range [B1 C1]: `feature_index` is a dimension of the operand.
     same-type [C2]: all operands have the same element type.
     grad-dims [B3 C3]: `grad_output` has the dimensions of the operand.
-    feature-sizes [B2 C4 C5]: scale, mean and variance are vectors with one element for each feature.
+    scale-size [B2 C5]: the scale is a vector with one element for each feature.
+    mean-size [B2 C4]: the mean is a vector like the scale.
+    variance-size [B2 C4]: the variance is a vector like the scale.
     """
     result = _checked(operand, feature_index, scale=scale, mean=mean, variance=variance)
     if grad_output.element_type is not operand.element_type:

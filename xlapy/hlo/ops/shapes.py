@@ -186,7 +186,7 @@ def concatenate(inputs: Variadic, *, dimension: int) -> Shape:
             raise ShapeError("same-type", f"{other} and {first} have different element types")
         if other.rank != first.rank:
             raise ShapeError("same-rank", f"{other} and {first} have different ranks")
-        if not other.without(dimension).has_dims_of(first.without(dimension)):
+        if other.dims != first.dims and not other.without(dimension).has_dims_of(first.without(dimension)):
             raise ShapeError("same-other-dims", f"{other} and {first} differ outside dimension {dimension}")
     sizes = [shape.dims[dimension] for shape in inputs]
     dims = [max(shape.dims[dim] for shape in inputs) for dim in range(first.rank)]  # a known size is above UNBOUNDED

@@ -115,6 +115,8 @@ def fusion(
 def bitcast(operand: Shape, *, result: ResultShape) -> Shape:
     """The same bytes under another shape and layout.
 
+    An element that is narrower than a byte is the low bits of one whose other bits are zero.
+
     array-operands: operand and result are arrays.
     same-bytes: operand and result take the same number of bytes.
     static: no dimension is bounded, as the place of a byte would hang on its run-time size.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 from xlapy.stablehlo.tree import Operation
 from xlapy.support.errors import ParseError
@@ -79,13 +80,13 @@ _ARITIES = {
 """By mnemonic. What is missing checks for itself: the op that an operation becomes knows its operands. So do the ops
 whose constraints say how many there are at the least."""
 
-_OTHER_DIALECTS = ("arith.", "shape.", "tensor.")
+_OTHER_DIALECTS = frozenset({"arith", "shape", "tensor"})
 
 
 def check_arity(operation: Operation) -> None:
     """Raises ParseError, without a place, if an operation has the wrong number of parts."""
-    arity = _ARITIES.get(operation.mnemonic)
-    if arity is None or operation.name.startswith(_OTHER_DIALECTS):
+    arity = _arity_of(operation.name)
+    if arity is None:
         return
     operands, regions, results = len(operation.operands), len(operation.regions), len(operation.result_types)
     if not arity.least <= operands <= arity.most:
@@ -95,6 +96,12 @@ def check_arity(operation: Operation) -> None:
         raise ParseError(f"{operation.name} has {_counted(arity.regions or 0, 'region')}, not {regions}")
     if arity.results not in (None, results):
         raise ParseError(f"{operation.name} has {_counted(arity.results or 0, 'result')}, not {results}")
+
+
+@lru_cache(maxsize=1024)  # a text may name anything
+def _arity_of(name: str) -> Arity | None:
+    dialect, _, mnemonic = name.partition(".")
+    return None if dialect in _OTHER_DIALECTS else _ARITIES.get(mnemonic)
 
 
 def _counted(count: int, noun: str) -> str:

@@ -55,6 +55,19 @@ class Body:
         """Adds an instruction, at the place in the user's program where the present operation is."""
         return self.computation.add(opcode, operands, called=called, shape=shape, metadata=self.metadata, **attributes)
 
+    def add_like(
+        self, example: Instruction, operands: Sequence[Instruction], called: Sequence[Computation]
+    ) -> Instruction:
+        """Adds what `example` is, on other operands of the same shapes, with others like its computations.
+
+        The rules, which see only shapes and attributes, have passed it."""
+        spec = example.spec
+        attributes = dict(example.attributes)
+        copy = self.computation.add_unchecked(spec, example.shape, operands, attributes, called, "", self.metadata)
+        if example.extra:
+            copy.extra = dict(example.extra)
+        return copy
+
     def constant(self, value: Any, element_type: Any) -> Instruction:
         """A scalar constant."""
         return self.add("constant", literal=Literal(value, Shape.scalar(element_type)))
@@ -142,10 +155,11 @@ class RegionKind:
 
 @dataclass(frozen=True, slots=True)
 class Conversion:
-    """How an operation becomes instructions."""
+    """How an operation becomes instructions: by its attributes and types alone, or `by_value` of operands too."""
 
     convert: Converter
     regions: RegionKind
+    by_value: bool
 
 
 def _flat_parameters(operation: Operation, region: Region, body: Body) -> None:
@@ -172,12 +186,12 @@ CONVERSIONS: Registry[Conversion] = Registry("conversion from StableHLO")
 """By name of the operation in StableHLO."""
 
 
-def converts(*names: str, regions: RegionKind = FLAT) -> Callable[[Converter], Converter]:
-    """Decorator: registers the converter of the operations `names`."""
+def converts(*names: str, regions: RegionKind = FLAT, by_value: bool = False) -> Callable[[Converter], Converter]:
+    """Decorator: registers the converter of the operations `names`. `by_value` if it looks at what operands are."""
 
     def register(convert: Converter) -> Converter:
         for name in names:
-            CONVERSIONS.add(name, Conversion(convert, regions))
+            CONVERSIONS.add(name, Conversion(convert, regions, by_value))
         return convert
 
     return register

@@ -93,4 +93,6 @@ def constant_like(body: Body, operation: Operation) -> Instruction:
     number = value.scalar() if isinstance(value, Literal) else value
     if not isinstance(number, (bool, int, float, complex)):
         raise ParseError(f"{operation.name} needs the attribute `value`, a number")
-    return body.full(number, operand.shape)
+    result = body.full(number, operand.shape)
+    # A `?` has the size that it has in what the constant is combined with.
+    return body.add("select", body.constant(True, bool), result, operand) if operand.shape.is_unbounded else result

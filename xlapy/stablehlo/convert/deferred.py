@@ -16,10 +16,12 @@ from xlapy.hlo.shape import Shape
 from xlapy.hlo.specialize import DYNAMIC, DynamicCall, Known
 from xlapy.stablehlo.attributes import attribute_text
 from xlapy.stablehlo.convert.base import Body, Converter, converts
+from xlapy.stablehlo.lexer import Tokens
 from xlapy.stablehlo.locations import Locations
-from xlapy.stablehlo.parser import Parser
+from xlapy.stablehlo.reader import Reader
 from xlapy.stablehlo.tree import Attributes, Operation
 from xlapy.support.errors import ParseError, UnsupportedError
+from xlapy.support.source import Source
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +48,8 @@ class Use:
             return value
         raise UnsupportedError(
             f"{self.operation.name}: operand {position} gives sizes, and depends on the values of arguments; "
-            "only sizes that follow from the shapes of arguments are supported"
+            "only sizes that follow from the shapes of arguments are supported, or those of results with bounds, like "
+            "tensor<?xf32, #stablehlo.bounds<8>>"
         )
 
     def sizes(self, position: int) -> tuple[int, ...]:
@@ -66,7 +69,7 @@ def deferred(name: str, *, operation: bool = True) -> Callable[[Replacement], Re
         DYNAMIC.add(name, lambda call: replacement(_use(call)))
         if operation:
             OPERATIONS.add(name)
-            converts(name)(_converter(replacement))
+            converts(name, by_value=True)(_converter(replacement))
         return replacement
 
     return register
@@ -133,15 +136,10 @@ def config_attributes(instruction: Instruction) -> Attributes:
     config = instruction.extra.get("backend_config", "")
     if not config:
         return {}
-    parser = Parser(config, {}, _no_form)
-    attributes = parser.attribute()
+    attributes = Reader(Tokens(Source(config))).attribute()
     if not isinstance(attributes, dict):
         raise ParseError(f"the backend_config of {instruction.name} is not a set of attributes: {config[:60]}")
     return attributes
-
-
-def _no_form(parser: Parser, operation: Operation) -> None:
-    raise parser.expected("attributes")
 
 
 def integers_of(literal: Literal) -> tuple[int, ...]:

@@ -9,7 +9,15 @@ from xlapy.hlo.attributes import PaddingDimension, SliceDimension, Window, Windo
 from xlapy.hlo.graph import Instruction
 from xlapy.hlo.literal import Literal
 from xlapy.hlo.shape import Shape
-from xlapy.stablehlo.convert.base import Body, attribute, enumerator, integers
+from xlapy.stablehlo.convert.base import attribute, enumerator, integers
+from xlapy.stablehlo.convert.bounded import (
+    bounded_broadcast,
+    bounded_iota,
+    bounded_reshape,
+    bounded_slice,
+    element,
+    has_bounds,
+)
 from xlapy.stablehlo.convert.deferred import Use, deferred, integers_of
 from xlapy.stablehlo.convert.indexing import gathered
 from xlapy.stablehlo.convert.random import ALGORITHMS, DISTRIBUTIONS
@@ -37,22 +45,39 @@ def _sized(use: Use, position: int) -> Shape:
     return shape
 
 
+def _check_count(use: Use, sizes: Instruction) -> None:
+    """Raises unless there is a size for each dimension of the result."""
+    if sizes.shape.dims != (use.result.rank,):
+        message = f"the sizes {sizes.shape} are not one for each dimension of {use.result}"
+        raise ShapeError(f"{use.operation.mnemonic}.C1", message)
+
+
 @deferred("stablehlo.dynamic_reshape")
 def dynamic_reshape(use: Use) -> Instruction:
-    operand, _ = _operands(use, 2)
+    operand, sizes = _operands(use, 2)
+    if has_bounds(use.result):
+        _check_count(use, sizes)
+        return bounded_reshape(use)
     return use.body.add("reshape", operand, shape=_sized(use, 1))
 
 
 @deferred("stablehlo.dynamic_broadcast_in_dim")
 def dynamic_broadcast_in_dim(use: Use) -> Instruction:
-    operand, _ = _operands(use, 2)
+    operand, sizes = _operands(use, 2)
+    if has_bounds(use.result):
+        _check_count(use, sizes)
+        return bounded_broadcast(use)
     return stretched(use.body, operand, _sized(use, 1), integers(use.operation, "broadcast_dimensions"))
 
 
 @deferred("stablehlo.dynamic_iota")
 def dynamic_iota(use: Use) -> Instruction:
-    _operands(use, 1)
-    return use.body.add("iota", shape=_sized(use, 0), dimension=attribute(use.operation, "iota_dimension", int))
+    (sizes,) = _operands(use, 1)
+    dimension = attribute(use.operation, "iota_dimension", int)
+    if has_bounds(use.result):
+        _check_count(use, sizes)
+        return bounded_iota(use, dimension)
+    return use.body.add("iota", shape=_sized(use, 0), dimension=dimension)
 
 
 @deferred("stablehlo.dynamic_pad")
@@ -70,6 +95,10 @@ def real_dynamic_slice(use: Use) -> Instruction:
     """A slice; or, where only the distance from start to limit is known, a dynamic slice of that size."""
     operand, start, limit, _ = _operands(use, 4)
     strides = use.sizes(3)
+    if has_bounds(use.result):
+        for vector in (start, limit):
+            _check_count(use, vector)
+        return bounded_slice(use)
     if use.known(start) is None and set(strides) <= {1}:
         return _moving_slice(use, operand, start, _distance(use, start, limit))
     starts, limits = use.sizes(1), use.sizes(2)
@@ -90,13 +119,8 @@ def _distance(use: Use, start: Instruction, limit: Instruction) -> tuple[int, ..
 
 
 def _moving_slice(use: Use, operand: Instruction, start: Instruction, sizes: tuple[int, ...]) -> Instruction:
-    starts = [_element(use.body, start, dim) for dim in range(len(sizes))]
+    starts = [element(use.body, start, dim) for dim in range(len(sizes))]
     return use.body.add("dynamic-slice", operand, *starts, slice_sizes=sizes)
-
-
-def _element(body: Body, vector: Instruction, position: int) -> Instruction:
-    one = body.add("slice", vector, dimensions=(SliceDimension(position, position + 1, 1),))
-    return body.add("reshape", one, shape=Shape.scalar(vector.shape.type))
 
 
 @deferred("stablehlo.dynamic_gather")

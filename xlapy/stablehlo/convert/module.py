@@ -20,12 +20,12 @@ from xlapy.stablehlo.convert.base import (
     constant_literal,
 )
 from xlapy.stablehlo.convert.donation import donations
-from xlapy.stablehlo.convert.labels import other_label, result_label
+from xlapy.stablehlo.convert.labels import other_label, result_count_label, result_label
 from xlapy.stablehlo.convert.quantized import convert_quantized, involves_quantized
 from xlapy.stablehlo.locations import Locations
 from xlapy.stablehlo.parser import Parser
 from xlapy.stablehlo.quantization import is_quantized, storage_shape
-from xlapy.stablehlo.tree import CONSTANTS, Operation, Region, Symbol
+from xlapy.stablehlo.tree import CONSTANTS, Operation, Region, Symbol, Template, Value
 from xlapy.stablehlo.types import FunctionType, type_text
 from xlapy.support.errors import ParseError, ShapeError, UnsupportedError, XlaError
 from xlapy.support.ordering import CycleError, post_order
@@ -56,6 +56,8 @@ class _ProgramConverter:
         self._functions: dict[str, Operation] = {}
         self._computations: dict[str, Computation] = {}
         self._regions: dict[Operation, Sequence[Computation]] = {}
+        self._of_regions: dict[Region, Computation] = {}
+        self._examples: dict[Template, Instruction] = {}
         self._names: dict[str, int] = {}
 
     def convert(self, top: Operation) -> HloModule:
@@ -181,6 +183,10 @@ class _ProgramConverter:
         """Builds the computations of an operation; those of the operations inside are built already."""
         computations = []
         for region in operation.regions:
+            known = self._of_regions.get(region)  # operations of one template share their regions
+            if known is not None:
+                computations.append(known.clone(self._unique(f"{operation.mnemonic}_region")))
+                continue
             self._terminator(operation, region)
             body = Body(self._unique(f"{operation.mnemonic}_region"), self._computations, self._locations)
             try:
@@ -190,6 +196,7 @@ class _ProgramConverter:
                 body.computation.set_root(kind.root(operation, region, body))
             except XlaError as error:
                 raise self._located(error, operation) from None
+            self._of_regions[region] = body.computation
             computations.append(body.computation)
         self._regions[operation] = computations
 
@@ -213,35 +220,64 @@ class _ProgramConverter:
             constant_literal(operation)
             return  # a constant becomes an instruction where it is used
         body.at(operation)
-        body.called = self._regions.get(operation, ())
-        convert = self._conversion(operation).convert
-        check_arity(operation)
-        if self._has_quantized_types and involves_quantized(operation):
-            converted = convert_quantized(body, operation, convert)
-        else:
-            converted = convert(body, operation)
-        results = operation.results
-        if len(results) == 1 and isinstance(converted, Instruction):
-            self._check_result(operation, converted.shape, storage_shape(results[0].type))
-            body.set_value(results[0], converted)
+        if operation.template is not None and self._repeated(body, operation, operation.template):
             return
+        conversion = self._conversion(operation)
+        body.called = self._regions.get(operation, ())
+        check_arity(operation)
+        count = len(body.computation)
+        if self._has_quantized_types and involves_quantized(operation):
+            converted = convert_quantized(body, operation, conversion.convert)
+        else:
+            converted = conversion.convert(body, operation)
+        if len(operation.results) != 1 or not isinstance(converted, Instruction):
+            self._set_results(body, operation, converted)
+            return
+        self._set_result(body, operation, converted)
+        is_all = len(body.computation) == count + 1 and not conversion.by_value
+        if operation.template is not None and is_all and converted.operands == (*body.operands(operation),):
+            self._examples[operation.template] = converted
+
+    def _repeated(self, body: Body, operation: Operation, template: Template) -> bool:
+        """Converts an operation as another one of its template was, if that became one instruction on its operands."""
+        example = self._examples.get(template)
+        if example is None:
+            return False
+        operands = body.operands(operation)
+        if [operand.shape for operand in operands] != [operand.shape for operand in example.operands]:
+            return False
+        called = self._regions.get(operation, example.called)
+        body.set_value(operation.results[0], body.add_like(example, operands, called))
+        return True
+
+    def _set_result(self, body: Body, operation: Operation, converted: Instruction) -> None:
+        (result,) = operation.results
+        stated = storage_shape(result.type)
+        if converted.shape == stated:
+            body.computation.set_shape(converted, stated)  # one object for equal shapes is compared fastest
+        else:
+            self._check_result(operation, converted.shape, result)
+        body.set_value(result, converted)
+
+    def _set_results(self, body: Body, operation: Operation, converted: Instruction | Elements) -> None:
+        """The results of an operation are the elements of a tuple."""
+        results = operation.results
         whole = converted.whole if isinstance(converted, Elements) else converted
         parts = whole.shape.parts if whole.shape.is_tuple else (whole.shape,)
         if len(parts) < len(results) or (whole is converted and len(parts) != len(results)):
             message = f"there are {len(parts)} results, but {len(results)} are stated"
-            raise ShapeError(result_label(operation.mnemonic), message).add_context(subject=operation.name)
+            raise ShapeError(result_count_label(operation.mnemonic), message).add_context(subject=operation.name)
         for part, result in zip(parts, results, strict=False):
-            self._check_result(operation, part, storage_shape(result.type))
+            self._check_result(operation, part, result)
         body.set_elements(results, whole)
 
-    def _check_result(self, operation: Operation, shape: Shape, stated: Shape) -> None:
+    def _check_result(self, operation: Operation, shape: Shape, result: Value) -> None:
         """Raises unless the shape that the rules give is the stated one, where both say something."""
+        stated = storage_shape(result.type)
         if shape is not stated and shape != stated and not shape.agrees(stated):
+            label = result_label(operation.mnemonic, result.index, shape, stated)
             message = f"the result is {type_text(shape)}, but it is stated as {type_text(stated)}"
-            only_type = shape.is_array and stated.is_array and shape.has_dims_of(stated)
-            raise ShapeError(result_label(operation.mnemonic, element_type=only_type), message).add_context(
-                subject=operation.name
-            )
+            raise ShapeError(label, message).add_context(subject=operation.name)
 
     def _conversion(self, operation: Operation) -> Conversion:
         conversion = CONVERSIONS.get(operation.name)

@@ -13,12 +13,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from xlapy.hlo.element_types import PRED, S32, S64, ElementType
+from xlapy.hlo.attributes import ComparisonDirection
+from xlapy.hlo.element_types import S32, S64, ElementType
 from xlapy.hlo.graph import Instruction
 from xlapy.hlo.literal import Literal
 from xlapy.hlo.shape import UNBOUNDED, Shape
 from xlapy.stablehlo.convert.base import Body, Converter, Elements, converts
-from xlapy.stablehlo.convert.labels import result_label
+from xlapy.stablehlo.convert.labels import result_count_label, result_label
 from xlapy.stablehlo.convert.quantized_rules import (
     EVERYWHERE,
     KERNEL,
@@ -168,7 +169,8 @@ def _quantized_result(body: Body, operation: Operation, floats: Instruction, ind
         return floats
     if floats.shape.element_type is not type.quantized.expressed_type or not _same_dims(floats.shape, type):
         message = f"the result is {type_text(floats.shape)}, but it is stated as {type_text(type)}"
-        raise ShapeError(result_label(operation.mnemonic), message)
+        label = result_label(operation.mnemonic, index, floats.shape, type)
+        raise ShapeError(label, message)
     return quantized(body, floats, type.quantized)
 
 
@@ -197,7 +199,7 @@ def _folding(
 ) -> Instruction | Elements:
     if len(destinations) != len(operation.operands):
         message = f"{len(operation.operands)} operands are given, but the region folds {len(destinations)}"
-        raise ShapeError(result_label(operation.mnemonic), message)
+        raise ShapeError(result_count_label(operation.mnemonic), message)
     operands = [
         _destination(body, body.value(value), value.type, destination)
         for value, destination in zip(operation.operands, destinations, strict=True)
@@ -235,8 +237,8 @@ def zeros_at_zero_point(body: Body, operation: Operation, convert: Converter) ->
 
 def always_true(body: Body, operation: Operation, convert: Converter) -> Instruction | Elements:
     """Whatever a stored integer stands for is finite."""
-    (value,) = operation.operands
-    return body.full(True, storage_shape(value.type).with_type(PRED))
+    (stored,) = body.operands(operation)
+    return body.add("compare", stored, stored, direction=ComparisonDirection.EQ)
 
 
 # -- quantize and dequantize themselves --------------------------------------------------------------------------------
@@ -326,7 +328,7 @@ _row("clamp", through_floats, same_baseline("C3", operand_types), same_baseline(
 _row("compare", through_floats, same_baseline("C1", operand_types))
 _row("select", through_floats, same_baseline("C2", picked(1, 2, result=True)))
 _row("is_finite", always_true)
-_row("iota", through_floats)
+_row("iota dynamic_iota", through_floats)
 
 # linear algebra and sums of products
 _row("cholesky", through_floats, same_baseline("C1"))
@@ -343,7 +345,7 @@ _row(
     same_baseline("C2"),
 )
 _row("dot_general dot", through_floats, contraction("C14", "C15", "C16"), dot_zero_points, dot_axis, per_axis=KERNEL)
-_row("convolution", through_floats, contraction("C28", "C29", "C30"), convolution_axes, per_axis=KERNEL)
+_row("convolution dynamic_conv", through_floats, contraction("C28", "C29", "C30"), convolution_axes, per_axis=KERNEL)
 
 # data movement
 _row("bitcast_convert", on_storage, per_axis=EVERYWHERE)
@@ -355,6 +357,8 @@ _row("dynamic_update_slice", on_storage, same_elements("C1", first_and_result), 
 _row("gather dynamic_gather", on_storage, same_elements("C14", first_and_result))
 _row("get_dimension_size", on_storage, per_axis=EVERYWHERE)
 _row("pad", on_storage, same_elements("C1"))
+_row("dynamic_reshape dynamic_broadcast_in_dim real_dynamic_slice", on_storage, same_elements("C1", first_and_result))
+_row("dynamic_pad", on_storage, same_elements("C1", picked(0, 1, result=True)))
 _row("reshape", on_storage, same_but_for_axis("C1", parameters_too=False), reshape_axis, per_axis=EVERYWHERE)
 _row("transpose", on_storage, same_but_for_axis("C1", parameters_too=False), transpose_axis, per_axis=EVERYWHERE)
 

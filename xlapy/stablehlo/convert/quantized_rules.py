@@ -289,7 +289,7 @@ def contraction(kinds: str, storage: str, expressed: str) -> Rule:
     """All are quantized alike; or, beyond the specification, only the right side is (a hybrid operation)."""
 
     def check(operation: Operation) -> None:
-        lhs, rhs = operand_types(operation)
+        lhs, rhs, *_ = operand_types(operation)
         (result,) = operation.result_types
         quantized = [isinstance(type, QuantizedShape) for type in (lhs, rhs, result)]
         if quantized not in ([True, True, True], [False, True, False]):

@@ -63,7 +63,7 @@ for _opcode, _names in ARITHMETIC.items():
 def compare(body: Body, operation: Operation) -> Instruction:
     predicate = operation.attributes.get("predicate")
     if isinstance(predicate, int):
-        operation.attributes["predicate"] = NUMBERED.get(predicate, str(predicate))
+        operation.attributes = {**operation.attributes, "predicate": NUMBERED.get(predicate, str(predicate))}
     return body.add("compare", *body.operands(operation), direction=enumerator(operation, "predicate", PREDICATES))
 
 
@@ -82,7 +82,7 @@ def same(body: Body, operation: Operation) -> Instruction:
     return operand
 
 
-@converts("tensor.dim", "shape.dim")
+@converts("tensor.dim", "shape.dim", by_value=True)
 def dimension(body: Body, operation: Operation) -> Instruction:
     """One size of an array. Which one must be a constant."""
     operand, index = body.operands(operation)

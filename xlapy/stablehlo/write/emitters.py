@@ -7,6 +7,7 @@ import re
 from collections.abc import Sequence
 
 from xlapy.hlo.attributes import ComparisonDirection, ComparisonType
+from xlapy.hlo.bitcasts import logical_steps
 from xlapy.hlo.element_types import S32, ElementType
 from xlapy.hlo.graph import Computation, Instruction
 from xlapy.hlo.literal import Literal
@@ -181,44 +182,15 @@ def bitcast_convert(w: Writer, i: Instruction, operands: Trees) -> Tree:
 
 @emits("bitcast")
 def bitcast(w: Writer, i: Instruction, operands: Trees) -> Tree:
-    """What the bytes mean: transposed into their order in memory, read as other elements, reshaped, and transposed out
-    of the new order."""
-    operand, result = i.operands[0].shape, i.shape
-    same_places = operand.dims == result.dims and operand.minor_to_major == result.minor_to_major
-    if same_places and operand.type.bits == result.type.bits >= 8:
-        return w.one("stablehlo.bitcast_convert", i, operands)
-    into = operand.minor_to_major[::-1]
-    out_of = result.minor_to_major[::-1]
-    inverse = tuple(out_of.index(dim) for dim in range(result.rank))
-    value = w.materialized(operands[0], operand)
-    stored = operand.select_dims(into)
-    value = _transpose(w, value, operand, into)
-    if operand.type is not result.type:
-        value, stored = _converted_bits(w, i, value, stored)
-    wanted = result.select_dims(out_of)
-    (value,) = w.simple("stablehlo.reshape", [value], [stored], [wanted])
-    return _transpose(w, value, wanted, inverse)
-
-
-def _converted_bits(w: Writer, i: Instruction, value: str, stored: Shape) -> tuple[str, Shape]:
-    """The bytes of an array as a row of elements of another type, wider ones joined from several, narrower ones cut."""
-    narrow, wide = sorted((stored.type.bits, i.shape.type.bits))
-    if narrow < 8 or wide % narrow:
-        raise UnsupportedError(f"{i.name}: a bitcast from {stored.type} to {i.shape.type} has no StableHLO spelling")
-    ratio = wide // narrow
-    joins = stored.type.bits < i.shape.type.bits
-    row = stored.with_dims((stored.size // ratio, ratio) if joins else (stored.size,))
-    bits = row.with_type(i.shape.type)
-    bits = bits.with_dims((row.dims[0],) if joins or ratio == 1 else (*row.dims, ratio))
-    (value,) = w.simple("stablehlo.reshape", [value], [stored], [row])
-    return w.simple("stablehlo.bitcast_convert", [value], [row], [bits])[0], bits
-
-
-def _transpose(w: Writer, value: str, shape: Shape, permutation: tuple[int, ...]) -> str:
-    if permutation == tuple(range(shape.rank)):
-        return value
-    attributes = {"permutation": integers_text(permutation)}
-    return w.simple("stablehlo.transpose", [value], [shape], [shape.select_dims(permutation)], attributes)[0]
+    """What it means, layouts apart."""
+    shape = i.operands[0].shape
+    value = w.materialized(operands[0], shape)
+    for step in logical_steps(i):
+        attributes = {name: integers_text(numbers) for name, numbers in step.attributes.items()}
+        name = f"stablehlo.{OPS[step.opcode].python_name}"
+        (value,) = w.simple(name, [value], [shape], [step.shape], attributes)
+        shape = step.shape
+    return value
 
 
 @emits("transpose")
