@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from xlapy.compiler import Compiled, CompileStats, native_wrapper, parallel_function
+from xlapy.compiler import Compiled, CompileStats, install_rendezvous, native_wrapper, parallel_function
 from xlapy.options import CompileOptions
 from xlapy.support.errors import ArgumentError
 from xlapy_runtime.device import Device, devices
-from xlapy_runtime.executable import ProgramExecutable
+from xlapy_runtime.executable import ProgramExecutable, needs_rendezvous
 from xlapy_runtime.program import Program, flatten, tree_text
 
 SMALL_PROGRAM_BYTES = 64 * 1024
@@ -29,6 +29,8 @@ class Executable:
     def __init__(self, compiled: Compiled, options: CompileOptions) -> None:
         self.options = options
         self._compiled = compiled
+        if needs_rendezvous(compiled.program):
+            install_rendezvous()
         self._executable = ProgramExecutable(
             compiled.program,
             compiled.link(),

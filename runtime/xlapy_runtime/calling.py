@@ -59,6 +59,8 @@ class ContextWord(IntEnum):
     """the clock when native code last let Python look at its signals"""
     INTERRUPTED = 11
     """the address of an i32 that is not 0 if a signal has cut a kernel short"""
+    MEMBER = 12
+    """the record of a process in a parallel run"""
 
 
 CONTEXT_WORDS = len(ContextWord)

@@ -10,16 +10,17 @@ import numpy as np
 
 from xlapy.codegen.arrays import Array
 from xlapy.codegen.indexing import Index, Indexing
-from xlapy.codegen.ir import I64, PTR, KernelBuilder, Module, Value
+from xlapy.codegen.ir import I32, I64, PTR, KernelBuilder, Module, Operand, Value
 from xlapy.codegen.kernels.loop import VECTORS_PER_STEP, strip
 from xlapy.codegen.kernels.registry import SCRATCH_ALIGNMENT, Kernel, Situation, aligned, kernel_for, shared_bytes
 from xlapy.codegen.region_functions import RegionFunctions, runs_loops
 from xlapy.codegen.regions import emit_region, region_context
-from xlapy.codegen.registers import register_type
+from xlapy.codegen.registers import from_parts, parts_of, register_type, splat
 from xlapy.codegen.target import Target
 from xlapy.hlo.graph import Computation, Instruction
 from xlapy.hlo.kernel_plan import is_inlinable, region_functions
 from xlapy.hlo.shape import Shape
+from xlapy_runtime.native_records import Status
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,31 +125,26 @@ class KernelLibrary:
             k.call(name, [*loaded, k.parameters["begin"], k.parameters["end"]])
 
     def combine(self, computation: Computation, operand: Instruction) -> str:
-        """The kernel of a collective reduction: folds the second array of a table into the first, over a range.
+        """The kernel of a collective reduction: folds a range of several arrays, and stores it in one or more.
 
-        Behind the arrays the table has the context of a call; only region functions need it."""
+        `xlapy_runtime.collectives` says how it is called."""
         element_type = operand.shape.type
         key = ("combine", element_type, computation_key(computation))
         found = self.known.get(key)
         if found is None:
             name = self._new_name("combine")
-            shape = Shape.array(element_type, (1,))
-            parameters = [("table", PTR), ("begin", I64), ("end", I64)]
-            with KernelBuilder(self.module, name, parameters, None, attributes=self._attributes) as k:
-                table = k.parameters["table"]
+            with KernelBuilder(self.module, name, _COMBINE, I32, attributes=self._attributes) as k:
                 arena = None if is_inlinable(computation) else self._enter_combine(k, computation)
-                running = Array(k.load(table, PTR), shape, read_only=False)
-                incoming = Array(k.load(k.gep(table, 1, 8), PTR), shape, read_only=False)
+                shape = Shape.array(element_type, (1,))
                 lanes = self.target.lanes(max(32, register_type(element_type).bits)) * VECTORS_PER_STEP
 
                 def step(ix: Indexing, position: Value) -> None:
-                    index = Index((1,), None, ix.along_lanes(position))
-                    values = [array.load(ix, index) for array in (running, incoming)]
-                    running.store(ix, index, emit_region(k, computation, values)[0])
+                    _combine_step(ix, computation, shape, position)
 
                 strip(k, k.parameters["begin"], k.parameters["end"], lanes, step, overlapping=False)
                 if arena is not None:
                     k.call("free", [arena])
+                k.ret(k.const(I32, Status.OK))
             found = self.known[key] = (NativeKernel(name, name, 0, 0),)
         return found[0].name
 
@@ -158,11 +154,31 @@ class KernelLibrary:
         arena = k.call("aligned_alloc", [k.const(I64, SCRATCH_ALIGNMENT), k.const(I64, size)], PTR)
         assert arena is not None
         with k.if_(k.compare("eq", arena, k.const(PTR, 0))):
-            k.call("llvm.trap", [])
+            k.ret(k.const(I32, Status.NO_MEMORY))
         k.functions = self._functions([region])
-        k.parameters["context"] = k.load(k.gep(k.parameters["table"], 2, PTR.bytes), PTR)
+        k.parameters["context"] = k.load(k.parameters["table"], PTR)
         k.parameters["region_context"] = region_context(k, arena)
         return arena
+
+
+_COMBINE = [("table", PTR), ("sources", I64), ("targets", I64), ("begin", I64), ("end", I64)]
+
+
+def _combine_step(ix: Indexing, computation: Computation, shape: Shape, position: Value) -> None:
+    """Folds what all sources have at some positions, in registers."""
+    k = ix.k
+    sources, index = k.parameters["sources"], Index((1,), None, ix.along_lanes(position))
+
+    def array(number: Operand) -> Array:
+        place = k.gep(k.parameters["table"], k.add(number, 1) if isinstance(number, Value) else number + 1, PTR.bytes)
+        return Array(k.load(place, PTR), shape, read_only=False)
+
+    with k.loop(1, sources, carry=parts_of(array(0).load(ix, index))) as fold:
+        arguments = [from_parts(fold.values), array(fold.index).load(ix, index)]
+        (folded,) = emit_region(k, computation, arguments)
+        fold.next = parts_of(splat(k, folded, ix.lanes))
+    with k.loop(0, k.parameters["targets"]) as loop:
+        array(k.add(sources, loop.index)).store(ix, index, from_parts(fold.results))
 
 
 def _arrays(k: KernelBuilder, shapes: Sequence[Shape], operands: int, *, distinct: bool) -> list[Array]:

@@ -169,8 +169,7 @@ def _all_gather(sites: RuntimeSites, instruction: Instruction) -> dict[str, Any]
 
 @ATTRIBUTES.register("all-to-all", "all-to-all-start")
 def _all_to_all(sites: RuntimeSites, instruction: Instruction) -> dict[str, Any]:
-    dimension = instruction.attributes["dimension"]
-    return {**_groups(instruction), "split_dimension": dimension, "concat_dimension": dimension}
+    return {**_groups(instruction), "dimension": instruction.attributes["dimension"]}
 
 
 @ATTRIBUTES.register("collective-broadcast", "collective-broadcast-start")
