@@ -36,7 +36,7 @@ SMALL_BYTES = 256 * 1024
 """Up to this many bytes of results in all, the last to arrive does everybody's work: it takes less time than to wake
 another thread."""
 
-BLOCK_BYTES = 128 * 1024
+BLOCK_BYTES = 256 * 1024
 """Of a chunk: long enough to be worth taking, and it stays in a core's cache until it is copied to everybody."""
 
 SHARE_ALIGNMENT = 64

@@ -25,8 +25,7 @@ from xlapy_runtime.entry_threads import ENTRY_THREADS, EntryThread
 from xlapy_runtime.errors import ArgumentError, CancelledExecution, InternalError
 from xlapy_runtime.process_groups import Grid
 from xlapy_runtime.program import Program, flatten
-from xlapy_runtime.rendezvous import SPINS, MeetingPlan, Records, Rendezvous, native
-from xlapy_runtime.threads import usable_cores
+from xlapy_runtime.rendezvous import Records, Rendezvous, native
 from xlapy_runtime.waiting import Cancellation
 
 UNWIND_SECONDS = 0.5
@@ -96,7 +95,6 @@ class ProgramExecutable:
             self._words[ContextWord.RUNTIME_CALL] = native().call_address
         self._memories = Pool(self._make_memory)
         self._actions = [_action(site) for site in sites]
-        self._spins = SPINS if self.grid.size <= usable_cores() else 0
         leaves = (*self.parameters.leaves, *self._result_leaves)
         self.run_bytes = program.arena_bytes + sum(spec.nbytes for spec in leaves)
         self._direct = self._make_direct(wrapper, release_gil=release_gil) if is_direct(program) else None
@@ -323,7 +321,7 @@ class _Run:
     def _enter_all(self, processes: Sequence[_Process], records: Records) -> None:
         """Runs all processes and waits for them; if the run was stopped, as long as is reasonable."""
         polls = threading.current_thread() is threading.main_thread()
-        records.begin(timeout=self._timeout, spins=self._executable._spins, polls=polls)
+        records.begin(timeout=self._timeout, polls=polls)
         threads = ENTRY_THREADS.take(len(processes) - 1)
         slots = (ctypes.c_void_p * max(1, len(threads)))(*[thread.address for thread in threads])
         try:

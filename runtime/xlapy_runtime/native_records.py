@@ -134,7 +134,7 @@ class Run(ctypes.Structure):
     size, sites, meetings, meeting_count, meeting_bytes, width: the grid, the records, and how many arrays a member
     brings to a meeting at most.
     call, report: functions of Python, for sites of other kinds and for errors.
-    timeout: in nanoseconds, or -1. spins: how often to look before sleeping.
+    timeout: in nanoseconds, or -1.
     """
 
     _fields_: ClassVar[list[Any]] = [
@@ -156,7 +156,6 @@ class Run(ctypes.Structure):
         ("call", ctypes.c_void_p),
         ("report", ctypes.c_void_p),
         ("timeout", ctypes.c_int64),
-        ("spins", ctypes.c_int64),
     ]
 
 

@@ -33,9 +33,6 @@ SYMBOLS = (
 )
 """What the native half exports."""
 
-SPINS = 2000
-"""Looks at a word before a thread sleeps, where there is a core for every process: some tens of microseconds."""
-
 _ALIGNMENT = 64
 _NANOSECONDS = 1e9
 
@@ -134,7 +131,7 @@ class Records:
         run.width = self._plan.width
         run.call, run.report = calls.RUNTIME_CALL_ADDRESS, REPORT_ADDRESS
 
-    def begin(self, *, timeout: float | None, spins: int, polls: bool) -> None:
+    def begin(self, *, timeout: float | None, polls: bool) -> None:
         """Makes the records those of a new run; `polls` if its first process is in Python's main thread."""
         self._changing.fill(0)
         self._members[:, _FIRST_CHANGING:] = 0
@@ -142,7 +139,6 @@ class Records:
         run.waiting = run.finished = 0
         run.unfinished = run.size
         run.timeout = -1 if timeout is None else int(timeout * _NANOSECONDS)
-        run.spins = spins
         self.members[0].polls = polls
 
     def missing(self, process: int) -> list[int]:

@@ -9,9 +9,10 @@ The records are those of `xlapy_runtime.native_records`. A member of a collectiv
 a meeting. When all have come, its work is cut into chunks (`exchange`), which the members take one after the other;
 whoever finds none left waits for those that are being worked on. Of small work, the last to come does all.
 
-Whoever waits looks for a short while, if there are cores for all, and then sleeps on the meeting's generation. It wakes
-now and then: to let Python's main thread look at its signals, and to see that its time is over. Python is entered for
-nothing else, and for what went wrong.
+Whoever waits sleeps on the meeting's generation at once: there are mostly more processes than cores, and even where
+there are not, a thread that only looks keeps the one for which it waits from running. It wakes now and then: to let
+Python's main thread look at its signals, and to see that its time is over. Python is entered for nothing else, and for
+what went wrong.
 """
 
 from __future__ import annotations
@@ -304,7 +305,7 @@ class _Emitter:
             place_of_generation = place(k, meeting, Meeting, "generation")
             generation = k.atomic_load(place_of_generation, I32)
             k.call("unlock", [run])
-            self._await_change(k, place_of_generation, generation, get(k, run, Run, "spins"), duration)
+            k.call("sleep_on", [place_of_generation, generation, duration])
             k.call("lock", [run])
             was_called = k.compare("ne", k.atomic_load(place_of_generation, I32), generation)
             with k.if_(k.not_(was_called)):
@@ -333,20 +334,6 @@ class _Emitter:
     def _stop_waiting(self, k: KernelBuilder, run: Value, meeting: Value) -> None:
         increase(k, meeting, Meeting, "waiting", -1)
         increase(k, run, Run, "waiting", -1)
-
-    def _await_change(self, k: KernelBuilder, place: Value, old: Value, spins: Value, duration: Value) -> None:
-        """Returns when the word at `place` is no longer `old`, or after a while."""
-
-        def unchanged() -> Value:
-            return k.compare("eq", k.atomic_load(place, I32), old)
-
-        def look_again(values: list[Value]) -> list[Value]:
-            pause(k, self._target)
-            return [k.sub(values[0], 1)]
-
-        k.while_loop(lambda values: k.and_(unchanged(), k.compare("gt", values[0], 0)), look_again, [spins])
-        with k.if_(unchanged()):
-            k.call("sleep_on", [place, old, duration])
 
     def _look_at_signals(self, k: KernelBuilder, context: Value, member: Value, was_called: Value) -> None:
         """Lets Python's main thread run its signal handlers; returns from the function if one raises."""
@@ -597,7 +584,7 @@ class _Emitter:
             unfinished = place(k, run, Run, "unfinished")
             ended = k.atomic_load(place_of_ended, I32)
             with k.if_(not_zero(k, k.atomic_load(unfinished, I32))):
-                self._await_change(k, place_of_ended, ended, get(k, run, Run, "spins"), k.const(I64, _SLICE))
+                k.call("sleep_on", [place_of_ended, ended, k.const(I64, _SLICE)])
             k.ret(k.atomic_load(unfinished, I32))
 
     def wake(self) -> None:
