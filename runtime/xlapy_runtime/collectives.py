@@ -112,9 +112,7 @@ def _cut(spec: ArraySpec, number: int, dimension: int, count: int) -> Part:
     """One of `count` equal parts of an array along a dimension, in a larger array."""
     whole = _whole(spec, number)
     row_bytes = math.prod(spec.dims[dimension:]) * spec.dtype.itemsize
-    return replace(
-        whole, rows=math.prod(spec.dims[:dimension]), row_bytes=row_bytes // count, source_pitch=row_bytes
-    )
+    return replace(whole, rows=math.prod(spec.dims[:dimension]), row_bytes=row_bytes // count, source_pitch=row_bytes)
 
 
 def _combines(site: Site) -> list[int]:
@@ -138,8 +136,8 @@ def reduce_scatter(site: Site, size: int) -> list[Part]:
     parts = []
     for number, (spec, combine) in enumerate(zip(site.call.operands, _combines(site), strict=True)):
         part = _cut(spec, number, site.attribute("scatter_dimension"), size)
-        steps = {"source_step": part.row_bytes, "target_pitch": part.row_bytes}
-        parts.append(replace(part, **steps, combine=combine, owners=size))
+        part = replace(part, source_step=part.row_bytes, target_pitch=part.row_bytes)
+        parts.append(replace(part, combine=combine, owners=size))
     return parts
 
 
@@ -160,8 +158,8 @@ def all_to_all(site: Site, size: int) -> list[Part]:
     parts = []
     for number, spec in enumerate(site.call.operands):
         part = _cut(spec, number, dimension, size)
-        steps = {"source_step": part.row_bytes, "target_step": part.row_bytes, "target_pitch": part.source_pitch}
-        parts.append(replace(part, **steps, owners=size))
+        part = replace(part, source_step=part.row_bytes, target_step=part.row_bytes)
+        parts.append(replace(part, target_pitch=part.source_pitch, owners=size))
     return parts
 
 
@@ -279,7 +277,7 @@ def _base(site: Site) -> str:
     return site.call.kind.removesuffix("-start")
 
 
-def _groups(site: Site) -> list[tuple[Group, Sequence[int] | None]]:
+def _groups(site: Site) -> Sequence[tuple[Group, Sequence[int] | None]]:
     """The groups that meet at a site; where a member gets only one's data, with the position of that one."""
     mode = site.attribute("group_mode", "cross_replica")
     if _base(site) == "collective-permute":

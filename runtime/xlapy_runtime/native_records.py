@@ -163,9 +163,11 @@ class Member(ctypes.Structure):
     """One process of a run.
 
     entry, context, parameters, results: its call. polls: it runs in Python's main thread, which looks for signals.
-    finished: it has ended, with `status`. deadline: of its present wait, by the monotonic clock; 0 before that is known.
     occurrences: for each key, to how many meetings it has come. started: for each site, the meeting of a start op.
-    trouble: the status of work that it has done for all. missing: for each process, whether a wait that failed was for it. scratch: a table for combine kernels.
+    missing: for each process, whether a wait that failed was for it. scratch: a table for combine kernels.
+
+    What follows changes in a run. finished: it has ended, with `status`. deadline: of its present wait, by the
+    monotonic clock; 0 before that is known. trouble: the status of work that it has done for all.
     """
 
     _fields_: ClassVar[list[Any]] = [

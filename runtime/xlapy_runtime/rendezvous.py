@@ -211,4 +211,3 @@ def _report(context: int, site: int, reason: int) -> int:
 
 _native_report = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_int32, ctypes.c_int32)(_report)
 REPORT_ADDRESS = ctypes.cast(_native_report, ctypes.c_void_p).value or 0
-

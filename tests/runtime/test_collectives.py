@@ -4,7 +4,7 @@ import time
 import numpy as np
 import pytest
 
-from tests.runtime.native import F32_4, Call, Copy, combine, executable, spec
+from tests.runtime.native import F32_4, Call, combine, executable, spec
 from xlapy_runtime.collectives import BLOCK_BYTES, SHARE_ALIGNMENT, Part
 from xlapy_runtime.errors import CancelledExecution, DeadlineError, ExecutionError, InternalError
 from xlapy_runtime.program import RuntimeCall
@@ -320,7 +320,8 @@ def divergent(process_zero, process_one, calls):
 def reductions(count):
     word = spec(np.int64)
     return [
-        RuntimeCall("all-reduce", f"all-reduce.{n}", "", (word,), (word,), {"combine": ("add_s64",)}) for n in range(count)
+        RuntimeCall("all-reduce", f"all-reduce.{n}", "", (word,), (word,), {"combine": ("add_s64",)})
+        for n in range(count)
     ]
 
 

@@ -28,7 +28,9 @@ def futex_wake(k: KernelBuilder, target: Target, word: Value, count: Value) -> N
     _call(k, target, _WAKE_PRIVATE, word, count, None)
 
 
-def _call(k: KernelBuilder, target: Target, operation: int, word: Value, argument: Value, pointer: Value | None) -> None:
+def _call(
+    k: KernelBuilder, target: Target, operation: int, word: Value, argument: Value, pointer: Value | None
+) -> None:
     number, nothing = k.const(I64, _SYSTEM_CALL[architecture(target)]), k.const(I64, 0)
     first = k.const(PTR, 0) if pointer is None else pointer
     k.call("syscall", [number, word, k.const(I64, operation), k.zext(argument, I64), first, nothing, nothing], I64)
