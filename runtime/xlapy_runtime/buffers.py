@@ -83,6 +83,7 @@ class Context:
         self.words[ContextWord.PROCESS] = replica | partition << 32
         self.words[ContextWord.SEED] = seed & 0xFFFF_FFFF_FFFF_FFFF
         self.words[ContextWord.CALL_NUMBER] = counter
+        self.words[ContextWord.OWNER] = 0
 
 
 Item = TypeVar("Item")

@@ -61,6 +61,10 @@ class ContextWord(IntEnum):
     """the address of an i32 that is not 0 if a signal has cut a kernel short"""
     MEMBER = 12
     """the record of a process in a parallel run"""
+    OWNER = 13
+    """the thread in which the program runs, known while a kernel runs that may be stopped"""
+    CALLS = 14
+    """in the context of region functions: how many were called since one looked at the signals"""
 
 
 CONTEXT_WORDS = len(ContextWord)

@@ -260,10 +260,12 @@ def _poll(context: int) -> int:
     try:
         call = running(context)
         ctypes.pythonapi.PyErr_CheckSignals()
-        if interrupted.value and threading.current_thread() is threading.main_thread():
+        main, thread = threading.main_thread().ident, threading.get_ident()
+        if interrupted.value and thread == main:
             interrupted.value = 0
             raise _interruptions.pop()
-        return call.cancelled.value
+        works_for = ctypes.c_int64.from_address(context + 8 * ContextWord.OWNER).value
+        return call.cancelled.value or int(interrupted.value != 0 and works_for == main)
     except BaseException as error:  # noqa: BLE001 - kept, and raised again in the caller
         return keep(context, error)
 

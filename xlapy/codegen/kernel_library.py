@@ -13,9 +13,10 @@ from xlapy.codegen.indexing import Index, Indexing
 from xlapy.codegen.ir import I32, I64, PTR, KernelBuilder, Module, Operand, Value
 from xlapy.codegen.kernels.loop import VECTORS_PER_STEP, strip
 from xlapy.codegen.kernels.registry import SCRATCH_ALIGNMENT, Kernel, Situation, aligned, kernel_for, shared_bytes
-from xlapy.codegen.region_functions import RegionFunctions, runs_loops
+from xlapy.codegen.region_functions import RegionFunctions
 from xlapy.codegen.regions import emit_region, region_context
 from xlapy.codegen.registers import from_parts, parts_of, register_type, splat
+from xlapy.codegen.stopping import define_look
 from xlapy.codegen.target import Target
 from xlapy.hlo.graph import Computation, Instruction
 from xlapy.hlo.kernel_plan import is_inlinable, region_functions
@@ -35,8 +36,7 @@ class NativeKernel:
     overwrites: tuple[tuple[int, int], ...] = ()
     table: int | None = None  # number among the constants of the program
     has_scratch: bool = False
-    has_context: bool = False
-    may_stop: bool = False  # it runs loops, which end early when the flag in the context is set
+    has_context: bool = False  # it ends early when the flag in the context is set
 
 
 @dataclass(slots=True)
@@ -74,7 +74,7 @@ class KernelLibrary:
         operands = [operand.shape for operand in instruction.operands]
         results = [leaf for leaf in instruction.shape.leaves() if leaf.is_array]
         pointers = [f"p{number}" for number in range(len(operands) + len(results))]
-        has_scratch, has_context = bool(shared or kernel.task_bytes), bool(kernel.functions)
+        has_scratch, has_context = bool(shared or kernel.task_bytes), kernel.listens
         pointers += ["scratch"] * has_scratch + ["table"] * (kernel.table is not None) + ["context"] * has_context
         if kernel.units:
             functions = self._functions(kernel.functions)
@@ -83,6 +83,9 @@ class KernelLibrary:
                 begin, end = k.parameters["begin"], k.parameters["end"]
                 if has_scratch:
                     _cut_scratch(k, kernel, shared)
+                if kernel.listens:
+                    define_look(k.module, self.target)
+                    k.leave = k.ret
                 if functions:
                     k.functions = functions
                     own = k.gep(k.parameters["scratch"], aligned(kernel.scratch_bytes)) if has_scratch else None
@@ -92,9 +95,8 @@ class KernelLibrary:
         if kernel.grain < kernel.units:
             self._write_range(name, range_name, len(pointers))  # never of a quick one: that is not worth splitting
         table = None if kernel.table is None else self._table(kernel.table)
-        may_stop = any(runs_loops(function) for function in kernel.functions)
         return NativeKernel(
-            name, range_name, kernel.units, kernel.grain, kernel.overwrites, table, has_scratch, has_context, may_stop
+            name, range_name, kernel.units, kernel.grain, kernel.overwrites, table, has_scratch, has_context
         )
 
     def _functions(self, regions: Sequence[Computation]) -> dict[Hashable, str]:
@@ -158,6 +160,13 @@ class KernelLibrary:
         k.functions = self._functions([region])
         k.parameters["context"] = k.load(k.parameters["table"], PTR)
         k.parameters["region_context"] = region_context(k, arena)
+
+        def leave() -> None:
+            k.call("free", [arena])
+            k.ret(k.const(I32, Status.CANCELLED))
+
+        define_look(k.module, self.target)
+        k.leave = leave
         return arena
 
 

@@ -272,12 +272,15 @@ class _PoolEmitter:
         return claims
 
     def _wait_for(self, k: KernelBuilder, claims: Value) -> None:
-        """Until all claims are complete: a short while attentively, then leaving the core to whoever has the rest."""
+        """Until all claims are complete: a short while attentively, then leaving the core to whoever has the rest.
+
+        Those may never end: the caller goes on to look for signals; if a handler raises, kernels that listen stop."""
 
         def wait(values: list[Value]) -> list[Value]:
             pause(k, self._target)
             with k.if_(k.compare("ge", values[0], _CALLER_SPINS)):
                 k.call("sched_yield", [], I32)
+                self._stop_if_interrupted(k)
             return [k.add(values[0], 1)]
 
         completed = _field(k, "completed")

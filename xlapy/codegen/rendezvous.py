@@ -250,7 +250,7 @@ class _Emitter:
         k.call("unlock", [run])
         with k.loop(0, chunks, carry=[k.const(I32, Status.OK)]) as loop:
             status = _call(k, "exchange_chunk", [context, member, meeting, loop.index], I32)
-            loop.next = [k.or_(loop.values[0], status)]
+            loop.next = [k.select(not_zero(k, status), status, loop.values[0])]
         k.call("lock", [run])
         put(k, meeting, Meeting, "active", 0)
         put(k, meeting, Meeting, "completed", chunks)
@@ -364,6 +364,8 @@ class _Emitter:
             with k.if_(not_zero(k, status)):
                 put(k, meeting, Meeting, "broken", 1)
                 k.call("unlock_and_wake", [run, meeting, _call(k, "call_others", [run, meeting], I32)])
+                with k.if_(k.compare("eq", status, Status.CANCELLED)):
+                    k.ret(status)
                 k.ret(_report(k, member, get(k, group, Group, "site"), Reason.NO_MEMORY))
             completed = increase(k, meeting, Meeting, "completed")
             with k.if_(k.compare("eq", completed, get(k, group, Group, "chunks"))):
@@ -379,7 +381,7 @@ class _Emitter:
             run, group = get(k, member, Member, "run"), get(k, meeting, Meeting, "group")
             size, chunks = get(k, group, Group, "size"), get(k, group, Group, "chunks")
             put(k, member, Member, "deadline", 0)
-            with k.if_(not_zero(k, get(k, member, Member, "trouble"))):
+            with k.if_(k.compare("eq", get(k, member, Member, "trouble"), Status.NO_MEMORY)):
                 put(k, member, Member, "trouble", 0)
                 k.ret(_report(k, member, get(k, group, Group, "site"), Reason.NO_MEMORY))
 
