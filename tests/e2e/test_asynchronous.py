@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import xlapy
-from tests.e2e.test_collectives import run_parallel
+from tests.e2e.test_collectives import assert_same, run_parallel
 from xlapy.hlo.proto import module_from_bytes, module_to_bytes
 from xlapy.passes.async_unwrapping import AsyncUnwrapping
 from xlapy.passes.scheduling import schedule
@@ -51,7 +51,8 @@ def test_a_collective_overlaps_with_what_stands_between(name: str) -> None:
     text = module.to_text()
     assert "async-update(s), calls=wrapped" in text
     assert xlapy.hlo.parse(text).to_text() == text
-    run_parallel(module_from_bytes(module_to_bytes(module)), rows(2), 2)
+    results = run_parallel(module_from_bytes(module_to_bytes(module)), rows(2), 2)
+    assert_same(run_parallel(xlapy.stablehlo.parse(xlapy.stablehlo.to_text(module)), rows(2), 2), results)
     changed = module.clone()
     AsyncUnwrapping().run(changed)
     order = [instruction.opcode for instruction in schedule(changed)[changed.entry]]

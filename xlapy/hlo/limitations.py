@@ -48,11 +48,6 @@ LIMITATIONS = (
         "of arrays of dynamic size",
         "what leaves the program is one buffer of a size that all who take part know in advance",
     ),
-    Limitation(
-        ("custom-call",),
-        "of a C function by the typed API version (said when it is called)",
-        "its calling convention is a C++ header of XLA's; a Python function of that version gets its attributes",
-    ),
 )
 
 
