@@ -322,7 +322,11 @@ class _Run:
         """Runs all processes and waits for them; if the run was stopped, as long as is reasonable."""
         polls = threading.current_thread() is threading.main_thread()
         records.begin(timeout=self._timeout, polls=polls)
-        threads = ENTRY_THREADS.take(len(processes) - 1)
+        try:
+            threads = ENTRY_THREADS.take(len(processes) - 1)
+        except BaseException as error:  # noqa: BLE001 - raised again when the processes, none of which runs, have ended
+            self._cancellation.cancel(error)
+            return
         slots = (ctypes.c_void_p * max(1, len(threads)))(*[thread.address for thread in threads])
         try:
             unfinished = native().run(records.address, slots, len(threads))

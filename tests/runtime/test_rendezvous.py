@@ -17,7 +17,7 @@ from xlapy.codegen.rendezvous import emit_rendezvous
 from xlapy.codegen.target import host_target, reference_target
 from xlapy_runtime import calls, rendezvous
 from xlapy_runtime import executable as executables
-from xlapy_runtime.entry_threads import EntryThreads
+from xlapy_runtime.entry_threads import EntryThread, EntryThreads
 from xlapy_runtime.errors import DeadlineError
 from xlapy_runtime.executable import ProgramExecutable
 from xlapy_runtime.program import RuntimeCall
@@ -151,6 +151,18 @@ def test_it_works_where_there_is_no_futex(size: int, monkeypatch: pytest.MonkeyP
             outcome(slow, [np.int64(0), np.int64(1)], timeout=0.05)
         finally:
             hang.set()
+
+
+def test_a_system_without_threads_to_give_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    run = chain(4, 1, 3)
+    arguments = [np.full(4, 1, np.float32)] * 3
+    with monkeypatch.context() as patch:
+        patch.setattr(executables, "ENTRY_THREADS", EntryThreads())
+        patch.setattr(EntryThread, "start", lambda self: (_ for _ in ()).throw(RuntimeError("can't start new thread")))
+        with pytest.raises(RuntimeError, match="can't start new thread"):
+            outcome(run, arguments)
+    assert all(device.memory_stats()["running"] == 0 for device in run.devices)
+    assert [row[0].tolist() for row in outcome(run, arguments)] == [[3.0] * 4] * 3
 
 
 def test_groups_of_several_sizes_and_types_take_turns() -> None:

@@ -65,6 +65,7 @@ def emit_rendezvous(target: Target) -> str:
     emitter.find()
     emitter.arrive()
     emitter.name_missing()
+    emitter.judge()
     emitter.wait()
     emitter.work()
     emitter.finish()
@@ -276,8 +277,8 @@ class _Emitter:
 
     # -- waiting -------------------------------------------------------------------------------------------------
 
-    def wait(self) -> None:
-        """Waits for the next call from a meeting, or for a while; begins with the lock and ends without it."""
+    def judge(self) -> None:
+        """Whether nobody can complete a meeting any more. Holds the lock, and counts its caller as waiting."""
         with self._function("is_hopeless", [("run", PTR), ("meeting", PTR)], I32) as k:
             run, meeting = k.parameters.values()
             group = get(k, meeting, Meeting, "group")
@@ -290,6 +291,9 @@ class _Emitter:
                 is_gone = k.and_(is_absent, not_zero(k, get(k, other, Member, "finished")))
                 loop.next = [k.or_(loop.values[0], k.zext(is_gone, I32))]
             k.ret(loop.results[0])
+
+    def wait(self) -> None:
+        """Waits for the next call from a meeting, or for a while; begins with the lock and ends without it."""
         with self._function("wait", [("context", PTR), ("member", PTR), ("meeting", PTR)], I32) as k:
             context, member, meeting = k.parameters.values()
             run = get(k, member, Member, "run")
