@@ -4,10 +4,10 @@ Attributes of the call sites: `replica_groups` (a tuple of tuples) or `source_ta
 `process_groups`), `channel_id`, the dimension the operation works along, and for reductions `combine`: a tuple with the
 symbol of one kernel per array.
 
-    i32 combine(ptr table, i64 sources, i64 targets, i64 begin, i64 end)
+    i32 combine(ptr table, i64 sources, i64 begin, i64 end)
 
-The table has the context of the caller, an array of each source, and an array of each target. The kernel folds elements
-[begin, end) of the sources, from the left, and stores them in all targets; it returns a `Status`.
+The table has the context of the caller, an array of each source, and the target. The kernel folds elements [begin, end)
+of the sources, from the left, into the target; it returns a `Status`.
 
 Everything else is copies: the members of a group cut their operands into parts, and each part of each goes somewhere.
 Results never share memory with operands. The start/done forms split the same call: a start site has the operands and

@@ -63,7 +63,7 @@ class Leaf(ctypes.Structure):
     operand, result: the number of the array; a step is added for each position of the target, or of the source.
     outer: how many sources (or, of a reduction, targets) have parts of their own.
     combine: the kernel of a reduction, in whose place there is nothing if data is only copied; element_bytes: of its
-    elements; to_all: every member gets the same.
+    elements; to_all: every member gets the same, of which the first one's copy is made first.
     """
 
     _fields_: ClassVar[list[Any]] = [

@@ -101,7 +101,7 @@ class Records:
             size * member_words,
             size * self._own_words + meetings * meeting_words,
             size * size,
-            size * (2 * size + 1),
+            size * (size + 2),
         ]
         self._memory = np.zeros(sum(sections) + _ALIGNMENT // WORD_BYTES, np.int64)
         skipped = -(self._memory.ctypes.data // WORD_BYTES) % (_ALIGNMENT // WORD_BYTES)
@@ -121,7 +121,7 @@ class Records:
             member.parameters, member.results = context.parameters_address, context.results_address
             member.occurrences, member.started = occurrences, occurrences + plan.keys * WORD_BYTES
             member.missing = self._missing[number : number + 1].ctypes.data
-            member.scratch = scratch.ctypes.data + number * (2 * size + 1) * WORD_BYTES
+            member.scratch = scratch.ctypes.data + number * (size + 2) * WORD_BYTES
             context.words[ContextWord.MEMBER] = ctypes.addressof(member)
 
     def _fill_run(self, size: int, meetings: int, meeting_count: int, meeting_words: int) -> None:

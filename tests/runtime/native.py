@@ -129,10 +129,10 @@ define ptr @{symbol}.array(ptr %table, i64 %number) {{
   %array = load ptr, ptr %place
   ret ptr %array
 }}
-define i32 @{symbol}(ptr %table, i64 %sources, i64 %targets, i64 %begin, i64 %end) {{
+define i32 @{symbol}(ptr %table, i64 %sources, i64 %begin, i64 %end) {{
   br label %head
 head:
-  %i = phi i64 [%begin, %0], [%n, %next]
+  %i = phi i64 [%begin, %0], [%n, %store]
   %more = icmp slt i64 %i, %end
   br i1 %more, label %body, label %exit
 body:
@@ -153,17 +153,10 @@ add:
   %z = {operation} {kind} %sum, %y
   br label %fold
 store:
-  %t = phi i64 [0, %fold], [%t1, %put]
-  %t1 = add i64 %t, 1
-  %left = icmp slt i64 %t, %targets
-  br i1 %left, label %put, label %next
-put:
-  %number = add i64 %t1, %sources
+  %number = add i64 %sources, 1
   %target = call ptr @{symbol}.array(ptr %table, i64 %number)
   %pt = getelementptr {kind}, ptr %target, i64 %i
   store {kind} %sum, ptr %pt, align 1
-  br label %store
-next:
   %n = add i64 %i, 1
   br label %head
 exit:

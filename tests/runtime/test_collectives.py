@@ -200,7 +200,7 @@ def test_blocks_cover_all_elements_once(element_bytes):
 
 def test_a_reduction_without_memory_is_an_error():
     """A kernel returns the status of a region function that could not have its memory."""
-    poor = "define i32 @poor(ptr %t, i64 %s, i64 %n, i64 %begin, i64 %end) {\n  ret i32 3\n}\n"
+    poor = "define i32 @poor(ptr %t, i64 %s, i64 %begin, i64 %end) {\n  ret i32 3\n}\n"
     for size in (4, 100_000):
         dims = spec(np.float32, size)
         for form in ({}, {"asynchronous": True}):

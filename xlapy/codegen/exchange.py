@@ -131,13 +131,12 @@ def _copy_block(k: KernelBuilder, operands: Value, target: Value, is_zeros: Valu
 
 
 def _emit_reduce(module: Module) -> None:
-    """Folds one block of all operands: for everybody, or for the part'th member."""
+    """Folds one block of all operands: for the part'th member, or for the first one, from whom all others get it."""
     with KernelBuilder(module, "exchange_reduce", _BLOCK, I32, "internal") as k:
         group = get(k, k.parameters["meeting"], Meeting, "group")
         table = get(k, k.parameters["member"], Member, "scratch")
         size, part = get(k, group, Group, "size"), k.parameters["part"]
         to_all = not_zero(k, _leaf(k, "to_all"))
-        targets = k.select(to_all, size, k.const(I64, 1))
         first, last, begin, end = _rows(k)
         width = _leaf(k, "element_bytes")
         bounds = [k.sdiv(begin, width), k.sdiv(end, width)]
@@ -149,12 +148,13 @@ def _emit_reduce(module: Module) -> None:
             with k.loop(0, size) as sources:
                 operand = k.gep(_array(k, sources.index, _leaf(k, "operand")), offset)
                 k.store(k.gep(table, k.add(sources.index, 1), I64.bytes), operand)
-            with k.loop(0, targets) as numbers:
-                target = k.select(to_all, numbers.index, part)
-                place = k.gep(_array(k, target, result), k.mul(row, _leaf(k, "target_pitch")))
-                k.store(k.gep(table, k.add(k.add(numbers.index, size), 1), I64.bytes), place)
-            status = k.call(_leaf(k, "combine"), [table, size, targets, *bounds], I32)
+            target = k.select(to_all, k.const(I64, 0), part)
+            place = k.gep(_array(k, target, result), k.mul(row, _leaf(k, "target_pitch")))
+            k.store(k.gep(table, k.add(size, 1), I64.bytes), place)
+            status = k.call(_leaf(k, "combine"), [table, size, *bounds], I32)
             assert status is not None
             with k.if_(not_zero(k, status)):
                 k.ret(status)
+            with k.loop(1, k.select(to_all, size, k.const(I64, 1))) as others:
+                k.memcpy(k.gep(_array(k, others.index, result), begin), k.gep(place, begin), k.sub(end, begin))
         k.ret(k.const(I32, Status.OK))
