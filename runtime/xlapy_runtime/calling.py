@@ -366,7 +366,7 @@ def _build_table(entry: EntryPoint, callbacks: Callbacks, context_address: Calla
 
 
 def _allocator(spec: ArraySpec) -> Callable[[], Array] | None:
-    if spec.byte_count < result_memory.LARGE_BYTES:
+    if spec.byte_count < result_memory.WORTH_A_CALL_BYTES:
         return None
     return functools.partial(result_memory.allocate, spec.dims, spec.dtype)
 
