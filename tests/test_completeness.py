@@ -25,6 +25,7 @@ from xlapy.passes.pipelines import EXPANDED
 from xlapy.stablehlo.convert import CONVERSIONS
 from xlapy_runtime import executable  # noqa: F401 - fills PREPARE
 from xlapy_runtime.calls import PREPARE
+from xlapy_runtime.collectives import is_collective
 
 ROOT = Path(__file__).resolve().parent.parent
 OWN_STABLEHLO_CODE = ("call",)  # func.call belongs to another dialect
@@ -65,7 +66,7 @@ def has_stablehlo(spec: OpSpec) -> bool:
 
 def has_native_code(spec: OpSpec) -> bool:
     if spec.has(Trait.RUNTIME) and spec.name not in HANDLERS:
-        return spec.name in PREPARE
+        return spec.name in PREPARE or is_collective(spec.name)
     if spec.has(Trait.ELEMENTWISE) and spec.name != "map":
         return spec.name in ELEMENTS
     return (

@@ -19,6 +19,7 @@ from xlapy.codegen.libraries.linalg import LINALG_LIBRARIES
 from xlapy.codegen.object_cache import ObjectCache, cache_directory
 from xlapy.codegen.pool import POOL
 from xlapy.codegen.program import EmittedProgram, assembly_of, compile_program, emit_program
+from xlapy.codegen.rendezvous import RENDEZVOUS
 from xlapy.codegen.target import Target, host_target
 from xlapy.hlo.buffer_plan import BufferPlan, FunctionPlans
 from xlapy.hlo.cost import cost_analysis
@@ -35,7 +36,7 @@ from xlapy.passes.pipelines import PipelineOptions, cpu_pipeline
 from xlapy.passes.scheduling import schedule
 from xlapy.support.dump import DumpFolder
 from xlapy.support.timing import Timings
-from xlapy_runtime import threads
+from xlapy_runtime import rendezvous, threads
 from xlapy_runtime.calling import CallWrapper, load_wrapper
 from xlapy_runtime.linking import LinkedCode, link
 from xlapy_runtime.program import Program
@@ -287,6 +288,11 @@ LIBRARIES: dict[str, Library] = {
 """By name: those that programs call."""
 
 _LOADED_LIBRARIES: list[LinkedCode] = []
+
+
+def install_rendezvous() -> None:
+    """Lets programs run as several processes. Starts no thread."""
+    rendezvous.install(RENDEZVOUS.object_code(host_target(), object_cache(environment())))
 
 
 def parallel_function(num_threads: int | None) -> int:

@@ -6,11 +6,11 @@ import importlib
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from xlapy.compiler import Compiled, CompileStats, native_wrapper, parallel_function
+from xlapy.compiler import Compiled, CompileStats, install_rendezvous, native_wrapper, parallel_function
 from xlapy.options import CompileOptions
 from xlapy.support.errors import ArgumentError
 from xlapy_runtime.device import Device, devices
-from xlapy_runtime.executable import ProgramExecutable
+from xlapy_runtime.executable import ProgramExecutable, needs_rendezvous
 from xlapy_runtime.program import Program, flatten, tree_text
 
 if TYPE_CHECKING:
@@ -146,6 +146,8 @@ def _inspection() -> Any:
 def _linked(compiled: Compiled, options: CompileOptions) -> ProgramExecutable:
     """The program in memory, ready to run."""
     program = compiled.program
+    if needs_rendezvous(program):
+        install_rendezvous()
     return ProgramExecutable(
         program,
         compiled.link(),

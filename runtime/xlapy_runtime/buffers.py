@@ -1,6 +1,6 @@
 """The memory of a call: the words that native code sees, the arena behind them, the tables of pointers.
 
-A context belongs to one executable and serves one run at a time; idle ones wait in a `ContextPool`, so that a warm
+A context belongs to one executable and serves one run at a time; idle ones wait in a `Pool`, so that a warm
 call allocates nothing but its results.
 """
 
@@ -9,7 +9,7 @@ from __future__ import annotations
 import ctypes
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 
@@ -22,8 +22,8 @@ RESERVED_WORDS = CONTEXT_WORDS - len(ContextWord)
 ARENA_ALIGNMENT = 64
 """A cache line, and the widest vector."""
 
-MAX_IDLE_CONTEXTS = 8
-"""Per executable. More runs at once allocate, and free, their contexts."""
+MAX_IDLE = 8
+"""Of a pool. More runs at once allocate, and free, what they work in."""
 
 Words = ctypes.Array[ctypes.c_uint64]
 
@@ -83,23 +83,27 @@ class Context:
         self.words[ContextWord.PROCESS] = replica | partition << 32
         self.words[ContextWord.SEED] = seed & 0xFFFF_FFFF_FFFF_FFFF
         self.words[ContextWord.CALL_NUMBER] = counter
+        self.words[ContextWord.OWNER] = 0
 
 
-class ContextPool:
-    """A free list of contexts. Safe to use from many threads: a deque's ends are."""
+Item = TypeVar("Item")
 
-    def __init__(self, make: Callable[[], Context]) -> None:
+
+class Pool(Generic[Item]):
+    """A free list of what runs work in. Safe to use from many threads: a deque's ends are."""
+
+    def __init__(self, make: Callable[[], Item]) -> None:
         self._make = make
-        self._idle: deque[Context] = deque(maxlen=MAX_IDLE_CONTEXTS)
+        self._idle: deque[Item] = deque(maxlen=MAX_IDLE)
 
-    def take(self) -> Context:
+    def take(self) -> Item:
         try:
             return self._idle.pop()
         except IndexError:
             return self._make()
 
-    def give_back(self, context: Context) -> None:
-        self._idle.append(context)
+    def give_back(self, item: Item) -> None:
+        self._idle.append(item)
 
 
 def aligned(address: int) -> int:

@@ -59,6 +59,12 @@ class ContextWord(IntEnum):
     """the clock when native code last let Python look at its signals"""
     INTERRUPTED = 11
     """the address of an i32 that is not 0 if a signal has cut a kernel short"""
+    MEMBER = 12
+    """the record of a process in a parallel run"""
+    OWNER = 13
+    """the thread in which the program runs, known while a kernel runs that may be stopped"""
+    CALLS = 14
+    """in the context of region functions: how many were called since one looked at the signals"""
 
 
 CONTEXT_WORDS = len(ContextWord)
@@ -383,7 +389,7 @@ def _build_table(entry: EntryPoint, callbacks: Callbacks, context_address: Calla
 
 
 def _allocator(spec: ArraySpec) -> Callable[[], Array] | None:
-    if spec.byte_count < result_memory.LARGE_BYTES:
+    if spec.byte_count < result_memory.WORTH_A_CALL_BYTES:
         return None
     return functools.partial(result_memory.allocate, spec.dims, spec.dtype)
 

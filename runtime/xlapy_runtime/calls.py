@@ -25,7 +25,6 @@ from xlapy_runtime.device import Device
 from xlapy_runtime.errors import CancelledExecution, InternalError, XlaError
 from xlapy_runtime.process_groups import Grid
 from xlapy_runtime.program import ArraySpec, RuntimeCall
-from xlapy_runtime.transports import Transport
 from xlapy_runtime.waiting import Cancellation
 
 STATUS_OK = 0
@@ -84,6 +83,13 @@ class Started(Protocol):
         """Takes it back, because the run has failed."""
 
 
+class Explaining(Protocol):
+    """Knows why a process of a parallel run gave up."""
+
+    def explain(self, process: int, reason: Any) -> XlaError:
+        """The error to raise."""
+
+
 @dataclass(slots=True, eq=False)
 class RunningCall:
     """One process of one run, while its native code runs."""
@@ -95,8 +101,8 @@ class RunningCall:
     cancelled: ctypes.c_int32
     views: list[Known | None]
     cancellation: Cancellation
-    transport: Transport
     timeout: float | None
+    rendezvous: Explaining | None = None
     failure: BaseException | None = None
     pending: dict[int, list[Started]] = field(default_factory=dict)
     revocable: list[Started] = field(default_factory=list)
@@ -179,6 +185,11 @@ def leave(handle: int) -> None:
     del _running[handle]
 
 
+def running(context: int) -> RunningCall:
+    """The run that a context belongs to."""
+    return _running[ctypes.c_int64.from_address(context + 8 * ContextWord.HANDLE).value]
+
+
 class Registration:
     """A run that native code may name for as long as this object lives."""
 
@@ -235,26 +246,28 @@ def _varint(value: int) -> bytes:
 def _runtime_call(context: int, site: int, table: int) -> int:
     """`i32 runtime_call(ptr context, i32 site, ptr buffers)`: does what the call site says."""
     try:
-        call = _running[ctypes.c_int64.from_address(context + 8 * ContextWord.HANDLE).value]
+        call = running(context)
         call.cancellation.check()
         call.actions[site](call, _wrap(call, site, table))
         return STATUS_OK
     except BaseException as error:  # noqa: BLE001 - kept, and raised again in the caller
-        return _keep(context, error, site)
+        return keep(context, error, site)
 
 
 @guarded_from_the_start
 def _poll(context: int) -> int:
     """`i32 poll(ptr context)`: runs Python's signal handlers if this is the main thread; non-zero means stop."""
     try:
-        call = _running[ctypes.c_int64.from_address(context + 8 * ContextWord.HANDLE).value]
+        call = running(context)
         ctypes.pythonapi.PyErr_CheckSignals()
-        if interrupted.value and threading.current_thread() is threading.main_thread():
+        main, thread = threading.main_thread().ident, threading.get_ident()
+        if interrupted.value and thread == main:
             interrupted.value = 0
             raise _interruptions.pop()
-        return call.cancelled.value
+        works_for = ctypes.c_int64.from_address(context + 8 * ContextWord.OWNER).value
+        return call.cancelled.value or int(interrupted.value != 0 and works_for == main)
     except BaseException as error:  # noqa: BLE001 - kept, and raised again in the caller
-        return _keep(context, error)
+        return keep(context, error)
 
 
 _interruptions: list[BaseException] = []
@@ -276,11 +289,12 @@ def _look_for_signals() -> int:
         return 1
 
 
-def _keep(context: int, error: BaseException, site: int | None = None) -> int:
-    """Stores the error that ends a run; the first one counts."""
-    call = _running[ctypes.c_int64.from_address(context + 8 * ContextWord.HANDLE).value]
+def keep(context: int, error: BaseException, site: int | None = None) -> int:
+    """Stores the error that ends a run, and stops all its processes; the first one counts."""
+    call = running(context)
     if call.failure is None:
         call.failure = error if site is None else explain(error, call.sites[site], call.device)
+        call.cancellation.cancel(call.failure)
     return STATUS_FAILED
 
 

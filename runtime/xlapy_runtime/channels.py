@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeAlias
 
@@ -71,15 +71,16 @@ def _collect(value: Value, arrays: list[np.ndarray]) -> Tree:
 
 
 def unflatten(tree: Tree, leaves: Sequence[Value]) -> Value:
-    """The leaves nested as `tree` says, with None for each token."""
-    remaining = iter(leaves)
+    """The leaves nested as `tree` says, with None for each token.
 
-    def build(part: Tree) -> Value:
-        if isinstance(part, tuple):
-            return tuple(build(inner) for inner in part)
-        return None if isinstance(part, TokenSpec) else next(remaining)
+    Nothing holds on to them afterwards: memory of results is used again as soon as its array is dropped."""
+    return leaves[0] if isinstance(tree, ArraySpec) else _build(tree, iter(leaves))
 
-    return build(tree)
+
+def _build(tree: Tree, remaining: Iterator[Value]) -> Value:
+    if isinstance(tree, tuple):
+        return tuple(_build(part, remaining) for part in tree)
+    return None if isinstance(tree, TokenSpec) else next(remaining)
 
 
 class Waiter(Protocol):

@@ -1,315 +1,306 @@
-"""What each collective does with the operands of its group.
+"""What each collective does with the arrays of its group, as records for native code.
 
 Attributes of the call sites: `replica_groups` (a tuple of tuples) or `source_target_pairs`, `group_mode` (a strategy of
-`process_groups`), `channel_id`, the dimension the operation works along, and for reductions `combine`: the symbol of
-one kernel for all leaves together, or a tuple with one symbol per leaf.
+`process_groups`), `channel_id`, the dimension the operation works along, and for reductions `combine`: a tuple with the
+symbol of one kernel per array.
 
-A collective is a sequence of phases with barriers between; in each phase every member writes only its own results, and
-reads whatever it likes. The start/done forms split the same call: a start site has the operands, and the results if
-their memory is known by then; its done site waits.
+    i32 combine(ptr table, i64 sources, i64 begin, i64 end)
+
+The table has the context of the caller, an array of each source, and the target. The kernel folds elements [begin, end)
+of the sources, from the left, into the target; it returns a `Status`.
+
+Everything else is copies: the members of a group cut their operands into parts, and each part of each goes somewhere.
+Results never share memory with operands. The start/done forms split the same call: a start site has the operands and
+the results, and its done site waits.
 """
 
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
 
-import numpy as np
-
-from xlapy_runtime.buffers import pointers
-from xlapy_runtime.calls import PREPARE, Action, Buffers, RunningCall, Site
+from xlapy_runtime.calls import Site
 from xlapy_runtime.errors import InternalError
+from xlapy_runtime.native_records import Group as GroupRecord
+from xlapy_runtime.native_records import Kind
+from xlapy_runtime.native_records import Leaf as LeafRecord
+from xlapy_runtime.native_records import Site as SiteRecord
 from xlapy_runtime.process_groups import Group, connected, process_groups, process_pairs
-from xlapy_runtime.transports import Collective, Deposit, Phase, Work
+from xlapy_runtime.program import ArraySpec
+from xlapy_runtime.rendezvous import MeetingPlan
+
+SMALL_BYTES = 256 * 1024
+"""Up to this many bytes of results in all, the last to arrive does everybody's work: it takes less time than to wake
+another thread."""
+
+BLOCK_BYTES = 256 * 1024
+"""Of a chunk: long enough to be worth taking, and it stays in a core's cache until it is copied to everybody."""
 
 SHARE_ALIGNMENT = 64
-"""Elements: shares of a reduction start on cache lines, so that two members never write to the same one."""
+"""Bytes: blocks start on cache lines, so that two threads never write to the same one."""
 
-REDUCTION_BLOCK = 32 * 1024
-"""Elements that are combined over all members before the next block: few enough to stay in a core's cache."""
-
-CombineFunction = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
+NOBODY = -1
+"""The source of a member that gets zeros."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Combine:
-    """A reduction kernel and the leaves that it combines together."""
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One array of a collective: the part of `rows` x `row_bytes` that each source has for each target.
 
-    function: Callable[[int, int, int], None]
-    leaves: tuple[int, ...]
+    Steps lead to the part of a position, pitches from row to row; see `native_records.Leaf`. `owners` says how many
+    members have a part of their own."""
 
-    def __call__(
-        self, accumulators: Sequence[np.ndarray], incoming: Sequence[np.ndarray], begin: int, end: int, context: int
-    ) -> None:
-        """accumulators[begin:end] = combine(accumulators[begin:end], incoming[begin:end])
+    rows: int
+    row_bytes: int
+    operand: int = 0
+    result: int = 0
+    operand_step: int = 0
+    result_step: int = 0
+    source_step: int = 0
+    target_step: int = 0
+    source_pitch: int = 0
+    target_pitch: int = 0
+    combine: int = 0
+    element_bytes: int = 1
+    to_all: bool = False
+    owners: int = 0
 
-        A computation that runs loops listens to Ctrl-C, and stops when the flag in its context is set."""
-        addresses = [*pointers([*accumulators, *incoming]), context]
-        table = (ctypes.c_uint64 * len(addresses))(*addresses)
-        self.function(ctypes.addressof(table), begin, end)
+    def record(self) -> LeafRecord:
+        """The part, cut into blocks."""
+        segments = -(-self.row_bytes // BLOCK_BYTES)
+        if segments > 1:
+            unit = math.lcm(SHARE_ALIGNMENT, self.element_bytes)
+            segment_bytes = -(-self.row_bytes // segments // unit) * unit
+            segments, rows_per_block = -(-self.row_bytes // segment_bytes), 1
+        else:
+            segment_bytes, rows_per_block = self.row_bytes, max(1, BLOCK_BYTES // max(1, self.row_bytes))
+        return LeafRecord(
+            combine=self.combine or None,
+            operand=self.operand,
+            operand_step=self.operand_step,
+            result=self.result,
+            result_step=self.result_step,
+            rows=self.rows,
+            row_bytes=self.row_bytes,
+            source_pitch=self.source_pitch,
+            source_step=self.source_step,
+            target_pitch=self.target_pitch,
+            target_step=self.target_step,
+            rows_per_block=rows_per_block,
+            segment_bytes=segment_bytes,
+            segments=max(1, segments),
+            blocks=-(-self.rows // rows_per_block) * segments,
+            outer=self.owners,
+            element_bytes=self.element_bytes,
+            to_all=self.to_all,
+        )
 
 
-def combines(site: Site) -> tuple[Combine, ...]:
-    """The reduction kernels of a site."""
+Parts = Callable[[Site, int], Sequence[Part]]
+"""The parts of a collective in a group of so many members."""
+
+
+def _whole(spec: ArraySpec, number: int) -> Part:
+    """All of an array."""
+    return Part(1, spec.nbytes, operand=number, result=number, element_bytes=max(1, spec.dtype.itemsize))
+
+
+def _cut(spec: ArraySpec, number: int, dimension: int, count: int) -> Part:
+    """One of `count` equal parts of an array along a dimension, in a larger array."""
+    whole = _whole(spec, number)
+    row_bytes = math.prod(spec.dims[dimension:]) * spec.dtype.itemsize
+    return replace(whole, rows=math.prod(spec.dims[:dimension]), row_bytes=row_bytes // count, source_pitch=row_bytes)
+
+
+def _combines(site: Site) -> list[int]:
+    """The addresses of the reduction kernels of a site, one per array."""
     symbols = site.attribute("combine")
-    leaves = range(len(site.call.operands))
-    if isinstance(symbols, str):
-        return (Combine(CombineFunction(site.address_of(symbols)), tuple(leaves)),)
-    return tuple(
-        Combine(CombineFunction(site.address_of(symbol)), (leaf,)) for symbol, leaf in zip(symbols, leaves, strict=True)
-    )
+    if len(symbols) != len(site.call.operands):
+        raise InternalError(f"{site.call.label}: {len(symbols)} kernels for {len(site.call.operands)} arrays")
+    return [site.address_of(symbol) for symbol in symbols]
 
 
-def single_phase(phase: Phase) -> Work:
-    """Work that needs no barrier inside: whoever does it for all does one member's share after the other."""
-
-    def together(members: Sequence[Deposit]) -> None:
-        for position in range(len(members)):
-            phase(members, position)
-
-    return Work((phase,), together)
+def all_reduce(site: Site, size: int) -> list[Part]:
+    """Everybody gets the sum of all operands."""
+    return [
+        replace(_whole(spec, number), combine=combine, to_all=True, owners=1)
+        for number, (spec, combine) in enumerate(zip(site.call.operands, _combines(site), strict=True))
+    ]
 
 
-def all_reduce(site: Site) -> Work:
-    """Every member reduces its share of the elements, then fetches the shares of the others."""
-    kernels = combines(site)
-
-    def reduce_own_share(members: Sequence[Deposit], position: int) -> None:
-        for combine in kernels:
-            results = [members[position].results[leaf].reshape(-1) for leaf in combine.leaves]
-            begin, end = share(results[0].size, position, len(members))
-            for block in range(begin, end, REDUCTION_BLOCK):
-                _reduce_block(combine, members, position, results, block, min(block + REDUCTION_BLOCK, end))
-
-    def fetch_other_shares(members: Sequence[Deposit], position: int) -> None:
-        for leaf, result in enumerate(members[position].results):
-            for other, member in enumerate(members):
-                if other != position:
-                    begin, end = share(result.size, other, len(members))
-                    np.copyto(result.reshape(-1)[begin:end], member.results[leaf].reshape(-1)[begin:end])
-
-    def reduce_together(members: Sequence[Deposit]) -> None:
-        for combine in kernels:
-            results = [members[0].results[leaf].reshape(-1) for leaf in combine.leaves]
-            _reduce_block(combine, members, 0, results, 0, results[0].size)
-        for member in members[1:]:
-            _copy_all(member.results, members[0].results)
-
-    return Work((reduce_own_share, fetch_other_shares), reduce_together)
+def reduce_scatter(site: Site, size: int) -> list[Part]:
+    """Everybody gets a part of the sum."""
+    parts = []
+    for number, (spec, combine) in enumerate(zip(site.call.operands, _combines(site), strict=True)):
+        part = _cut(spec, number, site.attribute("scatter_dimension"), size)
+        part = replace(part, source_step=part.row_bytes, target_pitch=part.row_bytes)
+        parts.append(replace(part, combine=combine, owners=size))
+    return parts
 
 
-def _reduce_block(
-    combine: Combine,
-    members: Sequence[Deposit],
-    position: int,
-    results: Sequence[np.ndarray],
-    begin: int,
-    end: int,
-) -> None:
-    """Folds one block from the left, in the order of the group: the same bits whoever does it. `position` is that of
-    the member for whom it is done."""
-    for result, leaf in zip(results, combine.leaves, strict=True):
-        np.copyto(result[begin:end], members[0].operands[leaf].reshape(-1)[begin:end])
-    for member in members[1:]:
-        incoming = [member.operands[leaf] for leaf in combine.leaves]
-        combine(results, incoming, begin, end, members[position].context)
+def all_gather(site: Site, size: int) -> list[Part]:
+    """Everybody gets all operands, concatenated."""
+    parts = []
+    for number, spec in enumerate(site.call.operands):
+        part = _cut(spec, number, site.attribute("all_gather_dimension"), 1)
+        parts.append(replace(part, target_step=part.row_bytes, target_pitch=part.row_bytes * size, owners=size))
+    return parts
 
 
-def share(size: int, position: int, count: int) -> tuple[int, int]:
-    """The range of elements that one of `count` members reduces."""
-    length = -(-size // (count * SHARE_ALIGNMENT)) * SHARE_ALIGNMENT
-    return min(size, position * length), min(size, (position + 1) * length)
+def all_to_all(site: Site, size: int) -> list[Part]:
+    """Member k gets part k of everybody's operand; without a dimension, operand k of everybody instead."""
+    dimension = site.attribute("dimension")
+    if dimension is None:
+        return [replace(_whole(site.call.operands[0], 0), operand_step=1, result_step=1, owners=size)]
+    parts = []
+    for number, spec in enumerate(site.call.operands):
+        part = _cut(spec, number, dimension, size)
+        part = replace(part, source_step=part.row_bytes, target_step=part.row_bytes)
+        parts.append(replace(part, target_pitch=part.source_pitch, owners=size))
+    return parts
 
 
-def reduce_scatter(site: Site) -> Work:
-    """Every member reduces the part that it keeps."""
-    kernels = combines(site)
-    dimension = site.attribute("scatter_dimension")
-
-    def reduce_own_part(members: Sequence[Deposit], position: int) -> None:
-        for combine in kernels:
-            results = [members[position].results[leaf] for leaf in combine.leaves]
-            for number, member in enumerate(members):
-                parts = [part(member.operands[leaf], dimension, position, len(members)) for leaf in combine.leaves]
-                if number == 0:
-                    _copy_all(results, parts)
-                else:
-                    incoming = [np.ascontiguousarray(piece) for piece in parts]
-                    combine(results, incoming, 0, results[0].size, members[position].context)
-
-    return single_phase(reduce_own_part)
+def fetch(site: Site, size: int) -> list[Part]:
+    """Each member gets the operands of the one that the group names as its source."""
+    return [replace(_whole(spec, number), owners=size) for number, spec in enumerate(site.call.operands)]
 
 
-def all_gather(site: Site) -> Work:
-    """Every member concatenates everybody's operands."""
-    dimension = site.attribute("all_gather_dimension")
-
-    def gather(members: Sequence[Deposit], position: int) -> None:
-        for leaf, result in enumerate(members[position].results):
-            for other, member in enumerate(members):
-                np.copyto(part(result, dimension, other, len(members)), member.operands[leaf])
-
-    return single_phase(gather)
-
-
-def all_to_all(site: Site) -> Work:
-    """Member k gets part k of everybody's operand; without `split_dimension`, operand k of everybody instead."""
-    split, concat = site.attribute("split_dimension"), site.attribute("concat_dimension")
-
-    def exchange_parts(members: Sequence[Deposit], position: int) -> None:
-        for leaf, result in enumerate(members[position].results):
-            for other, member in enumerate(members):
-                piece = part(member.operands[leaf], split, position, len(members))
-                np.copyto(part(result, concat, other, len(members)), piece)
-
-    def exchange_operands(members: Sequence[Deposit], position: int) -> None:
-        _copy_all(members[position].results, [member.operands[position] for member in members])
-
-    return single_phase(exchange_operands if split is None else exchange_parts)
-
-
-def collective_broadcast(site: Site) -> Work:
-    """Everybody gets the operand of the group's first member."""
-
-    def fetch_first(members: Sequence[Deposit], position: int) -> None:
-        _copy_all(members[position].results, members[0].operands)
-
-    return single_phase(fetch_first)
-
-
-def part(array: np.ndarray, dimension: int, position: int, count: int) -> np.ndarray:
-    """One of `count` equal parts of an array along a dimension, as a view."""
-    length = array.shape[dimension] // count
-    return array[(slice(None),) * dimension + (slice(position * length, (position + 1) * length),)]
-
-
-def _copy_all(targets: Sequence[np.ndarray], sources: Sequence[np.ndarray]) -> None:
-    for target, source in zip(targets, sources, strict=True):
-        np.copyto(target, source)
-
-
-GROUPED: Mapping[str, Callable[[Site], Work]] = {
+PARTS: Mapping[str, Parts] = {
     "all-reduce": all_reduce,
     "reduce-scatter": reduce_scatter,
     "all-gather": all_gather,
     "all-to-all": all_to_all,
-    "collective-broadcast": collective_broadcast,
+    "collective-broadcast": fetch,
+    "collective-permute": fetch,
 }
 
 
-def grouped_collectives(kind: str, site: Site) -> dict[int, Collective]:
-    """The collective that each process takes part in. Who is in no group is not in the result."""
-    work = GROUPED[kind](site)
-    mode, ids = site.attribute("group_mode", "cross_replica"), site.attribute("replica_groups", ())
-    groups = process_groups(mode, site.grid, ids)
-    return {
-        process: collective
-        for group in groups
-        for collective in [_collective(kind, site, group, work)]
-        for process in group
-    }
+def kind_of(name: str) -> Kind:
+    """What a kind of call site is to native code."""
+    if name in PARTS:
+        return Kind.COLLECTIVE
+    if name.removesuffix("-start") in PARTS:
+        return Kind.START
+    return Kind.DONE if name.removesuffix("-done") in PARTS else Kind.OTHER
 
 
-def permutations(site: Site) -> dict[int, Collective]:
-    """Collective-permute: members are those that exchange data; targets copy from their source, others get zeros."""
-    sources = process_pairs(
-        site.attribute("group_mode", "cross_replica"), site.grid, site.attribute("source_target_pairs", ())
+def is_collective(name: str) -> bool:
+    """Whether call sites of this kind meet other processes."""
+    return kind_of(name) is not Kind.OTHER
+
+
+def meeting_plan(sites: Iterable[Site]) -> MeetingPlan:
+    """The records of all call sites of a program."""
+    planner = _Planner()
+    records = [planner.site(site) for site in sites]
+    kinds = [record.kind for record in records]
+    return MeetingPlan(
+        sites=_table(SiteRecord, records),
+        site_count=len(records),
+        keys=len(planner.keys),
+        starts=kinds.count(Kind.START),
+        width=planner.width,
+        kept=planner.kept,
     )
-    involved = sorted({*sources, *sources.values()})
-    collectives: dict[int, Collective] = {}
-    for process in involved:
-        if process not in collectives:
-            group = connected(sources, process)
-            collective = _collective("collective-permute", site, group, single_phase(_fetch_from(sources, group)))
-            collectives.update(dict.fromkeys(group, collective))
-    return collectives
 
 
-def _fetch_from(sources: Mapping[int, int], group: Group) -> Phase:
-    def fetch(members: Sequence[Deposit], position: int) -> None:
-        source = sources.get(group[position])
-        if source is None:
-            _clear(members[position].results)
-        else:
-            _copy_all(members[position].results, members[group.index(source)].operands)
+@dataclass(slots=True)
+class _Planner:
+    """Makes records, and keeps what they point to."""
 
-    return fetch
+    keys: dict[tuple[object, ...], int] = field(default_factory=dict)
+    width: int = 0
+    kept: list[object] = field(default_factory=list)
+
+    def site(self, site: Site) -> SiteRecord:
+        kind = kind_of(site.call.kind)
+        if kind is Kind.OTHER:
+            return SiteRecord(kind=kind)
+        if kind is Kind.DONE:
+            return SiteRecord(kind=kind, start=site.attribute("start"))
+        specs = (*site.call.operands, *site.call.results)
+        if any(spec.dynamic_dims for spec in specs):
+            raise InternalError(f"{site.call.label}: operands of collectives must be padded, not dynamic")
+        self.width = max(self.width, len(specs))
+        groups: list[int | None] = [None] * site.grid.size
+        for members, sources in _groups(site):
+            record = self._group(site, members, sources)
+            for process in members:
+                groups[process] = ctypes.addressof(record)
+        return SiteRecord(
+            kind=kind,
+            groups=self._keep((ctypes.c_void_p * len(groups))(*groups)),
+            operands=len(site.call.operands),
+            results=len(site.call.results),
+            result_bytes=self._words([spec.nbytes for spec in site.call.results]),
+        )
+
+    def _group(self, site: Site, members: Group, sources: Sequence[int] | None) -> GroupRecord:
+        name = _base(site)
+        parts = PARTS[name](site, len(members))
+        if sources is not None:  # nobody fetches from most, but some may get zeros, which come behind the last member
+            owners = len(members) + 1 if NOBODY in sources else max(sources) + 1
+            parts = [replace(part, owners=owners) for part in parts]
+        leaves = [part.record() for part in parts]
+        record = GroupRecord(
+            key=self.keys.setdefault(_key(name, site, members), len(self.keys)),
+            site=site.index,
+            size=len(members),
+            members=self._words(members),
+            sources=None if sources is None else self._words(sources),
+            operands=len(site.call.operands),
+            leaves=self._keep(_table(LeafRecord, leaves)),
+            leaf_count=len(leaves),
+            chunks=sum(leaf.outer * leaf.blocks for leaf in leaves),
+            is_small=sum(spec.nbytes for spec in site.call.results) * len(members) <= SMALL_BYTES,
+        )
+        self.kept.append(record)
+        return record
+
+    def _words(self, numbers: Sequence[int]) -> int:
+        return self._keep((ctypes.c_int64 * max(1, len(numbers)))(*numbers))
+
+    def _keep(self, record: Any) -> int:
+        """The address of something that lives as long as the plan."""
+        self.kept.append(record)
+        return ctypes.addressof(record)
 
 
-def _collective(kind: str, site: Site, group: Group, work: Work) -> Collective:
+def _table(kind: type[Any], records: Sequence[Any]) -> Any:
+    return (kind * max(1, len(records)))(*records)
+
+
+def _base(site: Site) -> str:
+    return site.call.kind.removesuffix("-start")
+
+
+def _groups(site: Site) -> Sequence[tuple[Group, Sequence[int] | None]]:
+    """The groups that meet at a site; where a member gets only one's data, with the position of that one."""
+    mode = site.attribute("group_mode", "cross_replica")
+    if _base(site) == "collective-permute":
+        return _permutations(process_pairs(mode, site.grid, site.attribute("source_target_pairs", ())))
+    groups = process_groups(mode, site.grid, site.attribute("replica_groups", ()))
+    if _base(site) == "collective-broadcast":
+        return [(group, [0] * len(group)) for group in groups]
+    return [(group, None) for group in groups]
+
+
+def _permutations(sources: Mapping[int, int]) -> list[tuple[Group, Sequence[int]]]:
+    """Members are those that exchange data; targets copy from their source, others get zeros."""
+    found: list[tuple[Group, Sequence[int]]] = []
+    pending = {*sources, *sources.values()}
+    while pending:
+        group = connected(sources, min(pending))
+        pending -= set(group)
+        positions = [group.index(sources[process]) if process in sources else NOBODY for process in group]
+        found.append((group, positions))
+    return found
+
+
+def _key(name: str, site: Site, group: Group) -> tuple[object, ...]:
     """Sites with the same positive channel meet each other; the others meet only themselves."""
     channel = site.attribute("channel_id") or 0
-    key = (kind, "channel", channel, group) if channel > 0 else (kind, "site", site.index, group)
-    return Collective(kind, site.call.label, site.call.where, group, key, work)
-
-
-def _clear(arrays: Sequence[np.ndarray]) -> None:
-    for array in arrays:
-        array.fill(0)
-
-
-def raw(arrays: Sequence[np.ndarray]) -> tuple[np.ndarray, ...]:
-    """The arrays as integers of the same width: numpy copies those fast and without the GIL."""
-    return tuple(array.view(_RAW[array.itemsize]) for array in arrays)
-
-
-_RAW = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64, 16: np.complex128}
-
-
-@dataclass(frozen=True, slots=True)
-class Absent:
-    """The part of a process that is in no group: its results are zeros."""
-
-    results: tuple[np.ndarray, ...] | None
-
-    def finish(self, results: tuple[np.ndarray, ...] | None) -> None:
-        _clear((self.results or ()) + (results or ()))
-
-    def abandon(self) -> None:
-        """Nothing was begun."""
-
-
-def _prepare_start(kind: str, site: Site, *, asynchronous: bool) -> Action:
-    if any(spec.dynamic_dims for spec in (*site.call.operands, *site.call.results)):
-        raise InternalError(f"{site.call.label}: operands of collectives must be padded, not dynamic")
-    collectives = permutations(site) if kind == "collective-permute" else grouped_collectives(kind, site)
-
-    def start(call: RunningCall, buffers: Buffers) -> None:
-        results = raw(buffers.results) if buffers.results or not asynchronous else None
-        collective = collectives.get(call.process)
-        pending = (
-            Absent(results) if collective is None else call.transport.start(collective, raw(buffers.operands), results)
-        )
-        if asynchronous:
-            call.started(site, pending)
-        else:
-            pending.finish(results)
-            call.require_going_on()
-
-    return start
-
-
-def _prepare_done(site: Site) -> Action:
-    def done(call: RunningCall, buffers: Buffers) -> None:
-        call.take_started(site).finish(raw(buffers.results) if buffers.results else None)
-        call.require_going_on()
-
-    return done
-
-
-def _register(kind: str) -> None:
-    PREPARE.register(kind)(lambda site: _prepare_start(kind, site, asynchronous=False))
-    PREPARE.register(f"{kind}-start")(lambda site: _prepare_start(kind, site, asynchronous=True))
-    PREPARE.register(f"{kind}-done")(_prepare_done)
-
-
-KINDS = (*GROUPED, "collective-permute")
-
-for _kind in KINDS:
-    _register(_kind)
-
-
-def is_collective(kind: str) -> bool:
-    """Whether call sites of this kind reach other processes through a transport."""
-    return kind.removesuffix("-start").removesuffix("-done") in KINDS
+    return (name, "channel", channel, group) if channel > 0 else (name, "site", site.index, group)

@@ -4,19 +4,21 @@ A target is one of
 - a Python callable: arrays in, which are its own to keep or change; one array, a tuple of arrays or None out;
 - `Borrowing(callable)`: the same without the copies; the arrays are read-only and end with the call;
 - `Filling(callable)`: is given the results too, as arrays to write to;
-- a function pointer: of ctypes, of cffi, a capsule, or a plain address;
+- a function pointer: of ctypes, of cffi, a capsule, or a plain address; under version 4 perhaps several, by stage
+  ({"instantiate": ..., "execute": ...});
 - no registered target at all, but a C symbol of a library that is loaded in this process.
 
-Attributes of the call sites: `target`, `api_version`, `backend_config`, and `result_tree`, the result with its nesting.
-The versions are those of HLO. C functions have the signatures
+Attributes of the call sites: `target`, `api_version`, `backend_config`, under version 4 `typed_config`, the same with
+types, and `result_tree`, the result with its nesting. The versions are those of HLO. C functions have the signatures
 
     void target(void* out, void** in)                                                                    0, 1
     void target(void* out, void** in, const char* opaque, size_t opaque_length, struct status* status)   2, 3
+    XLA_FFI_Error* target(XLA_FFI_CallFrame* frame)                                                      4
 
 where `out` is the result's memory or, for a tuple, a table of its leaves, and `struct status { const char* message;
-size_t length; }` reports a failure if the function sets a message. Python callables get `opaque=` (bytes) under
-versions 2 and 3, and the entries of `backend_config` as keyword arguments under version 4. Arrays lie in memory as the
-call site's layouts say: row by row, unless it has any.
+size_t length; }` reports a failure if the function sets a message; for the frame see `typed_calls`. Python callables
+get `opaque=` (bytes) under versions 2 and 3, and the entries of `backend_config` as keyword arguments under version 4.
+Arrays lie in memory as the call site's layouts say: row by row, unless it has any.
 """
 
 from __future__ import annotations
@@ -32,8 +34,9 @@ from typing import Any, ClassVar, TypeAlias
 import numpy as np
 
 from xlapy_runtime.calls import PREPARE, Action, Buffers, RunningCall, Site
-from xlapy_runtime.errors import ArgumentError, ExecutionError, ShapeError, UnsupportedError
+from xlapy_runtime.errors import ArgumentError, ExecutionError, ShapeError
 from xlapy_runtime.program import ArraySpec, Tree, specs_text
+from xlapy_runtime.typed_calls import TypedHandler
 
 Target: TypeAlias = Any
 """A Python callable, a function pointer or an address."""
@@ -89,8 +92,9 @@ class CustomCallTargets(Mapping[str, Target]):
 
     def register(self, name: str, target: Target) -> None:
         """Gives a target a name. Giving it the same name again is allowed."""
-        if not callable(target):
-            address_of_pointer(target)
+        for pointer in _pointers(target).values():
+            if not callable(pointer):
+                address_of_pointer(pointer)
         with self._lock:
             if self._targets.setdefault(name, target) is not target:
                 raise ArgumentError(f"the custom call target {name!r} is already registered")
@@ -130,11 +134,16 @@ def find_target(name: str, targets: Mapping[str, Target]) -> Target:
         ) from None
 
 
+def _pointers(target: Target) -> Mapping[str, Target]:
+    """The handlers of a target by stage; there is one unless it is a table of them."""
+    return target if isinstance(target, Mapping) else {"execute": target}
+
+
 def is_pointer(target: Target) -> bool:
     """Whether a target is native code."""
     kind = type(target)
     return (
-        isinstance(target, (int, CFuncPtr, ctypes.c_void_p))
+        isinstance(target, (int, CFuncPtr, ctypes.c_void_p, Mapping))
         or kind.__name__ == "PyCapsule"
         or kind.__module__ == "_cffi_backend"
     )
@@ -243,8 +252,10 @@ def _mismatch(site: Site, message: str) -> ShapeError:
 
 
 def _native(site: Site, target: Target) -> Action:
-    address = address_of_pointer(target)
     version = site.attribute("api_version", 0)
+    if version == API_TYPED:
+        return TypedHandler(site, {stage: address_of_pointer(part) for stage, part in _pointers(target).items()})
+    address = address_of_pointer(target)
     place_of_results = _result_place(site)
     if version in API_ORIGINAL:
         original = OriginalFunction(address)
@@ -253,8 +264,6 @@ def _native(site: Site, target: Target) -> Action:
             original(place_of_results(buffers), buffers.address)
 
         return call_original
-    if version not in API_STATUS_RETURNING:
-        raise UnsupportedError(f"custom call target {site.attribute('target')!r}: C functions of API version {version}")
     returning_status = StatusFunction(address)
     opaque = _bytes(site.attribute("backend_config", b""))
 

@@ -19,7 +19,6 @@ from xlapy_runtime.channels import Value, unflatten
 from xlapy_runtime.device import Device
 from xlapy_runtime.errors import CancelledExecution
 from xlapy_runtime.program import Program, Tree, flatten
-from xlapy_runtime.transports import NOBODY
 from xlapy_runtime.waiting import Cancellation
 
 
@@ -84,7 +83,6 @@ class DirectCalls:
             cancelled=ctypes.c_int32(0),
             views=[],
             cancellation=Cancellation(),
-            transport=NOBODY,
             timeout=None,
         )
         registration = calls.Registration(call)
@@ -108,6 +106,7 @@ class DirectCalls:
         call = self._contexts[context_address]
         failure, call.failure = call.failure, None
         call.cancelled.value = 0  # the context serves the next call
+        call.cancellation = Cancellation()
         try:
             raise failure or CancelledExecution(f"{self._program.name} stopped with status {status}")
         finally:

@@ -1,19 +1,23 @@
 """Threads that run the processes of a parallel run, kept for the next one.
 
-A thread is taken from the idle ones or started, runs one task, and goes back; one that stays idle for a while ends.
-There are no threads before the first parallel run, and none of these after a fork.
+A thread is taken from the idle ones or started, and sleeps in native code until it is given a process. One that stays
+idle for a while ends. There are no threads before the first parallel run, and none of these after a fork.
 """
 
 from __future__ import annotations
 
+import ctypes
 import os
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+
+from xlapy_runtime.native_records import Slot, SlotWord
+from xlapy_runtime.rendezvous import native
 
 IDLE_SECONDS = 1.0
 """Long enough to bridge the runs of a loop, short enough that no thread outlives its use noticeably."""
 
-Task = Callable[[], None]
+_IDLE_NANOSECONDS = int(IDLE_SECONDS * 1e9)
 
 
 class EntryThreads:
@@ -21,25 +25,29 @@ class EntryThreads:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._idle: list[_EntryThread] = []
+        self._idle: list[EntryThread] = []
 
-    def run(self, task: Task) -> None:
-        """Starts `task`, which must not raise, on a thread of its own."""
+    def take(self, count: int) -> list[EntryThread]:
+        """Threads that wait for a process each."""
         with self._lock:
-            thread = self._idle.pop() if self._idle else None
-        if thread is None:
-            thread = _EntryThread(self)
-            thread.give(task)
-            thread.start()
-        else:
-            thread.give(task)
+            kept = max(0, len(self._idle) - count)
+            taken = self._idle[kept:]
+            del self._idle[kept:]
+        try:
+            while len(taken) < count:
+                taken.append(EntryThread(self))
+                taken[-1].start()
+        except BaseException:
+            self.put([thread for thread in taken if thread.ident is not None])
+            raise
+        return taken
 
-    def put(self, thread: _EntryThread) -> None:
+    def put(self, threads: Sequence[EntryThread]) -> None:
         with self._lock:
-            self._idle.append(thread)
+            self._idle.extend(threads)
 
-    def retire(self, thread: _EntryThread) -> bool:
-        """Takes an idle thread off the stack; False if it has just been given a task."""
+    def retire(self, thread: EntryThread) -> bool:
+        """Takes an idle thread off the stack; False if somebody has just taken it."""
         with self._lock:
             if thread not in self._idle:
                 return False
@@ -52,26 +60,36 @@ class EntryThreads:
         self._idle = []
 
 
-class _EntryThread(threading.Thread):
+class EntryThread(threading.Thread):
+    """A thread in native code. `address` is that of its slot."""
+
     def __init__(self, owner: EntryThreads) -> None:
         super().__init__(name="xlapy-entry", daemon=True)
         self._owner = owner
-        self._task: Task | None = None
-        self._given = threading.Semaphore(0)
+        self._slot = Slot()
+        self._clean_up: Callable[[], None] | None = None
+        self.address = ctypes.addressof(self._slot)
 
-    def give(self, task: Task) -> None:
-        self._task = task
-        self._given.release()
+    def abandon(self, clean_up: Callable[[], None]) -> bool:
+        """Lets a thread whose process does not end alone: it will call `clean_up` itself. False if it has ended."""
+        self._clean_up = clean_up
+        if native().abandon(self.address):
+            return True
+        self._clean_up = None
+        return False
 
     def run(self) -> None:
-        while self._given.acquire(timeout=IDLE_SECONDS) or not self._owner.retire(self):
-            task, self._task = self._task, None
-            if task is not None:
-                task()
-                del task
-                self._owner.put(self)
+        while native().serve(self.address, _IDLE_NANOSECONDS) or not self._owner.retire(self):
+            if self._slot.word == SlotWord.ABANDONED:
+                clean_up, self._clean_up = self._clean_up, None
+                if clean_up is not None:
+                    clean_up()
+                    del clean_up
+                self._slot.word = SlotWord.IDLE
+                self._owner.put([self])
 
 
 ENTRY_THREADS = EntryThreads()
 
-os.register_at_fork(after_in_child=ENTRY_THREADS.forget)
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=ENTRY_THREADS.forget)

@@ -2,28 +2,31 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
+import functools
 import itertools
 import threading
+import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
 
 from xlapy_runtime import calls, collectives, custom_calls, donation, lapack, result_memory, stream_calls, top_k  # noqa: F401 - they fill tables
 from xlapy_runtime.arguments import Allocate, ParameterList, allocate_results
-from xlapy_runtime.buffers import Context, ContextPool, pointers, sliced
+from xlapy_runtime.buffers import Context, Pool, pointers, sliced
 from xlapy_runtime.calling import CallWrapper, ContextWord
 from xlapy_runtime.channels import Value, unflatten
 from xlapy_runtime.device import Device, devices
 from xlapy_runtime.direct_calls import DirectCalls, entry_point, is_direct
-from xlapy_runtime.entry_threads import ENTRY_THREADS
+from xlapy_runtime.entry_threads import ENTRY_THREADS, EntryThread
 from xlapy_runtime.errors import ArgumentError, CancelledExecution, InternalError
 from xlapy_runtime.process_groups import Grid
 from xlapy_runtime.program import Program, flatten
-from xlapy_runtime.transports import NOBODY, Transport
-from xlapy_runtime.transports.in_process import Rendezvous
-from xlapy_runtime.waiting import Cancellation, wait_until
+from xlapy_runtime.rendezvous import Records, Rendezvous, native
+from xlapy_runtime.waiting import Cancellation
 
 UNWIND_SECONDS = 0.5
 """How long an interrupted run waits for processes that do not react, because a callback of theirs hangs. Afterwards
@@ -84,12 +87,17 @@ class ProgramExecutable:
         self._donated = frozenset(program.aliases.values())
         self._constants = pointers(program.constants)
         self._runs = itertools.count()
-        self.has_collectives = any(collectives.is_collective(call.kind) for call in program.runtime_calls)
-        self._contexts = ContextPool(self._make_context)
-        self._actions = [
-            calls.PREPARE.action(calls.Site(index, call, self.grid, self._address_of, targets or {}))
+        sites = [
+            calls.Site(index, call, self.grid, self._address_of, targets or {})
             for index, call in enumerate(program.runtime_calls)
         ]
+        self._meetings = collectives.meeting_plan(sites) if needs_rendezvous(program) else None
+        if self._meetings is not None:
+            self._words[ContextWord.RUNTIME_CALL] = native().call_address
+        self._memories = Pool(self._make_memory)
+        self._actions = [_action(site) for site in sites]
+        leaves = (*self.parameters.leaves, *self._result_leaves)
+        self.run_bytes = program.arena_bytes + sum(spec.nbytes for spec in leaves)
         self._direct = self._make_direct(wrapper, release_gil=release_gil) if is_direct(program) else None
         self.function: Callable[..., Value] = self.run if self._direct is None else self._direct.bound.function
 
@@ -116,18 +124,19 @@ class ProgramExecutable:
         place = device or self.devices[0]
         if self._direct is not None:
             return self._run_directly(leaves, place, seed)
-        return unflatten(self.program.result, self._begin([place], seed, timeout).process(0, leaves))
+        (results,) = self._begin([place], seed, timeout).results([leaves])
+        return unflatten(self.program.result, results)
 
     def _run_directly(self, leaves: Sequence[Value], device: Device, seed: int | None) -> Value:
         """Runs a program that has nothing to wait for, with arguments that may have to be mended first."""
         assert self._direct is not None
         arrays = donation.lent(self.parameters.checked(leaves), self._donated)
-        device.begin_run(self.program.arena_bytes)
+        device.begin_run(self.run_bytes)
         try:
             words: dict[int, int] = {} if seed is None else {ContextWord.SEED: _word(seed), ContextWord.CALL_NUMBER: 0}
             return self._direct.bound.invoke(arrays, words)
         finally:
-            device.end_run(self.program.arena_bytes)
+            device.end_run(self.run_bytes)
 
     def run_parallel(
         self,
@@ -148,7 +157,7 @@ class ProgramExecutable:
         if self._direct is not None:
             return [self.run(*arguments[0], seed=seed)]
         leaves = self._apart([self.parameters.flat(row) for row in arguments])
-        results = self._begin(self.devices, seed, timeout).all_processes(leaves)
+        results = self._begin(self.devices, seed, timeout).results(leaves)
         return [unflatten(self.program.result, row) for row in results]
 
     def _apart(self, rows: list[list[Value]]) -> list[list[Value]]:
@@ -181,6 +190,13 @@ class ProgramExecutable:
             words=self._words,
         )
 
+    def _make_memory(self) -> _Memory:
+        contexts = [self._make_context() for _ in range(self.grid.size)]
+        if self._meetings is None:
+            return _Memory(contexts, None)
+        entry = ctypes.cast(self._entry, ctypes.c_void_p).value or 0
+        return _Memory(contexts, Records(self._meetings, self.grid, contexts, entry))
+
     def _make_context(self) -> Context:
         return Context(
             arena_bytes=self.program.arena_bytes,
@@ -190,6 +206,43 @@ class ProgramExecutable:
             num_calls=len(self.program.runtime_calls),
             words=self._words,
         )
+
+
+@dataclass(frozen=True, slots=True)
+class _Memory:
+    """What one run at a time works in: a context for each process, and the records of their meetings."""
+
+    contexts: Sequence[Context]
+    records: Records | None
+
+
+@dataclass(slots=True, eq=False)
+class _Process:
+    """One process of a run: the arrays that its native code works on, and how the runtime knows it."""
+
+    call: calls.RunningCall
+    context: Context
+    arguments: list[np.ndarray]
+    results: list[np.ndarray]
+    run_bytes: int
+    handle: int = 0
+    status: int = calls.STATUS_OK
+    has_ended: bool = True
+
+    def begin(self) -> None:
+        """Makes the process known to native code and to its device."""
+        self.context.parameters[:] = [array.ctypes.data for array in self.arguments]
+        self.context.results[:] = [array.ctypes.data for array in self.results]
+        self.handle = calls.enter(self.call)
+        self.call.device.begin_run(self.run_bytes)
+
+    def end(self) -> None:
+        """Takes back whatever it has begun, when its native code has returned."""
+        if self.call.cancellation.reason is not None:
+            self.call.abandon()
+        self.call.cancellation.detach(self.call.cancelled)
+        self.call.device.end_run(self.run_bytes)
+        calls.leave(self.handle)
 
 
 class _Run:
@@ -209,82 +262,109 @@ class _Run:
         self._seed = seed
         self._counter = counter
         self._timeout = timeout
-        self._cancellation = Cancellation()
+        self._memory = executable._memories.take()
+        records = self._memory.records
+        self._cancellation = Cancellation(None if records is None else records.wake)
         self._rendezvous = None
-        if executable.has_collectives:
+        if records is not None:
             names = [f"device {device.id}" for device in places]
-            self._rendezvous = Rendezvous(executable.grid, self._cancellation, timeout, names)
+            self._rendezvous = Rendezvous(records, executable.grid, names, timeout)
 
-    def process(self, number: int, leaves: Sequence[Value]) -> list[np.ndarray]:
-        """Runs one process on the calling thread."""
+    def results(self, leaves: Sequence[Sequence[Value]]) -> list[list[np.ndarray]]:
+        """Runs every process, the first in the calling thread; the arrays that each has produced.
+
+        Raises the first error of a process, when the others have been stopped. Those that do not react are left alone:
+        what they use stays theirs."""
         executable = self._executable
-        buffers = executable.parameters.checked(leaves)
-        results = self._result_buffers(buffers)
-        context = executable._contexts.take()
-        context.parameters[:] = [array.ctypes.data for array in buffers]
-        context.results[:] = [array.ctypes.data for array in results]
-        self._enter(number, context)
-        executable._contexts.give_back(context)
-        return self._valid_parts(results)
+        arguments = [executable.parameters.checked(row) for row in leaves]
+        results = [self._result_buffers(row) for row in arguments]
+        processes = [self._begin(number, *row) for number, row in enumerate(zip(arguments, results, strict=True))]
+        if self._memory.records is None:
+            self._enter(processes[0])
+        else:
+            self._enter_all(processes, self._memory.records)
+        for process in processes:
+            if process.has_ended:
+                process.end()
+        if all(process.has_ended for process in processes):
+            executable._memories.give_back(self._memory)
+        self._raise_failure(processes)
+        return [self._valid_parts(row) for row in results]
 
-    def all_processes(self, leaves: Sequence[Sequence[Value]]) -> list[list[np.ndarray]]:
-        """Runs every process; the calling thread runs the first."""
-        gathered = _Gathered(len(leaves), self._cancellation)
-        try:
-            for number in range(1, len(leaves)):
-                ENTRY_THREADS.run(_process_task(self, number, leaves[number], gathered))
-            _process_task(self, 0, leaves[0], gathered)()
-            return gathered.results()
-        except BaseException as error:
-            if self._cancellation.reason is None:
-                self._cancellation.cancel(error)
-                gathered.wait(UNWIND_SECONDS)
-            raise
-
-    def _enter(self, number: int, context: Context) -> None:
-        """Runs the native entry; raises what went wrong in it."""
-        device = self._places[number]
-        transport: Transport = NOBODY if self._rendezvous is None else self._rendezvous.member(number, context.address)
+    def _begin(self, number: int, arguments: list[np.ndarray], results: list[np.ndarray]) -> _Process:
+        executable, context = self._executable, self._memory.contexts[number]
         call = calls.RunningCall(
-            actions=self._executable._actions,
-            sites=self._executable.program.runtime_calls,
-            device=device,
+            actions=executable._actions,
+            sites=executable.program.runtime_calls,
+            device=self._places[number],
             process=number,
             cancelled=context.cancelled,
             views=context.views,
             cancellation=self._cancellation,
-            transport=transport,
             timeout=self._timeout,
+            rendezvous=self._rendezvous,
         )
-        nbytes = self._executable.program.arena_bytes
-        handle = calls.enter(call)
-        device.begin_run(nbytes)
-        try:
-            replica, partition = self._executable.grid.coordinates(number)
-            context.prepare(handle=handle, replica=replica, partition=partition, seed=self._seed, counter=self._counter)
-            self._cancellation.attach(context.cancelled)
-            status = self._executable._entry(context.address, context.parameters_address, context.results_address)
-            if status != calls.STATUS_OK:
-                self._raise(call)
-        except BaseException as error:
-            self._cancellation.cancel(error)
-            call.abandon()
-            raise
-        finally:
-            transport.leave()
-            self._cancellation.detach(context.cancelled)
-            device.end_run(nbytes)
-            calls.leave(handle)
+        process = _Process(call, context, arguments, results, executable.run_bytes)
+        process.begin()
+        replica, partition = executable.grid.coordinates(number)
+        context.prepare(
+            handle=process.handle, replica=replica, partition=partition, seed=self._seed, counter=self._counter
+        )
+        self._cancellation.attach(context.cancelled)
+        return process
 
-    def _raise(self, call: calls.RunningCall) -> None:
-        failure, call.failure = call.failure, None
+    def _enter(self, process: _Process) -> None:
+        """Runs the only process, which meets nobody."""
+        context = process.context
         try:
-            if failure is not None:
-                raise failure
-            self._cancellation.check()
-            raise CancelledExecution(f"{self._executable.program.name} stopped on device {call.device.id}")
-        finally:
-            del failure
+            process.status = self._executable._entry(
+                context.address, context.parameters_address, context.results_address
+            )
+        except BaseException as error:  # noqa: BLE001 - a signal handler's, raised again when the process has ended
+            self._cancellation.cancel(error)
+
+    def _enter_all(self, processes: Sequence[_Process], records: Records) -> None:
+        """Runs all processes and waits for them; if the run was stopped, as long as is reasonable."""
+        polls = threading.current_thread() is threading.main_thread()
+        records.begin(timeout=self._timeout, polls=polls)
+        try:
+            threads = ENTRY_THREADS.take(len(processes) - 1)
+        except BaseException as error:  # noqa: BLE001 - raised again when the processes, none of which runs, have ended
+            self._cancellation.cancel(error)
+            return
+        slots = (ctypes.c_void_p * max(1, len(threads)))(*[thread.address for thread in threads])
+        try:
+            unfinished = native().run(records.address, slots, len(threads))
+            while unfinished and self._cancellation.reason is None:
+                unfinished = native().wait(records.address)
+        except BaseException as error:  # noqa: BLE001 - a signal handler's, raised again when the processes have ended
+            self._cancellation.cancel(error)
+        with contextlib.suppress(KeyboardInterrupt):  # a second one: nothing is waited for any more
+            deadline = time.monotonic() + UNWIND_SECONDS
+            while records.run.unfinished and time.monotonic() < deadline:
+                native().wait(records.address)
+        for process, member in zip(processes, records.members, strict=True):
+            process.status = member.status
+        self._let_go(processes[1:], threads)
+
+    def _let_go(self, processes: Sequence[_Process], threads: Sequence[EntryThread]) -> None:
+        """Returns the threads of processes that have ended, and leaves the others alone."""
+        if self._cancellation.reason is not None:
+            for process, thread in zip(processes, threads, strict=True):
+                process.has_ended = not thread.abandon(functools.partial(self._end_late, process))
+        ENTRY_THREADS.put([thread for process, thread in zip(processes, threads, strict=True) if process.has_ended])
+
+    def _end_late(self, process: _Process) -> None:
+        """Ends a process for which nobody has waited. This run, whose memory it uses, lives until then."""
+        process.end()
+
+    def _raise_failure(self, processes: Sequence[_Process]) -> None:
+        if self._cancellation.reason is not None:
+            raise self._cancellation.reason
+        for process in processes:
+            if process.status != calls.STATUS_OK:
+                name = self._executable.program.name
+                raise CancelledExecution(f"{name} stopped on device {process.call.device.id}")
 
     def _result_buffers(self, buffers: list[np.ndarray]) -> list[np.ndarray]:
         """Fresh memory for the results; donated arguments lend theirs."""
@@ -318,53 +398,6 @@ class _Run:
         return leaves
 
 
-class _Gathered:
-    """What the processes of a run have produced so far, and the first error."""
-
-    def __init__(self, size: int, cancellation: Cancellation) -> None:
-        self._changed = threading.Condition(threading.Lock())
-        self._cancellation = cancellation
-        self._results: list[list[np.ndarray] | None] = [None] * size
-        self._unfinished = size
-
-    def add(self, number: int, results: list[np.ndarray] | None, error: BaseException | None) -> None:
-        """Takes the outcome of one process; an error stops the others."""
-        if error is not None:
-            self._cancellation.cancel(error)
-        with self._changed:
-            self._results[number] = results
-            self._unfinished -= 1
-            self._changed.notify_all()
-
-    def wait(self, timeout: float | None) -> bool:
-        """Waits for all processes to end; False if time ran out."""
-        with self._changed:
-            return wait_until(self._changed, lambda: self._unfinished == 0, timeout)
-
-    def results(self) -> list[list[np.ndarray]]:
-        """Waits for all processes; raises the error that ended the run, if one did."""
-        with self._changed:
-            wait_until(self._changed, lambda: self._unfinished == 0 or self._cancellation.reason is not None, None)
-        if self._cancellation.reason is not None:
-            self.wait(UNWIND_SECONDS)
-            raise self._cancellation.reason
-        return [row for row in self._results if row is not None]
-
-
-def _process_task(run: _Run, number: int, leaves: Sequence[Value], gathered: _Gathered) -> Callable[[], None]:
-    """A task that runs one process and reports how it ended."""
-
-    def task() -> None:
-        try:
-            results = run.process(number, leaves)
-        except BaseException as error:  # noqa: BLE001 - reported, and raised by the thread that waits for the run
-            gathered.add(number, None, error)
-        else:
-            gathered.add(number, results, None)
-
-    return task
-
-
 def _buffer_index(specs: Sequence[Any], leaf: int) -> int:
     """The position of a leaf's data among all buffers."""
     return sum(spec.num_buffers for spec in specs[:leaf])
@@ -381,3 +414,19 @@ def _chosen_devices(chosen: Sequence[Device] | None, count: int) -> tuple[Device
     if len(chosen) != count:
         raise ArgumentError(f"the program runs on {count} devices, {len(chosen)} were given")
     return tuple(chosen)
+
+
+def needs_rendezvous(program: Program) -> bool:
+    """Whether there are several processes, or some that meet: then the native half of `rendezvous` must be there."""
+    return program.num_processes > 1 or any(collectives.is_collective(call.kind) for call in program.runtime_calls)
+
+
+def _action(site: calls.Site) -> calls.Action:
+    """What Python does for a call site; native code does collectives."""
+    if not collectives.is_collective(site.call.kind):
+        return calls.PREPARE.action(site)
+
+    def refuse(call: calls.RunningCall, buffers: calls.Buffers) -> None:
+        raise InternalError("a collective is not for Python to do")
+
+    return refuse

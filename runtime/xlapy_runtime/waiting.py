@@ -17,9 +17,11 @@ from xlapy_runtime.errors import CancelledExecution
 class Cancellation:
     """Stops everything that belongs to one run: native loops through their flags, waits through their conditions."""
 
-    __slots__ = ("_conditions", "_flags", "_lock", "reason")
+    __slots__ = ("_alarm", "_conditions", "_flags", "_lock", "reason")
 
-    def __init__(self) -> None:
+    def __init__(self, alarm: Callable[[], object] | None = None) -> None:
+        """`alarm` wakes those who wait in native code, when the flags are set."""
+        self._alarm = alarm
         self.reason: BaseException | None = None
         self._lock = threading.Lock()
         self._conditions: list[threading.Condition] = []
@@ -33,6 +35,8 @@ class Cancellation:
             for flag in self._flags:
                 flag.value = 1
             conditions = tuple(self._conditions)
+        if self._alarm is not None:
+            self._alarm()
         for condition in conditions:
             with condition:
                 condition.notify_all()

@@ -174,11 +174,6 @@ def test_a_symbol_of_a_loaded_library() -> None:
         xlapy.compile(text.replace("strcpy", "no_such_symbol"))(X)
 
 
-def test_c_functions_of_the_typed_version_are_refused() -> None:
-    with pytest.raises(xlapy.UnsupportedError, match="C functions of API version 4"):
-        compiled(calling(api_version="API_VERSION_TYPED_FFI"), doubled)(X)
-
-
 # -- order, memory, failure ------------------------------------------------------------------------------------------
 
 

@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+import xlapy
+
 ROOT = Path(__file__).resolve().parents[2]
 TIMEOUT = 240
 
@@ -122,3 +124,100 @@ def test_a_handler_that_raises_nothing_stops_nothing() -> None:
     print(np.array_equal(result, ONE))
     """
     assert script(body) == ["True"]
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_the_sort_of_one_array_stops(threads: int) -> None:
+    """One unit of one kernel, of some 600,000,000 comparisons."""
+    body = """
+    text = '''HloModule m
+      less { a = f32[] parameter(0)  b = f32[] parameter(1)  s = f32[] tan(a)  t = f32[] tan(b)
+        u = f32[] tan(s)  v = f32[] tan(t)  ROOT c = pred[] compare(u, v), direction=LT }
+      ENTRY e { x = f32[N] parameter(0)  ROOT s = f32[N] sort(x), dimensions={0}, to_apply=less }'''
+    run = xlapy.compile(text.replace("[N]", "[25000000]"), OPTIONS)
+    x = np.arange(25000000, dtype=np.float32)
+    interrupted(run, x)
+    interrupted(run, x)
+    """
+    assert script(body, threads) == ["interrupted", "interrupted"]
+
+
+def test_long_kernels_of_one_unit_listen() -> None:
+    add = "add { a = f32[] parameter(0)  b = f32[] parameter(1)  ROOT s = f32[] add(a, b) }"
+    less = "less { a = f32[] parameter(0)  b = f32[] parameter(1)  ROOT c = pred[] compare(a, b), direction=LT }"
+    programs = {
+        "sort": f"""{less}
+          ENTRY e {{ x = f32[SIZE] parameter(0)  ROOT s = f32[SIZE] sort(x), dimensions={{0}}, to_apply=less }}""",
+        "scatter": f"""{add}
+          ENTRY e {{ x = f32[100] parameter(0)  i = s32[SIZE,1] parameter(1)  u = f32[SIZE] parameter(2)
+            ROOT s = f32[100] scatter(x, i, u), update_window_dims={{}}, inserted_window_dims={{0}},
+              scatter_dims_to_operand_dims={{0}}, index_vector_dim=1, to_apply=add }}""",
+        "scan": f"""{add}
+          ENTRY e {{ x = f32[SIZE] parameter(0)  z = f32[] constant(0)
+            ROOT s = f32[SIZE] reduce-window(x, z), window={{size=SIZE pad=REST_0}}, to_apply=add }}""",
+    }
+    for name, text in programs.items():
+        for size, listens in [(1 << 10, False), (1 << 20, True)]:
+            run = xlapy.compile("HloModule m " + text.replace("SIZE", str(size)).replace("REST", str(size - 1)))
+            assert ("@kernel.look(" in run.llvm_ir()) is listens, name
+
+
+@pytest.mark.parametrize("place", [0, 99999])
+def test_a_region_that_never_ends_stops_on_any_thread(place: int) -> None:
+    """One of 100,000 elements keeps one thread busy for ever; the others have nothing left to do."""
+    body = """
+    text = '''HloModule m
+      again { s = f32[] parameter(0)  z = f32[] constant(7)  ROOT p = pred[] compare(s, z), direction=NE }
+      same { s = f32[] parameter(0)  ROOT n = f32[] negate(s) }
+      r { x = f32[] parameter(0)  y = f32[] parameter(1)  ROOT w = f32[] while(y), condition=again, body=same }
+      ENTRY e { x = f32[100000] parameter(0)  ROOT y = f32[100000] map(x, x), dimensions={0}, to_apply=r }'''
+    run = xlapy.compile(text, OPTIONS)
+    x = np.full(100000, 7, np.float32)
+    for _ in range(2):
+        x[PLACE] = 1
+        interrupted(run, x)
+        x[PLACE] = 7
+        print(np.array_equal(run(x), x))
+    """
+    assert script(body.replace("PLACE", str(place)), 2) == ["interrupted", "True"] * 2
+
+
+def test_many_calls_of_a_region_stop() -> None:
+    """A computation with arrays in it, without loops: it ends soon, but is called for each of many elements."""
+    body = """
+    text = '''HloModule m
+      add { a = f32[] parameter(0)  b = f32[] parameter(1)  ROOT s = f32[] add(a, b) }
+      r { x = f32[] parameter(0)  y = f32[] parameter(1)  z = f32[] constant(0)
+        many = f32[3000] iota(), iota_dimension=0  row = f32[3000] broadcast(y), dimensions={}
+        both = f32[3000] power(many, row)  t = f32[] reduce(both, z), dimensions={0}, to_apply=add
+        ROOT s = f32[] add(x, t) }
+      ENTRY e { x = f32[4000000] parameter(0)  z = f32[] constant(0)
+        ROOT y = f32[] reduce(x, z), dimensions={0}, to_apply=r }'''
+    run = xlapy.compile(text, OPTIONS)
+    interrupted(run, np.ones(4000000, np.float32))
+    """
+    assert script(body, 1) == ["interrupted"]
+
+
+def test_other_threads_are_not_stopped() -> None:
+    """Ctrl-C ends the program of the main thread; a loop in a region that runs in another thread goes on to its end."""
+    body = """
+    text = '''HloModule m
+      more { s = (s64[], s64[]) parameter(0)  n = s64[] get-tuple-element(s), index=0  z = s64[] constant(0)
+        ROOT c = pred[] compare(n, z), direction=GT }
+      step { s = (s64[], s64[]) parameter(0)  n = s64[] get-tuple-element(s), index=0
+        t = s64[] get-tuple-element(s), index=1  one = s64[] constant(1)  m = s64[] subtract(n, one)
+        u = s64[] add(t, one)  ROOT r = (s64[], s64[]) tuple(m, u) }
+      count { a = s64[] parameter(0)  b = s64[] parameter(1)  z = s64[] constant(0)  s = (s64[], s64[]) tuple(b, z)
+        w = (s64[], s64[]) while(s), condition=more, body=step  ROOT r = s64[] get-tuple-element(w), index=1 }
+      ENTRY e { x = s64[8] parameter(0)  ROOT y = s64[8] map(x, x), dimensions={0}, to_apply=count }'''
+    run = xlapy.compile(text, OPTIONS)
+    results = []
+    many = np.full(8, 150000000)
+    other = threading.Thread(target=lambda: results.append(run(many)))
+    other.start()
+    interrupted(run, np.full(8, 1 << 60))
+    other.join()
+    print(np.array_equal(results[0], many))
+    """
+    assert script(body, 2) == ["interrupted", "True"]

@@ -456,3 +456,17 @@ def test_tasks_of_calls_in_place_are_no_whole_vectors() -> None:
     generator = np.random.default_rng(0)
     arguments = [generator.integers(-5, 5, size).astype(np.int32) for _ in range(count)]
     np.testing.assert_array_equal(xlapy.compile(text)(*arguments), xlapy.evaluate(text, *arguments))
+
+
+def test_calls_of_functions_release_the_lock_of_the_interpreter() -> None:
+    """A call may take any time, however small its arrays: and threads that work on it look at Python's signals, for
+    which they need what the caller must not hold while it waits for them."""
+    text = """HloModule m
+      add { a = f32[] parameter(0)  b = f32[] parameter(1)  ROOT s = f32[] add(a, b) }
+      r { x = f32[] parameter(0)  z = f32[] constant(0)  many = f32[6] iota(), iota_dimension=0
+        row = f32[6] broadcast(x), dimensions={}  both = f32[6] power(many, row)
+        ROOT t = f32[] reduce(both, z), dimensions={0}, to_apply=add }
+      ENTRY e { x = f32[64] parameter(0)  ROOT y = f32[64] map(x), dimensions={0}, to_apply=r }"""
+    executable = xlapy.compile(text)
+    assert executable._compiled.program.has_loops
+    np.testing.assert_array_equal(executable(np.ones(64, np.float32)), np.full(64, 15, np.float32))

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.hlo_cases import Case, check_case, load_cases
+from xlapy.passes.async_unwrapping import AsyncUnwrapping
 from xlapy.passes.base import Pass
 from xlapy.passes.conditional_simplification import ConditionalSimplification
 from xlapy.passes.constant_folding import ConstantFolding
@@ -30,6 +31,7 @@ from xlapy.passes.zero_sized import ZeroSized
 
 CASES = Path(__file__).parent / "cases"
 PASSES: list[type[Pass]] = [
+    AsyncUnwrapping,
     BatchNormExpansion,
     CallInlining,
     ConditionalSimplification,

@@ -113,6 +113,7 @@ def test_changes_can_be_counted_out() -> None:
 def test_passes_can_be_left_out_but_required_ones_run() -> None:
     report = cpu_pipeline(watch=Watch(disabled=".*")).run(parse(REDUNDANT))
     assert {run.name for run in report.runs} == {
+        "unwrap-async",
         "copy-insertion",
         "forget-layouts",
         "inline-calls",

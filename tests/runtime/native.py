@@ -13,6 +13,10 @@ from dataclasses import dataclass
 import llvmlite.binding as llvm
 import numpy as np
 
+from xlapy.codegen.object_cache import ObjectCache
+from xlapy.codegen.rendezvous import RENDEZVOUS
+from xlapy.codegen.target import host_target
+from xlapy_runtime import rendezvous
 from xlapy_runtime.executable import ProgramExecutable
 from xlapy_runtime.program import ArraySpec, Program, RuntimeCall, Tree
 
@@ -117,35 +121,48 @@ end:
 """A loop without end that polls."""
 
 
-def combine(symbol: str, *leaves: tuple[str, str]) -> str:
-    """IR of a combine kernel; each leaf is (LLVM type, instruction)."""
-    lines = []
-    for index in range(len(leaves)):
-        lines += [
-            f"%as{index} = getelementptr ptr, ptr %args, i64 {index}",
-            f"%a{index} = load ptr, ptr %as{index}",
-            f"%bs{index} = getelementptr ptr, ptr %args, i64 {len(leaves) + index}",
-            f"%b{index} = load ptr, ptr %bs{index}",
-        ]
-    lines += [
-        "br label %head",
-        "head:",
-        "%i = phi i64 [%begin, %0], [%n, %body]",
-        "%more = icmp slt i64 %i, %end",
-        "br i1 %more, label %body, label %exit",
-        "body:",
-    ]
-    for index, (kind, operation) in enumerate(leaves):
-        lines += [
-            f"%pa{index} = getelementptr {kind}, ptr %a{index}, i64 %i",
-            f"%pb{index} = getelementptr {kind}, ptr %b{index}, i64 %i",
-            f"%x{index} = load {kind}, ptr %pa{index}, align 1",
-            f"%y{index} = load {kind}, ptr %pb{index}, align 1",
-            f"%z{index} = {operation} {kind} %x{index}, %y{index}",
-            f"store {kind} %z{index}, ptr %pa{index}, align 1",
-        ]
-    lines += ["%n = add i64 %i, 1", "br label %head", "exit:", "ret void"]
-    return f"define void @{symbol}(ptr %args, i64 %begin, i64 %end) {{\n" + "\n".join(lines) + "\n}\n"
+def combine(symbol: str, kind: str, operation: str) -> str:
+    """IR of a combine kernel for elements of an LLVM type; `xlapy_runtime.collectives` says how it is called."""
+    return f"""
+define ptr @{symbol}.array(ptr %table, i64 %number) {{
+  %place = getelementptr ptr, ptr %table, i64 %number
+  %array = load ptr, ptr %place
+  ret ptr %array
+}}
+define i32 @{symbol}(ptr %table, i64 %sources, i64 %begin, i64 %end) {{
+  br label %head
+head:
+  %i = phi i64 [%begin, %0], [%n, %store]
+  %more = icmp slt i64 %i, %end
+  br i1 %more, label %body, label %exit
+body:
+  %first = call ptr @{symbol}.array(ptr %table, i64 1)
+  %pf = getelementptr {kind}, ptr %first, i64 %i
+  %f = load {kind}, ptr %pf, align 1
+  br label %fold
+fold:
+  %s = phi i64 [1, %body], [%s1, %add]
+  %sum = phi {kind} [%f, %body], [%z, %add]
+  %s1 = add i64 %s, 1
+  %again = icmp slt i64 %s, %sources
+  br i1 %again, label %add, label %store
+add:
+  %source = call ptr @{symbol}.array(ptr %table, i64 %s1)
+  %py = getelementptr {kind}, ptr %source, i64 %i
+  %y = load {kind}, ptr %py, align 1
+  %z = {operation} {kind} %sum, %y
+  br label %fold
+store:
+  %number = add i64 %sources, 1
+  %target = call ptr @{symbol}.array(ptr %table, i64 %number)
+  %pt = getelementptr {kind}, ptr %target, i64 %i
+  store {kind} %sum, ptr %pt, align 1
+  %n = add i64 %i, 1
+  br label %head
+exit:
+  ret i32 0
+}}
+"""
 
 
 def executable(
@@ -165,5 +182,6 @@ def executable(
         f"{kernels}\ndeclare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)\n"
         f"define i32 @{entry}(ptr %context, ptr %parameters, ptr %results) {{\n{code}\n}}\n"
     )
+    rendezvous.install(RENDEZVOUS.object_code(host_target(), ObjectCache(None)))
     program = Program("test", (), entry, tuple(parameters), result, runtime_calls=tuple(calls), **fields)  # type: ignore[arg-type]
     return ProgramExecutable(program, Linked(text), **(options or {}))  # type: ignore[arg-type]

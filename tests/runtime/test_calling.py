@@ -263,7 +263,7 @@ def test_several_leaves_that_are_no_tuple_are_a_bug(program: MakeProgram) -> Non
 
 
 def test_large_results_come_from_the_pool(program: MakeProgram) -> None:
-    large = ArraySpec((result_memory.LARGE_BYTES,), np.dtype(np.uint8))
+    large = ArraySpec((result_memory.WORTH_A_CALL_BYTES,), np.dtype(np.uint8))
     function = program("nothing", (), (large,)).function
     function()
     before = result_memory.statistics()
@@ -386,7 +386,7 @@ def test_contexts_survive_many_threads(program: MakeProgram) -> None:
 
 
 def test_reference_counts_come_out_even(program: MakeProgram) -> None:
-    large = ArraySpec((result_memory.LARGE_BYTES,), np.dtype(np.uint8))
+    large = ArraySpec((result_memory.WORTH_A_CALL_BYTES,), np.dtype(np.uint8))
     add = program("add")
     pair = program("nothing", (VECTOR,), (VECTOR, large))
     nested = program("nothing", (VECTOR,), (VECTOR,), gives_tuple=True, restructure=list)

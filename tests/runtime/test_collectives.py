@@ -4,29 +4,26 @@ import time
 import numpy as np
 import pytest
 
-from tests.runtime.native import F32_4, Call, Copy, combine, executable, spec
-from xlapy_runtime.collectives import share
+from tests.runtime.native import F32_4, Call, combine, executable, spec
+from xlapy_runtime.collectives import BLOCK_BYTES, SHARE_ALIGNMENT, Part
 from xlapy_runtime.errors import CancelledExecution, DeadlineError, ExecutionError, InternalError
 from xlapy_runtime.program import RuntimeCall
 
 SHORT, LONG = 0.05, 60.0  # timeouts: one that comes, one that does not
-ADD = combine("add", ("float", "fadd"))
-ADD_S64 = combine("add_s64", ("i64", "add"))
+ADD = combine("add", "float", "fadd")
+ADD_S64 = combine("add_s64", "i64", "add")
 
 
-def collective(kind, operands, results, *, asynchronous=False, results_at_start=False, **attributes):
+def collective(kind, operands, results, *, asynchronous=False, **attributes):
     """The call sites and steps of one collective between parameters and results."""
-    inputs = tuple(f"p{index}" for index in range(len(operands)))
-    outputs = tuple(f"r{index}" for index in range(len(results)))
+    buffers = tuple(f"p{index}" for index in range(len(operands))) + tuple(f"r{index}" for index in range(len(results)))
     if not asynchronous:
-        call = RuntimeCall(kind, f"{kind}.1", "model.py:5", operands, results, attributes)
-        return [call], [Call(0, inputs + outputs)]
-    early, late = (results, ()) if results_at_start else ((), results)
+        return [RuntimeCall(kind, f"{kind}.1", "model.py:5", operands, results, attributes)], [Call(0, buffers)]
     calls = [
-        RuntimeCall(f"{kind}-start", f"{kind}-start.1", "", operands, early, attributes),
-        RuntimeCall(f"{kind}-done", f"{kind}-done.1", "", (), late, {"start": 0}),
+        RuntimeCall(f"{kind}-start", f"{kind}-start.1", "", operands, results, attributes),
+        RuntimeCall(f"{kind}-done", f"{kind}-done.1", "", (), (), {"start": 0}),
     ]
-    return calls, [Call(0, inputs + (outputs if early else ())), Call(1, outputs if late else ())]
+    return calls, [Call(0, buffers), Call(1)]
 
 
 def program(kind, operands, results, *, replicas=2, partitions=1, kernels=ADD + ADD_S64, **keywords):
@@ -46,17 +43,13 @@ def outcome(run, operands, **keywords):
     return run.run_parallel([[operand] for operand in operands], **keywords)
 
 
-FORMS = pytest.mark.parametrize(
-    "form",
-    [{}, {"asynchronous": True}, {"asynchronous": True, "results_at_start": True}],
-    ids=["together", "start-done", "start-with-results"],
-)
+FORMS = pytest.mark.parametrize("form", [{}, {"asynchronous": True}], ids=["together", "start-done"])
 
 
 @FORMS
 def test_all_reduce_is_worked_example_e1(form):
     s64 = spec(np.int64, 4)
-    run = program("all-reduce", (s64,), (s64,), combine="add_s64", replica_groups=((0, 1),), **form)
+    run = program("all-reduce", (s64,), (s64,), combine=("add_s64",), replica_groups=((0, 1),), **form)
     for row in outcome(run, [np.array([1, 2, 3, 4]), np.array([5, 6, 7, 8])]):
         assert row.tolist() == [6, 8, 10, 12]
 
@@ -65,7 +58,7 @@ def test_all_reduce_is_worked_example_e1(form):
 @pytest.mark.parametrize("size", [1, 1000, 300_001])
 def test_all_reduce_folds_in_the_order_of_the_group(size, form):
     dims = spec(np.float32, size)
-    run = program("all-reduce", (dims,), (dims,), replicas=4, combine="add", replica_groups=((2, 0), (1, 3)), **form)
+    run = program("all-reduce", (dims,), (dims,), replicas=4, combine=("add",), replica_groups=((2, 0), (1, 3)), **form)
     rng = np.random.default_rng(size)
     values = [rng.normal(size=size).astype(np.float32) for _ in range(4)]
     results = outcome(run, values)
@@ -76,32 +69,14 @@ def test_all_reduce_folds_in_the_order_of_the_group(size, form):
 
 
 @pytest.mark.parametrize("size", [7, 50_000])
-def test_all_reduce_of_several_arrays_combines_them_together_or_each_by_itself(size):
-    both = combine("both", ("float", "fadd"), ("i32", "mul")) + combine("multiply", ("i32", "mul")) + ADD
+def test_all_reduce_of_several_arrays_combines_each_by_itself(size):
     leaves = (spec(np.float32, size), spec(np.int32, size))
-    for symbols in ("both", ("add", "multiply")):
-        run = program("all-reduce", leaves, leaves, replicas=3, combine=symbols, kernels=both)
-        rows = [[np.full(size, r + 1.5, np.float32), np.full(size, r + 2, np.int32)] for r in range(3)]
-        for first, second in run.run_parallel(rows):
-            assert set(first) == {1.5 + 2.5 + 3.5}
-            assert set(second) == {24}
-
-
-@pytest.mark.parametrize("size", [16, 100_000])
-def test_a_collective_in_place_sees_the_old_operands(size):
-    dims = spec(np.float32, size)
-    nbytes = dims.nbytes
-    body = [Copy("a0", "p0", nbytes), Call(0, ("a0", "a0")), Copy("r0", "a0", nbytes)]
-    values = [np.full(size, 10.0**r, np.float32) for r in range(3)]
-    for kind, attributes, expected in [
-        ("all-reduce", {"combine": "add"}, [111, 111, 111]),
-        ("collective-permute", {"source_target_pairs": ((0, 1), (1, 2), (2, 0))}, [100, 1, 10]),
-    ]:
-        call = RuntimeCall(kind, kind, "", (dims,), (dims,), attributes)
-        run = executable(
-            body, parameters=(dims,), result=dims, calls=[call], kernels=ADD, num_replicas=3, arena_bytes=nbytes
-        )
-        assert [set(row) for row in outcome(run, values)] == [{value} for value in expected]
+    kernels = combine("multiply", "i32", "mul") + ADD
+    run = program("all-reduce", leaves, leaves, replicas=3, combine=("add", "multiply"), kernels=kernels)
+    rows = [[np.full(size, r + 1.5, np.float32), np.full(size, r + 2, np.int32)] for r in range(3)]
+    for first, second in run.run_parallel(rows):
+        assert set(first) == {1.5 + 2.5 + 3.5}
+        assert set(second) == {24}
 
 
 @FORMS
@@ -120,7 +95,7 @@ def test_reduce_scatter_is_worked_example_e1(form):
         (operand,),
         (result,),
         scatter_dimension=1,
-        combine="add_s64",
+        combine=("add_s64",),
         replica_groups=((0, 1),),
         **form,
     )
@@ -130,14 +105,12 @@ def test_reduce_scatter_is_worked_example_e1(form):
 
 
 @FORMS
-def test_all_to_all_is_worked_example_e1(form):
-    operand, result = spec(np.int64, 2, 4), spec(np.int64, 4, 2)
-    run = program(
-        "all-to-all", (operand,), (result,), split_dimension=1, concat_dimension=0, replica_groups=((0, 1),), **form
-    )
+def test_all_to_all_exchanges_parts(form):
+    s64 = spec(np.int64, 2, 4)
+    run = program("all-to-all", (s64,), (s64,), dimension=1, replica_groups=((0, 1),), **form)
     rows = outcome(run, [np.array([[1, 2, 3, 4], [5, 6, 7, 8]]), np.array([[9, 10, 11, 12], [13, 14, 15, 16]])])
-    assert rows[0].tolist() == [[1, 2], [5, 6], [9, 10], [13, 14]]
-    assert rows[1].tolist() == [[3, 4], [7, 8], [11, 12], [15, 16]]
+    assert rows[0].tolist() == [[1, 2, 9, 10], [5, 6, 13, 14]]
+    assert rows[1].tolist() == [[3, 4, 11, 12], [7, 8, 15, 16]]
 
 
 def test_all_to_all_of_a_tuple_exchanges_whole_arrays():
@@ -181,7 +154,7 @@ def test_every_strategy_groups_the_grid(mode, groups, expected):
         (s64,),
         (s64,),
         partitions=2,
-        combine="add_s64",
+        combine=("add_s64",),
         group_mode=mode,
         replica_groups=groups,
         channel_id=1,
@@ -192,7 +165,7 @@ def test_every_strategy_groups_the_grid(mode, groups, expected):
 @pytest.mark.parametrize(
     ("kind", "attributes", "expected"),
     [
-        ("all-reduce", {"combine": "add"}, [0, 1, 2, 3]),
+        ("all-reduce", {"combine": ("add",)}, [0, 1, 2, 3]),
         ("all-gather", {"all_gather_dimension": 0}, [0, 1, 2, 3]),
         ("collective-permute", {"source_target_pairs": ((0, 0),)}, [0, 1, 2, 3]),
         ("collective-permute", {"source_target_pairs": ()}, [0, 0, 0, 0]),
@@ -206,15 +179,48 @@ def test_a_single_process_is_a_group_too(kind, attributes, expected):
 
 def test_arrays_of_size_zero_and_rank_zero_pass():
     empty = spec(np.float32, 0)
-    run = program("all-reduce", (empty,), (empty,), combine="add")
+    run = program("all-reduce", (empty,), (empty,), combine=("add",))
     assert [row.shape for row in outcome(run, [np.zeros(0, np.float32)] * 2)] == [(0,), (0,)]
 
 
-def test_shares_cover_all_elements_once():
-    for size in (0, 1, 63, 64, 65, 1000):
-        for count in (1, 2, 3, 8):
-            covered = [k for position in range(count) for k in range(*share(size, position, count))]
-            assert covered == list(range(size))
+@pytest.mark.parametrize("element_bytes", [1, 4, 12, 16])
+def test_blocks_cover_all_elements_once(element_bytes):
+    for rows, columns in [(1, 0), (0, 5), (1, 1), (3, 7), (1, BLOCK_BYTES), (5, BLOCK_BYTES // 3), (90_001, 2)]:
+        leaf = Part(rows, columns * element_bytes, element_bytes=element_bytes, owners=1).record()
+        covered = []
+        for block in range(leaf.blocks):
+            line, segment = divmod(block, leaf.segments)
+            first, begin = line * leaf.rows_per_block, segment * leaf.segment_bytes
+            last, end = min(first + leaf.rows_per_block, rows), min(begin + leaf.segment_bytes, leaf.row_bytes)
+            assert begin % element_bytes == 0 and (leaf.segments == 1 or begin % SHARE_ALIGNMENT == 0)
+            covered.append((last - first) * (end - begin))
+        assert all(covered) and sum(covered) == rows * columns * element_bytes
+        assert all(size <= 2 * BLOCK_BYTES for size in covered)
+
+
+def test_a_reduction_without_memory_is_an_error():
+    """A kernel returns the status of a region function that could not have its memory."""
+    poor = "define i32 @poor(ptr %t, i64 %s, i64 %begin, i64 %end) {\n  ret i32 3\n}\n"
+    for size in (4, 100_000):
+        dims = spec(np.float32, size)
+        for form in ({}, {"asynchronous": True}):
+            run = program("all-reduce", (dims,), (dims,), replicas=3, combine=("poor",), kernels=poor, **form)
+            with pytest.raises(ExecutionError, match=r"all-reduce.* on device \d: there is no memory"):
+                outcome(run, [np.zeros(size, np.float32)] * 3)
+
+
+def test_a_start_without_its_done_is_an_error():
+    word = spec(np.int64)
+    start = RuntimeCall("all-reduce-start", "start.1", "", (word,), (word,), {"combine": ("add_s64",)})
+    left = executable(
+        [Call(0, ("p0", "r0"))], parameters=(word,), result=word, calls=[start], kernels=ADD_S64, num_replicas=2
+    )
+    with pytest.raises(ExecutionError, match="left a collective unfinished"):
+        outcome(left, [np.int64(1), np.int64(2)])
+    again = [Call(0, ("p0", "r0")), Call(0, ("p0", "r0"))]
+    twice = executable(again, parameters=(word,), result=word, calls=[start], kernels=ADD_S64, num_replicas=2)
+    with pytest.raises(InternalError, match="started again before it was done"):
+        outcome(twice, [np.int64(1), np.int64(2)])
 
 
 def with_hook(before, kind="all-reduce", replicas=2, **options):
@@ -222,7 +228,7 @@ def with_hook(before, kind="all-reduce", replicas=2, **options):
     word = spec(np.int64)
     calls = [
         RuntimeCall("custom-call", "hook.1", "model.py:1", (word,), (), {"target": "hook"}),
-        RuntimeCall(kind, f"{kind}.1", "model.py:2", (word,), (word,), {"combine": "add_s64"}),
+        RuntimeCall(kind, f"{kind}.1", "model.py:2", (word,), (word,), {"combine": ("add_s64",)}),
     ]
     return executable(
         [Call(0, ("p0",)), Call(1, ("p0", "r0"))],
@@ -314,7 +320,8 @@ def divergent(process_zero, process_one, calls):
 def reductions(count):
     word = spec(np.int64)
     return [
-        RuntimeCall("all-reduce", f"all-reduce.{n}", "", (word,), (word,), {"combine": "add_s64"}) for n in range(count)
+        RuntimeCall("all-reduce", f"all-reduce.{n}", "", (word,), (word,), {"combine": ("add_s64",)})
+        for n in range(count)
     ]
 
 
@@ -333,7 +340,7 @@ def test_processes_that_wait_for_each_other_are_a_deadlock():
 def test_sites_of_one_channel_meet():
     word = spec(np.int64)
     calls = [
-        RuntimeCall("all-reduce", f"all-reduce.{n}", "", (word,), (word,), {"combine": "add_s64", "channel_id": 3})
+        RuntimeCall("all-reduce", f"all-reduce.{n}", "", (word,), (word,), {"combine": ("add_s64",), "channel_id": 3})
         for n in range(2)
     ]
     run = divergent([0], [1], calls)
@@ -382,7 +389,7 @@ def test_cancellation_is_told_apart_from_failure():
 
 def test_dynamic_operands_are_a_bug_of_the_compiler():
     bounded = spec(np.float32, 4, dynamic=(True,))
-    call = RuntimeCall("all-reduce", "all-reduce.1", "", (bounded,), (bounded,), {"combine": "add"})
+    call = RuntimeCall("all-reduce", "all-reduce.1", "", (bounded,), (bounded,), {"combine": ("add",)})
     with pytest.raises(InternalError, match="must be padded"):
         executable([], calls=[call], kernels=ADD)
 

@@ -44,18 +44,18 @@ def everything(target):
     rows = [
         RuntimeCall("infeed", "infeed.1", "", (), (WORD,)),
         RuntimeCall("custom-call", "custom-call.1", "", (WORD,), (WORD,), {"target": "target"}),
-        RuntimeCall("all-reduce-start", "all-reduce.1", "", (WORD,), (), {"combine": "add_s64"}),
+        RuntimeCall("all-reduce-start", "all-reduce.1", "", (WORD,), (WORD,), {"combine": ("add_s64",)}),
         RuntimeCall("send", "send.1", "", (WORD,), (), {"channel_id": 5, "is_host_transfer": True}),
-        RuntimeCall("all-reduce-done", "all-reduce.1", "", (), (WORD,), {"start": 2}),
+        RuntimeCall("all-reduce-done", "all-reduce.1", "", (), (), {"start": 2}),
         RuntimeCall("send-done", "send.1", attributes={"start": 3}),
         RuntimeCall("outfeed", "outfeed.1", "", (WORD,)),
     ]
     body = [
         Call(0, ("a0",)),
         Call(1, ("a0", "a8")),
-        Call(2, ("a8",)),
+        Call(2, ("a8", "r0")),
         Call(3, ("a0",)),
-        Call(4, ("r0",)),
+        Call(4),
         Call(5),
         Call(6, ("r0",)),
     ]

@@ -73,7 +73,7 @@ def test_all_gather(grouping, dimension):
 @FEW
 @given(groupings())
 def test_all_reduce(grouping):
-    check("all-reduce", grouping, spec(S64, 5), lambda dims, _: dims, lambda rows, _: sum(rows), combine="add_s64")
+    check("all-reduce", grouping, spec(S64, 5), lambda dims, _: dims, lambda rows, _: sum(rows), combine=("add_s64",))
 
 
 @FEW
@@ -91,28 +91,18 @@ def test_reduce_scatter(grouping, dimension):
         spec(S64, 24, 24),
         narrowed,
         reference,
-        combine="add_s64",
+        combine=("add_s64",),
         scatter_dimension=dimension,
     )
 
 
 @FEW
-@given(groupings(), st.sampled_from(list(itertools.product((0, 1), repeat=2))))
-def test_all_to_all(grouping, dimensions):
-    split, concat = dimensions
-
-    def exchanged(dims, size):
-        sizes = list(dims)
-        sizes[split] //= size
-        sizes[concat] *= size
-        return tuple(sizes)
-
+@given(groupings(), st.integers(0, 1))
+def test_all_to_all(grouping, dimension):
     def reference(operands, position):
-        return np.concatenate([np.split(row, len(operands), split)[position] for row in operands], concat)
+        return np.concatenate([np.split(row, len(operands), dimension)[position] for row in operands], dimension)
 
-    check(
-        "all-to-all", grouping, spec(S64, 24, 24), exchanged, reference, split_dimension=split, concat_dimension=concat
-    )
+    check("all-to-all", grouping, spec(S64, 24, 24), lambda dims, _: dims, reference, dimension=dimension)
 
 
 @FEW

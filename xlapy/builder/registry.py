@@ -26,6 +26,9 @@ OPERATORS: Registry[Callable[..., Any]] = Registry("operator")
 """What the operators of `XlaOp` do, by the name of the special method without underscores ("add")."""
 
 NOT_RECORDED = {
+    "async-start": "only dumps have it: the compiler that wrote them has decided what runs beside what",
+    "async-update": "see async-start",
+    "async-done": "see async-start",
     "bitcast": "depends on layouts, which the passes assign",
     "fusion": "the passes' own box around a kernel",
 }

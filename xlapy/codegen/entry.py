@@ -16,6 +16,7 @@ from xlapy.codegen.context import (
     CONTEXT_CALL_NUMBER,
     CONTEXT_CANCELLED,
     CONTEXT_INTERRUPTED,
+    CONTEXT_OWNER,
     CONTEXT_PARALLEL,
     CONTEXT_POLL,
     CONTEXT_POLLED,
@@ -440,11 +441,22 @@ def _kernel(emitter: EntryEmitter, frame: Frame, instruction: Instruction) -> No
             pointers = [frame.pointer(location) for location in locations]
             if kernel.has_context:
                 pointers.append(frame.k.parameters["context"])
+                if not emitter.prefix:
+                    _name_owner(frame)
             call_kernel(frame, kernel, pointers)
             if kernel.grain < kernel.units:
                 look_at_signals(frame, emitter.kernels.target)
-            elif kernel.may_stop:
+            elif kernel.has_context:
                 frame.stop_if_cancelled()
+
+
+def _name_owner(frame: Frame) -> None:
+    """Writes down which thread runs the program: if it is Python's main thread, others stop too if a signal handler
+    raises there while they work for it."""
+    k = frame.k
+    thread = k.call("pthread_self", [], I64)
+    assert thread is not None
+    k.store(k.gep(k.parameters["context"], CONTEXT_OWNER, 8), thread)
 
 
 def call_kernel(frame: Frame, kernel: NativeKernel, pointers: Sequence[Value]) -> None:
@@ -612,7 +624,6 @@ def look_at_signals(frame: Frame, target: Target) -> None:
     A kernel that a signal has cut short must not go unnoticed: that is what the interrupted word is for.
     """
     k = frame.k
-    frame.stop_if_cancelled()
     place = k.gep(k.parameters["context"], CONTEXT_POLLED, 8)
     now = clock(k)
     late = k.compare("gt", k.sub(now, k.load(place, I64)), ticks(target, LOOK_HUNDREDTHS), signed=False)
@@ -620,6 +631,7 @@ def look_at_signals(frame: Frame, target: Target) -> None:
     with k.if_(k.or_(late, interrupted)):
         k.store(place, now)
         _poll(frame)
+    frame.stop_if_cancelled()
 
 
 def _poll(frame: Frame) -> None:

@@ -14,7 +14,7 @@ shares equal operations and hoists invariants, so that LLVM needs no passes for 
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
@@ -133,7 +133,7 @@ class Module:
 
 class KernelBuilder(Control):
     """Writes one function into a module; `parameters` are its values by name, `functions` the names of functions that
-    emitters find by what they compute.
+    emitters find by what they compute. `leave` writes how to end it early, if that may be (see `stopping`).
 
     Used as a context, it is finished at the end; a function without results then needs no `ret`.
     """
@@ -155,6 +155,7 @@ class KernelBuilder(Control):
             parameter: Value(type, f"%{parameter}", None, self._function_scope) for parameter, type in parameters
         }
         self.functions: Mapping[Hashable, str] = {}
+        self.leave: Callable[[], None] | None = None
         self._alias_nodes = {}
         extra = parameter_attributes or {}
         declared = ", ".join(

@@ -10,16 +10,18 @@ import numpy as np
 
 from xlapy.codegen.arrays import FETCHED_AHEAD, Array
 from xlapy.codegen.indexing import Index, Indexing
-from xlapy.codegen.ir import I64, PTR, KernelBuilder, Module, Value
+from xlapy.codegen.ir import I32, I64, PTR, KernelBuilder, Module, Operand, Value
 from xlapy.codegen.kernels.loop import VECTORS_PER_STEP, strip
 from xlapy.codegen.kernels.registry import SCRATCH_ALIGNMENT, Kernel, Situation, aligned, kernel_for, shared_bytes
-from xlapy.codegen.region_functions import RegionFunctions, runs_loops
+from xlapy.codegen.region_functions import RegionFunctions
 from xlapy.codegen.regions import emit_region, region_context
-from xlapy.codegen.registers import register_type
+from xlapy.codegen.registers import from_parts, parts_of, register_type, splat
+from xlapy.codegen.stopping import define_look
 from xlapy.codegen.target import Target
 from xlapy.hlo.graph import Computation, Instruction
 from xlapy.hlo.kernel_plan import is_inlinable, region_functions
 from xlapy.hlo.shape import Shape
+from xlapy_runtime.native_records import Status
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,8 +36,7 @@ class NativeKernel:
     overwrites: tuple[tuple[int, int], ...] = ()
     table: int | None = None  # number among the constants of the program
     has_scratch: bool = False
-    has_context: bool = False
-    may_stop: bool = False  # it runs loops, which end early when the flag in the context is set
+    has_context: bool = False  # it ends early when the flag in the context is set
 
 
 @dataclass(slots=True)
@@ -73,7 +74,7 @@ class KernelLibrary:
         operands = [operand.shape for operand in instruction.operands]
         results = [leaf for leaf in instruction.shape.leaves() if leaf.is_array]
         pointers = [f"p{number}" for number in range(len(operands) + len(results))]
-        has_scratch, has_context = bool(shared or kernel.task_bytes), bool(kernel.functions)
+        has_scratch, has_context = bool(shared or kernel.task_bytes), kernel.listens
         pointers += ["scratch"] * has_scratch + ["table"] * (kernel.table is not None) + ["context"] * has_context
         if kernel.units:
             functions = self._functions(kernel.functions)
@@ -82,6 +83,9 @@ class KernelLibrary:
                 begin, end = k.parameters["begin"], k.parameters["end"]
                 if has_scratch:
                     _cut_scratch(k, kernel, shared)
+                if kernel.listens:
+                    define_look(k.module, self.target)
+                    k.leave = k.ret
                 if functions:
                     k.functions = functions
                     own = k.gep(k.parameters["scratch"], aligned(kernel.scratch_bytes)) if has_scratch else None
@@ -91,9 +95,8 @@ class KernelLibrary:
         if kernel.grain < kernel.units:
             self._write_range(name, range_name, len(pointers))  # never of a quick one: that is not worth splitting
         table = None if kernel.table is None else self.add_table(kernel.table)
-        may_stop = any(runs_loops(function) for function in kernel.functions)
         return NativeKernel(
-            name, range_name, kernel.units, kernel.grain, kernel.overwrites, table, has_scratch, has_context, may_stop
+            name, range_name, kernel.units, kernel.grain, kernel.overwrites, table, has_scratch, has_context
         )
 
     def _functions(self, regions: Sequence[Computation]) -> dict[Hashable, str]:
@@ -125,31 +128,32 @@ class KernelLibrary:
             k.call(name, [*loaded, k.parameters["begin"], k.parameters["end"]])
 
     def combine(self, computation: Computation, operand: Instruction) -> str:
-        """The kernel of a collective reduction: folds the second array of a table into the first, over a range.
+        """The kernel of a collective reduction: folds a range of several arrays, into another one.
 
-        Behind the arrays the table has the context of a call; only region functions need it."""
+        `xlapy_runtime.collectives` says how it is called."""
         element_type = operand.shape.type
         key = ("combine", element_type, computation_key(computation))
         found = self.known.get(key)
         if found is None:
             name = self._new_name("combine")
-            shape = Shape.array(element_type, (1,))
-            parameters = [("table", PTR), ("begin", I64), ("end", I64)]
-            with KernelBuilder(self.module, name, parameters, None, attributes=self._attributes) as k:
-                table = k.parameters["table"]
+            with KernelBuilder(self.module, name, _COMBINE, I32, attributes=self._attributes) as k:
                 arena = None if is_inlinable(computation) else self._enter_combine(k, computation)
-                running = Array(k.load(table, PTR), shape, read_only=False)
-                incoming = Array(k.load(k.gep(table, 1, 8), PTR), shape, read_only=False)
+                shape = Shape.array(element_type, (1,))
                 lanes = self.target.lanes(max(32, register_type(element_type).bits)) * VECTORS_PER_STEP
 
                 def step(ix: Indexing, position: Value) -> None:
-                    index = Index((1,), None, ix.along_lanes(position))
-                    values = [array.load(ix, index) for array in (running, incoming)]
-                    running.store(ix, index, emit_region(k, computation, values)[0])
+                    _combine_step(ix, computation, shape, position)
 
-                strip(k, k.parameters["begin"], k.parameters["end"], lanes, step, overlapping=False)
+                begin, end = k.parameters["begin"], k.parameters["end"]
+                if arena is None:  # several lines of each source at once: that is how memory is read fastest
+                    wide = _COMBINED_STEPS * lanes
+                    whole = k.add(begin, k.and_(k.sub(end, begin), -wide))
+                    strip(k, begin, whole, wide, step, overlapping=False, fits=True)
+                    begin = whole
+                strip(k, begin, end, lanes, step, overlapping=False)
                 if arena is not None:
                     k.call("free", [arena])
+                k.ret(k.const(I32, Status.OK))
             found = self.known[key] = (NativeKernel(name, name, 0, 0),)
         return found[0].name
 
@@ -159,11 +163,40 @@ class KernelLibrary:
         arena = k.call("aligned_alloc", [k.const(I64, SCRATCH_ALIGNMENT), k.const(I64, size)], PTR)
         assert arena is not None
         with k.if_(k.compare("eq", arena, k.const(PTR, 0))):
-            k.call("llvm.trap", [])
+            k.ret(k.const(I32, Status.NO_MEMORY))
         k.functions = self._functions([region])
-        k.parameters["context"] = k.load(k.gep(k.parameters["table"], 2, PTR.bytes), PTR)
+        k.parameters["context"] = k.load(k.parameters["table"], PTR)
         k.parameters["region_context"] = region_context(k, arena)
+
+        def leave() -> None:
+            k.call("free", [arena])
+            k.ret(k.const(I32, Status.CANCELLED))
+
+        define_look(k.module, self.target)
+        k.leave = leave
         return arena
+
+
+_COMBINED_STEPS = 4
+"""Steps of an element-wise kernel that one of a reduction over processes does together: the sums fit the registers."""
+
+_COMBINE = [("table", PTR), ("sources", I64), ("begin", I64), ("end", I64)]
+
+
+def _combine_step(ix: Indexing, computation: Computation, shape: Shape, position: Value) -> None:
+    """Folds what all sources have at some positions, in registers."""
+    k = ix.k
+    sources, index = k.parameters["sources"], Index((1,), None, ix.along_lanes(position))
+
+    def array(number: Operand) -> Array:
+        place = k.gep(k.parameters["table"], k.add(number, 1) if isinstance(number, Value) else number + 1, PTR.bytes)
+        return Array(k.load(place, PTR), shape, read_only=False)
+
+    with k.loop(1, sources, carry=parts_of(array(0).load(ix, index))) as fold:
+        arguments = [from_parts(fold.values), array(fold.index).load(ix, index)]
+        (folded,) = emit_region(k, computation, arguments)
+        fold.next = parts_of(splat(k, folded, ix.lanes))
+    array(sources).store(ix, index, from_parts(fold.results))
 
 
 def _arrays(k: KernelBuilder, shapes: Sequence[Shape], operands: int, target: Target, *, distinct: bool) -> list[Array]:

@@ -18,6 +18,7 @@ word once more; a publisher writes the word and then looks for sleepers; one of 
 from __future__ import annotations
 
 from xlapy.codegen.clock import clock, ticks
+from xlapy.codegen.futex import architecture, futex_wait, futex_wake, has_futex, pause
 from xlapy.codegen.ir import I32, I64, PTR, KernelBuilder, Module, Value
 from xlapy.codegen.libraries import Library
 from xlapy.codegen.target import Target
@@ -35,10 +36,6 @@ LOOK_HUNDREDTHS = 10
 
 _CALLER_SPINS = 2000
 """How long a caller that ran out of claims looks for the last ones to complete before it lets others run."""
-
-_FUTEX_CALL = {"x86_64": 202, "aarch64": 98}
-_FUTEX_WAIT_PRIVATE = 128
-_FUTEX_WAKE_PRIVATE = 129
 
 
 def emit_pool(target: Target) -> str:
@@ -65,8 +62,7 @@ class _PoolEmitter:
     def __init__(self, module: Module, target: Target) -> None:
         self._module = module
         self._target = target
-        self._architecture, _, system = target.triple.partition("-")
-        self._futex = _FUTEX_CALL.get(self._architecture) if "linux" in system else None
+        self._has_futex = has_futex(target)
 
     def state(self) -> None:
         size = -(-_SIZE // 64) * 64
@@ -76,7 +72,7 @@ class _PoolEmitter:
         """Forgets everything: for a new process that holds a copy of another one's pool."""
         with KernelBuilder(self._module, "pool_reset", [], None) as k:
             k.memset(k.function_pointer("pool_state"), 0, _SIZE)
-            if self._futex is None:
+            if not self._has_futex:
                 k.call("pthread_mutex_init", [_field(k, "mutex"), k.const(PTR, 0)], I32)
                 k.call("pthread_cond_init", [_field(k, "condition"), k.const(PTR, 0)], I32)
 
@@ -84,9 +80,9 @@ class _PoolEmitter:
         """Wakes up to `count` sleeping workers."""
         with KernelBuilder(self._module, "pool_wake", [("count", I32)], None) as k:
             generation = _field(k, "generation")
-            if self._futex is not None:
+            if self._has_futex:
                 k.atomic_update("add", generation, k.const(I32, 1))
-                self._futex_call(k, _FUTEX_WAKE_PRIVATE, k.parameters["count"])
+                futex_wake(k, self._target, generation, k.parameters["count"])
             else:
                 k.call("pthread_mutex_lock", [_field(k, "mutex")], I32)
                 k.atomic_update("add", generation, k.const(I32, 1))
@@ -95,18 +91,13 @@ class _PoolEmitter:
 
     def _sleep(self, k: KernelBuilder, generation: Value) -> None:
         """Sleeps while there was no wake-up since `generation` was read; may return early."""
-        if self._futex is not None:
-            self._futex_call(k, _FUTEX_WAIT_PRIVATE, generation)
+        if self._has_futex:
+            futex_wait(k, self._target, _field(k, "generation"), generation)
             return
         k.call("pthread_mutex_lock", [_field(k, "mutex")], I32)
         with k.if_(k.compare("eq", k.atomic_load(_field(k, "generation"), I32), generation)):
             k.call("pthread_cond_wait", [_field(k, "condition"), _field(k, "mutex")], I32)
         k.call("pthread_mutex_unlock", [_field(k, "mutex")], I32)
-
-    def _futex_call(self, k: KernelBuilder, operation: int, argument: Value) -> None:
-        assert self._futex is not None
-        numbers = [k.const(I64, operation), k.zext(argument, I64), *[k.const(I64, 0)] * 3]
-        k.call("syscall", [k.const(I64, self._futex), _field(k, "generation"), *numbers], I64)
 
     def look(self) -> None:
         """Now and then lets Python look at its signals; non-zero if a handler raised. Only the main thread can."""
@@ -182,14 +173,14 @@ class _PoolEmitter:
     def _look_around(self, k: KernelBuilder, spins: Value) -> None:
         """Returns when there is a job, or after `spins` looks."""
 
-        def pause(values: list[Value]) -> list[Value]:
-            self._pause(k)
+        def look_again(values: list[Value]) -> list[Value]:
+            pause(k, self._target)
             return [k.add(values[0], 1)]
 
         def nothing_yet(values: list[Value]) -> Value:
             return k.and_(k.compare("lt", values[0], spins), k.not_(self._job_waits(k)))
 
-        k.while_loop(nothing_yet, pause, [k.const(I64, 0)])
+        k.while_loop(nothing_yet, look_again, [k.const(I64, 0)])
 
     def _sleep_unless_needed(self, k: KernelBuilder) -> None:
         generation = k.atomic_load(_field(k, "generation"), I32, "seq_cst")
@@ -203,20 +194,13 @@ class _PoolEmitter:
     def _job_waits(self, k: KernelBuilder) -> Value:
         return _claimable(k, k.atomic_load(_field(k, "word"), I64, "seq_cst"), k.const(I64, _NO_JOB))
 
-    def _pause(self, k: KernelBuilder) -> None:
-        """Tells the core that this thread only waits."""
-        if self._architecture == "x86_64":
-            k.call("llvm.x86.sse2.pause", [])
-        elif self._architecture == "aarch64":
-            k.call("llvm.aarch64.hint", [k.const(I32, 1)])
-
     def _use_default_float_environment(self, k: KernelBuilder) -> None:
         """Rounding to nearest, subnormals kept, nothing trapped, whatever the starting thread had set."""
-        if self._architecture == "x86_64":
+        if architecture(self._target) == "x86_64":
             setting = k.alloca(I32)
             k.store(setting, k.const(I32, 0x1F80))
             k.call("llvm.x86.sse.ldmxcsr", [setting])
-        elif self._architecture == "aarch64":
+        elif architecture(self._target) == "aarch64":
             k.call("llvm.aarch64.set.fpcr", [k.const(I64, 0)])
 
     def run_alone(self) -> None:
@@ -288,12 +272,15 @@ class _PoolEmitter:
         return claims
 
     def _wait_for(self, k: KernelBuilder, claims: Value) -> None:
-        """Until all claims are complete: a short while attentively, then leaving the core to whoever has the rest."""
+        """Until all claims are complete: a short while attentively, then leaving the core to whoever has the rest.
+
+        Those may never end: the caller goes on to look for signals; if a handler raises, kernels that listen stop."""
 
         def wait(values: list[Value]) -> list[Value]:
-            self._pause(k)
+            pause(k, self._target)
             with k.if_(k.compare("ge", values[0], _CALLER_SPINS)):
                 k.call("sched_yield", [], I32)
+                self._stop_if_interrupted(k)
             return [k.add(values[0], 1)]
 
         completed = _field(k, "completed")

@@ -22,6 +22,7 @@ from xlapy.codegen.specs import tree_of
 from xlapy.codegen.target import Target
 from xlapy.hlo.buffer_plan import BufferPlan, Home
 from xlapy.hlo.graph import Computation, HloModule, Instruction
+from xlapy.hlo.kernel_plan import region_functions
 from xlapy.hlo.schedule import Schedule
 from xlapy.hlo.shape import Shape
 from xlapy_runtime.program import Program
@@ -168,7 +169,7 @@ def compile_program(
         num_partitions=module.config.num_partitions,
         aliases=plan.donations,
         libraries=emitted.libraries,
-        has_loops=any(instruction.opcode == "while" for instruction in module.instructions()),
+        has_loops=any(i.opcode == "while" or region_functions(i) for i in module.instructions()),
         hlo_text=printed(module, plan),
         llvm_modules=tuple(text for text in (emitted.glue, emitted.kernels, emitted.loops) if "define" in text),
     )

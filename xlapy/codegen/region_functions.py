@@ -44,11 +44,3 @@ def _check(computation: Computation, region: Computation) -> None:
             ).add_context(subject=instruction.name, where=instruction.metadata.location())
         for called in sequences(instruction):
             _check(called, region)
-
-
-def runs_loops(region: Computation) -> bool:
-    """A call of the region's function may take any time."""
-    return any(
-        instruction.opcode == "while" or any(runs_loops(called) for called in sequences(instruction))
-        for instruction in region
-    )

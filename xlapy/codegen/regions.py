@@ -14,11 +14,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from xlapy.codegen.arrays import Array
-from xlapy.codegen.context import CONTEXT_ARENA, CONTEXT_WORDS
+from xlapy.codegen.context import CONTEXT_ARENA, CONTEXT_CALLS, CONTEXT_WORDS
 from xlapy.codegen.elements import emit_element
 from xlapy.codegen.indexing import Index, Indexing
 from xlapy.codegen.ir import I32, I64, PTR, KernelBuilder, Value
 from xlapy.codegen.registers import Element, constant_element, lanes_of, memory_type
+from xlapy.codegen.stopping import look_between_calls
 from xlapy.hlo.graph import Computation, Instruction
 from xlapy.hlo.kernel_plan import SCALAR_RENAMING
 from xlapy.hlo.shape import Shape
@@ -76,13 +77,16 @@ def _call(k: KernelBuilder, function: str, region: Computation, arguments: Seque
     else:
         with k.loop(0, lanes) as loop:
             _call_for_lane(k, function, parameters, results, loop.index)
+    look_between_calls(k, k.gep(k.parameters["region_context"], CONTEXT_CALLS, I64.bytes), lanes)
     return [slots.load(ix, all_lanes) for slots in results]
 
 
 def region_context(k: KernelBuilder, arena: Value | None) -> Value:
-    """The context of the region functions that a kernel calls: the kernel's own, with another arena if they use one."""
+    """The context of the region functions that a kernel calls: the kernel's own, with a count of their calls, and with
+    another arena if they use one."""
     own = k.alloca(I64, CONTEXT_WORDS)
     k.memcpy(own, k.parameters["context"], CONTEXT_WORDS * I64.bytes)
+    k.store(k.gep(own, CONTEXT_CALLS, I64.bytes), k.const(I64, 0))
     if arena is not None:
         k.store(k.gep(own, CONTEXT_ARENA, I64.bytes), arena)
     return own

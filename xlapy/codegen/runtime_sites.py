@@ -11,12 +11,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from xlapy.codegen.specs import array_spec, tree_of
-from xlapy.hlo.attributes import ReplicaGroups
+from xlapy.hlo.attributes import CustomCallApiVersion, ReplicaGroups
 from xlapy.hlo.graph import Computation, Instruction
 from xlapy.hlo.leaves import leaf_count, leaf_shape, result_leaves
 from xlapy.hlo.ops import OPS, Trait
 from xlapy.hlo.process_groups import group_mode
-from xlapy.hlo.text.backend_config import custom_call_config
+from xlapy.hlo.text.backend_config import custom_call_config, typed_config
 from xlapy.support.registry import Registry
 from xlapy_runtime.program import RuntimeCall
 
@@ -169,8 +169,7 @@ def _all_gather(sites: RuntimeSites, instruction: Instruction) -> dict[str, Any]
 
 @ATTRIBUTES.register("all-to-all", "all-to-all-start")
 def _all_to_all(sites: RuntimeSites, instruction: Instruction) -> dict[str, Any]:
-    dimension = instruction.attributes["dimension"]
-    return {**_groups(instruction), "split_dimension": dimension, "concat_dimension": dimension}
+    return {**_groups(instruction), "dimension": instruction.attributes["dimension"]}
 
 
 @ATTRIBUTES.register("collective-broadcast", "collective-broadcast-start")
@@ -202,9 +201,12 @@ def _channel_and_mode(instruction: Instruction) -> dict[str, Any]:
 def _custom_call(sites: RuntimeSites, instruction: Instruction) -> dict[str, Any]:
     versions = ["", "ORIGINAL", "STATUS_RETURNING", "STATUS_RETURNING_UNIFIED", "TYPED_FFI"]
     version = instruction.attributes["api_version"]
+    config = instruction.extra.get("backend_config", "")
+    typed = {"typed_config": typed_config(config)} if version is CustomCallApiVersion.TYPED_FFI else {}
     return {
+        **typed,
         "target": instruction.attributes["target"],
         "api_version": versions.index(version.name),
-        "backend_config": custom_call_config(instruction.extra.get("backend_config", ""), version),
+        "backend_config": custom_call_config(config, version),
         "result_tree": tree_of(instruction.shape),
     }

@@ -54,11 +54,6 @@ LIMITATIONS = (
         "StableHLO)",
         "it is spelled out in operations on logical arrays, and none takes the bits of these apart",
     ),
-    Limitation(
-        ("custom-call",),
-        "of a C function by the typed API version (said when it is called)",
-        "its calling convention is a C++ header of XLA's; a Python function of that version gets its attributes",
-    ),
 )
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 import xlapy.passes.algebra  # noqa: F401  (fills the book of laws)
 from xlapy.hlo.kernel_plan import KernelLimits
+from xlapy.passes.async_unwrapping import AsyncUnwrapping
 from xlapy.passes.conditional_simplification import ConditionalSimplification
 from xlapy.passes.constant_folding import ConstantFolding
 from xlapy.passes.copy_insertion import CopyInsertion
@@ -32,6 +33,7 @@ from xlapy.passes.while_simplification import WhileSimplification
 from xlapy.passes.zero_sized import ZeroSized
 
 ORDER = (
+    Order(AsyncUnwrapping, CallInlining, "what is not a collective becomes a call"),
     Order(LayoutNormalization, CallInlining, "a callee may see other layouts than its caller"),
     Order(CallInlining, FlattenCallGraph, "what is inlined needs no clone"),
     Order(ExpandRandom, AlgebraicSimplification, "an expansion has much to simplify"),
@@ -55,6 +57,9 @@ ORDER = (
 
 
 EXPANDED = {
+    "async-start": "unwrap-async",
+    "async-update": "unwrap-async",
+    "async-done": "unwrap-async",
     "get-dimension-size": "dynamic-padder",
     "set-dimension-size": "dynamic-padder",
     "batch-norm-training": "expand-batch-norm",
@@ -82,6 +87,7 @@ def cpu_pipeline(options: PipelineOptions | None = None, watch: Watch | None = N
     return Pipeline(
         "cpu",
         (
+            AsyncUnwrapping(),
             LayoutNormalization(),
             CallInlining(),
             FlattenCallGraph(),

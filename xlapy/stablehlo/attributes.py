@@ -18,14 +18,39 @@ BUFFER_DONOR = "jax.buffer_donor"
 """Of an argument: any result of its shape may."""
 
 
+class StatedInteger(int):
+    """An integer whose type is stated, and is not i64."""
+
+    stated: str
+
+
+class StatedFloat(float):
+    """A float whose type is stated, and is not f64."""
+
+    stated: str
+
+
+def stated(value: Any, type_name: str) -> Any:
+    """The value of an attribute that is followed by a type: a number that is not of the usual one remembers it."""
+    if type(value) is int and type_name != "i64":
+        integer = StatedInteger(value)
+        integer.stated = type_name
+        return integer
+    if type(value) is float and type_name != "f64":
+        number = StatedFloat(value)
+        number.stated = type_name
+        return number
+    return value
+
+
 def attribute_text(value: Any) -> str:
-    """The spelling of an attribute. Integers are written as i64 and floats as f64, whatever they were."""
+    """The spelling of an attribute. Numbers that do not state their type are written as i64 or f64."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, int):
-        return f"{value} : i64"
+        return f"{value} : {value.stated if isinstance(value, StatedInteger) else 'i64'}"
     if isinstance(value, float):
-        return f"{value!r} : f64"
+        return f"{value!r} : {value.stated if isinstance(value, StatedFloat) else 'f64'}"
     if isinstance(value, str):
         return string_text(value)
     if isinstance(value, tuple):

@@ -13,6 +13,7 @@ from xlapy.hlo.element_types import PRED, S64, ElementType
 from xlapy.hlo.literal import Literal
 from xlapy.hlo.shape import TOKEN, UNBOUNDED, Shape
 from xlapy.hlo.text.backend_config import mlir_string
+from xlapy.stablehlo.attributes import stated
 from xlapy.stablehlo.constants import dense_literal, resource_literal
 from xlapy.stablehlo.lexer import END, Tokens
 from xlapy.stablehlo.quantization import QuantizedConstant, QuantizedShape, quantized_type, storage_shape
@@ -278,7 +279,9 @@ class Reader:
         value = self.attribute()
         if self.texts[self.index] == ":":
             self.index += 1
+            name = self.texts[self.index]
             self.type()
+            return stated(value, name)
         return value
 
     def attribute(self) -> Any:

@@ -61,12 +61,12 @@ def get_tfrt_cpu_client(
 ) -> Client:
     """A client of the first `num_devices` devices of this process, by default one."""
     if num_nodes != 1 or distributed_client is not None:
-        raise UnsupportedError("a client of several processes: xlapy's runtime has transports for those, as MPI")
+        raise UnsupportedError("a client of several processes: all of xlapy's devices are in one process")
     return Client(num_devices or 1)
 
 
 def make_gloo_tcp_collectives(*arguments: Any, **options: Any) -> Any:
-    raise UnsupportedError("xlapy's collectives of several processes go through MPI: xlapy_runtime.transports")
+    raise UnsupportedError("collectives between processes of the system: all of xlapy's devices are in one process")
 
 
 make_mpi_collectives = make_gloo_tcp_collectives

@@ -4,7 +4,8 @@ A kernel is a native function over a range of units of work:
 
     void kernel(ptr operand..., ptr result..., ptr scratch, ptr table, ptr context, i64 begin, i64 end)
 
-(scratch and table where the kernel has such, the context of the call where it calls region functions).
+(scratch and table where the kernel has such, the context of the call where it listens, as those that call region
+functions do).
 
 `KERNELS` maps an op to a function that decides how an instruction runs and returns a `Kernel`: the number of units,
 what a unit costs, and how to write the body. Ops that are element-wise or move data all share the loop kernel.
@@ -39,6 +40,7 @@ from xlapy.codegen.kernels.sort import emit_sort
 from xlapy.codegen.kernels.tasks import units_per_task
 from xlapy.codegen.kernels.transpose import emit_transpose, plan_transpose
 from xlapy.codegen.kernels.update import emit_update
+from xlapy.codegen.stopping import LONG
 from xlapy.codegen.target import Target
 from xlapy.hlo.attributes import FusionKind
 from xlapy.hlo.buffer_plan import FunctionPlans
@@ -70,6 +72,7 @@ class Kernel:
     following: Kernel | None = None  # runs on the same operands and results when this one is done
     functions: tuple[Computation, ...] = ()  # regions that it calls as functions
     function_bytes: int = 0  # memory of its own for each task, in which these work
+    listens: bool = False  # it may take long, and looks whether the run was stopped
     is_quick: bool = False  # it has so little to do that LLVM should not spend time on it
 
     @property
@@ -131,6 +134,7 @@ def _with_functions(kernel: Kernel, functions: tuple[Computation, ...], situatio
         kernel,
         bytes_per_unit=kernel.bytes_per_unit * CALL_WEIGHT,
         functions=functions,
+        listens=True,
         function_bytes=max(situation.functions[function].arena_bytes for function in functions),
     )
 
@@ -367,7 +371,8 @@ def _scatter(instruction: Instruction, situation: Situation) -> Kernel:
     count = len(instruction.operands) // 2
     updates = instruction.operands[count + 1]
     units = 1 if updates.shape.size and instruction.operands[0].shape.size else 0
-    return Kernel(units, 0, body, tuple((number, number) for number in range(count)))
+    overwrites = tuple((number, number) for number in range(count))
+    return Kernel(units, 0, body, overwrites, listens=updates.shape.size >= LONG)
 
 
 SORT_BYTES_PER_ELEMENT = 64  # traffic of a sorted element, over all passes
@@ -383,7 +388,8 @@ def _sort(instruction: Instruction, situation: Situation) -> Kernel:
 
     units = plan.units if plan.kept else 0
     total = plan.rows * plan.length * SORT_BYTES_PER_ELEMENT
-    return Kernel(units, total // max(units, 1), body, shared_bytes=scratch_of_sort(instruction))
+    shared = scratch_of_sort(instruction)
+    return Kernel(units, total // max(units, 1), body, shared_bytes=shared, listens=plan.length >= LONG)
 
 
 @KERNELS.register("convolution")
@@ -408,7 +414,8 @@ def _reduce_window(instruction: Instruction, situation: Situation) -> Kernel:
             emit_reduce_window(k, plan, arrays, outputs, begin, end)
 
     chosen = plan if scan is None else scan
-    return Kernel(chosen.units, chosen.bytes_per_unit, body)
+    listens = scan is not None and scan.count >= LONG
+    return Kernel(chosen.units, chosen.bytes_per_unit, body, listens=listens)
 
 
 @KERNELS.register("select-and-scatter")

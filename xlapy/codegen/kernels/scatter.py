@@ -17,6 +17,7 @@ from xlapy.codegen.ir import I1, I64, KernelBuilder, Value
 from xlapy.codegen.kernels.loop import strip
 from xlapy.codegen.regions import emit_region
 from xlapy.codegen.registers import register_type
+from xlapy.codegen.stopping import listening_loop
 from xlapy.codegen.target import Target
 from xlapy.hlo.attributes import ScatterDimensionNumbers
 from xlapy.hlo.element_types import ElementType
@@ -73,6 +74,7 @@ class _Scatter:
         """Loops over the index vectors."""
         k, dims = self.k, self.update_dims
         scattered = [dim for dim in range(len(dims)) if dim not in self.numbers.update_window_dims]
+        longest = max(scattered, key=dims.__getitem__, default=None)
 
         def at_vector(positions: list[Value]) -> None:
             starts = self.starts(positions)
@@ -85,7 +87,8 @@ class _Scatter:
             elif dims[scattered[len(positions)]] == 1:
                 level([*positions, k.const(I64, 0)])
             else:
-                with k.loop(0, dims[scattered[len(positions)]]) as loop:
+                dim = scattered[len(positions)]
+                with (listening_loop if dim == longest else KernelBuilder.loop)(k, 0, dims[dim]) as loop:
                     level([*positions, loop.index])
 
         level([])

@@ -19,6 +19,7 @@ from xlapy.codegen.kernels.sort_network import UNROLLED_LENGTH, Lanes, sort_in_r
 from xlapy.codegen.kernels.sort_records import Column, KeyCode, Records, word_type
 from xlapy.codegen.regions import emit_region
 from xlapy.codegen.registers import Element
+from xlapy.codegen.stopping import listening_loop
 from xlapy.hlo.graph import Computation, Instruction
 from xlapy.hlo.sort_plan import ALIGNMENT, Payload, SortKey, SortPlan, fits_stack
 
@@ -207,10 +208,10 @@ def _sort_keys(k: KernelBuilder, instruction: Instruction, plan: SortPlan, key: 
             k, records, row.memory, second, plan.length, lambda left, right: records.less(k, left, right)
         )
     if plan.payload is Payload.POSITION and instruction.opcode == "sort":
-        with k.loop(0, plan.kept) as loop:
+        with listening_loop(k, 0, plan.kept) as loop:
             _place(k, row, loop.index, records.payload_of(k, records.load(k, memory, loop.index)))
         return
-    with k.loop(0, plan.kept) as loop:
+    with listening_loop(k, 0, plan.kept) as loop:
         _decode_one(k, code, records, row, loop.index, records.load(k, memory, loop.index))
     if has_merged is not None:
         with k.if_(has_merged):
@@ -223,7 +224,7 @@ def _encode(
     """Writes the records of a row; returns whether a key does not tell its element, where that can happen."""
     source = row.inputs[code.key.operand]
     can_merge = code.merges and plan.payload is not Payload.POSITION
-    with k.loop(0, plan.length, carry=[k.const(I1, 0)]) as loop:
+    with listening_loop(k, 0, plan.length, carry=[k.const(I1, 0)]) as loop:
         word = source.load(k, loop.index)
         canonical = code.canonical(k, word)
         key = code.encode(k, canonical)
@@ -257,10 +258,10 @@ def _restore_merged(k: KernelBuilder, plan: SortPlan, code: KeyCode, row: _Row) 
     """Gives the elements whose keys are equal, though they are not, their own bits back, in the order of the row."""
     source, result = row.inputs[code.key.operand], row.results[code.key.operand]
     for merged in code.merged(k):
-        with k.loop(0, plan.length, carry=[k.const(I64, 0)]) as loop:
+        with listening_loop(k, 0, plan.length, carry=[k.const(I64, 0)]) as loop:
             key = code.encode(k, code.canonical(k, source.load(k, loop.index)))
             loop.next = [k.add(loop.values[0], k.zext(k.compare("lt", key, merged, signed=False), I64))]
-        with k.loop(0, plan.length, carry=loop.results) as loop:
+        with listening_loop(k, 0, plan.length, carry=loop.results) as loop:
             word = source.load(k, loop.index)
             is_member = k.compare("eq", code.encode(k, code.canonical(k, word)), merged)
             with k.if_(is_member):
@@ -281,7 +282,7 @@ def _sort_positions(
     k: KernelBuilder, plan: SortPlan, comparator: Computation, arrays: Sequence[Array], row: _Row
 ) -> None:
     records = Records(I32, Payload.NOTHING)
-    with k.loop(0, plan.length) as loop:
+    with listening_loop(k, 0, plan.length) as loop:
         records.store(k, row.memory, loop.index, k.trunc(loop.index, I32))
 
     def element(array: Array, record: Value) -> Element:
@@ -296,5 +297,5 @@ def _sort_positions(
 
     second = k.gep(row.memory, plan.length * plan.record_bytes)
     memory = emit_merge_sort(k, records, row.memory, second, plan.length, less)
-    with k.loop(0, plan.kept) as loop:
+    with listening_loop(k, 0, plan.kept) as loop:
         _place(k, row, loop.index, k.zext(records.load(k, memory, loop.index), I64))

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from xlapy.codegen.ir import I32, I64, KernelBuilder, Operand, Value
 from xlapy.codegen.kernels.sort_records import Records
+from xlapy.codegen.stopping import listening_loop
 
 DIGIT_BITS = 8  # 11 would mean fewer passes, but twice the time: the buckets do not fit the innermost cache
 BUCKETS = 1 << DIGIT_BITS
@@ -67,7 +68,7 @@ def emit_radix_sort(
 
         def move() -> list[Value]:
             histograms.counts_to_starts(k, table)
-            with k.loop(0, length) as loop:
+            with listening_loop(k, 0, length) as loop:
                 record = records.load(k, source, loop.index)
                 counter = counter_of(record)
                 place = k.load(counter, I32)
@@ -82,7 +83,7 @@ def emit_radix_sort(
 
 def emit_merge_sort(k: KernelBuilder, records: Records, first: Value, second: Value, length: int, less: Less) -> Value:
     """Sorts short runs by insertion, then merges neighbours until one run is left."""
-    with k.loop(0, length, RUN) as runs:
+    with listening_loop(k, 0, length, RUN) as runs:
         _insert_all(k, records, first, runs.index, k.smin(k.add(runs.index, RUN), length), less)
     if length <= RUN:
         return first
@@ -131,7 +132,7 @@ def _merge(
     last = k.const(I64, length - 1)
 
     def step_by_step() -> None:
-        with k.loop(begin, end, carry=[begin, middle]) as loop:
+        with listening_loop(k, begin, end, carry=[begin, middle]) as loop:
             left, right = loop.values
             left_record = records.load(k, source, k.smin(left, last))
             right_record = records.load(k, source, k.smin(right, last))

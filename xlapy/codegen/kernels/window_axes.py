@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from xlapy.codegen.indexing import Coordinate, Indexing
 from xlapy.codegen.ir import I64, KernelBuilder, Value
 from xlapy.codegen.registers import Element, flatten, unflatten
+from xlapy.codegen.stopping import listening_loop
 from xlapy.hlo.attributes import WindowDimension
 
 
@@ -91,7 +92,7 @@ def carried_loop(
     """A loop that carries elements; one that runs once is none."""
     if begin.constant is not None and end.constant is not None and int(end.constant) == int(begin.constant) + 1:
         return list(body(begin, elements))
-    with k.loop(begin, end, carry=flatten(elements)) as loop:
+    with listening_loop(k, begin, end, carry=flatten(elements)) as loop:
         loop.next = flatten(body(loop.index, unflatten(loop.values, elements)))
     return unflatten(loop.results, elements)
 

@@ -1,4 +1,4 @@
-"""Call, while, conditional, fusion."""
+"""Call, while, conditional, fusion, asynchronous wrappers."""
 
 from __future__ import annotations
 
@@ -10,11 +10,30 @@ from xlapy.hlo.attributes import FusionKind, OutputOperandAlias
 from xlapy.hlo.evaluate.base import Steps, Value, evaluator, run
 from xlapy.hlo.evaluate.numerics import Array
 from xlapy.hlo.graph import Computation
+from xlapy.hlo.shape import Shape
 
 
 @evaluator("call")
 def call(operands: Sequence[Value], *, computation: Computation, is_composite: bool) -> Steps:
     return (yield from run(computation, *operands))
+
+
+@evaluator("async-start")
+def async_start(operands: Sequence[Value], *, computation: Computation, result: Shape) -> Steps:
+    """Runs to the end; contexts are zeros."""
+    value = yield from run(computation, *operands)
+    contexts = (np.zeros((), part.type.dtype) for part in result.parts[2:])
+    return tuple(operands), value, *contexts
+
+
+@evaluator("async-update")
+def async_update(started: Value, *, wrapped: Sequence[Computation]) -> Value:
+    return started
+
+
+@evaluator("async-done")
+def async_done(started: Value, *, wrapped: Sequence[Computation]) -> Value:
+    return started[1]
 
 
 @evaluator("fusion")

@@ -1,6 +1,7 @@
 """The op table. Importing this package declares every family; `OPS` is the table."""
 
 from xlapy.hlo.ops import (
+    asynchronous,
     communication,
     contractions,
     control_flow,
@@ -24,6 +25,7 @@ __all__ = [
     "AttributeParameter",
     "OpSpec",
     "Trait",
+    "asynchronous",
     "communication",
     "contractions",
     "control_flow",

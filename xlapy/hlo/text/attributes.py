@@ -483,6 +483,8 @@ class OpText:
 REGION_KEYS: dict[str, dict[str, int | None]] = {
     "conditional": {"true_computation": 0, "false_computation": 1, "branch_computations": None},
     "custom-call": {"called_computations": None, "to_apply": 0},
+    "async-update": {"calls": 0},
+    "async-done": {"calls": 0},
 }
 """Ops whose regions can be spelled in more than one way."""
 

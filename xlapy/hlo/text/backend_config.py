@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from xlapy.hlo.attributes import CustomCallApiVersion
@@ -96,7 +97,7 @@ def read_backend_config(text: str) -> bytes | dict[str, Any]:
 _TOKEN = re.compile(
     r"""\s*+(?:
       (?P<string>"(?:[^"\\]++|\\.)*+")
-    | array<\s*[\w]++\s*:?(?P<array>[^<>]*+)>
+    | array<\s*(?P<element>[\w]++)\s*:?(?P<array>[^<>]*+)>
     | (?P<number>[-+]?(?:0x[0-9A-Fa-f]++|[0-9]++(?:\.[0-9]*+)?(?:[eE][-+]?[0-9]++)?))
     | (?P<word>[@\#!]?[A-Za-z_][\w.$]*+(?:<[^<>]*+>)?)
     | (?P<mark>[\[\]{}=:,])
@@ -113,6 +114,59 @@ def _frozen(value: Any) -> Any:
     if isinstance(value, dict):
         return {name: _frozen(inner) for name, inner in value.items()}
     return tuple(map(_frozen, value)) if isinstance(value, list) else value
+
+
+Attribute = tuple[str, str, Any]
+"""A value with its type: its kind ("scalar", "array", "string", "dictionary"), the name of its element type in HLO
+where it has one, and what it is. Entries of a dictionary are attributes again."""
+
+
+def typed_config(text: str) -> dict[str, Attribute]:
+    """The named values of a configuration with their types, which C functions ask for.
+
+    JSON has no types: its integers are s64, its other numbers f64."""
+    content = config_bytes(text).decode("utf-8", "surrogateescape")
+    if not content:
+        return {}
+    try:
+        value = _typed_json(json.loads(content))
+    except ValueError:
+        value = _TypedReader(content).whole()
+    if value[0] != "dictionary":
+        raise ParseError(f"backend_config is no dictionary: {text[:60]}")
+    return dict(value[2])
+
+
+def _typed_json(value: Any) -> Attribute:
+    if isinstance(value, dict):
+        return "dictionary", "", {name: _typed_json(inner) for name, inner in value.items()}
+    if isinstance(value, str):
+        return "string", "", value
+    if isinstance(value, list):
+        return "array", _untyped(value), tuple(value)
+    return "scalar", _untyped([value]), value
+
+
+def _untyped(values: Sequence[Any]) -> str:
+    """The element type of values that do not say it."""
+    for kind, name in ((bool, "pred"), (int, "s64"), (int | float, "f64")):
+        if all(isinstance(value, kind) for value in values):
+            return name
+    raise ParseError(f"backend_config has a list of values that are not all numbers: {str(values)[:60]}")
+
+
+_INTEGER = re.compile(r"([su]?)i([0-9]+)")
+_TENSOR = re.compile(r"(?:tensor|vector)<(?:[0-9]+x)*([^<>]+)>")
+
+
+def _element_type(name: str) -> str:
+    """HLO's name of a type of MLIR: `ui8`, `f32`, `tensor<3xi1>`."""
+    tensor = _TENSOR.fullmatch(name)
+    name = tensor[1] if tensor else name
+    integer = _INTEGER.fullmatch(name)
+    if name in ("i1", "index"):
+        return {"i1": "pred", "index": "s64"}[name]
+    return f"{integer[1] or 's'}{integer[2]}" if integer else name.lower()
 
 
 class _Reader:
@@ -151,25 +205,32 @@ class _Reader:
         start = self._position
         match = self._next("a value")
         value: Any
+        kind, stated = "scalar", ""
         if match["mark"] is not None:
             self._depth += 1
             if self._depth > _MOST_NESTED or match["mark"] not in "[{":
                 self._position = start
                 raise self._error("a value")
+            kind = "list" if match["mark"] == "[" else "dictionary"
             value = self._list() if match["mark"] == "[" else self._entries()
             self._depth -= 1
         elif match["string"] is not None:
-            value = mlir_string(match["string"])
+            kind, value = "string", mlir_string(match["string"])
         elif match["array"] is not None:
+            kind, stated = "array", match["element"]
             value = [_number(item) for item in match["array"].split(",") if item.strip()]
         elif match["number"] is not None:
             value = _number(match["number"])
         else:
             value = _WORDS.get(match["word"], match["word"])
             if match["word"].startswith("dense<"):
-                value = _Reader(match["word"][6:-1] or "[]").whole()
+                kind, value = "array", _Reader(match["word"][6:-1] or "[]").whole()
         if self._accept(":"):
-            self._next("a type")
+            stated = self._next("a type")[0].strip()
+        return self._made(kind, stated, value)
+
+    def _made(self, kind: str, stated: str, value: Any) -> Any:
+        """A value of the type that is stated, if one is."""
         return value
 
     def _list(self) -> list[Any]:
@@ -189,8 +250,31 @@ class _Reader:
             key = name["word"] or (mlir_string(name["string"]) if name["string"] else "")
             if not key:
                 raise self._error("the name of an entry")
-            entries[key] = self._value() if self._accept("=") else True
+            entries[key] = self._value() if self._accept("=") else self._made("scalar", "", True)
         return entries
+
+
+class _TypedReader(_Reader):
+    """The same, with their types."""
+
+    def _made(self, kind: str, stated: str, value: Any) -> Attribute:
+        if kind == "list":
+            value = [item for _, _, item in value]
+        if kind in ("string", "dictionary"):
+            return kind, "", value
+        if kind == "scalar" and not isinstance(value, (bool, int, float)):
+            raise ParseError(f"backend_config has a value that C functions cannot get: {value}")
+        numbers = tuple(_flat(value))
+        element_type = _element_type(stated) if stated else _untyped(numbers)
+        return ("scalar", element_type, value) if kind == "scalar" else ("array", element_type, numbers)
+
+
+def _flat(value: Any) -> Iterator[Any]:
+    if isinstance(value, list):
+        for item in value:
+            yield from _flat(item)
+    else:
+        yield value
 
 
 def _number(text: str) -> Any:

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import MISSING, dataclass, field
+from dataclasses import MISSING, dataclass, field, replace
 from typing import Any
 
 from xlapy.hlo.attributes import OpMetadata
@@ -70,6 +70,13 @@ class _Instruction:
     predecessors: list[tuple[str, int]] = field(default_factory=list)
     metadata: OpMetadata = NO_METADATA
     extra: dict[str, str] = field(default_factory=dict)
+    wraps: OpSpec | None = None  # the op that an async-start was written with: `custom-call-start(...)`
+    is_update: bool = False  # `custom-call-update(...)`: another name of its operand
+
+    @property
+    def text(self) -> OpText:
+        """How its attributes are spelled."""
+        return op_text(self.wraps or self.spec)
 
 
 @dataclass(slots=True)
@@ -264,11 +271,13 @@ class _Reader:
         match = lexer.take(_OPCODE)
         if match is None:
             lexer.expected("an operation: opcode(operands)" if shape else "a shape, or an operation: opcode(operands)")
-        spec = OPS.get(match[1])
+        wrapped, step = _wrapped_op(match[1])
+        spec = OPS.get(match[1]) or (OPS[f"async-{step}"] if wrapped is not None else None)
         if spec is None:
             raise lexer.error(f"there is no operation {match[1]!r}{suggestion(match[1], OPS)}", start)
         record = _Instruction(offset, name, spec, shape)
-        inner = op_text(spec).inner
+        record.wraps, record.is_update = (wrapped if step == "start" else None), step == "update"
+        inner = record.text.inner
         if inner is not None:
             if inner.codec is LITERAL:
                 if shape is None:
@@ -304,7 +313,7 @@ class _Reader:
     def _nested_attributes(self, record: _Instruction) -> None:
         """Attributes of a nested expression: those of its keys that follow directly."""
         lexer = self.lexer
-        table = op_text(record.spec)
+        table = record.text
         while lexer.at(","):
             before = lexer.position
             lexer.accept(",")
@@ -317,7 +326,7 @@ class _Reader:
 
     def _attributes(self, record: _Instruction) -> None:
         lexer = self.lexer
-        table = op_text(record.spec)
+        table = record.text
         while lexer.accept(","):
             self._attribute(record, table)
         self._complete(record, table)
@@ -370,6 +379,15 @@ class _Reader:
             record.attributes[attribute] = kind(**parts)
 
 
+def _wrapped_op(opcode: str) -> tuple[OpSpec | None, str]:
+    """The op whose asynchronous form `opcode` is by its name, as XLA writes wrappers, and the step; if no row of the
+    table has that name."""
+    name, _, step = opcode.rpartition("-")
+    if opcode in OPS or step not in ("start", "update", "done"):
+        return None, ""
+    return OPS.get(name), step
+
+
 def _read_reference(lexer: Lexer) -> tuple[str, int]:
     start = lexer.position
     return lexer.reference(), start
@@ -391,6 +409,7 @@ class _Builder:
         self._records = records
         self._check = check
         self._finished: dict[str, Computation] = {}
+        self._free = Names(records.computations)
 
     def module(self) -> HloModule:
         for record in self._callees_first():
@@ -475,7 +494,12 @@ class _Builder:
                 message = f"{operand.name} is {operand.shape}, not {stated}"
                 raise self._source.error(message, item.operand_offsets[position])
             operands.append(operand)
+        if item.is_update and len(operands) == 1:
+            return operands[0]
         called = [self._finished[callee] for callee, _ in item.called]
+        if item.wraps is not None:
+            called = [self._wrapped(item, item.wraps, operands, called)]
+            item.attributes = {}
         shape, attributes = self._typed(item, operands, called)
         instruction = computation.add_unchecked(item.spec, shape, operands, attributes, called, name, item.metadata)
         instruction.extra = item.extra
@@ -485,6 +509,23 @@ class _Builder:
                 raise self._source.error(message, offset)
             computation.add_control_edge(names[predecessor], instruction)
         return instruction
+
+    def _wrapped(
+        self, item: _Instruction, spec: OpSpec, operands: list[Instruction], called: list[Computation]
+    ) -> Computation:
+        """The computation of an async-start that is written with the name of the op that is all of it."""
+        if item.shape is None or not item.shape.is_tuple or len(item.shape.parts) < 2:
+            raise self._source.error(f"the shape of {spec.name}-start is not ((operands), result)", item.offset)
+        computation = Computation(self._free.unused(f"wrapped_{spec.name.replace('-', '_')}"))
+        parameters = [
+            computation.add("parameter", number=number, shape=operand.shape) for number, operand in enumerate(operands)
+        ]
+        inner = replace(item, spec=spec, shape=item.shape.parts[1])
+        shape, attributes = self._typed(inner, parameters, called)
+        root = computation.add_unchecked(spec, shape, parameters, attributes, called, metadata=item.metadata)
+        root.extra, item.extra = item.extra, {}
+        computation.set_root(root)
+        return computation
 
     def _typed(
         self, item: _Instruction, operands: list[Instruction], called: list[Computation]

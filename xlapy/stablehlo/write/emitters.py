@@ -426,6 +426,26 @@ def call(w: Writer, i: Instruction, operands: Trees) -> Tree:
     return w.packed(w.simple(name, values, shapes, unpacked_shapes(i.shape), attributes), i.shape)
 
 
+@emits("async-start")
+def async_start(w: Writer, i: Instruction, operands: Trees) -> Tree:
+    """StableHLO has no asynchronous calls: it is made where it begins. Contexts, which nobody reads, are nothing."""
+    shapes = [operand.shape for operand in i.operands]
+    values = [w.materialized(tree, shape) for tree, shape in zip(operands, shapes, strict=True)]
+    result = i.shape.parts[1]
+    made = w.simple("func.call", values, shapes, unpacked_shapes(result), {"callee": w.function(i.called[0])})
+    return tuple(operands), w.packed(made, result), *(() for _ in i.shape.parts[2:])
+
+
+@emits("async-update")
+def async_update(w: Writer, i: Instruction, operands: Trees) -> Tree:
+    return operands[0]
+
+
+@emits("async-done")
+def async_done(w: Writer, i: Instruction, operands: Trees) -> Tree:
+    return element(operands[0], 1)
+
+
 _COMPOSITE = re.compile(
     r'\{composite\.attributes=(?P<attributes>\{.*\}),composite\.name=(?P<name>".*"),'
     r'composite\.version="(?P<version>[0-9]+)"\}',

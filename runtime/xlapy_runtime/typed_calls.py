@@ -1,0 +1,510 @@
+"""C functions of the typed custom-call API: what XLA's header `xla/ffi/api/c_api.h` declares, seen from the other side.
+
+    XLA_FFI_Error* handler(XLA_FFI_CallFrame* frame)
+
+A call frame has the buffers of operands and results, the attributes with their types, the stage, and a table of
+functions by which a handler reports errors, keeps state, or goes on in another thread. Only what a CPU has is there;
+the rest of the table answers with an error. Structures begin with their size, so that both sides may grow; the version
+of the header that a handler was compiled with is asked for before its first call.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import itertools
+import threading
+import weakref
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import IntEnum
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+
+from xlapy_runtime.calls import Buffers, RunningCall, Site
+from xlapy_runtime.errors import ArgumentError, ExecutionError, InternalError
+from xlapy_runtime.program import ArraySpec, element_name
+
+VERSION = (0, 3)
+"""Of the header. Between versions, structures have changed in the middle."""
+
+Fields = list[tuple[str, Any]]
+_HEAD: Fields = [("struct_size", ctypes.c_size_t), ("extension", ctypes.c_void_p)]
+_METADATA_EXTENSION = 1
+_BUFFER = 1
+
+DATA_TYPES: Mapping[str, tuple[int, Any]] = {
+    "pred": (1, np.bool_),
+    "s2": (26, ml_dtypes.int2),
+    "s4": (21, ml_dtypes.int4),
+    "s8": (2, np.int8),
+    "s16": (3, np.int16),
+    "s32": (4, np.int32),
+    "s64": (5, np.int64),
+    "u2": (27, ml_dtypes.uint2),
+    "u4": (22, ml_dtypes.uint4),
+    "u8": (6, np.uint8),
+    "u16": (7, np.uint16),
+    "u32": (8, np.uint32),
+    "u64": (9, np.uint64),
+    "f16": (10, np.float16),
+    "f32": (11, np.float32),
+    "f64": (12, np.float64),
+    "bf16": (16, ml_dtypes.bfloat16),
+    "c64": (15, np.complex64),
+    "c128": (18, np.complex128),
+    "f8e5m2": (19, ml_dtypes.float8_e5m2),
+    "f8e3m4": (29, ml_dtypes.float8_e3m4),
+    "f8e4m3": (28, ml_dtypes.float8_e4m3),
+    "f8e4m3fn": (20, ml_dtypes.float8_e4m3fn),
+    "f8e4m3b11fnuz": (23, ml_dtypes.float8_e4m3b11fnuz),
+    "f8e5m2fnuz": (24, ml_dtypes.float8_e5m2fnuz),
+    "f8e4m3fnuz": (25, ml_dtypes.float8_e4m3fnuz),
+    "f4e2m1fn": (32, ml_dtypes.float4_e2m1fn),
+    "f8e8m0fnu": (33, ml_dtypes.float8_e8m0fnu),
+}
+"""The header's number of each element type, by HLO's name."""
+
+
+class AttributeKind(IntEnum):
+    ARRAY = 1
+    DICTIONARY = 2
+    SCALAR = 3
+    STRING = 4
+
+
+class Stage(IntEnum):
+    INSTANTIATE = 0
+    PREPARE = 1
+    INITIALIZE = 2
+    EXECUTE = 3
+
+
+class ErrorCode(IntEnum):
+    CANCELLED = 1
+    UNKNOWN = 2
+    INVALID_ARGUMENT = 3
+    DEADLINE_EXCEEDED = 4
+    NOT_FOUND = 5
+    ALREADY_EXISTS = 6
+    PERMISSION_DENIED = 7
+    RESOURCE_EXHAUSTED = 8
+    FAILED_PRECONDITION = 9
+    ABORTED = 10
+    OUT_OF_RANGE = 11
+    UNIMPLEMENTED = 12
+    INTERNAL = 13
+    UNAVAILABLE = 14
+    DATA_LOSS = 15
+    UNAUTHENTICATED = 16
+
+
+def _structure(name: str, *fields: tuple[str, Any], head: bool = True) -> Any:
+    return type(name, (ctypes.Structure,), {"_fields_": [*(_HEAD if head else ()), *fields]})
+
+
+_Int, _Pointer, _Size = ctypes.c_int, ctypes.c_void_p, ctypes.c_size_t
+
+ByteSpan = _structure("ByteSpan", ("pointer", _Pointer), ("length", _Size), head=False)
+Scalar = _structure("Scalar", ("dtype", _Int), ("value", _Pointer), head=False)
+Array = _structure("Array", ("dtype", _Int), ("size", _Size), ("data", _Pointer), head=False)
+Buffer = _structure("Buffer", ("dtype", _Int), ("data", _Pointer), ("rank", ctypes.c_int64), ("dims", _Pointer))
+Values = _structure("Values", ("size", ctypes.c_int64), ("types", _Pointer), ("values", _Pointer))
+Attributes = _structure(
+    "Attributes", ("size", ctypes.c_int64), ("types", _Pointer), ("names", _Pointer), ("values", _Pointer)
+)
+ApiVersion = _structure("ApiVersion", ("major", _Int), ("minor", _Int))
+Metadata = _structure(
+    "Metadata",
+    ("struct_size", _Size),
+    ("version", ApiVersion),
+    ("traits", ctypes.c_uint32),
+    ("state_type", ctypes.c_int64),
+    head=False,
+)
+MetadataExtension = _structure(
+    "MetadataExtension",
+    ("struct_size", _Size),
+    ("type", _Int),
+    ("next", _Pointer),
+    ("metadata", _Pointer),
+    head=False,
+)
+CallFrame = _structure(
+    "CallFrame",
+    ("api", _Pointer),
+    ("context", _Pointer),
+    ("stage", _Int),
+    ("operands", Values),
+    ("results", Values),
+    ("attributes", Attributes),
+    ("future", _Pointer),
+)
+Handler = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p)
+
+
+def _sized(structure: Any, **fields: Any) -> Any:
+    return structure(struct_size=ctypes.sizeof(structure), **fields)
+
+
+def _frame(**fields: Any) -> Any:
+    """A call frame. The header counts its size up to the future, which it does not include."""
+    return CallFrame(struct_size=CallFrame.future.offset, api=ctypes.addressof(_API), **fields)
+
+
+# -- what a handler may ask for ------------------------------------------------------------------------------------
+
+
+@dataclass(slots=True, eq=False)
+class _Call:
+    """One call of a handler: the `context` of its frame."""
+
+    device: int
+    states: dict[int, int]
+
+
+class _Future:
+    """What a handler returns that has not ended yet."""
+
+    def __init__(self) -> None:
+        self.changed = threading.Condition()
+        self.is_done = False
+        self.error = 0
+
+    def finish(self, error: int = 0) -> None:
+        with self.changed:
+            self.is_done, self.error = True, error
+            self.changed.notify_all()
+
+
+_numbers = itertools.count(1)
+_errors: dict[int, tuple[int, bytes]] = {}
+_calls: dict[int, _Call] = {}
+_futures: dict[int, _Future] = {}
+_types: dict[bytes, int] = {}
+_deleters: dict[int, int] = {}
+
+
+def _error(code: int, message: bytes) -> int:
+    """A new error; its number stands for the address of one."""
+    number = next(_numbers)
+    _errors[number] = (code, message)
+    return number
+
+
+_ErrorArguments = _structure("ErrorArguments", ("message", ctypes.c_char_p), ("code", _Int))
+_MessageArguments = _structure("MessageArguments", ("error", _Pointer), ("message", ctypes.c_char_p))
+_ErrorOnly = _structure("ErrorOnly", ("error", _Pointer))
+_TypeInfo = _structure("TypeInfo", ("deleter", _Pointer))
+_TypeArguments = _structure("TypeArguments", ("name", ByteSpan), ("type", _Pointer), ("info", _Pointer))
+_StateArguments = _structure(
+    "StateArguments", ("context", _Pointer), ("stage", _Int), ("type", _Pointer), ("state", _Pointer)
+)
+_TaskArguments = _structure("TaskArguments", ("context", _Pointer), ("task", _Pointer), ("data", _Pointer))
+_ThreadsArguments = _structure("ThreadsArguments", ("context", _Pointer), ("count", _Pointer))
+_FutureArguments = _structure("FutureArguments", ("future", _Pointer), ("error", _Pointer))
+_FutureOnly = _structure("FutureOnly", ("future", _Pointer))
+_RunArguments = _structure("RunArguments", ("context", _Pointer), ("number", ctypes.c_int64))
+_DeviceArguments = _structure("DeviceArguments", ("context", _Pointer), ("number", ctypes.c_int32))
+
+
+def _create_error(arguments: Any) -> int:
+    return _error(arguments.code, arguments.message or b"")
+
+
+def _message(arguments: Any) -> None:
+    """The message lives as long as its error."""
+    arguments.message = _errors[arguments.error][1]
+
+
+def _destroy_error(arguments: Any) -> None:
+    _errors.pop(arguments.error, None)
+
+
+def _register_type(arguments: Any) -> int:
+    """Gives a type of state its number, the same for the same name, or takes the one it has."""
+    name = ctypes.string_at(arguments.name.pointer, arguments.name.length)
+    number = ctypes.c_int64.from_address(arguments.type)
+    number.value = number.value or _types.setdefault(name, next(_numbers))
+    if arguments.info:
+        _deleters[number.value] = _TypeInfo.from_address(arguments.info).deleter or 0
+    return 0
+
+
+def _set_state(arguments: Any) -> int:
+    states = _calls[arguments.context].states
+    if arguments.stage in states:
+        return _error(ErrorCode.ALREADY_EXISTS, b"the stage has its state already")
+    states[arguments.stage] = arguments.state
+    states[_type_key(arguments.stage)] = ctypes.c_int64.from_address(arguments.type).value
+    return 0
+
+
+def _get_state(arguments: Any) -> int:
+    states = _calls[arguments.context].states
+    if states.get(_type_key(arguments.stage)) != ctypes.c_int64.from_address(arguments.type).value:
+        return _error(ErrorCode.NOT_FOUND, b"the stage has set no state of this type")
+    arguments.state = states[arguments.stage]
+    return 0
+
+
+def _type_key(stage: int) -> int:
+    """Where the type of a stage's state is, among the states."""
+    return -1 - stage
+
+
+def _run_task(arguments: Any) -> int:
+    """Runs it at once, in this thread: nobody may count on more than one."""
+    ctypes.CFUNCTYPE(None, ctypes.c_void_p)(arguments.task)(arguments.data)
+    return 0
+
+
+def _count_threads(arguments: Any) -> int:
+    ctypes.c_int64.from_address(arguments.count).value = 1
+    return 0
+
+
+def _create_future(arguments: Any) -> int:
+    arguments.future = number = next(_numbers)
+    _futures[number] = _Future()
+    return 0
+
+
+def _finish_future(arguments: Any) -> int:
+    _futures[arguments.future].finish()
+    return 0
+
+
+def _fail_future(arguments: Any) -> int:
+    _futures[arguments.future].finish(arguments.error)
+    return 0
+
+
+def _run_number(arguments: Any) -> int:
+    arguments.number = arguments.context
+    return 0
+
+
+def _device_number(arguments: Any) -> int:
+    arguments.number = _calls[arguments.context].device
+    return 0
+
+
+def _not_here(what: str) -> Callable[[Any], int]:
+    return lambda _: _error(ErrorCode.UNIMPLEMENTED, f"{what} is not for programs on CPUs".encode())
+
+
+_TABLE: Sequence[tuple[Any, Callable[[Any], int | None]]] = (
+    (_ErrorArguments, _create_error),
+    (_MessageArguments, _message),
+    (_ErrorOnly, _destroy_error),
+    (_FutureOnly, _not_here("registering handlers")),
+    (_FutureOnly, _not_here("a stream")),
+    (_TypeArguments, _register_type),
+    (_FutureOnly, _not_here("an object of the execution context")),
+    (_StateArguments, _set_state),
+    (_StateArguments, _get_state),
+    (_FutureOnly, _not_here("device memory")),
+    (_FutureOnly, _not_here("device memory")),
+    (_TaskArguments, _run_task),
+    (_ThreadsArguments, _count_threads),
+    (_FutureOnly, _create_future),
+    (_FutureOnly, _finish_future),
+    (_FutureArguments, _fail_future),
+    (_RunArguments, _run_number),
+    (_DeviceArguments, _device_number),
+)
+"""The functions of the header's `XLA_FFI_Api`, in its order, with the structure that each is given."""
+
+
+def _entry(structure: Any, function: Callable[[Any], int | None]) -> Any:
+    def call(address: int) -> int:
+        try:
+            return function(structure.from_address(address)) or 0
+        except BaseException as error:  # noqa: BLE001 - no exception crosses a native frame
+            return _error(ErrorCode.INTERNAL, f"{type(error).__name__}: {error}".encode())
+
+    return Handler(call)
+
+
+_ENTRIES = [_entry(*row) for row in _TABLE]
+_Api = _structure("Api", ("version", ApiVersion), ("internal", _Pointer), ("functions", _Pointer * len(_ENTRIES)))
+_API = _sized(_Api, version=_sized(ApiVersion, major=VERSION[0], minor=VERSION[1]))
+for _number, _function in enumerate(_ENTRIES):
+    _API.functions[_number] = ctypes.cast(_function, ctypes.c_void_p).value
+
+
+# -- frames --------------------------------------------------------------------------------------------------------
+
+
+def _words(addresses: Sequence[int]) -> Any:
+    return (ctypes.c_void_p * max(1, len(addresses)))(*addresses)
+
+
+@dataclass(slots=True)
+class _Kept:
+    """Structures, and what they point to."""
+
+    things: list[Any] = field(default_factory=list)
+
+    def keep(self, thing: Any) -> int:
+        """The address of something that lives as long as this."""
+        self.things.append(thing)
+        return ctypes.addressof(thing)
+
+    def span(self, data: bytes) -> Any:
+        return ByteSpan(self.keep(ctypes.create_string_buffer(data, len(data) + 1)), len(data))
+
+    def attributes(self, entries: Mapping[str, Sequence[Any]]) -> Any:
+        """A dictionary of attributes, sorted by name. Each is a tuple as `attribute` takes it."""
+        ordered = sorted(entries.items())
+        kinds, values = [], []
+        for _, entry in ordered:
+            kind, value = self.attribute(*entry)
+            kinds.append(int(kind))
+            values.append(self.keep(value))
+        return _sized(
+            Attributes,
+            size=len(ordered),
+            types=self.keep((ctypes.c_int * max(1, len(kinds)))(*kinds)),
+            names=self.keep(_words([self.keep(self.span(name.encode())) for name, _ in ordered])),
+            values=self.keep(_words(values)),
+        )
+
+    def attribute(self, kind: str, element_type: str, value: Any) -> tuple[AttributeKind, Any]:
+        """One attribute: a "scalar" or an "array" of an element type, a "string", or a "dictionary"."""
+        if kind == "string":
+            return AttributeKind.STRING, self.span(str(value).encode("utf-8", "surrogateescape"))
+        if kind == "dictionary":
+            return AttributeKind.DICTIONARY, self.attributes(value)
+        number, dtype = DATA_TYPES[element_type]
+        data = np.atleast_1d(np.array(value)).astype(dtype).ravel()
+        self.things.append(data)
+        if kind == "scalar":
+            return AttributeKind.SCALAR, Scalar(number, data.ctypes.data)
+        return AttributeKind.ARRAY, Array(number, data.size, data.ctypes.data)
+
+    def buffers(self, specs: Sequence[ArraySpec], addresses: Sequence[int]) -> Any:
+        """The arrays of a call."""
+        types = (ctypes.c_int * max(1, len(specs)))(*[_BUFFER] * len(specs))
+        return _sized(
+            Values,
+            size=len(specs),
+            types=self.keep(types),
+            values=self.keep(_words([self.keep(self._buffer(*row)) for row in zip(specs, addresses, strict=True)])),
+        )
+
+    def _buffer(self, spec: ArraySpec, address: int) -> Any:
+        dims = (ctypes.c_int64 * max(1, len(spec.dims)))(*spec.dims)
+        number = DATA_TYPES[element_name(spec.dtype)][0]
+        return _sized(Buffer, dtype=number, data=address, rank=len(spec.dims), dims=self.keep(dims))
+
+
+class TypedHandler:
+    """The handlers of one call site, by stage."""
+
+    def __init__(self, site: Site, handlers: Mapping[str, int]) -> None:
+        unknown = set(handlers) - {stage.name.lower() for stage in Stage}
+        if unknown or "execute" not in handlers:
+            raise ArgumentError(f"handlers of {self._names(handlers)}: there must be execute, and may be {_STAGES}")
+        if any(spec.dynamic_dims for spec in (*site.call.operands, *site.call.results)):
+            raise InternalError(f"{site.call.label}: a typed handler takes no arrays of dynamic size")
+        self._site = site
+        self._handlers = {Stage[name.upper()]: Handler(address) for name, address in handlers.items()}
+        self._kept = _Kept()
+        self._attributes = self._kept.attributes(site.attribute("typed_config", {}))
+        self._states: dict[int, int] = {}
+        self._starting = threading.Lock()
+        self._has_started = False
+        for handler in self._handlers.values():
+            self._check_version(handler)
+
+    @staticmethod
+    def _names(handlers: Mapping[str, int]) -> str:
+        return ", ".join(handlers) or "no stage"
+
+    def __call__(self, call: RunningCall, buffers: Buffers) -> None:
+        """Runs all stages but the first, which runs once."""
+        with self._starting:
+            if not self._has_started and Stage.INSTANTIATE in self._handlers:
+                self._run(Stage.INSTANTIATE, call, self._states, ())
+                weakref.finalize(self, _delete, dict(self._states), Stage.INSTANTIATE).atexit = False
+            self._has_started = True
+        states = dict(self._states)
+        try:
+            for stage in (Stage.PREPARE, Stage.INITIALIZE, Stage.EXECUTE):
+                if stage in self._handlers:
+                    self._run(stage, call, states, buffers.addresses)
+        finally:
+            _delete(states, Stage.PREPARE)
+            _delete(states, Stage.INITIALIZE)
+
+    def _run(self, stage: Stage, call: RunningCall, states: dict[int, int], addresses: Sequence[int]) -> None:
+        kept = _Kept()
+        specs = (self._site.call.operands, self._site.call.results) if addresses else ((), ())
+        count = len(specs[0])
+        context = next(_numbers)
+        _calls[context] = _Call(call.device.id, states)
+        frame = _frame(
+            context=context,
+            stage=stage,
+            operands=kept.buffers(specs[0], addresses[:count]),
+            results=kept.buffers(specs[1], addresses[count:]),
+            attributes=self._attributes,
+        )
+        try:
+            self._raise(self._handlers[stage](ctypes.addressof(frame)))
+            if frame.future:
+                self._wait(frame.future)
+        finally:
+            del _calls[context]
+
+    def _wait(self, number: int) -> None:
+        """Waits for a handler that goes on elsewhere. Until then its buffers stay, whatever happens."""
+        future = _futures[number]
+        interrupted: BaseException | None = None
+        with future.changed:
+            while not future.is_done:
+                try:
+                    future.changed.wait()
+                except BaseException as error:  # noqa: BLE001 - a signal handler's, raised when the buffers are free
+                    interrupted = error
+        del _futures[number]
+        if interrupted is not None:
+            raise interrupted
+        self._raise(future.error)
+
+    def _raise(self, error: int | None) -> None:
+        if error:
+            code, message = _errors.pop(error, (int(ErrorCode.UNKNOWN), b"an error of another library"))
+            name, text = ErrorCode(code).name, message.decode(errors="replace")
+            raise ExecutionError(f"custom call target {self._site.attribute('target')!r} failed: {name}: {text}")
+
+    def _check_version(self, handler: Any) -> None:
+        """Asks a handler which version of the header it was compiled with."""
+        metadata = _sized(Metadata, version=_sized(ApiVersion))
+        extension = MetadataExtension(
+            struct_size=ctypes.sizeof(MetadataExtension),
+            type=_METADATA_EXTENSION,
+            metadata=ctypes.addressof(metadata),
+        )
+        frame = _frame(extension=ctypes.addressof(extension), stage=Stage.EXECUTE)
+        frame.operands, frame.results, frame.attributes = _sized(Values), _sized(Values), _sized(Attributes)
+        self._raise(handler(ctypes.addressof(frame)))
+        version = (metadata.version.major, metadata.version.minor)
+        if version != VERSION:
+            raise ExecutionError(
+                f"custom call target {self._site.attribute('target')!r} was compiled with version "
+                f"{'.'.join(map(str, version))} of XLA's FFI header, and this is {'.'.join(map(str, VERSION))}"
+            )
+
+
+_STAGES = ", ".join(stage.name.lower() for stage in (Stage.INSTANTIATE, Stage.PREPARE, Stage.INITIALIZE))
+
+
+def _delete(states: Mapping[int, int], stage: Stage) -> None:
+    """Ends the state of a stage, if its type says how."""
+    deleter = _deleters.get(states.get(_type_key(stage), 0), 0)
+    if deleter and stage in states:
+        ctypes.CFUNCTYPE(None, ctypes.c_void_p)(deleter)(states[stage])
