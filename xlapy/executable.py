@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from xlapy.compiler import Compiled, CompileStats, native_wrapper, parallel_function
+from xlapy.compiler import Compiled, CompileStats, install_batch_calls, native_wrapper, parallel_function
 from xlapy.options import CompileOptions
 from xlapy.support.errors import ArgumentError
 from xlapy_runtime.device import Device, devices
@@ -29,6 +29,7 @@ class Executable:
     def __init__(self, compiled: Compiled, options: CompileOptions) -> None:
         self.options = options
         self._compiled = compiled
+        install_batch_calls(compiled.program)
         self._executable = ProgramExecutable(
             compiled.program,
             compiled.link(),

@@ -1,8 +1,10 @@
-"""What xlapy knowingly does not do, or not surely, each with the reason: one table of operations, one of processors.
+"""What xlapy knowingly does not do, or not surely, each with the reason: a table of operations, one of processors, and
+one of functions of JAX whose results are not XLA's.
 
 `docs/limitations.md` is made from them (`python -m xlapy.hlo.limitations`), and the test of completeness lets pass what
 stands here and nothing else. Whoever meets a limitation of an operation gets an UnsupportedError that names the
-instruction; a processor of the second table gets code, tested as far as its row says.
+instruction; a processor of the second table gets code, tested as far as its row says; the functions of the third were
+looked at one by one, and all others that the tests know agree.
 """
 
 from __future__ import annotations
@@ -80,6 +82,33 @@ PROCESSORS = (
         "no machine that has it was at hand; nothing was timed",
     ),
 )
+
+
+@dataclass(frozen=True, slots=True)
+class JaxDifference:
+    """Results that differ from XLA's: of expressions with one of `functions` in them, in some uses. No modes or types:
+    in all."""
+
+    functions: tuple[str, ...]
+    what: str
+    reason: str
+    types: tuple[str, ...] = ()
+    modes: tuple[str, ...] = ()  # as in the tests: plain, gradient, edges
+
+    def covers(self, expression: str, element_type: str, mode: str) -> bool:
+        return (
+            any(function in expression for function in self.functions)
+            and (not self.types or element_type in self.types)
+            and (not self.modes or mode in self.modes)
+        )
+
+
+JAX_DIFFERENCES: tuple[JaxDifference, ...] = ()
+
+
+def jax_difference(expression: str, element_type: str, mode: str) -> JaxDifference | None:
+    """Why an expression may differ; None if it must not."""
+    return next((row for row in JAX_DIFFERENCES if row.covers(expression, element_type, mode)), None)
 
 
 def limitations_of(op: str) -> list[Limitation]:

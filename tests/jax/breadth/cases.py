@@ -1,0 +1,143 @@
+"""The rows of the tables as cases: an expression, for one element type, plain or as a gradient or at the edges."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+from jax.scipy import fft as scipy_fft
+from jax.scipy import integrate, interpolate, linalg, ndimage, signal, special, stats
+from jax.scipy.cluster import vq
+from jax.scipy.spatial.transform import Rotation
+
+from tests.jax.breadth.values import DTYPES, GROUPS
+
+TABLES = Path(__file__).parent / "tables"
+COLUMNS = re.compile(r"\s{2,}")
+
+MODULES: dict[str, Any] = {
+    "jax": jax, "jnp": jnp, "lax": lax, "np": np,
+    "special": special, "linalg": linalg, "signal": signal, "scipy_fft": scipy_fft, "integrate": integrate,
+    "interpolate": interpolate, "ndimage": ndimage, "vq": vq, "Rotation": Rotation, "stats": stats,
+}  # fmt: skip
+
+DIFFERENTIATED = ("f32", "f64")
+MODES = {"": "plain", "grad": "gradient", "edges": "edges"}
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A line of a table. `units` is how many units in the last place of a result's largest number may differ."""
+
+    table: str
+    expression: str
+    types: tuple[str, ...]
+    flags: frozenset[str]
+    units: float | None
+
+    @property
+    def cases(self) -> Iterator[Case]:
+        for name in self.types:
+            yield Case(self, name, "plain")
+            if "grad" in self.flags and name in DIFFERENTIATED:
+                yield Case(self, name, "gradient")
+            if "edges" in self.flags and name in (*GROUPS["float"], *GROUPS["complex"]):
+                yield Case(self, name, "edges")
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """A row for one element type: `plain`; `gradient`, of a sum of its results; or `edges`, at difficult numbers."""
+
+    row: Row
+    type: str
+    mode: str
+    function: Callable[[dict[str, Any]], Any] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        function = _evaluator(self.row.expression)
+        object.__setattr__(self, "function", _gradient(function) if self.mode == "gradient" else function)
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        return DTYPES[self.type]
+
+    def __str__(self) -> str:
+        suffix = {"plain": "", "gradient": ", gradient", "edges": ", at the edges"}[self.mode]
+        return f"{self.row.expression} [{self.type}{suffix}]"
+
+
+@cache
+def rows() -> tuple[Row, ...]:
+    found = []
+    for path in sorted(TABLES.glob("*.txt")):
+        lines = (line.strip() for line in path.read_text().splitlines())
+        found += [_row(path.stem, line) for line in lines if line and not line.startswith("#")]
+    return tuple(found)
+
+
+def _row(table: str, line: str) -> Row:
+    expression, words, *more = COLUMNS.split(line)
+    types = dict.fromkeys(name for word in words.split() for name in GROUPS.get(word, (word,)))
+    flags = frozenset(" ".join(more).split())
+    units = next((float(flag.removeprefix("units=")) for flag in flags if flag.startswith("units=")), None)
+    unknown = set(types) - set(DTYPES) | {flag for flag in flags if flag not in MODES and "=" not in flag}
+    if unknown:
+        raise ValueError(f"{table}: {expression}: what is {', '.join(sorted(unknown))}?")
+    return Row(table, expression, tuple(types), flags, units)
+
+
+def _evaluator(expression: str) -> Callable[[dict[str, Any]], Any]:
+    code = compile(expression, expression, "eval")
+    names = set(code.co_names)
+
+    def evaluate(variables: dict[str, Any]) -> Any:
+        known = {**MODULES, **variables}
+        if "key" in names:
+            known["key"] = jax.random.wrap_key_data(variables["key"])
+        return _plain(eval(code, known))
+
+    return evaluate
+
+
+def _plain(result: Any) -> Any:
+    """The arrays in a result, keys as what they hold."""
+    leaves = [leaf for leaf in jax.tree_util.tree_leaves(result) if not isinstance(leaf, (str, type))]
+    return [
+        jax.random.key_data(leaf) if jnp.issubdtype(jnp.result_type(leaf), jax.dtypes.prng_key) else jnp.asarray(leaf)
+        for leaf in leaves
+    ]
+
+
+def _gradient(function: Callable[[dict[str, Any]], Any]) -> Callable[[dict[str, Any]], Any]:
+    """Of a sum of the results' elements, each with another weight, in the variables that are floats."""
+
+    def differentiated(variables: dict[str, Any]) -> Any:
+        floats = {name: value for name, value in variables.items() if jnp.issubdtype(value.dtype, jnp.floating)}
+
+        def total(floats: dict[str, Any]) -> Any:
+            parts = [_weighted(leaf) for leaf in function({**variables, **floats})]
+            return sum(part for part in parts if part is not None)
+
+        return jax.tree_util.tree_leaves(jax.grad(total)(floats))
+
+    return differentiated
+
+
+def _weighted(leaf: Any) -> Any:
+    if not jnp.issubdtype(leaf.dtype, jnp.inexact):
+        return None
+    weights = np.cos(np.arange(leaf.size)).reshape(leaf.shape)
+    return (
+        (jnp.real(leaf) * weights + jnp.imag(leaf) * weights / 2).sum()
+        if jnp.iscomplexobj(leaf)
+        else (leaf * weights.astype(leaf.dtype)).sum()
+    )
