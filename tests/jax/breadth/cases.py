@@ -30,12 +30,15 @@ MODULES: dict[str, Any] = {
 }  # fmt: skip
 
 DIFFERENTIATED = ("f32", "f64")
-MODES = {"": "plain", "grad": "gradient", "edges": "edges"}
+FLAGS = {"grad", "edges", "single"}
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A line of a table. `units` is how many units in the last place of a result's largest number may differ."""
+    """A line of a table. `units` is how many units in the last place of a result's largest number may differ.
+
+    Flags: `grad` and `edges` are further modes to try it in; `single` functions compute in f32 whatever they are given.
+    """
 
     table: str
     expression: str
@@ -89,7 +92,7 @@ def _row(table: str, line: str) -> Row:
     types = dict.fromkeys(name for word in words.split() for name in GROUPS.get(word, (word,)))
     flags = frozenset(" ".join(more).split())
     units = next((float(flag.removeprefix("units=")) for flag in flags if flag.startswith("units=")), None)
-    unknown = set(types) - set(DTYPES) | {flag for flag in flags if flag not in MODES and "=" not in flag}
+    unknown = set(types) - set(DTYPES) | {flag for flag in flags if flag not in FLAGS and "=" not in flag}
     if unknown:
         raise ValueError(f"{table}: {expression}: what is {', '.join(sorted(unknown))}?")
     return Row(table, expression, tuple(types), flags, units)

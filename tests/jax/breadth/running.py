@@ -25,6 +25,9 @@ UNITS = {1: 2, 2: 4, 4: 64, 8: 256}
 bytes of a real number. Narrow types are computed wider and rounded; XLA contracts across operations, xlapy does not."""
 
 
+SINGLE_EPSILON = float(np.finfo(np.float32).eps)
+
+
 @dataclass(frozen=True, slots=True)
 class Outcome:
     """What came of a case: `agrees`, `differs`, `fails` (in xlapy), or `refused` (by JAX or XLA)."""
@@ -124,7 +127,10 @@ def _compared(case: Case, given: Sequence[Any], wanted: Sequence[Any]) -> Outcom
 
 def _allowed(case: Case, dtype: np.dtype[Any]) -> float:
     """In units of a result's type. What was computed from numbers of less precision is not more exact than those."""
-    widening = max(1.0, _epsilon(case.dtype) / _epsilon(dtype)) if dtype.kind not in "biu" else 1.0
+    if dtype.kind in "biu":
+        return 1.0
+    coarsest = max(_epsilon(case.dtype), SINGLE_EPSILON if "single" in case.row.flags else 0.0)
+    widening = max(1.0, coarsest / _epsilon(dtype))
     return (case.row.units or UNITS[_real(dtype).itemsize]) * widening
 
 
