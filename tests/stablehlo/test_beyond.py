@@ -17,11 +17,11 @@ NAMES = {
     "dynamic_broadcast_in_dim dynamic_conv dynamic_gather dynamic_iota dynamic_pad dynamic_reshape real_dynamic_slice "
     "get_dimension_size set_dimension_size",
     "chlo": "acos acosh asin asinh atan atanh bessel_i1e cosh sinh tan digamma lgamma polygamma zeta erf erfc erf_inv "
-    "mulhi next_after top_k is_inf is_pos_inf is_neg_inf square conj constant constant_like broadcast_add broadcast_and "
-    "broadcast_atan2 broadcast_compare broadcast_complex broadcast_divide broadcast_maximum broadcast_minimum "
-    "broadcast_multiply broadcast_next_after broadcast_or broadcast_polygamma broadcast_power broadcast_remainder "
-    "broadcast_select broadcast_shift_left broadcast_shift_right_arithmetic broadcast_shift_right_logical "
-    "broadcast_subtract broadcast_xor broadcast_zeta",
+    "mulhi next_after top_k is_inf is_pos_inf is_neg_inf square conj constant constant_like broadcast_add "
+    "broadcast_and broadcast_atan2 broadcast_compare broadcast_complex broadcast_divide broadcast_maximum "
+    "broadcast_minimum broadcast_multiply broadcast_next_after broadcast_or broadcast_polygamma broadcast_power "
+    "broadcast_remainder broadcast_select broadcast_shift_left broadcast_shift_right_arithmetic "
+    "broadcast_shift_right_logical broadcast_subtract broadcast_xor broadcast_zeta",
     "arith": "constant addi subi muli divsi remsi maxsi minsi cmpi select index_cast extsi trunci",
     "tensor": "dim from_elements extract cast splat",
     "shape": "shape_of num_elements get_extent from_extents broadcast concat const_shape cstr_broadcastable cstr_eq "

@@ -87,7 +87,7 @@ def _together(cases: Sequence[Case], variables: dict[str, Any]) -> list[Outcome]
 
     try:
         wanted = jax.jit(program)(variables)
-    except (jax.errors.JaxRuntimeError, NotImplementedError, ValueError) as error:
+    except (jax.errors.JaxRuntimeError, NotImplementedError, TypeError, ValueError) as error:
         return _apart(cases, variables) or [Outcome(cases[0], "refused", text=_first_line(error))]
     try:
         given = xlapy.jax.jit(program)(variables)
@@ -120,7 +120,8 @@ def _compared(case: Case, given: Sequence[Any], wanted: Sequence[Any]) -> Outcom
     for got, want in zip(map(np.asarray, given), map(np.asarray, wanted), strict=True):
         if (got.dtype, got.shape) != (want.dtype, want.shape):
             return Outcome(case, "differs", np.inf, f"{got.dtype}{got.shape} instead of {want.dtype}{want.shape}")
-        worst = max(worst, units_apart(got, want) / _allowed(case, want.dtype))
+        apart = units_apart(got, want, one_by_one=case.mode == "edges")
+        worst = max(worst, apart / _allowed(case, want.dtype))
     text = "" if worst <= 1 else _example(given, wanted)
     return Outcome(case, "agrees" if worst <= 1 else "differs", worst, text)
 
@@ -144,20 +145,23 @@ def _epsilon(dtype: np.dtype[Any]) -> float:
     return 0.0 if dtype.kind in "biu" else float(info.finfo(_real(dtype)).eps)
 
 
-def units_apart(got: np.ndarray, want: np.ndarray) -> float:
-    """How far apart two arrays are, in units of the type at the largest finite number; infinite where one is NaN or
-    infinite and the other is not so, or for integers that differ. Complex numbers with such parts are alike."""
+def units_apart(got: np.ndarray, want: np.ndarray, *, one_by_one: bool = False) -> float:
+    """How far apart two arrays are, in units of the type at the largest finite number, or at each number by itself;
+    infinite where one is NaN or infinite and the other is not so, or for integers that differ. Complex numbers with
+    such parts are alike."""
     if got.dtype.kind in "biu":
         return 0.0 if np.array_equal(got, want) else np.inf
     is_complex = got.dtype.kind == "c"
     info: Any = ml_dtypes.finfo(_real(got.dtype))
     wide = np.complex128 if is_complex else np.float64
-    first, second = got.astype(wide), want.astype(wide)
+    least = float(info.smallest_normal)  # XLA takes smaller numbers for zero
+    first, second = (np.where(np.abs(array) < least, 0, array) for array in (got.astype(wide), want.astype(wide)))
     finite = np.isfinite(second)
     special = (first[~finite], second[~finite])
     if not np.isfinite(first[finite]).all() or not (_are_special(special[0]) if is_complex else _are_same(*special)):
         return np.inf
-    scale = max(np.abs(second[finite]).max(initial=0), float(info.smallest_normal))
+    sizes = np.abs(second[finite])
+    scale = np.maximum(sizes if one_by_one else sizes.max(initial=0), least)
     return float((np.abs(first[finite] - second[finite]) / scale).max(initial=0) / float(info.eps))
 
 
