@@ -103,7 +103,21 @@ class JaxDifference:
         )
 
 
-JAX_DIFFERENCES: tuple[JaxDifference, ...] = ()
+JAX_DIFFERENCES = (
+    JaxDifference(
+        ("lax.lgamma(x)",),
+        "where the logarithm is 0: at 1 and 2",
+        "it is 0 here; XLA adds larger terms up, whose rounding error remains",
+        modes=("edges",),
+    ),
+    JaxDifference(
+        ("lax.exp2(x)", "jnp.logaddexp2(x, y)"),
+        "of complex numbers with an infinite real part",
+        "infinite or 0 here, as C99 has it for the exponential; for XLA it is NaN, because JAX multiplies by log 2 first",
+        types=("c64", "c128"),
+        modes=("edges",),
+    ),
+)
 
 
 def jax_difference(expression: str, element_type: str, mode: str) -> JaxDifference | None:
@@ -127,7 +141,12 @@ def page() -> str:
         for limitation in LIMITATIONS
     ]
     processors = [f"| {row.what} | {row.tested} | {row.reason or '-'} |" for row in PROCESSORS]
-    return "\n".join([_HEAD, *rows, "", _PROCESSORS_HEAD, *processors, "", _TAIL])
+    differences = [
+        f"| {', '.join(f'`{function}`' for function in row.functions)} | {row.what} | {row.reason} |"
+        for row in JAX_DIFFERENCES
+    ]
+    processors_section = [_PROCESSORS_HEAD, *processors, ""]
+    return "\n".join([_HEAD, *rows, "", *processors_section, _JAX_HEAD, *differences, "", _TAIL])
 
 
 _HEAD = """\
@@ -147,6 +166,16 @@ Code is made for the processor at hand; for each kind, this is how far it is tes
 code is made with 16-byte vectors, and nothing is known of it.
 
 | processor | code is | why no further |
+|---|---|---|"""
+
+_JAX_HEAD = """\
+## Functions of JAX
+
+Several hundred functions of JAX, for every element type that they take, are compared with XLA, their gradients too, and
+many at infinities, zeros and the largest numbers (`python -m tests.jax.breadth`). Results differ by what rounding
+explains, except for these. Numbers too small to be normal are zero for XLA.
+
+| function | differs | why |
 |---|---|---|"""
 
 _TAIL = f"""\
