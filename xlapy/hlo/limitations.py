@@ -113,7 +113,7 @@ JAX_DIFFERENCES = (
     JaxDifference(
         ("lax.exp2(x)", "jnp.logaddexp2(x, y)"),
         "of complex numbers with an infinite real part",
-        "infinite or 0 here, as C99 has it for the exponential; for XLA it is NaN, because JAX multiplies by log 2 first",
+        "infinite or 0 here, as C99 has it for the exponential; NaN for XLA, where JAX multiplies by log 2 first",
         types=("c64", "c128"),
         modes=("edges",),
     ),

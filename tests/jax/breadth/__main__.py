@@ -9,7 +9,7 @@ import time
 from collections.abc import Sequence
 
 from tests.jax.agreement import x64_mode
-from tests.jax.breadth.cases import Case, rows
+from tests.jax.breadth.cases import MODES, Case, rows
 from tests.jax.breadth.running import Outcome, run
 
 
@@ -18,7 +18,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.jax.breadth", description=__doc__)
     parser.add_argument("--only", default="", metavar="WORDS", help="expressions with one of these, as erf,betainc")
     parser.add_argument("--types", default="", metavar="TYPES", help="element types, as f32,bf16")
-    parser.add_argument("--modes", default="", metavar="MODES", help="of plain,gradient,edges")
+    parser.add_argument("--modes", default="", metavar="MODES", help=f"of plain,{','.join(MODES)}")
     parser.add_argument("--all", action="store_true", help="print what agrees too")
     options = parser.parse_args(arguments)
     words, types, modes = (text.split(",") if text else [] for text in (options.only, options.types, options.modes))
@@ -49,7 +49,7 @@ def _is_chosen(case: Case, words: Sequence[str]) -> bool:
 
 def line(outcome: Outcome, word: str) -> str:
     share = f"{outcome.units:.3g} of what is allowed" if outcome.kind in ("agrees", "differs") else ""
-    return f"{outcome.case!s:70} {word:8} {share} {outcome.text}".rstrip()
+    return f"{outcome.case!s:75} {word:8} {share} {outcome.text}".rstrip()
 
 
 if __name__ == "__main__":

@@ -29,7 +29,20 @@ MODULES: dict[str, Any] = {
     "interpolate": interpolate, "ndimage": ndimage, "vq": vq, "Rotation": Rotation, "stats": stats,
 }  # fmt: skip
 
-DIFFERENTIATED = ("f32", "f64")
+MODES = {
+    "gradient": ("f32", "f64"),
+    "second": ("f64",),
+    "edges": (*GROUPS["float"], *GROUPS["complex"]),
+    "batched": ("f32", "i32"),
+    "empty": ("f32", "i32"),
+    "large": ("f32", "bf16"),
+}
+"""How a function is tried besides being called, and with which types: its gradient, a derivative of that, at difficult
+numbers, under `vmap`, with arrays of no elements and with large ones."""
+
+NEEDS = {"gradient": "grad", "second": "grad", "edges": "edges"}
+"""The flag that a row must have for a mode."""
+
 FLAGS = {"grad", "edges", "single"}
 
 
@@ -50,15 +63,14 @@ class Row:
     def cases(self) -> Iterator[Case]:
         for name in self.types:
             yield Case(self, name, "plain")
-            if "grad" in self.flags and name in DIFFERENTIATED:
-                yield Case(self, name, "gradient")
-            if "edges" in self.flags and name in (*GROUPS["float"], *GROUPS["complex"]):
-                yield Case(self, name, "edges")
+            for mode, types in MODES.items():
+                if name in types and NEEDS.get(mode) in (None, *self.flags):
+                    yield Case(self, name, mode)
 
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A row for one element type: `plain`; `gradient`, of a sum of its results; or `edges`, at difficult numbers."""
+    """A row for one element type, `plain` or in one of `MODES`."""
 
     row: Row
     type: str
@@ -67,15 +79,15 @@ class Case:
 
     def __post_init__(self) -> None:
         function = _evaluator(self.row.expression)
-        object.__setattr__(self, "function", _gradient(function) if self.mode == "gradient" else function)
+        changed = _TRANSFORMATIONS.get(self.mode)
+        object.__setattr__(self, "function", changed(function) if changed else function)
 
     @property
     def dtype(self) -> np.dtype[Any]:
         return DTYPES[self.type]
 
     def __str__(self) -> str:
-        suffix = {"plain": "", "gradient": ", gradient", "edges": ", at the edges"}[self.mode]
-        return f"{self.row.expression} [{self.type}{suffix}]"
+        return f"{self.row.expression} [{self.type}, {self.mode}]"
 
 
 @cache
@@ -124,23 +136,41 @@ def _gradient(function: Callable[[dict[str, Any]], Any]) -> Callable[[dict[str, 
     """Of a sum of the results' elements, each with another weight, in the variables that are floats."""
 
     def differentiated(variables: dict[str, Any]) -> Any:
-        floats = {name: value for name, value in variables.items() if jnp.issubdtype(value.dtype, jnp.floating)}
-
-        def total(floats: dict[str, Any]) -> Any:
-            parts = [_weighted(leaf) for leaf in function({**variables, **floats})]
-            return sum(part for part in parts if part is not None)
-
-        return jax.tree_util.tree_leaves(jax.grad(total)(floats))
+        return jax.tree_util.tree_leaves(jax.grad(_total(function, variables))(_floats(variables)))
 
     return differentiated
+
+
+def _second(function: Callable[[dict[str, Any]], Any]) -> Callable[[dict[str, Any]], Any]:
+    """The derivative of the gradient in some direction."""
+
+    def differentiated(variables: dict[str, Any]) -> Any:
+        floats = _floats(variables)
+        direction = {name: jnp.cos(value) for name, value in floats.items()}
+        _, tangents = jax.jvp(jax.grad(_total(function, variables)), (floats,), (direction,))
+        return jax.tree_util.tree_leaves(tangents)
+
+    return differentiated
+
+
+_TRANSFORMATIONS = {"gradient": _gradient, "second": _second, "batched": jax.vmap}
+
+
+def _floats(variables: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in variables.items() if jnp.issubdtype(value.dtype, jnp.floating)}
+
+
+def _total(function: Callable[[dict[str, Any]], Any], variables: dict[str, Any]) -> Callable[[dict[str, Any]], Any]:
+    def total(floats: dict[str, Any]) -> Any:
+        parts = [_weighted(leaf) for leaf in function({**variables, **floats})]
+        return sum(part for part in parts if part is not None)
+
+    return total
 
 
 def _weighted(leaf: Any) -> Any:
     if not jnp.issubdtype(leaf.dtype, jnp.inexact):
         return None
-    weights = np.cos(np.arange(leaf.size)).reshape(leaf.shape)
-    return (
-        (jnp.real(leaf) * weights + jnp.imag(leaf) * weights / 2).sum()
-        if jnp.iscomplexobj(leaf)
-        else (leaf * weights.astype(leaf.dtype)).sum()
-    )
+    weights = np.cos(np.arange(leaf.size)).reshape(leaf.shape).astype(np.empty(0, leaf.dtype).real.dtype)
+    parts = (leaf.real, leaf.imag) if jnp.iscomplexobj(leaf) else (leaf,)
+    return sum((part * weights).sum() for part in parts)

@@ -13,7 +13,7 @@ import numpy as np
 
 import xlapy.jax
 from tests.jax.breadth.cases import Case
-from tests.jax.breadth.values import edges, values
+from tests.jax.breadth.values import VALUES, values
 from xlapy import XlaError
 from xlapy.hlo.limitations import JaxDifference, jax_difference
 
@@ -59,7 +59,7 @@ def _kind(case: Case) -> tuple[str, str]:
 
 
 def _run_batch(batch: Sequence[Case]) -> Iterator[Outcome]:
-    variables = (edges if batch[0].mode == "edges" else values)(batch[0].dtype)
+    variables = VALUES.get(batch[0].mode, values)(batch[0].dtype)
     taken = []
     for case in batch:
         refusal = _refusal(case, variables)
@@ -74,7 +74,7 @@ def _refusal(case: Case, variables: dict[str, Any]) -> str | None:
     """Why JAX does not take the case."""
     try:
         jax.eval_shape(case.function, variables)
-    except (TypeError, ValueError, NotImplementedError, OverflowError) as error:
+    except (ArithmeticError, LookupError, NotImplementedError, TypeError, ValueError) as error:
         return f"{type(error).__name__}: {_first_line(error)}"
     return None
 

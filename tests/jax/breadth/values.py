@@ -38,9 +38,12 @@ FIXED = frozenset({"indices", "mask", "key", "bits4"})
 """Variables that do not have the element type at hand."""
 
 
-def values(dtype: np.dtype[Any]) -> dict[str, np.ndarray]:
-    """Every variable. `unit` is inside (-1, 1), `chance` inside (0, 1)."""
-    random = RandomState(SEED)
+Dims = tuple[int, ...]
+
+
+def values(dtype: np.dtype[Any], *, plane: Dims = (4, 5), seed: int = SEED) -> dict[str, np.ndarray]:
+    """Every variable. `unit` is inside (-1, 1), `chance` inside (0, 1). `plane` is what `x` and its like measure."""
+    random = RandomState(seed)
 
     def general(*dims: int) -> np.ndarray:
         return _general(random, dtype, dims)
@@ -51,15 +54,32 @@ def values(dtype: np.dtype[Any]) -> dict[str, np.ndarray]:
 
     matrix = general(5, 5)
     return {
-        "x": general(4, 5), "y": general(4, 5), "scalar": general(), "vector": general(6), "cube": general(2, 3, 4),
-        "positive": between(0.3, 4, 4, 5), "unit": between(-0.95, 0.95, 4, 5), "chance": between(0.05, 0.95, 4, 5),
+        "x": general(*plane), "y": general(*plane), "scalar": general(), "vector": general(6), "cube": general(2, 3, 4),
+        "positive": between(0.3, 4, *plane), "unit": between(-0.95, 0.95, *plane),
+        "chance": between(0.05, 0.95, *plane),
         "sorted": np.sort(between(-3, 3, 8).real).astype(dtype), "series": general(50),
         "matrix": matrix, "tall": general(7, 5), "spd": _positive_definite(matrix),
         "batch": general(3, 4, 4), "batch5": general(3, 5, 2),
         "images": general(2, 8, 9, 2), "kernel": general(3, 2, 2, 4), "local": general(4, 8, 3, 4),
-        "indices": random.randint(4, size=4).astype(np.int32), "mask": random.uniform(size=(4, 5)) < 0.6,
+        "indices": random.randint(4, size=4).astype(np.int32), "mask": random.uniform(size=plane) < 0.6,
         "key": np.array([0, 42], np.uint32), "bits4": random.randint(1 << 30, size=4).astype(np.uint32),
     }  # fmt: skip
+
+
+def empty(dtype: np.dtype[Any]) -> dict[str, np.ndarray]:
+    """The variables, with nothing in `x` and its like."""
+    return values(dtype, plane=(0, 5))
+
+
+def large(dtype: np.dtype[Any]) -> dict[str, np.ndarray]:
+    """The variables, with more in `x` and its like than one vector, one block or one thread takes."""
+    return values(dtype, plane=(131, 261))
+
+
+def batched(dtype: np.dtype[Any]) -> dict[str, np.ndarray]:
+    """The variables three times: what a function is mapped over."""
+    several = [values(dtype, seed=SEED + number) for number in range(3)]
+    return {name: np.stack([each[name] for each in several]) for name in several[0]}
 
 
 def edges(dtype: np.dtype[Any]) -> dict[str, np.ndarray]:
@@ -97,7 +117,11 @@ def edges(dtype: np.dtype[Any]) -> dict[str, np.ndarray]:
     return {**values(dtype), "x": first, "y": second, "positive": first}
 
 
-def _general(random: RandomState, dtype: np.dtype[Any], dims: tuple[int, ...]) -> np.ndarray:
+VALUES = {"edges": edges, "empty": empty, "large": large, "batched": batched}
+"""By the mode of a case; `values` for all others."""
+
+
+def _general(random: RandomState, dtype: np.dtype[Any], dims: Dims) -> np.ndarray:
     if dtype.kind == "b":
         return np.asarray(random.uniform(size=dims) < 0.5)
     if dtype.kind in "iu":
