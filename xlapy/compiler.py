@@ -10,6 +10,7 @@ from dataclasses import asdict, dataclass, replace
 from functools import cache
 from pathlib import Path
 
+from xlapy.codegen.batch_calls import BATCH_CALLS
 from xlapy.codegen.call_wrapper import call_wrapper_object
 from xlapy.codegen.jit import emit_object
 from xlapy.codegen.kernels.registry import scratch_bytes
@@ -36,7 +37,7 @@ from xlapy.passes.pipelines import PipelineOptions, cpu_pipeline
 from xlapy.passes.scheduling import schedule
 from xlapy.support.dump import DumpFolder
 from xlapy.support.timing import Timings
-from xlapy_runtime import rendezvous, threads
+from xlapy_runtime import lapack, rendezvous, threads
 from xlapy_runtime.calling import CallWrapper, load_wrapper
 from xlapy_runtime.linking import LinkedCode, link
 from xlapy_runtime.program import Program
@@ -305,3 +306,9 @@ def parallel_function(num_threads: int | None) -> int:
 def _pool() -> bytes:
     """The object code of the thread pool, which is made or read once in a process."""
     return POOL.object_code(host_target(), object_cache(environment()))
+
+
+def install_batch_calls(program: Program) -> None:
+    """Gives the runtime native loops over the problems of a batch, if the program calls LAPACK."""
+    if any(call.attributes.get("target") in lapack.NAMES for call in program.runtime_calls):
+        lapack.install_loops(BATCH_CALLS.object_code(host_target(), object_cache(environment())))

@@ -6,7 +6,14 @@ import importlib
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from xlapy.compiler import Compiled, CompileStats, install_rendezvous, native_wrapper, parallel_function
+from xlapy.compiler import (
+    Compiled,
+    CompileStats,
+    install_batch_calls,
+    install_rendezvous,
+    native_wrapper,
+    parallel_function,
+)
 from xlapy.options import CompileOptions
 from xlapy.support.errors import ArgumentError
 from xlapy_runtime.device import Device, devices
@@ -146,6 +153,7 @@ def _inspection() -> Any:
 def _linked(compiled: Compiled, options: CompileOptions) -> ProgramExecutable:
     """The program in memory, ready to run."""
     program = compiled.program
+    install_batch_calls(program)
     if needs_rendezvous(program):
         install_rendezvous()
     return ProgramExecutable(

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import xlapy
+from xlapy import ops
 from xlapy.codegen import entry
 
 CARRIES = """
@@ -93,3 +94,18 @@ def test_many_scalar_carries_in_one_loop() -> None:
     computation = b.build(xlapy.ops.While(condition, body, [zero, *starts]))
     arguments = [np.float32(n) for n in range(count)]
     assert xlapy.compile(computation)(*arguments) == xlapy.evaluate(computation, *arguments)
+
+
+def test_loads_of_what_a_kernel_overwrites_stay_in_front_of_its_stores() -> None:
+    """Memory that a kernel writes is not invariant: LLVM may load from there once more, behind the store."""
+    b = xlapy.XlaBuilder("in_place")
+    x = ops.Parameter(b, 0, xlapy.Shape.array(np.float32, (70, 70)), "x")
+    product = ops.Dot(x, x)
+    overwriting = ops.Exp(product) * x + product
+    exe = xlapy.compile(b.build(ops.Dot(overwriting, overwriting)))
+    kernels = [text for text in exe.llvm_ir().split("\ndefine ") if "fusion(" in text.partition("\n")[0]]
+    loads = [
+        line for kernel in kernels for line in kernel.splitlines() if " = load <" in line or " = load float" in line
+    ]
+    assert any("!invariant.load" in load for load in loads), "of x"
+    assert any("!invariant.load" not in load for load in loads), "of the product, where the result goes"

@@ -13,7 +13,7 @@ import pytest
 from jax import export
 
 import xlapy.jax
-from xlapy import ArgumentError, UnsupportedError
+from xlapy import ArgumentError, ShapeError, UnsupportedError
 
 MATRIX = np.arange(12, dtype=np.float32).reshape(3, 4) / 7
 SHAPE = jax.ShapeDtypeStruct((3, 4), np.float32)
@@ -44,10 +44,66 @@ def test_open_sizes_are_compiled_as_they_come() -> None:
         jax.ShapeDtypeStruct((size, 4), np.float32)
     )
     function = xlapy.jax.compile_exported(exported)
-    for rows in (1, 3, 2):
+    for rows in (1, 3, 2, 3):
         mean, squashed = function(MATRIX[:rows])
         np.testing.assert_allclose(mean, MATRIX[:rows].mean(0), rtol=1e-6)
         np.testing.assert_allclose(squashed, np.tanh(MATRIX[:rows]), rtol=1e-6)
+    assert function.executable.specializations == ((1,), (3,), (2,))
+
+
+def test_open_sizes_of_what_needs_more_than_arithmetic() -> None:
+    """Sizes that are sums and products of others, dynamic gathers and slices, loops, random numbers, several trees."""
+    rows, columns = export.symbolic_shape("n, m")
+
+    def function(batch: dict[str, Any], seed: Any) -> Any:
+        x, y = batch["x"], batch["y"]
+        joined = jnp.concatenate([x, x[::2]]) @ y.T
+        key = jax.random.key(seed)
+        noise = jax.random.normal(key, x.shape)
+        return {
+            "joined": joined.reshape(-1),
+            "means": jnp.mean(x, 1),
+            "sorted": jnp.sort(x, 0)[-1],
+            "scan": jax.lax.scan(lambda c, row: (c + row, c.sum()), jnp.zeros(x.shape[1]), x),
+            "noise": noise + jnp.arange(x.shape[0])[:, None],
+            "at": x.at[jnp.arange(x.shape[0]) // 2].add(1),
+            "padded": jnp.pad(x, ((1, 2), (0, 3))),
+            "slope": jax.grad(lambda x: jnp.sum(jax.nn.softmax(x) ** 2))(x),
+        }
+
+    shapes = {"x": (rows, columns), "y": (3, columns)}
+    structs = {name: jax.ShapeDtypeStruct(shape, np.float32) for name, shape in shapes.items()}
+    exported = artifact(function, structs, jax.ShapeDtypeStruct((), np.uint32), platforms=["tpu", "cpu"])
+    ours = xlapy.jax.compile_exported(exported)
+    for dims in ((3, 4), (1, 2)):
+        arguments = {"x": MATRIX[: dims[0], : dims[1]], "y": MATRIX[:, : dims[1]] + 1}, np.uint32(3)
+        expected = jax.jit(function)(*arguments)
+        result = ours(*arguments)
+        assert jax.tree.structure(result) == jax.tree.structure(expected)
+        for got, want in zip(jax.tree.leaves(result), jax.tree.leaves(expected), strict=True):
+            np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-6)
+
+
+def test_sizes_that_were_excluded_are_refused() -> None:
+    scope = export.SymbolicScope(["n >= 2"])
+    shape = jax.ShapeDtypeStruct(export.symbolic_shape("n, 4", scope=scope), np.float32)
+    function = xlapy.jax.compile_exported(artifact(lambda x, y: x + y, shape, shape))
+    np.testing.assert_array_equal(function(MATRIX, MATRIX), MATRIX * 2)
+    with pytest.raises(ShapeError, match=r"n >= 2|n - 2"):
+        function(MATRIX[:1], MATRIX[:1])
+    with pytest.raises(ShapeError, match="size"):
+        function(MATRIX, MATRIX[:2])
+    with pytest.raises(ArgumentError, match=r"is float32\[3, 3\] now"):
+        function(MATRIX, MATRIX[:, :3])
+    with pytest.raises(ArgumentError, match=r"is float32\[4\] now"):
+        function(MATRIX, MATRIX[0])
+
+
+def test_functions_that_call_artifacts_with_open_sizes() -> None:
+    (size,) = export.symbolic_shape("n")
+    exported = artifact(lambda x: x.sum(0) / x.shape[0], jax.ShapeDtypeStruct((size, 4), np.float32))
+    function = xlapy.jax.jit(lambda x: exported.call(x) + exported.call(x[1:]))
+    np.testing.assert_allclose(function(MATRIX), MATRIX.mean(0) + MATRIX[1:].mean(0), rtol=1e-6)
 
 
 def test_jax_arrays_come_out_if_wanted() -> None:

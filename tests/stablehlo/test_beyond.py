@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
 
@@ -15,11 +17,11 @@ NAMES = {
     "dynamic_broadcast_in_dim dynamic_conv dynamic_gather dynamic_iota dynamic_pad dynamic_reshape real_dynamic_slice "
     "get_dimension_size set_dimension_size",
     "chlo": "acos acosh asin asinh atan atanh bessel_i1e cosh sinh tan digamma lgamma polygamma zeta erf erfc erf_inv "
-    "next_after top_k is_inf is_pos_inf is_neg_inf square conj constant constant_like broadcast_add broadcast_and "
-    "broadcast_atan2 broadcast_compare broadcast_complex broadcast_divide broadcast_maximum broadcast_minimum "
-    "broadcast_multiply broadcast_next_after broadcast_or broadcast_polygamma broadcast_power broadcast_remainder "
-    "broadcast_select broadcast_shift_left broadcast_shift_right_arithmetic broadcast_shift_right_logical "
-    "broadcast_subtract broadcast_xor broadcast_zeta",
+    "mulhi next_after top_k is_inf is_pos_inf is_neg_inf square conj constant constant_like broadcast_add "
+    "broadcast_and broadcast_atan2 broadcast_compare broadcast_complex broadcast_divide broadcast_maximum "
+    "broadcast_minimum broadcast_multiply broadcast_next_after broadcast_or broadcast_polygamma broadcast_power "
+    "broadcast_remainder broadcast_select broadcast_shift_left broadcast_shift_right_arithmetic "
+    "broadcast_shift_right_logical broadcast_subtract broadcast_xor broadcast_zeta",
     "arith": "constant addi subi muli divsi remsi maxsi minsi cmpi select index_cast extsi trunci",
     "tensor": "dim from_elements extract cast splat",
     "shape": "shape_of num_elements get_extent from_extents broadcast concat const_shape cstr_broadcastable cstr_eq "
@@ -55,6 +57,23 @@ def run(line: str, expected: np.ndarray, *arguments: np.ndarray) -> None:
     )
     for value in (xlapy.compile(text)(*arguments), xlapy.evaluate(text, *arguments)):
         np.testing.assert_allclose(value, expected, rtol=2e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("name", ["int8", "uint8", "int16", "int32", "uint32", "int64", "uint64"])
+def test_upper_halves_of_products(name: str) -> None:
+    """Against Python's integers, which are as long as they need to be."""
+    info = np.iinfo(name)
+    edges = [info.min, info.min + 1, info.max, info.max - 1, 0, 1, 2, 3, info.max // 2, info.max // 3]
+    numbers = [*edges, *RANDOM.integers(info.min, info.max, 20, name, endpoint=True).tolist()]
+    a, b = (np.array(column, name) for column in zip(*itertools.product(numbers, repeat=2), strict=True))
+    type = f"tensor<{a.size}x{name.replace('uint', 'ui').replace('int', 'i')}>"
+    text = (
+        f"func.func @main(%0: {type}, %1: {type}) -> {type} {{\n"
+        f" %2 = chlo.mulhi %0, %1 : {type}, {type} -> {type}\n return %2 : {type}\n}}"
+    )
+    expected = [int(x) * int(y) >> info.bits for x, y in zip(a, b, strict=True)]
+    assert xlapy.compile(text)(a, b).tolist() == expected
+    assert xlapy.evaluate(text, a, b).tolist() == expected
 
 
 @pytest.mark.parametrize(

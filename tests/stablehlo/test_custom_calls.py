@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import scipy.linalg
 
 import xlapy
 from tests.stablehlo.structure import opcodes, structure
@@ -90,6 +91,28 @@ def test_potrf_is_cholesky(uplo: str) -> None:
     lower = np.linalg.cholesky(MATRIX)
     np.testing.assert_allclose(factor[0], lower if uplo == "L" else lower.T)
     assert info.tolist() == [0, 1] and np.isnan(factor[1]).any()
+
+
+@pytest.mark.parametrize("type", ["f32", "f64", "complex<f32>", "complex<f64>"])
+@pytest.mark.parametrize(("batch", "size"), [(40, 3), (3, 20), (2, 100)])
+def test_potrf_says_which_minor_is_not_positive(type: str, batch: int, size: int) -> None:
+    """Natively, for each kind of kernel, and by the evaluator; numbered as LAPACK does."""
+    shape = f"{batch}x{size}x{size}x{type}"
+    config = "mhlo.backend_config = {uplo = 76 : ui8}"
+    text = call("lapack_spotrf_ffi", config, f"tensor<{shape}>", f"(tensor<{shape}>, tensor<{batch}xi32>)")
+    dtype = {"f32": "f4", "f64": "f8", "complex<f32>": "c8", "complex<f64>": "c16"}[type]
+    a = np.broadcast_to(np.eye(size, dtype=dtype), (batch, size, size)).copy()
+    wanted = np.arange(batch) % (size + 1)
+    wanted[-1] = size
+    for matrix, number in zip(a, wanted, strict=True):
+        if number:
+            matrix[number - 1 :, number - 1 :] = [[-1]]
+    a[1, 0, 0] = np.nan if batch > 2 else 1
+    assert scipy.linalg.lapack.dpotrf(a[-1].real.astype("f8"), lower=True)[1] == size
+    module = stablehlo.parse(text)
+    for factor, info in (xlapy.compile(module)(a), xlapy.evaluate(module, a)):
+        assert info.tolist() == wanted.tolist()
+        assert np.isnan(factor[wanted != 0, -1, 0]).all() and not np.isnan(factor[wanted == 0]).any()
 
 
 def test_potrf_of_nothing() -> None:

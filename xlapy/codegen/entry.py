@@ -424,9 +424,9 @@ def _kernel(emitter: EntryEmitter, frame: Frame, instruction: Instruction) -> No
         if shape.is_array
     ]
     operands = [emitter.plan.location(operand) for operand in instruction.operands]
-    in_place = bool(set(results) & set(operands))
+    overwritten = tuple(number for number, location in enumerate(operands) if location in results)
     runs_once = instruction.parent is emitter.runs_once
-    kernels = emitter.kernels.kernels(instruction, in_place=in_place, runs_once=runs_once)
+    kernels = emitter.kernels.kernels(instruction, overwritten, runs_once=runs_once)
     emitter.steps[instruction] = tuple(Step(kernel.name, kernel.units, kernel.grain) for kernel in kernels)
     for kernel in kernels:
         for number, leaf in kernel.overwrites:

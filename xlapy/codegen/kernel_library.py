@@ -54,22 +54,26 @@ class KernelLibrary:
 
     written: int = 0
 
-    def kernels(self, instruction: Instruction, *, in_place: bool, runs_once: bool) -> tuple[NativeKernel, ...]:
-        """The kernels of an instruction, mostly one, to be run in order; `in_place` if a result shares memory with an
-        operand, `runs_once` if the program comes to the instruction once in each call."""
+    def kernels(
+        self, instruction: Instruction, overwritten: tuple[int, ...], *, runs_once: bool
+    ) -> tuple[NativeKernel, ...]:
+        """The kernels of an instruction, mostly one, to be run in order; `overwritten` are the operands whose memory is
+        a result's too, `runs_once` says that the program comes to the instruction once in each call."""
         plans = self.functions.plans
         memory = tuple(plans[function].arena_bytes for function in region_functions(instruction))
-        key = (in_place, instruction_key(instruction), memory)
+        key = (overwritten, instruction_key(instruction), memory)
         quick_key = ("quick", key)
         found = self.known.get(key) or (self.known.get(quick_key) if runs_once else None)
         if found is None:
-            chain = kernel_for(instruction, Situation(self.target, in_place, plans, runs_once)).chain
+            chain = kernel_for(instruction, Situation(self.target, bool(overwritten), plans, runs_once)).chain
             shared = shared_bytes(chain)
-            found = tuple(self._write(instruction, kernel, in_place, shared) for kernel in chain)
+            found = tuple(self._write(instruction, kernel, overwritten, shared) for kernel in chain)
             self.known[quick_key if any(kernel.is_quick for kernel in chain) else key] = found
         return found
 
-    def _write(self, instruction: Instruction, kernel: Kernel, in_place: bool, shared: int) -> NativeKernel:
+    def _write(
+        self, instruction: Instruction, kernel: Kernel, overwritten: tuple[int, ...], shared: int
+    ) -> NativeKernel:
         name = self._new_name(instruction.opcode.replace("-", "_"))
         operands = [operand.shape for operand in instruction.operands]
         results = [leaf for leaf in instruction.shape.leaves() if leaf.is_array]
@@ -79,7 +83,7 @@ class KernelLibrary:
         if kernel.units:
             functions = self._functions(kernel.functions)
             with self._builder(self.quick_module if kernel.is_quick else self.module, name, pointers) as k:
-                arrays = _arrays(k, [*operands, *results], len(operands), self.target, distinct=not in_place)
+                arrays = _arrays(k, [*operands, *results], len(operands), overwritten, self.target)
                 begin, end = k.parameters["begin"], k.parameters["end"]
                 if has_scratch:
                     _cut_scratch(k, kernel, shared)
@@ -199,14 +203,19 @@ def _combine_step(ix: Indexing, computation: Computation, shape: Shape, position
     array(sources).store(ix, index, from_parts(fold.results))
 
 
-def _arrays(k: KernelBuilder, shapes: Sequence[Shape], operands: int, target: Target, *, distinct: bool) -> list[Array]:
-    """The kernel's pointer parameters as arrays. Results are alone in their memory if `distinct`."""
+def _arrays(
+    k: KernelBuilder, shapes: Sequence[Shape], operands: int, overwritten: Sequence[int], target: Target
+) -> list[Array]:
+    """The kernel's pointer parameters as arrays. Results are alone in their memory unless operands are overwritten;
+    those are not read-only: a load of theirs must stay in front of the store."""
+    distinct = not overwritten
     arrays = []
     for number, shape in enumerate(shapes):
         is_result = number >= operands
         alias = f"a{number}" if distinct and is_result else "operands" if distinct else None
+        read_only = not is_result and number not in overwritten
         ahead = FETCHED_AHEAD if not is_result and shape.bytes > target.l2_bytes else 0
-        arrays.append(Array(k.parameters[f"p{number}"], shape, alias, read_only=not is_result, ahead=ahead))
+        arrays.append(Array(k.parameters[f"p{number}"], shape, alias, read_only=read_only, ahead=ahead))
     return arrays
 
 

@@ -1,8 +1,10 @@
-"""What xlapy knowingly does not do, or not surely, each with the reason: one table of operations, one of processors.
+"""What xlapy knowingly does not do, or not surely, each with the reason: a table of operations, one of processors, and
+one of functions of JAX whose results are not XLA's.
 
 `docs/limitations.md` is made from them (`python -m xlapy.hlo.limitations`), and the test of completeness lets pass what
 stands here and nothing else. Whoever meets a limitation of an operation gets an UnsupportedError that names the
-instruction; a processor of the second table gets code, tested as far as its row says.
+instruction; a processor of the second table gets code, tested as far as its row says; the functions of the third were
+looked at one by one, and all others that the tests know agree.
 """
 
 from __future__ import annotations
@@ -83,6 +85,54 @@ PROCESSORS = (
 )
 
 
+@dataclass(frozen=True, slots=True)
+class JaxDifference:
+    """Results that differ from XLA's: of expressions with one of `functions` in them, in some uses. No modes or types:
+    in all."""
+
+    functions: tuple[str, ...]
+    what: str
+    reason: str
+    types: tuple[str, ...] = ()
+    modes: tuple[str, ...] = ()  # as in the tests: plain, gradient, edges
+
+    def covers(self, expression: str, element_type: str, mode: str) -> bool:
+        return (
+            any(function in expression for function in self.functions)
+            and (not self.types or element_type in self.types)
+            and (not self.modes or mode in self.modes)
+        )
+
+
+JAX_DIFFERENCES = (
+    JaxDifference(
+        ("lax.lgamma(x)",),
+        "where the logarithm is 0: at 1 and 2",
+        "it is 0 here; XLA adds larger terms up, whose rounding error remains",
+        modes=("edges",),
+    ),
+    JaxDifference(
+        ("lax.exp2(x)", "jnp.logaddexp2(x, y)"),
+        "of complex numbers with an infinite real part",
+        "infinite or 0 here, as C99 has it for the exponential; NaN for XLA, where JAX multiplies by log 2 first",
+        types=("c64", "c128"),
+        modes=("edges",),
+    ),
+    JaxDifference(
+        ("lax.approx_max_k(x, 2)", "lax.approx_min_k(x, 2)"),
+        "which of several equal elements is meant",
+        "the first of them here, and all that is found is exact; XLA may name another one",
+        types=("bf16", "f16"),
+        modes=("large",),
+    ),
+)
+
+
+def jax_difference(expression: str, element_type: str, mode: str) -> JaxDifference | None:
+    """Why an expression may differ; None if it must not."""
+    return next((row for row in JAX_DIFFERENCES if row.covers(expression, element_type, mode)), None)
+
+
 def limitations_of(op: str) -> list[Limitation]:
     return [limitation for limitation in LIMITATIONS if op in limitation.ops]
 
@@ -99,7 +149,12 @@ def page() -> str:
         for limitation in LIMITATIONS
     ]
     processors = [f"| {row.what} | {row.tested} | {row.reason or '-'} |" for row in PROCESSORS]
-    return "\n".join([_HEAD, *rows, "", _PROCESSORS_HEAD, *processors, "", _TAIL])
+    differences = [
+        f"| {', '.join(f'`{function}`' for function in row.functions)} | {row.what} | {row.reason} |"
+        for row in JAX_DIFFERENCES
+    ]
+    processors_section = [_PROCESSORS_HEAD, *processors, ""]
+    return "\n".join([_HEAD, *rows, "", *processors_section, _JAX_HEAD, *differences, "", _TAIL])
 
 
 _HEAD = """\
@@ -119,6 +174,16 @@ Code is made for the processor at hand; for each kind, this is how far it is tes
 code is made with 16-byte vectors, and nothing is known of it.
 
 | processor | code is | why no further |
+|---|---|---|"""
+
+_JAX_HEAD = """\
+## Functions of JAX
+
+Several hundred functions of JAX, for every element type that they take, are compared with XLA, their gradients too, and
+many at infinities, zeros and the largest numbers (`python -m tests.jax.breadth`). Results differ by what rounding
+explains, except for these. Numbers too small to be normal are zero for XLA.
+
+| function | differs | why |
 |---|---|---|"""
 
 _TAIL = f"""\

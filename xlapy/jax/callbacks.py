@@ -10,23 +10,14 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from jax._src import callback as _callback
-from jax._src import debugging as _debugging
-
 from xlapy.hlo.graph import HloModule, Instruction
 from xlapy.hlo.text.backend_config import read_backend_config
+from xlapy.jax.internals import CALLBACK_EFFECTS, kept_beside
 from xlapy.support.errors import UnsupportedError
 
 Callback = Callable[..., Sequence[Any]]
 
 TARGETS = ("xla_ffi_python_cpu_callback", "xla_ffi_partitioned_python_cpu_callback")
-
-_CALLBACK_EFFECTS = (
-    _callback.IOEffect,
-    _callback.OrderedIOEffect,
-    _debugging.DebugEffect,
-    _debugging.OrderedDebugEffect,
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,8 +52,8 @@ NONE = Effects()
 
 def effects_of(traced: Any, lowered: Any) -> Effects:
     """What JAX keeps beside a lowered program. Raises UnsupportedError for effects that are no calls of functions."""
-    check_effects(effect for effect in traced.jaxpr.effects if not isinstance(effect, _CALLBACK_EFFECTS))
-    kept = lowered._lowering.compile_args
+    check_effects(effect for effect in traced.jaxpr.effects if not isinstance(effect, CALLBACK_EFFECTS))
+    kept = kept_beside(lowered)
     callbacks = tuple(kept["host_callbacks"])
     if not all(map(callable, callbacks)):
         raise UnsupportedError("this version of JAX hands callbacks to XLA only; a newer one has functions for them")

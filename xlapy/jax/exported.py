@@ -12,7 +12,6 @@ from jax.tree_util import tree_flatten
 
 from xlapy.executable import Executable
 from xlapy.jax.callbacks import check_effects
-from xlapy.jax.jitted import jit
 from xlapy.jax.leaves import ResultKind, copying, is_key, reader, signatures, writers
 from xlapy.jax.lowering import PLATFORM, check_grid, compile_text
 from xlapy.jax.specialization import nesting
@@ -28,19 +27,18 @@ def compile_exported(
 ) -> Callable[..., Any]:
     """The function in an artifact of `jax.export`: what `serialize` wrote, or the `Exported` itself.
 
-    It is called as it was before its export. One with sizes left open is compiled anew for each set of sizes, others
-    right here. An artifact for several platforms takes the branches of the CPU if it has those, else of the first."""
+    It is called as it was before its export. One with sizes left open is compiled anew for each set of sizes, which
+    raises ShapeError for sizes that its export excluded; others are compiled right here. An artifact for several
+    platforms takes the branches of the CPU if it has those, else of the first."""
     artifact = exported if isinstance(exported, export.Exported) else export.deserialize(bytearray(exported))
     chosen = options or CompileOptions()
     check_effects((*artifact.ordered_effects, *artifact.unordered_effects))
     check_grid(artifact.nr_devices)
-    if any(export.is_symbolic_dim(size) for aval in artifact.in_avals for size in aval.shape):
-        return jit(artifact.call, options=chosen, results=results)
     return ExportedFunction(artifact, chosen, results)
 
 
 class ExportedFunction:
-    """An exported function of fixed sizes, compiled."""
+    """An exported function, compiled: now, or for each set of sizes when a call brings it."""
 
     def __init__(self, artifact: export.Exported, options: CompileOptions, results: ResultKind) -> None:
         self.executable: Executable = compile_text(artifact.mlir_module(), options)
@@ -86,7 +84,14 @@ def _is_like(leaf: Any, aval: Any) -> bool:
     is_same_type = dtype == aval.dtype or (
         not is_key(dtype) and jax.dtypes.canonicalize_dtype(dtype) == aval.dtype  # asked second: it is slow
     )
-    return is_same_type and np.shape(leaf) == aval.shape
+    return is_same_type and _is_of_shape(np.shape(leaf), aval.shape)
+
+
+def _is_of_shape(dims: tuple[int, ...], wanted: tuple[Any, ...]) -> bool:
+    """Whether the sizes are those that were exported; what is open may have any, as far as this goes."""
+    return len(dims) == len(wanted) and all(
+        export.is_symbolic_dim(size) or size == have for have, size in zip(dims, wanted, strict=True)
+    )
 
 
 def _platform_index(platforms: Sequence[str]) -> tuple[np.ndarray, ...]:

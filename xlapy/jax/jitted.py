@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import jax
-from jax._src.config import trace_context
 from jax.tree_util import tree_flatten
 
 from xlapy.executable import Executable
+from xlapy.jax.internals import trace_context
 from xlapy.jax.leaves import ResultKind, abstract, signatures
 from xlapy.jax.lowering import Lowered, lower
 from xlapy.jax.specialization import Specialization, specialize

@@ -12,9 +12,8 @@ from typing import Any, Literal, TypeAlias
 
 import jax
 import numpy as np
-from jax._src.array import ArrayImpl
-from jax._src.lax.lax import _convert_element_type
 
+from xlapy.jax.internals import ArrayImpl, key_implementation, weakly_typed
 from xlapy.support.errors import ArgumentError, UnsupportedError
 
 ResultKind: TypeAlias = Literal["numpy", "jax"]
@@ -121,8 +120,8 @@ def writers(avals: Sequence[Any], kind: ResultKind) -> tuple[Writer, ...] | None
 
 def _writer(aval: Any, kind: ResultKind) -> Writer | None:
     if is_key(aval.dtype):
-        implementation = aval.dtype._impl
-        return lambda data: jax.random.wrap_key_data(jax.numpy.asarray(data), impl=implementation.name)
+        implementation = key_implementation(aval.dtype)
+        return lambda data: jax.random.wrap_key_data(jax.numpy.asarray(data), impl=implementation)
     if aval.dtype == jax.dtypes.float0:
         return lambda array: np.zeros(array.shape, jax.dtypes.float0)
     if kind == "numpy":
@@ -130,7 +129,7 @@ def _writer(aval: Any, kind: ResultKind) -> Writer | None:
     place = jax.devices("cpu")[0]
     if not aval.weak_type:
         return lambda array: jax.device_put(array, place)
-    return lambda array: _convert_element_type(jax.device_put(array, place), aval.dtype, weak_type=True)
+    return lambda array: weakly_typed(jax.device_put(array, place), aval.dtype)
 
 
 def is_key(dtype: Any) -> bool:

@@ -7,13 +7,13 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import jax
-from jax._src.interpreters import mlir
 
 from xlapy.api import compile as compile_program
 from xlapy.api import load
 from xlapy.executable import Executable
 from xlapy.hlo.attributes import CustomCallApiVersion
 from xlapy.hlo.graph import HloModule
+from xlapy.hlo.specialize import is_dynamic_call
 from xlapy.jax.callbacks import NONE, Effects, effects_of
 from xlapy.options import CompileOptions
 from xlapy.stablehlo.attributes import ALIASING_OUTPUT, BUFFER_DONOR
@@ -23,9 +23,6 @@ from xlapy_runtime.custom_calls import BUILT_IN, TARGETS, find_target
 
 PLATFORM = "cpu"
 """Whose lowering rules JAX applies, whatever its default is."""
-
-_OPEN_SIZE = "tensor<?"
-"""In the text of a program that leaves the size of its outermost dimension open, as shape-polymorphic ones do."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,11 +53,8 @@ def lower(jitted: Any, arguments: tuple[Any, ...], keywords: Mapping[str, Any]) 
     effects = effects_of(traced, lowered)
     module = lowered.compiler_ir("stablehlo")
     check_grid(module.operation.attributes["mhlo.num_partitions"].value)
-    text = lowered.as_text()
-    if _OPEN_SIZE in text:
-        text = str(mlir.refine_polymorphic_shapes(module))
     return Lowered(
-        text,
+        lowered.as_text(),
         tuple(jax.tree_util.tree_leaves(lowered.in_avals)),
         tuple(traced.jaxpr.out_avals),
         lowered.out_tree,
@@ -101,7 +95,7 @@ def check_grid(num_partitions: int) -> None:
 def check_custom_calls(module: HloModule, options: CompileOptions) -> None:
     """Refuses programs with a custom call that nobody provides: at the first run it would be too late to say so."""
     for instruction in module.instructions():
-        if instruction.opcode != "custom-call":
+        if instruction.opcode != "custom-call" or is_dynamic_call(instruction):
             continue
         target: str = instruction.attributes["target"]
         if target in lapack.NAMES and target not in options.custom_calls and target not in TARGETS:

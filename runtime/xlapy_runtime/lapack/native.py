@@ -9,7 +9,7 @@ from __future__ import annotations
 import ctypes
 import itertools
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -18,9 +18,9 @@ import numpy as np
 
 from xlapy_runtime.custom_calls import address_of_pointer
 from xlapy_runtime.errors import InternalError, UnsupportedError
+from xlapy_runtime.lapack.batches import call_each
 
 Array = np.ndarray
-NativeFunction = Callable[..., None]
 
 MISSING = "linear algebra beyond triangles is LAPACK's, which comes with scipy: pip install 'xlapy[linalg]'"
 
@@ -36,15 +36,14 @@ def capsules() -> dict[str, Any]:
 
 
 @cache
-def native_function(name: str, count: int) -> NativeFunction:
-    """The routine, which takes `count` pointers. Calls let go of the GIL."""
+def native_address(name: str, count: int) -> int:
+    """The address of the routine, which takes `count` pointers."""
     capsule = capsules()[name]
     signature = _capsule_name(capsule)
     parameters = signature[signature.index("(") + 1 : -1].split(", ")
     if len(parameters) != count or any(parameter in ("long *", "int64_t *") for parameter in parameters):
         raise InternalError(f"{name} of this scipy is {signature}; expected {count} pointers, integers of 32 bits")
-    prototype = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * count)
-    return prototype(address_of_pointer(capsule))
+    return address_of_pointer(capsule)
 
 
 def _capsule_name(capsule: object) -> str:
@@ -94,10 +93,10 @@ class Batch:
         problem, one behind the other in memory."""
         if any(isinstance(argument, Queried) for argument in arguments):
             arguments = (*self._with_workspaces(routine, arguments),)
-        columns = [self._column(argument) for argument in arguments]
-        function = native_function(self.prefix + routine, len(columns))
-        for row in itertools.islice(zip(*columns, strict=False), self.count):
-            function(*row)
+        memory = [_in_memory(argument) for argument in arguments]
+        steps = [argument.nbytes // self.count if isinstance(argument, np.ndarray) else 0 for argument in arguments]
+        pointers = [0 if array is None else array.ctypes.data for array in memory]
+        call_each(native_address(self.prefix + routine, len(pointers)), self.count, pointers, steps)
 
     def integers(self, length: int) -> Shared:
         """Memory for so many integers; one is what routines without results to doubt report to."""
@@ -116,17 +115,16 @@ class Batch:
         spaces = {queried: np.empty(_length(answer[0]), answer.dtype) for queried, answer in answers.items()}
         return _with_spaces(arguments, {queried: (Shared(space), space.size) for queried, space in spaces.items()})
 
-    def _column(self, argument: Any) -> Any:
-        """One argument for each problem: an endless row of pointers."""
-        if isinstance(argument, str):
-            return itertools.repeat(argument.encode())
-        if isinstance(argument, int):
-            return itertools.repeat(ctypes.byref(ctypes.c_int32(argument)))
-        if isinstance(argument, Shared):
-            return itertools.repeat(argument.array.ctypes.data)
-        if argument is None:
-            return itertools.repeat(None)
-        return itertools.count(argument.ctypes.data, argument.nbytes // self.count)
+
+def _in_memory(argument: Any) -> Array | None:
+    """Where an argument of all problems lies; None for a null pointer."""
+    if isinstance(argument, str):
+        return np.frombuffer(argument.encode(), np.uint8)
+    if isinstance(argument, int):
+        return np.array([argument], np.int32)
+    if isinstance(argument, Shared):
+        return argument.array
+    return None if argument is None else np.asarray(argument)
 
 
 def _with_spaces(arguments: Sequence[Any], spaces: Mapping[Queried, tuple[Shared, int]]) -> list[Any]:

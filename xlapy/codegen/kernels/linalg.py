@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from xlapy.codegen.arrays import Array
 from xlapy.codegen.indexing import Coordinate, Index, Indexing
-from xlapy.codegen.ir import I1, I64, IRType, KernelBuilder, Value
+from xlapy.codegen.ir import I64, IRType, KernelBuilder, Value
 from xlapy.codegen.kernels import triangular
 from xlapy.codegen.kernels.loop import strip
 from xlapy.codegen.kernels.triangular import Buffer, Matrix
@@ -93,9 +93,9 @@ def emit_cholesky(
             for array in (a, output)
         )
         triangular.load_triangle(k, source, plan.rows, buffer)
-        is_positive = triangular.factor_upper(k, buffer, plan.rows, plan.lanes, k.const(I1, 1))
+        failed = triangular.factor_upper(k, buffer, plan.rows, plan.lanes, k.const(I64, 0))
         triangular.store_triangle(k, buffer, plan.rows, target)
-        triangular.finish_factor(k, target, plan.rows, is_positive)
+        triangular.finish_factor(k, target, plan.rows, failed)
 
 
 def _matrix(

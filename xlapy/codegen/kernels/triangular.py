@@ -15,6 +15,9 @@ from xlapy.codegen.math.complex import Complex
 from xlapy.codegen.math.complex import divide as complex_quotient
 from xlapy.codegen.registers import Element, Pair, from_parts, parts_of
 
+QUIET_NAN_BITS = {32: 0x7FC00000, 64: 0x7FF8000000000000}
+"""By the bits of a float. What is added in the low bits stays a NaN."""
+
 
 @dataclass(frozen=True, slots=True)
 class Matrix:
@@ -237,13 +240,13 @@ def load_triangle(k: KernelBuilder, source: Matrix, rows: Operand, target: Buffe
         target.store(k, loop.index, each.index, conjugate(k, source.load(k, each.index, loop.index)))
 
 
-def factor_upper(k: KernelBuilder, u: Buffer, rows: Operand, lanes: int, is_positive: Value) -> Value:
-    """Replaces the upper triangle in `u` by the factor u with uH u = a; returns whether all pivots were positive, and
-    `is_positive` held.
+def factor_upper(k: KernelBuilder, u: Buffer, rows: Operand, lanes: int, failed: Value, before: Operand = 0) -> Value:
+    """Replaces the upper triangle in `u` by the factor u with uH u = a; returns `failed`, or else the number of the
+    first pivot that was not positive, counted from 1 behind `before` others, or else 0.
 
     What lies below the diagonal in the same vectors is overwritten."""
     count = k.add(rows, k.const(I64, 0))
-    with k.loop(0, count, carry=[is_positive]) as loop:
+    with k.loop(0, count, carry=[failed]) as loop:
         row = loop.index
         first = k.and_(row, -lanes)
         with k.loop(first, count, lanes) as columns:
@@ -258,7 +261,8 @@ def factor_upper(k: KernelBuilder, u: Buffer, rows: Operand, lanes: int, is_posi
             values = u.load(k, row, columns.index, lanes)
             u.store(k, row, columns.index, divided_by_real(k, values, root))
         u.store(k, row, row, real_element(k, root, u.parts))
-        loop.next = [k.and_(loop.values[0], k.compare("gt", pivot, 0.0))]
+        is_fine = k.or_(k.compare("gt", pivot, 0.0), k.compare("ne", loop.values[0], 0))
+        loop.next = [k.select(is_fine, loop.values[0], k.add(k.add(row, before), 1))]
     return loop.results[0]
 
 
@@ -269,14 +273,15 @@ def store_triangle(k: KernelBuilder, source: Buffer, rows: Operand, target: Matr
         target.store(k, loop.index, each.index, conjugate(k, source.load(k, each.index, loop.index)))
 
 
-def finish_factor(k: KernelBuilder, target: Matrix, rows: Operand, is_positive: Value) -> None:
-    """Zeros above the diagonal; NaN everywhere else unless the matrix was positive definite."""
+def finish_factor(k: KernelBuilder, target: Matrix, rows: Operand, failed: Value) -> None:
+    """Zeros above the diagonal; if a pivot failed, NaN with its number everywhere else."""
     count = k.add(rows, k.const(I64, 0))
     nothing = zero(k, target.type, target.parts, 1)
     with k.loop(0, count) as loop, k.loop(k.add(loop.index, 1), count) as each:
         target.store(k, loop.index, each.index, nothing)
-    with k.if_(k.not_(is_positive)):
-        nan = real_element(k, k.const(target.type, float("nan")), target.parts)
+    with k.if_(k.compare("ne", failed, 0)):
+        number = failed if target.type.bits == I64.bits else k.trunc(failed, target.type.integer())
+        nan = real_element(k, _numbered_nan(k, target.type, number), target.parts)
         with k.loop(0, count) as loop, k.loop(0, k.add(loop.index, 1)) as each:
             target.store(k, loop.index, each.index, nan)
 
@@ -288,7 +293,7 @@ def small_factor(k: KernelBuilder, a: Sequence[Sequence[Element]]) -> list[list[
     """The lower factor of a lower triangle whose elements are known one by one."""
     size = len(a)
     factor: list[list[Element]] = [[] for _ in range(size)]
-    is_positive: Value | None = None
+    are_positive: list[Value] = []
     for column in range(size):
         rest = [a[row][column] for row in range(column, size)]
         for known in range(column):
@@ -296,20 +301,26 @@ def small_factor(k: KernelBuilder, a: Sequence[Sequence[Element]]) -> list[list[
             rest = [minus_product(k, rest[n], factor[column + n][known], own) for n in range(size - column)]
         pivot = real_part(rest[0])
         root = k.sqrt(pivot)
-        positive = k.compare("gt", pivot, 0.0)
-        is_positive = positive if is_positive is None else k.and_(is_positive, positive)
+        are_positive.append(k.compare("gt", pivot, 0.0))
         factor[column].append(real_element(k, root, len(parts_of(rest[0]))))
         for n in range(1, size - column):
             factor[column + n].append(divided_by_real(k, rest[n], root))
-    assert is_positive is not None
-    condition = is_positive
-    return [[_or_nan(k, condition, element) for element in row] for row in factor]
+    type = real_part(a[0][0]).type
+    failed = k.const(type.integer(), 0)
+    for number in range(size, 0, -1):
+        failed = k.select(are_positive[number - 1], failed, k.const(type.integer(), number))
+    is_fine, nan = k.compare("eq", failed, 0), _numbered_nan(k, type, failed)
+    return [[_or_nan(k, is_fine, element, nan) for element in row] for row in factor]
 
 
-def _or_nan(k: KernelBuilder, condition: Value, element: Element) -> Element:
+def _or_nan(k: KernelBuilder, condition: Value, element: Element, nan: Value) -> Element:
     first, *rest = parts_of(element)
-    nan = k.const(first.type, float("nan"))
-    return from_parts([k.select(condition, first, nan), *(k.select(condition, p, 0.0) for p in rest)])
+    return from_parts([k.select(condition, first, nan), *(k.select(condition, part, 0.0) for part in rest)])
+
+
+def _numbered_nan(k: KernelBuilder, type: IRType, number: Value) -> Value:
+    """A NaN that holds a number in its low bits."""
+    return k.bitcast(k.or_(number, QUIET_NAN_BITS[type.bits]), type)
 
 
 def small_substitute(

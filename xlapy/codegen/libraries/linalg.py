@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from xlapy.codegen.indexing import Indexing
-from xlapy.codegen.ir import F32, F64, I1, I64, PTR, IRType, KernelBuilder, Module, Operand, Value
+from xlapy.codegen.ir import F32, F64, I64, PTR, IRType, KernelBuilder, Module, Operand, Value
 from xlapy.codegen.kernels import triangular
 from xlapy.codegen.kernels.linalg import LARGEST_BLOCK, VECTORS
 from xlapy.codegen.kernels.loop import strip
@@ -239,14 +239,14 @@ class _Emitter:
             with k.loop(0, sizes["batches"]) as batches:
                 start = k.gep(k.parameters["a"], k.mul(batches.index, sizes["batch"]), self._bytes)
                 a = self._matrix(start, sizes["row"], sizes["column"])
-                with k.loop(0, rows, LARGEST_BLOCK, carry=[k.const(I1, 1)]) as blocks:
+                with k.loop(0, rows, LARGEST_BLOCK, carry=[k.const(I64, 0)]) as blocks:
                     blocks.next = [self._factor_block(k, a, rows, blocks.index, buffer, blocks.values[0])]
                 triangular.finish_factor(k, a, rows, blocks.results[0])
 
     def _factor_block(
-        self, k: KernelBuilder, a: Matrix, rows: Value, known: Value, buffer: Buffer, is_positive: Value
+        self, k: KernelBuilder, a: Matrix, rows: Value, known: Value, buffer: Buffer, failed: Value
     ) -> Value:
-        """The block of columns that follows `known` columns; returns whether the matrix is still positive."""
+        """The block of columns that follows `known` columns; returns the first pivot that failed, or 0."""
         parallel = k.parameters["parallel"]
         left = k.sub(rows, known)
         columns = k.smin(left, LARGEST_BLOCK)
@@ -255,7 +255,7 @@ class _Emitter:
             self._product(k, parallel, *operands, (left, columns, known))
         block = a.moved(k, known, known)
         triangular.load_triangle(k, block, columns, buffer)
-        positive = triangular.factor_upper(k, buffer, columns, self._lanes, is_positive)
+        failed = triangular.factor_upper(k, buffer, columns, self._lanes, failed, known)
         triangular.store_triangle(k, buffer, columns, block)
         following = k.add(known, columns)
         with k.if_(k.compare("lt", following, rows)):
@@ -270,4 +270,4 @@ class _Emitter:
                 column=a.column_pitch,
             )
             self._run_groups(k, parallel, "panel_groups", args, k.sub(rows, following))
-        return positive
+        return failed

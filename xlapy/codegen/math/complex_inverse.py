@@ -1,7 +1,7 @@
-"""Inverse trigonometric and hyperbolic functions of complex numbers, by logarithms and roots.
+"""Inverse trigonometric and hyperbolic functions of complex numbers, after Kahan: by real functions of their parts.
 
-Accurate to a few units in the last place of |result| away from the branch points (0 for the odd ones, +-1, +-i); close
-to those the error is absolute. Branch cuts follow the signs of the logarithm and the root.
+Accurate to a few units in the last place of each part, but for imaginary parts of atanh that vanish on a curve. Branch
+cuts follow the signs of zeros, and infinite parts C99.
 """
 
 from __future__ import annotations
@@ -9,21 +9,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-from xlapy.codegen.ir import KernelBuilder
+from xlapy.codegen.ir import KernelBuilder, Value
 from xlapy.codegen.math import complex as c
+from xlapy.codegen.math import hyperbolic, logarithm, trigonometric
+from xlapy.codegen.math.common import INFINITY
 from xlapy.codegen.math.complex import Complex
 
-
-def _plus(k: KernelBuilder, z: Complex, number: float) -> Complex:
-    return Complex(k.add(z.re, number), z.im)
-
-
-def _scaled(k: KernelBuilder, z: Complex, number: float) -> Complex:
-    return Complex(k.mul(z.re, number), k.mul(z.im, number))
-
-
-def _negated(k: KernelBuilder, z: Complex) -> Complex:
-    return Complex(k.neg(z.re), k.neg(z.im))
+_EPSILON = {"f32": 2.0**-23, "f64": 2.0**-52}
 
 
 def _times_i(k: KernelBuilder, z: Complex) -> Complex:
@@ -34,40 +26,89 @@ def _over_i(k: KernelBuilder, z: Complex) -> Complex:
     return Complex(z.im, k.neg(z.re))
 
 
-def asinh(k: KernelBuilder, z: Complex) -> Complex:
-    """log(z + sqrt(z^2 + 1)) of the z with a positive real part: the function is odd, and there the sum cancels
-    nothing."""
-    negative = k.compare("lt", z.re, 0.0)
-    mirrored = _negated(k, z)
-    w = Complex(k.select(negative, mirrored.re, z.re), k.select(negative, mirrored.im, z.im))
-    root = c.multiply(k, c.sqrt(k, _plus(k, _times_i(k, w), 1.0)), c.sqrt(k, _plus(k, _over_i(k, w), 1.0)))
-    result = c.log(k, c.add(k, w, root))
-    back = _negated(k, result)
-    return Complex(k.select(negative, back.re, result.re), k.select(negative, back.im, result.im))
+def _roots(k: KernelBuilder, z: Complex) -> tuple[Complex, Complex]:
+    """sqrt(1 - z) and sqrt(1 + z), whose imaginary parts have opposite signs: of zeros, too."""
+    return c.sqrt(k, Complex(k.sub(1.0, z.re), k.neg(z.im))), c.sqrt(k, Complex(k.add(z.re, 1.0), z.im))
 
 
-def acosh(k: KernelBuilder, z: Complex) -> Complex:
-    """log(z + sqrt(z + 1) sqrt(z - 1))"""
-    root = c.multiply(k, c.sqrt(k, _plus(k, z, 1.0)), c.sqrt(k, _plus(k, z, -1.0)))
-    return c.log(k, c.add(k, z, root))
+def _is_infinite(k: KernelBuilder, z: Complex) -> Value:
+    return k.or_(k.compare("eq", k.fabs(z.re), INFINITY), k.compare("eq", k.fabs(z.im), INFINITY))
 
 
-def atanh(k: KernelBuilder, z: Complex) -> Complex:
-    """(log(1 + z) - log(1 - z)) / 2"""
-    difference = c.add(k, c.log1p(k, z), _negated(k, c.log1p(k, _negated(k, z))))
-    return _scaled(k, difference, 0.5)
+def _direction(k: KernelBuilder, part: Value) -> Value:
+    """A part of an infinite number as that of a point in the same direction: 1 if it is infinite itself, else 0."""
+    infinite = k.compare("eq", k.fabs(part), INFINITY)
+    return k.select(infinite, k.copysign(k.const(part.type, 1.0), part), k.mul(part, 0.0))
 
 
 def asin(k: KernelBuilder, z: Complex) -> Complex:
-    return _over_i(k, asinh(k, _times_i(k, z)))
+    """atan(re / Re(r s)) + i asinh(Im(r* s)), with r = sqrt(1 - z) and s = sqrt(1 + z): no sum cancels anything."""
+    minus, plus = _roots(k, z)
+    cosine = k.sub(k.mul(minus.re, plus.re), k.mul(minus.im, plus.im))
+    height = k.sub(k.mul(minus.re, plus.im), k.mul(minus.im, plus.re))
+    infinite = _is_infinite(k, z)
+    y = k.select(infinite, _direction(k, z.re), z.re)
+    x = k.select(infinite, k.fabs(_direction(k, z.im)), cosine)
+    im = k.select(infinite, k.copysign(k.const(height.type, INFINITY), z.im), hyperbolic.asinh(k, height))
+    return Complex(trigonometric.atan2(k, y, x), im)
 
 
 def acos(k: KernelBuilder, z: Complex) -> Complex:
-    sine = asin(k, z)
-    return Complex(k.sub(math.pi / 2, sine.re), k.neg(sine.im))
+    """2 atan(Re r / Re s) + i asinh(Im(s* r)), with r = sqrt(1 - z) and s = sqrt(1 + z)."""
+    minus, plus = _roots(k, z)
+    depth = k.sub(k.mul(plus.re, minus.im), k.mul(plus.im, minus.re))
+    infinite = _is_infinite(k, z)
+    y = k.select(infinite, k.fabs(_direction(k, z.im)), minus.re)
+    x = k.select(infinite, _direction(k, z.re), plus.re)
+    angle = trigonometric.atan2(k, y, x)
+    im = k.select(infinite, k.copysign(k.const(depth.type, INFINITY), k.neg(z.im)), hyperbolic.asinh(k, depth))
+    return Complex(k.select(infinite, angle, k.mul(angle, 2.0)), im)
+
+
+def acosh(k: KernelBuilder, z: Complex) -> Complex:
+    """i acos(z) or -i acos(z), whichever is on the right."""
+    cosine = acos(k, z)
+    return Complex(k.fabs(cosine.im), k.copysign(cosine.re, z.im))
+
+
+def asinh(k: KernelBuilder, z: Complex) -> Complex:
+    """asin(i z) / i"""
+    return _over_i(k, asin(k, _times_i(k, z)))
+
+
+def atanh(k: KernelBuilder, z: Complex) -> Complex:
+    """log1p(4 re / |1 - z|^2) / 4 + i angle((1 - z*) (1 + z)) / 2 for a positive real part; the function is odd.
+
+    Next to 1 the quotient may overflow, and is its logarithm's business; far out the function is 1 / z beside a quarter
+    turn."""
+    type = z.re.type
+    width, height = k.fabs(z.re), k.fabs(z.im)
+    gap = k.sub(1.0, width)
+    distance = c.absolute(k, Complex(gap, z.im))
+    ratio = k.div(k.div(k.mul(width, 4.0), distance), distance)
+    beside = k.mul(k.sub(math.log(2), logarithm.log(k, distance)), 0.5)
+    close = k.compare("lt", distance, _EPSILON[type.kind])
+    re = k.select(close, beside, k.mul(logarithm.log1p(k, ratio), 0.25))
+    cosine = k.sub(k.mul(gap, k.add(width, 1.0)), k.mul(z.im, z.im))
+    im = k.mul(trigonometric.atan2(k, k.mul(z.im, 2.0), cosine), 0.5)
+
+    limit = 1 / _EPSILON[type.kind]
+    far = k.or_(k.compare("gt", width, limit), k.compare("gt", height, limit))
+    re = k.select(far, _reciprocal_re(k, width, height), re)
+    quarter_turn = k.select(k.is_nan(z.im), z.im, k.copysign(k.const(type, math.pi / 2), z.im))
+    return Complex(k.copysign(re, z.re), k.select(far, quarter_turn, im))
+
+
+def _reciprocal_re(k: KernelBuilder, width: Value, height: Value) -> Value:
+    """The real part of 1 / (width + i height), where one of them is large; 0 for infinities."""
+    infinite = k.or_(k.compare("eq", width, INFINITY), k.compare("eq", height, INFINITY))
+    size = k.select(infinite, k.const(width.type, 1.0), k.greater(width, height))
+    x, y = k.div(width, size), k.div(height, size)
+    return k.select(infinite, 0.0, k.div(k.div(x, k.muladd(x, x, k.mul(y, y))), size))
 
 
 def atan(k: KernelBuilder, z: Complex) -> Complex:
+    """atanh(i z) / i"""
     return _over_i(k, atanh(k, _times_i(k, z)))
 
 

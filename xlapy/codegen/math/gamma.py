@@ -78,7 +78,8 @@ def lgamma(k: KernelBuilder, x: Value) -> Value:
     sine, _ = sin_cos_pi(k, x)
     reflection = k.sub(k.sub(math.log(math.pi), log(k, k.fabs(sine))), positive)
     result = k.select(reflected, reflection, positive)
-    return k.select(k.compare("eq", k.fabs(x), INFINITY), k.const(x.type, INFINITY), result)
+    pole = k.and_(k.compare("le", x, 0.0), k.compare("eq", k.truncate(x), x))  # all of the largest negative numbers are
+    return k.select(k.or_(pole, k.compare("eq", x, INFINITY)), k.const(x.type, INFINITY), result)
 
 
 @through_double

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from xlapy.hlo.attributes import Transpose
@@ -15,26 +17,34 @@ def cholesky(a: Array, *, lower: bool) -> Array:
     a = a[..., :size, :size]
     with np.errstate(all="ignore"):
         matrix = widen(a) if lower else _adjoint(widen(a))
-        factor, is_positive = _lower_factor(matrix)
+        factor, failed = _lower_factor(matrix)
         triangle = np.tril(np.ones(a.shape[-2:], bool))
-        factor = np.where(triangle & ~is_positive[..., None, None], np.nan, factor).astype(factor.dtype)
+        nans = _numbered_nans(failed, factor.real.dtype)[..., None, None]
+        factor = np.where(triangle & (failed != 0)[..., None, None], nans, factor).astype(factor.dtype)
     return narrow(factor if lower else _adjoint(factor), element_type(a))
 
 
 def _lower_factor(a: Array) -> tuple[Array, Array]:
-    """The lower factors, and which matrices are positive definite."""
+    """The lower factors, and the numbers, from 1, of the first pivots that were not positive; 0 where all were."""
     factor = np.zeros_like(a)
-    is_positive = np.ones(a.shape[:-2], bool)
+    failed = np.zeros(a.shape[:-2], np.int64)
     for column in range(a.shape[-1]):
         known = factor[..., column:, :column]
         own = known[..., :1, :]
         rest = a[..., column:, column] - (known * own.conj()).sum(-1)
         pivot = rest[..., 0].real
-        is_positive &= pivot > 0
+        failed = np.where((failed == 0) & ~(pivot > 0), column + 1, failed)
         root = np.sqrt(pivot)
         factor[..., column + 1 :, column] = rest[..., 1:] / root[..., None]
         factor[..., column, column] = root
-    return factor, is_positive
+    return factor, failed
+
+
+def _numbered_nans(numbers: Array, dtype: np.dtype[Any]) -> Array:
+    """NaNs that hold the numbers in their low bits."""
+    bits = np.dtype(f"u{dtype.itemsize}")
+    quiet = np.full(numbers.shape, np.nan, dtype).view(bits)
+    return np.asarray(quiet | numbers.astype(bits)).view(dtype)
 
 
 def _adjoint(a: Array) -> Array:

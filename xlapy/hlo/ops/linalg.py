@@ -18,8 +18,9 @@ def cholesky(a: Shape, *, lower: bool = False) -> Shape:
     """The triangular factor of positive definite matrices: a = l lᴴ for the lower one, a = uᴴ u for the upper one.
 
     Only the triangle of `a` that `lower` names is read, and of its diagonal only the real parts. The other triangle
-    of the result is zero. Where a matrix is not positive definite, the triangle of its result is NaN. Of a matrix with
-    more rows than columns at run time, or the other way round, only the leading square exists.
+    of the result is zero. Where a matrix is not positive definite, the triangle of its result is NaN, with the number
+    of the first leading minor that is not positive, from 1, in the low bits (of f32 and f64, and parts of that size).
+    Of a matrix with more rows than columns at run time, or the other way round, only the leading square exists.
 
     element-type [B3]: the elements are floats or complex.
     rank [B2 C2]: the operand has at least two dimensions.

@@ -55,6 +55,7 @@ _ARITIES = {
     "is_neg_inf": _ONE,
     "is_pos_inf": _ONE,
     "map": Arity(0, MANY, 1),
+    "mulhi": _TWO,
     "outfeed": Arity(1, MANY),
     "pad": _TWO,
     "reduce": Arity(0, MANY, 1, None),

@@ -16,7 +16,7 @@ from xlapy.hlo.attributes import (
     SliceDimension,
     Transpose,
 )
-from xlapy.hlo.element_types import S32
+from xlapy.hlo.element_types import F32, F64, S32, U32, U64
 from xlapy.hlo.graph import Computation, Instruction
 from xlapy.hlo.literal import Literal
 from xlapy.hlo.ops import OPS
@@ -172,9 +172,8 @@ def _lapack_names(routine: str) -> list[str]:
 
 @KNOWN.register(*_lapack_names("potrf"))
 def potrf(body: Body, operation: Operation, operands: Sequence[Instruction], config: Mapping[str, Any]) -> Instruction:
-    """(factor, info). The triangle that LAPACK leaves as it was is zero.
-
-    Where there is no factor, it is NaN from its first element on, and `info` is 1: not the number of the minor."""
+    """(factor, info). The triangle that LAPACK leaves as it was is zero. Where there is no factor, it is NaN from its
+    first element on, and `info`, the number of the minor that is not positive, stands in the low bits of that."""
     (a,) = operands
     factor = body.add("cholesky", a, lower=_flag(config, "uplo", "LU"))
     batch, rows = a.shape.dims[:-2], a.shape.dims[-1]
@@ -182,8 +181,17 @@ def potrf(body: Body, operation: Operation, operands: Sequence[Instruction], con
         return body.tuple([factor, body.full(0, Shape.array(S32, batch))])
     first = _leading(body, factor, (*batch, 1, 1))
     first = body.add("reshape", first, shape=a.shape.without_layout().with_dims(batch))
+    if first.shape.type.is_complex:
+        first = body.add("real", first)
+    bits = body.add("bitcast-convert", first, shape=first.shape.with_type(_BITS[first.shape.type]))
+    number = body.add("and", bits, body.full(_MOST_ROWS, bits.shape))
     is_nan = body.add("compare", first, first, direction=ComparisonDirection.NE)
-    return body.tuple([factor, body.add("convert", is_nan, shape=is_nan.shape.with_type(S32))])
+    number = body.add("select", is_nan, number, body.full(0, bits.shape))
+    return body.tuple([factor, body.add("convert", number, shape=number.shape.with_type(S32))])
+
+
+_BITS = {F32: U32, F64: U64}
+_MOST_ROWS = (1 << 22) - 1  # all bits that a NaN of 32 bits has for a number
 
 
 @KNOWN.register(*_lapack_names("trsm"))

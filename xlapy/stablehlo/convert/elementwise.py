@@ -5,10 +5,12 @@ from __future__ import annotations
 import math
 
 from xlapy.hlo.attributes import ComparisonDirection, ComparisonType
+from xlapy.hlo.element_types import S8, S16, S32, S64, U8, U16, U32, U64
 from xlapy.hlo.graph import Instruction
 from xlapy.hlo.ops import OPS, Trait
 from xlapy.stablehlo.convert.base import Body, Converter, attribute, converts, enumerator
 from xlapy.stablehlo.tree import Operation
+from xlapy.support.errors import UnsupportedError
 
 DIRECTIONS = {direction.value: direction for direction in ComparisonDirection}
 COMPARISONS = {kind.value: kind for kind in ComparisonType}
@@ -31,6 +33,9 @@ OWN = frozenset(
 
 BOTH = frozenset({"tan"})
 """Ops that have a name in both."""
+
+
+S_TYPES, U_TYPES = (S8, S16, S32, S64), (U8, U16, U32, U64)
 
 
 def _same_op(opcode: str) -> Converter:
@@ -85,6 +90,45 @@ def square(body: Body, operation: Operation) -> Instruction:
     """square(x) -> x * x"""
     (operand,) = body.operands(operation)
     return body.add("multiply", operand, operand)
+
+
+@converts("chlo.mulhi")
+def high_product(body: Body, operation: Operation) -> Instruction:
+    """mulhi(a, b) -> the upper half of the bits of the product"""
+    a, b = body.operands(operation)
+    type = a.shape.type
+    if not type.is_integer:
+        raise UnsupportedError(f"{operation.name} is for integers, and is given {a.shape}")
+    family = S_TYPES if type.is_signed else U_TYPES
+    wider = next((wide for wide in family if wide.bits >= 2 * type.bits), None)
+    if wider is None:
+        return _high_product_by_halves(body, a, b)
+    wide = [body.add("convert", factor, shape=factor.shape.with_type(wider)) for factor in (a, b)]
+    product = body.add("multiply", *wide)
+    shift = "shift-right-arithmetic" if type.is_signed else "shift-right-logical"
+    high = body.add(shift, product, body.full(type.bits, product.shape))
+    return body.add("convert", high, shape=high.shape.with_type(type))
+
+
+def _high_product_by_halves(body: Body, a: Instruction, b: Instruction) -> Instruction:
+    """Long multiplication of numbers of two digits, of which the upper ones have the sign. No sum overflows."""
+    half = body.full(a.shape.type.bits // 2, a.shape)
+    mask = body.full((1 << a.shape.type.bits // 2) - 1, a.shape)
+    shift = "shift-right-arithmetic" if a.shape.type.is_signed else "shift-right-logical"
+
+    def low(x: Instruction) -> Instruction:
+        return body.add("and", x, mask)
+
+    def high(x: Instruction) -> Instruction:
+        return body.add(shift, x, half)
+
+    def plus_product(x: Instruction, y: Instruction, z: Instruction) -> Instruction:
+        return body.add("add", body.add("multiply", x, y), z)
+
+    carried = body.add("shift-right-logical", body.add("multiply", low(a), low(b)), half)
+    first = plus_product(high(a), low(b), carried)
+    second = plus_product(low(a), high(b), low(first))
+    return body.add("add", plus_product(high(a), high(b), high(first)), high(second))
 
 
 @converts("chlo.conj")
