@@ -119,6 +119,7 @@ WITHOUT_BOUNDED_ARRAYS = frozenset(
     {
         *("after-all", "constant", "parameter", "partition-id", "replica-id", "rng-get-and-update-state"),
         *("bitcast", "fusion", "send-done", "recv-done"),
+        *("async-start", "async-update", "async-done"),
         *("batch-norm-training", "batch-norm-inference", "batch-norm-grad"),
     }
 )

@@ -61,8 +61,10 @@ class Target:
 
     @property
     def has_scalef(self) -> bool:
-        """Whether floats are multiplied by powers of two in one instruction, which LLVM knows of since version 22."""
-        return self.is_avx512 and llvm.llvm_version_info[0] >= 22
+        """Whether floats are multiplied by powers of two in one instruction.
+
+        LLVM knows of it since version 22, but not how to split a vector for it that is longer than is preferred."""
+        return self.is_avx512 and self.vector_bytes == 64 and llvm.llvm_version_info[0] >= 22
 
     def has(self, feature: str) -> bool:
         """Whether the instruction set extension (LLVM's name, "avx512bw") is there."""
