@@ -59,6 +59,8 @@ def _before(value: Instruction, model: Instruction) -> Value | None:
 @LAWS.law(P.reshape(P.broadcast(x, dimensions=d)))
 def reshape_of_broadcast(root: Instruction, x: Instruction, d: Dims) -> Value | None:
     """reshape(broadcast(x)) -> broadcast(reshape(x)), where no dimension of x is mixed with a new one"""
+    if not d:
+        return new.broadcast(x, shape=root.shape, dimensions=())
     groups = common_groups(root.operands[0].shape.dims, root.shape.dims)
     if groups is None or list(d) != sorted(d):
         return None

@@ -12,7 +12,8 @@ from xlapy.hlo.literal import Literal
 from xlapy.hlo.patterns import P, variables
 from xlapy.hlo.shape import Dims, Shape
 from xlapy.passes import new
-from xlapy.passes.algebra.conditions import is_integral
+from xlapy.passes.algebra.conditions import is_integral, is_real
+from xlapy.passes.algebra.conversion import is_lossless
 from xlapy.passes.new import Value
 from xlapy.passes.rewrite import LAWS, Exactness
 
@@ -68,17 +69,20 @@ def _through(permutation: Dims, dims: Dims) -> Dims:
     return tuple(permutation[dim] for dim in dims)
 
 
-@LAWS.law(P.dot(x, y, dimension_numbers=numbers), exactness=Exactness.FREE)
+@LAWS.law(P.dot(x, y, dimension_numbers=numbers), when=is_real)
 def dot_over_one(root: Instruction, x: Instruction, y: Instruction, numbers: DotDimensionNumbers) -> Value | None:
-    """dot(x, y) without sums -> x * y, both broadcast (a product of -0 is no longer added to 0)"""
+    """dot(x, y) over dimensions of size 1 -> x * y + 0, both broadcast: a sum of -0 alone is 0"""
     if any(x.shape.dims[dim] != 1 for dim in numbers.lhs_contracting) or not root.shape.size:
+        return None
+    if not (is_lossless(x.shape.type, root.shape.type) and is_lossless(y.shape.type, root.shape.type)):
         return None
     batch, left = numbers.lhs_batch, numbers.lhs_free(x.shape.rank)
     right = numbers.rhs_free(y.shape.rank)
     first = _spread_over(root, x, (*batch, *left), range(len(batch) + len(left)))
     behind = range(len(batch) + len(left), root.shape.rank)
     second = _spread_over(root, y, (*numbers.rhs_batch, *right), (*range(len(batch)), *behind))
-    return new.multiply(first, second)
+    product = new.multiply(first, second)
+    return new.add(product, new.number(0, like=root)) if root.shape.type.is_float else product
 
 
 def _spread_over(root: Instruction, value: Instruction, dims: Dims, places: Iterable[int]) -> Value:
@@ -149,6 +153,8 @@ def dot_with_ones_left(root: Instruction, y: Instruction, numbers: DotDimensionN
 def _sum_of_side(root: Instruction, side: Instruction, folded: Dims, batch: Dims, first_free: int) -> Value | None:
     """One operand of a dot summed and put at its places in the result; not for types that sums would round."""
     if not side.shape.size or not root.shape.size or root.shape.type.is_complex:
+        return None
+    if not is_lossless(side.shape.type, root.shape.type):
         return None
     zero = new.op("constant", literal=Literal(root.shape.type.dtype.type(0)))
     total = new.op("reduce", [_converted(root, side), zero], called=[sum_of(root.shape.type)], dimensions=folded)

@@ -50,17 +50,6 @@ def merge_reshapes(root: Instruction, x: Instruction) -> Value:
     return new.reshaped(x, root.shape.dims)
 
 
-@LAWS.law(
-    P.reshape(P.broadcast(x, dimensions=())),
-    P.slice(P.broadcast(x, dimensions=())),
-    P.reverse(P.broadcast(x, dimensions=())),
-    P.dynamic_slice(P.broadcast(x, dimensions=()), xs.rest),
-)
-def move_repeated_scalar(root: Instruction, x: Instruction) -> Value:
-    """reshape(broadcast(scalar)) -> broadcast(scalar); so for slice, reverse and dynamic-slice"""
-    return new.broadcast(x, shape=root.shape, dimensions=())
-
-
 @LAWS.law(P.transpose(x, permutation=p))
 def transpose_nothing(root: Instruction, x: Instruction, p: Dims) -> Value | None:
     """transpose(x) that moves no dimension, or only those of size 1 -> reshape(x), or x"""
