@@ -126,7 +126,16 @@ PROGRAMS = {
         "power-zero power-one power-two power-of-small-integer power-one-half",
     ),
     "signs": Program(
-        lambda x: (-(-x), x - (-x), (-x) * (-x), -(x * 3.0), abs(-x), abs(abs(x)), abs(x * x), abs(jnp.exp(x))),
+        lambda x: (
+            jnp.negative(-x),
+            x - (-x),
+            (-x) * (-x),
+            -(x * 3.0),
+            abs(-x),
+            abs(abs(x)),
+            abs(x * x),
+            abs(jnp.exp(x)),
+        ),
         (X,),
         "negate-twice subtract-negated product-of-negated negated-times-number abs-of-negated abs-of-abs abs-of-square "
         "abs-of-positive",
@@ -134,8 +143,8 @@ PROGRAMS = {
     "constants": Program(
         lambda x: (x + -0.0, x + 0.0, x * -1.0, x / 1.0, x / 2.0, x / 3.0, (x * 3.0) * 5.0, x * 0.0, x - x),
         (X,),
-        "add-negative-zero add-positive-zero multiply-minus-one divide-by-one divide-by-power-of-two divide-by-constant "
-        "merge-float-constants multiply-float-zero subtract-float-self",
+        "add-negative-zero add-positive-zero multiply-minus-one divide-by-one divide-by-power-of-two "
+        "divide-by-constant merge-float-constants multiply-float-zero subtract-float-self",
     ),
     "functions": Program(
         lambda x: (
@@ -194,7 +203,8 @@ PROGRAMS = {
             jnp.where(u < 0, u + 1, u),
         ),
         (B, X, U),
-        "select-same select-not select-of-taken select-of-refused select-negation compare-of-converted-pred select-false",
+        "select-same select-not select-of-taken select-of-refused select-negation compare-of-converted-pred "
+        "select-false",
     ),
     "narrow floats": Program(
         lambda h: (h.astype(np.float32).T.astype(h.dtype), h.astype(np.float32).astype(h.dtype)),
@@ -257,7 +267,8 @@ PROGRAMS = {
             *(x @ jnp.ones((5, 3)), n.reshape(2, 3) @ jnp.zeros((3, 2), np.int32)),
         ),
         (X, V, N),
-        "dot-of-transposed-left dot-of-transposed-right dot-over-one dot-of-single-batch dot-with-ones-right dot-with-zeros",
+        "dot-of-transposed-left dot-of-transposed-right dot-over-one dot-of-single-batch dot-with-ones-right "
+        "dot-with-zeros",
     ),
     "rows": Program(
         lambda x, i: (
