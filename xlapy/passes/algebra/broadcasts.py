@@ -61,7 +61,7 @@ def reshape_of_broadcast(root: Instruction, x: Instruction, d: Dims) -> Value | 
     """reshape(broadcast(x)) -> broadcast(reshape(x)), where no dimension of x is mixed with a new one"""
     if not d:
         return new.broadcast(x, shape=root.shape, dimensions=())
-    groups = common_groups(root.operands[0].shape.dims, root.shape.dims)
+    groups = common_groups(root.operands[0].shape, root.shape)
     if groups is None or list(d) != sorted(d):
         return None
     parts = split_by(groups, d)

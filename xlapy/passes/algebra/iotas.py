@@ -46,9 +46,13 @@ def slice_of_iota(root: Instruction, d: int, s: tuple[SliceDimension, ...]) -> V
 @LAWS.law(P.reshape(P.iota(dimension=d)))
 def reshape_of_iota(root: Instruction, d: int) -> Value | None:
     """reshape(iota) -> iota, where the dimension that counts stays one"""
-    groups = common_groups(root.operands[0].shape.dims, root.shape.dims) or []
+    groups = common_groups(root.operands[0].shape, root.shape) or []
     group = next((group for group in groups if d in group.before), None)
-    return new.iota(shape=root.shape, dimension=group.after[0]) if group and group.is_one_dimension else None
+    return (
+        new.iota(shape=root.shape, dimension=group.after[0])
+        if group and len(group.before) == len(group.after) == 1
+        else None
+    )
 
 
 @LAWS.law(P.convert(y.where(P.iota(dimension=d))))

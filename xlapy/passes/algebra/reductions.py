@@ -66,7 +66,7 @@ def reduce_of_reshape(root: Instruction, x: Instruction, y: Instruction, d: Dims
     """reduce(reshape(x)) -> reshape(reduce(x)), where what is folded was whole dimensions of x"""
     if sole_operation(root.called[0]) is None:
         return None
-    groups = common_groups(root.operands[0].shape.dims, x.shape.dims)
+    groups = common_groups(root.operands[0].shape, x.shape)
     parts = split_by(groups, d) if groups is not None else None
     if not parts or not parts[0]:
         return None
