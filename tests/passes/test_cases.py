@@ -21,6 +21,8 @@ from xlapy.passes.inlining import CallInlining
 from xlapy.passes.layout_assignment import LayoutAssignment
 from xlapy.passes.layout_normalization import LayoutNormalization
 from xlapy.passes.loop_invariants import LoopInvariantCodeMotion
+from xlapy.passes.loop_unrolling import LoopUnrolling
+from xlapy.passes.range_folding import RangeFolding
 from xlapy.passes.region_deduplication import RegionDeduplication
 from xlapy.passes.region_inlining import RegionInlining
 from xlapy.passes.split_reduction import SplitReduction
@@ -43,6 +45,8 @@ PASSES: list[type[Pass]] = [
     LayoutNormalization,
     LoopInvariantCodeMotion,
     LoopFusion,
+    LoopUnrolling,
+    RangeFolding,
     RegionDeduplication,
     RegionInlining,
     RowFusion,

@@ -22,7 +22,9 @@ from xlapy.passes.inlining import CallInlining
 from xlapy.passes.layout_assignment import LayoutAssignment
 from xlapy.passes.layout_normalization import LayoutNormalization
 from xlapy.passes.loop_invariants import LoopInvariantCodeMotion
+from xlapy.passes.loop_unrolling import LoopUnrolling
 from xlapy.passes.pipeline import FixedPoint, Order, Pipeline, Watch
+from xlapy.passes.range_folding import RangeFolding
 from xlapy.passes.region_deduplication import RegionDeduplication
 from xlapy.passes.region_inlining import RegionInlining
 from xlapy.passes.rewrite import AlgebraicSimplification
@@ -38,6 +40,10 @@ ORDER = (
     Order(BatchNormExpansion, DynamicPadder, "the expansion asks for run-time sizes"),
     Order(DynamicPadder, AlgebraicSimplification, "laws look at static arrays only"),
     Order(FlattenCallGraph, WhileSimplification, "a loop is rewritten for the one place that runs it"),
+    Order(FlattenCallGraph, LoopUnrolling, "a body is put in the one place that runs it"),
+    Order(DynamicPadder, LoopUnrolling, "sizes that a loop changes are elements of its state by then"),
+    Order(FlattenCallGraph, RangeFolding, "what a counter counts is so for the one loop that runs the body"),
+    Order(LoopUnrolling, LoopInvariantCodeMotion, "a loop that is gone has nothing to move out of"),
     Order(FlattenCallGraph, LoopInvariantCodeMotion, "a loop is rewritten for the one place that runs it"),
     Order(LoopInvariantCodeMotion, LayoutAssignment, "what moves out of a loop has neighbours there"),
     Order(LayoutNormalization, AlgebraicSimplification, "laws look at logical arrays only"),
@@ -97,6 +103,8 @@ def cpu_pipeline(options: PipelineOptions | None = None, watch: Watch | None = N
                     TupleSimplification(),
                     ConditionalSimplification(),
                     WhileSimplification(),
+                    LoopUnrolling(),
+                    RangeFolding(),
                     AlgebraicSimplification(options.fast_math, options.disabled_laws),
                     ConstantFolding(),
                     Cse(),

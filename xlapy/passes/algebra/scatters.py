@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
 
 import numpy as np
 
@@ -97,34 +97,39 @@ def scatter_nothing(x: Instruction, z: Instruction) -> Value | None:
     return x if not z.shape.size else None
 
 
-@LAWS.law(P.scatter(x, y, z, dimension_numbers=numbers))
-def scatter_of_one_window(
-    root: Instruction, x: Instruction, y: Instruction, z: Instruction, numbers: ScatterDimensionNumbers
-) -> Value | None:
+@LAWS.law(P.scatter(x, y, z))
+def scatter_of_one_window(root: Instruction) -> Value | None:
     """scatter(x, one constant index vector, z) -> dynamic-update-slice(x, f(slice(x), z)), where the window fits"""
+    return scatter_as_update(root, lambda index: None)
+
+
+def scatter_as_update(scatter: Instruction, range_of: Callable[[Instruction], tuple[int, int] | None]) -> Value | None:
+    """The scatter of one window as a dynamic-update-slice, if the window surely lies within the operand.
+
+    `range_of` says between which numbers an index lies, if that is known."""
+    numbers: ScatterDimensionNumbers = scatter.attributes["dimension_numbers"]
+    x, indices, updates = scatter.operands
     dims = numbers.scatter_dims_to_operand_dims
-    scalars = None if numbers.input_batching_dims or not z.shape.size else _index_scalars(y, len(dims))
+    scalars = None if numbers.input_batching_dims or not updates.shape.size else _index_scalars(indices, len(dims))
     if scalars is None:
         return None
-    places = [_number(scalar) for scalar in scalars]
-    if any(place is None for place in places):
-        return None
-    starts = dict(zip(dims, map(int, places), strict=True))
-    window = _window_sizes(x.shape.rank, z.shape.dims, numbers)
-    begin = [starts.get(dim, 0) for dim in range(x.shape.rank)]
-    if any(not 0 <= at <= all_ - size for at, all_, size in zip(begin, x.shape.dims, window, strict=True)):
-        return None
-    place = [SliceDimension(at, at + size) for at, size in zip(begin, window, strict=True)]
-    update = _combined(root, x, new.reshaped(z, window), place)
-    indices = [new.op("constant", literal=Literal(np.int32(at))) for at in begin]
-    return None if update is None else new.dynamic_update_slice(x, update, *indices)
+    zero = new.op("constant", literal=Literal(indices.shape.type.dtype.type(0)))
+    by_dimension = dict(zip(dims, scalars, strict=True))
+    starts = [by_dimension.get(dim, zero) for dim in range(x.shape.rank)]
+    window = _window_sizes(x.shape.rank, updates.shape.dims, numbers)
+    for start, available, size in zip(starts, x.shape.dims, window, strict=True):
+        bounds = _bounds(start, range_of)
+        if bounds is None or bounds[0] < 0 or bounds[1] > available - size:
+            return None
+    update = _combined(scatter, x, new.reshaped(updates, window), starts, tuple(window))
+    return None if update is None else new.dynamic_update_slice(x, update, *starts)
 
 
-def _number(scalar: Value) -> Any:
-    """The number that a scalar is, or None."""
-    if isinstance(scalar, Instruction):
-        return number_of(scalar)
-    return scalar.attributes["literal"].scalar()
+def _bounds(scalar: Value, range_of: Callable[[Instruction], tuple[int, int] | None]) -> tuple[int, int] | None:
+    number = number_of(scalar) if isinstance(scalar, Instruction) else scalar.attributes["literal"].scalar()
+    if number is not None:
+        return int(number), int(number)
+    return range_of(scalar) if isinstance(scalar, Instruction) else None
 
 
 def _window_sizes(rank: int, updates: Dims, numbers: ScatterDimensionNumbers) -> list[int]:
@@ -133,7 +138,7 @@ def _window_sizes(rank: int, updates: Dims, numbers: ScatterDimensionNumbers) ->
     return [1 if dim in numbers.inserted_window_dims else next(sizes) for dim in range(rank)]
 
 
-def _combined(root: Instruction, x: Instruction, update: Value, place: list[SliceDimension]) -> Value | None:
+def _combined(root: Instruction, x: Instruction, update: Value, starts: list[Value], sizes: Dims) -> Value | None:
     """What stands in the window afterwards, if the computation takes the update or is one operation."""
     region = root.called[0]
     if region.root is region.parameters[1]:
@@ -141,4 +146,4 @@ def _combined(root: Instruction, x: Instruction, update: Value, place: list[Slic
     operation = sole_operation(region)
     if operation is None:
         return None
-    return new.op(operation.opcode, [new.slice(x, dimensions=(*place,)), update])
+    return new.op(operation.opcode, [new.dynamic_slice(x, *starts, slice_sizes=sizes), update])
