@@ -27,9 +27,10 @@ from xlapy.passes.pipeline import FixedPoint, Order, Pipeline, Watch
 from xlapy.passes.range_folding import RangeFolding
 from xlapy.passes.region_deduplication import RegionDeduplication
 from xlapy.passes.region_inlining import RegionInlining
-from xlapy.passes.rewrite import AlgebraicSimplification
+from xlapy.passes.rewrite import LAWS, AlgebraicSimplification, LawBook
 from xlapy.passes.split_reduction import SplitReduction
 from xlapy.passes.tuple_simplification import TupleSimplification
+from xlapy.passes.user import Placement, placed, with_laws
 from xlapy.passes.while_simplification import WhileSimplification
 from xlapy.passes.zero_sized import ZeroSized
 
@@ -79,52 +80,51 @@ class PipelineOptions:
     disabled_laws: frozenset[str] = frozenset()
     limits: KernelLimits = field(default_factory=KernelLimits)
     multi_output_fusion: bool = True
+    passes: tuple[Placement, ...] = ()  # of users, and their places
+    laws: tuple[LawBook, ...] = ()  # of users
     keep_entry_layouts: bool = False  # arrays of callers are row-major, whatever layout a dump had on its device
 
 
 def cpu_pipeline(options: PipelineOptions | None = None, watch: Watch | None = None) -> Pipeline:
     """The passes from a verified module to one whose instructions are kernels, runtime calls and control flow."""
     options = options or PipelineOptions()
-    return Pipeline(
-        "cpu",
-        (
-            LayoutNormalization(),
-            CallInlining(),
-            FlattenCallGraph(),
-            TupleSimplification(),
-            BatchNormExpansion(),
-            DynamicPadder(),
-            WidenMatrices(),
-            RegionInlining(),
-            ExpandRandom(),
-            FixedPoint(
-                "simplify",
-                (
-                    TupleSimplification(),
-                    ConditionalSimplification(),
-                    WhileSimplification(),
-                    LoopUnrolling(),
-                    RangeFolding(),
-                    AlgebraicSimplification(options.fast_math, options.disabled_laws),
-                    ConstantFolding(),
-                    Cse(),
-                    Dce(),
-                ),
+    laws = with_laws(options.laws) if options.laws else LAWS
+    steps = (
+        LayoutNormalization(),
+        CallInlining(),
+        FlattenCallGraph(),
+        TupleSimplification(),
+        BatchNormExpansion(),
+        DynamicPadder(),
+        WidenMatrices(),
+        RegionInlining(),
+        ExpandRandom(),
+        FixedPoint(
+            "simplify",
+            (
+                TupleSimplification(),
+                ConditionalSimplification(),
+                WhileSimplification(),
+                LoopUnrolling(),
+                RangeFolding(),
+                AlgebraicSimplification(options.fast_math, options.disabled_laws, laws),
+                ConstantFolding(),
+                Cse(),
+                Dce(),
             ),
-            LoopInvariantCodeMotion(),
-            WhileSimplification(),
-            TupleSimplification(),
-            Dce(),
-            ZeroSized(),
-            SplitReduction(),
-            Dce(),
-            RegionDeduplication(),
-            LayoutAssignment(keep_entry_layouts=options.keep_entry_layouts),
-            RowFusion(options.limits),
-            LoopFusion(options.limits, options.multi_output_fusion),
-            Dce(),
-            CopyInsertion(),
         ),
-        ORDER,
-        watch or Watch(),
+        LoopInvariantCodeMotion(),
+        WhileSimplification(),
+        TupleSimplification(),
+        Dce(),
+        ZeroSized(),
+        SplitReduction(),
+        Dce(),
+        RegionDeduplication(),
+        LayoutAssignment(keep_entry_layouts=options.keep_entry_layouts),
+        RowFusion(options.limits),
+        LoopFusion(options.limits, options.multi_output_fusion),
+        Dce(),
+        CopyInsertion(),
     )
+    return Pipeline("cpu", placed(steps, options.passes), ORDER, watch or Watch())

@@ -104,6 +104,15 @@ class LawBook:
 
         return enter
 
+    def include(self, other: LawBook) -> None:
+        """Enters all laws of another book, behind those that are there. Raises InternalError where a name is taken."""
+        for name, law in other._laws.items():
+            if name in self._laws:
+                raise InternalError(f"there are two laws named {name!r}")
+            self._laws[name] = law
+        for opcode, laws in other._by_opcode.items():
+            self._by_opcode.setdefault(opcode, []).extend(laws)
+
     def for_op(self, opcode: str) -> list[Law]:
         return self._by_opcode.get(opcode, [])
 
