@@ -63,6 +63,7 @@ HLO_FLOORS = (
         "leaves",
         "drawing",
         "cost",
+        "loop_counter",
         "specialize",
     },
 )

@@ -2,8 +2,8 @@
 
     softmax(q k' / sqrt(d)) v        becomes        a loop over blocks of keys that keeps running maxima and sums
 
-`attention.py` is the pass, `laws.py` a law for the same compilation; `python -m examples.custom_pass` shows what they do
-to the memory of a program.
+`attention.py` is the pass, `laws.py` a law for the same compilation; `python -m examples.custom_pass` shows what they
+do to the memory of a program.
 """
 
 from examples.custom_pass.attention import StreamingAttention
