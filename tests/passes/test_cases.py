@@ -17,6 +17,7 @@ from xlapy.passes.expand.random import ExpandRandom
 from xlapy.passes.flatten_call_graph import FlattenCallGraph
 from xlapy.passes.fusion.fusion import LoopFusion
 from xlapy.passes.fusion.rows import RowFusion
+from xlapy.passes.fusion.sibling_reduces import SiblingReduces
 from xlapy.passes.inlining import CallInlining
 from xlapy.passes.layout_assignment import LayoutAssignment
 from xlapy.passes.layout_normalization import LayoutNormalization
@@ -50,6 +51,7 @@ PASSES: list[type[Pass]] = [
     RegionDeduplication,
     RegionInlining,
     RowFusion,
+    SiblingReduces,
     SplitReduction,
     TupleSimplification,
     WhileSimplification,

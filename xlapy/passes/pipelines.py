@@ -18,6 +18,7 @@ from xlapy.passes.expand.random import ExpandRandom
 from xlapy.passes.flatten_call_graph import FlattenCallGraph
 from xlapy.passes.fusion.fusion import LoopFusion
 from xlapy.passes.fusion.rows import RowFusion
+from xlapy.passes.fusion.sibling_reduces import SiblingReduces
 from xlapy.passes.inlining import CallInlining
 from xlapy.passes.layout_assignment import LayoutAssignment
 from xlapy.passes.layout_normalization import LayoutNormalization
@@ -54,6 +55,8 @@ ORDER = (
     Order(SplitReduction, LoopFusion, "both steps fuse with their neighbours"),
     Order(SplitReduction, RowFusion, "a row that is long enough to split is in no cache"),
     Order(LayoutAssignment, RowFusion, "rows lie in memory one after the other"),
+    Order(RowFusion, SiblingReduces, "a chain over rows takes its reduces with it"),
+    Order(SiblingReduces, LoopFusion, "what is folded is then computed in the kernel of all the reduces"),
     Order(RowFusion, LoopFusion, "a chain is taken whole, before loops take it apart"),
     Order(LayoutAssignment, LoopFusion, "a fused loop has one layout per operand"),
     Order(LoopFusion, CopyInsertion, "whether an element of a loop's state is made anew is known once kernels are"),
@@ -123,6 +126,7 @@ def cpu_pipeline(options: PipelineOptions | None = None, watch: Watch | None = N
         RegionDeduplication(),
         LayoutAssignment(keep_entry_layouts=options.keep_entry_layouts),
         RowFusion(options.limits),
+        SiblingReduces(),
         LoopFusion(options.limits, options.multi_output_fusion),
         Dce(),
         CopyInsertion(),
