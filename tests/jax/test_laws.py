@@ -73,7 +73,7 @@ PROGRAMS = {
     "cross entropy": Program(
         jax.grad(cross_entropy),
         (W, X, N),
-        "and-ones reshape-of-broadcast splat-constant merge-broadcasts transpose-of-dot",
+        "scatter-of-one-per-row reshape-of-broadcast splat-constant merge-broadcasts transpose-of-dot",
     ),
     "attention": Program(attention, (X, X, X), "add-zero select-itself convert-to-same"),
     "gradient of attention": Program(
@@ -117,7 +117,7 @@ PROGRAMS = {
     "random numbers": Program(
         lambda seed: jax.random.uniform(jax.random.key(seed), (4,)),
         (np.uint32(3),),
-        "slice-of-concatenate slice-of-broadcast subtract-zero",
+        "slice-of-concatenate slice-of-broadcast subtract-zero and-ones",
     ),
     # arithmetic
     "powers": Program(

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
-from xlapy.hlo.attributes import GatherDimensionNumbers, ScatterDimensionNumbers, SliceDimension
+from xlapy.hlo.attributes import ComparisonDirection, GatherDimensionNumbers, ScatterDimensionNumbers, SliceDimension
 from xlapy.hlo.graph import Instruction
 from xlapy.hlo.kernel_plan import sole_operation
 from xlapy.hlo.literal import Literal
@@ -16,7 +17,7 @@ from xlapy.passes import new
 from xlapy.passes.new import Value
 from xlapy.passes.rewrite import LAWS
 
-x, y, z, numbers, sizes = variables("x y z numbers sizes")
+x, y, z, c, numbers, sizes = variables("x y z c numbers sizes")
 
 
 @LAWS.law(P.gather(x, y, dimension_numbers=numbers, slice_sizes=sizes))
@@ -147,3 +148,45 @@ def _combined(root: Instruction, x: Instruction, update: Value, starts: list[Val
     if operation is None:
         return None
     return new.op(operation.opcode, [new.dynamic_slice(x, *starts, slice_sizes=sizes), update])
+
+
+@LAWS.law(P.scatter(P.number(c), y, z, dimension_numbers=numbers))
+def scatter_of_one_per_row(
+    root: Instruction, c: Any, y: Instruction, z: Instruction, numbers: ScatterDimensionNumbers
+) -> Value | None:
+    """scatter(c, i, z) -> select(iota == i, f(c, z), c), for a number c and one place in each row
+
+    All of the result is written anyway, and what selects fuses with what reads it."""
+    rows = _rows_of(root, y, numbers)
+    if rows is None or not _holds_places(root, y, numbers):
+        return None
+    kept = [y.shape.dims[dim] for dim in sorted(rows)]
+    dimensions = tuple(rows[dim] for dim in sorted(rows))
+    place = new.broadcast(new.reshaped(y, kept), shape=root.shape.with_type(y.shape.type), dimensions=dimensions)
+    update = new.broadcast(new.reshaped(z, kept), shape=root.shape, dimensions=dimensions)
+    (along,) = numbers.scatter_dims_to_operand_dims
+    hit = new.compare(new.iota(shape=place.shape, dimension=along), place, direction=ComparisonDirection.EQ)
+    former = new.number(c, like=root)
+    region = root.called[0]
+    operation = sole_operation(region)
+    if region.root is region.parameters[1]:
+        return new.select(hit, update, former)
+    if operation is None:
+        return None
+    return new.select(hit, new.op(operation.opcode, [former, update]), former)
+
+
+def _rows_of(root: Instruction, indices: Instruction, numbers: ScatterDimensionNumbers) -> dict[int, int] | None:
+    """For each dimension of the indices that counts rows, that of the result; None unless each row has one index."""
+    rows = dict(zip(numbers.scatter_indices_batching_dims, numbers.input_batching_dims, strict=True))
+    whole = {*rows.values(), *numbers.scatter_dims_to_operand_dims} == {*range(root.shape.rank)}
+    others = [size for dim, size in enumerate(indices.shape.dims) if dim not in rows]
+    plain = whole and len(numbers.scatter_dims_to_operand_dims) == 1 and not numbers.update_window_dims
+    return rows if plain and all(size == 1 for size in others) and root.shape.size else None
+
+
+def _holds_places(root: Instruction, indices: Instruction, numbers: ScatterDimensionNumbers) -> bool:
+    """The type of the indices has a number for each place of a row."""
+    kind = indices.shape.type
+    (along,) = numbers.scatter_dims_to_operand_dims
+    return root.shape.dims[along] <= 1 << (kind.bits - kind.is_signed)
