@@ -82,9 +82,9 @@ def _is_select(conditional: Instruction) -> bool:
     leaves = conditional.shape.leaves()
     return (
         len(computed) <= MOST_SELECTED
-        and sum(map(operation_cost, computed)) <= MOST_SELECTED
         and all(leaf.is_array and leaf.is_scalar for leaf in leaves)
         and all(i.shape.is_scalar and Trait.ELEMENTWISE in i.spec.traits and not i.called for i in computed)
+        and sum(map(operation_cost, computed)) <= MOST_SELECTED
         and all(branch.root.opcode == "tuple" or branch.root.shape.is_array for branch in conditional.called)
         and all(part.is_array for part in conditional.shape.elements or ())
     )

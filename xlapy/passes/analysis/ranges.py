@@ -70,7 +70,7 @@ def _holds(instruction: Instruction, found: Range) -> bool:
     """The type has all numbers of the range: nothing wraps."""
     kind = instruction.shape.type
     if _is_pred(instruction):
-        return True
+        return found[0] >= 0 and found[1] <= 1
     magnitude = 1 << (kind.bits - kind.is_signed)
     return (-magnitude if kind.is_signed else 0) <= found[0] and found[1] < magnitude
 

@@ -84,7 +84,7 @@ class SiblingReduces(Pass):
 
 def _is_mergeable(instruction: Instruction) -> bool:
     """A reduce of one array whose lanes fold a result each."""
-    if instruction.opcode != "reduce" or len(instruction.operands) != 2:
+    if instruction.opcode != "reduce" or len(instruction.operands) != 2 or not instruction.attributes["dimensions"]:
         return False
     source = instruction.operands[0].shape
     if not source.is_static or not source.size or source.type.is_narrow_float or source.type.is_complex:
