@@ -73,7 +73,7 @@ def trip_count(loop: Instruction) -> int | None:
 
 def state_index(value: Instruction, computation: Computation) -> int | None:
     """Which element of the state `value` is, in the condition or the body of a loop."""
-    if value.opcode == "get-tuple-element" and value.operands[0] is computation.parameters[0]:
+    if value.opcode == "get-tuple-element" and value.operands[0] in computation.parameters[:1]:
         index: int = value.attributes["index"]
         return index
     return None
