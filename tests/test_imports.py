@@ -65,6 +65,7 @@ HLO_FLOORS = (
         "leaves",
         "drawing",
         "cost",
+        "loop_counter",
         "specialize",
     },
 )

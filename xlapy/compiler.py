@@ -35,6 +35,7 @@ from xlapy.passes.buffer_assignment import assign_buffers
 from xlapy.passes.pipeline import Checks, PipelineReport, Watch
 from xlapy.passes.pipelines import PipelineOptions, cpu_pipeline
 from xlapy.passes.scheduling import schedule
+from xlapy.passes.user import identity_of
 from xlapy.support.dump import DumpFolder
 from xlapy.support.timing import Timings
 from xlapy_runtime import lapack, rendezvous, threads
@@ -104,7 +105,8 @@ def compile_cached(key: str, load: Callable[[], HloModule], options: CompileOpti
     around = environment()
     cache = object_cache(around)
     target = host_target()
-    full_key = f"{target.code_key}\n{options.cache_key}\n{key}".encode()
+    brought = identity_of(options.passes, options.laws)
+    full_key = f"{target.code_key}\n{options.cache_key}\n{brought}\n{key}".encode()
     checked = around.verify or options.verify
     observed = around.dump_to or checked or around.time_passes or around.pass_limit is not None
     found = None if observed else cache.get(_PROGRAM_KIND, full_key)
@@ -186,7 +188,12 @@ def lower(
         module.config.num_replicas = options.num_replicas
         module.config.num_partitions = options.num_partitions
     verify_processes(module)
-    pipeline_options = PipelineOptions(fast_math=options.fast_math, disabled_laws=options.disabled_laws)
+    pipeline_options = PipelineOptions(
+        fast_math=options.fast_math,
+        disabled_laws=options.disabled_laws,
+        passes=tuple(options.passes),
+        laws=tuple(options.laws),
+    )
     report = cpu_pipeline(pipeline_options, watch).run(module)
     for run in report.runs:
         timings.add(run.name, run.seconds)

@@ -24,9 +24,11 @@ class CompileOptions:
 
     `num_replicas` and `num_partitions` override the module's grid where they are above 1. `num_threads` bounds the
     threads of one call (None: all that the process may use; 1 really is one). `fast_math` allows laws that are not
-    exact. `disabled_passes` and `disabled_laws` are names. `custom_calls` are targets of this program alone, by name.
-    `timeout` bounds every wait of the running program for another process, device or host, in seconds. `seed` is where
-    stateful random numbers start. `device_assignment` lists device ids, one per process, replica-major."""
+    exact. `disabled_passes` and `disabled_laws` are names. `passes` are passes of your own at their places (`after` and
+    `before` of `xlapy.passes.user`), `laws` books of laws of your own. `custom_calls` are targets of this program
+    alone, by name. `timeout` bounds every wait of the running program for another process, device or host, in seconds.
+    `seed` is where stateful random numbers start. `device_assignment` lists device ids, one per process,
+    replica-major."""
 
     num_replicas: int = 1
     num_partitions: int = 1
@@ -35,6 +37,8 @@ class CompileOptions:
     fast_math: bool = False
     disabled_passes: frozenset[str] = frozenset()
     disabled_laws: frozenset[str] = frozenset()
+    passes: Sequence[Any] = ()
+    laws: Sequence[Any] = ()
     custom_calls: Mapping[str, Any] = field(default_factory=dict)
     timeout: float | None = None
     seed: int = 0

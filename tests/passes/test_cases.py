@@ -18,10 +18,13 @@ from xlapy.passes.expand.random import ExpandRandom
 from xlapy.passes.flatten_call_graph import FlattenCallGraph
 from xlapy.passes.fusion.fusion import LoopFusion
 from xlapy.passes.fusion.rows import RowFusion
+from xlapy.passes.fusion.sibling_reduces import SiblingReduces
 from xlapy.passes.inlining import CallInlining
 from xlapy.passes.layout_assignment import LayoutAssignment
 from xlapy.passes.layout_normalization import LayoutNormalization
 from xlapy.passes.loop_invariants import LoopInvariantCodeMotion
+from xlapy.passes.loop_unrolling import LoopUnrolling
+from xlapy.passes.range_folding import RangeFolding
 from xlapy.passes.region_deduplication import RegionDeduplication
 from xlapy.passes.region_inlining import RegionInlining
 from xlapy.passes.split_reduction import SplitReduction
@@ -45,9 +48,12 @@ PASSES: list[type[Pass]] = [
     LayoutNormalization,
     LoopInvariantCodeMotion,
     LoopFusion,
+    LoopUnrolling,
+    RangeFolding,
     RegionDeduplication,
     RegionInlining,
     RowFusion,
+    SiblingReduces,
     SplitReduction,
     TupleSimplification,
     WhileSimplification,

@@ -10,11 +10,11 @@ import pytest
 
 from tests.support.hlo_cases import assert_same, check_same_values
 from tests.support.random_programs import random_program
-from tests.support.random_values import random_arguments
 from tests.support.work import assert_linear
 from xlapy.hlo.evaluate import evaluate
 from xlapy.hlo.graph import Computation, HloModule
 from xlapy.hlo.kernel_plan import check_fusion
+from xlapy.hlo.random_values import random_arguments
 from xlapy.hlo.shape import Shape
 from xlapy.hlo.text import fingerprint, parse, to_text
 from xlapy.hlo.verifier import verify

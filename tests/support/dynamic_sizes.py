@@ -14,9 +14,9 @@ import numpy as np
 
 import xlapy
 from tests.support.hlo_cases import assert_same
-from tests.support.random_values import random_array
 from xlapy.hlo.evaluate import evaluate
 from xlapy.hlo.graph import Computation, HloModule, Instruction
+from xlapy.hlo.random_values import random_array
 from xlapy.hlo.shape import Shape
 from xlapy.hlo.verifier import verify
 

@@ -1,168 +1,28 @@
-"""Pass tests as HLO text: what goes in, what comes out, and that both compute the same.
-
-A `.hlo` file holds cases. The title is the property; "stays" cases matter as much as "becomes" cases:
-
-    // ==== transposes that undo each other disappear
-    ENTRY main { ... }
-    // ---- becomes
-    ENTRY main { ... }
-    // ==== an effect is never merged
-    ENTRY main { ... }
-    // ---- stays
-
-`BLESS=1 pytest ...` writes what the pass returns as the new expectation; read the difference before you keep it.
-"""
+"""Cases of passes in `.hlo` files; `BLESS=1 pytest ...` writes what the pass returns as the new expectation."""
 
 from __future__ import annotations
 
 import os
-import re
-from collections.abc import Iterator
-from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from tests.support.random_values import random_arguments
-from xlapy.hlo.evaluate import evaluate
 from xlapy.hlo.graph import HloModule
-from xlapy.hlo.text import canonical_text, fingerprint, parse, to_text
-from xlapy.hlo.verifier import verify
+from xlapy.passes import trial
 from xlapy.passes.base import Pass
+from xlapy.passes.trial import Case, assert_same, evaluate_padded, load_cases, load_folder
 
-SEEDS = (0, 1, 2)
-TARGETS = {"negate": np.negative}  # what cases may call by custom calls
+__all__ = ["Case", "assert_same", "check_case", "check_same_values", "evaluate_padded", "load_cases", "load_folder"]
 
-
-@dataclass(frozen=True)
-class Case:
-    path: Path
-    title: str
-    before: str
-    verdict: str  # "becomes" or "stays"
-    after: str
-
-    def __str__(self) -> str:
-        return f"{self.path.stem}: {self.title}"
-
-
-def load_cases(path: Path) -> list[Case]:
-    """The cases of one file. Raises ValueError for a case without a verdict."""
-    cases = []
-    for block in re.split(r"^// ==== ", path.read_text(encoding="utf-8"), flags=re.MULTILINE)[1:]:
-        title, _, rest = block.partition("\n")
-        parts = re.split(r"^// ---- (becomes|stays)\n", rest, flags=re.MULTILINE)
-        if len(parts) != 3:
-            raise ValueError(f"{path.name}: {title!r} does not say what it becomes")
-        cases.append(Case(path, title.strip(), parts[0].strip(), parts[1], parts[2].strip()))
-    return cases
-
-
-def load_folder(folder: Path) -> Iterator[Case]:
-    for path in sorted(folder.glob("*.hlo")):
-        yield from load_cases(path)
+TARGETS: dict[str, Any] = {"negate": np.negative}  # what cases may call by custom calls
 
 
 def check_case(case: Case, step: Pass, *, tolerance: float = 0.0) -> None:
-    """Runs the pass on the case: the text must be as expected, the claim true, and the values the same."""
-    before = parse(case.before)
-    verify(before)
-    after = before.clone()
-    changed = step.run(after)
-    verify(after)
-    assert changed == (fingerprint(before) != fingerprint(after)), f"{step.name} lied about having changed the module"
-    if os.environ.get("BLESS"):
-        _bless(case, after, changed)
-    elif case.verdict == "stays":
-        assert canonical_text(after) == canonical_text(before)
-    else:
-        expected = canonical_text(parse(case.after))
-        assert canonical_text(after) == expected, f"now it becomes (BLESS=1 accepts):\n{to_text(after)}"
-    check_same_values(before, after, tolerance=tolerance)
-
-
-def _bless(case: Case, after: HloModule, changed: bool) -> None:
-    text = case.path.read_text(encoding="utf-8")
-    old = f"// ==== {case.title}\n{case.before}\n// ---- {case.verdict}\n" + (f"{case.after}\n" if case.after else "")
-    assert old in text, f"{case.path.name} is not laid out as the harness writes it"
-    new = f"// ==== {case.title}\n{case.before}\n// ---- " + ("becomes\n" if changed else "stays\n")
-    if changed:
-        printed = to_text(after).split("\n", 1)
-        new += (printed[1] if printed[0] == f"HloModule {after.name}" else "\n".join(printed)).strip() + "\n"
-    case.path.write_text(text.replace(old, new), encoding="utf-8")
+    """`trial.check_case` with the targets of our cases."""
+    bless = bool(os.environ.get("BLESS"))
+    trial.check_case(case, step, tolerance=tolerance, custom_calls=TARGETS, bless=bless)
 
 
 def check_same_values(before: HloModule, after: HloModule, *, tolerance: float = 0.0) -> None:
-    """Evaluates both modules on the same inputs, special values among them, and compares bit for bit (or closely)."""
-    for seed in SEEDS:
-        arguments = random_arguments(before.signature.parameters, seed)
-        expected = evaluate(before, *arguments, custom_calls=TARGETS)
-        actual = evaluate_padded(after, arguments)
-        assert_same(actual, expected, tolerance)
-
-
-def evaluate_padded(module: HloModule, arguments: list[Any]) -> Any:
-    """Evaluates a module, passing and returning run-time sizes where the padder has made it take them."""
-    config = module.config
-    if not config.size_parameters and not config.size_results:
-        return evaluate(module, *arguments, custom_calls=TARGETS)
-    leaves = list(_leaves(tuple(arguments)))
-    sizes = [np.int32(leaves[place.leaf].shape[place.dimension]) for place in config.size_parameters]
-    shapes = module.signature.parameters[: len(arguments)]
-    padded = [_pad_to(value, shape) for value, shape in zip(arguments, shapes, strict=True)]
-    result = evaluate(module, *padded, *sizes, custom_calls=TARGETS)
-    if not config.size_results:
-        return result
-    value, result_sizes = result
-    cut = list(_leaves(value))
-    for place, size in zip(config.size_results, result_sizes, strict=True):
-        cut[place.leaf] = np.take(cut[place.leaf], range(int(size)), axis=place.dimension)
-    return _rebuilt(value, iter(cut))
-
-
-def _leaves(value: Any) -> Iterator[Any]:
-    if isinstance(value, tuple):
-        for element in value:
-            yield from _leaves(element)
-    else:
-        yield value
-
-
-def _rebuilt(value: Any, leaves: Iterator[Any]) -> Any:
-    return tuple(_rebuilt(element, leaves) for element in value) if isinstance(value, tuple) else next(leaves)
-
-
-def _pad_to(value: Any, shape: Any) -> Any:
-    """The array in the corner of one of `shape`, garbage elsewhere: nobody may read it."""
-    if isinstance(value, tuple):
-        return tuple(_pad_to(element, part) for element, part in zip(value, shape.parts, strict=True))
-    array = np.asarray(value)
-    if array.shape == shape.dims:
-        return value
-    padded = np.full(shape.dims, 77, array.dtype)
-    padded[tuple(slice(size) for size in array.shape)] = array
-    return padded
-
-
-def assert_same(actual: Any, expected: Any, tolerance: float = 0.0) -> None:
-    """Same structure and same bits; any NaN equals any NaN. With a tolerance: close, relative and absolute."""
-    if isinstance(expected, tuple):
-        assert isinstance(actual, tuple)
-        assert len(actual) == len(expected)
-        for one, other in zip(actual, expected, strict=True):
-            assert_same(one, other, tolerance)
-        return
-    if expected is None:
-        assert actual is None
-        return
-    one, other = np.asarray(actual), np.asarray(expected)
-    assert one.dtype == other.dtype
-    assert one.shape == other.shape
-    if tolerance and other.dtype.kind in "fc":
-        np.testing.assert_allclose(one, other, rtol=tolerance, atol=tolerance)
-        return
-    same = (one == other) & (np.signbit(one) == np.signbit(other)) if other.dtype.kind == "f" else one == other
-    with np.errstate(all="ignore"):
-        nans = (one != one) & (other != other)
-    assert np.all(same | nans), f"{one} instead of {other}"
+    """`trial.check_same_values` with the targets of our cases."""
+    trial.check_same_values(before, after, tolerance=tolerance, custom_calls=TARGETS)

@@ -13,7 +13,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from xlapy.hlo.attributes import (
-    ComparisonDirection,
     ConvolutionDimensionNumbers,
     DotDimensionNumbers,
     Window,
@@ -22,6 +21,7 @@ from xlapy.hlo.attributes import (
 from xlapy.hlo.graph import Computation, HloModule, Instruction
 from xlapy.hlo.kernel_plan import SCALAR_RENAMING, fusion_roots
 from xlapy.hlo.leaves import is_renaming
+from xlapy.hlo.loop_counter import trip_count
 from xlapy.hlo.ops import OPS, Trait
 from xlapy.support.registry import Registry
 
@@ -263,36 +263,3 @@ def _bytes_written(root: Instruction, *, in_place: bool) -> int:
     if in_place and root.opcode in _UPDATES:
         return sum(update.shape.bytes for update in _UPDATES[root.opcode](root))
     return root.shape.bytes
-
-
-def trip_count(loop: Instruction) -> int | None:
-    """How often a while runs, if it counts from a constant by a constant to a constant; None where that is not
-    plain."""
-    condition, body = loop.called
-    test = condition.root
-    if test.opcode != "compare" or test.attributes["direction"] is not ComparisonDirection.LT:
-        return None
-    counter, limit = test.operands
-    index = _state_index(counter, condition)
-    if index is None or limit.opcode != "constant":
-        return None
-    init, root = loop.operands[0], body.root
-    if init.opcode != "tuple" or root.opcode != "tuple":
-        return None
-    start, following = init.operands[index], root.operands[index]
-    if start.opcode != "constant" or following.opcode != "add":
-        return None
-    steps = [operand for operand in following.operands if operand.opcode == "constant"]
-    others = [operand for operand in following.operands if operand.opcode != "constant"]
-    if len(steps) != 1 or _state_index(others[0], body) != index:
-        return None
-    first, last, step = (int(c.attributes["literal"].scalar()) for c in (start, limit, steps[0]))
-    return max(0, -(-(last - first) // step)) if step > 0 else None
-
-
-def _state_index(value: Instruction, computation: Computation) -> int | None:
-    """Which element of the state `value` is, in the condition or the body of a loop."""
-    if value.opcode == "get-tuple-element" and value.operands[0] is computation.parameters[0]:
-        index: int = value.attributes["index"]
-        return index
-    return None

@@ -306,6 +306,41 @@ def _fault_of_members(computation: Computation, outside: set[Instruction]) -> st
     return ""
 
 
+def rereads(update_slice: Instruction, source: Instruction) -> bool:
+    """`source` is the slice that a dynamic-update-slice writes, as it was, and each element of the update is made of
+    that same element alone: the kernel may read it from the memory that it writes to.
+
+    Only members of the kernel may use `source`; whoever asks sees to that."""
+    update = update_slice.operands[1]
+    is_same_place = (
+        source.opcode == "dynamic-slice"
+        and source.operands[0] is update_slice.operands[0]
+        and source.shape.dims == update.shape.dims
+        and all(map(_is_same_index, source.operands[1:], update_slice.operands[2:]))
+    )
+    if not is_same_place or not is_row_major(source):
+        return False
+    pending, seen = [source], {source}
+    while pending:
+        for user in pending.pop().users:
+            if user is update_slice:
+                continue
+            keeps_place = user.opcode == "reshape" or (Trait.ELEMENTWISE in user.spec.traits and not user.called)
+            if not keeps_place or user.shape.size != update.shape.size or not is_row_major(user):
+                return False
+            if user not in seen:
+                seen.add(user)
+                pending.append(user)
+    return True
+
+
+def _is_same_index(one: Instruction, other: Instruction) -> bool:
+    if one is other:
+        return True
+    both = is_kernel_constant(one) and is_kernel_constant(other)
+    return both and bool(one.attributes["literal"].scalar() == other.attributes["literal"].scalar())
+
+
 _FAULTS = {
     FusionKind.LOOP: _fault_of_loop,
     FusionKind.INPUT: _fault_of_input,

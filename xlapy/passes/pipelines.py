@@ -19,16 +19,20 @@ from xlapy.passes.expand.random import ExpandRandom
 from xlapy.passes.flatten_call_graph import FlattenCallGraph
 from xlapy.passes.fusion.fusion import LoopFusion
 from xlapy.passes.fusion.rows import RowFusion
+from xlapy.passes.fusion.sibling_reduces import SiblingReduces
 from xlapy.passes.inlining import CallInlining
 from xlapy.passes.layout_assignment import LayoutAssignment
 from xlapy.passes.layout_normalization import LayoutNormalization
 from xlapy.passes.loop_invariants import LoopInvariantCodeMotion
+from xlapy.passes.loop_unrolling import LoopUnrolling
 from xlapy.passes.pipeline import FixedPoint, Order, Pipeline, Watch
+from xlapy.passes.range_folding import RangeFolding
 from xlapy.passes.region_deduplication import RegionDeduplication
 from xlapy.passes.region_inlining import RegionInlining
-from xlapy.passes.rewrite import AlgebraicSimplification
+from xlapy.passes.rewrite import LAWS, AlgebraicSimplification, LawBook
 from xlapy.passes.split_reduction import SplitReduction
 from xlapy.passes.tuple_simplification import TupleSimplification
+from xlapy.passes.user import Placement, placed, with_laws
 from xlapy.passes.while_simplification import WhileSimplification
 from xlapy.passes.zero_sized import ZeroSized
 
@@ -40,6 +44,10 @@ ORDER = (
     Order(BatchNormExpansion, DynamicPadder, "the expansion asks for run-time sizes"),
     Order(DynamicPadder, AlgebraicSimplification, "laws look at static arrays only"),
     Order(FlattenCallGraph, WhileSimplification, "a loop is rewritten for the one place that runs it"),
+    Order(FlattenCallGraph, LoopUnrolling, "a body is put in the one place that runs it"),
+    Order(DynamicPadder, LoopUnrolling, "sizes that a loop changes are elements of its state by then"),
+    Order(FlattenCallGraph, RangeFolding, "what a counter counts is so for the one loop that runs the body"),
+    Order(LoopUnrolling, LoopInvariantCodeMotion, "a loop that is gone has nothing to move out of"),
     Order(FlattenCallGraph, LoopInvariantCodeMotion, "a loop is rewritten for the one place that runs it"),
     Order(LoopInvariantCodeMotion, LayoutAssignment, "what moves out of a loop has neighbours there"),
     Order(LayoutNormalization, AlgebraicSimplification, "laws look at logical arrays only"),
@@ -49,6 +57,8 @@ ORDER = (
     Order(SplitReduction, LoopFusion, "both steps fuse with their neighbours"),
     Order(SplitReduction, RowFusion, "a row that is long enough to split is in no cache"),
     Order(LayoutAssignment, RowFusion, "rows lie in memory one after the other"),
+    Order(RowFusion, SiblingReduces, "a chain over rows takes its reduces with it"),
+    Order(SiblingReduces, LoopFusion, "what is folded is then computed in the kernel of all the reduces"),
     Order(RowFusion, LoopFusion, "a chain is taken whole, before loops take it apart"),
     Order(LayoutAssignment, LoopFusion, "a fused loop has one layout per operand"),
     Order(LoopFusion, CopyInsertion, "whether an element of a loop's state is made anew is known once kernels are"),
@@ -78,51 +88,53 @@ class PipelineOptions:
     disabled_laws: frozenset[str] = frozenset()
     limits: KernelLimits = field(default_factory=KernelLimits)
     multi_output_fusion: bool = True
+    passes: tuple[Placement, ...] = ()  # of users, and their places
+    laws: tuple[LawBook, ...] = ()  # of users
     keep_entry_layouts: bool = False  # arrays of callers are row-major, whatever layout a dump had on its device
 
 
 def cpu_pipeline(options: PipelineOptions | None = None, watch: Watch | None = None) -> Pipeline:
     """The passes from a verified module to one whose instructions are kernels, runtime calls and control flow."""
     options = options or PipelineOptions()
-    return Pipeline(
-        "cpu",
-        (
-            AsyncUnwrapping(),
-            LayoutNormalization(),
-            CallInlining(),
-            FlattenCallGraph(),
-            TupleSimplification(),
-            BatchNormExpansion(),
-            DynamicPadder(),
-            WidenMatrices(),
-            RegionInlining(),
-            ExpandRandom(),
-            FixedPoint(
-                "simplify",
-                (
-                    TupleSimplification(),
-                    ConditionalSimplification(),
-                    WhileSimplification(),
-                    AlgebraicSimplification(options.fast_math, options.disabled_laws),
-                    ConstantFolding(),
-                    Cse(),
-                    Dce(),
-                ),
+    laws = with_laws(options.laws) if options.laws else LAWS
+    steps = (
+        AsyncUnwrapping(),
+        LayoutNormalization(),
+        CallInlining(),
+        FlattenCallGraph(),
+        TupleSimplification(),
+        BatchNormExpansion(),
+        DynamicPadder(),
+        WidenMatrices(),
+        RegionInlining(),
+        ExpandRandom(),
+        FixedPoint(
+            "simplify",
+            (
+                TupleSimplification(),
+                ConditionalSimplification(),
+                WhileSimplification(),
+                LoopUnrolling(),
+                AlgebraicSimplification(options.fast_math, options.disabled_laws, laws),
+                RangeFolding(),
+                ConstantFolding(),
+                Cse(),
+                Dce(),
             ),
-            LoopInvariantCodeMotion(),
-            WhileSimplification(),
-            TupleSimplification(),
-            Dce(),
-            ZeroSized(),
-            SplitReduction(),
-            Dce(),
-            RegionDeduplication(),
-            LayoutAssignment(keep_entry_layouts=options.keep_entry_layouts),
-            RowFusion(options.limits),
-            LoopFusion(options.limits, options.multi_output_fusion),
-            Dce(),
-            CopyInsertion(),
         ),
-        ORDER,
-        watch or Watch(),
+        LoopInvariantCodeMotion(),
+        WhileSimplification(),
+        TupleSimplification(),
+        Dce(),
+        ZeroSized(),
+        SplitReduction(),
+        Dce(),
+        RegionDeduplication(),
+        LayoutAssignment(keep_entry_layouts=options.keep_entry_layouts),
+        RowFusion(options.limits),
+        SiblingReduces(),
+        LoopFusion(options.limits, options.multi_output_fusion),
+        Dce(),
+        CopyInsertion(),
     )
+    return Pipeline("cpu", placed(steps, options.passes), ORDER, watch or Watch())

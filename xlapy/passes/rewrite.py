@@ -14,6 +14,7 @@ shapes and no layouts: layouts are assigned later, and bounded sizes are gone by
 
 from __future__ import annotations
 
+import enum
 import inspect
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -31,9 +32,17 @@ Rewrite = Callable[..., "Value | None"]
 REWRITES_PER_INSTRUCTION = 32  # beyond this, laws undo each other
 
 
+class Exactness(enum.Enum):
+    """What a law may change of the numbers; the value says it in words."""
+
+    EXACT = "the same bits"
+    FREE = "another result that the operation leaves open: the order of a sum, the last bits of a function"
+    APPROXIMATE = "last bits, or what NaN, infinities and signs of zero do: under fast_math only"
+
+
 @dataclass(frozen=True, slots=True)
 class Law:
-    """A rewrite. One that is not `exact` may change last bits, or what NaN and infinities do: for `fast_math` only."""
+    """A rewrite, and how exact it is."""
 
     name: str
     family: str
@@ -41,7 +50,11 @@ class Law:
     condition: Condition | None
     rewrite: Rewrite
     wanted: tuple[str, ...]
-    exact: bool
+    exactness: Exactness
+
+    @property
+    def needs_fast_math(self) -> bool:
+        return self.exactness is Exactness.APPROXIMATE
 
     @property
     def doc(self) -> str:
@@ -71,7 +84,7 @@ class LawBook:
         self._by_opcode: dict[str, list[Law]] = {}
 
     def law(
-        self, *patterns: OpPattern, when: Condition | None = None, exact: bool = True
+        self, *patterns: OpPattern, when: Condition | None = None, exactness: Exactness = Exactness.EXACT
     ) -> Callable[[Rewrite], Rewrite]:
         """Decorator: enters a law. Several patterns are alternatives with the same variables."""
 
@@ -84,12 +97,21 @@ class LawBook:
             wanted = tuple(inspect.signature(rewrite).parameters)
             family = rewrite.__module__.rpartition(".")[2]
             for pattern in patterns:
-                law = Law(name, family, pattern, when, rewrite, wanted, exact)
+                law = Law(name, family, pattern, when, rewrite, wanted, exactness)
                 self._laws[name] = law
                 self._by_opcode.setdefault(pattern.spec.name, []).append(law)
             return rewrite
 
         return enter
+
+    def include(self, other: LawBook) -> None:
+        """Enters all laws of another book, behind those that are there. Raises InternalError where a name is taken."""
+        for name, law in other._laws.items():
+            if name in self._laws:
+                raise InternalError(f"there are two laws named {name!r}")
+            self._laws[name] = law
+        for opcode, laws in other._by_opcode.items():
+            self._by_opcode.setdefault(opcode, []).extend(laws)
 
     def for_op(self, opcode: str) -> list[Law]:
         return self._by_opcode.get(opcode, [])
@@ -119,7 +141,7 @@ class AlgebraicSimplification(ComputationPass):
         return _Rewriter(self, computation).run()
 
     def is_enabled(self, law: Law) -> bool:
-        return (law.exact or self.fast_math) and law.name not in self.disabled
+        return (self.fast_math or not law.needs_fast_math) and law.name not in self.disabled
 
 
 class _Rewriter:

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 
 from xlapy.codegen.entry import Step
 from xlapy.hlo.attributes import OpMetadata
-from xlapy.hlo.cost import arithmetic_cost, traffic, trip_count
+from xlapy.hlo.cost import arithmetic_cost, traffic
 from xlapy.hlo.graph import Computation, Instruction
+from xlapy.hlo.loop_counter import trip_count
 from xlapy.hlo.ops import Trait
 from xlapy.hlo.shape import Shape
 from xlapy.report.limits import Limits

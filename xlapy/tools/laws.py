@@ -9,10 +9,12 @@ from typing import Any
 
 from xlapy.hlo.verifier import verify
 from xlapy.passes.pipelines import PipelineOptions, cpu_pipeline
-from xlapy.passes.rewrite import LAWS, Law
+from xlapy.passes.rewrite import LAWS, Exactness, Law
 from xlapy.report.units import plural
 from xlapy.tools.console import BOLD, painted, progress
 from xlapy.tools.programs import add_size, load_static
+
+_NOTES = {Exactness.EXACT: "", Exactness.FREE: "  (order or last bits)", Exactness.APPROXIMATE: "  (fast_math only)"}
 
 
 def add_to(commands: Any) -> None:
@@ -45,8 +47,7 @@ def _list() -> None:
     for family, laws in families.items():
         print(painted(family, BOLD, sys.stdout))
         for law in laws:
-            note = "" if law.exact else "  (fast_math only)"
-            print(f"  {law.name}{note}\n      {law.statement}")
+            print(f"  {law.name}{_NOTES[law.exactness]}\n      {law.statement}")
     print(f"{sum(map(len, families.values()))} laws; CompileOptions(disabled_laws=...) switches off those named there")
 
 
@@ -58,5 +59,5 @@ def _print_counts(counts: Counter[str], *, everything: bool) -> None:
     silent = [law for law in LAWS if law.name not in counts]
     if everything:
         for law in silent:
-            print(f"     0  {law.name}{'' if law.exact else '  (fast_math only)'}")
+            print(f"     0  {law.name}{_NOTES[law.exactness]}")
     print(f"{plural(len(counts), 'law')} fired {plural(counts.total(), 'time')}, {len(silent)} did not")

@@ -11,10 +11,10 @@ import pytest
 
 import xlapy
 from tests.support.native import check_native, record
-from tests.support.random_values import random_array
 from xlapy import ops
 from xlapy.builder import XlaOp
 from xlapy.hlo.element_types import ALL, ElementType, element_type_of
+from xlapy.hlo.random_values import random_array
 from xlapy.hlo.sort_plan import Payload, SortKey, plan_sort, recognise
 
 LENGTHS = (0, 1, 2, 7, 8, 9, 31, 64, 130)  # insertion, merging, counting

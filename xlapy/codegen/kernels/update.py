@@ -21,7 +21,9 @@ def emit_update(
     begin: Value,
     end: Value,
 ) -> None:
-    """Writes rows [begin, end) of the update into `output`. `plan` is that of the update."""
+    """Writes rows [begin, end) of the update into `output`. `plan` is that of the update.
+
+    No element is written twice if the update is made of what was there."""
     update, starts = update_slice.operands[1], update_slice.operands[2:]
     scalar = ElementGraph(Indexing(k, 1), arrays)
     origin = clamped_starts(scalar, starts, update_slice.shape.dims, update.shape.dims)
@@ -31,5 +33,7 @@ def emit_update(
         moved = tuple(ix.add(coordinate, start) for coordinate, start in zip(ix.split(index), origin, strict=True))
         output.store(ix, Index(update_slice.shape.dims, moved), value)
 
+    target = update_slice.operands[0]
+    is_made_of_target = any(user is not update_slice for user in target.users)
     with k.loop(begin, end) as rows:
-        emit_row(k, plan.shape, rows.index, plan.lanes, step, overlapping=True)
+        emit_row(k, plan.shape, rows.index, plan.lanes, step, overlapping=not is_made_of_target)

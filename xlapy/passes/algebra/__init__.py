@@ -2,24 +2,38 @@
 
 from xlapy.passes.algebra import (
     arithmetic,
+    broadcasts,
     comparison,
     contractions,
     conversion,
     convolutions,
+    functions,
     indexing,
+    iotas,
+    joins,
     logic,
+    ordering,
     reductions,
+    scatters,
     shapes,
+    windows,
 )
 
 __all__ = [
     "arithmetic",
+    "broadcasts",
     "comparison",
     "contractions",
     "conversion",
     "convolutions",
+    "functions",
     "indexing",
+    "iotas",
+    "joins",
     "logic",
+    "ordering",
     "reductions",
+    "scatters",
     "shapes",
+    "windows",
 ]

@@ -5,17 +5,14 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import numpy as np
-
-from xlapy.hlo.element_types import ElementType
 from xlapy.hlo.graph import Computation, Instruction
 from xlapy.hlo.patterns import P, number_of, variables
 from xlapy.passes import new
-from xlapy.passes.algebra.conditions import is_float, is_integer, is_integral, is_real
+from xlapy.passes.algebra.conditions import extremes, is_float, is_integer, is_integral, is_real
 from xlapy.passes.new import Value
-from xlapy.passes.rewrite import LAWS
+from xlapy.passes.rewrite import LAWS, Exactness
 
-x, y, c, d = variables("x y c d")
+x, y, z, c, d = variables("x y z c d")
 
 
 @LAWS.law(P.add(x, P.number(0)), when=is_integral)
@@ -51,7 +48,7 @@ def _is_sum(region: Computation) -> bool:
     return region.root.opcode == "add" and set(region.root.operands) == set(region.parameters)
 
 
-@LAWS.law(P.add(x, P.number(0)), when=is_float, exact=False)
+@LAWS.law(P.add(x, P.number(0)), when=is_float, exactness=Exactness.APPROXIMATE)
 def add_positive_zero(x: Instruction) -> Value:
     """x + 0.0 -> x, but for the sign of zero"""
     return x
@@ -138,7 +135,7 @@ def _exact_inverse(value: float) -> float | None:
     return 1.0 / value
 
 
-@LAWS.law(P.divide(x, P.number(c)), when=is_float, exact=False)
+@LAWS.law(P.divide(x, P.number(c)), when=is_float, exactness=Exactness.APPROXIMATE)
 def divide_by_constant(root: Instruction, x: Instruction, c: Any) -> Value | None:
     """x / c -> x * (1 / c)"""
     value = float(c)
@@ -160,22 +157,13 @@ def extremum_of_same(x: Instruction) -> Value:
 @LAWS.law(P.maximum(x, P.number(c)))
 def maximum_with_lowest(x: Instruction, c: Any) -> Value | None:
     """max(x, lowest) -> x, where nothing is below: -inf, or the smallest integer"""
-    return x if c == _extremes(x.shape.type)[0] else None
+    return x if c == extremes(x.shape.type)[0] else None
 
 
 @LAWS.law(P.minimum(x, P.number(c)))
 def minimum_with_highest(x: Instruction, c: Any) -> Value | None:
     """min(x, highest) -> x, where nothing is above: inf, or the largest integer"""
-    return x if c == _extremes(x.shape.type)[1] else None
-
-
-def _extremes(element_type: ElementType) -> tuple[Any, Any]:
-    """The lowest and the highest value of a type, infinities included; NaN where it has none."""
-    if element_type.is_integer:
-        bits = element_type.bits - element_type.is_signed
-        return -(1 << bits) if element_type.is_signed else 0, (1 << bits) - 1
-    infinite = element_type.is_float and bool(np.isinf(element_type.dtype.type(math.inf)))
-    return (-math.inf, math.inf) if infinite else (math.nan, math.nan)
+    return x if c == extremes(x.shape.type)[1] else None
 
 
 @LAWS.law(P.abs(P.negate(x)))
@@ -226,3 +214,60 @@ def real_of_real(x: Instruction) -> Value:
 def imag_of_real(root: Instruction) -> Value:
     """imag(x) -> 0, for a real number"""
     return new.number(0, like=root)
+
+
+@LAWS.law(P.multiply(P.negate(x), P.negate(y)), P.divide(P.negate(x), P.negate(y)), when=is_float)
+def product_of_negated(root: Instruction, x: Instruction, y: Instruction) -> Value:
+    """(-x) * (-y) -> x * y; (-x) / (-y) -> x / y"""
+    return new.op(root.opcode, [x, y])
+
+
+@LAWS.law(
+    P.negate(P.only(P.multiply(x, c.where(P.any_number)))),
+    P.multiply(P.negate(x), c.where(P.any_number)),
+    when=is_real,
+)
+def negated_times_number(x: Instruction, c: Instruction) -> Value | None:
+    """-(x * c) -> x * -c; (-x) * c -> x * -c, for constants c"""
+    return new.multiply(x, new.negate(c)) if number_of(x) is None else None
+
+
+@LAWS.law(P.multiply(P.multiply(x, c.where(P.any_number)), d.where(P.any_number)), when=is_integer)
+def multiply_constants(x: Instruction, c: Instruction, d: Instruction) -> Value | None:
+    """(x * c) * d -> x * (c * d), for constants c and d and integers"""
+    return new.multiply(x, new.multiply(c, d)) if number_of(x) is None else None
+
+
+@LAWS.law(
+    P.add(P.add(x, c.where(P.any_number)), d.where(P.any_number)),
+    P.multiply(P.multiply(x, c.where(P.any_number)), d.where(P.any_number)),
+    when=is_float,
+    exactness=Exactness.APPROXIMATE,
+)
+def merge_float_constants(root: Instruction, x: Instruction, c: Instruction, d: Instruction) -> Value | None:
+    """(x + c) + d -> x + (c + d); (x * c) * d -> x * (c * d), for constants c and d"""
+    return new.op(root.opcode, [x, new.op(root.opcode, [c, d])]) if number_of(x) is None else None
+
+
+@LAWS.law(P.multiply(P.sqrt(x), P.sqrt(x)), when=is_float, exactness=Exactness.APPROXIMATE)
+def square_of_root(x: Instruction) -> Value:
+    """sqrt(x) * sqrt(x) -> x, but for negative numbers"""
+    return x
+
+
+@LAWS.law(P.subtract(x, x), when=is_float, exactness=Exactness.APPROXIMATE)
+def subtract_float_self(root: Instruction) -> Value:
+    """x - x -> 0, but for infinities and NaN"""
+    return new.number(0, like=root)
+
+
+@LAWS.law(P.multiply(x, P.number(0)), when=is_float, exactness=Exactness.APPROXIMATE)
+def multiply_float_zero(root: Instruction) -> Value:
+    """x * 0 -> 0, but for infinities, NaN and signs of zero"""
+    return new.number(0, like=root)
+
+
+@LAWS.law(P.add(P.multiply(x, y), P.multiply(x, z)), when=is_integer)
+def factor_out(x: Instruction, y: Instruction, z: Instruction) -> Value | None:
+    """x * y + x * z -> x * (y + z), for integers and numbers y and z"""
+    return new.multiply(x, new.add(y, z)) if number_of(y) is not None and number_of(z) is not None else None

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from xlapy.hlo.attributes import ComparisonDirection
+from xlapy.hlo.element_types import PRED
 from xlapy.hlo.graph import Instruction
 from xlapy.hlo.patterns import P, variables
 from xlapy.passes import new
-from xlapy.passes.algebra.conditions import is_float, is_integral, is_pred, is_unsigned
+from xlapy.passes.algebra.conditions import extremes, is_float, is_integral, is_pred, is_unsigned
 from xlapy.passes.new import Value
 from xlapy.passes.rewrite import LAWS
 
-x, y, z, p, direction = variables("x y z p direction")
+x, y, z, p, low, high, direction = variables("x y z p low high direction")
 EQ, NE, GE, LT = ComparisonDirection.EQ, ComparisonDirection.NE, ComparisonDirection.GE, ComparisonDirection.LT
+GT = ComparisonDirection.GT
 REFLEXIVE = (ComparisonDirection.EQ, ComparisonDirection.LE, ComparisonDirection.GE)
 
 
@@ -99,3 +103,25 @@ def select_of_refused(p: Instruction, x: Instruction, z: Instruction) -> Value:
 def clamp_twice(y: Instruction) -> Value:
     """clamp(low, clamp(low, x, high), high) -> clamp(low, x, high)"""
     return y
+
+
+@LAWS.law(
+    *(P.compare(P.convert(p), P.number(0), direction=direction) for direction in (NE, GT)),
+    P.compare(P.convert(p), P.number(1), direction=EQ),
+)
+def compare_of_converted_pred(p: Instruction) -> Value | None:
+    """convert(p) != 0 -> p, for a pred p; convert(p) == 1 -> p"""
+    return p if p.shape.type is PRED else None
+
+
+@LAWS.law(P.select(p, P.number(1), P.number(0)), when=is_pred)
+def select_one_or_zero(root: Instruction, p: Instruction) -> Value | None:
+    """select(p, 1, 0) -> convert(p)"""
+    same = p.shape.dims == root.shape.dims and not root.shape.type.is_complex
+    return new.convert(p, shape=root.shape) if same and root.shape.type is not PRED else None
+
+
+@LAWS.law(P.clamp(P.number(low), x, P.number(high)))
+def clamp_to_everything(x: Instruction, low: Any, high: Any) -> Value | None:
+    """clamp(lowest, x, highest) -> x"""
+    return x if (low, high) == extremes(x.shape.type) else None

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import math
+from typing import Any
+
+import numpy as np
+
 from xlapy.hlo.element_types import ElementType
 from xlapy.hlo.graph import Instruction
 
@@ -35,3 +40,12 @@ def is_pred(root: Instruction) -> bool:
 
 def is_unsigned(root: Instruction) -> bool:
     return subject_type(root).kind == "unsigned"
+
+
+def extremes(element_type: ElementType) -> tuple[Any, Any]:
+    """The lowest and the highest value of a type, infinities included; NaN where it has none."""
+    if element_type.is_integer:
+        bits = element_type.bits - element_type.is_signed
+        return -(1 << bits) if element_type.is_signed else 0, (1 << bits) - 1
+    infinite = element_type.is_float and bool(np.isinf(element_type.dtype.type(math.inf)))
+    return (-math.inf, math.inf) if infinite else (math.nan, math.nan)

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 
 from xlapy.hlo.attributes import DotDimensionNumbers
-from xlapy.hlo.graph import Instruction
+from xlapy.hlo.element_types import ElementType
+from xlapy.hlo.graph import Computation, Instruction
+from xlapy.hlo.literal import Literal
 from xlapy.hlo.patterns import P, variables
-from xlapy.hlo.shape import Dims
+from xlapy.hlo.shape import Dims, Shape
 from xlapy.passes import new
+from xlapy.passes.algebra.conditions import is_integral, is_real
+from xlapy.passes.algebra.conversion import is_lossless
 from xlapy.passes.new import Value
-from xlapy.passes.rewrite import LAWS
+from xlapy.passes.rewrite import LAWS, Exactness
 
 x, y, z, p, numbers = variables("x y z p numbers")
 
@@ -62,3 +67,115 @@ def transpose_of_dot(
 
 def _through(permutation: Dims, dims: Dims) -> Dims:
     return tuple(permutation[dim] for dim in dims)
+
+
+@LAWS.law(P.dot(x, y, dimension_numbers=numbers), when=is_real)
+def dot_over_one(root: Instruction, x: Instruction, y: Instruction, numbers: DotDimensionNumbers) -> Value | None:
+    """dot(x, y) over dimensions of size 1 -> x * y + 0, both broadcast: a sum of -0 alone is 0"""
+    if any(x.shape.dims[dim] != 1 for dim in numbers.lhs_contracting) or not root.shape.size:
+        return None
+    if not (is_lossless(x.shape.type, root.shape.type) and is_lossless(y.shape.type, root.shape.type)):
+        return None
+    batch, left = numbers.lhs_batch, numbers.lhs_free(x.shape.rank)
+    right = numbers.rhs_free(y.shape.rank)
+    first = _spread_over(root, x, (*batch, *left), range(len(batch) + len(left)))
+    behind = range(len(batch) + len(left), root.shape.rank)
+    second = _spread_over(root, y, (*numbers.rhs_batch, *right), (*range(len(batch)), *behind))
+    product = new.multiply(first, second)
+    return new.add(product, new.number(0, like=root)) if root.shape.type.is_float else product
+
+
+def _spread_over(root: Instruction, value: Instruction, dims: Dims, places: Iterable[int]) -> Value:
+    """The operand as an array like `root`: each of its `dims` at its place there."""
+    place_of = dict(zip(dims, places, strict=True))
+    kept = sorted(place_of)
+    converted = _converted(root, new.reshaped(value, [value.shape.dims[dim] for dim in kept]))
+    if root.shape.is_scalar:
+        return converted
+    return new.broadcast(converted, shape=root.shape, dimensions=tuple(place_of[dim] for dim in kept))
+
+
+def _converted(root: Instruction, value: Value) -> Value:
+    """The value in the element type of the products."""
+    same = value.shape.type is root.shape.type
+    return value if same else new.convert(value, shape=value.shape.with_type(root.shape.type))
+
+
+@LAWS.law(P.dot(x, y, dimension_numbers=numbers))
+def dot_of_single_batch(
+    root: Instruction, x: Instruction, y: Instruction, numbers: DotDimensionNumbers
+) -> Value | None:
+    """dot(x, y) with batch or contracting dimensions of size 1 -> reshape(dot(x, y)) without them"""
+    batch = [pair for pair in zip(numbers.lhs_batch, numbers.rhs_batch, strict=True) if x.shape.dims[pair[0]] == 1]
+    summed = zip(numbers.lhs_contracting, numbers.rhs_contracting, strict=True)
+    single = [pair for pair in summed if x.shape.dims[pair[0]] == 1]
+    if not (batch or single) or len(single) == len(numbers.lhs_contracting) or not root.shape.size:
+        return None
+    left, lhs_batch, lhs_contracting = _without(
+        x, [pair[0] for pair in (*batch, *single)], numbers.lhs_batch, numbers.lhs_contracting
+    )
+    right, rhs_batch, rhs_contracting = _without(
+        y, [pair[1] for pair in (*batch, *single)], numbers.rhs_batch, numbers.rhs_contracting
+    )
+    fewer = DotDimensionNumbers(lhs_contracting, rhs_contracting, lhs_batch, rhs_batch)
+    product = new.dot(
+        left,
+        right,
+        shape=Shape.scalar(root.shape.type),
+        dimension_numbers=fewer,
+        operand_precision=root.attributes["operand_precision"],
+        algorithm=root.attributes["algorithm"],
+    )
+    return new.reshaped(product, root.shape.dims)
+
+
+def _without(value: Instruction, dropped: list[int], batch: Dims, contracting: Dims) -> tuple[Value, Dims, Dims]:
+    """The operand without some dimensions of size 1, and where its others are then."""
+    kept = [dim for dim in range(value.shape.rank) if dim not in dropped]
+    place = {dim: number for number, dim in enumerate(kept)}
+    smaller = new.reshaped(value, [value.shape.dims[dim] for dim in kept])
+    return smaller, tuple(place[d] for d in batch if d in place), tuple(place[d] for d in contracting if d in place)
+
+
+@LAWS.law(P.dot(x, P.number(1), dimension_numbers=numbers), exactness=Exactness.FREE)
+def dot_with_ones_right(root: Instruction, x: Instruction, numbers: DotDimensionNumbers) -> Value | None:
+    """dot(x, 1 1 1 ...) -> broadcast(sum(x))"""
+    return _sum_of_side(root, x, numbers.lhs_contracting, numbers.lhs_batch, first_free=len(numbers.lhs_batch))
+
+
+@LAWS.law(P.dot(P.number(1), y, dimension_numbers=numbers), exactness=Exactness.FREE)
+def dot_with_ones_left(root: Instruction, y: Instruction, numbers: DotDimensionNumbers) -> Value | None:
+    """dot(1 1 1 ..., y) -> broadcast(sum(y))"""
+    free = y.shape.rank - len(numbers.rhs_contracting) - len(numbers.rhs_batch)
+    return _sum_of_side(root, y, numbers.rhs_contracting, numbers.rhs_batch, first_free=root.shape.rank - free)
+
+
+def _sum_of_side(root: Instruction, side: Instruction, folded: Dims, batch: Dims, first_free: int) -> Value | None:
+    """One operand of a dot summed and put at its places in the result; not for types that sums would round."""
+    if not side.shape.size or not root.shape.size or root.shape.type.is_complex:
+        return None
+    if not is_lossless(side.shape.type, root.shape.type):
+        return None
+    zero = new.op("constant", literal=Literal(root.shape.type.dtype.type(0)))
+    total = new.op("reduce", [_converted(root, side), zero], called=[sum_of(root.shape.type)], dimensions=folded)
+    left = [dim for dim in range(side.shape.rank) if dim not in folded]
+    free = [dim for dim in left if dim not in batch]
+    place = {dim: batch.index(dim) if dim in batch else first_free + free.index(dim) for dim in left}
+    if root.shape.is_scalar:
+        return total
+    return new.broadcast(total, shape=root.shape, dimensions=tuple(place[dim] for dim in left))
+
+
+def sum_of(element_type: ElementType) -> Computation:
+    """The computation of a sum."""
+    region = Computation("sum")
+    scalar = Shape.scalar(element_type)
+    a, b = (region.add("parameter", shape=scalar, name=name, number=n) for n, name in enumerate("ab"))
+    region.set_root(region.add("add", [a, b]))
+    return region
+
+
+@LAWS.law(P.dot(x, P.number(0)), P.dot(P.number(0), x), when=is_integral)
+def dot_with_zeros(root: Instruction) -> Value:
+    """dot(x, 0 0 0 ...) -> 0, for integers"""
+    return new.number(0, like=root)

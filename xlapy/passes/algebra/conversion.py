@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from xlapy.hlo.element_types import F8E8M0FNU, PRED, ElementType
 from xlapy.hlo.graph import Instruction
-from xlapy.hlo.patterns import P, variables
+from xlapy.hlo.ops import OPS
+from xlapy.hlo.patterns import OpPattern, P, variables
 from xlapy.passes import new
 from xlapy.passes.new import Value
 from xlapy.passes.rewrite import LAWS
@@ -63,3 +64,22 @@ _CONTAINED = {"f32": ("f16", "bf16"), "f64": ("f16", "bf16", "f32")}
 def copy(x: Instruction) -> Value:
     """copy(x) -> x: which copies are needed is decided when layouts and buffers are"""
     return x
+
+
+@LAWS.law(
+    *(OpPattern(OPS[name], (y.where(P.convert(x)),), {}) for name in ("reshape", "transpose", "slice", "reverse"))
+)
+def movement_between_conversions(root: Instruction, x: Instruction, y: Instruction) -> Value | None:
+    """convert(move(convert(x))) -> move(x), where the conversions undo each other and only move what they need not"""
+    user = root.sole_user
+    if user is None or user.opcode != "convert" or user.shape.type is not x.shape.type:
+        return None
+    if not is_lossless(x.shape.type, y.shape.type):
+        return None
+    moved = new.op(
+        root.opcode,
+        [x],
+        shape=root.shape.with_type(x.shape.type) if root.spec.takes_result else None,
+        **root.attributes,
+    )
+    return new.convert(moved, shape=root.shape)

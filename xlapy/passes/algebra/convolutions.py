@@ -11,12 +11,12 @@ from xlapy.hlo.patterns import P, variables
 from xlapy.hlo.shape import Dims, Shape
 from xlapy.passes import new
 from xlapy.passes.new import Value
-from xlapy.passes.rewrite import LAWS
+from xlapy.passes.rewrite import LAWS, Exactness
 
 x, y, numbers, window = variables("x y numbers window")
 
 
-@LAWS.law(P.convolution(x, y, dimension_numbers=numbers, window=window))
+@LAWS.law(P.convolution(x, y, dimension_numbers=numbers, window=window), exactness=Exactness.FREE)
 def convolution_as_dot(
     root: Instruction, x: Instruction, y: Instruction, numbers: ConvolutionDimensionNumbers, window: Window
 ) -> Value | None:
@@ -122,7 +122,7 @@ LANES = 32
 """Results that the loop nest of a convolution computes together, where they lie across the last dimension."""
 
 
-@LAWS.law(P.convolution(x, y, dimension_numbers=numbers, window=window))
+@LAWS.law(P.convolution(x, y, dimension_numbers=numbers, window=window), exactness=Exactness.FREE)
 def features_last(
     root: Instruction, x: Instruction, y: Instruction, numbers: ConvolutionDimensionNumbers, window: Window
 ) -> Value | None:
@@ -175,7 +175,7 @@ def _has_awkward_rows(root: Instruction, window: Window) -> bool:
 # -- dilated inputs ----------------------------------------------------------------------------------------------------
 
 
-@LAWS.law(P.convolution(x, y, dimension_numbers=numbers, window=window))
+@LAWS.law(P.convolution(x, y, dimension_numbers=numbers, window=window), exactness=Exactness.FREE)
 def dilated_input_by_phases(
     root: Instruction, x: Instruction, y: Instruction, numbers: ConvolutionDimensionNumbers, window: Window
 ) -> Value | None:
@@ -245,7 +245,7 @@ LEAST_MULTIPLICATIONS = 1 << 20
 """Below, the sums that follow are not worth it."""
 
 
-@LAWS.law(P.convolution(x, y, dimension_numbers=numbers, window=window))
+@LAWS.law(P.convolution(x, y, dimension_numbers=numbers, window=window), exactness=Exactness.FREE)
 def places_beside_few_features(
     root: Instruction, x: Instruction, y: Instruction, numbers: ConvolutionDimensionNumbers, window: Window
 ) -> Value | None:

@@ -10,7 +10,7 @@ from xlapy.passes import new
 from xlapy.passes.new import Value
 from xlapy.passes.rewrite import LAWS
 
-x, y, xs, sizes = variables("x y xs sizes")
+x, y, z, xs, ys, sizes = variables("x y z xs ys sizes")
 
 
 @LAWS.law(P.dynamic_slice(x, xs.rest))
@@ -43,3 +43,21 @@ def _clamped_starts(operand: Instruction, starts: tuple[Instruction, ...], sizes
         return None
     rooms = [available - size for available, size in zip(operand.shape.dims, sizes, strict=True)]
     return [min(max(int(number), 0), room) for number, room in zip(numbers, rooms, strict=True)]
+
+
+@LAWS.law(P.dynamic_slice(P.dynamic_update_slice(x, y, xs.rest), ys.rest, slice_sizes=sizes))
+def dynamic_slice_of_update(
+    y: Instruction, xs: tuple[Instruction, ...], ys: tuple[Instruction, ...], sizes: Dims
+) -> Value | None:
+    """dynamic-slice(dynamic-update-slice(x, y, i), i) -> y, of the same size"""
+    return y if xs == ys and sizes == y.shape.dims else None
+
+
+@LAWS.law(P.dynamic_update_slice(P.dynamic_update_slice(x, y, xs.rest), z, ys.rest))
+def dynamic_update_twice(
+    x: Instruction, y: Instruction, z: Instruction, xs: tuple[Instruction, ...], ys: tuple[Instruction, ...]
+) -> Value | None:
+    """dynamic-update-slice(dynamic-update-slice(x, y, i), z, i) -> dynamic-update-slice(x, z, i), of the same size"""
+    if xs != ys or y.shape.dims != z.shape.dims:
+        return None
+    return new.dynamic_update_slice(x, z, *xs)

@@ -6,7 +6,7 @@ from typing import Any
 
 from xlapy.hlo.attributes import ComparisonDirection, ComparisonType
 from xlapy.hlo.graph import Instruction
-from xlapy.hlo.patterns import P, variables
+from xlapy.hlo.patterns import P, number_of, variables
 from xlapy.passes import new
 from xlapy.passes.new import Value
 from xlapy.passes.rewrite import LAWS
@@ -79,3 +79,31 @@ def not_of_comparison(
     if not (equality or ordered):
         return None
     return new.compare(x, y, direction=direction.inverted(), type=type)
+
+
+@LAWS.law(P.and_(x, P.or_(x, y)), P.or_(x, P.and_(x, y)))
+def absorb(x: Instruction) -> Value:
+    """x & (x | y) -> x; x | (x & y) -> x"""
+    return x
+
+
+@LAWS.law(P.and_(x, P.not_(x)))
+def and_with_own_negation(root: Instruction) -> Value:
+    """x & ~x -> 0"""
+    return new.number(0, like=root)
+
+
+@LAWS.law(P.xor(P.xor(x, y), y))
+def xor_twice(x: Instruction) -> Value:
+    """(x ^ y) ^ y -> x"""
+    return x
+
+
+@LAWS.law(
+    P.and_(P.and_(x, c.where(P.any_number)), y.where(P.any_number)),
+    P.or_(P.or_(x, c.where(P.any_number)), y.where(P.any_number)),
+    P.xor(P.xor(x, c.where(P.any_number)), y.where(P.any_number)),
+)
+def merge_masks(root: Instruction, x: Instruction, c: Instruction, y: Instruction) -> Value | None:
+    """(x & c) & d -> x & (c & d), for constants c and d; and so for | and ^"""
+    return new.op(root.opcode, [x, new.op(root.opcode, [c, y])]) if number_of(x) is None else None

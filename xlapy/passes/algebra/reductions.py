@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+from math import prod
+
+from xlapy.hlo.attributes import PaddingDimension
+from xlapy.hlo.element_types import ElementType
 from xlapy.hlo.graph import Instruction
-from xlapy.hlo.patterns import P, variables
+from xlapy.hlo.kernel_plan import sole_operation
+from xlapy.hlo.patterns import P, number_of, variables
 from xlapy.hlo.shape import Dims
 from xlapy.passes import new
+from xlapy.passes.algebra.conditions import extremes, is_integral
+from xlapy.passes.algebra.groups import common_groups, split_by
 from xlapy.passes.new import Value
-from xlapy.passes.rewrite import LAWS
+from xlapy.passes.rewrite import LAWS, Exactness
 
-x, y, d, p = variables("x y d p")
+x, y, z, d, p = variables("x y z d p")
 
 
 @LAWS.law(P.reduce(x, y, dimensions=d))
@@ -43,3 +50,125 @@ def reduce_of_expanded(root: Instruction, x: Instruction, y: Instruction, d: Dim
     if not dims:
         return None
     return new.reshaped(new.like(root, [x, y], dimensions=dims), root.shape.dims)
+
+
+@LAWS.law(P.reduce(x, y, dimensions=d))
+def reduce_of_one(root: Instruction, x: Instruction, y: Instruction, d: Dims) -> Value | None:
+    """reduce(x) of single elements -> f(initial value, x)"""
+    operation = sole_operation(root.called[0])
+    if operation is None or any(x.shape.dims[dim] != 1 for dim in d) or not x.shape.size:
+        return None
+    return new.op(operation.opcode, [_spread(y, root), new.reshaped(x, root.shape.dims)])
+
+
+@LAWS.law(P.reduce(P.reshape(x), y, dimensions=d), exactness=Exactness.FREE)
+def reduce_of_reshape(root: Instruction, x: Instruction, y: Instruction, d: Dims) -> Value | None:
+    """reduce(reshape(x)) -> reshape(reduce(x)), where what is folded was whole dimensions of x"""
+    if sole_operation(root.called[0]) is None:
+        return None
+    groups = common_groups(root.operands[0].shape, x.shape)
+    parts = split_by(groups, d) if groups is not None else None
+    if not parts or not parts[0]:
+        return None
+    dims = tuple(sorted(dim for group in parts[0] for dim in group.after))
+    return new.reshaped(new.like(root, [x, y], dimensions=dims), root.shape.dims)
+
+
+@LAWS.law(P.reduce(P.broadcast(x, dimensions=p), y, dimensions=d))
+def reduce_of_repeated(root: Instruction, x: Instruction, y: Instruction, p: Dims, d: Dims) -> Value | None:
+    """reduce(broadcast(x)) -> broadcast(reduce(x)), for max, min, and, or: repetition changes nothing"""
+    operation = sole_operation(root.called[0])
+    if operation is None or operation.opcode not in IDEMPOTENT or not root.operands[0].shape.size:
+        return None
+    return _reduced_before(root, x, y, p, d)
+
+
+IDEMPOTENT = frozenset({"maximum", "minimum", "and", "or"})
+
+
+@LAWS.law(P.reduce(P.broadcast(x, dimensions=p), P.number(0), dimensions=d), exactness=Exactness.FREE)
+def sum_of_repeated(root: Instruction, x: Instruction, p: Dims, d: Dims) -> Value | None:
+    """sum(broadcast(x)) -> broadcast(sum(x)) * number of repetitions, where the type holds that number"""
+    operation = sole_operation(root.called[0])
+    if operation is None or operation.opcode != "add" or not root.operands[0].shape.size or root.shape.type.is_complex:
+        return None
+    count = prod(root.operands[0].shape.dims[dim] for dim in d if dim not in p)
+    spread = _reduced_before(root, x, root.operands[1], p, d)
+    if spread is None or not _holds(root.shape.type, count):
+        return None
+    return new.multiply(spread, new.number(count, like=root))
+
+
+def _holds(element_type: ElementType, count: int) -> bool:
+    if element_type.is_float:
+        return bool(float(element_type.dtype.type(count)) == count)
+    return element_type.is_integer and count < 1 << (element_type.bits - element_type.is_signed)
+
+
+def _reduced_before(root: Instruction, x: Instruction, init: Instruction, places: Dims, folded: Dims) -> Value | None:
+    """The reduce of what was broadcast, broadcast to where the reduce of the whole is; None where nothing repeats."""
+    if not set(folded) - set(places):
+        return None
+    left = [dim for dim in range(root.operands[0].shape.rank) if dim not in folded]
+    inner = tuple(place for place, dim in enumerate(places) if dim in folded)
+    reduced: Value = new.like(root, [x, init], dimensions=inner)
+    kept = tuple(left.index(dim) for dim in places if dim not in folded)
+    if root.shape.is_scalar:
+        return reduced
+    return new.broadcast(reduced, shape=root.shape, dimensions=kept)
+
+
+@LAWS.law(P.reduce(P.only(P.reduce(x, z, dimensions=p)), y, dimensions=d))
+def reduce_of_reduce(
+    root: Instruction, x: Instruction, y: Instruction, z: Instruction, p: Dims, d: Dims
+) -> Value | None:
+    """reduce(reduce(x)) -> reduce(x), for integers, max, min, and, or: their order does not show"""
+    operation = sole_operation(root.called[0])
+    free = operation is not None and (operation.opcode in IDEMPOTENT or is_integral(root))
+    return _merged(root, x, y, z, p, d) if free else None
+
+
+@LAWS.law(P.reduce(P.only(P.reduce(x, z, dimensions=p)), y, dimensions=d), exactness=Exactness.FREE)
+def sum_of_sums(root: Instruction, x: Instruction, y: Instruction, z: Instruction, p: Dims, d: Dims) -> Value | None:
+    """sum(sum(x)) -> sum(x), and so for products: for floats in another order
+
+    Not of narrow floats, where the inner sum is rounded."""
+    is_narrow = root.shape.type.is_narrow_float
+    return None if is_narrow else _merged(root, x, y, z, p, d)
+
+
+def _merged(
+    root: Instruction, x: Instruction, init: Instruction, inner_init: Instruction, inner: Dims, outer: Dims
+) -> Value | None:
+    """One reduce over the dimensions of both, if they do the same and the inner one starts from nothing."""
+    one, other = sole_operation(root.called[0]), sole_operation(root.operands[0].called[0])
+    if one is None or other is None or one.opcode != other.opcode:
+        return None
+    if not _is_identity(inner_init, one):
+        return None
+    left = [dim for dim in range(x.shape.rank) if dim not in inner]
+    dims = tuple(sorted((*inner, *(left[dim] for dim in outer))))
+    return new.like(root, [x, init], dimensions=dims)
+
+
+@LAWS.law(P.reduce(P.pad(x, z, dimensions=p), y, dimensions=d), exactness=Exactness.FREE)
+def reduce_of_padded(
+    root: Instruction, x: Instruction, y: Instruction, z: Instruction, p: tuple[PaddingDimension, ...], d: Dims
+) -> Value | None:
+    """reduce(pad(x, identity)) -> reduce(x), where only dimensions are padded that are folded"""
+    operation = sole_operation(root.called[0])
+    if operation is None or not _is_identity(z, operation) or not _is_identity(y, operation) or not x.shape.size:
+        return None
+    padded = [dim for dim, padding in enumerate(p) if padding != PaddingDimension()]
+    grows = all(p[dim].low >= 0 and p[dim].high >= 0 for dim in padded)
+    return new.like(root, [x, y], dimensions=d) if grows and set(padded) <= set(d) else None
+
+
+def _is_identity(value: Instruction, operation: Instruction) -> bool:
+    """The value, combined with another, leaves that as it is (signs of zeros apart)."""
+    number = number_of(value)
+    if number is None or value.shape.type.is_complex:
+        return False
+    low, high = extremes(value.shape.type)
+    identities = {"add": 0, "multiply": 1, "or": 0, "xor": 0, "maximum": low, "minimum": high}
+    return operation.opcode in identities and bool(number == identities[operation.opcode])

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from xlapy.hlo.attributes import PaddingDimension, SliceDimension
 from xlapy.hlo.graph import Instruction
-from xlapy.hlo.patterns import P, variables
+from xlapy.hlo.ops import Trait
+from xlapy.hlo.patterns import P, number_of, variables
 from xlapy.hlo.shape import Dims
 from xlapy.passes import new
 from xlapy.passes.new import Value
 from xlapy.passes.rewrite import LAWS
 
-x, p, q, xs, d, s, t = variables("x p q xs d s t")
+x, y, p, q, xs, d, s, t = variables("x y p q xs d s t")
 
 
 @LAWS.law(P.constant())
@@ -45,17 +48,6 @@ def reshape_to_same(root: Instruction, x: Instruction) -> Value | None:
 def merge_reshapes(root: Instruction, x: Instruction) -> Value:
     """reshape(reshape(x)) -> reshape(x)"""
     return new.reshaped(x, root.shape.dims)
-
-
-@LAWS.law(
-    P.reshape(P.broadcast(x, dimensions=())),
-    P.slice(P.broadcast(x, dimensions=())),
-    P.reverse(P.broadcast(x, dimensions=())),
-    P.dynamic_slice(P.broadcast(x, dimensions=()), xs.rest),
-)
-def move_repeated_scalar(root: Instruction, x: Instruction) -> Value:
-    """reshape(broadcast(scalar)) -> broadcast(scalar); so for slice, reverse and dynamic-slice"""
-    return new.broadcast(x, shape=root.shape, dimensions=())
 
 
 @LAWS.law(P.transpose(x, permutation=p))
@@ -167,3 +159,36 @@ def concatenate_nested(xs: tuple[Instruction, ...], d: int) -> Value | None:
 def size_of_static_dimension(root: Instruction, x: Instruction, d: int) -> Value:
     """get-dimension-size(x) -> constant"""
     return new.number(x.shape.dims[d], like=root)
+
+
+@LAWS.law(P.reshape(y))
+def reshape_around_elementwise(root: Instruction, y: Instruction) -> Value | None:
+    """reshape(f(reshape(x), number)) -> f(x, number), where x has the dimensions of the result"""
+    return _undone(root, y, lambda operand: operand.opcode == "reshape")
+
+
+@LAWS.law(P.transpose(y, permutation=p))
+def transpose_around_elementwise(root: Instruction, y: Instruction, p: Dims) -> Value | None:
+    """transpose(f(transpose(x, p⁻¹), number), p) -> f(x, number)"""
+    back = tuple(p.index(dim) for dim in range(len(p)))
+    return _undone(root, y, lambda operand: operand.opcode == "transpose" and operand.attributes["permutation"] == back)
+
+
+def _undone(root: Instruction, value: Instruction, is_movement: Callable[[Instruction], bool]) -> Value | None:
+    """An element-wise instruction on what its operands were before a movement that `root` undoes."""
+    if Trait.ELEMENTWISE not in value.spec.traits or value.sole_user is None or value.called:
+        return None
+    operands: list[Value] = []
+    for operand in value.operands:
+        number = number_of(operand)
+        if operand.shape.is_scalar:
+            operands.append(operand)
+        elif number is not None:
+            operands.append(new.filled(number, operand.shape.with_dims(root.shape.dims)))
+        elif is_movement(operand) and operand.operands[0].shape.dims == root.shape.dims:
+            operands.append(operand.operands[0])
+        else:
+            return None
+    shape = value.shape.with_dims(root.shape.dims) if value.spec.takes_result else None
+    moved = any(not isinstance(operand, new.New) and not operand.shape.is_scalar for operand in operands)
+    return new.op(value.opcode, operands, shape=shape, **value.attributes) if moved else None

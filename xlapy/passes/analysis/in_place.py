@@ -2,15 +2,16 @@
 
 An element-wise kernel reads element i of an operand before it writes element i of the result, so the two may share
 memory if they have the same bytes per element and the operand is read at no other index. A dynamic-update-slice or a
-scatter writes some elements only, so the rest of its operand simply stays. A matrix is factored, and right sides are
-solved, in place. A kernel over rows folds all of a row before it writes there. A custom call says itself which operands
-it changes.
+scatter writes some elements only, so the rest of its operand simply stays; a kernel may make an update of the elements
+that it replaces. A matrix is factored, and right sides are solved, in place. A kernel over rows folds all of a row
+before it writes there. A custom call says itself which operands it changes.
 """
 
 from __future__ import annotations
 
 from xlapy.hlo.attributes import FusionKind
 from xlapy.hlo.graph import Instruction
+from xlapy.hlo.kernel_plan import rereads
 from xlapy.hlo.leaves import aliased_leaves
 from xlapy.hlo.ops import Trait
 
@@ -52,7 +53,9 @@ def _of_fusion(fusion: Instruction) -> list[tuple[int, int]]:
     for number, parameter in enumerate(computation.parameters):
         for leaf, output in enumerate(outputs):
             if output.opcode == "dynamic-update-slice":
-                if output.operands[0] is parameter and len(parameter.users) == 1 and len(outputs) == 1:
+                others = [user for user in parameter.users if user is not output]
+                is_target = output.operands[0] is parameter and parameter not in output.operands[1:]
+                if is_target and len(outputs) == 1 and all(rereads(output, user) for user in others):
                     pairs.append((number, leaf))
             elif _same_elements(parameter, output) and _read_at_own_index(parameter, rows=rows):
                 pairs.append((number, leaf))

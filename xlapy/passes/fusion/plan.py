@@ -23,6 +23,7 @@ from xlapy.hlo.kernel_plan import (
     is_blocked_transpose,
     is_element_op,
     is_kernel_constant,
+    rereads,
 )
 from xlapy.hlo.leaves import is_renaming
 from xlapy.hlo.ops import Trait
@@ -74,6 +75,10 @@ class Group:
         """The kernel writes to the memory of `operand`, so it should not read there."""
         return self.updates_in_place and _storage(operand) is _storage(self.root.operands[0])
 
+    def rereads(self, producer: Instruction) -> bool:
+        """The kernel reads by `producer` what it is about to write, each element at its own place."""
+        return all(user in self.maps for user in _all_users(producer, self.root)) and rereads(self.root, producer)
+
     def readers_of(self, producer: Instruction) -> list[Instruction]:
         """The members that read `producer`, which may have thousands of users elsewhere."""
         if len(producer.users) <= len(self.maps):
@@ -87,6 +92,21 @@ class Group:
         for operand in member.operands:
             if not is_kernel_constant(operand):
                 self.inputs.setdefault(operand)
+
+
+def _all_users(producer: Instruction, last: Instruction) -> set[Instruction]:
+    """What is made of `producer`, up to `last`; at most so many that a kernel could hold them."""
+    found: set[Instruction] = set()
+    pending = [producer]
+    while pending and len(found) <= MOST_FOLLOWED:
+        for user in pending.pop().users:
+            if user not in found:
+                found.add(user)
+                pending.extend([user] if user is not last else [])
+    return found
+
+
+MOST_FOLLOWED = 64
 
 
 def _storage(instruction: Instruction) -> Instruction:
@@ -202,7 +222,7 @@ class FusionPlan:
             if operand is producer and not all(group.takes(user, position) for group in groups):
                 return f"{user.name} ({user.opcode}) reads operand {position} from memory"
         for group in groups:
-            if any(group.overwrites(operand) for operand in producer.operands):
+            if any(group.overwrites(operand) for operand in producer.operands) and not group.rereads(producer):
                 return f"{group.root.name} could not update {group.root.operands[0].name} in place"
         return ""
 

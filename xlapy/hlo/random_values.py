@@ -39,14 +39,16 @@ def random_array(
         return generator.integers(0, 2, dims).astype(np.bool_)
     if element_type.is_integer:
         values = generator.integers(0 if element_type.kind == "unsigned" else -4, 5, dims)
-        edges: list[Any] = [ml_dtypes.iinfo(dtype).min, ml_dtypes.iinfo(dtype).max, 0, 1]
+        limits = ml_dtypes.iinfo(dtype)  # type: ignore[no-untyped-call]
+        edges: list[Any] = [limits.min, limits.max, 0, 1]
         array = np.asarray(values).astype(dtype)
     elif element_type.is_complex:
         array = (generator.normal(size=dims) + 1j * generator.normal(size=dims)).astype(dtype)
         edges = [complex(np.inf, 1), complex(0.0, -0.0), complex(np.nan, 0)]
     else:
         array = np.asarray(generator.normal(size=dims) * 3).astype(dtype)
-        edges = [np.nan, np.inf, -np.inf, 0.0, -0.0, 1.0, float(ml_dtypes.finfo(dtype).max), 1e-42]
+        largest = float(ml_dtypes.finfo(dtype).max)  # type: ignore[no-untyped-call]
+        edges = [np.nan, np.inf, -np.inf, 0.0, -0.0, 1.0, largest, 1e-42]
     if special and array.size:
         chosen = generator.random(dims) < 0.3
         picks = np.asarray(edges, dtype=dtype)[generator.integers(0, len(edges), dims)]

@@ -1,0 +1,104 @@
+"""Laws of powers, exponentials and roots."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from xlapy.hlo.graph import Instruction
+from xlapy.hlo.patterns import P, variables
+from xlapy.passes import new
+from xlapy.passes.algebra.conditions import is_float
+from xlapy.passes.new import Value
+from xlapy.passes.rewrite import LAWS, Exactness
+
+x, y, c = variables("x y c")
+
+
+@LAWS.law(P.power(x, P.number(1)), when=is_float)
+def power_one(x: Instruction) -> Value:
+    """x ^ 1 -> x"""
+    return x
+
+
+@LAWS.law(P.power(x, P.number(0)), when=is_float)
+def power_zero(root: Instruction) -> Value:
+    """x ^ 0 -> 1, also for NaN"""
+    return new.number(1, like=root)
+
+
+@LAWS.law(P.power(x, P.number(2)), when=is_float, exactness=Exactness.FREE)
+def power_two(x: Instruction) -> Value:
+    """x ^ 2 -> x * x, which is rounded correctly"""
+    return new.multiply(x, x)
+
+
+@LAWS.law(P.power(x, P.number(c)), when=is_float, exactness=Exactness.FREE)
+def power_of_small_integer(root: Instruction, x: Instruction, c: Any) -> Value | None:
+    """x ^ 3 -> x * x * x; x ^ 4 -> (x * x) * (x * x); x ^ -1 -> 1 / x: within the error bound of power
+
+    Narrow floats would be rounded after each product."""
+    if c == -1:
+        return new.divide(new.number(1, like=root), x)
+    if root.shape.type.is_narrow_float or c not in (3, 4):
+        return None
+    square = new.multiply(x, x)
+    return new.multiply(square, x if c == 3 else square)
+
+
+@LAWS.law(P.power(x, P.number(0.5)), when=is_float, exactness=Exactness.APPROXIMATE)
+def power_one_half(x: Instruction) -> Value:
+    """x ^ 0.5 -> sqrt(x), but for -inf"""
+    return new.sqrt(x)
+
+
+@LAWS.law(P.log(P.exponential(x)), when=is_float, exactness=Exactness.APPROXIMATE)
+def log_of_exponential(x: Instruction) -> Value:
+    """log(exp(x)) -> x, but where exp overflows or vanishes"""
+    return x
+
+
+@LAWS.law(P.multiply(P.exponential(x), P.exponential(y)), when=is_float, exactness=Exactness.APPROXIMATE)
+def product_of_exponentials(x: Instruction, y: Instruction) -> Value:
+    """exp(x) * exp(y) -> exp(x + y)"""
+    return new.exponential(new.add(x, y))
+
+
+@LAWS.law(P.divide(x, P.only(P.exponential(y))), when=is_float, exactness=Exactness.APPROXIMATE)
+def divide_by_exponential(x: Instruction, y: Instruction) -> Value:
+    """x / exp(y) -> x * exp(-y)"""
+    return new.multiply(x, new.exponential(new.negate(y)))
+
+
+@LAWS.law(P.divide(x, P.only(P.sqrt(y))), when=is_float, exactness=Exactness.APPROXIMATE)
+def divide_by_root(x: Instruction, y: Instruction) -> Value:
+    """x / sqrt(y) -> x * rsqrt(y)"""
+    return new.multiply(x, new.rsqrt(y))
+
+
+@LAWS.law(
+    *(P.exponential(P.number(0)), P.cosine(P.number(0)), P.sine(P.number(0)), P.tanh(P.number(0))),
+    *(P.log(P.number(1)), P.log_plus_one(P.number(0)), P.exponential_minus_one(P.number(0)), P.logistic(P.number(0))),
+    when=is_float,
+)
+def function_at_known_place(root: Instruction) -> Value:
+    """exp(0) -> 1, and so for cos, sin, tanh, log, logistic ... where they are exact"""
+    return new.number(_VALUES[root.opcode], like=root)
+
+
+_VALUES = {
+    **dict.fromkeys(("sine", "tanh", "log", "log-plus-one", "exponential-minus-one"), 0.0),
+    **dict.fromkeys(("exponential", "cosine"), 1.0),
+    "logistic": 0.5,
+}
+
+
+@LAWS.law(P.abs(y.where(P.exponential(x))), P.abs(y.where(P.logistic(x))), when=is_float)
+def abs_of_positive(y: Instruction) -> Value:
+    """|exp(x)| -> exp(x), and so for logistic"""
+    return y
+
+
+@LAWS.law(P.abs(y.where(P.multiply(x, x))), when=is_float)
+def abs_of_square(y: Instruction) -> Value:
+    """|x * x| -> x * x"""
+    return y

@@ -1,0 +1,49 @@
+"""Laws of reduce-window and select-and-scatter with windows that are one element, or everything."""
+
+from __future__ import annotations
+
+from xlapy.hlo.attributes import Window, WindowDimension
+from xlapy.hlo.graph import Instruction
+from xlapy.hlo.kernel_plan import sole_operation
+from xlapy.hlo.patterns import P, variables
+from xlapy.passes import new
+from xlapy.passes.new import Value
+from xlapy.passes.rewrite import LAWS, Exactness
+
+x, y, z, window = variables("x y z window")
+
+
+@LAWS.law(P.reduce_window(x, y, window=window))
+def reduce_window_of_one(root: Instruction, x: Instruction, y: Instruction, window: Window) -> Value | None:
+    """reduce-window(x) of single elements -> f(initial value, x)"""
+    operation = sole_operation(root.called[0])
+    if operation is None or not all(map(_is_one_element, window.dimensions)) or root.shape.is_scalar:
+        return None
+    return new.op(operation.opcode, [new.broadcast(y, shape=root.shape, dimensions=()), x])
+
+
+def _is_one_element(part: WindowDimension) -> bool:
+    return part == WindowDimension(1, window_dilation=part.window_dilation, reversal=part.reversal)
+
+
+@LAWS.law(P.reduce_window(x, y, window=window), exactness=Exactness.FREE)
+def reduce_window_of_all(root: Instruction, x: Instruction, y: Instruction, window: Window) -> Value | None:
+    """reduce-window(x) -> reshape(reduce(x)), where the window is as large as x in the dimensions that it folds"""
+    folded = tuple(dim for dim, part in enumerate(window.dimensions) if not _is_one_element(part))
+    whole = all(_is_whole(window.dimensions[dim], x.shape.dims[dim]) for dim in folded)
+    if not whole or not folded or not x.shape.size:
+        return None
+    return new.reshaped(new.op("reduce", [x, y], called=root.called, dimensions=folded), root.shape.dims)
+
+
+def _is_whole(part: WindowDimension, size: int) -> bool:
+    return part == WindowDimension(size, stride=part.stride, reversal=part.reversal)
+
+
+@LAWS.law(P.select_and_scatter(x, y, z, window=window))
+def select_and_scatter_of_one(root: Instruction, y: Instruction, z: Instruction, window: Window) -> Value | None:
+    """select-and-scatter(x, y) with windows of one element -> f(initial value, y)"""
+    operation = sole_operation(root.called[1])
+    if operation is None or not all(map(_is_one_element, window.dimensions)) or root.shape.is_scalar:
+        return None
+    return new.op(operation.opcode, [new.broadcast(z, shape=root.shape, dimensions=()), y])

@@ -1,0 +1,173 @@
+"""Between which two numbers the elements of integers lie, as far as that is plain.
+
+Ranges begin at constants, iotas and the counters of loops, and go through arithmetic that does not wrap.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from itertools import product
+
+from xlapy.hlo.attributes import ComparisonDirection
+from xlapy.hlo.graph import Computation, HloModule, Instruction
+from xlapy.hlo.loop_counter import loop_counters, state_index
+from xlapy.hlo.ops import OPS, Trait
+from xlapy.hlo.patterns import number_of
+from xlapy.support.registry import Registry
+
+Range = tuple[int, int]
+Ranges = dict[Instruction, Range]
+Counters = Mapping[Computation, Mapping[int, Range]]
+
+
+def counter_ranges(module: HloModule) -> dict[Computation, dict[int, Range]]:
+    """For the body of each loop that counts, and that nothing else runs: the elements of its state that are counters,
+    and what they count."""
+    found: dict[Computation, dict[int, Range]] = {}
+    callers: dict[Computation, int] = {}
+    for instruction in module.instructions():
+        for called in instruction.called:
+            callers[called] = callers.get(called, 0) + 1
+        counters = loop_counters(instruction) if instruction.opcode == "while" else []
+        found |= {instruction.called[1]: {counter.index: counter.values for counter in counters}} if counters else {}
+    return {body: counters for body, counters in found.items() if callers[body] == 1}
+
+
+def value_ranges(computation: Computation, counters: Mapping[int, Range]) -> Ranges:
+    """The ranges of what is known in `computation`; `counters` are those of elements of its state."""
+    known: Ranges = {}
+    for instruction in computation.post_order():
+        found = _range_of(instruction, known, computation, counters)
+        if found is not None and _holds(instruction, found):
+            known[instruction] = found
+    return known
+
+
+def _range_of(
+    instruction: Instruction, known: Ranges, computation: Computation, counters: Mapping[int, Range]
+) -> Range | None:
+    if not instruction.shape.is_array or not (instruction.shape.type.is_integer or _is_pred(instruction)):
+        return None
+    index = state_index(instruction, computation) if instruction.opcode == "get-tuple-element" else None
+    if index is not None:
+        return counters.get(index)
+    if instruction.opcode == "constant":
+        number = number_of(instruction)
+        return None if number is None else (int(number), int(number))
+    rule = RULES.get(instruction.opcode)
+    if rule is not None:
+        return rule(instruction, known)
+    if Trait.INDEX_MAP in instruction.spec.traits and len(instruction.operands) == 1:
+        return known.get(instruction.operands[0])
+    return None
+
+
+def _is_pred(instruction: Instruction) -> bool:
+    return instruction.shape.type.kind == "pred"
+
+
+def _holds(instruction: Instruction, found: Range) -> bool:
+    """The type has all numbers of the range: nothing wraps."""
+    kind = instruction.shape.type
+    if _is_pred(instruction):
+        return found[0] >= 0 and found[1] <= 1
+    magnitude = 1 << (kind.bits - kind.is_signed)
+    return (-magnitude if kind.is_signed else 0) <= found[0] and found[1] < magnitude
+
+
+Rule = Callable[[Instruction, Ranges], "Range | None"]
+RULES: Registry[Rule] = Registry("ranges", OPS)
+
+
+def _of_all(combine: Callable[..., Range]) -> Rule:
+    """A rule for an op all of whose operands must be known."""
+
+    def rule(instruction: Instruction, known: Ranges) -> Range | None:
+        ranges = [known.get(operand) for operand in instruction.operands]
+        found = [one for one in ranges if one is not None]
+        return combine(*found) if len(found) == len(ranges) else None
+
+    return rule
+
+
+def _hull(*ranges: Range) -> Range:
+    return min(one[0] for one in ranges), max(one[1] for one in ranges)
+
+
+def _products(one: Range, other: Range) -> Range:
+    corners = [a * b for a, b in product(one, other)]
+    return min(corners), max(corners)
+
+
+RULES.register("add")(_of_all(lambda a, b: (a[0] + b[0], a[1] + b[1])))
+RULES.register("subtract")(_of_all(lambda a, b: (a[0] - b[1], a[1] - b[0])))
+RULES.register("multiply")(_of_all(_products))
+RULES.register("negate")(_of_all(lambda a: (-a[1], -a[0])))
+RULES.register("concatenate")(_of_all(_hull))
+RULES.register("convert")(_of_all(lambda a: a))
+
+
+@RULES.register("maximum")
+def _maximum(instruction: Instruction, known: Ranges) -> Range | None:
+    one, other = (known.get(operand) for operand in instruction.operands)
+    return (max(one[0], other[0]), max(one[1], other[1])) if one and other else None
+
+
+@RULES.register("minimum")
+def _minimum(instruction: Instruction, known: Ranges) -> Range | None:
+    one, other = (known.get(operand) for operand in instruction.operands)
+    return (min(one[0], other[0]), min(one[1], other[1])) if one and other else None
+
+
+@RULES.register("clamp")
+def _clamp(instruction: Instruction, known: Ranges) -> Range | None:
+    """Between the bounds, whatever it is that is clamped."""
+    low, value, high = (known.get(operand) for operand in instruction.operands)
+    if low is None or high is None or low[1] > high[0]:
+        return None
+    if value is None:
+        return low[0], high[1]
+    return min(max(value[0], low[0]), high[1]), max(min(value[1], high[1]), low[0])
+
+
+@RULES.register("remainder")
+def _remainder(instruction: Instruction, known: Ranges) -> Range | None:
+    value, divisor = (known.get(operand) for operand in instruction.operands)
+    if value is None or divisor is None or value[0] < 0 or divisor[0] < 1:
+        return None
+    return 0, min(value[1], divisor[1] - 1)
+
+
+@RULES.register("select")
+def _select(instruction: Instruction, known: Ranges) -> Range | None:
+    chosen, one, other = (known.get(operand) for operand in instruction.operands)
+    if chosen is not None and chosen[0] == chosen[1]:
+        return one if chosen[0] else other
+    return _hull(one, other) if one and other else None
+
+
+@RULES.register("iota")
+def _iota(instruction: Instruction, known: Ranges) -> Range | None:
+    size = instruction.shape.dims[instruction.attributes["dimension"]]
+    return (0, size - 1) if size else None
+
+
+@RULES.register("compare")
+def _compare(instruction: Instruction, known: Ranges) -> Range | None:
+    """1 where it is always true, 0 where it never is."""
+    one, other = (known.get(operand) for operand in instruction.operands)
+    if one is None or other is None:
+        return None
+    always = _ALWAYS[instruction.attributes["direction"]](one, other)
+    never = _ALWAYS[instruction.attributes["direction"].inverted()](one, other)
+    return (int(always), int(always)) if always or never else None
+
+
+_ALWAYS: dict[ComparisonDirection, Callable[[Range, Range], bool]] = {
+    ComparisonDirection.LT: lambda a, b: a[1] < b[0],
+    ComparisonDirection.LE: lambda a, b: a[1] <= b[0],
+    ComparisonDirection.GT: lambda a, b: a[0] > b[1],
+    ComparisonDirection.GE: lambda a, b: a[0] >= b[1],
+    ComparisonDirection.EQ: lambda a, b: a[0] == a[1] == b[0] == b[1],
+    ComparisonDirection.NE: lambda a, b: a[1] < b[0] or a[0] > b[1],
+}

@@ -1,0 +1,175 @@
+"""Merging of reduces: sums down the columns of the same arrays are made in one sweep.
+
+    m = f32[512,1024] multiply(x, y)
+    r = f32[1024] reduce(x, zero), dimensions={0}, to_apply=sum
+    s = f32[1024] reduce(m, zero), dimensions={0}, to_apply=sum
+
+becomes
+
+    t = (f32[1024], f32[1024]) reduce(x, m, zero, zero), dimensions={0}, to_apply=both
+    r = get-tuple-element(t), index=0
+    s = get-tuple-element(t), index=1
+
+Statistics of a batch and gradients of biases and scales come in such families. Only reduces that keep the fastest
+dimension are merged, whose lanes fold a result each, in the order of the elements: so no bit changes. Neither may need
+the other, and they must read an array in common, which is what is saved.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from xlapy.hlo.graph import Computation, HloModule, Instruction
+from xlapy.hlo.kernel_plan import SHORT_ROW, is_element_op, is_inlinable
+from xlapy.hlo.shape import Shape
+from xlapy.passes.base import Pass, Record, pinned, program_computations
+from xlapy.passes.fusion.cost import memory_bytes
+
+MAX_VISITED = 2000  # instructions between two reduces; beyond, nobody looks whether one needs the other
+MAX_CANDIDATES = 8  # that a reduce is compared with: programs with thousands of alike ones exist
+MAX_PRODUCERS = 64  # instructions that are followed from a reduce to the arrays that its kernel would read
+
+
+@dataclass
+class SiblingReduces(Pass):
+    """`width` is how many reduces one kernel may hold: beyond, their running values leave the registers."""
+
+    name: ClassVar[str] = "merge-reduces"
+
+    width: int = 4
+
+    def run(self, module: HloModule) -> bool:
+        changed = False
+        for computation in program_computations(module):
+            changed = self._merge_in(computation) or changed
+        return changed
+
+    def _merge_in(self, computation: Computation) -> bool:
+        fixed = pinned(computation)
+        families: dict[object, list[list[Instruction]]] = {}
+        for instruction in computation.post_order():
+            if instruction not in fixed and _is_mergeable(instruction):
+                source = instruction.operands[0].shape
+                key = (source.dims, source.minor_to_major, instruction.attributes["dimensions"])
+                self._place(instruction, families.setdefault(key, []))
+        groups = [group for family in families.values() for group in family if len(group) > 1]
+        merged = [self._merged(computation, group) for group in groups]
+        return any(merged)
+
+    def _place(self, reduce: Instruction, family: list[list[Instruction]]) -> None:
+        """Puts a reduce into the first group that it fits, or into one of its own."""
+        sources = _arrays_read(reduce)
+        for group in family[-MAX_CANDIDATES:]:
+            fits = len(group) < self.width and _share(sources, _arrays_read(group[0]), reduce)
+            if fits and not _depend(group, reduce):
+                group.append(reduce)
+                return
+        family.append([reduce])
+
+    def _merged(self, computation: Computation, group: Sequence[Instruction]) -> bool:
+        """Merges those of a group that do not need each other, in the graph as other groups have left it."""
+        chosen = [group[0]]
+        for reduce in group[1:]:
+            if not _depend(chosen, reduce):
+                chosen.append(reduce)
+        if len(chosen) < 2:
+            return False
+        names = ", ".join(reduce.name for reduce in chosen[1:])
+        self.records.append(Record.of(chosen[0], True, f"reads in one sweep what {names} read as well"))
+        _replace(computation, chosen)
+        return True
+
+
+def _is_mergeable(instruction: Instruction) -> bool:
+    """A reduce of one array whose lanes fold a result each."""
+    if instruction.opcode != "reduce" or len(instruction.operands) != 2 or not instruction.attributes["dimensions"]:
+        return False
+    source = instruction.operands[0].shape
+    if not source.is_static or not source.size or source.type.is_narrow_float or source.type.is_complex:
+        return False
+    fastest = source.minor_to_major[0]
+    kept = fastest not in instruction.attributes["dimensions"] and source.dims[fastest] >= SHORT_ROW
+    return kept and is_inlinable(instruction.called[0]) and _same_order(instruction)
+
+
+def _same_order(reduce: Instruction) -> bool:
+    """The result lies in memory as the source does, so that results of a merged one do, too."""
+    source, result = reduce.operands[0].shape, reduce.shape
+    left = [dim for dim in range(source.rank) if dim not in reduce.attributes["dimensions"]]
+    return [left.index(dim) for dim in source.minor_to_major if dim in left] == [*result.minor_to_major]
+
+
+def _arrays_read(reduce: Instruction) -> dict[Instruction, None]:
+    """The arrays in memory that a kernel reads which computes the elements that are folded."""
+    found: dict[Instruction, None] = {}
+    pending, seen = [reduce.operands[0]], {reduce.operands[0]}
+    while pending and len(seen) < MAX_PRODUCERS:
+        value = pending.pop()
+        if not is_element_op(value) or value.opcode == "parameter":
+            found[value] = None
+            continue
+        for operand in value.operands:
+            if operand not in seen and memory_bytes(operand):
+                seen.add(operand)
+                pending.append(operand)
+    return found
+
+
+def _share(one: Iterable[Instruction], other: dict[Instruction, None], reduce: Instruction) -> bool:
+    """An array as large as what is folded is read by both."""
+    return any(array in other and array.shape.bytes >= reduce.operands[0].shape.bytes for array in one)
+
+
+def _depend(chosen: Sequence[Instruction], reduce: Instruction) -> bool:
+    """A way leads from one of `chosen` to `reduce`, or back; or the way is too long to tell."""
+    return any(_reaches(reduce, {earlier}) or _reaches(earlier, {reduce}) for earlier in chosen)
+
+
+def _reaches(start: Instruction, goals: set[Instruction]) -> bool:
+    pending, seen = [start], {start}
+    while pending:
+        instruction = pending.pop()
+        if instruction in goals or len(seen) > MAX_VISITED:
+            return True
+        for source in (*instruction.operands, *instruction.control_predecessors):
+            if source not in seen:
+                seen.add(source)
+                pending.append(source)
+    return False
+
+
+def _replace(computation: Computation, reduces: Sequence[Instruction]) -> None:
+    """Puts one reduce with several inputs in the place of several."""
+    inputs = [reduce.operands[0] for reduce in reduces]
+    inits = [reduce.operands[1] for reduce in reduces]
+    merged = computation.add(
+        "reduce",
+        [*inputs, *inits],
+        called=[_side_by_side([reduce.called[0] for reduce in reduces], inputs)],
+        shape=Shape.tuple([reduce.shape for reduce in reduces]),
+        name=f"{reduces[0].name}.merged",
+        metadata=reduces[0].metadata,
+        dimensions=reduces[0].attributes["dimensions"],
+    )
+    for index, reduce in enumerate(reduces):
+        result = computation.add("get-tuple-element", [merged], shape=reduce.shape, index=index, name=reduce.name)
+        computation.replace(reduce, result)
+    computation.remove(reduces)
+
+
+def _side_by_side(regions: Sequence[Computation], inputs: Sequence[Instruction]) -> Computation:
+    """What all the regions compute, each from its own pair of parameters."""
+    joined = Computation("side_by_side")
+    scalars = [Shape.scalar(value.shape.type) for value in inputs]
+    parameters = [
+        joined.add("parameter", shape=shape, name=f"p{number}", number=number)
+        for number, shape in enumerate((*scalars, *scalars))
+    ]
+    count = len(regions)
+    results = [
+        joined.insert(region, [parameters[place], parameters[count + place]]) for place, region in enumerate(regions)
+    ]
+    joined.set_root(joined.add("tuple", results))
+    return joined

@@ -1,0 +1,122 @@
+"""Passes and laws that a user brings along: where they stand, that they are checked, what a cache must know of them.
+
+    options = CompileOptions(
+        passes=[after("simplify", StreamingAttention(block=64))],       also: before("fusion", ...)
+        laws=[MY_LAWS],                                                 applied beside the others
+    )
+
+A place is the name of a pass or of a group of them, as `XLAPY_TIME_PASSES=1` and `exe.explain()` print them. Behind a
+pass that changed something, the module is verified: an error names the pass.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from xlapy.hlo.graph import HloModule
+from xlapy.hlo.text import fingerprint
+from xlapy.hlo.verifier import verify
+from xlapy.passes.base import Pass
+from xlapy.passes.pipeline import Step
+from xlapy.passes.rewrite import LAWS, LawBook
+from xlapy.support.errors import ArgumentError, InternalError, XlaError
+
+
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """A pass, and the place where it runs: `behind` the pass or group named `place`, or in front of it."""
+
+    place: str
+    step: Pass
+    behind: bool
+
+
+def after(place: str, step: Pass) -> Placement:
+    """The pass runs behind the pass or group named `place`, the last one of that name."""
+    return Placement(place, step, behind=True)
+
+
+def before(place: str, step: Pass) -> Placement:
+    """The pass runs in front of the pass or group named `place`, the first one of that name."""
+    return Placement(place, step, behind=False)
+
+
+def placed(steps: Sequence[Step], placements: Iterable[Placement]) -> tuple[Step, ...]:
+    """The steps with those of users among them; of several at one place, the one named first runs first.
+
+    Raises ArgumentError where a pipeline has no such place."""
+    found = [*steps]
+    for placement in placements:
+        places = [number for number, step in enumerate(found) if step.name == placement.place]
+        if not places:
+            known = ", ".join(dict.fromkeys(step.name for step in steps))
+            raise ArgumentError(
+                f"there is no pass {placement.place!r} to run {placement.step.name} at; there are {known}"
+            )
+        at = places[0]
+        if placement.behind:
+            at = places[-1] + 1
+            while at < len(found) and isinstance(found[at], CheckedPass):
+                at += 1
+        found.insert(at, CheckedPass(placement.step))
+    return tuple(found)
+
+
+class CheckedPass(Pass):
+    """A pass of a user, in a copy for one compilation, and a look at what it leaves."""
+
+    def __init__(self, step: Pass) -> None:
+        super().__init__()
+        self.step = replace(step)
+
+    @property
+    def name(self) -> str:  # type: ignore[override]
+        return self.step.name
+
+    def run(self, module: HloModule) -> bool:
+        """Runs the pass. Raises InternalError, naming it, if it leaves an invalid module, or lies about a change."""
+        print_before = fingerprint(module)
+        claimed = self.step.run(module)
+        self.records, self.counts = self.step.take_records(), self.step.take_counts()
+        changed = fingerprint(module) != print_before
+        if claimed != changed:
+            raise InternalError(
+                f"pass {self.name} says that it {'changed' if claimed else 'left'} the module; it did not"
+            )
+        if changed:
+            try:
+                verify(module)
+            except XlaError as error:
+                raise InternalError(f"pass {self.name} leaves an invalid module: {error}") from error
+        return changed
+
+
+def with_laws(books: Iterable[LawBook]) -> LawBook:
+    """The laws of xlapy and those of `books`, in one book."""
+    joined = LawBook()
+    for book in (LAWS, *books):
+        joined.include(book)
+    return joined
+
+
+def identity_of(placements: Iterable[Placement], books: Iterable[LawBook]) -> str:
+    """Text that changes when what users bring along does: their options, and the source of the modules they are in.
+
+    What those modules import is not part of it. Code whose source nobody knows is never the same twice."""
+    lines = [f"{p.place} {p.behind} {p.step!r} {_source_of(type(p.step))}" for p in placements]
+    lines += [f"{law.name} {_source_of(law.rewrite)}" for book in books for law in book]
+    return "\n".join(lines)
+
+
+def _source_of(thing: Any) -> str:
+    module = inspect.getmodule(thing)
+    try:
+        source = inspect.getsource(module if module is not None else thing)
+    except (OSError, TypeError):
+        return f"{time.time_ns()}"
+    return hashlib.sha256(source.encode()).hexdigest()
