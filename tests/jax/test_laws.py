@@ -307,6 +307,19 @@ OTHERS = {
         }""",
         "after-one after-nested after-the-same",
     ),
+    "numbers of f64 that JAX writes in x64 mode: x * jnp.where(x < 1, 1.1, 0.5)": (
+        """func.func @main(%x: tensor<f32>) -> tensor<f32> {
+          %one = stablehlo.constant dense<1.0> : tensor<f32>
+          %a = stablehlo.constant dense<1.1> : tensor<f64>
+          %b = stablehlo.constant dense<0.5> : tensor<f64>
+          %0 = stablehlo.compare LT, %x, %one : (tensor<f32>, tensor<f32>) -> tensor<i1>
+          %1 = stablehlo.select %0, %a, %b : tensor<i1>, tensor<f64>
+          %2 = stablehlo.convert %1 : (tensor<f64>) -> tensor<f32>
+          %3 = stablehlo.multiply %x, %2 : tensor<f32>
+          return %3 : tensor<f32>
+        }""",
+        "convert-of-chosen-numbers",
+    ),
     "code that does not know its types": (
         """func.func @main(%x: tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<i32>) {
           %0 = stablehlo.real %x : tensor<4xf32>
