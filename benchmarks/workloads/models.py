@@ -231,7 +231,16 @@ def attention_operations(size: Any) -> float:
 
 def _model(name: str, function: Any, inputs: Any, sizes: Any, operations: Any, **options: Any) -> Workload:
     return Workload(
-        "models", name, function, inputs, sizes, operations=operations, moves_memory=False, tolerance=8, **options
+        "models",
+        name,
+        function,
+        inputs,
+        sizes,
+        operations=operations,
+        moves_memory=False,
+        tolerance=8,
+        compare_memory=True,
+        **options,
     )
 
 
