@@ -27,6 +27,7 @@ from xlapy.hlo.shape import Dims, Shape
 SMALLEST_WORK = (
     2048  # multiplications; below, a loop nest with known sizes is done before the library has looked at them
 )
+SMALL_MATRIX_WORK = 8 * 8 * 8  # multiplications of one product of a batch; up to here, the same holds for each of them
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +45,8 @@ def matrix_product(dot: Instruction) -> MatrixProduct | None:
     numbers: DotDimensionNumbers = dot.attributes["dimension_numbers"]
     rows, columns = numbers.lhs_free(lhs.rank), numbers.rhs_free(rhs.rank)
     depth = math.prod(lhs.dims[dim] for dim in numbers.lhs_contracting)
-    if kind is None or result.size * depth < SMALLEST_WORK:
+    m, n = (math.prod(shape.dims[dim] for dim in dims) for shape, dims in ((lhs, rows), (rhs, columns)))
+    if kind is None or result.size * depth < SMALLEST_WORK or m * n * depth <= SMALL_MATRIX_WORK:
         return None
     batch_count = len(numbers.lhs_batch)
     strides = {
@@ -62,8 +64,8 @@ def matrix_product(dot: Instruction) -> MatrixProduct | None:
         return None
     counts = {
         "batches": math.prod(lhs.dims[dim] for dim in numbers.lhs_batch),
-        "m": math.prod(lhs.dims[dim] for dim in rows),
-        "n": math.prod(rhs.dims[dim] for dim in columns),
+        "m": m,
+        "n": n,
         "k": depth,
         "accumulate": 0,
     }
