@@ -79,3 +79,25 @@ ENTRY main { a = f32[50,9,9] parameter(0)
     rhs_contracting_dims={1} }
 """
     assert "gemm_f32_run" in xlapy.compile(text).llvm_ir()
+
+
+@pytest.mark.parametrize("type", ["f32", "bf16", "c64"])
+@pytest.mark.parametrize("right_batch", ["{0,2}", "{2,0}"])
+def test_batches_that_lie_apart_are_calls_one_after_the_other(type: str, right_batch: str) -> None:
+    """The scores of attention, with heads between the positions and their depths."""
+    shape = (3, 20, 5, 16) if right_batch == "{0,2}" else (5, 20, 3, 16)
+    text = f"""HloModule scores
+ENTRY main {{ q = {type}[3,24,5,16] parameter(0)
+  k = {type}[{",".join(map(str, shape))}] parameter(1)
+  ROOT s = {type}[3,5,24,20] dot(q, k), lhs_batch_dims={{0,2}}, lhs_contracting_dims={{3}},
+    rhs_batch_dims={right_batch}, rhs_contracting_dims={{3}} }}
+"""
+    generator = np.random.default_rng(3)
+    inputs = [generator.standard_normal(size).astype(TYPES[type]) for size in ((3, 24, 5, 16), shape)]
+    executable = xlapy.compile(text)
+    assert f"gemm_{type}_run" in executable.llvm_ir()
+    expected = xlapy.evaluate(text, *inputs)
+    tolerance = TOLERANCES[type] * 10
+    np.testing.assert_allclose(
+        executable(*inputs).astype(np.complex64), expected.astype(np.complex64), rtol=tolerance, atol=tolerance
+    )
