@@ -41,7 +41,11 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--only", metavar="REGEX", default="", help="cases whose family/workload/size matches")
     parser.add_argument("--family", metavar="NAME", action="append", default=[], help="a family; may be repeated")
     parser.add_argument(
-        "--engines", metavar="NAMES", type=_engine_names, default=["xla"], help="opponents: xla,numpy,numba,torch"
+        "--engines",
+        metavar="NAMES",
+        type=_engine_names,
+        default=["xla", "numpy"],
+        help="opponents: xla,numpy,numba,torch",
     )
     parser.add_argument("--pin", action="store_true", help="every engine on one and the same core")
     parser.add_argument(

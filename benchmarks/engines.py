@@ -52,6 +52,9 @@ class Engine(Protocol):
     def results(self) -> list[np.ndarray]:
         """The results of one call, flat."""
 
+    def declared_memory(self) -> int | None:
+        """Bytes of results and temporaries that the compiler says the open program has; None where it says nothing."""
+
     def close(self) -> None: ...
 
 
@@ -61,6 +64,7 @@ class _EngineBase:
     def __init__(self) -> None:
         self._function: Callable[..., Any] = _nothing
         self._inputs: Sequence[Any] = ()
+        self._memory: Callable[[], Any] = _nothing
 
     def lower(self, case: tuple[str, str, str], inputs: list[np.ndarray]) -> str:
         raise Unsupported("only XLA's worker lowers")
@@ -76,8 +80,11 @@ class _EngineBase:
     def results(self) -> list[np.ndarray]:
         return _flat(self._function(*self._inputs))
 
+    def declared_memory(self) -> int | None:
+        return None
+
     def close(self) -> None:
-        self._function, self._inputs = _nothing, ()
+        self._function, self._inputs, self._memory = _nothing, (), _nothing
         gc.collect()
 
 
@@ -97,8 +104,12 @@ class XlapyEngine(_EngineBase):
     def open(self, program: Program) -> float:
         self._text, self._inputs = program.text, program.inputs
         executable, seconds = self._timed_compile()
-        self._function = executable.__call__
+        self._function, self._memory = executable.__call__, executable.memory_analysis
         return seconds
+
+    def declared_memory(self) -> int | None:
+        declared = self._memory()
+        return int(declared["result_bytes"] - declared["donated_bytes"] + declared["temporary_bytes"])
 
     def recompile(self) -> float:
         self._forget_programs()
@@ -140,9 +151,9 @@ class XlaEngine(_EngineBase):
     def open(self, program: Program) -> float:
         self._case, self._arrays = program.case, program.inputs
         compiled, seconds = self._timed_compile()
-        self._function = compiled
+        self._function, self._memory = compiled, compiled.memory_analysis
         self._inputs = [self._jax.device_put(array) for array in program.inputs]
-        self._several = not hasattr(compiled(*self._inputs), "block_until_ready")
+        self._several = compiled.out_tree.num_leaves != 1
         return seconds
 
     def recompile(self) -> float:
@@ -157,6 +168,11 @@ class XlaEngine(_EngineBase):
         else:
             for _ in repeat(None, calls):
                 function(*inputs).block_until_ready()
+
+    def declared_memory(self) -> int | None:
+        """Without what the matrix library that XLA calls allocates on its own."""
+        declared = self._memory()
+        return int(declared.output_size_in_bytes + declared.temp_size_in_bytes) if declared else None
 
     def _timed_compile(self) -> tuple[Any, float]:
         """Each compilation has a lowering of its own, because JAX keeps the outcome with that."""

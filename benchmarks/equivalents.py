@@ -51,6 +51,13 @@ def power(_: Any) -> Function:
     return lambda x, y: x**y
 
 
+def tan(xp: Any) -> Function:
+    def function(x: Any) -> Any:
+        return xp.tan(x)
+
+    return function
+
+
 def gelu_tanh(xp: Any) -> Function:
     return lambda x: 0.5 * x * (1 + xp.tanh(0.7978845608028654 * (x + 0.044715 * x * x * x)))
 
@@ -65,6 +72,26 @@ def sum_rows(_: Any) -> Function:
 
 def sum_columns(_: Any) -> Function:
     return lambda x: x.sum(0)
+
+
+def max_rows(_: Any) -> Function:
+    return lambda x: x.max(1)
+
+
+def max_columns(_: Any) -> Function:
+    return lambda x: x.max(0)
+
+
+def argmax_all(_: Any) -> Function:
+    return lambda x: x.argmax()
+
+
+def cumulative_sum(_: Any) -> Function:
+    return lambda x: x.cumsum(0)
+
+
+def vector_matrix(_: Any) -> Function:
+    return lambda a, x: x @ a
 
 
 def matrix_product(_: Any) -> Function:

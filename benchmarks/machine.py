@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import ctypes
+import gc
 import os
 import platform
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 PACKAGES = ("xlapy", "llvmlite", "numpy", "jax", "jaxlib", "numba", "torch")
+
+_FORGET_PEAK = "5"
+"""Written to clear_refs, this makes the largest size of a process its present one."""
 
 _TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK") if hasattr(os, "sysconf") else 100
 
@@ -57,6 +62,31 @@ def cpu_seconds(process: int) -> float | None:
         return time.clock_gettime((~process << 3) | 2)  # Linux builds a process's CPU clock from its number like this
     except (AttributeError, OSError, OverflowError):
         return None
+
+
+def peak_growth(function: Callable[[], object]) -> int | None:
+    """By how many bytes this process's memory grows at most while the function runs; None where the system has no way
+    to tell. Memory that was freed before goes back to the system first, so that using it again counts."""
+    gc.collect()
+    try:
+        ctypes.CDLL(None).malloc_trim(0)
+        Path("/proc/self/clear_refs").write_text(_FORGET_PEAK)
+        before = _status("VmRSS")
+        function()
+        return max(0, _status("VmHWM") - before)
+    except (OSError, AttributeError, LookupError):
+        return None
+
+
+def _status(entry: str) -> int:
+    """A figure in bytes from what Linux tells a process about itself."""
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return dict(_status_pair(line) for line in lines if line.endswith(" kB"))[entry]
+
+
+def _status_pair(line: str) -> tuple[str, int]:
+    name, figure, _ = line.split()
+    return name.rstrip(":"), int(figure) * 1024
 
 
 def total_cpu_seconds(processes: Iterable[int]) -> float:

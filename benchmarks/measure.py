@@ -49,6 +49,15 @@ class Compilation:
 
 
 @dataclass
+class Memory:
+    """Bytes that a call needs beside its inputs, by engine: those by which a new process grows at most during its first
+    call, and those of results and temporaries that the compiler declares."""
+
+    measured: dict[str, int] = field(default_factory=dict)
+    declared: dict[str, int] = field(default_factory=dict)
+
+
+@dataclass
 class Outcome:
     """What is known about a case. `status` is "measured", or says why not."""
 
@@ -59,6 +68,7 @@ class Outcome:
     samples: dict[str, list[float]] = field(default_factory=dict, repr=False)  # what these are the medians of
     ratios: dict[str, Interval] = field(default_factory=dict)  # opponent's time over ours
     compilation: Compilation = field(default_factory=Compilation)
+    memory: Memory = field(default_factory=Memory)
     agreement: Agreement | None = None
     share_of_limit: float | None = None
     disturbance: Disturbance | None = None
@@ -122,7 +132,7 @@ class Bench:
         key = (workload.family, workload.name, case.size)
         text = self._workers[XLA].ask("lower", key, inputs)
         program = Program(key, text, inputs, workload.equivalent)
-        first = self._workers[OURS].ask("open", program)
+        self._workers[OURS].ask("open", program)
         present = [OURS]
         for name in self.opponents:
             try:
@@ -135,7 +145,9 @@ class Bench:
             outcome.agreement = compare(results, self._workers[XLA].ask("results"), workload.tolerance)
         self._time(present, outcome)
         outcome.share_of_limit = self._share_of_limit(case, inputs, results, outcome.seconds[OURS])
-        self._time_compilation(program, first, XLA in present, outcome)
+        self._time_compilation(program, XLA in present, outcome)
+        if self._plan.fresh_processes and workload.compare_memory:
+            self._measure_memory(program, XLA in present, outcome.memory)
 
     def _time(self, present: Sequence[str], outcome: Outcome) -> None:
         """Fills in the times of a call. Engines take turns; who begins changes, so that drift favours nobody."""
@@ -154,7 +166,7 @@ class Bench:
         outcome.seconds = {name: median(samples) for name, samples in times.items()}
         outcome.ratios = {name: paired_ratio(times[OURS], times[name]) for name in present if name != OURS}
 
-    def _time_compilation(self, program: Program, first: float, with_xla: bool, outcome: Outcome) -> None:
+    def _time_compilation(self, program: Program, with_xla: bool, outcome: Outcome) -> None:
         engines = [OURS, XLA] if with_xla else [OURS]
         times: dict[str, list[float]] = {name: [] for name in engines}
         for _ in range(self._plan.compilations):
@@ -172,10 +184,24 @@ class Bench:
 
     def _compile_in_new_process(self, program: Program, cache: Path) -> float:
         """Seconds of the first compilation of a process, without its imports."""
-        worker = self._worker(OURS, cache)
+        with self._new_process(OURS, cache) as worker:
+            return float(worker.ask("open", program))
+
+    def _measure_memory(self, program: Program, with_xla: bool, memory: Memory) -> None:
+        """In new processes, whose memory no earlier program has shaped."""
+        for name in [OURS, XLA] if with_xla else [OURS]:
+            with self._new_process(name, self._scratch / "warm") as worker:
+                worker.ask("open", program)
+                for figures, command in ((memory.declared, "declared_memory"), (memory.measured, "peak_of_call")):
+                    if (size := worker.ask(command)) is not None:
+                        figures[name] = size
+
+    @contextmanager
+    def _new_process(self, name: str, cache: Path) -> Iterator[Worker]:
+        worker = self._worker(name, cache)
         try:
             worker.ask("start")
-            return float(worker.ask("open", program))
+            yield worker
         finally:
             worker.close()
 

@@ -16,6 +16,12 @@ from xlapy.report.limits import Limits
 BEHIND = 0.97
 """A case is behind where the whole interval lies below this many times XLA's speed."""
 
+MEMORY_NOISE = 1 << 20
+"""Bytes by which two processes may differ for reasons of their own: stacks of threads, code that is touched first."""
+
+WARM_SHARE = 0.1
+"""What a process that finds everything on disk may take of XLA's compilation."""
+
 PAGE_BEGIN = "<!-- measured: begin; written by `make bench` -->"
 PAGE_END = "<!-- measured: end -->"
 
@@ -43,13 +49,14 @@ def families(outcomes: Iterable[Outcome]) -> dict[str, list[Outcome]]:
     return grouped
 
 
-def speedups(outcomes: Iterable[Outcome], opponent: str = XLA) -> list[float]:
-    return [outcome.ratios[opponent].median for outcome in outcomes if opponent in outcome.ratios]
-
-
-def is_behind(outcome: Outcome) -> bool:
-    ratio = outcome.ratios.get(XLA)
+def is_behind(outcome: Outcome, opponent: str = XLA) -> bool:
+    ratio = outcome.ratios.get(opponent)
     return ratio is not None and ratio.high < BEHIND
+
+
+def needs_more_memory(outcome: Outcome) -> bool:
+    measured = outcome.memory.measured
+    return OURS in measured and XLA in measured and measured[OURS] > measured[XLA] + MEMORY_NOISE
 
 
 # Figures as text
@@ -73,6 +80,10 @@ def share_text(share: float | None) -> str:
     return "-" if share is None else f"{share:.0%}"
 
 
+def bytes_text(size: int | None) -> str:
+    return "-" if size is None else f"{_three_figures(size / 1e6)} MB"
+
+
 def _three_figures(value: float) -> str:
     decimals = 0 if value >= 100 else 1 if value >= 10 else 2
     return f"{value:.{decimals}f}"
@@ -94,11 +105,15 @@ def _interval_text(outcome: Outcome) -> str:
     return "" if ratio is None else f"{ratio.low:.2f}-{ratio.high:.2f}"
 
 
-def _compile_ratio(outcome: Outcome) -> float | None:
-    compilation = outcome.compilation
-    if compilation.xla is None or compilation.program_cold is None:
-        return None
-    return compilation.xla / compilation.program_cold
+def _compile_ratio(outcome: Outcome, state: str = "program_cold") -> float | None:
+    """XLA's time over ours with our caches in the state that a field of `Compilation` is called after."""
+    ours: float | None = getattr(outcome.compilation, state)
+    return None if ours is None or outcome.compilation.xla is None else outcome.compilation.xla / ours
+
+
+def _starts_slowly(outcome: Outcome) -> bool:
+    ratio = _compile_ratio(outcome, "all_cached")
+    return ratio is not None and ratio < 1 / WARM_SHARE
 
 
 def _remark(outcome: Outcome) -> str:
@@ -165,31 +180,70 @@ def _aligned(column: Column, text: str) -> str:
 # Around the table
 
 
+_MEANS: dict[str, Callable[[Outcome], float | None]] = {
+    "call": lambda outcome: outcome.ratios[XLA].median if XLA in outcome.ratios else None,
+    "compile": _compile_ratio,
+    "uncached": lambda outcome: _compile_ratio(outcome, "nothing_cached"),
+    "cached": lambda outcome: _compile_ratio(outcome, "all_cached"),
+}
+"""What the summary has means of, each as XLA's time over ours."""
+
+
 def summary(run: Run) -> list[str]:
-    """Means by family and over all, and what is behind, wrong or missing."""
-    lines = ["geometric means, XLA's time over xlapy's:", f"  {'':16}{'call':>8}{'compile':>10}{'cases':>8}"]
-    calls, compilations = [], []
-    for family, outcomes in families(run.outcomes).items():
-        call = geometric_mean(speedups(outcomes))
-        compilation = geometric_mean(ratio for outcome in outcomes if (ratio := _compile_ratio(outcome)) is not None)
-        calls.append(call)
-        compilations.append(compilation)
-        lines.append(f"  {family:16}{ratio_text(call):>8}{ratio_text(compilation):>10}{len(outcomes):>8}")
-    total_call, total_compilation = (
-        geometric_mean(value for value in values if not math.isnan(value)) for values in (calls, compilations)
-    )
-    lines.append(
-        f"  {'all families':16}{ratio_text(total_call):>8}{ratio_text(total_compilation):>10}{len(run.outcomes):>8}"
-    )
-    lines.append("")
-    for title, chosen in (
-        (f"behind XLA (the whole interval below {BEHIND}x)", [o for o in run.outcomes if is_behind(o)]),
-        ("compiled more slowly than by XLA", [o for o in run.outcomes if (_compile_ratio(o) or 1) < 1]),
-        ("results differ from XLA's", [o for o in run.outcomes if o.measured and not o.agrees]),
-        ("not measured", [o for o in run.outcomes if not o.measured]),
+    """Means by family and over all, what is behind, wrong or missing, and memory."""
+    lines = [*_means(run), ""]
+    for title, applies in (
+        (f"behind XLA (the whole interval below {BEHIND}x)", is_behind),
+        *((f"behind {name}", _is_behind(name)) for name in run.opponents if name != XLA),
+        ("compiled more slowly than by XLA", lambda outcome: (_compile_ratio(outcome) or 1) < 1),
+        (f"started from the cache in more than {WARM_SHARE} of XLA's compilation", _starts_slowly),
+        (f"more memory than XLA (by {bytes_text(MEMORY_NOISE)} or more)", needs_more_memory),
+        ("results differ from XLA's", lambda outcome: outcome.measured and not outcome.agrees),
+        ("not measured", lambda outcome: not outcome.measured),
     ):
-        names = ", ".join(outcome.case.name for outcome in chosen) or "none"
-        lines.append(f"{title}: {len(chosen)} of {len(run.outcomes)}: {names}")
+        chosen = [outcome.case.name for outcome in run.outcomes if applies(outcome)]
+        lines.append(f"{title}: {len(chosen)} of {len(run.outcomes)}: {', '.join(chosen) or 'none'}")
+    return lines + _memory_lines(run.outcomes)
+
+
+def _is_behind(opponent: str) -> Callable[[Outcome], bool]:
+    return lambda outcome: is_behind(outcome, opponent)
+
+
+def _means(run: Run) -> list[str]:
+    """Geometric means of each family, and of the families' means."""
+    rows = {
+        family: [geometric_mean(_known(figure(outcome) for outcome in outcomes)) for figure in _MEANS.values()]
+        for family, outcomes in families(run.outcomes).items()
+    }
+    rows["all families"] = [geometric_mean(_known(column)) for column in zip(*rows.values(), strict=True)]
+    counts = {family: len(outcomes) for family, outcomes in families(run.outcomes).items()}
+    lines = [
+        "geometric means, XLA's time over xlapy's:",
+        f"  {'':16}" + "".join(f"{t:>10}" for t in (*_MEANS, "cases")),
+    ]
+    for family, means in rows.items():
+        texts = [*map(ratio_text, means), str(counts.get(family, len(run.outcomes)))]
+        lines.append(f"  {family:16}" + "".join(f"{text:>10}" for text in texts))
+    return lines
+
+
+def _known(values: Iterable[float | None]) -> list[float]:
+    return [value for value in values if value is not None and not math.isnan(value)]
+
+
+def _memory_lines(outcomes: Sequence[Outcome]) -> list[str]:
+    """What a call needs beside its inputs, where that was measured."""
+    rows = [outcome for outcome in outcomes if outcome.memory.measured or outcome.memory.declared]
+    if not rows:
+        return []
+    columns = ("xlapy", "XLA", "declared", "XLA")
+    lines = ["", "memory of a call beside its inputs:", f"  {'':48}" + "".join(f"{title:>10}" for title in columns)]
+    for outcome in rows:
+        figures = [
+            kind.get(name) for kind in (outcome.memory.measured, outcome.memory.declared) for name in (OURS, XLA)
+        ]
+        lines.append(f"  {outcome.case.name:48}" + "".join(f"{bytes_text(size):>10}" for size in figures))
     return lines
 
 
@@ -265,6 +319,7 @@ def _outcome_data(outcome: Outcome) -> dict[str, Any]:
         "behind": is_behind(outcome),
         "compile_seconds": asdict(outcome.compilation),
         "share_of_limit": outcome.share_of_limit,
+        "memory": asdict(outcome.memory),
         "agreement": asdict(outcome.agreement) if outcome.agreement else None,
         "agrees": outcome.agrees,
         "disturbance": asdict(outcome.disturbance) if outcome.disturbance else None,

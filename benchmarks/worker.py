@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.engines import Engine, Program, Unsupported, make_engine
-from benchmarks.machine import cpu_seconds, pin
+from benchmarks.machine import cpu_seconds, peak_growth, pin
 
 CALIBRATION_SECONDS = 0.005
 ANSWER_SECONDS = 60.0
@@ -200,6 +200,13 @@ class _Session:
             elapsed = clock() - began
             if elapsed >= seconds:
                 return elapsed / calls
+
+    def peak_of_call(self) -> int | None:
+        """Bytes by which the process grows during one call whose results are kept; for a process that made none yet."""
+        return peak_growth(self._engine().results)
+
+    def declared_memory(self) -> int | None:
+        return self._engine().declared_memory()
 
     def close(self) -> None:
         self._engine().close()

@@ -22,7 +22,7 @@ class Workload:
     workloads that arithmetic can limit; `moves_memory` is False for those whose bytes in and out are no measure.
     `equivalent` makes the same function for an array module such as numpy. `tolerance` multiplies the tolerance of the
     element type; `may_differ` is the share of the results that may lie outside it, for programs in which a rounding can
-    decide a branch."""
+    decide a branch. `compare_memory` says that temporaries matter: what the engines need of memory is compared too."""
 
     family: str
     name: str
@@ -34,6 +34,7 @@ class Workload:
     equivalent: Callable[[Any], Callable[..., Any]] | None = None
     tolerance: float = 1.0
     may_differ: float = 0.0
+    compare_memory: bool = False
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from benchmarks import equivalents
 from benchmarks.workload import Arrays, Maker, Workload
 
 SQUARES = {str(size): (size, size, size) for size in (64, 128, 256, 512, 1024, 2048)}
-NARROW_SQUARES = {str(size): (size, size, size) for size in (64, 256, 1024)}
+SOME_SQUARES = {str(size): SQUARES[str(size)] for size in (64, 256, 1024)}
 SKINNY = {
     "8x4096x1024": (8, 4096, 1024),
     "32x1000x2048": (32, 1000, 2048),
@@ -23,7 +23,14 @@ SKINNY = {
     "64x64x16384": (64, 64, 16384),
 }  # rows and columns of the result, length of the sums
 MATRIX_VECTOR = {"small": (64, 64), "cache": (512, 512), "memory": (4096, 4096)}
-BATCHED = {"64x16x16x16": (64, 16, 16, 16), "64x64x64x64": (64, 64, 64, 64), "8x256x256x64": (8, 256, 256, 64)}
+BATCHED = {
+    "4096x3x3x3": (4096, 3, 3, 3),
+    "4096x8x8x8": (4096, 8, 8, 8),
+    "64x16x16x16": (64, 16, 16, 16),
+    "64x64x64x64": (64, 64, 64, 64),
+    "8x256x256x64": (8, 256, 256, 64),
+}
+BIASED = {"64": (64, 64, 64), "256": (256, 256, 256), "128x3072x768": (128, 3072, 768), "1024": (1024, 1024, 1024)}
 
 
 def operands(dtype: Any, *, transposed: bool = False, bias: bool = False) -> Maker:
@@ -38,9 +45,12 @@ def operands(dtype: Any, *, transposed: bool = False, bias: bool = False) -> Mak
     return make
 
 
-def matrix_and_vector(generator: np.random.Generator, size: Any) -> Arrays:
-    rows, columns = size
-    return [generator.standard_normal(shape, np.float32) for shape in ((rows, columns), (columns,))]
+def matrix_and_vector(dtype: Any = np.float32) -> Maker:
+    def make(generator: np.random.Generator, size: Any) -> Arrays:
+        rows, columns = size
+        return [generator.standard_normal(shape, np.float32).astype(dtype) for shape in ((rows, columns), (columns,))]
+
+    return make
 
 
 def operations(size: Any) -> float:
@@ -58,24 +68,52 @@ def _product(name: str, function: Any, inputs: Maker, sizes: Mapping[str, Any], 
 WORKLOADS = [
     _product("f32", jnp.matmul, operands(np.float32), SQUARES, equivalent=equivalents.matrix_product),
     _product("f64", jnp.matmul, operands(np.float64), SQUARES, equivalent=equivalents.matrix_product),
-    _product("bf16", jnp.matmul, operands(ml_dtypes.bfloat16), NARROW_SQUARES),
-    _product("s8_s32", integer_product, operands(np.int8), NARROW_SQUARES),
+    _product("bf16", jnp.matmul, operands(ml_dtypes.bfloat16), SQUARES),
+    _product("s8_s32", integer_product, operands(np.int8), SQUARES),
     _product("skinny_f32", jnp.matmul, operands(np.float32), SKINNY, equivalent=equivalents.matrix_product),
     _product(
         "transposed_f32",
         lambda a, b: a @ b.T,
         operands(np.float32, transposed=True),
-        NARROW_SQUARES,
+        SOME_SQUARES,
         equivalent=equivalents.matrix_product_transposed,
     ),
-    _product("matrix_vector_f32", jnp.matmul, matrix_and_vector, MATRIX_VECTOR, equivalent=equivalents.matrix_product),
-    _product("vector_matrix_f32", lambda a, x: x @ a, matrix_and_vector, MATRIX_VECTOR),
-    _product("batched_f32", jnp.matmul, operands(np.float32), BATCHED, equivalent=equivalents.matrix_product),
-    _product("bias_relu_f32", lambda a, b, c: jax.nn.relu(a @ b + c), operands(np.float32, bias=True), NARROW_SQUARES),
+    _product("left_transposed_f32", lambda a, b: a.T @ b, operands(np.float32), SOME_SQUARES),
+    _product("both_transposed_f32", lambda a, b: a.T @ b.T, operands(np.float32), SOME_SQUARES),
+    _product("transposed_f64", lambda a, b: a @ b.T, operands(np.float64, transposed=True), SOME_SQUARES),
     _product(
-        "bias_gelu_f32",
-        lambda a, b, c: jax.nn.gelu(a @ b + c),
-        operands(np.float32, bias=True),
-        {"128x3072x768": (128, 3072, 768)},
+        "matrix_vector_f32", jnp.matmul, matrix_and_vector(), MATRIX_VECTOR, equivalent=equivalents.matrix_product
+    ),
+    _product(
+        "matrix_vector_f64",
+        jnp.matmul,
+        matrix_and_vector(np.float64),
+        MATRIX_VECTOR,
+        equivalent=equivalents.matrix_product,
+    ),
+    _product("matrix_vector_bf16", jnp.matmul, matrix_and_vector(ml_dtypes.bfloat16), MATRIX_VECTOR),
+    _product(
+        "vector_matrix_f32",
+        lambda a, x: x @ a,
+        matrix_and_vector(),
+        MATRIX_VECTOR,
+        equivalent=equivalents.vector_matrix,
+    ),
+    _product("batched_f32", jnp.matmul, operands(np.float32), BATCHED, equivalent=equivalents.matrix_product),
+    _product("bias_relu_f32", lambda a, b, c: jax.nn.relu(a @ b + c), operands(np.float32, bias=True), BIASED),
+    _product("bias_gelu_f32", lambda a, b, c: jax.nn.gelu(a @ b + c), operands(np.float32, bias=True), BIASED),
+    _product(
+        "bias_tanh_f64",
+        lambda a, b, c: jnp.tanh(a @ b + c),
+        operands(np.float64, bias=True),
+        BIASED,
+        tolerance=8,  # the sums are up to a hundred, and their roundings in proportion, but the results at most one
+    ),
+    _product(
+        "bias_silu_bf16",
+        lambda a, b, c: jax.nn.silu(a @ b + c),
+        operands(ml_dtypes.bfloat16, bias=True),
+        BIASED,
+        tolerance=4,
     ),
 ]

@@ -134,6 +134,10 @@ def max_pool_gradient(image: Any) -> Any:
 IMAGES = {"small": (1, 16, 16, 8), "cache": (4, 56, 56, 64), "memory": (32, 112, 112, 64)}
 
 
+def average_pool_gradient(image: Any) -> Any:
+    return jax.grad(lambda x: jnp.sin(average_pool(x)).sum())(image)
+
+
 def _pooling(name: str, function: Callable[..., Any]) -> Workload:
     return Workload("convolution", name, function, normal(), IMAGES)
 
@@ -150,13 +154,18 @@ LAYERS = {
     "depthwise": Layer(4, 56, 64, 64, groups=64),
     "grouped": Layer(4, 28, 128, 128, groups=8),
 }
-WITH_GRADIENTS = ("3x3_early", "3x3_late", "3x3_stride_2", "7x7_stride_2", "depthwise")
+WITH_GRADIENTS = ("3x3_early", "3x3_late", "3x3_stride_2", "7x7_stride_2", "1x1", "depthwise", "grouped")
 
 WORKLOADS = [
     *(_forward(name, layer, labels) for name, layer in LAYERS.items() for labels in (LAST, FIRST)),
-    *(workload for name in WITH_GRADIENTS for workload in _gradients(name, LAYERS[name], LAST)),
-    *(workload for name in ("3x3_late", "3x3_stride_2") for workload in _gradients(name, LAYERS[name], FIRST)),
+    *(
+        workload
+        for name in WITH_GRADIENTS
+        for labels in (LAST, FIRST)
+        for workload in _gradients(name, LAYERS[name], labels)
+    ),
     _pooling("max_pool", max_pool),
     _pooling("average_pool", average_pool),
     _pooling("max_pool_gradient", max_pool_gradient),
+    _pooling("average_pool_gradient", average_pool_gradient),
 ]

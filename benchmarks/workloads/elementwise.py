@@ -28,6 +28,13 @@ def black_scholes(spot: Any, strike: Any, years: Any) -> Any:
     return spot * distribution(first) - strike * jnp.exp(-rate * years) * distribution(second)
 
 
+def great_circle(latitude: Any, longitude: Any, other_latitude: Any, other_longitude: Any) -> Any:
+    """The distance of two points on the unit sphere, by the haversine formula."""
+    down, across = jnp.sin((other_latitude - latitude) / 2), jnp.sin((other_longitude - longitude) / 2)
+    squared = down * down + jnp.cos(latitude) * jnp.cos(other_latitude) * across * across
+    return 2 * jnp.arctan2(jnp.sqrt(squared), jnp.sqrt(1 - squared))
+
+
 def mixed_bits(x: Any) -> Any:
     """A hash of 32-bit integers."""
     x = x ^ jax.lax.shift_right_logical(x, 16)
@@ -35,6 +42,11 @@ def mixed_bits(x: Any) -> Any:
     x = x ^ jax.lax.shift_right_logical(x, 15)
     x = x * 0x119DE1F3
     return x ^ jax.lax.shift_right_logical(x, 16)
+
+
+def quotient_and_remainder(x: Any, y: Any) -> Any:
+    """Rounded towards zero, as the hardware's division does where there is one."""
+    return jax.lax.div(x, y), jax.lax.rem(x, y)
 
 
 def clipped(x: Any, y: Any) -> Any:
@@ -59,7 +71,10 @@ WORKLOADS = [
     _chain("log", jnp.log, uniform(0.001, 100), equivalent=equivalents.log),
     _chain("tanh", jnp.tanh, normal(), equivalent=equivalents.tanh),
     _chain("sin", jnp.sin, uniform(-100, 100), equivalent=equivalents.sin),
+    _chain("tan", jnp.tan, uniform(-1.5, 1.5), equivalent=equivalents.tan, tolerance=4),  # steep at both ends
+    _chain("great_circle", great_circle, uniform(-1.5, 1.5, 4)),
     _chain("power", jnp.power, uniform(0.1, 4, 2), equivalent=equivalents.power),
+    _chain("softplus", jax.nn.softplus, normal()),
     _chain("erf", jax.lax.erf, normal()),
     _chain("gelu_tanh", jax.nn.gelu, normal(), equivalent=equivalents.gelu_tanh),
     _chain("gelu_erf", lambda x: jax.nn.gelu(x, approximate=False), normal()),
@@ -67,9 +82,23 @@ WORKLOADS = [
     _chain("clipped", clipped, normal(2)),
     _chain("exp_f64", jnp.exp, normal(dtype=np.float64), equivalent=equivalents.exp),
     _chain("tanh_f64", jnp.tanh, normal(dtype=np.float64), equivalent=equivalents.tanh),
+    _chain("log_f64", jnp.log, uniform(0.001, 100, dtype=np.float64), equivalent=equivalents.log),
+    _chain("sin_f64", jnp.sin, uniform(-100, 100, dtype=np.float64), equivalent=equivalents.sin),
+    _chain("power_f64", jnp.power, uniform(0.1, 4, 2, np.float64), equivalent=equivalents.power),
+    _chain("erf_f64", jax.lax.erf, normal(dtype=np.float64)),
+    _chain("great_circle_f64", great_circle, uniform(-1.5, 1.5, 4, np.float64)),
     _chain("polynomial_f64", lambda x, y: ((x * y + 1.5) * y - x) * x + y, normal(2, np.float64)),
     _chain("silu_bf16", jax.nn.silu, normal(dtype=ml_dtypes.bfloat16)),
+    _chain("gelu_tanh_bf16", jax.nn.gelu, normal(dtype=ml_dtypes.bfloat16), tolerance=4),  # XLA rounds between steps
+    _chain(
+        "multiply_add_chain_bf16",
+        lambda x, y, z: jnp.abs(x * y + z) - x * z,
+        normal(3, ml_dtypes.bfloat16),
+        tolerance=4,
+    ),
     _chain("add_bf16", lambda x, y: x + y, normal(2, ml_dtypes.bfloat16)),
     _chain("mixed_bits_s32", mixed_bits, integers(-(2**31), 2**31)),
+    _chain("quotient_and_remainder_s32", quotient_and_remainder, integers(1, 2**31, 2)),
+    _chain("polynomial_s64", lambda x, y: ((x * y + 15) * y - x) * x + y, integers(-1000, 1000, 2, np.int64)),
     _chain("average_u8", lambda x, y: (x & y) + ((x ^ y) >> 1), integers(0, 256, 2, np.uint8)),
 ]

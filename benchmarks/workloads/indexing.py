@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from benchmarks.workload import Arrays, Maker, Workload
+from benchmarks.workloads.inputs import MATRIX_SIZES
 
 TABLES = {"small": (100, 16, 8), "cache": (2000, 64, 512), "memory": (200_000, 128, 65536)}
 """Rows, columns, and how many rows are taken."""
@@ -21,6 +22,11 @@ TRACES = {"small": (100, 16), "cache": (500, 256), "memory": (1000, 16384)}
 def table_and_rows(generator: np.random.Generator, size: Any) -> Arrays:
     rows, columns, taken = size
     return [generator.standard_normal((rows, columns), np.float32), generator.integers(0, rows, taken).astype(np.int32)]
+
+
+def matrix_and_columns(generator: np.random.Generator, shape: Any) -> Arrays:
+    """A column number for each element."""
+    return [generator.standard_normal(shape, np.float32), generator.integers(0, shape[1], shape).astype(np.int32)]
 
 
 def with_updates(generator: np.random.Generator, size: Any) -> Arrays:
@@ -44,6 +50,17 @@ def trace(start: Any, steps: Any) -> Any:
     return jax.lax.fori_loop(0, steps.shape[0], step, (start, jnp.zeros((steps.shape[0], start.shape[0]))))[1]
 
 
+def appended_keys(cache: Any, key: Any, start: Any) -> Any:
+    """Writes a few rows into a large array, at a place that is known only when it runs."""
+    return jax.lax.dynamic_update_slice(cache, key, (start, 0))
+
+
+def cache_and_key(generator: np.random.Generator, size: Any) -> Arrays:
+    rows, columns, _ = size
+    shapes = ((rows, columns), (4, columns))
+    return [*(generator.standard_normal(shape, np.float32) for shape in shapes), np.full((), rows // 3, np.int32)]
+
+
 def trace_inputs(generator: np.random.Generator, size: Any) -> Arrays:
     steps, elements = size
     return [generator.standard_normal(elements, np.float32), np.zeros(steps, np.int32)]
@@ -56,7 +73,11 @@ def _indexing(name: str, function: Callable[..., Any], inputs: Maker, sizes: Any
 WORKLOADS = [
     _indexing("embedding", lambda table, rows: table[rows], table_and_rows),
     _indexing("gather_columns", lambda table, rows: table[:, rows[:16] % table.shape[1]], table_and_rows),
+    _indexing(
+        "take_along_rows", lambda x, columns: jnp.take_along_axis(x, columns, 1), matrix_and_columns, MATRIX_SIZES
+    ),
     _indexing("scatter_add_rows", lambda table, rows, updates: table.at[rows].add(updates), with_updates),
     _indexing("histogram", lambda bins, rows: bins.at[rows].add(1.0), elements_and_bins),
+    _indexing("dynamic_update_slice", appended_keys, cache_and_key),
     _indexing("trace_of_a_loop", trace, trace_inputs, TRACES),
 ]

@@ -14,6 +14,9 @@ VECTOR_SIZES = {"small": 1 << 10, "cache": 1 << 17, "memory": 1 << 24}
 
 MATRIX_SIZES = {"small": (16, 64), "cache": (256, 512), "memory": (4096, 4096)}
 
+IMAGE_SIZES = {"small": (1, 8, 8, 16), "cache": (2, 32, 32, 64), "memory": (16, 128, 128, 64)}
+"""Images, rows, columns, channels."""
+
 
 def normal(count: int = 1, dtype: Any = np.float32) -> Maker:
     """`count` arrays of normally distributed numbers; the size is their shape."""

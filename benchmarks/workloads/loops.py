@@ -14,6 +14,8 @@ from benchmarks.workloads.inputs import normal, scaled
 STEPS = 200_000
 SCAN_STEPS = 600
 ONE_SIZE = {"small": ()}
+RECURRENT = {"small": (100, 1, 16), "cache": (100, 16, 128)}
+"""Steps, batch, width."""
 
 
 def scalar_loop(start: Any) -> Any:
@@ -66,6 +68,15 @@ def recurrent_inputs(generator: np.random.Generator, size: Any) -> Arrays:
 def recurrent_operations(size: Any) -> float:
     steps, batch, width = size
     return float(4 * steps * batch * width * width)
+
+
+def recurrent_network_gradient(*arrays: Any) -> Any:
+    """With respect to state and weights, which every step adds to."""
+
+    def loss(state: Any, recurrent: Any, incoming: Any) -> Any:
+        return (recurrent_network(arrays[0], state, recurrent, incoming)[1] ** 2).mean()
+
+    return jax.grad(loss, argnums=(0, 1, 2))(*arrays[1:])
 
 
 def lorenz_derivative(state: Any) -> Any:
@@ -162,8 +173,17 @@ WORKLOADS = [
         "recurrent_network",
         recurrent_network,
         recurrent_inputs,
-        {"small": (100, 1, 16), "cache": (100, 16, 128)},
+        RECURRENT,
         operations=recurrent_operations,
+    ),
+    Workload(
+        "loops",
+        "recurrent_network_gradient",
+        recurrent_network_gradient,
+        recurrent_inputs,
+        RECURRENT,
+        operations=lambda size: 3 * recurrent_operations(size),
+        tolerance=8,
     ),
     Workload("loops", "lorenz_runge_kutta", lorenz_runge_kutta, normal(), {"small": 3}, tolerance=64),
     Workload(

@@ -19,23 +19,42 @@ PERCEPTRON = {"small": (8, 64, 64, 10), "cache": (64, 784, 256, 10), "memory": (
 TRANSFORMER = {"small": (1, 16, 64, 4), "cache": (2, 64, 256, 8), "memory": (4, 256, 512, 8)}
 """Batch, sequence, width, heads."""
 
+CONVOLUTIONAL = {"small": (2, 8, 8, 10), "cache": (8, 28, 16, 10), "memory": (64, 64, 32, 100)}
+"""Batch, rows and columns of the images, features of the first layer, classes."""
+
+RECURRENT = {"small": (20, 1, 32), "cache": (50, 16, 128), "memory": (64, 64, 512)}
+"""Steps, batch, width."""
+
+COLORS = 3
 LEARNING_RATE = 0.01
+
+
+def moved(weights: Any, slopes: Any) -> list[Any]:
+    """The weights after one step down the slope."""
+    return [weight - LEARNING_RATE * slope for weight, slope in zip(weights, slopes, strict=True)]
+
+
+def surprise(scores: Any, labels: Any) -> Any:
+    """The mean cross-entropy of scores and the numbers of the right classes."""
+    likelihood = jax.nn.log_softmax(scores)
+    chosen = labels[:, None] == jnp.arange(likelihood.shape[1], dtype=jnp.int32)
+    return -jnp.where(chosen, likelihood, 0).sum(1).mean()
+
+
+def training_step_of_classifier(model: Callable[..., Any]) -> Callable[..., Any]:
+    """Inputs, labels and weights to the loss and new weights."""
+
+    def step(x: Any, labels: Any, *weights: Any) -> Any:
+        value, slopes = jax.value_and_grad(lambda weights: surprise(model(x, *weights), labels))(weights)
+        return value, moved(weights, slopes)
+
+    return step
 
 
 def perceptron(x: Any, *weights: Any) -> Any:
     for weight, bias in zip(weights[:-2:2], weights[1:-2:2], strict=True):
         x = jax.nn.relu(x @ weight + bias)
     return x @ weights[-2] + weights[-1]
-
-
-def perceptron_training_step(x: Any, labels: Any, *weights: Any) -> Any:
-    def loss(weights: Any) -> Any:
-        likelihood = jax.nn.log_softmax(perceptron(x, *weights))
-        chosen = labels[:, None] == jnp.arange(likelihood.shape[1], dtype=jnp.int32)
-        return -jnp.where(chosen, likelihood, 0).sum(1).mean()
-
-    value, gradients = jax.value_and_grad(loss)(weights)
-    return value, [weight - LEARNING_RATE * slope for weight, slope in zip(weights, gradients, strict=True)]
 
 
 def perceptron_inputs(training: bool) -> Callable[[np.random.Generator, Any], Arrays]:
@@ -59,6 +78,80 @@ def perceptron_operations(passes: int) -> Callable[[Any], float]:
     return count
 
 
+def convolutional(x: Any, *weights: Any) -> Any:
+    """Two convolutions, each halved by pooling, and a dense layer."""
+    *layers, weight, bias = weights
+    for kernel, shift in zip(layers[::2], layers[1::2], strict=True):
+        x = jax.lax.conv_general_dilated(x, kernel, (1, 1), "SAME", dimension_numbers=("NHWC", "HWIO", "NHWC"))
+        x = jax.nn.relu(x + shift)
+        x = jax.lax.reduce_window(x, -jnp.inf, jax.lax.max, (1, 2, 2, 1), (1, 2, 2, 1), "VALID")
+    return x.reshape(x.shape[0], -1) @ weight + bias
+
+
+def convolutional_inputs(training: bool) -> Callable[[np.random.Generator, Any], Arrays]:
+    def make(generator: np.random.Generator, size: Any) -> Arrays:
+        batch, side, features, classes = size
+        arrays = [generator.standard_normal((batch, side, side, COLORS), np.float32)]
+        arrays += [generator.integers(0, classes, batch).astype(np.int32)] if training else []
+        for incoming, outgoing in ((COLORS, features), (features, 2 * features)):
+            kernel = scaled(generator, (9 * incoming, outgoing)).reshape(3, 3, incoming, outgoing)
+            arrays += [kernel, np.zeros(outgoing, np.float32)]
+        flat = (side // 4) ** 2 * 2 * features
+        return [*arrays, scaled(generator, (flat, classes)), np.zeros(classes, np.float32)]
+
+    return make
+
+
+def convolutional_operations(passes: int) -> Callable[[Any], float]:
+    def count(size: Any) -> float:
+        batch, side, features, classes = size
+        first, second = 9 * COLORS * features * side**2, 9 * features * 2 * features * (side // 2) ** 2
+        return float(2 * passes * batch * (first + second + (side // 4) ** 2 * 2 * features * classes))
+
+    return count
+
+
+def long_short_term_memory(inputs: Any, incoming: Any, recurrent: Any, bias: Any) -> Any:
+    """The states after each step of (step, batch, width)."""
+
+    def step(carry: Any, x: Any) -> Any:
+        state, cell = carry
+        gates = x @ incoming + state @ recurrent + bias
+        enter, forget, candidate, leave = jnp.split(gates, 4, axis=-1)
+        cell = jax.nn.sigmoid(forget) * cell + jax.nn.sigmoid(enter) * jnp.tanh(candidate)
+        state = jax.nn.sigmoid(leave) * jnp.tanh(cell)
+        return (state, cell), state
+
+    zero = jnp.zeros(inputs.shape[1:], inputs.dtype)
+    return jax.lax.scan(step, (zero, zero), inputs)[1]
+
+
+def long_short_term_memory_training_step(inputs: Any, target: Any, *weights: Any) -> Any:
+    def loss(weights: Any) -> Any:
+        return ((long_short_term_memory(inputs, *weights) - target) ** 2).mean()
+
+    value, slopes = jax.value_and_grad(loss)(weights)
+    return value, moved(weights, slopes)
+
+
+def recurrent_inputs(training: bool) -> Callable[[np.random.Generator, Any], Arrays]:
+    def make(generator: np.random.Generator, size: Any) -> Arrays:
+        width = size[-1]
+        sequences = [generator.standard_normal(size, np.float32) for _ in range(1 + training)]
+        weights = [scaled(generator, (width, 4 * width)) for _ in range(2)]
+        return [*sequences, *weights, np.zeros(4 * width, np.float32)]
+
+    return make
+
+
+def recurrent_operations(passes: int) -> Callable[[Any], float]:
+    def count(size: Any) -> float:
+        steps, batch, width = size
+        return float(2 * passes * steps * batch * 8 * width * width)
+
+    return count
+
+
 def normalized(x: Any) -> Any:
     centred = x - x.mean(-1, keepdims=True)
     return centred * jax.lax.rsqrt((centred * centred).mean(-1, keepdims=True) + 1e-5)
@@ -68,6 +161,13 @@ def attention(query: Any, key: Any, value: Any) -> Any:
     """Scaled dot products over (batch, heads, sequence, depth)."""
     scores = jnp.einsum("bhqd,bhkd->bhqk", query, key) * query.shape[-1] ** -0.5
     return jnp.einsum("bhqk,bhkd->bhqd", jax.nn.softmax(scores, -1), value)
+
+
+def causal_attention(query: Any, key: Any, value: Any) -> Any:
+    """Attention in which no position sees a later one."""
+    scores = jnp.einsum("bhqd,bhkd->bhqk", query, key) * query.shape[-1] ** -0.5
+    earlier = jnp.tril(jnp.ones(scores.shape[-2:], bool))
+    return jnp.einsum("bhqk,bhkd->bhqd", jax.nn.softmax(jnp.where(earlier, scores, -jnp.inf), -1), value)
 
 
 def attention_inputs(generator: np.random.Generator, size: Any) -> Arrays:
@@ -97,8 +197,8 @@ def transformer_training_step(x: Any, target: Any, *weights: Any) -> Any:
     def loss(weights: Any) -> Any:
         return ((transformer_block(_heads_of(x), x, *weights) - target) ** 2).mean()
 
-    value, gradients = jax.value_and_grad(loss)(weights)
-    return value, [weight - LEARNING_RATE * slope for weight, slope in zip(weights, gradients, strict=True)]
+    value, slopes = jax.value_and_grad(loss)(weights)
+    return value, moved(weights, slopes)
 
 
 def _heads_of(x: Any) -> int:
@@ -131,7 +231,16 @@ def attention_operations(size: Any) -> float:
 
 def _model(name: str, function: Any, inputs: Any, sizes: Any, operations: Any, **options: Any) -> Workload:
     return Workload(
-        "models", name, function, inputs, sizes, operations=operations, moves_memory=False, tolerance=8, **options
+        "models",
+        name,
+        function,
+        inputs,
+        sizes,
+        operations=operations,
+        moves_memory=False,
+        tolerance=8,
+        compare_memory=True,
+        **options,
     )
 
 
@@ -139,12 +248,31 @@ WORKLOADS = [
     _model("perceptron", perceptron, perceptron_inputs(False), PERCEPTRON, perceptron_operations(1)),
     _model(
         "perceptron_training",
-        perceptron_training_step,
+        training_step_of_classifier(perceptron),
         perceptron_inputs(True),
         PERCEPTRON,
         perceptron_operations(3),
     ),
+    _model("convolutional", convolutional, convolutional_inputs(False), CONVOLUTIONAL, convolutional_operations(1)),
+    _model(
+        "convolutional_training",
+        training_step_of_classifier(convolutional),
+        convolutional_inputs(True),
+        CONVOLUTIONAL,
+        convolutional_operations(3),
+    ),
+    _model(
+        "long_short_term_memory", long_short_term_memory, recurrent_inputs(False), RECURRENT, recurrent_operations(1)
+    ),
+    _model(
+        "long_short_term_memory_training",
+        long_short_term_memory_training_step,
+        recurrent_inputs(True),
+        RECURRENT,
+        recurrent_operations(3),
+    ),
     _model("attention", attention, attention_inputs, TRANSFORMER, attention_operations),
+    _model("causal_attention", causal_attention, attention_inputs, TRANSFORMER, attention_operations),
     _model("transformer", transformer, transformer_inputs(False), TRANSFORMER, transformer_operations(1)),
     _model(
         "transformer_training",

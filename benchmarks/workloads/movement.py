@@ -10,9 +10,10 @@ import ml_dtypes
 import numpy as np
 
 from benchmarks.workload import Arrays, Maker, Workload
-from benchmarks.workloads.inputs import MATRIX_SIZES, normal
+from benchmarks.workloads.inputs import IMAGE_SIZES, MATRIX_SIZES, normal
 
-IMAGES = {"small": (1, 8, 8, 16), "cache": (2, 32, 32, 64), "memory": (16, 128, 128, 64)}
+HEADS = {"small": (1, 16, 4, 16), "cache": (4, 64, 8, 64), "memory": (16, 1024, 16, 64)}
+"""Batch, sequence, heads, depth."""
 
 
 def one_row(generator: np.random.Generator, shape: Any) -> Arrays:
@@ -27,7 +28,8 @@ WORKLOADS = [
     _movement("transpose", lambda x: x.T),
     _movement("transpose_bf16", lambda x: x.T, normal(dtype=ml_dtypes.bfloat16)),
     _movement("transpose_f64", lambda x: x.T, normal(dtype=np.float64)),
-    _movement("channels_first", lambda x: x.transpose(0, 3, 1, 2), sizes=IMAGES),
+    _movement("channels_first", lambda x: x.transpose(0, 3, 1, 2), sizes=IMAGE_SIZES),
+    _movement("heads_first", lambda x: x.transpose(0, 2, 1, 3), sizes=HEADS),
     _movement("concatenate_rows", lambda x, y: jnp.concatenate([x, y], 0), normal(2)),
     _movement("concatenate_columns", lambda x, y: jnp.concatenate([x, y], 1), normal(2)),
     _movement("pad", lambda x: jnp.pad(x, ((1, 1), (2, 2)))),

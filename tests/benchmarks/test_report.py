@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from benchmarks.compare import Agreement
 from benchmarks.machine import Load
-from benchmarks.measure import Compilation, Outcome, Plan
+from benchmarks.measure import Compilation, Memory, Outcome, Plan
 from benchmarks.report import PAGE_BEGIN, PAGE_END, Run, columns, is_behind, line, summary, write_page
 from benchmarks.statistics import Interval
 from benchmarks.workload import Case, Workload
@@ -51,6 +52,33 @@ def test_the_summary_names_what_is_behind_and_what_is_missing() -> None:
     assert "1 of 3: family/slow/small" in text
     assert "1 of 3: family/sort/small" in text
     assert "1.00x     4.00x" in text
+
+
+def test_the_summary_names_slow_starts_and_hunger_for_memory() -> None:
+    lean, hungry = _measured("lean", Interval(2.0, 1.9, 2.1)), _measured("hungry", Interval(2.0, 1.9, 2.1))
+    lean.compilation = Compilation(program_cold=0.01, nothing_cached=0.08, all_cached=0.002, xla=0.04)
+    hungry.compilation = Compilation(program_cold=0.01, nothing_cached=0.02, all_cached=0.02, xla=0.04)
+    lean.memory = Memory({"xlapy": 5_000_000, "xla": 4_500_000}, {"xlapy": 4_000_000})
+    hungry.memory = Memory({"xlapy": 9_000_000, "xla": 4_500_000})
+    text = "\n".join(summary(_run(lean, hungry)))
+    assert "compile  uncached    cached" in text
+    assert "4.00x     1.00x     6.32x" in text
+    assert "of XLA's compilation: 2 of 2: family/lean/small, family/hungry/small" not in text
+    assert "of XLA's compilation: 1 of 2: family/hungry/small" in text
+    assert "or more): 1 of 2: family/hungry/small" in text
+    (line,) = (line for line in text.splitlines() if line.startswith("  family/lean"))
+    assert line.split()[1:] == ["5.00", "MB", "4.50", "MB", "4.00", "MB", "-"]
+
+
+def test_no_memory_is_shown_where_none_was_measured() -> None:
+    assert "memory of a call" not in "\n".join(summary(_run(_measured("fast", Interval(4.0, 3.9, 4.1)))))
+
+
+def test_the_summary_names_what_is_behind_other_opponents() -> None:
+    outcome = _measured("fast", Interval(4.0, 3.9, 4.1))
+    outcome.ratios["numpy"] = Interval(0.5, 0.4, 0.6)
+    run = replace(_run(outcome), opponents=["xla", "numpy"])
+    assert "behind numpy: 1 of 1: family/fast/small" in summary(run)
 
 
 def test_a_row_says_why_there_are_no_numbers() -> None:

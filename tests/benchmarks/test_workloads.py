@@ -5,7 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from benchmarks.workload import Workload, cases
+from benchmarks.compare import compare
+from benchmarks.engines import Program, XlaEngine, XlapyEngine
+from benchmarks.workload import Case, Workload, cases
 
 pytest.importorskip("jax")
 
@@ -36,3 +38,37 @@ def test_all_workloads_are_found_under_their_names() -> None:
 
     for workload in all_workloads():
         assert find(workload.family, workload.name) is workload
+
+
+@pytest.mark.slow
+def test_every_workload_gives_the_same_results_as_xla_at_its_smallest_size() -> None:
+    from benchmarks.workloads import all_workloads
+
+    xla, ours = XlaEngine(), XlapyEngine()
+    differences = {}
+    for workload in all_workloads():
+        case = Case(workload, next(iter(workload.sizes)))
+        inputs, key = case.inputs(), (workload.family, workload.name, case.size)
+        program = Program(key, xla.lower(key, inputs), inputs, workload.equivalent)
+        for engine in (xla, ours):
+            engine.open(program)
+        agreement = compare(ours.results(), xla.results(), workload.tolerance)
+        if not agreement.holds(workload.may_differ):
+            differences[case.name] = agreement
+    assert not differences
+
+
+def test_equivalents_compute_what_their_workloads_do() -> None:
+    """At the smallest size; numpy has no narrow results, and wider numbers of positions."""
+    from benchmarks.workloads import all_workloads
+
+    with_equivalent = [workload for workload in all_workloads() if workload.equivalent]
+    assert with_equivalent
+    for workload in with_equivalent:
+        inputs = Case(workload, next(iter(workload.sizes))).inputs()
+        assert workload.equivalent is not None
+        own = np.asarray(workload.equivalent(np)(*inputs))
+        other = np.asarray(workload.function(*inputs)).astype(own.dtype)
+        if own.dtype == np.float64:
+            continue  # JAX computes in 32 bits unless told otherwise, for the whole process
+        assert compare([own], [other], 4 * workload.tolerance).holds(workload.may_differ), workload.name

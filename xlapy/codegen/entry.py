@@ -8,6 +8,7 @@ own, because LLVM's time grows faster than a function's length.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 
 from xlapy.codegen.arrays import Array
@@ -31,7 +32,7 @@ from xlapy.codegen.ir import I1, I32, I64, PTR, Module, Value
 from xlapy.codegen.kernel_library import KernelLibrary, NativeKernel
 from xlapy.codegen.kernels.linalg import is_large, system_of
 from xlapy.codegen.kernels.repack import load_joined
-from xlapy.codegen.matrix_products import matrix_product, window_product
+from xlapy.codegen.matrix_products import Repetition, matrix_product, window_product
 from xlapy.codegen.registers import Element, constant_element, from_parts, parts_of
 from xlapy.codegen.runtime_sites import RuntimeSites
 from xlapy.codegen.scalar_code import ScalarCode, is_scalar_operation
@@ -303,7 +304,7 @@ def _dot(emitter: EntryEmitter, frame: Frame, instruction: Instruction) -> None:
     if product is None:
         _kernel(emitter, frame, instruction)
     else:
-        _product_call(emitter, frame, instruction, product.kind, "run", product.sizes)
+        _product_call(emitter, frame, instruction, product.kind, "run", product.sizes, repetitions=product.repetitions)
 
 
 @HANDLERS.register("convolution")
@@ -325,14 +326,19 @@ def _product_call(
     function: str,
     sizes: Sequence[int],
     *more: Value,
+    repetitions: Sequence[Repetition] = (),
 ) -> None:
     k = frame.k
     emitter.libraries.add(f"gemm_{kind}")
     emitter.steps[instruction] = (Step(f"gemm_{kind}_{function}"),)
     arrays = [*(frame.array(operand) for operand in instruction.operands), frame.array(instruction)]
     no_epilogue = [k.const(PTR, 0), k.const(PTR, 0)]
-    arguments = [frame.context_word(CONTEXT_PARALLEL), *arrays, k.table(I64, sizes), *no_epilogue, *more]
-    k.call(f"gemm_{kind}_{function}", arguments)
+    parallel, table = frame.context_word(CONTEXT_PARALLEL), k.table(I64, sizes)
+    with ExitStack() as loops:
+        for repetition in repetitions:
+            index = loops.enter_context(k.loop(0, repetition.count)).index
+            arrays = [k.gep(array, index, step) for array, step in zip(arrays, repetition.strides, strict=True)]
+        k.call(f"gemm_{kind}_{function}", [parallel, *arrays, table, *no_epilogue, *more])
     look_at_signals(frame, emitter.kernels.target)
 
 

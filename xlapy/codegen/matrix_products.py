@@ -2,6 +2,8 @@
 
 A dot is a batch of matrix products if each of its four groups of dimensions (batch, rows, columns, depth) can be
 walked with one stride in each operand. Most can, whatever is transposed; the others run as loop nests (`kernels.dot`).
+Only of the batch dimensions may the first ones need strides of their own, like those of sentences before the heads of
+attention: there is a call for each of their positions.
 
 A convolution is one matrix product per group: positions by features of the result, contracting places of the window
 and features of the input. It needs features side by side in kernel and result, and enough of them; the others run as
@@ -24,17 +26,31 @@ from xlapy.hlo.graph import Instruction
 from xlapy.hlo.kernel_plan import LEAST_PRODUCT_FEATURES
 from xlapy.hlo.shape import Dims, Shape
 
+Batches = tuple[tuple[Shape, Dims], tuple[Shape, Dims], tuple[Shape, Dims]]
+"""A, B and C, each with its batch dimensions."""
+
+BATCH_STRIDES = ("a_batch", "b_batch", "c_batch")
 SMALLEST_WORK = (
     2048  # multiplications; below, a loop nest with known sizes is done before the library has looked at them
 )
+SMALL_MATRIX_WORK = 8 * 8 * 8  # multiplications of one product of a batch; up to here, the same holds for each of them
+
+
+@dataclass(frozen=True, slots=True)
+class Repetition:
+    """A dimension along which a call is repeated: how often, and the bytes to the next matrix of A, B and C."""
+
+    count: int
+    strides: tuple[int, int, int]
 
 
 @dataclass(frozen=True, slots=True)
 class MatrixProduct:
-    """A call of the library `gemm_KIND`: its numbers in the order of `SIZES`."""
+    """Calls of the library `gemm_KIND`: its numbers in the order of `SIZES`, and the loops around, outermost first."""
 
     kind: str
     sizes: tuple[int, ...]
+    repetitions: tuple[Repetition, ...] = ()
 
 
 def matrix_product(dot: Instruction) -> MatrixProduct | None:
@@ -44,31 +60,54 @@ def matrix_product(dot: Instruction) -> MatrixProduct | None:
     numbers: DotDimensionNumbers = dot.attributes["dimension_numbers"]
     rows, columns = numbers.lhs_free(lhs.rank), numbers.rhs_free(rhs.rank)
     depth = math.prod(lhs.dims[dim] for dim in numbers.lhs_contracting)
-    if kind is None or result.size * depth < SMALLEST_WORK:
+    m, n = (math.prod(shape.dims[dim] for dim in dims) for shape, dims in ((lhs, rows), (rhs, columns)))
+    if kind is None or result.size * depth < SMALLEST_WORK or m * n * depth <= SMALL_MATRIX_WORK:
         return None
     batch_count = len(numbers.lhs_batch)
+    batches = (lhs, numbers.lhs_batch), (rhs, numbers.rhs_batch), (result, tuple(range(batch_count)))
+    own = _first_of_one_stride(batches)
+    count = math.prod(result.dims[own:batch_count])
+    if count * m * n * depth < SMALLEST_WORK:
+        return None
     strides = {
-        "a_batch": _stride(lhs, numbers.lhs_batch),
+        **{name: _stride(shape, dims[own:]) for name, (shape, dims) in zip(BATCH_STRIDES, batches, strict=True)},
         "a_row": _stride(lhs, rows),
         "a_step": _stride(lhs, numbers.lhs_contracting),
-        "b_batch": _stride(rhs, numbers.rhs_batch),
         "b_step": _stride(rhs, numbers.rhs_contracting),
         "b_column": _stride(rhs, columns),
-        "c_batch": _stride(result, range(batch_count)),
         "c_row": _stride(result, range(batch_count, batch_count + len(rows))),
         "c_column": _stride(result, range(batch_count + len(rows), result.rank)),
     }
     if any(stride is None for stride in strides.values()):
         return None
     counts = {
-        "batches": math.prod(lhs.dims[dim] for dim in numbers.lhs_batch),
-        "m": math.prod(lhs.dims[dim] for dim in rows),
-        "n": math.prod(rhs.dims[dim] for dim in columns),
+        "batches": count,
+        "m": m,
+        "n": n,
         "k": depth,
         "accumulate": 0,
     }
     values = {**strides, **counts}
-    return MatrixProduct(kind, tuple(values[name] or 0 for name in SIZES))
+    return MatrixProduct(kind, tuple(values[name] or 0 for name in SIZES), _repetitions(batches, own))
+
+
+def _first_of_one_stride(batches: Batches) -> int:
+    """From which batch dimension on all three arrays have one stride."""
+    return next(
+        first
+        for first in range(len(batches[0][1]) + 1)
+        if all(_stride(shape, dims[first:]) is not None for shape, dims in batches)
+    )
+
+
+def _repetitions(batches: Batches, end: int) -> tuple[Repetition, ...]:
+    """The loops over the batch dimensions before `end`."""
+    (lhs, lhs_dims), (rhs, rhs_dims), (result, dims) = batches
+    steps = [
+        (lhs.strides()[a] * lhs.type.bytes, rhs.strides()[b] * rhs.type.bytes, result.strides()[c] * result.type.bytes)
+        for a, b, c in zip(lhs_dims[:end], rhs_dims[:end], dims[:end], strict=True)
+    ]
+    return tuple(Repetition(result.dims[dim], strides) for dim, strides in zip(dims, steps, strict=False))
 
 
 _INTEGER_SUMS = {("s8", "s32"): "s8", ("u8", "s32"): "u8"}  # operands, sums: libraries named by their operands alone

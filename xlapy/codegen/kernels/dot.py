@@ -49,7 +49,7 @@ def plan_dot(dot: Instruction, target: Target) -> DotPlan:
     native = target.lanes(max(32, register_type(dot.shape.type).bits))
     lanes = min(native, 1 << (columns.bit_length() - 1)) if columns else 1
     vectors = VECTORS if columns >= VECTORS * lanes and lanes == native else 1
-    row_tile = ROWS if rows >= ROWS else 1
+    row_tile = max(min(rows, ROWS), 1)
     outer = math.prod(dot.shape.dims) // max(rows * columns, 1)
     units = outer * -(-rows // row_tile) if dot.shape.size else 0
     total = lhs.bytes + rhs.bytes + dot.shape.bytes
