@@ -165,3 +165,55 @@ def test_a_row_in_several_dimensions() -> None:
     }"""
     x = np.arange(7 * 3 * 19, dtype=np.int32).reshape(7, 3, 19)
     assert_same(run(text, x), xlapy.evaluate(parse(text), x))
+
+
+def test_running_maxima_and_sums_take_the_place_of_the_old_ones() -> None:
+    """A row kernel in a loop, results of which are stored where it reads what they are made of."""
+    text = """HloModule m
+      larger { a = f32[] parameter(0)
+        b = f32[] parameter(1)
+        ROOT r = f32[] maximum(a, b) }
+      plus { a = f32[] parameter(0)
+        b = f32[] parameter(1)
+        ROOT r = f32[] add(a, b) }
+      more { p = (s32[], f32[4,96,40], f32[96], f32[96]) parameter(0)
+        i = s32[] get-tuple-element(p), index=0
+        n = s32[] constant(4)
+        ROOT r = pred[] compare(i, n), direction=LT }
+      step { p = (s32[], f32[4,96,40], f32[96], f32[96]) parameter(0)
+        i = s32[] get-tuple-element(p), index=0
+        all = f32[4,96,40] get-tuple-element(p), index=1
+        best = f32[96] get-tuple-element(p), index=2
+        sums = f32[96] get-tuple-element(p), index=3
+        zero = s32[] constant(0)
+        low = f32[] constant(-inf)
+        nothing = f32[] constant(0)
+        block = f32[1,96,40] dynamic-slice(all, i, zero, zero), dynamic_slice_sizes={1,96,40}
+        x = f32[96,40] reshape(block)
+        here = f32[96] reduce(x, low), dimensions={1}, to_apply=larger
+        higher = f32[96] maximum(best, here)
+        lost = f32[96] subtract(best, higher)
+        kept = f32[96] exponential(lost)
+        spread = f32[96,40] broadcast(higher), dimensions={0}
+        below = f32[96,40] subtract(x, spread)
+        e = f32[96,40] exponential(below)
+        sum = f32[96] reduce(e, nothing), dimensions={1}, to_apply=plus
+        scaled = f32[96] multiply(sums, kept)
+        total = f32[96] add(scaled, sum)
+        one = s32[] constant(1)
+        next = s32[] add(i, one)
+        ROOT r = (s32[], f32[4,96,40], f32[96], f32[96]) tuple(next, all, higher, total) }
+      ENTRY e { x = f32[4,96,40] parameter(0)
+        zero = s32[] constant(0)
+        low = f32[] constant(-1e30)
+        nothing = f32[] constant(0)
+        best = f32[96] broadcast(low), dimensions={}
+        sums = f32[96] broadcast(nothing), dimensions={}
+        start = (s32[], f32[4,96,40], f32[96], f32[96]) tuple(zero, x, best, sums)
+        end = (s32[], f32[4,96,40], f32[96], f32[96]) while(start), condition=more, body=step
+        best.1 = f32[96] get-tuple-element(end), index=2
+        sums.1 = f32[96] get-tuple-element(end), index=3
+        ROOT r = (f32[96], f32[96]) tuple(best.1, sums.1) }"""
+    x = np.random.default_rng(0).normal(size=(4, 96, 40)).astype(np.float32) * 5
+    for got, wanted in zip(xlapy.compile(text)(x), xlapy.evaluate(text, x), strict=True):
+        np.testing.assert_allclose(got, wanted, rtol=1e-5)

@@ -153,8 +153,10 @@ def emit_rows(
                 block.row(first, rows.index, sweep).reduce(init)
         with k.loop(0, plan.block) as rows:
             row = block.row(first, rows.index, len(inits))
-            row.store_per_row(outputs)
+            # What is stored may take the place of an operand, so all that reads one comes first.
+            values = row.values_per_row()
             row.store_full(outputs, overlapping=not in_place)
+            row.store_per_row(outputs, values)
 
 
 class _Block:
@@ -223,12 +225,20 @@ class _Row:
             self.scratch[instruction].store(ix, index, other)
         return value
 
-    def store_per_row(self, outputs: Sequence[Array]) -> None:
-        scalar = Indexing(self.k, 1)
-        graph = ElementGraph(scalar, self.arrays, self.scalars)
-        for root, output in self._results(outputs, full=False):
-            index = Index(root.shape.dims, scalar.delinearize(Coordinate(self.number), root.shape.dims))
-            output.store(scalar, index, graph.values([(root, index)])[0])
+    def values_per_row(self) -> list[Element]:
+        """The results that have one value for the row."""
+        graph = ElementGraph(Indexing(self.k, 1), self.arrays, self.scalars)
+        roots = [root for root in self.plan.roots if not self.plan.space.is_full(root)]
+        return graph.values([(root, self._place_of(root)) for root in roots])
+
+    def store_per_row(self, outputs: Sequence[Array], values: Sequence[Element]) -> None:
+        for (root, output), value in zip(self._results(outputs, full=False), values, strict=True):
+            output.store(Indexing(self.k, 1), self._place_of(root), value)
+
+    def _place_of(self, root: Instruction) -> Index:
+        """Where the row's value is in a result."""
+        dims = root.shape.dims
+        return Index(dims, Indexing(self.k, 1).delinearize(Coordinate(self.number), dims))
 
     def store_full(self, outputs: Sequence[Array], *, overlapping: bool) -> None:
         """The last sweep: the results that have a value per element."""
