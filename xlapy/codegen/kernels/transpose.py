@@ -18,7 +18,6 @@ from xlapy.codegen.register_transpose import transposed
 from xlapy.codegen.registers import memory_type
 from xlapy.codegen.target import Target
 from xlapy.hlo.graph import Instruction
-from xlapy.hlo.shape import Shape
 
 SQUARE_BYTES = 256  # side of the larger squares: four lines of each row, and rows enough to use them up
 MOST_LANES = 16
@@ -26,11 +25,14 @@ MOST_LANES = 16
 
 @dataclass(frozen=True, slots=True)
 class TransposePlan:
-    """Which dimensions are turned over. `slow` is the dimension of the operand that becomes the fastest of the result;
-    `fast` are its last ones, whose elements are numbered together: one, or several if the last one is shorter than a
-    block. `lanes` is the side of a block, `square` that of the larger squares."""
+    """Which dimensions are turned over, of `dims`: those of the operand, neighbours that stay neighbours as one.
 
-    transpose: Instruction
+    `slow` is the one that becomes the fastest of the result; `fast` are the last ones, whose elements are numbered
+    together: one, or several if the last one is shorter than a block. `lanes` is the side of a block, `square` that of
+    the larger squares."""
+
+    dims: tuple[int, ...]
+    permutation: tuple[int, ...]
     fast: tuple[int, ...]
     slow: int
     lanes: int
@@ -43,27 +45,46 @@ class TransposePlan:
 def plan_transpose(transpose: Instruction, target: Target) -> TransposePlan | None:
     """How to run a transpose by blocks; None if it keeps its fastest dimension, or a side is shorter than a block."""
     operand = transpose.operands[0].shape
-    permutation: tuple[int, ...] = transpose.attributes["permutation"]
+    dims, permutation = _merged(operand.dims, transpose.attributes["permutation"])
     row_major = all(shape.layout is None or shape.layout.is_row_major for shape in (operand, transpose.shape))
-    wide = [dim for dim in range(operand.rank) if operand.dims[dim] > 1]
-    if not row_major or len(wide) < 2 or operand.type.is_complex:
+    if not row_major or len(dims) < 2 or operand.type.is_complex:
         return None
-    slow = [dim for dim in permutation if operand.dims[dim] > 1][-1]
+    slow = permutation[-1]
     width = memory_type(operand.type).bytes
     lanes = min(target.vector_bytes // width, MOST_LANES)
-    behind = wide[wide.index(slow) + 1 :]
-    fast = next((behind[-n:] for n in range(1, len(behind) + 1) if _size(operand, behind[-n:]) >= lanes), None)
-    if fast is None or operand.dims[slow] < lanes:
+    behind = range(slow + 1, len(dims))
+    fast = next((behind[-n:] for n in range(1, len(behind) + 1) if _size(dims, behind[-n:]) >= lanes), None)
+    if fast is None or dims[slow] < lanes:
         return None
     square = max(lanes, SQUARE_BYTES // width)
-    rows_of_squares = -(-_size(operand, fast) // square)
-    units = operand.size // (_size(operand, fast) * operand.dims[slow]) * rows_of_squares
+    rows_of_squares = -(-_size(dims, fast) // square)
+    units = operand.size // (_size(dims, fast) * dims[slow]) * rows_of_squares
     unit_bytes = 2 * operand.bytes // units
-    return TransposePlan(transpose, tuple(fast), slow, lanes, square, rows_of_squares, units, unit_bytes)
+    return TransposePlan(dims, permutation, tuple(fast), slow, lanes, square, rows_of_squares, units, unit_bytes)
 
 
-def _size(shape: Shape, dims: Sequence[int]) -> int:
-    return math.prod(shape.dims[dim] for dim in dims)
+def _merged(dims: Sequence[int], permutation: Sequence[int]) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """The same transpose of fewer dimensions: without those of one element, neighbours that stay neighbours as one."""
+    wide = [dim for dim in range(len(dims)) if dims[dim] > 1]
+    groups: list[list[int]] = []
+    for dim in permutation:
+        if dims[dim] == 1:
+            continue
+        if groups and wide.index(groups[-1][-1]) + 1 == wide.index(dim):
+            groups[-1].append(dim)
+        else:
+            groups.append([dim])
+    order = sorted(groups)
+    return tuple(_size(dims, group) for group in order), tuple(order.index(group) for group in groups)
+
+
+def _size(dims: Sequence[int], chosen: Sequence[int]) -> int:
+    return math.prod(dims[dim] for dim in chosen)
+
+
+def _strides(dims: Sequence[int]) -> list[int]:
+    """Of a row-major array."""
+    return [math.prod(dims[dim + 1 :]) for dim in range(len(dims))]
 
 
 def emit_transpose(
@@ -71,12 +92,12 @@ def emit_transpose(
 ) -> None:
     """Writes units [begin, end): strips of the result, `square` wide in the operand's fastest dimension."""
     ix = Indexing(k, 1)
-    dims = source.shape.dims
+    dims = plan.dims
     outer = [dim for dim in range(len(dims)) if dim not in (*plan.fast, plan.slow)]
-    columns_of_source = _size(source.shape, plan.fast)
-    permutation: tuple[int, ...] = plan.transpose.attributes["permutation"]
-    source_strides = source.shape.strides()
-    result_strides = [result.shape.strides()[permutation.index(dim)] for dim in range(len(dims))]
+    columns_of_source = _size(dims, plan.fast)
+    source_strides = _strides(dims)
+    strides = _strides([dims[dim] for dim in plan.permutation])
+    result_strides = [strides[plan.permutation.index(dim)] for dim in range(len(dims))]
     width = memory_type(source.shape.type).bytes
     block = memory_type(source.shape.type, plan.lanes)
     with k.loop(begin, end) as units:
