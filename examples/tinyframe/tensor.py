@@ -238,7 +238,7 @@ def differentiable_once(tensor: Tensor, inputs: Sequence[Tensor], what: str) -> 
     error, and not zero."""
 
     def refuse(g: Tensor) -> tuple[Tensor | None, ...]:
-        raise NotImplementedError(f"the gradient of {what} cannot be differentiated again")
+        raise ValueError(f"the gradient of {what} cannot be differentiated again")
 
     return Tensor(tensor.recorder, tensor.handle, inputs, refuse)
 
