@@ -145,6 +145,7 @@ def test_the_sort_of_one_array_stops(threads: int) -> None:
 def test_long_kernels_of_one_unit_listen() -> None:
     add = "add { a = f32[] parameter(0)  b = f32[] parameter(1)  ROOT s = f32[] add(a, b) }"
     less = "less { a = f32[] parameter(0)  b = f32[] parameter(1)  ROOT c = pred[] compare(a, b), direction=LT }"
+    subtract = add.replace("add", "subtract")  # in no other order, so by one unit
     programs = {
         "sort": f"""{less}
           ENTRY e {{ x = f32[SIZE] parameter(0)  ROOT s = f32[SIZE] sort(x), dimensions={{0}}, to_apply=less }}""",
@@ -155,6 +156,13 @@ def test_long_kernels_of_one_unit_listen() -> None:
         "scan": f"""{add}
           ENTRY e {{ x = f32[SIZE] parameter(0)  z = f32[] constant(0)
             ROOT s = f32[SIZE] reduce-window(x, z), window={{size=SIZE pad=REST_0}}, to_apply=add }}""",
+        "reduce": f"""{subtract}
+          ENTRY e {{ x = f32[SIZE] parameter(0)  z = f32[] constant(0)
+            ROOT s = f32[] reduce(x, z), dimensions={{0}}, to_apply=subtract }}""",
+        "nested reduce": f"""{subtract}
+          ENTRY e {{ x = f32[SIZE,3,2] parameter(0)  z = f32[] constant(0)
+            ROOT s = f32[3] reduce(x, z), dimensions={{0,2}}, to_apply=subtract }}""",
+        "topk": "ENTRY e { x = f32[SIZE] parameter(0)  ROOT t = (f32[8], s32[8]) topk(x), k=8, largest=true }",
     }
     for name, text in programs.items():
         for size, listens in [(1 << 10, False), (1 << 20, True)]:
@@ -180,6 +188,21 @@ def test_a_region_that_never_ends_stops_on_any_thread(place: int) -> None:
         print(np.array_equal(run(x), x))
     """
     assert script(body.replace("PLACE", str(place)), 2) == ["interrupted", "True"] * 2
+
+
+def test_a_reduce_in_fixed_order_stops() -> None:
+    """One unit, which computes what it folds and reads no memory."""
+    body = """
+    text = '''HloModule m
+      fold { a = f32[] parameter(0)  b = f32[] parameter(1)  s = f32[] tan(a)  t = f32[] tan(s)  u = f32[] tan(t)
+        ROOT d = f32[] subtract(u, b) }
+      ENTRY e { i = s32[2000000000] iota(), iota_dimension=0  x = f32[2000000000] convert(i)  z = f32[] parameter(0)
+        ROOT s = f32[] reduce(x, z), dimensions={0}, to_apply=fold }'''
+    run = xlapy.compile(text, OPTIONS)
+    for _ in range(2):
+        interrupted(run, np.float32(0))
+    """
+    assert script(body, 1) == ["interrupted"] * 2
 
 
 def test_many_calls_of_a_region_stop() -> None:

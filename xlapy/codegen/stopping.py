@@ -73,17 +73,28 @@ def look_between_calls(k: KernelBuilder, counter: Value, calls: int) -> None:
 
 @contextmanager
 def listening_loop(
-    k: KernelBuilder, begin: Operand, end: Operand, step: int = 1, carry: Sequence[Value] = ()
+    k: KernelBuilder, begin: Operand, end: Operand, step: int = 1, carry: Sequence[Value] = (), *, weight: int = 1
 ) -> Iterator[Loop]:
-    """Like `KernelBuilder.loop`; in a kernel that listens it looks every now and then."""
-    if k.leave is None:
+    """Like `KernelBuilder.loop`; in a kernel that listens it looks every now and then.
+
+    `weight` says how many iterations an iteration is worth. A nest of such loops looks in one of them: in the innermost
+    that takes long enough; those around it are worth so much already that they leave it to that one."""
+    if k.leave is None or weight >= _ITERATIONS or _is_short(begin, end, step, weight):
         with k.loop(begin, end, step, carry) as loop:
             yield loop
         return
-    with k.loop(begin, end, _ITERATIONS * step, carry) as blocks:
+    block = _ITERATIONS // weight * step
+    with k.loop(begin, end, block, carry) as blocks:
         look(k)
-        last = k.smin(k.add(blocks.index, _ITERATIONS * step), end)
+        last = k.smin(k.add(blocks.index, block), end)
         with k.loop(blocks.index, last, step, blocks.values) as loop:
             yield loop
         blocks.next = loop.results
     loop.results = blocks.results
+
+
+def _is_short(begin: Operand, end: Operand, step: int, weight: int) -> bool:
+    """It is known to end before it would look a second time."""
+    if not (isinstance(begin, int) and isinstance(end, int)):
+        return False
+    return (end - begin) // step * weight < _ITERATIONS

@@ -34,6 +34,7 @@ from xlapy.codegen.registers import (
     splat,
     unflatten,
 )
+from xlapy.codegen.stopping import listening_loop
 from xlapy.codegen.target import Target
 from xlapy.hlo.element_types import ElementType
 from xlapy.hlo.graph import Computation, Instruction
@@ -69,6 +70,11 @@ class ReducePlan:
     @property
     def computation(self) -> Computation:
         return self.reduce.called[0]
+
+    @property
+    def fold_size(self) -> int:
+        """Elements that are folded into one result."""
+        return math.prod(self.input_shape.dims[dim] for dim in self.folded)
 
 
 def plan_reduce(
@@ -271,7 +277,8 @@ def fold_along(
         return [*state, *_carry(k, vectors_end, size, 1, rest, one_element)]
 
     outer = tuple(dim for dim in plan.folded if dim != last)
-    folded = _fold(k, plan, outer, [*fold.start(accumulators, lanes), *alone], body)
+    state = [*fold.start(accumulators, lanes), *alone]
+    folded = _fold(k, plan, outer, state, body, weight=max(1, size // block))
     return fold.finish(init, folded[: -len(alone)], folded[-len(alone) :])
 
 
@@ -288,7 +295,7 @@ def _carry(
         return values
     if begin + step >= end:
         return body(values, k.const(I64, begin))
-    with k.loop(begin, end, step, carry=flatten(values)) as loop:
+    with listening_loop(k, begin, end, step, carry=flatten(values)) as loop:
         loop.next = flatten(body(unflatten(loop.values, values), loop.index))
     return unflatten(loop.results, values)
 
@@ -299,8 +306,10 @@ def _fold(
     dims: Sequence[int],
     initial: Sequence[Element],
     body: Callable[[Mapping[int, Coordinate], Sequence[Element]], list[Element]],
+    *,
+    weight: int = 1,
 ) -> list[Element]:
-    """Nested loops over `dims`, outermost first, carrying elements through `body`."""
+    """Nested loops over `dims`, outermost first, carrying elements through `body`, which loops `weight` times."""
     sizes = {dim: plan.input_shape.dims[dim] for dim in dims}
     if not all(sizes.values()):
         return list(initial)
@@ -308,7 +317,8 @@ def _fold(
     def nest(dims: Sequence[int], folded: Mapping[int, Coordinate], values: Sequence[Element]) -> list[Element]:
         if not dims:
             return body(folded, values)
-        with k.loop(0, sizes[dims[0]], carry=flatten(values)) as loop:
+        inside = weight * math.prod(sizes[dim] for dim in dims[1:])
+        with listening_loop(k, 0, sizes[dims[0]], carry=flatten(values), weight=inside) as loop:
             inner = {**folded, dims[0]: Coordinate(loop.index)}
             loop.next = flatten(nest(dims[1:], inner, unflatten(loop.values, initial)))
         return unflatten(loop.results, initial)

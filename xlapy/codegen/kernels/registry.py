@@ -278,7 +278,7 @@ def _reduce_kernel(reduce: Instruction, operands: Sequence[Instruction], situati
     def body(k: KernelBuilder, arrays: Sequence[Array], outputs: Sequence[Array], begin: Value, end: Value) -> None:
         emit_reduce(k, plan, dict(zip(operands, arrays, strict=True)), outputs, begin, end)
 
-    return Kernel(plan.units, plan.bytes_per_unit, body)
+    return Kernel(plan.units, plan.bytes_per_unit, body, listens=plan.fold_size >= LONG)
 
 
 @KERNELS.register("dynamic-update-slice")

@@ -12,7 +12,11 @@ from __future__ import annotations
 from xlapy.codegen.ir import I64, KernelBuilder, Value
 from xlapy.codegen.kernels.sort_algorithms import emit_merge_sort
 from xlapy.codegen.kernels.sort_records import Column, KeyCode, Records
+from xlapy.codegen.stopping import look
 from xlapy.hlo.sort_plan import SELECTION_LANES, SortPlan
+
+_STRETCH = 1 << 20
+"""Elements between two looks whether the run was stopped."""
 
 _LAST = -1  # as an unsigned number: a record behind all others
 
@@ -28,12 +32,18 @@ def emit_selection(
         count = emitter.add(k.const(I64, position), k.const(I64, _LAST), count)
     begin, threshold = k.const(I64, 0), k.const(I64, _LAST)
 
-    def fill_and_sort(values: list[Value]) -> list[Value]:
-        position, threshold, count = values
-        position, count = emitter.fill(position, whole, threshold, count)
+    def sorted_room(count: Value) -> list[Value]:
         emitter.sort(count)
-        last = records.load(k, room, plan.kept - 1)
-        return [position, last, k.const(I64, plan.kept)]
+        return [records.load(k, room, plan.kept - 1), k.const(I64, plan.kept)]
+
+    def fill_and_sort(values: list[Value]) -> list[Value]:
+        look(k)
+        position, threshold, count = values
+        stretch = k.smin(k.add(position, _STRETCH), whole)
+        position, count = emitter.fill(position, stretch, threshold, count)
+        is_full = k.compare("gt", count, plan.candidates - SELECTION_LANES)
+        ends = k.or_(is_full, k.compare("ge", position, whole))
+        return [position, *k.if_else(ends, lambda: sorted_room(count), lambda: [threshold, count])]
 
     k.while_loop(lambda values: k.compare("lt", values[0], whole), fill_and_sort, [begin, threshold, count])
     return room
@@ -50,8 +60,8 @@ class _Selection:
         self._row = row
         self._room = room
 
-    def fill(self, position: Value, end: int, threshold: Value, count: Value) -> tuple[Value, Value]:
-        """Adds candidates from `position` on until the row ends or a vector of them might find no room."""
+    def fill(self, position: Value, end: Value, threshold: Value, count: Value) -> tuple[Value, Value]:
+        """Adds candidates from `position` on to `end`, or until a vector of them might find no room."""
         k, lanes = self._k, SELECTION_LANES
         last_key = k.splat(k.trunc(self._records.key(k, threshold), self._code.type), lanes)
 
