@@ -36,6 +36,7 @@ from xlapy.passes.pipeline import Checks, PipelineReport, Watch
 from xlapy.passes.pipelines import PipelineOptions, cpu_pipeline
 from xlapy.passes.scheduling import schedule
 from xlapy.passes.user import identity_of
+from xlapy.support.collection import paused_collection
 from xlapy.support.dump import DumpFolder
 from xlapy.support.timing import Timings
 from xlapy_runtime import lapack, rendezvous, threads
@@ -139,6 +140,7 @@ class Lowered:
     target: Target
 
 
+@paused_collection()
 def compile_module(source: HloModule, options: CompileOptions, target: Target | None = None) -> Compiled:
     """Compiles a module for `target`, or else for this machine. The module is verified and left as it is."""
     began = time.perf_counter()

@@ -14,7 +14,7 @@ instruction, or equal values. The operands of a commutative op match in either o
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
@@ -113,27 +113,22 @@ def variables(names: str) -> Iterator[Variable]:
 
 def match(pattern: Pattern, instruction: Instruction) -> Bindings | None:
     """The variables of the first way in which `pattern` matches, or None."""
-    return next(_match(pattern, instruction, {}), None) if _may_match(pattern, instruction) else None
+    return next(_match(pattern, instruction, {}), None)
 
 
-def _may_match(pattern: Pattern, instruction: Instruction) -> bool:
-    """A look at the ops of the operands, which nearly always rules the pattern out, far quicker than to try it."""
-    if not isinstance(pattern, OpPattern) or not pattern.operands:
+def may_match(pattern: OpPattern, operands: Sequence[str]) -> bool:
+    """Whether an instruction of the op of `pattern` can match whose first operands are of these ops."""
+    if all(map(_looks_like, pattern.operands, operands)):
         return True
-    if instruction.spec is not pattern.spec:
-        return False
-    patterns, operands = pattern.operands, instruction.operands
-    if all(map(_looks_like, patterns, operands)):
-        return True
-    return Trait.COMMUTATIVE in pattern.spec.traits and all(map(_looks_like, patterns, operands[::-1]))
+    return Trait.COMMUTATIVE in pattern.spec.traits and all(map(_looks_like, pattern.operands, operands[::-1]))
 
 
-def _looks_like(pattern: Pattern | Rest, operand: Instruction) -> bool:
+def _looks_like(pattern: Pattern | Rest, opcode: str) -> bool:
     if isinstance(pattern, Bound):
-        return _looks_like(pattern.pattern, operand)
+        return _looks_like(pattern.pattern, opcode)
     if isinstance(pattern, OpPattern):
-        return operand.spec is pattern.spec
-    return not isinstance(pattern, Number) or operand.opcode in NUMBERS
+        return opcode == pattern.spec.name
+    return not isinstance(pattern, Number) or opcode in NUMBERS
 
 
 def _match(pattern: Pattern, instruction: Instruction, bindings: Bindings) -> Iterator[Bindings]:

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from xlapy.hlo.graph import Computation, Instruction
-from xlapy.hlo.patterns import Bindings, OpPattern, match
+from xlapy.hlo.patterns import Bindings, OpPattern, match, may_match
 from xlapy.passes.base import ComputationPass, pinned
 from xlapy.passes.new import Value, materialize
 from xlapy.support.errors import InternalError
@@ -76,12 +76,17 @@ class Law:
         return self.rewrite(*[bindings[name] for name in self.wanted])
 
 
+_OPERANDS_LOOKED_AT = 3
+"""Operands whose ops decide which laws are tried."""
+
+
 class LawBook:
     """Laws by name, and by the op at the root of their pattern."""
 
     def __init__(self) -> None:
         self._laws: dict[str, Law] = {}
         self._by_opcode: dict[str, list[Law]] = {}
+        self._candidates: dict[tuple[str, ...], tuple[Law, ...]] = {}
 
     def law(
         self, *patterns: OpPattern, when: Condition | None = None, exactness: Exactness = Exactness.EXACT
@@ -100,6 +105,7 @@ class LawBook:
                 law = Law(name, family, pattern, when, rewrite, wanted, exactness)
                 self._laws[name] = law
                 self._by_opcode.setdefault(pattern.spec.name, []).append(law)
+            self._candidates.clear()
             return rewrite
 
         return enter
@@ -112,9 +118,19 @@ class LawBook:
             self._laws[name] = law
         for opcode, laws in other._by_opcode.items():
             self._by_opcode.setdefault(opcode, []).extend(laws)
+        self._candidates.clear()
 
-    def for_op(self, opcode: str) -> list[Law]:
-        return self._by_opcode.get(opcode, [])
+    def candidates(self, instruction: Instruction) -> tuple[Law, ...]:
+        """The laws whose patterns ask for nothing else than the ops of the instruction and of its first operands.
+
+        Nearly every instruction has none; what ops go together is remembered, as there are few such combinations."""
+        operands = [operand.opcode for operand in instruction.operands[:_OPERANDS_LOOKED_AT]]
+        key = (instruction.opcode, *operands)
+        found = self._candidates.get(key)
+        if found is None:
+            laws = self._by_opcode.get(instruction.opcode, ())
+            found = self._candidates[key] = tuple(law for law in laws if may_match(law.pattern, operands))
+        return found
 
     def __iter__(self) -> Iterator[Law]:
         return iter(self._laws.values())
@@ -166,7 +182,7 @@ class _Rewriter:
 
     def rewrite(self, instruction: Instruction) -> bool:
         """Applies the first law that holds; returns whether there was one."""
-        for law in self.settings.laws.for_op(instruction.opcode):
+        for law in self.settings.laws.candidates(instruction):
             if self.settings.is_enabled(law):
                 replacement = law.apply(instruction)
                 if replacement is not None and replacement is not instruction:
