@@ -5,9 +5,9 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 
 from xlapy.codegen.batch_calls import BATCH_CALLS
@@ -38,6 +38,7 @@ from xlapy.passes.scheduling import schedule
 from xlapy.passes.user import identity_of
 from xlapy.support.collection import paused_collection
 from xlapy.support.dump import DumpFolder
+from xlapy.support.side_by_side import side_by_side
 from xlapy.support.timing import Timings
 from xlapy_runtime import lapack, rendezvous, threads
 from xlapy_runtime.calling import CallWrapper, load_wrapper
@@ -225,8 +226,8 @@ def finish(source: HloModule, lowered: Lowered, around: Environment) -> Program:
     )
 
 
-def _object_compiler(target: Target, around: Environment) -> Callable[[str, int], bytes]:
-    """IR text and code generation level to object code, which is looked up on disk first."""
+def _object_compiler(target: Target, around: Environment) -> Callable[[Sequence[tuple[str, int]]], list[bytes]]:
+    """Modules, as IR text and code generation level, to object code, which is looked up on disk first."""
     cache = object_cache(around)
 
     def compile_ir(text: str, level: int) -> bytes:
@@ -237,14 +238,27 @@ def _object_compiler(target: Target, around: Environment) -> Callable[[str, int]
             cache.put("kernels", key, found)
         return found
 
-    return compile_ir
+    def compile_all(modules: Sequence[tuple[str, int]]) -> list[bytes]:
+        workers = min(sum(len(text) >= _LEAST_TASK for text, _ in modules), threads.thread_limit())
+        longest_first = sorted(modules, key=lambda module: -len(module[0]))
+        objects = side_by_side([partial(compile_ir, *module) for module in longest_first], workers)
+        found = dict(zip(longest_first, objects, strict=True))
+        return [found[module] for module in modules]
+
+    return compile_all
+
+
+_LEAST_TASK = 5000
+"""Characters of IR, about a millisecond of work, for which a thread is worth being started."""
 
 
 def _dump(emitted: EmittedProgram, around: Environment) -> None:
     if around.dump_to:
         folder = DumpFolder(Path(around.dump_to), around.dump_filter)
-        for number, part in enumerate(("glue", "loops", "kernels")):
-            folder.write(9000 + number, part, suffix="ll", text=getattr(emitted, part))
+        folder.write(9000, "glue", suffix="ll", text=emitted.glue)
+        folder.write(9001, "loops", suffix="ll", text=emitted.loops)
+        for number, text in enumerate(emitted.kernels):
+            folder.write(9002 + number, "kernels", suffix="ll", text=text)
 
 
 def module_key(module: HloModule) -> str:
@@ -287,7 +301,7 @@ def library_symbols(name: str, target: Target) -> dict[str, int]:
     imports: dict[str, int] = {}
     for needed in library.needs:
         imports.update(library_symbols(needed, target))
-    linked = link([library.object_code(target, object_cache(environment()))], imports, library.exports)
+    linked = link(library.objects(target, object_cache(environment())), imports, library.exports)
     _LOADED_LIBRARIES.append(linked)
     return {symbol: linked.address(symbol) for symbol in library.exports}
 

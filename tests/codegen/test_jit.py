@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import threading
+from functools import partial
 
 import pytest
 
 from xlapy.codegen.jit import Optimization, compiler_version, emit_assembly, emit_object, optimized_ir
 from xlapy.codegen.target import host_target, reference_target
+from xlapy.support.side_by_side import side_by_side
 from xlapy_runtime.errors import InternalError
 
 ADD_ONE = """define i32 @add_one(i32 %a) nounwind {
@@ -109,3 +111,10 @@ def test_threads_may_emit_at_once() -> None:
 
 def test_the_compiler_names_its_version() -> None:
     assert "LLVM" in compiler_version()
+
+
+def test_threads_compile_at_the_same_time() -> None:
+    """The same code as one after the other, from code generators of which no two threads have the same."""
+    texts = [ADD_ONE.replace("i32 %b, 1", f"i32 %b, {number}") for number in range(40)]
+    expected = [emit_object(text, host_target()) for text in texts]
+    assert side_by_side([partial(emit_object, text, host_target()) for text in texts], 8) == expected

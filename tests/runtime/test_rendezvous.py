@@ -116,14 +116,14 @@ def test_arguments_and_results_count_as_memory_in_use() -> None:
 @pytest.mark.parametrize("name", ["sse2", "avx2", "avx512", "neon"])
 def test_other_machines_get_one_too(name: str) -> None:
     target = reference_target(name)
-    assert "syscall" in emit_assembly(emit_rendezvous(target), target)
+    assert "syscall" in emit_assembly(emit_rendezvous(target).text(), target)
 
 
 @pytest.mark.parametrize("size", [4, LARGE])
 def test_it_works_where_there_is_no_futex(size: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """As on systems other than Linux: whoever waits looks again and again."""
     target = dataclasses.replace(host_target(), triple=host_target().triple.replace("linux", "unknown"))
-    text = emit_rendezvous(target)
+    text = emit_rendezvous(target).text()
     assert "syscall" not in text
     SLEEPLESS.append(rendezvous.Native(emit_object(text, host_target())))
     monkeypatch.setattr(rendezvous, "_installed", SLEEPLESS[-1:])

@@ -145,7 +145,7 @@ class Machine:
         found = self._libraries.get(library.name)
         if found is None:
             needs = [self.library(LIBRARIES[name]) for name in library.needs]
-            found = self.load([library.object_code(TARGET, object_cache(environment()))], needs)
+            found = self.load(library.objects(TARGET, object_cache(environment())), needs)
             self._libraries[library.name] = found
         return found
 

@@ -15,11 +15,11 @@ from xlapy.codegen.target import Target
 from xlapy_runtime.lapack.batches import LOOP_SYMBOLS
 
 
-def emit_batch_calls(target: Target) -> str:
+def emit_batch_calls(target: Target) -> Module:
     module = Module(has_fma=target.has_fma)
     for count, name in LOOP_SYMBOLS.items():
         _emit_loop(module, name, count)
-    return module.text()
+    return module
 
 
 BATCH_CALLS = Library("batch_calls", tuple(LOOP_SYMBOLS.values()), emit_batch_calls)

@@ -14,7 +14,8 @@ shares equal operations and hoists invariants, so that LLVM needs no passes for 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
+import re
+from collections.abc import Callable, Hashable, Mapping, Sequence, Set
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
@@ -122,13 +123,59 @@ class Module:
 
     def text(self) -> str:
         """The whole module. Triple and data layout are the compiler's to set."""
+        return self._text(self._functions, {*self._tables.values(), *self._declarations})
+
+    def parts(self, most: int) -> list[str]:
+        """The module as up to `most` modules of similar size, which can be compiled side by side and linked.
+
+        What only the module can see stays in one part, with all that refers to it. A small module is one part."""
+        count = min(most, sum(map(len, self._functions.values())) // _LEAST_PART)
+        if count < 2:
+            return [self.text()]
+        parts: list[dict[str, str]] = [{} for _ in range(count)]
+        own = {name for name, text in self._functions.items() if _OWN.match(text)}
+        for name, text in self._functions.items():
+            if name in own or not own.isdisjoint(_REFERENCE.findall(text)):
+                parts[0][name] = text
+        filled = [sum(map(len, part.values())) for part in parts]
+        for name, text in sorted(self._functions.items(), key=lambda function: -len(function[1])):
+            if name not in parts[0]:
+                number = filled.index(min(filled))
+                parts[number][name] = text
+                filled[number] += len(text)
+        return [self._part(part) for part in parts if part]
+
+    def _part(self, functions: dict[str, str]) -> str:
+        """A module of these functions, with what they refer to."""
+        references = {name for text in functions.values() for name in _REFERENCE.findall(text)}
+        outside = [self._functions[name] for name in self._functions if name in references and name not in functions]
+        return "\n".join([*map(_declaration, outside), self._text(functions, references - self._functions.keys())])
+
+    def _text(self, functions: Mapping[str, str], references: Set[str]) -> str:
+        """The functions, and of the tables and the declarations what they refer to."""
         parts = [
-            f"@{name} = private unnamed_addr constant {contents}, align 64" for contents, name in self._tables.items()
+            f"@{name} = private unnamed_addr constant {contents}, align 64"
+            for contents, name in self._tables.items()
+            if name in references
         ]
-        parts += [text for name, text in self._declarations.items() if name not in self._functions]
-        parts += self._functions.values()
+        parts += [text for name, text in self._declarations.items() if name in references and name not in functions]
+        parts += functions.values()
         parts += [f"!{number} = {contents}" for number, contents in enumerate(self._metadata)]
         return "\n".join(parts) + "\n"
+
+
+_LEAST_PART = 10_000
+"""Characters of functions, some 4 ms of work for LLVM, of which half a millisecond would come with every module."""
+
+_OWN = re.compile(r"define internal|@[\w.]+ = internal")
+_REFERENCE = re.compile(r"@([\w.]+)")
+_PARAMETER = re.compile(r" %[\w.]+")
+
+
+def _declaration(text: str) -> str:
+    """What makes the function of this text known to another module."""
+    head = text[: text.index(") ") + 1]
+    return _PARAMETER.sub("", head).replace("define", "declare", 1)
 
 
 class KernelBuilder(Control):

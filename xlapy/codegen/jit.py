@@ -9,13 +9,17 @@ types and constants of thousands of programs do not pile up in a shared one.
 
 from __future__ import annotations
 
+import ctypes
 import functools
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import llvmlite
 import llvmlite.binding as llvm
+from llvmlite.binding import ffi
 
 from xlapy.codegen.target import Target, initialize_all_of_llvm, initialize_llvm
 from xlapy_runtime.errors import InternalError
@@ -39,22 +43,19 @@ def emit_object(ir_text: str, target: Target, *, optimization: Optimization = "n
     0.9 ms a kernel against 2.2 at level 1, run time within 4 %). 1 is for kernels; 2 and 3 compile 10 % longer and
     were not faster on element-wise ones.
     """
-    backend = _backend(target, codegen_level)
-    with _optimized_module(ir_text, backend, optimization) as module:
-        return bytes(backend.machine.emit_object(module))
+    with _backend(target, codegen_level) as backend, _optimized_module(ir_text, backend, optimization) as module:
+        return _object_code(backend.machine, module)
 
 
 def emit_assembly(ir_text: str, target: Target, *, optimization: Optimization = "none", codegen_level: int = 1) -> str:
     """The same code as `emit_object` makes, to read."""
-    backend = _backend(target, codegen_level)
-    with _optimized_module(ir_text, backend, optimization) as module:
+    with _backend(target, codegen_level) as backend, _optimized_module(ir_text, backend, optimization) as module:
         return str(backend.machine.emit_assembly(module))
 
 
 def optimized_ir(ir_text: str, target: Target, *, optimization: Optimization = "none") -> str:
     """The IR as it reaches instruction selection."""
-    backend = _backend(target, 2)
-    with _optimized_module(ir_text, backend, optimization) as module:
+    with _backend(target, 2) as backend, _optimized_module(ir_text, backend, optimization) as module:
         return str(module)
 
 
@@ -71,8 +72,24 @@ class _Backend:
     header: str
 
 
-@functools.lru_cache(maxsize=32)
-def _backend(target: Target, codegen_level: int) -> _Backend:
+@contextmanager
+def _backend(target: Target, codegen_level: int) -> Iterator[_Backend]:
+    """A code generator that no other thread uses meanwhile; one that nobody uses, if there is one."""
+    idle = _IDLE.setdefault((target, codegen_level), [])
+    try:
+        backend = idle.pop()
+    except IndexError:
+        backend = _new_backend(target, codegen_level)
+    try:
+        yield backend
+    finally:
+        idle.append(backend)
+
+
+_IDLE: dict[tuple[Target, int], list[_Backend]] = {}
+
+
+def _new_backend(target: Target, codegen_level: int) -> _Backend:
     if target.triple == llvm.get_process_triple():
         initialize_llvm()
     else:
@@ -83,6 +100,30 @@ def _backend(target: Target, codegen_level: int) -> _Backend:
     header = f'target datalayout = "{machine.target_data}" target triple = "{target.triple}"\n'
     assert header.count("\n") == _HEADER_LINES
     return _Backend(machine, header)
+
+
+def _object_code(machine: llvm.TargetMachine, module: llvm.ModuleRef) -> bytes:
+    """As `machine.emit_object` does, but other threads may use LLVM at the same time.
+
+    llvmlite locks all of LLVM for each call, for the sake of modules that share a context; ours do not, and no two
+    threads have the same machine."""
+    message = ctypes.c_char_p()
+    buffer = _emit_to_memory()(machine, module, True, ctypes.byref(message))
+    if not buffer:
+        raise InternalError(f"LLVM cannot emit code: {(message.value or b'').decode(errors='replace')}")
+    try:
+        return ctypes.string_at(ffi.lib.LLVMPY_GetBufferStart(buffer), ffi.lib.LLVMPY_GetBufferSize(buffer))
+    finally:
+        ffi.lib.LLVMPY_DisposeMemoryBuffer(buffer)
+
+
+@functools.cache
+def _emit_to_memory() -> Any:
+    locked = ffi.lib.LLVMPY_TargetMachineEmitToMemory
+    library = ctypes.CDLL(ffi.lib._name, handle=ffi.lib._handle)
+    function = library.LLVMPY_TargetMachineEmitToMemory
+    function.argtypes, function.restype = locked.argtypes, locked.restype
+    return function
 
 
 def _optimized_module(ir_text: str, backend: _Backend, optimization: Optimization) -> llvm.ModuleRef:

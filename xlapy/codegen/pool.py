@@ -38,7 +38,7 @@ _CALLER_SPINS = 2000
 """How long a caller that ran out of claims looks for the last ones to complete before it lets others run."""
 
 
-def emit_pool(target: Target) -> str:
+def emit_pool(target: Target) -> Module:
     module = Module(has_fma=target.has_fma)
     emitter = _PoolEmitter(module, target)
     emitter.state()
@@ -50,7 +50,7 @@ def emit_pool(target: Target) -> str:
     emitter.run_alone()
     emitter.run_shared()
     emitter.entries()
-    return module.text()
+    return module
 
 
 POOL = Library("pool", POOL_SYMBOLS, emit_pool)

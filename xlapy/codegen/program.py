@@ -7,7 +7,7 @@ nothing to do), compiled as fast as LLVM can.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -32,18 +32,18 @@ PRINTED_CONSTANTS = 10_000  # elements of constants in the text that is kept; wi
 KERNEL_LEVEL = 1  # LLVM's effort; 2 and 3 take longer and make no faster code of IR that is optimized already
 GLUE_LEVEL = 0
 
-Compile = Callable[[str, int], bytes]
-"""IR text and code generation level to object code; may look in a cache first."""
+Compile = Callable[[Sequence[tuple[str, int]]], list[bytes]]
+"""Modules, each as IR text and code generation level, to object code; may look in a cache first."""
 
 
 @dataclass(frozen=True, slots=True)
 class EmittedProgram:
-    """LLVM IR of one program, with what is needed to run it.
+    """LLVM IR of one program, with what is needed to run it. Many kernels are several modules.
 
     `steps` lists the functions that each instruction calls. `counters` is the number among the program's constants of
     the table that keeps their times, in the same order, if there is one."""
 
-    kernels: str
+    kernels: tuple[str, ...]
     loops: str
     glue: str
     kernel_count: int
@@ -53,6 +53,12 @@ class EmittedProgram:
     libraries: tuple[str, ...]  # names of those whose functions it calls
     steps: Mapping[Instruction, tuple[Step, ...]]
     counters: int | None = None
+
+    @property
+    def modules(self) -> list[tuple[str, int]]:
+        """What there is to compile, each with LLVM's effort for it."""
+        optimized = [(text, KERNEL_LEVEL) for text in (*self.kernels, self.loops) if "define" in text]
+        return [(self.glue, GLUE_LEVEL), *optimized]
 
 
 def emit_program(
@@ -89,7 +95,7 @@ def emit_program(
         for kernel in written
     )
     return EmittedProgram(
-        kernels.text(),
+        tuple(kernels.parts(target.cores)),
         loops.text(),
         glue.text(),
         library.written,
@@ -144,13 +150,10 @@ def compile_program(
     result: Shape,
 ) -> Program:
     """Object code and tables. `parameters` and `result` are the shapes that the caller sees."""
-    objects = [
-        compile_ir(emitted.glue, GLUE_LEVEL),
-        *(compile_ir(text, KERNEL_LEVEL) for text in (emitted.kernels, emitted.loops) if "define" in text),
-    ]
+    modules = emitted.modules
     return Program(
         name=module.name,
-        objects=tuple(objects),
+        objects=tuple(compile_ir(modules)),
         entry=ENTRY,
         parameters=tuple(tree_of(shape) for shape in parameters),
         result=tree_of(result),
@@ -171,7 +174,7 @@ def compile_program(
         libraries=emitted.libraries,
         has_loops=any(i.opcode == "while" or region_functions(i) for i in module.instructions()),
         hlo_text=printed(module, plan),
-        llvm_modules=tuple(text for text in (emitted.glue, emitted.kernels, emitted.loops) if "define" in text),
+        llvm_modules=tuple(text for text, _ in modules),
     )
 
 

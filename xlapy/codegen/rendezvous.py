@@ -54,7 +54,7 @@ _NAP_MICROSECONDS = 50
 _SECOND = 1_000_000_000
 
 
-def emit_rendezvous(target: Target) -> str:
+def emit_rendezvous(target: Target) -> Module:
     module = Module(has_fma=target.has_fma)
     emit_exchange(module)
     emitter = _Emitter(module, target)
@@ -75,7 +75,7 @@ def emit_rendezvous(target: Target) -> str:
     emitter.serve()
     emitter.run()
     emitter.wake()
-    return module.text()
+    return module
 
 
 RENDEZVOUS = Library("rendezvous", SYMBOLS, emit_rendezvous)

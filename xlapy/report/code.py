@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from xlapy.codegen.program import GLUE_LEVEL, KERNEL_LEVEL, assembly_of
+from xlapy.codegen.program import assembly_of
 from xlapy.report.observation import Observation
 
 MOST_IR = 4_000_000
@@ -20,23 +20,16 @@ _NOISE = re.compile(r"^\s*\.(?:cfi_\w+|p2align|type|globl|size|section|text).*\n
 
 def ir_functions(observation: Observation) -> dict[str, str]:
     """The LLVM IR of each function, by name."""
-    emitted = observation.emitted
-    return {
-        found[1]: found[0]
-        for text in (emitted.glue, emitted.loops, emitted.kernels)
-        for found in _IR_FUNCTION.finditer(text)
-    }
+    return {found[1]: found[0] for text, _ in observation.emitted.modules for found in _IR_FUNCTION.finditer(text)}
 
 
 def assembly_functions(observation: Observation) -> Mapping[str, str]:
     """The assembly of each function, by name; none of a program that is very large."""
-    emitted = observation.emitted
-    modules = [(emitted.glue, GLUE_LEVEL), (emitted.loops, KERNEL_LEVEL), (emitted.kernels, KERNEL_LEVEL)]
+    modules = observation.emitted.modules
     if sum(len(text) for text, _ in modules) > MOST_IR:
         return {}
     found = {}
     for text, level in modules:
-        if "define" in text:
-            for function in _ASSEMBLY_FUNCTION.finditer(assembly_of(text, observation.target, level)):
-                found[function[1]] = _NOISE.sub("", function[2])
+        for function in _ASSEMBLY_FUNCTION.finditer(assembly_of(text, observation.target, level)):
+            found[function[1]] = _NOISE.sub("", function[2])
     return found

@@ -17,6 +17,7 @@ import numpy as np
 import pytest
 
 from tests.support.targets import lesser_targets
+from xlapy.codegen.ir import Module
 from xlapy.codegen.jit import emit_assembly
 from xlapy.codegen.libraries import Library
 from xlapy.codegen.libraries.gemm import GEMM_LIBRARIES, SIZES, emit_gemm
@@ -98,7 +99,7 @@ TARGETS = {
 def linked(name: str, target: str = "host") -> LinkedCode:
     threads.install(POOL.object_code(host_target(), ObjectCache(None)))
     library = GEMM_LIBRARIES[name]
-    return link([library.object_code(TARGETS[target], ObjectCache(None))], {}, library.exports)
+    return link(library.objects(TARGETS[target], ObjectCache(None)), {}, library.exports)
 
 
 def multiply(
@@ -338,7 +339,7 @@ INSTRUCTIONS = {
 @pytest.mark.parametrize(("machine", "name"), INSTRUCTIONS)
 def test_other_machines_get_their_instructions_and_no_spills(machine: str, name: str) -> None:
     target = reference_target(machine)
-    assembly = emit_assembly(emit_gemm(GEMM_TYPES[name], target), target)
+    assembly = emit_assembly(emit_gemm(GEMM_TYPES[name], target).text(), target)
     for instruction in INSTRUCTIONS[machine, name]:
         assert instruction in assembly
     assert not libm_calls(assembly)
@@ -365,7 +366,7 @@ def libm_calls(assembly: str) -> set[str]:
 
 def test_narrow_vectors_of_a_wide_machine() -> None:
     target: Target = dataclasses.replace(reference_target("avx512"), vector_bytes=32)
-    assembly = emit_assembly(emit_gemm(GEMM_TYPES["f32"], target), target)
+    assembly = emit_assembly(emit_gemm(GEMM_TYPES["f32"], target).text(), target)
     assert "%ymm" in assembly
     assert "%zmm" not in assembly
 
@@ -374,18 +375,20 @@ def test_a_library_is_made_once(tmp_path: Path) -> None:
     cache = ObjectCache(tmp_path / "cache", version=b"1")
     made: list[str] = []
 
-    def emit(target: Target) -> str:
+    def emit(target: Target) -> Module:
         made.append(target.cpu)
-        return "define i32 @answer() { ret i32 42 }"
+        module = Module()
+        module.define("answer", "define i32 @answer() { ret i32 42 }")
+        return module
 
     library = Library("answers", ("answer",), emit)
-    first = library.object_code(host_target(), cache)
-    assert library.object_code(host_target(), cache) == first
+    first = library.objects(host_target(), cache)
+    assert library.objects(host_target(), cache) == first
     assert len(made) == 1
     other = dataclasses.replace(host_target(), l2_bytes=1)
-    library.object_code(other, cache)
+    library.objects(other, cache)
     assert len(made) == 2
-    code = link([first], {}, library.exports)
+    code = link(first, {}, library.exports)
     assert ctypes.CFUNCTYPE(ctypes.c_int)(code.address("answer"))() == 42
 
 

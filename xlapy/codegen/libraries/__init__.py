@@ -6,12 +6,16 @@ worth a second of compile time once, and costs some milliseconds to reload.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
+from xlapy.codegen.ir import Module
 from xlapy.codegen.jit import Optimization, emit_object
 from xlapy.codegen.object_cache import ObjectCache
 from xlapy.codegen.target import Target
+from xlapy.support.side_by_side import side_by_side
+from xlapy_runtime.threads import thread_limit
 
 _CACHE_KIND = "library"
 
@@ -22,7 +26,7 @@ class Library:
 
     name: str
     exports: tuple[str, ...]
-    emit: Callable[[Target], str]
+    emit: Callable[[Target], Module]
     """Writes the IR for a target; equal targets get equal text."""
 
     optimization: Optimization = "none"
@@ -30,8 +34,16 @@ class Library:
     needs: tuple[str, ...] = ()
     """Names of other libraries whose functions it calls."""
 
+    most_parts: int = 1
+    """Modules that it may be cut into, for LLVM to work on side by side; with one, it may have data of its own."""
+
     def object_code(self, target: Target, cache: ObjectCache) -> bytes:
-        """The library as an object file, from the cache if it is there.
+        """A library in one part as an object file."""
+        (code,) = self.objects(target, cache)
+        return code
+
+    def objects(self, target: Target, cache: ObjectCache) -> list[bytes]:
+        """The library as object files, from the cache if they are there.
 
         The IR is not emitted to look it up: the cache's version covers the emitter's sources, the key what they may
         ask of the target. How many cores there are is not for libraries to know.
@@ -39,9 +51,29 @@ class Library:
         caches = f"{target.l1_bytes}|{target.l2_bytes}|{target.l3_bytes}"
         key = f"{self.name}|{self.optimization}|{self.codegen_level}|{target.code_key}|{caches}".encode()
         found = cache.get(_CACHE_KIND, key)
-        if found is None:
-            found = emit_object(
-                self.emit(target), target, optimization=self.optimization, codegen_level=self.codegen_level
-            )
-            cache.put(_CACHE_KIND, key, found)
-        return found
+        if found is not None:
+            return _separate(found)
+        compile_ir = partial(
+            emit_object, target=target, optimization=self.optimization, codegen_level=self.codegen_level
+        )
+        parts = self.emit(target).parts(self.most_parts)
+        made = side_by_side([partial(compile_ir, text) for text in parts], thread_limit())
+        cache.put(_CACHE_KIND, key, _joined(made))
+        return made
+
+
+def _joined(objects: Sequence[bytes]) -> bytes:
+    """Objects one behind the other, each behind its size."""
+    return b"".join(len(code).to_bytes(_SIZE_BYTES, "little") + code for code in objects)
+
+
+def _separate(joined: bytes) -> list[bytes]:
+    found = []
+    while joined:
+        end = _SIZE_BYTES + int.from_bytes(joined[:_SIZE_BYTES], "little")
+        found.append(joined[_SIZE_BYTES:end])
+        joined = joined[end:]
+    return found
+
+
+_SIZE_BYTES = 8

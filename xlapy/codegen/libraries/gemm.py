@@ -58,7 +58,7 @@ SIZES = (
 _RUN = [("parallel", PTR), ("a", PTR), ("b", PTR), ("c", PTR), ("sizes", PTR), ("epilogue", PTR), ("args", PTR)]
 
 
-def emit_gemm(kind: GemmType, target: Target) -> str:
+def emit_gemm(kind: GemmType, target: Target) -> Module:
     module = Module.of(target)
     emitter = _GemmEmitter(module, kind.on(target), target)
     emitter.tiles()
@@ -76,14 +76,14 @@ def emit_gemm(kind: GemmType, target: Target) -> str:
     if has_windows(kind):
         emitter.direct()
         emitter.windows()
-    return module.text()
+    return module
 
 
 def _library(kind: GemmType) -> Library:
     exports = [f"gemm_{kind.name}_run"]
     if has_windows(kind):
         exports.append(f"gemm_{kind.name}_windows")
-    return Library(f"gemm_{kind.name}", tuple(exports), lambda target: emit_gemm(kind, target))
+    return Library(f"gemm_{kind.name}", tuple(exports), lambda target: emit_gemm(kind, target), most_parts=4)
 
 
 GEMM_LIBRARIES = {name: _library(kind) for name, kind in GEMM_TYPES.items()}

@@ -29,7 +29,7 @@ def emit_packing(module: Module, target: Target, kind: GemmType, shape: TileShap
     """Writes the function `name` for strips of `width` reals."""
     attributes = f"nounwind {target.function_attributes}".rstrip()
     noalias = {"source": "noalias", "packed": "noalias"}
-    with KernelBuilder(module, name, PACK_PARAMETERS, None, "internal", attributes, noalias) as k:
+    with KernelBuilder(module, name, PACK_PARAMETERS, None, attributes=attributes, parameter_attributes=noalias) as k:
         PackingEmitter(k, kind, shape, width).emit()
 
 

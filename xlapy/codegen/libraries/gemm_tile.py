@@ -116,7 +116,9 @@ def emit_tile(module: Module, target: Target, kind: GemmType, shape: TileShape, 
     attributes = f"nounwind {target.function_attributes}".rstrip()
     parameters = COPYING_PARAMETERS if tile.copies else TILE_PARAMETERS
     noalias = {"a": "noalias", "b": "noalias"}
-    builder = KernelBuilder(module, tile.name(kind), parameters, None, "internal", attributes, noalias)
+    builder = KernelBuilder(
+        module, tile.name(kind), parameters, None, attributes=attributes, parameter_attributes=noalias
+    )
     with builder as k:
         _TileEmitter(k, target, kind, shape, tile).emit()
 

@@ -53,7 +53,7 @@ def emit_stream(module: Module, target: Target, kind: GemmType, shape: TileShape
     attributes = f"nounwind {target.function_attributes}".rstrip()
     noalias = {"a": "noalias", "b": "noalias", "c": "noalias"}
     name = stream_name(kind, rows)
-    with KernelBuilder(module, name, TILE_PARAMETERS, None, "internal", attributes, noalias) as k:
+    with KernelBuilder(module, name, TILE_PARAMETERS, None, attributes=attributes, parameter_attributes=noalias) as k:
         _StreamEmitter(k, target, kind, shape, rows).emit()
 
 
@@ -61,7 +61,7 @@ def emit_dots(module: Module, target: Target, kind: GemmType, shape: TileShape, 
     """The products of `rows` rows of A with `columns` columns of B, all of them contiguous along K."""
     attributes = f"nounwind {target.function_attributes}".rstrip()
     name = dots_name(kind, rows, columns)
-    with KernelBuilder(module, name, DOT_PARAMETERS, None, "internal", attributes) as k:
+    with KernelBuilder(module, name, DOT_PARAMETERS, None, attributes=attributes) as k:
         _DotsEmitter(k, target, kind, shape, rows, columns).emit()
 
 

@@ -46,14 +46,14 @@ _PANEL = Record(factor=PTR, below=PTR, above=PTR, rows=I64, columns=I64, row=I64
 _RANGE = [("args", PTR), ("begin", I64), ("end", I64)]
 
 
-def emit_linalg(type: IRType, parts: int, kind: str, target: Target) -> str:
+def emit_linalg(type: IRType, parts: int, kind: str, target: Target) -> Module:
     module = Module(has_fma=target.has_fma)
     emitter = _Emitter(module, type, parts, kind, target)
     emitter.solve_groups()
     emitter.solve()
     emitter.panel_groups()
     emitter.factor()
-    return module.text()
+    return module
 
 
 def _library(kind: str, type: IRType, parts: int) -> Library:

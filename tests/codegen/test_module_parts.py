@@ -1,0 +1,89 @@
+"""Modules cut into parts: compiled side by side and linked, they are what the whole module is."""
+
+from __future__ import annotations
+
+import ctypes
+import re
+
+import pytest
+
+from xlapy.codegen.ir import F64, I64, PTR, KernelBuilder, Module
+from xlapy.codegen.jit import emit_object
+from xlapy.codegen.target import host_target
+from xlapy.support.side_by_side import side_by_side
+from xlapy_runtime.linking import link
+
+FUNCTIONS = 12
+STEPS = 200
+
+
+def program() -> Module:
+    """Functions that add up rows of their own, one that adds a row of a table by a function that only the module sees,
+    and one that calls them all, half of them by the addresses in a table."""
+    module = Module()
+    for number in range(FUNCTIONS):
+        with KernelBuilder(module, f"add.{number}", [("x", PTR)], F64) as k:
+            total = k.const(F64, 0.0)
+            for step in range(STEPS):
+                total = k.add(total, k.load(k.gep(k.parameters["x"], number * STEPS + step, 8), F64))
+            k.ret(total)
+    with KernelBuilder(module, "own", [("x", PTR)], F64, "internal") as k:
+        k.ret(k.load(k.parameters["x"], F64))
+    with KernelBuilder(module, "add.own", [("x", PTR)], F64) as k:
+        k.ret(k.add(k.call("own", [k.table(F64, [1000.0])], F64), k.call("own", [k.parameters["x"]], F64)))
+    entries = ", ".join(f"ptr @add.{number}" for number in range(FUNCTIONS // 2))
+    module.define("addresses", f"@addresses = internal constant [{FUNCTIONS // 2} x ptr] [{entries}]")
+    with KernelBuilder(module, "add", [("x", PTR)], F64) as k:
+        x = k.parameters["x"]
+        with k.loop(0, FUNCTIONS // 2, carry=[k.call("add.own", [x], F64)]) as loop:
+            function = k.load(k.gep(k.function_pointer("addresses"), loop.index, 8), PTR)
+            loop.next = [k.add(loop.values[0], k.call(function, [x], F64))]
+        total = loop.results[0]
+        for number in range(FUNCTIONS // 2, FUNCTIONS):
+            total = k.add(total, k.call(f"add.{number}", [x], F64))
+        k.ret(total)
+    return module
+
+
+@pytest.mark.parametrize("most", [1, 2, 3, 100])
+def test_parts_are_linked_to_the_whole(most: int) -> None:
+    parts = program().parts(most)
+    assert len(parts) == min(most, FUNCTIONS + 1)
+    target = host_target()
+    code = link([emit_object(part, target) for part in parts], {}, ["add"])
+    numbers = (ctypes.c_double * (FUNCTIONS * STEPS))(*range(FUNCTIONS * STEPS))
+    function = ctypes.CFUNCTYPE(ctypes.c_double, ctypes.c_void_p)(code.address("add"))
+    assert function(ctypes.addressof(numbers)) == 1000 + sum(range(FUNCTIONS * STEPS))
+
+
+def test_each_function_is_in_one_part_and_what_is_own_in_the_same() -> None:
+    parts = program().parts(3)
+    names = [name for part in parts for name in re.findall(r"define [^@]*@([\w.]+)", part)]
+    assert sorted(names) == sorted(["own", "add.own", "add", *(f"add.{number}" for number in range(FUNCTIONS))])
+    (home,) = [part for part in parts if "define internal" in part]
+    assert "@add.own" in home
+    assert "@addresses = internal constant" in home
+    assert max(map(len, parts)) < 1.5 * min(map(len, parts))
+
+
+def test_a_small_module_is_one_part() -> None:
+    module = Module()
+    with KernelBuilder(module, "f", [("n", I64)], None):
+        pass
+    assert module.parts(8) == [module.text()]
+
+
+@pytest.mark.parametrize("threads", [1, 2, 5])
+def test_results_keep_the_order_of_their_jobs(threads: int) -> None:
+    assert side_by_side([lambda number=number: number**2 for number in range(20)], threads) == [
+        number**2 for number in range(20)
+    ]
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+def test_the_first_error_is_raised(threads: int) -> None:
+    def fail(text: str) -> None:
+        raise ValueError(text)
+
+    with pytest.raises(ValueError, match="second"):
+        side_by_side([lambda: None, lambda: fail("second"), lambda: fail("third")], threads)
