@@ -10,6 +10,7 @@ position exists at all (padding, concatenation).
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -42,6 +43,12 @@ class Index:
     coordinates: tuple[Coordinate, ...] | None
     linear: Coordinate | None = None
     mask: Value | None = None  # i1, one lane or as many as the kernel has
+
+
+def _depth(coordinate: Coordinate) -> int:
+    """How deep in loops a position is found."""
+    known = coordinate.start if coordinate.start is not None else coordinate.vector
+    return known.scope.depth if known is not None else 0
 
 
 class Indexing:
@@ -111,12 +118,10 @@ class Indexing:
         return Coordinate(quotient), Coordinate(k.sub(position, k.mul(quotient, divisor)))
 
     def linearize(self, coordinates: Sequence[Coordinate], strides: Sequence[int]) -> Coordinate:
-        """The sum of position times stride over the dimensions."""
-        total = self.constant(0)
-        for coordinate, stride in zip(coordinates, strides, strict=True):
-            if stride:
-                total = self.sum(total, self.scale(coordinate, stride))
-        return total
+        """The sum of position times stride over the dimensions. What is known outside of a loop is added up there."""
+        terms = [self.scale(at, stride) for at, stride in zip(coordinates, strides, strict=True) if stride]
+        terms.sort(key=_depth)
+        return functools.reduce(self.sum, terms, self.constant(0))
 
     def split(self, index: Index) -> tuple[Coordinate, ...]:
         """The coordinates of an index, from its linear number if need be."""

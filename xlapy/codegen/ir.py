@@ -129,7 +129,8 @@ class Module:
         """The module as up to `most` modules of similar size, which can be compiled side by side and linked.
 
         What only the module can see stays in one part, with all that refers to it. A small module is one part."""
-        count = min(most, sum(map(len, self._functions.values())) // _LEAST_PART)
+        sizes = [*map(len, self._functions.values())]
+        count = min(most, sum(sizes) // max([_LEAST_PART, *sizes]))
         if count < 2:
             return [self.text()]
         parts: list[dict[str, str]] = [{} for _ in range(count)]

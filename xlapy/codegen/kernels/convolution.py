@@ -6,24 +6,25 @@ A tile of the result is accumulated in registers while the places of the window 
               dimension (the other way round), mostly by which is the fastest dimension of the result
     tile      a few results along another dimension, so that each vector that was loaded is used several times
 
-Padding costs nothing inside: loops over the places of a window stop where elements do. Where tile or lanes cross an
-edge, a second version of the code adds products only to the results that have them. Products of floats are fused into
-the sum; narrow floats accumulate in f32 and round at the end.
+Padding costs nothing inside: loops over the places of a window stop where elements do. Tiles lie where every window is
+inside; the results beside them, at the edges, are computed one by one. Where lanes cross an edge, a second version of
+the code adds products only to the results that have them. Products of floats are fused into the sum; narrow floats
+accumulate in f32 and round at the end.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from xlapy.codegen.arrays import Array
 from xlapy.codegen.indexing import Coordinate, Index, Indexing
-from xlapy.codegen.ir import I64, KernelBuilder, Value
+from xlapy.codegen.ir import I1, I64, KernelBuilder, Value
 from xlapy.codegen.kernels.dot import accumulator_type, multiply_add, widened
 from xlapy.codegen.kernels.reduce_window import inner_dim, window_axes
-from xlapy.codegen.kernels.window_axes import WindowAxis, both, carried_choice, carried_loop
-from xlapy.codegen.registers import Element, Pair, register_type, rounded, select, splat
+from xlapy.codegen.kernels.window_axes import WindowAxis, carried_choice, carried_loop
+from xlapy.codegen.registers import Element, Pair, memory_type, register_type, rounded, select, splat
 from xlapy.codegen.target import Target
 from xlapy.hlo.attributes import ConvolutionDimensionNumbers
 from xlapy.hlo.graph import Instruction
@@ -55,6 +56,7 @@ class ConvolutionPlan:
     lanes: int
     vectors: int
     tile: int
+    edges: tuple[int, int]  # results along the tile loop before and behind the tiles, which see the edges
     features_per_group: int
     batch_per_group: int  # of the input, if the batch is grouped, else 0
     inputs: int  # features of a group
@@ -80,8 +82,18 @@ class ConvolutionPlan:
         return -(-self.sizes[self.lane_loop] // self.width)
 
     @property
+    def inner(self) -> int:
+        """Results along the tile loop that tiles cover."""
+        return self.sizes[self.tile_loop] - sum(self.edges) if self.tile_loop is not None else 1
+
+    @property
+    def tiles(self) -> int:
+        return -(-self.inner // self.tile)
+
+    @property
     def tile_blocks(self) -> int:
-        return -(-self.sizes[self.tile_loop] // self.tile) if self.tile_loop is not None else 1
+        """Tiles, and results beside them."""
+        return self.tiles + sum(self.edges)
 
     @property
     def outer(self) -> list[int]:
@@ -120,8 +132,10 @@ def plan_convolution(instruction: Instruction, target: Target) -> ConvolutionPla
     lanes = min(native, 1 << (columns.bit_length() - 1)) if columns else 1
     vectors = VECTORS if lanes == native and columns >= VECTORS * native else 1
     most = TILE[target.is_avx512 or not target.is_x86]
-    tile_loop = _tile_loop(sizes, lane_loop, numbers, most)
-    tile = _tile_of(sizes[tile_loop], most) if tile_loop is not None else 1
+    edges = [(0, 0)] * SPATIAL + [_edges(axis) for axis in axes]
+    inner = [size - sum(beside) for size, beside in zip(sizes, edges, strict=True)]
+    tile_loop = _tile_loop(inner, lane_loop, numbers, most)
+    tile = _tile_of(inner[tile_loop], most) if tile_loop is not None else 1
     return ConvolutionPlan(
         instruction,
         numbers,
@@ -132,6 +146,7 @@ def plan_convolution(instruction: Instruction, target: Target) -> ConvolutionPla
         lanes,
         vectors,
         tile,
+        edges[tile_loop] if tile_loop is not None else (0, 0),
         features // groups,
         batch if batch_groups > 1 else 0,
         rhs.dims[numbers.kernel_input_feature],
@@ -143,6 +158,17 @@ def _loop_of(numbers: ConvolutionDimensionNumbers, dim: int) -> int:
     if dim == numbers.output_batch:
         return BATCH
     return FEATURE if dim == numbers.output_feature else SPATIAL + numbers.output_spatial.index(dim)
+
+
+def _edges(axis: WindowAxis) -> tuple[int, int]:
+    """Positions at both ends whose windows are not inside; all of them over an array with holes."""
+    part = axis.part
+    if part.base_dilation > 1:
+        return axis.count, 0
+    extent = (part.size - 1) * part.window_dilation
+    first = min(max(0, -(-part.padding_low // part.stride)), axis.count)
+    end = (axis.size - 1 + part.padding_low - extent) // part.stride + 1
+    return first, axis.count - min(max(first, end), axis.count)
 
 
 def _tile_loop(sizes: Sequence[int], lane_loop: int, numbers: ConvolutionDimensionNumbers, most: int) -> int | None:
@@ -166,7 +192,7 @@ def _tile_of(size: int, most: int) -> int:
 def emit_convolution(
     k: KernelBuilder, plan: ConvolutionPlan, lhs: Array, rhs: Array, output: Array, begin: Value, end: Value
 ) -> None:
-    """Writes units [begin, end): tiles of results."""
+    """Writes units [begin, end): tiles of results, and single ones beside them."""
     scalar, vector = Indexing(k, 1), Indexing(k, plan.lanes)
     with k.loop(begin, end) as units:
         places = scalar.delinearize(Coordinate(units.index), plan.blocked())
@@ -176,76 +202,102 @@ def emit_convolution(
         assert lane_block is not None and tile_block is not None
         first_lane = k.smin(k.mul(lane_block, plan.width), plan.sizes[plan.lane_loop] - plan.width)
         columns = [vector.along_lanes(k.add(first_lane, n * plan.lanes)) for n in range(plan.vectors)]
-        rows: list[Coordinate] = []
+        row, is_tile = _first_row(k, plan, tile_block)
         if plan.tile_loop is not None:
-            first_row = k.smin(k.mul(tile_block, plan.tile), plan.sizes[plan.tile_loop] - plan.tile)
-            rows = [Coordinate(k.add(first_row, n)) for n in range(plan.tile)]
-        tile = _Tile(k, plan, lhs, rhs, output, outer, rows, columns)
-        crossed = _crossed(plan, rows, columns)
-        if not crossed:
-            tile.compute(is_checked=False)
-        elif any(axis.part.base_dilation > 1 for axis, _, _ in crossed):
-            tile.compute(is_checked=True)
-        else:
-            inside: Value | None = None
-            for axis, first, length in crossed:
-                inside = both(k, inside, _is_run_inside(k, axis, first, length))
-            assert inside is not None
-            k.if_else(inside, lambda: tile.compute(is_checked=False), lambda: tile.compute(is_checked=True))
+            outer[plan.tile_loop] = Coordinate(row)
+        lhs, rhs = (replace(array, ahead=0) for array in (lhs, rhs))  # each element is read several times
+        tile = _Tile(k, plan, lhs, rhs, output, outer, columns, plan.tile)
+        single = replace(tile, rows=1)
+        inside = _are_lanes_inside(k, plan, first_lane)
+
+        def whole() -> None:
+            _choose(k, inside, lambda: tile.compute(is_checked=False), lambda: tile.compute(is_checked=True))
+
+        _choose(k, is_tile, whole, lambda: single.compute(is_checked=inside is not None))
 
 
-def _crossed(
-    plan: ConvolutionPlan, rows: Sequence[Coordinate], columns: Sequence[Coordinate]
-) -> list[tuple[WindowAxis, Value, int]]:
-    """The dimensions in which a tile may reach over an edge, with its first position and its length there."""
-    runs = [(plan.lane_loop, columns, plan.width)]
-    if plan.tile_loop is not None:
-        runs.append((plan.tile_loop, rows, plan.tile))
-    crossed = []
-    for loop, run, length in runs:
-        first = run[0].start
-        if loop >= SPATIAL and first is not None and not plan.axes[loop - SPATIAL].is_always_inside:
-            crossed.append((plan.axes[loop - SPATIAL], first, length))
-    return crossed
+def _choose(k: KernelBuilder, condition: Value | None, then: Callable[[], None], otherwise: Callable[[], None]) -> None:
+    """One of two pieces of code; None always holds."""
+    if condition is None:
+        then()
+    else:
+        k.if_else(condition, then, otherwise)
 
 
-def _is_run_inside(k: KernelBuilder, axis: WindowAxis, first: Value, length: int) -> Value:
-    """Every place of the window lies on an element, for `length` positions from `first` on."""
+def _first_row(k: KernelBuilder, plan: ConvolutionPlan, block: Value) -> tuple[Value, Value | None]:
+    """Where a block lies along the tile loop, and whether it is a tile (None: they all are)."""
+    low, high = plan.edges
+    if not low and not high:
+        return k.smin(k.mul(block, plan.tile), plan.inner - plan.tile), None
+    number = k.sub(block, low)
+    is_tile = k.compare("lt", number, plan.tiles, signed=False)
+    start = k.add(k.smin(k.mul(number, plan.tile), plan.inner - plan.tile), low)
+    behind = k.add(block, plan.inner - plan.tiles)
+    return k.select(is_tile, start, k.select(k.compare("lt", number, 0), block, behind)), is_tile
+
+
+def _are_lanes_inside(k: KernelBuilder, plan: ConvolutionPlan, first: Value) -> Value | None:
+    """Every place of the window lies on an element for all lanes, the first of which is at `first`; None if it always
+    does. Over an array with holes, it never does."""
+    if plan.lane_loop < SPATIAL or plan.axes[plan.lane_loop - SPATIAL].is_always_inside:
+        return None
+    axis = plan.axes[plan.lane_loop - SPATIAL]
     part = axis.part
+    if part.base_dilation > 1:
+        return k.const(I1, 0)
     start = k.sub(k.mul(first, part.stride), part.padding_low)
-    extent = (length - 1) * part.stride + (part.size - 1) * part.window_dilation
+    extent = (plan.width - 1) * part.stride + (part.size - 1) * part.window_dilation
     return k.and_(k.compare("ge", start, 0), k.compare("lt", k.add(start, extent), axis.size))
 
 
 @dataclass(frozen=True, slots=True)
 class _Tile:
-    """One tile of results: rows along the tile loop (none if there is no such loop) by vectors along the lanes."""
+    """One tile of results: `rows` along the tile loop by vectors along the lanes.
+
+    `first` is where it begins in all loops but that of the lanes."""
 
     k: KernelBuilder
     plan: ConvolutionPlan
     lhs: Array
     rhs: Array
     output: Array
-    outer: Positions
-    rows: Sequence[Coordinate]
+    first: Positions
     columns: Sequence[Coordinate]
+    rows: int
 
     def compute(self, *, is_checked: bool) -> None:
-        """Sums up and stores. With `is_checked`, rows and lanes may lie where some places have no element."""
+        """Sums up and stores. With `is_checked`, lanes may lie where some places have no element."""
         k, plan = self.k, self.plan
         kind = accumulator_type(plan.instruction.shape.type)
         zero = k.const(register_type(kind), 0)
         nothing = splat(k, Pair(zero, zero) if kind.is_complex else zero, plan.lanes)
-        sums = self._over_places([], [nothing] * len(self._cells()), is_checked)
+        sums = iter(self._over_places([], [nothing] * (self.rows * len(self.columns)), is_checked))
         vector = Indexing(k, plan.lanes)
-        for cell, total in zip(self._cells(), sums, strict=True):
-            self.output.store(vector, self._output_index(cell), rounded(k, total, self.output.shape.type))
+        for output in self._rows_of_output():
+            for cell in self._cells():
+                output.store(vector, self._output_index(cell), rounded(k, next(sums), output.shape.type))
 
     def _cells(self) -> list[Positions]:
-        """The results of the tile, row by row, as positions of all loops."""
-        plan = self.plan
-        rows: list[Positions] = [{plan.tile_loop: row} for row in self.rows if plan.tile_loop is not None]
-        return [{**self.outer, **row, plan.lane_loop: column} for row in rows or [{}] for column in self.columns]
+        """The results of the first row, as positions of all loops."""
+        return [{**self.first, self.plan.lane_loop: column} for column in self.columns]
+
+    def _along_tile(self, array: Array, dim: int | None, step: int) -> list[Array]:
+        """The array as the rows of the tile see it, each at the indices of the first: it moves by `step` along a
+        dimension (None: not at all) from row to row."""
+        if dim is None:
+            return [array] * self.rows
+        distance = step * array.shape.strides()[dim] * memory_type(array.shape.type).bytes
+        width = 2 * distance if array.shape.type.is_complex else distance
+        moved = (self.k.gep(array.pointer, row * width) for row in range(1, self.rows))
+        return [array, *(replace(array, pointer=pointer) for pointer in moved)]
+
+    def _rows_of_output(self) -> list[Array]:
+        numbers, loop = self.plan.numbers, self.plan.tile_loop
+        if loop is None or loop >= SPATIAL:
+            dim = None if loop is None else numbers.output_spatial[loop - SPATIAL]
+        else:
+            dim = {BATCH: numbers.output_batch, FEATURE: numbers.output_feature}[loop]
+        return self._along_tile(self.output, dim, 1)
 
     def _over_places(self, offsets: list[Value], sums: Sequence[Element], is_checked: bool) -> list[Element]:
         """Loops over the places of the window that lie on elements, one spatial dimension inside the other."""
@@ -255,16 +307,16 @@ class _Tile:
             return self._over_features(offsets, sums, is_checked)
         axis, loop = plan.axes[spatial], SPATIAL + spatial
         first, last = k.const(I64, 0), k.const(I64, axis.part.size)
-        is_outer = loop not in (plan.lane_loop, plan.tile_loop)
+        is_outer = loop != plan.lane_loop and (loop != plan.tile_loop or self.rows == 1)
         if is_outer and axis.part.base_dilation == 1:
-            position = self.outer[loop].start
+            position = self.first[loop].start
             assert position is not None
             first, last = axis.places_inside(k, position)
 
         def body(offset: Value, inner: Sequence[Element]) -> list[Element]:
             if not is_outer or axis.part.base_dilation == 1:
                 return self._over_places([*offsets, offset], inner, is_checked)
-            _, condition = axis.locate(Indexing(k, 1), self.outer[loop], offset)
+            _, condition = axis.locate(Indexing(k, 1), self.first[loop], offset)
             return carried_choice(
                 k,
                 condition,
@@ -278,40 +330,58 @@ class _Tile:
     def _over_features(self, offsets: Sequence[Value], sums: Sequence[Element], is_checked: bool) -> list[Element]:
         """Adds the products at one place of the window, over the input features of a group."""
         k, plan = self.k, self.plan
-        located = [self._locate(cell, offsets) for cell in self._cells()]
+        kind = accumulator_type(plan.instruction.shape.type)
+        cells = self._cells()
+        located = [self._locate(cell, offsets) for cell in cells]
         masks = [condition if is_checked else None for _, condition in located]
+        rows = list(zip(self._rows_of_lhs(), self._rows_of_rhs(), strict=True))
 
         def body(feature: Value, running: Sequence[Element]) -> list[Element]:
-            kind = accumulator_type(plan.instruction.shape.type)
-            loaded: dict[tuple[str, Index], Element] = {}
+            loaded: dict[tuple[Value, Index], Element] = {}
 
-            def load(name: str, array: Array, index: Index) -> Element:
-                key = (name, index)
+            def load(array: Array, index: Index) -> Element:
+                key = (array.pointer, index)
                 if key not in loaded:
                     element = array.load(Indexing(k, plan.lanes), index)
                     loaded[key] = splat(k, widened(k, element, array.shape.type, kind), plan.lanes)
                 return loaded[key]
 
+            totals = iter(running)
             results = []
-            for cell, (places, _), mask, total in zip(self._cells(), located, masks, running, strict=True):
-                left = load("lhs", self.lhs, self._lhs_index(cell, places, feature, mask))
-                right = load("rhs", self.rhs, self._rhs_index(cell, offsets, feature))
-                added = multiply_add(k, left, right, total, kind)
-                results.append(added if mask is None else select(k, mask, added, total))
+            for lhs, rhs in rows:
+                for cell, (places, _), mask in zip(cells, located, masks, strict=True):
+                    left = load(lhs, self._lhs_index(cell, places, feature, mask))
+                    right = load(rhs, self._rhs_index(cell, offsets, feature))
+                    total = next(totals)
+                    added = multiply_add(k, left, right, total, kind)
+                    results.append(added if mask is None else select(k, mask, added, total))
             return results
 
         return carried_loop(k, k.const(I64, 0), k.const(I64, plan.inputs), sums, body)
 
+    def _rows_of_lhs(self) -> list[Array]:
+        plan, numbers = self.plan, self.plan.numbers
+        if plan.tile_loop is None or plan.tile_loop == FEATURE:
+            return self._along_tile(self.lhs, None, 0)
+        if plan.tile_loop == BATCH:
+            return self._along_tile(self.lhs, numbers.input_batch, 1)
+        spatial = plan.tile_loop - SPATIAL
+        return self._along_tile(self.lhs, numbers.input_spatial[spatial], plan.axes[spatial].part.stride)
+
+    def _rows_of_rhs(self) -> list[Array]:
+        dim = self.plan.numbers.kernel_output_feature if self.plan.tile_loop == FEATURE else None
+        return self._along_tile(self.rhs, dim, 1)
+
     def _locate(self, cell: Positions, offsets: Sequence[Value]) -> tuple[list[Coordinate], Value | None]:
-        """The input elements under one place of the window, and where there are any."""
+        """The input elements under one place of the window, and for which lanes there are any."""
         places: list[Coordinate] = []
         inside: Value | None = None
         vector = Indexing(self.k, self.plan.lanes)
         for spatial, (axis, offset) in enumerate(zip(self.plan.axes, offsets, strict=True)):
             place, condition = axis.locate(vector, cell[SPATIAL + spatial], offset)
             places.append(place)
-            if SPATIAL + spatial in (self.plan.lane_loop, self.plan.tile_loop):
-                inside = both(self.k, inside, condition)
+            if SPATIAL + spatial == self.plan.lane_loop:
+                inside = condition
         return places, inside
 
     def _group(self, cell: Positions) -> Coordinate:
