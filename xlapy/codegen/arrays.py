@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from xlapy.codegen.indexing import Coordinate, Index, Indexing
-from xlapy.codegen.ir import I1, KernelBuilder, Value
+from xlapy.codegen.ir import I1, I64, KernelBuilder, Value
 from xlapy.codegen.registers import (
     Element,
     Pair,
@@ -65,7 +65,7 @@ class Array:
             return parts[0] if len(parts) == 1 else Pair(parts[0], parts[1])
         if offset.vector is None and 1 < offset.step <= MOST_STRIDE and mask is None and not self.shape.type.is_complex:
             return self._load_strided(ix, offset)
-        return self._gather(k, ix.vector(offset), ix.lanes, mask)
+        return self._gather(ix, offset, mask)
 
     def store(self, ix: Indexing, index: Index, element: Element) -> None:
         """Writes the elements of all lanes; lanes must be at different positions (or there is one lane)."""
@@ -88,10 +88,10 @@ class Array:
                 order = [lane + ix.lanes * part for lane in range(ix.lanes) for part in range(2)]
                 k.store(pointer, k.shuffle(parts[0], parts[1], order), alias=self.alias)
             return
-        positions = ix.vector(offset)
+        start, distances = self._lane_places(ix, offset)
         for number, part in enumerate(parts):
-            place = k.add(k.mul(positions, count), number)
-            k.scatter(self.pointer, place, part, alias=self.alias, element_bytes=width)
+            place = k.gep(start, number, width)
+            k.scatter(place, distances, part, alias=self.alias, element_bytes=1)
 
     def _raw_load(self, k: KernelBuilder, pointer: Value, lanes: int) -> Value:
         type = memory_type(self.shape.type, lanes)
@@ -152,17 +152,28 @@ class Array:
         assert chosen is not None
         return chosen
 
-    def _gather(self, k: KernelBuilder, positions: Value, lanes: int, mask: Value | None) -> Element:
-        element_type = self.shape.type
-        type = memory_type(element_type, lanes)
-        count = 2 if element_type.is_complex else 1
-        mask = mask if mask is not None else k.const(I1.with_lanes(lanes), 1)
+    def _gather(self, ix: Indexing, offset: Coordinate, mask: Value | None) -> Element:
+        k, element_type = ix.k, self.shape.type
+        type = memory_type(element_type, ix.lanes)
+        mask = mask if mask is not None else k.const(I1.with_lanes(ix.lanes), 1)
+        start, distances = self._lane_places(ix, offset)
         values = []
-        for part in range(count):
-            place = k.add(k.mul(positions, count), part)
-            raw = k.gather(self.pointer, place, type, mask, alias=self.alias)
+        for part in range(2 if element_type.is_complex else 1):
+            place = k.gep(start, part, type.bytes)
+            raw = k.gather(place, distances, type, mask, alias=self.alias, element_bytes=1)
             values.append(from_memory(k, raw, element_type))
-        return values[0] if count == 1 else Pair(values[0], values[1])
+        return values[0] if len(values) == 1 else Pair(values[0], values[1])
+
+    def _lane_places(self, ix: Indexing, offset: Coordinate) -> tuple[Value, Value]:
+        """A pointer, and how many bytes behind it each lane is: constants, where lanes are a known distance apart."""
+        k = ix.k
+        width = memory_type(self.shape.type).bytes * (2 if self.shape.type.is_complex else 1)
+        if offset.vector is not None:
+            return self.pointer, k.mul(offset.vector, width)
+        assert offset.start is not None
+        distance = offset.step * width
+        lanes = k.const_vector(I64.with_lanes(ix.lanes), [lane * distance for lane in range(ix.lanes)])
+        return k.gep(self.pointer, offset.start, width), lanes
 
 
 def zero_element(k: KernelBuilder, shape: Shape, lanes: int) -> Element:

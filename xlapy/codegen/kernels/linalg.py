@@ -40,7 +40,7 @@ class TrianglePlan:
     lanes: int  # of one vector
     width: int  # right sides that are solved together
     across: bool  # one matrix in each lane
-    units: int
+    units: int  # with one matrix in each lane, vectors of them if they are all full
     bytes_per_unit: int
 
 
@@ -58,7 +58,10 @@ def plan_triangle(instruction: Instruction, target: Target) -> TrianglePlan:
     lanes = target.lanes(type.bits)
     across = rows <= MOST_UNROLLED_ROWS and columns <= MOST_UNROLLED_COLUMNS and batch >= lanes
     width = min(VECTORS * lanes, 1 << max(columns - 1, 0).bit_length())
-    units = batch if across else batch * -(-columns // width)
+    if across:
+        units = batch if batch % lanes else batch // lanes
+    else:
+        units = batch * -(-columns // width)
     work = rows * rows * (columns if len(instruction.operands) > 1 else rows) * batch
     bytes_per_unit = (instruction.shape.bytes + a.bytes + work * type.bytes // lanes) // max(units, 1)
     parts = 2 if a.type.is_complex else 1
@@ -116,7 +119,12 @@ def _across_batch(
     step: Callable[[Indexing, Value], None],
     in_place: bool,
 ) -> None:
-    strip(k, begin, end, plan.lanes, step, overlapping=not in_place)
+    if plan.batch % plan.lanes:
+        strip(k, begin, end, plan.lanes, step, overlapping=not in_place)
+        return
+    vector = Indexing(k, plan.lanes)
+    with k.loop(begin, end) as loop:
+        step(vector, k.mul(loop.index, plan.lanes))
 
 
 def _small_cholesky(ix: Indexing, first: Value, plan: TrianglePlan, a: Array, output: Array, lower: bool) -> None:
