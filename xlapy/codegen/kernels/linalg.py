@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from xlapy.codegen.arrays import Array
 from xlapy.codegen.indexing import Coordinate, Index, Indexing
-from xlapy.codegen.ir import I64, IRType, KernelBuilder, Value
+from xlapy.codegen.ir import I64, IRType, KernelBuilder, Operand, Value
 from xlapy.codegen.kernels import triangular
 from xlapy.codegen.kernels.loop import strip
 from xlapy.codegen.kernels.triangular import Buffer, Matrix
@@ -132,15 +132,15 @@ def _small_cholesky(ix: Indexing, first: Value, plan: TrianglePlan, a: Array, ou
     at = _Elements(ix, first, plan.rows, plan.rows)
     size = range(plan.rows)
 
-    def place(row: int, column: int) -> tuple[int, int]:
-        return (row, column) if lower else (column, row)
+    def place(row: int, column: int) -> int:
+        return row * plan.rows + column if lower else column * plan.rows + row
 
-    matrix = [[at.load(a, *place(row, column)) for column in range(row + 1)] for row in size]
+    matrix = [[at.load(a, place(row, column)) for column in range(row + 1)] for row in size]
     factor = triangular.small_factor(ix.k, matrix)
     nothing = triangular.zero(ix.k, plan.type, plan.parts, ix.lanes)
     for row in size:
         for column in size:
-            at.store(output, *place(row, column), factor[row][column] if column <= row else nothing)
+            at.store(output, place(row, column), factor[row][column] if column <= row else nothing)
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,15 +152,16 @@ class _Elements:
     rows: int
     columns: int
 
-    def load(self, array: Array, row: int, column: int) -> Element:
-        return array.load(self.ix, self._index(array, row, column))
+    def load(self, array: Array, place: Operand) -> Element:
+        """The elements at this place in their matrices."""
+        return array.load(self.ix, self._index(array, place))
 
-    def store(self, array: Array, row: int, column: int, element: Element) -> None:
-        array.store(self.ix, self._index(array, row, column), element)
+    def store(self, array: Array, place: Operand, element: Element) -> None:
+        array.store(self.ix, self._index(array, place), element)
 
-    def _index(self, array: Array, row: int, column: int) -> Index:
+    def _index(self, array: Array, place: Operand) -> Index:
         size = self.rows * self.columns
-        start = self.ix.k.add(self.ix.k.mul(self.first, size), row * self.columns + column)
+        start = self.ix.k.add(self.ix.k.mul(self.first, size), place)
         linear = Coordinate(start, size if self.ix.lanes > 1 else 0)
         return Index(array.shape.dims, None, linear)
 
@@ -242,26 +243,18 @@ def _small_solve(ix: Indexing, first: Value, plan: TrianglePlan, system: System,
     a, b, output = arrays
     matrices = _Elements(ix, first, plan.rows, plan.rows)
     order = [*range(plan.rows)][:: -1 if system.is_upper else 1]
-    known: dict[tuple[int, int], Element] = {}
-
-    def coefficient(row: int, column: int) -> Element:
-        if (row, column) not in known:
-            position = order[row] * system.a_row + order[column] * system.a_column
-            known[row, column] = matrices.load(a, *divmod(position, plan.rows))
-        return known[row, column]
-
-    sides = _Elements(ix, first, *((plan.rows, plan.columns) if system.x_column == 1 else (plan.columns, plan.rows)))
-
-    def place(row: int, column: int) -> tuple[int, int]:
-        return (order[row], column) if system.x_column == 1 else (column, order[row])
-
-    solutions = []
-    for column in range(plan.columns):
-        right_side = [sides.load(b, *place(row, column)) for row in range(plan.rows)]
+    triangle = {
+        (row, column): matrices.load(a, order[row] * system.a_row + order[column] * system.a_column)
+        for row in range(plan.rows)
+        for column in range(row + 1 - system.unit_diagonal)
+    }
+    sides = _Elements(ix, first, plan.rows, plan.columns)
+    with k.loop(0, plan.columns) as columns:
+        start = k.mul(columns.index, system.x_column)
+        places = [k.add(start, order[row] * system.x_row) for row in range(plan.rows)]
+        right_side = [sides.load(b, place) for place in places]
         if system.conjugates:
             right_side = [triangular.conjugate(k, element) for element in right_side]
-        solutions.append(triangular.small_substitute(k, coefficient, right_side, unit_diagonal=system.unit_diagonal))
-    for column, solution in enumerate(solutions):
-        for row, element in enumerate(solution):
-            final = triangular.conjugate(k, element) if system.conjugates else element
-            sides.store(output, *place(row, column), final)
+        solution = triangular.small_substitute(k, triangle, right_side, unit_diagonal=system.unit_diagonal)
+        for place, element in zip(places, solution, strict=True):
+            sides.store(output, place, triangular.conjugate(k, element) if system.conjugates else element)

@@ -7,7 +7,7 @@ aT xT = bT. Buffers hold rows of lanes, real and imaginary parts apart.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from xlapy.codegen.ir import I64, IRType, KernelBuilder, Operand, Value
@@ -324,12 +324,12 @@ def _numbered_nan(k: KernelBuilder, type: IRType, number: Value) -> Value:
 
 
 def small_substitute(
-    k: KernelBuilder, a: Callable[[int, int], Element], right_side: Sequence[Element], *, unit_diagonal: bool
+    k: KernelBuilder, a: Mapping[tuple[int, int], Element], right_side: Sequence[Element], *, unit_diagonal: bool
 ) -> list[Element]:
     """The solution of one system with a lower triangle."""
     x: list[Element] = []
     for row, total in enumerate(right_side):
         for column, known in enumerate(x):
-            total = minus_product(k, total, a(row, column), known)
-        x.append(total if unit_diagonal else quotient(k, total, a(row, row)))
+            total = minus_product(k, total, a[row, column], known)
+        x.append(total if unit_diagonal else quotient(k, total, a[row, row]))
     return x
