@@ -14,7 +14,7 @@ The order never depends on how the work is split among threads, since one fold i
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from xlapy.codegen.arrays import Array
@@ -36,12 +36,13 @@ from xlapy.codegen.registers import (
 )
 from xlapy.codegen.stopping import listening_loop
 from xlapy.codegen.target import Target
+from xlapy.hlo.cost import TRANSCENDENTAL
 from xlapy.hlo.element_types import ElementType
 from xlapy.hlo.graph import Computation, Instruction
 from xlapy.hlo.kernel_plan import sole_operation
 from xlapy.hlo.shape import Shape
 
-ACCUMULATORS = 4  # vectors that are folded side by side, to hide the latency of the op
+ACCUMULATORS = 4  # vectors that are folded side by side, to hide the latency of the op; functions hide it themselves
 WIDE_ACCUMULATORS = (16, 8)  # across lanes, if registers hold them: memory streams long pieces of rows better
 WIDE_BLOCKS = 8  # that there must be at the least for wider ones to pay, so that threads have something to share
 LIGHT_INSTRUCTIONS = 4  # in the kernel, the operands included: more would not leave registers for wide blocks
@@ -59,7 +60,7 @@ class ReducePlan:
     combiner: Instruction | None  # the one op of the computation, when folding along lanes
     across: bool  # lanes lie across the last kept dimension
     lanes: int
-    vectors: int  # of the block of neighbouring results that is folded together, if across
+    vectors: int  # that are folded side by side; of neighbouring results, if across
     units: int
     bytes_per_unit: int
 
@@ -94,12 +95,21 @@ def plan_reduce(
     size = shape.dims[wide[-1] if across else last] if shape.rank else 1
     lanes = min(lanes, 1 << (size.bit_length() - 1)) if size and (across or along) else 1
     units = math.prod(shape.dims[dim] for dim in kept)
-    is_light = combiner is not None and last in kept and len(members) <= LIGHT_INSTRUCTIONS
-    vectors = _vectors_across(size, lanes, target) if is_light else _few_vectors_across(size, lanes)
+    vectors = _vectors(size, lanes, members, target, across=across, is_simple=combiner is not None and last in kept)
     if across:
         units = units // max(size, 1) * _blocks(size, lanes * vectors)
     unit_bytes = (operand_bytes + reduce.shape.bytes) // max(units, 1)
     return ReducePlan(reduce, kept, folded, combiner if along else None, across, lanes, vectors, units, unit_bytes)
+
+
+def _vectors(
+    size: int, lanes: int, members: Collection[Instruction], target: Target, *, across: bool, is_simple: bool
+) -> int:
+    """How many vectors to fold side by side."""
+    if not across:
+        return 1 if any(member.opcode in TRANSCENDENTAL for member in members) else ACCUMULATORS
+    is_light = is_simple and len(members) <= LIGHT_INSTRUCTIONS
+    return _vectors_across(size, lanes, target) if is_light else _few_vectors_across(size, lanes)
 
 
 def _vectors_across(size: int, lanes: int, target: Target) -> int:
@@ -247,7 +257,7 @@ def fold_along(
     `positions` says where in the kept dimensions; `element` gives what is folded, each element once."""
     last = max((dim for dim in plan.folded if plan.input_shape.dims[dim] > 1), default=plan.folded[-1])
     size, lanes = plan.input_shape.dims[last], plan.lanes
-    accumulators = max(1, min(ACCUMULATORS, size // lanes))
+    accumulators = max(1, min(plan.vectors, size // lanes))
     block = lanes * accumulators
     assert plan.combiner is not None
     fold = folding(k, plan.combiner, identity_element(k, plan.combiner))
