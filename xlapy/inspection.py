@@ -15,6 +15,7 @@ from xlapy.compiler import Compiled, finish, lower, object_cache, scratch_for, w
 from xlapy.hlo.graph import HloModule, Instruction
 from xlapy.options import CompileOptions, environment
 from xlapy.passes.buffer_assignment import arena_timeline
+from xlapy.passes.user import with_laws
 from xlapy.report import limits
 from xlapy.report.explain import explain
 from xlapy.report.limits import Limits
@@ -83,6 +84,7 @@ def observe(compiled: Compiled, options: CompileOptions) -> Observation:
         arena_timeline(lowered.module, lowered.schedule, lowered.plan, scratch_for(lowered.target)),
         lowered.emitted,
         lowered.target,
+        with_laws(options.laws),
     )
 
 

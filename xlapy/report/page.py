@@ -11,7 +11,6 @@ from dataclasses import dataclass
 
 from xlapy.hlo.graph import Instruction
 from xlapy.passes.pipeline import PassRun
-from xlapy.passes.rewrite import LAWS
 from xlapy.report import charts
 from xlapy.report.code import assembly_functions, ir_functions
 from xlapy.report.diff import diff
@@ -156,8 +155,9 @@ def _passes(story: Story) -> Iterable[Html]:
     yield joined(rows)
     if report.counts:
         yield element("h3", "Laws that fired")
+        laws = story.observation.laws
         rows_of_laws = (
-            [number(n), element("code", law), LAWS[law].statement] for law, n in report.counts.most_common()
+            [number(n), element("code", law), laws[law].statement] for law, n in report.counts.most_common()
         )
         yield table(("times", "law", ""), rows_of_laws, numeric=(0,))
 
