@@ -107,7 +107,7 @@ def test_a_law_must_say_what_it_states_and_has_a_name_of_its_own() -> None:
         book.law(P.abs(x))(silent)
     silent.__doc__ = "|x| -> x"
     book.law(P.abs(x))(silent)
-    with pytest.raises(ArgumentError, match="two laws named 'silent'.*rename"):
+    with pytest.raises(ArgumentError, match=r"two laws named 'silent'.*rename"):
         book.law(P.negate(x))(silent)
 
 

@@ -41,12 +41,12 @@ def test_a_pass_stands_where_it_was_put() -> None:
 
 
 def test_inside_a_group_there_is_no_place_and_the_group_is_named() -> None:
-    with pytest.raises(ArgumentError, match="algebra runs inside the group simplify.*use 'simplify'"):
+    with pytest.raises(ArgumentError, match=r"algebra runs inside the group simplify.*use 'simplify'"):
         xlapy.compile(PROGRAM, xlapy.CompileOptions(passes=[after("algebra", Idle())]))
 
 
 def test_a_place_that_does_not_exist_is_answered_with_those_that_do() -> None:
-    with pytest.raises(ArgumentError, match="no pass 'simplfy' to run idle at; there are .*simplify, "):
+    with pytest.raises(ArgumentError, match=r"no pass 'simplfy' to run idle at; there are .*simplify, "):
         xlapy.compile(PROGRAM, xlapy.CompileOptions(passes=[after("simplfy", Idle())]))
 
 
@@ -58,7 +58,7 @@ def test_a_law_with_the_name_of_another_is_to_be_renamed() -> None:
         """-(-x) -> x"""
         return new.abs(x)
 
-    message = "two laws named 'negate-twice': xlapy.passes.algebra.arithmetic .* rename that of tests.passes.test_user"
+    message = r"two laws named 'negate-twice': xlapy.passes.algebra.arithmetic .* rename that of tests.passes.test_user"
     with pytest.raises(ArgumentError, match=message):
         xlapy.compile(PROGRAM, xlapy.CompileOptions(laws=[book]))
 
