@@ -25,7 +25,7 @@ from xlapy.hlo.buffer_plan import BufferPlan, FunctionPlans, Home, Lifetime, Loc
 from xlapy.hlo.donation import Donation
 from xlapy.hlo.graph import Computation, HloModule, Instruction
 from xlapy.hlo.kernel_plan import region_functions
-from xlapy.hlo.leaves import is_renaming, leaf_count, leaf_offset, origin_of_leaf, result_leaves
+from xlapy.hlo.leaves import SAME_VALUE, is_renaming, leaf_count, leaf_offset, origin_of_leaf, result_leaves
 from xlapy.hlo.ops import OPS, Trait
 from xlapy.hlo.schedule import Schedule
 from xlapy.hlo.shape import Shape
@@ -193,7 +193,7 @@ def _get_tuple_element(assigner: Assigner, instruction: Instruction) -> Leaves:
     return assigner.leaves[operand][start : start + leaf_count(instruction.shape)]
 
 
-@_HANDLERS.register("opt-barrier", "add-dependency")
+@_HANDLERS.register(*sorted(SAME_VALUE))
 def _same(assigner: Assigner, instruction: Instruction) -> Leaves:
     return assigner.leaves[instruction.operands[0]]
 
