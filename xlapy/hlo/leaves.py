@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from xlapy.hlo.graph import Instruction
 from xlapy.hlo.shape import Shape
 
-
 SAME_VALUE = frozenset({"opt-barrier", "add-dependency"})
 """Ops whose result is their first operand as it is: they only say what comes before what."""
 
