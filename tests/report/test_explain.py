@@ -59,7 +59,8 @@ def test_kernels_that_store_together_are_listed() -> None:
           ROOT t = (f32[1024], f32[1024]) tuple(a, b)
         }"""
     )
-    assert "both read x" in text and "2 results in one kernel" in text
+    assert re.search(r"stored by one kernel together:\n    [ab] with [ab]: both read x\n", text)
+    assert "2 results in one kernel" in text
 
 
 def test_loops_count_each_trip() -> None:

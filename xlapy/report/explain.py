@@ -100,7 +100,7 @@ def _fusions(observation: Observation) -> list[str]:
     for fusion in fusions[:SHOWN]:
         lines += _fusion(fusion)
     lines += _left_out(len(fusions) - SHOWN)
-    merges = [f"    {merge.subject}: {merge.reason}" for merge in merges_of(observation)]
+    merges = [f"    {merge.subject} with {merge.partner}: {merge.reason}" for merge in merges_of(observation)]
     return [*lines, "  stored by one kernel together:", *elided(merges)] if merges else lines
 
 

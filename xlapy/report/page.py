@@ -220,7 +220,10 @@ def _fusions(story: Story) -> Iterable[Html]:
     yield _more(len(fusions) - MOST_FUSIONS, "fusions")
     if merges:
         yield element("h3", "Stored by one kernel together")
-        rows = [element("li", element("code", merge.subject), f": {merge.reason}") for merge in merges[:MOST_ROWS]]
+        rows = [
+            element("li", element("code", f"{merge.subject} with {merge.partner}"), f": {merge.reason}")
+            for merge in merges[:MOST_ROWS]
+        ]
         yield element("ul", *rows, class_="reasons")
         yield _more(len(merges) - MOST_ROWS, "pairs")
     yield element("h3", f"Not made: {number(sum(len(refusal.names) for refusal in refusals))}")

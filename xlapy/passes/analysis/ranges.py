@@ -17,7 +17,6 @@ from xlapy.support.registry import Registry
 
 Range = tuple[int, int]
 Ranges = dict[Instruction, Range]
-Counters = Mapping[Computation, Mapping[int, Range]]
 
 
 def counter_ranges(module: HloModule) -> dict[Computation, dict[int, Range]]:
