@@ -41,8 +41,9 @@ def html_report(compiled: Compiled, options: CompileOptions, given: Limits | Non
 
 
 def _limits(options: CompileOptions, given: Limits | None) -> Limits:
-    found = given or machine_limits()
-    return found.alone() if options.num_threads == 1 else found
+    if options.num_threads == 1:
+        return (given or machine_limits()).alone()
+    return given or machine_limits(options.num_threads)
 
 
 def profiled(
@@ -116,14 +117,21 @@ def _source_of(compiled: Compiled) -> HloModule:
     return compiled.source()
 
 
+def machine_limits(threads: int | None = None) -> Limits:
+    """What so many threads can do at best on this machine (None: as many as it has cores; more are of no use).
+
+    Measured once, which takes some seconds, and kept in the cache on disk."""
+    cores = host_target().cores
+    return _limits_of(min(threads or cores, cores))
+
+
 @cache
-def machine_limits() -> Limits:
-    """What this machine can do at best. Measured once, which takes some seconds, and kept in the cache on disk."""
+def _limits_of(cores: int) -> Limits:
     cache_on_disk = object_cache(environment())
-    key = repr(host_target()).encode()
+    key = f"{cores} of {host_target()!r}".encode()
     found = cache_on_disk.get("limits", key)
     if found is not None:
         return Limits.from_dict(json.loads(found))
-    measured = limits.measure()
+    measured = limits.measure(cores)
     cache_on_disk.put("limits", key, json.dumps(measured.as_dict()).encode())
     return measured
