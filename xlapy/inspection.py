@@ -15,6 +15,7 @@ from xlapy.compiler import Compiled, finish, lower, object_cache, scratch_for, w
 from xlapy.hlo.graph import HloModule, Instruction
 from xlapy.options import CompileOptions, environment
 from xlapy.passes.buffer_assignment import arena_timeline
+from xlapy.passes.user import with_laws
 from xlapy.report import limits
 from xlapy.report.explain import explain
 from xlapy.report.limits import Limits
@@ -40,8 +41,9 @@ def html_report(compiled: Compiled, options: CompileOptions, given: Limits | Non
 
 
 def _limits(options: CompileOptions, given: Limits | None) -> Limits:
-    found = given or machine_limits()
-    return found.alone() if options.num_threads == 1 else found
+    if options.num_threads == 1:
+        return (given or machine_limits()).alone()
+    return given or machine_limits(options.num_threads)
 
 
 def profiled(
@@ -83,6 +85,7 @@ def observe(compiled: Compiled, options: CompileOptions) -> Observation:
         arena_timeline(lowered.module, lowered.schedule, lowered.plan, scratch_for(lowered.target)),
         lowered.emitted,
         lowered.target,
+        with_laws(options.laws),
     )
 
 
@@ -114,14 +117,21 @@ def _source_of(compiled: Compiled) -> HloModule:
     return compiled.source()
 
 
+def machine_limits(threads: int | None = None) -> Limits:
+    """What so many threads can do at best on this machine (None: as many as it has cores; more are of no use).
+
+    Measured once, which takes some seconds, and kept in the cache on disk."""
+    cores = host_target().cores
+    return _limits_of(min(threads or cores, cores))
+
+
 @cache
-def machine_limits() -> Limits:
-    """What this machine can do at best. Measured once, which takes some seconds, and kept in the cache on disk."""
+def _limits_of(cores: int) -> Limits:
     cache_on_disk = object_cache(environment())
-    key = repr(host_target()).encode()
+    key = f"{cores} of {host_target()!r}".encode()
     found = cache_on_disk.get("limits", key)
     if found is not None:
         return Limits.from_dict(json.loads(found))
-    measured = limits.measure()
+    measured = limits.measure(cores)
     cache_on_disk.put("limits", key, json.dumps(measured.as_dict()).encode())
     return measured

@@ -37,6 +37,27 @@ def test_what_leaves_little_behind_comes_first() -> None:
     assert peak_bytes(order) < peak_bytes(topological([module.entry.root, *module.entry]))
 
 
+@pytest.mark.parametrize(
+    "kept",
+    [
+        "o = f32[1000] opt-barrier(a)",
+        "t = token[] after-all()  o = f32[1000] add-dependency(a, t)",
+        "t = (f32[1000], f32[]) tuple(a, s)  b = (f32[1000], f32[]) opt-barrier(t)  "
+        "o = f32[1000] get-tuple-element(b), index=0",
+    ],
+)
+def test_what_stands_behind_a_barrier_is_alive_until_its_last_reader(kept: str) -> None:
+    module = parse(f"""ENTRY main {{
+      p = f32[1000] parameter(0)
+      s = f32[] parameter(1)
+      a = f32[1000] tanh(p)
+      {kept}
+      c = f32[1000] sine(p)
+      ROOT r = f32[1000] add(o, c)
+    }}""")
+    assert peak_bytes(tuple(module.entry)) == 3 * 4 * 1000
+
+
 def test_less_memory_is_planned() -> None:
     module = parse(SMALL_AFTER_BIG.replace("tuple(big", "tuple(late").replace("ROOT t", CHAIN + "ROOT t"))
     cpu_pipeline().run(module)

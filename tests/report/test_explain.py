@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +13,7 @@ import pytest
 import xlapy
 from tests.report.programs import LIMITS, LOOP, SOFTMAX, chain
 from xlapy import inspection, ops
+from xlapy.codegen.target import host_target
 from xlapy.compiler import Compiled
 from xlapy.executable import Executable
 from xlapy.report.limits import Limits
@@ -59,7 +62,8 @@ def test_kernels_that_store_together_are_listed() -> None:
           ROOT t = (f32[1024], f32[1024]) tuple(a, b)
         }"""
     )
-    assert "both read x" in text and "2 results in one kernel" in text
+    assert re.search(r"stored by one kernel together:\n    [ab] with [ab]: both read x\n", text)
+    assert "2 results in one kernel" in text
 
 
 def test_loops_count_each_trip() -> None:
@@ -131,12 +135,35 @@ def test_open_sizes_are_explained_once_they_are_known() -> None:
     assert exe.profile(np.ones(5, np.float32), calls=1).kernels[0].opcode == "negate"
 
 
-def test_limits_are_measured_once_and_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    measured: list[Limits] = []
+@pytest.fixture
+def measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
+    """For how many cores limits are measured, on a machine with four and with nothing in the cache: none really are."""
+    cores: list[int] = []
+
+    def measure(count: int) -> Limits:
+        cores.append(count)
+        return replace(LIMITS, cores=count)
+
     monkeypatch.setenv("XLAPY_CACHE_DIR", str(tmp_path / "cache"))
-    monkeypatch.setattr(inspection.limits, "measure", lambda: measured.append(LIMITS) or LIMITS)
+    monkeypatch.setattr(inspection, "host_target", lambda: replace(host_target(), cores=4))
+    monkeypatch.setattr(inspection.limits, "measure", measure)
+    inspection._limits_of.cache_clear()
+    yield cores
+    inspection._limits_of.cache_clear()
+
+
+def test_limits_are_measured_once_and_kept(measured: list[int]) -> None:
     for _ in range(2):
-        inspection.machine_limits.cache_clear()
-        assert inspection.machine_limits() == LIMITS
-    inspection.machine_limits.cache_clear()
-    assert len(measured) == 1
+        inspection._limits_of.cache_clear()
+        assert inspection.machine_limits() == replace(LIMITS, cores=4)
+    assert measured == [4]
+
+
+def test_limits_are_those_of_the_threads_that_a_program_may_use(measured: list[int]) -> None:
+    text = "ENTRY e { x = f32[8] parameter(0)  ROOT y = f32[8] negate(x) }"
+    said = {}
+    for threads in (1, 3, 4, 64, None):
+        told = xlapy.compile(text, xlapy.CompileOptions(num_threads=threads)).explain()
+        said[threads] = re.findall(r"\((\w+ cores?): ", told)
+    assert said == {1: ["one core"], 3: ["3 cores"], 4: ["4 cores"], 64: ["4 cores"], None: ["4 cores"]}
+    assert sorted(measured) == [3, 4]

@@ -15,11 +15,17 @@ import pytest
 import xlapy
 from tests.e2e.corpus import corpus
 from tests.report.programs import LIMITS, LOOP, SOFTMAX, chain
+from xlapy.hlo.graph import Instruction
+from xlapy.hlo.patterns import P, variables
+from xlapy.passes import new
+from xlapy.passes.new import Value
+from xlapy.passes.rewrite import LawBook
 from xlapy.report import observation
 from xlapy.report.graph import DRAWN
 from xlapy.report.markup import element, escaped
 from xlapy.specialized import DynamicExecutable
 
+(x,) = variables("x")
 BROWSER = next(
     (path for name in ("chromium", "chromium-browser", "google-chrome", "chrome") if (path := shutil.which(name))), None
 )
@@ -63,6 +69,22 @@ class Reader(HTMLParser):
 
 def page_of(text: str) -> str:
     return xlapy.compile(text).html_report(LIMITS)
+
+
+LAWS_OF_A_USER = LawBook()
+
+
+@LAWS_OF_A_USER.law(P.tanh(P.tanh(x)))
+def tanh_once(x: Instruction) -> Value:
+    """tanh(tanh(x)) -> tanh(x), which is near enough for a page"""
+    return new.tanh(x)
+
+
+def test_laws_of_users_are_cited_like_all_others() -> None:
+    text = "ENTRY e { x = f32[8] parameter(0)  y = f32[8] tanh(x)  ROOT z = f32[8] tanh(y) }"
+    exe = xlapy.compile(text, xlapy.CompileOptions(laws=[LAWS_OF_A_USER]))
+    read = Reader(exe.html_report(LIMITS)).text
+    assert "tanh-once" in read and "near enough for a page" in read
 
 
 @pytest.mark.parametrize("program", [SOFTMAX, LOOP], ids=["softmax", "loop"])

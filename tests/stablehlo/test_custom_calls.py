@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
@@ -218,3 +219,41 @@ def test_lapack_takes_any_layout() -> None:
     lower, upper = np.tril(factors[0], -1) + np.eye(3), np.triu(factors[0])
     np.testing.assert_allclose(lower @ upper, MATRIX, atol=1e-12)
     assert pivots.tolist() == [[1, 2, 3]] * 2 and info.tolist() == [0, 0]
+
+
+TRSM = "mhlo.backend_config = {side = 76 : ui8, uplo = 76 : ui8, diag = 78 : ui8, trans_x = 78 : ui8}"
+POTRF = "mhlo.backend_config = {uplo = 76 : ui8}"
+M = "tensor<3x3xf32>"
+TOP = "(tensor<3x2xf32>, tensor<3x2xi32>)"
+
+
+@pytest.mark.parametrize(
+    ("target", "attributes", "operands", "results", "message"),
+    [
+        (
+            "lapack_spotrf_ffi",
+            POTRF,
+            f"{M}, {M}",
+            f"({M}, tensor<i32>)",
+            "@lapack_spotrf_ffi has 2 operands; it takes 1",
+        ),
+        ("lapack_strsm_ffi", TRSM, M, M, "@lapack_strsm_ffi has 1 operands; it takes 2 or 3"),
+        ("lapack_strsm_ffi", TRSM, f"{M}, {M}, {M}, {M}", M, "has 4 operands; it takes 2 or 3"),
+        ("mhlo.topk", "mhlo.attributes = {largest = true}", M, TOP, "attribute `k`, an integer, which is missing"),
+        ("mhlo.topk", 'mhlo.attributes = {k = "2"}', M, TOP, "attribute `k`, an integer, which is something else"),
+        ("mhlo.topk", "mhlo.attributes = {k = 2, largest = 3}", M, TOP, "attribute `largest`, a boolean"),
+        ("ApproxTopK", "", f"{M}, {M}, {M}", M, "@ApproxTopK has 3 operands; it takes pairs"),
+        ("foo", "output_operand_aliases = 3 : i64", M, M, "output_operand_aliases lists aliases"),
+        ("foo", "output_operand_aliases = [3]", M, M, "output_operand_aliases lists aliases"),
+        ("foo", "output_operand_aliases = {}", M, M, "output_operand_aliases lists aliases"),
+        ("foo", "output_operand_aliases = [{}]", M, M, "attribute `operand_index`, an integer, which is missing"),
+        ("xlapy.transpose", "backend_config = {permutation = 3}", M, M, "`permutation` of transpose cannot be given"),
+        ("xlapy.rng_get_and_update_state", 'backend_config = {delta = "1"}', M, M, "attribute `delta`, an integer"),
+    ],
+)
+def test_what_a_target_cannot_take_is_refused_where_it_stands(
+    target: str, attributes: str, operands: str, results: str, message: str
+) -> None:
+    with pytest.raises(ParseError, match=re.escape(message)) as caught:
+        stablehlo.parse(call(target, attributes, operands, results))
+    assert "line 3, column 7" in str(caught.value)

@@ -241,7 +241,7 @@ def test_show(program: str, capsys: Capture) -> None:
 @pytest.fixture
 def known_machine(monkeypatch: pytest.MonkeyPatch) -> None:
     """Saves the seconds that measuring the machine takes."""
-    monkeypatch.setattr("xlapy.inspection.machine_limits", lambda: LIMITS)
+    monkeypatch.setattr("xlapy.inspection.machine_limits", lambda threads=None: LIMITS)
 
 
 @pytest.mark.usefixtures("known_machine")

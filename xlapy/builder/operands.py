@@ -137,8 +137,7 @@ def weak_value(value: Any, element_type: ElementType) -> np.ndarray[Any, Any]:
 def _as_integer(value: Any, element_type: ElementType) -> np.ndarray[Any, Any] | None:
     if isinstance(value, complex) or (isinstance(value, float) and not value.is_integer()):
         return None
-    low = -(1 << element_type.bits - 1) if element_type.is_signed else 0
-    high = low + (1 << element_type.bits) - 1
+    low, high = element_type.integer_range
     return np.array(int(value), element_type.dtype) if low <= value <= high else None
 
 

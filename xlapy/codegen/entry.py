@@ -41,7 +41,7 @@ from xlapy.hlo.buffer_plan import BufferPlan, Home, Location
 from xlapy.hlo.evaluate.random import SCRAMBLE, SCRAMBLE_START
 from xlapy.hlo.graph import Computation, Instruction
 from xlapy.hlo.kernel_plan import SCALAR_RENAMING
-from xlapy.hlo.leaves import aliased_leaves, is_renaming, leaf_shape, origin_of_leaf
+from xlapy.hlo.leaves import SAME_VALUE, aliased_leaves, is_renaming, leaf_shape, origin_of_leaf
 from xlapy.hlo.ops import Trait
 from xlapy.hlo.schedule import Schedule
 from xlapy.hlo.shape import Shape
@@ -54,7 +54,7 @@ LOOK_HUNDREDTHS = 10  # the same outside of loops
 ITERATIONS_PER_CLOCK = 64  # of a loop without calls, between two looks at the clock
 
 READS_REGISTERS = SCALAR_RENAMING | {"bitcast-convert"}
-NO_CODE = frozenset({"parameter", "tuple", "get-tuple-element", "after-all", "add-dependency", "opt-barrier"})
+NO_CODE = SAME_VALUE | {"parameter", "tuple", "get-tuple-element", "after-all"}
 
 
 @dataclass(frozen=True, slots=True)

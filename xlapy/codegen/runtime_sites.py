@@ -13,7 +13,7 @@ from typing import Any
 from xlapy.codegen.specs import array_spec, tree_of
 from xlapy.hlo.attributes import CustomCallApiVersion, ReplicaGroups
 from xlapy.hlo.graph import Computation, Instruction
-from xlapy.hlo.leaves import leaf_count, leaf_shape, result_leaves
+from xlapy.hlo.leaves import SAME_VALUE, leaf_count, leaf_shape, result_leaves
 from xlapy.hlo.ops import OPS, Trait
 from xlapy.hlo.process_groups import group_mode
 from xlapy.hlo.text.backend_config import custom_call_config, typed_config
@@ -79,7 +79,7 @@ def _leaves(instruction: Instruction) -> list[Leaf]:
 def _start_of(done: Instruction) -> Instruction:
     """The start op whose result `done` waits for."""
     start = done.operands[0]
-    while start.opcode in ("get-tuple-element", "tuple", "opt-barrier"):
+    while start.opcode in ("get-tuple-element", "tuple") or start.opcode in SAME_VALUE:
         start = start.operands[0]
     return start
 

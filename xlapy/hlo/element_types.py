@@ -47,6 +47,32 @@ class ElementType:
         """A float narrower than f32: computed in f32 and rounded once per operation."""
         return self.kind == "float" and self.bits < 32
 
+    @property
+    def integer_range(self) -> tuple[int, int]:
+        """The least and the greatest number of an integer type; pred has the numbers 0 and 1."""
+        if not self.is_integer and self.kind != "pred":
+            raise TypeError(f"{self} is not a type of integers")
+        if self.is_signed:
+            return -(1 << (self.bits - 1)), (1 << (self.bits - 1)) - 1
+        return 0, (1 << self.bits) - 1
+
+    def holds(self, low: int, high: int) -> bool:
+        """Whether every integer from `low` to `high` is a value of the type: none wraps, none is rounded.
+
+        Of floats narrower than 16 bits this is only known for a single integer, of complex types for none."""
+        if self.is_complex:
+            return False
+        if not self.is_float:
+            lowest, highest = self.integer_range
+            return lowest <= low and high <= highest
+        if low == high:
+            with np.errstate(over="ignore"):
+                return bool(float(self.dtype.type(low)) == low)
+        if self.name not in _EXACT_BITS:
+            return False
+        magnitude = 1 << _EXACT_BITS[self.name]
+        return -magnitude <= low and high <= magnitude
+
     def __repr__(self) -> str:
         return self.name
 
@@ -60,6 +86,9 @@ def _type(name: str, kind: str, bits: int, dtype: Any) -> ElementType:
     _BY_DTYPE[element_type.dtype] = element_type
     return element_type
 
+
+_EXACT_BITS: Final = {"f16": 11, "bf16": 8, "f32": 24, "f64": 53}
+"""Integers of so many bits, and their negatives, are floats of the type."""
 
 _BY_NAME: dict[str, ElementType] = {}
 _BY_DTYPE: dict[np.dtype[Any], ElementType] = {}

@@ -31,8 +31,7 @@ def _identity(identity: Any, element_type: ElementType) -> Any:
         return _float_identity(identity, element_type)
     if element_type.kind == "pred":
         return {0: False, 1: True, "ones": True, "lowest": False, "highest": True}[identity]
-    lowest = -(1 << (element_type.bits - 1)) if element_type.is_signed else 0
-    highest = (1 << (element_type.bits - element_type.is_signed)) - 1
+    lowest, highest = element_type.integer_range
     number = {0: 0, 1: 1, "ones": -1 if element_type.is_signed else highest, "lowest": lowest, "highest": highest}
     return np.array(number[identity]).astype(element_type.dtype)
 

@@ -11,6 +11,9 @@ from collections.abc import Sequence
 from xlapy.hlo.graph import Instruction
 from xlapy.hlo.shape import Shape
 
+SAME_VALUE = frozenset({"opt-barrier", "add-dependency"})
+"""Ops whose result is their first operand as it is: they only say what comes before what."""
+
 
 def leaf_count(shape: Shape) -> int:
     return len(shape.leaves())
@@ -92,7 +95,7 @@ def origin_of_leaf(instruction: Instruction, leaf: int) -> tuple[Instruction, in
             operand = instruction.operands[0]
             leaf += leaf_offset(operand.shape, instruction.attributes["index"])
             instruction = operand
-        elif instruction.opcode in ("opt-barrier", "add-dependency") or is_renaming(instruction):
+        elif instruction.opcode in SAME_VALUE or is_renaming(instruction):
             instruction = instruction.operands[0]
         else:
             return instruction, leaf

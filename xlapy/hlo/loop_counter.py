@@ -94,9 +94,7 @@ def _step(following: Instruction, body: Computation, index: int) -> int | None:
 
 def _fits(counter: Instruction, value: int) -> bool:
     """The counter does not wrap on its way to `value`."""
-    kind = counter.shape.type
-    magnitude = 1 << (kind.bits - kind.is_signed)
-    return (-magnitude if kind.is_signed else 0) <= value < magnitude
+    return counter.shape.type.holds(value, value)
 
 
 def _while_below(first: int, step: int, last: int) -> int | None:

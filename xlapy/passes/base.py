@@ -21,13 +21,15 @@ from xlapy.hlo.kernel_plan import sequences
 class Record:
     """One decision of a pass: what was done, or deliberately not done, to which instruction, and why.
 
-    `computation` names where the instruction is, `metadata` the line of the user that it came from."""
+    `computation` names where the instruction is, `metadata` the line of the user that it came from. `partner` names the
+    instruction that became one kernel with it, each with its own result."""
 
     subject: str
     made: bool
     reason: str
     computation: str = ""
     metadata: OpMetadata = NO_METADATA
+    partner: str = ""
 
     @staticmethod
     def of(instruction: Instruction, made: bool, reason: str) -> Record:

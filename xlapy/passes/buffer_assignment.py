@@ -25,7 +25,7 @@ from xlapy.hlo.buffer_plan import BufferPlan, FunctionPlans, Home, Lifetime, Loc
 from xlapy.hlo.donation import Donation
 from xlapy.hlo.graph import Computation, HloModule, Instruction
 from xlapy.hlo.kernel_plan import region_functions
-from xlapy.hlo.leaves import is_renaming, leaf_count, leaf_offset, origin_of_leaf, result_leaves
+from xlapy.hlo.leaves import SAME_VALUE, is_renaming, leaf_count, leaf_offset, origin_of_leaf, result_leaves
 from xlapy.hlo.ops import OPS, Trait
 from xlapy.hlo.schedule import Schedule
 from xlapy.hlo.shape import Shape
@@ -193,7 +193,7 @@ def _get_tuple_element(assigner: Assigner, instruction: Instruction) -> Leaves:
     return assigner.leaves[operand][start : start + leaf_count(instruction.shape)]
 
 
-@_HANDLERS.register("opt-barrier", "add-dependency")
+@_HANDLERS.register(*sorted(SAME_VALUE))
 def _same(assigner: Assigner, instruction: Instruction) -> Leaves:
     return assigner.leaves[instruction.operands[0]]
 
@@ -354,6 +354,18 @@ ScratchBytes = Callable[[Instruction, FunctionPlans], int]
 """How much memory an instruction uses while it runs, besides operands and results."""
 
 
+@dataclass(frozen=True, slots=True)
+class _Walk:
+    """What decides where the buffers of one computation lie: `functions` are the plans of those that it calls,
+    `possible` the donations that the caller allows."""
+
+    entry: Computation
+    schedule: Schedule
+    scratch_bytes: ScratchBytes
+    functions: FunctionPlans
+    possible: Sequence[Donation] = ()
+
+
 def assign_buffers(
     module: HloModule,
     schedule: Schedule,
@@ -367,8 +379,8 @@ def assign_buffers(
     constants: list[Instruction] = []
     functions: dict[Computation, BufferPlan] = {}
     for function in _functions_of(module):
-        functions[function] = _assign(function, schedule, scratch_bytes, constants, functions)
-    plan = _assign(module.entry, schedule, scratch_bytes, constants, functions, donations)
+        functions[function] = _plan_of(_Walk(function, schedule, scratch_bytes, functions), constants)
+    plan = _plan_of(_Walk(module.entry, schedule, scratch_bytes, functions, donations), constants)
     return replace(plan, functions=functions)
 
 
@@ -377,7 +389,7 @@ def arena_timeline(
 ) -> Timeline:
     """The arena of `plan` over time, found by planning the entry once more."""
     donations = [Donation(*pair) for pair in plan.donations.items()]
-    assigner, placed, _ = _walked(module.entry, schedule, scratch_bytes, [], plan.functions, donations)
+    assigner, placed, _ = _walked(_Walk(module.entry, schedule, scratch_bytes, plan.functions, donations), [])
     owners: dict[Buffer, dict[Instruction, None]] = {buffer: {} for buffer in placed}
     for instruction in assigner.points:
         if Trait.STRUCTURE in instruction.spec.traits or is_renaming(instruction):
@@ -404,16 +416,9 @@ def _functions_of(module: HloModule) -> list[Computation]:
     return [computation for computation in module.computations() if computation in found]
 
 
-def _assign(
-    entry: Computation,
-    schedule: Schedule,
-    scratch_bytes: ScratchBytes,
-    constants: list[Instruction],
-    functions: FunctionPlans,
-    possible: Sequence[Donation] = (),
-) -> BufferPlan:
-    """The plan for what `entry` runs. New constants go behind the others."""
-    assigner, placed, arena_bytes = _walked(entry, schedule, scratch_bytes, constants, functions, possible)
+def _plan_of(walk: _Walk, constants: list[Instruction]) -> BufferPlan:
+    """The plan for what the walk comes to. New constants go behind the others."""
+    assigner, placed, arena_bytes = _walked(walk, constants)
     leaves = {
         instruction: tuple(None if b is None else b.representative().location for b in buffers)
         for instruction, buffers in assigner.leaves.items()
@@ -427,22 +432,17 @@ def _assign(
     return BufferPlan(leaves, tuple(constants), arena_bytes, live_bytes, scratch, donations=assigner.donations)
 
 
-def _walked(
-    entry: Computation,
-    schedule: Schedule,
-    scratch_bytes: ScratchBytes,
-    constants: list[Instruction],
-    functions: FunctionPlans,
-    possible: Sequence[Donation] = (),
-) -> tuple[Assigner, list[Buffer], int]:
-    """The walk over `entry`, all its buffers placed; those that lie in the arena, and its size."""
-    assigner = Assigner(schedule, lambda instruction: scratch_bytes(instruction, functions), constants=constants)
-    arguments = _arguments(assigner, entry, {donation.parameter for donation in possible})
-    results = assigner.run(entry, arguments)
+def _walked(walk: _Walk, constants: list[Instruction]) -> tuple[Assigner, list[Buffer], int]:
+    """The computation with all its buffers placed; those that lie in the arena, and its size."""
+    assigner = Assigner(
+        walk.schedule, lambda instruction: walk.scratch_bytes(instruction, walk.functions), constants=constants
+    )
+    arguments = _arguments(assigner, walk.entry, {donation.parameter for donation in walk.possible})
+    results = assigner.run(walk.entry, arguments)
     handovers = _handovers(assigner.candidates)
     given = [buffer for buffer in arguments if buffer is not None]
     produced = [buffer for buffer in results if buffer is not None]
-    assigner.donations = _donate(given, produced, possible, handovers)
+    assigner.donations = _donate(given, produced, walk.possible, handovers)
     for candidate in assigner.candidates:
         _merge(candidate.first, candidate.second, handovers)
     _place_results(produced, assigner.donations)

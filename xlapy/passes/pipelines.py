@@ -29,7 +29,7 @@ from xlapy.passes.pipeline import FixedPoint, Order, Pipeline, Watch
 from xlapy.passes.range_folding import RangeFolding
 from xlapy.passes.region_deduplication import RegionDeduplication
 from xlapy.passes.region_inlining import RegionInlining
-from xlapy.passes.rewrite import LAWS, AlgebraicSimplification, LawBook
+from xlapy.passes.rewrite import AlgebraicSimplification, LawBook
 from xlapy.passes.split_reduction import SplitReduction
 from xlapy.passes.tuple_simplification import TupleSimplification
 from xlapy.passes.user import Placement, placed, with_laws
@@ -96,7 +96,7 @@ class PipelineOptions:
 def cpu_pipeline(options: PipelineOptions | None = None, watch: Watch | None = None) -> Pipeline:
     """The passes from a verified module to one whose instructions are kernels, runtime calls and control flow."""
     options = options or PipelineOptions()
-    laws = with_laws(options.laws) if options.laws else LAWS
+    laws = with_laws(options.laws)
     steps = (
         AsyncUnwrapping(),
         LayoutNormalization(),

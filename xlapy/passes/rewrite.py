@@ -24,7 +24,7 @@ from xlapy.hlo.graph import Computation, Instruction
 from xlapy.hlo.patterns import Bindings, OpPattern, match, may_match
 from xlapy.passes.base import ComputationPass, pinned
 from xlapy.passes.new import Value, materialize
-from xlapy.support.errors import InternalError
+from xlapy.support.errors import ArgumentError, InternalError
 
 Condition = Callable[[Instruction], bool]
 Rewrite = Callable[..., "Value | None"]
@@ -95,10 +95,9 @@ class LawBook:
 
         def enter(rewrite: Rewrite) -> Rewrite:
             name = rewrite.__name__.replace("_", "-")
-            if name in self._laws:
-                raise InternalError(f"there are two laws named {name!r}")
+            self._refuse_taken(name, rewrite)
             if not inspect.getdoc(rewrite):
-                raise InternalError(f"law {name!r} does not say what it states")
+                raise ArgumentError(f"law {name!r} does not say what it states: its docstring is the law")
             wanted = tuple(inspect.signature(rewrite).parameters)
             family = rewrite.__module__.rpartition(".")[2]
             for pattern in patterns:
@@ -111,14 +110,21 @@ class LawBook:
         return enter
 
     def include(self, other: LawBook) -> None:
-        """Enters all laws of another book, behind those that are there. Raises InternalError where a name is taken."""
+        """Enters all laws of another book, behind those that are there. Raises ArgumentError where a name is taken."""
         for name, law in other._laws.items():
-            if name in self._laws:
-                raise InternalError(f"there are two laws named {name!r}")
+            self._refuse_taken(name, law.rewrite)
             self._laws[name] = law
         for opcode, laws in other._by_opcode.items():
             self._by_opcode.setdefault(opcode, []).extend(laws)
         self._candidates.clear()
+
+    def _refuse_taken(self, name: str, rewrite: Rewrite) -> None:
+        """Names are how laws are counted, cited and switched off: each is that of one law."""
+        if name in self._laws:
+            taken = self._laws[name].rewrite.__module__
+            raise ArgumentError(
+                f"there are two laws named {name!r}: {taken} has one already, so rename that of {rewrite.__module__}"
+            )
 
     def candidates(self, instruction: Instruction) -> tuple[Law, ...]:
         """The laws whose patterns ask for nothing else than the ops of the instruction and of its first operands.

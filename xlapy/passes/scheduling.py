@@ -24,7 +24,7 @@ from collections.abc import Sequence
 from xlapy.hlo.donation import Donation
 from xlapy.hlo.graph import Computation, HloModule, Instruction, topological
 from xlapy.hlo.kernel_plan import fusion_roots, sequences
-from xlapy.hlo.leaves import is_renaming, origin_of_leaf
+from xlapy.hlo.leaves import SAME_VALUE, is_renaming, origin_of_leaf
 from xlapy.hlo.ops import Trait
 from xlapy.hlo.schedule import Schedule
 from xlapy.passes.analysis.in_place import overwritable_operands
@@ -33,7 +33,7 @@ from xlapy.support.ordering import post_order
 
 Leaf = tuple[Instruction, int]
 
-PASSES_ON = frozenset({"tuple", "get-tuple-element", "opt-barrier", "add-dependency"})
+PASSES_ON = SAME_VALUE | {"tuple", "get-tuple-element"}
 """Operations that are other names of their operands."""
 
 

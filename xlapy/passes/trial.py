@@ -27,7 +27,9 @@ from typing import Any
 
 import numpy as np
 
+from xlapy.hlo.element_types import ElementType, element_type_of
 from xlapy.hlo.evaluate import evaluate
+from xlapy.hlo.evaluate.numerics import Array, widen
 from xlapy.hlo.graph import HloModule
 from xlapy.hlo.random_values import random_arguments
 from xlapy.hlo.text import canonical_text, fingerprint, parse, to_text
@@ -87,7 +89,7 @@ def check_case(
     if bless:
         _bless(case, after, changed)
     elif case.verdict == "stays":
-        assert canonical_text(after) == canonical_text(before)
+        assert canonical_text(after) == canonical_text(before), f"it was to stay, and becomes:\n{to_text(after)}"
     else:
         expected = canonical_text(parse(case.after))
         assert canonical_text(after) == expected, f"now it becomes:\n{to_text(after)}"
@@ -164,23 +166,36 @@ def _pad_to(value: Any, shape: Any) -> Any:
 
 
 def assert_same(actual: Any, expected: Any, tolerance: float = 0.0) -> None:
-    """Same structure and same bits; any NaN equals any NaN. With a tolerance: close, relative and absolute."""
+    """Same structure and same bits; any NaN equals any NaN. With a tolerance: floats close, relative and absolute."""
     if isinstance(expected, tuple):
-        assert isinstance(actual, tuple)
-        assert len(actual) == len(expected)
+        assert isinstance(actual, tuple), f"{actual!r} instead of a tuple of {len(expected)}"
+        assert len(actual) == len(expected), f"a tuple of {len(actual)} instead of {len(expected)}"
         for one, other in zip(actual, expected, strict=True):
             assert_same(one, other, tolerance)
         return
     if expected is None:
-        assert actual is None
+        assert actual is None, f"{actual!r} instead of a token"
         return
     one, other = np.asarray(actual), np.asarray(expected)
-    assert one.dtype == other.dtype
-    assert one.shape == other.shape
-    if tolerance and other.dtype.kind in "fc":
-        np.testing.assert_allclose(one, other, rtol=tolerance, atol=tolerance)
+    assert one.dtype == other.dtype, f"elements of {one.dtype} instead of {other.dtype}"
+    assert one.shape == other.shape, f"an array of {one.shape} instead of {other.shape}"
+    kind = element_type_of(other.dtype)
+    if tolerance and (kind.is_float or kind.is_complex):
+        np.testing.assert_allclose(widen(one), widen(other), rtol=tolerance, atol=tolerance)
         return
-    same = (one == other) & (np.signbit(one) == np.signbit(other)) if other.dtype.kind == "f" else one == other
-    with np.errstate(all="ignore"):
-        nans = (one != one) & (other != other)
-    assert np.all(same | nans), f"{one} instead of {other}"
+    different = np.zeros(other.shape, np.bool_)
+    for part, wanted in zip(_parts(one, kind), _parts(other, kind), strict=True):
+        different |= ~_same_bits(part, wanted)
+    assert not different.any(), f"{np.count_nonzero(different)} of {other.size} differ: {one} instead of {other}"
+
+
+def _parts(array: Array, kind: ElementType) -> tuple[Array, ...]:
+    """The array as numbers that numpy compares itself: complex ones as their two parts, narrow ones widened."""
+    return (array.real, array.imag) if kind.is_complex else (widen(array),)
+
+
+def _same_bits(one: Array, other: Array) -> Array:
+    if other.dtype.kind != "f":
+        return np.asarray(one == other)
+    equal = (one == other) & (np.signbit(one) == np.signbit(other))
+    return np.asarray(equal | (np.isnan(one) & np.isnan(other)))

@@ -5,8 +5,9 @@
         laws=[MY_LAWS],                                                 applied beside the others
     )
 
-A place is the name of a pass or of a group of them, as `XLAPY_TIME_PASSES=1` and `exe.explain()` print them. Behind a
-pass that changed something, the module is verified: an error names the pass.
+A place is the name of a pass, or of a group of passes that take turns, as `xlapy opt --list` prints them. A pass inside
+a group is no place: the error says which group to name instead. Behind a pass that changed something, the module is
+verified: an error names the pass.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from xlapy.hlo.graph import HloModule
 from xlapy.hlo.text import fingerprint
 from xlapy.hlo.verifier import verify
 from xlapy.passes.base import Pass
-from xlapy.passes.pipeline import Step
+from xlapy.passes.pipeline import FixedPoint, Step
 from xlapy.passes.rewrite import LAWS, LawBook
 from xlapy.support.errors import ArgumentError, InternalError, XlaError
 
@@ -49,15 +50,12 @@ def before(place: str, step: Pass) -> Placement:
 def placed(steps: Sequence[Step], placements: Iterable[Placement]) -> tuple[Step, ...]:
     """The steps with those of users among them; of several at one place, the one named first runs first.
 
-    Raises ArgumentError where a pipeline has no such place."""
+    Raises ArgumentError where a pipeline has no such place, and where that is inside a group."""
     found = [*steps]
     for placement in placements:
         places = [number for number, step in enumerate(found) if step.name == placement.place]
         if not places:
-            known = ", ".join(dict.fromkeys(step.name for step in steps))
-            raise ArgumentError(
-                f"there is no pass {placement.place!r} to run {placement.step.name} at; there are {known}"
-            )
+            raise _no_place(steps, placement)
         at = places[0]
         if placement.behind:
             at = places[-1] + 1
@@ -65,6 +63,17 @@ def placed(steps: Sequence[Step], placements: Iterable[Placement]) -> tuple[Step
                 at += 1
         found.insert(at, CheckedPass(placement.step))
     return tuple(found)
+
+
+def _no_place(steps: Sequence[Step], placement: Placement) -> ArgumentError:
+    """What is wrong with a place that is none."""
+    place, name = placement.place, placement.step.name
+    groups = [step.name for step in steps if isinstance(step, FixedPoint) and place in (p.name for p in step.passes)]
+    if groups:
+        group = groups[0]
+        return ArgumentError(f"{place} runs inside the group {group}, where {name} has no place: use {group!r}")
+    known = ", ".join(dict.fromkeys(step.name for step in steps))
+    return ArgumentError(f"there is no pass {place!r} to run {name} at; there are {known}")
 
 
 class CheckedPass(Pass):
@@ -96,8 +105,10 @@ class CheckedPass(Pass):
         return changed
 
 
-def with_laws(books: Iterable[LawBook]) -> LawBook:
-    """The laws of xlapy and those of `books`, in one book."""
+def with_laws(books: Sequence[LawBook]) -> LawBook:
+    """The laws of xlapy and those of `books`, in one book: without books, the one of xlapy itself."""
+    if not books:
+        return LAWS
     joined = LawBook()
     for book in (LAWS, *books):
         joined.include(book)

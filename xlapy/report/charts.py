@@ -13,7 +13,7 @@ from xlapy.report.limits import Limits
 from xlapy.report.markup import Html, element
 from xlapy.report.observation import Observation
 from xlapy.report.profile import KernelTime, Profile
-from xlapy.report.units import amount, bytes_text, time_text
+from xlapy.report.units import amount, bytes_text, few, time_text
 
 WIDTH = 720.0
 LEFT, RIGHT, TOP, BOTTOM = 64.0, 14.0, 14.0, 40.0
@@ -158,8 +158,7 @@ def memory(observation: Observation) -> Html:
 
 def _tip(block: Lifetime, names: dict[int, Instruction]) -> str:
     owners = [owner.name for owner in block.owners]
-    more = f" and {len(owners) - NAMED_OWNERS} more" if len(owners) > NAMED_OWNERS else ""
-    lines = [f"{', '.join(owners[:NAMED_OWNERS])}{more}", f"{bytes_text(block.bytes)} from {block.offset:,} on"]
+    lines = [few(owners, NAMED_OWNERS), f"{bytes_text(block.bytes)} from {block.offset:,} on"]
     first, last = names.get(block.ranges[0][0]), names.get(block.ranges[-1][1])
     if first is not None:
         lines.append(f"from {first.name} to {last.name if last else 'the end'}")

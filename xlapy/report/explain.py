@@ -6,10 +6,10 @@ from collections.abc import Iterable, Sequence
 
 from xlapy.passes.pipeline import PassRun
 from xlapy.report.fusions import FUSION_PASSES, Fusion, Refusal, fusions_of, merges_of, refusals_of
-from xlapy.report.kernels import Kernel, kernels_of, shape_text
+from xlapy.report.kernels import KERNEL_HEAD, KERNEL_NUMERIC, Kernel, kernel_cells, kernels_of, shape_text
 from xlapy.report.limits import Limits
 from xlapy.report.observation import Observation
-from xlapy.report.units import amount, bytes_text, number, plural, time_text
+from xlapy.report.units import and_more, bytes_text, few, plural, time_text
 
 SHOWN = 40
 """Rows of each list; what is left out is counted."""
@@ -34,7 +34,11 @@ def explain(observation: Observation, limits: Limits) -> str:
 
 def elided(rows: Sequence[str], shown: int = SHOWN) -> list[str]:
     """The first rows, and how many more there are."""
-    return [*rows[:shown], f"  ... and {len(rows) - shown:,} more"] if len(rows) > shown else [*rows]
+    return [*rows[:shown], *_left_out(len(rows) - shown)]
+
+
+def _left_out(count: int) -> list[str]:
+    return [f"  ...{and_more(count)}"] if count > 0 else []
 
 
 def table(rows: Iterable[Sequence[str]], right: Sequence[int] = ()) -> list[str]:
@@ -95,19 +99,17 @@ def _fusions(observation: Observation) -> list[str]:
     lines = [f"Fusions: {len(fusions)}"]
     for fusion in fusions[:SHOWN]:
         lines += _fusion(fusion)
-    if len(fusions) > SHOWN:
-        lines.append(f"  ... and {len(fusions) - SHOWN:,} more")
-    merges = [f"    {merge.subject}: {merge.reason}" for merge in merges_of(observation)]
+    lines += _left_out(len(fusions) - SHOWN)
+    merges = [f"    {merge.subject} with {merge.partner}: {merge.reason}" for merge in merges_of(observation)]
     return [*lines, "  stored by one kernel together:", *elided(merges)] if merges else lines
 
 
 def _fusion(fusion: Fusion) -> list[str]:
     ops = [member.opcode for member in fusion.members]
     kind = fusion.instruction.attributes["kind"].value
-    shown = ", ".join(ops[:SHOWN_OPS]) + (f", {len(ops) - SHOWN_OPS} more" if len(ops) > SHOWN_OPS else "")
     lines = [
         f"  {fusion.instruction.name}  {shape_text(fusion.instruction.shape)}  {kind}",
-        f"    {shown}",
+        f"    {few(ops, SHOWN_OPS)}",
         f"    {fusion.reason}",
     ]
     return lines + [f"    {place}: {', '.join(opcodes)}" for place, opcodes in [*fusion.sources.items()][:SHOWN_NAMES]]
@@ -118,39 +120,18 @@ def _refusals(refusals: Sequence[Refusal]) -> list[str]:
         return []
     rows = []
     for refusal in refusals:
-        names = ", ".join(refusal.names[:SHOWN_NAMES])
-        more = f" and {len(refusal.names) - SHOWN_NAMES} more" if len(refusal.names) > SHOWN_NAMES else ""
-        places = f"  ({', '.join(refusal.places[:SHOWN_NAMES])})" if refusal.places else ""
-        rows.append(f"  {names}{more}: {refusal.reason}{places}")
+        places = f"  ({few(refusal.places, SHOWN_NAMES)})" if refusal.places else ""
+        rows.append(f"  {few(refusal.names, SHOWN_NAMES)}: {refusal.reason}{places}")
     return ["Not fused", *elided(rows)]
 
 
 def _kernels(kernels: Sequence[Kernel], limits: Limits) -> list[str]:
     if not kernels:
         return ["Kernels: none, everything is done in registers"]
-    head = ("", "op", "runs", "read", "written", "flops", "functions", "at best", "bound by")
-    rows = [head]
-    for kernel in kernels[:SHOWN]:
-        runs = number(kernel.runs) + ("" if kernel.is_known else "?")
-        rows.append(
-            (
-                kernel.name,
-                kernel.instruction.opcode,
-                runs,
-                bytes_text(kernel.read),
-                bytes_text(kernel.written),
-                amount(kernel.flops),
-                amount(kernel.transcendentals),
-                time_text(kernel.seconds),
-                kernel.bound,
-            )
-        )
     total = sum(kernel.seconds * kernel.runs for kernel in kernels)
     lines = [f"Kernels, and what one run of each moves and computes ({machine_text(limits)})"]
-    lines += table(rows, right=(2, 3, 4, 5, 6, 7))
-    if len(kernels) > SHOWN:
-        lines.append(f"  ... and {len(kernels) - SHOWN:,} more")
-    return [*lines, f"  at best, all together: {time_text(total)}"]
+    lines += table([KERNEL_HEAD, *map(kernel_cells, kernels[:SHOWN])], right=KERNEL_NUMERIC)
+    return [*lines, *_left_out(len(kernels) - SHOWN), f"  at best, all together: {time_text(total)}"]
 
 
 def machine_text(limits: Limits) -> str:

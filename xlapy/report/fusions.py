@@ -20,7 +20,6 @@ class Fusion:
     """One fusion of the compiled program. `sources` are the user's lines, each with the ops that came from it."""
 
     instruction: Instruction
-    made_by: str
     reason: str
     sources: Mapping[str, Sequence[str]]
 
@@ -33,7 +32,6 @@ class Fusion:
 class Refusal:
     """Values that were not fused into their users, all for one reason; `places` are the user's lines."""
 
-    refused_by: str
     reason: str
     names: tuple[str, ...]
     places: tuple[str, ...]
@@ -42,39 +40,37 @@ class Refusal:
 def fusions_of(observation: Observation) -> list[Fusion]:
     """The fusions in the order in which the program comes to them."""
     made = {
-        (record.computation, record.subject): (name, record.reason)
-        for name in FUSION_PASSES
-        for record in _records(observation, name)
-        if record.made
+        (record.computation, record.subject): record.reason
+        for record in _records(observation)
+        if record.made and not record.partner
     }
     points = observation.timeline.points
     found = [instruction for instruction in observation.module.instructions() if instruction.opcode == "fusion"]
     found.sort(key=lambda instruction: points.get(instruction, len(points)))
-    return [Fusion(i, *made.get((i.parent.name, i.name), ("", "the program came with it")), sources(i)) for i in found]
+    return [Fusion(i, made.get((i.parent.name, i.name), "the program came with it"), sources(i)) for i in found]
 
 
 def merges_of(observation: Observation) -> list[Record]:
-    """The pairs of kernels that became one with several results."""
-    return [record for record in _records(observation, LoopFusion.name) if record.made and " with " in record.subject]
+    """The pairs of kernels that became one with several results: each a subject and its partner."""
+    return [record for record in _records(observation) if record.partner]
 
 
 def refusals_of(observation: Observation) -> list[Refusal]:
     """What was not fused, by reason, in the order in which the passes came to it."""
-    grouped: dict[tuple[str, str], list[Record]] = {}
-    for name in FUSION_PASSES:
-        for record in _records(observation, name):
-            if not record.made:
-                grouped.setdefault((name, record.reason), []).append(record)
+    grouped: dict[str, list[Record]] = {}
+    for record in _records(observation):
+        if not record.made:
+            grouped.setdefault(record.reason, []).append(record)
     return [
         Refusal(
-            name,
             reason,
             tuple(record.subject for record in records),
             tuple(dict.fromkeys(place for record in records if (place := place_of(record.metadata)))),
         )
-        for (name, reason), records in grouped.items()
+        for reason, records in grouped.items()
     ]
 
 
-def _records(observation: Observation, name: str) -> list[Record]:
-    return observation.passes.records.get(name, [])
+def _records(observation: Observation) -> list[Record]:
+    """What the passes that fuse have decided."""
+    return [record for name in FUSION_PASSES for record in observation.passes.records.get(name, [])]

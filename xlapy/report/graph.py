@@ -10,7 +10,7 @@ from xlapy.hlo.ops import Trait
 from xlapy.report.graph_layout import Drawing, layered
 from xlapy.report.kernels import members, place_of, shape_text
 from xlapy.report.markup import Html, element, joined
-from xlapy.report.units import plural
+from xlapy.report.units import few, plural
 
 DRAWN = 120
 """Boxes in one drawing: with more, nobody finds anything in it, and browsers get slow."""
@@ -112,8 +112,7 @@ def _lines(instruction: Instruction) -> list[str]:
     if instruction.opcode != "fusion":
         return lines
     ops = [member.opcode for member in members(instruction)]
-    more = f" + {len(ops) - OPS_SHOWN}" if len(ops) > OPS_SHOWN else ""
-    return [*lines, *wrap(", ".join(ops[:OPS_SHOWN]) + more, LONGEST_LINE)]
+    return [*lines, *wrap(few(ops, OPS_SHOWN), LONGEST_LINE)]
 
 
 def _box(

@@ -15,6 +15,7 @@ from xlapy.hlo.ops import Trait
 from xlapy.hlo.shape import Shape
 from xlapy.report.limits import Limits
 from xlapy.report.observation import Observation
+from xlapy.report.units import amount, bytes_text, number, time_text
 
 OPERATIONS_PER_FUNCTION = 20
 """A transcendental function by polynomial takes about so many operations."""
@@ -62,6 +63,28 @@ class Kernel:
         if self.is_bound_by_memory:
             return "memory"
         return "arithmetic" if self.operations else "cache"
+
+
+KERNEL_HEAD = ("kernel", "op", "runs", "read", "written", "flops", "functions", "at best", "bound by")
+"""What a table of kernels says of each."""
+
+KERNEL_NUMERIC = (2, 3, 4, 5, 6, 7)
+"""The columns of numbers."""
+
+
+def kernel_cells(kernel: Kernel) -> tuple[str, ...]:
+    """One row of a table of kernels, under `KERNEL_HEAD`."""
+    return (
+        kernel.name,
+        kernel.instruction.opcode,
+        number(kernel.runs) + ("" if kernel.is_known else "?"),
+        bytes_text(kernel.read),
+        bytes_text(kernel.written),
+        amount(kernel.flops),
+        amount(kernel.transcendentals),
+        time_text(kernel.seconds),
+        kernel.bound,
+    )
 
 
 def kernels_of(observation: Observation, limits: Limits) -> list[Kernel]:

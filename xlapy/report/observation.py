@@ -17,6 +17,7 @@ from xlapy.hlo.cost import program_cost
 from xlapy.hlo.graph import HloModule
 from xlapy.hlo.schedule import Schedule
 from xlapy.passes.pipeline import PassRun, PipelineReport
+from xlapy.passes.rewrite import LawBook
 
 PRINTED_INSTRUCTIONS = 2_000
 """Modules with more are not printed after each pass: that would take longer than compiling them."""
@@ -60,7 +61,8 @@ class Recorder:
 
 @dataclass(frozen=True, slots=True)
 class Observation:
-    """A program from the module as it was given (`source`) to the code of its kernels."""
+    """A program from the module as it was given (`source`) to the code of its kernels; `laws` are those it was compiled
+    with."""
 
     source: HloModule
     module: HloModule
@@ -71,6 +73,7 @@ class Observation:
     timeline: Timeline
     emitted: EmittedProgram
     target: Target
+    laws: LawBook
 
     def before(self, passes: Sequence[str]) -> State:
         """The state before the first change by one of `passes`, or the last one if none of them changed anything."""

@@ -11,21 +11,29 @@ from dataclasses import dataclass
 
 from xlapy.hlo.graph import Instruction
 from xlapy.passes.pipeline import PassRun
-from xlapy.passes.rewrite import LAWS
 from xlapy.report import charts
 from xlapy.report.code import assembly_functions, ir_functions
 from xlapy.report.diff import diff
 from xlapy.report.explain import machine_text
 from xlapy.report.fusions import FUSION_PASSES, Fusion, Refusal, fusions_of, merges_of, refusals_of
 from xlapy.report.graph import graphs, legend
-from xlapy.report.kernels import Kernel, kernels_of, place_of, shape_text, sources
+from xlapy.report.kernels import (
+    KERNEL_HEAD,
+    KERNEL_NUMERIC,
+    Kernel,
+    kernel_cells,
+    kernels_of,
+    place_of,
+    shape_text,
+    sources,
+)
 from xlapy.report.limits import Limits
 from xlapy.report.markup import Html, details, element, joined, table
 from xlapy.report.notebook import listing
 from xlapy.report.observation import PRINTED_INSTRUCTIONS, Observation, State
 from xlapy.report.profile import Profile
 from xlapy.report.style import STYLE
-from xlapy.report.units import amount, bytes_text, number, plural, time_text
+from xlapy.report.units import and_more, bytes_text, few, number, plural, time_text
 
 MOST_ROWS = 200  # of a table
 MOST_FUSIONS = 100
@@ -156,8 +164,9 @@ def _passes(story: Story) -> Iterable[Html]:
     yield joined(rows)
     if report.counts:
         yield element("h3", "Laws that fired")
+        laws = story.observation.laws
         rows_of_laws = (
-            [number(n), element("code", law), LAWS[law].statement] for law, n in report.counts.most_common()
+            [number(n), element("code", law), laws[law].statement] for law, n in report.counts.most_common()
         )
         yield table(("times", "law", ""), rows_of_laws, numeric=(0,))
 
@@ -211,7 +220,10 @@ def _fusions(story: Story) -> Iterable[Html]:
     yield _more(len(fusions) - MOST_FUSIONS, "fusions")
     if merges:
         yield element("h3", "Stored by one kernel together")
-        rows = [element("li", element("code", merge.subject), f": {merge.reason}") for merge in merges[:MOST_ROWS]]
+        rows = [
+            element("li", element("code", f"{merge.subject} with {merge.partner}"), f": {merge.reason}")
+            for merge in merges[:MOST_ROWS]
+        ]
         yield element("ul", *rows, class_="reasons")
         yield _more(len(merges) - MOST_ROWS, "pairs")
     yield element("h3", f"Not made: {number(sum(len(refusal.names) for refusal in refusals))}")
@@ -261,8 +273,8 @@ def _places(places: Mapping[str, Sequence[str]]) -> Html:
 
 def _refusal(refusal: Refusal) -> Html:
     names = [element("code", name, class_="tag") for name in refusal.names[:NAMES_SHOWN]]
-    more = f" and {len(refusal.names) - NAMES_SHOWN:,} more" if len(refusal.names) > NAMES_SHOWN else ""
-    places = ", ".join(refusal.places[:NAMES_SHOWN])
+    more = and_more(len(refusal.names) - NAMES_SHOWN)
+    places = few(refusal.places, NAMES_SHOWN)
     note = element("span", f" ({places})", class_="note") if places else ""
     return element("li", *names, more, element("br"), refusal.reason, note)
 
@@ -280,29 +292,21 @@ def _kernels(story: Story) -> Iterable[Html]:
         f"In the order in which they run. Times at best are what {machine_text(story.limits)} allow; what a cache may "
         "hold takes no time to read or write.",
     )
-    head = ["kernel", "op", "runs", "read", "written", "flops", "functions", "at best", "bound by"]
     rows = []
     times = story.profile.times() if story.profile else {}
     with_code = {kernel.instruction for kernel in _with_code(story.kernels)}
     for kernel in story.kernels[:MOST_ROWS]:
-        name = element("code", kernel.name)
-        row = [
-            element("a", name, href=f"#{_anchor(kernel.instruction)}") if kernel.instruction in with_code else name,
-            kernel.instruction.opcode,
-            number(kernel.runs) + ("" if kernel.is_known else "?"),
-            bytes_text(kernel.read),
-            bytes_text(kernel.written),
-            amount(kernel.flops),
-            amount(kernel.transcendentals),
-            time_text(kernel.seconds),
-            kernel.bound,
-        ]
+        name, *cells = kernel_cells(kernel)
+        shown = element("code", name)
+        if kernel.instruction in with_code:
+            shown = element("a", shown, href=f"#{_anchor(kernel.instruction)}")
         if story.profile:
             time = times.get(kernel.place)
-            row += [time_text(time.seconds / time.runs), number(time.runs)] if time else ["", "0"]
-        rows.append(row)
-    numeric = [2, 3, 4, 5, 6, 7, 9, 10]
-    yield table([*head, *(["measured", "times"] if story.profile else [])], rows, numeric=numeric)
+            cells += [time_text(time.seconds / time.runs), number(time.runs)] if time else ["", "0"]
+        rows.append([shown, *cells])
+    measured = ("measured", "times") if story.profile else ()
+    head = (*KERNEL_HEAD, *measured)
+    yield table(head, rows, numeric=(*KERNEL_NUMERIC, *range(len(KERNEL_HEAD), len(head))))
     yield _more(len(story.kernels) - MOST_ROWS, "kernels")
     if not all(kernel.is_known for kernel in story.kernels):
         yield element("p", "? counts loops of unknown length once, and each branch.", class_="note")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 _PREFIXES = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
 _BYTES = ((1 << 30, "GB"), (1 << 20, "MB"), (1 << 10, "KB"))
 _SECONDS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "us"))
@@ -39,3 +41,13 @@ def number(count: float) -> str:
 def plural(count: float, what: str) -> str:
     """1 kernel, 2 kernels."""
     return f"{number(count)} {what}{'' if count == 1 else 's'}"
+
+
+def and_more(count: int) -> str:
+    """What is said behind a list of which `count` are left out."""
+    return f" and {number(count)} more" if count > 0 else ""
+
+
+def few(names: Sequence[str], shown: int) -> str:
+    """a, b and 7 more: the first `shown` names."""
+    return ", ".join(names[:shown]) + and_more(len(names) - shown)

@@ -189,7 +189,7 @@ def _rounded(values: Array, element_type: ElementType) -> Array:
 
 def _wrapped(values: Array, element_type: ElementType) -> Array:
     """Integers in `element_type`. Signless text may give the bits of a negative number as a positive one."""
-    low = -(1 << (element_type.bits - 1)) if element_type.is_signed else 0
+    low = element_type.integer_range[0]
     outside = [value for value in (values.min(), values.max()) if not low <= value < 1 << element_type.bits]
     if outside:
         raise ParseError(f"{outside[0]} does not fit in an element of type {element_type}")

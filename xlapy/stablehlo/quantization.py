@@ -49,7 +49,7 @@ class QuantizedType:
     def __str__(self) -> str:
         storage = _storage_text(self.storage_type)
         bounds = (self.storage_min, self.storage_max)
-        bounds_text = "" if bounds == _range(self.storage_type) else f"<{bounds[0]}:{bounds[1]}>"
+        bounds_text = "" if bounds == self.storage_type.integer_range else f"<{bounds[0]}:{bounds[1]}>"
         pairs = zip(self.scales, self.zero_points, strict=True)
         parameters = [_scale_text(scale, self.expressed_type) + (f":{zero}" if zero else "") for scale, zero in pairs]
         head = f"{storage}{bounds_text}:{SPELLING[self.expressed_type]}"
@@ -182,7 +182,7 @@ def quantized_type(text: str) -> QuantizedType:
     dimension = None if match["dimension"] is None else _integer(match["dimension"])
     written = match["single"] if match["list"] is None else match["list"]
     pairs = [_parameter(word, expressed) for word in written.split(",")]
-    low, high = _range(storage)
+    low, high = storage.integer_range
     type = QuantizedType(
         storage,
         low if match["min"] is None else _integer(match["min"]),
@@ -199,7 +199,7 @@ def quantized_type(text: str) -> QuantizedType:
 def _check(type: QuantizedType) -> None:
     """Raises ShapeError if the type breaks a constraint. (C10 holds by the grammar, C2, C5 and C9 by reading.)"""
     storage, expressed = type.storage_type, type.expressed_type
-    low, high = _range(storage)
+    low, high = storage.integer_range
     names = f"{_storage_text(storage)} and {SPELLING[expressed]}"
     if storage.bits >= expressed.bits:
         raise _broken("C1", f"the storage type must have fewer bits than the expressed type, but they are {names}")
@@ -259,13 +259,6 @@ def _integer(word: str) -> int:
     if len(word) > _MAX_DIGITS or not _INTEGER.fullmatch(word):
         raise ParseError(f"expected an integer, found {word[:40]!r}")
     return int(word, 16 if "x" in word else 10)
-
-
-def _range(storage: ElementType) -> tuple[int, int]:
-    """The smallest and the largest integer of a storage type."""
-    if storage.is_signed:
-        return -(1 << (storage.bits - 1)), (1 << (storage.bits - 1)) - 1
-    return 0, (1 << storage.bits) - 1
 
 
 def _storage_text(storage: ElementType) -> str:

@@ -67,7 +67,7 @@ def _guarded_division(e: Emission, x: Value, y: Value, *, quotient: bool) -> Val
     zero = k.compare("eq", y, 0)
     unsafe = zero
     if element_type.is_signed:
-        lowest = k.compare("eq", x, -(1 << (element_type.bits - 1)))
+        lowest = k.compare("eq", x, element_type.integer_range[0])
         unsafe = k.or_(zero, k.and_(lowest, k.compare("eq", y, -1)))
     safe = k.select(unsafe, 1, y)
     if quotient:

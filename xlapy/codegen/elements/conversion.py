@@ -90,13 +90,12 @@ def _float_to_integer(k: KernelBuilder, x: Value, target: ElementType) -> Value:
     lanes = x.type.lanes
     bits = max(32, register_type(target).bits)
     wide = (I64 if bits == 64 else register_type(target).with_kind("i32")).with_lanes(lanes)
-    lowest = -(1 << (target.bits - 1)) if target.is_signed else 0
-    beyond = 1 << (target.bits - 1 if target.is_signed else target.bits)
-    low, high = k.compare("le", x, float(lowest)), k.compare("ge", x, float(beyond))
+    lowest, highest = target.integer_range
+    low, high = k.compare("le", x, float(lowest)), k.compare("ge", x, float(highest + 1))
     inside = k.not_(k.or_(k.or_(low, high), k.is_nan(x)))
     safe = k.select(inside, x, 0.0)
     whole = k.fptosi(safe, wide) if target.is_signed or target.bits < 32 else k.fptoui(safe, wide)
-    limited = k.select(low, lowest, k.select(high, beyond - 1, whole))
+    limited = k.select(low, lowest, k.select(high, highest, whole))
     type = register_type(target, lanes)
     return limited if type.bits == bits else k.trunc(limited, type)
 

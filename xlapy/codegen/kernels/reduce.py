@@ -355,6 +355,5 @@ def identity_element(k: KernelBuilder, combiner: Instruction) -> Element:
         return k.const(type, numbers[identity])
     if element_type.kind == "pred":
         return k.const(type, {"lowest": 0, "highest": 1, "ones": 1, 0: 0, 1: 1}[identity])
-    low = -(1 << (element_type.bits - 1)) if element_type.is_signed else 0
-    high = (1 << (element_type.bits - 1 if element_type.is_signed else element_type.bits)) - 1
+    low, high = element_type.integer_range
     return k.const(type, {"lowest": low, "highest": high, "ones": -1, 0: 0, 1: 1}[identity])

@@ -98,8 +98,7 @@ def _wrap(array: Array, target: ElementType) -> Array:
 def saturate(array: Array, target: ElementType) -> Array:
     """Float to integer: toward zero, the nearest limit beyond the range, NaN to 0."""
     whole = np.trunc(array.astype(np.float64))
-    low = -(1 << (target.bits - 1)) if target.is_signed else 0
-    high = (1 << (target.bits - target.is_signed)) - 1
+    low, high = target.integer_range
     wide = np.dtype(np.int64 if target.is_signed else np.uint64)
     below, above = whole < float(low), whole >= float(high + 1)
     inside = np.where(below | above | np.isnan(whole), 0.0, whole).astype(wide)

@@ -213,8 +213,7 @@ def _predicates(parts: Sequence[str]) -> np.ndarray[Any, Any] | Problem:
 
 
 def _integers(element_type: ElementType, flat: str, parts: Sequence[str]) -> np.ndarray[Any, Any] | Problem:
-    low = -(1 << (element_type.bits - 1)) if element_type.is_signed else 0
-    high = (1 << (element_type.bits - element_type.is_signed)) - 1
+    low, high = element_type.integer_range
     wide = np.int64 if high < 1 << 63 else np.uint64
     try:
         if not _INTEGERS.fullmatch(flat):

@@ -8,7 +8,7 @@ from typing import Any
 from xlapy.hlo.graph import Computation, Instruction
 from xlapy.hlo.patterns import P, number_of, variables
 from xlapy.passes import new
-from xlapy.passes.algebra.conditions import extremes, is_float, is_integer, is_integral, is_real
+from xlapy.passes.algebra.conditions import extremes, has_negatives, is_float, is_integer, is_integral, is_real
 from xlapy.passes.new import Value
 from xlapy.passes.rewrite import LAWS, Exactness
 
@@ -66,13 +66,13 @@ def subtract_self(root: Instruction) -> Value:
     return new.number(0, like=root)
 
 
-@LAWS.law(P.add(x, P.negate(y)))
+@LAWS.law(P.add(x, P.negate(y)), when=has_negatives)
 def add_negated(x: Instruction, y: Instruction) -> Value:
     """x + (-y) -> x - y"""
     return new.subtract(x, y)
 
 
-@LAWS.law(P.subtract(x, P.negate(y)))
+@LAWS.law(P.subtract(x, P.negate(y)), when=has_negatives)
 def subtract_negated(x: Instruction, y: Instruction) -> Value:
     """x - (-y) -> x + y"""
     return new.add(x, y)
@@ -84,7 +84,7 @@ def negate_difference(x: Instruction, y: Instruction) -> Value:
     return new.subtract(y, x)
 
 
-@LAWS.law(P.negate(P.negate(x)))
+@LAWS.law(P.negate(P.negate(x)), when=has_negatives)
 def negate_twice(x: Instruction) -> Value:
     """-(-x) -> x"""
     return x
@@ -166,7 +166,7 @@ def minimum_with_highest(x: Instruction, c: Any) -> Value | None:
     return x if c == extremes(x.shape.type)[1] else None
 
 
-@LAWS.law(P.abs(P.negate(x)))
+@LAWS.law(P.abs(P.negate(x)), when=has_negatives)
 def abs_of_negated(x: Instruction) -> Value:
     """|-x| -> |x|"""
     return new.abs(x)
@@ -216,7 +216,11 @@ def imag_of_real(root: Instruction) -> Value:
     return new.number(0, like=root)
 
 
-@LAWS.law(P.multiply(P.negate(x), P.negate(y)), P.divide(P.negate(x), P.negate(y)), when=is_float)
+@LAWS.law(
+    P.multiply(P.negate(x), P.negate(y)),
+    P.divide(P.negate(x), P.negate(y)),
+    when=lambda root: is_float(root) and has_negatives(root),
+)
 def product_of_negated(root: Instruction, x: Instruction, y: Instruction) -> Value:
     """(-x) * (-y) -> x * y; (-x) / (-y) -> x / y"""
     return new.op(root.opcode, [x, y])

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from xlapy.hlo.element_types import ElementType
+from xlapy.hlo.element_types import F8E8M0FNU, ElementType
 from xlapy.hlo.graph import Instruction
 
 
@@ -42,10 +42,15 @@ def is_unsigned(root: Instruction) -> bool:
     return subject_type(root).kind == "unsigned"
 
 
+def has_negatives(root: Instruction) -> bool:
+    """-x is a number for every x, and -(-x) is x again: so of all types but that of powers of two alone, where -x is
+    NaN. (Unsigned integers wrap.)"""
+    return subject_type(root) is not F8E8M0FNU
+
+
 def extremes(element_type: ElementType) -> tuple[Any, Any]:
     """The lowest and the highest value of a type, infinities included; NaN where it has none."""
     if element_type.is_integer:
-        bits = element_type.bits - element_type.is_signed
-        return -(1 << bits) if element_type.is_signed else 0, (1 << bits) - 1
+        return element_type.integer_range
     infinite = element_type.is_float and bool(np.isinf(element_type.dtype.type(math.inf)))
     return (-math.inf, math.inf) if infinite else (math.nan, math.nan)

@@ -76,6 +76,8 @@ def dot_over_one(root: Instruction, x: Instruction, y: Instruction, numbers: Dot
         return None
     if not (is_lossless(x.shape.type, root.shape.type) and is_lossless(y.shape.type, root.shape.type)):
         return None
+    if not root.shape.type.holds(0, 0):  # a type of powers of two alone
+        return None
     batch, left = numbers.lhs_batch, numbers.lhs_free(x.shape.rank)
     right = numbers.rhs_free(y.shape.rank)
     first = _spread_over(root, x, (*batch, *left), range(len(batch) + len(left)))
@@ -151,10 +153,11 @@ def dot_with_ones_left(root: Instruction, y: Instruction, numbers: DotDimensionN
 
 
 def _sum_of_side(root: Instruction, side: Instruction, folded: Dims, batch: Dims, first_free: int) -> Value | None:
-    """One operand of a dot summed and put at its places in the result; not for types that sums would round."""
+    """One operand of a dot summed and put at its places in the result; not for types that sums would round, or that
+    have no 0 to begin with."""
     if not side.shape.size or not root.shape.size or root.shape.type.is_complex:
         return None
-    if not is_lossless(side.shape.type, root.shape.type):
+    if not is_lossless(side.shape.type, root.shape.type) or not root.shape.type.holds(0, 0):
         return None
     zero = new.op("constant", literal=Literal(root.shape.type.dtype.type(0)))
     total = new.op("reduce", [_converted(root, side), zero], called=[sum_of(root.shape.type)], dimensions=folded)

@@ -46,17 +46,13 @@ def is_lossless(source: ElementType, target: ElementType) -> bool:
     """Every value of `source` is one of `target`."""
     if source is target or (source is PRED and target is not F8E8M0FNU):  # powers of two: there is no 0
         return True
-    if source.is_integer and target.is_integer:
-        grows = target.bits > source.bits
-        return grows and (source.kind == target.kind or target.is_signed)
-    if source.is_integer and target.is_float:
-        return target.name in _INTEGER_BITS and source.bits <= _INTEGER_BITS[target.name]
+    if source.is_integer:
+        return target is not PRED and target.holds(*source.integer_range)
     if source.is_float and target.is_float:
         return target.name in _CONTAINED and source.name in _CONTAINED[target.name]
     return False
 
 
-_INTEGER_BITS = {"f16": 11, "bf16": 8, "f32": 24, "f64": 53}
 _CONTAINED = {"f32": ("f16", "bf16"), "f64": ("f16", "bf16", "f32")}
 
 

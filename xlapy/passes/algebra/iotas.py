@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from xlapy.hlo.attributes import ComparisonDirection, SliceDimension
-from xlapy.hlo.element_types import ElementType
+from xlapy.hlo.element_types import PRED
 from xlapy.hlo.graph import Instruction
 from xlapy.hlo.patterns import P, variables
 from xlapy.hlo.shape import Dims
@@ -15,7 +15,6 @@ from xlapy.passes.rewrite import LAWS
 
 x, y, d, p, s = variables("x y d p s")
 LT, GE = ComparisonDirection.LT, ComparisonDirection.GE
-_EXACT_FLOAT_BITS = {"f16": 11, "bf16": 8, "f32": 24, "f64": 53}
 
 
 @LAWS.law(P.iota(dimension=d))
@@ -58,9 +57,9 @@ def reshape_of_iota(root: Instruction, d: int) -> Value | None:
 @LAWS.law(P.convert(y.where(P.iota(dimension=d))))
 def convert_of_iota(root: Instruction, y: Instruction, d: int) -> Value | None:
     """convert(iota) -> iota, where both types hold all its numbers"""
-    size = root.shape.dims[d]
-    holds_all = _holds(y.shape.type, size) and _holds(root.shape.type, size)
-    return new.iota(shape=root.shape, dimension=d) if holds_all else None
+    last = root.shape.dims[d] - 1
+    holds_all = y.shape.type.holds(0, last) and root.shape.type.holds(0, last)
+    return new.iota(shape=root.shape, dimension=d) if holds_all and root.shape.type is not PRED else None
 
 
 @LAWS.law(
@@ -70,13 +69,6 @@ def convert_of_iota(root: Instruction, y: Instruction, d: int) -> Value | None:
 )
 def iota_below_zero(root: Instruction, y: Instruction, d: int) -> Value | None:
     """iota < 0 -> false; iota >= 0 -> true, where its numbers do not wrap"""
-    if not _holds(y.shape.type, y.shape.dims[d]):
+    if not y.shape.type.holds(0, y.shape.dims[d] - 1):
         return None
     return new.number(root.attributes["direction"] is GE, like=root)
-
-
-def _holds(element_type: ElementType, count: int) -> bool:
-    """The numbers below `count` are values of the type."""
-    if element_type.is_integer:
-        return count <= 1 << (element_type.bits - element_type.is_signed)
-    return element_type.name in _EXACT_FLOAT_BITS and count <= 1 << _EXACT_FLOAT_BITS[element_type.name]

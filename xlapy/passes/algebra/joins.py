@@ -85,7 +85,7 @@ def concatenate_of_neighbours(xs: tuple[Instruction, ...], d: int) -> Value | No
 
 def _joined(first: Value, second: Instruction, dimension: int) -> Value | None:
     """Two slices of the same array, the second where the first ends, as one."""
-    if _opcode(first) != "slice" or second.opcode != "slice" or first.operands[0] is not second.operands[0]:
+    if first.spec.name != "slice" or second.opcode != "slice" or first.operands[0] is not second.operands[0]:
         return None
     begin, end = first.attributes["dimensions"], second.attributes["dimensions"]
     others = [(a, b) for dim, (a, b) in enumerate(zip(begin, end, strict=True)) if dim != dimension]
@@ -94,7 +94,3 @@ def _joined(first: Value, second: Instruction, dimension: int) -> Value | None:
         return None
     whole = SliceDimension(one.start, two.limit)
     return new.slice(first.operands[0], dimensions=(*begin[:dimension], whole, *begin[dimension + 1 :]))
-
-
-def _opcode(value: Value) -> str:
-    return value.spec.name

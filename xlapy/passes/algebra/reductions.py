@@ -5,13 +5,13 @@ from __future__ import annotations
 from math import prod
 
 from xlapy.hlo.attributes import PaddingDimension
-from xlapy.hlo.element_types import ElementType
-from xlapy.hlo.graph import Instruction
+from xlapy.hlo.graph import Computation, Instruction
+from xlapy.hlo.identities import identity_literal
 from xlapy.hlo.kernel_plan import sole_operation
 from xlapy.hlo.patterns import P, number_of, variables
 from xlapy.hlo.shape import Dims
 from xlapy.passes import new
-from xlapy.passes.algebra.conditions import extremes, is_integral
+from xlapy.passes.algebra.conditions import is_integral
 from xlapy.passes.algebra.groups import common_groups, split_by
 from xlapy.passes.new import Value
 from xlapy.passes.rewrite import LAWS, Exactness
@@ -29,9 +29,11 @@ def _spread(scalar: Instruction, root: Instruction) -> Value:
     return scalar if root.shape.is_scalar else new.broadcast(scalar, shape=root.shape, dimensions=())
 
 
-@LAWS.law(P.reduce(P.transpose(x, permutation=p), y, dimensions=d))
+@LAWS.law(P.reduce(P.transpose(x, permutation=p), y, dimensions=d), exactness=Exactness.FREE)
 def reduce_of_transpose(root: Instruction, x: Instruction, y: Instruction, p: Dims, d: Dims) -> Value | None:
-    """reduce(transpose(x)) -> reduce(x), where the dimensions that are left keep their order"""
+    """reduce(transpose(x)) -> reduce(x), where the dimensions that are left keep their order
+
+    A sum of floats is then of another order."""
     left = [p[dim] for dim in range(len(p)) if dim not in d]
     if left != sorted(left):
         return None
@@ -94,15 +96,9 @@ def sum_of_repeated(root: Instruction, x: Instruction, p: Dims, d: Dims) -> Valu
         return None
     count = prod(root.operands[0].shape.dims[dim] for dim in d if dim not in p)
     spread = _reduced_before(root, x, root.operands[1], p, d)
-    if spread is None or not _holds(root.shape.type, count):
+    if spread is None or not root.shape.type.holds(count, count):
         return None
     return new.multiply(spread, new.number(count, like=root))
-
-
-def _holds(element_type: ElementType, count: int) -> bool:
-    if element_type.is_float:
-        return bool(float(element_type.dtype.type(count)) == count)
-    return element_type.is_integer and count < 1 << (element_type.bits - element_type.is_signed)
 
 
 def _reduced_before(root: Instruction, x: Instruction, init: Instruction, places: Dims, folded: Dims) -> Value | None:
@@ -144,7 +140,7 @@ def _merged(
     one, other = sole_operation(root.called[0]), sole_operation(root.operands[0].called[0])
     if one is None or other is None or one.opcode != other.opcode:
         return None
-    if not _is_identity(inner_init, one):
+    if not _changes_nothing(inner_init, root.operands[0].called[0], init):
         return None
     left = [dim for dim in range(x.shape.rank) if dim not in inner]
     dims = tuple(sorted((*inner, *(left[dim] for dim in outer))))
@@ -156,19 +152,22 @@ def reduce_of_padded(
     root: Instruction, x: Instruction, y: Instruction, z: Instruction, p: tuple[PaddingDimension, ...], d: Dims
 ) -> Value | None:
     """reduce(pad(x, identity)) -> reduce(x), where only dimensions are padded that are folded"""
-    operation = sole_operation(root.called[0])
-    if operation is None or not _is_identity(z, operation) or not _is_identity(y, operation) or not x.shape.size:
+    if not x.shape.size or not _changes_nothing(z, root.called[0], y):
         return None
     padded = [dim for dim, padding in enumerate(p) if padding != PaddingDimension()]
     grows = all(p[dim].low >= 0 and p[dim].high >= 0 for dim in padded)
     return new.like(root, [x, y], dimensions=d) if grows and set(padded) <= set(d) else None
 
 
-def _is_identity(value: Instruction, operation: Instruction) -> bool:
-    """The value, combined with another, leaves that as it is (signs of zeros apart)."""
-    number = number_of(value)
-    if number is None or value.shape.type.is_complex:
+def _changes_nothing(value: Instruction, region: Computation, init: Instruction) -> bool:
+    """A reduction that starts from `init` is the same without `value` among its elements.
+
+    0.0 turns a sum of nothing but -0.0 into 0.0, which shows only where the sum starts from -0.0 too."""
+    identity, number = identity_literal(region), number_of(value)
+    if identity is None or number is None:
         return False
-    low, high = extremes(value.shape.type)
-    identities = {"add": 0, "multiply": 1, "or": 0, "xor": 0, "maximum": low, "minimum": high}
-    return operation.opcode in identities and bool(number == identities[operation.opcode])
+    neutral = identity.scalar()
+    if number.tobytes() == neutral.tobytes():
+        return True
+    start = number_of(init)
+    return bool(number == neutral == 0) and start is not None and start.tobytes() != neutral.tobytes()

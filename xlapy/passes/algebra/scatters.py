@@ -45,7 +45,7 @@ def _range_of(indices: Instruction) -> SliceDimension | None:
     count = indices.shape.size
     if indices.opcode == "iota":
         counts_all = indices.shape.dims[indices.attributes["dimension"]] == count
-        return SliceDimension(0, count) if counts_all else None
+        return SliceDimension(0, count) if counts_all and indices.shape.type.holds(0, count - 1) else None
     if indices.opcode == "reshape":
         return _range_of(indices.operands[0])
     number = number_of(indices)
@@ -187,6 +187,5 @@ def _rows_of(root: Instruction, indices: Instruction, numbers: ScatterDimensionN
 
 def _holds_places(root: Instruction, indices: Instruction, numbers: ScatterDimensionNumbers) -> bool:
     """The type of the indices has a number for each place of a row."""
-    kind = indices.shape.type
     (along,) = numbers.scatter_dims_to_operand_dims
-    return root.shape.dims[along] <= 1 << (kind.bits - kind.is_signed)
+    return indices.shape.type.holds(0, root.shape.dims[along] - 1)

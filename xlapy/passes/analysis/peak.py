@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 
 from xlapy.hlo.graph import Instruction
 from xlapy.hlo.kernel_plan import is_kernel_constant
-from xlapy.hlo.leaves import is_renaming
+from xlapy.hlo.leaves import SAME_VALUE, is_renaming
 from xlapy.hlo.ops import Trait
 
 
@@ -45,7 +45,11 @@ def _owners(instruction: Instruction, owners: dict[Instruction, tuple[Instructio
     """Whose memory the value of an instruction is."""
     if instruction.opcode == "get-tuple-element":
         source = instruction.operands[0]
+        while source.opcode in SAME_VALUE:
+            source = source.operands[0]
         return owners[source.operands[instruction.attributes["index"]] if source.opcode == "tuple" else source]
+    if instruction.opcode in SAME_VALUE:
+        return owners[instruction.operands[0]]
     if instruction.opcode == "tuple" or is_renaming(instruction):
         return tuple(dict.fromkeys(owner for operand in instruction.operands for owner in owners[operand]))
     return (instruction,)

@@ -17,7 +17,6 @@ from xlapy.support.registry import Registry
 
 Range = tuple[int, int]
 Ranges = dict[Instruction, Range]
-Counters = Mapping[Computation, Mapping[int, Range]]
 
 
 def counter_ranges(module: HloModule) -> dict[Computation, dict[int, Range]]:
@@ -38,7 +37,7 @@ def value_ranges(computation: Computation, counters: Mapping[int, Range]) -> Ran
     known: Ranges = {}
     for instruction in computation.post_order():
         found = _range_of(instruction, known, computation, counters)
-        if found is not None and _holds(instruction, found):
+        if found is not None and instruction.shape.type.holds(*found):
             known[instruction] = found
     return known
 
@@ -64,15 +63,6 @@ def _range_of(
 
 def _is_pred(instruction: Instruction) -> bool:
     return instruction.shape.type.kind == "pred"
-
-
-def _holds(instruction: Instruction, found: Range) -> bool:
-    """The type has all numbers of the range: nothing wraps."""
-    kind = instruction.shape.type
-    if _is_pred(instruction):
-        return found[0] >= 0 and found[1] <= 1
-    magnitude = 1 << (kind.bits - kind.is_signed)
-    return (-magnitude if kind.is_signed else 0) <= found[0] and found[1] < magnitude
 
 
 Rule = Callable[[Instruction, Ranges], "Range | None"]

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 from xlapy.hlo.buffer_plan import BufferPlan, Home, Location
 from xlapy.hlo.graph import Computation, HloModule, Instruction
-from xlapy.hlo.leaves import is_renaming, leaf_count, leaf_offset, result_leaves
+from xlapy.hlo.leaves import SAME_VALUE, is_renaming, leaf_count, leaf_offset, result_leaves
 from xlapy.hlo.ops import Trait
 from xlapy.hlo.schedule import Schedule
 from xlapy.support.errors import InternalError
@@ -70,11 +70,9 @@ class _Replay:
             case "get-tuple-element":
                 first = leaf_offset(instruction.operands[0].shape, instruction.attributes["index"])
                 return operands[0][first : first + leaf_count(instruction.shape)]
-            case "opt-barrier" | "add-dependency":
-                return operands[0]
             case "send":
                 return [*operands[0], None, None]
-        if is_renaming(instruction):
+        if instruction.opcode in SAME_VALUE or is_renaming(instruction):
             return operands[0]
         self.disturb(instruction)
         for operand, tags in zip(instruction.operands, operands, strict=True):

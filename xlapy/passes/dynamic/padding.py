@@ -162,7 +162,7 @@ class Padding:
         if value.shape.type is S32:
             return self.add("clamp", [self.number(0), value, self.number(bound)])
         kind = value.shape.type
-        top = min(bound, (1 << (kind.bits - kind.is_signed)) - 1)
+        top = min(bound, kind.integer_range[1])
         low, high = (self.add("constant", literal=Literal(limit, Shape.scalar(kind))) for limit in (0, top))
         inside = self.add("clamp", [low, value, high])
         return self.add("convert", [inside], shape=value.shape.with_type(S32))

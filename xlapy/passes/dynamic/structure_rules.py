@@ -6,6 +6,7 @@ Element-wise ops compute padding along and ignore it; they share one rule, which
 from __future__ import annotations
 
 from xlapy.hlo.graph import Instruction
+from xlapy.hlo.leaves import SAME_VALUE
 from xlapy.passes.dynamic.padding import RULES, Padding
 
 
@@ -56,13 +57,8 @@ def get_tuple_element(padding: Padding, instruction: Instruction) -> None:
     padding.enter(instruction, padding.same(instruction), sizes)
 
 
-@RULES.register("opt-barrier")
-def opt_barrier(padding: Padding, instruction: Instruction) -> None:
-    padding.enter(instruction, padding.same(instruction), padding.sizes(instruction.operands[0]))
-
-
-@RULES.register("add-dependency")
-def add_dependency(padding: Padding, instruction: Instruction) -> None:
+@RULES.register(*sorted(SAME_VALUE))
+def same_value(padding: Padding, instruction: Instruction) -> None:
     padding.enter(instruction, padding.same(instruction), padding.sizes(instruction.operands[0]))
 
 

@@ -76,8 +76,8 @@ class _Stored:
         if level is None:
             return False
         kept.level = level
-        subject, place = f"{kept.root.name} with {other.root.name}", self.plan.computation.name
-        self.plan.records.append(Record(subject, True, reason, place, other.root.metadata))
+        first, second, place = kept.root.name, other.root, self.plan.computation.name
+        self.plan.records.append(Record(first, True, reason, place, second.metadata, second.name))
         for member, maps in other.maps.items():
             groups = self.plan.groups_of[member]
             del groups[other]

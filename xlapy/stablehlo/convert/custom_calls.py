@@ -24,7 +24,7 @@ from xlapy.hlo.shape import Layout, Shape
 from xlapy.hlo.specialize import DYNAMIC
 from xlapy.hlo.text.backend_config import quoted
 from xlapy.stablehlo.attributes import attribute_text
-from xlapy.stablehlo.convert.base import Body, attribute, converts, integers
+from xlapy.stablehlo.convert.base import Body, attribute, converts, fields, integers
 from xlapy.stablehlo.convert.communication import packed_shape
 from xlapy.stablehlo.convert.deferred import defer
 from xlapy.stablehlo.tree import Attributes, Operation, Symbol
@@ -123,7 +123,18 @@ def _own_op(body: Body, operation: Operation, target: str, operands: Sequence[In
     name = target.removeprefix(OWN_TARGETS).replace("_", "-")
     if name not in OPS:
         raise ParseError(f"{operation.name}: xlapy has no op {name!r}")
-    return body.add(name, *operands, **attribute(operation, "backend_config", dict, {}))
+    given = Operation(f"{operation.name} (backend_config)", operation.place)
+    given.attributes = attribute(operation, "backend_config", dict, {})
+    for key, parameter in OPS[name].attributes.items():
+        if key in given.attributes:
+            if parameter.type not in _PLAIN:
+                raise ParseError(f"{operation.name}: `{key}` of {name} cannot be given in a backend_config")
+            attribute(given, key, parameter.type)
+    return body.add(name, *operands, **given.attributes)
+
+
+_PLAIN = (bool, int, str)
+"""Types of attributes that `backend_config` has as they are."""
 
 
 def _api_version(operation: Operation) -> CustomCallApiVersion:
@@ -174,6 +185,7 @@ def _lapack_names(routine: str) -> list[str]:
 def potrf(body: Body, operation: Operation, operands: Sequence[Instruction], config: Mapping[str, Any]) -> Instruction:
     """(factor, info). The triangle that LAPACK leaves as it was is zero. Where there is no factor, it is NaN from its
     first element on, and `info`, the number of the minor that is not positive, stands in the low bits of that."""
+    _check_count(operation, operands, 1)
     (a,) = operands
     factor = body.add("cholesky", a, lower=_flag(config, "uplo", "LU"))
     batch, rows = a.shape.dims[:-2], a.shape.dims[-1]
@@ -197,6 +209,7 @@ _MOST_ROWS = (1 << 22) - 1  # all bits that a NaN of 32 bits has for a number
 @KNOWN.register(*_lapack_names("trsm"))
 def trsm(body: Body, operation: Operation, operands: Sequence[Instruction], config: Mapping[str, Any]) -> Instruction:
     """op(a) x = b; older versions of JAX give a factor of b as a third operand."""
+    _check_count(operation, operands, 2, 3)
     a, b, *factor = operands
     if factor:
         b = body.add("multiply", b, body.splat(factor[0], b.shape.without_layout()))
@@ -210,6 +223,13 @@ def trsm(body: Body, operation: Operation, operands: Sequence[Instruction], conf
         unit_diagonal=_flag(config, "diag", "UN"),
         transpose_a=_choice(config, "trans_x", transposes),
     )
+
+
+def _check_count(operation: Operation, operands: Sequence[Instruction], *counts: int) -> None:
+    if len(operands) not in counts:
+        target = operation.attributes["call_target_name"]
+        expected = " or ".join(map(str, counts))
+        raise ParseError(f"{operation.name} @{target} has {len(operands)} operands; it takes {expected}")
 
 
 def _flag(config: Mapping[str, Any], name: str, letters: str) -> bool:
@@ -229,8 +249,8 @@ def _choice(config: Mapping[str, Any], name: str, values: Mapping[int, Any]) -> 
 @KNOWN.register("mhlo.topk")
 def topk(body: Body, operation: Operation, operands: Sequence[Instruction], config: Mapping[str, Any]) -> Instruction:
     """The spelling of artifacts that were written before CHLO had the op."""
-    attributes = attribute(operation, "mhlo.attributes", dict)
-    return body.add("topk", *operands, k=attributes.get("k"), largest=attributes.get("largest", True))
+    given = fields(operation, "mhlo.attributes")
+    return body.add("topk", *operands, k=attribute(given, "k", int), largest=attribute(given, "largest", bool, True))
 
 
 @KNOWN.register("ApproxTopK")
@@ -240,6 +260,8 @@ def approximate_topk(
     """The first of each row by the called comparison: exactly those, which is better than was asked for.
 
     The operands are arrays of keys and values, then what absent elements would be."""
+    if len(operands) % 2:
+        raise ParseError(f"{operation.name} @ApproxTopK has {len(operands)} operands; it takes pairs")
     arrays = operands[: len(operands) // 2]
     dimension = config.get("reduction_dim")
     rank = arrays[0].shape.rank if arrays else 0
@@ -270,10 +292,15 @@ def _called_computations(body: Body, operation: Operation) -> list[Computation]:
 
 
 def _aliases(operation: Operation) -> tuple[OutputOperandAlias, ...]:
+    listed = operation.attributes.get("output_operand_aliases", ())
+    if not isinstance(listed, tuple) or not all(isinstance(written, dict) for written in listed):
+        raise ParseError(
+            f"{operation.name}: output_operand_aliases lists aliases, like [#stablehlo.output_operand_alias<...>]"
+        )
     aliases = []
-    for written in operation.attributes.get("output_operand_aliases", ()):
+    for written in listed:
         alias = Operation(f"{operation.name} (output_operand_aliases)", operation.place)
-        alias.attributes = written if isinstance(written, dict) else {}
+        alias.attributes = written
         aliases.append(
             OutputOperandAlias(
                 integers(alias, "output_tuple_indices", ()),

@@ -1,0 +1,68 @@
+"""Passes and laws of users: where they may stand, and which names are left for them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import pytest
+
+import xlapy
+from xlapy.hlo.graph import HloModule, Instruction
+from xlapy.hlo.patterns import P, variables
+from xlapy.passes import new
+from xlapy.passes.base import Pass
+from xlapy.passes.new import Value
+from xlapy.passes.pipelines import PipelineOptions, cpu_pipeline
+from xlapy.passes.rewrite import LAWS, LawBook
+from xlapy.passes.user import after, before, with_laws
+from xlapy.support.errors import ArgumentError
+
+PROGRAM = "ENTRY e { x = f32[8] parameter(0)  y = f32[8] negate(x)  ROOT z = f32[8] negate(y) }"
+(x,) = variables("x")
+
+
+@dataclass
+class Idle(Pass):
+    """Does nothing."""
+
+    name: ClassVar[str] = "idle"
+
+    def run(self, module: HloModule) -> bool:
+        return False
+
+
+def test_a_pass_stands_where_it_was_put() -> None:
+    options = PipelineOptions(passes=(after("simplify", Idle()), before("fusion", Idle())))
+    names = [step.name for step in cpu_pipeline(options).steps]
+    places = [place for place, name in enumerate(names) if name == "idle"]
+    assert names[places[0] - 1] == "simplify"
+    assert names[places[1] + 1] == "fusion"
+
+
+def test_inside_a_group_there_is_no_place_and_the_group_is_named() -> None:
+    with pytest.raises(ArgumentError, match=r"algebra runs inside the group simplify.*use 'simplify'"):
+        xlapy.compile(PROGRAM, xlapy.CompileOptions(passes=[after("algebra", Idle())]))
+
+
+def test_a_place_that_does_not_exist_is_answered_with_those_that_do() -> None:
+    with pytest.raises(ArgumentError, match=r"no pass 'simplfy' to run idle at; there are .*simplify, "):
+        xlapy.compile(PROGRAM, xlapy.CompileOptions(passes=[after("simplfy", Idle())]))
+
+
+def test_a_law_with_the_name_of_another_is_to_be_renamed() -> None:
+    book = LawBook()
+
+    @book.law(P.negate(P.negate(x)))
+    def negate_twice(x: Instruction) -> Value:
+        """-(-x) -> x"""
+        return new.abs(x)
+
+    message = r"two laws named 'negate-twice': xlapy.passes.algebra.arithmetic .* rename that of tests.passes.test_user"
+    with pytest.raises(ArgumentError, match=message):
+        xlapy.compile(PROGRAM, xlapy.CompileOptions(laws=[book]))
+
+
+def test_without_books_the_laws_are_those_of_everybody() -> None:
+    assert with_laws(()) is LAWS
+    assert [law.name for law in with_laws((LawBook(),))] == [law.name for law in LAWS]
