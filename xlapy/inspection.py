@@ -23,7 +23,7 @@ from xlapy.report.notebook import executable_html, module_html
 from xlapy.report.observation import Observation, Recorder, State
 from xlapy.report.page import page
 from xlapy.report.profile import Profile, measure
-from xlapy.support.errors import UnsupportedError
+from xlapy.support.errors import ArgumentError, UnsupportedError
 from xlapy.support.timing import Timings
 from xlapy_runtime.executable import ProgramExecutable
 
@@ -41,6 +41,11 @@ def html_report(compiled: Compiled, options: CompileOptions, given: Limits | Non
 
 
 def _limits(options: CompileOptions, given: Limits | None) -> Limits:
+    if given is not None and not isinstance(given, Limits):
+        raise ArgumentError(
+            f"limits are {given!r}; they are an xlapy.report.limits.Limits, or None. A report is the text of a "
+            "page, for you to write: pathlib.Path(name).write_text(exe.html_report())"
+        )
     if options.num_threads == 1:
         return (given or machine_limits()).alone()
     return given or machine_limits(options.num_threads)

@@ -196,3 +196,9 @@ def test_every_program_has_a_report() -> None:
         if not isinstance(exe, DynamicExecutable):
             assert exe.explain(LIMITS)
             Reader(exe.html_report(LIMITS))
+
+
+def test_a_file_is_not_limits() -> None:
+    exe = xlapy.compile("HloModule m  ENTRY e { x = f32[4] parameter(0)  ROOT y = f32[4] exponential(x) }")
+    with pytest.raises(xlapy.ArgumentError, match=r"limits are 'page.html'.*write_text"):
+        exe.html_report("page.html")  # type: ignore[arg-type]
