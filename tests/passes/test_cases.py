@@ -27,6 +27,7 @@ from xlapy.passes.loop_unrolling import LoopUnrolling
 from xlapy.passes.range_folding import RangeFolding
 from xlapy.passes.region_deduplication import RegionDeduplication
 from xlapy.passes.region_inlining import RegionInlining
+from xlapy.passes.scan_batching import ScanBatching
 from xlapy.passes.split_reduction import SplitReduction
 from xlapy.passes.tuple_simplification import TupleSimplification
 from xlapy.passes.while_simplification import WhileSimplification
@@ -53,6 +54,7 @@ PASSES: list[type[Pass]] = [
     RegionDeduplication,
     RegionInlining,
     RowFusion,
+    ScanBatching,
     SiblingReduces,
     SplitReduction,
     TupleSimplification,

@@ -31,7 +31,7 @@ class LoopInvariantCodeMotion(ComputationPass):
         changed = False
         fixed = pinned(computation)
         for instruction in computation.post_order():
-            if instruction.opcode == "while" and instruction not in fixed and _is_rewritable(instruction):
+            if instruction.opcode == "while" and instruction not in fixed and is_rewritable(instruction):
                 values = _worth_carrying(instruction.called[1])
                 if values:
                     names = ", ".join(value.name for value in values)
@@ -41,7 +41,7 @@ class LoopInvariantCodeMotion(ComputationPass):
         return changed
 
 
-def _is_rewritable(loop: Instruction) -> bool:
+def is_rewritable(loop: Instruction) -> bool:
     """The state can get another element: it is made and used element by element."""
     return (
         loop.operands[0].opcode == "tuple"
@@ -72,7 +72,7 @@ def _bytes_of_sources(body: Computation) -> dict[Instruction, int]:
     Constants are no bytes. What has a kernel of its own is made of itself: it is an array in memory anyway."""
     sources: dict[Instruction, int] = {}
     fixed = pinned(body)
-    unchanged = _unchanged_elements(body)
+    unchanged = unchanged_elements(body)
     for instruction in body.post_order():
         if instruction in unchanged or instruction.opcode == "constant":
             sources[instruction] = instruction.shape.bytes if instruction in unchanged else 0
@@ -82,7 +82,7 @@ def _bytes_of_sources(body: Computation) -> dict[Instruction, int]:
     return sources
 
 
-def _unchanged_elements(body: Computation) -> set[Instruction]:
+def unchanged_elements(body: Computation) -> set[Instruction]:
     """Where the body reads elements of the state that it hands on as they are."""
     (state,) = body.parameters
     kept = {

@@ -30,6 +30,7 @@ from xlapy.passes.range_folding import RangeFolding
 from xlapy.passes.region_deduplication import RegionDeduplication
 from xlapy.passes.region_inlining import RegionInlining
 from xlapy.passes.rewrite import AlgebraicSimplification, LawBook
+from xlapy.passes.scan_batching import ScanBatching
 from xlapy.passes.split_reduction import SplitReduction
 from xlapy.passes.tuple_simplification import TupleSimplification
 from xlapy.passes.user import Placement, placed, with_laws
@@ -49,6 +50,8 @@ ORDER = (
     Order(FlattenCallGraph, RangeFolding, "what a counter counts is so for the one loop that runs the body"),
     Order(LoopUnrolling, LoopInvariantCodeMotion, "a loop that is gone has nothing to move out of"),
     Order(FlattenCallGraph, LoopInvariantCodeMotion, "a loop is rewritten for the one place that runs it"),
+    Order(AlgebraicSimplification, ScanBatching, "laws bring slices to where they are read"),
+    Order(ScanBatching, LoopInvariantCodeMotion, "one product for all steps is taken out of the loop"),
     Order(LoopInvariantCodeMotion, LayoutAssignment, "what moves out of a loop has neighbours there"),
     Order(LayoutNormalization, AlgebraicSimplification, "laws look at logical arrays only"),
     Order(AlgebraicSimplification, LayoutAssignment, "laws drop layouts"),
@@ -122,6 +125,7 @@ def cpu_pipeline(options: PipelineOptions | None = None, watch: Watch | None = N
                 Dce(),
             ),
         ),
+        ScanBatching(),
         LoopInvariantCodeMotion(),
         WhileSimplification(),
         TupleSimplification(),
