@@ -113,9 +113,14 @@ def _candidates(plan: SortPlan) -> int:
 
 def _lanes(length: int, rows: int, key: SortKey | None, record_bytes: int) -> int:
     """How many rows to sort side by side: several if they are short, and records are words that vectors compare."""
-    lanes = min(MAX_LANES, GROUP_BYTES // record_bytes)
+    lanes = lanes_of(record_bytes)
     worth_it = key is not None and length <= NETWORK_LENGTH.get(record_bytes, 0) and rows >= lanes
     return lanes if worth_it else 1
+
+
+def lanes_of(record_bytes: int) -> int:
+    """The records that are compared by one operation."""
+    return min(MAX_LANES, GROUP_BYTES // record_bytes)
 
 
 def _payload(operands: tuple[Instruction, ...], key: SortKey | None) -> Payload:
