@@ -35,7 +35,8 @@ class Column:
     stride: Operand
     neighbours: bool = False
 
-    def _place(self, k: KernelBuilder, position: Operand) -> Value:
+    def place(self, k: KernelBuilder, position: Operand) -> Value:
+        """The number of the element at a position."""
         return k.add(k.mul(position, self.stride), self.base)
 
     def _is_contiguous(self, position: Value) -> bool:
@@ -43,7 +44,7 @@ class Column:
 
     def load(self, k: KernelBuilder, position: Value) -> Value:
         lanes, width, type = self.base.type.lanes, self.element_bytes, word_type(self.element_bytes)
-        place = self._place(k, position)
+        place = self.place(k, position)
         if lanes == 1:
             return k.load(k.gep(self.pointer, place, width), type)
         if self._is_contiguous(position):
@@ -52,7 +53,7 @@ class Column:
 
     def store(self, k: KernelBuilder, position: Value, word: Value) -> None:
         lanes, width = self.base.type.lanes, self.element_bytes
-        place = self._place(k, position)
+        place = self.place(k, position)
         if lanes == 1:
             k.store(k.gep(self.pointer, place, width), word)
         elif self._is_contiguous(position):
@@ -62,7 +63,7 @@ class Column:
 
     def load_neighbours(self, k: KernelBuilder, position: Value, count: int) -> Value:
         """The words at `count` positions of a row whose elements lie side by side."""
-        place = k.gep(self.pointer, self._place(k, position), self.element_bytes)
+        place = k.gep(self.pointer, self.place(k, position), self.element_bytes)
         return k.load(place, word_type(self.element_bytes).with_lanes(count))
 
     def load_block(self, k: KernelBuilder, start: Value, count: int) -> list[Value]:

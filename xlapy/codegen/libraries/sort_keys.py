@@ -1,21 +1,22 @@
 """Keys: unsigned integers that order as the elements do, made of their words by a few numbers.
 
-    canonical    zeros (if the magnitude is less than `zeros`) are 0, NaNs (if it is more than `nans`) are one of them
-    key          the word at the upper end of its bits (`spare` are left over); negative floats have their `magnitude`
-                 inverted; `flip` turns the sign bit round, and everything if the order is descending
+    canonical    zeros (the magnitude is less than `zeros`) are 0, NaNs (it is more than `nans`) are one of them
+    key          negative floats have their `magnitude` inverted; `flip` turns the sign bit round, and everything if
+                 the order is descending
 
-A magnitude is what `low` leaves of a word. Each step is one of every element type; where one is not wanted its number
-makes it do nothing.
+Each step is one of every element type; where one is not wanted its number makes it do nothing. Elements of less than a
+byte are the lower bits of their words.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import reduce
 
 import numpy as np
 
-from xlapy.codegen.ir import I8, I64, IRType, Value
+from xlapy.codegen.ir import I1, I8, I64, IRType, Value
 from xlapy.codegen.kernels.sort_records import Column, word_type
 from xlapy.codegen.libraries.sort_problem import Problem
 from xlapy.codegen.stopping import listening_loop
@@ -25,20 +26,22 @@ from xlapy.hlo.sort_plan import SortKey
 
 def key_numbers(element_type: ElementType, key: SortKey) -> dict[str, int]:
     """What `KeyCode` is told of an element type and an order."""
-    bits = word_type(element_type.bytes).bits
-    sign, every = 1 << (bits - 1), (1 << bits) - 1
-    spare = 0 if element_type.kind == "pred" else bits - element_type.bits
+    word, bits = word_type(element_type.bytes), element_type.bits
+    bits = word.bits if element_type.kind == "pred" else bits
+    sign, element = 1 << (bits - 1), (1 << bits) - 1
     has_sign_bit = element_type.is_float and element_type.name != "f8e8m0fnu"  # that is an exponent alone
-    infinity = int(np.array(np.inf, element_type.dtype).view(f"u{element_type.bytes}")) if key.merges_nans else every
+    infinity = int(np.array(np.inf, element_type.dtype).view(f"u{word.bytes}")) if key.merges_nans else element
+    is_signed = has_sign_bit or element_type.is_signed
     return {
-        "spare": spare,
-        "magnitude": sign - 1 if has_sign_bit else 0,
-        "flip": (sign if has_sign_bit or element_type.is_signed else 0) ^ (every if key.descending else 0),
-        "low": (sign - 1) >> spare,
-        "kept_bits": every if element_type.is_signed else every >> spare,
+        "merges": int(key.merges_zeros or key.merges_nans),
         "zeros": int(key.merges_zeros),
         "nans": infinity,
-        "nan": sign - 1,  # one that sorts behind infinity
+        "low": sign - 1,
+        "element": element,
+        "sign": sign if is_signed else 0,
+        "magnitude": sign - 1 if has_sign_bit else 0,
+        "flip": (sign if is_signed else 0) ^ (element if key.descending else 0),
+        "upper": ((1 << word.bits) - 1) ^ element if element_type.is_signed else 0,
     }
 
 
@@ -52,35 +55,56 @@ class KeyCode:
     def _number(self, name: str) -> Value:
         return self.problem.k.trunc(self.problem[name], self.type)
 
-    def canonical(self, word: Value) -> Value:
-        """The word that stands for all that the key does not tell apart."""
+    def canonical(self, words: Sequence[Value]) -> tuple[list[Value], Value]:
+        """The words that stand for all that the key does not tell apart; and in which lanes one of them is another."""
+        k = self.problem.k
+
+        def merged() -> list[Value]:
+            canonical = [self._canonical(word) for word in words]
+            others = [k.compare("ne", word, other) for word, other in zip(words, canonical, strict=True)]
+            return [*canonical, reduce(k.or_, others)]
+
+        def as_they_are() -> list[Value]:
+            return [*words, k.const(I1.with_lanes(words[0].type.lanes), 0)]
+
+        *canonical, differs = k.if_else(k.compare("ne", self.problem["merges"], 0), merged, as_they_are)
+        return canonical, differs
+
+    def _canonical(self, word: Value) -> Value:
         k = self.problem.k
         magnitude = k.and_(word, self._number("low"))
-        word = k.select(k.compare("gt", magnitude, self._number("nans"), signed=False), self._number("nan"), word)
+        word = k.select(k.compare("gt", magnitude, self._number("nans"), signed=False), self._number("low"), word)
         return k.select(k.compare("lt", magnitude, self._number("zeros"), signed=False), 0, word)
+
+    def _where_negative(self, word: Value, bits: Value) -> Value:
+        """`bits` of negative elements, else 0."""
+        k = self.problem.k
+        if self.type != I8:  # all but bytes are whole elements
+            return k.and_(k.ashr(word, self.type.bits - 1), bits)
+        return k.select(k.compare("ne", k.and_(word, self._number("sign")), 0), bits, 0)
 
     def encode(self, word: Value) -> Value:
         """The key of a canonical word."""
         k = self.problem.k
-        if self.type == I8:  # all others fill their words
-            word = k.shl(word, self._number("spare"))
-        inverted = k.and_(k.ashr(word, self.type.bits - 1), self._number("magnitude"))
-        return k.xor(k.xor(word, inverted), self._number("flip"))
-
-    def key(self, word: Value) -> Value:
-        return self.encode(self.canonical(word))
+        if self.type == I8:
+            word = k.and_(word, self._number("element"))
+        return k.xor(k.xor(word, self._where_negative(word, self._number("magnitude"))), self._number("flip"))
 
     def decode(self, key: Value) -> Value:
-        """The word that `encode` made the key of; what is spare repeats the sign, if `kept_bits` has it."""
+        """The word that `encode` made the key of. Above a negative integer are ones."""
         k = self.problem.k
         word = k.xor(key, self._number("flip"))
-        word = k.xor(word, k.and_(k.ashr(word, self.type.bits - 1), self._number("magnitude")))
-        return k.and_(k.ashr(word, self._number("spare")), self._number("kept_bits")) if self.type == I8 else word
+        other = k.or_(self._number("magnitude"), self._number("upper"))
+        return k.xor(word, self._where_negative(word, other))
+
+    def key(self, word: Value) -> Value:
+        """The key of any word."""
+        return self.encode(self._canonical(word))
 
     def merged(self) -> Sequence[Value]:
         """The keys that several different words may have."""
         k = self.problem.k
-        return [self.encode(word) for word in (k.const(self.type, 0), self._number("nan"))]
+        return [self.encode(word) for word in (k.const(self.type, 0), self._number("low"))]
 
 
 def restore_merged(code: KeyCode, source: Column, result: Column) -> None:

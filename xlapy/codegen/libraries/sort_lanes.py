@@ -7,13 +7,12 @@ sort_lanes_32_moving          the same, but all operands are moved there
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from xlapy.codegen.ir import I1, I32, I64, IRType, KernelBuilder, Module, Value
 from xlapy.codegen.kernels.sort_records import Column, Records
 from xlapy.codegen.libraries.sort_keys import KeyCode, restore_merged
-from xlapy.codegen.libraries.sort_layouts import Layout, Rows, in_layout
+from xlapy.codegen.libraries.sort_layouts import Rows, in_layout
 from xlapy.codegen.libraries.sort_moves import MOVE_LANES
 from xlapy.codegen.libraries.sort_network import Lanes
 from xlapy.codegen.libraries.sort_problem import Problem, emit_groups, row_bases, sort_function
@@ -89,44 +88,27 @@ class _Lanes:
 
     def _encode(self, rows: Rows, lanes: Lanes) -> Value:
         """Writes the records; returns the lanes in which a key does not tell its element."""
-        k, problem = self._k, self.problem
-        source = Column(
-            problem.operand(problem["key"]),
-            self.kind.key.bytes,
-            rows.base,
-            problem["stride"],
-            rows.layout is Layout.NEIGHBOURS,
-        )
-        block = self._block(rows)
-        with k.loop(0, problem["length"], block, carry=[k.const(I1.with_lanes(self._count), 0)]) as loop:
-            start = k.smin(loop.index, k.sub(problem["length"], block))
-            has_merged = loop.values[0]
-            for offset, word in enumerate(source.load_block(k, start, block)):
+        k, length, code, block = self._k, self.problem["length"], self._code, rows.block
+        source = rows.source(self.problem.operand(self.problem["key"]), code.type.bytes)
+        with k.loop(0, length, block, carry=[k.const(I1.with_lanes(self._count), 0)]) as loop:
+            start = k.smin(loop.index, k.sub(length, block))
+            canonical, differs = code.canonical(source.load_block(k, start, block))
+            for offset, word in enumerate(canonical):
                 position = k.add(start, offset)
-                canonical = self._code.canonical(word)
                 payload = position if self.kind.payload is Payload.POSITION else None
-                lanes.store(k, position, self.kind.records.pack(k, self._code.encode(canonical), payload))
-                has_merged = k.or_(has_merged, k.compare("ne", word, canonical))
-            loop.next = [has_merged]
+                lanes.store(k, position, self.kind.records.pack(k, code.encode(word), payload))
+            loop.next = [k.or_(loop.values[0], differs)]
         return loop.results[0]
 
     def _decode(self, rows: Rows, lanes: Lanes) -> None:
         """Writes the results from sorted records."""
-        k, problem, block = self._k, self.problem, self._block(rows)
+        k, problem, code, records, block = self._k, self.problem, self._code, self.kind.records, rows.block
+        keys = rows.result(problem.result(problem["key"]), code.type.bytes)
+        has_positions = self.kind.payload is Payload.POSITION
         with k.loop(0, problem["kept"], block) as loop:
             start = k.smin(loop.index, k.sub(problem["kept"], block))
-            self._decode_block(rows, start, [lanes.load(k, k.add(start, offset)) for offset in range(block)])
-
-    def _decode_block(self, rows: Rows, start: Value, ordered: Sequence[Value]) -> None:
-        k, problem, code, records = self._k, self.problem, self._code, self.kind.records
-        stride, neighbours = problem["stride"], rows.layout is Layout.NEIGHBOURS
-        keys = Column(problem.result(problem["key"]), code.type.bytes, rows.kept_base, stride, neighbours)
-        keys.store_block(k, start, [code.decode(k.trunc(records.key(k, record), code.type)) for record in ordered])
-        if self.kind.payload is not Payload.NOTHING:
-            other = problem.result(k.sub(1, problem["key"]))
-            positions = Column(other, I32.bytes, rows.kept_base, stride, neighbours)
-            positions.store_block(k, start, [k.trunc(records.payload_of(k, record), I32) for record in ordered])
-
-    def _block(self, rows: Rows) -> int:
-        """How many positions to read or write at once."""
-        return self._count if rows.layout is Layout.BLOCKS else 1
+            ordered = [lanes.load(k, k.add(start, offset)) for offset in range(block)]
+            keys.store_block(k, start, [code.decode(k.trunc(records.key(k, record), code.type)) for record in ordered])
+            if has_positions:
+                positions = rows.result(problem.result(k.sub(1, problem["key"])), I32.bytes)
+                positions.store_block(k, start, [k.trunc(records.payload_of(k, record), I32) for record in ordered])

@@ -6,8 +6,9 @@ import enum
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from xlapy.codegen.ir import I64, Value
-from xlapy.codegen.libraries.sort_problem import Problem, base_of, row_bases
+from xlapy.codegen.ir import I64, Operand, Value
+from xlapy.codegen.kernels.sort_records import Column
+from xlapy.codegen.libraries.sort_problem import Problem, row_bases
 
 
 class Layout(enum.IntEnum):
@@ -30,9 +31,26 @@ def layout_of(stride: int, length: int, lanes: int) -> Layout:
 class Rows:
     """The first elements of the rows in each lane, in operands and in results."""
 
+    problem: Problem
     layout: Layout
     base: Value
     kept_base: Value
+
+    @property
+    def block(self) -> int:
+        """How many positions to read or write at once."""
+        return self.base.type.lanes if self.layout is Layout.BLOCKS else 1
+
+    @property
+    def stride(self) -> Operand:
+        return 1 if self.layout is Layout.BLOCKS else self.problem["stride"]
+
+    def source(self, pointer: Value, element_bytes: int) -> Column:
+        """The rows of an operand."""
+        return Column(pointer, element_bytes, self.base, self.stride, self.layout is Layout.NEIGHBOURS)
+
+    def result(self, pointer: Value, element_bytes: int) -> Column:
+        return Column(pointer, element_bytes, self.kept_base, self.stride, self.layout is Layout.NEIGHBOURS)
 
 
 Body = Callable[[Rows], Value | Sequence[Value] | None]
@@ -45,15 +63,14 @@ def in_layout(problem: Problem, layout: Value, number: Value, lanes: int, body: 
     numbers = k.add(along, number)
 
     def blocks() -> Value | Sequence[Value] | None:
-        inner = k.const(numbers.type, 0)
-        bases = (base_of(problem, numbers, inner, problem[length]) for length in ("length", "kept"))
-        return body(Rows(Layout.BLOCKS, *bases))
+        bases = (k.mul(numbers, problem[length]) for length in ("length", "kept"))
+        return body(Rows(problem, Layout.BLOCKS, *bases))
 
     def neighbours() -> Value | Sequence[Value] | None:
         base, kept_base = row_bases(problem, number)
-        return body(Rows(Layout.NEIGHBOURS, k.add(along, base), k.add(along, kept_base)))
+        return body(Rows(problem, Layout.NEIGHBOURS, k.add(along, base), k.add(along, kept_base)))
 
     def any_way() -> Value | Sequence[Value] | None:
-        return body(Rows(Layout.ANY, *row_bases(problem, numbers)))
+        return body(Rows(problem, Layout.ANY, *row_bases(problem, numbers)))
 
     return k.switch(layout, {Layout.BLOCKS: blocks, Layout.NEIGHBOURS: neighbours}, any_way)

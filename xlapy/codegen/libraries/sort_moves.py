@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from xlapy.codegen.ir import I8, I16, I32, I64, PTR, IRType, KernelBuilder, Module, Value
-from xlapy.codegen.kernels.sort_records import PAYLOAD_BITS, Column
+from xlapy.codegen.kernels.sort_records import PAYLOAD_BITS
 from xlapy.codegen.libraries.sort_layouts import Layout, Rows, in_layout
 from xlapy.codegen.libraries.sort_problem import Problem, function_attributes
 from xlapy.codegen.stopping import define_look, listening_loop
@@ -22,7 +22,6 @@ MOVES = "sort_moves"
 MOVE_ROW, MOVE_LANES = f"{MOVES}_row", f"{MOVES}_lanes"
 
 _WORDS = (I8, I16, I32, I64)
-_POSITION = (1 << PAYLOAD_BITS) - 1  # of a record
 _LANES = 8  # rows side by side, whose records are words with positions
 
 
@@ -80,25 +79,24 @@ def _move_row(problem: Problem, half: _Half) -> None:
 
 def _move_lanes(problem: Problem, half: _Half) -> None:
     """Gathers a word of each row at a time."""
-    k, stride = problem.k, problem["stride"]
+    k = problem.k
     type = I64.with_lanes(_LANES)
 
-    def gather(rows: Rows, position: Value) -> Value:
-        record = k.load(k.gep(k.parameters["records"], position, type.bytes * type.lanes), type)
-        place = k.add(k.mul(k.and_(record, _POSITION), stride), rows.base)
-        return k.gather(half.source, k.mul(place, half.bytes), half.word, element_bytes=1)
+    def position(number: Value) -> Value:
+        record = k.load(k.gep(k.parameters["records"], number, type.bytes * type.lanes), type)
+        return k.and_(record, (1 << PAYLOAD_BITS) - 1)
 
     def move(rows: Rows) -> None:
-        block = _LANES if rows.layout is Layout.BLOCKS else 1
-        result = Column(half.result, half.word.bytes, rows.kept_base, stride, rows.layout is Layout.NEIGHBOURS)
-        with k.loop(0, problem["kept"], block) as loop:
-            start = k.smin(loop.index, k.sub(problem["kept"], block))
-            words = [gather(rows, k.add(start, offset)) for offset in range(block)]
+        source, result = rows.source(half.source, half.word.bytes), rows.result(half.result, half.word.bytes)
+        with k.loop(0, problem["kept"], rows.block) as loop:
+            start = k.smin(loop.index, k.sub(problem["kept"], rows.block))
+            positions = [position(k.add(start, offset)) for offset in range(rows.block)]
             if rows.layout is Layout.ANY:
-                goal = k.add(k.mul(start, stride), rows.kept_base)
-                k.scatter(half.result, k.mul(goal, half.bytes), words[0], element_bytes=1)
+                place, goal = source.place(k, positions[0]), result.place(k, start)
+                word = k.gather(half.source, k.mul(place, half.bytes), half.word, element_bytes=1)
+                k.scatter(half.result, k.mul(goal, half.bytes), word, element_bytes=1)
             else:
-                result.store_block(k, start, words)
+                result.store_block(k, start, [source.load(k, place) for place in positions])
 
     is_whole = k.compare("le", half.bytes, I64.bytes)
     layout = k.select(is_whole, problem["result_layout"], int(Layout.ANY))

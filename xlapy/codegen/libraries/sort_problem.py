@@ -16,13 +16,13 @@ NUMBERS = (
     *("groups_per_unit", "larger_units", "unit_bytes"),
     *("operands", "key", "candidates", "is_long", "top"),
     *("source_layout", "result_layout"),
-    *("spare", "magnitude", "flip", "low", "kept_bits", "zeros", "nans", "nan"),
+    *("merges", "zeros", "nans", "low", "element", "sign", "magnitude", "flip", "upper"),
 )
 """By name, in order; behind them, the bytes of an element of each operand.
 
 The first `larger_units` units have one group of rows more than `groups_per_unit`, and each has `unit_bytes` of scratch
 memory. `key` is the number of the operand that is compared. `is_long` rows are sorted by digits. `top` is where the
-network begins. From `spare` on they are those of `sort_keys`."""
+network begins. From `merges` on they are those of `sort_keys`."""
 
 _POINTERS = ("numbers", "context", "scratch")
 """What the table begins with; operands and results follow."""
@@ -102,10 +102,5 @@ def row_bases(problem: Problem, number: Value) -> tuple[Value, Value]:
     k, stride = problem.k, problem["stride"]
     (group,) = k.if_else(k.compare("eq", stride, 1), lambda: number, lambda: k.udiv(number, stride))
     inner = k.sub(number, k.mul(group, stride))
-    return base_of(problem, group, inner, problem["length"]), base_of(problem, group, inner, problem["kept"])
-
-
-def base_of(problem: Problem, group: Value, inner: Value, length: Value) -> Value:
-    """The first element of a row of `length` elements: the `inner`th of its group."""
-    k = problem.k
-    return k.add(k.mul(group, k.mul(problem["stride"], length)), inner)
+    base, kept_base = (k.add(k.mul(group, k.mul(stride, problem[length])), inner) for length in ("length", "kept"))
+    return base, kept_base

@@ -108,7 +108,7 @@ class _Rows:
         source = self._source(base)
         with listening_loop(k, 0, self.problem["length"], carry=[k.const(I1, 0)]) as loop:
             word = source.load(k, loop.index)
-            canonical = code.canonical(word)
+            (canonical,), differs = code.canonical([word])
             key = code.encode(canonical)
             payload = None
             if self.kind.payload is Payload.POSITION:
@@ -118,7 +118,7 @@ class _Rows:
             records.store(k, memory, loop.index, records.pack(k, key, payload))
             if histograms is not None:
                 histograms.count(k, key)
-            loop.next = [k.or_(loop.values[0], k.compare("ne", word, canonical))]
+            loop.next = [k.or_(loop.values[0], differs)]
         return loop.results[0]
 
 
