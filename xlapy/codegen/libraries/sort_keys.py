@@ -10,13 +10,13 @@ byte are the lower bits of their words.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import reduce
 
 import numpy as np
 
-from xlapy.codegen.ir import I1, I8, I64, IRType, Value
+from xlapy.codegen.ir import I8, I64, IRType, Value
 from xlapy.codegen.kernels.sort_records import Column, word_type
 from xlapy.codegen.libraries.sort_problem import Problem
 from xlapy.codegen.stopping import listening_loop
@@ -55,20 +55,26 @@ class KeyCode:
     def _number(self, name: str) -> Value:
         return self.problem.k.trunc(self.problem[name], self.type)
 
-    def canonical(self, words: Sequence[Value]) -> tuple[list[Value], Value]:
-        """The words that stand for all that the key does not tell apart; and in which lanes one of them is another."""
+    def encode_all(self, words: Sequence[Value], use: Callable[[int, Value], None], merged: Value) -> None:
+        """Uses the number and the key of each word; sets the byte `merged` if a key does not tell its word.
+
+        Keys are used one after the other, so that no more words than before need registers."""
         k = self.problem.k
 
-        def merged() -> list[Value]:
-            canonical = [self._canonical(word) for word in words]
-            others = [k.compare("ne", word, other) for word, other in zip(words, canonical, strict=True)]
-            return [*canonical, reduce(k.or_, others)]
+        def each_canonical() -> None:
+            differ = []
+            for number, word in enumerate(words):
+                canonical = self._canonical(word)
+                differ.append(k.compare("ne", word, canonical))
+                use(number, self.encode(canonical))
+            any_of_them = k.any_lane(reduce(k.or_, differ))
+            k.store(merged, k.or_(k.load(merged, I8), k.zext(any_of_them, I8)))
 
-        def as_they_are() -> list[Value]:
-            return [*words, k.const(I1.with_lanes(words[0].type.lanes), 0)]
+        def each() -> None:
+            for number, word in enumerate(words):
+                use(number, self.encode(word))
 
-        *canonical, differs = k.if_else(k.compare("ne", self.problem["merges"], 0), merged, as_they_are)
-        return canonical, differs
+        k.if_else(k.compare("ne", self.problem["merges"], 0), each_canonical, each)
 
     def _canonical(self, word: Value) -> Value:
         k = self.problem.k
@@ -107,18 +113,19 @@ class KeyCode:
         return [self.encode(word) for word in (k.const(self.type, 0), self._number("low"))]
 
 
-def restore_merged(code: KeyCode, source: Column, result: Column) -> None:
-    """Gives elements whose keys are equal, though they are not, their own bits back, in the order of the row."""
+def restore_merged(code: KeyCode, merged: Value, source: Column, result: Column) -> None:
+    """Gives elements whose keys are equal, though they are not, their own bits back, in the order of the row, if the
+    byte `merged` says that there are any."""
     k, length = code.problem.k, code.problem["length"]
     zero, nan = code.merged()
-    with k.loop(0, 2) as which:
-        merged = k.select(k.compare("eq", which.index, 0), zero, nan)
+    with k.if_(k.compare("ne", k.load(merged, I8), 0)), k.loop(0, 2) as which:
+        shared = k.select(k.compare("eq", which.index, 0), zero, nan)
         with listening_loop(k, 0, length, carry=[k.const(I64, 0)]) as loop:
             key = code.key(source.load(k, loop.index))
-            loop.next = [k.add(loop.values[0], k.zext(k.compare("lt", key, merged, signed=False), I64))]
+            loop.next = [k.add(loop.values[0], k.zext(k.compare("lt", key, shared, signed=False), I64))]
         with listening_loop(k, 0, length, carry=loop.results) as loop:
             word = source.load(k, loop.index)
-            is_member = k.compare("eq", code.key(word), merged)
+            is_member = k.compare("eq", code.key(word), shared)
             with k.if_(is_member):
                 result.store(k, loop.values[0], word)
             loop.next = [k.add(loop.values[0], k.zext(is_member, I64))]

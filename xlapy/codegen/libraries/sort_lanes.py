@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from xlapy.codegen.ir import I1, I32, I64, IRType, KernelBuilder, Module, Value
+from xlapy.codegen.ir import I8, I32, I64, IRType, KernelBuilder, Module, Value
 from xlapy.codegen.kernels.sort_records import Column, Records
 from xlapy.codegen.libraries.sort_keys import KeyCode, restore_merged
 from xlapy.codegen.libraries.sort_layouts import Rows, in_layout
@@ -71,34 +71,35 @@ class _Lanes:
         number = k.smin(k.mul(group, self._count), k.sub(problem["rows"], self._count))
         lanes = Lanes(memory, kind.records.type, problem["length"], problem["top"])
 
-        def encode(rows: Rows) -> Value:
-            return self._encode(rows, lanes)
-
-        (has_merged,) = in_layout(problem, problem["source_layout"], number, self._count, encode)
+        merged = k.alloca(I8)
+        k.store(merged, k.const(I8, 0))
+        in_layout(
+            problem, problem["source_layout"], number, self._count, lambda rows: self._encode(rows, lanes, merged)
+        )
         lanes.sort(k)
         if kind.moves:
             k.call(MOVE_LANES, [k.parameters["table"], number, memory])
             return
         in_layout(problem, problem["result_layout"], number, self._count, lambda rows: self._decode(rows, lanes))
         if kind.payload is Payload.NOTHING:
-            with k.if_(k.any_lane(has_merged)), k.loop(0, self._count) as loop:
+            with k.loop(0, self._count) as loop:
                 base, kept_base = row_bases(problem, k.add(number, loop.index))
                 source = Column(problem.operand(problem["key"]), kind.key.bytes, base, problem["stride"])
-                restore_merged(self._code, source, key_result(problem, kind.key, kept_base))
+                restore_merged(self._code, merged, source, key_result(problem, kind.key, kept_base))
 
-    def _encode(self, rows: Rows, lanes: Lanes) -> Value:
-        """Writes the records; returns the lanes in which a key does not tell its element."""
+    def _encode(self, rows: Rows, lanes: Lanes, merged: Value) -> None:
+        """Writes the records."""
         k, length, code, block = self._k, self.problem["length"], self._code, rows.block
         source = rows.source(self.problem.operand(self.problem["key"]), code.type.bytes)
-        with k.loop(0, length, block, carry=[k.const(I1.with_lanes(self._count), 0)]) as loop:
+        with k.loop(0, length, block) as loop:
             start = k.smin(loop.index, k.sub(length, block))
-            canonical, differs = code.canonical(source.load_block(k, start, block))
-            for offset, word in enumerate(canonical):
+
+            def use(offset: int, key: Value, start: Value = start) -> None:
                 position = k.add(start, offset)
                 payload = position if self.kind.payload is Payload.POSITION else None
-                lanes.store(k, position, self.kind.records.pack(k, code.encode(word), payload))
-            loop.next = [k.or_(loop.values[0], differs)]
-        return loop.results[0]
+                lanes.store(k, position, self.kind.records.pack(k, key, payload))
+
+            code.encode_all(source.load_block(k, start, block), use, merged)
 
     def _decode(self, rows: Rows, lanes: Lanes) -> None:
         """Writes the results from sorted records."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from xlapy.codegen.ir import I1, I32, I64, IRType, KernelBuilder, Module, Value
+from xlapy.codegen.ir import I8, I32, I64, IRType, KernelBuilder, Module, Value
 from xlapy.codegen.kernels.sort_algorithms import Histograms, emit_merge_sort, emit_radix_sort
 from xlapy.codegen.kernels.sort_records import Column, Records, word_type
 from xlapy.codegen.libraries.sort_keys import KeyCode, restore_merged
@@ -70,18 +70,20 @@ class _Rows:
         base, kept_base = row_bases(problem, number)
         second = k.gep(memory, problem["length"], records.bytes)
 
-        def by_digits() -> list[Value]:
+        merged = k.alloca(I8)
+        k.store(merged, k.const(I8, 0))
+
+        def by_digits() -> Value:
             histograms = Histograms.zeroed(k, self.kind.key.bytes)
-            has_merged = self._encode(base, memory, histograms)
-            return [emit_radix_sort(k, records, memory, second, problem["length"], histograms), has_merged]
+            self._encode(base, memory, merged, histograms)
+            return emit_radix_sort(k, records, memory, second, problem["length"], histograms)
 
-        def by_merging() -> list[Value]:
-            has_merged = self._encode(base, memory, None)
+        def by_merging() -> Value:
+            self._encode(base, memory, merged, None)
             less = records.less
-            ordered = emit_merge_sort(k, records, memory, second, problem["length"], lambda a, b: less(k, a, b))
-            return [ordered, has_merged]
+            return emit_merge_sort(k, records, memory, second, problem["length"], lambda a, b: less(k, a, b))
 
-        ordered, has_merged = k.if_else(k.compare("ne", problem["is_long"], 0), by_digits, by_merging)
+        (ordered,) = k.if_else(k.compare("ne", problem["is_long"], 0), by_digits, by_merging)
         if self.kind.moves:
             k.call(MOVE_ROW, [k.parameters["table"], base, kept_base, ordered, k.const(I64, records.bytes)])
             return
@@ -90,8 +92,7 @@ class _Rows:
         other = other_result(problem, self.kind.element, kept_base) if has_other else None
         decode_row(self._code, records, ordered, result, other)
         if self.kind.payload is not Payload.POSITION:
-            with k.if_(has_merged):
-                restore_merged(self._code, self._source(base), result)
+            restore_merged(self._code, merged, self._source(base), result)
 
     def _source(self, base: Value) -> Column:
         problem = self.problem
@@ -102,24 +103,24 @@ class _Rows:
         other = problem.operand(k.sub(1, problem["key"]))
         return Column(other, self.kind.element.bytes, base, problem["stride"])
 
-    def _encode(self, base: Value, memory: Value, histograms: Histograms | None) -> Value:
-        """Writes the records of a row; returns whether a key does not tell its element."""
-        k, records, code = self._k, self.kind.records, self._code
+    def _encode(self, base: Value, memory: Value, merged: Value, histograms: Histograms | None) -> None:
+        """Writes the records of a row."""
+        k, records, payload = self._k, self.kind.records, self.kind.payload
         source = self._source(base)
-        with listening_loop(k, 0, self.problem["length"], carry=[k.const(I1, 0)]) as loop:
+        with listening_loop(k, 0, self.problem["length"]) as loop:
             word = source.load(k, loop.index)
-            (canonical,), differs = code.canonical([word])
-            key = code.encode(canonical)
-            payload = None
-            if self.kind.payload is Payload.POSITION:
-                payload = loop.index
-            elif self.kind.payload is Payload.ELEMENT:
-                payload = k.zext(self._other_source(base).load(k, loop.index), I64)
-            records.store(k, memory, loop.index, records.pack(k, key, payload))
-            if histograms is not None:
-                histograms.count(k, key)
-            loop.next = [k.or_(loop.values[0], differs)]
-        return loop.results[0]
+            carried = None
+            if payload is Payload.POSITION:
+                carried = loop.index
+            elif payload is Payload.ELEMENT:
+                carried = k.zext(self._other_source(base).load(k, loop.index), I64)
+
+            def use(number: int, key: Value, position: Value = loop.index, carried: Value | None = carried) -> None:
+                records.store(k, memory, position, records.pack(k, key, carried))
+                if histograms is not None:
+                    histograms.count(k, key)
+
+            self._code.encode_all([word], use, merged)
 
 
 def key_result(problem: Problem, key: IRType, kept_base: Value) -> Column:
