@@ -113,12 +113,11 @@ class KeyCode:
         return [self.encode(word) for word in (k.const(self.type, 0), self._number("low"))]
 
 
-def restore_merged(code: KeyCode, merged: Value, source: Column, result: Column) -> None:
-    """Gives elements whose keys are equal, though they are not, their own bits back, in the order of the row, if the
-    byte `merged` says that there are any."""
+def restore_merged(code: KeyCode, source: Column, result: Column) -> None:
+    """Gives elements whose keys are equal, though they are not, their own bits back, in the order of the row."""
     k, length = code.problem.k, code.problem["length"]
     zero, nan = code.merged()
-    with k.if_(k.compare("ne", k.load(merged, I8), 0)), k.loop(0, 2) as which:
+    with k.loop(0, 2) as which:
         shared = k.select(k.compare("eq", which.index, 0), zero, nan)
         with listening_loop(k, 0, length, carry=[k.const(I64, 0)]) as loop:
             key = code.key(source.load(k, loop.index))

@@ -82,10 +82,10 @@ class _Lanes:
             return
         in_layout(problem, problem["result_layout"], number, self._count, lambda rows: self._decode(rows, lanes))
         if kind.payload is Payload.NOTHING:
-            with k.loop(0, self._count) as loop:
+            with k.if_(k.compare("ne", k.load(merged, I8), 0)), k.loop(0, self._count) as loop:
                 base, kept_base = row_bases(problem, k.add(number, loop.index))
                 source = Column(problem.operand(problem["key"]), kind.key.bytes, base, problem["stride"])
-                restore_merged(self._code, merged, source, key_result(problem, kind.key, kept_base))
+                restore_merged(self._code, source, key_result(problem, kind.key, kept_base))
 
     def _encode(self, rows: Rows, lanes: Lanes, merged: Value) -> None:
         """Writes the records."""

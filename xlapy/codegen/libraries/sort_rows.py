@@ -92,7 +92,8 @@ class _Rows:
         other = other_result(problem, self.kind.element, kept_base) if has_other else None
         decode_row(self._code, records, ordered, result, other)
         if self.kind.payload is not Payload.POSITION:
-            restore_merged(self._code, merged, self._source(base), result)
+            with k.if_(k.compare("ne", k.load(merged, I8), 0)):
+                restore_merged(self._code, self._source(base), result)
 
     def _source(self, base: Value) -> Column:
         problem = self.problem
