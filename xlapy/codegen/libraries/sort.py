@@ -11,6 +11,7 @@ compiled with the program (`kernels.sort`).
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 
 from xlapy.codegen.ir import I8, I16, I32, I64, IRType
@@ -24,10 +25,13 @@ from xlapy.codegen.libraries.sort_network import top_of
 from xlapy.codegen.libraries.sort_problem import NUMBERS
 from xlapy.codegen.libraries.sort_rows import RowsKind, emit_rows
 from xlapy.codegen.libraries.sort_selection import emit_selection, selection_name
+from xlapy.codegen.target import Target
 from xlapy.hlo.graph import Instruction
 from xlapy.hlo.sort_plan import Payload, SortKey, SortPlan, fits_stack
 
 RADIX_LENGTH_PER_BYTE = 16  # rows that are shorter are merged faster than counted
+
+_LEVEL = 2  # of LLVM's effort: 5 ms more for each library, loops that are some percent faster
 
 _WORDS = (I8, I16, I32, I64)
 _NARROW = (I8, I16, I32)  # fit a record of one word with a position
@@ -72,21 +76,24 @@ def _library(instruction: Instruction, plan: SortPlan, key: SortKey) -> str:
     return RowsKind(word, plan.payload, moves=moves).name
 
 
+def _library_of(name: str, emit: Callable[[Target], str], *, moves: bool = False) -> Library:
+    return Library(name, (name,), emit, codegen_level=_LEVEL, needs=(MOVES,) if moves else ())
+
+
 def _rows_library(kind: RowsKind) -> Library:
-    return Library(kind.name, (kind.name,), partial(emit_rows, kind), needs=(MOVES,) if kind.moves else ())
+    return _library_of(kind.name, partial(emit_rows, kind), moves=kind.moves)
 
 
 def _lanes_library(kind: LanesKind) -> Library:
-    return Library(kind.name, (kind.name,), partial(emit_lanes, kind), needs=(MOVES,) if kind.moves else ())
+    return _library_of(kind.name, partial(emit_lanes, kind), moves=kind.moves)
 
 
 def _selection_library(key: IRType) -> Library:
-    name = selection_name(key)
-    return Library(name, (name,), partial(emit_selection, key))
+    return _library_of(selection_name(key), partial(emit_selection, key))
 
 
 _ALL = (
-    Library(MOVES, (MOVE_ROW, MOVE_LANES), emit_moves),
+    Library(MOVES, (MOVE_ROW, MOVE_LANES), emit_moves, codegen_level=_LEVEL),
     *(_rows_library(RowsKind(word, Payload.NOTHING)) for word in _WORDS),
     *(_rows_library(RowsKind(word, Payload.ELEMENT, element)) for word in _WORDS for element in _WORDS),
     *(_rows_library(RowsKind(word, Payload.POSITION, moves=moves)) for word in _WORDS for moves in (False, True)),
