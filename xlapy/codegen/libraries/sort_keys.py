@@ -4,8 +4,8 @@
     key          negative floats have their `magnitude` inverted; `flip` turns the sign bit round, and everything if
                  the order is descending
 
-Each step is one of every element type; where one is not wanted its number makes it do nothing. Elements of less than a
-byte are the lower bits of their words.
+So the code is the same for all element types of a width; a step that one of them does without has a number that makes
+it do nothing. Elements of less than a byte are the lower bits of their words.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ from xlapy.hlo.sort_plan import SortKey
 
 def key_numbers(element_type: ElementType, key: SortKey) -> dict[str, int]:
     """What `KeyCode` is told of an element type and an order."""
-    word, bits = word_type(element_type.bytes), element_type.bits
-    bits = word.bits if element_type.kind == "pred" else bits
+    word = word_type(element_type.bytes)
+    bits = word.bits if element_type.kind == "pred" else element_type.bits
     sign, element = 1 << (bits - 1), (1 << bits) - 1
     has_sign_bit = element_type.is_float and element_type.name != "f8e8m0fnu"  # that is an exponent alone
     infinity = int(np.array(np.inf, element_type.dtype).view(f"u{word.bytes}")) if key.merges_nans else element
@@ -107,7 +107,7 @@ class KeyCode:
         """The key of any word."""
         return self.encode(self._canonical(word))
 
-    def merged(self) -> Sequence[Value]:
+    def shared(self) -> Sequence[Value]:
         """The keys that several different words may have."""
         k = self.problem.k
         return [self.encode(word) for word in (k.const(self.type, 0), self._number("low"))]
@@ -116,7 +116,7 @@ class KeyCode:
 def restore_merged(code: KeyCode, source: Column, result: Column) -> None:
     """Gives elements whose keys are equal, though they are not, their own bits back, in the order of the row."""
     k, length = code.problem.k, code.problem["length"]
-    zero, nan = code.merged()
+    zero, nan = code.shared()
     with k.loop(0, 2) as which:
         shared = k.select(k.compare("eq", which.index, 0), zero, nan)
         with listening_loop(k, 0, length, carry=[k.const(I64, 0)]) as loop:

@@ -1,8 +1,10 @@
 """Short rows side by side: vectors of records, one of each row, go to memory, are sorted there, and come back.
 
-sort_lanes_32                 keys of 32 bits alone
-sort_lanes_32_position        and each with its position, which is the other result
-sort_lanes_32_moving          the same, but all operands are moved there
+    sort_lanes_32                 keys of 32 bits alone
+    sort_lanes_32_position        and each with its position, which is the other result
+    sort_lanes_32_moving          the same, but all operands are moved there
+
+The network that sorts them is not stable; positions make all records different.
 """
 
 from __future__ import annotations
@@ -70,12 +72,13 @@ class _Lanes:
         k, problem, kind = self._k, self.problem, self.kind
         number = k.smin(k.mul(group, self._count), k.sub(problem["rows"], self._count))
         lanes = Lanes(memory, kind.records.type, problem["length"], problem["top"])
-
         merged = k.alloca(I8)
         k.store(merged, k.const(I8, 0))
-        in_layout(
-            problem, problem["source_layout"], number, self._count, lambda rows: self._encode(rows, lanes, merged)
-        )
+
+        def encode(rows: Rows) -> None:
+            self._encode(rows, lanes, merged)
+
+        in_layout(problem, problem["source_layout"], number, self._count, encode)
         lanes.sort(k)
         if kind.moves:
             k.call(MOVE_LANES, [k.parameters["table"], number, memory])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from xlapy.codegen.ir import I64, Operand, Value
@@ -53,24 +53,22 @@ class Rows:
         return Column(pointer, element_bytes, self.kept_base, self.stride, self.layout is Layout.NEIGHBOURS)
 
 
-Body = Callable[[Rows], Value | Sequence[Value] | None]
-
-
-def in_layout(problem: Problem, layout: Value, number: Value, lanes: int, body: Body) -> list[Value]:
-    """Writes `body` for each layout, for the `lanes` rows from `number` on; what it gives in the one at hand."""
+def in_layout(problem: Problem, layout: Value, number: Value, lanes: int, body: Callable[[Rows], None]) -> None:
+    """Writes `body` for each layout, of which the one at hand runs, for the `lanes` rows from `number` on."""
     k = problem.k
     along = k.lane_numbers(I64.with_lanes(lanes))
     numbers = k.add(along, number)
 
-    def blocks() -> Value | Sequence[Value] | None:
-        bases = (k.mul(numbers, problem[length]) for length in ("length", "kept"))
-        return body(Rows(problem, Layout.BLOCKS, *bases))
+    def blocks() -> None:
+        base, kept_base = (k.mul(numbers, problem[length]) for length in ("length", "kept"))
+        body(Rows(problem, Layout.BLOCKS, base, kept_base))
 
-    def neighbours() -> Value | Sequence[Value] | None:
+    def neighbours() -> None:
         base, kept_base = row_bases(problem, number)
-        return body(Rows(problem, Layout.NEIGHBOURS, k.add(along, base), k.add(along, kept_base)))
+        body(Rows(problem, Layout.NEIGHBOURS, k.add(along, base), k.add(along, kept_base)))
 
-    def any_way() -> Value | Sequence[Value] | None:
-        return body(Rows(problem, Layout.ANY, *row_bases(problem, numbers)))
+    def any_way() -> None:
+        base, kept_base = row_bases(problem, numbers)
+        body(Rows(problem, Layout.ANY, base, kept_base))
 
-    return k.switch(layout, {Layout.BLOCKS: blocks, Layout.NEIGHBOURS: neighbours}, any_way)
+    k.switch(layout, {Layout.BLOCKS: blocks, Layout.NEIGHBOURS: neighbours}, any_way)

@@ -53,6 +53,7 @@ class _Half:
 
 
 def _each_half(problem: Problem, move: Callable[[_Half], None]) -> None:
+    """Writes `move` for words of each width; it runs for those of each operand."""
     k = problem.k
     with k.loop(0, problem["operands"]) as operands:
         source, result = problem.operand(operands.index), problem.result(operands.index)

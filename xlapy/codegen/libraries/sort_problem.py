@@ -40,8 +40,8 @@ class Problem:
     def __getitem__(self, name: str) -> Value:
         return self._number(NUMBERS.index(name))
 
-    def element_bytes(self, operand: Operand) -> Value:
-        return self._number(self.k.add(operand, len(NUMBERS)) if isinstance(operand, Value) else len(NUMBERS) + operand)
+    def element_bytes(self, operand: Value) -> Value:
+        return self._number(self.k.add(operand, len(NUMBERS)))
 
     def _number(self, place: Operand) -> Value:
         return self.k.load(self.k.gep(self._pointer("numbers"), place, I64.bytes), I64, hoistable=True)

@@ -1,9 +1,11 @@
 """Rows one by one: their records go to memory, are sorted there, by digits if they are many, and come back as results.
 
-sort_rows_32                  keys of 32 bits alone
-sort_rows_32_with_16          and each with an element of 16 bits of the other operand
-sort_rows_32_position         and each with its position, which is the other result
-sort_rows_32_moving           the same, but all operands are moved there
+    sort_rows_32                  keys of 32 bits alone
+    sort_rows_32_with_16          and each with an element of 16 bits of the other operand
+    sort_rows_32_position         and each with its position, which is the other result
+    sort_rows_32_moving           the same, but all operands are moved there
+
+Both ways of sorting are stable.
 """
 
 from __future__ import annotations
@@ -69,7 +71,6 @@ class _Rows:
         k, problem, records = self._k, self.problem, self.kind.records
         base, kept_base = row_bases(problem, number)
         second = k.gep(memory, problem["length"], records.bytes)
-
         merged = k.alloca(I8)
         k.store(merged, k.const(I8, 0))
 
