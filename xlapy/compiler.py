@@ -17,6 +17,7 @@ from xlapy.codegen.kernels.registry import scratch_bytes
 from xlapy.codegen.libraries import Library
 from xlapy.codegen.libraries.gemm import GEMM_LIBRARIES
 from xlapy.codegen.libraries.linalg import LINALG_LIBRARIES
+from xlapy.codegen.libraries.sort import SORT_LIBRARIES
 from xlapy.codegen.object_cache import ObjectCache, cache_directory
 from xlapy.codegen.pool import POOL
 from xlapy.codegen.program import EmittedProgram, assembly_of, compile_program, emit_program
@@ -307,7 +308,8 @@ def library_symbols(name: str, target: Target) -> dict[str, int]:
 
 
 LIBRARIES: dict[str, Library] = {
-    library.name: library for library in (*GEMM_LIBRARIES.values(), *LINALG_LIBRARIES.values())
+    library.name: library
+    for library in (*GEMM_LIBRARIES.values(), *LINALG_LIBRARIES.values(), *SORT_LIBRARIES.values())
 }
 """By name: those that programs call."""
 

@@ -146,9 +146,9 @@ def test_long_kernels_of_one_unit_listen() -> None:
     add = "add { a = f32[] parameter(0)  b = f32[] parameter(1)  ROOT s = f32[] add(a, b) }"
     less = "less { a = f32[] parameter(0)  b = f32[] parameter(1)  ROOT c = pred[] compare(a, b), direction=LT }"
     subtract = add.replace("add", "subtract")  # in no other order, so by one unit
+    sort = "ENTRY e { x = f32[SIZE] parameter(0)  ROOT s = f32[SIZE] sort(x), dimensions={0}, to_apply=less }"
     programs = {
-        "sort": f"""{less}
-          ENTRY e {{ x = f32[SIZE] parameter(0)  ROOT s = f32[SIZE] sort(x), dimensions={{0}}, to_apply=less }}""",
+        "sort": less.replace("compare(a, b)", "compare(t, b)").replace("ROOT", "t = f32[] abs(a)  ROOT") + sort,
         "scatter": f"""{add}
           ENTRY e {{ x = f32[100] parameter(0)  i = s32[SIZE,1] parameter(1)  u = f32[SIZE] parameter(2)
             ROOT s = f32[100] scatter(x, i, u), update_window_dims={{}}, inserted_window_dims={{0}},
@@ -162,8 +162,15 @@ def test_long_kernels_of_one_unit_listen() -> None:
         "nested reduce": f"""{subtract}
           ENTRY e {{ x = f32[SIZE,3,2] parameter(0)  z = f32[] constant(0)
             ROOT s = f32[3] reduce(x, z), dimensions={{0,2}}, to_apply=subtract }}""",
+    }
+    calls = {  # of libraries, which listen where they are given the context
+        "sort": less + sort,
         "topk": "ENTRY e { x = f32[SIZE] parameter(0)  ROOT t = (f32[8], s32[8]) topk(x), k=8, largest=true }",
     }
+    for name, text in calls.items():
+        for size, listens in [(1 << 10, False), (1 << 20, True)]:
+            run = xlapy.compile("HloModule m " + text.replace("SIZE", str(size)))
+            assert ("store ptr %context" in run.llvm_ir()) is listens, name
     for name, text in programs.items():
         for size, listens in [(1 << 10, False), (1 << 20, True)]:
             run = xlapy.compile("HloModule m " + text.replace("SIZE", str(size)).replace("REST", str(size - 1)))

@@ -439,21 +439,34 @@ def _kernel(emitter: EntryEmitter, frame: Frame, instruction: Instruction) -> No
             operand = instruction.operands[number]
             emitter.move(frame, (operand, 0), (instruction, leaf), operand.shape)
         if kernel.units:
-            locations = [*operands, *results]
-            if kernel.has_scratch:
-                locations.append(emitter.plan.scratch[instruction].location)
-            if kernel.table is not None:
-                locations.append(Location(Home.CONSTANT, kernel.table))
-            pointers = [frame.pointer(location) for location in locations]
-            if kernel.has_context:
-                pointers.append(frame.k.parameters["context"])
-                if not emitter.prefix:
-                    _name_owner(frame)
-            call_kernel(frame, kernel, pointers)
+            if kernel.has_context and not emitter.prefix:
+                _name_owner(frame)
+            scratch = emitter.plan.scratch[instruction].location if kernel.has_scratch else None
+            call_kernel(frame, kernel, _pointers(emitter, frame, kernel, [*operands, *results], scratch))
             if kernel.grain < kernel.units:
                 look_at_signals(frame, emitter.kernels.target)
             elif kernel.has_context:
                 frame.stop_if_cancelled()
+
+
+def _pointers(
+    emitter: EntryEmitter,
+    frame: Frame,
+    kernel: NativeKernel,
+    arrays: Sequence[Location],
+    scratch: Location | None,
+) -> list[Value]:
+    """The arguments of a kernel, or the table of a function of a library, but for the range."""
+    k = frame.k
+    places = [frame.pointer(location) for location in arrays]
+    memory = [] if scratch is None else [frame.pointer(scratch)]
+    context = [k.parameters["context"]] if kernel.has_context else []
+    if kernel.call is not None:
+        emitter.libraries.add(kernel.call.library)
+        null = [k.const(PTR, 0)]
+        return [k.table(I64, kernel.call.numbers), *(context or null), *(memory or null), *places]
+    table = [] if kernel.table is None else [frame.pointer(Location(Home.CONSTANT, kernel.table))]
+    return [*places, *memory, *table, *context]
 
 
 def _name_owner(frame: Frame) -> None:
@@ -468,13 +481,17 @@ def _name_owner(frame: Frame) -> None:
 def call_kernel(frame: Frame, kernel: NativeKernel, pointers: Sequence[Value]) -> None:
     """One call for all units, or the pool's work if the kernel is worth splitting."""
     k = frame.k
-    if kernel.grain >= kernel.units:
-        begin, end = k.const(I64, 0), k.const(I64, kernel.units)
+    is_split = kernel.grain < kernel.units
+    begin, end = k.const(I64, 0), k.const(I64, kernel.units)
+    if not is_split and kernel.call is None:
         k.call(kernel.name, [*pointers, begin, end])
         return
     table = k.alloca(PTR, len(pointers))
     for number, pointer in enumerate(pointers):
         k.store(k.gep(table, number, 8), pointer)
+    if not is_split:
+        k.call(kernel.range_name, [table, begin, end])
+        return
     k.module.declare(kernel.range_name, None, [PTR, I64, I64])
     work = [k.function_pointer(kernel.range_name), table, k.const(I64, kernel.units), k.const(I64, kernel.grain)]
     k.call(frame.context_word(CONTEXT_PARALLEL), work)

@@ -13,6 +13,7 @@ from xlapy.codegen.indexing import Index, Indexing
 from xlapy.codegen.ir import I32, I64, PTR, KernelBuilder, Module, Operand, Value
 from xlapy.codegen.kernels.loop import VECTORS_PER_STEP, strip
 from xlapy.codegen.kernels.registry import SCRATCH_ALIGNMENT, Kernel, Situation, aligned, kernel_for, shared_bytes
+from xlapy.codegen.libraries import LibraryCall
 from xlapy.codegen.region_functions import RegionFunctions
 from xlapy.codegen.regions import emit_region, region_context
 from xlapy.codegen.registers import from_parts, parts_of, register_type, splat
@@ -27,7 +28,7 @@ from xlapy_runtime.native_records import Status
 @dataclass(frozen=True, slots=True)
 class NativeKernel:
     """A kernel by its symbols. `range_name` takes its pointers from a table, as the pool calls it; it exists only if
-    the kernel is worth splitting, into tasks of `grain` units."""
+    the kernel is worth splitting, into tasks of `grain` units, or is a function of a library."""
 
     name: str
     range_name: str
@@ -37,6 +38,7 @@ class NativeKernel:
     table: int | None = None  # number among the constants of the program
     has_scratch: bool = False
     has_context: bool = False  # it ends early when the flag in the context is set
+    call: LibraryCall | None = None  # it is a function of a library, by both names
 
 
 @dataclass(slots=True)
@@ -74,6 +76,8 @@ class KernelLibrary:
     def _write(
         self, instruction: Instruction, kernel: Kernel, overwritten: tuple[int, ...], shared: int
     ) -> NativeKernel:
+        if isinstance(kernel.body, LibraryCall):
+            return _of_library(kernel, kernel.body, has_scratch=shared > 0)
         name = self._new_name(instruction.opcode.replace("-", "_"))
         operands = [operand.shape for operand in instruction.operands]
         results = [leaf for leaf in instruction.shape.leaves() if leaf.is_array]
@@ -201,6 +205,18 @@ def _combine_step(ix: Indexing, computation: Computation, shape: Shape, position
         (folded,) = emit_region(k, computation, arguments)
         fold.next = parts_of(splat(k, folded, ix.lanes))
     array(sources).store(ix, index, from_parts(fold.results))
+
+
+def _of_library(kernel: Kernel, call: LibraryCall, *, has_scratch: bool) -> NativeKernel:
+    return NativeKernel(
+        call.function,
+        call.function,
+        kernel.units,
+        kernel.grain,
+        has_scratch=has_scratch,
+        has_context=kernel.listens,
+        call=call,
+    )
 
 
 def _arrays(

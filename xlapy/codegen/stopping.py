@@ -31,11 +31,15 @@ _LOOK = "kernel.look"
 
 
 def define_look(module: Module, target: Target) -> None:
-    """Writes `i32 look(context)` into a module of kernels, once: not 0 if the run was stopped."""
+    """Writes `i32 look(context)` into a module of kernels, once: not 0 if the run was stopped.
+
+    Libraries get no context where there is no need to look."""
     if module.defines(_LOOK):
         return
     with KernelBuilder(module, _LOOK, [("context", PTR)], I32, "internal") as k:
         context = k.parameters["context"]
+        with k.if_(k.compare("eq", context, k.const(PTR, 0))):
+            k.ret(k.const(I32, 0))
         flag = k.load(k.gep(context, CONTEXT_CANCELLED, PTR.bytes), PTR)
         with k.if_(k.compare("ne", k.load(flag, I32, volatile=True), 0)):
             k.ret(k.const(I32, 1))

@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import enum
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from itertools import permutations
 
 from xlapy.hlo.attributes import ComparisonDirection, ComparisonType
 from xlapy.hlo.element_types import ElementType
@@ -113,9 +115,14 @@ def _candidates(plan: SortPlan) -> int:
 
 def _lanes(length: int, rows: int, key: SortKey | None, record_bytes: int) -> int:
     """How many rows to sort side by side: several if they are short, and records are words that vectors compare."""
-    lanes = min(MAX_LANES, GROUP_BYTES // record_bytes)
+    lanes = lanes_of(record_bytes)
     worth_it = key is not None and length <= NETWORK_LENGTH.get(record_bytes, 0) and rows >= lanes
     return lanes if worth_it else 1
+
+
+def lanes_of(record_bytes: int) -> int:
+    """The records that are compared by one operation."""
+    return min(MAX_LANES, GROUP_BYTES // record_bytes)
 
 
 def _payload(operands: tuple[Instruction, ...], key: SortKey | None) -> Payload:
@@ -159,7 +166,10 @@ def fits_stack(plan: SortPlan) -> bool:
 
 def recognise(comparator: Computation) -> SortKey | None:
     """The key that a comparator compares, if it compares the elements of one operand and nothing else."""
-    root = comparator.root
+    return _key_of(comparator.root)
+
+
+def _key_of(root: Instruction) -> SortKey | None:
     if root.opcode != "compare":
         return None
     sides = [_canonical(operand) for operand in root.operands]
@@ -184,6 +194,36 @@ def recognise(comparator: Computation) -> SortKey | None:
         merges_zeros=element_type.is_float and (first.zeros or not is_total),
         merges_nans=first.nans,
     )
+
+
+def first_of_several(root: Instruction) -> tuple[Instruction, Instruction] | None:
+    """What compares the first key, and what decides between equals, in a comparator that compares several keys."""
+    for equal, less, rest in _decisions(root):
+        compares_keys = _key_of(rest) is not None or first_of_several(rest) is not None
+        if compares_keys and _key_of(less) is not None and _says_equal(equal, less):
+            return less, rest
+    return None
+
+
+def _decisions(root: Instruction) -> Iterator[tuple[Instruction, Instruction, Instruction]]:
+    """What may be `equal`, `less` and `rest` in `less or (equal and rest)` and in `select(equal, rest, less)`."""
+    if root.opcode == "select":
+        equal, rest, less = root.operands
+        yield equal, less, rest
+    if root.opcode == "or":
+        for less, both in permutations(root.operands):
+            if both.opcode == "and":
+                yield from ((equal, less, rest) for equal, rest in permutations(both.operands))
+
+
+def _says_equal(equal: Instruction, less: Instruction) -> bool:
+    """Whether `equal` holds exactly if neither element is less than the other."""
+    if equal.opcode != "compare" or equal.attributes["direction"] is not ComparisonDirection.EQ:
+        return False
+    kinds = {compare.attributes["type"] for compare in (equal, less)}
+    is_total = not less.operands[0].shape.type.is_float or kinds == {ComparisonType.TOTALORDER}
+    sides = [{_canonical(operand) for operand in compare.operands} for compare in (equal, less)]
+    return is_total and sides[0] == sides[1]
 
 
 def has_key(element_type: ElementType) -> bool:

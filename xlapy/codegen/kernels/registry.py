@@ -8,7 +8,8 @@ A kernel is a native function over a range of units of work:
 functions do).
 
 `KERNELS` maps an op to a function that decides how an instruction runs and returns a `Kernel`: the number of units,
-what a unit costs, and how to write the body. Ops that are element-wise or move data all share the loop kernel.
+what a unit costs, and how to write the body, or which function of a library has it. Ops that are element-wise or move
+data all share the loop kernel.
 """
 
 from __future__ import annotations
@@ -40,6 +41,8 @@ from xlapy.codegen.kernels.sort import emit_sort
 from xlapy.codegen.kernels.tasks import units_per_task
 from xlapy.codegen.kernels.transpose import emit_transpose, plan_transpose
 from xlapy.codegen.kernels.update import emit_update
+from xlapy.codegen.libraries import LibraryCall
+from xlapy.codegen.libraries.sort import library_call
 from xlapy.codegen.stopping import LONG
 from xlapy.codegen.target import Target
 from xlapy.hlo.attributes import FusionKind
@@ -60,11 +63,12 @@ Body = Callable[[KernelBuilder, Sequence[Array], Sequence[Array], Value, Value],
 
 @dataclass(frozen=True, slots=True)
 class Kernel:
-    """How one instruction runs: `body(k, operands, results, begin, end)` writes the code for a range of units."""
+    """How one instruction runs: `body(k, operands, results, begin, end)` writes the code for a range of units, unless
+    a library has it."""
 
     units: int
     bytes_per_unit: int
-    body: Body
+    body: Body | LibraryCall
     overwrites: tuple[tuple[int, int], ...] = ()  # (operand, leaf): the operand must be in the leaf's memory before
     scratch_bytes: int = 0  # memory of its own for each task: `k.parameters["scratch"]`
     shared_bytes: int = 0  # memory of all tasks, and of the kernels that follow: `k.parameters["shared"]`
@@ -380,16 +384,17 @@ SORT_BYTES_PER_ELEMENT = 64  # traffic of a sorted element, over all passes
 
 @KERNELS.register("sort", "topk")
 def _sort(instruction: Instruction, situation: Situation) -> Kernel:
-    """A unit is a group of rows."""
+    """A unit is a group of rows. Only what compares in ways of its own has code of its own."""
     plan = plan_sort(instruction)
 
     def body(k: KernelBuilder, arrays: Sequence[Array], outputs: Sequence[Array], begin: Value, end: Value) -> None:
-        emit_sort(k, instruction, plan, arrays, outputs, begin, end)
+        emit_sort(k, instruction.called[0], plan, arrays, outputs, begin, end)
 
     units = plan.units if plan.kept else 0
     total = plan.rows * plan.length * SORT_BYTES_PER_ELEMENT
+    code = body if plan.key is None else library_call(instruction, plan, plan.key)
     shared = scratch_of_sort(instruction)
-    return Kernel(units, total // max(units, 1), body, shared_bytes=shared, listens=plan.length >= LONG)
+    return Kernel(units, total // max(units, 1), code, shared_bytes=shared, listens=plan.length >= LONG)
 
 
 @KERNELS.register("convolution")

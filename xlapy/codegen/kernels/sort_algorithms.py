@@ -55,7 +55,7 @@ class Histograms:
 
 
 def emit_radix_sort(
-    k: KernelBuilder, records: Records, first: Value, second: Value, length: int, histograms: Histograms
+    k: KernelBuilder, records: Records, first: Value, second: Value, length: Operand, histograms: Histograms
 ) -> Value:
     """Sorts by one digit after the other, least significant first. A digit that all keys share costs nothing."""
     with k.loop(0, histograms.digits, carry=[first, second]) as digits:
@@ -76,16 +76,18 @@ def emit_radix_sort(
                 k.store(counter, k.add(place, 1))
             return [target, source]
 
-        shared = k.load(counter_of(records.load(k, source, 0)), I32)
+        shared = k.zext(k.load(counter_of(records.load(k, source, 0)), I32), I64)
         digits.next = k.if_else(k.compare("eq", shared, length), lambda: [source, target], move)
     return digits.results[0]
 
 
-def emit_merge_sort(k: KernelBuilder, records: Records, first: Value, second: Value, length: int, less: Less) -> Value:
+def emit_merge_sort(
+    k: KernelBuilder, records: Records, first: Value, second: Value, length: Operand, less: Less
+) -> Value:
     """Sorts short runs by insertion, then merges neighbours until one run is left."""
     with listening_loop(k, 0, length, RUN) as runs:
         _insert_all(k, records, first, runs.index, k.smin(k.add(runs.index, RUN), length), less)
-    if length <= RUN:
+    if isinstance(length, int) and length <= RUN:
         return first
 
     def merge_all(values: list[Value]) -> list[Value]:
@@ -123,13 +125,13 @@ def _merge(
     target: Value,
     begin: Value,
     width: Value,
-    length: int,
+    length: Operand,
     less: Less,
 ) -> None:
     """Merges the runs [begin, begin + width) and the next `width`; of equals the left one goes first."""
     middle = k.smin(k.add(begin, width), length)
     end = k.smin(k.add(middle, width), length)
-    last = k.const(I64, length - 1)
+    last = k.sub(length, 1) if isinstance(length, Value) else k.const(I64, length - 1)
 
     def step_by_step() -> None:
         with listening_loop(k, begin, end, carry=[begin, middle]) as loop:

@@ -9,12 +9,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import numpy as np
-
 from xlapy.codegen.ir import I8, I16, I32, I64, IRType, KernelBuilder, Operand, Value
 from xlapy.codegen.register_transpose import transposed
-from xlapy.hlo.element_types import ElementType
-from xlapy.hlo.sort_plan import Payload, SortKey
+from xlapy.hlo.sort_plan import Payload
 
 _WORDS = {1: I8, 2: I16, 4: I32, 8: I64, 16: I64.with_lanes(2)}
 PAYLOAD_BITS = 32  # of a record in one word
@@ -35,10 +32,11 @@ class Column:
     pointer: Value
     element_bytes: int
     base: Value
-    stride: int
+    stride: Operand
     neighbours: bool = False
 
-    def _place(self, k: KernelBuilder, position: Operand) -> Value:
+    def place(self, k: KernelBuilder, position: Operand) -> Value:
+        """The number of the element at a position."""
         return k.add(k.mul(position, self.stride), self.base)
 
     def _is_contiguous(self, position: Value) -> bool:
@@ -46,7 +44,7 @@ class Column:
 
     def load(self, k: KernelBuilder, position: Value) -> Value:
         lanes, width, type = self.base.type.lanes, self.element_bytes, word_type(self.element_bytes)
-        place = self._place(k, position)
+        place = self.place(k, position)
         if lanes == 1:
             return k.load(k.gep(self.pointer, place, width), type)
         if self._is_contiguous(position):
@@ -55,7 +53,7 @@ class Column:
 
     def store(self, k: KernelBuilder, position: Value, word: Value) -> None:
         lanes, width = self.base.type.lanes, self.element_bytes
-        place = self._place(k, position)
+        place = self.place(k, position)
         if lanes == 1:
             k.store(k.gep(self.pointer, place, width), word)
         elif self._is_contiguous(position):
@@ -65,7 +63,7 @@ class Column:
 
     def load_neighbours(self, k: KernelBuilder, position: Value, count: int) -> Value:
         """The words at `count` positions of a row whose elements lie side by side."""
-        place = k.gep(self.pointer, self._place(k, position), self.element_bytes)
+        place = k.gep(self.pointer, self.place(k, position), self.element_bytes)
         return k.load(place, word_type(self.element_bytes).with_lanes(count))
 
     def load_block(self, k: KernelBuilder, start: Value, count: int) -> list[Value]:
@@ -87,94 +85,6 @@ class Column:
         """The address of position `start` in each row, where positions are neighbours."""
         bases = [k.extract(self.base, lane) for lane in range(self.base.type.lanes)]
         return [k.gep(self.pointer, k.add(base, start), self.element_bytes) for base in bases]
-
-    def copy_double(self, k: KernelBuilder, position: Value, target: Column, number: Value) -> None:
-        """Element `number` of `target` becomes the one at `position`, in each lane; elements are two words."""
-        for half in range(2):
-            offset = half * I64.bytes
-            place, goal = self._place(k, position), target._place(k, number)
-            word = k.gather(k.gep(self.pointer, offset), place, I64, element_bytes=self.element_bytes)
-            k.scatter(k.gep(target.pointer, offset), goal, word, element_bytes=self.element_bytes)
-
-
-@dataclass(frozen=True, slots=True)
-class KeyCode:
-    """The code between the words of elements and keys."""
-
-    element_type: ElementType
-    key: SortKey
-
-    @property
-    def type(self) -> IRType:
-        return word_type(self.element_type.bytes)
-
-    @property
-    def _sign(self) -> int:
-        return 1 << (self.type.bits - 1)
-
-    @property
-    def _has_sign_bit(self) -> bool:
-        """Floats are a sign and a magnitude, but for those that are an exponent alone."""
-        return self.element_type.is_float and self.element_type.name != "f8e8m0fnu"
-
-    @property
-    def _spare(self) -> int:
-        """Bits of the word above the element, which say nothing."""
-        return 0 if self.element_type.kind == "pred" else self.type.bits - self.element_type.bits
-
-    @property
-    def merges(self) -> bool:
-        """Some keys do not tell their elements."""
-        return self.key.merges_zeros or self.key.merges_nans
-
-    def canonical(self, k: KernelBuilder, word: Value) -> Value:
-        """The word that stands for all that the key does not tell apart."""
-        if self.key.merges_zeros:
-            word = k.select(k.compare("eq", k.shl(word, 1 + self._spare), 0), 0, word)
-        if self.key.merges_nans:
-            magnitude = k.and_(word, self._sign - 1)
-            word = k.select(k.compare("gt", magnitude, self._infinity), self._nan, word)
-        return word
-
-    @property
-    def _infinity(self) -> int:
-        code = np.array(np.inf, self.element_type.dtype).view(f"u{self.element_type.bytes}")
-        return int(code)
-
-    @property
-    def _nan(self) -> int:
-        """One that sorts behind infinity."""
-        return self._sign - 1
-
-    def merged(self, k: KernelBuilder) -> list[Value]:
-        """The keys that several different words have."""
-        words = []
-        if self.key.merges_zeros:
-            words.append(0)
-        if self.key.merges_nans:
-            words.append(self._nan)
-        return [self.encode(k, k.const(self.type, word)) for word in words]
-
-    def encode(self, k: KernelBuilder, word: Value) -> Value:
-        """The key of a canonical word."""
-        word = k.shl(word, self._spare)
-        if self._has_sign_bit:
-            negative = k.ashr(word, self.type.bits - 1)
-            word = k.xor(word, k.or_(negative, -self._sign))
-        elif self.element_type.is_signed:
-            word = k.xor(word, -self._sign)
-        return k.not_(word) if self.key.descending else word
-
-    def decode(self, k: KernelBuilder, key: Value) -> Value:
-        """The word that `encode` made the key of."""
-        word = k.not_(key) if self.key.descending else key
-        if self._has_sign_bit:
-            positive = k.ashr(word, self.type.bits - 1)
-            word = k.xor(word, k.or_(k.not_(positive), -self._sign))
-        elif self.element_type.is_signed:
-            word = k.xor(word, -self._sign)
-        shift = k.ashr if self.element_type.is_signed else k.lshr
-        return shift(word, self._spare)
 
 
 @dataclass(frozen=True, slots=True)

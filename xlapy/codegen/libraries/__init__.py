@@ -21,6 +21,20 @@ _CACHE_KIND = "library"
 
 
 @dataclass(frozen=True, slots=True)
+class LibraryCall:
+    """How an instruction runs whose code is in a library: by a function of ranges of units,
+
+        void function(ptr table, i64 begin, i64 end)
+
+    where the table holds pointers: to `numbers`, to the context of the call if the instruction takes long (else null),
+    to scratch memory if it has such (else null), then to operands and results."""
+
+    library: str
+    function: str
+    numbers: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Library:
     """Native code that does not depend on any program: how to emit it, and the symbols it offers."""
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from xlapy.hlo.graph import Instruction
+from xlapy.hlo.graph import Computation, Instruction, topological
 from xlapy.hlo.patterns import P, number_of, variables
+from xlapy.hlo.sort_plan import first_of_several
 from xlapy.passes import new
 from xlapy.passes.cse import content
 from xlapy.passes.new import Value
@@ -33,6 +34,29 @@ def sort_twice(root: Instruction, y: Instruction) -> Value | None:
     if any(instruction.called for region in (outer, inner) for instruction in region):
         return None
     return y if outer is inner or content(outer, {}) == content(inner, {}) else None
+
+
+@LAWS.law(P.sort(xs.rest, dimension=d))
+def sort_by_several_keys(root: Instruction, xs: tuple[Instruction, ...], d: int) -> Value | None:
+    """sort(x, y) by x, then y -> sort(sort(x, y) by y) by x, which are stable: keys one by one need no comparisons"""
+    parts = first_of_several(root.called[0].root)
+    if parts is None:
+        return None
+    first, rest = (_with_root(root.called[0], part) for part in parts)
+    inner = new.op("sort", xs, called=[rest], dimension=d, is_stable=root.attributes["is_stable"])
+    count = len(xs)
+    elements = [inner] if count == 1 else [new.op("get-tuple-element", [inner], index=n) for n in range(count)]
+    return new.op("sort", elements, called=[first], dimension=d, is_stable=True)
+
+
+def _with_root(region: Computation, root: Instruction) -> Computation:
+    """A region of the same parameters that ends with `root`."""
+    part = Computation(region.name)
+    copies: dict[Instruction, Instruction] = {}
+    for instruction in topological([*region.parameters, root]):
+        copies[instruction] = part.add_copy(instruction, [copies[operand] for operand in instruction.operands])
+    part.set_root(copies[root])
+    return part
 
 
 @LAWS.law(P.after_all(x))

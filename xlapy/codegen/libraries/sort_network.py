@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from xlapy.codegen.ir import I64, IRType, KernelBuilder, Operand, Value
 
-UNROLLED_LENGTH = 24  # rows up to this stay in registers (some of them on the stack)
+FEW = 16  # vectors that are sorted in registers (some of them on the stack)
 EXCHANGES_PER_STEP = 4
 
 
@@ -30,7 +30,7 @@ class Phase:
 
 def phases(length: int) -> Iterator[Phase]:
     """The network for rows of `length`."""
-    block = top = _top(length)
+    block = top = top_of(length)
     while block:
         yield Phase(block, 0, block)
         reach = top
@@ -40,7 +40,7 @@ def phases(length: int) -> Iterator[Phase]:
         block //= 2
 
 
-def _top(length: int) -> int:
+def top_of(length: int) -> int:
     """The largest power of two below `length`; 0 if there is nothing to exchange."""
     return 1 << ((length - 1).bit_length() - 1) if length > 1 else 0
 
@@ -57,11 +57,12 @@ def sort_in_registers(k: KernelBuilder, records: list[Value]) -> list[Value]:
 
 @dataclass(frozen=True, slots=True)
 class Lanes:
-    """`length` vectors of records in memory."""
+    """`length` vectors of records in memory. `top` is the largest power of two below `length`."""
 
     memory: Value
     type: IRType
-    length: int
+    length: Value
+    top: Value
 
     def _address(self, k: KernelBuilder, position: Operand) -> Value:
         return k.gep(self.memory, position, self.type.bytes * self.type.lanes)
@@ -73,20 +74,32 @@ class Lanes:
         k.store(self._address(k, position), record)
 
     def sort(self, k: KernelBuilder) -> None:
-        """Goes through the phases, in loops: rows are longer than `UNROLLED_LENGTH`."""
-        top = _top(self.length)
+        """Sorts each lane; the memory has room for `FEW` vectors at least."""
+        is_few = k.compare("le", self.length, FEW)
+        k.if_else(is_few, lambda: self._sort_few(k), lambda: self._sort_many(k))
+
+    def _sort_few(self, k: KernelBuilder) -> None:
+        """In registers, filled up with records that stay behind all others."""
+        with k.loop(self.length, FEW) as rest:
+            self.store(k, rest.index, k.const(self.type, -1))
+        ordered = sort_in_registers(k, [self.load(k, position) for position in range(FEW)])
+        for position, record in enumerate(ordered):
+            self.store(k, position, record)
+
+    def _sort_many(self, k: KernelBuilder) -> None:
+        """Goes through the phases, in loops."""
 
         def run_and_halve(values: list[Value]) -> list[Value]:
-            self._run_block(k, values[0], top, EXCHANGES_PER_STEP)
+            self._run_block(k, values[0], EXCHANGES_PER_STEP)
             return [k.lshr(values[0], 1)]
 
-        k.while_loop(lambda values: k.compare("ge", values[0], EXCHANGES_PER_STEP), run_and_halve, [k.const(I64, top)])
+        k.while_loop(lambda values: k.compare("ge", values[0], EXCHANGES_PER_STEP), run_and_halve, [self.top])
         block = EXCHANGES_PER_STEP // 2
         while block:
-            self._run_block(k, k.const(I64, block), top, block)
+            self._run_block(k, k.const(I64, block), block)
             block //= 2
 
-    def _run_block(self, k: KernelBuilder, block: Value, top: int, step: int) -> None:
+    def _run_block(self, k: KernelBuilder, block: Value, step: int) -> None:
         """All phases of one block size, a multiple of `step`."""
         self._run(k, block, k.const(I64, 0), block, step)
 
@@ -94,7 +107,7 @@ class Lanes:
             self._run(k, block, block, k.sub(values[0], block), step)
             return [k.lshr(values[0], 1)]
 
-        k.while_loop(lambda values: k.compare("gt", values[0], block), run_and_halve, [k.const(I64, top)])
+        k.while_loop(lambda values: k.compare("gt", values[0], block), run_and_halve, [self.top])
 
     def _run(self, k: KernelBuilder, block: Value, first: Value, distance: Value, step: int) -> None:
         """One phase: whole blocks `step` exchanges at a time; what is left of the last block one by one."""
