@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
-from xlapy.codegen.ir import I8, I16, I32, I64, IRType
+from xlapy.codegen.ir import I8, I16, I32, I64, IRType, Module
 from xlapy.codegen.kernels.sort_records import word_type
 from xlapy.codegen.libraries import Library, LibraryCall
 from xlapy.codegen.libraries.sort_keys import key_numbers
@@ -76,7 +76,7 @@ def _library(instruction: Instruction, plan: SortPlan, key: SortKey) -> str:
     return RowsKind(word, plan.payload, moves=moves).name
 
 
-def _library_of(name: str, emit: Callable[[Target], str], *, moves: bool = False) -> Library:
+def _library_of(name: str, emit: Callable[[Target], Module], *, moves: bool = False) -> Library:
     return Library(name, (name,), emit, codegen_level=_LEVEL, needs=(MOVES,) if moves else ())
 
 

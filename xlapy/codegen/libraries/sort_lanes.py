@@ -42,12 +42,12 @@ class LanesKind:
         return Records(word.with_lanes(lanes_of(word.bytes)), self.payload)
 
 
-def emit_lanes(kind: LanesKind, target: Target) -> str:
+def emit_lanes(kind: LanesKind, target: Target) -> Module:
     module = Module.of(target)
     with sort_function(module, kind.name, target) as problem:
         lanes = _Lanes(kind, problem)
         emit_groups(problem, lanes.sort)
-    return module.text()
+    return module
 
 
 @dataclass(frozen=True, slots=True)

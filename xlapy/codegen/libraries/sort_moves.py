@@ -25,7 +25,7 @@ _WORDS = (I8, I16, I32, I64)
 _LANES = 8  # rows side by side, whose records are words with positions
 
 
-def emit_moves(target: Target) -> str:
+def emit_moves(target: Target) -> Module:
     module = Module.of(target)
     attributes = function_attributes(target)
     define_look(module, target)
@@ -39,7 +39,7 @@ def emit_moves(target: Target) -> str:
     with KernelBuilder(module, MOVE_LANES, parameters, None, attributes=attributes) as k:
         problem = Problem(k, k.parameters["table"])
         _each_half(problem, lambda half: _move_lanes(problem, half))
-    return module.text()
+    return module
 
 
 @dataclass(frozen=True, slots=True)

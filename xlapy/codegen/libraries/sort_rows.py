@@ -45,12 +45,12 @@ class RowsKind:
         return Records(I64.with_lanes(2 if widest == I64.bytes else 1), self.payload)
 
 
-def emit_rows(kind: RowsKind, target: Target) -> str:
+def emit_rows(kind: RowsKind, target: Target) -> Module:
     module = Module.of(target)
     with sort_function(module, kind.name, target) as problem:
         rows = _Rows(kind, problem)
         emit_groups(problem, rows.sort)
-    return module.text()
+    return module
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,7 +31,7 @@ def selection_name(key: IRType) -> str:
     return f"sort_selection_{key.bits}"
 
 
-def emit_selection(key: IRType, target: Target) -> str:
+def emit_selection(key: IRType, target: Target) -> Module:
     """The library for keys of a width, which fit a record of one word with their positions."""
     module = Module.of(target)
     with sort_function(module, selection_name(key), target) as problem:
@@ -45,7 +45,7 @@ def emit_selection(key: IRType, target: Target) -> str:
             decode_row(code, records, room, key_result(problem, key, kept_base), positions)
 
         emit_groups(problem, select)
-    return module.text()
+    return module
 
 
 @dataclass(frozen=True, slots=True)
