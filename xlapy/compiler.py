@@ -187,7 +187,7 @@ def lower(
     if options.num_replicas > 1 or options.num_partitions > 1:
         module.config.num_replicas = options.num_replicas
         module.config.num_partitions = options.num_partitions
-    verify_processes(module)
+    verify_processes(module, module.config.num_replicas, module.config.num_partitions)
     pipeline_options = PipelineOptions(
         fast_math=options.fast_math,
         disabled_laws=options.disabled_laws,

@@ -154,7 +154,8 @@ def all_to_all(site: Site, size: int) -> list[Part]:
     """Member k gets part k of everybody's operand; without a dimension, operand k of everybody instead."""
     dimension = site.attribute("dimension")
     if dimension is None:
-        return [replace(_whole(site.call.operands[0], 0), operand_step=1, result_step=1, owners=size)]
+        first = site.call.operands[:1]
+        return [replace(_whole(spec, 0), operand_step=1, result_step=1, owners=size) for spec in first]
     parts = []
     for number, spec in enumerate(site.call.operands):
         part = _cut(spec, number, dimension, size)
@@ -176,6 +177,21 @@ PARTS: Mapping[str, Parts] = {
     "collective-broadcast": fetch,
     "collective-permute": fetch,
 }
+
+
+def _require_fit(site: Site, parts: Sequence[Part], size: int) -> None:
+    """Raises unless the parts for a group of so many processes make up all operands and all results: native code copies
+    them without a further look."""
+    read = [(part, part.operand, part.operand_step, part.source_step) for part in parts]
+    written = [(part, part.result, part.result_step, part.target_step) for part in parts]
+    for what, specs, places in (("operands", site.call.operands, read), ("results", site.call.results, written)):
+        sizes = {}
+        for part, first, step, byte_step in places:
+            pieces = size if byte_step else 1
+            sizes |= dict.fromkeys((first + step * n for n in range(size)), pieces * part.rows * part.row_bytes)
+        if sizes != {number: spec.nbytes for number, spec in enumerate(specs)}:
+            listed = ", ".join(map(str, specs))
+            raise InternalError(f"{site.call.label}: its {what} ({listed}) do not fit a group of {size} processes")
 
 
 def kind_of(name: str) -> Kind:
@@ -227,6 +243,8 @@ class _Planner:
         self.width = max(self.width, len(specs))
         groups: list[int | None] = [None] * site.grid.size
         for members, sources in _groups(site):
+            if not all(0 <= process < len(groups) and groups[process] is None for process in members):
+                raise InternalError(f"{site.call.label}: the group {members} is not one of processes of its own")
             record = self._group(site, members, sources)
             for process in members:
                 groups[process] = ctypes.addressof(record)
@@ -241,6 +259,7 @@ class _Planner:
     def _group(self, site: Site, members: Group, sources: Sequence[int] | None) -> GroupRecord:
         name = _base(site)
         parts = PARTS[name](site, len(members))
+        _require_fit(site, parts, len(members))
         if sources is not None:  # nobody fetches from most, but some may get zeros, which come behind the last member
             owners = len(members) + 1 if NOBODY in sources else max(sources) + 1
             parts = [replace(part, owners=owners) for part in parts]

@@ -394,6 +394,31 @@ def test_dynamic_operands_are_a_bug_of_the_compiler():
         executable([], calls=[call], kernels=ADD)
 
 
+@pytest.mark.parametrize(
+    ("kind", "operands", "results", "attributes"),
+    [
+        ("all-gather", [2], [8], {"all_gather_dimension": 0}),
+        ("all-gather", [2], [4], {"all_gather_dimension": 0}),
+        ("all-gather", [4], [], {"all_gather_dimension": 0}),
+        ("reduce-scatter", [6], [3], {"scatter_dimension": 0, "combine": ("add",)}),
+        ("reduce-scatter", [4], [1], {"scatter_dimension": 0, "combine": ("add",)}),
+        ("all-reduce", [4], [3], {"combine": ("add",)}),
+        ("all-to-all", [4, 4], [4, 4], {"dimension": None}),
+        ("all-to-all", [4] * 4, [4] * 4, {"dimension": None}),
+        ("all-to-all", [4, 4, 4], [4, 3, 4], {"dimension": None}),
+        ("all-to-all", [4], [4], {"dimension": 0}),
+        ("all-to-all", [], [], {"dimension": None, "replica_groups": ((0, 1), (1, 2))}),
+        ("collective-broadcast", [4], [3], {}),
+        ("collective-permute", [4], [5], {"source_target_pairs": ((0, 1),)}),
+        ("collective-permute", [4], [4], {"source_target_pairs": ((0, 3),)}),
+    ],
+)
+def test_arrays_that_do_not_fit_their_group_never_reach_native_code(kind, operands, results, attributes):
+    shapes = [tuple(spec(np.float32, size) for size in sizes) for sizes in (operands, results)]
+    with pytest.raises(InternalError, match=f"{kind}.1: "):
+        program(kind, *shapes, replicas=3, **attributes)
+
+
 def test_an_unknown_kind_is_a_bug_of_the_compiler():
     with pytest.raises(InternalError, match="no runtime call 'all-reverse'"):
         executable([], calls=[RuntimeCall("all-reverse", "all-reverse.1")])
