@@ -86,8 +86,8 @@ class Started(Protocol):
 class Explaining(Protocol):
     """Knows why a process of a parallel run gave up."""
 
-    def explain(self, process: int, reason: Any) -> XlaError:
-        """The error to raise."""
+    def explain(self, process: int, site: int, reason: Any) -> XlaError:
+        """The error to raise, at a call site."""
 
 
 @dataclass(slots=True, eq=False)

@@ -185,7 +185,7 @@ def _require_fit(site: Site, parts: Sequence[Part], size: int) -> None:
     read = [(part, part.operand, part.operand_step, part.source_step) for part in parts]
     written = [(part, part.result, part.result_step, part.target_step) for part in parts]
     for what, specs, places in (("operands", site.call.operands, read), ("results", site.call.results, written)):
-        sizes = {}
+        sizes: dict[int, int] = {}
         for part, first, step, byte_step in places:
             pieces = size if byte_step else 1
             sizes |= dict.fromkeys((first + step * n for n in range(size)), pieces * part.rows * part.row_bytes)
@@ -219,15 +219,17 @@ def meeting_plan(sites: Iterable[Site]) -> MeetingPlan:
         keys=len(planner.keys),
         starts=kinds.count(Kind.START),
         width=planner.width,
+        others=planner.others(),
         kept=planner.kept,
     )
 
 
 @dataclass(slots=True)
 class _Planner:
-    """Makes records, and keeps what they point to."""
+    """Makes records, and keeps what they point to. `met` has the sites of each key and group by what they exchange."""
 
     keys: dict[tuple[object, ...], int] = field(default_factory=dict)
+    met: dict[tuple[object, ...], dict[object, list[Site]]] = field(default_factory=dict)
     width: int = 0
     kept: list[object] = field(default_factory=list)
 
@@ -265,7 +267,7 @@ class _Planner:
             parts = [replace(part, owners=owners) for part in parts]
         leaves = [part.record() for part in parts]
         record = GroupRecord(
-            key=self.keys.setdefault(_key(name, site, members), len(self.keys)),
+            key=self._key(name, site, members, (tuple(parts), tuple(sources or ()))),
             site=site.index,
             size=len(members),
             members=self._words(members),
@@ -278,6 +280,23 @@ class _Planner:
         )
         self.kept.append(record)
         return record
+
+    def _key(self, name: str, site: Site, group: Group, work: object) -> int:
+        """The same number for the sites of a channel that meet: those that do the same with the same shapes."""
+        place = _meeting_place(name, site, group)
+        exchanged = (site.call.operands, site.call.results, work)
+        self.met.setdefault(place, {}).setdefault(exchanged, []).append(site)
+        return self.keys.setdefault((*place, exchanged), len(self.keys))
+
+    def others(self) -> dict[int, list[str]]:
+        """For each site the labels of those that share its channel and groups, but do something else."""
+        found: dict[int, list[str]] = {}
+        for sites in self.met.values():
+            for exchanged, own in sites.items():
+                others = [site.call.label for other, row in sites.items() if other != exchanged for site in row]
+                for site in own if others else ():
+                    found[site.index] = list(dict.fromkeys([*found.get(site.index, ()), *others]))
+        return found
 
     def _words(self, numbers: Sequence[int]) -> int:
         return self._keep((ctypes.c_int64 * max(1, len(numbers)))(*numbers))
@@ -319,7 +338,7 @@ def _permutations(sources: Mapping[int, int]) -> list[tuple[Group, Sequence[int]
     return found
 
 
-def _key(name: str, site: Site, group: Group) -> tuple[object, ...]:
+def _meeting_place(name: str, site: Site, group: Group) -> tuple[object, ...]:
     """Sites with the same positive channel meet each other; the others meet only themselves."""
     channel = site.attribute("channel_id") or 0
     return (name, "channel", channel, group) if channel > 0 else (name, "site", site.index, group)

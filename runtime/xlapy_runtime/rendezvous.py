@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -75,7 +75,8 @@ class MeetingPlan:
     """The collectives of an executable: a record for each call site, and what their meetings need.
 
     keys: how many different ones groups have. starts: how many start ops. width: how many arrays a member brings at
-    most. `kept` is what the records point to.
+    most. `others` has the labels of sites that share a site's channel and do not meet it, as they do something
+    else. `kept` is what the records point to.
     """
 
     sites: Any
@@ -83,6 +84,7 @@ class MeetingPlan:
     keys: int
     starts: int
     width: int
+    others: Mapping[int, Sequence[str]]
     kept: Sequence[object]
 
 
@@ -141,6 +143,10 @@ class Records:
         run.timeout = -1 if timeout is None else int(timeout * _NANOSECONDS)
         self.members[0].polls = polls
 
+    def others(self, site: int) -> Sequence[str]:
+        """The sites that could be taken for those that meet at a site, and do not."""
+        return self._plan.others.get(site, ())
+
     def missing(self, process: int) -> list[int]:
         """The processes for which this one's last wait was in vain."""
         return [int(other) for other in np.flatnonzero(self._missing[process])]
@@ -165,15 +171,17 @@ class Rendezvous:
     names: Sequence[str]
     timeout: float | None
 
-    def explain(self, process: int, reason: Reason) -> XlaError:
-        """The error for why native code gave up in a process."""
+    def explain(self, process: int, site: int, reason: Reason) -> XlaError:
+        """The error for why native code gave up in a process, at a call site."""
         missing = self.records.missing(process)
         match reason:
             case Reason.DEADLINE:
                 waited = seconds(self.timeout or 0)
                 return DeadlineError(f"{self._name(process)} waited {waited} for {self._names(missing)}")
             case Reason.HOPELESS:
-                return ExecutionError(self._why_hopeless(process, missing))
+                others = ", ".join(self.records.others(site))
+                hint = f"; {others} of the same channel exchange something else, and do not meet it" if others else ""
+                return ExecutionError(self._why_hopeless(process, missing) + hint)
             case Reason.NO_MEMORY:
                 return ExecutionError("there is no memory for what the reduction's computation needs")
             case Reason.UNFINISHED:
@@ -204,7 +212,7 @@ def _report(context: int, site: int, reason: int) -> int:
         call.cancellation.check()
         if call.rendezvous is None:
             raise InternalError("native code reports on a run without meetings")
-        raise call.rendezvous.explain(call.process, Reason(reason))
+        raise call.rendezvous.explain(call.process, site, Reason(reason))
     except BaseException as error:  # noqa: BLE001 - kept, and raised again in the caller
         return calls.keep(context, error, site)
 

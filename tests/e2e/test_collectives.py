@@ -410,3 +410,37 @@ def test_what_is_exchanged_fits_the_grid(name: str) -> None:
     for caught in (compiling, evaluating):
         assert caught.value.rule == rule
         assert "x in main" in str(caught.value) or "line 5" in str(caught.value)
+
+
+BRANCHES = """
+HloModule branches
+add { a = f32[] parameter(0)  b = f32[] parameter(1)  ROOT s = f32[] add(a, b) }
+many {
+  p = f32[100000] parameter(0)
+  all = f32[100000] all-reduce(p), channel_id=1, replica_groups={{0,1}}, to_apply=add
+  ROOT some = f32[4] slice(all), slice={[0:4]}
+}
+few {
+  p = f32[100000] parameter(0)
+  some = f32[4] slice(p), slice={[0:4]}
+  ROOT sum = f32[4] all-reduce(some), channel_id=1, replica_groups={{0,1}}, to_apply=add
+}
+ENTRY main {
+  which = pred[] parameter(0)
+  p = f32[100000] parameter(1)
+  ROOT c = f32[4] conditional(which, p, p), true_computation=many, false_computation=few
+}
+"""
+
+
+def test_branches_that_share_a_channel_meet_only_in_the_same_shapes() -> None:
+    module, ones = xlapy.hlo.parse(BRANCHES), np.ones(100_000, F32)
+    for which in (True, False):
+        results = run_parallel(module, [[np.bool_(which), ones]] * 2, 2)
+        assert [part.tolist() for part in results] == [[2.0] * 4] * 2
+    executable = xlapy.compile(module, xlapy.CompileOptions(num_replicas=2, timeout=20.0))
+    apart = [[np.bool_(which), ones] for which in (True, False)]
+    with pytest.raises(xlapy.ExecutionError, match="(all|sum) of the same channel"):
+        executable.run_parallel(apart)
+    with pytest.raises(xlapy.ExecutionError, match="waits for processes"):
+        evaluate_parallel(module, apart, num_replicas=2)

@@ -284,7 +284,7 @@ def test_everything_stays_usable_after_a_failure():
         assert [int(row) for row in outcome(run, [np.int64(n) for n in range(3)])] == [3, 3, 3]
 
 
-def divergent(process_zero, process_one, calls):
+def divergent(process_zero, process_one, calls, kernels=ADD_S64):
     """Two processes that execute different steps, chosen by their parameter."""
     branches = []
     for name, sites in (("zero", process_zero), ("one", process_one)):
@@ -314,7 +314,7 @@ def divergent(process_zero, process_one, calls):
     {branches[1]}
     """
     word = spec(np.int64)
-    return executable(body, parameters=(word,), result=word, calls=calls, kernels=ADD_S64, num_replicas=2)
+    return executable(body, parameters=(word,), result=word, calls=calls, kernels=kernels, num_replicas=2)
 
 
 def reductions(count):
@@ -345,6 +345,46 @@ def test_sites_of_one_channel_meet():
     ]
     run = divergent([0], [1], calls)
     assert [int(row) for row in outcome(run, [np.int64(0), np.int64(1)])] == [1, 1]
+
+
+def sharing(*sites):
+    """Call sites of one channel: the kind, sizes of operand and result, and attributes of each."""
+    return [
+        RuntimeCall(kind, f"site.{n}", "", (spec(np.int64, size),), (spec(np.int64, size),), {"channel_id": 3, **own})
+        for n, (kind, size, own) in enumerate(sites)
+    ]
+
+
+@pytest.mark.parametrize(
+    "sites",
+    [
+        [("all-reduce", 1, {"combine": ("add_s64",)}), ("all-reduce", 100_000, {"combine": ("add_s64",)})],
+        [("all-reduce", 1, {"combine": ("add_s64",)}), ("all-reduce", 1, {"combine": ("most",)})],
+        [("collective-permute", 1, {"source_target_pairs": pairs}) for pairs in (((0, 1),), ((1, 0),))],
+    ],
+    ids=["shapes", "reductions", "directions"],
+)
+def test_sites_of_one_channel_that_exchange_something_else_do_not_meet(sites):
+    """What the first to come brings says nothing about the arrays of the others."""
+    kernels = ADD_S64 + combine("most", "i64", "or")
+    run = divergent([0], [1], sharing(*sites), kernels)
+    with pytest.raises(ExecutionError, match=r"site\.\d of the same channel exchange something else") as caught:
+        outcome(run, [np.int64(0), np.int64(1)])
+    assert "site.0" in str(caught.value) and "site.1" in str(caught.value)
+
+
+def test_one_channel_serves_sites_of_several_shapes_one_after_the_other():
+    small, large = spec(np.int64), spec(np.int64, 50_000)
+    calls = [
+        RuntimeCall("all-reduce", f"sum.{n}", "", (dims,), (dims,), {"combine": ("add_s64",), "channel_id": 1})
+        for n, dims in enumerate((small, large))
+    ]
+    body = [Call(0, ("p0", "r0")), Call(1, ("p1", "r1")), Call(0, ("r0", "r2"))]
+    run = executable(
+        body, parameters=(small, large), result=(small, large, small), calls=calls, kernels=ADD_S64, num_replicas=2
+    )
+    for first, second, third in run.run_parallel([[np.int64(n), np.full(50_000, n)] for n in (1, 2)]):
+        assert (int(first), set(second), int(third)) == (3, {3}, 6)
 
 
 def test_cancellation_reaches_a_process_that_waits_for_its_host():
