@@ -84,7 +84,10 @@ class ProgramExecutable:
         }
         self._allocate = allocate
         self._result_leaves = flatten(program.result)
-        self._donated = frozenset(program.aliases.values())
+        self._aliases = {
+            _buffer_index(self._result_leaves, result): _buffer_index(self.parameters.leaves, parameter)
+            for result, parameter in program.aliases.items()
+        }
         self._constants = pointers(program.constants)
         self._runs = itertools.count()
         sites = [
@@ -120,17 +123,16 @@ class ProgramExecutable:
         Runs with the same explicit seed draw the same random numbers; without one, every call draws others."""
         if self.grid.size != 1:
             raise ArgumentError(f"{self.program.name} runs as {self.grid.size} processes: use run_parallel")
-        leaves = self._apart([self.parameters.flat(arguments)])[0]
+        buffers = self._buffers([arguments])
         place = device or self.devices[0]
         if self._direct is not None:
-            return self._run_directly(leaves, place, seed)
-        (results,) = self._begin([place], seed, timeout).results([leaves])
+            return self._run_directly(buffers[0], place, seed)
+        (results,) = self._begin([place], seed, timeout).results(buffers)
         return unflatten(self.program.result, results)
 
-    def _run_directly(self, leaves: Sequence[Value], device: Device, seed: int | None) -> Value:
-        """Runs a program that has nothing to wait for, with arguments that may have to be mended first."""
+    def _run_directly(self, arrays: Sequence[np.ndarray], device: Device, seed: int | None) -> Value:
+        """Runs a program that has nothing to wait for."""
         assert self._direct is not None
-        arrays = donation.lent(self.parameters.checked(leaves), self._donated)
         device.begin_run(self.run_bytes)
         try:
             words: dict[int, int] = {} if seed is None else {ContextWord.SEED: _word(seed), ContextWord.CALL_NUMBER: 0}
@@ -156,13 +158,18 @@ class ProgramExecutable:
             )
         if self._direct is not None:
             return [self.run(*arguments[0], seed=seed)]
-        leaves = self._apart([self.parameters.flat(row) for row in arguments])
-        results = self._begin(self.devices, seed, timeout).results(leaves)
+        results = self._begin(self.devices, seed, timeout).results(self._buffers(arguments))
         return [unflatten(self.program.result, row) for row in results]
 
-    def _apart(self, rows: list[list[Value]]) -> list[list[Value]]:
-        """The arguments of all processes, so that no donated one shares memory with another."""
-        return donation.apart(rows, self._donated) if self._donated else rows
+    def _buffers(self, arguments: Sequence[Sequence[Value]]) -> list[list[np.ndarray]]:
+        """The arguments of all processes as buffers that native code may read, and write where they are donated: those
+        share no memory with another one."""
+        given = [self.parameters.flat(row) for row in arguments]
+        rows = [self.parameters.checked(row) for row in given]
+        donated = self._aliases.values()
+        if donated:
+            rows = [donation.lent(row, donated) for row in donation.apart(rows, given, donated)]
+        return rows
 
     def _begin(self, places: Sequence[Device], seed: int | None, timeout: float | None) -> _Run:
         return _Run(
@@ -270,13 +277,12 @@ class _Run:
             names = [f"device {device.id}" for device in places]
             self._rendezvous = Rendezvous(records, executable.grid, names, timeout)
 
-    def results(self, leaves: Sequence[Sequence[Value]]) -> list[list[np.ndarray]]:
-        """Runs every process, the first in the calling thread; the arrays that each has produced.
+    def results(self, arguments: Sequence[list[np.ndarray]]) -> list[list[np.ndarray]]:
+        """Runs every process, the first in the calling thread; the arrays that each has produced from its buffers.
 
         Raises the first error of a process, when the others have been stopped. Those that do not react are left alone:
         what they use stays theirs."""
         executable = self._executable
-        arguments = [executable.parameters.checked(row) for row in leaves]
         results = [self._result_buffers(row) for row in arguments]
         processes = [self._begin(number, *row) for number, row in enumerate(zip(arguments, results, strict=True))]
         if self._memory.records is None:
@@ -369,18 +375,8 @@ class _Run:
     def _result_buffers(self, buffers: list[np.ndarray]) -> list[np.ndarray]:
         """Fresh memory for the results; donated arguments lend theirs."""
         executable = self._executable
-        aliases = {
-            _buffer_index(executable._result_leaves, result): _buffer_index(executable.parameters.leaves, parameter)
-            for result, parameter in executable.program.aliases.items()
-        }
-        if not aliases:
-            return allocate_results(executable._result_leaves, executable._allocate)
-        buffers[:] = donation.lent(buffers, aliases.values())
-        return allocate_results(
-            executable._result_leaves,
-            executable._allocate,
-            {result: buffers[parameter] for result, parameter in aliases.items()},
-        )
+        given = {result: buffers[parameter] for result, parameter in executable._aliases.items()}
+        return allocate_results(executable._result_leaves, executable._allocate, given)
 
     def _valid_parts(self, buffers: Sequence[np.ndarray]) -> list[np.ndarray]:
         """The result leaves, cut to their run-time sizes."""

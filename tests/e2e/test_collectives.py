@@ -440,7 +440,7 @@ def test_branches_that_share_a_channel_meet_only_in_the_same_shapes() -> None:
         assert [part.tolist() for part in results] == [[2.0] * 4] * 2
     executable = xlapy.compile(module, xlapy.CompileOptions(num_replicas=2, timeout=20.0))
     apart = [[np.bool_(which), ones] for which in (True, False)]
-    with pytest.raises(xlapy.ExecutionError, match="(all|sum) of the same channel"):
+    with pytest.raises(xlapy.ExecutionError, match=r"(all|sum) of the same channel"):
         executable.run_parallel(apart)
     with pytest.raises(xlapy.ExecutionError, match="waits for processes"):
         evaluate_parallel(module, apart, num_replicas=2)
