@@ -167,7 +167,7 @@ class Member(ctypes.Structure):
     missing: for each process, whether a wait that failed was for it. scratch: a table for combine kernels.
 
     What follows changes in a run. finished: it has ended, with `status`. deadline: of its present wait, by the
-    monotonic clock; 0 before that is known. trouble: the status of work that it has done for all.
+    monotonic clock; 0 before that is known.
     """
 
     _fields_: ClassVar[list[Any]] = [
@@ -185,8 +185,7 @@ class Member(ctypes.Structure):
         ("finished", ctypes.c_int64),
         ("status", ctypes.c_int64),
         ("deadline", ctypes.c_int64),
-        ("trouble", ctypes.c_int64),
-        ("_0", ctypes.c_char * (2 * _LINE - 15 * WORD_BYTES)),
+        ("_0", ctypes.c_char * (2 * _LINE - 14 * WORD_BYTES)),
     ]
 
 
@@ -196,7 +195,7 @@ class Meeting(ctypes.Structure):
     generation: counts the calls to those who wait, who sleep on it; waiting: how many of them were not called yet.
     in_use, group, key, occurrence: what it is. arrived, left: how many members.
     next: the first chunk that nobody has taken; active: how many are being worked on; completed: how many are done.
-    broken: not 0 once it can no longer be completed.
+    broken: once it can no longer be completed, the `Status` that says why; it stays.
 
     Behind it, by the position of members: what each has to do with it (`Part`), whether it works on a chunk, and
     the addresses of its arrays.

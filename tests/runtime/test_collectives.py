@@ -12,6 +12,7 @@ from xlapy_runtime.program import RuntimeCall
 SHORT, LONG = 0.05, 60.0  # timeouts: one that comes, one that does not
 ADD = combine("add", "float", "fadd")
 ADD_S64 = combine("add_s64", "i64", "add")
+POOR = "define i32 @poor(ptr %t, i64 %s, i64 %begin, i64 %end) {\n  ret i32 3\n}\n"
 
 
 def collective(kind, operands, results, *, asynchronous=False, **attributes):
@@ -200,13 +201,31 @@ def test_blocks_cover_all_elements_once(element_bytes):
 
 def test_a_reduction_without_memory_is_an_error():
     """A kernel returns the status of a region function that could not have its memory."""
-    poor = "define i32 @poor(ptr %t, i64 %s, i64 %begin, i64 %end) {\n  ret i32 3\n}\n"
     for size in (4, 100_000):
         dims = spec(np.float32, size)
         for form in ({}, {"asynchronous": True}):
-            run = program("all-reduce", (dims,), (dims,), replicas=3, combine=("poor",), kernels=poor, **form)
+            run = program("all-reduce", (dims,), (dims,), replicas=3, combine=("poor",), kernels=POOR, **form)
             with pytest.raises(ExecutionError, match=r"all-reduce.* on device \d: there is no memory"):
                 outcome(run, [np.zeros(size, np.float32)] * 3)
+
+
+@pytest.mark.parametrize("first_done", [0, 1])
+@pytest.mark.parametrize("size", [4, 100_000])
+def test_a_reduction_without_memory_is_an_error_of_its_own_done(size, first_done):
+    """Another collective that is under way at the same time has nothing to do with it."""
+    dims = spec(np.float32, size)
+    starts = [
+        RuntimeCall("all-reduce-start", f"{name}.start", "", (dims,), (dims,), {"combine": (name,)})
+        for name in ("poor", "add")
+    ]
+    dones = [RuntimeCall("all-reduce-done", f"done.{n}", "", (), (), {"start": n}) for n in range(2)]
+    body = [Call(0, ("p0", "r0")), Call(1, ("p0", "r1")), Call(2 + first_done), Call(3 - first_done)]
+    run = executable(
+        body, parameters=(dims,), result=(dims, dims), calls=[*starts, *dones], kernels=POOR + ADD, num_replicas=2
+    )
+    for _ in range(20):
+        with pytest.raises(ExecutionError, match=r"poor\.start on device \d: there is no memory"):
+            outcome(run, [np.zeros(size, np.float32)] * 2)
 
 
 def test_a_start_without_its_done_is_an_error():

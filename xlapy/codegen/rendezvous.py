@@ -255,9 +255,7 @@ class _Emitter:
         k.call("lock", [run])
         put(k, meeting, Meeting, "active", 0)
         put(k, meeting, Meeting, "completed", chunks)
-        put(k, member, Member, "trouble", k.zext(loop.results[0], I64))
-        with k.if_(not_zero(k, loop.results[0])):
-            put(k, meeting, Meeting, "broken", 1)
+        _break(k, meeting, k.zext(loop.results[0], I64))
         k.call("unlock_and_wake", [run, meeting, _call(k, "call_others", [run, meeting], I32)])
 
     def name_missing(self) -> None:
@@ -350,7 +348,7 @@ class _Emitter:
     # -- the work ------------------------------------------------------------------------------------------------
 
     def work(self) -> None:
-        """Takes one chunk and does it; begins with the lock and ends without it."""
+        """Takes one chunk and does it; begins with the lock and ends without it. If it fails, the meeting is broken."""
         with self._function("work", [("context", PTR), ("member", PTR), ("meeting", PTR)], I32) as k:
             context, member, meeting = k.parameters.values()
             run = get(k, member, Member, "run")
@@ -365,14 +363,10 @@ class _Emitter:
             k.call("lock", [run])
             increase(k, meeting, Meeting, "active", -1)
             k.store(_working(k, run, meeting, own), k.const(I64, 0))
-            with k.if_(not_zero(k, status)):
-                put(k, meeting, Meeting, "broken", 1)
-                k.call("unlock_and_wake", [run, meeting, _call(k, "call_others", [run, meeting], I32)])
-                with k.if_(k.compare("eq", status, Status.CANCELLED)):
-                    k.ret(status)
-                k.ret(_report(k, member, get(k, group, Group, "site"), Reason.NO_MEMORY))
+            _break(k, meeting, k.zext(status, I64))
             completed = increase(k, meeting, Meeting, "completed")
-            with k.if_(k.compare("eq", completed, get(k, group, Group, "chunks"))):
+            is_last = k.compare("eq", completed, get(k, group, Group, "chunks"))
+            with k.if_(k.or_(is_last, not_zero(k, status))):
                 k.call("unlock_and_wake", [run, meeting, _call(k, "call_others", [run, meeting], I32)])
                 k.ret(k.const(I32, Status.OK))
             k.call("unlock", [run])
@@ -385,17 +379,17 @@ class _Emitter:
             run, group = get(k, member, Member, "run"), get(k, meeting, Meeting, "group")
             size, chunks = get(k, group, Group, "size"), get(k, group, Group, "chunks")
             put(k, member, Member, "deadline", 0)
-            with k.if_(k.compare("eq", get(k, member, Member, "trouble"), Status.NO_MEMORY)):
-                put(k, member, Member, "trouble", 0)
-                k.ret(_report(k, member, get(k, group, Group, "site"), Reason.NO_MEMORY))
 
             def step(values: list[Value]) -> list[Value]:
                 with k.if_(_is_stopped(k, context)):
                     k.ret(k.const(I32, Status.CANCELLED))
                 k.call("lock", [run])
-                with k.if_(not_zero(k, get(k, meeting, Meeting, "broken"))):
+                broken = get(k, meeting, Meeting, "broken")
+                with k.if_(not_zero(k, broken)):
                     k.call("unlock", [run])
-                    k.ret(k.const(I32, Status.CANCELLED))
+                    with k.if_(k.compare("eq", broken, Status.NO_MEMORY)):
+                        k.ret(_report(k, member, get(k, group, Group, "site"), Reason.NO_MEMORY))
+                    k.ret(k.trunc(broken, I32))
                 is_open = k.compare("eq", get(k, meeting, Meeting, "arrived"), size)
                 is_complete = k.compare("eq", get(k, meeting, Meeting, "completed"), chunks)
                 with k.if_(k.and_(is_open, is_complete)):
@@ -500,7 +494,7 @@ class _Emitter:
         is_expected = k.and_(takes_part, k.compare("eq", part, Part.EXPECTED))
         is_there = k.and_(takes_part, k.compare("eq", part, Part.ARRIVED))
         with k.if_(is_there):
-            put(k, meeting, Meeting, "broken", 1)
+            _break(k, meeting, k.const(I64, Status.CANCELLED))
         with k.if_(k.or_(is_deadlock, k.or_(is_expected, is_there))):
             count = _call(k, "call_others", [run, meeting], I32)
             k.call("wake", [place(k, meeting, Meeting, "generation"), count])
@@ -622,6 +616,12 @@ def _report(k: KernelBuilder, member: Value, site: Value, reason: Reason) -> Val
     status = k.call(get(k, run, Run, "report"), [context, k.trunc(site, I32), k.const(I32, reason)], I32)
     assert status is not None
     return status
+
+
+def _break(k: KernelBuilder, meeting: Value, status: Value) -> None:
+    """Says why a meeting cannot be completed, unless that is known already or `status` is OK. Holds the lock."""
+    broken = get(k, meeting, Meeting, "broken")
+    put(k, meeting, Meeting, "broken", k.select(is_zero(k, broken), status, broken))
 
 
 def _is_stopped(k: KernelBuilder, context: Value) -> Value:
