@@ -130,7 +130,7 @@ class Run(ctypes.Structure):
 
     lock: 1 while somebody holds it.
     waiting, finished: how many processes wait for a meeting and have not been called yet; how many have ended.
-    unfinished, ended: processes that have not ended, and a count of endings to sleep on. Atomic, not guarded.
+    unfinished: processes that have not ended. Atomic, not guarded: when it is 0, the records may serve the next run.
     size, sites, meetings, meeting_count, meeting_bytes, width: the grid, the records, and how many arrays a member
     brings to a meeting at most.
     call, report: functions of Python, for sites of other kinds and for errors.
@@ -144,8 +144,7 @@ class Run(ctypes.Structure):
         ("finished", ctypes.c_int64),
         ("_1", ctypes.c_char * (_LINE - 16)),
         ("unfinished", ctypes.c_int32),
-        ("ended", ctypes.c_int32),
-        ("_2", ctypes.c_char * (_LINE - 8)),
+        ("_2", ctypes.c_char * (_LINE - 4)),
         ("size", ctypes.c_int64),
         ("sites", ctypes.c_void_p),
         ("members", ctypes.c_void_p),

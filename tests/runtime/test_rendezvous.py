@@ -153,6 +153,14 @@ def test_it_works_where_there_is_no_futex(size: int, monkeypatch: pytest.MonkeyP
             hang.set()
 
 
+def test_nobody_touches_a_run_that_may_be_over() -> None:
+    """Whoever waits for its end may have freed it as soon as no process is unfinished."""
+    text = emit_rendezvous(host_target()).partition("@has_ended(")[2].partition("\n}")[0]
+    before, _, after = text.partition("atomicrmw sub ")
+    assert before and after
+    assert not any(access in after for access in ("atomicrmw", "load", "store", "cmpxchg"))
+
+
 def test_a_system_without_threads_to_give_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     run = chain(4, 1, 3)
     arguments = [np.full(4, 1, np.float32)] * 3

@@ -522,12 +522,11 @@ class _Emitter:
             with k.if_(k.and_(is_zero(k, status), k.compare("ge", begun, 0))):
                 put(k, member, Member, "status", k.zext(_report(k, member, begun, Reason.UNFINISHED), I64))
         with self._function("has_ended", [("run", PTR)]) as k:
-            run = k.parameters["run"]
-            ended = place(k, run, Run, "ended")
-            left = k.atomic_update("sub", place(k, run, Run, "unfinished"), k.const(I32, 1))
-            k.atomic_update("add", ended, k.const(I32, 1))
+            unfinished = place(k, k.parameters["run"], Run, "unfinished")
+            # Behind this the run may be over, and its memory somebody else's: all that is left of it is an address.
+            left = k.atomic_update("sub", unfinished, k.const(I32, 1))
             with k.if_(k.compare("eq", left, 1)):
-                k.call("wake", [ended, k.const(I32, 1)])
+                k.call("wake", [unfinished, k.const(I32, 1)])
 
     def serve(self) -> None:
         """Runs the jobs of a slot: 0 when there was none for some time, 1 after one for which nobody waits."""
@@ -579,12 +578,10 @@ class _Emitter:
             k.call("has_ended", [run])
             k.ret(_call(k, "rendezvous_wait", [run], I32))
         with self._function("rendezvous_wait", [("run", PTR)], I32, exported=True) as k:
-            run = k.parameters["run"]
-            place_of_ended = place(k, run, Run, "ended")
-            unfinished = place(k, run, Run, "unfinished")
-            ended = k.atomic_load(place_of_ended, I32)
-            with k.if_(not_zero(k, k.atomic_load(unfinished, I32))):
-                k.call("sleep_on", [place_of_ended, ended, k.const(I64, _SLICE)])
+            unfinished = place(k, k.parameters["run"], Run, "unfinished")
+            left = k.atomic_load(unfinished, I32)
+            with k.if_(not_zero(k, left)):
+                k.call("sleep_on", [unfinished, left, k.const(I64, _SLICE)])
             k.ret(k.atomic_load(unfinished, I32))
 
     def wake(self) -> None:
