@@ -351,13 +351,14 @@ class _Run:
                 native().wait(records.address)
         for process, member in zip(processes, records.members, strict=True):
             process.status = member.status
-        self._let_go(processes[1:], threads)
+        self._let_go(processes[1:], threads, records)
 
-    def _let_go(self, processes: Sequence[_Process], threads: Sequence[EntryThread]) -> None:
+    def _let_go(self, processes: Sequence[_Process], threads: Sequence[EntryThread], records: Records) -> None:
         """Returns the threads of processes that have ended, and leaves the others alone."""
         if self._cancellation.reason is not None:
             for process, thread in zip(processes, threads, strict=True):
                 process.has_ended = not thread.abandon(functools.partial(self._end_late, process))
+            records.await_ends(left_alone=sum(not process.has_ended for process in processes))
         ENTRY_THREADS.put([thread for process, thread in zip(processes, threads, strict=True) if process.has_ended])
 
     def _end_late(self, process: _Process) -> None:

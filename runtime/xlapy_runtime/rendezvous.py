@@ -6,8 +6,10 @@ between them; Python prepares records (`native_records`), starts a run, and is a
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import threading
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -150,6 +152,12 @@ class Records:
     def missing(self, process: int) -> list[int]:
         """The processes for which this one's last wait was in vain."""
         return [int(other) for other in np.flatnonzero(self._missing[process])]
+
+    def await_ends(self, *, left_alone: int) -> None:
+        """Waits until all others have told that they have ended: a thread is free shortly before it does."""
+        while self.run.unfinished > left_alone:
+            with contextlib.suppress(KeyboardInterrupt):
+                time.sleep(0)
 
     def has_finished(self, process: int) -> bool:
         return bool(self.members[process].finished)

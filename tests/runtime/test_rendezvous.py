@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import random
 import threading
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -159,6 +160,28 @@ def test_nobody_touches_a_run_that_may_be_over() -> None:
     before, _, after = text.partition("atomicrmw sub ")
     assert before and after
     assert not any(access in after for access in ("atomicrmw", "load", "store", "cmpxchg"))
+
+
+def test_a_run_that_was_stopped_waits_for_threads_that_still_have_to_tell_their_end() -> None:
+    """Their slots are free already, so they cannot be left alone; and they will write into the memory of the run."""
+    executable = chain(4, 1, 3)
+    run = executables._Run(executable, executable.devices, seed=0, counter=0, timeout=None)
+    records = run._memory.records
+    assert records is not None
+    records.run.unfinished = 2
+    threads: list[Any] = [
+        SimpleNamespace(abandon=lambda clean_up, is_busy=is_busy: is_busy) for is_busy in (True, False)
+    ]
+    processes: list[Any] = [SimpleNamespace(has_ended=True) for _ in threads]
+    run._cancellation.cancel(ValueError("stop"))
+    late = threading.Timer(0.05, setattr, (records.run, "unfinished", 1))
+    late.start()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(executables, "ENTRY_THREADS", EntryThreads())
+        run._let_go(processes, threads, records)
+    assert records.run.unfinished == 1
+    assert [process.has_ended for process in processes] == [False, True]
+    late.join()
 
 
 def test_a_system_without_threads_to_give_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
