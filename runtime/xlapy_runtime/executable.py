@@ -26,7 +26,7 @@ from xlapy_runtime.errors import ArgumentError, CancelledExecution, InternalErro
 from xlapy_runtime.process_groups import Grid
 from xlapy_runtime.program import Program, flatten
 from xlapy_runtime.rendezvous import Records, Rendezvous, native
-from xlapy_runtime.waiting import Cancellation
+from xlapy_runtime.waiting import Cancellation, checked_timeout
 
 UNWIND_SECONDS = 0.5
 """How long an interrupted run waits for processes that do not react, because a callback of theirs hangs. Afterwards
@@ -70,7 +70,7 @@ class ProgramExecutable:
         self.program = program
         self.grid = Grid(program.num_replicas, program.num_partitions)
         self.devices = _chosen_devices(devices, self.grid.size)
-        self.timeout = timeout
+        self.timeout = checked_timeout(timeout)
         self.seed = seed
         self.parameters = ParameterList(program)
         self._linked = linked
@@ -123,11 +123,12 @@ class ProgramExecutable:
         Runs with the same explicit seed draw the same random numbers; without one, every call draws others."""
         if self.grid.size != 1:
             raise ArgumentError(f"{self.program.name} runs as {self.grid.size} processes: use run_parallel")
+        limit = self._timeout(timeout)
         buffers = self._buffers([arguments])
         place = device or self.devices[0]
         if self._direct is not None:
             return self._run_directly(buffers[0], place, seed)
-        (results,) = self._begin([place], seed, timeout).results(buffers)
+        (results,) = self._begin([place], seed, limit).results(buffers)
         return unflatten(self.program.result, results)
 
     def _run_directly(self, arrays: Sequence[np.ndarray], device: Device, seed: int | None) -> Value:
@@ -157,8 +158,9 @@ class ProgramExecutable:
                 f"{self.program.name} runs as {self.grid.size} processes, got arguments for {len(arguments)}"
             )
         if self._direct is not None:
-            return [self.run(*arguments[0], seed=seed)]
-        results = self._begin(self.devices, seed, timeout).results(self._buffers(arguments))
+            return [self.run(*arguments[0], seed=seed, timeout=timeout)]
+        limit = self._timeout(timeout)
+        results = self._begin(self.devices, seed, limit).results(self._buffers(arguments))
         return [unflatten(self.program.result, row) for row in results]
 
     def _buffers(self, arguments: Sequence[Sequence[Value]]) -> list[list[np.ndarray]]:
@@ -171,13 +173,17 @@ class ProgramExecutable:
             rows = [donation.lent(row, donated) for row in donation.apart(rows, given, donated)]
         return rows
 
+    def _timeout(self, own: float | None) -> float | None:
+        """How long the waits of a run may take: as it says itself, or else as the executable does."""
+        return self.timeout if own is None else checked_timeout(own)
+
     def _begin(self, places: Sequence[Device], seed: int | None, timeout: float | None) -> _Run:
         return _Run(
             self,
             places,
             seed=self.seed if seed is None else seed,
             counter=next(self._runs) if seed is None else 0,
-            timeout=self.timeout if timeout is None else timeout,
+            timeout=timeout,
         )
 
     def _address_of(self, symbol: str) -> int:
@@ -332,8 +338,8 @@ class _Run:
     def _enter_all(self, processes: Sequence[_Process], records: Records) -> None:
         """Runs all processes and waits for them; if the run was stopped, as long as is reasonable."""
         polls = threading.current_thread() is threading.main_thread()
-        records.begin(timeout=self._timeout, polls=polls)
         try:
+            records.begin(timeout=self._timeout, polls=polls)
             threads = ENTRY_THREADS.take(len(processes) - 1)
         except BaseException as error:  # noqa: BLE001 - raised again when the processes, none of which runs, have ended
             self._cancellation.cancel(error)

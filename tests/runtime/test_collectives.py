@@ -6,7 +6,7 @@ import pytest
 
 from tests.runtime.native import F32_4, Call, combine, executable, spec
 from xlapy_runtime.collectives import BLOCK_BYTES, SHARE_ALIGNMENT, Part
-from xlapy_runtime.errors import CancelledExecution, DeadlineError, ExecutionError, InternalError
+from xlapy_runtime.errors import ArgumentError, CancelledExecution, DeadlineError, ExecutionError, InternalError
 from xlapy_runtime.program import RuntimeCall
 
 SHORT, LONG = 0.05, 60.0  # timeouts: one that comes, one that does not
@@ -272,6 +272,19 @@ def test_a_missing_participant_is_named_after_the_timeout():
     assert "all-reduce.1 on device 0" in text or "all-reduce.1:" in text
     assert "waited 0.05 s for device 1 (replica 1, partition 0)" in text
     assert "model.py:2" in text
+
+
+@pytest.mark.parametrize("timeout", [float("nan"), -1.0, 1e10, float("inf"), 1e300])
+def test_a_timeout_is_checked_before_anything_begins(timeout):
+    """Those that are no time are errors, those that are more than native code can count are long."""
+    run = with_hook(lambda process: time.sleep(SHORT) if process else None)
+    values = [np.int64(0), np.int64(1)]
+    if timeout >= 0:
+        assert [int(row) for row in outcome(run, values, timeout=timeout)] == [1, 1]
+    else:
+        with pytest.raises(ArgumentError, match="timeout is"):
+            outcome(run, values, timeout=timeout)
+    assert [device.memory_stats()["running"] for device in run.devices] == [0, 0]
 
 
 def test_an_error_in_one_process_stops_the_others_and_wins():
