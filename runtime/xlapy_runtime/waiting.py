@@ -96,7 +96,8 @@ def checked_timeout(timeout: Any) -> float | None:
     """How many seconds a wait may take, or None for ever; raises ArgumentError for what is neither."""
     if timeout is None:
         return None
-    if isinstance(timeout, bool) or not isinstance(timeout, numbers.Real) or not timeout >= 0:
+    is_number = isinstance(timeout, numbers.Real) and not isinstance(timeout, bool)
+    if not is_number or not timeout >= 0:
         raise ArgumentError(f"timeout is {timeout!r}; it must be seconds, 0 or more, or None to wait for ever")
     return None if timeout == math.inf else float(min(timeout, LONGEST_SECONDS))
 
