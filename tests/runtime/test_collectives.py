@@ -274,6 +274,27 @@ def test_a_missing_participant_is_named_after_the_timeout():
     assert "model.py:2" in text
 
 
+@pytest.mark.parametrize("size", [4, 200_000])
+def test_who_works_too_long_is_named_after_the_timeout(size):
+    """Whether it works for all, or with the others."""
+    slow = """
+declare i32 @usleep(i32)
+define i32 @slow(ptr %t, i64 %s, i64 %begin, i64 %end) {
+  %is_first = icmp eq i64 %begin, 0
+  br i1 %is_first, label %sleep, label %done
+sleep:
+  %x = call i32 @usleep(i32 400000)
+  br label %done
+done:
+  ret i32 0
+}
+"""
+    dims = spec(np.float32, size)
+    run = program("all-reduce", (dims,), (dims,), combine=("slow",), kernels=slow)
+    with pytest.raises(DeadlineError, match=r"waited 0\.05 s for device [01] \(replica [01], partition 0\)"):
+        outcome(run, [np.zeros(size, np.float32)] * 2, timeout=SHORT)
+
+
 @pytest.mark.parametrize("timeout", [float("nan"), -1.0, 1e10, float("inf"), 1e300])
 def test_a_timeout_is_checked_before_anything_begins(timeout):
     """Those that are no time are errors, those that are more than native code can count are long."""

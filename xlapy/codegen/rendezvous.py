@@ -18,7 +18,8 @@ what went wrong.
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
 from xlapy.codegen.context import CONTEXT_CANCELLED, CONTEXT_MEMBER, CONTEXT_POLL
 from xlapy.codegen.exchange import emit_exchange
@@ -212,7 +213,7 @@ class _Emitter:
         """Brings a process to its meeting: null if it is in no group, and has zeros for its results."""
         parameters = [("context", PTR), ("member", PTR), ("site", PTR), ("buffers", PTR)]
         with self._function("arrive", parameters, PTR) as k:
-            context, member, site, buffers = k.parameters.values()
+            _, member, site, buffers = k.parameters.values()
             run, process = get(k, member, Member, "run"), get(k, member, Member, "process")
             group = word(k, get(k, site, Site, "groups"), process, PTR)
             operands, results = get(k, site, Site, "operands"), get(k, site, Site, "results")
@@ -236,24 +237,19 @@ class _Emitter:
                 k.call("unlock", [run])
                 k.ret(meeting)
             with k.if_(not_zero(k, get(k, group, Group, "is_small"))):
-                self._work_alone(k, context, member, run, meeting, group)
+                self._work_alone(k, run, meeting, position, group)
                 k.ret(meeting)
             k.call("unlock_and_wake", [run, meeting, _call(k, "call_others", [run, meeting], I32)])
             k.ret(meeting)
 
-    def _work_alone(
-        self, k: KernelBuilder, context: Value, member: Value, run: Value, meeting: Value, group: Value
-    ) -> None:
+    def _work_alone(self, k: KernelBuilder, run: Value, meeting: Value, position: Value, group: Value) -> None:
         """Does all the work, for everybody, beginning with the lock and ending without it."""
         chunks = get(k, group, Group, "chunks")
         put(k, meeting, Meeting, "next", chunks)
-        put(k, meeting, Meeting, "active", 1)
-        k.call("unlock", [run])
-        with k.loop(0, chunks, carry=[k.const(I32, Status.OK)]) as loop:
-            status = _call(k, "exchange_chunk", [context, member, meeting, loop.index], I32)
+        with _working(k, run, meeting, position), k.loop(0, chunks, carry=[k.const(I32, Status.OK)]) as loop:
+            arguments = [k.parameters["context"], k.parameters["member"], meeting, loop.index]
+            status = _call(k, "exchange_chunk", arguments, I32)
             loop.next = [k.select(not_zero(k, status), status, loop.values[0])]
-        k.call("lock", [run])
-        put(k, meeting, Meeting, "active", 0)
         put(k, meeting, Meeting, "completed", chunks)
         _break(k, meeting, k.zext(loop.results[0], I64))
         k.call("unlock_and_wake", [run, meeting, _call(k, "call_others", [run, meeting], I32)])
@@ -268,7 +264,7 @@ class _Emitter:
             all_there = k.compare("eq", get(k, meeting, Meeting, "arrived"), size)
             with k.loop(0, size) as loop:
                 is_absent = k.compare("eq", k.load(_part(k, meeting, loop.index), I64), Part.EXPECTED)
-                is_working = not_zero(k, k.load(_working(k, run, meeting, loop.index), I64))
+                is_working = not_zero(k, k.load(_place_of_work(k, run, meeting, loop.index), I64))
                 is_missing = k.select(all_there, is_working, is_absent)
                 process = word(k, get(k, group, Group, "members"), loop.index)
                 k.store(k.gep(missing, process, I64.bytes), k.zext(is_missing, I64))
@@ -356,13 +352,8 @@ class _Emitter:
             own = _call(k, "position_in", [group, get(k, member, Member, "process")], I64)
             number = get(k, meeting, Meeting, "next")
             put(k, meeting, Meeting, "next", k.add(number, 1))
-            increase(k, meeting, Meeting, "active")
-            k.store(_working(k, run, meeting, own), k.const(I64, 1))
-            k.call("unlock", [run])
-            status = _call(k, "exchange_chunk", [context, member, meeting, number], I32)
-            k.call("lock", [run])
-            increase(k, meeting, Meeting, "active", -1)
-            k.store(_working(k, run, meeting, own), k.const(I64, 0))
+            with _working(k, run, meeting, own):
+                status = _call(k, "exchange_chunk", [context, member, meeting, number], I32)
             _break(k, meeting, k.zext(status, I64))
             completed = increase(k, meeting, Meeting, "completed")
             is_last = k.compare("eq", completed, get(k, group, Group, "chunks"))
@@ -630,7 +621,20 @@ def _part(k: KernelBuilder, meeting: Value, position: Operand) -> Value:
     return k.gep(k.gep(meeting, ctypes.sizeof(Meeting)), position, I64.bytes)
 
 
-def _working(k: KernelBuilder, run: Value, meeting: Value, position: Value) -> Value:
+@contextmanager
+def _working(k: KernelBuilder, run: Value, meeting: Value, position: Value) -> Iterator[None]:
+    """What a member does for a meeting without the lock, which it holds before and after: others may see who works."""
+    place_of_work = _place_of_work(k, run, meeting, position)
+    increase(k, meeting, Meeting, "active")
+    k.store(place_of_work, k.const(I64, 1))
+    k.call("unlock", [run])
+    yield
+    k.call("lock", [run])
+    increase(k, meeting, Meeting, "active", -1)
+    k.store(place_of_work, k.const(I64, 0))
+
+
+def _place_of_work(k: KernelBuilder, run: Value, meeting: Value, position: Value) -> Value:
     """The place that says whether a member works on a chunk."""
     return k.gep(_part(k, meeting, get(k, run, Run, "size")), position, I64.bytes)
 
