@@ -269,7 +269,7 @@ def test_a_missing_participant_is_named_after_the_timeout():
         finally:
             release.set()
     text = str(caught.value)
-    assert "all-reduce.1 on device 0" in text or "all-reduce.1:" in text
+    assert text.startswith("all-reduce.1 on device 0: device 0 (replica 0, partition 0)")
     assert "waited 0.05 s for device 1 (replica 1, partition 0)" in text
     assert "model.py:2" in text
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import random
+import re
 import threading
 from types import SimpleNamespace
 from typing import Any
@@ -114,10 +115,15 @@ def test_arguments_and_results_count_as_memory_in_use() -> None:
     assert run.devices[0].memory_stats()["bytes_in_use"] == before
 
 
-@pytest.mark.parametrize("name", ["sse2", "avx2", "avx512", "neon"])
-def test_other_machines_get_one_too(name: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "futex"), [("sse2", r"\$202, %e"), ("avx2", r"\$202, %e"), ("avx512", r"\$202, %e"), ("neon", r"w0, #98")]
+)
+def test_other_machines_get_one_too(name: str, futex: str) -> None:
+    """All that the runtime calls is there, and threads sleep by the system call that has this number there."""
     target = reference_target(name)
-    assert "syscall" in emit_assembly(emit_rendezvous(target), target)
+    text = emit_assembly(emit_rendezvous(target), target)
+    assert all(re.search(rf"^{symbol}:", text, re.MULTILINE) for symbol in rendezvous.SYMBOLS)
+    assert re.search(futex, text) and "syscall" in text
 
 
 @pytest.mark.parametrize("size", [4, LARGE])
