@@ -62,7 +62,7 @@ class ContextWord(IntEnum):
     MEMBER = 12
     """the record of a process in a parallel run"""
     OWNER = 13
-    """the thread in which the program runs, known while a kernel runs that may be stopped"""
+    """the thread in which the program runs, while a kernel runs that may be stopped; else 0"""
     CALLS = 14
     """in the context of region functions: how many were called since one looked at the signals"""
 

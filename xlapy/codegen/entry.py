@@ -7,8 +7,8 @@ own, because LLVM's time grows faster than a function's length.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 
 from xlapy.codegen.arrays import Array
@@ -447,22 +447,27 @@ def _kernel(emitter: EntryEmitter, frame: Frame, instruction: Instruction) -> No
             pointers = [frame.pointer(location) for location in locations]
             if kernel.has_context:
                 pointers.append(frame.k.parameters["context"])
-                if not emitter.prefix:
-                    _name_owner(frame)
-            call_kernel(frame, kernel, pointers)
+            if kernel.has_context and not emitter.prefix:
+                with _owned(frame):
+                    call_kernel(frame, kernel, pointers)
+            else:
+                call_kernel(frame, kernel, pointers)
             if kernel.grain < kernel.units:
                 look_at_signals(frame, emitter.kernels.target)
             elif kernel.has_context:
                 frame.stop_if_cancelled()
 
 
-def _name_owner(frame: Frame) -> None:
-    """Writes down which thread runs the program: if it is Python's main thread, others stop too if a signal handler
-    raises there while they work for it."""
+@contextmanager
+def _owned(frame: Frame) -> Iterator[None]:
+    """Around a kernel: writes down which thread runs the program. If it is Python's main thread, others stop too if a
+    signal handler raises there while they work for it. Afterwards nobody does, and the context may change hands."""
     k = frame.k
-    thread = k.call("pthread_self", [], I64)
+    thread, owner = k.call("pthread_self", [], I64), k.gep(k.parameters["context"], CONTEXT_OWNER, 8)
     assert thread is not None
-    k.store(k.gep(k.parameters["context"], CONTEXT_OWNER, 8), thread)
+    k.store(owner, thread)
+    yield
+    k.store(owner, k.const(I64, 0))
 
 
 def call_kernel(frame: Frame, kernel: NativeKernel, pointers: Sequence[Value]) -> None:
