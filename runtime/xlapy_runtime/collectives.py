@@ -19,15 +19,12 @@ from __future__ import annotations
 import ctypes
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from xlapy_runtime.calls import Site
 from xlapy_runtime.errors import InternalError
-from xlapy_runtime.native_records import Group as GroupRecord
-from xlapy_runtime.native_records import Kind
-from xlapy_runtime.native_records import Leaf as LeafRecord
-from xlapy_runtime.native_records import Site as SiteRecord
+from xlapy_runtime.native_records import GroupRecord, Kind, LeafRecord, SiteRecord
 from xlapy_runtime.process_groups import Group, connected, process_groups, process_pairs
 from xlapy_runtime.program import ArraySpec
 from xlapy_runtime.rendezvous import MeetingPlan
@@ -50,8 +47,8 @@ NOBODY = -1
 class Part:
     """One array of a collective: the part of `rows` x `row_bytes` that each source has for each target.
 
-    Steps lead to the part of a position, pitches from row to row; see `native_records.Leaf`. `owners` says how many
-    members have a part of their own."""
+    Steps lead to the part of a position, pitches from row to row, `owners` have parts of their own: the fields are
+    those of `native_records.LeafRecord`, and become one."""
 
     rows: int
     row_bytes: int
@@ -78,24 +75,11 @@ class Part:
         else:
             segment_bytes, rows_per_block = self.row_bytes, max(1, BLOCK_BYTES // max(1, self.row_bytes))
         return LeafRecord(
-            combine=self.combine or None,
-            operand=self.operand,
-            operand_step=self.operand_step,
-            result=self.result,
-            result_step=self.result_step,
-            rows=self.rows,
-            row_bytes=self.row_bytes,
-            source_pitch=self.source_pitch,
-            source_step=self.source_step,
-            target_pitch=self.target_pitch,
-            target_step=self.target_step,
+            **asdict(self),
             rows_per_block=rows_per_block,
             segment_bytes=segment_bytes,
             segments=max(1, segments),
             blocks=-(-self.rows // rows_per_block) * segments,
-            outer=self.owners,
-            element_bytes=self.element_bytes,
-            to_all=self.to_all,
         )
 
 
@@ -275,7 +259,7 @@ class _Planner:
             operands=len(site.call.operands),
             leaves=self._keep(_table(LeafRecord, leaves)),
             leaf_count=len(leaves),
-            chunks=sum(leaf.outer * leaf.blocks for leaf in leaves),
+            chunks=sum(leaf.owners * leaf.blocks for leaf in leaves),
             is_small=sum(spec.nbytes for spec in site.call.results) * len(members) <= SMALL_BYTES,
         )
         self.kept.append(record)

@@ -1,8 +1,8 @@
 """The memory that the native half of parallel runs works on: what the runtime lays out and `codegen.rendezvous` reads.
 
-Two kinds of records. Those of an executable never change: a `Site` for each call site, a `Group` for each group of
-processes that meets there, a `Leaf` for each array that they exchange. Those of a run belong to one run at a time: one
-`Run`, a `Member` for each process, a `Meeting` for each collective that is under way.
+Two kinds of records. Those of an executable never change: a `SiteRecord` for each call site, a `GroupRecord` for each
+group of processes that meets there, a `LeafRecord` for each array that they exchange. Those of a run belong to one run
+at a time: one `Run`, a `Member` for each process, a `Meeting` for each collective that is under way.
 
 The lock of a `Run` guards all that changes in it and its records, unless said otherwise.
 """
@@ -52,7 +52,7 @@ class Status(IntEnum):
     """Of combine kernels only."""
 
 
-class Leaf(ctypes.Structure):
+class LeafRecord(ctypes.Structure):
     """One array of a collective, in each member's operands and results.
 
     The part that a source has for a target is `rows` rows of `row_bytes`. It begins `source_step` bytes times the
@@ -61,7 +61,7 @@ class Leaf(ctypes.Structure):
     `rows_per_block` whole rows, or of `segment_bytes` each where one row makes several `segments`.
 
     operand, result: the number of the array; a step is added for each position of the target, or of the source.
-    outer: how many sources (or, of a reduction, targets) have parts of their own.
+    owners: how many sources (or, of a reduction, targets) have parts of their own.
     combine: the kernel of a reduction, in whose place there is nothing if data is only copied; element_bytes: of its
     elements; to_all: every member gets the same, of which the first one's copy is made first.
     """
@@ -82,13 +82,13 @@ class Leaf(ctypes.Structure):
         ("segment_bytes", ctypes.c_int64),
         ("segments", ctypes.c_int64),
         ("blocks", ctypes.c_int64),
-        ("outer", ctypes.c_int64),
+        ("owners", ctypes.c_int64),
         ("element_bytes", ctypes.c_int64),
         ("to_all", ctypes.c_int64),
     ]
 
 
-class Group(ctypes.Structure):
+class GroupRecord(ctypes.Structure):
     """The processes that meet at one site.
 
     key: equal for groups that meet each other, at this site or at another one of the same channel.
@@ -111,7 +111,7 @@ class Group(ctypes.Structure):
     ]
 
 
-class Site(ctypes.Structure):
+class SiteRecord(ctypes.Structure):
     """A call site. groups: a group for each process, or null if it takes no part and gets zeros; start: the site of the
     start op of a done op; operands, results: how many arrays; result_bytes: the size of each result."""
 
@@ -196,8 +196,8 @@ class Meeting(ctypes.Structure):
     next: the first chunk that nobody has taken; active: how many are being worked on; completed: how many are done.
     broken: once it can no longer be completed, the `Status` that says why; it stays.
 
-    Behind it, by the position of members: what each has to do with it (`Part`), whether it works on a chunk, and
-    the addresses of its arrays.
+    Behind it, by the position of members: what each has to do with it (`Attendance`), whether it works on a chunk, and
+    the addresses of its arrays. `codegen.meetings` finds them.
     """
 
     _fields_: ClassVar[list[Any]] = [
@@ -217,7 +217,13 @@ class Meeting(ctypes.Structure):
     ]
 
 
-class Part(IntEnum):
+def meeting_words(size: int, width: int) -> int:
+    """How many words a meeting takes with all that is behind it, in a grid of `size` processes, of which each brings
+    up to `width` arrays."""
+    return ctypes.sizeof(Meeting) // WORD_BYTES + size * (2 + width)
+
+
+class Attendance(IntEnum):
     """What a member has to do with a meeting."""
 
     EXPECTED = 0

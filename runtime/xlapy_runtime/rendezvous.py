@@ -21,7 +21,7 @@ from xlapy_runtime.buffers import Context
 from xlapy_runtime.calling import ContextWord
 from xlapy_runtime.errors import DeadlineError, ExecutionError, InternalError, XlaError
 from xlapy_runtime.linking import LinkedCode, link
-from xlapy_runtime.native_records import WORD_BYTES, Meeting, Member, Reason, Run
+from xlapy_runtime.native_records import WORD_BYTES, Member, Reason, Run, meeting_words
 from xlapy_runtime.process_groups import Grid
 from xlapy_runtime.waiting import seconds
 
@@ -97,13 +97,13 @@ class Records:
         self._plan = plan
         size = grid.size
         self._own_words = plan.keys + plan.site_count  # of each member: occurrences, started
-        meeting_words = ctypes.sizeof(Meeting) // WORD_BYTES + size * (2 + plan.width)
+        words = meeting_words(size, plan.width)
         meetings = size * (plan.starts + 1)
         member_words = ctypes.sizeof(Member) // WORD_BYTES
         sections = [
             ctypes.sizeof(Run) // WORD_BYTES,
             size * member_words,
-            size * self._own_words + meetings * meeting_words,
+            size * self._own_words + meetings * words,
             size * size,
             size * (size + 2),
         ]
@@ -117,7 +117,7 @@ class Records:
         self._missing = self._missing.reshape(size, size)
         self.members = [Member.from_address(row.ctypes.data) for row in self._members]
         own, held = np.split(self._changing, [size * self._own_words])
-        self._fill_run(size, held.ctypes.data, meetings, meeting_words)
+        self._fill_run(size, held.ctypes.data, meetings, words)
         for number, (member, context) in enumerate(zip(self.members, contexts, strict=True)):
             occurrences = own.ctypes.data + number * self._own_words * WORD_BYTES
             member.run, member.process, member.entry = self.address, number, entry
@@ -128,10 +128,10 @@ class Records:
             member.scratch = scratch.ctypes.data + number * (size + 2) * WORD_BYTES
             context.words[ContextWord.MEMBER] = ctypes.addressof(member)
 
-    def _fill_run(self, size: int, meetings: int, meeting_count: int, meeting_words: int) -> None:
+    def _fill_run(self, size: int, meetings: int, meeting_count: int, words: int) -> None:
         run = self.run
         run.size, run.sites, run.members = size, ctypes.addressof(self._plan.sites), ctypes.addressof(self.members[0])
-        run.meetings, run.meeting_count, run.meeting_bytes = meetings, meeting_count, meeting_words * WORD_BYTES
+        run.meetings, run.meeting_count, run.meeting_bytes = meetings, meeting_count, words * WORD_BYTES
         run.width = self._plan.width
         run.call, run.report = calls.RUNTIME_CALL_ADDRESS, REPORT_ADDRESS
 
