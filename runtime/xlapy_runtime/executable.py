@@ -23,6 +23,7 @@ from xlapy_runtime.device import Device, devices
 from xlapy_runtime.direct_calls import DirectCalls, entry_point, is_direct
 from xlapy_runtime.entry_threads import ENTRY_THREADS, EntryThread
 from xlapy_runtime.errors import ArgumentError, CancelledExecution, InternalError
+from xlapy_runtime.native_records import Status
 from xlapy_runtime.process_groups import Grid
 from xlapy_runtime.program import Program, flatten
 from xlapy_runtime.rendezvous import Records, Rendezvous, native
@@ -239,7 +240,7 @@ class _Process:
     results: list[np.ndarray]
     run_bytes: int
     handle: int = 0
-    status: int = calls.STATUS_OK
+    status: int = Status.OK
     has_ended: bool = True
 
     def begin(self) -> None:
@@ -375,7 +376,7 @@ class _Run:
         if self._cancellation.reason is not None:
             raise self._cancellation.reason
         for process in processes:
-            if process.status != calls.STATUS_OK:
+            if process.status != Status.OK:
                 name = self._executable.program.name
                 raise CancelledExecution(f"{name} stopped on device {process.call.device.id}")
 

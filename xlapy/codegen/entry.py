@@ -26,7 +26,7 @@ from xlapy.codegen.context import (
     CONTEXT_SEED,
 )
 from xlapy.codegen.elements import emit_element
-from xlapy.codegen.frame import STATUS_CANCELLED, Frame, Leaf
+from xlapy.codegen.frame import Frame, Leaf
 from xlapy.codegen.indexing import Index, Indexing
 from xlapy.codegen.ir import I1, I32, I64, PTR, Module, Value
 from xlapy.codegen.kernel_library import KernelLibrary, NativeKernel
@@ -46,6 +46,7 @@ from xlapy.hlo.ops import Trait
 from xlapy.hlo.schedule import Schedule
 from xlapy.hlo.shape import Shape
 from xlapy.support.registry import Registry
+from xlapy_runtime.native_records import Status
 
 SCALARS_PER_CALL = 16  # scalar operations that take LLVM as long as one call with its addresses
 FUNCTION_WEIGHT = 128 * SCALARS_PER_CALL  # the most that one function holds
@@ -651,7 +652,7 @@ def _poll(frame: Frame) -> None:
     assert status is not None
     with k.if_(k.compare("ne", status, 0)):
         k.store(frame.context_word(CONTEXT_CANCELLED), k.const(I32, 1))  # for other threads to see
-        k.ret(k.const(I32, STATUS_CANCELLED))
+        k.ret(k.const(I32, Status.CANCELLED))
 
 
 class _Watch:

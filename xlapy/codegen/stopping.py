@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from xlapy.codegen.clock import clock, ticks
 from xlapy.codegen.context import CONTEXT_CANCELLED, CONTEXT_POLL, CONTEXT_POLLED
 from xlapy.codegen.ir import I32, I64, PTR, KernelBuilder, Loop, Module, Operand, Value
+from xlapy.codegen.native_fields import not_zero, word
 from xlapy.codegen.target import Target
 
 LONG = 1 << 18
@@ -36,17 +37,17 @@ def define_look(module: Module, target: Target) -> None:
         return
     with KernelBuilder(module, _LOOK, [("context", PTR)], I32, "internal") as k:
         context = k.parameters["context"]
-        flag = k.load(k.gep(context, CONTEXT_CANCELLED, PTR.bytes), PTR)
-        with k.if_(k.compare("ne", k.load(flag, I32, volatile=True), 0)):
+        flag = word(k, context, CONTEXT_CANCELLED, PTR)
+        with k.if_(not_zero(k, k.load(flag, I32, volatile=True))):
             k.ret(k.const(I32, 1))
         place, now = k.gep(context, CONTEXT_POLLED, I64.bytes), clock(k)
         early = k.compare("le", k.sub(now, k.load(place, I64)), ticks(target, _HUNDREDTHS), signed=False)
         with k.if_(early):
             k.ret(k.const(I32, 0))
         k.store(place, now)
-        stop = k.call(k.load(k.gep(context, CONTEXT_POLL, PTR.bytes), PTR), [context], I32)
+        stop = k.call(word(k, context, CONTEXT_POLL, PTR), [context], I32)
         assert stop is not None
-        with k.if_(k.compare("ne", stop, 0)):
+        with k.if_(not_zero(k, stop)):
             k.store(flag, k.const(I32, 1))  # for other threads to see
         k.ret(stop)
 
@@ -56,7 +57,7 @@ def look(k: KernelBuilder) -> None:
     if k.leave is not None:
         stop = k.call(_LOOK, [k.parameters["context"]], I32)
         assert stop is not None
-        with k.if_(k.compare("ne", stop, 0)):
+        with k.if_(not_zero(k, stop)):
             k.leave()
 
 
@@ -64,11 +65,10 @@ def look_between_calls(k: KernelBuilder, counter: Value, calls: int) -> None:
     """Looks every now and then, where `calls` more region functions were called. `counter` is a word to count them."""
     if k.leave is not None:
         count = k.add(k.load(counter, I64), calls)
-        with k.if_(k.compare("ge", count, _CALLS)):
-            k.store(counter, k.const(I64, 0))
+        is_time = k.compare("ge", count, _CALLS)
+        k.store(counter, k.select(is_time, k.const(I64, 0), count))
+        with k.if_(is_time):
             look(k)
-        with k.if_(k.compare("lt", count, _CALLS)):
-            k.store(counter, count)
 
 
 @contextmanager
