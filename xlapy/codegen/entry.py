@@ -154,8 +154,7 @@ class EntryEmitter:
             inner.finish()
             k = frame.k
             arguments = [k.parameters[table] for table in ("context", "parameters", "results")]
-            status = k.call(name, arguments, I32)
-            assert status is not None
+            status = k.call_value(name, arguments, I32)
             frame.fail_if(status)
 
     def _part(self, frame: Frame, part: Sequence[Instruction]) -> None:
@@ -464,9 +463,8 @@ def _owned(frame: Frame) -> Iterator[None]:
     """Around a kernel: writes down which thread runs the program. If it is Python's main thread, others stop too if a
     signal handler raises there while they work for it. Afterwards nobody does, and the context may change hands."""
     k = frame.k
-    thread, owner = k.call("pthread_self", [], I64), k.gep(k.parameters["context"], CONTEXT_OWNER, 8)
-    assert thread is not None
-    k.store(owner, thread)
+    owner = k.gep(k.parameters["context"], CONTEXT_OWNER, 8)
+    k.store(owner, k.call_value("pthread_self", [], I64))
     yield
     k.store(owner, k.const(I64, 0))
 
@@ -498,8 +496,7 @@ def _runtime_call(emitter: EntryEmitter, frame: Frame, instruction: Instruction)
     for number, (owner, leaf) in enumerate(leaves):
         k.store(k.gep(table, number, 8), frame.array(owner, leaf))
     arguments = [k.parameters["context"], k.const(I32, site), table]
-    status = k.call(frame.context_word(CONTEXT_RUNTIME_CALL), arguments, I32)
-    assert status is not None
+    status = k.call_value(frame.context_word(CONTEXT_RUNTIME_CALL), arguments, I32)
     frame.fail_if(status)
 
 
@@ -648,8 +645,7 @@ def look_at_signals(frame: Frame, target: Target) -> None:
 
 def _poll(frame: Frame) -> None:
     k = frame.k
-    status = k.call(frame.context_word(CONTEXT_POLL), [k.parameters["context"]], I32)
-    assert status is not None
+    status = k.call_value(frame.context_word(CONTEXT_POLL), [k.parameters["context"]], I32)
     with k.if_(k.compare("ne", status, 0)):
         k.store(frame.context_word(CONTEXT_CANCELLED), k.const(I32, 1))  # for other threads to see
         k.ret(k.const(I32, Status.CANCELLED))

@@ -33,9 +33,7 @@ def _leaf(k: KernelBuilder, name: str) -> Value:
 
 def _array(k: KernelBuilder, position: Value, number: Value) -> Value:
     """The address of an array of the member at a position of the group."""
-    found = k.call("exchange_array", [k.parameters["member"], k.parameters["meeting"], position, number], PTR)
-    assert found is not None
-    return found
+    return k.call_value("exchange_array", [k.parameters["member"], k.parameters["meeting"], position, number], PTR)
 
 
 def _emit_array(module: Module) -> None:
@@ -72,8 +70,7 @@ def _emit_chunk(module: Module) -> None:
             return [k.const(I32, Status.OK)]
 
         def reduce() -> list[Value]:
-            status = k.call("exchange_reduce", arguments, I32)
-            assert status is not None
+            status = k.call_value("exchange_reduce", arguments, I32)
             return [status]
 
         k.ret(k.if_else(is_null(k, get(k, leaf, LeafRecord, "combine")), copy, reduce)[0])
@@ -151,8 +148,7 @@ def _emit_reduce(module: Module) -> None:
             target = k.select(to_all, k.const(I64, 0), part)
             place = k.gep(_array(k, target, result), k.mul(row, _leaf(k, "target_pitch")))
             k.store(k.gep(table, k.add(size, 1), I64.bytes), place)
-            status = k.call(_leaf(k, "combine"), [table, size, *bounds], I32)
-            assert status is not None
+            status = k.call_value(_leaf(k, "combine"), [table, size, *bounds], I32)
             with k.if_(not_zero(k, status)):
                 k.ret(status)
             with k.loop(1, k.select(to_all, size, k.const(I64, 1))) as others:

@@ -120,11 +120,11 @@ class _Emitter:
                 k.store(k.gep(timespec, 1, I64.bytes), k.srem(nanoseconds, _SECOND))
                 futex_wait(k, self._target, place, expected, timespec)
             else:
-                end = k.add(_call(k, "now", [], I64), nanoseconds)
+                end = k.add(k.call_value("now", [], I64), nanoseconds)
 
                 def goes_on(values: list[Value]) -> Value:
                     is_same = k.compare("eq", k.atomic_load(place, I32), expected)
-                    return k.and_(is_same, k.compare("lt", _call(k, "now", [], I64), end))
+                    return k.and_(is_same, k.compare("lt", k.call_value("now", [], I64), end))
 
                 def nap(values: list[Value]) -> None:
                     k.call("usleep", [k.const(I32, _NAP_MICROSECONDS)], I32)
@@ -222,8 +222,8 @@ class _Emitter:
             count = k.gep(get(k, member, Member, "occurrences"), get(k, group, GroupRecord, "key"), I64.bytes)
             occurrence = k.load(count, I64)
             k.store(count, k.add(occurrence, 1))
-            meeting = _call(k, "find", [run, group, occurrence], PTR)
-            position = _call(k, "position_in", [group, process], I64)
+            meeting = k.call_value("find", [run, group, occurrence], PTR)
+            position = k.call_value("position_in", [group, process], I64)
             k.store(place_of_attendance(k, meeting, position), k.const(I64, Attendance.ARRIVED))
             k.memcpy(place_of_arrays(k, run, meeting, position), buffers, k.mul(k.add(operands, results), I64.bytes))
             arrived = increase(k, meeting, Meeting, "arrived")
@@ -234,7 +234,7 @@ class _Emitter:
             with k.if_(not_zero(k, get(k, group, GroupRecord, "is_small"))):
                 self._work_alone(k, run, meeting, position, group)
                 k.ret(meeting)
-            k.call("unlock_and_wake", [run, meeting, _call(k, "call_others", [run, meeting], I32)])
+            k.call("unlock_and_wake", [run, meeting, k.call_value("call_others", [run, meeting], I32)])
             k.ret(meeting)
 
     def _work_alone(self, k: KernelBuilder, run: Value, meeting: Value, position: Value, group: Value) -> None:
@@ -243,11 +243,11 @@ class _Emitter:
         put(k, meeting, Meeting, "next", chunks)
         with _working(k, run, meeting, position), k.loop(0, chunks, carry=[k.const(I32, Status.OK)]) as loop:
             arguments = [k.parameters["context"], k.parameters["member"], meeting, loop.index]
-            status = _call(k, "exchange_chunk", arguments, I32)
+            status = k.call_value("exchange_chunk", arguments, I32)
             loop.next = [k.select(not_zero(k, status), status, loop.values[0])]
         put(k, meeting, Meeting, "completed", chunks)
         _break(k, meeting, k.zext(loop.results[0], I64))
-        k.call("unlock_and_wake", [run, meeting, _call(k, "call_others", [run, meeting], I32)])
+        k.call("unlock_and_wake", [run, meeting, k.call_value("call_others", [run, meeting], I32)])
 
     def name_missing(self) -> None:
         """Writes down whom a wait is for: who has not come, or else who is still working. Holds the lock."""
@@ -288,7 +288,7 @@ class _Emitter:
             duration = self._time_left(k, member, meeting, run, site)
             increase(k, meeting, Meeting, "waiting")
             increase(k, run, Run, "waiting")
-            with k.if_(not_zero(k, _call(k, "is_hopeless", [run, meeting], I32))):
+            with k.if_(not_zero(k, k.call_value("is_hopeless", [run, meeting], I32))):
                 self._stop_waiting(k, run, meeting)
                 k.call("name_missing", [member, meeting])
                 k.call("unlock", [run])
@@ -310,7 +310,7 @@ class _Emitter:
         timeout = get(k, run, Run, "timeout")
 
         def limited() -> list[Value]:
-            now = _call(k, "now", [], I64)
+            now = k.call_value("now", [], I64)
             with k.if_(is_zero(k, get(k, member, Member, "deadline"))):
                 put(k, member, Member, "deadline", k.add(now, timeout))
             left = k.sub(get(k, member, Member, "deadline"), now)
@@ -329,8 +329,7 @@ class _Emitter:
     def _look_at_signals(self, k: KernelBuilder, context: Value, member: Value, was_called: Value) -> None:
         """Lets Python's main thread run its signal handlers; returns from the function if one raises."""
         with k.if_(k.and_(not_zero(k, get(k, member, Member, "polls")), k.not_(was_called))):
-            status = k.call(word(k, context, CONTEXT_POLL, PTR), [context], I32)
-            assert status is not None
+            status = k.call_value(word(k, context, CONTEXT_POLL, PTR), [context], I32)
             with k.if_(not_zero(k, status)):
                 k.ret(status)
 
@@ -342,16 +341,16 @@ class _Emitter:
             context, member, meeting = k.parameters.values()
             run = get(k, member, Member, "run")
             group = get(k, meeting, Meeting, "group")
-            own = _call(k, "position_in", [group, get(k, member, Member, "process")], I64)
+            own = k.call_value("position_in", [group, get(k, member, Member, "process")], I64)
             number = get(k, meeting, Meeting, "next")
             put(k, meeting, Meeting, "next", k.add(number, 1))
             with _working(k, run, meeting, own):
-                status = _call(k, "exchange_chunk", [context, member, meeting, number], I32)
+                status = k.call_value("exchange_chunk", [context, member, meeting, number], I32)
             _break(k, meeting, k.zext(status, I64))
             completed = increase(k, meeting, Meeting, "completed")
             is_last = k.compare("eq", completed, get(k, group, GroupRecord, "chunks"))
             with k.if_(k.or_(is_last, not_zero(k, status))):
-                k.call("unlock_and_wake", [run, meeting, _call(k, "call_others", [run, meeting], I32)])
+                k.call("unlock_and_wake", [run, meeting, k.call_value("call_others", [run, meeting], I32)])
                 k.ret(k.const(I32, Status.OK))
             k.call("unlock", [run])
             k.ret(k.const(I32, Status.OK))
@@ -382,14 +381,14 @@ class _Emitter:
                 has_work = k.and_(is_open, k.compare("lt", get(k, meeting, Meeting, "next"), chunks))
                 arguments = [context, member, meeting]
                 return k.if_else(
-                    has_work, lambda: _call(k, "work", arguments, I32), lambda: _call(k, "wait", arguments, I32)
+                    has_work, lambda: k.call_value("work", arguments, I32), lambda: k.call_value("wait", arguments, I32)
                 )
 
             carry = [k.const(I32, Status.OK)]
             k.ret(k.while_loop(lambda values: is_zero(k, values[0]), step, carry)[0])
 
     def _leave_meeting(self, k: KernelBuilder, run: Value, member: Value, meeting: Value, group: Value) -> None:
-        own = _call(k, "position_in", [group, get(k, member, Member, "process")], I64)
+        own = k.call_value("position_in", [group, get(k, member, Member, "process")], I64)
         k.store(place_of_attendance(k, meeting, own), k.const(I64, Attendance.LEFT))
         left = increase(k, meeting, Meeting, "left")
         with k.if_(k.compare("eq", left, get(k, group, GroupRecord, "size"))):
@@ -410,23 +409,23 @@ class _Emitter:
             own = k.gep(started, k.sext(number, I64), PTR.bytes)
 
             def other() -> Value:
-                status = k.call(get(k, run, Run, "call"), [context, number, buffers], I32)
-                assert status is not None
-                return status
+                return k.call_value(get(k, run, Run, "call"), [context, number, buffers], I32)
 
             def finish(meeting: Value) -> Value:
                 nothing = k.const(I32, Status.OK)
                 return k.if_else(
-                    is_null(k, meeting), lambda: nothing, lambda: _call(k, "finish", [context, member, meeting], I32)
+                    is_null(k, meeting),
+                    lambda: nothing,
+                    lambda: k.call_value("finish", [context, member, meeting], I32),
                 )[0]
 
             def collective() -> Value:
-                return finish(_call(k, "arrive", [context, member, site, buffers], PTR))
+                return finish(k.call_value("arrive", [context, member, site, buffers], PTR))
 
             def start() -> Value:
                 with k.if_(k.not_(is_null(k, k.load(own, PTR)))):
                     k.ret(_report(k, member, k.sext(number, I64), Reason.REPEATED))
-                k.store(own, _call(k, "arrive", [context, member, site, buffers], PTR))
+                k.store(own, k.call_value("arrive", [context, member, site, buffers], PTR))
                 return k.const(I32, Status.OK)
 
             def done() -> Value:
@@ -468,7 +467,7 @@ class _Emitter:
     ) -> Value:
         """What a process that ends has to do with one meeting. Holds the lock, but for a while."""
         group = get(k, meeting, Meeting, "group")
-        position = _call(k, "position_in", [group, get(k, member, Member, "process")], I64)
+        position = k.call_value("position_in", [group, get(k, member, Member, "process")], I64)
         attendance = k.load(place_of_attendance(k, meeting, k.smax(position, 0)), I64)
         takes_part = k.compare("ge", position, 0)
         is_expected = k.and_(takes_part, k.compare("eq", attendance, Attendance.EXPECTED))
@@ -476,7 +475,7 @@ class _Emitter:
         with k.if_(is_there):
             _break(k, meeting, k.const(I64, Status.CANCELLED))
         with k.if_(k.or_(is_deadlock, k.or_(is_expected, is_there))):
-            count = _call(k, "call_others", [run, meeting], I32)
+            count = k.call_value("call_others", [run, meeting], I32)
             k.call("wake", [place(k, meeting, Meeting, "generation"), count])
 
         def others_read(values: list[Value]) -> Value:
@@ -495,9 +494,8 @@ class _Emitter:
         with self._function("run_process", [("member", PTR)]) as k:
             member = k.parameters["member"]
             arguments = [get(k, member, Member, name) for name in ("context", "parameters", "results")]
-            status = k.call(get(k, member, Member, "entry"), arguments, I32)
-            assert status is not None
-            begun = _call(k, "leave", [get(k, member, Member, "run"), member], I64)
+            status = k.call_value(get(k, member, Member, "entry"), arguments, I32)
+            begun = k.call_value("leave", [get(k, member, Member, "run"), member], I64)
             put(k, member, Member, "status", k.zext(status, I64))
             with k.if_(k.and_(is_zero(k, status), k.compare("ge", begun, 0))):
                 put(k, member, Member, "status", k.zext(_report(k, member, begun, Reason.UNFINISHED), I64))
@@ -556,7 +554,7 @@ class _Emitter:
                 k.call("wake", [place_of_word, k.const(I32, 1)])
             k.call("run_process", [members])
             k.call("has_ended", [run])
-            k.ret(_call(k, "rendezvous_wait", [run], I32))
+            k.ret(k.call_value("rendezvous_wait", [run], I32))
         with self._function("rendezvous_wait", [("run", PTR)], I32, exported=True) as k:
             unfinished = place(k, k.parameters["run"], Run, "unfinished")
             left = k.atomic_load(unfinished, I32)
@@ -570,23 +568,15 @@ class _Emitter:
             run = k.parameters["run"]
             k.call("lock", [run])
             with each_meeting(k, run) as (meeting, _):
-                count = _call(k, "call_others", [run, meeting], I32)
+                count = k.call_value("call_others", [run, meeting], I32)
                 k.call("wake", [place(k, meeting, Meeting, "generation"), count])
             k.call("unlock", [run])
-
-
-def _call(k: KernelBuilder, function: str, arguments: Sequence[Value], returns: IRType) -> Value:
-    result = k.call(function, arguments, returns)
-    assert result is not None
-    return result
 
 
 def _report(k: KernelBuilder, member: Value, site: Value, reason: Reason) -> Value:
     """Tells Python what went wrong; the status to return."""
     context, run = get(k, member, Member, "context"), get(k, member, Member, "run")
-    status = k.call(get(k, run, Run, "report"), [context, k.trunc(site, I32), k.const(I32, reason)], I32)
-    assert status is not None
-    return status
+    return k.call_value(get(k, run, Run, "report"), [context, k.trunc(site, I32), k.const(I32, reason)], I32)
 
 
 def _break(k: KernelBuilder, meeting: Value, status: Value) -> None:

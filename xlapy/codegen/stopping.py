@@ -45,8 +45,7 @@ def define_look(module: Module, target: Target) -> None:
         with k.if_(early):
             k.ret(k.const(I32, 0))
         k.store(place, now)
-        stop = k.call(word(k, context, CONTEXT_POLL, PTR), [context], I32)
-        assert stop is not None
+        stop = k.call_value(word(k, context, CONTEXT_POLL, PTR), [context], I32)
         with k.if_(not_zero(k, stop)):
             k.store(flag, k.const(I32, 1))  # for other threads to see
         k.ret(stop)
@@ -55,8 +54,7 @@ def define_look(module: Module, target: Target) -> None:
 def look(k: KernelBuilder) -> None:
     """Leaves the kernel if the run was stopped."""
     if k.leave is not None:
-        stop = k.call(_LOOK, [k.parameters["context"]], I32)
-        assert stop is not None
+        stop = k.call_value(_LOOK, [k.parameters["context"]], I32)
         with k.if_(not_zero(k, stop)):
             k.leave()
 
