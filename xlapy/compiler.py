@@ -300,7 +300,7 @@ _LOADED_LIBRARIES: list[LinkedCode] = []
 
 def install_rendezvous() -> None:
     """Lets programs run as several processes. Starts no thread."""
-    rendezvous.install(RENDEZVOUS.object_code(host_target(), object_cache(environment())))
+    rendezvous.NATIVE.install(RENDEZVOUS.object_code(host_target(), object_cache(environment())))
 
 
 def parallel_function(num_threads: int | None) -> int:
@@ -318,4 +318,4 @@ def _pool() -> bytes:
 def install_batch_calls(program: Program) -> None:
     """Gives the runtime native loops over the problems of a batch, if the program calls LAPACK."""
     if any(call.attributes.get("target") in lapack.NAMES for call in program.runtime_calls):
-        lapack.install_loops(BATCH_CALLS.object_code(host_target(), object_cache(environment())))
+        lapack.LOOPS.install(BATCH_CALLS.object_code(host_target(), object_cache(environment())))

@@ -26,7 +26,7 @@ from xlapy_runtime.errors import ArgumentError, CancelledExecution, InternalErro
 from xlapy_runtime.native_records import Status
 from xlapy_runtime.process_groups import Grid
 from xlapy_runtime.program import Program, flatten
-from xlapy_runtime.rendezvous import Records, Rendezvous, native
+from xlapy_runtime.rendezvous import NATIVE, Records, Rendezvous
 from xlapy_runtime.waiting import Cancellation, checked_timeout
 
 UNWIND_SECONDS = 0.5
@@ -97,7 +97,7 @@ class ProgramExecutable:
         ]
         self._meetings = collectives.meeting_plan(sites) if needs_rendezvous(program) else None
         if self._meetings is not None:
-            self._words[ContextWord.RUNTIME_CALL] = native().call_address
+            self._words[ContextWord.RUNTIME_CALL] = NATIVE.get().call_address
         self._memories = Pool(self._make_memory)
         self._actions = [_action(site) for site in sites]
         leaves = (*self.parameters.leaves, *self._result_leaves)
@@ -347,15 +347,15 @@ class _Run:
             return
         slots = (ctypes.c_void_p * max(1, len(threads)))(*[thread.address for thread in threads])
         try:
-            unfinished = native().run(records.address, slots, len(threads))
+            unfinished = NATIVE.get().run(records.address, slots, len(threads))
             while unfinished and self._cancellation.reason is None:
-                unfinished = native().wait(records.address)
+                unfinished = NATIVE.get().wait(records.address)
         except BaseException as error:  # noqa: BLE001 - a signal handler's, raised again when the processes have ended
             self._cancellation.cancel(error)
         with contextlib.suppress(KeyboardInterrupt):  # a second one: nothing is waited for any more
             deadline = time.monotonic() + UNWIND_SECONDS
             while records.run.unfinished and time.monotonic() < deadline:
-                native().wait(records.address)
+                NATIVE.get().wait(records.address)
         for process, member in zip(processes, records.members, strict=True):
             process.status = member.status
         self._let_go(processes[1:], threads, records)

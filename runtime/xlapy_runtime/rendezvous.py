@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
-import threading
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -20,7 +19,7 @@ from xlapy_runtime import calls
 from xlapy_runtime.buffers import Context
 from xlapy_runtime.calling import ContextWord
 from xlapy_runtime.errors import DeadlineError, ExecutionError, InternalError, XlaError
-from xlapy_runtime.linking import LinkedCode, link
+from xlapy_runtime.linking import InstalledOnce, LinkedCode, link
 from xlapy_runtime.native_records import WORD_BYTES, Member, Reason, Run, meeting_words
 from xlapy_runtime.process_groups import Grid
 from xlapy_runtime.waiting import seconds
@@ -55,21 +54,7 @@ class Native:
         return ctypes.CFUNCTYPE(ctypes.c_int32, *parameters)(self._code.address(symbol))
 
 
-_installed: list[Native] = []
-_installing = threading.Lock()
-
-
-def install(object_code: bytes) -> None:
-    """Gives the process the native half. Whoever comes second changes nothing."""
-    with _installing:
-        if not _installed:
-            _installed.append(Native(object_code))
-
-
-def native() -> Native:
-    if not _installed:
-        raise InternalError("the native code of parallel runs is not installed")
-    return _installed[0]
+NATIVE: InstalledOnce[Native] = InstalledOnce("the native code of parallel runs", Native)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -164,7 +149,7 @@ class Records:
 
     def wake(self) -> None:
         """Lets everybody who waits see that the run was stopped."""
-        native().wake(self.address)
+        NATIVE.get().wake(self.address)
 
 
 _FIRST_CHANGING = Member.finished.offset // WORD_BYTES

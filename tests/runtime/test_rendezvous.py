@@ -133,7 +133,7 @@ def test_it_works_where_there_is_no_futex(size: int, monkeypatch: pytest.MonkeyP
     text = emit_rendezvous(target)
     assert "syscall" not in text
     SLEEPLESS.append(rendezvous.Native(emit_object(text, host_target())))
-    monkeypatch.setattr(rendezvous, "_installed", SLEEPLESS[-1:])
+    monkeypatch.setattr(rendezvous.NATIVE, "found", SLEEPLESS[-1])
     monkeypatch.setattr(executables, "ENTRY_THREADS", EntryThreads())
     run = chain(size, ROUNDS, 3)
     for _ in range(3):
