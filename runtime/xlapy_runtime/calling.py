@@ -32,13 +32,14 @@ from typing import Any, Protocol
 import numpy as np
 
 from xlapy_runtime import result_memory
+from xlapy_runtime.alignment import LINE_WORDS, aligned_words
+from xlapy_runtime.capsules import capsule_address
 from xlapy_runtime.errors import InternalError
 from xlapy_runtime.linking import LinkedCode, link
 
 Array = np.ndarray[Any, Any]
 
 _WORD_BYTES = 8
-_CONTEXT_ALIGNMENT = 64
 
 
 class ContextWord(IntEnum):
@@ -77,9 +78,6 @@ class WrapperWord(IntEnum):
     PARAMETERS = -3
     RESULTS = -2
     OBJECTS = -1
-
-
-_WRAPPER_WORDS = len(WrapperWord)
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,11 +143,9 @@ class CallContext:
     ) -> None:
         parameter_count, result_count = len(entry.parameters), len(entry.results)
         pointers = parameter_count + 2 * result_count
-        total = _WRAPPER_WORDS + CONTEXT_WORDS + extra_words + pointers
-        self._memory = np.zeros(total + _CONTEXT_ALIGNMENT // _WORD_BYTES, np.int64)
-        start = self._memory.ctypes.data + _WRAPPER_WORDS * _WORD_BYTES
-        self.address = -(-start // _CONTEXT_ALIGNMENT) * _CONTEXT_ALIGNMENT
-        first = (self.address - self._memory.ctypes.data) // _WORD_BYTES
+        first = LINE_WORDS  # in front of it are the wrapper's
+        self._memory = aligned_words(first + CONTEXT_WORDS + extra_words + pointers)
+        self.address: int = self._memory.ctypes.data + first * _WORD_BYTES
         self.words = self._memory[first : first + CONTEXT_WORDS + extra_words]
         self.keep = keep
         parameters = self.address + (CONTEXT_WORDS + extra_words) * _WORD_BYTES
@@ -530,11 +526,7 @@ def _is_known_numpy() -> bool:
 @functools.cache
 def _numpy_api() -> Mapping[int, int]:
     """The addresses in numpy's table of C functions that matter here."""
-    multiarray = _numpy_multiarray()
-    get_pointer = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)(
-        ("PyCapsule_GetPointer", ctypes.pythonapi)
-    )
-    table = get_pointer(multiarray._ARRAY_API, None)
+    table = capsule_address(_numpy_multiarray()._ARRAY_API)
     return {place: ctypes.c_void_p.from_address(table + place * _WORD_BYTES).value or 0 for place in _NumpyApi}
 
 

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from xlapy_runtime import calls
+from xlapy_runtime.alignment import aligned_words
 from xlapy_runtime.buffers import Context
 from xlapy_runtime.calling import ContextWord
 from xlapy_runtime.errors import DeadlineError, ExecutionError, InternalError, XlaError
@@ -34,7 +35,6 @@ SYMBOLS = (
 )
 """What the native half exports."""
 
-_ALIGNMENT = 64
 _NANOSECONDS = 1e9
 
 
@@ -92,10 +92,8 @@ class Records:
             size * size,
             size * (size + 2),
         ]
-        self._memory = np.zeros(sum(sections) + _ALIGNMENT // WORD_BYTES, np.int64)
-        skipped = -(self._memory.ctypes.data // WORD_BYTES) % (_ALIGNMENT // WORD_BYTES)
-        parts = np.split(self._memory[skipped:], np.cumsum(sections))
-        run, members, self._changing, self._missing, scratch = parts[:5]
+        parts = np.split(aligned_words(sum(sections)), np.cumsum(sections)[:-1])
+        run, members, self._changing, self._missing, scratch = parts
         self.address: int = run.ctypes.data
         self.run = Run.from_address(self.address)
         self._members = members.reshape(size, member_words)
