@@ -33,6 +33,7 @@ from xlapy.codegen.kernel_library import KernelLibrary, NativeKernel
 from xlapy.codegen.kernels.linalg import is_large, system_of
 from xlapy.codegen.kernels.repack import load_joined
 from xlapy.codegen.matrix_products import Repetition, matrix_product, window_product
+from xlapy.codegen.native_fields import word
 from xlapy.codegen.registers import Element, constant_element, from_parts, parts_of
 from xlapy.codegen.runtime_sites import RuntimeSites
 from xlapy.codegen.scalar_code import ScalarCode, is_scalar_operation
@@ -192,11 +193,11 @@ class EntryEmitter:
         ended = exact_clock(k, self.kernels.target)
         place = k.gep(frame.pointer(Location(Home.CONSTANT, self.counters)), number * COUNTER_WORDS, I64.bytes)
         words = [k.gep(place, offset, I64.bytes) for offset in range(COUNTER_WORDS)]
-        runs, spent, first, _ = (k.load(word, I64) for word in words)
+        runs, spent, first, _ = (k.load(counter, I64) for counter in words)
         is_first = k.compare("eq", runs, 0)
         updated = (k.add(runs, 1), k.add(spent, k.sub(ended, began)), k.select(is_first, began, first), ended)
-        for word, value in zip(words, updated, strict=True):
-            k.store(word, value)
+        for counter, value in zip(words, updated, strict=True):
+            k.store(counter, value)
 
     def _stored_scalars(self, entry: Computation) -> set[Leaf]:
         """Scalar leaves that memory must hold: results, what kernels and the runtime read, what crosses functions.
@@ -396,22 +397,22 @@ def _linalg_call(
 @HANDLERS.register("replica-id")
 def _replica_id(emitter: EntryEmitter, frame: Frame, instruction: Instruction) -> None:
     k = frame.k
-    word = k.load(k.gep(k.parameters["context"], CONTEXT_PROCESS, 8), I64)
-    frame.bind(instruction, 0, k.trunc(word, I32))
+    ids = word(k, k.parameters["context"], CONTEXT_PROCESS)
+    frame.bind(instruction, 0, k.trunc(ids, I32))
 
 
 @HANDLERS.register("partition-id")
 def _partition_id(emitter: EntryEmitter, frame: Frame, instruction: Instruction) -> None:
     k = frame.k
-    word = k.load(k.gep(k.parameters["context"], CONTEXT_PROCESS, 8), I64)
-    frame.bind(instruction, 0, k.trunc(k.lshr(word, 32), I32))
+    ids = word(k, k.parameters["context"], CONTEXT_PROCESS)
+    frame.bind(instruction, 0, k.trunc(k.lshr(ids, 32), I32))
 
 
 @HANDLERS.register("rng-get-and-update-state")
 def _random_state(emitter: EntryEmitter, frame: Frame, instruction: Instruction) -> None:
     """Key and counter of `random.program_state`. The word of the call number counts draws in its upper half."""
     k = frame.k
-    key = k.add(k.load(k.gep(k.parameters["context"], CONTEXT_SEED, 8), I64), SCRAMBLE_START)
+    key = k.add(word(k, k.parameters["context"], CONTEXT_SEED), SCRAMBLE_START)
     for multiplier in SCRAMBLE:
         key = k.mul(k.xor(key, k.lshr(key, 33)), multiplier)
     counter_field = k.gep(k.parameters["context"], CONTEXT_CALL_NUMBER, 8)
