@@ -130,7 +130,8 @@ class Run(ctypes.Structure):
 
     lock: 1 while somebody holds it.
     waiting, finished: how many processes wait for a meeting and have not been called yet; how many have ended.
-    unfinished: processes that have not ended. Atomic, not guarded: when it is 0, the records may serve the next run.
+    unfinished: processes that were started and have not ended. Atomic, not guarded: when it is 0, the records may serve
+    the next run.
     size, sites, meetings, meeting_count, meeting_bytes, width: the grid, the records, and how many arrays a member
     brings to a meeting at most.
     call, report: functions of Python, for sites of other kinds and for errors.

@@ -123,8 +123,7 @@ class Records:
         self._changing.fill(0)
         self._members[:, _FIRST_CHANGING:] = 0
         run = self.run
-        run.waiting = run.finished = 0
-        run.unfinished = run.size
+        run.waiting = run.finished = run.unfinished = 0
         run.timeout = -1 if timeout is None else int(timeout * _NANOSECONDS)
         self.members[0].polls = polls
 

@@ -190,6 +190,21 @@ def test_a_run_that_was_stopped_waits_for_threads_that_still_have_to_tell_their_
     late.join()
 
 
+def test_a_signal_just_before_a_run_leaves_nothing_to_wait_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(*arguments: Any) -> int:
+        raise KeyboardInterrupt
+
+    run = chain(4, 1, 3)
+    arguments = [np.full(4, 1, np.float32)] * 3
+    outcome(run, arguments)
+    with monkeypatch.context() as patch:
+        patch.setattr(rendezvous.NATIVE.get(), "run", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            outcome(run, arguments)
+    assert all(device.memory_stats()["running"] == 0 for device in run.devices)
+    assert [row[0].tolist() for row in outcome(run, arguments)] == [[3.0] * 4] * 3
+
+
 def test_a_system_without_threads_to_give_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     run = chain(4, 1, 3)
     arguments = [np.full(4, 1, np.float32)] * 3

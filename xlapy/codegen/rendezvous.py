@@ -546,6 +546,7 @@ class _Emitter:
         with self._function("rendezvous_run", [("run", PTR), ("slots", PTR), ("count", I64)], I32, exported=True) as k:
             run, slots, count = k.parameters.values()
             members = get(k, run, Run, "members")
+            k.atomic_store(place(k, run, Run, "unfinished"), k.trunc(k.add(count, 1), I32))
             with k.loop(0, count) as loop:
                 slot = word(k, slots, loop.index, PTR)
                 put(k, slot, Slot, "member", k.gep(members, k.add(loop.index, 1), ctypes.sizeof(Member)))

@@ -223,11 +223,9 @@ def _verify_exchange(instruction: Instruction, declared: OpSpec, size: int, grid
     if check is None:
         return
     operands = [operand.shape for operand in instruction.operands]
-    result = instruction.shape
-    if instruction.spec.start_of and "done_shape" in declared.options:
-        result = declared.options["done_shape"](result)
+    result_of = declared.options["done_shape"] if instruction.spec.start_of else lambda shape: shape
     try:
-        check(operands, result, instruction.attributes["dimension"], size)
+        check(operands, result_of(instruction.shape), instruction.attributes["dimension"], size)
     except ShapeError as error:
         subject = f"{instruction.opcode}({', '.join(map(str, operands))})"
         message = f"{instruction.name}: {error.message}; the grid is {grid}"
