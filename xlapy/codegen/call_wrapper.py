@@ -100,6 +100,19 @@ next:
 {body}:"""
 
 
+def _each_result(*, fresh: str, latch: str) -> str:
+    """A loop over the results, up to the `%argument` that is to become one; those of none are for the block `fresh`."""
+    return f"""{_load("count", "Table", "result_count", "%table")}
+  {_load("results", "Table", "results", "%table")}
+  {_each("%count", body="look", latch=latch, done="yes")}
+  %result = getelementptr %Result, ptr %results, i64 %index
+  {_load("donor", "Result", "donor", "%result")}
+  %is_fresh = icmp slt i64 %donor, 0
+  br i1 %is_fresh, label %{fresh}, label %donated
+donated:
+  {_item("argument", "ptr", "%arguments", "%donor")}"""
+
+
 _NEXT = """%next_index = add nuw i64 %index, 1
   br label %next"""
 """The end of a round of `_each`."""
@@ -179,7 +192,7 @@ define private i1 @argument_matches(ptr %parameter, ptr %argument) nounwind alwa
   br i1 %is_array, label %array, label %no
 array:
   {_load("dtype", "Array", "descriptor", "%argument")}
-  %wanted_dtype = load ptr, ptr %parameter
+  {_load("wanted_dtype", "Parameter", "dtype", "%parameter")}
   %is_dtype = icmp eq ptr %dtype, %wanted_dtype
   {_load("flags", "Array", "flags", "%argument")}
   %contiguous = trunc i32 %flags to i1 ; NPY_ARRAY_C_CONTIGUOUS is the lowest bit
@@ -207,7 +220,7 @@ no:
 
 ; Whether all arguments match; notes where their data is.
 define private i1 @take_arguments(ptr %table, ptr %context, ptr %arguments) nounwind alwaysinline {{
-  %count = load i64, ptr %table
+  {_load("count", "Table", "parameter_count", "%table")}
   {_load("parameters", "Table", "parameters", "%table")}
   %pointers = call ptr @wrapper_word(ptr %context, i64 {WrapperWord.PARAMETERS.value})
   {_each("%count", body="compare", latch="note", done="yes")}
@@ -228,7 +241,7 @@ no:
 _DONATIONS = f"""
 ; Whether the memory of an argument touches that of another one.
 define private i1 @is_shared(ptr %table, ptr %pointers, i64 %number) nounwind {{
-  %count = load i64, ptr %table
+  {_load("count", "Table", "parameter_count", "%table")}
   {_load("parameters", "Table", "parameters", "%table")}
   {_item("own", "i64", "%pointers", "%number")}
   {_load("own_bytes", "Parameter", "byte_count", "%parameters", "%number")}
@@ -279,15 +292,8 @@ no:
 ; Whether every argument that is to become a result may: its flags say that it is contiguous, aligned and writeable, it
 ; owns its memory, and no other argument has a part of that. Where the data of all arguments is has been noted.
 define private i1 @donations_fit(ptr %table, ptr %context, ptr %arguments) nounwind noinline {{
-  {_load("count", "Table", "result_count", "%table")}
-  {_load("results", "Table", "results", "%table")}
   %pointers = call ptr @wrapper_word(ptr %context, i64 {WrapperWord.PARAMETERS.value})
-  {_each("%count", body="look", latch="fits", done="yes")}
-  {_load("donor", "Result", "donor", "%results", "%index")}
-  %is_fresh = icmp slt i64 %donor, 0
-  br i1 %is_fresh, label %fits, label %donated
-donated:
-  {_item("argument", "ptr", "%arguments", "%donor")}
+  {_each_result(fresh="fits", latch="fits")}
   {_load("flags", "Array", "flags", "%argument")}
   %found = and i32 %flags, {LENDABLE_FLAGS}
   %may_be_written = icmp eq i32 %found, {LENDABLE_FLAGS}
@@ -317,7 +323,7 @@ define private ptr @new_array(ptr %result) nounwind {{
   %is_plain = icmp eq ptr %allocator, null
   br i1 %is_plain, label %plain, label %large
 plain:
-  %dtype = load ptr, ptr %result
+  {_load("dtype", "Result", "dtype", "%result")}
   call void @Py_IncRef(ptr %dtype)
   {_load("rank", "Result", "rank", "%result")}
   %rank_i32 = trunc i64 %rank to i32
@@ -333,17 +339,9 @@ large:
 ; Makes all results, of donated arguments where there are some, notes the objects and where their data is. After an
 ; error none is left.
 define private i1 @make_results(ptr %table, ptr %context, ptr %arguments) nounwind alwaysinline {{
-  {_load("count", "Table", "result_count", "%table")}
-  {_load("results", "Table", "results", "%table")}
   %pointers = call ptr @wrapper_word(ptr %context, i64 {WrapperWord.RESULTS.value})
   %objects = call ptr @wrapper_word(ptr %context, i64 {WrapperWord.OBJECTS.value})
-  {_each("%count", body="make", latch="note", done="yes")}
-  %result = getelementptr %Result, ptr %results, i64 %index
-  {_load("donor", "Result", "donor", "%result")}
-  %is_fresh = icmp slt i64 %donor, 0
-  br i1 %is_fresh, label %fresh, label %donated
-donated:
-  {_item("argument", "ptr", "%arguments", "%donor")}
+  {_each_result(fresh="fresh", latch="note")}
   call void @Py_IncRef(ptr %argument)
   br label %note
 fresh:
@@ -487,7 +485,7 @@ report:
 _ENTRY_POINTS = f"""
 define ptr @{CALL_SYMBOL}(ptr %self, ptr %arguments, i64 %argument_count) nounwind {{
   {_load("table", "Array", "data", "%self")}
-  %parameter_count = load i64, ptr %table
+  {_load("parameter_count", "Table", "parameter_count", "%table")}
   %count_fits = icmp eq i64 %argument_count, %parameter_count
   br i1 %count_fits, label %take, label %general
 take:
