@@ -191,7 +191,7 @@ def lower(
     if options.num_replicas > 1 or options.num_partitions > 1:
         module.config.num_replicas = options.num_replicas
         module.config.num_partitions = options.num_partitions
-    verify_processes(module)
+    verify_processes(module, module.config.num_replicas, module.config.num_partitions)
     pipeline_options = PipelineOptions(
         fast_math=options.fast_math,
         disabled_laws=options.disabled_laws,
@@ -318,7 +318,7 @@ _LOADED_LIBRARIES: list[LinkedCode] = []
 
 def install_rendezvous() -> None:
     """Lets programs run as several processes. Starts no thread."""
-    rendezvous.install(RENDEZVOUS.object_code(host_target(), object_cache(environment())))
+    rendezvous.NATIVE.install(RENDEZVOUS.object_code(host_target(), object_cache(environment())))
 
 
 def parallel_function(num_threads: int | None) -> int:
@@ -336,4 +336,4 @@ def _pool() -> bytes:
 def install_batch_calls(program: Program) -> None:
     """Gives the runtime native loops over the problems of a batch, if the program calls LAPACK."""
     if any(call.attributes.get("target") in lapack.NAMES for call in program.runtime_calls):
-        lapack.install_loops(BATCH_CALLS.object_code(host_target(), object_cache(environment())))
+        lapack.LOOPS.install(BATCH_CALLS.object_code(host_target(), object_cache(environment())))

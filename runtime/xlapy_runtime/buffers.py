@@ -13,14 +13,12 @@ from typing import Any, Generic, TypeVar
 
 import numpy as np
 
+from xlapy_runtime.alignment import LINE_BYTES, aligned
 from xlapy_runtime.calling import ContextWord
 from xlapy_runtime.program import ArraySpec
 
 CONTEXT_WORDS = 16
 RESERVED_WORDS = CONTEXT_WORDS - len(ContextWord)
-
-ARENA_ALIGNMENT = 64
-"""A cache line, and the widest vector."""
 
 MAX_IDLE = 8
 """Of a pool. More runs at once allocate, and free, what they work in."""
@@ -60,7 +58,7 @@ class Context:
         num_calls: int,
         words: Mapping[int, int],
     ) -> None:
-        self._arena = np.empty(arena_bytes + ARENA_ALIGNMENT, np.uint8)
+        self._arena = np.empty(arena_bytes + LINE_BYTES, np.uint8)
         self._keep_alive = constants
         self.cancelled = ctypes.c_int32(0)
         self.words = table(CONTEXT_WORDS)
@@ -104,11 +102,6 @@ class Pool(Generic[Item]):
 
     def give_back(self, item: Item) -> None:
         self._idle.append(item)
-
-
-def aligned(address: int) -> int:
-    """The next address with the alignment of an arena."""
-    return -(-address // ARENA_ALIGNMENT) * ARENA_ALIGNMENT
 
 
 def pointers(arrays: Iterable[np.ndarray]) -> Words:

@@ -1,10 +1,10 @@
 """Calls into compiled programs from Python.
 
 `bind` makes a callable of a program's entry point. Where it can, that is a CPython builtin whose machine code
-(`codegen.call_wrapper` makes it, once per machine) walks a `_Table` describing the program: it compares the arguments
-with what the entry expects, allocates the results, calls the entry and hands out the arrays, in a fraction of a
-microsecond. Elsewhere it is `PortableCall`, the same in Python over ctypes. Both leave everything unusual (lists, other
-dtypes, strided arrays, wrong arguments) to the caller's own `general` function.
+(`codegen.call_wrapper` makes it, once per machine) walks a `TableRecord` that describes the program: it compares the
+arguments with what the entry expects, allocates the results, calls the entry and hands out the arrays, in a fraction of
+a microsecond. Elsewhere it is `PortableCall`, the same in Python over ctypes. Both leave everything unusual (lists,
+other dtypes, strided arrays, wrong arguments) to the caller's own `general` function.
 
 The native code reads private fields of Python and numpy objects. `load_wrapper` compares each of them with what Python
 says about probe objects first, and answers None if anything differs.
@@ -32,13 +32,14 @@ from typing import Any, Protocol
 import numpy as np
 
 from xlapy_runtime import result_memory
+from xlapy_runtime.alignment import LINE_WORDS, aligned_words
+from xlapy_runtime.capsules import capsule_address
 from xlapy_runtime.errors import InternalError
 from xlapy_runtime.linking import LinkedCode, link
 
 Array = np.ndarray[Any, Any]
 
 _WORD_BYTES = 8
-_CONTEXT_ALIGNMENT = 64
 
 
 class ContextWord(IntEnum):
@@ -62,7 +63,7 @@ class ContextWord(IntEnum):
     MEMBER = 12
     """the record of a process in a parallel run"""
     OWNER = 13
-    """the thread in which the program runs, known while a kernel runs that may be stopped"""
+    """the thread in which the program runs, while a kernel runs that may be stopped; else 0"""
     CALLS = 14
     """in the context of region functions: how many were called since one looked at the signals"""
 
@@ -77,9 +78,6 @@ class WrapperWord(IntEnum):
     PARAMETERS = -3
     RESULTS = -2
     OBJECTS = -1
-
-
-_WRAPPER_WORDS = len(WrapperWord)
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,11 +143,9 @@ class CallContext:
     ) -> None:
         parameter_count, result_count = len(entry.parameters), len(entry.results)
         pointers = parameter_count + 2 * result_count
-        total = _WRAPPER_WORDS + CONTEXT_WORDS + extra_words + pointers
-        self._memory = np.zeros(total + _CONTEXT_ALIGNMENT // _WORD_BYTES, np.int64)
-        start = self._memory.ctypes.data + _WRAPPER_WORDS * _WORD_BYTES
-        self.address = -(-start // _CONTEXT_ALIGNMENT) * _CONTEXT_ALIGNMENT
-        first = (self.address - self._memory.ctypes.data) // _WORD_BYTES
+        first = LINE_WORDS  # in front of it are the wrapper's
+        self._memory = aligned_words(first + CONTEXT_WORDS + extra_words + pointers)
+        self.address: int = self._memory.ctypes.data + first * _WORD_BYTES
         self.words = self._memory[first : first + CONTEXT_WORDS + extra_words]
         self.keep = keep
         parameters = self.address + (CONTEXT_WORDS + extra_words) * _WORD_BYTES
@@ -271,7 +267,7 @@ def _store_pointers(address: int, arrays: Sequence[Array]) -> None:
         pointers[index] = array.ctypes.data
 
 
-class _Parameter(ctypes.Structure):
+class ParameterRecord(ctypes.Structure):
     """What the wrapper compares an argument with."""
 
     _fields_ = (
@@ -282,7 +278,7 @@ class _Parameter(ctypes.Structure):
     )
 
 
-class _Result(ctypes.Structure):
+class ResultRecord(ctypes.Structure):
     """How the wrapper makes a result: of the argument `donor` unless that is negative, by calling `allocator` if there
     is one, else as a new numpy array."""
 
@@ -295,8 +291,8 @@ class _Result(ctypes.Structure):
     )
 
 
-class _Table(ctypes.Structure):
-    """A program as the wrapper sees it. `codegen.call_wrapper` declares the same struct in IR; a test compares them."""
+class TableRecord(ctypes.Structure):
+    """A program as the wrapper sees it."""
 
     _fields_ = (
         ("parameter_count", ctypes.c_int64),
@@ -355,7 +351,7 @@ class NativeCall:
 
 def _build_table(entry: EntryPoint, callbacks: Callbacks, context_address: Callable[[], int]) -> _TableArray:
     """The table of a program with everything it points to behind it, in one array."""
-    records = (_Parameter * len(entry.parameters))(), (_Result * len(entry.results))()
+    records = (ParameterRecord * len(entry.parameters))(), (ResultRecord * len(entry.results))()
     specs = entry.parameters + entry.results
     dims = np.array([dim for spec in specs for dim in spec.dims], np.int64)
     allocators = [_allocator(spec) for spec in entry.results]
@@ -369,7 +365,7 @@ def _build_table(entry: EntryPoint, callbacks: Callbacks, context_address: Calla
     for number, (result, allocator) in enumerate(zip(records[1], allocators, strict=True)):
         result.allocator = id(allocator) if allocator else None
         result.donor = entry.donations.get(number, -1)
-    table = _Table(
+    table = TableRecord(
         parameter_count=len(entry.parameters),
         result_count=len(entry.results),
         parameters=ctypes.addressof(records[0]),
@@ -489,7 +485,7 @@ class _ObjectFields(ctypes.Structure):
     _fields_ = (("reference_count", ctypes.c_int64), ("type", ctypes.c_void_p))
 
 
-class _ArrayFields(ctypes.Structure):
+class ArrayFields(ctypes.Structure):
     """numpy's PyArrayObject, as far as the wrapper knows it."""
 
     _fields_ = (
@@ -530,11 +526,7 @@ def _is_known_numpy() -> bool:
 @functools.cache
 def _numpy_api() -> Mapping[int, int]:
     """The addresses in numpy's table of C functions that matter here."""
-    multiarray = _numpy_multiarray()
-    get_pointer = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)(
-        ("PyCapsule_GetPointer", ctypes.pythonapi)
-    )
-    table = get_pointer(multiarray._ARRAY_API, None)
+    table = capsule_address(_numpy_multiarray()._ARRAY_API)
     return {place: ctypes.c_void_p.from_address(table + place * _WORD_BYTES).value or 0 for place in _NumpyApi}
 
 
@@ -569,7 +561,7 @@ def _probe_arrays() -> Iterable[Array]:
 
 
 def _fields_agree(array: Array) -> bool:
-    fields = _ArrayFields.from_address(id(array))
+    fields = ArrayFields.from_address(id(array))
     if fields.object.type != id(np.ndarray) or fields.rank != array.ndim or fields.flags != array.flags.num:
         return False
     dims = (ctypes.c_int64 * array.ndim).from_address(fields.dims) if array.ndim else ()

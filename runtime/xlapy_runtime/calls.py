@@ -23,13 +23,10 @@ from xlapy_runtime.buffers import padded, view, views
 from xlapy_runtime.calling import ContextWord
 from xlapy_runtime.device import Device
 from xlapy_runtime.errors import CancelledExecution, InternalError, XlaError
+from xlapy_runtime.native_records import Status
 from xlapy_runtime.process_groups import Grid
 from xlapy_runtime.program import ArraySpec, RuntimeCall
 from xlapy_runtime.waiting import Cancellation
-
-STATUS_OK = 0
-STATUS_FAILED = 1
-STATUS_CANCELLED = 2
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -86,8 +83,8 @@ class Started(Protocol):
 class Explaining(Protocol):
     """Knows why a process of a parallel run gave up."""
 
-    def explain(self, process: int, reason: Any) -> XlaError:
-        """The error to raise."""
+    def explain(self, process: int, site: int, reason: Any) -> XlaError:
+        """The error to raise, at a call site."""
 
 
 @dataclass(slots=True, eq=False)
@@ -249,7 +246,7 @@ def _runtime_call(context: int, site: int, table: int) -> int:
         call = running(context)
         call.cancellation.check()
         call.actions[site](call, _wrap(call, site, table))
-        return STATUS_OK
+        return Status.OK
     except BaseException as error:  # noqa: BLE001 - kept, and raised again in the caller
         return keep(context, error, site)
 
@@ -295,7 +292,7 @@ def keep(context: int, error: BaseException, site: int | None = None) -> int:
     if call.failure is None:
         call.failure = error if site is None else explain(error, call.sites[site], call.device)
         call.cancellation.cancel(call.failure)
-    return STATUS_FAILED
+    return Status.FAILED
 
 
 def explain(error: BaseException, call: RuntimeCall, device: Device) -> BaseException:

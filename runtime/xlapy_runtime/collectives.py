@@ -19,15 +19,12 @@ from __future__ import annotations
 import ctypes
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from xlapy_runtime.calls import Site
 from xlapy_runtime.errors import InternalError
-from xlapy_runtime.native_records import Group as GroupRecord
-from xlapy_runtime.native_records import Kind
-from xlapy_runtime.native_records import Leaf as LeafRecord
-from xlapy_runtime.native_records import Site as SiteRecord
+from xlapy_runtime.native_records import GroupRecord, Kind, LeafRecord, SiteRecord
 from xlapy_runtime.process_groups import Group, connected, process_groups, process_pairs
 from xlapy_runtime.program import ArraySpec
 from xlapy_runtime.rendezvous import MeetingPlan
@@ -50,8 +47,8 @@ NOBODY = -1
 class Part:
     """One array of a collective: the part of `rows` x `row_bytes` that each source has for each target.
 
-    Steps lead to the part of a position, pitches from row to row; see `native_records.Leaf`. `owners` says how many
-    members have a part of their own."""
+    Steps lead to the part of a position, pitches from row to row, `owners` have parts of their own: the fields are
+    those of `native_records.LeafRecord`, and become one."""
 
     rows: int
     row_bytes: int
@@ -78,24 +75,11 @@ class Part:
         else:
             segment_bytes, rows_per_block = self.row_bytes, max(1, BLOCK_BYTES // max(1, self.row_bytes))
         return LeafRecord(
-            combine=self.combine or None,
-            operand=self.operand,
-            operand_step=self.operand_step,
-            result=self.result,
-            result_step=self.result_step,
-            rows=self.rows,
-            row_bytes=self.row_bytes,
-            source_pitch=self.source_pitch,
-            source_step=self.source_step,
-            target_pitch=self.target_pitch,
-            target_step=self.target_step,
+            **asdict(self),
             rows_per_block=rows_per_block,
             segment_bytes=segment_bytes,
             segments=max(1, segments),
             blocks=-(-self.rows // rows_per_block) * segments,
-            outer=self.owners,
-            element_bytes=self.element_bytes,
-            to_all=self.to_all,
         )
 
 
@@ -154,7 +138,8 @@ def all_to_all(site: Site, size: int) -> list[Part]:
     """Member k gets part k of everybody's operand; without a dimension, operand k of everybody instead."""
     dimension = site.attribute("dimension")
     if dimension is None:
-        return [replace(_whole(site.call.operands[0], 0), operand_step=1, result_step=1, owners=size)]
+        first = site.call.operands[:1]
+        return [replace(_whole(spec, 0), operand_step=1, result_step=1, owners=size) for spec in first]
     parts = []
     for number, spec in enumerate(site.call.operands):
         part = _cut(spec, number, dimension, size)
@@ -176,6 +161,21 @@ PARTS: Mapping[str, Parts] = {
     "collective-broadcast": fetch,
     "collective-permute": fetch,
 }
+
+
+def _require_fit(site: Site, parts: Sequence[Part], size: int) -> None:
+    """Raises unless the parts for a group of so many processes make up all operands and all results: native code copies
+    them without a further look."""
+    read = [(part, part.operand, part.operand_step, part.source_step) for part in parts]
+    written = [(part, part.result, part.result_step, part.target_step) for part in parts]
+    for what, specs, places in (("operands", site.call.operands, read), ("results", site.call.results, written)):
+        sizes: dict[int, int] = {}
+        for part, first, step, byte_step in places:
+            pieces = size if byte_step else 1
+            sizes |= dict.fromkeys((first + step * n for n in range(size)), pieces * part.rows * part.row_bytes)
+        if sizes != {number: spec.nbytes for number, spec in enumerate(specs)}:
+            listed = ", ".join(map(str, specs))
+            raise InternalError(f"{site.call.label}: its {what} ({listed}) do not fit a group of {size} processes")
 
 
 def kind_of(name: str) -> Kind:
@@ -203,15 +203,17 @@ def meeting_plan(sites: Iterable[Site]) -> MeetingPlan:
         keys=len(planner.keys),
         starts=kinds.count(Kind.START),
         width=planner.width,
+        others=planner.others(),
         kept=planner.kept,
     )
 
 
 @dataclass(slots=True)
 class _Planner:
-    """Makes records, and keeps what they point to."""
+    """Makes records, and keeps what they point to. `met` has the sites of each key and group by what they exchange."""
 
     keys: dict[tuple[object, ...], int] = field(default_factory=dict)
+    met: dict[tuple[object, ...], dict[object, list[Site]]] = field(default_factory=dict)
     width: int = 0
     kept: list[object] = field(default_factory=list)
 
@@ -227,6 +229,8 @@ class _Planner:
         self.width = max(self.width, len(specs))
         groups: list[int | None] = [None] * site.grid.size
         for members, sources in _groups(site):
+            if not all(0 <= process < len(groups) and groups[process] is None for process in members):
+                raise InternalError(f"{site.call.label}: the group {members} is not one of processes of its own")
             record = self._group(site, members, sources)
             for process in members:
                 groups[process] = ctypes.addressof(record)
@@ -241,12 +245,13 @@ class _Planner:
     def _group(self, site: Site, members: Group, sources: Sequence[int] | None) -> GroupRecord:
         name = _base(site)
         parts = PARTS[name](site, len(members))
+        _require_fit(site, parts, len(members))
         if sources is not None:  # nobody fetches from most, but some may get zeros, which come behind the last member
             owners = len(members) + 1 if NOBODY in sources else max(sources) + 1
             parts = [replace(part, owners=owners) for part in parts]
         leaves = [part.record() for part in parts]
         record = GroupRecord(
-            key=self.keys.setdefault(_key(name, site, members), len(self.keys)),
+            key=self._key(name, site, members, (tuple(parts), tuple(sources or ()))),
             site=site.index,
             size=len(members),
             members=self._words(members),
@@ -254,11 +259,28 @@ class _Planner:
             operands=len(site.call.operands),
             leaves=self._keep(_table(LeafRecord, leaves)),
             leaf_count=len(leaves),
-            chunks=sum(leaf.outer * leaf.blocks for leaf in leaves),
+            chunks=sum(leaf.owners * leaf.blocks for leaf in leaves),
             is_small=sum(spec.nbytes for spec in site.call.results) * len(members) <= SMALL_BYTES,
         )
         self.kept.append(record)
         return record
+
+    def _key(self, name: str, site: Site, group: Group, work: object) -> int:
+        """The same number for the sites of a channel that meet: those that do the same with the same shapes."""
+        place = _meeting_place(name, site, group)
+        exchanged = (site.call.operands, site.call.results, work)
+        self.met.setdefault(place, {}).setdefault(exchanged, []).append(site)
+        return self.keys.setdefault((*place, exchanged), len(self.keys))
+
+    def others(self) -> dict[int, list[str]]:
+        """For each site the labels of those that share its channel and groups, but do something else."""
+        found: dict[int, list[str]] = {}
+        for sites in self.met.values():
+            for exchanged, own in sites.items():
+                others = [site.call.label for other, row in sites.items() if other != exchanged for site in row]
+                for site in own if others else ():
+                    found[site.index] = list(dict.fromkeys([*found.get(site.index, ()), *others]))
+        return found
 
     def _words(self, numbers: Sequence[int]) -> int:
         return self._keep((ctypes.c_int64 * max(1, len(numbers)))(*numbers))
@@ -300,7 +322,7 @@ def _permutations(sources: Mapping[int, int]) -> list[tuple[Group, Sequence[int]
     return found
 
 
-def _key(name: str, site: Site, group: Group) -> tuple[object, ...]:
+def _meeting_place(name: str, site: Site, group: Group) -> tuple[object, ...]:
     """Sites with the same positive channel meet each other; the others meet only themselves."""
     channel = site.attribute("channel_id") or 0
     return (name, "channel", channel, group) if channel > 0 else (name, "site", site.index, group)

@@ -34,6 +34,7 @@ from typing import Any, ClassVar, TypeAlias
 import numpy as np
 
 from xlapy_runtime.calls import PREPARE, Action, Buffers, RunningCall, Site
+from xlapy_runtime.capsules import capsule_address, is_capsule
 from xlapy_runtime.errors import ArgumentError, ExecutionError, ShapeError
 from xlapy_runtime.program import ArraySpec, Tree, specs_text
 from xlapy_runtime.typed_calls import TypedHandler
@@ -144,7 +145,7 @@ def is_pointer(target: Target) -> bool:
     kind = type(target)
     return (
         isinstance(target, (int, CFuncPtr, ctypes.c_void_p, Mapping))
-        or kind.__name__ == "PyCapsule"
+        or is_capsule(target)
         or kind.__module__ == "_cffi_backend"
     )
 
@@ -155,19 +156,11 @@ def address_of_pointer(target: Target) -> int:
         return target
     if isinstance(target, (CFuncPtr, ctypes.c_void_p)):
         return ctypes.cast(target, ctypes.c_void_p).value or 0
-    if type(target).__name__ == "PyCapsule":
-        return _address_of_capsule(target)
+    if is_capsule(target):
+        return capsule_address(target)
     if type(target).__module__ == "_cffi_backend":
         return int(sys.modules["_cffi_backend"].FFI().cast("uintptr_t", target))
     raise ArgumentError(f"a {type(target).__name__} is neither callable nor a function pointer")
-
-
-def _address_of_capsule(capsule: object) -> int:
-    name_of = ctypes.PYFUNCTYPE(ctypes.c_char_p, ctypes.py_object)(("PyCapsule_GetName", ctypes.pythonapi))
-    pointer_of = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)(
-        ("PyCapsule_GetPointer", ctypes.pythonapi)
-    )
-    return pointer_of(capsule, name_of(capsule)) or 0
 
 
 @PREPARE.register("custom-call")

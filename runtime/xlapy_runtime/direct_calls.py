@@ -13,7 +13,8 @@ from typing import NoReturn
 import numpy as np
 
 from xlapy_runtime import calls
-from xlapy_runtime.buffers import ARENA_ALIGNMENT, RESERVED_WORDS, Words, aligned
+from xlapy_runtime.alignment import LINE_BYTES, aligned
+from xlapy_runtime.buffers import RESERVED_WORDS, Words
 from xlapy_runtime.calling import ArraySpec, BoundCall, CallContext, CallWrapper, ContextWord, EntryPoint, bind
 from xlapy_runtime.channels import Value, unflatten
 from xlapy_runtime.device import Device
@@ -74,7 +75,7 @@ class DirectCalls:
 
     def new_context(self) -> CallContext:
         """A context of a call that may go on as long as it likes, but listens to Ctrl-C."""
-        arena = np.empty(self._program.arena_bytes + ARENA_ALIGNMENT, np.uint8)
+        arena = np.empty(self._program.arena_bytes + LINE_BYTES, np.uint8)
         call = calls.RunningCall(
             actions=(),
             sites=(),

@@ -35,12 +35,17 @@ def lent(arrays: Sequence[Array], numbers: Collection[int]) -> list[Array]:
     ]
 
 
-def apart(rows: Sequence[Sequence[Value]], numbers: Collection[int]) -> list[list[Value]]:
+def apart(
+    rows: Sequence[Sequence[Array]], given: Sequence[Sequence[Value]], numbers: Collection[int]
+) -> list[list[Array]]:
     """The arguments of all processes of a run, one row each, with copies of those at `numbers` that share memory with
-    another argument of any row."""
-    shared = _overlapping([value for row in rows for value in row if isinstance(value, np.ndarray)])
+    another argument of any row; or with what was `given` for it, where that itself had to be copied to be read."""
+    used = [array for row in rows for array in row]
+    known = {id(array) for array in used}
+    copied = [value for row in given for value in row if isinstance(value, np.ndarray) and id(value) not in known]
+    shared = _overlapping([*used, *copied])
     return [
-        [_copied(value) if number in numbers and id(value) in shared else value for number, value in enumerate(row)]
+        [_copied(array) if number in numbers and id(array) in shared else array for number, array in enumerate(row)]
         for row in rows
     ]
 

@@ -12,7 +12,7 @@ import threading
 from collections.abc import Callable, Sequence
 
 from xlapy_runtime.native_records import Slot, SlotWord
-from xlapy_runtime.rendezvous import native
+from xlapy_runtime.rendezvous import NATIVE
 
 IDLE_SECONDS = 1.0
 """Long enough to bridge the runs of a loop, short enough that no thread outlives its use noticeably."""
@@ -73,13 +73,13 @@ class EntryThread(threading.Thread):
     def abandon(self, clean_up: Callable[[], None]) -> bool:
         """Lets a thread whose process does not end alone: it will call `clean_up` itself. False if it has ended."""
         self._clean_up = clean_up
-        if native().abandon(self.address):
+        if NATIVE.get().abandon(self.address):
             return True
         self._clean_up = None
         return False
 
     def run(self) -> None:
-        while native().serve(self.address, _IDLE_NANOSECONDS) or not self._owner.retire(self):
+        while NATIVE.get().serve(self.address, _IDLE_NANOSECONDS) or not self._owner.retire(self):
             if self._slot.word == SlotWord.ABANDONED:
                 clean_up, self._clean_up = self._clean_up, None
                 if clean_up is not None:

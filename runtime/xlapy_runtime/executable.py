@@ -23,10 +23,11 @@ from xlapy_runtime.device import Device, devices
 from xlapy_runtime.direct_calls import DirectCalls, entry_point, is_direct
 from xlapy_runtime.entry_threads import ENTRY_THREADS, EntryThread
 from xlapy_runtime.errors import ArgumentError, CancelledExecution, InternalError
+from xlapy_runtime.native_records import Status
 from xlapy_runtime.process_groups import Grid
 from xlapy_runtime.program import Program, flatten
-from xlapy_runtime.rendezvous import Records, Rendezvous, native
-from xlapy_runtime.waiting import Cancellation
+from xlapy_runtime.rendezvous import NATIVE, Records, Rendezvous
+from xlapy_runtime.waiting import Cancellation, checked_timeout
 
 UNWIND_SECONDS = 0.5
 """How long an interrupted run waits for processes that do not react, because a callback of theirs hangs. Afterwards
@@ -70,7 +71,7 @@ class ProgramExecutable:
         self.program = program
         self.grid = Grid(program.num_replicas, program.num_partitions)
         self.devices = _chosen_devices(devices, self.grid.size)
-        self.timeout = timeout
+        self.timeout = checked_timeout(timeout)
         self.seed = seed
         self.parameters = ParameterList(program)
         self._linked = linked
@@ -84,7 +85,10 @@ class ProgramExecutable:
         }
         self._allocate = allocate
         self._result_leaves = flatten(program.result)
-        self._donated = frozenset(program.aliases.values())
+        self._aliases = {
+            _buffer_index(self._result_leaves, result): _buffer_index(self.parameters.leaves, parameter)
+            for result, parameter in program.aliases.items()
+        }
         self._constants = pointers(program.constants)
         self._runs = itertools.count()
         sites = [
@@ -93,7 +97,7 @@ class ProgramExecutable:
         ]
         self._meetings = collectives.meeting_plan(sites) if needs_rendezvous(program) else None
         if self._meetings is not None:
-            self._words[ContextWord.RUNTIME_CALL] = native().call_address
+            self._words[ContextWord.RUNTIME_CALL] = NATIVE.get().call_address
         self._memories = Pool(self._make_memory)
         self._actions = [_action(site) for site in sites]
         leaves = (*self.parameters.leaves, *self._result_leaves)
@@ -120,17 +124,17 @@ class ProgramExecutable:
         Runs with the same explicit seed draw the same random numbers; without one, every call draws others."""
         if self.grid.size != 1:
             raise ArgumentError(f"{self.program.name} runs as {self.grid.size} processes: use run_parallel")
-        leaves = self._apart([self.parameters.flat(arguments)])[0]
+        limit = self._timeout(timeout)
+        buffers = self._buffers([arguments])
         place = device or self.devices[0]
         if self._direct is not None:
-            return self._run_directly(leaves, place, seed)
-        (results,) = self._begin([place], seed, timeout).results([leaves])
+            return self._run_directly(buffers[0], place, seed)
+        (results,) = self._begin([place], seed, limit).results(buffers)
         return unflatten(self.program.result, results)
 
-    def _run_directly(self, leaves: Sequence[Value], device: Device, seed: int | None) -> Value:
-        """Runs a program that has nothing to wait for, with arguments that may have to be mended first."""
+    def _run_directly(self, arrays: Sequence[np.ndarray], device: Device, seed: int | None) -> Value:
+        """Runs a program that has nothing to wait for."""
         assert self._direct is not None
-        arrays = donation.lent(self.parameters.checked(leaves), self._donated)
         device.begin_run(self.run_bytes)
         try:
             words: dict[int, int] = {} if seed is None else {ContextWord.SEED: _word(seed), ContextWord.CALL_NUMBER: 0}
@@ -155,14 +159,24 @@ class ProgramExecutable:
                 f"{self.program.name} runs as {self.grid.size} processes, got arguments for {len(arguments)}"
             )
         if self._direct is not None:
-            return [self.run(*arguments[0], seed=seed)]
-        leaves = self._apart([self.parameters.flat(row) for row in arguments])
-        results = self._begin(self.devices, seed, timeout).results(leaves)
+            return [self.run(*arguments[0], seed=seed, timeout=timeout)]
+        limit = self._timeout(timeout)
+        results = self._begin(self.devices, seed, limit).results(self._buffers(arguments))
         return [unflatten(self.program.result, row) for row in results]
 
-    def _apart(self, rows: list[list[Value]]) -> list[list[Value]]:
-        """The arguments of all processes, so that no donated one shares memory with another."""
-        return donation.apart(rows, self._donated) if self._donated else rows
+    def _buffers(self, arguments: Sequence[Sequence[Value]]) -> list[list[np.ndarray]]:
+        """The arguments of all processes as buffers that native code may read, and write where they are donated: those
+        share no memory with another one."""
+        given = [self.parameters.flat(row) for row in arguments]
+        rows = [self.parameters.checked(row) for row in given]
+        donated = self._aliases.values()
+        if donated:
+            rows = [donation.lent(row, donated) for row in donation.apart(rows, given, donated)]
+        return rows
+
+    def _timeout(self, own: float | None) -> float | None:
+        """How long the waits of a run may take: as it says itself, or else as the executable does."""
+        return self.timeout if own is None else checked_timeout(own)
 
     def _begin(self, places: Sequence[Device], seed: int | None, timeout: float | None) -> _Run:
         return _Run(
@@ -170,7 +184,7 @@ class ProgramExecutable:
             places,
             seed=self.seed if seed is None else seed,
             counter=next(self._runs) if seed is None else 0,
-            timeout=self.timeout if timeout is None else timeout,
+            timeout=timeout,
         )
 
     def _address_of(self, symbol: str) -> int:
@@ -226,7 +240,7 @@ class _Process:
     results: list[np.ndarray]
     run_bytes: int
     handle: int = 0
-    status: int = calls.STATUS_OK
+    status: int = Status.OK
     has_ended: bool = True
 
     def begin(self) -> None:
@@ -270,13 +284,12 @@ class _Run:
             names = [f"device {device.id}" for device in places]
             self._rendezvous = Rendezvous(records, executable.grid, names, timeout)
 
-    def results(self, leaves: Sequence[Sequence[Value]]) -> list[list[np.ndarray]]:
-        """Runs every process, the first in the calling thread; the arrays that each has produced.
+    def results(self, arguments: Sequence[list[np.ndarray]]) -> list[list[np.ndarray]]:
+        """Runs every process, the first in the calling thread; the arrays that each has produced from its buffers.
 
         Raises the first error of a process, when the others have been stopped. Those that do not react are left alone:
         what they use stays theirs."""
         executable = self._executable
-        arguments = [executable.parameters.checked(row) for row in leaves]
         results = [self._result_buffers(row) for row in arguments]
         processes = [self._begin(number, *row) for number, row in enumerate(zip(arguments, results, strict=True))]
         if self._memory.records is None:
@@ -326,32 +339,33 @@ class _Run:
     def _enter_all(self, processes: Sequence[_Process], records: Records) -> None:
         """Runs all processes and waits for them; if the run was stopped, as long as is reasonable."""
         polls = threading.current_thread() is threading.main_thread()
-        records.begin(timeout=self._timeout, polls=polls)
         try:
+            records.begin(timeout=self._timeout, polls=polls)
             threads = ENTRY_THREADS.take(len(processes) - 1)
         except BaseException as error:  # noqa: BLE001 - raised again when the processes, none of which runs, have ended
             self._cancellation.cancel(error)
             return
         slots = (ctypes.c_void_p * max(1, len(threads)))(*[thread.address for thread in threads])
         try:
-            unfinished = native().run(records.address, slots, len(threads))
+            unfinished = NATIVE.get().run(records.address, slots, len(threads))
             while unfinished and self._cancellation.reason is None:
-                unfinished = native().wait(records.address)
+                unfinished = NATIVE.get().wait(records.address)
         except BaseException as error:  # noqa: BLE001 - a signal handler's, raised again when the processes have ended
             self._cancellation.cancel(error)
         with contextlib.suppress(KeyboardInterrupt):  # a second one: nothing is waited for any more
             deadline = time.monotonic() + UNWIND_SECONDS
             while records.run.unfinished and time.monotonic() < deadline:
-                native().wait(records.address)
+                NATIVE.get().wait(records.address)
         for process, member in zip(processes, records.members, strict=True):
             process.status = member.status
-        self._let_go(processes[1:], threads)
+        self._let_go(processes[1:], threads, records)
 
-    def _let_go(self, processes: Sequence[_Process], threads: Sequence[EntryThread]) -> None:
+    def _let_go(self, processes: Sequence[_Process], threads: Sequence[EntryThread], records: Records) -> None:
         """Returns the threads of processes that have ended, and leaves the others alone."""
         if self._cancellation.reason is not None:
             for process, thread in zip(processes, threads, strict=True):
                 process.has_ended = not thread.abandon(functools.partial(self._end_late, process))
+            records.await_ends(left_alone=sum(not process.has_ended for process in processes))
         ENTRY_THREADS.put([thread for process, thread in zip(processes, threads, strict=True) if process.has_ended])
 
     def _end_late(self, process: _Process) -> None:
@@ -362,25 +376,15 @@ class _Run:
         if self._cancellation.reason is not None:
             raise self._cancellation.reason
         for process in processes:
-            if process.status != calls.STATUS_OK:
+            if process.status != Status.OK:
                 name = self._executable.program.name
                 raise CancelledExecution(f"{name} stopped on device {process.call.device.id}")
 
     def _result_buffers(self, buffers: list[np.ndarray]) -> list[np.ndarray]:
         """Fresh memory for the results; donated arguments lend theirs."""
         executable = self._executable
-        aliases = {
-            _buffer_index(executable._result_leaves, result): _buffer_index(executable.parameters.leaves, parameter)
-            for result, parameter in executable.program.aliases.items()
-        }
-        if not aliases:
-            return allocate_results(executable._result_leaves, executable._allocate)
-        buffers[:] = donation.lent(buffers, aliases.values())
-        return allocate_results(
-            executable._result_leaves,
-            executable._allocate,
-            {result: buffers[parameter] for result, parameter in aliases.items()},
-        )
+        given = {result: buffers[parameter] for result, parameter in executable._aliases.items()}
+        return allocate_results(executable._result_leaves, executable._allocate, given)
 
     def _valid_parts(self, buffers: Sequence[np.ndarray]) -> list[np.ndarray]:
         """The result leaves, cut to their run-time sizes."""

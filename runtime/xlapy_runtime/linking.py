@@ -7,8 +7,10 @@ as long; at the end of the process nothing is unloaded at all, because a worker 
 from __future__ import annotations
 
 import itertools
+import threading
 import weakref
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Generic, TypeVar
 
 import llvmlite.binding as llvm
 
@@ -57,6 +59,31 @@ def link(objects: Sequence[bytes], imports: Mapping[str, int], exports: Sequence
     linked = LinkedCode({name: tracker[name] for name in exports})
     weakref.finalize(linked, _unload, tracker, linker).atexit = False
     return linked
+
+
+Installed = TypeVar("Installed")
+
+
+class InstalledOnce(Generic[Installed]):
+    """Native code of which a process needs one copy, made of the first object code that comes: `found`."""
+
+    def __init__(self, what: str, make: Callable[[bytes], Installed]) -> None:
+        self._what = what
+        self._make = make
+        self._lock = threading.Lock()
+        self.found: Installed | None = None
+
+    def install(self, object_code: bytes) -> None:
+        """Makes it. Whoever comes second changes nothing."""
+        with self._lock:
+            if self.found is None:
+                self.found = self._make(object_code)
+
+    def get(self) -> Installed:
+        """What was made; there must be one."""
+        if self.found is None:
+            raise InternalError(f"{self._what} is not installed")
+        return self.found
 
 
 def _unload(tracker: llvm.orcjit.ResourceTracker, linker: llvm.LLJIT) -> None:

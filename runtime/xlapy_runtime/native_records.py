@@ -1,8 +1,8 @@
 """The memory that the native half of parallel runs works on: what the runtime lays out and `codegen.rendezvous` reads.
 
-Two kinds of records. Those of an executable never change: a `Site` for each call site, a `Group` for each group of
-processes that meets there, a `Leaf` for each array that they exchange. Those of a run belong to one run at a time: one
-`Run`, a `Member` for each process, a `Meeting` for each collective that is under way.
+Two kinds of records. Those of an executable never change: a `SiteRecord` for each call site, a `GroupRecord` for each
+group of processes that meets there, a `LeafRecord` for each array that they exchange. Those of a run belong to one run
+at a time: one `Run`, a `Member` for each process, a `Meeting` for each collective that is under way.
 
 The lock of a `Run` guards all that changes in it and its records, unless said otherwise.
 """
@@ -52,7 +52,7 @@ class Status(IntEnum):
     """Of combine kernels only."""
 
 
-class Leaf(ctypes.Structure):
+class LeafRecord(ctypes.Structure):
     """One array of a collective, in each member's operands and results.
 
     The part that a source has for a target is `rows` rows of `row_bytes`. It begins `source_step` bytes times the
@@ -61,7 +61,7 @@ class Leaf(ctypes.Structure):
     `rows_per_block` whole rows, or of `segment_bytes` each where one row makes several `segments`.
 
     operand, result: the number of the array; a step is added for each position of the target, or of the source.
-    outer: how many sources (or, of a reduction, targets) have parts of their own.
+    owners: how many sources (or, of a reduction, targets) have parts of their own.
     combine: the kernel of a reduction, in whose place there is nothing if data is only copied; element_bytes: of its
     elements; to_all: every member gets the same, of which the first one's copy is made first.
     """
@@ -82,13 +82,13 @@ class Leaf(ctypes.Structure):
         ("segment_bytes", ctypes.c_int64),
         ("segments", ctypes.c_int64),
         ("blocks", ctypes.c_int64),
-        ("outer", ctypes.c_int64),
+        ("owners", ctypes.c_int64),
         ("element_bytes", ctypes.c_int64),
         ("to_all", ctypes.c_int64),
     ]
 
 
-class Group(ctypes.Structure):
+class GroupRecord(ctypes.Structure):
     """The processes that meet at one site.
 
     key: equal for groups that meet each other, at this site or at another one of the same channel.
@@ -111,7 +111,7 @@ class Group(ctypes.Structure):
     ]
 
 
-class Site(ctypes.Structure):
+class SiteRecord(ctypes.Structure):
     """A call site. groups: a group for each process, or null if it takes no part and gets zeros; start: the site of the
     start op of a done op; operands, results: how many arrays; result_bytes: the size of each result."""
 
@@ -130,7 +130,8 @@ class Run(ctypes.Structure):
 
     lock: 1 while somebody holds it.
     waiting, finished: how many processes wait for a meeting and have not been called yet; how many have ended.
-    unfinished, ended: processes that have not ended, and a count of endings to sleep on. Atomic, not guarded.
+    unfinished: processes that were started and have not ended. Atomic, not guarded: when it is 0, the records may serve
+    the next run.
     size, sites, meetings, meeting_count, meeting_bytes, width: the grid, the records, and how many arrays a member
     brings to a meeting at most.
     call, report: functions of Python, for sites of other kinds and for errors.
@@ -144,8 +145,7 @@ class Run(ctypes.Structure):
         ("finished", ctypes.c_int64),
         ("_1", ctypes.c_char * (_LINE - 16)),
         ("unfinished", ctypes.c_int32),
-        ("ended", ctypes.c_int32),
-        ("_2", ctypes.c_char * (_LINE - 8)),
+        ("_2", ctypes.c_char * (_LINE - 4)),
         ("size", ctypes.c_int64),
         ("sites", ctypes.c_void_p),
         ("members", ctypes.c_void_p),
@@ -167,7 +167,7 @@ class Member(ctypes.Structure):
     missing: for each process, whether a wait that failed was for it. scratch: a table for combine kernels.
 
     What follows changes in a run. finished: it has ended, with `status`. deadline: of its present wait, by the
-    monotonic clock; 0 before that is known. trouble: the status of work that it has done for all.
+    monotonic clock; 0 before that is known.
     """
 
     _fields_: ClassVar[list[Any]] = [
@@ -185,8 +185,7 @@ class Member(ctypes.Structure):
         ("finished", ctypes.c_int64),
         ("status", ctypes.c_int64),
         ("deadline", ctypes.c_int64),
-        ("trouble", ctypes.c_int64),
-        ("_0", ctypes.c_char * (2 * _LINE - 15 * WORD_BYTES)),
+        ("_0", ctypes.c_char * (2 * _LINE - 14 * WORD_BYTES)),
     ]
 
 
@@ -196,10 +195,10 @@ class Meeting(ctypes.Structure):
     generation: counts the calls to those who wait, who sleep on it; waiting: how many of them were not called yet.
     in_use, group, key, occurrence: what it is. arrived, left: how many members.
     next: the first chunk that nobody has taken; active: how many are being worked on; completed: how many are done.
-    broken: not 0 once it can no longer be completed.
+    broken: once it can no longer be completed, the `Status` that says why; it stays.
 
-    Behind it, by the position of members: what each has to do with it (`Part`), whether it works on a chunk, and
-    the addresses of its arrays.
+    Behind it, by the position of members: what each has to do with it (`Attendance`), whether it works on a chunk, and
+    the addresses of its arrays. `codegen.meetings` finds them.
     """
 
     _fields_: ClassVar[list[Any]] = [
@@ -219,7 +218,13 @@ class Meeting(ctypes.Structure):
     ]
 
 
-class Part(IntEnum):
+def meeting_words(size: int, width: int) -> int:
+    """How many words a meeting takes with all that is behind it, in a grid of `size` processes, of which each brings
+    up to `width` arrays."""
+    return ctypes.sizeof(Meeting) // WORD_BYTES + size * (2 + width)
+
+
+class Attendance(IntEnum):
     """What a member has to do with a meeting."""
 
     EXPECTED = 0

@@ -77,11 +77,12 @@ STRATEGIES: Mapping[str, Callable[[Grid, Ids], tuple[Group, ...]]] = {
 def process_groups(mode: str, grid: Grid, groups: Ids) -> tuple[Group, ...]:
     """The groups of processes that `groups` denotes under strategy `mode`. No groups at all mean one of everybody.
 
-    Negative ids are padding, which the dense tensor form of unequal groups needs.
+    Negative ids are padding, which the dense tensor form of unequal groups needs; a group of nothing else is none.
     """
     if mode not in STRATEGIES:
         raise InternalError(f"unknown process group strategy {mode!r}, know {', '.join(STRATEGIES)}")
-    return STRATEGIES[mode](grid, [[number for number in group if number >= 0] for group in groups])
+    found = STRATEGIES[mode](grid, [[number for number in group if number >= 0] for group in groups])
+    return tuple(group for group in found if group)
 
 
 def process_pairs(mode: str, grid: Grid, pairs: Iterable[tuple[int, int]]) -> dict[int, int]:

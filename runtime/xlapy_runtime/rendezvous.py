@@ -6,20 +6,22 @@ between them; Python prepares records (`native_records`), starts a run, and is a
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
-import threading
-from collections.abc import Sequence
+import time
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from xlapy_runtime import calls
+from xlapy_runtime.alignment import aligned_words
 from xlapy_runtime.buffers import Context
 from xlapy_runtime.calling import ContextWord
 from xlapy_runtime.errors import DeadlineError, ExecutionError, InternalError, XlaError
-from xlapy_runtime.linking import LinkedCode, link
-from xlapy_runtime.native_records import WORD_BYTES, Meeting, Member, Reason, Run
+from xlapy_runtime.linking import InstalledOnce, LinkedCode, link
+from xlapy_runtime.native_records import WORD_BYTES, Member, Reason, Run, meeting_words
 from xlapy_runtime.process_groups import Grid
 from xlapy_runtime.waiting import seconds
 
@@ -33,7 +35,6 @@ SYMBOLS = (
 )
 """What the native half exports."""
 
-_ALIGNMENT = 64
 _NANOSECONDS = 1e9
 
 
@@ -53,21 +54,7 @@ class Native:
         return ctypes.CFUNCTYPE(ctypes.c_int32, *parameters)(self._code.address(symbol))
 
 
-_installed: list[Native] = []
-_installing = threading.Lock()
-
-
-def install(object_code: bytes) -> None:
-    """Gives the process the native half. Whoever comes second changes nothing."""
-    with _installing:
-        if not _installed:
-            _installed.append(Native(object_code))
-
-
-def native() -> Native:
-    if not _installed:
-        raise InternalError("the native code of parallel runs is not installed")
-    return _installed[0]
+NATIVE: InstalledOnce[Native] = InstalledOnce("the native code of parallel runs", Native)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -75,7 +62,8 @@ class MeetingPlan:
     """The collectives of an executable: a record for each call site, and what their meetings need.
 
     keys: how many different ones groups have. starts: how many start ops. width: how many arrays a member brings at
-    most. `kept` is what the records point to.
+    most. `others` has the labels of sites that share a site's channel and do not meet it, as they do something
+    else. `kept` is what the records point to.
     """
 
     sites: Any
@@ -83,6 +71,7 @@ class MeetingPlan:
     keys: int
     starts: int
     width: int
+    others: Mapping[int, Sequence[str]]
     kept: Sequence[object]
 
 
@@ -93,27 +82,25 @@ class Records:
         self._plan = plan
         size = grid.size
         self._own_words = plan.keys + plan.site_count  # of each member: occurrences, started
-        meeting_words = ctypes.sizeof(Meeting) // WORD_BYTES + size * (2 + plan.width)
+        words = meeting_words(size, plan.width)
         meetings = size * (plan.starts + 1)
         member_words = ctypes.sizeof(Member) // WORD_BYTES
         sections = [
             ctypes.sizeof(Run) // WORD_BYTES,
             size * member_words,
-            size * self._own_words + meetings * meeting_words,
+            size * self._own_words + meetings * words,
             size * size,
             size * (size + 2),
         ]
-        self._memory = np.zeros(sum(sections) + _ALIGNMENT // WORD_BYTES, np.int64)
-        skipped = -(self._memory.ctypes.data // WORD_BYTES) % (_ALIGNMENT // WORD_BYTES)
-        parts = np.split(self._memory[skipped:], np.cumsum(sections))
-        run, members, self._changing, self._missing, scratch = parts[:5]
+        parts = np.split(aligned_words(sum(sections)), np.cumsum(sections)[:-1])
+        run, members, self._changing, self._missing, scratch = parts
         self.address: int = run.ctypes.data
         self.run = Run.from_address(self.address)
         self._members = members.reshape(size, member_words)
         self._missing = self._missing.reshape(size, size)
         self.members = [Member.from_address(row.ctypes.data) for row in self._members]
         own, held = np.split(self._changing, [size * self._own_words])
-        self._fill_run(size, held.ctypes.data, meetings, meeting_words)
+        self._fill_run(size, held.ctypes.data, meetings, words)
         for number, (member, context) in enumerate(zip(self.members, contexts, strict=True)):
             occurrences = own.ctypes.data + number * self._own_words * WORD_BYTES
             member.run, member.process, member.entry = self.address, number, entry
@@ -124,10 +111,10 @@ class Records:
             member.scratch = scratch.ctypes.data + number * (size + 2) * WORD_BYTES
             context.words[ContextWord.MEMBER] = ctypes.addressof(member)
 
-    def _fill_run(self, size: int, meetings: int, meeting_count: int, meeting_words: int) -> None:
+    def _fill_run(self, size: int, meetings: int, meeting_count: int, words: int) -> None:
         run = self.run
         run.size, run.sites, run.members = size, ctypes.addressof(self._plan.sites), ctypes.addressof(self.members[0])
-        run.meetings, run.meeting_count, run.meeting_bytes = meetings, meeting_count, meeting_words * WORD_BYTES
+        run.meetings, run.meeting_count, run.meeting_bytes = meetings, meeting_count, words * WORD_BYTES
         run.width = self._plan.width
         run.call, run.report = calls.RUNTIME_CALL_ADDRESS, REPORT_ADDRESS
 
@@ -136,21 +123,30 @@ class Records:
         self._changing.fill(0)
         self._members[:, _FIRST_CHANGING:] = 0
         run = self.run
-        run.waiting = run.finished = 0
-        run.unfinished = run.size
+        run.waiting = run.finished = run.unfinished = 0
         run.timeout = -1 if timeout is None else int(timeout * _NANOSECONDS)
         self.members[0].polls = polls
+
+    def others(self, site: int) -> Sequence[str]:
+        """The sites that could be taken for those that meet at a site, and do not."""
+        return self._plan.others.get(site, ())
 
     def missing(self, process: int) -> list[int]:
         """The processes for which this one's last wait was in vain."""
         return [int(other) for other in np.flatnonzero(self._missing[process])]
+
+    def await_ends(self, *, left_alone: int) -> None:
+        """Waits until all others have told that they have ended: a thread is free shortly before it does."""
+        while self.run.unfinished > left_alone:
+            with contextlib.suppress(KeyboardInterrupt):
+                time.sleep(0)
 
     def has_finished(self, process: int) -> bool:
         return bool(self.members[process].finished)
 
     def wake(self) -> None:
         """Lets everybody who waits see that the run was stopped."""
-        native().wake(self.address)
+        NATIVE.get().wake(self.address)
 
 
 _FIRST_CHANGING = Member.finished.offset // WORD_BYTES
@@ -165,15 +161,17 @@ class Rendezvous:
     names: Sequence[str]
     timeout: float | None
 
-    def explain(self, process: int, reason: Reason) -> XlaError:
-        """The error for why native code gave up in a process."""
+    def explain(self, process: int, site: int, reason: Reason) -> XlaError:
+        """The error for why native code gave up in a process, at a call site."""
         missing = self.records.missing(process)
         match reason:
             case Reason.DEADLINE:
                 waited = seconds(self.timeout or 0)
                 return DeadlineError(f"{self._name(process)} waited {waited} for {self._names(missing)}")
             case Reason.HOPELESS:
-                return ExecutionError(self._why_hopeless(process, missing))
+                others = ", ".join(self.records.others(site))
+                hint = f"; {others} of the same channel exchange something else, and do not meet it" if others else ""
+                return ExecutionError(self._why_hopeless(process, missing) + hint)
             case Reason.NO_MEMORY:
                 return ExecutionError("there is no memory for what the reduction's computation needs")
             case Reason.UNFINISHED:
@@ -204,7 +202,7 @@ def _report(context: int, site: int, reason: int) -> int:
         call.cancellation.check()
         if call.rendezvous is None:
             raise InternalError("native code reports on a run without meetings")
-        raise call.rendezvous.explain(call.process, Reason(reason))
+        raise call.rendezvous.explain(call.process, site, Reason(reason))
     except BaseException as error:  # noqa: BLE001 - kept, and raised again in the caller
         return calls.keep(context, error, site)
 

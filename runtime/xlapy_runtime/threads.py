@@ -20,8 +20,8 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from xlapy_runtime.calls import INTERRUPTED_ADDRESS, LOOK_FOR_SIGNALS_ADDRESS
-from xlapy_runtime.errors import ArgumentError, InternalError
-from xlapy_runtime.linking import LinkedCode, link
+from xlapy_runtime.errors import ArgumentError
+from xlapy_runtime.linking import InstalledOnce, LinkedCode, link
 
 MAX_THREADS = 128
 """The most threads that work on one range, the caller included."""
@@ -88,9 +88,7 @@ class PoolState(ctypes.Structure):
 
 def install(object_code: bytes) -> None:
     """Gives the process its pool. Whoever comes second changes nothing: one pool serves all programs."""
-    with _installing:
-        if not _pools:
-            _pools.append(_Pool(object_code))
+    _POOL.install(object_code)
 
 
 def parallel_address(num_threads: int | None = None) -> int:
@@ -104,11 +102,10 @@ def parallel_address(num_threads: int | None = None) -> int:
     Python's main thread looks for signals between chunks, now and then. If a handler raises, the remaining chunks are
     skipped; the error waits for the program's next poll.
     """
-    if not _pools:
-        raise InternalError("the thread pool's native code is not installed")
+    pool = _POOL.get()
     if num_threads is not None and num_threads < 1:
         raise ArgumentError(f"num_threads is {num_threads}; at least one thread is needed")
-    return _pools[0].entry(min(num_threads or thread_limit(), MAX_THREADS))
+    return pool.entry(min(num_threads or thread_limit(), MAX_THREADS))
 
 
 def thread_limit() -> int:
@@ -130,7 +127,7 @@ def usable_cores(cgroup_root: Path = _CGROUP_ROOT) -> int:
 
 def worker_count() -> int:
     """How many workers this process has started so far."""
-    return sum(len(pool.workers) for pool in _pools)
+    return 0 if _POOL.found is None else len(_POOL.found.workers)
 
 
 def _cgroup_quota(root: Path) -> float | None:
@@ -223,7 +220,4 @@ class _Worker:
             self.done.release()
 
 
-_pools: list[_Pool] = []
-"""The pool of this process, once it is installed."""
-
-_installing = threading.Lock()
+_POOL: InstalledOnce[_Pool] = InstalledOnce("the thread pool's native code", _Pool)

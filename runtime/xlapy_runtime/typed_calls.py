@@ -100,6 +100,10 @@ class ErrorCode(IntEnum):
     UNAUTHENTICATED = 16
 
 
+_ERROR_NAMES: Mapping[int, str] = {code.value: code.name for code in ErrorCode}
+"""Handlers may return any other number, too."""
+
+
 def _structure(name: str, *fields: tuple[str, Any], head: bool = True) -> Any:
     return type(name, (ctypes.Structure,), {"_fields_": [*(_HEAD if head else ()), *fields]})
 
@@ -478,7 +482,7 @@ class TypedHandler:
     def _raise(self, error: int | None) -> None:
         if error:
             code, message = _errors.pop(error, (int(ErrorCode.UNKNOWN), b"an error of another library"))
-            name, text = ErrorCode(code).name, message.decode(errors="replace")
+            name, text = _ERROR_NAMES.get(code, f"error code {code}"), message.decode(errors="replace")
             raise ExecutionError(f"custom call target {self._site.attribute('target')!r} failed: {name}: {text}")
 
     def _check_version(self, handler: Any) -> None:

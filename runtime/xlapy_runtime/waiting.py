@@ -7,11 +7,17 @@ cancellation remembers the conditions that its participants wait on and wakes th
 from __future__ import annotations
 
 import ctypes
+import math
+import numbers
 import threading
 import time
 from collections.abc import Callable
+from typing import Any
 
-from xlapy_runtime.errors import CancelledExecution
+from xlapy_runtime.errors import ArgumentError, CancelledExecution
+
+LONGEST_SECONDS = 1e9
+"""Of a wait that ends: some thirty years. In nanoseconds and from now it is a word still, for the system too."""
 
 
 class Cancellation:
@@ -84,6 +90,16 @@ def wait_until(
             return False
         condition.wait(remaining)
     return True
+
+
+def checked_timeout(timeout: Any) -> float | None:
+    """How many seconds a wait may take, or None for ever; raises ArgumentError for what is neither."""
+    if timeout is None:
+        return None
+    is_number = isinstance(timeout, numbers.Real) and not isinstance(timeout, bool)
+    if not is_number or not timeout >= 0:
+        raise ArgumentError(f"timeout is {timeout!r}; it must be seconds, 0 or more, or None to wait for ever")
+    return None if timeout == math.inf else float(min(timeout, LONGEST_SECONDS))
 
 
 def describe(error: BaseException) -> str:

@@ -18,13 +18,13 @@ from tests.support.target_programs import PROGRAMS, Program, wholes
 from tests.support.values import assert_same
 from xlapy import ops
 from xlapy.builder import XlaOp
-from xlapy.codegen.frame import STATUS_CANCELLED
 from xlapy.codegen.ir import IRType, Module
 from xlapy.codegen.jit import emit_object
 from xlapy.codegen.libraries.gemm import GEMM_LIBRARIES
 from xlapy.codegen.math import MATH
 from xlapy.compiler import Compiled, compile_module
 from xlapy.options import CompileOptions
+from xlapy_runtime.native_records import Status
 
 pytestmark = needs_emulation
 
@@ -152,5 +152,5 @@ def test_a_loop_without_end_can_be_stopped(machine: Machine) -> None:
 
     x = np.int32(1)
     endless = EmulatedProgram(machine, compiled(forever, x))
-    assert endless.status(x, cancelled=1) == STATUS_CANCELLED
-    assert endless.status(x, poll=machine.refusing) == STATUS_CANCELLED
+    assert endless.status(x, cancelled=1) == Status.CANCELLED
+    assert endless.status(x, poll=machine.refusing) == Status.CANCELLED

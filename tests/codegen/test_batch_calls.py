@@ -15,9 +15,9 @@ from xlapy_runtime.lapack import batches
 
 @pytest.fixture(params=["native", "python"])
 def loops(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    monkeypatch.setattr(batches, "_installed", [])
+    monkeypatch.setattr(batches.LOOPS, "found", None)
     if request.param == "native":
-        batches.install_loops(BATCH_CALLS.object_code(host_target(), ObjectCache(None)))
+        batches.LOOPS.install(BATCH_CALLS.object_code(host_target(), ObjectCache(None)))
     return str(request.param)
 
 

@@ -31,10 +31,10 @@ def test_the_wrapper_names_no_address() -> None:
 @pytest.mark.parametrize(
     ("name", "structure"),
     [
-        ("Array", calling._ArrayFields),
-        ("Parameter", calling._Parameter),
-        ("Result", calling._Result),
-        ("Table", calling._Table),
+        ("Array", calling.ArrayFields),
+        ("Parameter", calling.ParameterRecord),
+        ("Result", calling.ResultRecord),
+        ("Table", calling.TableRecord),
     ],
 )
 def test_ir_and_runtime_agree_on_every_struct(name: str, structure: Any) -> None:

@@ -365,3 +365,82 @@ def test_broken_constraints_are_named(text: str, label: str) -> None:
     with pytest.raises(xlapy.XlaError) as caught:
         xlapy.stablehlo.parse(original.replace(old, new))
     assert caught.value.rule == label
+
+
+# -- shapes and groups that do not fit -----------------------------------------------------------------------------
+
+ADD_TEXT = "add { a = f32[] parameter(0)  b = f32[] parameter(1)  ROOT s = f32[] add(a, b) }"
+
+MISFITS = {
+    "a gather of too few": ("f32[8] all-gather(p), dimensions={0}, replica_groups={}", (8, 1), "all-gather.result"),
+    "a gather of too many": ("f32[8] all-gather(p), dimensions={0}, replica_groups={}", (2, 1), "all-gather.result"),
+    "a gather of replicas with all their partitions": (
+        "f32[4] all-gather(p), dimensions={0}, replica_groups={{0,1}}, channel_id=1", (2, 2), "all-gather.result"
+    ),
+    "a gather in short groups": (
+        "f32[4] all-gather(p), dimensions={0}, replica_groups={{0,1},{2,-1}}", (3, 1), "all-gather.equal-groups"
+    ),
+    "a gather that is started": (
+        "(f32[2], f32[8]) all-gather-start(p), dimensions={0}, replica_groups={}", (2, 1), "all-gather.result"
+    ),
+    "a part for each of more processes": (
+        "f32[1] reduce-scatter(p), dimensions={0}, replica_groups={}, to_apply=add", (4, 1), "reduce-scatter.parts"
+    ),
+    "parts that are too large": (
+        "f32[2] reduce-scatter(p), dimensions={0}, replica_groups={}, to_apply=add", (2, 1), "reduce-scatter.result"
+    ),
+    "an operand for each of fewer": ("(f32[2], f32[2]) all-to-all(p, p)", (3, 1), "all-to-all.split-count"),
+    "an operand for each of more": ("(f32[2], f32[2]) all-to-all(p, p)", (1, 1), "all-to-all.split-count"),
+    "parts for too many": ("f32[2] all-to-all(p), dimensions={0}", (4, 1), "all-to-all.split-count"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", MISFITS)
+def test_what_is_exchanged_fits_the_grid(name: str) -> None:
+    """Groups that are left out, or that partitions multiply, are as large as the grid makes them."""
+    operation, (replicas, partitions), rule = MISFITS[name]
+    done = "\n  ROOT d = f32[8] all-gather-done(x)" if "-start(" in operation else ""
+    root = f"x = {operation}{done}" if done else f"ROOT x = {operation}"
+    text = f"HloModule misfit\n{ADD_TEXT}\nENTRY main {{\n  p = f32[2] parameter(0)\n  {root}\n}}"
+    arguments = [[np.zeros(2, F32)]] * (replicas * partitions)
+    with pytest.raises(xlapy.ShapeError) as compiling:
+        xlapy.compile(text, xlapy.CompileOptions(num_replicas=replicas, num_partitions=partitions))
+    with pytest.raises(xlapy.ShapeError) as evaluating:
+        evaluate_parallel(xlapy.hlo.parse(text), arguments, replicas, partitions)
+    for caught in (compiling, evaluating):
+        assert caught.value.rule == rule
+        assert "x in main" in str(caught.value) or "line 5" in str(caught.value)
+
+
+BRANCHES = """
+HloModule branches
+add { a = f32[] parameter(0)  b = f32[] parameter(1)  ROOT s = f32[] add(a, b) }
+many {
+  p = f32[100000] parameter(0)
+  all = f32[100000] all-reduce(p), channel_id=1, replica_groups={{0,1}}, to_apply=add
+  ROOT some = f32[4] slice(all), slice={[0:4]}
+}
+few {
+  p = f32[100000] parameter(0)
+  some = f32[4] slice(p), slice={[0:4]}
+  ROOT sum = f32[4] all-reduce(some), channel_id=1, replica_groups={{0,1}}, to_apply=add
+}
+ENTRY main {
+  which = pred[] parameter(0)
+  p = f32[100000] parameter(1)
+  ROOT c = f32[4] conditional(which, p, p), true_computation=many, false_computation=few
+}
+"""
+
+
+def test_branches_that_share_a_channel_meet_only_in_the_same_shapes() -> None:
+    module, ones = xlapy.hlo.parse(BRANCHES), np.ones(100_000, F32)
+    for which in (True, False):
+        results = run_parallel(module, [[np.bool_(which), ones]] * 2, 2)
+        assert [part.tolist() for part in results] == [[2.0] * 4] * 2
+    executable = xlapy.compile(module, xlapy.CompileOptions(num_replicas=2, timeout=20.0))
+    apart = [[np.bool_(which), ones] for which in (True, False)]
+    with pytest.raises(xlapy.ExecutionError, match=r"(all|sum) of the same channel"):
+        executable.run_parallel(apart)
+    with pytest.raises(xlapy.ExecutionError, match="waits for processes"):
+        evaluate_parallel(module, apart, num_replicas=2)

@@ -8,9 +8,11 @@ import sys
 import textwrap
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import xlapy
+from xlapy_runtime.calling import ContextWord
 
 ROOT = Path(__file__).resolve().parents[2]
 TIMEOUT = 240
@@ -175,6 +177,30 @@ def test_long_kernels_of_one_unit_listen() -> None:
         for size, listens in [(1 << 10, False), (1 << 20, True)]:
             run = xlapy.compile("HloModule m " + text.replace("SIZE", str(size)).replace("REST", str(size - 1)))
             assert ("@kernel.look(" in run.llvm_ir()) is listens, name
+
+
+def test_a_context_belongs_to_a_thread_only_while_a_kernel_listens() -> None:
+    """The next run in it may be another thread's, which signals do not concern."""
+    text = """HloModule m
+      fold { a = f32[] parameter(0)  b = f32[] parameter(1)  ROOT s = f32[] subtract(a, b) }
+      ENTRY e { x = f32[SIZE] parameter(0)  z = f32[] constant(0)
+        r = f32[] reduce(x, z), dimensions={0}, to_apply=fold
+        ROOT c = f32[] custom-call(r), custom_call_target="same", custom_call_has_side_effect=true }"""
+    owners = []
+    pools = []
+
+    def same(x: np.ndarray) -> np.ndarray:
+        owners.extend(context.words[ContextWord.OWNER] for pool in pools for context in pool.contexts)
+        return x
+
+    run = xlapy.compile(text.replace("SIZE", str(1 << 20)), xlapy.CompileOptions(custom_calls={"same": same}))
+    assert "pthread_self" in run.llvm_ir()
+    executable = run._executable
+    memory = executable._make_memory()
+    pools.append(memory)
+    executable._memories.give_back(memory)
+    run(np.zeros(1 << 20, np.float32))
+    assert owners == [0]
 
 
 @pytest.mark.parametrize("place", [0, 99999])

@@ -99,6 +99,11 @@ static ffi::Future Later(ffi::ThreadPool pool, ffi::Buffer<ffi::F32> x, ffi::Res
 XLA_FFI_DEFINE_HANDLER_SYMBOL(later, Later,
     ffi::Ffi::Bind().Ctx<ffi::ThreadPool>().Arg<ffi::Buffer<ffi::F32>>().Ret<ffi::Buffer<ffi::F32>>());
 
+static ffi::Error Odd(int64_t code) {
+  return ffi::Error(static_cast<ffi::ErrorCode>(code), "what has happened");
+}
+XLA_FFI_DEFINE_HANDLER_SYMBOL(odd, Odd, ffi::Ffi::Bind().Attr<int64_t>("code"));
+
 static ffi::Error Where(int32_t device, ffi::RunId run, ffi::ResultBuffer<ffi::S64> y) {
   y->typed_data()[0] = device;
   y->typed_data()[1] = run.run_id != 0;
@@ -172,6 +177,13 @@ def test_errors_come_with_their_code_and_their_place(handlers: Any) -> None:
                       config=f", backend_config={CONFIG}")  # fmt: skip
     with pytest.raises(xlapy.ExecutionError, match=r"F32.*F16"):
         halves(X.astype(np.float16))
+
+
+@pytest.mark.parametrize("code", [17, 253])
+def test_errors_of_unknown_codes_keep_their_message(handlers: Any, code: int) -> None:
+    run = compiled(handlers.odd, "s64[] custom-call()", config=f", backend_config={{code = {code} : i64}}")
+    with pytest.raises(xlapy.ExecutionError, match=rf"'target' failed: error code {code}: what has happened"):
+        run()
 
 
 def test_any_number_of_arrays_of_any_type(handlers: Any) -> None:

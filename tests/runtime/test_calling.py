@@ -474,7 +474,7 @@ def forgetful_layout_check() -> Iterator[None]:
 @pytest.mark.usefixtures("forgetful_layout_check")
 @pytest.mark.parametrize("field", ["object", "data", "rank", "dims", "strides", "base", "descriptor", "flags"])
 def test_a_moved_field_selects_the_portable_way(field: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(calling, "_ArrayFields", with_padding_before(calling._ArrayFields, field))
+    monkeypatch.setattr(calling, "ArrayFields", with_padding_before(calling.ArrayFields, field))
     assert load_wrapper(b"never looked at") is None
 
 

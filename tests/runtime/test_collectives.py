@@ -6,12 +6,13 @@ import pytest
 
 from tests.runtime.native import F32_4, Call, combine, executable, spec
 from xlapy_runtime.collectives import BLOCK_BYTES, SHARE_ALIGNMENT, Part
-from xlapy_runtime.errors import CancelledExecution, DeadlineError, ExecutionError, InternalError
+from xlapy_runtime.errors import ArgumentError, CancelledExecution, DeadlineError, ExecutionError, InternalError
 from xlapy_runtime.program import RuntimeCall
 
 SHORT, LONG = 0.05, 60.0  # timeouts: one that comes, one that does not
 ADD = combine("add", "float", "fadd")
 ADD_S64 = combine("add_s64", "i64", "add")
+POOR = "define i32 @poor(ptr %t, i64 %s, i64 %begin, i64 %end) {\n  ret i32 3\n}\n"
 
 
 def collective(kind, operands, results, *, asynchronous=False, **attributes):
@@ -200,13 +201,31 @@ def test_blocks_cover_all_elements_once(element_bytes):
 
 def test_a_reduction_without_memory_is_an_error():
     """A kernel returns the status of a region function that could not have its memory."""
-    poor = "define i32 @poor(ptr %t, i64 %s, i64 %begin, i64 %end) {\n  ret i32 3\n}\n"
     for size in (4, 100_000):
         dims = spec(np.float32, size)
         for form in ({}, {"asynchronous": True}):
-            run = program("all-reduce", (dims,), (dims,), replicas=3, combine=("poor",), kernels=poor, **form)
+            run = program("all-reduce", (dims,), (dims,), replicas=3, combine=("poor",), kernels=POOR, **form)
             with pytest.raises(ExecutionError, match=r"all-reduce.* on device \d: there is no memory"):
                 outcome(run, [np.zeros(size, np.float32)] * 3)
+
+
+@pytest.mark.parametrize("first_done", [0, 1])
+@pytest.mark.parametrize("size", [4, 100_000])
+def test_a_reduction_without_memory_is_an_error_of_its_own_done(size, first_done):
+    """Another collective that is under way at the same time has nothing to do with it."""
+    dims = spec(np.float32, size)
+    starts = [
+        RuntimeCall("all-reduce-start", f"{name}.start", "", (dims,), (dims,), {"combine": (name,)})
+        for name in ("poor", "add")
+    ]
+    dones = [RuntimeCall("all-reduce-done", f"done.{n}", "", (), (), {"start": n}) for n in range(2)]
+    body = [Call(0, ("p0", "r0")), Call(1, ("p0", "r1")), Call(2 + first_done), Call(3 - first_done)]
+    run = executable(
+        body, parameters=(dims,), result=(dims, dims), calls=[*starts, *dones], kernels=POOR + ADD, num_replicas=2
+    )
+    for _ in range(20):
+        with pytest.raises(ExecutionError, match=r"poor\.start on device \d: there is no memory"):
+            outcome(run, [np.zeros(size, np.float32)] * 2)
 
 
 def test_a_start_without_its_done_is_an_error():
@@ -250,9 +269,43 @@ def test_a_missing_participant_is_named_after_the_timeout():
         finally:
             release.set()
     text = str(caught.value)
-    assert "all-reduce.1 on device 0" in text or "all-reduce.1:" in text
+    assert text.startswith("all-reduce.1 on device 0: device 0 (replica 0, partition 0)")
     assert "waited 0.05 s for device 1 (replica 1, partition 0)" in text
     assert "model.py:2" in text
+
+
+@pytest.mark.parametrize("size", [4, 200_000])
+def test_who_works_too_long_is_named_after_the_timeout(size):
+    """Whether it works for all, or with the others."""
+    slow = """
+declare i32 @usleep(i32)
+define i32 @slow(ptr %t, i64 %s, i64 %begin, i64 %end) {
+  %is_first = icmp eq i64 %begin, 0
+  br i1 %is_first, label %sleep, label %done
+sleep:
+  %x = call i32 @usleep(i32 400000)
+  br label %done
+done:
+  ret i32 0
+}
+"""
+    dims = spec(np.float32, size)
+    run = program("all-reduce", (dims,), (dims,), combine=("slow",), kernels=slow)
+    with pytest.raises(DeadlineError, match=r"waited 0\.05 s for device [01] \(replica [01], partition 0\)"):
+        outcome(run, [np.zeros(size, np.float32)] * 2, timeout=SHORT)
+
+
+@pytest.mark.parametrize("timeout", [float("nan"), -1.0, 1e10, float("inf"), 1e300])
+def test_a_timeout_is_checked_before_anything_begins(timeout):
+    """Those that are no time are errors, those that are more than native code can count are long."""
+    run = with_hook(lambda process: time.sleep(SHORT) if process else None)
+    values = [np.int64(0), np.int64(1)]
+    if timeout >= 0:
+        assert [int(row) for row in outcome(run, values, timeout=timeout)] == [1, 1]
+    else:
+        with pytest.raises(ArgumentError, match="timeout is"):
+            outcome(run, values, timeout=timeout)
+    assert [device.memory_stats()["running"] for device in run.devices] == [0, 0]
 
 
 def test_an_error_in_one_process_stops_the_others_and_wins():
@@ -284,7 +337,7 @@ def test_everything_stays_usable_after_a_failure():
         assert [int(row) for row in outcome(run, [np.int64(n) for n in range(3)])] == [3, 3, 3]
 
 
-def divergent(process_zero, process_one, calls):
+def divergent(process_zero, process_one, calls, kernels=ADD_S64):
     """Two processes that execute different steps, chosen by their parameter."""
     branches = []
     for name, sites in (("zero", process_zero), ("one", process_one)):
@@ -314,7 +367,7 @@ def divergent(process_zero, process_one, calls):
     {branches[1]}
     """
     word = spec(np.int64)
-    return executable(body, parameters=(word,), result=word, calls=calls, kernels=ADD_S64, num_replicas=2)
+    return executable(body, parameters=(word,), result=word, calls=calls, kernels=kernels, num_replicas=2)
 
 
 def reductions(count):
@@ -345,6 +398,46 @@ def test_sites_of_one_channel_meet():
     ]
     run = divergent([0], [1], calls)
     assert [int(row) for row in outcome(run, [np.int64(0), np.int64(1)])] == [1, 1]
+
+
+def sharing(*sites):
+    """Call sites of one channel: the kind, sizes of operand and result, and attributes of each."""
+    return [
+        RuntimeCall(kind, f"site.{n}", "", (spec(np.int64, size),), (spec(np.int64, size),), {"channel_id": 3, **own})
+        for n, (kind, size, own) in enumerate(sites)
+    ]
+
+
+@pytest.mark.parametrize(
+    "sites",
+    [
+        [("all-reduce", 1, {"combine": ("add_s64",)}), ("all-reduce", 100_000, {"combine": ("add_s64",)})],
+        [("all-reduce", 1, {"combine": ("add_s64",)}), ("all-reduce", 1, {"combine": ("most",)})],
+        [("collective-permute", 1, {"source_target_pairs": pairs}) for pairs in (((0, 1),), ((1, 0),))],
+    ],
+    ids=["shapes", "reductions", "directions"],
+)
+def test_sites_of_one_channel_that_exchange_something_else_do_not_meet(sites):
+    """What the first to come brings says nothing about the arrays of the others."""
+    kernels = ADD_S64 + combine("most", "i64", "or")
+    run = divergent([0], [1], sharing(*sites), kernels)
+    with pytest.raises(ExecutionError, match=r"site\.\d of the same channel exchange something else") as caught:
+        outcome(run, [np.int64(0), np.int64(1)])
+    assert "site.0" in str(caught.value) and "site.1" in str(caught.value)
+
+
+def test_one_channel_serves_sites_of_several_shapes_one_after_the_other():
+    small, large = spec(np.int64), spec(np.int64, 50_000)
+    calls = [
+        RuntimeCall("all-reduce", f"sum.{n}", "", (dims,), (dims,), {"combine": ("add_s64",), "channel_id": 1})
+        for n, dims in enumerate((small, large))
+    ]
+    body = [Call(0, ("p0", "r0")), Call(1, ("p1", "r1")), Call(0, ("r0", "r2"))]
+    run = executable(
+        body, parameters=(small, large), result=(small, large, small), calls=calls, kernels=ADD_S64, num_replicas=2
+    )
+    for first, second, third in run.run_parallel([[np.int64(n), np.full(50_000, n)] for n in (1, 2)]):
+        assert (int(first), set(second), int(third)) == (3, {3}, 6)
 
 
 def test_cancellation_reaches_a_process_that_waits_for_its_host():
@@ -392,6 +485,31 @@ def test_dynamic_operands_are_a_bug_of_the_compiler():
     call = RuntimeCall("all-reduce", "all-reduce.1", "", (bounded,), (bounded,), {"combine": ("add",)})
     with pytest.raises(InternalError, match="must be padded"):
         executable([], calls=[call], kernels=ADD)
+
+
+@pytest.mark.parametrize(
+    ("kind", "operands", "results", "attributes"),
+    [
+        ("all-gather", [2], [8], {"all_gather_dimension": 0}),
+        ("all-gather", [2], [4], {"all_gather_dimension": 0}),
+        ("all-gather", [4], [], {"all_gather_dimension": 0}),
+        ("reduce-scatter", [6], [3], {"scatter_dimension": 0, "combine": ("add",)}),
+        ("reduce-scatter", [4], [1], {"scatter_dimension": 0, "combine": ("add",)}),
+        ("all-reduce", [4], [3], {"combine": ("add",)}),
+        ("all-to-all", [4, 4], [4, 4], {"dimension": None}),
+        ("all-to-all", [4] * 4, [4] * 4, {"dimension": None}),
+        ("all-to-all", [4, 4, 4], [4, 3, 4], {"dimension": None}),
+        ("all-to-all", [4], [4], {"dimension": 0}),
+        ("all-to-all", [], [], {"dimension": None, "replica_groups": ((0, 1), (1, 2))}),
+        ("collective-broadcast", [4], [3], {}),
+        ("collective-permute", [4], [5], {"source_target_pairs": ((0, 1),)}),
+        ("collective-permute", [4], [4], {"source_target_pairs": ((0, 3),)}),
+    ],
+)
+def test_arrays_that_do_not_fit_their_group_never_reach_native_code(kind, operands, results, attributes):
+    shapes = [tuple(spec(np.float32, size) for size in sizes) for sizes in (operands, results)]
+    with pytest.raises(InternalError, match=f"{kind}.1: "):
+        program(kind, *shapes, replicas=3, **attributes)
 
 
 def test_an_unknown_kind_is_a_bug_of_the_compiler():

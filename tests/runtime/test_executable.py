@@ -7,18 +7,20 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from tests.runtime.native import F32_4, Copy, executable, spec
+from tests.runtime.native import F32_4, Call, Copy, executable, spec
 from xlapy.codegen.call_wrapper import call_wrapper_object
 from xlapy.codegen.object_cache import ObjectCache
 from xlapy.codegen.target import host_target
 from xlapy_runtime import calls
+from xlapy_runtime.buffers import Pool
 from xlapy_runtime.calling import load_wrapper
 from xlapy_runtime.device import devices
 from xlapy_runtime.errors import ArgumentError, CancelledExecution
-from xlapy_runtime.program import TokenSpec, element_name, flatten, tree_text
+from xlapy_runtime.program import RuntimeCall, TokenSpec, element_name, flatten, tree_text
 
 X = np.arange(4, dtype=np.float32)
 IDENTITY = [Copy("r0", "p0", 16)]
+HOOK = RuntimeCall("custom-call", "hook.1", "", (), (), {"target": "hook"})
 
 
 def identity(**fields):
@@ -63,6 +65,17 @@ def test_another_type_or_shape_is_an_error_that_names_the_parameter(argument, go
     with pytest.raises(ArgumentError, match=rf"parameter 0 \(x\): expected f32\[4\], got {got}"):
         run(argument)
     np.testing.assert_array_equal(run(X), X)
+
+
+def test_a_run_that_never_begins_takes_no_memory():
+    made = []
+    run = executable([Call(0)], parameters=(F32_4,), calls=[HOOK], options={"targets": {"hook": lambda: None}})
+    run._memories = Pool(lambda: made.append(1) or run._make_memory())
+    for _ in range(3):
+        with pytest.raises(ArgumentError):
+            run(np.zeros(3, np.float32))
+        run(np.zeros(4, np.float32))
+    assert made == [1]
 
 
 def test_the_wrong_number_of_arguments_is_an_error():

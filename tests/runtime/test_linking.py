@@ -14,8 +14,9 @@ import pytest
 
 from xlapy.codegen.jit import emit_object
 from xlapy.codegen.target import host_target
+from xlapy_runtime.alignment import LINE_BYTES, aligned_words
 from xlapy_runtime.errors import InternalError
-from xlapy_runtime.linking import LinkedCode, link
+from xlapy_runtime.linking import InstalledOnce, LinkedCode, link
 
 UNARY = ctypes.CFUNCTYPE(ctypes.c_double, ctypes.c_double)
 
@@ -145,3 +146,27 @@ def resident_bytes() -> int:
 
 def mappings() -> int:
     return len(Path("/proc/self/maps").read_text().splitlines())
+
+
+def test_native_code_of_the_process_is_made_once() -> None:
+    made: list[bytes] = []
+
+    def make(text: bytes) -> int:
+        made.append(text)
+        return len(made)
+
+    code = InstalledOnce("the code", make)
+    assert code.found is None
+    with pytest.raises(InternalError, match="the code is not installed"):
+        code.get()
+    for text in (b"first", b"second"):
+        code.install(text)
+        assert code.get() == code.found == 1
+    assert made == [b"first"]
+
+
+@pytest.mark.parametrize("count", [0, 1, 7, 1000])
+def test_words_begin_on_a_cache_line(count: int) -> None:
+    words = aligned_words(count)
+    assert words.ctypes.data % LINE_BYTES == 0 or not count
+    assert words.tolist() == [0] * count

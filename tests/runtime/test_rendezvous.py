@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 import random
+import re
 import threading
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -113,10 +115,15 @@ def test_arguments_and_results_count_as_memory_in_use() -> None:
     assert run.devices[0].memory_stats()["bytes_in_use"] == before
 
 
-@pytest.mark.parametrize("name", ["sse2", "avx2", "avx512", "neon"])
-def test_other_machines_get_one_too(name: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "futex"), [("sse2", r"\$202, %e"), ("avx2", r"\$202, %e"), ("avx512", r"\$202, %e"), ("neon", r"w0, #98")]
+)
+def test_other_machines_get_one_too(name: str, futex: str) -> None:
+    """All that the runtime calls is there, and threads sleep by the system call that has this number there."""
     target = reference_target(name)
-    assert "syscall" in emit_assembly(emit_rendezvous(target).text(), target)
+    text = emit_assembly(emit_rendezvous(target).text(), target)
+    assert all(re.search(rf"^{symbol}:", text, re.MULTILINE) for symbol in rendezvous.SYMBOLS)
+    assert re.search(futex, text) and "syscall" in text
 
 
 @pytest.mark.parametrize("size", [4, LARGE])
@@ -126,7 +133,7 @@ def test_it_works_where_there_is_no_futex(size: int, monkeypatch: pytest.MonkeyP
     text = emit_rendezvous(target).text()
     assert "syscall" not in text
     SLEEPLESS.append(rendezvous.Native(emit_object(text, host_target())))
-    monkeypatch.setattr(rendezvous, "_installed", SLEEPLESS[-1:])
+    monkeypatch.setattr(rendezvous.NATIVE, "found", SLEEPLESS[-1])
     monkeypatch.setattr(executables, "ENTRY_THREADS", EntryThreads())
     run = chain(size, ROUNDS, 3)
     for _ in range(3):
@@ -151,6 +158,51 @@ def test_it_works_where_there_is_no_futex(size: int, monkeypatch: pytest.MonkeyP
             outcome(slow, [np.int64(0), np.int64(1)], timeout=0.05)
         finally:
             hang.set()
+
+
+def test_nobody_touches_a_run_that_may_be_over() -> None:
+    """Whoever waits for its end may have freed it as soon as no process is unfinished."""
+    text = emit_rendezvous(host_target()).partition("@has_ended(")[2].partition("\n}")[0]
+    before, _, after = text.partition("atomicrmw sub ")
+    assert before and after
+    assert not any(access in after for access in ("atomicrmw", "load", "store", "cmpxchg"))
+
+
+def test_a_run_that_was_stopped_waits_for_threads_that_still_have_to_tell_their_end() -> None:
+    """Their slots are free already, so they cannot be left alone; and they will write into the memory of the run."""
+    executable = chain(4, 1, 3)
+    run = executables._Run(executable, executable.devices, seed=0, counter=0, timeout=None)
+    records = run._memory.records
+    assert records is not None
+    records.run.unfinished = 2
+    threads: list[Any] = [
+        SimpleNamespace(abandon=lambda clean_up, is_busy=is_busy: is_busy) for is_busy in (True, False)
+    ]
+    processes: list[Any] = [SimpleNamespace(has_ended=True) for _ in threads]
+    run._cancellation.cancel(ValueError("stop"))
+    late = threading.Timer(0.05, setattr, (records.run, "unfinished", 1))
+    late.start()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(executables, "ENTRY_THREADS", EntryThreads())
+        run._let_go(processes, threads, records)
+    assert records.run.unfinished == 1
+    assert [process.has_ended for process in processes] == [False, True]
+    late.join()
+
+
+def test_a_signal_just_before_a_run_leaves_nothing_to_wait_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(*arguments: Any) -> int:
+        raise KeyboardInterrupt
+
+    run = chain(4, 1, 3)
+    arguments = [np.full(4, 1, np.float32)] * 3
+    outcome(run, arguments)
+    with monkeypatch.context() as patch:
+        patch.setattr(rendezvous.NATIVE.get(), "run", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            outcome(run, arguments)
+    assert all(device.memory_stats()["running"] == 0 for device in run.devices)
+    assert [row[0].tolist() for row in outcome(run, arguments)] == [[3.0] * 4] * 3
 
 
 def test_a_system_without_threads_to_give_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:

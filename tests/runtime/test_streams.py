@@ -82,6 +82,36 @@ def test_a_program_waits_for_its_host():
     np.testing.assert_array_equal(outcome[0][0], X)
 
 
+@pytest.mark.parametrize("timeout", [float("nan"), -1, -1e-9, "1", True, 2j])
+def test_a_timeout_that_is_no_time_is_refused(timeout):
+    device = Device(3)
+    waits = [
+        lambda: device.transfer_to_infeed(X, timeout=timeout),
+        lambda: device.transfer_from_outfeed(timeout=timeout),
+        lambda: device.send_to_device(1, X, timeout=timeout),
+        lambda: device.receive_from_device(1, timeout=timeout),
+        lambda: infeed_program(F32_4).run(device=device, timeout=timeout),
+        lambda: infeed_program(F32_4, options={"timeout": timeout}),
+        lambda: executable([]).run(timeout=timeout),
+        lambda: executable([]).run_parallel([[]], timeout=timeout),
+    ]
+    for wait in waits:
+        with pytest.raises(ArgumentError, match=r"timeout is .*; it must be seconds, 0 or more, or None"):
+            wait()
+    assert len(device.infeed) == 0
+    assert device.memory_stats()["running"] == 0
+
+
+@pytest.mark.parametrize("timeout", [1e10, 10**400, float("inf"), np.float32(1e30)], ids=["long", "int", "inf", "f32"])
+def test_a_timeout_may_be_as_long_as_anyone_likes(timeout):
+    device = Device(3)
+    thread, outcome = start(infeed_program(F32_4, options={"timeout": 0.0}).run, device=device, timeout=timeout)
+    time.sleep(SHORT)
+    device.transfer_to_infeed(X, timeout=timeout)
+    thread.join()
+    np.testing.assert_array_equal(outcome[0][0], X)
+
+
 def test_waits_end_after_their_timeout():
     device = Device(3)
     with pytest.raises(DeadlineError, match=r"infeed\.1 on device 3: nothing arrived at the infeed of device 3 within"):

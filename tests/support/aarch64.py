@@ -27,13 +27,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from xlapy.codegen.frame import STATUS_OK
 from xlapy.codegen.libraries import Library
 from xlapy.codegen.pool import POOL
 from xlapy.codegen.target import reference_target
 from xlapy.compiler import LIBRARIES, Compiled, object_cache
 from xlapy.options import environment
 from xlapy_runtime.calling import ContextWord
+from xlapy_runtime.native_records import Status
 from xlapy_runtime.program import ArraySpec, flatten
 from xlapy_runtime.threads import PoolState
 
@@ -259,7 +259,7 @@ class EmulatedProgram:
 
     def __call__(self, *arguments: Array) -> list[Array]:
         status, results = self._run(arguments, {})
-        assert status == STATUS_OK
+        assert status == Status.OK
         return results
 
     def status(self, *arguments: Array, cancelled: int = 0, poll: int = 0) -> int:

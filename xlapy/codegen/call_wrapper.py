@@ -11,6 +11,9 @@ either in the caller's hands or released.
 
 from __future__ import annotations
 
+import ctypes
+from collections.abc import Mapping
+
 from xlapy.codegen.jit import emit_object
 from xlapy.codegen.object_cache import ObjectCache
 from xlapy.codegen.target import Target
@@ -20,7 +23,11 @@ from xlapy_runtime.calling import (
     CALL_NUMBER_SYMBOL,
     CALL_SYMBOL,
     NEW_ARRAY_SYMBOL,
+    ArrayFields,
     ContextWord,
+    ParameterRecord,
+    ResultRecord,
+    TableRecord,
     WrapperWord,
 )
 
@@ -47,11 +54,73 @@ def call_wrapper_ir() -> str:
     return "\n".join((_DECLARATIONS, _CONTEXTS, _ARGUMENTS, _DONATIONS, _RESULTS, _EXECUTION, _ENTRY_POINTS))
 
 
+_TYPES: Mapping[type, str] = {
+    ctypes.c_void_p: "ptr",
+    ctypes.c_int64: "i64",
+    ctypes.c_int: "i32",
+}
+
+
+def _fields(record: type[ctypes.Structure]) -> Mapping[str, str]:
+    """The fields of a record and their types, those of records in it in their place."""
+    found: dict[str, str] = {}
+    for name, kind in (field[:2] for field in record._fields_):
+        found |= _fields(kind) if issubclass(kind, ctypes.Structure) else {name: _TYPES[kind]}
+    return found
+
+
+_RECORDS = {
+    "Array": _fields(ArrayFields),
+    "Parameter": _fields(ParameterRecord),
+    "Result": _fields(ResultRecord),
+    "Table": _fields(TableRecord),
+}
+
+
+def _load(name: str, record: str, field: str, base: str, index: str = "0") -> str:
+    """Loads `%name` from a field of the record at `base`, or of a later one in a table; `%name_field` is its place."""
+    fields = _RECORDS[record]
+    place = f"getelementptr %{record}, ptr {base}, i64 {index}, i32 {[*fields].index(field)}"
+    return f"%{name}_field = {place}\n  %{name} = load {fields[field]}, ptr %{name}_field"
+
+
+def _item(name: str, type: str, table: str, index: str) -> str:
+    """Loads `%name` from a table."""
+    place = f"getelementptr {type}, ptr {table}, i64 {index}"
+    return f"%{name}_field = {place}\n  %{name} = load {type}, ptr %{name}_field"
+
+
+def _each(limit: str, *, body: str, latch: str, done: str, before: str = "0") -> str:
+    """A loop over `%index` below a limit, up to where the block `body` begins. `latch` leads to the next round."""
+    return f"""br label %next
+next:
+  %index = phi i64 [ 0, %{before} ], [ %next_index, %{latch} ]
+  %is_done = icmp eq i64 %index, {limit}
+  br i1 %is_done, label %{done}, label %{body}
+{body}:"""
+
+
+def _each_result(*, fresh: str, latch: str) -> str:
+    """A loop over the results, up to the `%argument` that is to become one; those of none are for the block `fresh`."""
+    return f"""{_load("count", "Table", "result_count", "%table")}
+  {_load("results", "Table", "results", "%table")}
+  {_each("%count", body="look", latch=latch, done="yes")}
+  %result = getelementptr %Result, ptr %results, i64 %index
+  {_load("donor", "Result", "donor", "%result")}
+  %is_fresh = icmp slt i64 %donor, 0
+  br i1 %is_fresh, label %{fresh}, label %donated
+donated:
+  {_item("argument", "ptr", "%arguments", "%donor")}"""
+
+
+_NEXT = """%next_index = add nuw i64 %index, 1
+  br label %next"""
+"""The end of a round of `_each`."""
+
+_STRUCTURES = "\n".join(f"%{name} = type {{ {', '.join(fields.values())} }}" for name, fields in _RECORDS.items())
+
 _DECLARATIONS = f"""
-%Array = type {{ i64, ptr, ptr, i32, ptr, ptr, ptr, ptr, i32 }}
-%Parameter = type {{ ptr, i64, ptr, i64 }}
-%Result = type {{ ptr, i64, ptr, ptr, i64 }}
-%Table = type {{ i64, i64, ptr, ptr, ptr, i64, i64, ptr, ptr, ptr, ptr, ptr, i64, i64 }}
+{_STRUCTURES}
 
 @{ARRAY_TYPE_SYMBOL} = external global i8
 @{BLOCK_BYTES_SYMBOL} = external global i8
@@ -71,8 +140,7 @@ declare void @Py_IncRef(ptr)
 _CONTEXTS = f"""
 ; An idle context, or a new one; null after an error. Holding the GIL is what makes taking and returning atomic.
 define private ptr @take_context(ptr %table) nounwind {{
-  %idle_field = getelementptr %Table, ptr %table, i64 0, i32 11
-  %idle = load ptr, ptr %idle_field
+  {_load("idle", "Table", "idle_contexts", "%table")}
   %is_empty = icmp eq ptr %idle, null
   br i1 %is_empty, label %make, label %pop
 pop:
@@ -81,8 +149,7 @@ pop:
   store ptr %next, ptr %idle_field
   ret ptr %idle
 make:
-  %maker_field = getelementptr %Table, ptr %table, i64 0, i32 10
-  %maker = load ptr, ptr %maker_field
+  {_load("maker", "Table", "new_context", "%table")}
   %number = call ptr @PyObject_Vectorcall(ptr %maker, ptr null, i64 0, ptr null)
   %has_failed = icmp eq ptr %number, null
   br i1 %has_failed, label %failed, label %made
@@ -95,8 +162,7 @@ failed:
 }}
 
 define private void @return_context(ptr %table, ptr %context) nounwind {{
-  %idle_field = getelementptr %Table, ptr %table, i64 0, i32 11
-  %idle = load ptr, ptr %idle_field
+  {_load("idle", "Table", "idle_contexts", "%table")}
   %next_field = getelementptr i64, ptr %context, i64 {WrapperWord.NEXT_IDLE.value}
   store ptr %idle, ptr %next_field
   store ptr %context, ptr %idle_field
@@ -111,8 +177,7 @@ define private ptr @wrapper_word(ptr %context, i64 %index) nounwind alwaysinline
 
 ; Stores where the data of an array is.
 define private void @note_data(ptr %pointers, i64 %index, ptr %array) nounwind alwaysinline {{
-  %data_field = getelementptr %Array, ptr %array, i64 0, i32 2
-  %data = load ptr, ptr %data_field
+  {_load("data", "Array", "data", "%array")}
   %pointer_field = getelementptr ptr, ptr %pointers, i64 %index
   store ptr %data, ptr %pointer_field
   ret void
@@ -122,45 +187,31 @@ define private void @note_data(ptr %pointers, i64 %index, ptr %array) nounwind a
 _ARGUMENTS = f"""
 ; Whether the argument is exactly the array that the parameter asks for.
 define private i1 @argument_matches(ptr %parameter, ptr %argument) nounwind alwaysinline {{
-  %type_field = getelementptr %Array, ptr %argument, i64 0, i32 1
-  %type = load ptr, ptr %type_field
+  {_load("type", "Array", "type", "%argument")}
   %is_array = icmp eq ptr %type, @{ARRAY_TYPE_SYMBOL}
   br i1 %is_array, label %array, label %no
 array:
-  %dtype_field = getelementptr %Array, ptr %argument, i64 0, i32 7
-  %dtype = load ptr, ptr %dtype_field
-  %wanted_dtype = load ptr, ptr %parameter
+  {_load("dtype", "Array", "descriptor", "%argument")}
+  {_load("wanted_dtype", "Parameter", "dtype", "%parameter")}
   %is_dtype = icmp eq ptr %dtype, %wanted_dtype
-  %flags_field = getelementptr %Array, ptr %argument, i64 0, i32 8
-  %flags = load i32, ptr %flags_field
+  {_load("flags", "Array", "flags", "%argument")}
   %contiguous = trunc i32 %flags to i1 ; NPY_ARRAY_C_CONTIGUOUS is the lowest bit
-  %rank_field = getelementptr %Array, ptr %argument, i64 0, i32 3
-  %rank_i32 = load i32, ptr %rank_field
+  {_load("rank_i32", "Array", "rank", "%argument")}
   %rank = zext i32 %rank_i32 to i64
-  %wanted_rank_field = getelementptr %Parameter, ptr %parameter, i64 0, i32 1
-  %wanted_rank = load i64, ptr %wanted_rank_field
+  {_load("wanted_rank", "Parameter", "rank", "%parameter")}
   %is_rank = icmp eq i64 %rank, %wanted_rank
   %is_contiguous_dtype = and i1 %is_dtype, %contiguous
   %fits = and i1 %is_contiguous_dtype, %is_rank
   br i1 %fits, label %dims, label %no
 dims:
-  %dims_field = getelementptr %Array, ptr %argument, i64 0, i32 4
-  %actual = load ptr, ptr %dims_field
-  %wanted_field = getelementptr %Parameter, ptr %parameter, i64 0, i32 2
-  %wanted = load ptr, ptr %wanted_field
-  br label %dim
-dim:
-  %index = phi i64 [ 0, %dims ], [ %next_index, %compare ]
-  %is_done = icmp eq i64 %index, %rank
-  br i1 %is_done, label %yes, label %compare
-compare:
-  %actual_dim_field = getelementptr i64, ptr %actual, i64 %index
-  %actual_dim = load i64, ptr %actual_dim_field
-  %wanted_dim_field = getelementptr i64, ptr %wanted, i64 %index
-  %wanted_dim = load i64, ptr %wanted_dim_field
+  {_load("actual", "Array", "dims", "%argument")}
+  {_load("wanted", "Parameter", "dims", "%parameter")}
+  {_each("%rank", body="compare", latch="compare", done="yes", before="dims")}
+  {_item("actual_dim", "i64", "%actual", "%index")}
+  {_item("wanted_dim", "i64", "%wanted", "%index")}
   %is_dim = icmp eq i64 %actual_dim, %wanted_dim
   %next_index = add nuw i64 %index, 1
-  br i1 %is_dim, label %dim, label %no
+  br i1 %is_dim, label %next, label %no
 yes:
   ret i1 true
 no:
@@ -169,25 +220,17 @@ no:
 
 ; Whether all arguments match; notes where their data is.
 define private i1 @take_arguments(ptr %table, ptr %context, ptr %arguments) nounwind alwaysinline {{
-  %count = load i64, ptr %table
-  %parameters_field = getelementptr %Table, ptr %table, i64 0, i32 2
-  %parameters = load ptr, ptr %parameters_field
+  {_load("count", "Table", "parameter_count", "%table")}
+  {_load("parameters", "Table", "parameters", "%table")}
   %pointers = call ptr @wrapper_word(ptr %context, i64 {WrapperWord.PARAMETERS.value})
-  br label %next
-next:
-  %index = phi i64 [ 0, %0 ], [ %next_index, %note ]
-  %is_done = icmp eq i64 %index, %count
-  br i1 %is_done, label %yes, label %compare
-compare:
-  %argument_field = getelementptr ptr, ptr %arguments, i64 %index
-  %argument = load ptr, ptr %argument_field
+  {_each("%count", body="compare", latch="note", done="yes")}
+  {_item("argument", "ptr", "%arguments", "%index")}
   %parameter = getelementptr %Parameter, ptr %parameters, i64 %index
   %matches = call i1 @argument_matches(ptr %parameter, ptr %argument)
   br i1 %matches, label %note, label %no
 note:
   call void @note_data(ptr %pointers, i64 %index, ptr %argument)
-  %next_index = add nuw i64 %index, 1
-  br label %next
+  {_NEXT}
 yes:
   ret i1 true
 no:
@@ -198,24 +241,14 @@ no:
 _DONATIONS = f"""
 ; Whether the memory of an argument touches that of another one.
 define private i1 @is_shared(ptr %table, ptr %pointers, i64 %number) nounwind {{
-  %count = load i64, ptr %table
-  %parameters_field = getelementptr %Table, ptr %table, i64 0, i32 2
-  %parameters = load ptr, ptr %parameters_field
-  %own_field = getelementptr i64, ptr %pointers, i64 %number
-  %own = load i64, ptr %own_field
-  %own_bytes_field = getelementptr %Parameter, ptr %parameters, i64 %number, i32 3
-  %own_bytes = load i64, ptr %own_bytes_field
+  {_load("count", "Table", "parameter_count", "%table")}
+  {_load("parameters", "Table", "parameters", "%table")}
+  {_item("own", "i64", "%pointers", "%number")}
+  {_load("own_bytes", "Parameter", "byte_count", "%parameters", "%number")}
   %own_end = add i64 %own, %own_bytes
-  br label %next
-next:
-  %index = phi i64 [ 0, %0 ], [ %next_index, %compared ]
-  %is_done = icmp eq i64 %index, %count
-  br i1 %is_done, label %apart, label %compare
-compare:
-  %other_field = getelementptr i64, ptr %pointers, i64 %index
-  %other = load i64, ptr %other_field
-  %other_bytes_field = getelementptr %Parameter, ptr %parameters, i64 %index, i32 3
-  %other_bytes = load i64, ptr %other_bytes_field
+  {_each("%count", body="compare", latch="compared", done="apart")}
+  {_item("other", "i64", "%pointers", "%index")}
+  {_load("other_bytes", "Parameter", "byte_count", "%parameters", "%index")}
   %other_end = add i64 %other, %other_bytes
   %begins_before_end = icmp ult i64 %other, %own_end
   %ends_behind_begin = icmp ult i64 %own, %other_end
@@ -224,8 +257,7 @@ compare:
   %other_touches = and i1 %touches, %is_other
   br i1 %other_touches, label %shared, label %compared
 compared:
-  %next_index = add nuw i64 %index, 1
-  br label %next
+  {_NEXT}
 apart:
   ret i1 false
 shared:
@@ -234,24 +266,20 @@ shared:
 
 ; Whether an array owns its memory, or is a large result: its base is the bytes of its block.
 define private i1 @owns_memory(ptr %array, i64 %byte_count) nounwind {{
-  %flags_field = getelementptr %Array, ptr %array, i64 0, i32 8
-  %flags = load i32, ptr %flags_field
+  {_load("flags", "Array", "flags", "%array")}
   %owns_bit = and i32 %flags, {OWNS_DATA_FLAG}
   %owns = icmp ne i32 %owns_bit, 0
   br i1 %owns, label %yes, label %look
 look:
-  %base_field = getelementptr %Array, ptr %array, i64 0, i32 6
-  %base = load ptr, ptr %base_field
+  {_load("base", "Array", "base", "%array")}
   %has_no_base = icmp eq ptr %base, null
   br i1 %has_no_base, label %no, label %based
 based:
-  %base_type_field = getelementptr %Array, ptr %base, i64 0, i32 1
-  %base_type = load ptr, ptr %base_type_field
+  {_load("base_type", "Array", "type", "%base")}
   %is_block = icmp eq ptr %base_type, @{BLOCK_BYTES_SYMBOL}
   br i1 %is_block, label %block, label %no
 block:
-  %dims_field = getelementptr %Array, ptr %base, i64 0, i32 4
-  %dims = load ptr, ptr %dims_field
+  {_load("dims", "Array", "dims", "%base")}
   %bytes_of_block = load i64, ptr %dims
   %is_all = icmp eq i64 %bytes_of_block, %byte_count
   ret i1 %is_all
@@ -264,42 +292,22 @@ no:
 ; Whether every argument that is to become a result may: its flags say that it is contiguous, aligned and writeable, it
 ; owns its memory, and no other argument has a part of that. Where the data of all arguments is has been noted.
 define private i1 @donations_fit(ptr %table, ptr %context, ptr %arguments) nounwind noinline {{
-  %count_field = getelementptr %Table, ptr %table, i64 0, i32 1
-  %count = load i64, ptr %count_field
-  %results_field = getelementptr %Table, ptr %table, i64 0, i32 3
-  %results = load ptr, ptr %results_field
   %pointers = call ptr @wrapper_word(ptr %context, i64 {WrapperWord.PARAMETERS.value})
-  br label %next
-next:
-  %index = phi i64 [ 0, %0 ], [ %next_index, %fits ]
-  %is_done = icmp eq i64 %index, %count
-  br i1 %is_done, label %yes, label %look
-look:
-  %donor_field = getelementptr %Result, ptr %results, i64 %index, i32 4
-  %donor = load i64, ptr %donor_field
-  %is_fresh = icmp slt i64 %donor, 0
-  br i1 %is_fresh, label %fits, label %donated
-donated:
-  %argument_field = getelementptr ptr, ptr %arguments, i64 %donor
-  %argument = load ptr, ptr %argument_field
-  %flags_field = getelementptr %Array, ptr %argument, i64 0, i32 8
-  %flags = load i32, ptr %flags_field
+  {_each_result(fresh="fits", latch="fits")}
+  {_load("flags", "Array", "flags", "%argument")}
   %found = and i32 %flags, {LENDABLE_FLAGS}
   %may_be_written = icmp eq i32 %found, {LENDABLE_FLAGS}
   br i1 %may_be_written, label %writeable, label %no
 writeable:
-  %parameters_field = getelementptr %Table, ptr %table, i64 0, i32 2
-  %parameters = load ptr, ptr %parameters_field
-  %bytes_field = getelementptr %Parameter, ptr %parameters, i64 %donor, i32 3
-  %byte_count = load i64, ptr %bytes_field
+  {_load("parameters", "Table", "parameters", "%table")}
+  {_load("byte_count", "Parameter", "byte_count", "%parameters", "%donor")}
   %owns = call i1 @owns_memory(ptr %argument, i64 %byte_count)
   br i1 %owns, label %own, label %no
 own:
   %shares = call i1 @is_shared(ptr %table, ptr %pointers, i64 %donor)
   br i1 %shares, label %no, label %fits
 fits:
-  %next_index = add nuw i64 %index, 1
-  br label %next
+  {_NEXT}
 yes:
   ret i1 true
 no:
@@ -311,18 +319,15 @@ _RESULTS = f"""
 ; A new array: from the result's own allocator for large ones, else from numpy, which takes over a reference to the
 ; dtype.
 define private ptr @new_array(ptr %result) nounwind {{
-  %allocator_field = getelementptr %Result, ptr %result, i64 0, i32 3
-  %allocator = load ptr, ptr %allocator_field
+  {_load("allocator", "Result", "allocator", "%result")}
   %is_plain = icmp eq ptr %allocator, null
   br i1 %is_plain, label %plain, label %large
 plain:
-  %dtype = load ptr, ptr %result
+  {_load("dtype", "Result", "dtype", "%result")}
   call void @Py_IncRef(ptr %dtype)
-  %rank_field = getelementptr %Result, ptr %result, i64 0, i32 1
-  %rank = load i64, ptr %rank_field
+  {_load("rank", "Result", "rank", "%result")}
   %rank_i32 = trunc i64 %rank to i32
-  %dims_field = getelementptr %Result, ptr %result, i64 0, i32 2
-  %dims = load ptr, ptr %dims_field
+  {_load("dims", "Result", "dims", "%result")}
   %array = call ptr @{NEW_ARRAY_SYMBOL}(ptr @{ARRAY_TYPE_SYMBOL}, ptr %dtype, i32 %rank_i32, ptr %dims,
                                         ptr null, ptr null, i32 0, ptr null)
   ret ptr %array
@@ -334,26 +339,9 @@ large:
 ; Makes all results, of donated arguments where there are some, notes the objects and where their data is. After an
 ; error none is left.
 define private i1 @make_results(ptr %table, ptr %context, ptr %arguments) nounwind alwaysinline {{
-  %count_field = getelementptr %Table, ptr %table, i64 0, i32 1
-  %count = load i64, ptr %count_field
-  %results_field = getelementptr %Table, ptr %table, i64 0, i32 3
-  %results = load ptr, ptr %results_field
   %pointers = call ptr @wrapper_word(ptr %context, i64 {WrapperWord.RESULTS.value})
   %objects = call ptr @wrapper_word(ptr %context, i64 {WrapperWord.OBJECTS.value})
-  br label %next
-next:
-  %index = phi i64 [ 0, %0 ], [ %next_index, %note ]
-  %is_done = icmp eq i64 %index, %count
-  br i1 %is_done, label %yes, label %make
-make:
-  %result = getelementptr %Result, ptr %results, i64 %index
-  %donor_field = getelementptr %Result, ptr %result, i64 0, i32 4
-  %donor = load i64, ptr %donor_field
-  %is_fresh = icmp slt i64 %donor, 0
-  br i1 %is_fresh, label %fresh, label %donated
-donated:
-  %argument_field = getelementptr ptr, ptr %arguments, i64 %donor
-  %argument = load ptr, ptr %argument_field
+  {_each_result(fresh="fresh", latch="note")}
   call void @Py_IncRef(ptr %argument)
   br label %note
 fresh:
@@ -365,8 +353,7 @@ note:
   %object_field = getelementptr ptr, ptr %objects, i64 %index
   store ptr %array, ptr %object_field
   call void @note_data(ptr %pointers, i64 %index, ptr %array)
-  %next_index = add nuw i64 %index, 1
-  br label %next
+  {_NEXT}
 yes:
   ret i1 true
 no:
@@ -375,17 +362,10 @@ no:
 }}
 
 define private void @drop_results(ptr %objects, i64 %count) nounwind {{
-  br label %next
-next:
-  %index = phi i64 [ 0, %0 ], [ %next_index, %drop ]
-  %is_done = icmp eq i64 %index, %count
-  br i1 %is_done, label %done, label %drop
-drop:
-  %object_field = getelementptr ptr, ptr %objects, i64 %index
-  %object = load ptr, ptr %object_field
+  {_each("%count", body="drop", latch="drop", done="done")}
+  {_item("object", "ptr", "%objects", "%index")}
   call void @Py_DecRef(ptr %object)
-  %next_index = add nuw i64 %index, 1
-  br label %next
+  {_NEXT}
 done:
   ret void
 }}
@@ -394,20 +374,15 @@ done:
 define private ptr @pack_tuple(ptr %objects, i64 %count) nounwind {{
   %tuple = call ptr @PyTuple_New(i64 %count)
   %has_failed = icmp eq ptr %tuple, null
-  br i1 %has_failed, label %failed, label %next
+  br i1 %has_failed, label %failed, label %made
 failed:
   call void @drop_results(ptr %objects, i64 %count)
   ret ptr null
-next:
-  %index = phi i64 [ 0, %0 ], [ %next_index, %move ]
-  %is_done = icmp eq i64 %index, %count
-  br i1 %is_done, label %done, label %move
-move:
-  %object_field = getelementptr ptr, ptr %objects, i64 %index
-  %object = load ptr, ptr %object_field
+made:
+  {_each("%count", body="move", latch="move", done="done", before="made")}
+  {_item("object", "ptr", "%objects", "%index")}
   %ignored = call i32 @PyTuple_SetItem(ptr %tuple, i64 %index, ptr %object)
-  %next_index = add nuw i64 %index, 1
-  br label %next
+  {_NEXT}
 done:
   ret ptr %tuple
 }}
@@ -415,19 +390,16 @@ done:
 ; What the call returns, made of the results, which it takes over.
 define private ptr @hand_out(ptr %table, ptr %context) nounwind alwaysinline {{
   %objects = call ptr @wrapper_word(ptr %context, i64 {WrapperWord.OBJECTS.value})
-  %gives_tuple_field = getelementptr %Table, ptr %table, i64 0, i32 6
-  %gives_tuple = load i64, ptr %gives_tuple_field
+  {_load("gives_tuple", "Table", "gives_tuple", "%table")}
   %is_single = icmp eq i64 %gives_tuple, 0
   br i1 %is_single, label %single, label %pack
 single:
   %object = load ptr, ptr %objects
   ret ptr %object
 pack:
-  %count_field = getelementptr %Table, ptr %table, i64 0, i32 1
-  %count = load i64, ptr %count_field
+  {_load("count", "Table", "result_count", "%table")}
   %tuple = call ptr @pack_tuple(ptr %objects, i64 %count)
-  %restructure_field = getelementptr %Table, ptr %table, i64 0, i32 7
-  %restructure = load ptr, ptr %restructure_field
+  {_load("restructure", "Table", "restructure", "%table")}
   %is_flat = icmp eq ptr %restructure, null
   %has_failed = icmp eq ptr %tuple, null
   %is_final = or i1 %is_flat, %has_failed
@@ -451,8 +423,7 @@ define private ptr @call_with_one(ptr %function, ptr %argument) nounwind noinlin
 
 _EXECUTION = f"""
 define i64 @{CALL_NUMBER_SYMBOL}(ptr %table) nounwind {{
-  %number_field = getelementptr %Table, ptr %table, i64 0, i32 12
-  %number = load i64, ptr %number_field
+  {_load("number", "Table", "call_number", "%table")}
   %next = add i64 %number, 1
   store i64 %next, ptr %number_field
   ret i64 %number
@@ -463,12 +434,10 @@ define private i32 @execute(ptr %table, ptr %context) nounwind alwaysinline {{
   %number = call i64 @{CALL_NUMBER_SYMBOL}(ptr %table)
   %number_field = getelementptr i64, ptr %context, i64 {ContextWord.CALL_NUMBER.value}
   store i64 %number, ptr %number_field
-  %entry_field = getelementptr %Table, ptr %table, i64 0, i32 4
-  %entry = load ptr, ptr %entry_field
+  {_load("entry", "Table", "entry", "%table")}
   %parameters = call ptr @wrapper_word(ptr %context, i64 {WrapperWord.PARAMETERS.value})
   %results = call ptr @wrapper_word(ptr %context, i64 {WrapperWord.RESULTS.value})
-  %release_field = getelementptr %Table, ptr %table, i64 0, i32 5
-  %release = load i64, ptr %release_field
+  {_load("release", "Table", "release_gil", "%table")}
   %keep_gil = icmp eq i64 %release, 0
   br i1 %keep_gil, label %with_gil, label %without_gil
 with_gil:
@@ -484,8 +453,7 @@ without_gil:
 ; Lets Python raise for a status. The value, if it returns one after all.
 define private ptr @report_failure(ptr %table, ptr %context, i32 %status) nounwind noinline {{
   %objects = call ptr @wrapper_word(ptr %context, i64 {WrapperWord.OBJECTS.value})
-  %count_field = getelementptr %Table, ptr %table, i64 0, i32 1
-  %count = load i64, ptr %count_field
+  {_load("count", "Table", "result_count", "%table")}
   call void @drop_results(ptr %objects, i64 %count)
   %arguments = alloca [2 x ptr]
   %second = getelementptr ptr, ptr %arguments, i64 1
@@ -506,8 +474,7 @@ failed:
 report:
   store ptr %address_object, ptr %arguments
   store ptr %status_object, ptr %second
-  %hook_field = getelementptr %Table, ptr %table, i64 0, i32 9
-  %hook = load ptr, ptr %hook_field
+  {_load("hook", "Table", "failed", "%table")}
   %value = call ptr @PyObject_Vectorcall(ptr %hook, ptr %arguments, i64 2, ptr null)
   call void @Py_DecRef(ptr %address_object)
   call void @Py_DecRef(ptr %status_object)
@@ -517,9 +484,8 @@ report:
 
 _ENTRY_POINTS = f"""
 define ptr @{CALL_SYMBOL}(ptr %self, ptr %arguments, i64 %argument_count) nounwind {{
-  %table_field = getelementptr %Array, ptr %self, i64 0, i32 2
-  %table = load ptr, ptr %table_field
-  %parameter_count = load i64, ptr %table
+  {_load("table", "Array", "data", "%self")}
+  {_load("parameter_count", "Table", "parameter_count", "%table")}
   %count_fits = icmp eq i64 %argument_count, %parameter_count
   br i1 %count_fits, label %take, label %general
 take:
@@ -530,8 +496,7 @@ check:
   %matches = call i1 @take_arguments(ptr %table, ptr %context, ptr %arguments)
   br i1 %matches, label %donate, label %mismatch
 donate:
-  %donation_field = getelementptr %Table, ptr %table, i64 0, i32 13
-  %donation_count = load i64, ptr %donation_field
+  {_load("donation_count", "Table", "donation_count", "%table")}
   %has_donations = icmp ne i64 %donation_count, 0
   br i1 %has_donations, label %examine, label %allocate
 examine:
@@ -560,8 +525,7 @@ finish:
 failed:
   ret ptr null
 general:
-  %general_field = getelementptr %Table, ptr %table, i64 0, i32 8
-  %general_function = load ptr, ptr %general_field
+  {_load("general_function", "Table", "general", "%table")}
   %general_value = call ptr @PyObject_Vectorcall(ptr %general_function, ptr %arguments, i64 %argument_count, ptr null)
   ret ptr %general_value
 }}

@@ -1,17 +1,19 @@
-"""The words of a call context, as `xlapy_runtime.calling.ContextWord` numbers them."""
+"""The words of a call context, under the names that emitters use; the runtime lays them out."""
 
-CONTEXT_RUNTIME_CALL = 0
-CONTEXT_ARENA = 1
-CONTEXT_CONSTANTS = 2
-CONTEXT_CANCELLED = 3
-CONTEXT_POLL = 4
-CONTEXT_PARALLEL = 5
-CONTEXT_PROCESS = 7
-CONTEXT_SEED = 8
-CONTEXT_CALL_NUMBER = 9
-CONTEXT_POLLED = 10
-CONTEXT_INTERRUPTED = 11
-CONTEXT_MEMBER = 12
-CONTEXT_OWNER = 13
-CONTEXT_CALLS = 14
-CONTEXT_WORDS = 15
+from xlapy_runtime.calling import ContextWord
+
+CONTEXT_RUNTIME_CALL = ContextWord.RUNTIME_CALL.value
+CONTEXT_ARENA = ContextWord.ARENA.value
+CONTEXT_CONSTANTS = ContextWord.CONSTANTS.value
+CONTEXT_CANCELLED = ContextWord.CANCELLED.value
+CONTEXT_POLL = ContextWord.POLL.value
+CONTEXT_PARALLEL = ContextWord.PARALLEL.value
+CONTEXT_PROCESS = ContextWord.PROCESS.value
+CONTEXT_SEED = ContextWord.SEED.value
+CONTEXT_CALL_NUMBER = ContextWord.CALL_NUMBER.value
+CONTEXT_POLLED = ContextWord.POLLED.value
+CONTEXT_INTERRUPTED = ContextWord.INTERRUPTED.value
+CONTEXT_MEMBER = ContextWord.MEMBER.value
+CONTEXT_OWNER = ContextWord.OWNER.value
+CONTEXT_CALLS = ContextWord.CALLS.value
+CONTEXT_WORDS = len(ContextWord)

@@ -7,8 +7,8 @@ own, because LLVM's time grows faster than a function's length.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 
 from xlapy.codegen.arrays import Array
@@ -26,13 +26,14 @@ from xlapy.codegen.context import (
     CONTEXT_SEED,
 )
 from xlapy.codegen.elements import emit_element
-from xlapy.codegen.frame import STATUS_CANCELLED, Frame, Leaf
+from xlapy.codegen.frame import Frame, Leaf
 from xlapy.codegen.indexing import Index, Indexing
 from xlapy.codegen.ir import I1, I32, I64, PTR, Module, Value
 from xlapy.codegen.kernel_library import KernelLibrary, NativeKernel
 from xlapy.codegen.kernels.linalg import is_large, system_of
 from xlapy.codegen.kernels.repack import load_joined
 from xlapy.codegen.matrix_products import Repetition, matrix_product, window_product
+from xlapy.codegen.native_fields import word
 from xlapy.codegen.registers import Element, constant_element, from_parts, parts_of
 from xlapy.codegen.runtime_sites import RuntimeSites
 from xlapy.codegen.scalar_code import ScalarCode, is_scalar_operation
@@ -46,6 +47,7 @@ from xlapy.hlo.ops import Trait
 from xlapy.hlo.schedule import Schedule
 from xlapy.hlo.shape import Shape
 from xlapy.support.registry import Registry
+from xlapy_runtime.native_records import Status
 
 SCALARS_PER_CALL = 16  # scalar operations that take LLVM as long as one call with its addresses
 FUNCTION_WEIGHT = 128 * SCALARS_PER_CALL  # the most that one function holds
@@ -153,8 +155,7 @@ class EntryEmitter:
             inner.finish()
             k = frame.k
             arguments = [k.parameters[table] for table in ("context", "parameters", "results")]
-            status = k.call(name, arguments, I32)
-            assert status is not None
+            status = k.call_value(name, arguments, I32)
             frame.fail_if(status)
 
     def _part(self, frame: Frame, part: Sequence[Instruction]) -> None:
@@ -192,11 +193,11 @@ class EntryEmitter:
         ended = exact_clock(k, self.kernels.target)
         place = k.gep(frame.pointer(Location(Home.CONSTANT, self.counters)), number * COUNTER_WORDS, I64.bytes)
         words = [k.gep(place, offset, I64.bytes) for offset in range(COUNTER_WORDS)]
-        runs, spent, first, _ = (k.load(word, I64) for word in words)
+        runs, spent, first, _ = (k.load(counter, I64) for counter in words)
         is_first = k.compare("eq", runs, 0)
         updated = (k.add(runs, 1), k.add(spent, k.sub(ended, began)), k.select(is_first, began, first), ended)
-        for word, value in zip(words, updated, strict=True):
-            k.store(word, value)
+        for counter, value in zip(words, updated, strict=True):
+            k.store(counter, value)
 
     def _stored_scalars(self, entry: Computation) -> set[Leaf]:
         """Scalar leaves that memory must hold: results, what kernels and the runtime read, what crosses functions.
@@ -396,22 +397,22 @@ def _linalg_call(
 @HANDLERS.register("replica-id")
 def _replica_id(emitter: EntryEmitter, frame: Frame, instruction: Instruction) -> None:
     k = frame.k
-    word = k.load(k.gep(k.parameters["context"], CONTEXT_PROCESS, 8), I64)
-    frame.bind(instruction, 0, k.trunc(word, I32))
+    ids = word(k, k.parameters["context"], CONTEXT_PROCESS)
+    frame.bind(instruction, 0, k.trunc(ids, I32))
 
 
 @HANDLERS.register("partition-id")
 def _partition_id(emitter: EntryEmitter, frame: Frame, instruction: Instruction) -> None:
     k = frame.k
-    word = k.load(k.gep(k.parameters["context"], CONTEXT_PROCESS, 8), I64)
-    frame.bind(instruction, 0, k.trunc(k.lshr(word, 32), I32))
+    ids = word(k, k.parameters["context"], CONTEXT_PROCESS)
+    frame.bind(instruction, 0, k.trunc(k.lshr(ids, 32), I32))
 
 
 @HANDLERS.register("rng-get-and-update-state")
 def _random_state(emitter: EntryEmitter, frame: Frame, instruction: Instruction) -> None:
     """Key and counter of `random.program_state`. The word of the call number counts draws in its upper half."""
     k = frame.k
-    key = k.add(k.load(k.gep(k.parameters["context"], CONTEXT_SEED, 8), I64), SCRAMBLE_START)
+    key = k.add(word(k, k.parameters["context"], CONTEXT_SEED), SCRAMBLE_START)
     for multiplier in SCRAMBLE:
         key = k.mul(k.xor(key, k.lshr(key, 33)), multiplier)
     counter_field = k.gep(k.parameters["context"], CONTEXT_CALL_NUMBER, 8)
@@ -439,10 +440,13 @@ def _kernel(emitter: EntryEmitter, frame: Frame, instruction: Instruction) -> No
             operand = instruction.operands[number]
             emitter.move(frame, (operand, 0), (instruction, leaf), operand.shape)
         if kernel.units:
-            if kernel.has_context and not emitter.prefix:
-                _name_owner(frame)
             scratch = emitter.plan.scratch[instruction].location if kernel.has_scratch else None
-            call_kernel(frame, kernel, _pointers(emitter, frame, kernel, [*operands, *results], scratch))
+            pointers = _pointers(emitter, frame, kernel, [*operands, *results], scratch)
+            if kernel.has_context and not emitter.prefix:
+                with _owned(frame):
+                    call_kernel(frame, kernel, pointers)
+            else:
+                call_kernel(frame, kernel, pointers)
             if kernel.grain < kernel.units:
                 look_at_signals(frame, emitter.kernels.target)
             elif kernel.has_context:
@@ -469,13 +473,15 @@ def _pointers(
     return [*places, *memory, *table, *context]
 
 
-def _name_owner(frame: Frame) -> None:
-    """Writes down which thread runs the program: if it is Python's main thread, others stop too if a signal handler
-    raises there while they work for it."""
+@contextmanager
+def _owned(frame: Frame) -> Iterator[None]:
+    """Around a kernel: writes down which thread runs the program. If it is Python's main thread, others stop too if a
+    signal handler raises there while they work for it. Afterwards nobody does, and the context may change hands."""
     k = frame.k
-    thread = k.call("pthread_self", [], I64)
-    assert thread is not None
-    k.store(k.gep(k.parameters["context"], CONTEXT_OWNER, 8), thread)
+    owner = k.gep(k.parameters["context"], CONTEXT_OWNER, 8)
+    k.store(owner, k.call_value("pthread_self", [], I64))
+    yield
+    k.store(owner, k.const(I64, 0))
 
 
 def call_kernel(frame: Frame, kernel: NativeKernel, pointers: Sequence[Value]) -> None:
@@ -509,8 +515,7 @@ def _runtime_call(emitter: EntryEmitter, frame: Frame, instruction: Instruction)
     for number, (owner, leaf) in enumerate(leaves):
         k.store(k.gep(table, number, 8), frame.array(owner, leaf))
     arguments = [k.parameters["context"], k.const(I32, site), table]
-    status = k.call(frame.context_word(CONTEXT_RUNTIME_CALL), arguments, I32)
-    assert status is not None
+    status = k.call_value(frame.context_word(CONTEXT_RUNTIME_CALL), arguments, I32)
     frame.fail_if(status)
 
 
@@ -659,11 +664,10 @@ def look_at_signals(frame: Frame, target: Target) -> None:
 
 def _poll(frame: Frame) -> None:
     k = frame.k
-    status = k.call(frame.context_word(CONTEXT_POLL), [k.parameters["context"]], I32)
-    assert status is not None
+    status = k.call_value(frame.context_word(CONTEXT_POLL), [k.parameters["context"]], I32)
     with k.if_(k.compare("ne", status, 0)):
         k.store(frame.context_word(CONTEXT_CANCELLED), k.const(I32, 1))  # for other threads to see
-        k.ret(k.const(I32, STATUS_CANCELLED))
+        k.ret(k.const(I32, Status.CANCELLED))
 
 
 class _Watch:

@@ -12,8 +12,9 @@ from __future__ import annotations
 import ctypes
 
 from xlapy.codegen.ir import I32, I64, PTR, KernelBuilder, Module, Value
+from xlapy.codegen.meetings import place_of_arrays
 from xlapy.codegen.native_fields import get, is_null, not_zero, word
-from xlapy_runtime.native_records import Group, Leaf, Meeting, Member, Run, Status
+from xlapy_runtime.native_records import GroupRecord, LeafRecord, Meeting, Member, Status
 
 _CHUNK = [("context", PTR), ("member", PTR), ("meeting", PTR)]
 _BLOCK = [*_CHUNK, ("leaf", PTR), ("part", I64), ("block", I64)]
@@ -27,23 +28,20 @@ def emit_exchange(module: Module) -> None:
 
 
 def _leaf(k: KernelBuilder, name: str) -> Value:
-    return get(k, k.parameters["leaf"], Leaf, name)
+    return get(k, k.parameters["leaf"], LeafRecord, name)
 
 
 def _array(k: KernelBuilder, position: Value, number: Value) -> Value:
     """The address of an array of the member at a position of the group."""
-    found = k.call("exchange_array", [k.parameters["member"], k.parameters["meeting"], position, number], PTR)
-    assert found is not None
-    return found
+    return k.call_value("exchange_array", [k.parameters["member"], k.parameters["meeting"], position, number], PTR)
 
 
 def _emit_array(module: Module) -> None:
     parameters = [("member", PTR), ("meeting", PTR), ("position", I64), ("number", I64)]
     with KernelBuilder(module, "exchange_array", parameters, PTR, "internal") as k:
         run = get(k, k.parameters["member"], Member, "run")
-        first = k.add(k.mul(k.parameters["position"], get(k, run, Run, "width")), k.mul(get(k, run, Run, "size"), 2))
-        arrays = k.gep(k.parameters["meeting"], ctypes.sizeof(Meeting))
-        k.ret(word(k, arrays, k.add(first, k.parameters["number"]), PTR))
+        arrays = place_of_arrays(k, run, k.parameters["meeting"], k.parameters["position"])
+        k.ret(word(k, arrays, k.parameters["number"], PTR))
 
 
 def _emit_chunk(module: Module) -> None:
@@ -52,17 +50,17 @@ def _emit_chunk(module: Module) -> None:
         group = get(k, k.parameters["meeting"], Meeting, "group")
 
         def chunks(leaf: Value) -> Value:
-            return k.mul(get(k, leaf, Leaf, "outer"), get(k, leaf, Leaf, "blocks"))
+            return k.mul(get(k, leaf, LeafRecord, "owners"), get(k, leaf, LeafRecord, "blocks"))
 
         def is_further(values: list[Value]) -> Value:
             return k.compare("ge", values[1], chunks(values[0]))
 
         def following(values: list[Value]) -> list[Value]:
-            return [k.gep(values[0], ctypes.sizeof(Leaf)), k.sub(values[1], chunks(values[0]))]
+            return [k.gep(values[0], ctypes.sizeof(LeafRecord)), k.sub(values[1], chunks(values[0]))]
 
-        first = [get(k, group, Group, "leaves"), k.parameters["number"]]
+        first = [get(k, group, GroupRecord, "leaves"), k.parameters["number"]]
         leaf, number = k.while_loop(is_further, following, first)
-        blocks = get(k, leaf, Leaf, "blocks")
+        blocks = get(k, leaf, LeafRecord, "blocks")
         part = k.udiv(number, blocks)
         common = [k.parameters[name] for name, _ in _CHUNK]
         arguments = [*common, leaf, part, k.sub(number, k.mul(part, blocks))]
@@ -72,11 +70,10 @@ def _emit_chunk(module: Module) -> None:
             return [k.const(I32, Status.OK)]
 
         def reduce() -> list[Value]:
-            status = k.call("exchange_reduce", arguments, I32)
-            assert status is not None
+            status = k.call_value("exchange_reduce", arguments, I32)
             return [status]
 
-        k.ret(k.if_else(is_null(k, get(k, leaf, Leaf, "combine")), copy, reduce)[0])
+        k.ret(k.if_else(is_null(k, get(k, leaf, LeafRecord, "combine")), copy, reduce)[0])
 
 
 def _rows(k: KernelBuilder) -> tuple[Value, Value, Value, Value]:
@@ -94,7 +91,7 @@ def _emit_copy(module: Module) -> None:
     """Copies one block of the part'th member's operand to all who get it; behind the last member there are zeros."""
     with KernelBuilder(module, "exchange_copy", _BLOCK, None, "internal") as k:
         group = get(k, k.parameters["meeting"], Meeting, "group")
-        size, sources = get(k, group, Group, "size"), get(k, group, Group, "sources")
+        size, sources = get(k, group, GroupRecord, "size"), get(k, group, GroupRecord, "sources")
         part = k.parameters["part"]
         is_zeros = k.compare("eq", part, size)
         wanted = k.select(is_zeros, k.const(I64, -1), part)
@@ -106,7 +103,7 @@ def _emit_copy(module: Module) -> None:
 
             gets_it = k.if_else(is_null(k, sources), lambda: [k.not_(is_zeros)], is_source)[0]
             with k.if_(gets_it):
-                _copy_block(k, get(k, group, Group, "operands"), target, is_zeros)
+                _copy_block(k, get(k, group, GroupRecord, "operands"), target, is_zeros)
 
 
 def _copy_block(k: KernelBuilder, operands: Value, target: Value, is_zeros: Value) -> None:
@@ -135,12 +132,12 @@ def _emit_reduce(module: Module) -> None:
     with KernelBuilder(module, "exchange_reduce", _BLOCK, I32, "internal") as k:
         group = get(k, k.parameters["meeting"], Meeting, "group")
         table = get(k, k.parameters["member"], Member, "scratch")
-        size, part = get(k, group, Group, "size"), k.parameters["part"]
+        size, part = get(k, group, GroupRecord, "size"), k.parameters["part"]
         to_all = not_zero(k, _leaf(k, "to_all"))
         first, last, begin, end = _rows(k)
         width = _leaf(k, "element_bytes")
         bounds = [k.sdiv(begin, width), k.sdiv(end, width)]
-        result = k.add(get(k, group, Group, "operands"), _leaf(k, "result"))
+        result = k.add(get(k, group, GroupRecord, "operands"), _leaf(k, "result"))
         k.store(table, k.parameters["context"])
         with k.loop(first, last) as rows:
             row = rows.index
@@ -151,8 +148,7 @@ def _emit_reduce(module: Module) -> None:
             target = k.select(to_all, k.const(I64, 0), part)
             place = k.gep(_array(k, target, result), k.mul(row, _leaf(k, "target_pitch")))
             k.store(k.gep(table, k.add(size, 1), I64.bytes), place)
-            status = k.call(_leaf(k, "combine"), [table, size, *bounds], I32)
-            assert status is not None
+            status = k.call_value(_leaf(k, "combine"), [table, size, *bounds], I32)
             with k.if_(not_zero(k, status)):
                 k.ret(status)
             with k.loop(1, k.select(to_all, size, k.const(I64, 1))) as others:

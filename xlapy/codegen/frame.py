@@ -18,9 +18,9 @@ from xlapy.codegen.registers import Element
 from xlapy.hlo.buffer_plan import BufferPlan, Home, Location
 from xlapy.hlo.graph import Instruction
 from xlapy.hlo.leaves import leaf_shape, origin_of_leaf
+from xlapy_runtime.native_records import Status
 
 ENTRY_PARAMETERS = [("context", PTR), ("parameters", PTR), ("results", PTR)]
-STATUS_OK, STATUS_CANCELLED = 0, 2
 
 Leaf = tuple[Instruction, int]
 """An instruction and the number of a leaf of its shape."""
@@ -114,8 +114,8 @@ class Frame:
         k = self.k
         flag = k.load(self.context_word(CONTEXT_CANCELLED), I32, volatile=True)
         with k.if_(k.compare("ne", flag, 0)):
-            k.ret(k.const(I32, STATUS_CANCELLED))
+            k.ret(k.const(I32, Status.CANCELLED))
 
     def finish(self) -> None:
-        self.k.ret(self.k.const(I32, STATUS_OK))
+        self.k.ret(self.k.const(I32, Status.OK))
         self.k.finish()

@@ -201,6 +201,12 @@ class Control(Memory):
             return None
         return self._result(returns, f"call {returns.text} {target}({passed})")
 
+    def call_value(self, function: str | Value, arguments: Sequence[Value], returns: IRType) -> Value:
+        """Calls a function, like `call`; what it returns."""
+        value = self.call(function, arguments, returns)
+        assert value is not None
+        return value
+
     def ret(self, value: Value | None = None) -> None:
         """Returns from the function; nothing may follow in this arm."""
         self._effect("ret void" if value is None else f"ret {value.type.text} {value.text}")

@@ -168,8 +168,7 @@ class KernelLibrary:
     def _enter_combine(self, k: KernelBuilder, region: Computation) -> Value:
         """Makes the region function ready to be called; returns the memory that was allocated for it."""
         size = max(SCRATCH_ALIGNMENT, aligned(self.functions.plans[region].arena_bytes))
-        arena = k.call("aligned_alloc", [k.const(I64, SCRATCH_ALIGNMENT), k.const(I64, size)], PTR)
-        assert arena is not None
+        arena = k.call_value("aligned_alloc", [k.const(I64, SCRATCH_ALIGNMENT), k.const(I64, size)], PTR)
         with k.if_(k.compare("eq", arena, k.const(PTR, 0))):
             k.ret(k.const(I32, Status.NO_MEMORY))
         k.functions = self._functions([region])

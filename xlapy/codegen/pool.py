@@ -110,8 +110,7 @@ class _PoolEmitter:
             with k.if_(k.not_(_is_main_thread(k))):
                 k.ret(nothing)
             k.store(looked, now)
-            stop = k.call(k.load(_field(k, "poll"), PTR), [], I32)
-            assert stop is not None
+            stop = k.call_value(k.load(_field(k, "poll"), PTR), [], I32)
             k.ret(stop)
 
     def take_claims(self) -> None:
@@ -143,8 +142,7 @@ class _PoolEmitter:
 
     def _stop_if_interrupted(self, k: KernelBuilder) -> None:
         """Ends the caller's job early if a signal handler raised."""
-        stop = k.call("pool_look", [], I32)
-        assert stop is not None
+        stop = k.call_value("pool_look", [], I32)
         with k.if_(k.compare("ne", stop, 0)):
             k.atomic_store(_field(k, "skip"), k.const(I64, 1))
 
@@ -212,8 +210,7 @@ class _PoolEmitter:
                 begin = values[0]
                 end = k.smin(k.add(begin, grain), count)
                 k.call(kernel, [args, begin, end])
-                stop = k.call("pool_look", [], I32)
-                assert stop is not None
+                stop = k.call_value("pool_look", [], I32)
                 return [end, stop]
 
             def unfinished(values: list[Value]) -> Value:
@@ -308,8 +305,7 @@ def _field(k: KernelBuilder, name: str) -> Value:
 
 
 def _is_main_thread(k: KernelBuilder) -> Value:
-    thread = k.call("pthread_self", [], I64)
-    assert thread is not None
+    thread = k.call_value("pthread_self", [], I64)
     return k.compare("eq", thread, k.load(_field(k, "main_thread"), I64))
 
 

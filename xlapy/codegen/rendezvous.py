@@ -18,24 +18,26 @@ what went wrong.
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
 from xlapy.codegen.context import CONTEXT_CANCELLED, CONTEXT_MEMBER, CONTEXT_POLL
 from xlapy.codegen.exchange import emit_exchange
 from xlapy.codegen.futex import futex_wait, futex_wake, has_futex, pause
-from xlapy.codegen.ir import I1, I32, I64, PTR, IRType, KernelBuilder, Module, Operand, Value
+from xlapy.codegen.ir import I1, I32, I64, PTR, IRType, KernelBuilder, Module, Value
 from xlapy.codegen.libraries import Library
+from xlapy.codegen.meetings import clear_tables, each_meeting, place_of_arrays, place_of_attendance, place_of_work
 from xlapy.codegen.native_fields import get, increase, is_null, is_zero, not_zero, place, put, word
 from xlapy.codegen.target import Target
 from xlapy_runtime.native_records import (
-    Group,
+    Attendance,
+    GroupRecord,
     Kind,
     Meeting,
     Member,
-    Part,
     Reason,
     Run,
-    Site,
+    SiteRecord,
     Slot,
     SlotWord,
     Status,
@@ -118,11 +120,11 @@ class _Emitter:
                 k.store(k.gep(timespec, 1, I64.bytes), k.srem(nanoseconds, _SECOND))
                 futex_wait(k, self._target, place, expected, timespec)
             else:
-                end = k.add(_call(k, "now", [], I64), nanoseconds)
+                end = k.add(k.call_value("now", [], I64), nanoseconds)
 
                 def goes_on(values: list[Value]) -> Value:
                     is_same = k.compare("eq", k.atomic_load(place, I32), expected)
-                    return k.and_(is_same, k.compare("lt", _call(k, "now", [], I64), end))
+                    return k.and_(is_same, k.compare("lt", k.call_value("now", [], I64), end))
 
                 def nap(values: list[Value]) -> None:
                     k.call("usleep", [k.const(I32, _NAP_MICROSECONDS)], I32)
@@ -172,25 +174,20 @@ class _Emitter:
         """The meeting of a group at its `occurrence`, begun if it is not there. Holds the lock."""
         with self._function("find", [("run", PTR), ("group", PTR), ("occurrence", I64)], PTR) as k:
             run, group, occurrence = k.parameters.values()
-            key = get(k, group, Group, "key")
-            stride = get(k, run, Run, "meeting_bytes")
-
-            def look(values: list[Value]) -> list[Value]:
-                meeting, left, free = values
-                is_used = not_zero(k, get(k, meeting, Meeting, "in_use"))
-                is_same = k.compare("eq", get(k, meeting, Meeting, "key"), key)
-                is_now = k.compare("eq", get(k, meeting, Meeting, "occurrence"), occurrence)
+            key = get(k, group, GroupRecord, "key")
+            with each_meeting(k, run, carry=[k.const(PTR, 0)]) as (found, loop):
+                is_used = not_zero(k, get(k, found, Meeting, "in_use"))
+                is_same = k.compare("eq", get(k, found, Meeting, "key"), key)
+                is_now = k.compare("eq", get(k, found, Meeting, "occurrence"), occurrence)
                 with k.if_(k.and_(is_used, k.and_(is_same, is_now))):
-                    k.ret(meeting)
-                return [k.gep(meeting, stride), k.sub(left, 1), k.select(is_used, free, meeting)]
-
-            first = [get(k, run, Run, "meetings"), get(k, run, Run, "meeting_count"), k.const(PTR, 0)]
-            meeting = k.while_loop(lambda values: k.compare("gt", values[1], 0), look, first)[2]
+                    k.ret(found)
+                loop.next = [k.select(is_used, loop.values[0], found)]
+            meeting = loop.results[0]
             with k.if_(is_null(k, meeting)):
                 k.call("llvm.trap", [])  # there is one for whatever all processes may have begun at once
             for name in ("waiting", "arrived", "left", "next", "active", "completed", "broken"):
                 put(k, meeting, Meeting, name, 0)
-            k.memset(k.gep(meeting, ctypes.sizeof(Meeting)), 0, k.mul(get(k, run, Run, "size"), 2 * I64.bytes))
+            clear_tables(k, run, meeting)
             put(k, meeting, Meeting, "in_use", 1)
             put(k, meeting, Meeting, "group", group)
             put(k, meeting, Meeting, "key", key)
@@ -202,8 +199,8 @@ class _Emitter:
         """The position of a process in a group, or -1."""
         with self._function("position_in", [("group", PTR), ("process", I64)], I64) as k:
             group, process = k.parameters.values()
-            members = get(k, group, Group, "members")
-            with k.loop(0, get(k, group, Group, "size"), carry=[k.const(I64, -1)]) as loop:
+            members = get(k, group, GroupRecord, "members")
+            with k.loop(0, get(k, group, GroupRecord, "size"), carry=[k.const(I64, -1)]) as loop:
                 is_it = k.compare("eq", word(k, members, loop.index), process)
                 loop.next = [k.select(is_it, loop.index, loop.values[0])]
             k.ret(loop.results[0])
@@ -212,67 +209,59 @@ class _Emitter:
         """Brings a process to its meeting: null if it is in no group, and has zeros for its results."""
         parameters = [("context", PTR), ("member", PTR), ("site", PTR), ("buffers", PTR)]
         with self._function("arrive", parameters, PTR) as k:
-            context, member, site, buffers = k.parameters.values()
+            _, member, site, buffers = k.parameters.values()
             run, process = get(k, member, Member, "run"), get(k, member, Member, "process")
-            group = word(k, get(k, site, Site, "groups"), process, PTR)
-            operands, results = get(k, site, Site, "operands"), get(k, site, Site, "results")
+            group = word(k, get(k, site, SiteRecord, "groups"), process, PTR)
+            operands, results = get(k, site, SiteRecord, "operands"), get(k, site, SiteRecord, "results")
             with k.if_(is_null(k, group)):
-                sizes = get(k, site, Site, "result_bytes")
+                sizes = get(k, site, SiteRecord, "result_bytes")
                 with k.loop(0, results) as loop:
                     k.memset(word(k, buffers, k.add(operands, loop.index), PTR), 0, word(k, sizes, loop.index))
                 k.ret(k.const(PTR, 0))
             k.call("lock", [run])
-            count = k.gep(get(k, member, Member, "occurrences"), get(k, group, Group, "key"), I64.bytes)
+            count = k.gep(get(k, member, Member, "occurrences"), get(k, group, GroupRecord, "key"), I64.bytes)
             occurrence = k.load(count, I64)
             k.store(count, k.add(occurrence, 1))
-            meeting = _call(k, "find", [run, group, occurrence], PTR)
-            position = _call(k, "position_in", [group, process], I64)
-            k.store(_part(k, meeting, position), k.const(I64, Part.ARRIVED))
-            arrays = _arrays(k, run, meeting, position)
-            k.memcpy(arrays, buffers, k.mul(k.add(operands, results), I64.bytes))
+            meeting = k.call_value("find", [run, group, occurrence], PTR)
+            position = k.call_value("position_in", [group, process], I64)
+            k.store(place_of_attendance(k, meeting, position), k.const(I64, Attendance.ARRIVED))
+            k.memcpy(place_of_arrays(k, run, meeting, position), buffers, k.mul(k.add(operands, results), I64.bytes))
             arrived = increase(k, meeting, Meeting, "arrived")
             # The leaves of this site's group are those of the meeting: whoever meets exchanges the same.
-            with k.if_(k.compare("lt", arrived, get(k, group, Group, "size"))):
+            with k.if_(k.compare("lt", arrived, get(k, group, GroupRecord, "size"))):
                 k.call("unlock", [run])
                 k.ret(meeting)
-            with k.if_(not_zero(k, get(k, group, Group, "is_small"))):
-                self._work_alone(k, context, member, run, meeting, group)
+            with k.if_(not_zero(k, get(k, group, GroupRecord, "is_small"))):
+                self._work_alone(k, run, meeting, position, group)
                 k.ret(meeting)
-            k.call("unlock_and_wake", [run, meeting, _call(k, "call_others", [run, meeting], I32)])
+            k.call("unlock_and_wake", [run, meeting, k.call_value("call_others", [run, meeting], I32)])
             k.ret(meeting)
 
-    def _work_alone(
-        self, k: KernelBuilder, context: Value, member: Value, run: Value, meeting: Value, group: Value
-    ) -> None:
+    def _work_alone(self, k: KernelBuilder, run: Value, meeting: Value, position: Value, group: Value) -> None:
         """Does all the work, for everybody, beginning with the lock and ending without it."""
-        chunks = get(k, group, Group, "chunks")
+        chunks = get(k, group, GroupRecord, "chunks")
         put(k, meeting, Meeting, "next", chunks)
-        put(k, meeting, Meeting, "active", 1)
-        k.call("unlock", [run])
-        with k.loop(0, chunks, carry=[k.const(I32, Status.OK)]) as loop:
-            status = _call(k, "exchange_chunk", [context, member, meeting, loop.index], I32)
+        with _working(k, run, meeting, position), k.loop(0, chunks, carry=[k.const(I32, Status.OK)]) as loop:
+            arguments = [k.parameters["context"], k.parameters["member"], meeting, loop.index]
+            status = k.call_value("exchange_chunk", arguments, I32)
             loop.next = [k.select(not_zero(k, status), status, loop.values[0])]
-        k.call("lock", [run])
-        put(k, meeting, Meeting, "active", 0)
         put(k, meeting, Meeting, "completed", chunks)
-        put(k, member, Member, "trouble", k.zext(loop.results[0], I64))
-        with k.if_(not_zero(k, loop.results[0])):
-            put(k, meeting, Meeting, "broken", 1)
-        k.call("unlock_and_wake", [run, meeting, _call(k, "call_others", [run, meeting], I32)])
+        _break(k, meeting, k.zext(loop.results[0], I64))
+        k.call("unlock_and_wake", [run, meeting, k.call_value("call_others", [run, meeting], I32)])
 
     def name_missing(self) -> None:
         """Writes down whom a wait is for: who has not come, or else who is still working. Holds the lock."""
         with self._function("name_missing", [("member", PTR), ("meeting", PTR)]) as k:
             member, meeting = k.parameters.values()
             group, missing = get(k, meeting, Meeting, "group"), get(k, member, Member, "missing")
-            run, size = get(k, member, Member, "run"), get(k, group, Group, "size")
+            run, size = get(k, member, Member, "run"), get(k, group, GroupRecord, "size")
             k.memset(missing, 0, k.mul(get(k, run, Run, "size"), I64.bytes))
             all_there = k.compare("eq", get(k, meeting, Meeting, "arrived"), size)
             with k.loop(0, size) as loop:
-                is_absent = k.compare("eq", k.load(_part(k, meeting, loop.index), I64), Part.EXPECTED)
-                is_working = not_zero(k, k.load(_working(k, run, meeting, loop.index), I64))
+                is_absent = _is_expected(k, meeting, loop.index)
+                is_working = not_zero(k, k.load(place_of_work(k, run, meeting, loop.index), I64))
                 is_missing = k.select(all_there, is_working, is_absent)
-                process = word(k, get(k, group, Group, "members"), loop.index)
+                process = word(k, get(k, group, GroupRecord, "members"), loop.index)
                 k.store(k.gep(missing, process, I64.bytes), k.zext(is_missing, I64))
 
     # -- waiting -------------------------------------------------------------------------------------------------
@@ -282,13 +271,11 @@ class _Emitter:
         with self._function("is_hopeless", [("run", PTR), ("meeting", PTR)], I32) as k:
             run, meeting = k.parameters.values()
             group = get(k, meeting, Meeting, "group")
-            everybody = k.add(get(k, run, Run, "waiting"), get(k, run, Run, "finished"))
-            is_deadlock = k.compare("eq", everybody, get(k, run, Run, "size"))
-            with k.loop(0, get(k, group, Group, "size"), carry=[k.zext(is_deadlock, I32)]) as loop:
-                process = word(k, get(k, group, Group, "members"), loop.index)
+            deadlock = k.zext(_is_deadlock(k, run), I32)
+            with k.loop(0, get(k, group, GroupRecord, "size"), carry=[deadlock]) as loop:
+                process = word(k, get(k, group, GroupRecord, "members"), loop.index)
                 other = k.gep(get(k, run, Run, "members"), process, ctypes.sizeof(Member))
-                is_absent = k.compare("eq", k.load(_part(k, meeting, loop.index), I64), Part.EXPECTED)
-                is_gone = k.and_(is_absent, not_zero(k, get(k, other, Member, "finished")))
+                is_gone = k.and_(_is_expected(k, meeting, loop.index), not_zero(k, get(k, other, Member, "finished")))
                 loop.next = [k.or_(loop.values[0], k.zext(is_gone, I32))]
             k.ret(loop.results[0])
 
@@ -297,11 +284,11 @@ class _Emitter:
         with self._function("wait", [("context", PTR), ("member", PTR), ("meeting", PTR)], I32) as k:
             context, member, meeting = k.parameters.values()
             run = get(k, member, Member, "run")
-            site = get(k, get(k, meeting, Meeting, "group"), Group, "site")
+            site = get(k, get(k, meeting, Meeting, "group"), GroupRecord, "site")
             duration = self._time_left(k, member, meeting, run, site)
             increase(k, meeting, Meeting, "waiting")
             increase(k, run, Run, "waiting")
-            with k.if_(not_zero(k, _call(k, "is_hopeless", [run, meeting], I32))):
+            with k.if_(not_zero(k, k.call_value("is_hopeless", [run, meeting], I32))):
                 self._stop_waiting(k, run, meeting)
                 k.call("name_missing", [member, meeting])
                 k.call("unlock", [run])
@@ -323,7 +310,7 @@ class _Emitter:
         timeout = get(k, run, Run, "timeout")
 
         def limited() -> list[Value]:
-            now = _call(k, "now", [], I64)
+            now = k.call_value("now", [], I64)
             with k.if_(is_zero(k, get(k, member, Member, "deadline"))):
                 put(k, member, Member, "deadline", k.add(now, timeout))
             left = k.sub(get(k, member, Member, "deadline"), now)
@@ -342,38 +329,28 @@ class _Emitter:
     def _look_at_signals(self, k: KernelBuilder, context: Value, member: Value, was_called: Value) -> None:
         """Lets Python's main thread run its signal handlers; returns from the function if one raises."""
         with k.if_(k.and_(not_zero(k, get(k, member, Member, "polls")), k.not_(was_called))):
-            status = k.call(word(k, context, CONTEXT_POLL, PTR), [context], I32)
-            assert status is not None
+            status = k.call_value(word(k, context, CONTEXT_POLL, PTR), [context], I32)
             with k.if_(not_zero(k, status)):
                 k.ret(status)
 
     # -- the work ------------------------------------------------------------------------------------------------
 
     def work(self) -> None:
-        """Takes one chunk and does it; begins with the lock and ends without it."""
+        """Takes one chunk and does it; begins with the lock and ends without it. If it fails, the meeting is broken."""
         with self._function("work", [("context", PTR), ("member", PTR), ("meeting", PTR)], I32) as k:
             context, member, meeting = k.parameters.values()
             run = get(k, member, Member, "run")
             group = get(k, meeting, Meeting, "group")
-            own = _call(k, "position_in", [group, get(k, member, Member, "process")], I64)
+            own = k.call_value("position_in", [group, get(k, member, Member, "process")], I64)
             number = get(k, meeting, Meeting, "next")
             put(k, meeting, Meeting, "next", k.add(number, 1))
-            increase(k, meeting, Meeting, "active")
-            k.store(_working(k, run, meeting, own), k.const(I64, 1))
-            k.call("unlock", [run])
-            status = _call(k, "exchange_chunk", [context, member, meeting, number], I32)
-            k.call("lock", [run])
-            increase(k, meeting, Meeting, "active", -1)
-            k.store(_working(k, run, meeting, own), k.const(I64, 0))
-            with k.if_(not_zero(k, status)):
-                put(k, meeting, Meeting, "broken", 1)
-                k.call("unlock_and_wake", [run, meeting, _call(k, "call_others", [run, meeting], I32)])
-                with k.if_(k.compare("eq", status, Status.CANCELLED)):
-                    k.ret(status)
-                k.ret(_report(k, member, get(k, group, Group, "site"), Reason.NO_MEMORY))
+            with _working(k, run, meeting, own):
+                status = k.call_value("exchange_chunk", [context, member, meeting, number], I32)
+            _break(k, meeting, k.zext(status, I64))
             completed = increase(k, meeting, Meeting, "completed")
-            with k.if_(k.compare("eq", completed, get(k, group, Group, "chunks"))):
-                k.call("unlock_and_wake", [run, meeting, _call(k, "call_others", [run, meeting], I32)])
+            is_last = k.compare("eq", completed, get(k, group, GroupRecord, "chunks"))
+            with k.if_(k.or_(is_last, not_zero(k, status))):
+                k.call("unlock_and_wake", [run, meeting, k.call_value("call_others", [run, meeting], I32)])
                 k.ret(k.const(I32, Status.OK))
             k.call("unlock", [run])
             k.ret(k.const(I32, Status.OK))
@@ -383,19 +360,19 @@ class _Emitter:
         with self._function("finish", [("context", PTR), ("member", PTR), ("meeting", PTR)], I32) as k:
             context, member, meeting = k.parameters.values()
             run, group = get(k, member, Member, "run"), get(k, meeting, Meeting, "group")
-            size, chunks = get(k, group, Group, "size"), get(k, group, Group, "chunks")
+            size, chunks = get(k, group, GroupRecord, "size"), get(k, group, GroupRecord, "chunks")
             put(k, member, Member, "deadline", 0)
-            with k.if_(k.compare("eq", get(k, member, Member, "trouble"), Status.NO_MEMORY)):
-                put(k, member, Member, "trouble", 0)
-                k.ret(_report(k, member, get(k, group, Group, "site"), Reason.NO_MEMORY))
 
             def step(values: list[Value]) -> list[Value]:
                 with k.if_(_is_stopped(k, context)):
                     k.ret(k.const(I32, Status.CANCELLED))
                 k.call("lock", [run])
-                with k.if_(not_zero(k, get(k, meeting, Meeting, "broken"))):
+                broken = get(k, meeting, Meeting, "broken")
+                with k.if_(not_zero(k, broken)):
                     k.call("unlock", [run])
-                    k.ret(k.const(I32, Status.CANCELLED))
+                    with k.if_(k.compare("eq", broken, Status.NO_MEMORY)):
+                        k.ret(_report(k, member, get(k, group, GroupRecord, "site"), Reason.NO_MEMORY))
+                    k.ret(k.trunc(broken, I32))
                 is_open = k.compare("eq", get(k, meeting, Meeting, "arrived"), size)
                 is_complete = k.compare("eq", get(k, meeting, Meeting, "completed"), chunks)
                 with k.if_(k.and_(is_open, is_complete)):
@@ -404,17 +381,17 @@ class _Emitter:
                 has_work = k.and_(is_open, k.compare("lt", get(k, meeting, Meeting, "next"), chunks))
                 arguments = [context, member, meeting]
                 return k.if_else(
-                    has_work, lambda: _call(k, "work", arguments, I32), lambda: _call(k, "wait", arguments, I32)
+                    has_work, lambda: k.call_value("work", arguments, I32), lambda: k.call_value("wait", arguments, I32)
                 )
 
             carry = [k.const(I32, Status.OK)]
             k.ret(k.while_loop(lambda values: is_zero(k, values[0]), step, carry)[0])
 
     def _leave_meeting(self, k: KernelBuilder, run: Value, member: Value, meeting: Value, group: Value) -> None:
-        own = _call(k, "position_in", [group, get(k, member, Member, "process")], I64)
-        k.store(_part(k, meeting, own), k.const(I64, Part.LEFT))
+        own = k.call_value("position_in", [group, get(k, member, Member, "process")], I64)
+        k.store(place_of_attendance(k, meeting, own), k.const(I64, Attendance.LEFT))
         left = increase(k, meeting, Meeting, "left")
-        with k.if_(k.compare("eq", left, get(k, group, Group, "size"))):
+        with k.if_(k.compare("eq", left, get(k, group, GroupRecord, "size"))):
             put(k, meeting, Meeting, "in_use", 0)
         k.call("unlock", [run])
 
@@ -427,38 +404,38 @@ class _Emitter:
             context, number, buffers = k.parameters.values()
             member = word(k, context, CONTEXT_MEMBER, PTR)
             run = get(k, member, Member, "run")
-            site = k.gep(get(k, run, Run, "sites"), k.sext(number, I64), ctypes.sizeof(Site))
+            site = k.gep(get(k, run, Run, "sites"), k.sext(number, I64), ctypes.sizeof(SiteRecord))
             started = get(k, member, Member, "started")
             own = k.gep(started, k.sext(number, I64), PTR.bytes)
 
             def other() -> Value:
-                status = k.call(get(k, run, Run, "call"), [context, number, buffers], I32)
-                assert status is not None
-                return status
+                return k.call_value(get(k, run, Run, "call"), [context, number, buffers], I32)
 
             def finish(meeting: Value) -> Value:
                 nothing = k.const(I32, Status.OK)
                 return k.if_else(
-                    is_null(k, meeting), lambda: nothing, lambda: _call(k, "finish", [context, member, meeting], I32)
+                    is_null(k, meeting),
+                    lambda: nothing,
+                    lambda: k.call_value("finish", [context, member, meeting], I32),
                 )[0]
 
             def collective() -> Value:
-                return finish(_call(k, "arrive", [context, member, site, buffers], PTR))
+                return finish(k.call_value("arrive", [context, member, site, buffers], PTR))
 
             def start() -> Value:
                 with k.if_(k.not_(is_null(k, k.load(own, PTR)))):
                     k.ret(_report(k, member, k.sext(number, I64), Reason.REPEATED))
-                k.store(own, _call(k, "arrive", [context, member, site, buffers], PTR))
+                k.store(own, k.call_value("arrive", [context, member, site, buffers], PTR))
                 return k.const(I32, Status.OK)
 
             def done() -> Value:
-                begun = k.gep(started, get(k, site, Site, "start"), PTR.bytes)
+                begun = k.gep(started, get(k, site, SiteRecord, "start"), PTR.bytes)
                 meeting = k.load(begun, PTR)
                 k.store(begun, k.const(PTR, 0))
                 return finish(meeting)
 
             cases = {Kind.COLLECTIVE.value: collective, Kind.START.value: start, Kind.DONE.value: done}
-            k.ret(k.switch(get(k, site, Site, "kind"), cases, other)[0])
+            k.ret(k.switch(get(k, site, SiteRecord, "kind"), cases, other)[0])
 
     # -- processes -----------------------------------------------------------------------------------------------
 
@@ -468,41 +445,37 @@ class _Emitter:
         Returns the site of a collective that it had begun and not finished, or -1."""
         with self._function("leave", [("run", PTR), ("member", PTR)], I64) as k:
             run, member = k.parameters.values()
-            stride = get(k, run, Run, "meeting_bytes")
             k.call("lock", [run])
             put(k, member, Member, "finished", 1)
             increase(k, run, Run, "finished")
-            everybody = k.add(get(k, run, Run, "waiting"), get(k, run, Run, "finished"))
-            is_deadlock = k.compare("eq", everybody, get(k, run, Run, "size"))
-
-            def step(values: list[Value]) -> list[Value]:
-                meeting, left, begun = values
-
-                def leave_it() -> list[Value]:
-                    return [self._break_off(k, run, member, meeting, begun, is_deadlock)]
-
-                begun = k.if_else(not_zero(k, get(k, meeting, Meeting, "in_use")), leave_it, lambda: [begun])[0]
-                return [k.gep(meeting, stride), k.sub(left, 1), begun]
-
-            first = [get(k, run, Run, "meetings"), get(k, run, Run, "meeting_count"), k.const(I64, -1)]
-            begun = k.while_loop(lambda values: k.compare("gt", values[1], 0), step, first)[2]
+            is_deadlock = _is_deadlock(k, run)
+            with each_meeting(k, run, carry=[k.const(I64, -1)]) as (meeting, loop):
+                loop.next = self._leave_one(k, meeting, loop.values, is_deadlock)
             k.call("unlock", [run])
-            k.ret(begun)
+            k.ret(loop.results[0])
+
+    def _leave_one(self, k: KernelBuilder, meeting: Value, begun: list[Value], is_deadlock: Value) -> list[Value]:
+        """The site that the process has `begun` and not finished: this meeting's, if it is one of those."""
+        run, member = k.parameters.values()
+        is_used = not_zero(k, get(k, meeting, Meeting, "in_use"))
+        return k.if_else(
+            is_used, lambda: [self._break_off(k, run, member, meeting, begun[0], is_deadlock)], lambda: begun
+        )
 
     def _break_off(
         self, k: KernelBuilder, run: Value, member: Value, meeting: Value, begun: Value, is_deadlock: Value
     ) -> Value:
         """What a process that ends has to do with one meeting. Holds the lock, but for a while."""
         group = get(k, meeting, Meeting, "group")
-        position = _call(k, "position_in", [group, get(k, member, Member, "process")], I64)
-        part = k.load(_part(k, meeting, k.smax(position, 0)), I64)
+        position = k.call_value("position_in", [group, get(k, member, Member, "process")], I64)
+        attendance = k.load(place_of_attendance(k, meeting, k.smax(position, 0)), I64)
         takes_part = k.compare("ge", position, 0)
-        is_expected = k.and_(takes_part, k.compare("eq", part, Part.EXPECTED))
-        is_there = k.and_(takes_part, k.compare("eq", part, Part.ARRIVED))
+        is_expected = k.and_(takes_part, k.compare("eq", attendance, Attendance.EXPECTED))
+        is_there = k.and_(takes_part, k.compare("eq", attendance, Attendance.ARRIVED))
         with k.if_(is_there):
-            put(k, meeting, Meeting, "broken", 1)
+            _break(k, meeting, k.const(I64, Status.CANCELLED))
         with k.if_(k.or_(is_deadlock, k.or_(is_expected, is_there))):
-            count = _call(k, "call_others", [run, meeting], I32)
+            count = k.call_value("call_others", [run, meeting], I32)
             k.call("wake", [place(k, meeting, Meeting, "generation"), count])
 
         def others_read(values: list[Value]) -> Value:
@@ -514,26 +487,24 @@ class _Emitter:
             k.call("lock", [run])
 
         k.while_loop(others_read, let_them, [])
-        return k.select(is_there, get(k, group, Group, "site"), begun)
+        return k.select(is_there, get(k, group, GroupRecord, "site"), begun)
 
     def process(self) -> None:
         """Runs one process, from its entry to its end; without telling that it has ended."""
         with self._function("run_process", [("member", PTR)]) as k:
             member = k.parameters["member"]
             arguments = [get(k, member, Member, name) for name in ("context", "parameters", "results")]
-            status = k.call(get(k, member, Member, "entry"), arguments, I32)
-            assert status is not None
-            begun = _call(k, "leave", [get(k, member, Member, "run"), member], I64)
+            status = k.call_value(get(k, member, Member, "entry"), arguments, I32)
+            begun = k.call_value("leave", [get(k, member, Member, "run"), member], I64)
             put(k, member, Member, "status", k.zext(status, I64))
             with k.if_(k.and_(is_zero(k, status), k.compare("ge", begun, 0))):
                 put(k, member, Member, "status", k.zext(_report(k, member, begun, Reason.UNFINISHED), I64))
         with self._function("has_ended", [("run", PTR)]) as k:
-            run = k.parameters["run"]
-            ended = place(k, run, Run, "ended")
-            left = k.atomic_update("sub", place(k, run, Run, "unfinished"), k.const(I32, 1))
-            k.atomic_update("add", ended, k.const(I32, 1))
+            unfinished = place(k, k.parameters["run"], Run, "unfinished")
+            # Behind this the run may be over, and its memory somebody else's: all that is left of it is an address.
+            left = k.atomic_update("sub", unfinished, k.const(I32, 1))
             with k.if_(k.compare("eq", left, 1)):
-                k.call("wake", [ended, k.const(I32, 1)])
+                k.call("wake", [unfinished, k.const(I32, 1)])
 
     def serve(self) -> None:
         """Runs the jobs of a slot: 0 when there was none for some time, 1 after one for which nobody waits."""
@@ -575,6 +546,7 @@ class _Emitter:
         with self._function("rendezvous_run", [("run", PTR), ("slots", PTR), ("count", I64)], I32, exported=True) as k:
             run, slots, count = k.parameters.values()
             members = get(k, run, Run, "members")
+            k.atomic_store(place(k, run, Run, "unfinished"), k.trunc(k.add(count, 1), I32))
             with k.loop(0, count) as loop:
                 slot = word(k, slots, loop.index, PTR)
                 put(k, slot, Slot, "member", k.gep(members, k.add(loop.index, 1), ctypes.sizeof(Member)))
@@ -583,62 +555,60 @@ class _Emitter:
                 k.call("wake", [place_of_word, k.const(I32, 1)])
             k.call("run_process", [members])
             k.call("has_ended", [run])
-            k.ret(_call(k, "rendezvous_wait", [run], I32))
+            k.ret(k.call_value("rendezvous_wait", [run], I32))
         with self._function("rendezvous_wait", [("run", PTR)], I32, exported=True) as k:
-            run = k.parameters["run"]
-            place_of_ended = place(k, run, Run, "ended")
-            unfinished = place(k, run, Run, "unfinished")
-            ended = k.atomic_load(place_of_ended, I32)
-            with k.if_(not_zero(k, k.atomic_load(unfinished, I32))):
-                k.call("sleep_on", [place_of_ended, ended, k.const(I64, _SLICE)])
+            unfinished = place(k, k.parameters["run"], Run, "unfinished")
+            left = k.atomic_load(unfinished, I32)
+            with k.if_(not_zero(k, left)):
+                k.call("sleep_on", [unfinished, left, k.const(I64, _SLICE)])
             k.ret(k.atomic_load(unfinished, I32))
 
     def wake(self) -> None:
         """Calls everybody who waits: the run was stopped."""
         with self._function("rendezvous_wake", [("run", PTR)], exported=True) as k:
             run = k.parameters["run"]
-            stride = get(k, run, Run, "meeting_bytes")
             k.call("lock", [run])
-
-            def call(values: list[Value]) -> list[Value]:
-                count = _call(k, "call_others", [run, values[0]], I32)
-                k.call("wake", [place(k, values[0], Meeting, "generation"), count])
-                return [k.gep(values[0], stride), k.sub(values[1], 1)]
-
-            first = [get(k, run, Run, "meetings"), get(k, run, Run, "meeting_count")]
-            k.while_loop(lambda values: k.compare("gt", values[1], 0), call, first)
+            with each_meeting(k, run) as (meeting, _):
+                count = k.call_value("call_others", [run, meeting], I32)
+                k.call("wake", [place(k, meeting, Meeting, "generation"), count])
             k.call("unlock", [run])
-
-
-def _call(k: KernelBuilder, function: str, arguments: Sequence[Value], returns: IRType) -> Value:
-    result = k.call(function, arguments, returns)
-    assert result is not None
-    return result
 
 
 def _report(k: KernelBuilder, member: Value, site: Value, reason: Reason) -> Value:
     """Tells Python what went wrong; the status to return."""
     context, run = get(k, member, Member, "context"), get(k, member, Member, "run")
-    status = k.call(get(k, run, Run, "report"), [context, k.trunc(site, I32), k.const(I32, reason)], I32)
-    assert status is not None
-    return status
+    return k.call_value(get(k, run, Run, "report"), [context, k.trunc(site, I32), k.const(I32, reason)], I32)
+
+
+def _break(k: KernelBuilder, meeting: Value, status: Value) -> None:
+    """Says why a meeting cannot be completed, unless that is known already or `status` is OK. Holds the lock."""
+    broken = get(k, meeting, Meeting, "broken")
+    put(k, meeting, Meeting, "broken", k.select(is_zero(k, broken), status, broken))
+
+
+def _is_expected(k: KernelBuilder, meeting: Value, position: Value) -> Value:
+    """Whether a member has not come yet."""
+    return k.compare("eq", k.load(place_of_attendance(k, meeting, position), I64), Attendance.EXPECTED)
+
+
+def _is_deadlock(k: KernelBuilder, run: Value) -> Value:
+    """Whether everybody waits, who has not finished. Holds the lock."""
+    everybody = k.add(get(k, run, Run, "waiting"), get(k, run, Run, "finished"))
+    return k.compare("eq", everybody, get(k, run, Run, "size"))
 
 
 def _is_stopped(k: KernelBuilder, context: Value) -> Value:
     return not_zero(k, k.load(word(k, context, CONTEXT_CANCELLED, PTR), I32, volatile=True))
 
 
-def _part(k: KernelBuilder, meeting: Value, position: Operand) -> Value:
-    """The place of a `Part`."""
-    return k.gep(k.gep(meeting, ctypes.sizeof(Meeting)), position, I64.bytes)
-
-
-def _working(k: KernelBuilder, run: Value, meeting: Value, position: Value) -> Value:
-    """The place that says whether a member works on a chunk."""
-    return k.gep(_part(k, meeting, get(k, run, Run, "size")), position, I64.bytes)
-
-
-def _arrays(k: KernelBuilder, run: Value, meeting: Value, position: Value) -> Value:
-    """The place of the addresses of a member's arrays."""
-    size, width = get(k, run, Run, "size"), get(k, run, Run, "width")
-    return k.gep(k.gep(meeting, ctypes.sizeof(Meeting)), k.add(k.mul(size, 2), k.mul(position, width)), I64.bytes)
+@contextmanager
+def _working(k: KernelBuilder, run: Value, meeting: Value, position: Value) -> Iterator[None]:
+    """What a member does for a meeting without the lock, which it holds before and after: others may see who works."""
+    own = place_of_work(k, run, meeting, position)
+    increase(k, meeting, Meeting, "active")
+    k.store(own, k.const(I64, 1))
+    k.call("unlock", [run])
+    yield
+    k.call("lock", [run])
+    increase(k, meeting, Meeting, "active", -1)
+    k.store(own, k.const(I64, 0))

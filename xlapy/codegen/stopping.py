@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from xlapy.codegen.clock import clock, ticks
 from xlapy.codegen.context import CONTEXT_CANCELLED, CONTEXT_POLL, CONTEXT_POLLED
 from xlapy.codegen.ir import I32, I64, PTR, KernelBuilder, Loop, Module, Operand, Value
+from xlapy.codegen.native_fields import not_zero, word
 from xlapy.codegen.target import Target
 
 LONG = 1 << 18
@@ -40,17 +41,16 @@ def define_look(module: Module, target: Target) -> None:
         context = k.parameters["context"]
         with k.if_(k.compare("eq", context, k.const(PTR, 0))):
             k.ret(k.const(I32, 0))
-        flag = k.load(k.gep(context, CONTEXT_CANCELLED, PTR.bytes), PTR)
-        with k.if_(k.compare("ne", k.load(flag, I32, volatile=True), 0)):
+        flag = word(k, context, CONTEXT_CANCELLED, PTR)
+        with k.if_(not_zero(k, k.load(flag, I32, volatile=True))):
             k.ret(k.const(I32, 1))
         place, now = k.gep(context, CONTEXT_POLLED, I64.bytes), clock(k)
         early = k.compare("le", k.sub(now, k.load(place, I64)), ticks(target, _HUNDREDTHS), signed=False)
         with k.if_(early):
             k.ret(k.const(I32, 0))
         k.store(place, now)
-        stop = k.call(k.load(k.gep(context, CONTEXT_POLL, PTR.bytes), PTR), [context], I32)
-        assert stop is not None
-        with k.if_(k.compare("ne", stop, 0)):
+        stop = k.call_value(word(k, context, CONTEXT_POLL, PTR), [context], I32)
+        with k.if_(not_zero(k, stop)):
             k.store(flag, k.const(I32, 1))  # for other threads to see
         k.ret(stop)
 
@@ -58,9 +58,8 @@ def define_look(module: Module, target: Target) -> None:
 def look(k: KernelBuilder) -> None:
     """Leaves the kernel if the run was stopped."""
     if k.leave is not None:
-        stop = k.call(_LOOK, [k.parameters["context"]], I32)
-        assert stop is not None
-        with k.if_(k.compare("ne", stop, 0)):
+        stop = k.call_value(_LOOK, [k.parameters["context"]], I32)
+        with k.if_(not_zero(k, stop)):
             k.leave()
 
 
@@ -68,11 +67,10 @@ def look_between_calls(k: KernelBuilder, counter: Value, calls: int) -> None:
     """Looks every now and then, where `calls` more region functions were called. `counter` is a word to count them."""
     if k.leave is not None:
         count = k.add(k.load(counter, I64), calls)
-        with k.if_(k.compare("ge", count, _CALLS)):
-            k.store(counter, k.const(I64, 0))
+        is_time = k.compare("ge", count, _CALLS)
+        k.store(counter, k.select(is_time, k.const(I64, 0), count))
+        with k.if_(is_time):
             look(k)
-        with k.if_(k.compare("lt", count, _CALLS)):
-            k.store(counter, count)
 
 
 @contextmanager

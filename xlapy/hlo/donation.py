@@ -9,7 +9,7 @@ memory is free in time gets memory of its own.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from itertools import accumulate
 from typing import NamedTuple
 
 from xlapy.hlo.graph import HloModule
@@ -30,9 +30,7 @@ def possible_donations(module: HloModule) -> list[Donation]:
     signature = config.entry_layout or module.signature  # which says in addition how callers lay arrays out
     parameters = [leaf for shape in signature.parameters for leaf in shape.leaves()]
     results = list(signature.result.leaves())
-    first = [0]
-    for shape in signature.parameters:
-        first.append(first[-1] + len(shape.leaves()))
+    first = list(accumulate((len(shape.leaves()) for shape in signature.parameters), initial=0))
     pairs = [
         (leaf_at(signature.result, alias.output_index), first[alias.parameter] + leaf_at(shape, alias.parameter_index))
         for alias in config.aliases
@@ -51,14 +49,7 @@ def possible_donations(module: HloModule) -> list[Donation]:
 
 def _array_numbers(leaves: list[Shape]) -> list[int]:
     """For each leaf, how many arrays stand before it."""
-    return list(_counts(leaves))
-
-
-def _counts(leaves: list[Shape]) -> Iterator[int]:
-    count = 0
-    for leaf in leaves:
-        yield count
-        count += leaf.is_array
+    return list(accumulate((int(leaf.is_array) for leaf in leaves), initial=0))
 
 
 def _is_movable(shape: Shape) -> bool:

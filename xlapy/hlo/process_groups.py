@@ -59,6 +59,17 @@ def id_count(mode: str, replicas: int, partitions: int) -> int:
     return _id(mode, Place(0, 0, replicas, partitions))[1]
 
 
+def group_size(group: Sequence[int]) -> int:
+    """How many processes a group names; -1 fills up short groups."""
+    return sum(member >= 0 for member in group)
+
+
+def meeting_sizes(mode: str, groups: Sequence[Sequence[int]], replicas: int, partitions: int) -> set[int]:
+    """How many processes meet, in the largest and the smallest group and all between."""
+    each = partitions if mode == CROSS_REPLICA_AND_PARTITION else 1
+    return {each * group_size(group) for group in groups or [range(id_count(mode, replicas, partitions))]}
+
+
 def _id(mode: str, place: Place) -> tuple[int, int]:
     """By which id groups of a strategy name a process, and how many ids there are."""
     if mode == FLATTENED_IDS:

@@ -10,8 +10,8 @@ from collections.abc import Callable
 from typing import NoReturn
 
 from xlapy.hlo.graph import Computation, HloModule, Instruction
-from xlapy.hlo.ops import OPS, Trait
-from xlapy.hlo.process_groups import group_mode, id_count
+from xlapy.hlo.ops import OPS, OpSpec, Trait
+from xlapy.hlo.process_groups import group_mode, id_count, meeting_sizes
 from xlapy.hlo.shape import Shape
 from xlapy.hlo.text import to_text
 from xlapy.support.errors import InternalError, ShapeError, XlaError
@@ -185,14 +185,15 @@ _CHECKS: tuple[Callable[[Instruction], None], ...] = (
 # -- processes -----------------------------------------------------------------------------------------------------
 
 
-def verify_processes(module: HloModule) -> None:
-    """Raises ShapeError unless collectives name processes of the module's grid, and all of them where they must."""
+def verify_processes(module: HloModule, replicas: int, partitions: int) -> None:
+    """Raises ShapeError unless collectives name processes of the grid, and all of them where they must, and what they
+    exchange is as large as their groups want it."""
     try:
         for instruction in module.instructions():
             if Trait.COLLECTIVE in instruction.spec.traits and Trait.DONE not in instruction.spec.traits:
-                _verify_groups(instruction, module.config.num_replicas, module.config.num_partitions)
+                _verify_groups(instruction, replicas, partitions)
     except _Fault as fault:
-        raise fault.to_error("") from None
+        raise fault.to_error("") from fault.__cause__
 
 
 def _verify_groups(instruction: Instruction, replicas: int, partitions: int) -> None:
@@ -212,6 +213,23 @@ def _verify_groups(instruction: Instruction, replicas: int, partitions: int) -> 
         missing = min(set(range(count)) - named)
         message = f"{instruction.name}: no group names process {missing} of {grid}"
         raise _Fault(message, instruction, rule=f"{declared.name}.all-processes", subject=spec.name)
+    for size in sorted(meeting_sizes(mode, groups, replicas, partitions)):
+        _verify_exchange(instruction, declared, size, grid)
+
+
+def _verify_exchange(instruction: Instruction, declared: OpSpec, size: int, grid: str) -> None:
+    """The shapes of a collective in a group of so many processes, which the group alone does not always say."""
+    check = declared.options.get("check_group")
+    if check is None:
+        return
+    operands = [operand.shape for operand in instruction.operands]
+    result_of = declared.options["done_shape"] if instruction.spec.start_of else lambda shape: shape
+    try:
+        check(operands, result_of(instruction.shape), instruction.attributes["dimension"], size)
+    except ShapeError as error:
+        subject = f"{instruction.opcode}({', '.join(map(str, operands))})"
+        message = f"{instruction.name}: {error.message}; the grid is {grid}"
+        raise _Fault(message, instruction, rule=f"{declared.name}.{error.rule}", subject=subject) from error
 
 
 # -- the module ----------------------------------------------------------------------------------------------------

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import ctypes
-import threading
 from collections.abc import Sequence
 
 import numpy as np
 
-from xlapy_runtime.linking import LinkedCode, link
+from xlapy_runtime.linking import InstalledOnce, LinkedCode, link
 
 LOOP_SYMBOLS = {count: f"call_each_{count}" for count in range(4, 25)}
 """The functions of the native code, by how many pointers the routines take."""
@@ -18,24 +17,21 @@ PROBLEMS_PER_LOOP = 256
 
 _Loop = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p)
 
-_installed: list[LinkedCode] = []
-_installing = threading.Lock()
+
+def _linked(object_code: bytes) -> LinkedCode:
+    return link([object_code], {}, tuple(LOOP_SYMBOLS.values()))
 
 
-def install_loops(object_code: bytes) -> None:
-    """Makes the native loops those of this process. Later calls change nothing."""
-    with _installing:
-        if not _installed:
-            _installed.append(link([object_code], {}, tuple(LOOP_SYMBOLS.values())))
+LOOPS: InstalledOnce[LinkedCode] = InstalledOnce("the native loop over the problems of a batch", _linked)
 
 
 def call_each(address: int, count: int, pointers: Sequence[int], steps: Sequence[int]) -> None:
     """Calls the native function at `address`, which takes only pointers, `count` times; each pointer moves on by its
     step in bytes from call to call. Lets go of the GIL."""
-    if not _installed:
+    if LOOPS.found is None:
         _call_each_slowly(address, count, pointers, steps)
         return
-    loop = _Loop(_installed[0].address(LOOP_SYMBOLS[len(pointers)]))
+    loop = _Loop(LOOPS.found.address(LOOP_SYMBOLS[len(pointers)]))
     places, strides = np.array(pointers, np.int64), np.array(steps, np.int64)
     for start in range(0, count, PROBLEMS_PER_LOOP):
         now = places + start * strides

@@ -6,7 +6,6 @@ to 32-bit integers, to numbers.
 
 from __future__ import annotations
 
-import ctypes
 import itertools
 import math
 from collections.abc import Mapping, Sequence
@@ -16,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from xlapy_runtime.custom_calls import address_of_pointer
+from xlapy_runtime.capsules import capsule_address, capsule_name
 from xlapy_runtime.errors import InternalError, UnsupportedError
 from xlapy_runtime.lapack.batches import call_each
 
@@ -39,16 +38,11 @@ def capsules() -> dict[str, Any]:
 def native_address(name: str, count: int) -> int:
     """The address of the routine, which takes `count` pointers."""
     capsule = capsules()[name]
-    signature = _capsule_name(capsule)
+    signature = capsule_name(capsule)
     parameters = signature[signature.index("(") + 1 : -1].split(", ")
     if len(parameters) != count or any(parameter in ("long *", "int64_t *") for parameter in parameters):
         raise InternalError(f"{name} of this scipy is {signature}; expected {count} pointers, integers of 32 bits")
-    return address_of_pointer(capsule)
-
-
-def _capsule_name(capsule: object) -> str:
-    name_of = ctypes.PYFUNCTYPE(ctypes.c_char_p, ctypes.py_object)(("PyCapsule_GetName", ctypes.pythonapi))
-    return (name_of(capsule) or b"").decode()
+    return capsule_address(capsule)
 
 
 @dataclass(frozen=True, slots=True)

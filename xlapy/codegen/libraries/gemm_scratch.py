@@ -26,8 +26,7 @@ def emit_scratch(module: Module, target: Target, prefix: str, size: int) -> None
     )
     with KernelBuilder(module, f"{prefix}_allocate", [], PTR, "internal") as k:
         rounded = -(-size // _ALIGNMENT) * _ALIGNMENT
-        memory = k.call("aligned_alloc", [k.const(I64, _ALIGNMENT), k.const(I64, rounded)], PTR)
-        assert memory is not None
+        memory = k.call_value("aligned_alloc", [k.const(I64, _ALIGNMENT), k.const(I64, rounded)], PTR)
         with k.if_(k.compare("eq", memory, k.const(PTR, 0))):
             k.call("llvm.trap", [])
         if "linux" in target.triple:
@@ -40,8 +39,7 @@ def emit_scratch(module: Module, target: Target, prefix: str, size: int) -> None
 def acquire_scratch(k: KernelBuilder, prefix: str) -> tuple[Value, Value]:
     """The number of a slot, and its memory; 64-byte aligned."""
     memory = k.alloca(PTR)
-    slot = k.call(f"{prefix}_acquire", [memory], I64)
-    assert slot is not None
+    slot = k.call_value(f"{prefix}_acquire", [memory], I64)
     return slot, k.load(memory, PTR)
 
 
@@ -75,9 +73,7 @@ def _emit_acquire(module: Module, prefix: str) -> None:
 
 
 def _allocated(k: KernelBuilder, prefix: str) -> Value:
-    memory = k.call(f"{prefix}_allocate", [], PTR)
-    assert memory is not None
-    return memory
+    return k.call_value(f"{prefix}_allocate", [], PTR)
 
 
 def _emit_release(module: Module, prefix: str) -> None:

@@ -142,14 +142,15 @@ class Meeting:
     channel_id: int | None
     use_global_device_ids: bool = False
 
-    def attend(self, value: Value) -> Generator[Any, Any, list[Value]]:
-        """What every member of this process's group contributes, in the order of the group; for `yield from`.
+    def attend(self, arrays: Sequence[Array]) -> Generator[Any, Any, list[Value]]:
+        """The arrays of every member of this process's group, in the order of the group; for `yield from`.
 
-        Nobody contributes to a process that is in no group."""
+        Nobody contributes to a process that is in no group. Whoever brings arrays of other shapes is elsewhere."""
         members, _ = yield from self.members()
         if not members:
             return []
-        waiting: Await = yield Deposit((self.operation, self.channel_id), members, value)
+        shapes = tuple((array.dtype, array.shape) for array in arrays)
+        waiting: Await = yield Deposit((self.operation, self.channel_id, shapes), members, tuple(arrays))
         contributions: list[Value] = yield waiting
         return contributions
 
@@ -185,7 +186,7 @@ def all_reduce(
     constrain_layout: bool,
 ) -> Steps:
     meeting = Meeting("all-reduce", replica_groups.groups, channel_id, use_global_device_ids)
-    contributions = yield from meeting.attend(tuple(operands))
+    contributions = yield from meeting.attend(operands)
     results: list[Array] = []
     for arrays in zip(*_everybody(contributions), strict=True):
         reduced = yield from reduce_over_processes(arrays, computation)
@@ -205,7 +206,7 @@ def reduce_scatter(
     constrain_layout: bool,
 ) -> Steps:
     meeting = Meeting("reduce-scatter", replica_groups.groups, channel_id, use_global_device_ids)
-    contributions = yield from meeting.attend(tuple(operands))
+    contributions = yield from meeting.attend(operands)
     _, position = yield from meeting.members()
     results: list[Array] = []
     for arrays in zip(*_everybody(contributions), strict=True):
@@ -225,7 +226,7 @@ def all_gather(
     constrain_layout: bool,
 ) -> Steps:
     meeting = Meeting("all-gather", replica_groups.groups, channel_id, use_global_device_ids)
-    contributions = yield from meeting.attend(tuple(operands))
+    contributions = yield from meeting.attend(operands)
     return _packed([np.concatenate(arrays, dimension) for arrays in zip(*_everybody(contributions), strict=True)])
 
 
@@ -239,7 +240,7 @@ def all_to_all(
     constrain_layout: bool,
 ) -> Steps:
     meeting = Meeting("all-to-all", replica_groups.groups, channel_id)
-    contributions = _everybody((yield from meeting.attend(tuple(operands))))
+    contributions = _everybody((yield from meeting.attend(operands)))
     _, position = yield from meeting.members()
     if dimension is None:
         return tuple(arrays[position] for arrays in contributions)
@@ -250,7 +251,7 @@ def all_to_all(
 @evaluator("collective-broadcast")
 def collective_broadcast(operands: Sequence[Array], *, replica_groups: ReplicaGroups, channel_id: int | None) -> Steps:
     meeting = Meeting("collective-broadcast", replica_groups.groups, channel_id)
-    contributions = yield from meeting.attend(tuple(operands))
+    contributions = yield from meeting.attend(operands)
     return _packed(contributions[0] if contributions else [np.zeros_like(array) for array in operands])
 
 
@@ -261,7 +262,7 @@ def collective_permute(
     """Everybody whom a pair names meets; the processes that no pair names need nobody."""
     meeting = Meeting("collective-permute", (), channel_id)
     _, position = yield from meeting.members()
-    contributions = yield from meeting.attend(tuple(operands))
+    contributions = yield from meeting.attend(operands)
     source = next((source for source, target in source_target_pairs.pairs if target == position), None)
     return _packed(contributions[source] if source is not None else [np.zeros_like(array) for array in operands])
 

@@ -8,7 +8,8 @@ from xlapy.hlo.attributes import CustomCallApiVersion, OutputOperandAlias, Repli
 from xlapy.hlo.element_types import U32
 from xlapy.hlo.ops.reductions import check_reduction
 from xlapy.hlo.ops.spec import PURE, Regions, ResultShape, Trait, Variadic, op
-from xlapy.hlo.shape import TOKEN, Shape, Signature
+from xlapy.hlo.process_groups import group_size
+from xlapy.hlo.shape import TOKEN, UNBOUNDED, Shape, Signature
 from xlapy.support.errors import ShapeError
 
 EFFECT = Trait.EFFECT | Trait.RUNTIME
@@ -172,14 +173,20 @@ def _check_members(
     check_groups(replica_groups)
     if use_global_device_ids and not channel_id:
         raise ShapeError("global-ids", "use_global_device_ids needs a channel_id")
-    if equal and len({len(group) for group in replica_groups.groups}) > 1:
+    if equal and len({group_size(group) for group in replica_groups.groups}) > 1:
         raise ShapeError("equal-groups", f"the groups {replica_groups.groups} have different sizes")
 
 
 def _known_group_size(replica_groups: ReplicaGroups, channel_id: int | None, use_global_device_ids: bool) -> int | None:
     """How many processes a group has, if the groups say so; replicas with all their partitions are more than listed."""
-    listed = len(replica_groups.groups[0]) if replica_groups.groups else None
+    listed = group_size(replica_groups.groups[0]) if replica_groups.groups else None
     return listed if use_global_device_ids or not channel_id else None
+
+
+def _is_multiple(whole: Shape, part: Shape, dimension: int, size: int) -> bool:
+    """Whether `whole` is `size` parts along a dimension, as far as its sizes are known."""
+    sizes = whole.dims[dimension], part.dims[dimension]
+    return UNBOUNDED in sizes or sizes[0] == sizes[1] * size
 
 
 def _results(result: Shape, count: int) -> tuple[Shape, ...]:
@@ -206,12 +213,21 @@ def _started_result(started: Shape) -> Shape:
     return started.parts[1]
 
 
+def _check_gathered(operands: Sequence[Shape], result: Shape, dimension: int, size: int) -> None:
+    """Raises unless each result is what `size` processes have together."""
+    for operand, gathered in zip(operands, _results(result, len(operands)), strict=True):
+        if not _is_multiple(gathered, operand, dimension, size):
+            wanted = f"{operand} of {size} processes, joined along dimension {dimension}"
+            raise ShapeError("result", f"{gathered} is not {wanted}")
+
+
 @op(
     "all-gather",
     traits=EFFECT | Trait.COLLECTIVE | Trait.ASYNC,
     hlo_text={"dimension": "dimensions={}"},
     async_shape=_pair_of_start,
     done_shape=_started_result,
+    check_group=_check_gathered,
 )
 def all_gather(
     operands: Variadic,
@@ -248,10 +264,21 @@ def all_gather(
         factors.add(all_ // own if own else size or 1)
         if not gathered.matches(operand.with_dim(dimension, all_)) or (own and all_ % own) or all_ < own:
             raise ShapeError("result", f"{gathered} is not {operand}, repeated along dimension {dimension}")
-    if len(factors) > 1 or (size is not None and factors != {size}):
-        wanted = f"{size} processes" if size is not None else "one number of processes"
-        raise ShapeError("result", f"the results gather {sorted(factors)} operands, but groups have {wanted}")
+    if len(factors) > 1:
+        raise ShapeError("result", f"the results gather {sorted(factors)} operands, but groups have one size")
+    if size is not None:
+        _check_gathered(operands, result, dimension, size)
     return result.without_layout()
+
+
+def _check_scattered(operands: Sequence[Shape], result: Shape, dimension: int, size: int) -> None:
+    """Raises unless each result is one of `size` equal parts of its operand."""
+    for operand, scattered in zip(operands, _results(result, len(operands)), strict=True):
+        whole = operand.dims[dimension]
+        if whole != UNBOUNDED and (not size or whole % size):
+            raise ShapeError("parts", f"{operand} is not cut into {size} equal parts along dimension {dimension}")
+        if not _is_multiple(operand, scattered, dimension, size):
+            raise ShapeError("result", f"{scattered} is not one of {size} parts of {operand}")
 
 
 @op(
@@ -260,6 +287,7 @@ def all_gather(
     hlo_text={"computation": "to_apply", "dimension": "dimensions={}"},
     async_shape=_tuples_of_start,
     done_shape=_started_result,
+    check_group=_check_scattered,
 )
 def reduce_scatter(
     operands: Variadic,
@@ -299,13 +327,22 @@ def reduce_scatter(
         if scattered.element_type is not operand.element_type:
             raise ShapeError("result-type", f"{scattered} and {operand} have different element types")
         whole, own = operand.dims[dimension], scattered.dims[dimension] if scattered.rank == operand.rank else -1
-        if (size and whole % size) or (own > 0 and whole % own):
+        if own > 0 and whole % own:
             raise ShapeError("parts", f"{operand} is not cut into equal parts along dimension {dimension}")
         if not scattered.matches(operand.with_dim(dimension, own)) or own > whole:
             raise ShapeError("result", f"{scattered} is not a part of {operand} along dimension {dimension}")
-        if size is not None and own * size != whole:
-            raise ShapeError("result", f"{scattered} is not one of {size} parts of {operand}")
+    if size is not None:
+        _check_scattered(operands, result, dimension, size)
     return result.without_layout()
+
+
+def _check_exchanged(operands: Sequence[Shape], result: Shape, dimension: int | None, size: int) -> None:
+    """Raises unless each operand has a part for each of `size` processes, or there is an operand for each."""
+    if dimension is None:
+        if len(operands) != size:
+            raise ShapeError("split-count", f"groups of {size} processes exchange {size} operands, not {len(operands)}")
+    elif operands[0].dims[dimension] != UNBOUNDED and (not size or operands[0].dims[dimension] % size):
+        raise ShapeError("split-count", f"dimension {dimension} of {operands[0]} cannot be cut into {size} parts")
 
 
 @op(
@@ -315,6 +352,7 @@ def reduce_scatter(
     async_shape=_tuples_of_start,
     done_shape=_started_result,
     channel_means_partitions=True,
+    check_group=_check_exchanged,
 )
 def all_to_all(
     operands: Variadic,
@@ -342,21 +380,19 @@ def all_to_all(
     """
     _require_arrays(operands, "exchange")
     _check_members(replica_groups, channel_id)
-    size = len(replica_groups.groups[0]) if replica_groups.groups else None
     if dimension is None:
         if any(not operand.matches(operands[0]) for operand in operands):
             raise ShapeError("same-shape", f"the operands differ in shape: {', '.join(map(str, operands))}")
-        if size is not None and size != len(operands):
-            raise ShapeError("split-count", f"groups of {size} processes exchange {size} operands, not {len(operands)}")
-        return Shape.tuple([operand.without_layout() for operand in operands])
-    if len(operands) != 1:
+        result = Shape.tuple([operand.without_layout() for operand in operands])
+    elif len(operands) != 1:
         raise ShapeError("one-operand", f"{len(operands)} operands cannot all be cut along dimension {dimension}")
-    (operand,) = operands
-    if not 0 <= dimension < operand.rank:
-        raise ShapeError("dimension-in-range", f"dimension {dimension} is outside {operand}")
-    if size and operand.dims[dimension] % size:
-        raise ShapeError("split-count", f"dimension {dimension} of {operand} cannot be cut into {size} parts")
-    return operand.without_layout()
+    elif not 0 <= dimension < operands[0].rank:
+        raise ShapeError("dimension-in-range", f"dimension {dimension} is outside {operands[0]}")
+    else:
+        result = operands[0].without_layout()
+    if replica_groups.groups:
+        _check_exchanged(operands, result, dimension, group_size(replica_groups.groups[0]))
+    return result
 
 
 @op(
