@@ -11,7 +11,7 @@ instructions are, one by one. Effects are never merged, nor is what a control ed
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -42,7 +42,8 @@ def _merge_equals(computation: Computation, identities: Mapping[Computation, int
     for instruction in computation.post_order():
         if instruction.opcode == "parameter" or instruction in fixed or not instruction.is_pure:
             continue
-        first = first_of_kind.setdefault(_key(instruction, identities), instruction)
+        operands = [id(operand) for operand in instruction.operands]
+        first = first_of_kind.setdefault(kind_of(instruction, operands, identities), instruction)
         if first is not instruction:
             for user in tuple(instruction.users):
                 computation.set_operands(user, [first if o is instruction else o for o in user.operands])
@@ -52,10 +53,10 @@ def _merge_equals(computation: Computation, identities: Mapping[Computation, int
     return computation.remove(doomed)
 
 
-def _key(instruction: Instruction, identities: Mapping[Computation, int]) -> Hashable:
-    operands = [id(operand) for operand in instruction.operands]
+def kind_of(instruction: Instruction, operands: Sequence[int], identities: Mapping[Computation, int]) -> Hashable:
+    """Equal for pure instructions that compute the same value. `operands` are numbers that tell its operands apart."""
     if Trait.COMMUTATIVE in instruction.spec.traits:
-        operands.sort()
+        operands = sorted(operands)
     called = tuple(identities[computation] for computation in instruction.called)
     return instruction.opcode, instruction.shape, tuple(operands), called, _attributes(instruction)
 

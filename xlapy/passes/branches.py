@@ -1,0 +1,270 @@
+"""The branches of a conditional and what surrounds them: which of their values exist outside, what they need to be
+handed, and copies of them that compute the rest."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence, Set
+from dataclasses import dataclass, field
+
+from xlapy.hlo.graph import Computation, Instruction
+from xlapy.hlo.kernel_plan import is_kernel_constant
+from xlapy.hlo.ops import Trait
+from xlapy.hlo.shape import Shape
+from xlapy.passes.analysis.value_numbers import Numbers, ValueNumbers
+from xlapy.passes.base import needed_by, pinned
+from xlapy.passes.fusion.cost import TRANSCENDENTAL, operation_cost
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """The value of an instruction, or of one element of the tuple that it is."""
+
+    source: Instruction
+    index: int | None = None
+
+    @property
+    def shape(self) -> Shape:
+        return self.source.shape if self.index is None else self.source.shape.parts[self.index]
+
+    def read(self, value: Instruction) -> Instruction:
+        """This part of `value`, which stands for the source."""
+        if self.index is None:
+            return value
+        return value.parent.add("get-tuple-element", [value], index=self.index)
+
+
+def parts_of(value: Instruction) -> list[Part]:
+    """The elements of a tuple, or the one value that there is."""
+    if not value.shape.is_tuple:
+        return [Part(value)]
+    if value.opcode == "tuple":
+        return [Part(element) for element in value.operands]
+    return [Part(value, index) for index in range(len(value.shape.parts))]
+
+
+@dataclass(slots=True)
+class Branch:
+    """A computation to choose, its operand outside, and the numbers of its values.
+
+    `given` are the instructions that only read what comes from outside: the parameter and what it is made of. What
+    control edges hold is in `fixed`."""
+
+    computation: Computation
+    operand: Instruction
+    values: ValueNumbers
+    numbers: Numbers
+    given: set[Instruction] = field(init=False)
+    fixed: set[Instruction] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.given = set(self.computation.parameters)
+        self.fixed = pinned(self.computation)
+        for instruction in self.computation.post_order():
+            is_element = instruction.opcode == "get-tuple-element" and instruction not in self.fixed
+            if is_element and instruction.operands[0] in self.given:
+                self.given.add(instruction)
+
+    def number(self, part: Part) -> int:
+        number = self.numbers[part.source]
+        return number if part.index is None else self.values.element(number, part.index)
+
+    def inputs(self) -> list[int]:
+        """The numbers of what the branch is handed."""
+        return [self.number(part) for part in parts_of(self.computation.parameters[0])]
+
+    def results(self) -> list[Part]:
+        return parts_of(self.computation.root)
+
+    def effects(self) -> list[Instruction]:
+        return [instruction for instruction in self.computation if instruction.has_effect]
+
+    def numbers_for(self, results: Iterable[Part]) -> set[int]:
+        """The numbers of all that `results` and the effects of the branch need."""
+        needed = needed_by([*(part.source for part in results), *self.effects()])
+        return {self.numbers[instruction] for instruction in needed}
+
+
+class Outside:
+    """The computation that conditionals are in: its values by number, and how it gets more of them."""
+
+    def __init__(self, computation: Computation) -> None:
+        self.computation = computation
+        self.values = ValueNumbers()
+        self._numbers = self.values.enter(computation)
+        self._first: dict[int, Instruction] = {}
+        for instruction in computation.post_order():
+            self._first.setdefault(self._numbers[instruction], instruction)
+
+    def branches(self, conditional: Instruction) -> list[Branch]:
+        pairs = zip(conditional.called, conditional.operands[1:], strict=True)
+        return [
+            Branch(branch, operand, self.values, self.values.enter_region(branch, [self._numbers[operand]]))
+            for branch, operand in pairs
+        ]
+
+    def get(self, number: int) -> Instruction | None:
+        """The value with this number, where it exists already."""
+        return self._first.get(number)
+
+    def value(self, number: int) -> Instruction:
+        """The value with this number, which is here or was brought here."""
+        return self._first[number]
+
+    def bring(self, branch: Branch, parts: Iterable[Part]) -> None:
+        """Computes parts of a branch here, from what the branch is given; `get` then has them."""
+        wanted = list(parts)
+        missing = self._missing(branch, [part.source for part in wanted])
+        for instruction in branch.computation.post_order() if missing else ():
+            number = branch.numbers[instruction]
+            if instruction in missing and number not in self._first:
+                operands = [self._first[branch.numbers[operand]] for operand in instruction.operands]
+                self._enter(self.computation.add_copy(instruction, operands), number)
+        for part in wanted:
+            if branch.number(part) not in self._first:
+                self._enter(part.read(self._first[branch.numbers[part.source]]), branch.number(part))
+
+    def _missing(self, branch: Branch, wanted: list[Instruction]) -> set[Instruction]:
+        missing: set[Instruction] = set()
+        while wanted:
+            instruction = wanted.pop()
+            if branch.numbers[instruction] not in self._first and instruction not in missing:
+                missing.add(instruction)
+                wanted.extend(instruction.operands)
+        return missing
+
+    def replace(self, old: Instruction, new: Instruction) -> None:
+        """Puts `new` where `old` is used, removes `old`, and knows the value by its new name."""
+        number = self._numbers.pop(old)
+        self.computation.replace(old, new)
+        self.computation.remove([old])
+        self._numbers.setdefault(new, number)
+        if self._first[number] is old:
+            self._first[number] = new
+
+    def _enter(self, instruction: Instruction, number: int) -> None:
+        self._numbers[instruction] = number
+        self._first[number] = instruction
+
+
+@dataclass(slots=True)
+class Cut:
+    """Where a branch ends and its surroundings begin: the numbers that it is handed, each with a part that has it.
+
+    `computed` is what the branch does itself, `repeated` are constants outside of which it gets copies of its own, and
+    `packed` are tuples that it is handed element by element."""
+
+    inputs: dict[int, Part] = field(default_factory=dict)
+    computed: set[Instruction] = field(default_factory=set)
+    repeated: dict[Instruction, Instruction] = field(default_factory=dict)
+    packed: set[Instruction] = field(default_factory=set)
+
+
+def cut_branch(branch: Branch, results: Iterable[Part], outside: Outside, common: Set[int]) -> Cut:
+    """What a branch that returns `results` is best handed; the values of `common` can be computed outside."""
+    cut = Cut()
+    taken = _worth_taking(branch, outside, common)
+    wanted = {part.source for part in results} | set(branch.effects())
+    for instruction in reversed(branch.computation.post_order()):
+        if instruction not in wanted:
+            continue
+        number = branch.numbers[instruction]
+        value = outside.get(number)
+        if instruction in taken:
+            cut.inputs.setdefault(number, Part(instruction))
+        elif instruction not in branch.given:
+            cut.computed.add(instruction)
+            wanted.update((*instruction.operands, *instruction.control_predecessors))
+        elif value is not None and _is_repeatable(value):
+            cut.repeated[instruction] = value
+        elif instruction.shape.is_tuple:
+            cut.packed.add(instruction)
+            cut.inputs.update((branch.number(part), part) for part in parts_of(instruction))
+        else:
+            cut.inputs.setdefault(number, Part(instruction))
+    now = [number for number in branch.inputs() if number in cut.inputs]
+    cut.inputs = {number: cut.inputs[number] for number in (*now, *reversed(cut.inputs))}
+    return cut
+
+
+def _is_repeatable(value: Instruction) -> bool:
+    """It is made where it is used: a constant, however often repeated, or an iota."""
+    of_constant = value.opcode == "broadcast" and is_kernel_constant(value.operands[0])
+    return of_constant or value.opcode == "iota" or is_kernel_constant(value)
+
+
+@dataclass(frozen=True, slots=True)
+class _Making:
+    """What making a value takes: bytes of the arrays it is made of, a kernel of its own, expensive functions."""
+
+    bytes: int = 0
+    has_kernel: bool = False
+    is_expensive: bool = False
+
+
+def _worth_taking(branch: Branch, outside: Outside, common: Set[int]) -> set[Instruction]:
+    """The values that the branch shall read from outside, if it needs them."""
+    makings: dict[Instruction, _Making] = {}
+    worth: set[Instruction] = set()
+    for instruction in branch.computation.post_order():
+        number = branch.numbers[instruction]
+        exists = outside.get(number) is not None
+        if instruction in branch.given:
+            makings[instruction] = _Making(_bytes(instruction))
+        elif not instruction.operands:
+            makings[instruction] = _Making()
+        elif exists or number in common:
+            making = makings[instruction] = _making(instruction, [makings[operand] for operand in instruction.operands])
+            fits = instruction.shape.is_array and (instruction.shape.is_scalar or _bytes(instruction) <= making.bytes)
+            if fits and (making.has_kernel or (exists and making.is_expensive)):
+                worth.add(instruction)
+    return worth
+
+
+def _making(instruction: Instruction, operands: Sequence[_Making]) -> _Making:
+    in_place = Trait.ELEMENTWISE | Trait.INDEX_MAP | Trait.STRUCTURE
+    has_kernel = not instruction.spec.traits & in_place
+    read = sum(operand.bytes for operand in operands)
+    return _Making(
+        max(read, _bytes(instruction)) if has_kernel else read,
+        has_kernel or any(operand.has_kernel for operand in operands),
+        operation_cost(instruction) >= TRANSCENDENTAL or any(operand.is_expensive for operand in operands),
+    )
+
+
+def _bytes(instruction: Instruction) -> int:
+    return sum(leaf.bytes for leaf in instruction.shape.leaves() if leaf.is_array)
+
+
+def rebuilt(branch: Branch, cut: Cut, results: Sequence[Part], *, as_tuple: bool) -> Computation:
+    """A copy that takes a tuple of the inputs of `cut` and returns `results`, as a tuple or as the one that there is."""
+    copy = Computation(branch.computation.name)
+    (old,) = branch.computation.parameters
+    shape = Shape.tuple([part.shape for part in cut.inputs.values()])
+    parameter = copy.add("parameter", shape=shape, name=old.name, number=0)
+    read = {
+        number: copy.add("get-tuple-element", [parameter], index=place, name=part.source.name)
+        for place, (number, part) in enumerate(cut.inputs.items())
+    }
+    copies: dict[Instruction, Instruction] = {}
+    for instruction in branch.computation.post_order():
+        number = branch.numbers[instruction]
+        if instruction in cut.computed:
+            copies[instruction] = _copied(copy, instruction, copies)
+        elif instruction in cut.packed:
+            parts = [read[branch.number(part)] for part in parts_of(instruction)]
+            copies[instruction] = copy.add("tuple", parts)
+        elif instruction in cut.repeated:
+            value = cut.repeated[instruction]
+            copies[instruction] = copy.add_copy(value, [copy.add_copy(operand, ()) for operand in value.operands])
+        elif number in read:
+            copies[instruction] = read[number]
+    values = [part.read(copies[part.source]) for part in results]
+    copy.set_root(copy.add("tuple", values) if as_tuple else values[0])
+    return copy
+
+
+def _copied(computation: Computation, instruction: Instruction, copies: dict[Instruction, Instruction]) -> Instruction:
+    copy = computation.add_copy(instruction, [copies[operand] for operand in instruction.operands])
+    for predecessor in instruction.control_predecessors:
+        computation.add_control_edge(copies[predecessor], copy)
+    return copy
