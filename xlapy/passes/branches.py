@@ -11,7 +11,7 @@ from xlapy.hlo.kernel_plan import is_kernel_constant
 from xlapy.hlo.ops import Trait
 from xlapy.hlo.shape import Shape
 from xlapy.passes.analysis.value_numbers import Numbers, ValueNumbers
-from xlapy.passes.base import needed_by, pinned
+from xlapy.passes.base import needed_by, pinned, replace_all
 from xlapy.passes.fusion.cost import TRANSCENDENTAL, operation_cost
 
 
@@ -92,6 +92,8 @@ class Outside:
         self.values = ValueNumbers()
         self._numbers = self.values.enter(computation)
         self._first: dict[int, Instruction] = {}
+        self._replaced: dict[Instruction, Instruction] = {}
+        self._dropped: list[Instruction] = []
         for instruction in computation.post_order():
             self._first.setdefault(self._numbers[instruction], instruction)
 
@@ -133,13 +135,21 @@ class Outside:
         return missing
 
     def replace(self, old: Instruction, new: Instruction) -> None:
-        """Puts `new` where `old` is used, removes `old`, and knows the value by its new name."""
-        number = self._numbers.pop(old)
-        self.computation.replace(old, new)
-        self.computation.remove([old])
+        """Lets `new` take the place of `old`: at once for branches that are still to come, for its users in `finish`."""
+        number = self._numbers[old]
         self._numbers.setdefault(new, number)
+        self._replaced[old] = new
         if self._first[number] is old:
             self._first[number] = new
+
+    def drop(self, instruction: Instruction) -> None:
+        """Removes an instruction in `finish`, when nothing uses it any more."""
+        self._dropped.append(instruction)
+
+    def finish(self) -> bool:
+        """Replaces and removes, all at once; returns whether there was anything."""
+        replace_all(self.computation, self._replaced)
+        return self.computation.remove([*self._replaced, *self._dropped])
 
     def _enter(self, instruction: Instruction, number: int) -> None:
         self._numbers[instruction] = number
@@ -236,7 +246,7 @@ def _bytes(instruction: Instruction) -> int:
 
 
 def rebuilt(branch: Branch, cut: Cut, results: Sequence[Part], *, as_tuple: bool) -> Computation:
-    """A copy that takes a tuple of the inputs of `cut` and returns `results`, as a tuple or as the one that there is."""
+    """A copy that takes a tuple of the inputs of `cut` and returns `results`: as a tuple, or the one that there is."""
     copy = Computation(branch.computation.name)
     (old,) = branch.computation.parameters
     shape = Shape.tuple([part.shape for part in cut.inputs.values()])

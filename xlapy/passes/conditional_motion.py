@@ -20,7 +20,7 @@ branches have in common moves behind, if the conditional then returns less, or w
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from typing import ClassVar
 
@@ -36,22 +36,25 @@ class ConditionalMotion(ComputationPass):
 
     def run_on(self, computation: Computation) -> bool:
         fixed = pinned(computation)
-        conditionals = [i for i in computation.post_order() if i.opcode == "conditional" and i not in fixed]
-        outside = Outside(computation) if conditionals else None
-        changed = False
+        conditionals = [i for i in computation.post_order() if i.opcode == "conditional" and _is_rewritable(i, fixed)]
+        if not conditionals:
+            return False
+        outside = Outside(computation)
         for conditional in conditionals:
-            if outside is not None and _is_rewritable(conditional):
-                plan = _planned(conditional, outside)
-                if plan.reasons:
-                    self.records.append(Record.of(conditional, True, "; ".join(plan.reasons)))
-                    _apply(plan, outside)
-                    changed = True
-        return changed
+            plan = _planned(conditional, outside)
+            if plan.reasons:
+                self.records.append(Record.of(conditional, True, "; ".join(plan.reasons)))
+                _apply(plan, outside)
+        return outside.finish()
 
 
-def _is_rewritable(conditional: Instruction) -> bool:
+def _is_rewritable(conditional: Instruction, fixed: Set[Instruction]) -> bool:
     results = [branch.root.shape for branch in conditional.called]
-    return len(results) > 1 and all(shape.matches(conditional.shape) for shape in results)
+    return (
+        len(results) > 1
+        and all(shape.matches(conditional.shape) for shape in results)
+        and fixed.isdisjoint((conditional, *conditional.users))
+    )
 
 
 @dataclass(slots=True)
@@ -108,8 +111,10 @@ def _plan_results(plan: _Plan, rows: Mapping[int, tuple[Part, ...]]) -> None:
     for index, parts in rows.items():
         result = plan.results[index] = _Result()
         if len(set(_numbers(plan, parts))) > 1:
-            while (place := _differing_operand(plan, index, parts)) is not None:
+            readers = [branch.computation.root for branch in plan.branches]
+            while (place := _differing_operand(plan, index, parts, readers)) is not None:
                 result.last.append((parts[0].source, place))
+                readers = [part.source for part in parts]
                 parts = tuple(Part(part.source.operands[place]) for part in parts)
             result.slot = slots.setdefault(_numbers(plan, parts), len(slots))
             if result.slot == len(plan.kept):
@@ -128,11 +133,11 @@ def _numbers(plan: _Plan, parts: Sequence[Part]) -> tuple[int, ...]:
     return tuple(branch.number(part) for branch, part in zip(plan.branches, parts, strict=True))
 
 
-def _differing_operand(plan: _Plan, index: int, parts: Sequence[Part]) -> int | None:
+def _differing_operand(plan: _Plan, index: int, parts: Sequence[Part], readers: Sequence[Instruction]) -> int | None:
     """Where `parts`, of result `index`, are one operation on the same values but for one operand, the place of that,
-    if the operation is better done behind the conditional."""
+    if the operation is better done behind the conditional. `readers` are behind it already, or the roots."""
     first, *others = (part.source for part in parts)
-    if not all(map(_is_last, plan.branches, parts)) or not all(_is_like(first, other) for other in others):
+    if not all(map(_is_last, plan.branches, parts, readers)) or not all(_is_like(first, other) for other in others):
         return None
     places = [
         place
@@ -147,16 +152,17 @@ def _differing_operand(plan: _Plan, index: int, parts: Sequence[Part]) -> int | 
     return places[0] if is_better else None
 
 
-def _is_last(branch: Branch, part: Part) -> bool:
-    """The part is a simple operation that only the result of the branch needs."""
+def _is_last(branch: Branch, part: Part, reader: Instruction) -> bool:
+    """The part is a simple operation that only `reader` needs: the result of the branch, or what was last in it."""
     source, root = part.source, branch.computation.root
     return (
         part.index is None
         and bool(source.spec.traits & (Trait.ELEMENTWISE | Trait.INDEX_MAP))
         and not source.called
         and source not in branch.fixed
-        and set(source.users) <= {root}
-        and (source is root or root.opcode == "tuple")
+        and source not in branch.given
+        and set(source.users) <= {reader}
+        and (source is root or source.users)
     )
 
 
@@ -202,15 +208,15 @@ def _apply(plan: _Plan, outside: Outside) -> None:
     chosen = _new_conditional(plan, outside)
     values = {index: _value(plan, result, chosen, outside) for index, result in plan.results.items()}
     conditional = plan.conditional
-    if conditional.shape.is_tuple:
-        for reader in [user for user in conditional.users if user.opcode == "get-tuple-element"]:
-            outside.replace(reader, values[reader.attributes["index"]])
-    if conditional.is_root or conditional.users:
+    readers = [user for user in conditional.users if user.opcode == "get-tuple-element"]
+    for reader in readers:
+        outside.replace(reader, values[reader.attributes["index"]])
+    if conditional.is_root or len(readers) < len(conditional.users):
         is_tuple = conditional.shape.is_tuple
         whole = conditional.parent.add("tuple", list(values.values())) if is_tuple else values[0]
         outside.replace(conditional, whole)
     else:
-        conditional.parent.remove([conditional])
+        outside.drop(conditional)
 
 
 def _parts_outside(plan: _Plan) -> list[Part]:
