@@ -13,10 +13,9 @@ from xlapy.hlo.graph import Computation, HloModule
 from xlapy.hlo.ops import OPS
 from xlapy.hlo.random_values import random_arguments
 from xlapy.hlo.shape import Shape
-from xlapy.hlo.text import fingerprint, parse
+from xlapy.hlo.text import fingerprint
 from xlapy.hlo.verifier import verify
 from xlapy.passes.conditional_motion import ConditionalMotion
-from xlapy.passes.pipelines import cpu_pipeline
 
 
 def varied(base: Computation, choices: random.Random) -> Computation:

@@ -11,6 +11,7 @@ import pytest
 from tests.support.hlo_cases import assert_same, check_same_values
 from tests.support.random_programs import random_program
 from tests.support.work import assert_linear
+from xlapy.hlo.attributes import DotDimensionNumbers
 from xlapy.hlo.evaluate import evaluate
 from xlapy.hlo.graph import Computation, HloModule
 from xlapy.hlo.kernel_plan import check_fusion
@@ -250,14 +251,39 @@ def calls(count: int) -> HloModule:
     return HloModule("calls", computation)
 
 
-@pytest.mark.parametrize(("program", "size"), [(chain, 10_000), (wide, 3_000), (calls, 4_000)])
+def choices(count: int) -> HloModule:
+    """One conditional after another, whose branches have much in common."""
+    array = Shape.array(np.float32, (4, 4))
+    numbers = DotDimensionNumbers((1,), (0,))
+    computation = Computation("main")
+    selector = computation.add("parameter", shape=Shape.array(np.int32, ()), number=0)
+    x = computation.add("parameter", shape=array, number=1)
+    values = [x]
+    for _ in range(count):
+        called = []
+        for function in ("sine", "cosine", "tanh"):
+            branch = Computation(function)
+            state = branch.add("parameter", shape=Shape.tuple([array] * 3), number=0)
+            y, z, _ = (branch.add("get-tuple-element", [state], index=index) for index in range(3))
+            product = branch.add("dot", [y, z], shape=array, dimension_numbers=numbers)
+            branch.set_root(branch.add("tuple", [branch.add("negate", [branch.add(function, [product])]), z, product]))
+            called.append(branch)
+        state = computation.add("tuple", [x, values[-1], x])
+        chosen = computation.add("conditional", [selector, state, state, state], called=called)
+        parts = [computation.add("get-tuple-element", [chosen], index=index) for index in range(2)]
+        values.append(computation.add("add", parts))
+    computation.set_root(computation.add("tuple", values))
+    return HloModule("choices", computation)
+
+
+@pytest.mark.parametrize(("program", "size"), [(chain, 10_000), (wide, 3_000), (calls, 4_000), (choices, 200)])
 def test_large_programs_become_kernels(program: Callable[[int], HloModule], size: int) -> None:
     module = program(size)
     cpu_pipeline().run(module)
     check_kernels(module)
 
 
-@pytest.mark.parametrize(("program", "size"), [(chain, 300), (wide, 300), (calls, 200)])
+@pytest.mark.parametrize(("program", "size"), [(chain, 300), (wide, 300), (calls, 200), (choices, 25)])
 def test_the_work_of_the_pipeline_grows_with_the_program(program: Callable[[int], HloModule], size: int) -> None:
     def pipeline(size: int) -> Callable[[], Any]:
         module = program(size)

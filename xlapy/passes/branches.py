@@ -135,7 +135,7 @@ class Outside:
         return missing
 
     def replace(self, old: Instruction, new: Instruction) -> None:
-        """Lets `new` take the place of `old`: at once for branches that are still to come, for its users in `finish`."""
+        """Lets `new` take the place of `old`: in what is asked for from now on, and for its users in `finish`."""
         number = self._numbers[old]
         self._numbers.setdefault(new, number)
         self._replaced[old] = new
