@@ -162,7 +162,7 @@ def _is_last(branch: Branch, part: Part, reader: Instruction) -> bool:
         and source not in branch.fixed
         and source not in branch.given
         and set(source.users) <= {reader}
-        and (source is root or source.users)
+        and (source is root or bool(source.users))
     )
 
 
