@@ -1,5 +1,6 @@
 """The pipeline: order, watching, bisection; and whole programs through it."""
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -97,6 +98,18 @@ def test_a_group_runs_until_nothing_changes() -> None:
     ]
     assert report.changes == 2
     assert not report.unfinished
+
+
+def test_a_led_group_ends_where_its_first_pass_finds_nothing() -> None:
+    group = FixedPoint("clean", (Cse(), TupleSimplification(), Dce()), led=True)
+    report = Pipeline("test", (group, group)).run(parse(REDUNDANT))
+    assert [(run.name, run.changed) for run in report.runs] == [
+        ("cse", True),
+        ("simplify-tuples", False),
+        ("dce", True),
+        ("cse", False),
+        ("cse", False),
+    ]
 
 
 def test_a_group_that_does_not_finish_is_reported() -> None:
@@ -207,6 +220,33 @@ def test_options_reach_the_passes() -> None:
     opcodes = [instruction.opcode for instruction in module.instructions()]
     assert opcodes.count("negate") == 2
     assert opcodes.count("fusion") == 1
+
+
+TWO_LOOPS = """
+test { s = (s32[], f32[8,8], f32[8,8]) parameter(0)  i = s32[] get-tuple-element(s), index=0  n = s32[] constant(9)
+  ROOT l = pred[] compare(i, n), direction=LT }
+NAME { s = (s32[], f32[8,8], f32[8,8]) parameter(0)  i = s32[] get-tuple-element(s), index=0
+  x = f32[8,8] get-tuple-element(s), index=1  w = f32[8,8] get-tuple-element(s), index=2  one = s32[] constant(1)
+  j = s32[] add(i, one)  t = f32[8,8] tanh(w)
+  d = f32[8,8] dot(x, t), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+  y = f32[8,8] NAME(d)  ROOT n = (s32[], f32[8,8], f32[8,8]) tuple(j, y, w) }
+ENTRY main {
+  x = f32[8,8] parameter(0)  w = f32[8,8] parameter(1)  z = s32[] constant(0)  t = f32[8,8] tanh(w)
+  s = (s32[], f32[8,8], f32[8,8]) tuple(z, x, w)
+  a = (s32[], f32[8,8], f32[8,8]) while(s), condition=test, body=sine
+  b = (s32[], f32[8,8], f32[8,8]) while(s), condition=test, body=cosine
+  y = f32[8,8] get-tuple-element(a), index=1  v = f32[8,8] get-tuple-element(b), index=1
+  ROOT r = (f32[8,8], f32[8,8], f32[8,8]) tuple(y, v, t) }
+"""
+
+
+def test_what_loops_and_their_surroundings_compute_alike_is_computed_once() -> None:
+    head, body, entry = re.split(r"^(?=NAME|ENTRY)", TWO_LOOPS, flags=re.MULTILINE)
+    module = parse(head + body.replace("NAME", "sine") + body.replace("NAME", "cosine") + entry)
+    after = module.clone()
+    cpu_pipeline(watch=CHECKED).run(after)
+    assert [instruction.opcode for instruction in after.instructions()].count("tanh") == 1
+    check_same_values(module, after)
 
 
 # -- size ----------------------------------------------------------------------------------------------------------
