@@ -8,11 +8,10 @@ from dataclasses import dataclass, field
 
 from xlapy.hlo.graph import Computation, Instruction
 from xlapy.hlo.kernel_plan import is_kernel_constant
-from xlapy.hlo.ops import Trait
 from xlapy.hlo.shape import Shape
+from xlapy.passes.analysis.making import Making, given, making_of
 from xlapy.passes.analysis.value_numbers import Numbers, ValueNumbers
 from xlapy.passes.base import needed_by, pinned, replace_all
-from xlapy.passes.fusion.cost import TRANSCENDENTAL, operation_cost
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,47 +201,24 @@ def _is_repeatable(value: Instruction) -> bool:
     return of_constant or value.opcode == "iota" or is_kernel_constant(value)
 
 
-@dataclass(frozen=True, slots=True)
-class _Making:
-    """What making a value takes: bytes of the arrays it is made of, a kernel of its own, expensive functions."""
-
-    bytes: int = 0
-    has_kernel: bool = False
-    is_expensive: bool = False
-
-
 def _worth_taking(branch: Branch, outside: Outside, common: Set[int]) -> set[Instruction]:
     """The values that the branch shall read from outside, if it needs them."""
-    makings: dict[Instruction, _Making] = {}
+    makings: dict[Instruction, Making] = {}
     worth: set[Instruction] = set()
     for instruction in branch.computation.post_order():
         number = branch.numbers[instruction]
         exists = outside.get(number) is not None
         if instruction in branch.given:
-            makings[instruction] = _Making(_bytes(instruction))
+            makings[instruction] = given(instruction)
         elif not instruction.operands:
-            makings[instruction] = _Making()
+            makings[instruction] = Making()
         elif exists or number in common:
-            making = makings[instruction] = _making(instruction, [makings[operand] for operand in instruction.operands])
-            fits = instruction.shape.is_array and (instruction.shape.is_scalar or _bytes(instruction) <= making.bytes)
+            making = makings[instruction] = making_of(instruction, makings)
+            shape = instruction.shape
+            fits = shape.is_array and (shape.is_scalar or shape.bytes <= making.bytes)
             if fits and (making.has_kernel or (exists and making.is_expensive)):
                 worth.add(instruction)
     return worth
-
-
-def _making(instruction: Instruction, operands: Sequence[_Making]) -> _Making:
-    in_place = Trait.ELEMENTWISE | Trait.INDEX_MAP | Trait.STRUCTURE
-    has_kernel = not instruction.spec.traits & in_place
-    read = sum(operand.bytes for operand in operands)
-    return _Making(
-        max(read, _bytes(instruction)) if has_kernel else read,
-        has_kernel or any(operand.has_kernel for operand in operands),
-        operation_cost(instruction) >= TRANSCENDENTAL or any(operand.is_expensive for operand in operands),
-    )
-
-
-def _bytes(instruction: Instruction) -> int:
-    return sum(leaf.bytes for leaf in instruction.shape.leaves() if leaf.is_array)
 
 
 def rebuilt(branch: Branch, cut: Cut, results: Sequence[Part], *, as_tuple: bool) -> Computation:
