@@ -6,8 +6,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence, Set
 from dataclasses import dataclass, field
 
+from xlapy.hlo.element_types import PRED
 from xlapy.hlo.graph import Computation, Instruction
 from xlapy.hlo.kernel_plan import is_kernel_constant
+from xlapy.hlo.literal import Literal
 from xlapy.hlo.shape import Shape
 from xlapy.passes.analysis.making import Making, given, making_of
 from xlapy.passes.analysis.value_numbers import Numbers, ValueNumbers
@@ -46,10 +48,12 @@ class Branch:
     """A computation to choose, its operand outside, and the numbers of its values.
 
     `given` are the instructions that only read what comes from outside: the parameter and what it is made of. What
-    control edges hold is in `fixed`."""
+    control edges hold is in `fixed`. `selector` is the number of what chooses the branch; `choice` is its value here,
+    where that is known."""
 
     computation: Computation
-    operand: Instruction
+    selector: int
+    choice: Literal | None
     values: ValueNumbers
     numbers: Numbers
     given: set[Instruction] = field(init=False)
@@ -97,11 +101,13 @@ class Outside:
             self._first.setdefault(self._numbers[instruction], instruction)
 
     def branches(self, conditional: Instruction) -> list[Branch]:
-        pairs = zip(conditional.called, conditional.operands[1:], strict=True)
-        return [
-            Branch(branch, operand, self.values, self.values.enter_region(branch, [self._numbers[operand]]))
-            for branch, operand in pairs
-        ]
+        selector, *operands = conditional.operands
+        branches = []
+        for number, (branch, operand) in enumerate(zip(conditional.called, operands, strict=True)):
+            numbers = self.values.enter_region(branch, [self._numbers[operand]])
+            choice = _choice(selector, number, len(operands))
+            branches.append(Branch(branch, self._numbers[selector], choice, self.values, numbers))
+        return branches
 
     def get(self, number: int) -> Instruction | None:
         """The value with this number, where it exists already."""
@@ -155,16 +161,25 @@ class Outside:
         self._first[number] = instruction
 
 
+def _choice(selector: Instruction, branch: int, count: int) -> Literal | None:
+    """The selector, if it can be but one to choose the branch: the last of them serves several numbers."""
+    if selector.shape.element_type is PRED:
+        return Literal(branch == 0)
+    return Literal(branch, selector.shape) if branch < count - 1 else None
+
+
 @dataclass(slots=True)
 class Cut:
     """Where a branch ends and its surroundings begin: the numbers that it is handed, each with a part that has it.
 
-    `computed` is what the branch does itself, `repeated` are constants outside of which it gets copies of its own, and
-    `packed` are tuples that it is handed element by element."""
+    `computed` is what the branch does itself, `repeated` are constants outside of which it gets copies of its own,
+    `chosen` is what has the value that chose the branch, and `packed` are tuples that it is handed element by
+    element."""
 
     inputs: dict[int, Part] = field(default_factory=dict)
     computed: set[Instruction] = field(default_factory=set)
     repeated: dict[Instruction, Instruction] = field(default_factory=dict)
+    chosen: set[Instruction] = field(default_factory=set)
     packed: set[Instruction] = field(default_factory=set)
 
 
@@ -183,6 +198,8 @@ def cut_branch(branch: Branch, results: Iterable[Part], outside: Outside, common
         elif instruction not in branch.given:
             cut.computed.add(instruction)
             wanted.update((*instruction.operands, *instruction.control_predecessors))
+        elif number == branch.selector and branch.choice is not None:
+            cut.chosen.add(instruction)
         elif value is not None and _is_repeatable(value):
             cut.repeated[instruction] = value
         elif instruction.shape.is_tuple:
@@ -239,6 +256,8 @@ def rebuilt(branch: Branch, cut: Cut, results: Sequence[Part], *, as_tuple: bool
         elif instruction in cut.packed:
             parts = [read[branch.number(part)] for part in parts_of(instruction)]
             copies[instruction] = copy.add("tuple", parts)
+        elif instruction in cut.chosen:
+            copies[instruction] = copy.add("constant", literal=branch.choice)
         elif instruction in cut.repeated:
             value = cut.repeated[instruction]
             copies[instruction] = copy.add_copy(value, [copy.add_copy(operand, ()) for operand in value.operands])

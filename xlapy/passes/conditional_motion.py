@@ -10,7 +10,8 @@ becomes
     c = f32[8,8] conditional(p, (d), (d)), branch_computations={negate, exponential}
 
 Results that are equal in all branches, constants and values that are only passed through among them, are read outside.
-Those that nobody uses disappear, and equal ones are one. Branches get what they read, once, and constants not at all.
+Those that nobody uses disappear, and equal ones are one. Branches get what they read, once; constants they have
+themselves, and a branch knows the number that chose it.
 
 Work that is the same in all branches moves in front of the conditional, and work in one branch that its surroundings do
 anyway is read from there: where it takes a kernel of its own (a dot, a reduce ...) or, done already, is expensive.
@@ -196,7 +197,9 @@ def _explain(plan: _Plan, branch: Branch, cut: Cut) -> None:
         plan.reasons.append(f"{name} reads {', '.join(brought)} from outside")
     if cut.repeated:
         plan.reasons.append(f"{name} has constants of its own")
-    if not brought and not cut.repeated:
+    if cut.chosen:
+        plan.reasons.append(f"{name} knows what chose it")
+    if not (brought or cut.repeated or cut.chosen):
         plan.reasons.append(f"{name} reads {len(cut.inputs)} values of {len(before)}")
 
 
