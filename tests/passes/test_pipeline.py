@@ -12,10 +12,11 @@ import pytest
 from tests.support.hlo_cases import assert_same, check_same_values
 from tests.support.random_programs import random_program
 from tests.support.work import assert_linear
-from xlapy.hlo.attributes import DotDimensionNumbers
+from xlapy.hlo.attributes import ComparisonDirection, DotDimensionNumbers
 from xlapy.hlo.evaluate import evaluate
-from xlapy.hlo.graph import Computation, HloModule
+from xlapy.hlo.graph import Computation, HloModule, Instruction
 from xlapy.hlo.kernel_plan import check_fusion
+from xlapy.hlo.literal import Literal
 from xlapy.hlo.random_values import random_arguments
 from xlapy.hlo.shape import Shape
 from xlapy.hlo.text import fingerprint, parse, to_text
@@ -316,14 +317,42 @@ def choices(count: int) -> HloModule:
     return HloModule("choices", computation)
 
 
-@pytest.mark.parametrize(("program", "size"), [(chain, 10_000), (wide, 3_000), (calls, 4_000), (choices, 200)])
+def carries(count: int) -> HloModule:
+    """A loop over many arrays that start alike, each two of which stay so, with work that never changes."""
+    array, number = Shape.array(np.float32, (4,)), Shape.array(np.int32, ())
+    shape = Shape.tuple([number, *[array] * count])
+    test, body, computation = Computation("test"), Computation("body"), Computation("main")
+
+    def elements(region: Computation) -> list[Instruction]:
+        state = region.add("parameter", shape=shape, number=0)
+        return [region.add("get-tuple-element", [state], index=index) for index in range(1 + count)]
+
+    def constant(region: Computation, value: int) -> Instruction:
+        return region.add("constant", literal=Literal(np.int32(value)))
+
+    test.set_root(test.add("compare", [elements(test)[0], constant(test, 9)], direction=ComparisonDirection.LT))
+    counter, *values = elements(body)
+    same = [body.add("tanh", [value]) for value in values[: count // 2]]
+    following = [
+        values[n] if n < count // 2 else body.add("add", [value, same[n // 4]]) for n, value in enumerate(values)
+    ]
+    body.set_root(body.add("tuple", [body.add("add", [counter, constant(body, 1)]), *following]))
+    x = computation.add("parameter", shape=array, number=0)
+    init = computation.add("tuple", [constant(computation, 0), *[x] * count])
+    computation.set_root(computation.add("while", [init], called=[test, body]))
+    return HloModule("carries", computation)
+
+
+@pytest.mark.parametrize(
+    ("program", "size"), [(chain, 10_000), (wide, 3_000), (calls, 4_000), (choices, 200), (carries, 300)]
+)
 def test_large_programs_become_kernels(program: Callable[[int], HloModule], size: int) -> None:
     module = program(size)
     cpu_pipeline().run(module)
     check_kernels(module)
 
 
-@pytest.mark.parametrize(("program", "size"), [(chain, 300), (wide, 300), (calls, 200), (choices, 25)])
+@pytest.mark.parametrize(("program", "size"), [(chain, 300), (wide, 300), (calls, 200), (choices, 25), (carries, 100)])
 def test_the_work_of_the_pipeline_grows_with_the_program(program: Callable[[int], HloModule], size: int) -> None:
     def pipeline(size: int) -> Callable[[], Any]:
         module = program(size)

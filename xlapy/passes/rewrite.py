@@ -159,7 +159,9 @@ class _Rewriter:
         changed = False
         while self.waiting:
             instruction, _ = self.waiting.popitem()
-            if instruction not in self.dead and instruction not in self.pinned and _is_static(instruction):
+            if instruction in self.dead or instruction in self.pinned:
+                continue
+            if self.settings.laws.for_op(instruction.opcode) and _is_static(instruction):
                 changed = self.rewrite(instruction) or changed
         self.computation.remove(self.dead)
         return changed

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, TypeAlias
+from typing import ClassVar
 
 from xlapy.hlo.graph import Computation, Instruction
 from xlapy.hlo.kernel_plan import is_kernel_constant
@@ -65,43 +65,48 @@ def _skip_idle_loop(loop: Instruction) -> bool:
 def _read_first(loop: Instruction, equal: Mapping[int, int]) -> set[int]:
     """Reads the first of equal elements of the state, inside and outside, but to hand others on; returns which these
     were."""
-    body = loop.called[1]
     merged: set[int] = set()
     for state in (loop, *(called.parameters[0] for called in loop.called)):
         fixed = pinned(state.parent)
         readers = [user for user in state.users if user.opcode == "get-tuple-element"]
         first = {reader.attributes["index"]: reader for reader in reversed(readers)}
+        instead: dict[Instruction, Instruction] = {}
+        next_state = loop.called[1].root if state.parent is loop.called[1] else None
+        misplaced = _misplaced(next_state)
         for reader in readers:
             index = reader.attributes["index"]
-            handed_on = (body.root, index) if state.parent is body else None
-            if index not in equal or reader in fixed or not _has_use(reader, handed_on):
-                continue
-            if equal[index] not in first:
-                first[equal[index]] = state.parent.add("get-tuple-element", [state], index=equal[index])
-            _use_instead(reader, first[equal[index]], handed_on)
-            merged.add(index)
+            is_read = reader.is_root or reader in misplaced or any(user is not next_state for user in reader.users)
+            if index in equal and reader not in fixed and is_read:
+                if equal[index] not in first:
+                    first[equal[index]] = state.parent.add("get-tuple-element", [state], index=equal[index])
+                instead[reader] = first[equal[index]]
+                merged.add(index)
+        _use_instead(state.parent, instead, next_state)
     return merged
 
 
-_Use: TypeAlias = tuple[Instruction, int]  # an instruction, and the place of an operand
+def _misplaced(next_state: Instruction | None) -> set[Instruction]:
+    """What the next state has at other places than elements of the state would be handed on at."""
+    if next_state is None:
+        return set()
+    return {operand for place, operand in enumerate(next_state.operands) if not _is_element(operand, place)}
 
 
-def _has_use(value: Instruction, spared: _Use | None) -> bool:
-    uses = [(user, place) for user in value.users for place, operand in enumerate(user.operands) if operand is value]
-    return value.is_root or any(use != spared for use in uses)
-
-
-def _use_instead(old: Instruction, new: Instruction, spared: _Use | None) -> None:
-    """Puts `new` where `old` is used, but for one place; removes `old` if nothing uses it any more."""
-    computation = old.parent
-    for user in tuple(old.users):
-        places = enumerate(user.operands)
-        operands = [new if operand is old and (user, place) != spared else operand for place, operand in places]
+def _use_instead(
+    computation: Computation, instead: Mapping[Instruction, Instruction], next_state: Instruction | None
+) -> None:
+    """Puts values where keys are used, but for elements at their own places in the next state; removes what nothing
+    uses any more."""
+    for user in dict.fromkeys(user for old in instead for user in old.users):
+        operands = [instead.get(operand, operand) for operand in user.operands]
+        if user is next_state:
+            for place, operand in enumerate(user.operands):
+                if _is_element(operand, place):
+                    operands[place] = operand
         computation.set_operands(user, operands)
-    if old.is_root:
-        computation.set_root(new)
-    if not old.users:
-        computation.remove([old])
+    if computation.root in instead:
+        computation.set_root(instead[computation.root])
+    computation.remove([old for old in instead if not old.users])
 
 
 def _forward_unchanged(loop: Instruction) -> bool:
