@@ -13,7 +13,7 @@ from xlapy.hlo.graph import Computation, HloModule
 from xlapy.hlo.ops import OPS
 from xlapy.hlo.random_values import random_arguments
 from xlapy.hlo.shape import Shape
-from xlapy.hlo.text import fingerprint
+from xlapy.hlo.text import fingerprint, parse
 from xlapy.hlo.verifier import verify
 from xlapy.passes.conditional_motion import ConditionalMotion
 
@@ -88,3 +88,22 @@ def test_random_branches_run(seed: int) -> None:
     for selector in (-1, 0, 1, 2, 9):
         arguments[0] = np.int32(selector)
         assert_same(run(*arguments), evaluate(module, *arguments))
+
+
+def test_records_say_what_moved() -> None:
+    module = parse("""
+    f { s = (f32[4,4], f32[4,4], f32[]) parameter(0)  x = f32[4,4] get-tuple-element(s), index=0
+        w = f32[4,4] get-tuple-element(s), index=1
+        d = f32[4,4] dot(x, w), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+        n = f32[4,4] negate(d)  ROOT t = (f32[4,4], f32[4,4]) tuple(n, w) }
+    g { s = (f32[4,4], f32[4,4], f32[]) parameter(0)  x = f32[4,4] get-tuple-element(s), index=0
+        w = f32[4,4] get-tuple-element(s), index=1
+        d = f32[4,4] dot(x, w), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+        ROOT t = (f32[4,4], f32[4,4]) tuple(d, w) }
+    ENTRY e { p = pred[] parameter(0)  s = (f32[4,4], f32[4,4], f32[]) parameter(1)
+        ROOT c = (f32[4,4], f32[4,4]) conditional(p, s, s), true_computation=f, false_computation=g }""")
+    step = ConditionalMotion()
+    assert step.run(module)
+    (record,) = step.take_records()
+    assert (record.subject, record.computation, record.made) == ("c", "e", True)
+    assert record.reason == "w is the same in all branches; f reads d from outside; g reads d from outside"

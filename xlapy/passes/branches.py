@@ -88,7 +88,9 @@ class Branch:
 
 
 class Outside:
-    """The computation that conditionals are in: its values by number, and how it gets more of them."""
+    """The computation that conditionals are in: its values by number, and how it gets more of them.
+
+    Values that nobody needs are not there: they would be computed for a branch that may not run."""
 
     def __init__(self, computation: Computation) -> None:
         self.computation = computation
@@ -97,8 +99,11 @@ class Outside:
         self._first: dict[int, Instruction] = {}
         self._replaced: dict[Instruction, Instruction] = {}
         self._dropped: list[Instruction] = []
+        effects = [instruction for instruction in computation if instruction.has_effect]
+        self.needed = needed_by([computation.root, *effects, *computation.parameters])
         for instruction in computation.post_order():
-            self._first.setdefault(self._numbers[instruction], instruction)
+            if instruction in self.needed:
+                self._first.setdefault(self._numbers[instruction], instruction)
 
     def branches(self, conditional: Instruction) -> list[Branch]:
         selector, *operands = conditional.operands
@@ -144,7 +149,7 @@ class Outside:
         number = self._numbers[old]
         self._numbers.setdefault(new, number)
         self._replaced[old] = new
-        if self._first[number] is old:
+        if self._first.get(number) is old:
             self._first[number] = new
 
     def drop(self, instruction: Instruction) -> None:
@@ -229,7 +234,7 @@ def _worth_taking(branch: Branch, outside: Outside, common: Set[int]) -> set[Ins
             makings[instruction] = given(instruction)
         elif not instruction.operands:
             makings[instruction] = Making()
-        elif exists or number in common:
+        elif (exists or number in common) and all(operand in makings for operand in instruction.operands):
             making = makings[instruction] = making_of(instruction, makings)
             shape = instruction.shape
             fits = shape.is_array and (shape.is_scalar or shape.bytes <= making.bytes)

@@ -41,7 +41,7 @@ class ConditionalMotion(ComputationPass):
         if not conditionals:
             return False
         outside = Outside(computation)
-        for conditional in conditionals:
+        for conditional in filter(outside.needed.__contains__, conditionals):
             plan = _planned(conditional, outside)
             if plan.reasons:
                 self.records.append(Record.of(conditional, True, "; ".join(plan.reasons)))
