@@ -71,6 +71,9 @@ def test_loops() -> None:
             "while": lax.while_loop(lambda s: jnp.abs(s[0] ** 3 - 5) > 1e-4, newton, (2.0, 0)),
             "fori": lax.fori_loop(0, count, lambda i, total: total + i * v, jnp.zeros_like(v)),
             "map": lax.map(lambda row: row.max() - row.min(), x),
+            "threshold": lax.while_loop(lambda u: (u**2).sum() > 1e-2 * jnp.linalg.norm(x), lambda u: u * 0.9, v),
+            "norm": lax.fori_loop(0, count, lambda i, u: u * jnp.tanh(jnp.linalg.norm(x)) + i, v),
+            "twins": lax.fori_loop(0, count, lambda i, s: (s[0] + 1, s[1] * x[s[0]].sum(), s[2] + 1), (0, v, 0)),
             "associative": lax.associative_scan(jnp.add, x),
         }
 
