@@ -223,6 +223,17 @@ ENTRY main {
   ROOT c = f8e8m0fnu[9] convert(b)
 }""",
     ),
+    Case(
+        "sums of rows, broadcast so that rows and columns of them change places",
+        """HloModule rows
+sum { a = s32[] parameter(0)  b = s32[] parameter(1)  ROOT s = s32[] add(a, b) }
+ENTRY main {
+  x = s32[3,3,16] parameter(0)
+  z = s32[] constant(0)
+  r = s32[3,3] reduce(x, z), dimensions={2}, to_apply=sum
+  ROOT b = s32[3,3] broadcast(r), dimensions={1,0}
+}""",
+    ),
 ]
 
 

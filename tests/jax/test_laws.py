@@ -88,6 +88,16 @@ PROGRAMS = {
     "gradient of a bias": Program(
         jax.grad(lambda b, x: jnp.mean(x + b)), (V, X), "elementwise-of-broadcasts sum-of-repeated reduce-of-one"
     ),
+    "wide and deep": Program(
+        lambda wide, deep, weights: jax.nn.sigmoid(jnp.concatenate([wide, jax.nn.relu(deep)], 1) @ weights),
+        (np.ones((64, 96), np.float32), np.ones((64, 64), np.float32), np.ones((160, 1), np.float32)),
+        "dot-of-joined-left",
+    ),
+    "attention over a memory": Program(
+        lambda scores, memory, values: jax.nn.softmax(scores) @ jnp.concatenate([memory, values]),
+        (np.ones((1, 192), np.float32), np.ones((128, 64), np.float32), np.ones((64, 64), np.float32)),
+        "dot-of-joined-right",
+    ),
     "strided convolution": Program(
         jax.grad(lambda x, k: (convolved(x, k, 2) ** 2).sum()),
         (IMAGES, np.ones((3, 3, 3, 4), np.float32)),

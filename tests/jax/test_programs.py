@@ -71,6 +71,9 @@ def test_loops() -> None:
             "while": lax.while_loop(lambda s: jnp.abs(s[0] ** 3 - 5) > 1e-4, newton, (2.0, 0)),
             "fori": lax.fori_loop(0, count, lambda i, total: total + i * v, jnp.zeros_like(v)),
             "map": lax.map(lambda row: row.max() - row.min(), x),
+            "threshold": lax.while_loop(lambda u: (u**2).sum() > 1e-2 * jnp.linalg.norm(x), lambda u: u * 0.9, v),
+            "norm": lax.fori_loop(0, count, lambda i, u: u * jnp.tanh(jnp.linalg.norm(x)) + i, v),
+            "twins": lax.fori_loop(0, count, lambda i, s: (s[0] + 1, s[1] * x[s[0]].sum(), s[2] + 1), (0, v, 0)),
             "associative": lax.associative_scan(jnp.add, x),
         }
 
@@ -86,6 +89,34 @@ def test_branches() -> None:
 
     for index in (0, 2, 9):
         assert_agree(function, X, np.int32(index))
+
+
+def test_branches_that_have_much_in_common() -> None:
+    def function(x: Any, w: Any, index: Any) -> Any:
+        hidden = jnp.tanh(x @ w)
+
+        def branch(last: Any) -> Any:
+            return lambda: (last(jax.nn.softmax(x @ w)) * 2 + hidden, jnp.tanh(x @ w).sum(), w, jnp.float32(3))
+
+        def loss(v: Any) -> Any:
+            step = lambda total, row: lax.cond(row.sum() > 0, lambda: total + row @ v, lambda: total - row @ v)  # noqa: E731
+            return lax.fori_loop(0, 5, lambda i, total: step(total, x[i]), jnp.zeros(4)).sum()
+
+        def carried(state: Any, row: Any) -> Any:
+            first, second, count = state
+            last = lax.switch(count % 3, [branch(jnp.sin), branch(jnp.cos), branch(jnp.abs)])[0].sum()
+            return (first * 0.5 + last, second * 0.5 + last, count + 1), row
+
+        return {
+            "switch": lax.switch(index, [branch(jnp.sin), branch(jnp.cos), branch(jnp.abs)]),
+            "used in part": lax.cond(index > 0, branch(jnp.exp), branch(jnp.square))[1],
+            "loop": loss(w),
+            "scan": lax.scan(carried, (1.0, 1.0, 0), x),
+            "gradient": jax.grad(lambda v: lax.cond(index > 0, lambda: jnp.sin(x @ v), lambda: x @ v).sum())(w),
+        }
+
+    for index in (0, 1, 5):
+        assert_agree(function, X, W, index)
 
 
 def test_random_numbers() -> None:

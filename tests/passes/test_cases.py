@@ -7,6 +7,7 @@ import pytest
 from tests.support.hlo_cases import Case, check_case, load_cases
 from xlapy.passes.async_unwrapping import AsyncUnwrapping
 from xlapy.passes.base import Pass
+from xlapy.passes.conditional_motion import ConditionalMotion
 from xlapy.passes.conditional_simplification import ConditionalSimplification
 from xlapy.passes.constant_folding import ConstantFolding
 from xlapy.passes.cse import Cse
@@ -38,6 +39,7 @@ PASSES: list[type[Pass]] = [
     AsyncUnwrapping,
     BatchNormExpansion,
     CallInlining,
+    ConditionalMotion,
     ConditionalSimplification,
     ConstantFolding,
     Cse,

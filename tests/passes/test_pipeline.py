@@ -1,5 +1,6 @@
 """The pipeline: order, watching, bisection; and whole programs through it."""
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,9 +12,11 @@ import pytest
 from tests.support.hlo_cases import assert_same, check_same_values
 from tests.support.random_programs import random_program
 from tests.support.work import assert_linear
+from xlapy.hlo.attributes import ComparisonDirection, DotDimensionNumbers
 from xlapy.hlo.evaluate import evaluate
-from xlapy.hlo.graph import Computation, HloModule
+from xlapy.hlo.graph import Computation, HloModule, Instruction
 from xlapy.hlo.kernel_plan import check_fusion
+from xlapy.hlo.literal import Literal
 from xlapy.hlo.random_values import random_arguments
 from xlapy.hlo.shape import Shape
 from xlapy.hlo.text import fingerprint, parse, to_text
@@ -96,6 +99,18 @@ def test_a_group_runs_until_nothing_changes() -> None:
     ]
     assert report.changes == 2
     assert not report.unfinished
+
+
+def test_a_led_group_ends_where_its_first_pass_finds_nothing() -> None:
+    group = FixedPoint("clean", (Cse(), TupleSimplification(), Dce()), led=True)
+    report = Pipeline("test", (group, group)).run(parse(REDUNDANT))
+    assert [(run.name, run.changed) for run in report.runs] == [
+        ("cse", True),
+        ("simplify-tuples", False),
+        ("dce", True),
+        ("cse", False),
+        ("cse", False),
+    ]
 
 
 def test_a_group_that_does_not_finish_is_reported() -> None:
@@ -208,6 +223,33 @@ def test_options_reach_the_passes() -> None:
     assert opcodes.count("fusion") == 1
 
 
+TWO_LOOPS = """
+test { s = (s32[], f32[8,8], f32[8,8]) parameter(0)  i = s32[] get-tuple-element(s), index=0  n = s32[] constant(9)
+  ROOT l = pred[] compare(i, n), direction=LT }
+NAME { s = (s32[], f32[8,8], f32[8,8]) parameter(0)  i = s32[] get-tuple-element(s), index=0
+  x = f32[8,8] get-tuple-element(s), index=1  w = f32[8,8] get-tuple-element(s), index=2  one = s32[] constant(1)
+  j = s32[] add(i, one)  t = f32[8,8] tanh(w)
+  d = f32[8,8] dot(x, t), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+  y = f32[8,8] NAME(d)  ROOT n = (s32[], f32[8,8], f32[8,8]) tuple(j, y, w) }
+ENTRY main {
+  x = f32[8,8] parameter(0)  w = f32[8,8] parameter(1)  z = s32[] constant(0)  t = f32[8,8] tanh(w)
+  s = (s32[], f32[8,8], f32[8,8]) tuple(z, x, w)
+  a = (s32[], f32[8,8], f32[8,8]) while(s), condition=test, body=sine
+  b = (s32[], f32[8,8], f32[8,8]) while(s), condition=test, body=cosine
+  y = f32[8,8] get-tuple-element(a), index=1  v = f32[8,8] get-tuple-element(b), index=1
+  ROOT r = (f32[8,8], f32[8,8], f32[8,8]) tuple(y, v, t) }
+"""
+
+
+def test_what_loops_and_their_surroundings_compute_alike_is_computed_once() -> None:
+    head, body, entry = re.split(r"^(?=NAME|ENTRY)", TWO_LOOPS, flags=re.MULTILINE)
+    module = parse(head + body.replace("NAME", "sine") + body.replace("NAME", "cosine") + entry)
+    after = module.clone()
+    cpu_pipeline(watch=CHECKED).run(after)
+    assert [instruction.opcode for instruction in after.instructions()].count("tanh") == 1
+    check_same_values(module, after)
+
+
 # -- size ----------------------------------------------------------------------------------------------------------
 
 
@@ -250,14 +292,67 @@ def calls(count: int) -> HloModule:
     return HloModule("calls", computation)
 
 
-@pytest.mark.parametrize(("program", "size"), [(chain, 10_000), (wide, 3_000), (calls, 4_000)])
+def choices(count: int) -> HloModule:
+    """One conditional after another, whose branches have much in common."""
+    array = Shape.array(np.float32, (4, 4))
+    numbers = DotDimensionNumbers((1,), (0,))
+    computation = Computation("main")
+    selector = computation.add("parameter", shape=Shape.array(np.int32, ()), number=0)
+    x = computation.add("parameter", shape=array, number=1)
+    values = [x]
+    for _ in range(count):
+        called = []
+        for function in ("sine", "cosine", "tanh"):
+            branch = Computation(function)
+            state = branch.add("parameter", shape=Shape.tuple([array] * 3), number=0)
+            y, z, _ = (branch.add("get-tuple-element", [state], index=index) for index in range(3))
+            product = branch.add("dot", [y, z], shape=array, dimension_numbers=numbers)
+            branch.set_root(branch.add("tuple", [branch.add("negate", [branch.add(function, [product])]), z, product]))
+            called.append(branch)
+        state = computation.add("tuple", [x, values[-1], x])
+        chosen = computation.add("conditional", [selector, state, state, state], called=called)
+        parts = [computation.add("get-tuple-element", [chosen], index=index) for index in range(2)]
+        values.append(computation.add("add", parts))
+    computation.set_root(computation.add("tuple", values))
+    return HloModule("choices", computation)
+
+
+def carries(count: int) -> HloModule:
+    """A loop over many arrays that start alike, each two of which stay so, with work that never changes."""
+    array, number = Shape.array(np.float32, (4,)), Shape.array(np.int32, ())
+    shape = Shape.tuple([number, *[array] * count])
+    test, body, computation = Computation("test"), Computation("body"), Computation("main")
+
+    def elements(region: Computation) -> list[Instruction]:
+        state = region.add("parameter", shape=shape, number=0)
+        return [region.add("get-tuple-element", [state], index=index) for index in range(1 + count)]
+
+    def constant(region: Computation, value: int) -> Instruction:
+        return region.add("constant", literal=Literal(np.int32(value)))
+
+    test.set_root(test.add("compare", [elements(test)[0], constant(test, 9)], direction=ComparisonDirection.LT))
+    counter, *values = elements(body)
+    same = [body.add("tanh", [value]) for value in values[: count // 2]]
+    following = [
+        values[n] if n < count // 2 else body.add("add", [value, same[n // 4]]) for n, value in enumerate(values)
+    ]
+    body.set_root(body.add("tuple", [body.add("add", [counter, constant(body, 1)]), *following]))
+    x = computation.add("parameter", shape=array, number=0)
+    init = computation.add("tuple", [constant(computation, 0), *[x] * count])
+    computation.set_root(computation.add("while", [init], called=[test, body]))
+    return HloModule("carries", computation)
+
+
+@pytest.mark.parametrize(
+    ("program", "size"), [(chain, 10_000), (wide, 3_000), (calls, 4_000), (choices, 200), (carries, 300)]
+)
 def test_large_programs_become_kernels(program: Callable[[int], HloModule], size: int) -> None:
     module = program(size)
     cpu_pipeline().run(module)
     check_kernels(module)
 
 
-@pytest.mark.parametrize(("program", "size"), [(chain, 300), (wide, 300), (calls, 200)])
+@pytest.mark.parametrize(("program", "size"), [(chain, 300), (wide, 300), (calls, 200), (choices, 25), (carries, 100)])
 def test_the_work_of_the_pipeline_grows_with_the_program(program: Callable[[int], HloModule], size: int) -> None:
     def pipeline(size: int) -> Callable[[], Any]:
         module = program(size)

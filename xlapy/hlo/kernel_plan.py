@@ -166,13 +166,13 @@ class RowSpace:
             return is_element_op(instruction) and (self.is_full(instruction) or self.is_per_row(instruction))
         if instruction.opcode not in ("broadcast", "reshape") or not self.is_per_row(instruction.operands[0]):
             return False
-        if self.is_per_row(instruction):
-            return True
-        if instruction.opcode == "reshape" or not self.is_full(instruction):
-            return False
+        if instruction.opcode == "reshape":
+            return self.is_per_row(instruction)
         sizes = instruction.operands[0].shape.dims
         places = [dim for dim, size in zip(instruction.attributes["dimensions"], sizes, strict=True) if size != 1]
-        return places == [dim for dim in range(self.kept) if self.dims[dim] != 1]
+        if self.is_per_row(instruction):
+            return places == sorted(places)
+        return self.is_full(instruction) and places == [dim for dim in range(self.kept) if self.dims[dim] != 1]
 
 
 def row_space(reduce: Instruction) -> RowSpace | None:

@@ -2,10 +2,15 @@
 
     ROOT c = f32[] conditional(true, x, y), branch_computations={f, g}     becomes     the body of f, applied to x
     ROOT c = f32[] conditional(p, x, y), branch_computations={abs, sin}    becomes     select(p, abs(x), sin(y))
+    ROOT c = f32[8] conditional(s32[] convert(p), x, y, z), branch_computations={f, g, h}
+        becomes     conditional(p, y, x), branch_computations={g, f}
 
 The branch of a constant selector takes the place of the conditional, as does the only one, or one of several that do
 the same with the same operand. A choice between a few operations on scalars is a select: both sides cost less than a
 branch, and what uses the result is no longer cut off from what made it. None of them can fail.
+
+A number that is made of a pred chooses between the branches of two numbers: it is the pred that chooses. Branches
+change places where it is negated.
 """
 
 from __future__ import annotations
@@ -37,6 +42,8 @@ class ConditionalSimplification(ComputationPass):
                 result = computation.insert(instruction.called[branch], [instruction.operands[1 + branch]])
             elif _is_select(instruction):
                 result = _selected(instruction)
+            elif (choice := _choice_of_pred(instruction)) is not None:
+                result = _with_choice(instruction, choice)
             else:
                 continue
             computation.replace(instruction, result)
@@ -50,13 +57,18 @@ def chosen_branch(conditional: Instruction) -> int | None:
     count = len(conditional.called)
     if count == 1 or _are_alike(conditional):
         return 0
-    selector = conditional.operands[0]
-    number = number_of(selector)
+    number = number_of(conditional.operands[0])
     if number is None:
-        return None
-    if selector.shape.element_type is PRED:
+        choice = _choice_of_pred(conditional)
+        return choice.if_true if choice is not None and choice.if_true == choice.if_false else None
+    if conditional.operands[0].shape.element_type is PRED:
         return 0 if number else 1
-    return int(number) if 0 <= int(number) < count else count - 1
+    return _branch_of(int(number), count)
+
+
+def _branch_of(number: int, count: int) -> int:
+    """The branch that a number chooses: the last one serves all that are no branch."""
+    return number if 0 <= number < count else count - 1
 
 
 def _are_alike(conditional: Instruction) -> bool:
@@ -69,6 +81,46 @@ def _are_alike(conditional: Instruction) -> bool:
     if any(inner.called for branch in conditional.called for inner in branch):
         return False
     return all(content(branch, {}) == content(first, {}) for branch in others)
+
+
+@dataclass(frozen=True, slots=True)
+class _Choice:
+    """A pred, and the branches that run where it is true and where it is false."""
+
+    predicate: Instruction
+    if_true: int
+    if_false: int
+
+
+def _choice_of_pred(conditional: Instruction) -> _Choice | None:
+    """The pred of which the selector is made, if it chooses between the same branches."""
+    selector, count = conditional.operands[0], len(conditional.called)
+    if not conditional.shape.is_static or not selector.operands:
+        return None
+    source = selector.operands[0]
+    if selector.shape.element_type is PRED:
+        return _Choice(source, 1, 0) if selector.opcode == "not" else None
+    if selector.opcode == "convert" and source.shape.element_type is PRED:
+        return _Choice(source, _branch_of(1, count), 0)
+    if selector.opcode == "select":
+        numbers = [int(number) for number in map(number_of, selector.operands[1:]) if number is not None]
+        if len(numbers) == 2:
+            return _Choice(source, _branch_of(numbers[0], count), _branch_of(numbers[1], count))
+    return None
+
+
+def _with_choice(conditional: Instruction, choice: _Choice) -> Instruction:
+    """The choice between two of the branches."""
+    branches = (choice.if_true, choice.if_false)
+    result = conditional.parent.add(
+        "conditional",
+        [choice.predicate, *(conditional.operands[1 + branch] for branch in branches)],
+        called=[conditional.called[branch] for branch in branches],
+        name=conditional.name,
+        metadata=conditional.metadata,
+    )
+    result.extra = dict(conditional.extra)
+    return result
 
 
 MOST_SELECTED = 8  # operations of both branches together that a select computes rather than to branch

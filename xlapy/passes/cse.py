@@ -11,13 +11,13 @@ instructions are, one by one. Effects are never merged, nor is what a control ed
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
 from xlapy.hlo.graph import Computation, HloModule, Instruction
 from xlapy.hlo.ops import Trait
-from xlapy.passes.base import Pass, pinned
+from xlapy.passes.base import Pass, pinned, replace_all
 
 
 @dataclass
@@ -35,27 +35,25 @@ class Cse(Pass):
 
 
 def _merge_equals(computation: Computation, identities: Mapping[Computation, int]) -> bool:
-    """One walk in dependency order: when an instruction is met, its operands are already the first of their kind."""
+    """One walk in dependency order: when an instruction is met, the first of their kind are known for its operands."""
     fixed = pinned(computation)
     first_of_kind: dict[Hashable, Instruction] = {}
-    doomed: list[Instruction] = []
+    first: dict[Instruction, Instruction] = {}
     for instruction in computation.post_order():
         if instruction.opcode == "parameter" or instruction in fixed or not instruction.is_pure:
             continue
-        first = first_of_kind.setdefault(_key(instruction, identities), instruction)
-        if first is not instruction:
-            for user in tuple(instruction.users):
-                computation.set_operands(user, [first if o is instruction else o for o in user.operands])
-            if instruction.is_root:
-                computation.set_root(first)
-            doomed.append(instruction)
-    return computation.remove(doomed)
+        operands = [id(first.get(operand, operand)) for operand in instruction.operands]
+        known = first_of_kind.setdefault(kind_of(instruction, operands, identities), instruction)
+        if known is not instruction:
+            first[instruction] = known
+    replace_all(computation, first)
+    return computation.remove(first)
 
 
-def _key(instruction: Instruction, identities: Mapping[Computation, int]) -> Hashable:
-    operands = [id(operand) for operand in instruction.operands]
+def kind_of(instruction: Instruction, operands: Sequence[int], identities: Mapping[Computation, int]) -> Hashable:
+    """Equal for pure instructions that compute the same value. `operands` are numbers that tell its operands apart."""
     if Trait.COMMUTATIVE in instruction.spec.traits:
-        operands.sort()
+        operands = sorted(operands)
     called = tuple(identities[computation] for computation in instruction.called)
     return instruction.opcode, instruction.shape, tuple(operands), called, _attributes(instruction)
 

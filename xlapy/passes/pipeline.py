@@ -23,11 +23,14 @@ from xlapy.support.timing import Timings
 
 @dataclass(frozen=True)
 class FixedPoint:
-    """Passes that run again and again until a whole round changes nothing, at most `bound` rounds."""
+    """Passes that run again and again until a whole round changes nothing, at most `bound` rounds.
+
+    In a group that is `led`, the others only follow up on what the first one changed: they run where it did."""
 
     name: str
     passes: tuple[Pass, ...]
     bound: int = 8
+    led: bool = False
 
 
 Step: TypeAlias = Pass | FixedPoint
@@ -145,12 +148,13 @@ class _Run:
         self.print = watch.checks.fingerprint(module) if watch.checks else None
 
     def fixed_point(self, group: FixedPoint) -> None:
-        """Runs the group until every pass in turn finds nothing to do."""
+        """Runs the group until every pass in turn, or the first one of a led group, finds nothing to do."""
         idle = 0  # passes in a row that changed nothing
         for _ in range(group.bound):
             for step in group.passes:
                 idle = 0 if self.apply(step, group.name) else idle + 1
-                if idle >= len(group.passes):
+                is_over = group.led and idle and step is group.passes[0]
+                if is_over or idle >= len(group.passes):
                     return
         self.report.unfinished.append(group.name)
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 import xlapy.passes.algebra  # noqa: F401  (fills the book of laws)
 from xlapy.hlo.kernel_plan import KernelLimits
 from xlapy.passes.async_unwrapping import AsyncUnwrapping
+from xlapy.passes.conditional_motion import ConditionalMotion
 from xlapy.passes.conditional_simplification import ConditionalSimplification
 from xlapy.passes.constant_folding import ConstantFolding
 from xlapy.passes.copy_insertion import CopyInsertion
@@ -45,6 +46,7 @@ ORDER = (
     Order(BatchNormExpansion, DynamicPadder, "the expansion asks for run-time sizes"),
     Order(DynamicPadder, AlgebraicSimplification, "laws look at static arrays only"),
     Order(FlattenCallGraph, WhileSimplification, "a loop is rewritten for the one place that runs it"),
+    Order(FlattenCallGraph, ConditionalMotion, "a branch is rewritten for the one place that runs it"),
     Order(FlattenCallGraph, LoopUnrolling, "a body is put in the one place that runs it"),
     Order(DynamicPadder, LoopUnrolling, "sizes that a loop changes are elements of its state by then"),
     Order(FlattenCallGraph, RangeFolding, "what a counter counts is so for the one loop that runs the body"),
@@ -116,6 +118,7 @@ def cpu_pipeline(options: PipelineOptions | None = None, watch: Watch | None = N
             (
                 TupleSimplification(),
                 ConditionalSimplification(),
+                ConditionalMotion(),
                 WhileSimplification(),
                 LoopUnrolling(),
                 AlgebraicSimplification(options.fast_math, options.disabled_laws, laws),
@@ -126,10 +129,18 @@ def cpu_pipeline(options: PipelineOptions | None = None, watch: Watch | None = N
             ),
         ),
         ScanBatching(),
-        LoopInvariantCodeMotion(),
-        WhileSimplification(),
-        TupleSimplification(),
-        Dce(),
+        FixedPoint(
+            "hoist",
+            (
+                LoopInvariantCodeMotion(),
+                Cse(),
+                ConditionalMotion(),
+                WhileSimplification(),
+                TupleSimplification(),
+                Dce(),
+            ),
+            led=True,
+        ),
         ZeroSized(),
         SplitReduction(),
         Dce(),

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import enum
 import inspect
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -181,14 +181,17 @@ class _Rewriter:
         changed = False
         while self.waiting:
             instruction, _ = self.waiting.popitem()
-            if instruction not in self.dead and instruction not in self.pinned and _is_static(instruction):
-                changed = self.rewrite(instruction) or changed
+            if instruction in self.dead or instruction in self.pinned:
+                continue
+            laws = self.settings.laws.candidates(instruction)
+            if laws and _is_static(instruction):
+                changed = self.rewrite(instruction, laws) or changed
         self.computation.remove(self.dead)
         return changed
 
-    def rewrite(self, instruction: Instruction) -> bool:
-        """Applies the first law that holds; returns whether there was one."""
-        for law in self.settings.laws.candidates(instruction):
+    def rewrite(self, instruction: Instruction, laws: Sequence[Law]) -> bool:
+        """Applies the first of the laws that holds; returns whether there was one."""
+        for law in laws:
             if self.settings.is_enabled(law):
                 replacement = law.apply(instruction)
                 if replacement is not None and replacement is not instruction:

@@ -22,7 +22,7 @@ from typing import ClassVar
 
 from xlapy.hlo.attributes import DotDimensionNumbers
 from xlapy.hlo.graph import Computation, Instruction
-from xlapy.hlo.loop_counter import trip_count
+from xlapy.hlo.loop_counter import state_index, trip_count
 from xlapy.hlo.patterns import number_of
 from xlapy.hlo.shape import Dims
 from xlapy.passes import new
@@ -57,14 +57,16 @@ def _batched(loop: Instruction) -> list[Instruction]:
     trips, body = trip_count(loop), loop.called[1]
     if trips is None:
         return []
-    unchanged, fixed = unchanged_elements(body), pinned(body)
+    unchanged, fixed = unchanged_elements(loop), pinned(body)
     found = []
     for dot in body.post_order():
         if dot.opcode != "dot" or dot in fixed:
             continue
         for side in (0, 1):
             part, other = _part_of(dot.operands[side]), dot.operands[1 - side]
-            if part is not None and part.whole in unchanged and other in unchanged and _pays(dot, side, part, trips):
+            if part is None or not {state_index(part.whole, body), state_index(other, body)} <= unchanged:
+                continue
+            if _pays(dot, side, part, trips):
                 _replace(dot, side, part)
                 found.append(dot)
                 break

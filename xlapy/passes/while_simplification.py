@@ -1,16 +1,17 @@
-"""Simplification of while loops: loops that never run, carried values that nobody needs or that never change.
+"""Simplification of while loops: loops that never run, carried values that nobody needs, that never change, or twice.
 
     b { s = (s32[], f32[8], f32[8]) parameter(0) ... ROOT t = tuple(i + 1, x, y * y) }
     w = (s32[], f32[8], f32[8]) while(init), condition=c, body=b        where only element 0 is used
 
 becomes a loop that carries (s32[]) alone. An element is needed if the condition, the users of the loop, an effect in
 the body, or the next value of a needed element reads it. An element that the body hands on unchanged is read from the
-initial value behind the loop, and inside as well if it is a scalar constant.
+initial value behind the loop, and inside as well if it is a scalar constant. Of elements that are always equal, as two
+counters that count alike, the first is read.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -18,7 +19,8 @@ from xlapy.hlo.graph import Computation, Instruction
 from xlapy.hlo.kernel_plan import is_kernel_constant
 from xlapy.hlo.patterns import number_of
 from xlapy.hlo.shape import Shape
-from xlapy.passes.base import ComputationPass, needed_by, pinned
+from xlapy.passes.analysis.equal_elements import equal_elements
+from xlapy.passes.base import ComputationPass, Record, needed_by, pinned
 
 
 @dataclass
@@ -30,8 +32,24 @@ class WhileSimplification(ComputationPass):
         fixed = pinned(computation)
         for instruction in computation.post_order():
             if instruction.opcode == "while" and instruction not in fixed:
-                changed = _skip_idle_loop(instruction) or _simplify_state(instruction) or changed
+                changed = _skip_idle_loop(instruction) or self._simplify_state(instruction) or changed
         return changed
+
+    def _simplify_state(self, loop: Instruction) -> bool:
+        init, body = loop.operands[0], loop.called[1]
+        if init.opcode != "tuple" or body.root.opcode != "tuple":
+            return False
+        changed = self._merge_equal(loop)
+        changed = _forward_unchanged(loop) or changed
+        return _drop_unneeded(loop) or changed
+
+    def _merge_equal(self, loop: Instruction) -> bool:
+        equal = equal_elements(loop)
+        merged = sorted(_read_first(loop, equal)) if equal else []
+        if merged:
+            pairs = ", ".join(f"{index} equals {equal[index]}" for index in merged)
+            self.records.append(Record.of(loop, True, f"of the elements of its state, {pairs}"))
+        return bool(merged)
 
 
 def _skip_idle_loop(loop: Instruction) -> bool:
@@ -44,12 +62,51 @@ def _skip_idle_loop(loop: Instruction) -> bool:
     return True
 
 
-def _simplify_state(loop: Instruction) -> bool:
-    init, body = loop.operands[0], loop.called[1]
-    if init.opcode != "tuple" or body.root.opcode != "tuple":
-        return False
-    changed = _forward_unchanged(loop)
-    return _drop_unneeded(loop) or changed
+def _read_first(loop: Instruction, equal: Mapping[int, int]) -> set[int]:
+    """Reads the first of equal elements of the state, inside and outside, but to hand others on; returns which these
+    were."""
+    merged: set[int] = set()
+    for state in (loop, *(called.parameters[0] for called in loop.called)):
+        fixed = pinned(state.parent)
+        readers = [user for user in state.users if user.opcode == "get-tuple-element"]
+        first = {reader.attributes["index"]: reader for reader in reversed(readers)}
+        instead: dict[Instruction, Instruction] = {}
+        next_state = loop.called[1].root if state.parent is loop.called[1] else None
+        misplaced = _misplaced(next_state)
+        for reader in readers:
+            index = reader.attributes["index"]
+            is_read = reader.is_root or reader in misplaced or any(user is not next_state for user in reader.users)
+            if index in equal and reader not in fixed and is_read:
+                if equal[index] not in first:
+                    first[equal[index]] = state.parent.add("get-tuple-element", [state], index=equal[index])
+                instead[reader] = first[equal[index]]
+                merged.add(index)
+        _use_instead(state.parent, instead, next_state)
+    return merged
+
+
+def _misplaced(next_state: Instruction | None) -> set[Instruction]:
+    """What the next state has at other places than elements of the state would be handed on at."""
+    if next_state is None:
+        return set()
+    return {operand for place, operand in enumerate(next_state.operands) if not _is_element(operand, place)}
+
+
+def _use_instead(
+    computation: Computation, instead: Mapping[Instruction, Instruction], next_state: Instruction | None
+) -> None:
+    """Puts values where keys are used, but for elements at their own places in the next state; removes what nothing
+    uses any more."""
+    for user in dict.fromkeys(user for old in instead for user in old.users):
+        operands = [instead.get(operand, operand) for operand in user.operands]
+        if user is next_state:
+            for place, operand in enumerate(user.operands):
+                if _is_element(operand, place):
+                    operands[place] = operand
+        computation.set_operands(user, operands)
+    if computation.root in instead:
+        computation.set_root(instead[computation.root])
+    computation.remove([old for old in instead if not old.users])
 
 
 def _forward_unchanged(loop: Instruction) -> bool:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from functools import reduce
+from typing import TypeAlias
 
-from xlapy.hlo.attributes import DotDimensionNumbers
+from xlapy.hlo.attributes import DotDimensionNumbers, SliceDimension
 from xlapy.hlo.element_types import ElementType
 from xlapy.hlo.graph import Computation, Instruction
 from xlapy.hlo.literal import Literal
@@ -17,7 +19,13 @@ from xlapy.passes.algebra.conversion import is_lossless
 from xlapy.passes.new import Value
 from xlapy.passes.rewrite import LAWS, Exactness
 
-x, y, z, p, numbers = variables("x y z p numbers")
+x, y, z, xs, d, p, numbers = variables("x y z xs d p numbers")
+Parts: TypeAlias = tuple[Instruction, ...]
+
+
+def _is_summed_in_its_type(root: Instruction) -> bool:
+    """Sums have the type of the result: two of them can be added like one."""
+    return not root.shape.type.is_float or root.shape.type.bits >= 32
 
 
 @LAWS.law(P.dot(P.transpose(x, permutation=p), y, dimension_numbers=numbers))
@@ -137,6 +145,60 @@ def _without(value: Instruction, dropped: list[int], batch: Dims, contracting: D
     place = {dim: number for number, dim in enumerate(kept)}
     smaller = new.reshaped(value, [value.shape.dims[dim] for dim in kept])
     return smaller, tuple(place[d] for d in batch if d in place), tuple(place[d] for d in contracting if d in place)
+
+
+@LAWS.law(
+    P.dot(x.where(P.only(P.concatenate(xs.rest, dimension=d))), y, dimension_numbers=numbers),
+    when=_is_summed_in_its_type,
+    exactness=Exactness.FREE,
+)
+def dot_of_joined_left(
+    root: Instruction, x: Instruction, y: Instruction, xs: Parts, d: int, numbers: DotDimensionNumbers
+) -> Value | None:
+    """dot(concatenate(a, b), y) -> dot(a, y[:k]) + dot(b, y[k:]), where joining a and b costs most"""
+    if d not in numbers.lhs_contracting or not _is_joining_expensive(root, x, y, xs, d):
+        return None
+    place = numbers.rhs_contracting[numbers.lhs_contracting.index(d)]
+    return _sum(new.like(root, [one, other]) for one, other in zip(xs, _cut(y, place, xs, d), strict=True))
+
+
+@LAWS.law(
+    P.dot(y, x.where(P.only(P.concatenate(xs.rest, dimension=d))), dimension_numbers=numbers),
+    when=_is_summed_in_its_type,
+    exactness=Exactness.FREE,
+)
+def dot_of_joined_right(
+    root: Instruction, x: Instruction, y: Instruction, xs: Parts, d: int, numbers: DotDimensionNumbers
+) -> Value | None:
+    """dot(y, concatenate(a, b)) -> dot(y[:k], a) + dot(y[k:], b), where joining a and b costs most"""
+    if d not in numbers.rhs_contracting or not _is_joining_expensive(root, x, y, xs, d):
+        return None
+    place = numbers.lhs_contracting[numbers.rhs_contracting.index(d)]
+    return _sum(new.like(root, [other, one]) for one, other in zip(xs, _cut(y, place, xs, d), strict=True))
+
+
+LEAST_SUMMED = 64  # elements to contract in a dot of its own: below, products do not pay for the loops around them
+JOINING = 4  # how many times what is added and cut must be less than what is joined: measured gains begin at 3
+
+
+def _is_joining_expensive(root: Instruction, joined: Instruction, other: Instruction, parts: Parts, dim: int) -> bool:
+    """Writing the joined array moves much more than cutting the other operand and adding up the products."""
+    extra = other.shape.bytes + (len(parts) - 1) * root.shape.bytes
+    return joined.shape.bytes >= JOINING * extra and all(part.shape.dims[dim] >= LEAST_SUMMED for part in parts)
+
+
+def _cut(value: Instruction, dim: int, parts: Parts, joined_dim: int) -> Iterator[Value]:
+    """The slices of `value` along `dim` that meet each of `parts`."""
+    whole = [SliceDimension(0, size) for size in value.shape.dims]
+    start = 0
+    for part in parts:
+        stop = start + part.shape.dims[joined_dim]
+        yield new.slice(value, dimensions=(*whole[:dim], SliceDimension(start, stop), *whole[dim + 1 :]))
+        start = stop
+
+
+def _sum(values: Iterable[Value]) -> Value:
+    return reduce(new.add, values)
 
 
 @LAWS.law(P.dot(x, P.number(1), dimension_numbers=numbers), exactness=Exactness.FREE)

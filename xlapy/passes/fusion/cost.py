@@ -46,6 +46,8 @@ def operation_cost(instruction: Instruction) -> float:
 
 def _keeps_dimensions_apart(reshape: Instruction) -> bool:
     """Each dimension of the operand is one dimension of the result or several: indices are found without division."""
+    if not reshape.shape.size:
+        return True
     wanted = [size for size in reshape.operands[0].shape.dims if size != 1]
     for size in reshape.shape.dims:
         if size == 1:
