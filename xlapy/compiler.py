@@ -15,6 +15,7 @@ from xlapy.codegen.call_wrapper import call_wrapper_object
 from xlapy.codegen.jit import emit_object
 from xlapy.codegen.kernels.registry import scratch_bytes
 from xlapy.codegen.libraries import Library
+from xlapy.codegen.libraries.fft import FFT_LIBRARIES
 from xlapy.codegen.libraries.gemm import GEMM_LIBRARIES
 from xlapy.codegen.libraries.linalg import LINALG_LIBRARIES
 from xlapy.codegen.object_cache import ObjectCache, cache_directory
@@ -291,7 +292,8 @@ def library_symbols(name: str, target: Target) -> dict[str, int]:
 
 
 LIBRARIES: dict[str, Library] = {
-    library.name: library for library in (*GEMM_LIBRARIES.values(), *LINALG_LIBRARIES.values())
+    library.name: library
+    for library in (*GEMM_LIBRARIES.values(), *LINALG_LIBRARIES.values(), *FFT_LIBRARIES.values())
 }
 """By name: those that programs call."""
 

@@ -26,6 +26,7 @@ from xlapy.codegen.context import (
     CONTEXT_SEED,
 )
 from xlapy.codegen.elements import emit_element
+from xlapy.codegen.fourier_transforms import fourier_passes, shared_bytes
 from xlapy.codegen.frame import STATUS_CANCELLED, Frame, Leaf
 from xlapy.codegen.indexing import Index, Indexing
 from xlapy.codegen.ir import I1, I32, I64, PTR, Module, Value
@@ -391,6 +392,26 @@ def _linalg_call(
     table = frame.k.table(I64, [int(size) for size in sizes])
     frame.k.call(f"{library}_{function}", [frame.context_word(CONTEXT_PARALLEL), *arrays, table])
     look_at_signals(frame, emitter.kernels.target)
+
+
+@HANDLERS.register("fft")
+def _fft(emitter: EntryEmitter, frame: Frame, instruction: Instruction) -> None:
+    """A call of the library for each pass. What passes share is in front of the memory that they work in."""
+    k, target = frame.k, emitter.kernels.target
+    passes = fourier_passes(instruction, target)
+    emitter.libraries.update(f"fft_{each.kind}" for each in passes)
+    emitter.steps[instruction] = tuple(Step(f"fft_{each.kind}_run", each.units, each.grain) for each in passes)
+    arrays = {"operand": frame.array(instruction.operands[0]), "result": frame.array(instruction)}
+    for each in passes:
+        shared = frame.pointer(emitter.plan.scratch[instruction].location)
+        arrays["shared"] = shared
+        memory = k.gep(shared, shared_bytes(instruction))
+        constants = emitter.kernels.tables_for(each, each.composed)
+        tables = [frame.pointer(Location(Home.CONSTANT, number)) for number in constants]
+        sides = [arrays[side.array] for side in (each.operand, each.result)]
+        k.call(f"fft_{each.kind}_run", [frame.context_word(CONTEXT_PARALLEL), *sides, memory, *tables])
+        if each.takes_long:
+            look_at_signals(frame, target)
 
 
 @HANDLERS.register("replica-id")

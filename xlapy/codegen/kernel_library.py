@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -52,6 +52,7 @@ class KernelLibrary:
     tables: list[np.ndarray[Any, Any]] = field(default_factory=list)
     """Constants of kernels; the program has them behind those of its module."""
 
+    shared_tables: dict[Hashable, tuple[int, ...]] = field(default_factory=dict)
     written: int = 0
 
     def kernels(
@@ -112,9 +113,16 @@ class KernelLibrary:
         return f"kernel.{self.written - 1}.{what}"
 
     def add_table(self, numbers: np.ndarray[Any, Any]) -> int:
-        """Adds a constant of kernels; its number among the constants of the program."""
+        """Adds a constant that code reads; its number among the constants of the program."""
         self.tables.append(numbers)
         return self.constants + len(self.tables) - 1
+
+    def tables_for(self, key: Hashable, make: Callable[[], Sequence[np.ndarray[Any, Any]]]) -> tuple[int, ...]:
+        """The numbers of constants of a library's caller, made once for all equal keys."""
+        found = self.shared_tables.get(key)
+        if found is None:
+            found = self.shared_tables[key] = tuple(self.add_table(table) for table in make())
+        return found
 
     def _builder(self, module: Module, name: str, pointers: Sequence[str]) -> KernelBuilder:
         parameters = [(pointer, PTR) for pointer in pointers] + [("begin", I64), ("end", I64)]
