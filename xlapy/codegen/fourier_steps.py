@@ -17,6 +17,7 @@ import numpy as np
 from xlapy.codegen.fourier_tables import Tables, chirp, fill_vectors, radices_of, roots_of_unity, smooth_length
 from xlapy.codegen.libraries.fft_record import (
     LARGEST_RADIX,
+    PAIRED_RADICES,
     SCRATCH,
     STEP_NUMBERS,
     has_short_stages,
@@ -239,16 +240,22 @@ class Composer:
         block = self._block
         length, row = positions * radix * run, run * block.width
         numbers = {"source_distance": positions * row, "target_distance": row, "inner": row}
-        if block.is_row and run < block.lanes and self._has_short:
+        if block.is_row and run < block.lanes and (kind := self._short_kind(radix, positions, run)):
             used = block.lanes // run * run
             roots = np.repeat(self._roots(length, radix, run), run, axis=1)
             numbers |= {"source_step": used, "target_step": radix * used, "count": -(-positions * run // used)}
             begin = self._vectors(roots, range(0, positions * run, used), block.lanes)
-            self._step(f"short{radix}", source, target, roots=begin, **numbers)
+            self._step(kind, source, target, roots=begin, **numbers)
             return
         roots = self._roots(length, radix, run)
         numbers |= {"source_step": row, "target_step": radix * row, "count": positions}
         self._step(f"middle{radix}", source, target, roots=self._tables.add(roots.T), **numbers)
+
+    def _short_kind(self, radix: int, positions: int, run: int) -> str | None:
+        """The kind of stage for runs shorter than a vector, if there is a special one."""
+        if 2 * run == self._block.lanes and positions % 2 == 0 and radix in PAIRED_RADICES:
+            return f"paired{radix}"
+        return f"short{radix}" if self._has_short else None
 
     def _roots(self, length: int, radix: int, run: int) -> Array:
         """The roots for outputs 1 ... of butterflies, for each position."""

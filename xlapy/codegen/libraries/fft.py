@@ -21,13 +21,21 @@ from xlapy.codegen.libraries.fft_copies import emit_clear, emit_copy, emit_times
 from xlapy.codegen.libraries.fft_halves import emit_join, emit_join_rows, emit_split, emit_split_rows
 from xlapy.codegen.libraries.fft_record import (
     END_RADICES,
+    PAIRED_RADICES,
     PASS_NUMBERS,
     RADICES,
     SCRATCH,
     STEP_NUMBERS,
     step_kinds,
 )
-from xlapy.codegen.libraries.fft_stages import emit_first, emit_first_row, emit_last, emit_middle, emit_short
+from xlapy.codegen.libraries.fft_stages import (
+    emit_first,
+    emit_first_row,
+    emit_last,
+    emit_middle,
+    emit_paired,
+    emit_short,
+)
 from xlapy.codegen.libraries.fft_step import StepEmitter
 from xlapy.codegen.libraries.gemm_record import Record
 from xlapy.codegen.target import Target
@@ -39,6 +47,7 @@ _EMITTERS: dict[str, Callable[[StepEmitter], None]] = {
     **{f"first_row{radix}": partial(emit_first_row, radix=radix) for radix in END_RADICES},
     **{f"last{radix}": partial(emit_last, radix=radix) for radix in END_RADICES},
     **{f"middle{radix}": partial(emit_middle, radix=radix) for radix in RADICES},
+    **{f"paired{radix}": partial(emit_paired, radix=radix) for radix in PAIRED_RADICES},
     **{f"short{radix}": partial(emit_short, radix=radix) for radix in RADICES},
     "copy": partial(emit_copy, source_parts=2, target_parts=2),
     "copy_in": partial(emit_copy, source_parts=1, target_parts=2),

@@ -56,6 +56,9 @@ END_RADICES = (1, 2, 3, 4, 5, 7, 8)
 RADICES = (2, 3, 4, 5, 7, 8, 11, 13)
 """Of the stages between."""
 
+PAIRED_RADICES = (4, 8)
+"""Of the stages between whose runs are half a vector."""
+
 LARGEST_RADIX = max(RADICES)
 
 
@@ -69,6 +72,7 @@ def step_kinds(target: Target) -> dict[str, int]:
     """The kinds of steps by their names: the stages with their radix behind them."""
     names = [f"{stage}{radix}" for stage in ("first", "first_row", "last") for radix in END_RADICES]
     names += [f"middle{radix}" for radix in RADICES]
+    names += [f"paired{radix}" for radix in PAIRED_RADICES]
     if has_short_stages(target):
         names += [f"short{radix}" for radix in RADICES]
     names += ["copy", "copy_in", "copy_out", "clear", "times", "times_rows"]

@@ -12,6 +12,7 @@ If transforms are computed side by side, a number above is a row of them, so tha
     first_row   pairs to planes, the first stage of a single transform: lanes are positions
     first       pairs to planes, the first stage of several: lanes are transforms
     short       planes to planes, with runs of less than a vector: lanes are as many whole runs as fit
+    paired      the same, with runs of half a vector
     middle      planes to planes: lanes are numbers of a run
     last        planes to pairs, without roots
 
@@ -107,6 +108,24 @@ def emit_short(e: StepEmitter, radix: int) -> None:
                 k.masked_store(place, value.re, mask)
                 k.masked_store(e.moved(place, plane), value.im, mask)
                 place = e.moved(place, run)
+
+
+def emit_paired(e: StepEmitter, radix: int) -> None:
+    """A vector holds two runs, and two outputs of butterflies make a vector again. Radix and positions are even."""
+    k, read, plane = e.k, _plane_reader(e, radix), e["target_plane"]
+    half = e.lanes // 2
+    with k.loop(0, e["count"]) as vectors:
+        at = k.mul(vectors.index, e.lanes)
+        first = e.moved(e.roots, k.mul(vectors.index, 2 * (radix - 1) * e.lanes))
+        roots = [e.load_roots(first, number) for number in range(radix - 1)]
+        results = _turned(e, read(e.moved(e.source, at)), roots)
+        target = e.moved(e.target, k.mul(at, radix))
+        for run in range(2):
+            order = [run * half + lane + part * e.lanes for part in range(2) for lane in range(half)]
+            for output in range(0, radix, 2):
+                (a, b), (c, d) = results[output : output + 2]
+                place = e.moved(target, run * half * radix + output * half)
+                e.store_planes(place, plane, Pair(k.shuffle(a, c, order), k.shuffle(b, d, order)))
 
 
 def _turned(e: StepEmitter, values: Sequence[Pair], roots: Sequence[Pair]) -> list[Pair]:
