@@ -156,6 +156,9 @@ class Composer:
 
     def copy(self, kind: str, source: Place, target: Place, rows: int, factors: Factors = PLAIN) -> None:
         """Copies the elements of all transforms, along what is next to each other in the target."""
+        if self._can_turn(kind, source, target, rows, factors):
+            self._turn(source, target, rows)
+            return
         if self._block.is_row:
             numbers = {"count": 1, "inner": rows}
             numbers |= {"source_distance": source.row_pitch, "target_distance": target.row_pitch}
@@ -164,6 +167,26 @@ class Composer:
             numbers |= {"source_step": source.row_pitch, "target_step": target.row_pitch}
             numbers |= {"source_distance": source.column_pitch, "target_distance": target.column_pitch}
         self._step(kind, source, target, factors=factors, **numbers)
+
+    def _can_turn(self, kind: str, source: Place, target: Place, rows: int, factors: Factors) -> bool:
+        """Whether to copy squares: transforms lie one behind the other on one side, in columns on the other."""
+        side = self._block.lanes // 2
+        is_turned = {(place.row_pitch == 2, place.column_pitch == 2) for place in (source, target)}
+        is_plain = kind == "copy" and factors == PLAIN
+        return (
+            is_plain and is_turned == {(True, False), (False, True)} and min(rows, self._block.width // 2) >= side > 0
+        )
+
+    def _turn(self, source: Place, target: Place, rows: int) -> None:
+        """A line of the source is a transform if these lie one behind the other, else a row of several."""
+        columns = self._width(source, target)
+        if source.row_pitch == 2:
+            numbers = {"count": columns, "inner": rows}
+            numbers |= {"source_step": source.column_pitch, "target_step": target.row_pitch}
+        else:
+            numbers = {"count": rows, "inner": columns}
+            numbers |= {"source_step": source.row_pitch, "target_step": target.column_pitch}
+        self._step("turn", source, target, **numbers)
 
     # -- complex -------------------------------------------------------------------------------------------------------
 

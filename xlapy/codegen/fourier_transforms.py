@@ -26,8 +26,11 @@ from xlapy.hlo.attributes import FftType
 from xlapy.hlo.graph import Instruction
 from xlapy.hlo.shape import Shape
 
-LONGEST_ACROSS_LANES = 32
-"""Transforms up to this length are computed side by side, one in each lane, if there are enough."""
+LONGEST_SIDE_BY_SIDE = 16
+"""Vectors. Transforms up to this length are computed side by side, one in each lane, if there are enough."""
+
+LONGEST_POWER_SIDE_BY_SIDE = 4
+"""The same for powers of two, whose stages have good use for the vectors."""
 
 MOST_COLUMNS = 64
 SCRATCH_ALIGNMENT = 64
@@ -74,11 +77,18 @@ class FourierPass:
 
     @property
     def blocks(self) -> int:
-        """Units into which a group is cut: its columns stay in the second-level cache."""
+        """Units into which a group is cut: the memory for columns stays in the second-level cache, in the first if that
+        is where they become neighbours."""
         lanes = self.target.lanes(8 * self.real_bytes)
-        fitting = self.target.l2_bytes // 2 // (4 * self.real_bytes * rows_in_work(self.work_length))
-        widest = max(2 * lanes, min(MOST_COLUMNS, power_of_two_below(max(fitting, 1))))
+        least, cache = (2 * lanes, self.target.l2_bytes // 2) if self.has_neighbours else (lanes, self.target.l1_bytes)
+        fitting = cache // (4 * self.real_bytes * rows_in_work(self.work_length))
+        widest = max(least, min(MOST_COLUMNS, power_of_two_below(max(fitting, 1))))
         return -(-self.columns // widest)
+
+    @property
+    def has_neighbours(self) -> bool:
+        """Columns lie next to each other."""
+        return self.operand.column_pitch == 2
 
     @property
     def units(self) -> int:
@@ -91,7 +101,7 @@ class FourierPass:
         if self.columns == 1:
             fills_vectors = is_direct(self.work_length, lanes)
         else:
-            fills_vectors = self.columns >= lanes and self.operand.column_pitch == 2
+            fills_vectors = self.columns >= lanes and self.has_neighbours
         return Block(rows_in_work(self.work_length), -(-self.columns // self.blocks), lanes, fills_vectors)
 
     @property
@@ -198,7 +208,7 @@ def _inner_pass(
     batch = result.size // result.dims[-1]
     real_bytes = register_type(operand.type).bytes
     lanes = target.lanes(8 * real_bytes)
-    is_row = batch < lanes or length > LONGEST_ACROSS_LANES
+    is_row = batch < lanes or _is_better_alone(kind, length, lanes)
     sides = []
     for array, shape in zip(arrays, (operand, result), strict=True):
         parts = 2 if shape.type.is_complex else 1
@@ -207,6 +217,13 @@ def _inner_pass(
     groups, columns = (batch, 1) if is_row else (1, batch)
     inverse = kind in (FftType.IFFT, FftType.IRFFT)
     return FourierPass(real_bytes, length, sides[0], sides[1], groups, columns, inverse, scale, target)
+
+
+def _is_better_alone(kind: FftType, length: int, lanes: int) -> bool:
+    is_half = kind in (FftType.RFFT, FftType.IRFFT) and length % 2 == 0
+    work = length // 2 if is_half else length
+    longest = LONGEST_SIDE_BY_SIDE if work & (work - 1) else LONGEST_POWER_SIDE_BY_SIDE
+    return work > longest * lanes and is_direct(work, lanes)
 
 
 def _outer_pass(

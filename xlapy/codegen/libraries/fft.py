@@ -17,7 +17,7 @@ from functools import partial
 
 from xlapy.codegen.ir import F32, F64, I64, PTR, IRType, KernelBuilder, Module, Value
 from xlapy.codegen.libraries import Library
-from xlapy.codegen.libraries.fft_copies import emit_clear, emit_copy, emit_times, emit_times_rows
+from xlapy.codegen.libraries.fft_copies import emit_clear, emit_copy, emit_times, emit_times_rows, emit_turn
 from xlapy.codegen.libraries.fft_halves import emit_join, emit_join_rows, emit_split, emit_split_rows
 from xlapy.codegen.libraries.fft_record import (
     END_RADICES,
@@ -50,6 +50,7 @@ _EMITTERS: dict[str, Callable[[StepEmitter], None]] = {
     **{f"paired{radix}": partial(emit_paired, radix=radix) for radix in PAIRED_RADICES},
     **{f"short{radix}": partial(emit_short, radix=radix) for radix in RADICES},
     "copy": partial(emit_copy, source_parts=2, target_parts=2),
+    "turn": emit_turn,
     "copy_in": partial(emit_copy, source_parts=1, target_parts=2),
     "copy_out": partial(emit_copy, source_parts=2, target_parts=1),
     "clear": emit_clear,
@@ -120,16 +121,25 @@ def _emit_units(module: Module, type: IRType, kind: str, attributes: str) -> Non
         places = k.alloca(PTR, SCRATCH + 1)
         k.store(k.gep(places, SCRATCH, PTR.bytes), k.gep(record["memory"], task, type.bytes))
         with k.loop(begin, end) as units:
-            group = k.udiv(units.index, blocks)
-            block = k.sub(units.index, k.mul(group, blocks))
-            first = k.udiv(k.mul(block, columns), blocks)
-            width = k.sub(k.udiv(k.mul(k.add(block, 1), columns), blocks), first)
+            group, first, width = _columns_of(k, units.index, columns, blocks)
             for place, (name, array) in enumerate((("operand", operand), ("result", result))):
                 moved = k.mul(group, number(f"{name}_group")), k.mul(first, number(f"{name}_column"))
                 k.store(k.gep(places, place, PTR.bytes), k.gep(array, k.add(*moved), type.bytes))
             with k.loop(0, number("steps")) as steps:
                 step = k.gep(k.gep(numbers, len(PASS_NUMBERS), 8), steps.index, 8 * len(STEP_NUMBERS))
                 _take_step(k, type, kind, step, places, table, width)
+
+
+def _columns_of(k: KernelBuilder, unit: Value, columns: Value, blocks: Value) -> list[Value]:
+    """The group of a unit, its first column and how many it has. Divisions take as long as a stage of a short row."""
+
+    def cut() -> list[Value]:
+        group = k.udiv(unit, blocks)
+        block = k.sub(unit, k.mul(group, blocks))
+        first = k.udiv(k.mul(block, columns), blocks)
+        return [group, first, k.sub(k.udiv(k.mul(k.add(block, 1), columns), blocks), first)]
+
+    return k.if_else(k.compare("eq", blocks, 1), lambda: [unit, k.const(I64, 0), columns], cut)
 
 
 def _take_step(

@@ -1,6 +1,7 @@
 """Steps that look at one number at a time: copies between any two places, and products with numbers of the table.
 
     copy        pairs to pairs
+    turn        pairs to pairs, lines of the source to columns of the target
     copy_in     real numbers to pairs
     copy_out    pairs to real numbers
     clear       makes numbers zero
@@ -58,6 +59,39 @@ def _factors(e: StepEmitter, source_parts: int, target_parts: int, lanes: int) -
         return e.factor("re_factor", lanes)
     pair = e.shuffled(e.factor("re_factor", 1), e.factor("im_factor", 1), [0, 1])
     return e.k.shuffle(pair, None, [0, 1] * lanes)
+
+
+def emit_turn(e: StepEmitter) -> None:
+    """Squares of as many pairs each way as a vector holds; those at an end overlap the ones before. There are `count`
+    lines of `inner` pairs: each of the two is enough for a square, and 0 stands for the number of columns."""
+    k, side = e.k, e.lanes // 2
+    count, inner = e.size("count"), e.inner
+    with k.loop(0, count, side) as lines, k.loop(0, inner, side) as pairs:
+        line, pair = k.smin(lines.index, k.sub(count, side)), k.smin(pairs.index, k.sub(inner, side))
+        source = e.moved(e.moved(e.source, k.mul(line, e["source_step"])), k.mul(pair, 2))
+        target = e.moved(e.moved(e.target, k.mul(pair, e["target_step"])), k.mul(line, 2))
+        square = []
+        for _ in range(side):
+            square.append(k.load(source, e.vector))
+            source = e.moved(source, e["source_step"])
+        for column in _turned(e, square):
+            k.store(target, column)
+            target = e.moved(target, e["target_step"])
+
+
+def _turned(e: StepEmitter, square: list[Value]) -> list[Value]:
+    """The columns of a square of pairs: the first half of the lines with the second in turns, as often as it goes."""
+    side = len(square)
+    half = side // 2
+    low, high = (
+        [2 * (lane + line * side) + part for lane in lanes for line in range(2) for part in range(2)]
+        for lanes in (range(half), range(half, side))
+    )
+    for _ in range(side.bit_length() - 1):
+        square = [
+            e.k.shuffle(square[line], square[line + half], order) for line in range(half) for order in (low, high)
+        ]
+    return square
 
 
 def emit_clear(e: StepEmitter) -> None:

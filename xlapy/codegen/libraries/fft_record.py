@@ -75,6 +75,6 @@ def step_kinds(target: Target) -> dict[str, int]:
     names += [f"paired{radix}" for radix in PAIRED_RADICES]
     if has_short_stages(target):
         names += [f"short{radix}" for radix in RADICES]
-    names += ["copy", "copy_in", "copy_out", "clear", "times", "times_rows"]
+    names += ["copy", "turn", "copy_in", "copy_out", "clear", "times", "times_rows"]
     names += ["split", "split_rows", "join", "join_rows"]
     return {name: number for number, name in enumerate(names)}

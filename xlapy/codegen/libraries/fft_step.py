@@ -45,8 +45,12 @@ class StepEmitter:
 
     @property
     def inner(self) -> Value:
-        inner = self["inner"]
-        return self.k.select(self.k.compare("eq", inner, 0), self.k.parameters["width"], inner)
+        return self.size("inner")
+
+    def size(self, name: str) -> Value:
+        """A number that counts columns if it is 0."""
+        size = self[name]
+        return self.k.select(self.k.compare("eq", size, 0), self.k.parameters["width"], size)
 
     def factor(self, name: str, lanes: int) -> Value:
         number = self.k.bitcast(self[name], F64)
