@@ -292,8 +292,7 @@ def library_symbols(name: str, target: Target) -> dict[str, int]:
 
 
 LIBRARIES: dict[str, Library] = {
-    library.name: library
-    for library in (*GEMM_LIBRARIES.values(), *LINALG_LIBRARIES.values(), *FFT_LIBRARIES.values())
+    library.name: library for library in (*GEMM_LIBRARIES.values(), *LINALG_LIBRARIES.values(), *FFT_LIBRARIES.values())
 }
 """By name: those that programs call."""
 

@@ -453,28 +453,26 @@ def _kernel(emitter: EntryEmitter, frame: Frame, instruction: Instruction) -> No
     operands = [emitter.plan.location(operand) for operand in instruction.operands]
     overwritten = tuple(number for number, location in enumerate(operands) if location in results)
     runs_once = instruction.parent is emitter.runs_once
-    kernels = emitter.kernels.kernels(instruction, overwritten, runs_once=runs_once)
-    emitter.steps[instruction] = tuple(Step(kernel.name, kernel.units, kernel.grain) for kernel in kernels)
-    for kernel in kernels:
-        for number, leaf in kernel.overwrites:
-            operand = instruction.operands[number]
-            emitter.move(frame, (operand, 0), (instruction, leaf), operand.shape)
-        if kernel.units:
-            locations = [*operands, *results]
-            if kernel.has_scratch:
-                locations.append(emitter.plan.scratch[instruction].location)
-            if kernel.table is not None:
-                locations.append(Location(Home.CONSTANT, kernel.table))
-            pointers = [frame.pointer(location) for location in locations]
-            if kernel.has_context:
-                pointers.append(frame.k.parameters["context"])
-                if not emitter.prefix:
-                    _name_owner(frame)
-            call_kernel(frame, kernel, pointers)
-            if kernel.grain < kernel.units:
-                look_at_signals(frame, emitter.kernels.target)
-            elif kernel.has_context:
-                frame.stop_if_cancelled()
+    kernel = emitter.kernels.kernel(instruction, overwritten, runs_once=runs_once)
+    emitter.steps[instruction] = (Step(kernel.name, kernel.units, kernel.grain),)
+    for number, leaf in kernel.overwrites:
+        operand = instruction.operands[number]
+        emitter.move(frame, (operand, 0), (instruction, leaf), operand.shape)
+    if not kernel.units:
+        return
+    locations = [*operands, *results]
+    if kernel.has_scratch:
+        locations.append(emitter.plan.scratch[instruction].location)
+    pointers = [frame.pointer(location) for location in locations]
+    if kernel.has_context:
+        pointers.append(frame.k.parameters["context"])
+        if not emitter.prefix:
+            _name_owner(frame)
+    call_kernel(frame, kernel, pointers)
+    if kernel.grain < kernel.units:
+        look_at_signals(frame, emitter.kernels.target)
+    elif kernel.has_context:
+        frame.stop_if_cancelled()
 
 
 def _name_owner(frame: Frame) -> None:

@@ -108,7 +108,7 @@ class Composer:
         self._has_short = has_short_stages(target)
         self.steps: list[tuple[int, ...]] = []
 
-    def _step(self, kind: str, source: Place, target: Place, *, factors: Factors = PLAIN, **numbers: int) -> None:
+    def _step(self, kind: str, source: Place, target: Place, factors: Factors = PLAIN, /, **numbers: int) -> None:
         values = {
             "kind": self._kinds[kind],
             "source": source.array,
@@ -166,7 +166,7 @@ class Composer:
             numbers = {"count": rows, "inner": self._width(source, target)}
             numbers |= {"source_step": source.row_pitch, "target_step": target.row_pitch}
             numbers |= {"source_distance": source.column_pitch, "target_distance": target.column_pitch}
-        self._step(kind, source, target, factors=factors, **numbers)
+        self._step(kind, source, target, factors, **numbers)
 
     def _can_turn(self, kind: str, source: Place, target: Place, rows: int, factors: Factors) -> bool:
         """Whether to copy squares: transforms lie one behind the other on one side, in columns on the other."""
@@ -233,7 +233,7 @@ class Composer:
             numbers |= {"count": 1, "inner": run * width}
         else:
             numbers |= {"count": run, "source_step": width, "target_step": target.row_pitch}
-        self._step(f"last{last}", current, target, factors=after, **numbers)
+        self._step(f"last{last}", current, target, after, **numbers)
         return target
 
     def _first(self, source: Place, length: int, radix: int, factors: Factors) -> None:
@@ -244,13 +244,13 @@ class Composer:
         if block.is_row:
             order = [min(start, max(positions - block.lanes, 0)) for start in range(0, positions, block.lanes)]
             begin = self._vectors(roots, order, block.lanes)
-            self._step(f"first_row{radix}", source, target, factors=factors, roots=begin, **distance)
+            self._step(f"first_row{radix}", source, target, factors, roots=begin, **distance)
             return
         self._step(
             f"first{radix}",
             source,
             target,
-            factors=factors,
+            factors,
             inner=self._width(source),
             source_step=source.row_pitch,
             target_step=radix * block.width,
@@ -318,11 +318,11 @@ class Composer:
         count = len(numbers)
         if self._block.is_row:
             begin = self._row_vectors(numbers)
-            self._step("times", source, target, factors=factors, count=count, roots=begin)
+            self._step("times", source, target, factors, count=count, roots=begin)
             return
         steps = {"source_step": source.row_pitch, "target_step": target.row_pitch}
         inner, begin = self._width(source, target), self._tables.add(numbers)
-        self._step("times_rows", source, target, factors=factors, count=count, inner=inner, roots=begin, **steps)
+        self._step("times_rows", source, target, factors, count=count, inner=inner, roots=begin, **steps)
 
     def _row_vectors(self, numbers: Array) -> int:
         """Adds the vectors that belong to a loop over rows, of which the last overlaps the one before."""

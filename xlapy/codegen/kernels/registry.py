@@ -2,10 +2,9 @@
 
 A kernel is a native function over a range of units of work:
 
-    void kernel(ptr operand..., ptr result..., ptr scratch, ptr table, ptr context, i64 begin, i64 end)
+    void kernel(ptr operand..., ptr result..., ptr scratch, ptr context, i64 begin, i64 end)
 
-(scratch and table where the kernel has such, the context of the call where it listens, as those that call region
-functions do).
+(scratch where the kernel has such, the context of the call where it listens, as those that call region functions do).
 
 `KERNELS` maps an op to a function that decides how an instruction runs and returns a `Kernel`: the number of units,
 what a unit costs, and how to write the body. Ops that are element-wise or move data all share the loop kernel.
@@ -15,9 +14,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
-
-import numpy as np
 
 from xlapy.codegen.arrays import Array
 from xlapy.codegen.fourier_transforms import fourier_scratch_bytes
@@ -64,19 +60,11 @@ class Kernel:
     bytes_per_unit: int
     body: Body
     overwrites: tuple[tuple[int, int], ...] = ()  # (operand, leaf): the operand must be in the leaf's memory before
-    scratch_bytes: int = 0  # memory of its own for each task: `k.parameters["scratch"]`
-    shared_bytes: int = 0  # memory of all tasks, and of the kernels that follow: `k.parameters["shared"]`
-    table: np.ndarray[Any, Any] | None = None  # numbers known at compile time: `k.parameters["table"]`
-    following: Kernel | None = None  # runs on the same operands and results when this one is done
+    shared_bytes: int = 0  # memory of all tasks: `k.parameters["shared"]`
     functions: tuple[Computation, ...] = ()  # regions that it calls as functions
     function_bytes: int = 0  # memory of its own for each task, in which these work
     listens: bool = False  # it may take long, and looks whether the run was stopped
     is_quick: bool = False  # it has so little to do that LLVM should not spend time on it
-
-    @property
-    def chain(self) -> list[Kernel]:
-        """This kernel and all that follow."""
-        return [self, *(self.following.chain if self.following else ())]
 
     @property
     def grain(self) -> int:
@@ -86,8 +74,8 @@ class Kernel:
 
     @property
     def task_bytes(self) -> int:
-        """Memory of its own for each task: scratch, then that of the functions."""
-        return aligned(self.scratch_bytes) + aligned(self.function_bytes)
+        """Memory of its own for each task, behind what they share."""
+        return aligned(self.function_bytes)
 
     @property
     def tasks(self) -> int:
@@ -152,12 +140,8 @@ def scratch_bytes(instruction: Instruction, target: Target, functions: FunctionP
         return LIBRARY_SCRATCH[instruction.opcode](instruction, target)
     if instruction.opcode not in HAVE_SCRATCH and not region_functions(instruction):
         return 0
-    chain = kernel_for(instruction, Situation(target, in_place=False, functions=functions)).chain
-    return shared_bytes(chain) + max(kernel.task_bytes * kernel.tasks for kernel in chain)
-
-
-def shared_bytes(chain: Sequence[Kernel]) -> int:
-    return aligned(max(kernel.shared_bytes for kernel in chain))
+    kernel = kernel_for(instruction, Situation(target, in_place=False, functions=functions))
+    return aligned(kernel.shared_bytes) + kernel.task_bytes * kernel.tasks
 
 
 def aligned(size: int) -> int:
