@@ -87,8 +87,8 @@ class FourierPass:
 
     @property
     def has_neighbours(self) -> bool:
-        """Columns lie next to each other."""
-        return self.operand.column_pitch == 2
+        """Columns lie next to each other, as pairs."""
+        return self.operand.column_pitch == self.result.column_pitch == 2
 
     @property
     def units(self) -> int:
@@ -157,7 +157,7 @@ class FourierPass:
 
 
 @functools.lru_cache(maxsize=4)  # of what the plan of the memory asked for, and the program asks again
-def _passes(
+def passes_of(
     kind: FftType, lengths: tuple[int, ...], operand: Shape, result: Shape, target: Target
 ) -> tuple[FourierPass, ...]:
     inverse = kind in (FftType.IFFT, FftType.IRFFT)
@@ -185,7 +185,7 @@ def fourier_passes(fft: Instruction, target: Target) -> tuple[FourierPass, ...]:
     if not fft.shape.size:
         return ()
     lengths = fft.attributes["fft_length"]
-    return _passes(fft.attributes["fft_type"], tuple(lengths), fft.operands[0].shape, fft.shape, target)
+    return passes_of(fft.attributes["fft_type"], tuple(lengths), fft.operands[0].shape, fft.shape, target)
 
 
 def shared_bytes(fft: Instruction) -> int:
