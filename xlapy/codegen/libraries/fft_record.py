@@ -53,8 +53,8 @@ OPERAND, RESULT, SCRATCH = range(3)
 END_RADICES = (1, 2, 3, 4, 5, 7, 8)
 """Of the first and of the last stage. 1 only changes from pairs to planes, or back."""
 
-RADICES = (2, 3, 4, 5, 7, 8, 11, 13)
-"""Of the stages between."""
+RADICES = (3, 4, 5, 7, 8, 11, 13)
+"""Of the stages between: a 2 is always the first or the last."""
 
 PAIRED_RADICES = (4, 8)
 """Of the stages between whose runs are half a vector."""
