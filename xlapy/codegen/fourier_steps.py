@@ -9,6 +9,7 @@ do not lie like this.
 from __future__ import annotations
 
 import struct
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -45,6 +46,16 @@ class Place:
     @property
     def is_scratch(self) -> bool:
         return self.array == SCRATCH
+
+    @property
+    def has_lines(self) -> bool:
+        """Only elements of one transform are next to each other."""
+        return self.row_pitch == 2 and self.column_pitch > 2
+
+    @property
+    def has_columns(self) -> bool:
+        """Only elements of different transforms are next to each other."""
+        return self.column_pitch == 2 and self.row_pitch > 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +117,7 @@ class Composer:
         self._tables = tables
         self._kinds = step_kinds(target)
         self._has_short = has_short_stages(target)
+        self._circles: dict[int, Array] = {}
         self.steps: list[tuple[int, ...]] = []
 
     def _step(self, kind: str, source: Place, target: Place, factors: Factors = PLAIN, /, **numbers: int) -> None:
@@ -125,36 +137,36 @@ class Composer:
 
     # -- places --------------------------------------------------------------------------------------------------------
 
-    def buffer(self, number: int) -> Place:
+    def _buffer(self, number: int) -> Place:
         offset = number * self._block.buffer + self._block.front
         return Place(SCRATCH, offset, 2 * self._block.width, 2)
 
-    def other(self, place: Place) -> Place:
+    def _other(self, place: Place) -> Place:
         """A buffer that is not at `place`."""
-        return self.buffer(1 if place == self.buffer(0) else 0)
+        return self._buffer(1 if place == self._buffer(0) else 0)
 
     def _width(self, *places: Place) -> int:
         """Columns of an inner loop: those of the buffers, if all places are such, or those that there are."""
         return self._block.width if all(place.is_scratch for place in places) else 0
 
-    def readable(self, place: Place, rows: int) -> Place:
+    def _readable(self, place: Place, rows: int) -> Place:
         """Pairs where vectors can read them: there, or a copy."""
         if self._block.fills_vectors:
             return place
-        target = self.buffer(0)
-        self.copy("copy", place, target, rows)
+        target = self._buffer(0)
+        self._copy("copy", place, target, rows)
         return target
 
-    def deliver(self, source: Place, target: Place, rows: int) -> None:
+    def _deliver(self, source: Place, target: Place, rows: int) -> None:
         """Takes results to their place, unless they are there."""
         if source != target:
-            self.copy("copy", source, target, rows)
+            self._copy("copy", source, target, rows)
 
-    def writable(self, place: Place) -> Place | None:
+    def _writable(self, place: Place) -> Place | None:
         """The place, if vectors can write to it."""
         return place if self._block.fills_vectors else None
 
-    def copy(self, kind: str, source: Place, target: Place, rows: int, factors: Factors = PLAIN) -> None:
+    def _copy(self, kind: str, source: Place, target: Place, rows: int, factors: Factors = PLAIN) -> None:
         """Copies the elements of all transforms, along what is next to each other in the target."""
         if self._can_turn(kind, source, target, rows, factors):
             self._turn(source, target, rows)
@@ -169,18 +181,15 @@ class Composer:
         self._step(kind, source, target, factors, **numbers)
 
     def _can_turn(self, kind: str, source: Place, target: Place, rows: int, factors: Factors) -> bool:
-        """Whether to copy squares: transforms lie one behind the other on one side, in columns on the other."""
+        """Whether to copy squares: transforms are lines on one side and columns on the other, enough for a square."""
         side = self._block.lanes // 2
-        is_turned = {(place.row_pitch == 2, place.column_pitch == 2) for place in (source, target)}
-        is_plain = kind == "copy" and factors == PLAIN
-        return (
-            is_plain and is_turned == {(True, False), (False, True)} and min(rows, self._block.width // 2) >= side > 0
-        )
+        turns = (source.has_lines and target.has_columns) or (source.has_columns and target.has_lines)
+        return turns and kind == "copy" and factors == PLAIN and rows >= side and self._block.width > side
 
     def _turn(self, source: Place, target: Place, rows: int) -> None:
-        """A line of the source is a transform if these lie one behind the other, else a row of several."""
+        """A line of the source is a transform, or one element of each."""
         columns = self._width(source, target)
-        if source.row_pitch == 2:
+        if source.has_lines:
             numbers = {"count": columns, "inner": rows}
             numbers |= {"source_step": source.column_pitch, "target_step": target.row_pitch}
         else:
@@ -192,9 +201,9 @@ class Composer:
 
     def complex(self, source: Place, target: Place, length: int, *, inverse: bool, scale: float) -> None:
         """From complex numbers to complex numbers; source and target may be the same."""
-        pairs = self.readable(source, length)
-        result = self._transform(pairs, length, inverse=inverse, scale=scale, to=self.writable(target))
-        self.deliver(result, target, length)
+        pairs = self._readable(source, length)
+        result = self._transform(pairs, length, inverse=inverse, scale=scale, to=self._writable(target))
+        self._deliver(result, target, length)
 
     def _transform(
         self, source: Place, length: int, *, inverse: bool = False, scale: float = 1.0, to: Place | None = None
@@ -221,13 +230,13 @@ class Composer:
         block, width = self._block, self._block.width
         first, *middle, last = radices
         self._first(source, length, first, before)
-        current = self.other(source)
+        current = self._other(source)
         rest, run = length // first, first
         for radix in middle:
-            following = self.other(current)
+            following = self._other(current)
             self._middle(current, following, radix, rest // radix, run)
             current, rest, run = following, rest // radix, run * radix
-        target = to or self.other(current)
+        target = to or self._other(current)
         numbers = {"source_distance": run * width, "target_distance": run * target.row_pitch}
         if block.is_row or target.is_scratch:
             numbers |= {"count": 1, "inner": run * width}
@@ -238,13 +247,11 @@ class Composer:
 
     def _first(self, source: Place, length: int, radix: int, factors: Factors) -> None:
         """The stage with runs of 1, into a buffer that is not the source."""
-        block, positions, target = self._block, length // radix, self.other(source)
+        block, positions, target = self._block, length // radix, self._other(source)
         roots = self._roots(length, radix, 1)
         distance = {"source_distance": positions * source.row_pitch, "count": positions}
         if block.is_row:
-            order = [min(start, max(positions - block.lanes, 0)) for start in range(0, positions, block.lanes)]
-            begin = self._vectors(roots, order, block.lanes)
-            self._step(f"first_row{radix}", source, target, factors, roots=begin, **distance)
+            self._step(f"first_row{radix}", source, target, factors, roots=self._row_vectors(roots), **distance)
             return
         self._step(
             f"first{radix}",
@@ -267,7 +274,7 @@ class Composer:
             used = block.lanes // run * run
             roots = np.repeat(self._roots(length, radix, run), run, axis=1)
             numbers |= {"source_step": used, "target_step": radix * used, "count": -(-positions * run // used)}
-            begin = self._vectors(roots, range(0, positions * run, used), block.lanes)
+            begin = self._vectors(roots, range(0, positions * run, used))
             self._step(kind, source, target, roots=begin, **numbers)
             return
         roots = self._roots(length, radix, run)
@@ -284,13 +291,25 @@ class Composer:
         """The roots for outputs 1 ... of butterflies, for each position."""
         positions = length // (radix * run)
         powers = np.arange(1, radix)[:, None] * np.arange(positions) * run
-        return roots_of_unity(powers, length)
+        return np.asarray(self._circle(length)[powers])
 
-    def _vectors(self, numbers: Array, starts: Any, lanes: int) -> int:
+    def _circle(self, length: int) -> Array:
+        """All roots of unity of an order, which the stages of a transform share."""
+        if length not in self._circles:
+            self._circles[length] = roots_of_unity(np.arange(length), length)
+        return self._circles[length]
+
+    def _vectors(self, numbers: Array, starts: Sequence[int]) -> int:
         """Adds vectors of numbers that begin at `starts` of each row, all rows of one start before the next; returns
-        where they begin."""
+        where they begin in the table."""
+        lanes = self._block.lanes
         indices = np.minimum(np.asarray(starts)[:, None] + np.arange(lanes), numbers.shape[-1] - 1)
         return self._tables.add(numbers[:, indices].transpose(1, 0, 2), lanes)
+
+    def _row_vectors(self, numbers: Array) -> int:
+        """The same for a loop over the elements of a transform, whose last vector overlaps the one before."""
+        count, lanes = numbers.shape[-1], self._block.lanes
+        return self._vectors(numbers, [min(start, max(count - lanes, 0)) for start in range(0, count, lanes)])
 
     def _convolution(self, source: Place, length: int, inverse: bool, scale: float, to: Place | None) -> Place:
         """Bluestein's way. The second transform, an inverse one, is that of the conjugate."""
@@ -301,15 +320,15 @@ class Composer:
         wrapped[padded - length + 1 :] = chirps[:0:-1].conj()
         radices = self._radices(padded)
         assert radices is not None
-        operand = self.other(source)
+        operand = self._other(source)
         self._times(source, operand, chirps, PLAIN)
         tail = replace(operand, offset=operand.offset + length * operand.row_pitch)
         self._step("clear", tail, tail, count=(padded - length) * operand.row_pitch)
         spectrum = self._stages(operand, padded, radices)
-        product = self.other(spectrum)
+        product = self._other(spectrum)
         self._times(spectrum, product, np.fft.fft(wrapped) / padded, CONJUGATE)
         result = self._stages(product, padded, radices)
-        target = to or self.other(result)
+        target = to or self._other(result)
         self._times(result, target, chirps.conj(), (scale, -scale))
         return target
 
@@ -317,62 +336,57 @@ class Composer:
         """Rows times numbers."""
         count = len(numbers)
         if self._block.is_row:
-            begin = self._row_vectors(numbers)
+            begin = self._row_vectors(numbers[None])
             self._step("times", source, target, factors, count=count, roots=begin)
             return
         steps = {"source_step": source.row_pitch, "target_step": target.row_pitch}
         inner, begin = self._width(source, target), self._tables.add(numbers)
         self._step("times_rows", source, target, factors, count=count, inner=inner, roots=begin, **steps)
 
-    def _row_vectors(self, numbers: Array) -> int:
-        """Adds the vectors that belong to a loop over rows, of which the last overlaps the one before."""
-        count, lanes = len(numbers), self._block.lanes
-        return self._vectors(numbers[None], [min(at, max(count - lanes, 0)) for at in range(0, count, lanes)], lanes)
-
     # -- real ----------------------------------------------------------------------------------------------------------
 
     def from_real(self, source: Place, target: Place, length: int) -> None:
         half = length // 2
         if length % 2:
-            whole = self.buffer(0)
-            self.copy("copy_in", source, whole, length)
-            self.deliver(self._transform(whole, length), target, half + 1)
+            whole = self._buffer(0)
+            self._copy("copy_in", source, whole, length)
+            self._deliver(self._transform(whole, length), target, half + 1)
             return
-        spectrum = self._transform(self.readable(replace(source, row_pitch=2), half), half)
+        spectrum = self._transform(self._readable(replace(source, row_pitch=2), half), half)
         end = replace(spectrum, offset=spectrum.offset + half * spectrum.row_pitch)
-        self.copy("copy", spectrum, end, 1)
-        place = self.writable(target) or self.other(spectrum)
+        self._copy("copy", spectrum, end, 1)
+        place = self._writable(target) or self._other(spectrum)
         self._halves("split", spectrum, place, half + 1, half, length)
-        self.deliver(place, target, half + 1)
+        self._deliver(place, target, half + 1)
 
     def to_real(self, source: Place, target: Place, length: int, *, scale: float) -> None:
         half = length // 2
         if length % 2:
-            whole = self.buffer(0)
+            whole = self._buffer(0)
             self._fill_in(source, whole, length)
-            self.copy("copy_out", self._transform(whole, length, inverse=True), target, length, (scale, scale))
+            self._copy("copy_out", self._transform(whole, length, inverse=True), target, length, (scale, scale))
             return
-        spectrum = self.readable(source, half + 1)
-        joined, pairs = self.other(spectrum), replace(target, row_pitch=2)
+        spectrum = self._readable(source, half + 1)
+        joined, pairs = self._other(spectrum), replace(target, row_pitch=2)
         self._halves("join", spectrum, joined, half, half, length)
-        result = self._transform(joined, half, inverse=True, scale=scale, to=self.writable(pairs))
-        self.deliver(result, pairs, half)
+        result = self._transform(joined, half, inverse=True, scale=scale, to=self._writable(pairs))
+        self._deliver(result, pairs, half)
 
     def _fill_in(self, source: Place, whole: Place, length: int) -> None:
         """The missing half of the spectrum of an odd length; the first element is real."""
         half = length // 2
-        self.copy("copy", source, whole, half + 1)
-        self.copy("copy_in", source, whole, 1)
+        self._copy("copy", source, whole, half + 1)
+        self._copy("copy_in", source, whole, 1)
         second = replace(source, offset=source.offset + source.row_pitch)
         back = replace(whole, offset=whole.offset + (length - 1) * whole.row_pitch, row_pitch=-whole.row_pitch)
         if half:
-            self.copy("copy", second, back, half, CONJUGATE)
+            self._copy("copy", second, back, half, CONJUGATE)
 
     def _halves(self, kind: str, source: Place, target: Place, count: int, half: int, length: int) -> None:
         numbers = roots_of_unity(np.arange(count), length)
         mirror = {"source_distance": half * source.row_pitch, "count": count}
         if self._block.is_row:
-            self._step(kind, source, target, roots=self._row_vectors(numbers), **mirror)
+            self._step(kind, source, target, roots=self._row_vectors(numbers[None]), **mirror)
             return
         steps = {"source_step": source.row_pitch, "target_step": target.row_pitch}
         inner, begin = self._width(source, target), self._tables.add(numbers)

@@ -114,5 +114,5 @@ _TURN = 8 * np.arctan(np.longdouble(1))
 
 
 def chirp(length: int) -> Array:
-    squares = np.array([n * n % (2 * length) for n in range(length)], np.int64)
-    return roots_of_unity(squares, 2 * length)
+    numbers = np.arange(length, dtype=np.int64)
+    return roots_of_unity(numbers * numbers, 2 * length)
