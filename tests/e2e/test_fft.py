@@ -6,12 +6,15 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 import scipy.fft
 
 import xlapy
 from xlapy import CompileOptions, ops
+from xlapy.builder import XlaOp
 from xlapy.codegen.target import host_target
 
 Array = np.ndarray[Any, Any]
@@ -129,3 +132,74 @@ def test_tables_and_scratch_are_in_the_program() -> None:
     exe = xlapy.compile(computation)
     assert exe.memory_analysis()["temporary_bytes"] >= 2 * operand.nbytes
     assert math.isclose(abs(exe(operand)[0]), abs(operand.sum()), rel_tol=1e-5)
+
+
+def test_the_code_of_a_program_does_not_depend_on_the_length() -> None:
+    """All of it is the library's."""
+
+    def lines(length: int) -> int:
+        builder = xlapy.XlaBuilder("code")
+        x = builder.parameter(0, xlapy.Shape.array(np.complex64, (3, length)))
+        return len(xlapy.compile(builder.build(ops.Fft(x, "FFT", (length,)))).llvm_ir().splitlines())
+
+    assert lines(7) == lines(60) == lines(101) < 50
+
+
+def test_equal_transforms_share_their_tables() -> None:
+    def constant_bytes(count: int) -> int:
+        builder = xlapy.XlaBuilder("shared")
+        x = builder.parameter(0, xlapy.Shape.array(np.complex64, (512,)))
+        for _ in range(count):
+            x = ops.Fft(x, "FFT", (512,))
+        return int(xlapy.compile(builder.build(x)).memory_analysis()["constant_bytes"])
+
+    assert constant_bytes(3) == constant_bytes(1)
+
+
+def test_transforms_in_a_loop() -> None:
+    """Four times a transform is the operand again, but for its factor."""
+    operand = random_operand("FFT", (5, 90), double=True)
+    builder = xlapy.XlaBuilder("loop")
+    x = builder.parameter(0, xlapy.Shape.of(operand))
+    start = [np.int32(0), x]
+
+    def step(count: XlaOp, value: XlaOp) -> list[XlaOp]:
+        return [count + 1, ops.Fft(value, "FFT", (90,))]
+
+    loop = ops.While(lambda count, value: ops.Lt(count, 4), step, start)
+    computation = builder.build(ops.GetTupleElement(loop, 1))
+    found = xlapy.compile(computation, CompileOptions(verify=True))(operand)
+    np.testing.assert_allclose(found, operand * 90**2, rtol=1e-12, atol=1e-10)
+
+
+def test_nothing_to_transform() -> None:
+    for kind, shape in (("FFT", (0, 8)), ("RFFT", (0, 8)), ("IRFFT", (0, 8)), ("IFFT", (3, 0))):
+        operand = random_operand(kind, shape, double=False)
+        assert transform(kind, operand, (shape[-1],)).size == 0
+
+
+def test_profile_and_explanation_name_the_passes() -> None:
+    operand = random_operand("FFT", (64, 128), double=False)
+    builder = xlapy.XlaBuilder("profiled")
+    exe = xlapy.compile(builder.build(ops.Fft(builder.parameter(0, xlapy.Shape.of(operand)), "FFT", (64, 128))))
+    assert "fft" in str(exe.explain())
+    assert "fft" in str(exe.profile(operand))
+
+
+def test_against_xla() -> None:
+    """Many transforms in one program."""
+    shapes = [((4, 48), 1), ((2, 30, 18), 2), ((3, 4, 5, 6), 3), ((3, 131), 1), ((20, 64), 2)]
+    operands = [random_operand("FFT", shape, double=False) for shape, _ in shapes]
+
+    def program(*arrays: Any) -> list[Any]:
+        results = []
+        for array, (_, count) in zip(arrays, shapes, strict=True):
+            axes = tuple(range(-count, 0))
+            results += [jnp.fft.fftn(array, axes=axes), jnp.fft.ifftn(array, axes=axes)]
+            results += [jnp.fft.rfftn(array.real, axes=axes), jnp.fft.irfftn(array, axes=axes)]
+        return results
+
+    lowered = jax.jit(program).lower(*operands)
+    expected = lowered.compile()(*operands)
+    for found, wanted in zip(xlapy.compile(lowered.as_text())(*operands), expected, strict=True):
+        np.testing.assert_allclose(found, wanted, rtol=0, atol=4e-6 * np.abs(wanted).max())

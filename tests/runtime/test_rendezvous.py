@@ -162,7 +162,7 @@ def test_it_works_where_there_is_no_futex(size: int, monkeypatch: pytest.MonkeyP
 
 def test_nobody_touches_a_run_that_may_be_over() -> None:
     """Whoever waits for its end may have freed it as soon as no process is unfinished."""
-    text = emit_rendezvous(host_target()).partition("@has_ended(")[2].partition("\n}")[0]
+    text = emit_rendezvous(host_target()).text().partition("@has_ended(")[2].partition("\n}")[0]
     before, _, after = text.partition("atomicrmw sub ")
     assert before and after
     assert not any(access in after for access in ("atomicrmw", "load", "store", "cmpxchg"))

@@ -26,6 +26,7 @@ from xlapy.codegen.context import (
     CONTEXT_SEED,
 )
 from xlapy.codegen.elements import emit_element
+from xlapy.codegen.fourier_transforms import fourier_passes, shared_bytes
 from xlapy.codegen.frame import Frame, Leaf
 from xlapy.codegen.indexing import Index, Indexing
 from xlapy.codegen.ir import I1, I32, I64, PTR, Module, Value
@@ -394,6 +395,26 @@ def _linalg_call(
     look_at_signals(frame, emitter.kernels.target)
 
 
+@HANDLERS.register("fft")
+def _fft(emitter: EntryEmitter, frame: Frame, instruction: Instruction) -> None:
+    """A call of the library for each pass. What passes share is in front of the memory that they work in."""
+    k, target = frame.k, emitter.kernels.target
+    passes = fourier_passes(instruction, target)
+    emitter.libraries.update(f"fft_{each.kind}" for each in passes)
+    emitter.steps[instruction] = tuple(Step(f"fft_{each.kind}_run", each.units, each.grain) for each in passes)
+    arrays = {"operand": frame.array(instruction.operands[0]), "result": frame.array(instruction)}
+    for each in passes:
+        shared = frame.pointer(emitter.plan.scratch[instruction].location)
+        arrays["shared"] = shared
+        memory = k.gep(shared, shared_bytes(instruction))
+        constants = emitter.kernels.tables_for(each, each.composed)
+        tables = [frame.pointer(Location(Home.CONSTANT, number)) for number in constants]
+        sides = [arrays[side.array] for side in (each.operand, each.result)]
+        k.call(f"fft_{each.kind}_run", [frame.context_word(CONTEXT_PARALLEL), *sides, memory, *tables])
+        if each.takes_long:
+            look_at_signals(frame, target)
+
+
 @HANDLERS.register("replica-id")
 def _replica_id(emitter: EntryEmitter, frame: Frame, instruction: Instruction) -> None:
     k = frame.k
@@ -433,24 +454,24 @@ def _kernel(emitter: EntryEmitter, frame: Frame, instruction: Instruction) -> No
     operands = [emitter.plan.location(operand) for operand in instruction.operands]
     overwritten = tuple(number for number, location in enumerate(operands) if location in results)
     runs_once = instruction.parent is emitter.runs_once
-    kernels = emitter.kernels.kernels(instruction, overwritten, runs_once=runs_once)
-    emitter.steps[instruction] = tuple(Step(kernel.name, kernel.units, kernel.grain) for kernel in kernels)
-    for kernel in kernels:
-        for number, leaf in kernel.overwrites:
-            operand = instruction.operands[number]
-            emitter.move(frame, (operand, 0), (instruction, leaf), operand.shape)
-        if kernel.units:
-            scratch = emitter.plan.scratch[instruction].location if kernel.has_scratch else None
-            pointers = _pointers(emitter, frame, kernel, [*operands, *results], scratch)
-            if kernel.has_context and not emitter.prefix:
-                with _owned(frame):
-                    call_kernel(frame, kernel, pointers)
-            else:
-                call_kernel(frame, kernel, pointers)
-            if kernel.grain < kernel.units:
-                look_at_signals(frame, emitter.kernels.target)
-            elif kernel.has_context:
-                frame.stop_if_cancelled()
+    kernel = emitter.kernels.kernel(instruction, overwritten, runs_once=runs_once)
+    emitter.steps[instruction] = (Step(kernel.name, kernel.units, kernel.grain),)
+    for number, leaf in kernel.overwrites:
+        operand = instruction.operands[number]
+        emitter.move(frame, (operand, 0), (instruction, leaf), operand.shape)
+    if not kernel.units:
+        return
+    scratch = emitter.plan.scratch[instruction].location if kernel.has_scratch else None
+    pointers = _pointers(emitter, frame, kernel, [*operands, *results], scratch)
+    if kernel.has_context and not emitter.prefix:
+        with _owned(frame):
+            call_kernel(frame, kernel, pointers)
+    else:
+        call_kernel(frame, kernel, pointers)
+    if kernel.grain < kernel.units:
+        look_at_signals(frame, emitter.kernels.target)
+    elif kernel.has_context:
+        frame.stop_if_cancelled()
 
 
 def _pointers(
@@ -469,8 +490,7 @@ def _pointers(
         emitter.libraries.add(kernel.call.library)
         null = [k.const(PTR, 0)]
         return [k.table(I64, kernel.call.numbers), *(context or null), *(memory or null), *places]
-    table = [] if kernel.table is None else [frame.pointer(Location(Home.CONSTANT, kernel.table))]
-    return [*places, *memory, *table, *context]
+    return [*places, *memory, *context]
 
 
 @contextmanager

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,7 +12,7 @@ from xlapy.codegen.arrays import FETCHED_AHEAD, Array
 from xlapy.codegen.indexing import Index, Indexing
 from xlapy.codegen.ir import I32, I64, PTR, KernelBuilder, Module, Operand, Value
 from xlapy.codegen.kernels.loop import VECTORS_PER_STEP, strip
-from xlapy.codegen.kernels.registry import SCRATCH_ALIGNMENT, Kernel, Situation, aligned, kernel_for, shared_bytes
+from xlapy.codegen.kernels.registry import SCRATCH_ALIGNMENT, Kernel, Situation, aligned, kernel_for
 from xlapy.codegen.libraries import LibraryCall
 from xlapy.codegen.region_functions import RegionFunctions
 from xlapy.codegen.regions import emit_region, region_context
@@ -35,7 +35,6 @@ class NativeKernel:
     units: int
     grain: int
     overwrites: tuple[tuple[int, int], ...] = ()
-    table: int | None = None  # number among the constants of the program
     has_scratch: bool = False
     has_context: bool = False  # it ends early when the flag in the context is set
     call: LibraryCall | None = None  # it is a function of a library, by both names
@@ -50,62 +49,54 @@ class KernelLibrary:
     target: Target
     functions: RegionFunctions
     constants: int  # of the program, without tables of kernels
-    known: dict[Hashable, tuple[NativeKernel, ...]] = field(default_factory=dict)
+    known: dict[Hashable, NativeKernel] = field(default_factory=dict)
     tables: list[np.ndarray[Any, Any]] = field(default_factory=list)
-    """Constants of kernels; the program has them behind those of its module."""
+    """Constants that code reads; the program has them behind those of its module."""
 
+    shared_tables: dict[Hashable, tuple[int, ...]] = field(default_factory=dict)
     written: int = 0
 
-    def kernels(
-        self, instruction: Instruction, overwritten: tuple[int, ...], *, runs_once: bool
-    ) -> tuple[NativeKernel, ...]:
-        """The kernels of an instruction, mostly one, to be run in order; `overwritten` are the operands whose memory is
-        a result's too, `runs_once` says that the program comes to the instruction once in each call."""
+    def kernel(self, instruction: Instruction, overwritten: tuple[int, ...], *, runs_once: bool) -> NativeKernel:
+        """The kernel of an instruction; `overwritten` are the operands whose memory is a result's too, `runs_once` says
+        that the program comes to the instruction once in each call."""
         plans = self.functions.plans
         memory = tuple(plans[function].arena_bytes for function in region_functions(instruction))
         key = (overwritten, instruction_key(instruction), memory)
         quick_key = ("quick", key)
         found = self.known.get(key) or (self.known.get(quick_key) if runs_once else None)
         if found is None:
-            chain = kernel_for(instruction, Situation(self.target, bool(overwritten), plans, runs_once)).chain
-            shared = shared_bytes(chain)
-            found = tuple(self._write(instruction, kernel, overwritten, shared) for kernel in chain)
-            self.known[quick_key if any(kernel.is_quick for kernel in chain) else key] = found
+            kernel = kernel_for(instruction, Situation(self.target, bool(overwritten), plans, runs_once))
+            found = self._write(instruction, kernel, overwritten)
+            self.known[quick_key if kernel.is_quick else key] = found
         return found
 
-    def _write(
-        self, instruction: Instruction, kernel: Kernel, overwritten: tuple[int, ...], shared: int
-    ) -> NativeKernel:
+    def _write(self, instruction: Instruction, kernel: Kernel, overwritten: tuple[int, ...]) -> NativeKernel:
         if isinstance(kernel.body, LibraryCall):
-            return _of_library(kernel, kernel.body, has_scratch=shared > 0)
+            return _of_library(kernel, kernel.body)
         name = self._new_name(instruction.opcode.replace("-", "_"))
         operands = [operand.shape for operand in instruction.operands]
         results = [leaf for leaf in instruction.shape.leaves() if leaf.is_array]
         pointers = [f"p{number}" for number in range(len(operands) + len(results))]
-        has_scratch, has_context = bool(shared or kernel.task_bytes), kernel.listens
-        pointers += ["scratch"] * has_scratch + ["table"] * (kernel.table is not None) + ["context"] * has_context
+        has_scratch, has_context = bool(kernel.shared_bytes or kernel.task_bytes), kernel.listens
+        pointers += ["scratch"] * has_scratch + ["context"] * has_context
         if kernel.units:
             functions = self._functions(kernel.functions)
             with self._builder(self.quick_module if kernel.is_quick else self.module, name, pointers) as k:
                 arrays = _arrays(k, [*operands, *results], len(operands), overwritten, self.target)
                 begin, end = k.parameters["begin"], k.parameters["end"]
                 if has_scratch:
-                    _cut_scratch(k, kernel, shared)
+                    _cut_scratch(k, kernel)
                 if kernel.listens:
                     define_look(k.module, self.target)
                     k.leave = k.ret
                 if functions:
                     k.functions = functions
-                    own = k.gep(k.parameters["scratch"], aligned(kernel.scratch_bytes)) if has_scratch else None
-                    k.parameters["region_context"] = region_context(k, own)
+                    k.parameters["region_context"] = region_context(k, k.parameters.get("scratch"))
                 kernel.body(k, arrays[: len(operands)], arrays[len(operands) :], begin, end)
         range_name = f"{name}.range"
         if kernel.grain < kernel.units:
             self._write_range(name, range_name, len(pointers))  # never of a quick one: that is not worth splitting
-        table = None if kernel.table is None else self.add_table(kernel.table)
-        return NativeKernel(
-            name, range_name, kernel.units, kernel.grain, kernel.overwrites, table, has_scratch, has_context
-        )
+        return NativeKernel(name, range_name, kernel.units, kernel.grain, kernel.overwrites, has_scratch, has_context)
 
     def _functions(self, regions: Sequence[Computation]) -> dict[Hashable, str]:
         """The names of region functions, which exist by then."""
@@ -116,9 +107,16 @@ class KernelLibrary:
         return f"kernel.{self.written - 1}.{what}"
 
     def add_table(self, numbers: np.ndarray[Any, Any]) -> int:
-        """Adds a constant of kernels; its number among the constants of the program."""
+        """Adds a constant that code reads; its number among the constants of the program."""
         self.tables.append(numbers)
         return self.constants + len(self.tables) - 1
+
+    def tables_for(self, key: Hashable, make: Callable[[], Sequence[np.ndarray[Any, Any]]]) -> tuple[int, ...]:
+        """The numbers of constants of a library's caller, made once for all equal keys."""
+        found = self.shared_tables.get(key)
+        if found is None:
+            found = self.shared_tables[key] = tuple(self.add_table(table) for table in make())
+        return found
 
     def _builder(self, module: Module, name: str, pointers: Sequence[str]) -> KernelBuilder:
         parameters = [(pointer, PTR) for pointer in pointers] + [("begin", I64), ("end", I64)]
@@ -162,8 +160,8 @@ class KernelLibrary:
                 if arena is not None:
                     k.call("free", [arena])
                 k.ret(k.const(I32, Status.OK))
-            found = self.known[key] = (NativeKernel(name, name, 0, 0),)
-        return found[0].name
+            found = self.known[key] = NativeKernel(name, name, 0, 0)
+        return found.name
 
     def _enter_combine(self, k: KernelBuilder, region: Computation) -> Value:
         """Makes the region function ready to be called; returns the memory that was allocated for it."""
@@ -206,13 +204,13 @@ def _combine_step(ix: Indexing, computation: Computation, shape: Shape, position
     array(sources).store(ix, index, from_parts(fold.results))
 
 
-def _of_library(kernel: Kernel, call: LibraryCall, *, has_scratch: bool) -> NativeKernel:
+def _of_library(kernel: Kernel, call: LibraryCall) -> NativeKernel:
     return NativeKernel(
         call.function,
         call.function,
         kernel.units,
         kernel.grain,
-        has_scratch=has_scratch,
+        has_scratch=kernel.shared_bytes > 0,
         has_context=kernel.listens,
         call=call,
     )
@@ -234,12 +232,12 @@ def _arrays(
     return arrays
 
 
-def _cut_scratch(k: KernelBuilder, kernel: Kernel, shared: int) -> None:
+def _cut_scratch(k: KernelBuilder, kernel: Kernel) -> None:
     """The part of the instruction's scratch memory that all tasks share, and behind it that of the task at hand."""
     memory = k.parameters["scratch"]
     k.parameters["shared"] = memory
     task = k.udiv(k.parameters["begin"], kernel.grain)
-    k.parameters["scratch"] = k.gep(k.gep(memory, shared), task, kernel.task_bytes)
+    k.parameters["scratch"] = k.gep(k.gep(memory, aligned(kernel.shared_bytes)), task, kernel.task_bytes)
 
 
 def instruction_key(instruction: Instruction) -> Hashable:

@@ -49,7 +49,7 @@ class EmittedProgram:
     kernel_count: int
     sites: RuntimeSites
     symbols: tuple[str, ...]
-    tables: tuple[np.ndarray, ...]  # constants of kernels, behind those of the module
+    tables: tuple[np.ndarray, ...]  # constants of its code, behind those of the module
     libraries: tuple[str, ...]  # names of those whose functions it calls
     steps: Mapping[Instruction, tuple[Step, ...]]
     counters: int | None = None
@@ -89,10 +89,7 @@ def emit_program(
     if emitter.counters is not None:
         library.tables[emitter.counters - len(plan.constants)] = np.zeros((len(emitter.steps), COUNTER_WORDS), np.int64)
     combines = tuple(
-        kernel.name
-        for key, written in library.known.items()
-        if isinstance(key, tuple) and key[0] == "combine"
-        for kernel in written
+        kernel.name for key, kernel in library.known.items() if isinstance(key, tuple) and key[0] == "combine"
     )
     return EmittedProgram(
         tuple(kernels.parts(target.cores)),

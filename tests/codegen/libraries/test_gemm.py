@@ -6,7 +6,6 @@ import ctypes
 import dataclasses
 import functools
 import itertools
-import mmap
 import re
 import threading
 from collections.abc import Callable
@@ -16,6 +15,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
+from tests.support.guarded_memory import GuardedRoom
 from tests.support.targets import lesser_targets
 from xlapy.codegen.ir import Module
 from xlapy.codegen.jit import emit_assembly
@@ -390,26 +390,6 @@ def test_a_library_is_made_once(tmp_path: Path) -> None:
     assert len(made) == 2
     code = link(first, {}, library.exports)
     assert ctypes.CFUNCTYPE(ctypes.c_int)(code.address("answer"))() == 42
-
-
-class GuardedRoom:
-    """Memory between two pages that must not be touched."""
-
-    def __init__(self, size: int) -> None:
-        page = mmap.PAGESIZE
-        self._pages = -(-size // page)
-        self._map = mmap.mmap(-1, (self._pages + 2) * page)
-        self._start = ctypes.addressof(ctypes.c_char.from_buffer(self._map))
-        protect = ctypes.CDLL(None).mprotect
-        for place in (self._start, self._start + (self._pages + 1) * page):
-            assert protect(ctypes.c_void_p(place), ctypes.c_size_t(page), 0) == 0
-
-    def array(self, values: Array, *, at_end: bool) -> Array:
-        """A copy of a matrix by rows, next to the guard page in front or behind."""
-        offset = mmap.PAGESIZE + (self._pages * mmap.PAGESIZE - values.nbytes if at_end else 0)
-        copy = np.frombuffer(self._map, values.dtype, values.size, offset).reshape(values.shape)
-        copy[...] = values
-        return copy
 
 
 @pytest.mark.parametrize("target", list(TARGETS))

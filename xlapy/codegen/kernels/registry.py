@@ -2,10 +2,9 @@
 
 A kernel is a native function over a range of units of work:
 
-    void kernel(ptr operand..., ptr result..., ptr scratch, ptr table, ptr context, i64 begin, i64 end)
+    void kernel(ptr operand..., ptr result..., ptr scratch, ptr context, i64 begin, i64 end)
 
-(scratch and table where the kernel has such, the context of the call where it listens, as those that call region
-functions do).
+(scratch where the kernel has such, the context of the call where it listens, as those that call region functions do).
 
 `KERNELS` maps an op to a function that decides how an instruction runs and returns a `Kernel`: the number of units,
 what a unit costs, and how to write the body, or which function of a library has it. Ops that are element-wise or move
@@ -16,17 +15,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
-
-import numpy as np
 
 from xlapy.codegen.arrays import Array
+from xlapy.codegen.fourier_transforms import fourier_scratch_bytes
 from xlapy.codegen.ir import KernelBuilder, Value
 from xlapy.codegen.kernels.concatenate import emit_concatenate, plan_concatenate
 from xlapy.codegen.kernels.convolution import emit_convolution, plan_convolution
 from xlapy.codegen.kernels.dot import emit_dot, plan_dot
-from xlapy.codegen.kernels.fft import FftPass, emit_fft, plan_fft
-from xlapy.codegen.kernels.fft import shared_bytes as shared_fft_bytes
 from xlapy.codegen.kernels.linalg import emit_cholesky, emit_triangular_solve, plan_triangle
 from xlapy.codegen.kernels.loop import LoopPlan, emit_loop, plan_loop, rows_and_columns
 from xlapy.codegen.kernels.random import emit_bits, plan_bits
@@ -38,7 +33,7 @@ from xlapy.codegen.kernels.scan import emit_scan, plan_scan
 from xlapy.codegen.kernels.scatter import emit_scatter, scatter_lanes
 from xlapy.codegen.kernels.select_and_scatter import emit_select_and_scatter, plan_select_and_scatter
 from xlapy.codegen.kernels.sort import emit_sort
-from xlapy.codegen.kernels.tasks import units_per_task
+from xlapy.codegen.kernels.tasks import MOST_TASKS_WITH_SCRATCH, units_per_task
 from xlapy.codegen.kernels.transpose import emit_transpose, plan_transpose
 from xlapy.codegen.kernels.update import emit_update
 from xlapy.codegen.libraries import LibraryCall
@@ -55,7 +50,6 @@ from xlapy.hlo.sort_plan import scratch_bytes as scratch_of_sort
 from xlapy.support.errors import UnsupportedError
 from xlapy.support.registry import Registry
 
-MOST_TASKS_WITH_SCRATCH = 16  # each has scratch memory of its own
 SCRATCH_ALIGNMENT = 64
 
 Body = Callable[[KernelBuilder, Sequence[Array], Sequence[Array], Value, Value], None]
@@ -70,19 +64,11 @@ class Kernel:
     bytes_per_unit: int
     body: Body | LibraryCall
     overwrites: tuple[tuple[int, int], ...] = ()  # (operand, leaf): the operand must be in the leaf's memory before
-    scratch_bytes: int = 0  # memory of its own for each task: `k.parameters["scratch"]`
-    shared_bytes: int = 0  # memory of all tasks, and of the kernels that follow: `k.parameters["shared"]`
-    table: np.ndarray[Any, Any] | None = None  # numbers known at compile time: `k.parameters["table"]`
-    following: Kernel | None = None  # runs on the same operands and results when this one is done
+    shared_bytes: int = 0  # memory of all tasks: `k.parameters["shared"]`
     functions: tuple[Computation, ...] = ()  # regions that it calls as functions
     function_bytes: int = 0  # memory of its own for each task, in which these work
     listens: bool = False  # it may take long, and looks whether the run was stopped
     is_quick: bool = False  # it has so little to do that LLVM should not spend time on it
-
-    @property
-    def chain(self) -> list[Kernel]:
-        """This kernel and all that follow."""
-        return [self, *(self.following.chain if self.following else ())]
 
     @property
     def grain(self) -> int:
@@ -92,8 +78,8 @@ class Kernel:
 
     @property
     def task_bytes(self) -> int:
-        """Memory of its own for each task: scratch, then that of the functions."""
-        return aligned(self.scratch_bytes) + aligned(self.function_bytes)
+        """Memory of its own for each task, behind what they share."""
+        return aligned(self.function_bytes)
 
     @property
     def tasks(self) -> int:
@@ -143,22 +129,23 @@ def _with_functions(kernel: Kernel, functions: tuple[Computation, ...], situatio
     )
 
 
-HAVE_SCRATCH = frozenset({"fft", "sort", "topk"})
+HAVE_SCRATCH = frozenset({"sort", "topk"})
 """Ops whose kernels may want memory besides operands and results."""
+
+LIBRARY_SCRATCH: dict[str, Callable[[Instruction, Target], int]] = {"fft": fourier_scratch_bytes}
+"""How much of it the library functions want that compute an instruction."""
 
 
 def scratch_bytes(instruction: Instruction, target: Target, functions: FunctionPlans) -> int:
     """Bytes of memory that the kernels of an instruction want for themselves."""
     if Trait.RUNTIME in instruction.spec.traits:
         return 0
+    if instruction.opcode in LIBRARY_SCRATCH:
+        return LIBRARY_SCRATCH[instruction.opcode](instruction, target)
     if instruction.opcode not in HAVE_SCRATCH and not region_functions(instruction):
         return 0
-    chain = kernel_for(instruction, Situation(target, in_place=False, functions=functions)).chain
-    return shared_bytes(chain) + max(kernel.task_bytes * kernel.tasks for kernel in chain)
-
-
-def shared_bytes(chain: Sequence[Kernel]) -> int:
-    return aligned(max(kernel.shared_bytes for kernel in chain))
+    kernel = kernel_for(instruction, Situation(target, in_place=False, functions=functions))
+    return aligned(kernel.shared_bytes) + kernel.task_bytes * kernel.tasks
 
 
 def aligned(size: int) -> int:
@@ -316,31 +303,6 @@ def _dot(instruction: Instruction, situation: Situation) -> Kernel:
         emit_dot(k, plan, arrays[0], arrays[1], outputs[0], begin, end)
 
     return Kernel(plan.units, plan.bytes_per_unit, body)
-
-
-@KERNELS.register("fft")
-def _fft(instruction: Instruction, situation: Situation) -> Kernel:
-    """One kernel after the other."""
-    following = None
-    for plan in reversed(plan_fft(instruction, situation.target)):
-        following = _fft_pass(plan, shared_fft_bytes(instruction), following)
-    assert following is not None
-    return following
-
-
-def _fft_pass(plan: FftPass, shared: int, following: Kernel | None) -> Kernel:
-    def body(k: KernelBuilder, arrays: Sequence[Array], outputs: Sequence[Array], begin: Value, end: Value) -> None:
-        emit_fft(k, plan, arrays[0], outputs[0], begin, end)
-
-    return Kernel(
-        plan.units,
-        plan.bytes_per_unit,
-        body,
-        scratch_bytes=plan.scratch_bytes,
-        shared_bytes=shared,
-        table=plan.table,
-        following=following,
-    )
 
 
 @KERNELS.register("cholesky")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 TASK_BYTES = 128 * 1024  # traffic of one task of the pool: some microseconds, well above the cost of handing it out
 PARALLEL_BYTES = 4 * TASK_BYTES
+MOST_TASKS_WITH_SCRATCH = 16  # each has scratch memory of its own
 GRAIN_MULTIPLE = 64  # units: tasks of elements begin where vectors do
 
 

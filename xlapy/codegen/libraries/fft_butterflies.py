@@ -1,6 +1,6 @@
 """Short Fourier transforms in registers, the building blocks of long ones.
 
-All are forward transforms: an inverse one exchanges real and imaginary parts before and after.
+All are forward transforms: an inverse one is that of the conjugate, conjugated again.
 """
 
 from __future__ import annotations
@@ -11,13 +11,12 @@ from collections.abc import Sequence
 from xlapy.codegen.ir import KernelBuilder, Value
 from xlapy.codegen.registers import Pair
 
-LARGEST_PRIME = 13
-"""Of larger primes a butterfly has too many multiplications, and too much code."""
-
 
 def butterfly(k: KernelBuilder, values: Sequence[Pair]) -> list[Pair]:
-    """The transform of 2, 4, 8 or an odd prime number of values."""
+    """The transform of 1, 2, 4, 8 or an odd prime number of values."""
     size = len(values)
+    if size == 1:
+        return [*values]
     if size == 2:
         return [add(k, *values), subtract(k, *values)]
     if size == 4:
@@ -116,11 +115,3 @@ def multiply(k: KernelBuilder, a: Pair, b: Pair) -> Pair:
 
 def conjugate(k: KernelBuilder, a: Pair) -> Pair:
     return Pair(a.re, k.neg(a.im))
-
-
-def swapped(a: Pair) -> Pair:
-    return Pair(a.im, a.re)
-
-
-def scaled(k: KernelBuilder, a: Pair, factor: float) -> Pair:
-    return a if factor == 1 else Pair(k.mul(a.re, factor), k.mul(a.im, factor))

@@ -1,0 +1,154 @@
+"""Fourier transforms of any length, along one dimension of an array.
+
+    void fft_f32_run(parallel, operand, result, memory, table, numbers)
+
+`parallel` is the thread pool's function; `numbers` are those of a pass and its steps (`fft_record`), `table` holds real
+numbers that steps refer to, `memory` has room for all tasks. A unit is one transform whose elements are next to each
+other, or several that lie side by side; it goes step by step through the memory of its task, which stays in cache.
+
+The library only knows how to take a step. Which ones a length wants, and for what kind of transform, is composed when
+a program is compiled (`fourier_steps`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+from xlapy.codegen.ir import F32, F64, I64, PTR, IRType, KernelBuilder, Module, Value
+from xlapy.codegen.libraries import Library
+from xlapy.codegen.libraries.fft_copies import emit_clear, emit_copy, emit_times, emit_times_rows, emit_turn
+from xlapy.codegen.libraries.fft_halves import emit_join, emit_join_rows, emit_split, emit_split_rows
+from xlapy.codegen.libraries.fft_record import (
+    END_RADICES,
+    PAIRED_RADICES,
+    PASS_NUMBERS,
+    RADICES,
+    SCRATCH,
+    STEP_NUMBERS,
+    step_kinds,
+)
+from xlapy.codegen.libraries.fft_stages import (
+    emit_first,
+    emit_first_row,
+    emit_last,
+    emit_middle,
+    emit_paired,
+    emit_short,
+)
+from xlapy.codegen.libraries.fft_step import StepEmitter
+from xlapy.codegen.libraries.gemm_record import Record
+from xlapy.codegen.target import Target
+
+_ARGUMENTS = Record(operand=PTR, result=PTR, memory=PTR, table=PTR, numbers=PTR)
+
+_EMITTERS: dict[str, Callable[[StepEmitter], None]] = {
+    **{f"first{radix}": partial(emit_first, radix=radix) for radix in END_RADICES},
+    **{f"first_row{radix}": partial(emit_first_row, radix=radix) for radix in END_RADICES},
+    **{f"last{radix}": partial(emit_last, radix=radix) for radix in END_RADICES},
+    **{f"middle{radix}": partial(emit_middle, radix=radix) for radix in RADICES},
+    **{f"paired{radix}": partial(emit_paired, radix=radix) for radix in PAIRED_RADICES},
+    **{f"short{radix}": partial(emit_short, radix=radix) for radix in RADICES},
+    "copy": partial(emit_copy, source_parts=2, target_parts=2),
+    "turn": emit_turn,
+    "copy_in": partial(emit_copy, source_parts=1, target_parts=2),
+    "copy_out": partial(emit_copy, source_parts=2, target_parts=1),
+    "clear": emit_clear,
+    "times": emit_times,
+    "times_rows": emit_times_rows,
+    "split": emit_split,
+    "split_rows": emit_split_rows,
+    "join": emit_join,
+    "join_rows": emit_join_rows,
+}
+
+
+def emit_fft(type: IRType, kind: str, target: Target) -> Module:
+    module = Module.of(target)
+    names = step_kinds(target)
+    for name in names:
+        emitter = StepEmitter(module, type, kind, name, target)
+        with emitter.k:
+            _EMITTERS[name](emitter)
+    functions = ", ".join(f"ptr @fft_{kind}_{name}" for name in names)
+    module.define(f"fft_{kind}_steps", f"@fft_{kind}_steps = internal constant [{len(names)} x ptr] [{functions}]")
+    attributes = f"nounwind {target.function_attributes}".rstrip()
+    _emit_units(module, type, kind, attributes)
+    _emit_run(module, kind, attributes)
+    return module
+
+
+def _library(kind: str, type: IRType) -> Library:
+    return Library(f"fft_{kind}", (f"fft_{kind}_run",), partial(emit_fft, type, kind), most_parts=4)
+
+
+FFT_LIBRARIES = {kind: _library(kind, type) for kind, type in (("f32", F32), ("f64", F64))}
+"""By the type of real and imaginary parts."""
+
+
+def _number(k: KernelBuilder, numbers: Value, name: str) -> Value:
+    return k.load(k.gep(numbers, PASS_NUMBERS.index(name), 8), I64, hoistable=True)
+
+
+def _emit_run(module: Module, kind: str, attributes: str) -> None:
+    """All units, shared out if they are more than one task."""
+    names = ("parallel", "operand", "result", "memory", "table", "numbers")
+    with KernelBuilder(module, f"fft_{kind}_run", [(name, PTR) for name in names], None, "", attributes) as k:
+        parallel, *arguments = k.parameters.values()
+        record = _ARGUMENTS.new(k)
+        record.set(**dict(zip(names[1:], arguments, strict=True)))
+        units, grain = (_number(k, k.parameters["numbers"], name) for name in ("units", "grain"))
+        k.if_else(
+            k.compare("lt", grain, units),
+            lambda: k.call(parallel, [k.function_pointer(f"fft_{kind}_units"), record.place, units, grain]),
+            lambda: k.call(f"fft_{kind}_units", [record.place, k.const(I64, 0), units]),
+        )
+
+
+def _emit_units(module: Module, type: IRType, kind: str, attributes: str) -> None:
+    """Units [begin, end), of one task."""
+    parameters = [("arguments", PTR), ("begin", I64), ("end", I64)]
+    with KernelBuilder(module, f"fft_{kind}_units", parameters, None, "internal", attributes) as k:
+        record = _ARGUMENTS.at(k, k.parameters["arguments"])
+        begin, end = k.parameters["begin"], k.parameters["end"]
+        operand, result, table, numbers = (record[name] for name in ("operand", "result", "table", "numbers"))
+
+        def number(name: str) -> Value:
+            return _number(k, numbers, name)
+
+        task = k.mul(k.udiv(begin, number("grain")), number("task_memory"))
+        columns, blocks = number("columns"), number("blocks")
+        places = k.alloca(PTR, SCRATCH + 1)
+        k.store(k.gep(places, SCRATCH, PTR.bytes), k.gep(record["memory"], task, type.bytes))
+        with k.loop(begin, end) as units:
+            group, first, width = _columns_of(k, units.index, columns, blocks)
+            for place, (name, array) in enumerate((("operand", operand), ("result", result))):
+                moved = k.mul(group, number(f"{name}_group")), k.mul(first, number(f"{name}_column"))
+                k.store(k.gep(places, place, PTR.bytes), k.gep(array, k.add(*moved), type.bytes))
+            with k.loop(0, number("steps")) as steps:
+                step = k.gep(k.gep(numbers, len(PASS_NUMBERS), 8), steps.index, 8 * len(STEP_NUMBERS))
+                _take_step(k, type, kind, step, places, table, width)
+
+
+def _columns_of(k: KernelBuilder, unit: Value, columns: Value, blocks: Value) -> list[Value]:
+    """The group of a unit, its first column and how many it has. Divisions take as long as a stage of a short row."""
+
+    def cut() -> list[Value]:
+        group = k.udiv(unit, blocks)
+        block = k.sub(unit, k.mul(group, blocks))
+        first = k.udiv(k.mul(block, columns), blocks)
+        return [group, first, k.sub(k.udiv(k.mul(k.add(block, 1), columns), blocks), first)]
+
+    return k.if_else(k.compare("eq", blocks, 1), lambda: [unit, k.const(I64, 0), columns], cut)
+
+
+def _take_step(
+    k: KernelBuilder, type: IRType, kind: str, step: Value, places: Value, table: Value, width: Value
+) -> None:
+    numbers = {name: k.load(k.gep(step, index, 8), I64) for index, name in enumerate(STEP_NUMBERS[:6])}
+    source, target = (
+        k.gep(k.load(k.gep(places, numbers[side], PTR.bytes), PTR), numbers[f"{side}_offset"], type.bytes)
+        for side in ("source", "target")
+    )
+    function = k.load(k.gep(k.function_pointer(f"fft_{kind}_steps"), numbers["kind"], PTR.bytes), PTR)
+    k.call(function, [source, target, table, step, width])

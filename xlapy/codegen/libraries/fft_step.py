@@ -1,0 +1,123 @@
+"""What the emitters of all steps share: a step's numbers, and how vectors of complex numbers are read and written."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xlapy.codegen.ir import F64, I64, PTR, IRType, KernelBuilder, Module, Operand, Value
+from xlapy.codegen.libraries.fft_record import STEP_NUMBERS
+from xlapy.codegen.registers import Pair
+from xlapy.codegen.target import Target
+
+PARAMETERS = [("source", PTR), ("target", PTR), ("table", PTR), ("numbers", PTR), ("width", I64)]
+"""`width` is the number of columns of the unit at hand."""
+
+
+class StepEmitter:
+    """One step while it is written, in a function of its own."""
+
+    def __init__(self, module: Module, type: IRType, kind: str, name: str, target: Target) -> None:
+        attributes = f"nounwind {target.function_attributes}".rstrip()
+        self.k = KernelBuilder(module, f"fft_{kind}_{name}", PARAMETERS, None, attributes=attributes)
+        self.type = type
+        self.lanes = target.lanes(type.bits)
+
+    @property
+    def vector(self) -> IRType:
+        return self.type.with_lanes(self.lanes)
+
+    @property
+    def source(self) -> Value:
+        return self.k.parameters["source"]
+
+    @property
+    def target(self) -> Value:
+        return self.k.parameters["target"]
+
+    @property
+    def roots(self) -> Value:
+        """Where the step's numbers begin in the table."""
+        return self.moved(self.k.parameters["table"], self["roots"])
+
+    def __getitem__(self, name: str) -> Value:
+        place = self.k.gep(self.k.parameters["numbers"], STEP_NUMBERS.index(name), 8)
+        return self.k.load(place, I64, hoistable=True)
+
+    @property
+    def inner(self) -> Value:
+        return self.size("inner")
+
+    def size(self, name: str) -> Value:
+        """A number that counts columns if it is 0."""
+        size = self[name]
+        return self.k.select(self.k.compare("eq", size, 0), self.k.parameters["width"], size)
+
+    def factor(self, name: str, lanes: int) -> Value:
+        number = self.k.bitcast(self[name], F64)
+        return self.k.splat(number if self.type == F64 else self.k.fptrunc(number, self.type), lanes)
+
+    def moved(self, place: Value, distance: Operand) -> Value:
+        return self.k.gep(place, distance, self.type.bytes)
+
+    def clamped(self, index: Value, size: Value) -> Value:
+        """Where a vector of positions begins: the last one overlaps the one before, unless there is only one, which
+        goes beyond the end."""
+        return self.k.smax(self.k.smin(index, self.k.sub(size, self.lanes)), 0)
+
+    # -- vectors of complex numbers ------------------------------------------------------------------------------------
+
+    def load_planes(self, place: Value, plane: Value) -> Pair:
+        return Pair(self.k.load(place, self.vector), self.k.load(self.moved(place, plane), self.vector))
+
+    def store_planes(self, place: Value, plane: Value, value: Pair) -> None:
+        self.k.store(place, value.re)
+        self.k.store(self.moved(place, plane), value.im)
+
+    def load_pairs(self, place: Value) -> Pair:
+        """As many as a vector has lanes, which may be one."""
+        k, lanes = self.k, self.lanes
+        whole = k.load(place, self.type.with_lanes(2 * lanes))
+        re, im = (k.shuffle(whole, None, range(part, 2 * lanes, 2)) for part in range(2))
+        return Pair(re, im)
+
+    def load_reversed_pairs(self, last: Value) -> Pair:
+        """The same in reverse order: the pair at `last`, then those in front of it."""
+        k, lanes = self.k, self.lanes
+        whole = k.load(self.moved(last, -2 * (lanes - 1)), self.type.with_lanes(2 * lanes))
+        re, im = (k.shuffle(whole, None, range(2 * lanes - 2 + part, -1, -2)) for part in range(2))
+        return Pair(re, im)
+
+    def store_pairs(self, place: Value, value: Pair) -> None:
+        order = [lane + self.lanes * part for lane in range(self.lanes) for part in range(2)]
+        self.k.store(place, self.shuffled(value.re, value.im, order))
+
+    def shuffled(self, a: Value, b: Value, lanes: Sequence[int]) -> Value:
+        """A shuffle of vectors that may have one lane."""
+        if a.type.lanes > 1:
+            return self.k.shuffle(a, b, lanes)
+        type = self.type.with_lanes(len(lanes))
+        whole = self.k.const(type, 0.0)
+        for number, lane in enumerate(lanes):
+            whole = self.k.insert(whole, (a, b)[lane], number)
+        return whole
+
+    def load_roots(self, place: Value, number: int) -> Pair:
+        """The pair of vectors `number` of the table, which has them one behind the other."""
+        re, im = (
+            self.k.load(self.moved(place, (2 * number + part) * self.lanes), self.vector, hoistable=True)
+            for part in range(2)
+        )
+        return Pair(re, im)
+
+    def load_root(self, place: Value, number: int) -> Pair:
+        """The pair of scalars `number` of the table, in all lanes."""
+        re, im = (
+            self.k.splat(self.k.load(self.moved(place, 2 * number + part), self.type, hoistable=True), self.lanes)
+            for part in range(2)
+        )
+        return Pair(re, im)
+
+    def scaled(self, value: Pair) -> Pair:
+        """A vector times the factors of the step."""
+        re, im = self.factor("re_factor", self.lanes), self.factor("im_factor", self.lanes)
+        return Pair(self.k.mul(value.re, re), self.k.mul(value.im, im))
