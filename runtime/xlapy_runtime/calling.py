@@ -91,7 +91,7 @@ class ArraySpec:
         """Whether native code may read the argument in place. Any alignment will do."""
         return (
             type(argument) is np.ndarray
-            and argument.dtype is self.dtype
+            and (argument.dtype is self.dtype or argument.dtype == self.dtype)
             and argument.shape == self.dims
             and argument.flags.c_contiguous
         )
@@ -500,6 +500,17 @@ class ArrayFields(ctypes.Structure):
     )
 
 
+class DtypeFields(ctypes.Structure):
+    """numpy's PyArray_Descr, as far as the wrapper knows it. Dtypes that came out of a pickle are not numpy's own ones,
+    but `identity` is the same."""
+
+    _fields_ = (
+        ("object", _ObjectFields),
+        ("scalar_type", ctypes.c_void_p),
+        ("identity", ctypes.c_int64),  # characters for kind, type, byte order and flags, and the number of the type
+    )
+
+
 @functools.cache
 def _layout_is_known() -> bool:
     """Whether Python and numpy are laid out in memory as the wrapper takes for granted. Computed once."""
@@ -572,4 +583,11 @@ def _fields_agree(array: Array) -> bool:
         and fields.data == array.ctypes.data
         and fields.base == (None if array.base is None else id(array.base))
         and fields.descriptor == id(array.dtype)
+        and _is_identity(DtypeFields.from_address(id(array.dtype)).identity, array.dtype)
     )
+
+
+def _is_identity(identity: int, dtype: np.dtype[Any]) -> bool:
+    kind, character, order, _, number = struct.unpack("=cccBi", struct.pack("=q", identity))
+    text = (kind + character + order).decode("latin-1")
+    return text == dtype.kind + dtype.char + dtype.byteorder and bool(number == dtype.num)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import gc
+import pickle
 import platform
 import struct
 import sys
@@ -331,13 +332,17 @@ def test_words_are_replaced_for_one_call(program: MakeProgram) -> None:
         assert (after[ContextWord.SEED], after[ContextWord.PROCESS]) == (42, 0)
 
 
-def test_invoke_takes_arrays_of_equal_dtype(program: MakeProgram) -> None:
-    """What the general way made itself need not pass the wrapper's pointer comparison."""
+def test_equal_dtypes_need_not_be_numpys_own(program: MakeProgram) -> None:
+    """Dtypes with metadata, and those that were in a pickle, are objects of their own."""
     a, b = vectors()
     described = np.frombuffer(b.tobytes(), np.dtype(np.float32, metadata={"unit": "m"}))
+    unpickled = pickle.loads(pickle.dumps(b))
     add = program("add")
-    assert add.function(a, described)[0] == "general"
-    assert add.bound.invoke((a, described)).tolist() == [10, 11, 12, 13]
+    for equal in (described, unpickled):
+        assert equal.dtype is not b.dtype
+        assert add.function(a, equal).tolist() == [10, 11, 12, 13]
+        assert add.bound.invoke((a, equal)).tolist() == [10, 11, 12, 13]
+    assert add.function(a, b.astype(">f4"))[0] == "general"
 
 
 def test_overlapping_calls_have_contexts_of_their_own(program: MakeProgram) -> None:
@@ -475,6 +480,13 @@ def forgetful_layout_check() -> Iterator[None]:
 @pytest.mark.parametrize("field", ["object", "data", "rank", "dims", "strides", "base", "descriptor", "flags"])
 def test_a_moved_field_selects_the_portable_way(field: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(calling, "ArrayFields", with_padding_before(calling.ArrayFields, field))
+    assert load_wrapper(b"never looked at") is None
+
+
+@pytest.mark.usefixtures("forgetful_layout_check")
+@pytest.mark.parametrize("field", ["object", "scalar_type", "identity"])
+def test_a_moved_field_of_dtypes_selects_the_portable_way(field: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(calling, "DtypeFields", with_padding_before(calling.DtypeFields, field))
     assert load_wrapper(b"never looked at") is None
 
 

@@ -25,6 +25,7 @@ from xlapy_runtime.calling import (
     NEW_ARRAY_SYMBOL,
     ArrayFields,
     ContextWord,
+    DtypeFields,
     ParameterRecord,
     ResultRecord,
     TableRecord,
@@ -71,6 +72,7 @@ def _fields(record: type[ctypes.Structure]) -> Mapping[str, str]:
 
 _RECORDS = {
     "Array": _fields(ArrayFields),
+    "Dtype": _fields(DtypeFields),
     "Parameter": _fields(ParameterRecord),
     "Result": _fields(ResultRecord),
     "Table": _fields(TableRecord),
@@ -193,15 +195,21 @@ define private i1 @argument_matches(ptr %parameter, ptr %argument) nounwind alwa
 array:
   {_load("dtype", "Array", "descriptor", "%argument")}
   {_load("wanted_dtype", "Parameter", "dtype", "%parameter")}
-  %is_dtype = icmp eq ptr %dtype, %wanted_dtype
+  %is_same_dtype = icmp eq ptr %dtype, %wanted_dtype
+  br i1 %is_same_dtype, label %layout, label %other_dtype
+other_dtype:
+  {_load("identity", "Dtype", "identity", "%dtype")}
+  {_load("wanted_identity", "Dtype", "identity", "%wanted_dtype")}
+  %is_dtype = icmp eq i64 %identity, %wanted_identity
+  br i1 %is_dtype, label %layout, label %no
+layout:
   {_load("flags", "Array", "flags", "%argument")}
   %contiguous = trunc i32 %flags to i1 ; NPY_ARRAY_C_CONTIGUOUS is the lowest bit
   {_load("rank_i32", "Array", "rank", "%argument")}
   %rank = zext i32 %rank_i32 to i64
   {_load("wanted_rank", "Parameter", "rank", "%parameter")}
   %is_rank = icmp eq i64 %rank, %wanted_rank
-  %is_contiguous_dtype = and i1 %is_dtype, %contiguous
-  %fits = and i1 %is_contiguous_dtype, %is_rank
+  %fits = and i1 %contiguous, %is_rank
   br i1 %fits, label %dims, label %no
 dims:
   {_load("actual", "Array", "dims", "%argument")}
