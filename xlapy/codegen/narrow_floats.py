@@ -55,6 +55,9 @@ def _narrow_f16(k: KernelBuilder, value: Value) -> Value:
     return _NARROW_SMALL["f16"](k, value) if not k.has_f16c else k.float_to_half(value)
 
 
+_NEGATIVE_NAN = -0x400000  # bits of f32
+
+
 @dataclass(frozen=True, slots=True)
 class _Format:
     """An IEEE-like format: `exponent` and `mantissa` bits, `bias`, and what its largest codes mean."""
@@ -100,7 +103,7 @@ def _widener(form: _Format) -> Callable[[KernelBuilder, Value], Value]:
         magnitude = _scaled(k, _float(k, k.shl(code, shift)), scale)
         value = k.or_(_bits(k, magnitude), k.shl(k.and_(bits, form.sign), 31 - form.exponent - form.mantissa))
         if form.nan_is_negative_zero:
-            return _float(k, k.select(k.compare("eq", bits, form.nan), 0x7FC00000, value))
+            return _float(k, k.select(k.compare("eq", bits, form.nan), _NEGATIVE_NAN, value))
         if form.has_infinity:
             top = ((1 << form.exponent) - 1) << form.mantissa
             infinite = k.or_(

@@ -160,6 +160,8 @@ def test_total_order_is_the_order_of_the_bits(element_type: ElementType) -> None
         values = bits.view(element_type.dtype)
         sign = 0 if element_type is F8E8M0FNU else 1 << (element_type.bits - 1)  # powers of two have no sign
         keys = [-1 - (int(b) ^ sign) if int(b) & sign else int(b) for b in bits]
+        if element_type.name.endswith("fnuz"):
+            keys[sign] = -1 - sign  # NaN, which has the bits of -0, as XLA has it
     found = apply("compare", values[1:], values[:-1], direction=ComparisonDirection.LT, type=ComparisonType.TOTALORDER)
     assert found.tolist() == [a < b for a, b in zip(keys[1:], keys[:-1], strict=True)]
 

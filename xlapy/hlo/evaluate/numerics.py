@@ -152,9 +152,12 @@ def from_bits(bits: Array, target: ElementType) -> Array:
 
 
 def total_order(array: Array) -> Array:
-    """Integers that compare as the floats do in total order: -NaN < -inf < ... < -0 < +0 < ... < +NaN."""
+    """Integers that compare as the floats do in total order: -NaN < -inf < ... < -0 < +0 < ... < +NaN.
+
+    Types without -0 have its bits for their only NaN, which is negative."""
     kind = element_type(array)
     bits = to_bits(array).astype(np.uint64)
     sign = np.uint64(0 if kind is F8E8M0FNU else 1 << (kind.bits - 1))  # powers of two have none
     magnitude = (bits & ~sign).astype(np.int64)
-    return np.where(bits & sign != 0, -1 - magnitude, magnitude)
+    ordered = np.where(bits & sign != 0, -1 - magnitude, magnitude)
+    return np.where(bits == sign, -1 - np.int64(sign), ordered) if kind.name.endswith("fnuz") else ordered
