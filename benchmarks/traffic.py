@@ -1,8 +1,8 @@
 """Kernels launched and bytes moved, beside XLA:CPU's: `python -m benchmarks.traffic`, on every program of the gallery.
 
 The gallery is the programs of `examples/programs` and the workloads of this package at every size. Each is counted
-three times by one and the same function, `program_cost` of `xlapy.hlo.cost`: as our passes have it before fusion, with a
-kernel for every instruction; as we run it; and as XLA runs it, in the text that XLA prints of its optimized module.
+three times by one function, `program_cost` of `xlapy.hlo.cost`: as our passes have it before fusion, with a kernel for
+every instruction; as we run it; and as XLA runs it, in the text that XLA prints of its optimized module.
 """
 
 from __future__ import annotations

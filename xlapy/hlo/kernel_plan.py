@@ -39,7 +39,7 @@ MOST_ROW_BYTES = 64 * 1024  # of one array in a row kernel: what several sweeps 
 class KernelLimits:
     """How large one kernel may get. Compile time and register pressure set the numbers, not the program."""
 
-    instructions: int = 400
+    instructions: int = 1200
     operands: int = 64
     outputs: int = 8
     weight: int = 2000  # sum of the instruction costs: about the machine instructions of the loop body
@@ -57,7 +57,18 @@ def is_element_op(instruction: Instruction) -> bool:
         return instruction.shape.minor_to_major == instruction.operands[0].shape.minor_to_major
     if instruction.opcode in INDEXED_AT_RUN_TIME or instruction.opcode in GENERATORS:
         return True
-    return Trait.ELEMENTWISE in instruction.spec.traits or Trait.INDEX_MAP in instruction.spec.traits
+    return is_pointwise(instruction) or Trait.INDEX_MAP in instruction.spec.traits
+
+
+def is_pointwise(instruction: Instruction) -> bool:
+    """Each element of the result is made of the elements of the operands at its own place."""
+    if instruction.opcode != "bitcast-convert":
+        return Trait.ELEMENTWISE in instruction.spec.traits
+    operand = instruction.operands[0].shape
+    return (
+        operand.type.bits == instruction.shape.type.bits >= 8
+        and operand.minor_to_major == instruction.shape.minor_to_major
+    )
 
 
 def is_kernel_constant(instruction: Instruction) -> bool:

@@ -1,7 +1,8 @@
 """Copies that no instruction stands for.
 
-Where a plan of memory leaves the state of a loop, the value of a branch or a result somewhere else than it must be, the
-program moves it there. A compiler that writes its copies into the graph shows them as instructions; ours are found here.
+Where a plan of memory leaves the state of a loop, the value of a branch or a result somewhere else than it must be,
+the program moves it there. A compiler that writes its copies into the graph shows them as instructions; ours are found
+here.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ from xlapy.passes import new
 from xlapy.passes.new import Value
 from xlapy.passes.rewrite import LAWS, Exactness
 
-x, y, numbers, window = variables("x y numbers window")
+x, y, numbers, window, d = variables("x y numbers window d")
 
 
 @LAWS.law(P.convolution(x, y, dimension_numbers=numbers, window=window), exactness=Exactness.FREE)
@@ -75,6 +75,25 @@ def _sliced(x: Instruction, numbers: ConvolutionDimensionNumbers, window: Window
     if all(part.stride == 1 for part in parts):
         return x
     return new.slice(x, dimensions=tuple(parts))
+
+
+@LAWS.law(
+    P.convolution(x, P.reverse(y, dimensions=d), dimension_numbers=numbers, window=window), exactness=Exactness.FREE
+)
+def reversed_kernel(
+    root: Instruction, x: Instruction, y: Instruction, d: Dims, numbers: ConvolutionDimensionNumbers, window: Window
+) -> Value | None:
+    """convolution(x, reverse(k)) -> convolution(x, k) with a reversed window, if only places are reversed
+
+    Not where the window would cover all of x: a dot can only be made of what it reads in order."""
+    places = numbers.kernel_spatial
+    if not {*d} <= {*places} or _covered(x.shape, numbers, window):
+        return None
+    parts = [
+        replace(part, reversal=part.reversal != (place in d))
+        for part, place in zip(window.dimensions, places, strict=True)
+    ]
+    return new.like(root, [x, y], window=Window(tuple(parts)))
 
 
 MULTIPLICATIONS_PER_WEIGHT = 8
@@ -275,7 +294,7 @@ def places_beside_few_features(
     total: Value | None = None
     for place in range(places):
         kept = [SliceDimension(0, size) for size in dims]
-        first = place * part.window_dilation
+        first = (places - 1 - place if part.reversal else place) * part.window_dilation
         kept[line] = SliceDimension(first, first + positions)
         kept[numbers.output_feature] = SliceDimension(place * features, (place + 1) * features)
         summand = new.slice(products, dimensions=tuple(kept))
@@ -299,7 +318,7 @@ def _has_idle_lanes(
         and root.shape.type.name in ("f32", "f64", "s32", "s64")
     )
     part, features = window.dimensions[-1], y.shape.dims[last]
-    is_plain = part.stride == 1 and part.base_dilation == 1 and not part.reversal
+    is_plain = part.stride == 1 and part.base_dilation == 1
     has_room = part.size > 1 and features * part.size <= FEW_LANES
     inputs = y.shape.dims[numbers.kernel_input_feature]
     multiplications = root.shape.size * (y.shape.size // max(features, 1))

@@ -39,7 +39,8 @@ def operation_cost(instruction: Instruction) -> float:
         return sum(operation_cost(inner) for inner in instruction.called[0])
     if instruction.opcode == "reshape":
         return 0.0 if _keeps_dimensions_apart(instruction) else DELINEARIZATION
-    if Trait.INDEX_MAP in instruction.spec.traits or Trait.STRUCTURE in instruction.spec.traits:
+    is_free = Trait.INDEX_MAP in instruction.spec.traits or Trait.STRUCTURE in instruction.spec.traits
+    if is_free or instruction.opcode == "bitcast-convert":
         return 0.0
     return OPERATION_COSTS.get(instruction.opcode, CHEAP)
 

@@ -12,7 +12,7 @@ exponentially.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator
+from collections.abc import Collection, Hashable, Iterator
 from dataclasses import dataclass, field
 
 from xlapy.hlo.attributes import FusionKind
@@ -37,11 +37,13 @@ MAX_COPIES = 16  # groups that one instruction may join
 
 @dataclass(eq=False, slots=True)
 class Group:
-    """Instructions that become one kernel. `maps` lists the members, with the index maps at which each is evaluated."""
+    """Instructions that become one kernel. `maps` lists the members, with the index maps at which each is evaluated,
+    `shared` how many points next to each other need the same element of it, where there are several."""
 
     roots: list[Instruction]
     kind: FusionKind
     maps: dict[Instruction, frozenset[int]]
+    shared: dict[Instruction, int] = field(default_factory=dict)
     inputs: dict[Instruction, None] = field(default_factory=dict)
     weight: float = 0.0
     level: float = 0.0
@@ -85,7 +87,25 @@ class Group:
             return [user for user in producer.users if user in self.maps]
         return [member for member in self.maps if producer in member.operands]
 
+    def evaluations(self, producer: Instruction, needed: frozenset[int]) -> int:
+        """How many elements of `producer` the kernel computes. One that is the same along the fastest dimension, as the
+        place of a row that is gathered is, is computed before the loop over that dimension."""
+        return self.domain * len(needed) // self._shared_points(producer)
+
+    def _shared_points(self, producer: Instruction) -> int:
+        if self.updates_in_place or producer in self.roots:
+            return 1
+        return min((self._shared_through(reader, producer) for reader in self.readers_of(producer)), default=1)
+
+    def _shared_through(self, reader: Instruction, producer: Instruction) -> int:
+        if reader in self.shared or self.maps[reader] != {IDENTITY}:
+            return self.shared.get(reader, 1)
+        return _shared_along_row(reader, producer)
+
     def admit(self, member: Instruction, maps: frozenset[int]) -> None:
+        shared = self._shared_points(member)
+        if shared > 1:
+            self.shared[member] = shared
         self.maps[member] = maps
         self.weight += max(operation_cost(member), 1.0) * len(maps)
         self.inputs.pop(member, None)
@@ -244,7 +264,7 @@ class FusionPlan:
         if len(maps) == 1 and group.domain * len(needed) <= producer.shape.size:
             return ""  # one kernel computes each element at most once: storing it would be more work
         uses = [
-            Use(group.domain * len(needed), frozenset(group.inputs), self._can_store(group, producer, needed))
+            Use(group.evaluations(producer, needed), frozenset(group.inputs), self._can_store(group, producer, needed))
             for group, needed in sorted(maps.items(), key=lambda item: self._numbers[item[0].root])
         ]
         fused, stored = fused_cost(producer, uses), stored_cost(producer, uses)
@@ -267,6 +287,18 @@ class FusionPlan:
                 for user in group.readers_of(producer)
             )
         )
+
+
+def _shared_along_row(user: Instruction, producer: Instruction) -> int:
+    """So many neighbouring elements of `user` are made from the same elements of `producer`."""
+    varying: Collection[int] = range(user.shape.rank)
+    if user.opcode == "broadcast":
+        varying = user.attributes["dimensions"]
+    elif user.opcode == "gather" and producer is not user.operands[0]:
+        offsets = user.attributes["dimension_numbers"].offset_dims
+        varying = [dim for dim in varying if dim not in offsets]
+    fastest = next((dim for dim in user.shape.minor_to_major if user.shape.dims[dim] > 1), None)
+    return 1 if fastest is None or fastest in varying else user.shape.dims[fastest]
 
 
 def _root_kind(instruction: Instruction) -> FusionKind | None:
