@@ -98,7 +98,8 @@ def stored_cost(instruction: Instruction, uses: Sequence[Use]) -> float:
         once = _computed(instruction, first)
     else:
         once, others = KERNEL_START + _computed(instruction, Use(shape.size, frozenset(), False)), [*uses]
-    return once + PER_BYTE * shape.bytes + PER_BYTE * shape.type.bytes * sum(use.evaluations for use in others)
+    read = max(PER_BYTE * shape.type.bytes, CHEAP)  # a load is an operation, however few bytes it brings
+    return once + PER_BYTE * shape.bytes + read * sum(use.evaluations for use in others)
 
 
 def _computed(instruction: Instruction, use: Use) -> float:
