@@ -20,7 +20,9 @@ from typing import Any
 import numpy as np
 
 import xlapy
+from benchmarks.engines import XlaEngine
 from benchmarks.report import write_section
+from benchmarks.workload import Case, cases
 from xlapy.codegen.target import host_target
 from xlapy.hlo.cost import Cost, program_cost
 from xlapy.inspection import observe_module
@@ -119,14 +121,15 @@ def _lowered_example(name: str) -> Any:
 
 
 def _workloads() -> Iterator[Program]:
-    from benchmarks.engines import XlaEngine
-    from benchmarks.workload import cases
     from benchmarks.workloads import all_workloads
 
     engine = XlaEngine()
     for case in cases(all_workloads()):
-        key = (case.workload.family, case.workload.name, case.size)
-        yield Program(case.workload.family, case.name, lambda case=case, key=key: engine.lowered(key, case.inputs()))
+        yield Program(case.workload.family, case.name, partial(_lowered_case, engine, case))
+
+
+def _lowered_case(engine: XlaEngine, case: Case) -> Any:
+    return engine.lowered((case.workload.family, case.workload.name, case.size), case.inputs())
 
 
 # -- counting --------------------------------------------------------------------------------------------------------

@@ -304,7 +304,7 @@ def _bytes_read(value: Instruction, users: Sequence[Instruction], *, in_place: b
         if user.opcode in _READS_PARTS and value not in user.operands[1:]:
             read += user.shape.size * value.shape.type.bytes
         elif is_renaming(user) and user.users:
-            read += _bytes_read(user, user.users, in_place=in_place)
+            read += _bytes_read(user, [*user.users], in_place=in_place)
         else:
             read += value.shape.bytes
     return min(read, value.shape.bytes)

@@ -5,7 +5,8 @@ Everything here is a fact about an instruction or a fused computation; nothing i
 
     kLoop   the root is an element op, a tuple of element ops of the same dimensions, or a dynamic-update-slice whose
             operand 0 is a parameter (only the slice is written when the buffers are one)
-    kInput  the root is a reduce (several inputs: variadic) whose initial values are scalar parameters or constants
+    kInput  a reduce (several inputs: variadic) whose initial values are scalar parameters or constants. The outputs are
+            its results, or what is made from each of them, element by element
     kOutput a chain over the rows of one array: reduces over its last dimensions, all the same ones, and element-wise
             ops on what they make. The outputs are whole arrays, or one value per row
 
@@ -271,10 +272,33 @@ def _fault_of_loop(computation: Computation) -> str:
 
 
 def _fault_of_input(computation: Computation) -> str:
-    root = computation.root
-    if root.opcode != "reduce":
-        return "its root is no reduce"
-    return _fault_of_initial_values(root) or _fault_of_members(computation, {root})
+    reduces = [instruction for instruction in computation if instruction.opcode == "reduce"]
+    if len(reduces) != 1:
+        return f"it has {len(reduces)} reduces"
+    (reduce,) = reduces
+    values = fold_values(reduce)
+    outside = {reduce, *values} | ({computation.root} if computation.root.opcode == "tuple" else set())
+    made = {*values}
+    for instruction in computation.post_order():
+        if instruction not in outside and made & {*instruction.operands}:
+            if not continues_fold(instruction, values[0].shape.size):
+                return f"{instruction} is not made from each result of {reduce}"
+            made.add(instruction)
+    if any(root.shape.leaves()[0].size != values[0].shape.size for root in fusion_roots(computation)):
+        return "it stores more or less than its reduce makes"
+    return _fault_of_initial_values(reduce) or _fault_of_members(computation, outside)
+
+
+def fold_values(reduce: Instruction) -> list[Instruction]:
+    """The arrays that a reduce makes: itself, or the elements of its tuple that are used."""
+    return [reduce] if reduce.shape.is_array else [*reduce.users]
+
+
+def continues_fold(instruction: Instruction, size: int) -> bool:
+    """The instruction makes each of `size` elements from those at the same place."""
+    if not is_element_op(instruction) or instruction.shape.size != size or instruction.shape.is_scalar:
+        return False
+    return instruction.opcode == "reshape" or is_pointwise(instruction)
 
 
 def _fault_of_initial_values(reduce: Instruction) -> str:

@@ -37,7 +37,7 @@ from xlapy.codegen.registers import (
 from xlapy.codegen.target import Target
 from xlapy.hlo.element_types import ElementType
 from xlapy.hlo.graph import Computation, Instruction
-from xlapy.hlo.kernel_plan import sole_operation
+from xlapy.hlo.kernel_plan import fold_values, sole_operation
 from xlapy.hlo.shape import Shape
 
 ACCUMULATORS = 4  # vectors that are folded side by side, to hide the latency of the op
@@ -53,6 +53,7 @@ class ReducePlan:
     """How a reduce runs: its dimensions sorted out, the strategy, the lanes, the units of work."""
 
     reduce: Instruction
+    roots: tuple[Instruction, ...]  # what is stored: the reduce itself, or what is made from each of its results
     kept: tuple[int, ...]
     folded: tuple[int, ...]
     combiner: Instruction | None  # the one op of the computation, when folding along lanes
@@ -72,14 +73,19 @@ class ReducePlan:
 
 
 def plan_reduce(
-    reduce: Instruction, inputs: Callable[[Instruction], bool], operand_bytes: int, target: Target
+    reduce: Instruction,
+    roots: Sequence[Instruction],
+    inputs: Callable[[Instruction], bool],
+    operand_bytes: int,
+    target: Target,
 ) -> ReducePlan:
-    """How to compute the root `reduce` from instructions for which `inputs` holds."""
+    """How to compute `roots`, which are `reduce` or made from it, from instructions for which `inputs` holds."""
     shape = reduce.operands[0].shape
     folded = tuple(sorted(reduce.attributes["dimensions"]))
     kept = tuple(dim for dim in range(shape.rank) if dim not in folded)
     members = between(reduce.operands, inputs)
-    lanes = widest_lanes(members, target)
+    made = between(roots, lambda i: i is reduce or inputs(i))
+    lanes = widest_lanes([*members, *made], target)
     last = next((dim for dim in reversed(range(shape.rank)) if shape.dims[dim] > 1), shape.rank - 1)
     combiner = sole_operation(reduce.called[0])
     along = combiner is not None and last in folded
@@ -93,7 +99,9 @@ def plan_reduce(
     if across:
         units = units // max(size, 1) * _blocks(size, lanes * vectors)
     unit_bytes = (operand_bytes + reduce.shape.bytes) // max(units, 1)
-    return ReducePlan(reduce, kept, folded, combiner if along else None, across, lanes, vectors, units, unit_bytes)
+    return ReducePlan(
+        reduce, tuple(roots), kept, folded, combiner if along else None, across, lanes, vectors, units, unit_bytes
+    )
 
 
 def _vectors_across(size: int, lanes: int, target: Target) -> int:
@@ -134,7 +142,7 @@ def emit_reduce(
             else:
                 results = _one_by_one(k, plan, arrays, place, inits)
             index = _result_index(plan, place)
-            _store(k, scalar, plan, outputs, index, results)
+            _store(scalar, plan, arrays, outputs, index, results)
 
 
 def _reading(plan: ReducePlan, arrays: Mapping[Instruction, Array]) -> Callable[[Indexing, Index], Element]:
@@ -156,10 +164,27 @@ def _result_index(plan: ReducePlan, positions: Mapping[int, Coordinate]) -> Inde
 
 
 def _store(
-    k: KernelBuilder, ix: Indexing, plan: ReducePlan, outputs: Sequence[Array], index: Index, results: Sequence[Element]
+    ix: Indexing,
+    plan: ReducePlan,
+    arrays: Mapping[Instruction, Array],
+    outputs: Sequence[Array],
+    index: Index,
+    results: Sequence[Element],
 ) -> None:
+    """Stores results, or what is made from them, at one index of the results."""
+    leaves = plan.reduce.shape.leaves()
+    results = [rounded(ix.k, result, leaf.type) for result, leaf in zip(results, leaves, strict=True)]
+    if plan.roots != (plan.reduce,):
+        graph = ElementGraph(ix, arrays, {value: results[_leaf(value)] for value in fold_values(plan.reduce)})
+        results = graph.values([(root, ix.reshaped(index, root.shape.dims)) for root in plan.roots])
     for output, result in zip(outputs, results, strict=True):
-        output.store(ix, index, rounded(k, result, output.shape.type))
+        output.store(ix, ix.reshaped(index, output.shape.dims), result)
+
+
+def _leaf(value: Instruction) -> int:
+    """Which result of its reduce a value is."""
+    index: int = value.attributes.get("index", 0)
+    return index
 
 
 def _across(
@@ -199,7 +224,7 @@ def _across(
     results = _fold(k, plan, plan.folded, initial, body)
     for number, column in enumerate(columns):
         index = _result_index(plan, {**positions, last: column})
-        _store(k, vector, plan, outputs, index, results[number * len(inits) : (number + 1) * len(inits)])
+        _store(vector, plan, arrays, outputs, index, results[number * len(inits) : (number + 1) * len(inits)])
 
 
 def _fetched_by_rows(plan: ReducePlan, arrays: Mapping[Instruction, Array]) -> dict[Instruction, Array]:

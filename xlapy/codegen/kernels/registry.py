@@ -45,7 +45,7 @@ from xlapy.codegen.target import Target
 from xlapy.hlo.attributes import FusionKind
 from xlapy.hlo.buffer_plan import FunctionPlans
 from xlapy.hlo.graph import Computation, Instruction
-from xlapy.hlo.kernel_plan import region_functions
+from xlapy.hlo.kernel_plan import fusion_roots, region_functions
 from xlapy.hlo.ops import OPS, Trait
 from xlapy.hlo.sort_plan import plan_sort
 from xlapy.hlo.sort_plan import scratch_bytes as scratch_of_sort
@@ -200,8 +200,10 @@ def _fusion(instruction: Instruction, situation: Situation) -> Kernel:
     root = computation.root
     if instruction.attributes["kind"] is FusionKind.OUTPUT:
         return _rows_kernel(computation, situation)
-    if root.opcode == "reduce":
-        return _reduce_kernel(root, computation.parameters, situation)
+    if instruction.attributes["kind"] is FusionKind.INPUT:
+        reduce = next(inside for inside in computation if inside.opcode == "reduce")
+        roots = (reduce,) if root is reduce else fusion_roots(computation)
+        return _reduce_kernel(reduce, roots, computation.parameters, situation)
     if root.opcode == "dynamic-update-slice":
         return _update_kernel(root, computation.parameters, situation)
     if root.opcode == "concatenate":
@@ -268,12 +270,14 @@ def _concatenate_kernel(root: Instruction, operands: Sequence[Instruction], situ
 
 @KERNELS.register("reduce")
 def _reduce(instruction: Instruction, situation: Situation) -> Kernel:
-    return _reduce_kernel(instruction, instruction.operands, situation)
+    return _reduce_kernel(instruction, (instruction,), instruction.operands, situation)
 
 
-def _reduce_kernel(reduce: Instruction, operands: Sequence[Instruction], situation: Situation) -> Kernel:
+def _reduce_kernel(
+    reduce: Instruction, roots: Sequence[Instruction], operands: Sequence[Instruction], situation: Situation
+) -> Kernel:
     known = frozenset(operands)
-    plan = plan_reduce(reduce, known.__contains__, sum(i.shape.bytes for i in known), situation.target)
+    plan = plan_reduce(reduce, roots, known.__contains__, sum(i.shape.bytes for i in known), situation.target)
 
     def body(k: KernelBuilder, arrays: Sequence[Array], outputs: Sequence[Array], begin: Value, end: Value) -> None:
         emit_reduce(k, plan, dict(zip(operands, arrays, strict=True)), outputs, begin, end)
