@@ -22,7 +22,7 @@ MEMORY_NOISE = 1 << 20
 WARM_SHARE = 0.1
 """What a process that finds everything on disk may take of XLA's compilation."""
 
-PAGE_BEGIN = "<!-- measured: begin; written by `make bench` -->"
+PAGE_BEGIN = "<!-- measured: begin; written by the benchmarks -->"
 PAGE_END = "<!-- measured: end -->"
 
 

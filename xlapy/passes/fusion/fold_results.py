@@ -8,8 +8,8 @@ becomes
     ROOT m = f32[64] fusion(x, scale), kind=kInput, calls=scaled_sums_of_columns
 
 Only where nothing else is computed from the plain results, and where each is used at its own place: then one kernel
-never waits for another. A fold along lanes has its results one by one, so that what follows is not worth vectors there; it joins
-where it is little beside the fold, or beside the start of a kernel.
+never waits for another. A fold along lanes has its results one by one, so that what follows is not worth vectors there;
+it joins where it is little beside the fold, or beside the start of a kernel.
 """
 
 from __future__ import annotations
