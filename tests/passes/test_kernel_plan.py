@@ -23,7 +23,7 @@ REFUSED = {
         XY,
         "f32[4,4]",
     ),
-    "it has 0 reduces": fused(XY + "ROOT a = f32[4,4] add(x, y)", "kInput", XY, "f32[4,4]"),
+    "it has 0 folds": fused(XY + "ROOT a = f32[4,4] add(x, y)", "kInput", XY, "f32[4,4]"),
     "different dimensions": fused(
         XY + "a = f32[4,4] add(x, y)  b = f32[16] reshape(y)  ROOT t = (f32[4,4], f32[16]) tuple(a, b)",
         "kLoop",
@@ -50,7 +50,7 @@ REFUSED = {
         XY.replace("y = f32[4,4]", "y = f32[]"),
         "f32[4]",
     ),
-    "more or less than its reduce": fused(
+    "more or less than its fold": fused(
         XY.replace("y = f32[4,4]", "y = f32[]") + "r = f32[4] reduce(x, y), dimensions={0}, to_apply=sum "
         "n = f32[4] negate(r)  m = f32[4,4] negate(x)  ROOT t = (f32[4], f32[4,4]) tuple(n, m)",
         "kInput",

@@ -5,8 +5,8 @@ Everything here is a fact about an instruction or a fused computation; nothing i
 
     kLoop   the root is an element op, a tuple of element ops of the same dimensions, or a dynamic-update-slice whose
             operand 0 is a parameter (only the slice is written when the buffers are one)
-    kInput  a reduce (several inputs: variadic) whose initial values are scalar parameters or constants. The outputs are
-            its results, or what is made from each of them, element by element
+    kInput  a reduce, or a reduce-window with a small window (several inputs: variadic), whose initial values are scalar
+            parameters or constants. The outputs are its results, or what is made from each of them, element by element
     kOutput a chain over the rows of one array: reduces over its last dimensions, all the same ones, and element-wise
             ops on what they make. The outputs are whole arrays, or one value per row
 
@@ -272,26 +272,42 @@ def _fault_of_loop(computation: Computation) -> str:
 
 
 def _fault_of_input(computation: Computation) -> str:
-    reduces = [instruction for instruction in computation if instruction.opcode == "reduce"]
-    if len(reduces) != 1:
-        return f"it has {len(reduces)} reduces"
-    (reduce,) = reduces
-    values = fold_values(reduce)
-    outside = {reduce, *values} | ({computation.root} if computation.root.opcode == "tuple" else set())
+    folds = [instruction for instruction in computation if instruction.opcode in FOLDS]
+    if len(folds) != 1:
+        return f"it has {len(folds)} folds"
+    (fold,) = folds
+    values = fold_values(fold)
+    outside = {fold, *values} | ({computation.root} if computation.root.opcode == "tuple" else set())
     made = {*values}
     for instruction in computation.post_order():
         if instruction not in outside and made & {*instruction.operands}:
             if not continues_fold(instruction, values[0].shape.size):
-                return f"{instruction} is not made from each result of {reduce}"
+                return f"{instruction} is not made from each result of {fold}"
             made.add(instruction)
     if any(root.shape.leaves()[0].size != values[0].shape.size for root in fusion_roots(computation)):
-        return "it stores more or less than its reduce makes"
-    return _fault_of_initial_values(reduce) or _fault_of_members(computation, outside)
+        return "it stores more or less than its fold makes"
+    return _fault_of_initial_values(fold) or _fault_of_members(computation, outside)
 
 
-def fold_values(reduce: Instruction) -> list[Instruction]:
-    """The arrays that a reduce makes: itself, or the elements of its tuple that are used."""
-    return [reduce] if reduce.shape.is_array else [*reduce.users]
+FOLDS = ("reduce", "reduce-window")
+
+
+def fold_of(computation: Computation) -> Instruction:
+    """The fold in a kernel that has one."""
+    return next(instruction for instruction in computation if instruction.opcode in FOLDS)
+
+
+def fold_values(fold: Instruction) -> list[Instruction]:
+    """The arrays that a fold makes: itself, or the elements of its tuple that are used."""
+    return [fold] if fold.shape.is_array else [*fold.users]
+
+
+SMALL_WINDOW = 8  # elements in each dimension: a larger one may be a scan, or mean too much to compute again
+
+
+def has_small_window(fold: Instruction) -> bool:
+    """A kernel may compute the elements that the reduce-window folds, once for each place of each window."""
+    return all(part.size < SMALL_WINDOW for part in fold.attributes["window"].dimensions)
 
 
 def continues_fold(instruction: Instruction, size: int) -> bool:

@@ -21,6 +21,7 @@ from xlapy.codegen.arrays import Array
 from xlapy.codegen.element_graph import ElementGraph, between
 from xlapy.codegen.indexing import Coordinate, Index, Indexing
 from xlapy.codegen.ir import I64, KernelBuilder, Value
+from xlapy.codegen.kernels.fold_results import store_results
 from xlapy.codegen.kernels.folding import folding
 from xlapy.codegen.kernels.loop import VECTORS_PER_STEP, widest_lanes
 from xlapy.codegen.regions import emit_region
@@ -30,14 +31,13 @@ from xlapy.codegen.registers import (
     from_parts,
     memory_type,
     register_type,
-    rounded,
     splat,
     unflatten,
 )
 from xlapy.codegen.target import Target
 from xlapy.hlo.element_types import ElementType
 from xlapy.hlo.graph import Computation, Instruction
-from xlapy.hlo.kernel_plan import fold_values, sole_operation
+from xlapy.hlo.kernel_plan import sole_operation
 from xlapy.hlo.shape import Shape
 
 ACCUMULATORS = 4  # vectors that are folded side by side, to hide the latency of the op
@@ -142,7 +142,7 @@ def emit_reduce(
             else:
                 results = _one_by_one(k, plan, arrays, place, inits)
             index = _result_index(plan, place)
-            _store(scalar, plan, arrays, outputs, index, results)
+            store_results(scalar, plan.reduce, plan.roots, arrays, outputs, index, results)
 
 
 def _reading(plan: ReducePlan, arrays: Mapping[Instruction, Array]) -> Callable[[Indexing, Index], Element]:
@@ -161,30 +161,6 @@ def _inputs(plan: ReducePlan) -> Sequence[Instruction]:
 
 def _result_index(plan: ReducePlan, positions: Mapping[int, Coordinate]) -> Index:
     return Index(tuple(plan.input_shape.dims[dim] for dim in plan.kept), tuple(positions[dim] for dim in plan.kept))
-
-
-def _store(
-    ix: Indexing,
-    plan: ReducePlan,
-    arrays: Mapping[Instruction, Array],
-    outputs: Sequence[Array],
-    index: Index,
-    results: Sequence[Element],
-) -> None:
-    """Stores results, or what is made from them, at one index of the results."""
-    leaves = plan.reduce.shape.leaves()
-    results = [rounded(ix.k, result, leaf.type) for result, leaf in zip(results, leaves, strict=True)]
-    if plan.roots != (plan.reduce,):
-        graph = ElementGraph(ix, arrays, {value: results[_leaf(value)] for value in fold_values(plan.reduce)})
-        results = graph.values([(root, ix.reshaped(index, root.shape.dims)) for root in plan.roots])
-    for output, result in zip(outputs, results, strict=True):
-        output.store(ix, ix.reshaped(index, output.shape.dims), result)
-
-
-def _leaf(value: Instruction) -> int:
-    """Which result of its reduce a value is."""
-    index: int = value.attributes.get("index", 0)
-    return index
 
 
 def _across(
@@ -224,7 +200,8 @@ def _across(
     results = _fold(k, plan, plan.folded, initial, body)
     for number, column in enumerate(columns):
         index = _result_index(plan, {**positions, last: column})
-        _store(vector, plan, arrays, outputs, index, results[number * len(inits) : (number + 1) * len(inits)])
+        own = results[number * len(inits) : (number + 1) * len(inits)]
+        store_results(vector, plan.reduce, plan.roots, arrays, outputs, index, own)
 
 
 def _fetched_by_rows(plan: ReducePlan, arrays: Mapping[Instruction, Array]) -> dict[Instruction, Array]:

@@ -45,7 +45,7 @@ from xlapy.codegen.target import Target
 from xlapy.hlo.attributes import FusionKind
 from xlapy.hlo.buffer_plan import FunctionPlans
 from xlapy.hlo.graph import Computation, Instruction
-from xlapy.hlo.kernel_plan import fusion_roots, region_functions
+from xlapy.hlo.kernel_plan import fold_of, fusion_roots, region_functions
 from xlapy.hlo.ops import OPS, Trait
 from xlapy.hlo.sort_plan import plan_sort
 from xlapy.hlo.sort_plan import scratch_bytes as scratch_of_sort
@@ -201,9 +201,9 @@ def _fusion(instruction: Instruction, situation: Situation) -> Kernel:
     if instruction.attributes["kind"] is FusionKind.OUTPUT:
         return _rows_kernel(computation, situation)
     if instruction.attributes["kind"] is FusionKind.INPUT:
-        reduce = next(inside for inside in computation if inside.opcode == "reduce")
-        roots = (reduce,) if root is reduce else fusion_roots(computation)
-        return _reduce_kernel(reduce, roots, computation.parameters, situation)
+        fold = fold_of(computation)
+        roots = (fold,) if root is fold else fusion_roots(computation)
+        return FOLD_KERNELS[fold.opcode](fold, roots, computation.parameters, situation)
     if root.opcode == "dynamic-update-slice":
         return _update_kernel(root, computation.parameters, situation)
     if root.opcode == "concatenate":
@@ -408,18 +408,29 @@ def _convolution(instruction: Instruction, situation: Situation) -> Kernel:
 
 @KERNELS.register("reduce-window")
 def _reduce_window(instruction: Instruction, situation: Situation) -> Kernel:
-    scan = plan_scan(instruction, situation.target)
-    plan = plan_reduce_window(instruction, situation.target)
+    return _reduce_window_kernel(instruction, (instruction,), instruction.operands, situation)
+
+
+def _reduce_window_kernel(
+    fold: Instruction, roots: Sequence[Instruction], operands: Sequence[Instruction], situation: Situation
+) -> Kernel:
+    known = frozenset(operands)
+    plan = plan_reduce_window(fold, roots, known.__contains__, situation.target)
+    scan = plan_scan(plan)
 
     def body(k: KernelBuilder, arrays: Sequence[Array], outputs: Sequence[Array], begin: Value, end: Value) -> None:
+        bound = dict(zip(operands, arrays, strict=True))
         if scan is not None:
-            emit_scan(k, scan, arrays, outputs, begin, end)
+            emit_scan(k, scan, bound, outputs, begin, end)
         else:
-            emit_reduce_window(k, plan, arrays, outputs, begin, end)
+            emit_reduce_window(k, plan, bound, outputs, begin, end)
 
     chosen = plan if scan is None else scan
     listens = scan is not None and scan.count >= LONG
     return Kernel(chosen.units, chosen.bytes_per_unit, body, listens=listens)
+
+
+FOLD_KERNELS = {"reduce": _reduce_kernel, "reduce-window": _reduce_window_kernel}
 
 
 @KERNELS.register("select-and-scatter")

@@ -1,4 +1,4 @@
-"""Results of folds: what is computed from each result of a reduce joins the kernel that folds it.
+"""Results of folds: what is computed from each result of a reduce, or of a window, joins the kernel that folds it.
 
     r = f32[64] fusion(x), kind=kInput, calls=sums_of_columns
     ROOT m = f32[64] multiply(r, scale)
@@ -28,7 +28,7 @@ ALONE = 8.0
 
 
 def join_results(plan: FusionPlan) -> None:
-    """Merges reduces of `plan` with the groups that compute something from each result."""
+    """Merges folds of `plan` with the groups that compute something from each result."""
     for fold in list(plan.groups()):
         if fold.kind is FusionKind.INPUT:
             following = _following(plan, fold)
@@ -84,6 +84,8 @@ def _fits(plan: FusionPlan, fold: Group, following: Group) -> bool:
 
 def _is_worth_it(fold: Group, following: Group) -> bool:
     """Vectors of results are there, or the work for single ones is little beside the fold or the start of a kernel."""
+    if fold.root.opcode == "reduce-window":
+        return True  # lanes lie across its results
     source, folded = fold.root.operands[0].shape, fold.root.attributes["dimensions"]
     last = next((dim for dim in reversed(range(source.rank)) if source.dims[dim] > 1), None)
     if last is not None and last not in folded:

@@ -12,14 +12,17 @@ exponentially.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Hashable, Iterator
 from dataclasses import dataclass, field
 
-from xlapy.hlo.attributes import FusionKind
+from xlapy.hlo.attributes import FusionKind, Window
 from xlapy.hlo.graph import Computation, Instruction
 from xlapy.hlo.kernel_plan import (
+    FOLDS,
     INDEXED_AT_RUN_TIME,
     KernelLimits,
+    has_small_window,
     is_blocked_transpose,
     is_element_op,
     is_kernel_constant,
@@ -56,7 +59,7 @@ class Group:
     def domain(self) -> int:
         """The number of points of the kernel's loop nest."""
         if self.kind is FusionKind.INPUT:
-            return self.root.operands[0].shape.size
+            return elements_folded(self.root)
         if self.updates_in_place:
             return self.root.operands[1].shape.size
         return self.root.shape.size
@@ -289,6 +292,15 @@ class FusionPlan:
         )
 
 
+def elements_folded(fold: Instruction) -> int:
+    """How many elements a fold looks at, those that it looks at in several windows counted for each."""
+    if fold.opcode == "reduce":
+        return fold.operands[0].shape.size
+    window: Window = fold.attributes["window"]
+    places = math.prod(part.size for part in window.dimensions)
+    return places * fold.shape.leaves()[0].size
+
+
 def _shared_along_row(user: Instruction, producer: Instruction) -> int:
     """So many neighbouring elements of `user` are made from the same elements of `producer`."""
     varying: Collection[int] = range(user.shape.rank)
@@ -303,9 +315,10 @@ def _shared_along_row(user: Instruction, producer: Instruction) -> int:
 
 def _root_kind(instruction: Instruction) -> FusionKind | None:
     """The kind of kernel whose root the instruction can be; None if it cannot."""
-    if instruction.opcode == "reduce":
+    if instruction.opcode in FOLDS:
         arrays = instruction.operands[: len(instruction.operands) // 2]
-        return FusionKind.INPUT if all(array.shape.is_static for array in arrays) else None
+        is_suited = instruction.opcode == "reduce" or has_small_window(instruction)
+        return FusionKind.INPUT if is_suited and all(array.shape.is_static for array in arrays) else None
     if not instruction.shape.is_array or instruction.shape.is_scalar or not instruction.shape.is_static:
         return None
     if instruction.opcode in ("parameter", "constant"):
