@@ -93,3 +93,64 @@ def test_what_is_read_beside_a_fold_is_not_overwritten() -> None:
     random = np.random.default_rng(2)
     x, y = (random.integers(-9, 9, size).astype(np.float32) for size in ((40, 70), (70,)))
     assert_same_bits(xlapy.compile(text)(x, y), xlapy.evaluate(text, x, y))
+
+
+WINDOWS = (
+    "size=1x2x2x1 stride=1x2x2x1",
+    "size=1x3x3x1 stride=1x2x2x1 pad=0_0x1_1x1_1x0_0",
+    "size=1x2x3x1 pad=0_0x1_0x2_1x0_0 lhs_dilate=1x2x3x1",
+    "size=2x1x3x2 rhs_dilate=1x1x2x1 pad=1_0x0_0x2_2x1_0",
+    "size=1x1x1x3 stride=1x1x1x2 pad=0_0x0_0x0_0x0_2",
+)
+
+
+@pytest.mark.parametrize("kind", ["f32", "bf16", "s32"])
+@pytest.mark.parametrize("window", WINDOWS)
+@pytest.mark.parametrize("op", ["add", "maximum"])
+def test_what_windows_fold_and_what_is_made_from_it(kind: str, window: str, op: str) -> None:
+    """A shifted image that is cut off at 0; the fold is scaled by the number of its channel."""
+    for features in (3, 20):
+        text = f"""HloModule m
+          fold {{ a = {kind}[] parameter(0)
+            b = {kind}[] parameter(1)
+            ROOT s = {kind}[] {op}(a, b) }}
+          ENTRY e {{ x = {kind}[2,8,7,{features}] parameter(0)
+            y = {kind}[{features}] parameter(1)
+            z = {kind}[] constant(0)
+            i = {kind}[] constant(-3)
+            zeros = {kind}[2,8,7,{features}] broadcast(z), dimensions={{}}
+            shift = {kind}[2,8,7,{features}] broadcast(y), dimensions={{3}}
+            moved = {kind}[2,8,7,{features}] add(x, shift)
+            cut = {kind}[2,8,7,{features}] maximum(moved, zeros)
+            r = RESULT reduce-window(cut, i), window={{{window}}}, to_apply=fold
+            n = RESULT iota(), iota_dimension=3
+            m = RESULT multiply(r, n)
+            ROOT t = RESULT subtract(m, r) }}"""
+        text = text.replace("RESULT", result_of_window(kind, features, window))
+        executable = xlapy.compile(text)
+        assert "kind=kInput" in executable.hlo_text()
+        random = np.random.default_rng(features)
+        dtype = xlapy.Shape.array(kind, ()).type.dtype
+        x, y = (random.integers(-9, 9, size).astype(dtype) for size in ((2, 8, 7, features), (features,)))
+        assert_same_bits(executable(x, y), xlapy.evaluate(text, x, y))
+
+
+def result_of_window(kind: str, features: int, window: str) -> str:
+    """The shape that a fold over images has."""
+    builder = xlapy.XlaBuilder("shape")
+    image = builder.parameter(0, xlapy.Shape.array(kind, (2, 8, 7, features)))
+    parts = dict(part.split("=") for part in window.split())
+    numbers = {name: [int(n) for n in text.split("x")] for name, text in parts.items() if name != "pad"}
+    padding = [tuple(map(int, pair.split("_"))) for pair in parts.get("pad", "x".join(["0_0"] * 4)).split("x")]
+    ones = [1] * 4
+    folded = xlapy.ops.ReduceWindowWithGeneralPadding(
+        image,
+        builder.constant(np.zeros((), image.shape.type.dtype)),
+        xlapy.ops.Add,
+        numbers["size"],
+        numbers.get("stride", ones),
+        numbers.get("lhs_dilate", ones),
+        numbers.get("rhs_dilate", ones),
+        padding,
+    )
+    return folded.shape.to_text(layouts=False)
