@@ -94,13 +94,13 @@ PROGRAMS = {
     "strided convolution": Program(
         jax.grad(lambda x, k: (convolved(x, k, 2) ** 2).sum()),
         (IMAGES, np.ones((3, 3, 3, 4), np.float32)),
-        "dilated-input-by-phases kernel-with-features-last merge-slices reversed-kernel",
+        "dilated-input-by-phases kernel-with-features-last merge-slices",
     ),
     "pointwise convolution": Program(convolved, (IMAGES, np.ones((1, 1, 3, 4), np.float32)), "convolution-as-dot"),
     "gradient of a grouped convolution": Program(
         jax.grad(lambda x, k: (convolved(x, k, groups=2) ** 2).sum()),
         (np.ones((2, 8, 8, 8), np.float32), np.ones((3, 3, 4, 16), np.float32)),
-        "merge-transposes-around-reshape",
+        "merge-transposes-around-reshape reverse-of-reshape reverse-of-transpose",
     ),
     "features first": Program(
         lambda x, k: lax.conv_general_dilated(x, k, (1, 1), "SAME"),

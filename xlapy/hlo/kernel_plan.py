@@ -220,6 +220,14 @@ def is_blocked_transpose(instruction: Instruction) -> bool:
     return bool(moved) and moved[-1] != max(moved)
 
 
+def turns_reversed(transpose: Instruction, operand: Instruction) -> bool:
+    """The copy in blocks may take the elements of a reverse from where they were before, block by block."""
+    if operand.opcode != "reverse" or operand.operands[0].opcode in ("constant", "broadcast"):
+        return False
+    moved = [dim for dim in transpose.attributes["permutation"] if operand.shape.dims[dim] != 1]
+    return moved[-1] not in operand.attributes["dimensions"]
+
+
 SHORT_ROW = 8  # elements; lanes along a shorter dimension are mostly idle
 
 

@@ -45,8 +45,9 @@ from xlapy.codegen.target import Target
 from xlapy.hlo.attributes import FusionKind
 from xlapy.hlo.buffer_plan import FunctionPlans
 from xlapy.hlo.graph import Computation, Instruction
-from xlapy.hlo.kernel_plan import fold_of, fusion_roots, region_functions
+from xlapy.hlo.kernel_plan import fold_of, fusion_roots, is_blocked_transpose, region_functions, turns_reversed
 from xlapy.hlo.ops import OPS, Trait
+from xlapy.hlo.shape import Dims
 from xlapy.hlo.sort_plan import plan_sort
 from xlapy.hlo.sort_plan import scratch_bytes as scratch_of_sort
 from xlapy.support.errors import UnsupportedError
@@ -206,6 +207,10 @@ def _fusion(instruction: Instruction, situation: Situation) -> Kernel:
         return FOLD_KERNELS[fold.opcode](fold, roots, computation.parameters, situation)
     if root.opcode == "dynamic-update-slice":
         return _update_kernel(root, computation.parameters, situation)
+    if is_blocked_transpose(root) and turns_reversed(root, root.operands[0]):
+        turned = _transpose_kernel(root, root.operands[0].attributes["dimensions"], situation)
+        if turned is not None:
+            return turned
     if root.opcode == "concatenate":
         joined = _concatenate_kernel(root, computation.parameters, situation)
         if joined is not None:
@@ -228,9 +233,13 @@ def _rows_kernel(computation: Computation, situation: Situation) -> Kernel:
 
 @KERNELS.register("transpose")
 def _transpose(instruction: Instruction, situation: Situation) -> Kernel:
-    plan = plan_transpose(instruction, situation.target)
+    return _transpose_kernel(instruction, (), situation) or _loop(instruction, situation)
+
+
+def _transpose_kernel(transpose: Instruction, mirrored: Dims, situation: Situation) -> Kernel | None:
+    plan = plan_transpose(transpose, situation.target, mirrored)
     if plan is None:
-        return _loop(instruction, situation)
+        return None
 
     def body(k: KernelBuilder, arrays: Sequence[Array], outputs: Sequence[Array], begin: Value, end: Value) -> None:
         emit_transpose(k, plan, arrays[0], outputs[0], begin, end)

@@ -13,7 +13,7 @@ from xlapy.passes import new
 from xlapy.passes.new import Value
 from xlapy.passes.rewrite import LAWS, Exactness
 
-x, y, numbers, window, d = variables("x y numbers window d")
+x, y, numbers, window = variables("x y numbers window")
 
 
 @LAWS.law(P.convolution(x, y, dimension_numbers=numbers, window=window), exactness=Exactness.FREE)
@@ -75,25 +75,6 @@ def _sliced(x: Instruction, numbers: ConvolutionDimensionNumbers, window: Window
     if all(part.stride == 1 for part in parts):
         return x
     return new.slice(x, dimensions=tuple(parts))
-
-
-@LAWS.law(
-    P.convolution(x, P.reverse(y, dimensions=d), dimension_numbers=numbers, window=window), exactness=Exactness.FREE
-)
-def reversed_kernel(
-    root: Instruction, x: Instruction, y: Instruction, d: Dims, numbers: ConvolutionDimensionNumbers, window: Window
-) -> Value | None:
-    """convolution(x, reverse(k)) -> convolution(x, k) with a reversed window, if only places are reversed
-
-    Not where the window would cover all of x: a dot can only be made of what it reads in order."""
-    places = numbers.kernel_spatial
-    if not {*d} <= {*places} or _covered(x.shape, numbers, window):
-        return None
-    parts = [
-        replace(part, reversal=part.reversal != (place in d))
-        for part, place in zip(window.dimensions, places, strict=True)
-    ]
-    return new.like(root, [x, y], window=Window(tuple(parts)))
 
 
 MULTIPLICATIONS_PER_WEIGHT = 8

@@ -8,7 +8,7 @@ from xlapy.hlo.attributes import PaddingDimension, SliceDimension
 from xlapy.hlo.graph import Instruction
 from xlapy.hlo.ops import Trait
 from xlapy.hlo.patterns import P, number_of, variables
-from xlapy.hlo.reshape_groups import reshape_groups
+from xlapy.hlo.reshape_groups import Group, reshape_groups
 from xlapy.hlo.shape import Dims
 from xlapy.passes import new
 from xlapy.passes.new import Value
@@ -152,6 +152,27 @@ def reverse_nothing(x: Instruction, d: Dims) -> Value | None:
 def reverse_twice(x: Instruction, p: Dims, q: Dims) -> Value:
     """reverse(reverse(x, p), q) -> reverse(x, p xor q)"""
     return new.reverse(x, dimensions=tuple(sorted(set(p) ^ set(q))))
+
+
+@LAWS.law(P.reverse(P.transpose(x, permutation=p), dimensions=d))
+def reverse_of_transpose(x: Instruction, p: Dims, d: Dims) -> Value:
+    """reverse(transpose(x, p), d) -> transpose(reverse(x, p∘d), p)"""
+    return new.transpose(new.reverse(x, dimensions=tuple(sorted(p[dim] for dim in d))), permutation=p)
+
+
+@LAWS.law(P.reverse(P.reshape(x), dimensions=d))
+def reverse_of_reshape(root: Instruction, x: Instruction, d: Dims) -> Value | None:
+    """reverse(reshape(x), d) -> reshape(reverse(x)), where the reshape keeps the reversed dimensions as they are"""
+    if not root.shape.is_static or not root.shape.size:
+        return None
+    kept = {group.after[0]: group.before[0] for group in reshape_groups(x.shape, root.shape) if _is_kept(group)}
+    if not {*d} <= kept.keys():
+        return None
+    return new.reshaped(new.reverse(x, dimensions=tuple(kept[dim] for dim in d)), root.shape.dims)
+
+
+def _is_kept(group: Group) -> bool:
+    return len(group.before) == len(group.after) == 1
 
 
 @LAWS.law(P.concatenate(x, dimension=d))

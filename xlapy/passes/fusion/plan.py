@@ -27,6 +27,7 @@ from xlapy.hlo.kernel_plan import (
     is_element_op,
     is_kernel_constant,
     rereads,
+    turns_reversed,
 )
 from xlapy.hlo.leaves import is_renaming
 from xlapy.hlo.ops import Trait
@@ -239,8 +240,9 @@ class FusionPlan:
         groups = self.groups_of.get(user)
         if groups is None:
             return f"{user.name} ({user.opcode}) reads it from memory"
-        if is_blocked_transpose(user):
-            return f"{user.name} copies it in blocks"
+        for group in groups:
+            if is_blocked_transpose(group.root) and not (user is group.root and turns_reversed(user, producer)):
+                return f"{group.root.name} copies it in blocks"
         for position, operand in enumerate(user.operands):
             if operand is producer and not all(group.takes(user, position) for group in groups):
                 return f"{user.name} ({user.opcode}) reads operand {position} from memory"
