@@ -100,7 +100,7 @@ PROGRAMS = {
     "gradient of a grouped convolution": Program(
         jax.grad(lambda x, k: (convolved(x, k, groups=2) ** 2).sum()),
         (np.ones((2, 8, 8, 8), np.float32), np.ones((3, 3, 4, 16), np.float32)),
-        "merge-transposes-around-reshape reverse-of-reshape reverse-of-transpose",
+        "merge-transposes-around-reshape reverse-of-reshaped-transpose reverse-of-transpose",
     ),
     "features first": Program(
         lambda x, k: lax.conv_general_dilated(x, k, (1, 1), "SAME"),

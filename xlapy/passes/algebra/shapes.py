@@ -9,7 +9,7 @@ from xlapy.hlo.graph import Instruction
 from xlapy.hlo.ops import Trait
 from xlapy.hlo.patterns import P, number_of, variables
 from xlapy.hlo.reshape_groups import Group, reshape_groups
-from xlapy.hlo.shape import Dims
+from xlapy.hlo.shape import Dims, Shape
 from xlapy.passes import new
 from xlapy.passes.new import Value
 from xlapy.passes.rewrite import LAWS
@@ -160,15 +160,20 @@ def reverse_of_transpose(x: Instruction, p: Dims, d: Dims) -> Value:
     return new.transpose(new.reverse(x, dimensions=tuple(sorted(p[dim] for dim in d))), permutation=p)
 
 
-@LAWS.law(P.reverse(P.reshape(x), dimensions=d))
-def reverse_of_reshape(root: Instruction, x: Instruction, d: Dims) -> Value | None:
-    """reverse(reshape(x), d) -> reshape(reverse(x)), where the reshape keeps the reversed dimensions as they are"""
-    if not root.shape.is_static or not root.shape.size:
-        return None
-    kept = {group.after[0]: group.before[0] for group in reshape_groups(x.shape, root.shape) if _is_kept(group)}
-    if not {*d} <= kept.keys():
-        return None
-    return new.reshaped(new.reverse(x, dimensions=tuple(kept[dim] for dim in d)), root.shape.dims)
+@LAWS.law(P.reverse(P.reshape(P.transpose(x)), dimensions=d))
+def reverse_of_reshaped_transpose(root: Instruction, d: Dims) -> Value | None:
+    """reverse(reshape(transpose(x)), d) -> reshape(reverse(transpose(x))), if the reshape keeps what is reversed"""
+    transpose = root.operands[0].operands[0]
+    kept = _kept(transpose.shape, root.shape, d)
+    return new.reshaped(new.reverse(transpose, dimensions=kept), root.shape.dims) if kept else None
+
+
+def _kept(before: Shape, after: Shape, dims: Dims) -> Dims:
+    """Which dimensions of `before` a reshape makes `dims` of `after`, each out of one; none if it does not."""
+    if not before.is_static or not before.size:
+        return ()
+    places = {group.after[0]: group.before[0] for group in reshape_groups(before, after) if _is_kept(group)}
+    return tuple(places[dim] for dim in dims) if {*dims} <= places.keys() else ()
 
 
 def _is_kept(group: Group) -> bool:
