@@ -108,10 +108,6 @@ EXEMPTIONS = (
         "it and its bits are the same for any number of threads. The second kernel folds at most 128 numbers a result.",
     ),
     Exemption(
-        r"convolution/average_pool(_gradient)?/.*",
-        "The sums of windows, and the gradients with holes between them, are stored before they are scaled and folded.",
-    ),
-    Exemption(
         r"indexing/gather_columns/(cache|memory)",
         "Negative indices are made positive once, by a kernel of their own, rather than again in each row, which takes "
         "longer than the kernel.",
