@@ -13,6 +13,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
+from importlib.metadata import version
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -255,19 +256,13 @@ def as_markdown(comparisons: Sequence[Comparison]) -> str:
     """The section that `docs/traffic.md` holds."""
     more = sum(comparison.is_more for comparison in comparisons)
     parts = [
-        f"{len(comparisons)} programs, {more} of which launch or move more than XLA's do. jax {_version('jaxlib')}.",
+        f"{len(comparisons)} programs, {more} of which launch or move more than with XLA (jaxlib {version('jaxlib')}).",
         *("", "```", *summary(comparisons), "```", "", "### Where ours is more, and why", ""),
         *(exemption_lines(comparisons) or ["Nowhere."]),
     ]
     for family, found in groupby(comparisons, key=lambda comparison: comparison.program.family):
         parts += ["", f"### {family}", "", "```", HEADER, *map(line, found), "```"]
     return "\n".join(parts) + "\n"
-
-
-def _version(package: str) -> str:
-    from importlib.metadata import version
-
-    return version(package)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
