@@ -146,7 +146,7 @@ class XlaEngine(_EngineBase):
         self._several = False
 
     def lower(self, case: tuple[str, str, str], inputs: list[np.ndarray]) -> str:
-        return str(self._lowered(case, inputs).as_text())
+        return str(self.lowered(case, inputs).as_text())
 
     def open(self, program: Program) -> float:
         self._case, self._arrays = program.case, program.inputs
@@ -176,13 +176,14 @@ class XlaEngine(_EngineBase):
 
     def _timed_compile(self) -> tuple[Any, float]:
         """Each compilation has a lowering of its own, because JAX keeps the outcome with that."""
-        lowered = self._lowered(self._case, self._arrays)
+        lowered = self.lowered(self._case, self._arrays)
         gc.collect()
         began = time.perf_counter()
         compiled = lowered.compile()
         return compiled, time.perf_counter() - began
 
-    def _lowered(self, case: tuple[str, str, str], inputs: list[np.ndarray]) -> Any:
+    def lowered(self, case: tuple[str, str, str], inputs: list[np.ndarray]) -> Any:
+        """JAX's lowering of a case, which compiles to what XLA runs."""
         from benchmarks.workloads import find
 
         function = find(*case[:2]).function

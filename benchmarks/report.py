@@ -22,7 +22,7 @@ MEMORY_NOISE = 1 << 20
 WARM_SHARE = 0.1
 """What a process that finds everything on disk may take of XLA's compilation."""
 
-PAGE_BEGIN = "<!-- measured: begin; written by `make bench` -->"
+PAGE_BEGIN = "<!-- measured: begin; written by the benchmarks -->"
 PAGE_END = "<!-- measured: end -->"
 
 
@@ -283,8 +283,13 @@ def as_markdown(run: Run) -> str:
 
 def write_page(page: Path, run: Run) -> None:
     """Replaces what stands between the two markers of the page."""
+    write_section(page, as_markdown(run))
+
+
+def write_section(page: Path, text: str) -> None:
+    """Puts a text between the two markers of a page."""
     before, after = around_measured_section(page)
-    page.write_text(f"{before}{PAGE_BEGIN}\n\n{as_markdown(run)}\n{PAGE_END}{after}")
+    page.write_text(f"{before}{PAGE_BEGIN}\n\n{text}\n{PAGE_END}{after}")
 
 
 def around_measured_section(page: Path) -> tuple[str, str]:

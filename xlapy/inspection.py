@@ -10,7 +10,7 @@ from functools import cache
 from typing import Any
 
 from xlapy.codegen.program import printed
-from xlapy.codegen.target import host_target
+from xlapy.codegen.target import Target, host_target
 from xlapy.compiler import Compiled, finish, lower, object_cache, scratch_for, watch_of
 from xlapy.hlo.graph import HloModule, Instruction
 from xlapy.options import CompileOptions, environment
@@ -71,15 +71,20 @@ def profiled(
 
 def observe(compiled: Compiled, options: CompileOptions) -> Observation:
     """Compiles the program once more up to LLVM, with everything on record."""
-    source = _source_of(compiled)
-    recorder = Recorder(State.of(source))
-    watch = replace(watch_of(options, environment()), dump=None, observe=recorder.see)
-    lowered = lower(source, options, compiled.target, watch, Timings())
-    if printed(lowered.module, lowered.plan) != compiled.program.hlo_text:
+    observation = observe_module(_source_of(compiled), options, compiled.target)
+    if printed(observation.module, observation.plan) != compiled.program.hlo_text:
         raise UnsupportedError(
             f"{compiled.program.name} does not compile as it did: its module, or a variable XLAPY_..., was changed "
             "since then; compile it again and ask the new executable"
         )
+    return observation
+
+
+def observe_module(source: HloModule, options: CompileOptions, target: Target) -> Observation:
+    """Compiles a module up to LLVM, with everything on record."""
+    recorder = Recorder(State.of(source))
+    watch = replace(watch_of(options, environment()), dump=None, observe=recorder.see)
+    lowered = lower(source, options, target, watch, Timings())
     return Observation(
         source,
         lowered.module,

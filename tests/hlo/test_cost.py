@@ -125,3 +125,56 @@ def test_windows_that_continue_one_another_are_not_folded_anew(window: str, flop
         )
     )
     assert cost["flops"] == flops
+
+
+SUM = "sum { a = f32[] parameter(0)  b = f32[] parameter(1)  ROOT s = f32[] add(a, b) }\n"
+
+
+@pytest.mark.parametrize(
+    ("entry", "kernels", "size"),
+    [
+        # parts of what is picked, scalar constants, and what only has another name
+        ("r = f32[50,2] reshape(x)  ROOT s = f32[5,2] slice(r), slice={[0:5], [0:2]}", 1, 40 + 40),
+        ("z = f32[] constant(0)  ROOT r = f32[] reduce(x, z), dimensions={0}, to_apply=sum", 1, 400 + 4),
+        ("i = s32[] constant(0)  ROOT d = f32[1] dynamic-slice(x, i), dynamic_slice_sizes={1}", 1, 4 + 4),
+        # a parameter is not overwritten; what is made here is
+        ("i = s32[] constant(0)  ROOT d = f32[100] dynamic-update-slice(x, u, i)", 1, 400 + 40 + 400),
+        (
+            "i = s32[] constant(0)  n = f32[100] negate(x)  ROOT d = f32[100] dynamic-update-slice(n, u, i)",
+            2,
+            400 + 400 + 40 + 40,
+        ),
+        # scalars stay in registers, but what is read from an array comes from memory
+        ("s = f32[] sine(y)  t = f32[] copy(s)  ROOT b = f32[100] broadcast(t), dimensions={}", 1, 4 + 400),
+    ],
+)
+def test_what_kernels_of_a_program_move(entry: str, kernels: int, size: int) -> None:
+    parameters = "x = f32[100] parameter(0)  y = f32[] parameter(1)  u = f32[10] parameter(2) "
+    cost = program_cost(parse(f"{SUM}ENTRY e {{ {parameters} {entry} }}").entry)
+    assert (cost.kernels, cost.bytes) == (kernels, size)
+
+
+def test_a_part_that_is_picked_inside_of_a_fusion_under_another_name() -> None:
+    """A row of a matrix that a loop has as a list of rows."""
+    text = """f { x = f32[8,16] parameter(0)  i = s32[] parameter(1)  r = f32[2,4,16] reshape(x)
+        z = s32[] constant(0)
+        d = f32[1,1,16] dynamic-slice(r, i, z, z), dynamic_slice_sizes={1,1,16}
+        ROOT n = f32[1,1,16] negate(d) }
+        ENTRY e { x = f32[8,16] parameter(0)  i = s32[] parameter(1)
+        ROOT r = f32[1,1,16] fusion(x, i), kind=kLoop, calls=f }"""
+    assert program_cost(parse(text).entry).bytes == 64 + 4 + 64
+
+
+def test_a_dump_says_how_often_its_loops_run() -> None:
+    """Where the counter is inside of a fusion, only the compiler that made it knows."""
+    unknown = LOOP.replace("n = s32[] constant(10)", "n = s32[] negate(i)")
+    recorded = unknown.replace("body=body", 'body=body, backend_config={"known_trip_count":{"n":"7"}}')
+    assert cost_analysis(parse(unknown))["transcendentals"] == 8
+    assert cost_analysis(parse(recorded))["transcendentals"] == 7 * 8
+    assert cost_analysis(parse(recorded))["unknown trip counts"] == 0
+
+
+def test_who_knows_where_arrays_lie_says_what_is_updated_in_place() -> None:
+    text = """ENTRY e { x = f32[100] parameter(0)  u = f32[10] parameter(1)  i = s32[] constant(0)
+        ROOT d = f32[100] dynamic-update-slice(x, u, i) }"""
+    assert program_cost(parse(text).entry, lambda _: True).bytes == 80

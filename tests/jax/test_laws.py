@@ -53,8 +53,11 @@ def normalized(x: Any, axis: int) -> Any:
     return (x - x.mean(axis, keepdims=True)) / jnp.sqrt(x.var(axis, keepdims=True) + 1e-5)
 
 
-def convolved(x: Any, kernel: Any, stride: int = 1) -> Any:
-    return lax.conv_general_dilated(x, kernel, (stride, stride), "SAME", dimension_numbers=("NHWC", "HWIO", "NHWC"))
+def convolved(x: Any, kernel: Any, stride: int = 1, groups: int = 1) -> Any:
+    numbers = ("NHWC", "HWIO", "NHWC")
+    return lax.conv_general_dilated(
+        x, kernel, (stride, stride), "SAME", dimension_numbers=numbers, feature_group_count=groups
+    )
 
 
 def pooled(x: Any, size: int) -> Any:
@@ -104,6 +107,11 @@ PROGRAMS = {
         "dilated-input-by-phases kernel-with-features-last merge-slices",
     ),
     "pointwise convolution": Program(convolved, (IMAGES, np.ones((1, 1, 3, 4), np.float32)), "convolution-as-dot"),
+    "gradient of a grouped convolution": Program(
+        jax.grad(lambda x, k: (convolved(x, k, groups=2) ** 2).sum()),
+        (np.ones((2, 8, 8, 8), np.float32), np.ones((3, 3, 4, 16), np.float32)),
+        "merge-transposes-around-reshape reverse-of-reshaped-transpose reverse-of-transpose",
+    ),
     "features first": Program(
         lambda x, k: lax.conv_general_dilated(x, k, (1, 1), "SAME"),
         (np.ones((8, 16, 32, 32), np.float32), np.ones((32, 16, 3, 3), np.float32)),

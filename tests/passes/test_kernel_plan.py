@@ -23,7 +23,7 @@ REFUSED = {
         XY,
         "f32[4,4]",
     ),
-    "its root is no reduce": fused(XY + "ROOT a = f32[4,4] add(x, y)", "kInput", XY, "f32[4,4]"),
+    "it has 0 folds": fused(XY + "ROOT a = f32[4,4] add(x, y)", "kInput", XY, "f32[4,4]"),
     "different dimensions": fused(
         XY + "a = f32[4,4] add(x, y)  b = f32[16] reshape(y)  ROOT t = (f32[4,4], f32[16]) tuple(a, b)",
         "kLoop",
@@ -42,6 +42,20 @@ REFUSED = {
         "kInput",
         "x = f32[4] parameter(0)  y = f32[] parameter(1) ",
         "f32[]",
+    ),
+    "is not made from each result of": fused(
+        XY.replace("y = f32[4,4]", "y = f32[]") + "r = f32[4] reduce(x, y), dimensions={0}, to_apply=sum "
+        "ROOT v = f32[4] reverse(r), dimensions={0}",
+        "kInput",
+        XY.replace("y = f32[4,4]", "y = f32[]"),
+        "f32[4]",
+    ),
+    "more or less than its fold": fused(
+        XY.replace("y = f32[4,4]", "y = f32[]") + "r = f32[4] reduce(x, y), dimensions={0}, to_apply=sum "
+        "n = f32[4] negate(r)  m = f32[4,4] negate(x)  ROOT t = (f32[4], f32[4,4]) tuple(n, m)",
+        "kInput",
+        XY.replace("y = f32[4,4]", "y = f32[]"),
+        "(f32[4], f32[4,4])",
     ),
     "nothing in it reduces rows": fused(XY + "ROOT a = f32[4,4] add(x, y)", "kOutput", XY, "f32[4,4]"),
     "mixes rows": fused(

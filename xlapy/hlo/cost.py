@@ -1,15 +1,15 @@
 """What a module costs to run: operations and bytes, counted on the graph.
 
 Keys follow XLA's: `flops` (an element-wise op is one per element, a product and its sum are two), `transcendentals`,
-and `bytes accessed`: what kernels read and write, each operand and result once. Bodies of loops are counted once per
-trip where the number of trips is written in the loop (a counter against a constant), else once; `unknown trip counts`
-says how many.
+and `bytes accessed`: what kernels read and write, as `traffic` counts it. Scalars that are made from scalars stay in
+registers. Bodies of loops are counted once per trip where the number of trips is known (a counter against a constant,
+or what the compiler that wrote a dump found out), else once; `unknown trip counts` says how many.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Sequence, Set
 from dataclasses import dataclass
 
 from xlapy.hlo.attributes import (
@@ -20,8 +20,8 @@ from xlapy.hlo.attributes import (
 )
 from xlapy.hlo.graph import Computation, HloModule, Instruction
 from xlapy.hlo.kernel_plan import SCALAR_RENAMING, fusion_roots
-from xlapy.hlo.leaves import is_renaming
-from xlapy.hlo.loop_counter import trip_count
+from xlapy.hlo.leaves import is_renaming, origin_of_leaf
+from xlapy.hlo.loop_counter import recorded_trip_count, trip_count
 from xlapy.hlo.ops import OPS, Trait
 from xlapy.support.registry import Registry
 
@@ -59,31 +59,50 @@ def cost_analysis(module: HloModule) -> dict[str, float]:
     }
 
 
-def program_cost(computation: Computation) -> Cost:
-    """The cost of a computation that runs as a sequence of kernels and control flow."""
+def program_cost(computation: Computation, in_place: Callable[[Instruction], bool] | None = None) -> Cost:
+    """The cost of a computation that runs as a sequence of kernels and control flow.
+
+    `in_place` says of a kernel that updates a part of an array whether the rest stays where it is. By default it does
+    where the array is neither a constant nor a parameter of the computation, which is not its own to write to."""
+    borrowed = frozenset(computation.parameters)
+    return _sequence_cost(computation, in_place or (lambda kernel: _may_update_in_place(kernel, borrowed)))
+
+
+def _sequence_cost(computation: Computation, in_place: Callable[[Instruction], bool]) -> Cost:
     total = Cost()
     for instruction in computation.post_order():
         if instruction.opcode == "while":
-            condition, body = (program_cost(called) for called in instruction.called)
-            trips = trip_count(instruction)
+            condition, body = (_sequence_cost(called, in_place) for called in instruction.called)
+            trips = known_trips(instruction)
             total.add(condition, (trips or 0) + 1)
             total.add(body, 1 if trips is None else trips)
             total.unknown_trips += trips is None
         elif Trait.CONTROL in instruction.spec.traits:
-            costs = [program_cost(called) for called in instruction.called]
+            costs = [_sequence_cost(called, in_place) for called in instruction.called]
             total.add(max(costs, key=lambda cost: cost.bytes))
         elif Trait.STRUCTURE not in instruction.spec.traits and not is_renaming(instruction):
             total.add(arithmetic_cost(instruction))
-            total.bytes += instruction.shape.bytes + sum(operand.shape.bytes for operand in instruction.operands)
-            total.kernels += not _is_in_register(instruction)
+            if not _is_in_register(instruction):
+                moved = traffic(instruction, in_place=in_place(instruction))
+                total.bytes += moved.read + moved.written
+                total.kernels += 1
     return total
+
+
+def known_trips(loop: Instruction) -> int | None:
+    """How often the body of a while runs, as far as the graph or the dump that it comes from says."""
+    counted = trip_count(loop)
+    return recorded_trip_count(loop) if counted is None else counted
 
 
 def _is_in_register(instruction: Instruction) -> bool:
     """A scalar made from scalars, which needs no kernel."""
-    if not instruction.shape.is_scalar:
+    if not instruction.shape.is_scalar or not all(operand.shape.is_scalar for operand in instruction.operands):
         return False
-    return Trait.ELEMENTWISE in instruction.spec.traits or instruction.opcode in SCALAR_RENAMING
+    return Trait.ELEMENTWISE in instruction.spec.traits or instruction.opcode in _MOVES_REGISTERS
+
+
+_MOVES_REGISTERS = SCALAR_RENAMING | {"copy"}
 
 
 ARITHMETIC: Registry[Callable[[Instruction], Cost]] = Registry("cost", OPS)
@@ -231,31 +250,63 @@ _UPDATES: dict[str, Callable[[Instruction], Sequence[Instruction]]] = {
 """Ops that change a part of their first operands, and what they put there."""
 
 
+def _may_update_in_place(instruction: Instruction, borrowed: Set[Instruction]) -> bool:
+    """Everything that the kernel updates lies in memory that is neither a constant's nor that of a `borrowed` value."""
+    updated = [_updated(instruction, root) for root in _roots(instruction) if root.opcode in _UPDATES]
+    return bool(updated) and all(
+        value is not None and value.opcode != "constant" and value not in borrowed for value in updated
+    )
+
+
+def _updated(instruction: Instruction, root: Instruction) -> Instruction | None:
+    """Whose memory a root of the kernel updates; None if the kernel makes the rest, too."""
+    value, _ = origin_of_leaf(root.operands[0], 0)
+    if instruction is root:
+        return value
+    if value.opcode != "parameter":
+        return None
+    return origin_of_leaf(instruction.operands[value.attributes["number"]], 0)[0]
+
+
+def _roots(instruction: Instruction) -> Sequence[Instruction]:
+    return fusion_roots(instruction.called[0]) if instruction.opcode == "fusion" else (instruction,)
+
+
 def traffic(instruction: Instruction, *, in_place: bool = False) -> Traffic:
     """What the kernel of an instruction moves: each operand and each result once, but of an operand only the parts that
-    are picked out of it, and of a result that updates an operand `in_place` only the updates."""
+    are picked out of it, and of a result that updates an operand `in_place` only the updates. Scalar constants are in
+    the code."""
     if instruction.opcode == "fusion":
         fused = instruction.called[0]
+        sources = [*instruction.operands]
         readers = [(parameter, [*parameter.users]) for parameter in fused.parameters]
-        roots: Sequence[Instruction] = fusion_roots(fused)
     else:
-        readers = [(operand, [instruction]) for operand in dict.fromkeys(instruction.operands)]
-        roots = [instruction]
+        sources = list(dict.fromkeys(instruction.operands))
+        readers = [(operand, [instruction]) for operand in sources]
     return Traffic(
-        sum(_bytes_read(value, users, in_place=in_place) for value, users in readers),
-        sum(_bytes_written(root, in_place=in_place) for root in roots),
+        sum(
+            _bytes_read(value, users, in_place=in_place)
+            for source, (value, users) in zip(sources, readers, strict=True)
+            if source.opcode != "constant" or not source.shape.is_scalar
+        ),
+        sum(_bytes_written(root, in_place=in_place) for root in _roots(instruction)),
     )
 
 
 def _bytes_read(value: Instruction, users: Sequence[Instruction], *, in_place: bool) -> int:
+    """What is read of a value, whatever it is called on the way."""
     if not value.shape.is_array:
         return value.shape.bytes
     read = 0
     for user in users:
         if in_place and user.opcode in _UPDATES and value is user.operands[0]:
             continue
-        is_picked = user.opcode in _READS_PARTS and value not in user.operands[1:]
-        read += user.shape.size * value.shape.type.bytes if is_picked else value.shape.bytes
+        if user.opcode in _READS_PARTS and value not in user.operands[1:]:
+            read += user.shape.size * value.shape.type.bytes
+        elif is_renaming(user) and user.users:
+            read += _bytes_read(user, [*user.users], in_place=in_place)
+        else:
+            read += value.shape.bytes
     return min(read, value.shape.bytes)
 
 

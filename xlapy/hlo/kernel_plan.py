@@ -5,7 +5,8 @@ Everything here is a fact about an instruction or a fused computation; nothing i
 
     kLoop   the root is an element op, a tuple of element ops of the same dimensions, or a dynamic-update-slice whose
             operand 0 is a parameter (only the slice is written when the buffers are one)
-    kInput  the root is a reduce (several inputs: variadic) whose initial values are scalar parameters or constants
+    kInput  a reduce, or a reduce-window with a small window (several inputs: variadic), whose initial values are scalar
+            parameters or constants. The outputs are its results, or what is made from each of them, element by element
     kOutput a chain over the rows of one array: reduces over its last dimensions, all the same ones, and element-wise
             ops on what they make. The outputs are whole arrays, or one value per row
 
@@ -39,7 +40,7 @@ MOST_ROW_BYTES = 64 * 1024  # of one array in a row kernel: what several sweeps 
 class KernelLimits:
     """How large one kernel may get. Compile time and register pressure set the numbers, not the program."""
 
-    instructions: int = 400
+    instructions: int = 1200
     operands: int = 64
     outputs: int = 8
     weight: int = 2000  # sum of the instruction costs: about the machine instructions of the loop body
@@ -57,7 +58,18 @@ def is_element_op(instruction: Instruction) -> bool:
         return instruction.shape.minor_to_major == instruction.operands[0].shape.minor_to_major
     if instruction.opcode in INDEXED_AT_RUN_TIME or instruction.opcode in GENERATORS:
         return True
-    return Trait.ELEMENTWISE in instruction.spec.traits or Trait.INDEX_MAP in instruction.spec.traits
+    return is_pointwise(instruction) or Trait.INDEX_MAP in instruction.spec.traits
+
+
+def is_pointwise(instruction: Instruction) -> bool:
+    """Each element of the result is made of the elements of the operands at its own place."""
+    if instruction.opcode != "bitcast-convert":
+        return Trait.ELEMENTWISE in instruction.spec.traits
+    operand = instruction.operands[0].shape
+    return (
+        operand.type.bits == instruction.shape.type.bits >= 8
+        and operand.minor_to_major == instruction.shape.minor_to_major
+    )
 
 
 def is_kernel_constant(instruction: Instruction) -> bool:
@@ -208,6 +220,14 @@ def is_blocked_transpose(instruction: Instruction) -> bool:
     return bool(moved) and moved[-1] != max(moved)
 
 
+def turns_reversed(transpose: Instruction, operand: Instruction) -> bool:
+    """The copy in blocks may take the elements of a reverse from where they were before, block by block."""
+    if operand.opcode != "reverse" or operand.operands[0].opcode in ("constant", "broadcast"):
+        return False
+    moved = [dim for dim in transpose.attributes["permutation"] if operand.shape.dims[dim] != 1]
+    return moved[-1] not in operand.attributes["dimensions"]
+
+
 SHORT_ROW = 8  # elements; lanes along a shorter dimension are mostly idle
 
 
@@ -260,10 +280,49 @@ def _fault_of_loop(computation: Computation) -> str:
 
 
 def _fault_of_input(computation: Computation) -> str:
-    root = computation.root
-    if root.opcode != "reduce":
-        return "its root is no reduce"
-    return _fault_of_initial_values(root) or _fault_of_members(computation, {root})
+    folds = [instruction for instruction in computation if instruction.opcode in FOLDS]
+    if len(folds) != 1:
+        return f"it has {len(folds)} folds"
+    (fold,) = folds
+    values = fold_values(fold)
+    outside = {fold, *values} | ({computation.root} if computation.root.opcode == "tuple" else set())
+    made = {*values}
+    for instruction in computation.post_order():
+        if instruction not in outside and made & {*instruction.operands}:
+            if not continues_fold(instruction, values[0].shape.size):
+                return f"{instruction} is not made from each result of {fold}"
+            made.add(instruction)
+    if any(root.shape.leaves()[0].size != values[0].shape.size for root in fusion_roots(computation)):
+        return "it stores more or less than its fold makes"
+    return _fault_of_initial_values(fold) or _fault_of_members(computation, outside)
+
+
+FOLDS = ("reduce", "reduce-window")
+
+
+def fold_of(computation: Computation) -> Instruction:
+    """The fold in a kernel that has one."""
+    return next(instruction for instruction in computation if instruction.opcode in FOLDS)
+
+
+def fold_values(fold: Instruction) -> list[Instruction]:
+    """The arrays that a fold makes: itself, or the elements of its tuple that are used."""
+    return [fold] if fold.shape.is_array else [*fold.users]
+
+
+SMALL_WINDOW = 8  # elements in each dimension: a larger one may be a scan, or mean too much to compute again
+
+
+def has_small_window(fold: Instruction) -> bool:
+    """A kernel may compute the elements that the reduce-window folds, once for each place of each window."""
+    return all(part.size < SMALL_WINDOW for part in fold.attributes["window"].dimensions)
+
+
+def continues_fold(instruction: Instruction, size: int) -> bool:
+    """The instruction makes each of `size` elements from those at the same place."""
+    if not is_element_op(instruction) or instruction.shape.size != size or instruction.shape.is_scalar:
+        return False
+    return instruction.opcode == "reshape" or is_pointwise(instruction)
 
 
 def _fault_of_initial_values(reduce: Instruction) -> str:

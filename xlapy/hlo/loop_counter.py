@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -69,6 +70,17 @@ def trip_count(loop: Instruction) -> int | None:
     """How often the body of a while runs, if it counts; None where that is not plain."""
     counter = loop_counter(loop)
     return None if counter is None else counter.trips
+
+
+def recorded_trip_count(loop: Instruction) -> int | None:
+    """How often the body of a while runs by the word of the compiler whose dump it comes from.
+
+    Nobody has checked that: good for reports, and not for rewriting."""
+    found = _RECORDED.search(loop.extra.get("backend_config", ""))
+    return int(found[1]) if found else None
+
+
+_RECORDED = re.compile(r'"known_trip_count"\s*:\s*\{\s*"n"\s*:\s*"(\d+)"')
 
 
 def state_index(value: Instruction, computation: Computation) -> int | None:

@@ -5,7 +5,8 @@ buffer is live in one or more ranges of points. Then
 
 1. names of one thing share its buffer (tuples, bitcasts, the parameters of called computations),
 2. values that would be copied move in together where their ranges allow it: the initial and the new state of a while
-   with the state, the result of a branch with that of the conditional, an operand with a result that may overwrite it,
+   with the state, the result of a branch with that of the conditional, an array with what it is after an update. Then
+   those for which that only saves memory: an operand with a result that may overwrite it, element by element,
 3. a result of the entry that may have the memory of a donated parameter gets it, if nobody needs both at a time; a
    parameter that is changed in place, like the state of an optimizer, is one case of that,
 4. other results get memory of the caller's, and everything else one arena, packed by best fit.
@@ -66,11 +67,13 @@ Leaves = list[Buffer | None]
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """Two buffers that should be one; at `point` one may end where the other begins."""
+    """Two buffers that should be one; at `point` one may end where the other begins. Two different ones would mean a
+    copy, or just more memory."""
 
     first: Buffer
     second: Buffer
     point: int
+    saves_copy: bool = True
 
 
 @dataclass(slots=True)
@@ -146,8 +149,14 @@ def _produce(assigner: Assigner, instruction: Instruction) -> Leaves:
             continue
         readers = [other for other, read in enumerate(operands) if operand in read]
         if all((other, leaf) in pairs for other in readers):  # else one may read it at another index
-            assigner.candidates.append(Candidate(operand, result, assigner.point))
+            assigner.candidates.append(Candidate(operand, result, assigner.point, not _writes_all(instruction)))
     return leaves
+
+
+def _writes_all(instruction: Instruction) -> bool:
+    """The kernel writes each element of its results, also where these lie over an operand."""
+    root = instruction.called[0].root if instruction.opcode == "fusion" else instruction
+    return root.opcode != "dynamic-update-slice" if root is not instruction else Trait.ELEMENTWISE in root.spec.traits
 
 
 def _start(assigner: Assigner, instruction: Instruction) -> Leaves:
@@ -443,7 +452,7 @@ def _walked(walk: _Walk, constants: list[Instruction]) -> tuple[Assigner, list[B
     given = [buffer for buffer in arguments if buffer is not None]
     produced = [buffer for buffer in results if buffer is not None]
     assigner.donations = _donate(given, produced, walk.possible, handovers)
-    for candidate in assigner.candidates:
+    for candidate in sorted(assigner.candidates, key=lambda candidate: not candidate.saves_copy):
         _merge(candidate.first, candidate.second, handovers)
     _place_results(produced, assigner.donations)
     placed = [b for b in assigner.buffers if b.merged_into is None and b.location is None]

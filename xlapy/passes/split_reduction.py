@@ -24,6 +24,7 @@ from xlapy.passes.base import ComputationPass, pinned, replace_all
 
 LEAST_BYTES = 1 << 20  # of the operand: some tens of microseconds of reading
 FEW_RESULTS = 256  # with more, there is enough to hand out already
+LEAST_FOLDED = 16  # elements of each partial fold, in all dimensions: with fewer, what is stored is no longer small
 PARTS = range(128, 15, -1)  # how many partial folds there may be, the best first
 
 
@@ -48,6 +49,7 @@ def _is_worth_it(instruction: Instruction) -> bool:
     return (
         instruction.operands[0].shape.bytes >= LEAST_BYTES
         and instruction.shape.size <= FEW_RESULTS
+        and instruction.operands[0].shape.size >= LEAST_FOLDED * PARTS.start * instruction.shape.size
         and not instruction.shape.type.is_narrow_float  # partial folds would be rounded
         and identity_literal(instruction.called[0]) is not None
     )

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 from xlapy.codegen.entry import Step
 from xlapy.hlo.attributes import OpMetadata
-from xlapy.hlo.cost import arithmetic_cost, traffic
-from xlapy.hlo.graph import Computation, Instruction
-from xlapy.hlo.loop_counter import trip_count
+from xlapy.hlo.buffer_plan import BufferPlan
+from xlapy.hlo.cost import arithmetic_cost, known_trips, traffic
+from xlapy.hlo.graph import Computation, HloModule, Instruction
 from xlapy.hlo.ops import Trait
 from xlapy.hlo.shape import Shape
 from xlapy.report.limits import Limits
@@ -89,11 +89,17 @@ def kernel_cells(kernel: Kernel) -> tuple[str, ...]:
 
 def kernels_of(observation: Observation, limits: Limits) -> list[Kernel]:
     """The kernels in the order in which the program comes to them."""
-    times: dict[Instruction, tuple[float, bool]] = {}
-    _count_runs(observation.module.entry, 1.0, True, times)
+    times = runs_of(observation.module)
     points = observation.timeline.points
     order = sorted(observation.emitted.steps, key=lambda instruction: points.get(instruction, 0))
     return [_kernel(observation, i, *times.get(i, (1.0, False)), limits) for i in order]
+
+
+def runs_of(module: HloModule) -> dict[Instruction, tuple[float, bool]]:
+    """How often each instruction of a program runs in one call, and whether that is known."""
+    times: dict[Instruction, tuple[float, bool]] = {}
+    _count_runs(module.entry, 1.0, True, times)
+    return times
 
 
 def _count_runs(
@@ -103,7 +109,7 @@ def _count_runs(
     for instruction in computation:
         times[instruction] = (runs, is_known)
         if instruction.opcode == "while":
-            trips = trip_count(instruction)
+            trips = known_trips(instruction)
             condition, body = instruction.called
             _count_runs(condition, runs * (1 if trips is None else trips + 1), is_known and trips is not None, times)
             _count_runs(body, runs * (1 if trips is None else trips), is_known and trips is not None, times)
@@ -113,13 +119,7 @@ def _count_runs(
 
 
 def _kernel(observation: Observation, instruction: Instruction, runs: float, is_known: bool, limits: Limits) -> Kernel:
-    leaves = observation.plan.leaves
-    in_place = bool(instruction.operands) and any(
-        location is not None and location in leaves[operand]
-        for location in leaves[instruction]
-        for operand in instruction.operands
-    )
-    moved = traffic(instruction, in_place=in_place)
+    moved = traffic(instruction, in_place=is_in_place(observation.plan, instruction))
     cost = arithmetic_cost(instruction)
     operations = cost.flops + cost.transcendentals * OPERATIONS_PER_FUNCTION
     arithmetic = limits.arithmetic(operations, double=_is_double(instruction))
@@ -135,6 +135,15 @@ def _kernel(observation: Observation, instruction: Instruction, runs: float, is_
         cost.transcendentals,
         max(arithmetic, memory),
         memory > arithmetic,
+    )
+
+
+def is_in_place(plan: BufferPlan, instruction: Instruction) -> bool:
+    """A result has the memory of an operand."""
+    return any(
+        location is not None and location in plan.leaves[operand]
+        for location in plan.leaves[instruction]
+        for operand in instruction.operands
     )
 
 

@@ -9,7 +9,7 @@ from tests.support.native import check_native
 from xlapy import ops
 from xlapy.builder import XlaOp
 
-INSTRUCTIONS = 900
+INSTRUCTIONS = 1300
 """More than one kernel takes; the second one overwrites the result of the first."""
 
 

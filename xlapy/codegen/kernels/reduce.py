@@ -21,6 +21,7 @@ from xlapy.codegen.arrays import Array
 from xlapy.codegen.element_graph import ElementGraph, between
 from xlapy.codegen.indexing import Coordinate, Index, Indexing
 from xlapy.codegen.ir import I64, KernelBuilder, Value
+from xlapy.codegen.kernels.fold_results import store_results
 from xlapy.codegen.kernels.folding import folding
 from xlapy.codegen.kernels.loop import VECTORS_PER_STEP, widest_lanes
 from xlapy.codegen.regions import emit_region
@@ -30,7 +31,6 @@ from xlapy.codegen.registers import (
     from_parts,
     memory_type,
     register_type,
-    rounded,
     splat,
     unflatten,
 )
@@ -55,6 +55,7 @@ class ReducePlan:
     """How a reduce runs: its dimensions sorted out, the strategy, the lanes, the units of work."""
 
     reduce: Instruction
+    roots: tuple[Instruction, ...]  # what is stored: the reduce itself, or what is made from each of its results
     kept: tuple[int, ...]
     folded: tuple[int, ...]
     combiner: Instruction | None  # the one op of the computation, when folding along lanes
@@ -79,14 +80,19 @@ class ReducePlan:
 
 
 def plan_reduce(
-    reduce: Instruction, inputs: Callable[[Instruction], bool], operand_bytes: int, target: Target
+    reduce: Instruction,
+    roots: Sequence[Instruction],
+    inputs: Callable[[Instruction], bool],
+    operand_bytes: int,
+    target: Target,
 ) -> ReducePlan:
-    """How to compute the root `reduce` from instructions for which `inputs` holds."""
+    """How to compute `roots`, which are `reduce` or made from it, from instructions for which `inputs` holds."""
     shape = reduce.operands[0].shape
     folded = tuple(sorted(reduce.attributes["dimensions"]))
     kept = tuple(dim for dim in range(shape.rank) if dim not in folded)
     members = between(reduce.operands, inputs)
-    lanes = widest_lanes(members, target)
+    made = between(roots, lambda i: i is reduce or inputs(i))
+    lanes = widest_lanes([*members, *made], target)
     last = next((dim for dim in reversed(range(shape.rank)) if shape.dims[dim] > 1), shape.rank - 1)
     combiner = sole_operation(reduce.called[0])
     along = combiner is not None and last in folded
@@ -99,7 +105,9 @@ def plan_reduce(
     if across:
         units = units // max(size, 1) * _blocks(size, lanes * vectors)
     unit_bytes = (operand_bytes + reduce.shape.bytes) // max(units, 1)
-    return ReducePlan(reduce, kept, folded, combiner if along else None, across, lanes, vectors, units, unit_bytes)
+    return ReducePlan(
+        reduce, tuple(roots), kept, folded, combiner if along else None, across, lanes, vectors, units, unit_bytes
+    )
 
 
 def _vectors(
@@ -150,7 +158,7 @@ def emit_reduce(
             else:
                 results = _one_by_one(k, plan, arrays, place, inits)
             index = _result_index(plan, place)
-            _store(k, scalar, plan, outputs, index, results)
+            store_results(scalar, plan.reduce, plan.roots, arrays, outputs, index, results)
 
 
 def _reading(plan: ReducePlan, arrays: Mapping[Instruction, Array]) -> Callable[[Indexing, Index], Element]:
@@ -169,13 +177,6 @@ def _inputs(plan: ReducePlan) -> Sequence[Instruction]:
 
 def _result_index(plan: ReducePlan, positions: Mapping[int, Coordinate]) -> Index:
     return Index(tuple(plan.input_shape.dims[dim] for dim in plan.kept), tuple(positions[dim] for dim in plan.kept))
-
-
-def _store(
-    k: KernelBuilder, ix: Indexing, plan: ReducePlan, outputs: Sequence[Array], index: Index, results: Sequence[Element]
-) -> None:
-    for output, result in zip(outputs, results, strict=True):
-        output.store(ix, index, rounded(k, result, output.shape.type))
 
 
 def _across(
@@ -215,7 +216,8 @@ def _across(
     results = _fold(k, plan, plan.folded, initial, body)
     for number, column in enumerate(columns):
         index = _result_index(plan, {**positions, last: column})
-        _store(k, vector, plan, outputs, index, results[number * len(inits) : (number + 1) * len(inits)])
+        own = results[number * len(inits) : (number + 1) * len(inits)]
+        store_results(vector, plan.reduce, plan.roots, arrays, outputs, index, own)
 
 
 def _fetched_by_rows(plan: ReducePlan, arrays: Mapping[Instruction, Array]) -> dict[Instruction, Array]:

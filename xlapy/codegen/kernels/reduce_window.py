@@ -1,7 +1,8 @@
 """Reduce-window kernels.
 
 Lanes lie across the fastest dimension of the result; each folds the window of an element of its own, place after place.
-Where padding or a hole of the dilated input lies under a place, the initial value is folded instead.
+Where padding or a hole of the dilated input lies under a place, the initial value is folded instead. Like those of a
+reduce, the elements may be computed where they are folded, and something from each result before it is stored.
 
 A window that reaches from each element to an end of its dimension is a cumulative scan (`kernels.scan`).
 """
@@ -10,16 +11,18 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from xlapy.codegen.arrays import Array
+from xlapy.codegen.element_graph import SCALAR, ElementGraph, between
 from xlapy.codegen.indexing import Coordinate, Index, Indexing
 from xlapy.codegen.ir import I64, KernelBuilder, Value
+from xlapy.codegen.kernels.fold_results import store_results
 from xlapy.codegen.kernels.loop import widest_lanes
 from xlapy.codegen.kernels.window_axes import WindowAxis, both, carried_choice, carried_loop
 from xlapy.codegen.regions import emit_region
-from xlapy.codegen.registers import Element, rounded, select, splat
+from xlapy.codegen.registers import Element, select, splat
 from xlapy.codegen.target import Target
 from xlapy.hlo.attributes import Window
 from xlapy.hlo.graph import Computation, Instruction
@@ -33,6 +36,8 @@ class ReduceWindowPlan:
     """How a reduce-window runs. `inner` is the fastest dimension of the result, across which the lanes lie."""
 
     instruction: Instruction
+    roots: tuple[Instruction, ...]  # what is stored: the reduce-window itself, or what is made from each of its results
+    members: int  # instructions that make each element that is folded
     axes: tuple[WindowAxis, ...]
     inner: int  # -1 for a scalar
     lanes: int
@@ -63,17 +68,26 @@ class ReduceWindowPlan:
         return [dim for dim in reversed(self.result.minor_to_major) if dim != self.inner]
 
 
-def plan_reduce_window(instruction: Instruction, target: Target) -> ReduceWindowPlan:
+def plan_reduce_window(
+    instruction: Instruction,
+    roots: Sequence[Instruction],
+    inputs: Callable[[Instruction], bool],
+    target: Target,
+) -> ReduceWindowPlan:
+    """How to compute `roots`, which are the fold or made from it, from instructions for which `inputs` holds."""
     result = instruction.shape.leaves()[0]
     axes = window_axes(instruction.attributes["window"], instruction.operands[0].shape.dims, result.dims)
     inner = inner_dim(result)
     count = axes[inner].count if inner >= 0 else 1
-    lanes = min(widest_lanes(instruction.operands, target), 1 << (count.bit_length() - 1)) if count else 1
+    members = between(instruction.operands, inputs)
+    made = between(roots, lambda i: i is instruction or inputs(i))
+    lanes = min(widest_lanes([*members, *made], target), 1 << (count.bit_length() - 1)) if count else 1
     units = math.prod(result.dims) // max(count, 1) * -(-count // lanes)
     total = sum(operand.shape.bytes for operand in instruction.operands) + instruction.shape.bytes
     places = math.prod(axis.part.size for axis in axes)
     work = max(total, places * result.size)
-    return ReduceWindowPlan(instruction, axes, inner, lanes, units, work // max(units, 1))
+    computed = sum(not inputs(member) for member in members)
+    return ReduceWindowPlan(instruction, tuple(roots), computed, axes, inner, lanes, units, work // max(units, 1))
 
 
 def window_axes(window: Window, sizes: Sequence[int], counts: Sequence[int]) -> tuple[WindowAxis, ...]:
@@ -93,13 +107,13 @@ def inner_dim(shape: Shape) -> int:
 def emit_reduce_window(
     k: KernelBuilder,
     plan: ReduceWindowPlan,
-    operands: Sequence[Array],
+    arrays: Mapping[Instruction, Array],
     outputs: Sequence[Array],
     begin: Value,
     end: Value,
 ) -> None:
     """Writes units [begin, end): vectors of results."""
-    fold = WindowFold(k, plan, operands)
+    fold = WindowFold(k, plan, arrays)
     scalar, vector = Indexing(k, 1), Indexing(k, plan.lanes)
     with k.loop(begin, end) as units:
         row, block = scalar.divide(Coordinate(units.index), plan.blocks)
@@ -115,12 +129,16 @@ def emit_reduce_window(
 class WindowFold:
     """Folds the window at given positions."""
 
-    def __init__(self, k: KernelBuilder, plan: ReduceWindowPlan, operands: Sequence[Array]) -> None:
+    def __init__(self, k: KernelBuilder, plan: ReduceWindowPlan, arrays: Mapping[Instruction, Array]) -> None:
         self.k = k
         self.plan = plan
-        count = len(operands) // 2
-        self.inputs = operands[:count]
-        self.inits = [init.load(Indexing(k, 1), Index((), ())) for init in operands[count:]]
+        self.arrays = arrays
+        self._inputs, inits = plan.instruction.grouped_operands()
+        self.inits = ElementGraph(Indexing(k, 1), arrays).values([(init, SCALAR) for init in inits])
+
+    def elements(self, ix: Indexing, index: Index) -> list[Element]:
+        """What is folded at one index of the operands."""
+        return ElementGraph(ix, self.arrays).values([(operand, index) for operand in self._inputs])
 
     def combine(self, running: Sequence[Element], elements: Sequence[Element], lanes: int) -> list[Element]:
         """One step of the computation; narrow floats stay unrounded."""
@@ -131,7 +149,7 @@ class WindowFold:
         k, axes = self.k, self.plan.axes
         running = [splat(k, init, ix.lanes) for init in self.inits]
         sizes = [axis.part.size for axis in axes]
-        if math.prod(sizes) * len(self.plan.computation) <= UNROLLED_INSTRUCTIONS:
+        if math.prod(sizes) * (len(self.plan.computation) + self.plan.members) <= UNROLLED_INSTRUCTIONS:
             for place in itertools.product(*map(range, sizes)):
                 running = self._fold(ix, positions, [k.const(I64, offset) for offset in place], running)
             return running
@@ -162,7 +180,7 @@ class WindowFold:
         index = Index(self.plan.operand.dims, tuple(coordinates), None, mask)
 
         def inside_all() -> list[Element]:
-            elements = [array.load(ix, index) for array in self.inputs]
+            elements = self.elements(ix, index)
             if mask is not None:
                 pairs = zip(elements, self.inits, strict=True)
                 elements = [select(k, mask, splat(k, e, ix.lanes), splat(k, init, ix.lanes)) for e, init in pairs]
@@ -178,5 +196,4 @@ class WindowFold:
         results: Sequence[Element],
     ) -> None:
         index = Index(self.plan.result.dims, tuple(positions[dim] for dim in range(self.plan.result.rank)))
-        for output, result in zip(outputs, results, strict=True):
-            output.store(ix, index, rounded(self.k, result, output.shape.type))
+        store_results(ix, self.plan.instruction, self.plan.roots, self.arrays, outputs, index, results)

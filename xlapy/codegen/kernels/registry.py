@@ -43,8 +43,9 @@ from xlapy.codegen.target import Target
 from xlapy.hlo.attributes import FusionKind
 from xlapy.hlo.buffer_plan import FunctionPlans
 from xlapy.hlo.graph import Computation, Instruction
-from xlapy.hlo.kernel_plan import region_functions
+from xlapy.hlo.kernel_plan import fold_of, fusion_roots, is_blocked_transpose, region_functions, turns_reversed
 from xlapy.hlo.ops import OPS, Trait
+from xlapy.hlo.shape import Dims
 from xlapy.hlo.sort_plan import plan_sort
 from xlapy.hlo.sort_plan import scratch_bytes as scratch_of_sort
 from xlapy.support.errors import UnsupportedError
@@ -191,10 +192,16 @@ def _fusion(instruction: Instruction, situation: Situation) -> Kernel:
     root = computation.root
     if instruction.attributes["kind"] is FusionKind.OUTPUT:
         return _rows_kernel(computation, situation)
-    if root.opcode == "reduce":
-        return _reduce_kernel(root, computation.parameters, situation)
+    if instruction.attributes["kind"] is FusionKind.INPUT:
+        fold = fold_of(computation)
+        roots = (fold,) if root is fold else fusion_roots(computation)
+        return FOLD_KERNELS[fold.opcode](fold, roots, computation.parameters, situation)
     if root.opcode == "dynamic-update-slice":
         return _update_kernel(root, computation.parameters, situation)
+    if is_blocked_transpose(root) and turns_reversed(root, root.operands[0]):
+        turned = _transpose_kernel(root, root.operands[0].attributes["dimensions"], situation)
+        if turned is not None:
+            return turned
     if root.opcode == "concatenate":
         joined = _concatenate_kernel(root, computation.parameters, situation)
         if joined is not None:
@@ -217,9 +224,13 @@ def _rows_kernel(computation: Computation, situation: Situation) -> Kernel:
 
 @KERNELS.register("transpose")
 def _transpose(instruction: Instruction, situation: Situation) -> Kernel:
-    plan = plan_transpose(instruction, situation.target)
+    return _transpose_kernel(instruction, (), situation) or _loop(instruction, situation)
+
+
+def _transpose_kernel(transpose: Instruction, mirrored: Dims, situation: Situation) -> Kernel | None:
+    plan = plan_transpose(transpose, situation.target, mirrored)
     if plan is None:
-        return _loop(instruction, situation)
+        return None
 
     def body(k: KernelBuilder, arrays: Sequence[Array], outputs: Sequence[Array], begin: Value, end: Value) -> None:
         emit_transpose(k, plan, arrays[0], outputs[0], begin, end)
@@ -259,12 +270,14 @@ def _concatenate_kernel(root: Instruction, operands: Sequence[Instruction], situ
 
 @KERNELS.register("reduce")
 def _reduce(instruction: Instruction, situation: Situation) -> Kernel:
-    return _reduce_kernel(instruction, instruction.operands, situation)
+    return _reduce_kernel(instruction, (instruction,), instruction.operands, situation)
 
 
-def _reduce_kernel(reduce: Instruction, operands: Sequence[Instruction], situation: Situation) -> Kernel:
+def _reduce_kernel(
+    reduce: Instruction, roots: Sequence[Instruction], operands: Sequence[Instruction], situation: Situation
+) -> Kernel:
     known = frozenset(operands)
-    plan = plan_reduce(reduce, known.__contains__, sum(i.shape.bytes for i in known), situation.target)
+    plan = plan_reduce(reduce, roots, known.__contains__, sum(i.shape.bytes for i in known), situation.target)
 
     def body(k: KernelBuilder, arrays: Sequence[Array], outputs: Sequence[Array], begin: Value, end: Value) -> None:
         emit_reduce(k, plan, dict(zip(operands, arrays, strict=True)), outputs, begin, end)
@@ -371,18 +384,29 @@ def _convolution(instruction: Instruction, situation: Situation) -> Kernel:
 
 @KERNELS.register("reduce-window")
 def _reduce_window(instruction: Instruction, situation: Situation) -> Kernel:
-    scan = plan_scan(instruction, situation.target)
-    plan = plan_reduce_window(instruction, situation.target)
+    return _reduce_window_kernel(instruction, (instruction,), instruction.operands, situation)
+
+
+def _reduce_window_kernel(
+    fold: Instruction, roots: Sequence[Instruction], operands: Sequence[Instruction], situation: Situation
+) -> Kernel:
+    known = frozenset(operands)
+    plan = plan_reduce_window(fold, roots, known.__contains__, situation.target)
+    scan = plan_scan(plan)
 
     def body(k: KernelBuilder, arrays: Sequence[Array], outputs: Sequence[Array], begin: Value, end: Value) -> None:
+        bound = dict(zip(operands, arrays, strict=True))
         if scan is not None:
-            emit_scan(k, scan, arrays, outputs, begin, end)
+            emit_scan(k, scan, bound, outputs, begin, end)
         else:
-            emit_reduce_window(k, plan, arrays, outputs, begin, end)
+            emit_reduce_window(k, plan, bound, outputs, begin, end)
 
     chosen = plan if scan is None else scan
     listens = scan is not None and scan.count >= LONG
     return Kernel(chosen.units, chosen.bytes_per_unit, body, listens=listens)
+
+
+FOLD_KERNELS = {"reduce": _reduce_kernel, "reduce-window": _reduce_window_kernel}
 
 
 @KERNELS.register("select-and-scatter")

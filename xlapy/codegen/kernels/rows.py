@@ -79,7 +79,13 @@ def plan_rows(computation: Computation, operand_bytes: int, target: Target, *, i
     kept = _kept_values(space, sweeps, MOST_ROW_BYTES // block)
     known = frozenset([*computation.parameters, *reduces, *(value for values in kept for value in values)])
     plans = tuple(
-        plan_reduce(reduce, (known - {reduce, reduce.operands[0]} | {*computation.parameters}).__contains__, 0, target)
+        plan_reduce(
+            reduce,
+            (reduce,),
+            (known - {reduce, reduce.operands[0]} | {*computation.parameters}).__contains__,
+            0,
+            target,
+        )
         for reduce in reduces
     )
     last = space.dims[-1]

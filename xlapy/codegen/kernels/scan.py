@@ -12,17 +12,16 @@ itself in log2(lanes) steps, if the computation is one associative op; any other
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from xlapy.codegen.arrays import Array
 from xlapy.codegen.indexing import Coordinate, Index, Indexing
 from xlapy.codegen.ir import I1, I64, KernelBuilder, Value
 from xlapy.codegen.kernels.reduce import identity_element
-from xlapy.codegen.kernels.reduce_window import ReduceWindowPlan, WindowFold, plan_reduce_window
+from xlapy.codegen.kernels.reduce_window import ReduceWindowPlan, WindowFold
 from xlapy.codegen.kernels.window_axes import both, carried_loop
 from xlapy.codegen.registers import Element, from_parts, parts_of, splat
-from xlapy.codegen.target import Target
 from xlapy.hlo.attributes import WindowDimension
 from xlapy.hlo.graph import Instruction
 from xlapy.hlo.kernel_plan import sole_operation
@@ -50,9 +49,9 @@ class ScanPlan:
         return self.windows.axes[self.dim].count
 
 
-def plan_scan(instruction: Instruction, target: Target) -> ScanPlan | None:
-    """How the instruction runs as a scan, or None if its window is another."""
-    windows = plan_reduce_window(instruction, target)
+def plan_scan(windows: ReduceWindowPlan) -> ScanPlan | None:
+    """How a reduce-window runs as a scan, or None if its window is another."""
+    instruction = windows.instruction
     wide = [dim for dim, axis in enumerate(windows.axes) if not axis.is_trivial or axis.size != axis.count]
     if len(wide) != 1:
         return None
@@ -80,11 +79,16 @@ def _to_last(size: int) -> WindowDimension:
 
 
 def emit_scan(
-    k: KernelBuilder, plan: ScanPlan, operands: Sequence[Array], outputs: Sequence[Array], begin: Value, end: Value
+    k: KernelBuilder,
+    plan: ScanPlan,
+    arrays: Mapping[Instruction, Array],
+    outputs: Sequence[Array],
+    begin: Value,
+    end: Value,
 ) -> None:
     """Writes units [begin, end): rows, or vectors of neighbouring rows."""
     windows = plan.windows
-    fold = WindowFold(k, windows, operands)
+    fold = WindowFold(k, windows, arrays)
     neutral = _changes_nothing(k, fold)
     scalar = Indexing(k, 1)
     ix = scalar if plan.is_along_lanes else Indexing(k, windows.lanes)
@@ -125,7 +129,7 @@ def _changes_nothing(k: KernelBuilder, fold: WindowFold) -> Value:
 def _load(fold: WindowFold, ix: Indexing, positions: dict[int, Coordinate]) -> list[Element]:
     dims = fold.plan.operand.dims
     index = Index(dims, tuple(positions[dim] for dim in range(len(dims))))
-    return [splat(fold.k, array.load(ix, index), ix.lanes) for array in fold.inputs]
+    return [splat(fold.k, element, ix.lanes) for element in fold.elements(ix, index)]
 
 
 def _in_order(

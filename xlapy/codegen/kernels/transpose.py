@@ -18,6 +18,7 @@ from xlapy.codegen.register_transpose import transposed
 from xlapy.codegen.registers import memory_type
 from xlapy.codegen.target import Target
 from xlapy.hlo.graph import Instruction
+from xlapy.hlo.shape import Dims
 
 SQUARE_BYTES = 256  # side of the larger squares: four lines of each row, and rows enough to use them up
 MOST_LANES = 16
@@ -27,12 +28,13 @@ MOST_LANES = 16
 class TransposePlan:
     """Which dimensions are turned over, of `dims`: those of the operand, neighbours that stay neighbours as one.
 
-    `slow` is the one that becomes the fastest of the result; `fast` are the last ones, whose elements are numbered
-    together: one, or several if the last one is shorter than a block. `lanes` is the side of a block, `square` that of
-    the larger squares."""
+    Elements change places with their opposites in those that are `reversed`. `slow` is the one that becomes the fastest
+    of the result; `fast` are the last ones, whose elements are numbered together: one, or several if the last one is
+    shorter than a block. `lanes` is the side of a block, `square` that of the larger squares."""
 
     dims: tuple[int, ...]
     permutation: tuple[int, ...]
+    reversed: tuple[int, ...]
     fast: tuple[int, ...]
     slow: int
     lanes: int
@@ -42,12 +44,13 @@ class TransposePlan:
     bytes_per_unit: int
 
 
-def plan_transpose(transpose: Instruction, target: Target) -> TransposePlan | None:
-    """How to run a transpose by blocks; None if it keeps its fastest dimension, or a side is shorter than a block."""
+def plan_transpose(transpose: Instruction, target: Target, mirrored: Dims = ()) -> TransposePlan | None:
+    """How to run a transpose by blocks, of an operand in which the dimensions `mirrored` are reversed first; None if it
+    keeps its fastest dimension or that is a reversed one, or if a side is shorter than a block."""
     operand = transpose.operands[0].shape
-    dims, permutation = _merged(operand.dims, transpose.attributes["permutation"])
+    dims, permutation, mirrored = _merged(operand.dims, transpose.attributes["permutation"], mirrored)
     row_major = all(shape.layout is None or shape.layout.is_row_major for shape in (operand, transpose.shape))
-    if not row_major or len(dims) < 2 or operand.type.is_complex:
+    if not row_major or len(dims) < 2 or operand.type.is_complex or permutation[-1] in mirrored:
         return None
     slow = permutation[-1]
     width = memory_type(operand.type).bytes
@@ -60,22 +63,33 @@ def plan_transpose(transpose: Instruction, target: Target) -> TransposePlan | No
     rows_of_squares = -(-_size(dims, fast) // square)
     units = operand.size // (_size(dims, fast) * dims[slow]) * rows_of_squares
     unit_bytes = 2 * operand.bytes // units
-    return TransposePlan(dims, permutation, tuple(fast), slow, lanes, square, rows_of_squares, units, unit_bytes)
+    return TransposePlan(
+        dims, permutation, mirrored, tuple(fast), slow, lanes, square, rows_of_squares, units, unit_bytes
+    )
 
 
-def _merged(dims: Sequence[int], permutation: Sequence[int]) -> tuple[tuple[int, ...], tuple[int, ...]]:
+def _merged(dims: Dims, permutation: Dims, mirrored: Dims) -> tuple[Dims, Dims, Dims]:
     """The same transpose of fewer dimensions: without those of one element, neighbours that stay neighbours as one."""
     wide = [dim for dim in range(len(dims)) if dims[dim] > 1]
     groups: list[list[int]] = []
     for dim in permutation:
         if dims[dim] == 1:
             continue
-        if groups and wide.index(groups[-1][-1]) + 1 == wide.index(dim):
+        before = groups[-1][-1] if groups else None
+        if (
+            before is not None
+            and wide.index(before) + 1 == wide.index(dim)
+            and (before in mirrored) == (dim in mirrored)
+        ):
             groups[-1].append(dim)
         else:
             groups.append([dim])
     order = sorted(groups)
-    return tuple(_size(dims, group) for group in order), tuple(order.index(group) for group in groups)
+    return (
+        tuple(_size(dims, group) for group in order),
+        tuple(order.index(group) for group in groups),
+        tuple(number for number, group in enumerate(order) if group[0] in mirrored),
+    )
 
 
 def _size(dims: Sequence[int], chosen: Sequence[int]) -> int:
@@ -103,8 +117,10 @@ def emit_transpose(
     with k.loop(begin, end) as units:
         position, strip = ix.divide(Coordinate(units.index), plan.rows_of_squares)
         places = ix.delinearize(position, [dims[dim] for dim in outer])
+        goals = _mirrored(ix, plan, outer, places)
         bases = [
-            ix.linearize(places, [strides[dim] for dim in outer]).start for strides in (source_strides, result_strides)
+            ix.linearize(positions, [strides[dim] for dim in outer]).start
+            for positions, strides in ((places, source_strides), (goals, result_strides))
         ]
         assert strip.start is not None and bases[0] is not None and bases[1] is not None
         first = k.mul(strip.start, plan.square)
@@ -122,12 +138,22 @@ def emit_transpose(
                     _turn_block(k, block, place, source_strides[plan.slow] * width, targets)
 
 
+def _mirrored(
+    ix: Indexing, plan: TransposePlan, chosen: Sequence[int], places: Sequence[Coordinate]
+) -> list[Coordinate]:
+    """Where in the chosen dimensions the elements of some places go."""
+    return [
+        ix.add(ix.scale(place, -1), plan.dims[dim] - 1) if dim in plan.reversed else place
+        for dim, place in zip(chosen, places, strict=True)
+    ]
+
+
 def _lines_of_result(
     ix: Indexing, plan: TransposePlan, dims: Sequence[int], strides: Sequence[int], column: Value
 ) -> list[Value]:
     """Where, in elements, the lines of the result begin that a block's columns become."""
     k = ix.k
-    follow = all(
+    follow = not {*plan.fast} & {*plan.reversed} and all(
         strides[dim] == strides[inner] * dims[inner] for dim, inner in zip(plan.fast[:-1], plan.fast[1:], strict=True)
     )
     if follow:
@@ -135,7 +161,7 @@ def _lines_of_result(
     lines = []
     for line in range(plan.lanes):
         digits = ix.delinearize(Coordinate(k.add(column, line)), [dims[dim] for dim in plan.fast])
-        start = ix.linearize(digits, [strides[dim] for dim in plan.fast]).start
+        start = ix.linearize(_mirrored(ix, plan, plan.fast, digits), [strides[dim] for dim in plan.fast]).start
         assert start is not None
         lines.append(start)
     return lines

@@ -275,7 +275,7 @@ def places_beside_few_features(
     total: Value | None = None
     for place in range(places):
         kept = [SliceDimension(0, size) for size in dims]
-        first = place * part.window_dilation
+        first = (places - 1 - place if part.reversal else place) * part.window_dilation
         kept[line] = SliceDimension(first, first + positions)
         kept[numbers.output_feature] = SliceDimension(place * features, (place + 1) * features)
         summand = new.slice(products, dimensions=tuple(kept))
@@ -299,7 +299,7 @@ def _has_idle_lanes(
         and root.shape.type.name in ("f32", "f64", "s32", "s64")
     )
     part, features = window.dimensions[-1], y.shape.dims[last]
-    is_plain = part.stride == 1 and part.base_dilation == 1 and not part.reversal
+    is_plain = part.stride == 1 and part.base_dilation == 1
     has_room = part.size > 1 and features * part.size <= FEW_LANES
     inputs = y.shape.dims[numbers.kernel_input_feature]
     multiplications = root.shape.size * (y.shape.size // max(features, 1))

@@ -8,7 +8,8 @@ from xlapy.hlo.attributes import PaddingDimension, SliceDimension
 from xlapy.hlo.graph import Instruction
 from xlapy.hlo.ops import Trait
 from xlapy.hlo.patterns import P, number_of, variables
-from xlapy.hlo.shape import Dims
+from xlapy.hlo.reshape_groups import Group, reshape_groups
+from xlapy.hlo.shape import Dims, Shape
 from xlapy.passes import new
 from xlapy.passes.new import Value
 from xlapy.passes.rewrite import LAWS
@@ -28,8 +29,8 @@ def splat_constant(root: Instruction) -> Value | None:
 @LAWS.law(P.broadcast(x, dimensions=d))
 def broadcast_nothing(root: Instruction, x: Instruction, d: Dims) -> Value | None:
     """broadcast(x) that only adds dimensions of size 1 -> reshape(x), or x"""
-    in_order = list(d) == sorted(d)
-    return new.reshaped(x, root.shape.dims) if in_order and x.shape.size == root.shape.size and x.shape.rank else None
+    adds_nothing = list(d) == sorted(d) and x.shape.size == root.shape.size
+    return new.reshaped(x, root.shape.dims) if adds_nothing and (x.shape.rank or root.shape.is_scalar) else None
 
 
 @LAWS.law(P.broadcast(P.broadcast(x, dimensions=p), dimensions=q))
@@ -61,6 +62,27 @@ def transpose_nothing(root: Instruction, x: Instruction, p: Dims) -> Value | Non
 def merge_transposes(x: Instruction, p: Dims, q: Dims) -> Value:
     """transpose(transpose(x, p), q) -> transpose(x, p∘q)"""
     return new.transpose(x, permutation=tuple(p[dim] for dim in q))
+
+
+@LAWS.law(P.transpose(P.reshape(P.transpose(x, permutation=p)), permutation=q))
+def merge_transposes_around_reshape(root: Instruction, x: Instruction, p: Dims, q: Dims) -> Value | None:
+    """transpose(reshape(transpose(x, p)), q) -> reshape(transpose(x, ...)), where q keeps together what p brought
+    together"""
+    reshaped = root.operands[0]
+    if not reshaped.shape.is_static or not reshaped.shape.size:
+        return None
+    runs = {
+        group.after[0]: group for group in reshape_groups(reshaped.operands[0].shape, reshaped.shape) if group.after
+    }
+    order: list[int] = []
+    place = 0
+    while place < len(q):
+        run = runs.get(q[place])
+        if run is None or q[place : place + len(run.after)] != run.after:
+            return None
+        order += (p[dim] for dim in run.before)
+        place += len(run.after)
+    return new.reshaped(new.transpose(x, permutation=tuple(order)), root.shape.dims) if len(order) == len(p) else None
 
 
 @LAWS.law(P.transpose(P.broadcast(x, dimensions=d), permutation=p))
@@ -130,6 +152,32 @@ def reverse_nothing(x: Instruction, d: Dims) -> Value | None:
 def reverse_twice(x: Instruction, p: Dims, q: Dims) -> Value:
     """reverse(reverse(x, p), q) -> reverse(x, p xor q)"""
     return new.reverse(x, dimensions=tuple(sorted(set(p) ^ set(q))))
+
+
+@LAWS.law(P.reverse(P.transpose(x, permutation=p), dimensions=d))
+def reverse_of_transpose(x: Instruction, p: Dims, d: Dims) -> Value:
+    """reverse(transpose(x, p), d) -> transpose(reverse(x, p∘d), p)"""
+    return new.transpose(new.reverse(x, dimensions=tuple(sorted(p[dim] for dim in d))), permutation=p)
+
+
+@LAWS.law(P.reverse(P.reshape(P.transpose(x)), dimensions=d))
+def reverse_of_reshaped_transpose(root: Instruction, d: Dims) -> Value | None:
+    """reverse(reshape(transpose(x)), d) -> reshape(reverse(transpose(x))), if the reshape keeps what is reversed"""
+    transpose = root.operands[0].operands[0]
+    kept = _kept(transpose.shape, root.shape, d)
+    return new.reshaped(new.reverse(transpose, dimensions=kept), root.shape.dims) if kept else None
+
+
+def _kept(before: Shape, after: Shape, dims: Dims) -> Dims:
+    """Which dimensions of `before` a reshape makes `dims` of `after`, each out of one; none if it does not."""
+    if not before.is_static or not before.size:
+        return ()
+    places = {group.after[0]: group.before[0] for group in reshape_groups(before, after) if _is_kept(group)}
+    return tuple(places[dim] for dim in dims) if {*dims} <= places.keys() else ()
+
+
+def _is_kept(group: Group) -> bool:
+    return len(group.before) == len(group.after) == 1
 
 
 @LAWS.law(P.concatenate(x, dimension=d))

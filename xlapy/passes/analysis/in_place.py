@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from xlapy.hlo.attributes import FusionKind
 from xlapy.hlo.graph import Instruction
-from xlapy.hlo.kernel_plan import rereads
+from xlapy.hlo.kernel_plan import is_pointwise, rereads
 from xlapy.hlo.leaves import aliased_leaves
 from xlapy.hlo.ops import Trait
 
@@ -45,6 +45,8 @@ def _same_elements(operand: Instruction, result: Instruction) -> bool:
 
 
 def _of_fusion(fusion: Instruction) -> list[tuple[int, int]]:
+    if fusion.attributes["kind"] is FusionKind.INPUT:
+        return []  # results at the end of a row may be computed twice
     computation = fusion.called[0]
     root = computation.root
     outputs = root.operands if root.opcode == "tuple" else (root,)
@@ -70,7 +72,7 @@ def _read_at_own_index(parameter: Instruction, *, rows: bool) -> bool:
         for user in pending.pop().users:
             if user in seen or user.opcode == "tuple" or (rows and user.opcode == "reduce"):
                 continue
-            if Trait.ELEMENTWISE not in user.spec.traits or user.shape.dims != parameter.shape.dims:
+            if not is_pointwise(user) or user.shape.dims != parameter.shape.dims:
                 return False
             seen.add(user)
             pending.append(user)

@@ -18,9 +18,17 @@ def build_fusions(plan: FusionPlan) -> bool:
     place = {instruction: number for number, instruction in enumerate(plan.order)}
     groups = [group for group in plan.groups() if len(group.maps) > 1]
     groups.sort(key=lambda group: (group.level, place[group.root]))
+    for group in groups:
+        group.roots = [root for root in group.roots if _is_needed_outside(root, group, plan)] or group.roots
     replace_groups(plan.computation, groups, place, plan.records)
     plan.computation.remove(dict.fromkeys(member for group in groups for member in group.maps))
     return bool(groups)
+
+
+def _is_needed_outside(root: Instruction, group: Group, plan: FusionPlan) -> bool:
+    """Somebody reads the root from memory: groups that were merged compute for themselves what they read of each
+    other."""
+    return root.is_root or any(plan.groups_of.get(user, {}).keys() != {group} for user in root.users)
 
 
 def replace_groups(

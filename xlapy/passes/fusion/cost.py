@@ -39,7 +39,8 @@ def operation_cost(instruction: Instruction) -> float:
         return sum(operation_cost(inner) for inner in instruction.called[0])
     if instruction.opcode == "reshape":
         return 0.0 if _keeps_dimensions_apart(instruction) else DELINEARIZATION
-    if Trait.INDEX_MAP in instruction.spec.traits or Trait.STRUCTURE in instruction.spec.traits:
+    is_free = Trait.INDEX_MAP in instruction.spec.traits or Trait.STRUCTURE in instruction.spec.traits
+    if is_free or instruction.opcode == "bitcast-convert":
         return 0.0
     return OPERATION_COSTS.get(instruction.opcode, CHEAP)
 
@@ -99,7 +100,8 @@ def stored_cost(instruction: Instruction, uses: Sequence[Use]) -> float:
         once = _computed(instruction, first)
     else:
         once, others = KERNEL_START + _computed(instruction, Use(shape.size, frozenset(), False)), [*uses]
-    return once + PER_BYTE * shape.bytes + PER_BYTE * shape.type.bytes * sum(use.evaluations for use in others)
+    read = max(PER_BYTE * shape.type.bytes, CHEAP)  # a load is an operation, however few bytes it brings
+    return once + PER_BYTE * shape.bytes + read * sum(use.evaluations for use in others)
 
 
 def _computed(instruction: Instruction, use: Use) -> float:

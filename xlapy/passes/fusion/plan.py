@@ -12,18 +12,22 @@ exponentially.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator
+import math
+from collections.abc import Collection, Hashable, Iterator
 from dataclasses import dataclass, field
 
-from xlapy.hlo.attributes import FusionKind
+from xlapy.hlo.attributes import FusionKind, Window
 from xlapy.hlo.graph import Computation, Instruction
 from xlapy.hlo.kernel_plan import (
+    FOLDS,
     INDEXED_AT_RUN_TIME,
     KernelLimits,
+    has_small_window,
     is_blocked_transpose,
     is_element_op,
     is_kernel_constant,
     rereads,
+    turns_reversed,
 )
 from xlapy.hlo.leaves import is_renaming
 from xlapy.hlo.ops import Trait
@@ -37,11 +41,13 @@ MAX_COPIES = 16  # groups that one instruction may join
 
 @dataclass(eq=False, slots=True)
 class Group:
-    """Instructions that become one kernel. `maps` lists the members, with the index maps at which each is evaluated."""
+    """Instructions that become one kernel. `maps` lists the members, with the index maps at which each is evaluated,
+    `shared` how many points next to each other need the same element of it, where there are several."""
 
     roots: list[Instruction]
     kind: FusionKind
     maps: dict[Instruction, frozenset[int]]
+    shared: dict[Instruction, int] = field(default_factory=dict)
     inputs: dict[Instruction, None] = field(default_factory=dict)
     weight: float = 0.0
     level: float = 0.0
@@ -54,7 +60,7 @@ class Group:
     def domain(self) -> int:
         """The number of points of the kernel's loop nest."""
         if self.kind is FusionKind.INPUT:
-            return self.root.operands[0].shape.size
+            return elements_folded(self.root)
         if self.updates_in_place:
             return self.root.operands[1].shape.size
         return self.root.shape.size
@@ -85,7 +91,25 @@ class Group:
             return [user for user in producer.users if user in self.maps]
         return [member for member in self.maps if producer in member.operands]
 
+    def evaluations(self, producer: Instruction, needed: frozenset[int]) -> int:
+        """How many elements of `producer` the kernel computes. One that is the same along the fastest dimension, as the
+        place of a row that is gathered is, is computed before the loop over that dimension."""
+        return self.domain * len(needed) // self._shared_points(producer)
+
+    def _shared_points(self, producer: Instruction) -> int:
+        if self.updates_in_place or producer in self.roots:
+            return 1
+        return min((self._shared_through(reader, producer) for reader in self.readers_of(producer)), default=1)
+
+    def _shared_through(self, reader: Instruction, producer: Instruction) -> int:
+        if reader in self.shared or self.maps[reader] != {IDENTITY}:
+            return self.shared.get(reader, 1)
+        return _shared_along_row(reader, producer)
+
     def admit(self, member: Instruction, maps: frozenset[int]) -> None:
+        shared = self._shared_points(member)
+        if shared > 1:
+            self.shared[member] = shared
         self.maps[member] = maps
         self.weight += max(operation_cost(member), 1.0) * len(maps)
         self.inputs.pop(member, None)
@@ -216,8 +240,9 @@ class FusionPlan:
         groups = self.groups_of.get(user)
         if groups is None:
             return f"{user.name} ({user.opcode}) reads it from memory"
-        if is_blocked_transpose(user):
-            return f"{user.name} copies it in blocks"
+        for group in groups:
+            if is_blocked_transpose(group.root) and not (user is group.root and turns_reversed(user, producer)):
+                return f"{group.root.name} copies it in blocks"
         for position, operand in enumerate(user.operands):
             if operand is producer and not all(group.takes(user, position) for group in groups):
                 return f"{user.name} ({user.opcode}) reads operand {position} from memory"
@@ -244,7 +269,7 @@ class FusionPlan:
         if len(maps) == 1 and group.domain * len(needed) <= producer.shape.size:
             return ""  # one kernel computes each element at most once: storing it would be more work
         uses = [
-            Use(group.domain * len(needed), frozenset(group.inputs), self._can_store(group, producer, needed))
+            Use(group.evaluations(producer, needed), frozenset(group.inputs), self._can_store(group, producer, needed))
             for group, needed in sorted(maps.items(), key=lambda item: self._numbers[item[0].root])
         ]
         fused, stored = fused_cost(producer, uses), stored_cost(producer, uses)
@@ -269,11 +294,33 @@ class FusionPlan:
         )
 
 
+def elements_folded(fold: Instruction) -> int:
+    """How many elements a fold looks at, those that it looks at in several windows counted for each."""
+    if fold.opcode == "reduce":
+        return fold.operands[0].shape.size
+    window: Window = fold.attributes["window"]
+    places = math.prod(part.size for part in window.dimensions)
+    return places * fold.shape.leaves()[0].size
+
+
+def _shared_along_row(user: Instruction, producer: Instruction) -> int:
+    """So many neighbouring elements of `user` are made from the same elements of `producer`."""
+    varying: Collection[int] = range(user.shape.rank)
+    if user.opcode == "broadcast":
+        varying = user.attributes["dimensions"]
+    elif user.opcode == "gather" and producer is not user.operands[0]:
+        offsets = user.attributes["dimension_numbers"].offset_dims
+        varying = [dim for dim in varying if dim not in offsets]
+    fastest = next((dim for dim in user.shape.minor_to_major if user.shape.dims[dim] > 1), None)
+    return 1 if fastest is None or fastest in varying else user.shape.dims[fastest]
+
+
 def _root_kind(instruction: Instruction) -> FusionKind | None:
     """The kind of kernel whose root the instruction can be; None if it cannot."""
-    if instruction.opcode == "reduce":
+    if instruction.opcode in FOLDS:
         arrays = instruction.operands[: len(instruction.operands) // 2]
-        return FusionKind.INPUT if all(array.shape.is_static for array in arrays) else None
+        is_suited = instruction.opcode == "reduce" or has_small_window(instruction)
+        return FusionKind.INPUT if is_suited and all(array.shape.is_static for array in arrays) else None
     if not instruction.shape.is_array or instruction.shape.is_scalar or not instruction.shape.is_static:
         return None
     if instruction.opcode in ("parameter", "constant"):

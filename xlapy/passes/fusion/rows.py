@@ -170,11 +170,17 @@ class _RowChains:
             return False
         if producer.shape.is_scalar or is_kernel_constant(producer) or is_blocked_transpose(producer):
             return False
-        if operation_cost(producer) and producer.shape.size not in (space.rows, math.prod(space.dims)):
+        is_repeated = producer.shape.size not in (space.rows, math.prod(space.dims))
+        if operation_cost(producer) and is_repeated and not _is_cheaply_generated(producer):
             return False
         if not producer.is_root and all(user in group.maps for user in producer.users):
             return True
         return operation_cost(producer) <= CHEAP and _reads_less(producer)
+
+
+def _is_cheaply_generated(producer: Instruction) -> bool:
+    """Computing it again, from places alone, is no more work than loading it."""
+    return operation_cost(producer) <= CHEAP and not any(memory_bytes(operand) for operand in producer.operands)
 
 
 def _reads_less(producer: Instruction) -> bool:
