@@ -32,7 +32,8 @@ from xlapy.codegen.ir import I1, I32, I64, PTR, Module, Value
 from xlapy.codegen.kernel_library import KernelLibrary, NativeKernel
 from xlapy.codegen.kernels.linalg import is_large, system_of
 from xlapy.codegen.kernels.repack import load_joined
-from xlapy.codegen.matrix_products import Repetition, matrix_product, window_product
+from xlapy.codegen.libraries.gemm import SIZES
+from xlapy.codegen.libraries.gemm_windows import WINDOW_NUMBERS
 from xlapy.codegen.registers import Element, constant_element, from_parts, parts_of
 from xlapy.codegen.runtime_sites import RuntimeSites
 from xlapy.codegen.scalar_code import ScalarCode, is_scalar_operation
@@ -42,6 +43,7 @@ from xlapy.hlo.evaluate.random import SCRAMBLE, SCRAMBLE_START
 from xlapy.hlo.graph import Computation, Instruction
 from xlapy.hlo.kernel_plan import SCALAR_RENAMING
 from xlapy.hlo.leaves import aliased_leaves, is_renaming, leaf_shape, origin_of_leaf
+from xlapy.hlo.matrix_products import MatrixProduct, library_product
 from xlapy.hlo.ops import Trait
 from xlapy.hlo.schedule import Schedule
 from xlapy.hlo.shape import Shape
@@ -297,48 +299,32 @@ def _constant(emitter: EntryEmitter, frame: Frame, instruction: Instruction) -> 
         frame.bind(instruction, 0, constant_element(frame.k, literal.shape.type, literal.scalar()))
 
 
-@HANDLERS.register("dot")
-def _dot(emitter: EntryEmitter, frame: Frame, instruction: Instruction) -> None:
-    """A call of the matrix product library; a dot that is not one matrix product has a kernel like any other op."""
-    product = matrix_product(instruction)
+@HANDLERS.register("dot", "convolution")
+def _product(emitter: EntryEmitter, frame: Frame, instruction: Instruction) -> None:
+    """Calls of the matrix product library; what it is not for has a kernel like any other op."""
+    product = library_product(instruction)
     if product is None:
         _kernel(emitter, frame, instruction)
     else:
-        _product_call(emitter, frame, instruction, product.kind, "run", product.sizes, repetitions=product.repetitions)
+        _product_call(emitter, frame, instruction, product)
 
 
-@HANDLERS.register("convolution")
-def _convolution(emitter: EntryEmitter, frame: Frame, instruction: Instruction) -> None:
-    """A call of the matrix product library where that is quicker than a kernel of its own."""
-    product = window_product(instruction)
-    if product is None:
-        _kernel(emitter, frame, instruction)
-    else:
-        windows = frame.k.table(I64, product.windows)
-        _product_call(emitter, frame, instruction, product.kind, "windows", product.sizes, windows)
-
-
-def _product_call(
-    emitter: EntryEmitter,
-    frame: Frame,
-    instruction: Instruction,
-    kind: str,
-    function: str,
-    sizes: Sequence[int],
-    *more: Value,
-    repetitions: Sequence[Repetition] = (),
-) -> None:
+def _product_call(emitter: EntryEmitter, frame: Frame, instruction: Instruction, product: MatrixProduct) -> None:
     k = frame.k
-    emitter.libraries.add(f"gemm_{kind}")
-    emitter.steps[instruction] = (Step(f"gemm_{kind}_{function}"),)
+    library = f"gemm_{product.kind}"
+    emitter.libraries.add(library)
+    function = f"{library}_{'run' if product.windows is None else 'windows'}"
+    emitter.steps[instruction] = (Step(function),)
     arrays = [*(frame.array(operand) for operand in instruction.operands), frame.array(instruction)]
-    no_epilogue = [k.const(PTR, 0), k.const(PTR, 0)]
-    parallel, table = frame.context_word(CONTEXT_PARALLEL), k.table(I64, sizes)
+    tables = [k.table(I64, [product.sizes.get(name, 0) for name in SIZES]), k.const(PTR, 0), k.const(PTR, 0)]
+    if product.windows is not None:
+        tables.append(k.table(I64, [product.windows.get(name, 0) for name in WINDOW_NUMBERS]))
+    parallel = frame.context_word(CONTEXT_PARALLEL)
     with ExitStack() as loops:
-        for repetition in repetitions:
+        for repetition in product.repetitions:
             index = loops.enter_context(k.loop(0, repetition.count)).index
             arrays = [k.gep(array, index, step) for array, step in zip(arrays, repetition.strides, strict=True)]
-        k.call(f"gemm_{kind}_{function}", [parallel, *arrays, table, *no_epilogue, *more])
+        k.call(function, [parallel, *arrays, *tables])
     look_at_signals(frame, emitter.kernels.target)
 
 
