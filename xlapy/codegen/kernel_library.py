@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -11,6 +11,7 @@ import numpy as np
 from xlapy.codegen.arrays import FETCHED_AHEAD, Array
 from xlapy.codegen.indexing import Index, Indexing
 from xlapy.codegen.ir import I32, I64, PTR, KernelBuilder, Module, Operand, Value
+from xlapy.codegen.kernels.epilogue import EPILOGUE_PARAMETERS, emit_epilogue, plan_epilogue
 from xlapy.codegen.kernels.loop import VECTORS_PER_STEP, strip
 from xlapy.codegen.kernels.registry import SCRATCH_ALIGNMENT, Kernel, Situation, aligned, kernel_for, shared_bytes
 from xlapy.codegen.region_functions import RegionFunctions
@@ -19,7 +20,7 @@ from xlapy.codegen.registers import from_parts, parts_of, register_type, splat
 from xlapy.codegen.stopping import define_look
 from xlapy.codegen.target import Target
 from xlapy.hlo.graph import Computation, Instruction
-from xlapy.hlo.kernel_plan import is_inlinable, region_functions
+from xlapy.hlo.kernel_plan import is_inlinable, product_leaf, region_functions
 from xlapy.hlo.shape import Shape
 from xlapy_runtime.native_records import Status
 
@@ -70,6 +71,30 @@ class KernelLibrary:
             found = tuple(self._write(instruction, kernel, overwritten, shared) for kernel in chain)
             self.known[quick_key if any(kernel.is_quick for kernel in chain) else key] = found
         return found
+
+    def epilogue(self, fusion: Instruction, *, runs_once: bool) -> str:
+        """The function that a matrix product calls for what a fusion has behind it."""
+        plan = plan_epilogue(fusion, self.target, runs_once=runs_once)
+        key = ("epilogue", instruction_key(fusion), plan.is_quick)
+        found = self.known.get(key)
+        if found is None:
+            name = self._new_name("epilogue")
+            module = self.quick_module if plan.is_quick else self.module
+            operands = [operand.shape for operand in fusion.operands]
+            shapes = [*operands, *(root.shape for root in plan.roots)]
+            with KernelBuilder(module, name, EPILOGUE_PARAMETERS, None, attributes=self._attributes) as k:
+                for number in range(len(shapes)):
+                    place = k.gep(k.parameters["pointers"], number, PTR.bytes)
+                    k.parameters[f"p{number}"] = k.load(place, PTR, hoistable=True)
+                arrays = _arrays(k, shapes, len(operands), (), self.target)
+                outputs = arrays[len(operands) :]
+                bound = dict(zip(fusion.called[0].parameters, arrays, strict=False))
+                leaf = product_leaf(fusion.called[0], plan.product)
+                assert leaf is not None
+                bound[plan.product] = replace(outputs[leaf], shape=plan.product.shape)
+                emit_epilogue(k, plan, bound, outputs)
+            found = self.known[key] = (NativeKernel(name, name, 0, 0),)
+        return found[0].name
 
     def _write(
         self, instruction: Instruction, kernel: Kernel, overwritten: tuple[int, ...], shared: int

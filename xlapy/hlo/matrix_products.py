@@ -23,7 +23,6 @@ from dataclasses import dataclass
 from xlapy.hlo.attributes import ConvolutionDimensionNumbers, DotDimensionNumbers, Window
 from xlapy.hlo.element_types import C64, C128, F32, F64, S8, S32, S64, U8, ElementType
 from xlapy.hlo.graph import Instruction
-from xlapy.hlo.kernel_plan import LEAST_PRODUCT_FEATURES
 from xlapy.hlo.shape import Dims, Shape
 
 Batches = tuple[tuple[Shape, Dims], tuple[Shape, Dims], tuple[Shape, Dims]]
@@ -147,6 +146,10 @@ def _stride(shape: Shape, dims: Sequence[int]) -> int | None:
 # -- convolutions ------------------------------------------------------------------------------------------------------
 
 SMALLEST_CONVOLUTION = 1 << 20  # multiplications; below, packing and two handovers to the pool are not worth it
+LEAST_PRODUCT_FEATURES = 16
+"""Features of the result, in a group, that make a convolution a matrix product: so often is each element used that is
+packed for it."""
+
 FEWEST_FEATURES = 3  # of the result, if there are no groups: most lanes are idle, but those of a kernel would be so too
 LEAST_NEIGHBOURS = 12  # elements side by side in memory, to be packed together
 SPACES = 3

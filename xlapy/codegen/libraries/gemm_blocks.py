@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import functools
+import math
 
-from xlapy.codegen.ir import I8, I64, PTR, KernelBuilder, Value
+from xlapy.codegen.ir import I8, I64, PTR, IRType, KernelBuilder, Value
 from xlapy.codegen.libraries.gemm_problem import (
     CHUNK_WORK,
     LEAST_ROWS,
@@ -17,6 +18,7 @@ from xlapy.codegen.libraries.gemm_problem import (
 from xlapy.codegen.libraries.gemm_record import RecordValue
 from xlapy.codegen.libraries.gemm_tile import TILE_PARAMETERS, Tile, copying_tiles_of, emit_tile, tiles_of
 from xlapy.codegen.libraries.gemm_vector import STREAM_ROWS, emit_stream, stream_name
+from xlapy.codegen.libraries.gemm_windows import has_windows
 
 
 class GemmBlocks(GemmFunctions):
@@ -69,16 +71,52 @@ class GemmBlocks(GemmFunctions):
             with k.if_(k.compare("ne", problem["uses_scratch"], 0)):
                 copied = [given["problem"], given["sums"], c, given["rows"], given["columns"]]
                 k.call(f"{self._prefix}_copy_out", copied)
-            epilogue = problem["epilogue"]
-            with k.if_(k.compare("ne", epilogue, k.const(PTR, 0))):
-                rows = [given["row"], given["rows"]]
-                columns = [column, self._whole_columns(k, given["columns"])]
-                args = [problem["epilogue_args"], c, given["batch"]]
-                k.if_else(
-                    k.compare("ne", problem["is_transposed"], 0),
-                    lambda: _nothing(k.call(epilogue, [*args, *columns, *rows])),
-                    lambda: _nothing(k.call(epilogue, [*args, *rows, *columns])),
-                )
+            self._look_for_special(k, problem, c)
+            part = [given["row"], given["rows"], column, self._whole_columns(k, given["columns"])]
+            self._run_epilogue(k, problem, [c, given["batch"], *part])
+
+    def _run_epilogue(self, k: KernelBuilder, problem: RecordValue, place: list[Value]) -> None:
+        """Shows a finished part of C to the epilogue, if there is one: where it lies, batch, rows and columns."""
+        c, batch, row, rows, column, columns = place
+        epilogue, args = problem["epilogue"], [problem["epilogue_args"], c, batch]
+        with k.if_(k.compare("ne", epilogue, k.const(PTR, 0))):
+            k.if_else(
+                k.compare("ne", problem["is_transposed"], 0),
+                lambda: _nothing(k.call(epilogue, [*args, column, columns, row, rows])),
+                lambda: _nothing(k.call(epilogue, [*args, row, rows, column, columns])),
+            )
+
+    def _look_for_special(self, k: KernelBuilder, problem: RecordValue, c: Value) -> None:
+        """Raises the flag of a convolution if this part of the first row of C is not finite."""
+        if not self._sums_again:
+            return
+        suspect, given = problem["suspect"], k.parameters
+        is_first = k.compare("eq", given["row"], 0)
+        with k.if_(k.and_(is_first, k.compare("ne", suspect, k.const(PTR, 0)))):
+            one_row = k.const(I64, 1), k.const(I64, 0)
+            is_special = self._has_special(k, c, self._kind.result, *one_row, given["columns"])
+            with k.if_(k.compare("ne", is_special, 0)):
+                k.atomic_store(suspect, k.const(I64, 1), "monotonic")
+
+    @property
+    def _sums_again(self) -> bool:
+        """Whether the library has convolutions of what may be infinite or NaN."""
+        return has_windows(self._kind) and self._kind.accumulator.is_float
+
+    def _has_special(
+        self, k: KernelBuilder, place: Value, type: IRType, rows: Value, row_bytes: Value, columns: Value
+    ) -> Value:
+        """Whether there is an infinity or a NaN among rows of numbers."""
+        kind = self._kind
+        with k.loop(0, rows, carry=[k.const(I64, 0)]) as row:
+            start = k.gep(place, k.mul(row.index, row_bytes))
+            with k.loop(0, columns, carry=row.values) as column:
+                raw = k.load(k.gep(start, column.index, type.bytes), type)
+                number = raw if type == kind.accumulator else kind.widen(k, raw)
+                is_finite = k.compare("lt", k.fabs(number), math.inf)
+                column.next = [k.or_(column.values[0], k.zext(k.not_(is_finite), I64))]
+            row.next = column.results
+        return row.results[0]
 
     def copy_out(self) -> None:
         """Sums in scratch to C: rounded, added, scattered, as the product wants it."""

@@ -51,6 +51,7 @@ PROBLEM = Record(
     epilogue=PTR,
     epilogue_args=PTR,
     windows=PTR,
+    suspect=PTR,  # of a convolution whose windows reach outside: a flag, raised by what is not finite in row 0 of C
     # The panel at hand. Columns count reals.
     batch=I64,
     row=I64,

@@ -1,0 +1,143 @@
+"""Epilogues: what stands behind a matrix product, element by element, computed where a block of it has just been made.
+
+    void epilogue(ptr pointers, ptr block, i64 batch, i64 row, i64 rows, i64 column, i64 columns)
+
+`pointers` lists operands and results of the fusion, and the product lies in the memory of one of the results: what is
+read there is replaced. Everything is row-major, so that the address of a block tells which elements these are: runs of
+neighbours, one for each row of the block, or a single one where its rows touch.
+
+No element may be computed twice. So what does not fill a vector at the end of a run is read and written by a mask.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from xlapy.codegen.arrays import Array
+from xlapy.codegen.element_graph import ElementGraph, between
+from xlapy.codegen.indexing import Coordinate, Index, Indexing
+from xlapy.codegen.ir import I32, I64, PTR, KernelBuilder, Value
+from xlapy.codegen.kernels.loop import VECTORS_PER_STEP, inner_dim, plan_loop, rows_and_columns, widest_lanes
+from xlapy.codegen.target import Target
+from xlapy.hlo.graph import Instruction
+from xlapy.hlo.kernel_plan import fused_product, fusion_roots
+from xlapy.hlo.matrix_products import library_product
+from xlapy.hlo.shape import Shape
+from xlapy.support.errors import InternalError
+
+EPILOGUE_PARAMETERS = [("pointers", PTR), ("block", PTR)] + [
+    (name, I64) for name in ("batch", "row", "rows", "column", "columns")
+]
+MOST_LANES_OF_COLUMN = 16  # of a product with a single column: so many elements of it are finished together
+
+
+@dataclass(frozen=True, slots=True)
+class EpiloguePlan:
+    """What an epilogue computes, and how runs of elements are walked."""
+
+    product: Instruction
+    roots: tuple[Instruction, ...]
+    shape: Shape  # of the results
+    columns: int  # of the matrices that the library computes
+    row_stride: int  # elements from a row of such a matrix to the next one
+    is_linear: bool  # everything is read at the element's own number, or is the same everywhere
+    lanes: int
+    is_quick: bool
+
+
+def plan_epilogue(fusion: Instruction, target: Target, *, runs_once: bool) -> EpiloguePlan:
+    """How to compute what a fusion has behind its matrix product."""
+    computation = fusion.called[0]
+    product, roots = fused_product(fusion), fusion_roots(computation)
+    call = library_product(product) if product is not None else None
+    if product is None or call is None:
+        raise InternalError(f"{fusion} holds no product of the library")
+    inputs = frozenset({*computation.parameters, product})
+    loop = plan_loop(roots, inputs.__contains__, 0, target, runs_once=runs_once)
+    members = between(roots, inputs.__contains__)
+    columns, is_column = call.sizes["n"], call.sizes["n"] == 1
+    run = rows_and_columns(loop.shape)[1] if not loop.is_linear else call.sizes["m" if is_column else "n"]
+    lanes = widest_lanes(members, target, 1 if loop.is_quick else VECTORS_PER_STEP)
+    lanes //= 2 if product.shape.type.is_complex else 1  # half as many columns are finished together
+    lanes = min(lanes, _power_of_two_above(run), MOST_LANES_OF_COLUMN if is_column else lanes)
+    return EpiloguePlan(
+        product, roots, loop.shape, columns, call.sizes["c_row"], loop.is_linear, max(lanes, 1), loop.is_quick
+    )
+
+
+def _power_of_two_above(size: int) -> int:
+    """The smallest power of two that is at least `size`."""
+    return 1 << (max(size, 1) - 1).bit_length()
+
+
+def emit_epilogue(
+    k: KernelBuilder, plan: EpiloguePlan, arrays: Mapping[Instruction, Array], outputs: Sequence[Array]
+) -> None:
+    """Writes the loops over the block at hand; the parameters are `EPILOGUE_PARAMETERS`."""
+    product = arrays[plan.product]
+    distance = k.sub(k.address(k.parameters["block"]), k.address(product.pointer))
+    first = k.udiv(distance, plan.product.shape.type.bytes)
+    rows, columns = k.parameters["rows"], k.parameters["columns"]
+    count, length = rows, columns
+    if plan.columns == plan.row_stride or plan.columns == 1:
+        touches = k.compare("eq", columns, plan.columns)
+        count, length = k.select(touches, 1, rows), k.select(touches, k.mul(rows, plan.columns), columns)
+    with k.loop(0, count) as run:
+        begin = k.add(first, k.mul(run.index, plan.row_stride))
+        _Run(k, plan, arrays, outputs).emit(begin, k.add(begin, length))
+
+
+class _Run:
+    """Neighbouring elements of the results, by their numbers."""
+
+    def __init__(
+        self, k: KernelBuilder, plan: EpiloguePlan, arrays: Mapping[Instruction, Array], outputs: Sequence[Array]
+    ) -> None:
+        self._k = k
+        self._plan = plan
+        self._arrays = arrays
+        self._outputs = outputs
+
+    def emit(self, begin: Value, end: Value) -> None:
+        """All at once, or part by part as rows of the results end, where positions in these matter."""
+        k, plan = self._k, self._plan
+        if plan.is_linear:
+            self._vectors(begin, end, ())
+            return
+        inner = rows_and_columns(plan.shape)[1]
+        first, last = k.udiv(begin, inner), k.udiv(k.sub(end, 1), inner)
+        with k.loop(first, k.add(last, 1)) as row:
+            start = k.mul(row.index, inner)
+            outer = Indexing(k, 1).delinearize(Coordinate(row.index), self._outer_dims())
+            self._vectors(k.smax(begin, start), k.smin(end, k.add(start, inner)), outer, start)
+
+    def _outer_dims(self) -> list[int]:
+        """Sizes of the dimensions in which all of a row of the results has one position."""
+        dims, inner = self._plan.shape.dims, inner_dim(self._plan.shape)
+        return [size for dim, size in enumerate(dims) if dim != inner]
+
+    def _vectors(self, begin: Value, end: Value, outer: Sequence[Coordinate], start: Value | None = None) -> None:
+        """Whole vectors, and the rest by a mask."""
+        k, lanes = self._k, self._plan.lanes
+        whole = k.add(begin, k.and_(k.sub(end, begin), -lanes))
+        with k.loop(begin, whole, lanes) as vector:
+            self._step(vector.index, outer, start, None)
+        if lanes > 1:
+            with k.if_(k.compare("lt", whole, end)):
+                rest = k.splat(k.trunc(k.sub(end, whole), I32), lanes)
+                mask = k.compare("lt", k.lane_numbers(I32.with_lanes(lanes)), rest)
+                self._step(whole, outer, start, mask)
+
+    def _step(self, number: Value, outer: Sequence[Coordinate], start: Value | None, mask: Value | None) -> None:
+        """The elements from `number` on, one for each lane."""
+        k, plan = self._k, self._plan
+        ix = Indexing(k, plan.lanes)
+        coordinates = None
+        if start is not None:
+            inner = inner_dim(plan.shape)
+            coordinates = (*outer[:inner], ix.along_lanes(k.sub(number, start)), *outer[inner:])
+        index = Index(plan.shape.dims, coordinates, ix.along_lanes(number), mask)
+        values = ElementGraph(ix, self._arrays).values([(root, index) for root in plan.roots])
+        for target, value in zip(self._outputs, values, strict=True):
+            target.store(ix, index, value)
