@@ -3,10 +3,10 @@
     void epilogue(ptr pointers, ptr block, i64 batch, i64 row, i64 rows, i64 column, i64 columns)
 
 `pointers` lists operands and results of the fusion, and the product lies in the memory of one of the results: what is
-read there is replaced. Everything is row-major, so that the address of a block tells which elements these are: runs of
-neighbours, one for each row of the block, or a single one where its rows touch.
+read there is replaced. Everything is row-major, so that the address of a block tells which elements these are: rows of
+neighbours, or a single one where those of the block touch.
 
-No element may be computed twice. So what does not fill a vector at the end of a run is read and written by a mask.
+No element may be computed twice. So what does not fill a vector at the end of a row is read and written by a mask.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ MOST_LANES_OF_COLUMN = 16  # of a product with a single column: so many elements
 
 @dataclass(frozen=True, slots=True)
 class EpiloguePlan:
-    """What an epilogue computes, and how runs of elements are walked."""
+    """What an epilogue computes, and how blocks are walked."""
 
     product: Instruction
     roots: tuple[Instruction, ...]
@@ -44,6 +44,11 @@ class EpiloguePlan:
     is_linear: bool  # everything is read at the element's own number, or is the same everywhere
     lanes: int
     is_quick: bool
+
+    @property
+    def has_columns(self) -> bool:
+        """The elements of a column are at the same position of rows of the results."""
+        return self.is_linear or self.row_stride % rows_and_columns(self.shape)[1] == 0 or self.columns == 1
 
 
 def plan_epilogue(fusion: Instruction, target: Target, *, runs_once: bool) -> EpiloguePlan:
@@ -75,21 +80,24 @@ def emit_epilogue(
     k: KernelBuilder, plan: EpiloguePlan, arrays: Mapping[Instruction, Array], outputs: Sequence[Array]
 ) -> None:
     """Writes the loops over the block at hand; the parameters are `EPILOGUE_PARAMETERS`."""
-    product = arrays[plan.product]
-    distance = k.sub(k.address(k.parameters["block"]), k.address(product.pointer))
+    block = _Block(k, plan, arrays, outputs)
+    distance = k.sub(k.address(k.parameters["block"]), k.address(arrays[plan.product].pointer))
     first = k.udiv(distance, plan.product.shape.type.bytes)
     rows, columns = k.parameters["rows"], k.parameters["columns"]
-    count, length = rows, columns
-    if plan.columns == plan.row_stride or plan.columns == 1:
+    if plan.columns == 1 or (plan.is_linear and plan.columns == plan.row_stride):
         touches = k.compare("eq", columns, plan.columns)
-        count, length = k.select(touches, 1, rows), k.select(touches, k.mul(rows, plan.columns), columns)
-    with k.loop(0, count) as run:
-        begin = k.add(first, k.mul(run.index, plan.row_stride))
-        _Run(k, plan, arrays, outputs).emit(begin, k.add(begin, length))
+        rows, columns = k.select(touches, 1, rows), k.select(touches, k.mul(rows, plan.columns), columns)
+    if plan.has_columns:
+        block.emit(first, rows, columns)
+    else:
+        with k.loop(0, rows) as row:
+            block.emit(k.add(first, k.mul(row.index, plan.row_stride)), k.const(I64, 1), columns)
 
 
-class _Run:
-    """Neighbouring elements of the results, by their numbers."""
+class _Block:
+    """Rows of neighbouring elements of the results, by their numbers.
+
+    Rows are the inner loop: what depends on the column alone, as a bias does, stays in registers."""
 
     def __init__(
         self, k: KernelBuilder, plan: EpiloguePlan, arrays: Mapping[Instruction, Array], outputs: Sequence[Array]
@@ -98,46 +106,50 @@ class _Run:
         self._plan = plan
         self._arrays = arrays
         self._outputs = outputs
+        self._inner = inner_dim(plan.shape)
+        self._inner_size = rows_and_columns(plan.shape)[1]
 
-    def emit(self, begin: Value, end: Value) -> None:
-        """All at once, or part by part as rows of the results end, where positions in these matter."""
-        k, plan = self._k, self._plan
-        if plan.is_linear:
-            self._vectors(begin, end, ())
+    def emit(self, first: Value, rows: Value, columns: Value) -> None:
+        """All columns, or part by part as rows of the results end, where positions in these matter."""
+        k, inner, end = self._k, self._inner_size, self._k.add(first, columns)
+        if self._plan.is_linear:
+            self._vectors(first, end, None, rows)
             return
-        inner = rows_and_columns(plan.shape)[1]
-        first, last = k.udiv(begin, inner), k.udiv(k.sub(end, 1), inner)
-        with k.loop(first, k.add(last, 1)) as row:
-            start = k.mul(row.index, inner)
-            outer = Indexing(k, 1).delinearize(Coordinate(row.index), self._outer_dims())
-            self._vectors(k.smax(begin, start), k.smin(end, k.add(start, inner)), outer, start)
+        with k.loop(k.udiv(first, inner), k.add(k.udiv(k.sub(end, 1), inner), 1)) as line:
+            start = k.mul(line.index, inner)
+            self._vectors(k.smax(first, start), k.smin(end, k.add(start, inner)), line.index, rows)
 
-    def _outer_dims(self) -> list[int]:
-        """Sizes of the dimensions in which all of a row of the results has one position."""
-        dims, inner = self._plan.shape.dims, inner_dim(self._plan.shape)
-        return [size for dim, size in enumerate(dims) if dim != inner]
-
-    def _vectors(self, begin: Value, end: Value, outer: Sequence[Coordinate], start: Value | None = None) -> None:
-        """Whole vectors, and the rest by a mask."""
+    def _vectors(self, begin: Value, end: Value, line: Value | None, rows: Value) -> None:
+        """Whole vectors of columns, and the rest by a mask."""
         k, lanes = self._k, self._plan.lanes
         whole = k.add(begin, k.and_(k.sub(end, begin), -lanes))
         with k.loop(begin, whole, lanes) as vector:
-            self._step(vector.index, outer, start, None)
+            self._down(vector.index, line, rows, None)
         if lanes > 1:
             with k.if_(k.compare("lt", whole, end)):
                 rest = k.splat(k.trunc(k.sub(end, whole), I32), lanes)
                 mask = k.compare("lt", k.lane_numbers(I32.with_lanes(lanes)), rest)
-                self._step(whole, outer, start, mask)
+                self._down(whole, line, rows, mask)
 
-    def _step(self, number: Value, outer: Sequence[Coordinate], start: Value | None, mask: Value | None) -> None:
-        """The elements from `number` on, one for each lane."""
+    def _down(self, column: Value, line: Value | None, rows: Value, mask: Value | None) -> None:
+        """A vector of columns, row by row; `column` is an element of the first one, which lies in row `line` of the
+        results."""
         k, plan = self._k, self._plan
         ix = Indexing(k, plan.lanes)
-        coordinates = None
-        if start is not None:
-            inner = inner_dim(plan.shape)
-            coordinates = (*outer[:inner], ix.along_lanes(k.sub(number, start)), *outer[inner:])
-        index = Index(plan.shape.dims, coordinates, ix.along_lanes(number), mask)
-        values = ElementGraph(ix, self._arrays).values([(root, index) for root in plan.roots])
-        for target, value in zip(self._outputs, values, strict=True):
-            target.store(ix, index, value)
+        position = None if line is None else ix.along_lanes(k.sub(column, k.mul(line, self._inner_size)))
+        with k.loop(0, rows) as row:
+            number = ix.along_lanes(k.add(column, k.mul(row.index, plan.row_stride)))
+            coordinates = None
+            if line is not None and position is not None:
+                lines = k.mul(row.index, plan.row_stride // self._inner_size)
+                coordinates = self._coordinates(k.add(line, lines), position)
+            index = Index(plan.shape.dims, coordinates, number, mask)
+            values = ElementGraph(ix, self._arrays).values([(root, index) for root in plan.roots])
+            for target, value in zip(self._outputs, values, strict=True):
+                target.store(ix, index, value)
+
+    def _coordinates(self, line: Value, position: Coordinate) -> tuple[Coordinate, ...]:
+        """Where the lanes are: at `position` of row `line` of the results."""
+        dims, inner = self._plan.shape.dims, self._inner
+        outer = Indexing(self._k, 1).delinearize(Coordinate(line), (*dims[:inner], *dims[inner + 1 :]))
+        return (*outer[:inner], position, *outer[inner:])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
+from collections.abc import Callable
 
 from xlapy.codegen.ir import I8, I64, PTR, IRType, KernelBuilder, Value
 from xlapy.codegen.libraries.gemm_problem import (
@@ -175,38 +176,60 @@ class GemmBlocks(GemmFunctions):
             steps = k.select(is_stream, problem["depth"], self._steps(k, problem["depth"]))
             adds, is_last = problem["adds"], problem["is_last"]
             b_strip, a_step, b_step = problem["tile_b_strip"], problem["tile_a_step"], problem["tile_b_step"]
+            by_tiles = k.compare(
+                "ne", problem["epilogue"], k.const(PTR, 0)
+            )  # what a tile stored is in the nearest cache
             with k.loop(0, k.smax(steps, 1), self._chunk_steps) as chunk:
                 depth = k.smin(k.sub(steps, chunk.index), self._chunk_steps)
                 accumulate = k.or_(adds, k.zext(k.compare("gt", chunk.index, 0), I64))
                 a_chunk = k.gep(a, k.mul(chunk.index, a_step))
                 b_chunk = k.gep(b, k.mul(chunk.index, b_step))
-                ends = k.and_(is_last, k.zext(k.compare("ge", k.add(chunk.index, self._chunk_steps), steps), I64))
+                is_end = k.compare("ge", k.add(chunk.index, self._chunk_steps), steps)
+                ends = k.and_(k.compare("ne", is_last, 0), is_end)
                 with k.loop(0, given["columns"], strip_columns, carry=[b_chunk]) as strip:
                     columns = k.smin(k.sub(given["columns"], strip.index), strip_columns)
                     place = k.gep(sums, strip.index, self._kind.accumulator.bytes)
                     b_here = strip.values[0]
-                    self._strip(k, problem, depth, a_chunk, b_here, place, columns, strip_columns, accumulate)
-                    with k.if_(k.compare("ne", ends, 0)):
-                        rows = [k.add(problem["row"], given["row"]), given["rows"]]
-                        column = k.add(problem["column"], k.add(given["column"], strip.index))
-                        place_of_c = [k.add(problem["batch"], batch), *rows, column, columns]
-                        k.call(f"{self._prefix}_finish", [given["problem"], place, *place_of_c])
+                    column = k.add(problem["column"], k.add(given["column"], strip.index))
+
+                    def finish(sums: Value, row: Value | int, rows: Value, column: Value = column) -> None:
+                        """Part of the strip, by its first row and the number of rows."""
+                        first = k.add(k.add(problem["row"], given["row"]), row)
+                        place_of_c = [k.add(problem["batch"], batch), first, rows, column, columns]
+                        k.call(f"{self._prefix}_finish", [given["problem"], sums, *place_of_c])
+
+                    finish_tile = functools.partial(self._finish_if, k, k.and_(ends, by_tiles), finish)
+                    operands = a_chunk, b_here, place
+                    self._strip(k, problem, depth, operands, columns, strip_columns, accumulate, finish_tile)
+                    self._finish_if(k, k.and_(ends, k.not_(by_tiles)), finish, place, 0, given["rows"])
                     strip.next = [k.gep(b_here, b_strip)]
+
+    def _finish_if(
+        self,
+        k: KernelBuilder,
+        condition: Value,
+        finish: Callable[[Value, Value | int, Value], None],
+        sums: Value,
+        row: Value | int,
+        rows: Value,
+    ) -> None:
+        with k.if_(condition):
+            finish(sums, row, rows)
 
     def _strip(
         self,
         k: KernelBuilder,
         problem: RecordValue,
         depth: Value,
-        a: Value,
-        b: Value,
-        sums: Value,
+        operands: tuple[Value, Value, Value],
         columns: Value,
         strip_columns: Value,
         accumulate: Value,
+        finish_tile: Callable[[Value, Value | int, Value], None],
     ) -> None:
-        """All tiles of one strip of B."""
+        """All tiles of one strip of B; `operands` are A, B and the sums, and a tile is told its sums, row and rows."""
         kind, shape = self._kind, self._shape
+        a, b, sums = operands
         vectors = k.sdiv(k.add(columns, shape.lanes - 1), shape.lanes)
         is_edge = k.zext(k.compare("lt", columns, strip_columns), I64)
         index = k.mul(k.sub(k.add(k.mul(is_edge, shape.most_vectors), vectors), 1), shape.rows)
@@ -219,6 +242,7 @@ class GemmBlocks(GemmFunctions):
         def first_tile() -> list[Value]:
             arguments = [depth, a, a_row, a_step, b, b_step, sums, sums_row, columns, accumulate, k.parameters["copy"]]
             self._call_copying(k, vectors, is_edge, arguments)
+            finish_tile(sums, 0, k.const(I64, self._tile_rows))
             step = k.const(I64, shape.columns * kind.packed.bytes)
             below = k.gep(sums, k.mul(sums_row, self._tile_rows))
             return [k.const(I64, self._tile_rows), k.gep(a, a_strip), below, k.parameters["copy"], step]
@@ -234,6 +258,7 @@ class GemmBlocks(GemmFunctions):
             arguments = [depth, place_a, a_row, a_step, b, b_step, place_c, sums_row, columns, accumulate]
             assert len(arguments) == len(TILE_PARAMETERS)
             k.call(function, arguments)
+            finish_tile(place_c, tile.index, height)
             tile.next = [k.gep(place_a, a_strip), k.gep(place_c, k.mul(sums_row, self._tile_rows))]
 
     def _call_copying(self, k: KernelBuilder, vectors: Value, is_edge: Value, arguments: list[Value]) -> None:

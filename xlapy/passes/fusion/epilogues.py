@@ -7,7 +7,7 @@ becomes
 
     d.fusion = f32[64,256] fusion(x, w, b), kind=kCustom, calls={ maximum(dot(x, w) + broadcast(b), 0) }
 
-The library then computes what is behind the product block by block, each while it is in a cache, instead of a kernel that
+The library then computes what is behind the product block by block, while it is in a cache, instead of a kernel that
 reads and writes the whole array once more. Nothing is computed twice, and no bit changes.
 
 The pass takes kernels as loop fusion has made them, so that it never takes a chain over rows, or a reduce with what it
