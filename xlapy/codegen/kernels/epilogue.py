@@ -137,7 +137,9 @@ class _Block:
         k, plan = self._k, self._plan
         ix = Indexing(k, plan.lanes)
         position = None if line is None else ix.along_lanes(k.sub(column, k.mul(line, self._inner_size)))
+        ahead = k.mul(rows, plan.row_stride)
         with k.loop(0, rows) as row:
+            self._fetch(k.add(k.add(column, ahead), k.mul(row.index, plan.row_stride)))
             number = ix.along_lanes(k.add(column, k.mul(row.index, plan.row_stride)))
             coordinates = None
             if line is not None and position is not None:
@@ -147,6 +149,17 @@ class _Block:
             values = ElementGraph(ix, self._arrays).values([(root, index) for root in plan.roots])
             for target, value in zip(self._outputs, values, strict=True):
                 target.store(ix, index, value)
+
+    def _fetch(self, number: Value) -> None:
+        """Starts to fetch what is read for the vector at `number`, of the block that comes next: whole lines of arrays
+        as large as the product, which the processor does not guess, as blocks are narrow."""
+        k, plan = self._k, self._plan
+        for instruction, array in self._arrays.items():
+            if instruction is not plan.product and array.shape.size == plan.shape.size and plan.lanes > 1:
+                width = array.shape.type.bytes
+                place = k.gep(array.pointer, number, width)
+                k.prefetch(place, plan.lanes * width, level=2)
+                k.prefetch(k.gep(place, plan.lanes * width - 1), 1, level=2)
 
     def _coordinates(self, line: Value, position: Coordinate) -> tuple[Coordinate, ...]:
         """Where the lanes are: at `position` of row `line` of the results."""
