@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -20,7 +20,7 @@ from xlapy.codegen.registers import from_parts, parts_of, register_type, splat
 from xlapy.codegen.stopping import define_look
 from xlapy.codegen.target import Target
 from xlapy.hlo.graph import Computation, Instruction
-from xlapy.hlo.kernel_plan import is_inlinable, product_leaf, region_functions
+from xlapy.hlo.kernel_plan import is_inlinable, region_functions
 from xlapy.hlo.shape import Shape
 from xlapy_runtime.native_records import Status
 
@@ -89,9 +89,6 @@ class KernelLibrary:
                 arrays = _arrays(k, shapes, len(operands), (), self.target)
                 outputs = arrays[len(operands) :]
                 bound = dict(zip(fusion.called[0].parameters, arrays, strict=False))
-                leaf = product_leaf(fusion.called[0], plan.product)
-                assert leaf is not None
-                bound[plan.product] = replace(outputs[leaf], shape=plan.product.shape)
                 emit_epilogue(k, plan, bound, outputs)
             found = self.known[key] = (NativeKernel(name, name, 0, 0),)
         return found[0].name

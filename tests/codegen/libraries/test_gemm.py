@@ -30,7 +30,7 @@ from xlapy_runtime.linking import LinkedCode, link
 
 Array = np.ndarray
 
-EPILOGUE = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, *[ctypes.c_int64] * 5)
+EPILOGUE = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 2, *[ctypes.c_int64] * 5, ctypes.c_void_p, ctypes.c_int64)
 RUN = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 7)
 
 OPERANDS = {
@@ -289,12 +289,16 @@ def test_the_epilogue_sees_every_finished_block_once(name: str, m: int, n: int, 
     visits = np.zeros((batch, m, n), np.int64)
     wrong: list[tuple[int, int, int]] = []
 
-    def negate(_args: int, block: int, index: int, row: int, rows: int, column: int, columns: int) -> None:
+    def negate(_: int, block: int, index: int, row: int, rows: int, column: int, columns: int, *source: int) -> None:
         part = (index, slice(row, row + rows), slice(column, column + columns))
         visits[part] += 1
         if block != room[index, row:, column:].ctypes.data:
             wrong.append((index, row, column))
-        room[part] = -room[part]
+        room[part] = -(room[part] if source[0] == block else buffered(*source, rows, columns))
+
+    def buffered(place: int, pitch: int, rows: int, columns: int) -> Array:
+        content = (ctypes.c_char * (rows * pitch)).from_address(place)
+        return np.ndarray((rows, columns), room.dtype, content, strides=(pitch, room.itemsize))
 
     multiply(name, a, b, room, num_threads=2, epilogue=EPILOGUE(negate))
     assert not wrong

@@ -6,9 +6,11 @@
 `epilogue`, it is called for each block of C once that is finished and while it is in cache, possibly from several
 threads at once; the blocks cover C without overlap:
 
-    void epilogue(args, block, batch, row, rows, column, columns)     block: where C[batch, row, column] is
+    void epilogue(args, block, batch, row, rows, column, columns, values, pitch)
 
-Only rows of a convolution that are summed a second time are seen a second time, as they are then.
+`block` is where C[batch, row, column] is. Its values are there, or in a buffer, from which the epilogue brings them
+to C: at `values`, rows `pitch` bytes apart, with columns as in C, or side by side if that is a buffer. Only rows of a
+convolution that are summed a second time are seen a second time, as they are then.
 
 For convolutions, where A is what `gemm_windows` describes (not for complex numbers):
 
@@ -158,7 +160,7 @@ class _GemmEmitter(GemmDirect):
             arguments = [problem["windows"], a, row.index, *steps, b, problem["b_step"], problem["n"], c]
             k.call(f"{self._prefix}_sum_row", arguments)
             one_row = [row.index, k.const(I64, 1), k.const(I64, 0), problem["n"]]
-            self._run_epilogue(k, problem, [c, batch, *one_row])
+            self._run_epilogue(k, problem, [c, batch, *one_row], [c, problem["c_row"], problem["c_column"]])
 
     def _read_call(self, k: KernelBuilder, problem: RecordValue) -> None:
         """Fills in the problem, in bytes and reals, with C by rows if that can be had by transposing."""

@@ -284,7 +284,8 @@ class GemmDirect(GemmInPlace):
                 place = k.gep(goal, k.mul(row.index, row_bytes))
                 place_of_c = [k.add(first, k.mul(row.index, row_length)), positions]
                 place_of_c += [k.add(problem["column"], strip.index), columns]
-                k.call(f"{self._prefix}_finish", [problem.place, place, problem["batch"], *place_of_c])
+                sums = [place, problem["c_row"]]
+                k.call(f"{self._prefix}_finish", [problem.place, *sums, problem["batch"], *place_of_c])
 
     def _row(
         self,

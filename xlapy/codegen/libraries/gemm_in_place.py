@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 
-from xlapy.codegen.ir import I1, I64, PTR, KernelBuilder, Value
+from xlapy.codegen.ir import I1, I64, KernelBuilder, Value
 from xlapy.codegen.libraries.gemm_panels import GemmPanels
 from xlapy.codegen.libraries.gemm_problem import (
     BLOCK_COLUMNS,
@@ -189,8 +189,10 @@ class GemmInPlace(GemmPanels):
                 with k.loop(fours, last) as column:
                     self._dot_columns(k, problem, batch, column.index, 1)
                 reals = [k.mul(count, self._kind.parts) for count in (first, k.sub(last, first))]
+                c = k.gep(problem["c"], k.mul(batch, problem["c_batch"]))
+                sums = k.gep(c, k.mul(first, problem["c_column"]))
                 place_of_c = [batch, k.const(I64, 0), problem["m"], *reals]
-                k.call(f"{self._prefix}_finish", [problem.place, k.const(PTR, 0), *place_of_c])
+                k.call(f"{self._prefix}_finish", [problem.place, sums, problem["c_row"], *place_of_c])
 
     def _dot_columns(self, k: KernelBuilder, problem: RecordValue, batch: Value, column: Value, columns: int) -> None:
         """The products of all rows of A with `columns` columns of B."""
