@@ -157,7 +157,6 @@ class _Block:
         position = None if line is None else ix.along_lanes(k.sub(column, k.mul(line, self._inner_size)))
         with k.loop(0, here.rows) as row:
             number = k.add(column, k.mul(row.index, plan.row_stride))
-            self._fetch(k.add(number, k.mul(here.rows, plan.row_stride)))
             place = k.gep(here.values, k.mul(row.index, k.parameters["pitch"]))
             product = Array(place, plan.product.shape, read_only=False)
             value = product.load(ix, Index(plan.product.shape.dims, None, source, mask))
@@ -169,17 +168,6 @@ class _Block:
             graph = ElementGraph(ix, self._operands, {plan.product: value})
             for target, element in zip(self._outputs, graph.values([(r, index) for r in plan.roots]), strict=True):
                 target.store(ix, index, element)
-
-    def _fetch(self, number: Value) -> None:
-        """Starts to fetch what is read for the vector at `number`, of the block that comes next: whole lines of arrays
-        as large as the product, which the processor does not guess, as blocks are narrow."""
-        k, plan = self._k, self._plan
-        for array in self._operands.values():
-            if array.shape.size == plan.shape.size and plan.lanes > 1:
-                width = array.shape.type.bytes
-                place = k.gep(array.pointer, number, width)
-                k.prefetch(place, plan.lanes * width)
-                k.prefetch(k.gep(place, plan.lanes * width - 1), 1)
 
     def _coordinates(self, line: Value, position: Coordinate) -> tuple[Coordinate, ...]:
         """Where the lanes are: at `position` of row `line` of the results."""

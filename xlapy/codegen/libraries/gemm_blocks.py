@@ -19,6 +19,9 @@ from xlapy.codegen.libraries.gemm_record import RecordValue
 from xlapy.codegen.libraries.gemm_tile import TILE_PARAMETERS, Tile, copying_tiles_of, emit_tile, tiles_of
 from xlapy.codegen.libraries.gemm_vector import STREAM_ROWS, emit_stream, stream_name
 
+_NEAR_BYTES = 1 << 15
+"""From the first to the last row of a block of C that the nearest cache holds beside the operands of tiles."""
+
 
 @dataclass(frozen=True, slots=True)
 class _Strip:
@@ -125,11 +128,13 @@ class GemmBlocks(GemmFinish):
         k.call(f"{self._prefix}_finish", [k.parameters["problem"], sums, sums_row, *place_of_c])
 
     def _strip(self, k: KernelBuilder, problem: RecordValue, strip: _Strip) -> None:
-        """All tiles of one strip of B. An epilogue sees each tile by itself, as long as it is in the nearest cache."""
+        """All tiles of one strip of B. An epilogue sees each tile by itself if all of them are not in the nearest
+        cache."""
         kind, shape, columns, depth = self._kind, self._shape, strip.columns, strip.depth
         a, b, sums, accumulate = strip.a, strip.b, strip.sums, strip.accumulate
         has_epilogue = k.compare("ne", problem["epilogue"], k.const(PTR, 0))
-        by_tiles = k.and_(strip.ends, has_epilogue)
+        is_far = k.compare("gt", k.mul(rows, problem["c_row"]), _NEAR_BYTES)
+        by_tiles = k.and_(strip.ends, k.and_(has_epilogue, is_far))
         buffered = k.and_(by_tiles, self._may_buffer_tiles(k, problem, accumulate))
         vectors = k.sdiv(k.add(columns, shape.lanes - 1), shape.lanes)
         is_edge = k.zext(k.compare("lt", columns, problem["strip_columns"]), I64)
@@ -172,7 +177,7 @@ class GemmBlocks(GemmFinish):
             with k.if_(by_tiles):
                 self._finish_part(k, strip, goal, goal_row, tile.index, height)
             tile.next = [k.gep(place_a, a_strip), k.gep(place_c, k.mul(sums_row, self._tile_rows))]
-        with k.if_(k.and_(strip.ends, k.not_(has_epilogue))):
+        with k.if_(k.and_(strip.ends, k.not_(by_tiles))):
             self._finish_part(k, strip, sums, sums_row, 0, rows)
 
     def _may_buffer_tiles(self, k: KernelBuilder, problem: RecordValue, accumulate: Value) -> Value:

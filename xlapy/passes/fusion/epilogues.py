@@ -10,6 +10,9 @@ becomes
 The library then computes what is behind the product block by block, while it is in a cache, instead of a kernel that
 reads and writes the whole array once more. Nothing is computed twice, and no bit changes.
 
+A kernel that reads another array as large as the product stays alone. It reads whole rows of it one after the other,
+while blocks are narrow, and in memory that is slower than what would be saved.
+
 The pass takes kernels as loop fusion has made them, so that it never takes a chain over rows, or a reduce with what it
 folds, apart. A kernel that overwrites the state of a loop or a parameter that the caller gives away stays alone: a
 product needs its operands until it is done, so the state would be copied instead.
@@ -123,6 +126,8 @@ class _Products:
             return f"{pair.kernel.name} follows another product already"
         if len(operands) > self.limits.operands:
             return "their kernel would be too large"
+        if _reads_strips(pair, operands):
+            return f"{pair.kernel.name} reads whole rows of arrays as large as the product, which is made in blocks"
         if self.keeps_state and self._overwrites_state(pair):
             return f"{pair.kernel.name} could not update its operand in place"
         return fault_of_product(fused)
@@ -148,6 +153,14 @@ class _Products:
             metadata=pair.product.metadata,
             kind=FusionKind.CUSTOM,
         )
+
+
+def _reads_strips(pair: _Pair, operands: Sequence[Instruction]) -> bool:
+    """Blocks of a matrix would be taken out of another operand of the kernel as well; a vector has no blocks."""
+    call = library_product(pair.product)
+    is_vector = call is not None and 1 in (call.sizes["m"], call.sizes["n"])
+    others = [operand for operand in operands if operand not in pair.product.operands]
+    return not is_vector and any(memory_bytes(operand) >= memory_bytes(pair.product) for operand in others)
 
 
 def _only_user(value: Instruction) -> Instruction | None:
