@@ -133,7 +133,7 @@ class GemmBlocks(GemmFinish):
         kind, shape, columns, depth = self._kind, self._shape, strip.columns, strip.depth
         a, b, sums, accumulate = strip.a, strip.b, strip.sums, strip.accumulate
         has_epilogue = k.compare("ne", problem["epilogue"], k.const(PTR, 0))
-        is_far = k.compare("gt", k.mul(rows, problem["c_row"]), _NEAR_BYTES)
+        is_far = k.compare("gt", k.mul(k.parameters["rows"], problem["c_row"]), _NEAR_BYTES)
         by_tiles = k.and_(strip.ends, k.and_(has_epilogue, is_far))
         buffered = k.and_(by_tiles, self._may_buffer_tiles(k, problem, accumulate))
         vectors = k.sdiv(k.add(columns, shape.lanes - 1), shape.lanes)
