@@ -126,7 +126,7 @@ class _Products:
             return f"{pair.kernel.name} follows another product already"
         if len(operands) > self.limits.operands:
             return "their kernel would be too large"
-        if _reads_strips(pair, operands):
+        if _reads_strips(pair):
             return f"{pair.kernel.name} reads whole rows of arrays as large as the product, which is made in blocks"
         if self.keeps_state and self._overwrites_state(pair):
             return f"{pair.kernel.name} could not update its operand in place"
@@ -155,11 +155,11 @@ class _Products:
         )
 
 
-def _reads_strips(pair: _Pair, operands: Sequence[Instruction]) -> bool:
+def _reads_strips(pair: _Pair) -> bool:
     """Blocks of a matrix would be taken out of another operand of the kernel as well; a vector has no blocks."""
     call = library_product(pair.product)
     is_vector = call is not None and 1 in (call.sizes["m"], call.sizes["n"])
-    others = [operand for operand in operands if operand not in pair.product.operands]
+    others = [operand for operand in pair.kernel.operands if operand is not pair.value]
     return not is_vector and any(memory_bytes(operand) >= memory_bytes(pair.product) for operand in others)
 
 
