@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from xlapy.codegen.arrays import Array
 from xlapy.codegen.clock import clock, exact_clock, ticks
@@ -326,11 +326,12 @@ def _fusion(emitter: EntryEmitter, frame: Frame, instruction: Instruction) -> No
     for number, pointer in enumerate((*operands, *results)):
         k.store(k.gep(pointers, number, PTR.bytes), pointer)
     runs_once = instruction.parent is emitter.runs_once
-    epilogue = emitter.kernels.epilogue(instruction, runs_once=runs_once)
+    epilogue, work = emitter.kernels.epilogue(instruction, runs_once=runs_once)
     k.module.declare(epilogue, None, [type for _, type in EPILOGUE_PARAMETERS])
     leaf = product_leaf(instruction.called[0], product)
     assert leaf is not None
     arrays = [operands[operand.attributes["number"]] for operand in product.operands]
+    call = replace(call, sizes={**call.sizes, "epilogue_work": work})
     behind = k.function_pointer(epilogue), pointers
     _product_call(emitter, frame, instruction, call, [*arrays, results[leaf]], *behind)
     emitter.steps[instruction] += (Step(epilogue),)

@@ -72,8 +72,9 @@ class KernelLibrary:
             self.known[quick_key if any(kernel.is_quick for kernel in chain) else key] = found
         return found
 
-    def epilogue(self, fusion: Instruction, *, runs_once: bool) -> str:
-        """The function that a matrix product calls for what a fusion has behind it."""
+    def epilogue(self, fusion: Instruction, *, runs_once: bool) -> tuple[str, int]:
+        """The function that a matrix product calls for what a fusion has behind it, and what an element of that takes,
+        in multiplications."""
         plan = plan_epilogue(fusion, self.target, runs_once=runs_once)
         key = ("epilogue", instruction_key(fusion), plan.is_quick)
         found = self.known.get(key)
@@ -91,7 +92,7 @@ class KernelLibrary:
                 bound = dict(zip(fusion.called[0].parameters, arrays, strict=False))
                 emit_epilogue(k, plan, bound, outputs)
             found = self.known[key] = (NativeKernel(name, name, 0, 0),)
-        return found[0].name
+        return found[0].name, plan.work
 
     def _write(
         self, instruction: Instruction, kernel: Kernel, overwritten: tuple[int, ...], shared: int

@@ -18,8 +18,16 @@ from xlapy.codegen.arrays import Array
 from xlapy.codegen.element_graph import ElementGraph, between
 from xlapy.codegen.indexing import Coordinate, Index, Indexing
 from xlapy.codegen.ir import I32, I64, PTR, KernelBuilder, Value
-from xlapy.codegen.kernels.loop import VECTORS_PER_STEP, inner_dim, plan_loop, rows_and_columns, widest_lanes
+from xlapy.codegen.kernels.loop import (
+    FUNCTION_WORK,
+    VECTORS_PER_STEP,
+    inner_dim,
+    plan_loop,
+    rows_and_columns,
+    widest_lanes,
+)
 from xlapy.codegen.target import Target
+from xlapy.hlo.cost import arithmetic_cost
 from xlapy.hlo.graph import Instruction
 from xlapy.hlo.kernel_plan import fused_product, fusion_roots, product_leaf
 from xlapy.hlo.matrix_products import library_product
@@ -30,6 +38,7 @@ EPILOGUE_PARAMETERS = [("pointers", PTR), ("block", PTR)] + [
     (name, I64) for name in ("batch", "row", "rows", "column", "columns")
 ]
 EPILOGUE_PARAMETERS += [("values", PTR), ("pitch", I64)]
+MOVES_PER_ELEMENT = 4  # operations that take as long as loads and stores of an element
 MOST_LANES_OF_COLUMN = 16  # of a product with a single column: so many elements of it are finished together
 
 
@@ -46,6 +55,7 @@ class EpiloguePlan:
     is_linear: bool  # everything is read at the element's own number, or is the same everywhere
     lanes: int
     is_quick: bool
+    work: int  # multiplications of the product that an element takes as long as
 
     @property
     def has_columns(self) -> bool:
@@ -79,8 +89,24 @@ def plan_epilogue(fusion: Instruction, target: Target, *, runs_once: bool) -> Ep
     lanes //= 2 if product.shape.type.is_complex else 1  # half as many columns are finished together
     lanes = min(lanes, _power_of_two_above(run), MOST_LANES_OF_COLUMN if is_column else lanes)
     return EpiloguePlan(
-        product, roots, leaf, loop.shape, columns, call.sizes["c_row"], loop.is_linear, max(lanes, 1), loop.is_quick
+        product,
+        roots,
+        leaf,
+        loop.shape,
+        columns,
+        call.sizes["c_row"],
+        loop.is_linear,
+        max(lanes, 1),
+        loop.is_quick,
+        _work(members, product),
     )
+
+
+def _work(members: Sequence[Instruction], product: Instruction) -> int:
+    """Operations on one element, with those that fetch and store it."""
+    costs = [arithmetic_cost(member) for member in members if member is not product]
+    operations = sum(cost.flops + cost.transcendentals * FUNCTION_WORK for cost in costs)
+    return MOVES_PER_ELEMENT + int(operations) // max(product.shape.size, 1)
 
 
 def _power_of_two_above(size: int) -> int:

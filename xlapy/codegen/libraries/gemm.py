@@ -54,8 +54,10 @@ SIZES = (
     "c_row",
     "c_column",
     "accumulate",
+    "epilogue_work",
 )
-"""The numbers a caller passes, in order: sizes, strides in elements, and 1 to add to C or 0 to replace it."""
+"""The numbers a caller passes, in order: sizes, strides in elements, 1 to add to C or 0 to replace it, and how many
+multiplications the epilogue of one element is worth, when work is shared out."""
 
 _RUN = [("parallel", PTR), ("a", PTR), ("b", PTR), ("c", PTR), ("sizes", PTR), ("epilogue", PTR), ("args", PTR)]
 

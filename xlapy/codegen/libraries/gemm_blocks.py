@@ -14,6 +14,7 @@ from xlapy.codegen.libraries.gemm_problem import (
     RANGE,
     ceil_div,
     round_up,
+    work_per_element,
 )
 from xlapy.codegen.libraries.gemm_record import RecordValue
 from xlapy.codegen.libraries.gemm_tile import TILE_PARAMETERS, Tile, copying_tiles_of, emit_tile, tiles_of
@@ -231,6 +232,6 @@ class GemmBlocks(GemmFinish):
 
     def _run_blocks(self, k: KernelBuilder, parallel: Value, problem: RecordValue, count: Value) -> None:
         rows = k.smax(problem["block_rows"], LEAST_ROWS)
-        work = k.mul(k.mul(rows, problem["block_columns"]), k.smax(problem["depth"], 1))
+        work = k.mul(k.mul(rows, problem["block_columns"]), work_per_element(k, problem, problem["depth"]))
         grain = ceil_div(k, k.const(I64, CHUNK_WORK), work)
         k.call(parallel, [k.function_pointer(f"{self._prefix}_blocks"), problem.place, count, grain])

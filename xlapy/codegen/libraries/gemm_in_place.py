@@ -15,6 +15,7 @@ from xlapy.codegen.libraries.gemm_problem import (
     RANGE,
     ceil_div,
     transpose,
+    work_per_element,
 )
 from xlapy.codegen.libraries.gemm_record import RecordValue
 from xlapy.codegen.libraries.gemm_scratch import acquire_scratch, release_scratch
@@ -235,7 +236,8 @@ class GemmInPlace(GemmPanels):
 
     def _run_dots(self, k: KernelBuilder, problem: RecordValue) -> None:
         problem.set(uses_scratch=0, column_blocks=ceil_div(k, problem["n"], _DOTS_COLUMNS))
-        work = k.mul(k.mul(k.smax(problem["m"], LEAST_ROWS), problem["k"]), _DOTS_COLUMNS)
+        rows = k.smax(problem["m"], LEAST_ROWS)
+        work = k.mul(k.mul(rows, work_per_element(k, problem, problem["k"])), _DOTS_COLUMNS)
         grain = ceil_div(k, k.const(I64, CHUNK_WORK), work)
         count = k.mul(problem["batches"], problem["column_blocks"])
         arguments = [k.function_pointer(f"{self._prefix}_dots"), problem.place, count, grain]

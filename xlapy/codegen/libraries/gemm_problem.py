@@ -47,6 +47,7 @@ PROBLEM = Record(
     c_row=I64,
     c_column=I64,
     accumulate=I64,
+    epilogue_work=I64,
     is_transposed=I64,
     epilogue=PTR,
     epilogue_args=PTR,
@@ -138,6 +139,11 @@ class GemmFunctions:
     def _steps(self, k: KernelBuilder, depth: Value) -> Value:
         """Packed steps for `depth` elements along K."""
         return k.lshr(k.add(depth, self._kind.pair - 1), self._kind.pair - 1)
+
+
+def work_per_element(k: KernelBuilder, problem: RecordValue, depth: Value) -> Value:
+    """Multiplications for one element of C, counting what the epilogue does."""
+    return k.add(k.smax(depth, 1), problem["epilogue_work"])
 
 
 def transpose(k: KernelBuilder, problem: RecordValue) -> None:

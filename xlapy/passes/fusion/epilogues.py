@@ -83,14 +83,12 @@ class _Products:
     def fuse(self) -> bool:
         replacements: dict[Instruction, Instruction] = {}
         gone: list[Instruction] = []
-        for instruction in self.computation.post_order():
-            pair = self._pair(instruction)
-            if pair is None:
-                continue
+        pairs = [pair for instruction in self.computation.post_order() if (pair := self._pair(instruction)) is not None]
+        for pair in pairs:
             fused, operands = _fused_computation(pair)
             fault = self._fault(pair, fused, operands, replacements)
             if fault:
-                self.records.append(Record.of(instruction, False, fault))
+                self.records.append(Record.of(pair.product, False, fault))
                 continue
             fusion = self._add(pair, fused, operands)
             replacements[pair.kernel] = fusion
