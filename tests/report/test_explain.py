@@ -37,6 +37,37 @@ def test_kernels_have_bytes_operations_and_what_limits_them() -> None:
     assert "cache" in explained("ENTRY e { x = f32[64] parameter(0)  ROOT y = f32[64] reverse(x), dimensions={0} }")
 
 
+DENSE = """ENTRY e {
+  x = f32[64,64] parameter(0)
+  w = f32[64,64] parameter(1)
+  b = f32[64] parameter(2)
+  d = f32[64,64] dot(x, w), lhs_contracting_dims={1}, rhs_contracting_dims={0},
+    metadata={source_file="a.py" source_line=3}
+  c = f32[64,64] broadcast(b), dimensions={1}
+  s = f32[64,64] add(d, c)
+  ROOT t = f32[64,64] tanh(s)
+}"""
+
+
+def test_a_product_and_what_is_behind_it_are_one_kernel() -> None:
+    text = explained(DENSE)
+    assert "now 1 kernel, 48.2 KB" in text
+    assert "16,384 bytes are finished while they are in a cache" in text
+    rows = [line.split() for line in text.splitlines()]
+    flops = ["528", "k", "4.1", "k"]  # of the product and the sums; functions
+    assert ["d.fusion", "fusion", "1", "32.2", "KB", "16.0", "KB", *flops, "6.10", "us", "arithmetic"] in rows
+    exe = xlapy.compile(DENSE)
+    page = exe.html_report()
+    assert "gemm_f32_run" in page and ".epilogue" in page
+    arguments = [np.ones(dims, np.float32) for dims in ((64, 64), (64, 64), (64,))]
+    assert [kernel.opcode for kernel in exe.profile(*arguments, calls=1).kernels] == ["fusion"]
+
+
+def test_a_product_that_stays_alone_says_why() -> None:
+    text = explained(DENSE.replace("c = f32[64,64] broadcast(b), dimensions={1}", "c = f32[64,64] exponential(x)"))
+    assert re.search(r"d: \S+ reads whole rows of arrays as large as the product.*\(a.py:3\)", text)
+
+
 def test_refusals_say_why_and_where() -> None:
     text = explained(
         """ENTRY e {
