@@ -133,7 +133,8 @@ class Array:
         if not element_type.is_complex:
             pointer = k.gep(self.pointer, offset.start, width)
             if mask is not None:
-                raw = k.masked_load(pointer, memory_type(element_type, lanes), mask, alias=self.alias)
+                type = memory_type(element_type, lanes)
+                raw = k.masked_load(pointer, type, mask, alias=self.alias, hoistable=self.read_only)
             else:
                 raw = self._raw_load(k, pointer, lanes)
             return from_memory(k, raw, element_type)

@@ -55,6 +55,7 @@ class EpiloguePlan:
     is_linear: bool  # everything is read at the element's own number, or is the same everywhere
     lanes: int
     is_quick: bool
+    has_masks: bool  # part of a vector costs no more than a whole one, so that there need not be code for both
     work: int  # multiplications of the product that an element takes as long as
 
     @property
@@ -98,6 +99,7 @@ def plan_epilogue(fusion: Instruction, target: Target, *, runs_once: bool) -> Ep
         loop.is_linear,
         max(lanes, 1),
         loop.is_quick,
+        target.is_avx512,
         _work(members, product),
     )
 
@@ -166,14 +168,21 @@ class _Block:
     def _vectors(self, here: _Rows, begin: Value, end: Value, line: Value | None) -> None:
         """Whole vectors of columns, and the rest by a mask; all in row `line` of the results, if that matters."""
         k, lanes = self._k, self._plan.lanes
+        if self._plan.has_masks and lanes > 1:
+            with k.loop(begin, end, lanes) as vector:
+                self._down(here, vector.index, line, self._mask(k.smin(k.sub(end, vector.index), lanes)))
+            return
         whole = k.add(begin, k.and_(k.sub(end, begin), -lanes))
         with k.loop(begin, whole, lanes) as vector:
             self._down(here, vector.index, line, None)
         if lanes > 1:
             with k.if_(k.compare("lt", whole, end)):
-                rest = k.splat(k.trunc(k.sub(end, whole), I32), lanes)
-                mask = k.compare("lt", k.lane_numbers(I32.with_lanes(lanes)), rest)
-                self._down(here, whole, line, mask)
+                self._down(here, whole, line, self._mask(k.sub(end, whole)))
+
+    def _mask(self, count: Value) -> Value:
+        """The first lanes."""
+        k, lanes = self._k, self._plan.lanes
+        return k.compare("lt", k.lane_numbers(I32.with_lanes(lanes)), k.splat(k.trunc(count, I32), lanes))
 
     def _down(self, here: _Rows, column: Value, line: Value | None, mask: Value | None) -> None:
         """A vector of columns, row by row."""
