@@ -17,13 +17,17 @@ from xlapy import ops
 from xlapy.builder import XlaBuilder, XlaOp
 from xlapy.hlo.attributes import DotDimensionNumbers
 from xlapy.hlo.shape import Shape
+from xlapy.passes.fusion.epilogues import ProductEpilogues
+from xlapy.passes.user import after
 
 THREADS = (1, 2, 3, 8)
 
 
 def compiled(program: Any, *, num_threads: int = 1, fused: bool = True) -> xlapy.Executable:
-    disabled = frozenset() if fused else frozenset({"product-epilogues"})
-    options = xlapy.CompileOptions(num_threads=num_threads, disabled_passes=disabled, verify=True)
+    """The program, with products of any size fused, or none."""
+    disabled = frozenset[str]() if fused else frozenset({"product-epilogues"})
+    passes = (after("fusion", ProductEpilogues(least_bytes=0)),) if fused else ()
+    options = xlapy.CompileOptions(num_threads=num_threads, disabled_passes=disabled, passes=passes, verify=True)
     return xlapy.compile(program, options)
 
 

@@ -10,6 +10,8 @@ becomes
 The library then computes what is behind the product block by block, while it is in a cache, instead of a kernel that
 reads and writes the whole array once more. Nothing is computed twice, and no bit changes.
 
+A small product stays alone: it is still in the nearest cache when the kernel behind it runs.
+
 A kernel that reads another array as large as the product stays alone. It reads whole rows of it one after the other,
 while blocks are narrow, and in memory that is slower than what would be saved.
 
@@ -33,19 +35,24 @@ from xlapy.passes.analysis.in_place import overwritable_operands
 from xlapy.passes.base import Pass, Record, pinned, program_computations, replace_all
 from xlapy.passes.fusion.cost import memory_bytes
 
+SMALL_BYTES = 32 * 1024  # the nearest cache of most machines
+
 
 @dataclass
 class ProductEpilogues(Pass):
+    """Products below `least_bytes` stay alone."""
+
     name: ClassVar[str] = "product-epilogues"
 
     limits: KernelLimits = field(default_factory=KernelLimits)
+    least_bytes: int = SMALL_BYTES
 
     def run(self, module: HloModule) -> bool:
         gives_away = bool(module.config.aliases or module.config.donors)
         changed = False
         for computation in program_computations(module):
             keeps_state = computation is not module.entry or gives_away
-            products = _Products(computation, self.limits, self.records, keeps_state=keeps_state)
+            products = _Products(computation, self, keeps_state=keeps_state)
             changed = products.fuse() or changed
         return changed
 
@@ -71,12 +78,11 @@ class _Pair:
 class _Products:
     """The products of one computation, each with the kernel that alone reads it."""
 
-    def __init__(
-        self, computation: Computation, limits: KernelLimits, records: list[Record], *, keeps_state: bool
-    ) -> None:
+    def __init__(self, computation: Computation, options: ProductEpilogues, *, keeps_state: bool) -> None:
         self.computation = computation
-        self.limits = limits
-        self.records = records
+        self.limits = options.limits
+        self.least_bytes = options.least_bytes
+        self.records = options.records
         self.keeps_state = keeps_state
         self.fixed = pinned(computation)
 
@@ -122,6 +128,8 @@ class _Products:
         """Why the two shall not be one, or ""."""
         if pair.kernel in replacements:
             return f"{pair.kernel.name} follows another product already"
+        if memory_bytes(pair.product) < self.least_bytes:
+            return f"it is in the nearest cache when {pair.kernel.name} reads it"
         if len(operands) > self.limits.operands:
             return "their kernel would be too large"
         if _reads_strips(pair):
