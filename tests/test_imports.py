@@ -59,6 +59,7 @@ HLO_FLOORS = (
         "buffer_plan",
         "donation",
         "kernel_plan",
+        "matrix_products",
         "identities",
         "sort_plan",
         "bitcasts",

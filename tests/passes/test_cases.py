@@ -17,6 +17,7 @@ from xlapy.passes.expand.batch_norm import BatchNormExpansion
 from xlapy.passes.expand.linalg import WidenMatrices
 from xlapy.passes.expand.random import ExpandRandom
 from xlapy.passes.flatten_call_graph import FlattenCallGraph
+from xlapy.passes.fusion.epilogues import ProductEpilogues
 from xlapy.passes.fusion.fusion import LoopFusion
 from xlapy.passes.fusion.rows import RowFusion
 from xlapy.passes.fusion.sibling_reduces import SiblingReduces
@@ -52,6 +53,7 @@ PASSES: list[type[Pass]] = [
     LoopInvariantCodeMotion,
     LoopFusion,
     LoopUnrolling,
+    ProductEpilogues,
     RangeFolding,
     RegionDeduplication,
     RegionInlining,

@@ -16,6 +16,17 @@ def fused(body: str, kind: str, operands: str, result: str) -> str:
 
 XY = "x = f32[4,4] parameter(0)  y = f32[4,4] parameter(1) "
 
+PRODUCT = "d = f32[4,4] dot(x, y), lhs_contracting_dims={1}, rhs_contracting_dims={0} "
+WIDE = "x = f32[16,16] parameter(0)  z = f32[16,16] parameter(1)  y = f32[16] parameter(2) "
+
+
+def product_of(operands: str, behind: str, result: str = "f32[16,16]") -> str:
+    """A fusion of a product of `x` and `z` with something behind it."""
+    product = "d = f32[16,16] dot(x, z), lhs_contracting_dims={1}, rhs_contracting_dims={0} "
+    call = f"ROOT r = {result} fusion(x, z, y), kind=kCustom, calls=f"
+    return f"f {{ {operands} {product} {behind} }}\nENTRY e {{ {operands} {call} }}"
+
+
 REFUSED = {
     "no element op": fused(
         XY + "d = f32[4,4] dot(x, y), lhs_contracting_dims={1}, rhs_contracting_dims={0}  ROOT n = f32[4,4] negate(d)",
@@ -72,6 +83,12 @@ REFUSED = {
         "x = f32[16,16] parameter(0)  y = f32[] parameter(1) ",
         "(f32[16], f32[2,2])",
     ),
+    "no single product": fused(XY + "ROOT a = f32[4,4] add(x, y)", "kCustom", XY, "f32[4,4]"),
+    "no product of the library": fused(XY + PRODUCT + "ROOT n = f32[4,4] negate(d)", "kCustom", XY, "f32[4,4]"),
+    "not the dimensions of the product": product_of(WIDE, "ROOT n = f32[16] negate(y)", "f32[16]"),
+    "as wide as those of": product_of(WIDE, "ROOT c = f64[16,16] convert(d)", "f64[16,16]"),
+    "not row by row": product_of(WIDE, "ROOT n = f32[16,16]{0,1} negate(d)", "f32[16,16]{0,1}"),
+    "moves elements": product_of(WIDE, "t = f32[16,16] transpose(d), dimensions={1,0}  ROOT a = f32[16,16] add(d, t)"),
     "a scalar computed inside": fused(
         "x = f32[4] parameter(0)  y = f32[] parameter(1)  i = f32[] negate(y) "
         "b = f32[4] broadcast(i), dimensions={}  ROOT r = f32[4] add(x, b)",

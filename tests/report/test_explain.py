@@ -40,6 +40,37 @@ def test_kernels_have_bytes_operations_and_what_limits_them() -> None:
     assert "cache" in explained("ENTRY e { x = f32[64] parameter(0)  ROOT y = f32[64] reverse(x), dimensions={0} }")
 
 
+DENSE = """ENTRY e {
+  x = f32[128,128] parameter(0)
+  w = f32[128,128] parameter(1)
+  b = f32[128] parameter(2)
+  d = f32[128,128] dot(x, w), lhs_contracting_dims={1}, rhs_contracting_dims={0},
+    metadata={source_file="a.py" source_line=3}
+  c = f32[128,128] broadcast(b), dimensions={1}
+  s = f32[128,128] add(d, c)
+  ROOT t = f32[128,128] tanh(s)
+}"""
+
+
+def test_a_product_and_what_is_behind_it_are_one_kernel() -> None:
+    text = explained(DENSE)
+    assert "now 1 kernel, 192.5 KB" in text
+    assert "65,536 bytes are finished while they are in a cache" in text
+    rows = [line.split() for line in text.splitlines()]
+    flops = ["4.21", "M", "16.4", "k"]  # of the product and the sums; functions
+    assert ["d.fusion", "fusion", "1", "128.5", "KB", "64.0", "KB", *flops, "45.38", "us", "arithmetic"] in rows
+    exe = xlapy.compile(DENSE)
+    page = exe.html_report()
+    assert "gemm_f32_run" in page and ".epilogue" in page
+    arguments = [np.ones(dims, np.float32) for dims in ((128, 128), (128, 128), (128,))]
+    assert [kernel.opcode for kernel in exe.profile(*arguments, calls=1).kernels] == ["fusion"]
+
+
+def test_a_product_that_stays_alone_says_why() -> None:
+    text = explained(DENSE.replace("c = f32[128,128] broadcast(b), dimensions={1}", "c = f32[128,128] exponential(x)"))
+    assert re.search(r"d: \S+ reads whole rows of arrays as large as the product.*\(a.py:3\)", text)
+
+
 def test_refusals_say_why_and_where() -> None:
     text = explained(
         """ENTRY e {

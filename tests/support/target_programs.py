@@ -220,6 +220,12 @@ def products(a: XlaOp, b: XlaOp, v: XlaOp) -> list[XlaOp]:
     return [ops.Dot(a, b), ops.Dot(a, v), ops.Dot(ops.Transpose(b), ops.Transpose(a)), ops.Dot(v, v)]
 
 
+def products_with_epilogues(a: XlaOp, b: XlaOp, v: XlaOp) -> list[XlaOp]:
+    """Along columns and along rows, with something left over."""
+    turned = ops.Dot(ops.Transpose(b), ops.Transpose(a))
+    return [ops.Mul(ops.Neg(ops.Dot(a, b)), v, (1,)), ops.Mul(ops.Neg(turned), v, (0,))]
+
+
 def factors(a: XlaOp, b: XlaOp) -> list[XlaOp]:
     positive = ops.Dot(a, ops.Transpose(a))
     lower = ops.Cholesky(positive)
@@ -233,6 +239,19 @@ def spectra(x: XlaOp) -> list[XlaOp]:
 
 PRODUCTS = [
     Program("products", products, (wholes(13, 40), wholes(40, 35), wholes(40))),
+    *(
+        Program(
+            f"products of {t} with epilogues",
+            products_with_epilogues,
+            (wholes(140, 40, dtype=t.dtype), wholes(40, 131, dtype=t.dtype), wholes(131, dtype=t.dtype)),
+        )
+        for t in (F16, F32, F64, S32)
+    ),
+    Program(
+        "products of c64 with epilogues",
+        products_with_epilogues,
+        (wholes(140, 40, dtype=np.complex64), wholes(40, 131, dtype=np.complex64), wholes(131, dtype=np.complex64)),
+    ),
     Program(
         "a convolution",
         lambda x, w: ops.ConvGeneralDilated(x, w, (1, 2), [(1, 1), (0, 1)], (1, 1), (1, 1), ("NHWC", "HWIO", "NHWC")),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from xlapy.codegen.indexing import Coordinate, Index, Indexing
@@ -68,30 +69,40 @@ class Array:
         return self._gather(ix, offset, mask)
 
     def store(self, ix: Indexing, index: Index, element: Element) -> None:
-        """Writes the elements of all lanes; lanes must be at different positions (or there is one lane)."""
+        """Writes the elements of all lanes, or of those in the mask of the index; they must be at different positions,
+        or there is one lane, and then no mask."""
         k, element_type = ix.k, self.shape.type
         offset = self.offset(ix, index)
         count = len(parts_of(element))
         width = memory_type(element_type).bytes
         parts = [k.splat(to_memory(k, part, element_type), ix.lanes) for part in parts_of(element)]
+        mask = k.splat(index.mask, ix.lanes) if index.mask is not None else None
         if offset.vector is None and (offset.step == 1 or ix.lanes == 1):
             assert offset.start is not None
-            pointer = k.gep(self.pointer, offset.start, width * count)
-            if count == 1 and self.streaming:
-                k.store(pointer, parts[0], align=width * ix.lanes, alias=self.alias, nontemporal=True)
-            elif count == 1:
-                k.store(pointer, parts[0], alias=self.alias)
-            elif ix.lanes == 1:
-                k.store(pointer, parts[0], alias=self.alias)
-                k.store(k.gep(pointer, 1, width), parts[1], alias=self.alias)
-            else:
-                order = [lane + ix.lanes * part for lane in range(ix.lanes) for part in range(2)]
-                k.store(pointer, k.shuffle(parts[0], parts[1], order), alias=self.alias)
+            self._store_neighbours(k, k.gep(self.pointer, offset.start, width * count), parts, ix.lanes, mask)
             return
         start, distances = self._lane_places(ix, offset)
         for number, part in enumerate(parts):
             place = k.gep(start, number, width)
-            k.scatter(place, distances, part, alias=self.alias, element_bytes=1)
+            k.scatter(place, distances, part, mask, alias=self.alias, element_bytes=1)
+
+    def _store_neighbours(
+        self, k: KernelBuilder, pointer: Value, parts: Sequence[Value], lanes: int, mask: Value | None
+    ) -> None:
+        """Writes the parts of elements that lie side by side."""
+        if len(parts) == 2 and lanes == 1:
+            k.store(pointer, parts[0], alias=self.alias)
+            k.store(k.gep(pointer, 1, parts[0].type.bytes), parts[1], alias=self.alias)
+            return
+        whole = parts[0]
+        if len(parts) == 2:
+            whole = k.shuffle(parts[0], parts[1], [lane + lanes * part for lane in range(lanes) for part in range(2)])
+        if mask is not None:
+            k.masked_store(pointer, whole, _for_parts(k, mask, len(parts)), alias=self.alias)
+        elif len(parts) == 1 and self.streaming:
+            k.store(pointer, whole, align=whole.type.bytes * lanes, alias=self.alias, nontemporal=True)
+        else:
+            k.store(pointer, whole, alias=self.alias)
 
     def _raw_load(self, k: KernelBuilder, pointer: Value, lanes: int) -> Value:
         type = memory_type(self.shape.type, lanes)
@@ -122,14 +133,16 @@ class Array:
         if not element_type.is_complex:
             pointer = k.gep(self.pointer, offset.start, width)
             if mask is not None:
-                raw = k.masked_load(pointer, memory_type(element_type, lanes), mask, alias=self.alias)
+                type = memory_type(element_type, lanes)
+                raw = k.masked_load(pointer, type, mask, alias=self.alias, hoistable=self.read_only)
             else:
                 raw = self._raw_load(k, pointer, lanes)
             return from_memory(k, raw, element_type)
         pointer = k.gep(self.pointer, offset.start, 2 * width)
         if mask is not None:
-            both = k.shuffle(mask, None, [lane // 2 for lane in range(2 * lanes)])
-            pairs = k.masked_load(pointer, memory_type(element_type, 2 * lanes), both, alias=self.alias)
+            pairs = k.masked_load(
+                pointer, memory_type(element_type, 2 * lanes), _for_parts(k, mask, 2), alias=self.alias
+            )
         else:
             pairs = self._raw_load(k, pointer, 2 * lanes)
         return Pair(
@@ -174,6 +187,11 @@ class Array:
         distance = offset.step * width
         lanes = k.const_vector(I64.with_lanes(ix.lanes), [lane * distance for lane in range(ix.lanes)])
         return k.gep(self.pointer, offset.start, width), lanes
+
+
+def _for_parts(k: KernelBuilder, mask: Value, parts: int) -> Value:
+    """The mask of elements as that of their parts."""
+    return mask if parts == 1 else k.shuffle(mask, None, [lane // parts for lane in range(parts * mask.type.lanes)])
 
 
 def zero_element(k: KernelBuilder, shape: Shape, lanes: int) -> Element:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from xlapy.codegen.arrays import Array
 from xlapy.codegen.clock import clock, exact_clock, ticks
@@ -31,9 +31,11 @@ from xlapy.codegen.frame import Frame, Leaf
 from xlapy.codegen.indexing import Index, Indexing
 from xlapy.codegen.ir import I1, I32, I64, PTR, Module, Value
 from xlapy.codegen.kernel_library import KernelLibrary, NativeKernel
+from xlapy.codegen.kernels.epilogue import EPILOGUE_PARAMETERS
 from xlapy.codegen.kernels.linalg import is_large, system_of
 from xlapy.codegen.kernels.repack import load_joined
-from xlapy.codegen.matrix_products import Repetition, matrix_product, window_product
+from xlapy.codegen.libraries.gemm import SIZES
+from xlapy.codegen.libraries.gemm_windows import WINDOW_NUMBERS
 from xlapy.codegen.native_fields import word
 from xlapy.codegen.registers import Element, constant_element, from_parts, parts_of
 from xlapy.codegen.runtime_sites import RuntimeSites
@@ -42,8 +44,9 @@ from xlapy.codegen.target import Target
 from xlapy.hlo.buffer_plan import BufferPlan, Home, Location
 from xlapy.hlo.evaluate.random import SCRAMBLE, SCRAMBLE_START
 from xlapy.hlo.graph import Computation, Instruction
-from xlapy.hlo.kernel_plan import SCALAR_RENAMING
+from xlapy.hlo.kernel_plan import SCALAR_RENAMING, fused_product, fusion_roots, product_leaf
 from xlapy.hlo.leaves import SAME_VALUE, aliased_leaves, is_renaming, leaf_shape, origin_of_leaf
+from xlapy.hlo.matrix_products import MatrixProduct, library_product
 from xlapy.hlo.ops import Trait
 from xlapy.hlo.schedule import Schedule
 from xlapy.hlo.shape import Shape
@@ -299,48 +302,69 @@ def _constant(emitter: EntryEmitter, frame: Frame, instruction: Instruction) -> 
         frame.bind(instruction, 0, constant_element(frame.k, literal.shape.type, literal.scalar()))
 
 
-@HANDLERS.register("dot")
-def _dot(emitter: EntryEmitter, frame: Frame, instruction: Instruction) -> None:
-    """A call of the matrix product library; a dot that is not one matrix product has a kernel like any other op."""
-    product = matrix_product(instruction)
-    if product is None:
+@HANDLERS.register("dot", "convolution")
+def _product(emitter: EntryEmitter, frame: Frame, instruction: Instruction) -> None:
+    """Calls of the matrix product library; what it is not for has a kernel like any other op."""
+    call = library_product(instruction)
+    if call is None:
         _kernel(emitter, frame, instruction)
-    else:
-        _product_call(emitter, frame, instruction, product.kind, "run", product.sizes, repetitions=product.repetitions)
+        return
+    arrays = [frame.array(operand) for operand in instruction.operands]
+    _product_call(emitter, frame, instruction, call, [*arrays, frame.array(instruction)])
 
 
-@HANDLERS.register("convolution")
-def _convolution(emitter: EntryEmitter, frame: Frame, instruction: Instruction) -> None:
-    """A call of the matrix product library where that is quicker than a kernel of its own."""
-    product = window_product(instruction)
-    if product is None:
+@HANDLERS.register("fusion")
+def _fusion(emitter: EntryEmitter, frame: Frame, instruction: Instruction) -> None:
+    """A matrix product takes what is behind it along; any other fusion is a kernel."""
+    product = fused_product(instruction)
+    call = library_product(product) if product is not None else None
+    if product is None or call is None:
         _kernel(emitter, frame, instruction)
-    else:
-        windows = frame.k.table(I64, product.windows)
-        _product_call(emitter, frame, instruction, product.kind, "windows", product.sizes, windows)
+        return
+    k = frame.k
+    operands = [frame.array(operand) for operand in instruction.operands]
+    results = [frame.array(instruction, leaf) for leaf in range(len(fusion_roots(instruction.called[0])))]
+    pointers = k.alloca(PTR, len(operands) + len(results))
+    for number, pointer in enumerate((*operands, *results)):
+        k.store(k.gep(pointers, number, PTR.bytes), pointer)
+    runs_once = instruction.parent is emitter.runs_once
+    epilogue, work = emitter.kernels.epilogue(instruction, runs_once=runs_once)
+    k.module.declare(epilogue, None, [type for _, type in EPILOGUE_PARAMETERS])
+    leaf = product_leaf(instruction.called[0], product)
+    assert leaf is not None
+    arrays = [operands[operand.attributes["number"]] for operand in product.operands]
+    call = replace(call, sizes={**call.sizes, "epilogue_work": work})
+    behind = k.function_pointer(epilogue), pointers
+    _product_call(emitter, frame, instruction, call, [*arrays, results[leaf]], *behind)
+    emitter.steps[instruction] += (Step(epilogue),)
 
 
 def _product_call(
     emitter: EntryEmitter,
     frame: Frame,
     instruction: Instruction,
-    kind: str,
-    function: str,
-    sizes: Sequence[int],
-    *more: Value,
-    repetitions: Sequence[Repetition] = (),
+    call: MatrixProduct,
+    arrays: Sequence[Value],
+    epilogue: Value | None = None,
+    epilogue_arguments: Value | None = None,
 ) -> None:
+    """Multiplies the first two arrays into the third one."""
     k = frame.k
-    emitter.libraries.add(f"gemm_{kind}")
-    emitter.steps[instruction] = (Step(f"gemm_{kind}_{function}"),)
-    arrays = [*(frame.array(operand) for operand in instruction.operands), frame.array(instruction)]
-    no_epilogue = [k.const(PTR, 0), k.const(PTR, 0)]
-    parallel, table = frame.context_word(CONTEXT_PARALLEL), k.table(I64, sizes)
+    library = f"gemm_{call.kind}"
+    emitter.libraries.add(library)
+    function = f"{library}_{'run' if call.windows is None else 'windows'}"
+    emitter.steps[instruction] = (Step(function),)
+    nothing = k.const(PTR, 0)
+    sizes = k.table(I64, [call.sizes.get(name, 0) for name in SIZES])
+    numbers = [sizes, epilogue or nothing, epilogue_arguments or nothing]
+    if call.windows is not None:
+        numbers.append(k.table(I64, [call.windows.get(name, 0) for name in WINDOW_NUMBERS]))
+    parallel = frame.context_word(CONTEXT_PARALLEL)
     with ExitStack() as loops:
-        for repetition in repetitions:
+        for repetition in call.repetitions:
             index = loops.enter_context(k.loop(0, repetition.count)).index
             arrays = [k.gep(array, index, step) for array, step in zip(arrays, repetition.strides, strict=True)]
-        k.call(f"gemm_{kind}_{function}", [parallel, *arrays, table, *no_epilogue, *more])
+        k.call(function, [parallel, *arrays, *numbers])
     look_at_signals(frame, emitter.kernels.target)
 
 

@@ -91,8 +91,12 @@ class Memory(Arithmetic):
         otherwise: Operand = 0,
         align: int | None = None,
         alias: str | None = None,
+        *,
+        hoistable: bool = False,
     ) -> Value:
-        """Loads the lanes that `mask` selects and touches no others, which become `otherwise`."""
+        """Loads the lanes that `mask` selects and touches no others, which become `otherwise`.
+
+        One that is `hoistable` reads memory that nothing writes while the function runs, so equal ones are shared."""
         fallback = self._value(otherwise, type)
         symbol = f"llvm.masked.load.{type.suffix}.p0"
         self.module.declare(symbol, type, [PTR, I32, mask.type, type])
@@ -100,7 +104,8 @@ class Memory(Arithmetic):
             f"call {type.text} @{symbol}(ptr {pointer.text}, i32 {align or type.bytes}, "
             f"{mask.type.text} {mask.text}, {type.text} {fallback.text})"
         )
-        return self._result(type, text + self._alias_metadata(alias))
+        text += self._alias_metadata(alias)
+        return self._pure(type, text, pointer, mask, fallback) if hoistable else self._result(type, text)
 
     def masked_store(
         self, pointer: Value, value: Value, mask: Value, align: int | None = None, alias: str | None = None

@@ -11,6 +11,7 @@ import numpy as np
 from xlapy.codegen.arrays import FETCHED_AHEAD, Array
 from xlapy.codegen.indexing import Index, Indexing
 from xlapy.codegen.ir import I32, I64, PTR, KernelBuilder, Module, Operand, Value
+from xlapy.codegen.kernels.epilogue import EPILOGUE_PARAMETERS, emit_epilogue, plan_epilogue
 from xlapy.codegen.kernels.loop import VECTORS_PER_STEP, strip
 from xlapy.codegen.kernels.registry import SCRATCH_ALIGNMENT, Kernel, Situation, aligned, kernel_for
 from xlapy.codegen.libraries import LibraryCall
@@ -69,6 +70,28 @@ class KernelLibrary:
             found = self._write(instruction, kernel, overwritten)
             self.known[quick_key if kernel.is_quick else key] = found
         return found
+
+    def epilogue(self, fusion: Instruction, *, runs_once: bool) -> tuple[str, int]:
+        """The function that a matrix product calls for what a fusion has behind it, and what an element of that takes,
+        in multiplications."""
+        plan = plan_epilogue(fusion, self.target, runs_once=runs_once)
+        key = ("epilogue", instruction_key(fusion), plan.is_quick)
+        found = self.known.get(key)
+        if found is None:
+            name = self._new_name("epilogue")
+            module = self.quick_module if plan.is_quick else self.module
+            operands = [operand.shape for operand in fusion.operands]
+            shapes = [*operands, *(root.shape for root in plan.roots)]
+            with KernelBuilder(module, name, EPILOGUE_PARAMETERS, None, attributes=self._attributes) as k:
+                for number in range(len(shapes)):
+                    place = k.gep(k.parameters["pointers"], number, PTR.bytes)
+                    k.parameters[f"p{number}"] = k.load(place, PTR, hoistable=True)
+                arrays = _arrays(k, shapes, len(operands), (), self.target)
+                outputs = arrays[len(operands) :]
+                bound = dict(zip(fusion.called[0].parameters, arrays, strict=False))
+                emit_epilogue(k, plan, bound, outputs)
+            found = self.known[key] = NativeKernel(name, name, 0, 0)
+        return found.name, plan.work
 
     def _write(self, instruction: Instruction, kernel: Kernel, overwritten: tuple[int, ...]) -> NativeKernel:
         if isinstance(kernel.body, LibraryCall):

@@ -9,6 +9,10 @@ Everything here is a fact about an instruction or a fused computation; nothing i
             parameters or constants. The outputs are its results, or what is made from each of them, element by element
     kOutput a chain over the rows of one array: reduces over its last dimensions, all the same ones, and element-wise
             ops on what they make. The outputs are whole arrays, or one value per row
+    kCustom a dot or convolution of parameters that is a matrix product of the library, and element-wise ops behind it:
+            each element of the results is made of the element of the product at the same place. The product is
+            computed in the memory of the first result whose elements are as wide, block by block, and what is behind
+            it follows while a block is in a cache
 
 Scalars (rank 0) live in registers of the entry function: they enter a kernel as parameters, unless they are constants.
 
@@ -25,6 +29,7 @@ from dataclasses import dataclass
 
 from xlapy.hlo.attributes import FusionKind
 from xlapy.hlo.graph import Computation, Instruction
+from xlapy.hlo.matrix_products import library_product
 from xlapy.hlo.ops import Trait
 from xlapy.hlo.shape import Shape
 from xlapy.support.errors import InternalError
@@ -231,11 +236,6 @@ def turns_reversed(transpose: Instruction, operand: Instruction) -> bool:
 SHORT_ROW = 8  # elements; lanes along a shorter dimension are mostly idle
 
 
-LEAST_PRODUCT_FEATURES = 16
-"""Features of the result, in a group, that make a convolution a matrix product: so often is each element used that is
-packed for it."""
-
-
 def has_features_in_lanes(convolution: Instruction) -> bool:
     """The kernel of a convolution computes neighbouring output features together, so that it wants them last in the
     right operand.
@@ -365,6 +365,52 @@ def _fault_of_members(computation: Computation, outside: set[Instruction]) -> st
     return ""
 
 
+def fused_product(fusion: Instruction) -> Instruction | None:
+    """The dot or convolution inside of a fusion that is computed by the library, if it is one of that kind."""
+    if fusion.attributes["kind"] is not FusionKind.CUSTOM:
+        return None
+    return next(instruction for instruction in fusion.called[0] if instruction.opcode in _PRODUCTS)
+
+
+def product_leaf(computation: Computation, product: Instruction) -> int | None:
+    """The number of the result in whose memory a fused product is computed."""
+    widths = [root.shape.type.bytes for root in fusion_roots(computation)]
+    return widths.index(product.shape.type.bytes) if product.shape.type.bytes in widths else None
+
+
+_PRODUCTS = frozenset({"dot", "convolution"})
+
+
+def fault_of_product(computation: Computation) -> str:
+    """Why a fused computation is no matrix product with element-wise ops behind it, or ""."""
+    products = [instruction for instruction in computation if instruction.opcode in _PRODUCTS]
+    if len(products) != 1 or any(operand.opcode != "parameter" for operand in products[0].operands):
+        return "it holds no single product of parameters"
+    product, roots = products[0], fusion_roots(computation)
+    if library_product(product) is None:
+        return f"{product} is no product of the library"
+    if len({root.shape.dims for root in roots}) != 1 or roots[0].shape.size != product.shape.size:
+        return "its roots have not the dimensions of the product"
+    if product_leaf(computation, product) is None:
+        return f"no result has elements as wide as those of {product}"
+    if not all(is_row_major(instruction) for instruction in (product, *roots)):
+        return "its results are not row by row"
+    outside = {product} | ({computation.root} if computation.root.opcode == "tuple" else set())
+    made: set[Instruction] = {product}
+    for instruction in computation.post_order():
+        if instruction not in outside and made & {*instruction.operands}:
+            if not _keeps_place(instruction, product.shape.size):
+                return f"{instruction} moves elements of the product"
+            made.add(instruction)
+    return _fault_of_members(computation, outside)
+
+
+def _keeps_place(user: Instruction, size: int) -> bool:
+    """Element by element in memory, what `user` makes comes from what it reads of arrays of the same size."""
+    keeps = user.opcode == "reshape" or (Trait.ELEMENTWISE in user.spec.traits and not user.called)
+    return keeps and user.shape.size == size and is_row_major(user)
+
+
 def rereads(update_slice: Instruction, source: Instruction) -> bool:
     """`source` is the slice that a dynamic-update-slice writes, as it was, and each element of the update is made of
     that same element alone: the kernel may read it from the memory that it writes to.
@@ -384,8 +430,7 @@ def rereads(update_slice: Instruction, source: Instruction) -> bool:
         for user in pending.pop().users:
             if user is update_slice:
                 continue
-            keeps_place = user.opcode == "reshape" or (Trait.ELEMENTWISE in user.spec.traits and not user.called)
-            if not keeps_place or user.shape.size != update.shape.size or not is_row_major(user):
+            if not _keeps_place(user, update.shape.size):
                 return False
             if user not in seen:
                 seen.add(user)
@@ -404,4 +449,5 @@ _FAULTS = {
     FusionKind.LOOP: _fault_of_loop,
     FusionKind.INPUT: _fault_of_input,
     FusionKind.OUTPUT: _fault_of_rows,
+    FusionKind.CUSTOM: fault_of_product,
 }

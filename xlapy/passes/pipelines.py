@@ -18,6 +18,7 @@ from xlapy.passes.expand.batch_norm import BatchNormExpansion
 from xlapy.passes.expand.linalg import WidenMatrices
 from xlapy.passes.expand.random import ExpandRandom
 from xlapy.passes.flatten_call_graph import FlattenCallGraph
+from xlapy.passes.fusion.epilogues import ProductEpilogues
 from xlapy.passes.fusion.fusion import LoopFusion
 from xlapy.passes.fusion.rows import RowFusion
 from xlapy.passes.fusion.sibling_reduces import SiblingReduces
@@ -66,6 +67,8 @@ ORDER = (
     Order(SiblingReduces, LoopFusion, "what is folded is then computed in the kernel of all the reduces"),
     Order(RowFusion, LoopFusion, "a chain is taken whole, before loops take it apart"),
     Order(LayoutAssignment, LoopFusion, "a fused loop has one layout per operand"),
+    Order(LoopFusion, ProductEpilogues, "a product takes the kernel behind it as it is"),
+    Order(ProductEpilogues, CopyInsertion, "a product makes an element of a loop's state anew"),
     Order(LoopFusion, CopyInsertion, "whether an element of a loop's state is made anew is known once kernels are"),
     Order(FlattenCallGraph, LoopFusion, "a loop body is fused for the one place that runs it"),
 )
@@ -149,6 +152,7 @@ def cpu_pipeline(options: PipelineOptions | None = None, watch: Watch | None = N
         RowFusion(options.limits),
         SiblingReduces(),
         LoopFusion(options.limits, options.multi_output_fusion),
+        ProductEpilogues(options.limits),
         Dce(),
         CopyInsertion(),
     )

@@ -7,12 +7,13 @@ from dataclasses import dataclass
 
 from xlapy.hlo.graph import Instruction
 from xlapy.passes.base import Record
+from xlapy.passes.fusion.epilogues import ProductEpilogues
 from xlapy.passes.fusion.fusion import LoopFusion
 from xlapy.passes.fusion.rows import RowFusion
 from xlapy.report.kernels import members, place_of, sources
 from xlapy.report.observation import Observation
 
-FUSION_PASSES = (RowFusion.name, LoopFusion.name)
+FUSION_PASSES = (RowFusion.name, LoopFusion.name, ProductEpilogues.name)
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import xlapy
-from xlapy.codegen.matrix_products import SMALL_MATRIX_WORK
+from xlapy.hlo.matrix_products import SMALL_MATRIX_WORK
 
 BATCH = 300
 SIZES = [

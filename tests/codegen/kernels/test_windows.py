@@ -22,6 +22,7 @@ from tests.support.random_windows import (
 )
 from xlapy import ops
 from xlapy.builder import XlaBuilder, XlaOp
+from xlapy.hlo.element_types import PRED
 from xlapy.hlo.shape import Shape
 from xlapy.hlo.text import parse
 
@@ -406,6 +407,42 @@ def test_convolution_by_the_matrix_product_library(name: str) -> None:
     compiled = xlapy.compile(text)
     assert "_windows" in compiled.llvm_ir()
     check_same(compiled(*arguments), xlapy.evaluate(text, *arguments))
+
+
+def with_epilogue(text: str, behind: str) -> str:
+    """The program with something behind its convolution; `T[]` and `P[]` are its shape, and the same of predicates."""
+    program = parse(f"HloModule m\nENTRY main {{{text}\n}}")
+    shape = program.entry.root.shape.without_layout()
+    words = {"P[]": str(shape.with_type(PRED)), "T[]": str(shape)}
+    for word, meaning in words.items():
+        behind = behind.replace(word, meaning)
+    return f"HloModule m\nENTRY main {{{text.replace('ROOT c', 'c')}\n{behind}\n}}"
+
+
+@pytest.mark.parametrize("name", PRODUCTS)
+def test_convolutions_and_what_is_behind_them(name: str) -> None:
+    text = with_epilogue(PRODUCTS[name], "a = T[] abs(c)  ROOT m = T[] maximum(a, c)")
+    generator = np.random.default_rng(len(name))
+    arguments = [random_array(generator, parameter.shape) for parameter in parse(text).entry.parameters]
+    alone = f"HloModule m\nENTRY main {{{PRODUCTS[name]}\n}}"
+    compiled = [xlapy.compile(program, xlapy.CompileOptions(num_threads=2)) for program in (alone, text)]
+    moves_elements = name in ("short rows, features first", "f16, short rows", "dilated input")
+    assert ("kind=kCustom" in compiled[1].hlo_text()) != moves_elements
+    product, got = (np.asarray(executable(*arguments)) for executable in compiled)
+    assert got.tobytes() == np.maximum(np.abs(product), product).tobytes()
+
+
+@pytest.mark.parametrize("name", ["features last", "gradient of a kernel", "groups", "bf16"])
+def test_epilogues_do_not_hide_special_numbers(name: str) -> None:
+    """What is summed again has its epilogue again, and whether it must be shows before the first one."""
+    behind = "f = P[] is-finite(c)  z = T[] convert(f)  ROOT s = T[] select(f, c, z)"
+    text = with_epilogue(PRODUCTS[name], behind)
+    generator = np.random.default_rng(3)
+    image, kernel = (random_array(generator, parameter.shape) for parameter in parse(text).entry.parameters)
+    kernel[(0,) * kernel.ndim] = np.inf
+    compiled = xlapy.compile(text)
+    assert "kind=kCustom" in compiled.hlo_text()
+    check_same(compiled(image, kernel), xlapy.evaluate(text, image, kernel))
 
 
 @pytest.mark.parametrize(

@@ -31,7 +31,7 @@ from xlapy_runtime.linking import LinkedCode, link
 
 Array = np.ndarray
 
-EPILOGUE = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, *[ctypes.c_int64] * 5)
+EPILOGUE = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 2, *[ctypes.c_int64] * 5, ctypes.c_void_p, ctypes.c_int64)
 RUN = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 7)
 
 OPERANDS = {
@@ -268,6 +268,22 @@ def test_narrow_results_are_rounded_once_and_overflow_to_infinity() -> None:
 
 
 EPILOGUE_CASES = [
+    ("f32", 3, 5, 0),
+    ("f32", 0, 5, 3),
+    ("f32", 5, 6, 7),
+    ("f32", 1, 300, 65),  # one row, streamed
+    ("f32", 300, 1, 65),  # dot products along K
+    ("f32", 3, 300, 130),
+    ("f32", 300, 7, 130),
+    ("f32", 29, 520, 300),  # strips of B copied
+    ("f32", 150, 531, 600),
+    ("f64", 37, 131, 259),
+    ("s8", 37, 131, 259),
+    ("s64", 33, 40, 50),
+    ("f16", 1, 3000, 64),
+    ("bf16_f32", 37, 131, 259),
+    ("f8e5m2", 20, 130, 70),
+    ("c128", 5, 300, 90),
     ("f32", 13, 33, 40),
     ("f32", 260, 300, 270),
     ("f32", 130, 70, 1100),
@@ -290,12 +306,16 @@ def test_the_epilogue_sees_every_finished_block_once(name: str, m: int, n: int, 
     visits = np.zeros((batch, m, n), np.int64)
     wrong: list[tuple[int, int, int]] = []
 
-    def negate(_args: int, block: int, index: int, row: int, rows: int, column: int, columns: int) -> None:
+    def negate(_: int, block: int, index: int, row: int, rows: int, column: int, columns: int, *source: int) -> None:
         part = (index, slice(row, row + rows), slice(column, column + columns))
         visits[part] += 1
         if block != room[index, row:, column:].ctypes.data:
             wrong.append((index, row, column))
-        room[part] = -room[part]
+        room[part] = -(room[part] if source[0] == block else buffered(*source, rows, columns))
+
+    def buffered(place: int, pitch: int, rows: int, columns: int) -> Array:
+        content = (ctypes.c_char * (rows * pitch)).from_address(place)
+        return np.ndarray((rows, columns), room.dtype, content, strides=(pitch, room.itemsize))
 
     multiply(name, a, b, room, num_threads=2, epilogue=EPILOGUE(negate))
     assert not wrong

@@ -119,7 +119,7 @@ def power_of_two_below(size: int) -> int:
     return 1 << (size.bit_length() - 1) if size > 0 else 1
 
 
-def _inner_dim(shape: Shape) -> int:
+def inner_dim(shape: Shape) -> int:
     """The fastest varying dimension that has more than one element (or just the fastest)."""
     for dim in shape.minor_to_major:
         if shape.dims[dim] > 1:
@@ -128,7 +128,7 @@ def _inner_dim(shape: Shape) -> int:
 
 
 def _inner_size(shape: Shape) -> int:
-    return shape.dims[_inner_dim(shape)] if shape.rank else 1
+    return shape.dims[inner_dim(shape)] if shape.rank else 1
 
 
 def emit_loop(
@@ -199,7 +199,7 @@ def emit_row(
     overlapping: bool,
 ) -> None:
     """The inner loop over one row of an array of `shape`: row number in memory order, outer dimensions major."""
-    inner = _inner_dim(shape)
+    inner = inner_dim(shape)
     order = [dim for dim in reversed(shape.minor_to_major) if dim != inner]
     scalar = Indexing(k, 1)
     outer = scalar.delinearize(Coordinate(row), [shape.dims[dim] for dim in order])

@@ -6,7 +6,11 @@
 `epilogue`, it is called for each block of C once that is finished and while it is in cache, possibly from several
 threads at once; the blocks cover C without overlap:
 
-    void epilogue(args, block, batch, row, rows, column, columns)     block: where C[batch, row, column] is
+    void epilogue(args, block, batch, row, rows, column, columns, values, pitch)
+
+`block` is where C[batch, row, column] is. Its values are there, or in a buffer, from which the epilogue brings them
+to C: at `values`, rows `pitch` bytes apart, with columns as in C, or side by side if that is a buffer. Only rows of a
+convolution that are summed a second time are seen a second time, as they are then.
 
 For convolutions, where A is what `gemm_windows` describes (not for complex numbers):
 
@@ -26,9 +30,7 @@ compute. All splits depend on the sizes alone; each element of C is summed in on
 
 from __future__ import annotations
 
-import math
-
-from xlapy.codegen.ir import I64, PTR, IRType, KernelBuilder, Module, Value
+from xlapy.codegen.ir import I64, PTR, KernelBuilder, Module, Value
 from xlapy.codegen.libraries import Library
 from xlapy.codegen.libraries.gemm_direct import GemmDirect
 from xlapy.codegen.libraries.gemm_problem import PROBLEM, RANGE, transpose
@@ -52,8 +54,10 @@ SIZES = (
     "c_row",
     "c_column",
     "accumulate",
+    "epilogue_work",
 )
-"""The numbers a caller passes, in order: sizes, strides in elements, and 1 to add to C or 0 to replace it."""
+"""The numbers a caller passes, in order: sizes, strides in elements, 1 to add to C or 0 to replace it, and how many
+multiplications the epilogue of one element is worth, when work is shared out."""
 
 _RUN = [("parallel", PTR), ("a", PTR), ("b", PTR), ("c", PTR), ("sizes", PTR), ("epilogue", PTR), ("args", PTR)]
 
@@ -116,47 +120,36 @@ class _GemmEmitter(GemmDirect):
             problem = PROBLEM.new(k)
             self._read_call(k, problem)
             problem.set(windows=k.parameters["windows"], uses_scratch=0 if self._kind.accumulates_in_result else 1)
+            flag = self._watch_for_special(k, problem) if self._sums_again else None
             k.if_else(
                 self._is_direct(k, problem),
                 lambda: self._run_direct(k, problem),
                 lambda: self._run_packed(k, problem),
             )
-            self._sum_again_if_needed(k, problem)
-        if self._kind.accumulator.is_float:
+            if flag is not None:
+                self._sum_again_if_needed(k, problem, flag)
+        if self._sums_again:
             self._sum_rows()
 
-    def _sum_again_if_needed(self, k: KernelBuilder, problem: RecordValue) -> None:
+    def _watch_for_special(self, k: KernelBuilder, problem: RecordValue) -> Value:
+        """The flag that tells whether a convolution must be summed again; nobody raises it if nothing lies outside."""
+        flag = k.alloca(I64)
+        k.store(flag, k.const(I64, 0))
+        reaches_outside = k.load(k.gep(problem["windows"], WINDOW_NUMBERS.index("reaches_outside"), 8), I64)
+        problem["suspect"] = k.select(k.compare("ne", reaches_outside, 0), flag, k.const(PTR, 0))
+        return flag
+
+    def _sum_again_if_needed(self, k: KernelBuilder, problem: RecordValue, flag: Value) -> None:
         """Leaves out what lies outside of the array, should B not be finite. Any row of C tells whether that may be."""
         kind = self._kind
-        if not kind.accumulator.is_float:
-            return
-        reaches_outside = k.load(k.gep(problem["windows"], WINDOW_NUMBERS.index("reaches_outside"), 8), I64)
-        with k.if_(k.compare("ne", reaches_outside, 0)), k.loop(0, problem["batches"]) as batch:
-            c = k.gep(problem["c"], k.mul(batch.index, problem["c_batch"]))
-            is_suspect = self._has_special(k, c, kind.result, k.const(I64, 1), k.const(I64, 0), problem["n"])
-            with k.if_(k.compare("ne", is_suspect, 0)):
-                b = k.gep(problem["b"], k.mul(batch.index, problem["b_batch"]))
-                is_special = self._has_special(k, b, kind.element, problem["k"], problem["b_step"], problem["n"])
-                with k.if_(k.compare("ne", is_special, 0)):
-                    again = problem.copy()
-                    again["batch"] = batch.index
-                    rows = k.function_pointer(f"{self._prefix}_sum_rows")
-                    k.call(k.parameters["parallel"], [rows, again.place, problem["m"], k.const(I64, 1)])
-
-    def _has_special(
-        self, k: KernelBuilder, place: Value, type: IRType, rows: Value, row_bytes: Value, columns: Value
-    ) -> Value:
-        """Whether there is an infinity or a NaN among rows of numbers."""
-        kind = self._kind
-        with k.loop(0, rows, carry=[k.const(I64, 0)]) as row:
-            start = k.gep(place, k.mul(row.index, row_bytes))
-            with k.loop(0, columns, carry=row.values) as column:
-                raw = k.load(k.gep(start, column.index, type.bytes), type)
-                number = raw if type == kind.accumulator else kind.widen(k, raw)
-                is_finite = k.compare("lt", k.fabs(number), math.inf)
-                column.next = [k.or_(column.values[0], k.zext(k.not_(is_finite), I64))]
-            row.next = column.results
-        return row.results[0]
+        with k.if_(k.compare("ne", k.load(flag, I64), 0)), k.loop(0, problem["batches"]) as batch:
+            b = k.gep(problem["b"], k.mul(batch.index, problem["b_batch"]))
+            is_special = self._has_special(k, b, kind.element, problem["k"], problem["b_step"], problem["n"])
+            with k.if_(k.compare("ne", is_special, 0)):
+                again = problem.copy()
+                again["batch"] = batch.index
+                rows = k.function_pointer(f"{self._prefix}_sum_rows")
+                k.call(k.parameters["parallel"], [rows, again.place, problem["m"], k.const(I64, 1)])
 
     def _sum_rows(self) -> None:
         """A range of rows of one matrix."""
@@ -168,6 +161,8 @@ class _GemmEmitter(GemmDirect):
             steps = [k.const(I64, 0), problem["k"]]
             arguments = [problem["windows"], a, row.index, *steps, b, problem["b_step"], problem["n"], c]
             k.call(f"{self._prefix}_sum_row", arguments)
+            one_row = [row.index, k.const(I64, 1), k.const(I64, 0), problem["n"]]
+            self._run_epilogue(k, problem, [c, batch, *one_row], [c, problem["c_row"], problem["c_column"]])
 
     def _read_call(self, k: KernelBuilder, problem: RecordValue) -> None:
         """Fills in the problem, in bytes and reals, with C by rows if that can be had by transposing."""
@@ -185,6 +180,7 @@ class _GemmEmitter(GemmDirect):
             c=given["c"],
             is_transposed=0,
             windows=k.const(PTR, 0),
+            suspect=k.const(PTR, 0),
             epilogue=given["epilogue"],
             epilogue_args=given["args"],
         )

@@ -3,23 +3,45 @@
 from __future__ import annotations
 
 import functools
+from dataclasses import dataclass
 
 from xlapy.codegen.ir import I8, I64, PTR, KernelBuilder, Value
+from xlapy.codegen.libraries.gemm_finish import GemmFinish
 from xlapy.codegen.libraries.gemm_problem import (
     CHUNK_WORK,
     LEAST_ROWS,
     PROBLEM,
     RANGE,
-    GemmFunctions,
     ceil_div,
     round_up,
+    work_per_element,
 )
 from xlapy.codegen.libraries.gemm_record import RecordValue
 from xlapy.codegen.libraries.gemm_tile import TILE_PARAMETERS, Tile, copying_tiles_of, emit_tile, tiles_of
 from xlapy.codegen.libraries.gemm_vector import STREAM_ROWS, emit_stream, stream_name
 
+_NEAR_BYTES = 1 << 15
+"""From the first to the last row of a block of C that the nearest cache holds beside the operands of tiles."""
 
-class GemmBlocks(GemmFunctions):
+
+@dataclass(frozen=True, slots=True)
+class _Strip:
+    """What the tiles of one strip of B read, and where their sums go: `sums` is in C or in scratch. `ends` if K does,
+    so that C is finished."""
+
+    a: Value
+    b: Value
+    sums: Value
+    depth: Value
+    batch: Value
+    row: Value
+    column: Value
+    columns: Value
+    accumulate: Value
+    ends: Value
+
+
+class GemmBlocks(GemmFinish):
     """Writes the functions that compute the blocks of a panel."""
 
     # The tiles
@@ -54,67 +76,6 @@ class GemmBlocks(GemmFunctions):
         """Room for one strip of a chunk of B."""
         return self._chunk_steps * self._shape.columns * self._kind.packed.bytes
 
-    # Finished parts of C
-
-    def finish(self) -> None:
-        """What happens to a part of C once its sums are complete."""
-        parameters = [("problem", PTR), ("sums", PTR)]
-        parameters += [(name, I64) for name in ("batch", "row", "rows", "column", "columns")]
-        with self._function("finish", parameters) as k:
-            given = k.parameters
-            problem = PROBLEM.at(k, given["problem"])
-            column = self._whole_columns(k, given["column"])
-            c = k.gep(problem["c"], k.mul(given["batch"], problem["c_batch"]))
-            c = k.gep(k.gep(c, k.mul(given["row"], problem["c_row"])), k.mul(column, problem["c_column"]))
-            with k.if_(k.compare("ne", problem["uses_scratch"], 0)):
-                copied = [given["problem"], given["sums"], c, given["rows"], given["columns"]]
-                k.call(f"{self._prefix}_copy_out", copied)
-            epilogue = problem["epilogue"]
-            with k.if_(k.compare("ne", epilogue, k.const(PTR, 0))):
-                rows = [given["row"], given["rows"]]
-                columns = [column, self._whole_columns(k, given["columns"])]
-                args = [problem["epilogue_args"], c, given["batch"]]
-                k.if_else(
-                    k.compare("ne", problem["is_transposed"], 0),
-                    lambda: _nothing(k.call(epilogue, [*args, *columns, *rows])),
-                    lambda: _nothing(k.call(epilogue, [*args, *rows, *columns])),
-                )
-
-    def copy_out(self) -> None:
-        """Sums in scratch to C: rounded, added, scattered, as the product wants it."""
-        parameters = [("problem", PTR), ("sums", PTR), ("c", PTR), ("rows", I64), ("columns", I64)]
-        with self._function("copy_out", parameters) as k:
-            problem = PROBLEM.at(k, k.parameters["problem"])
-            c_row, c_column, accumulate = problem["c_row"], problem["c_column"], problem["accumulate"]
-            sums_row = problem["sums_row"]
-            columns = k.parameters["columns"]
-            is_row = k.compare("eq", c_column, self._c_bytes)
-            vectors = k.select(is_row, k.and_(columns, -self._shape.lanes), 0)
-            with k.loop(0, k.parameters["rows"]) as row:
-                source = k.gep(k.parameters["sums"], k.mul(row.index, sums_row))
-                goal = k.gep(k.parameters["c"], k.mul(row.index, c_row))
-                with k.loop(0, vectors, self._shape.lanes) as column:
-                    place = k.gep(goal, column.index, self._result_bytes)
-                    self._copy_some(k, source, column.index, place, self._shape.lanes, accumulate)
-                with k.loop(vectors, columns, self._kind.parts) as column:
-                    place = k.gep(goal, k.mul(self._whole_columns(k, column.index), c_column))
-                    for part in range(self._kind.parts):
-                        real = k.gep(place, part * self._result_bytes)
-                        self._copy_some(k, source, k.add(column.index, part), real, 1, accumulate)
-
-    def _copy_some(
-        self, k: KernelBuilder, source: Value, column: Value, place: Value, lanes: int, accumulate: Value
-    ) -> None:
-        kind = self._kind
-        value = k.load(k.gep(source, column, kind.accumulator.bytes), kind.accumulator.with_lanes(lanes))
-
-        def sum_with_old() -> Value:
-            old = k.load(place, kind.result.with_lanes(lanes))
-            return k.add(old if kind.accumulates_in_result else kind.widen(k, old), value)
-
-        total = k.if_else(k.compare("ne", accumulate, 0), sum_with_old, lambda: value)[0]
-        k.store(place, kind.narrow(k, total) if not kind.accumulates_in_result else total)
-
     # Blocks
 
     def block(self) -> None:
@@ -142,35 +103,42 @@ class GemmBlocks(GemmFunctions):
                 accumulate = k.or_(adds, k.zext(k.compare("gt", chunk.index, 0), I64))
                 a_chunk = k.gep(a, k.mul(chunk.index, a_step))
                 b_chunk = k.gep(b, k.mul(chunk.index, b_step))
-                ends = k.and_(is_last, k.zext(k.compare("ge", k.add(chunk.index, self._chunk_steps), steps), I64))
-                with k.loop(0, given["columns"], strip_columns, carry=[b_chunk]) as strip:
-                    columns = k.smin(k.sub(given["columns"], strip.index), strip_columns)
-                    place = k.gep(sums, strip.index, self._kind.accumulator.bytes)
-                    b_here = strip.values[0]
-                    self._strip(k, problem, depth, a_chunk, b_here, place, columns, strip_columns, accumulate)
-                    with k.if_(k.compare("ne", ends, 0)):
-                        rows = [k.add(problem["row"], given["row"]), given["rows"]]
-                        column = k.add(problem["column"], k.add(given["column"], strip.index))
-                        place_of_c = [k.add(problem["batch"], batch), *rows, column, columns]
-                        k.call(f"{self._prefix}_finish", [given["problem"], place, *place_of_c])
-                    strip.next = [k.gep(b_here, b_strip)]
+                is_end = k.compare("ge", k.add(chunk.index, self._chunk_steps), steps)
+                ends = k.and_(k.compare("ne", is_last, 0), is_end)
+                with k.loop(0, given["columns"], strip_columns, carry=[b_chunk]) as loop:
+                    strip = _Strip(
+                        a_chunk,
+                        b_here := loop.values[0],
+                        k.gep(sums, loop.index, self._kind.accumulator.bytes),
+                        depth,
+                        k.add(problem["batch"], batch),
+                        k.add(problem["row"], given["row"]),
+                        k.add(problem["column"], k.add(given["column"], loop.index)),
+                        k.smin(k.sub(given["columns"], loop.index), strip_columns),
+                        accumulate,
+                        ends,
+                    )
+                    self._strip(k, problem, strip)
+                    loop.next = [k.gep(b_here, b_strip)]
 
-    def _strip(
-        self,
-        k: KernelBuilder,
-        problem: RecordValue,
-        depth: Value,
-        a: Value,
-        b: Value,
-        sums: Value,
-        columns: Value,
-        strip_columns: Value,
-        accumulate: Value,
+    def _finish_part(
+        self, k: KernelBuilder, strip: _Strip, sums: Value, sums_row: Value, row: Value | int, rows: Value
     ) -> None:
-        """All tiles of one strip of B."""
-        kind, shape = self._kind, self._shape
+        """Finishes `rows` rows of a strip, the first of which is number `row`."""
+        place_of_c = [strip.batch, k.add(strip.row, row), rows, strip.column, strip.columns]
+        k.call(f"{self._prefix}_finish", [k.parameters["problem"], sums, sums_row, *place_of_c])
+
+    def _strip(self, k: KernelBuilder, problem: RecordValue, strip: _Strip) -> None:
+        """All tiles of one strip of B. An epilogue sees each tile by itself if all of them are not in the nearest
+        cache."""
+        kind, shape, columns, depth = self._kind, self._shape, strip.columns, strip.depth
+        a, b, sums, accumulate = strip.a, strip.b, strip.sums, strip.accumulate
+        has_epilogue = k.compare("ne", problem["epilogue"], k.const(PTR, 0))
+        is_far = k.compare("gt", k.mul(k.parameters["rows"], problem["c_row"]), _NEAR_BYTES)
+        by_tiles = k.and_(strip.ends, k.and_(has_epilogue, is_far))
+        buffered = k.and_(by_tiles, self._may_buffer_tiles(k, problem, accumulate))
         vectors = k.sdiv(k.add(columns, shape.lanes - 1), shape.lanes)
-        is_edge = k.zext(k.compare("lt", columns, strip_columns), I64)
+        is_edge = k.zext(k.compare("lt", columns, problem["strip_columns"]), I64)
         index = k.mul(k.sub(k.add(k.mul(is_edge, shape.most_vectors), vectors), 1), shape.rows)
         index = k.select(k.compare("ne", problem["streams"], 0), self._stream_index, index)
         table = k.gep(k.function_pointer(f"{self._prefix}_tiles"), index, 8)
@@ -178,9 +146,19 @@ class GemmBlocks(GemmFunctions):
         b_step, sums_row, rows = problem["tile_b_step"], problem["sums_row"], k.parameters["rows"]
         copies = k.and_(k.compare("ne", problem["copies"], 0), k.compare("gt", rows, self._tile_rows))
 
+        buffer = k.alloca(I8, self._buffer_elements * kind.accumulator.bytes, align=64)
+        pitch = k.mul(problem["strip_columns"], kind.accumulator.bytes)
+
+        def goal_of(place: Value) -> tuple[Value, Value]:
+            """Where a tile puts its sums, and how far apart rows are there."""
+            return k.select(buffered, buffer, place), k.select(buffered, pitch, sums_row)
+
         def first_tile() -> list[Value]:
-            arguments = [depth, a, a_row, a_step, b, b_step, sums, sums_row, columns, accumulate, k.parameters["copy"]]
+            goal, goal_row = goal_of(sums)
+            arguments = [depth, a, a_row, a_step, b, b_step, goal, goal_row, columns, accumulate, k.parameters["copy"]]
             self._call_copying(k, vectors, is_edge, arguments)
+            with k.if_(by_tiles):
+                self._finish_part(k, strip, goal, goal_row, 0, k.const(I64, self._tile_rows))
             step = k.const(I64, shape.columns * kind.packed.bytes)
             below = k.gep(sums, k.mul(sums_row, self._tile_rows))
             return [k.const(I64, self._tile_rows), k.gep(a, a_strip), below, k.parameters["copy"], step]
@@ -188,15 +166,26 @@ class GemmBlocks(GemmFunctions):
         def no_tile() -> list[Value]:
             return [k.const(I64, 0), a, sums, b, b_step]
 
-        first, a, sums, b, b_step = k.if_else(copies, first_tile, no_tile)
-        with k.loop(first, rows, self._tile_rows, carry=[a, sums]) as tile:
+        first, a_rest, sums_rest, b_rest, b_step = k.if_else(copies, first_tile, no_tile)
+        with k.loop(first, rows, self._tile_rows, carry=[a_rest, sums_rest]) as tile:
             height = k.smin(k.sub(rows, tile.index), self._tile_rows)
             function = k.load(k.gep(table, k.sub(k.mul(height, kind.parts), 1), 8), PTR)
             place_a, place_c = tile.values
-            arguments = [depth, place_a, a_row, a_step, b, b_step, place_c, sums_row, columns, accumulate]
+            goal, goal_row = goal_of(place_c)
+            arguments = [depth, place_a, a_row, a_step, b_rest, b_step, goal, goal_row, columns, accumulate]
             assert len(arguments) == len(TILE_PARAMETERS)
             k.call(function, arguments)
+            with k.if_(by_tiles):
+                self._finish_part(k, strip, goal, goal_row, tile.index, height)
             tile.next = [k.gep(place_a, a_strip), k.gep(place_c, k.mul(sums_row, self._tile_rows))]
+        with k.if_(k.and_(strip.ends, k.not_(by_tiles))):
+            self._finish_part(k, strip, sums, sums_row, 0, rows)
+
+    def _may_buffer_tiles(self, k: KernelBuilder, problem: RecordValue, accumulate: Value) -> Value:
+        """Whether tiles may put their sums into a buffer instead of C: these are all there is, and it has room."""
+        is_alone = k.and_(k.compare("eq", accumulate, 0), k.compare("eq", problem["uses_scratch"], 0))
+        is_tile = k.compare("eq", problem["streams"], 0)
+        return k.and_(k.and_(is_alone, is_tile), self._may_buffer(k, problem))
 
     def _call_copying(self, k: KernelBuilder, vectors: Value, is_edge: Value, arguments: list[Value]) -> None:
         """The tile that copies its strip of B."""
@@ -243,10 +232,6 @@ class GemmBlocks(GemmFunctions):
 
     def _run_blocks(self, k: KernelBuilder, parallel: Value, problem: RecordValue, count: Value) -> None:
         rows = k.smax(problem["block_rows"], LEAST_ROWS)
-        work = k.mul(k.mul(rows, problem["block_columns"]), k.smax(problem["depth"], 1))
+        work = k.mul(k.mul(rows, problem["block_columns"]), work_per_element(k, problem, problem["depth"]))
         grain = ceil_div(k, k.const(I64, CHUNK_WORK), work)
         k.call(parallel, [k.function_pointer(f"{self._prefix}_blocks"), problem.place, count, grain])
-
-
-def _nothing(value: Value | None) -> None:
-    """Drops the result of a call that has none."""

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 
 from xlapy.codegen.ir import I1, I64, PTR, KernelBuilder, Value
 from xlapy.codegen.libraries.gemm_in_place import GemmInPlace
-from xlapy.codegen.libraries.gemm_problem import CHUNK_WORK, PROBLEM, RANGE, ceil_div, strip_bytes
+from xlapy.codegen.libraries.gemm_problem import CHUNK_WORK, PROBLEM, RANGE, ceil_div, strip_bytes, work_per_element
 from xlapy.codegen.libraries.gemm_record import RecordValue
 from xlapy.codegen.libraries.gemm_scratch import acquire_scratch, release_scratch
 from xlapy.codegen.libraries.gemm_tile import TILE_PARAMETERS
@@ -197,7 +197,7 @@ class GemmDirect(GemmInPlace):
             column_blocks = ceil_div(k, columns, block_columns)
             problem.set(block_columns=block_columns, column_blocks=column_blocks)
             positions = k.mul(problem["unit_rows"], problem["unit_positions"])
-            work = k.mul(k.mul(positions, block_columns), problem["k"])
+            work = k.mul(k.mul(positions, block_columns), work_per_element(k, problem, problem["k"]))
             grain = ceil_div(k, k.const(I64, CHUNK_WORK), work)
             function = k.function_pointer(f"{self._prefix}_units")
             k.call(parallel, [function, problem.place, k.mul(units, column_blocks), grain])
@@ -284,7 +284,8 @@ class GemmDirect(GemmInPlace):
                 place = k.gep(goal, k.mul(row.index, row_bytes))
                 place_of_c = [k.add(first, k.mul(row.index, row_length)), positions]
                 place_of_c += [k.add(problem["column"], strip.index), columns]
-                k.call(f"{self._prefix}_finish", [problem.place, place, problem["batch"], *place_of_c])
+                sums = [place, problem["c_row"]]
+                k.call(f"{self._prefix}_finish", [problem.place, *sums, problem["batch"], *place_of_c])
 
     def _row(
         self,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 
-from xlapy.codegen.ir import I1, I64, PTR, KernelBuilder, Value
+from xlapy.codegen.ir import I1, I64, KernelBuilder, Value
 from xlapy.codegen.libraries.gemm_panels import GemmPanels
 from xlapy.codegen.libraries.gemm_problem import (
     BLOCK_COLUMNS,
@@ -15,6 +15,7 @@ from xlapy.codegen.libraries.gemm_problem import (
     RANGE,
     ceil_div,
     transpose,
+    work_per_element,
 )
 from xlapy.codegen.libraries.gemm_record import RecordValue
 from xlapy.codegen.libraries.gemm_scratch import acquire_scratch, release_scratch
@@ -189,8 +190,10 @@ class GemmInPlace(GemmPanels):
                 with k.loop(fours, last) as column:
                     self._dot_columns(k, problem, batch, column.index, 1)
                 reals = [k.mul(count, self._kind.parts) for count in (first, k.sub(last, first))]
+                c = k.gep(problem["c"], k.mul(batch, problem["c_batch"]))
+                sums = k.gep(c, k.mul(first, problem["c_column"]))
                 place_of_c = [batch, k.const(I64, 0), problem["m"], *reals]
-                k.call(f"{self._prefix}_finish", [problem.place, k.const(PTR, 0), *place_of_c])
+                k.call(f"{self._prefix}_finish", [problem.place, sums, problem["c_row"], *place_of_c])
 
     def _dot_columns(self, k: KernelBuilder, problem: RecordValue, batch: Value, column: Value, columns: int) -> None:
         """The products of all rows of A with `columns` columns of B."""
@@ -233,7 +236,8 @@ class GemmInPlace(GemmPanels):
 
     def _run_dots(self, k: KernelBuilder, problem: RecordValue) -> None:
         problem.set(uses_scratch=0, column_blocks=ceil_div(k, problem["n"], _DOTS_COLUMNS))
-        work = k.mul(k.mul(k.smax(problem["m"], LEAST_ROWS), problem["k"]), _DOTS_COLUMNS)
+        rows = k.smax(problem["m"], LEAST_ROWS)
+        work = k.mul(k.mul(rows, work_per_element(k, problem, problem["k"])), _DOTS_COLUMNS)
         grain = ceil_div(k, k.const(I64, CHUNK_WORK), work)
         count = k.mul(problem["batches"], problem["column_blocks"])
         arguments = [k.function_pointer(f"{self._prefix}_dots"), problem.place, count, grain]

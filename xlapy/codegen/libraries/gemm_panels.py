@@ -16,6 +16,7 @@ from xlapy.codegen.libraries.gemm_problem import (
     ceil_div,
     even_part,
     strip_bytes,
+    work_per_element,
 )
 from xlapy.codegen.libraries.gemm_record import RecordValue
 from xlapy.codegen.libraries.gemm_scratch import acquire_scratch, emit_scratch, release_scratch
@@ -212,7 +213,8 @@ class GemmPanels(GemmBlocks):
         small = k.and_(k.compare("gt", problem["batches"], 1), k.compare("le", work, _MATRIX_WORK))
 
         def together() -> None:
-            grain = ceil_div(k, k.const(I64, CHUNK_WORK), work)
+            each = k.mul(k.mul(problem["m"], problem["n"]), work_per_element(k, problem, problem["k"]))
+            grain = ceil_div(k, k.const(I64, CHUNK_WORK), each)
             matrices = k.function_pointer(f"{self._prefix}_matrices")
             k.call(parallel, [matrices, problem.place, problem["batches"], grain])
 

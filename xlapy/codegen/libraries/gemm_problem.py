@@ -47,10 +47,12 @@ PROBLEM = Record(
     c_row=I64,
     c_column=I64,
     accumulate=I64,
+    epilogue_work=I64,
     is_transposed=I64,
     epilogue=PTR,
     epilogue_args=PTR,
     windows=PTR,
+    suspect=PTR,  # of a convolution whose windows reach outside: a flag, raised by what is not finite in row 0 of C
     # The panel at hand. Columns count reals.
     batch=I64,
     row=I64,
@@ -137,6 +139,11 @@ class GemmFunctions:
     def _steps(self, k: KernelBuilder, depth: Value) -> Value:
         """Packed steps for `depth` elements along K."""
         return k.lshr(k.add(depth, self._kind.pair - 1), self._kind.pair - 1)
+
+
+def work_per_element(k: KernelBuilder, problem: RecordValue, depth: Value) -> Value:
+    """Multiplications for one element of C, counting what the epilogue does."""
+    return k.add(k.smax(depth, 1), problem["epilogue_work"])
 
 
 def transpose(k: KernelBuilder, problem: RecordValue) -> None:

@@ -25,10 +25,7 @@ from xlapy.codegen.libraries.gemm_packing import PackingEmitter
 from xlapy.codegen.libraries.gemm_tile import TileShape
 from xlapy.codegen.libraries.gemm_types import GemmType
 from xlapy.codegen.target import Target
-
-SPACES = 3
-LEVELS = 1 + SPACES
-"""Digits of a row and of a step: batch (or feature) and one for each space, outermost first."""
+from xlapy.hlo.matrix_products import LEVELS, SPACES
 
 _ZERO_BYTES = 1 << 12
 """More than a chunk along K takes of a row."""

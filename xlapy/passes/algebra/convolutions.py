@@ -6,7 +6,8 @@ from dataclasses import replace
 
 from xlapy.hlo.attributes import ConvolutionDimensionNumbers, DotDimensionNumbers, SliceDimension, Window
 from xlapy.hlo.graph import Instruction
-from xlapy.hlo.kernel_plan import LEAST_PRODUCT_FEATURES, has_features_in_lanes
+from xlapy.hlo.kernel_plan import has_features_in_lanes
+from xlapy.hlo.matrix_products import LEAST_PRODUCT_FEATURES
 from xlapy.hlo.patterns import P, variables
 from xlapy.hlo.shape import Dims, Shape
 from xlapy.passes import new

@@ -4,7 +4,8 @@ An element-wise kernel reads element i of an operand before it writes element i 
 memory if they have the same bytes per element and the operand is read at no other index. A dynamic-update-slice or a
 scatter writes some elements only, so the rest of its operand simply stays; a kernel may make an update of the elements
 that it replaces. A matrix is factored, and right sides are solved, in place. A kernel over rows folds all of a row
-before it writes there. A custom call says itself which operands it changes.
+before it writes there. A custom call says itself which operands it changes. A matrix product reads its operands after
+it has begun to write, and so does a fusion that holds one.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ def overwritable_operands(instruction: Instruction) -> list[tuple[int, int]]:
     if instruction.opcode == "custom-call":
         arrays = [pair for pair in aliased_leaves(instruction) if instruction.operands[pair[0]].shape.is_array]
         return [(operand, result) for operand, _, result in arrays]
-    if instruction.opcode == "fusion":
+    if instruction.opcode == "fusion" and instruction.attributes["kind"] is not FusionKind.CUSTOM:
         return _of_fusion(instruction)
     if Trait.ELEMENTWISE in instruction.spec.traits:
         return [(n, 0) for n, operand in enumerate(instruction.operands) if _same_elements(operand, instruction)]

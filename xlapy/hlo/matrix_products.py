@@ -1,4 +1,4 @@
-"""Dots and convolutions as calls of the matrix product library.
+"""Dots and convolutions as matrix products: the calls of a library that compute them.
 
 A dot is a batch of matrix products if each of its four groups of dimensions (batch, rows, columns, depth) can be
 walked with one stride in each operand. Most can, whatever is transposed; the others run as loop nests (`kernels.dot`).
@@ -8,22 +8,21 @@ attention: there is a call for each of their positions.
 A convolution is one matrix product per group: positions by features of the result, contracting places of the window
 and features of the input. It needs features side by side in kernel and result, and enough of them; the others run as
 loop nests (`kernels.convolution`).
+
+Everything here is a fact about shapes and attributes, which passes and codegen share: what is a library call may take
+the element-wise ops behind it along.
 """
 
 from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from xlapy.codegen.libraries.gemm import SIZES
-from xlapy.codegen.libraries.gemm_types import GEMM_TYPES
-from xlapy.codegen.libraries.gemm_windows import LEVELS, SPACES, WINDOW_NUMBERS, has_windows
 from xlapy.hlo.attributes import ConvolutionDimensionNumbers, DotDimensionNumbers, Window
-from xlapy.hlo.element_types import ElementType
+from xlapy.hlo.element_types import C64, C128, F32, F64, S8, S32, S64, U8, ElementType
 from xlapy.hlo.graph import Instruction
-from xlapy.hlo.kernel_plan import LEAST_PRODUCT_FEATURES
 from xlapy.hlo.shape import Dims, Shape
 
 Batches = tuple[tuple[Shape, Dims], tuple[Shape, Dims], tuple[Shape, Dims]]
@@ -46,11 +45,21 @@ class Repetition:
 
 @dataclass(frozen=True, slots=True)
 class MatrixProduct:
-    """Calls of the library `gemm_KIND`: its numbers in the order of `SIZES`, and the loops around, outermost first."""
+    """Calls of the library `gemm_KIND`: its numbers by name, strides in elements, and the loops around, outermost
+    first.
+
+    `windows` describes the left side of a convolution, also by name; that of a dot is a matrix in memory."""
 
     kind: str
-    sizes: tuple[int, ...]
+    sizes: Mapping[str, int]
     repetitions: tuple[Repetition, ...] = ()
+    windows: Mapping[str, int] | None = None
+
+
+def library_product(instruction: Instruction) -> MatrixProduct | None:
+    """The library calls that compute an instruction; None if it is no dot or convolution, or has a kernel."""
+    find = _PRODUCTS.get(instruction.opcode)
+    return find(instruction) if find else None
 
 
 def matrix_product(dot: Instruction) -> MatrixProduct | None:
@@ -78,17 +87,14 @@ def matrix_product(dot: Instruction) -> MatrixProduct | None:
         "c_row": _stride(result, range(batch_count, batch_count + len(rows))),
         "c_column": _stride(result, range(batch_count + len(rows), result.rank)),
     }
-    if any(stride is None for stride in strides.values()):
-        return None
     counts = {
         "batches": count,
         "m": m,
         "n": n,
         "k": depth,
-        "accumulate": 0,
     }
-    values = {**strides, **counts}
-    return MatrixProduct(kind, tuple(values[name] or 0 for name in SIZES), _repetitions(batches, own))
+    known = {name: stride for name, stride in strides.items() if stride is not None}
+    return MatrixProduct(kind, known | counts, _repetitions(batches, own)) if len(known) == len(strides) else None
 
 
 def _first_of_one_stride(batches: Batches) -> int:
@@ -110,16 +116,19 @@ def _repetitions(batches: Batches, end: int) -> tuple[Repetition, ...]:
     return tuple(Repetition(result.dims[dim], strides) for dim, strides in zip(dims, steps, strict=False))
 
 
-_INTEGER_SUMS = {("s8", "s32"): "s8", ("u8", "s32"): "u8"}  # operands, sums: libraries named by their operands alone
+_WIDE_KINDS = frozenset({F32, F64, S32, S64, C64, C128})
+_BYTES = frozenset({S8, U8})  # summed as 32 bits, in pairs along K
 
 
 def _kind(lhs: ElementType, rhs: ElementType, result: ElementType) -> str | None:
     """The library for these element types, if there is one."""
-    if lhs is not rhs or (lhs.is_integer and lhs.bits == 8 and lhs is result):
+    if lhs is not rhs:
         return None
-    name = lhs.name if lhs is result else f"{lhs.name}_{result.name}"
-    name = _INTEGER_SUMS.get((lhs.name, result.name), name)
-    return name if name in GEMM_TYPES else None
+    if lhs in _BYTES:
+        return lhs.name if result is S32 else None
+    if lhs is result:
+        return lhs.name if lhs in _WIDE_KINDS or lhs.is_narrow_float else None
+    return f"{lhs.name}_f32" if lhs.is_narrow_float and result is F32 else None
 
 
 def _stride(shape: Shape, dims: Sequence[int]) -> int | None:
@@ -137,17 +146,17 @@ def _stride(shape: Shape, dims: Sequence[int]) -> int | None:
 # -- convolutions ------------------------------------------------------------------------------------------------------
 
 SMALLEST_CONVOLUTION = 1 << 20  # multiplications; below, packing and two handovers to the pool are not worth it
+LEAST_PRODUCT_FEATURES = 16
+"""Features of the result, in a group, that make a convolution a matrix product: so often is each element used that is
+packed for it."""
+
 FEWEST_FEATURES = 3  # of the result, if there are no groups: most lanes are idle, but those of a kernel would be so too
 LEAST_NEIGHBOURS = 12  # elements side by side in memory, to be packed together
+SPACES = 3
+"""The most dimensions that a window may have."""
 
-
-@dataclass(frozen=True, slots=True)
-class WindowProduct:
-    """A call of `gemm_KIND_windows`: its numbers in the order of `SIZES` and of `WINDOW_NUMBERS`."""
-
-    kind: str
-    sizes: tuple[int, ...]
-    windows: tuple[int, ...]
+LEVELS = 1 + SPACES
+"""Digits of a row and of a step: batch (or feature) and one for each space, outermost first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,7 +169,7 @@ class _Digit:
     move: int = 0
 
 
-def window_product(convolution: Instruction) -> WindowProduct | None:
+def window_product(convolution: Instruction) -> MatrixProduct | None:
     """The library call that computes a convolution, or None if it is better, or only possible, without."""
     numbers: ConvolutionDimensionNumbers = convolution.attributes["dimension_numbers"]
     window: Window = convolution.attributes["window"]
@@ -175,7 +184,7 @@ def window_product(convolution: Instruction) -> WindowProduct | None:
     c_row, b_step = _stride(result, row_dims), _stride(rhs, step_dims)
     is_suited = (
         kind is not None
-        and has_windows(GEMM_TYPES[kind])
+        and not lhs.type.is_complex
         and len(window.dimensions) <= SPACES
         and all(part.base_dilation == 1 for part in window.dimensions)
         and convolution.attributes["batch_group_count"] == 1
@@ -187,14 +196,14 @@ def window_product(convolution: Instruction) -> WindowProduct | None:
     )
     if not is_suited:
         return None
-    assert kind is not None
+    assert kind is not None and c_row is not None and b_step is not None
     strides, parts = lhs.strides(), window.dimensions
     batch, feature = strides[numbers.input_batch], strides[numbers.input_feature]
     positions = [part.stride for part in parts]
     rows = _digits(row_dims, result.dims, numbers.output_batch, batch, numbers.output_spatial, positions)
     places = [-part.window_dilation if part.reversal else part.window_dilation for part in parts]
     steps = _digits(step_dims, rhs.dims, numbers.kernel_input_feature, feature, numbers.kernel_spatial, places)
-    follows_rows = _follows_rows(kind, rows[-1], steps[-1])
+    follows_rows = _follows_rows(lhs.type, rows[-1], steps[-1])
     if follows_rows is None:
         return None
     features = rhs.dims[numbers.kernel_input_feature]
@@ -224,11 +233,7 @@ def window_product(convolution: Instruction) -> WindowProduct | None:
     described |= _spaces(convolution)
     described |= _described("row", rows, 1 if is_regular else 0, lhs.type.bytes)
     described |= _described("step", steps, 0, lhs.type.bytes)
-    return WindowProduct(
-        kind,
-        tuple(values.get(name) or 0 for name in SIZES),
-        tuple(described.get(name, 0) for name in WINDOW_NUMBERS),
-    )
+    return MatrixProduct(kind, values, windows=described)
 
 
 def _digits(
@@ -248,12 +253,15 @@ def _first_space(spatial: Dims) -> int:
     return SPACES - len(spatial)
 
 
-def _follows_rows(kind: str, row: _Digit, step: _Digit) -> bool | None:
-    """Whether neighbours in memory are rows or steps; None if they are neither, or too few."""
-    type = GEMM_TYPES[kind]
-    if step.offset == 1 and step.count >= LEAST_NEIGHBOURS and step.count % type.pair == 0:
+def _follows_rows(element_type: ElementType, row: _Digit, step: _Digit) -> bool | None:
+    """Whether neighbours in memory are rows or steps; None if they are neither, or too few.
+
+    Rows are copied as they are, so they must be in memory what tiles compute with: no bytes, no narrow floats."""
+    is_paired = element_type in _BYTES
+    if step.offset == 1 and step.count >= LEAST_NEIGHBOURS and not (is_paired and step.count % 2):
         return False
-    if row.offset == 1 and row.count >= LEAST_NEIGHBOURS and type.pair == 1 and type.is_packed_in_memory:
+    is_narrow = is_paired or element_type.is_narrow_float
+    if row.offset == 1 and row.count >= LEAST_NEIGHBOURS and not is_narrow:
         return True
     return None
 
@@ -282,3 +290,6 @@ def _described(side: str, digits: Sequence[_Digit], first: int, element_bytes: i
         described[f"{side}_offset{level}"] = digit.offset * element_bytes
         described[f"{side}_move{digit.space}_{level}"] = digit.move
     return described
+
+
+_PRODUCTS = {"dot": matrix_product, "convolution": window_product}

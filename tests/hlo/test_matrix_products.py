@@ -1,0 +1,52 @@
+"""What the graph calls a product of the library is one that the library has."""
+
+from __future__ import annotations
+
+import pytest
+
+from xlapy.codegen.libraries.gemm import SIZES
+from xlapy.codegen.libraries.gemm_types import GEMM_TYPES
+from xlapy.codegen.libraries.gemm_windows import WINDOW_NUMBERS, has_windows
+from xlapy.hlo.element_types import ALL, ElementType
+from xlapy.hlo.matrix_products import MatrixProduct, library_product
+from xlapy.hlo.text import parse
+
+NUMBERS = "window={size=3 pad=1_1}, dim_labels=b0f_0io->b0f"
+FOLDED = "lhs_contracting_dims={1}, rhs_contracting_dims={0}"
+
+
+def product_of(operand: ElementType, result: ElementType) -> MatrixProduct | None:
+    text = f"x = {operand}[32,32] parameter(0)  ROOT d = {result}[32,32] dot(x, x), {FOLDED}"
+    return library_product(parse(f"ENTRY e {{ {text} }}").entry.root)
+
+
+def convolution_of(operand: ElementType, result: ElementType, features: int) -> MatrixProduct | None:
+    text = f"""x = {operand}[4,200,{features}] parameter(0)  k = {operand}[3,{features},64] parameter(1)
+      ROOT c = {result}[4,200,64] convolution(x, k), {NUMBERS}"""
+    return library_product(parse(f"ENTRY e {{ {text} }}").entry.root)
+
+
+def test_every_library_is_of_some_types() -> None:
+    found = {call.kind for operand in ALL for result in ALL if (call := product_of(operand, result)) is not None}
+    assert found == set(GEMM_TYPES)
+
+
+def test_convolutions_are_what_the_library_can_pack() -> None:
+    for operand in ALL:
+        for result in ALL:
+            call = convolution_of(operand, result, 32)
+            if call is not None:
+                assert has_windows(GEMM_TYPES[call.kind])
+                assert call.windows is not None
+            odd = convolution_of(operand, result, 31)
+            kind = GEMM_TYPES[call.kind] if call else None
+            assert (odd is not None) == (kind is not None and kind.pair == 1)
+
+
+@pytest.mark.parametrize("windows", [False, True])
+def test_numbers_are_those_that_the_library_reads(windows: bool) -> None:
+    float32 = next(type for type in ALL if type.name == "f32")
+    call = convolution_of(float32, float32, 32) if windows else product_of(float32, float32)
+    assert call is not None
+    assert {*call.sizes} <= {*SIZES}
+    assert {*(call.windows or ())} <= {*WINDOW_NUMBERS}
