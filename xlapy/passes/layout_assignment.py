@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from xlapy.hlo.graph import Computation, HloModule, Instruction
+from xlapy.hlo.leaves import moves_nothing
 from xlapy.hlo.shape import Shape
 from xlapy.passes.base import Pass
 
@@ -54,7 +55,7 @@ def _satisfy_demands(computation: Computation) -> bool:
             computation.set_shape(instruction, instruction.operands[0].shape.parts[instruction.attributes["index"]])
         elif instruction.opcode == "tuple":
             computation.set_shape(instruction, Shape.tuple([operand.shape for operand in instruction.operands]))
-        else:
+        elif not (instruction.opcode == "transpose" and moves_nothing(instruction)):
             demands = instruction.attributes.get("operand_layout_constraints") or ()
             wanted = [
                 demands[place] if place < len(demands) else _row_major(operand.shape)

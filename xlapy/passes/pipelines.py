@@ -22,6 +22,7 @@ from xlapy.passes.fusion.rows import RowFusion
 from xlapy.passes.fusion.sibling_reduces import SiblingReduces
 from xlapy.passes.inlining import CallInlining
 from xlapy.passes.layout_assignment import LayoutAssignment
+from xlapy.passes.layout_choice import LayoutChoice
 from xlapy.passes.layout_normalization import LayoutNormalization
 from xlapy.passes.loop_invariants import LoopInvariantCodeMotion
 from xlapy.passes.loop_unrolling import LoopUnrolling
@@ -127,6 +128,7 @@ def cpu_pipeline(options: PipelineOptions | None = None, watch: Watch | None = N
         TupleSimplification(),
         Dce(),
         ZeroSized(),
+        LayoutChoice(keep_entry_layouts=options.keep_entry_layouts),
         SplitReduction(),
         Dce(),
         RegionDeduplication(),

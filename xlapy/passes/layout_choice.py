@@ -1,0 +1,56 @@
+"""The choice of layouts, by cost, over the whole program.
+
+    t = f32[4,28,28,64] transpose(x), dimensions={0,2,3,1}         t = f32[4,28,28,64] transpose(x), dimensions={0,2,3,1}
+    c = f32[4,28,28,64] convolution(t, k) ...                      c = f32[4,28,28,64] convolution(t, k) ...
+    u = f32[4,64,28,28] transpose(c), dimensions={0,3,1,2}
+    r = f32[4,64,28,28] tanh(u)                          becomes   r = f32[4,28,28,64] tanh(c)
+    v = f32[4,28,28,64] transpose(r), dimensions={0,2,3,1}
+    ROOT d = f32[4,28,28,64] convolution(v, k) ...                 ROOT d = f32[4,28,28,64] convolution(r, k) ...
+
+Arrays stay row-major; what changes is which dimension is which. Entry parameters and results are what callers see and
+keep their orders, so that copies stand there at most. What may lie in which order is said in `layouts/forms.py`, what
+that costs there and in `layouts/choice.py`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from xlapy.hlo.graph import HloModule
+from xlapy.passes.base import Pass, Record, program_computations
+from xlapy.passes.layouts.choice import Choice, improve
+from xlapy.passes.layouts.rebuild import rebuild
+from xlapy.passes.layouts.regions import find_regions
+
+
+@dataclass
+class LayoutChoice(Pass):
+    name: ClassVar[str] = "choose-layouts"
+
+    keep_entry_layouts: bool = True
+
+    def run(self, module: HloModule) -> bool:
+        if not _has_choice(module):
+            return False
+        program = find_regions(module, self.keep_entry_layouts)
+        choice = Choice(program)
+        gains = improve(choice)
+        for region, gain in gains.items():
+            first = region.members[0]
+            order = ",".join(map(str, region.order))
+            saved = f": {gain:,.0f} bytes need not be moved" if gain else ""
+            reason = f"{len(region.members)} arrays lie in the order {{{order}}}{saved}"
+            self.records.append(Record.of(first, True, reason))
+        if gains:
+            rebuild(choice)
+        return bool(gains)
+
+
+def _has_choice(module: HloModule) -> bool:
+    """Something moves elements to other places for the sake of an order; else all is row-major and shall be so."""
+    return any(
+        instruction.opcode == "transpose"
+        for computation in program_computations(module)
+        for instruction in computation
+    )
