@@ -340,18 +340,30 @@ LEAST_CONVOLUTION_WORK = 1 << 20
 
 @FORMS.register("convolution")
 def _convolution(instruction: Instruction, operands: Sequence[Order], result: Order) -> Iterator[Form]:
-    """Other forms are those that are as good as its own: products of matrices with features side by side."""
+    """Any form is a product of matrices where features lie side by side; else its own is a loop nest."""
     ranks = [operand.shape.rank for operand in instruction.operands]
     own = row_major(ranks[0]), row_major(ranks[1]), row_major(instruction.shape.rank)
-    yield Form(own[:2], own[2])
-    if not has_window_product(instruction, *own):
-        return
-    regular = regular_orders(instruction)
-    for left in dict.fromkeys((operands[0], regular[0])):
-        for right in dict.fromkeys((operands[1], regular[1])):
-            for order in dict.fromkeys((result, *regular[2:])):
-                if has_window_product(instruction, left, right, order):
-                    yield Form((left, right), order)
+    moved = sum(shape.bytes for shape in (instruction.shape, *(operand.shape for operand in instruction.operands)))
+    regular, lhs = regular_orders(instruction), instruction.operands[0].shape
+    found = [
+        Form((left, right), order, 0.0 if (left, right, order) == regular[:3] else IRREGULAR * lhs.bytes)
+        for left in dict.fromkeys((operands[0], regular[0]))
+        for right in dict.fromkeys((operands[1], regular[1]))
+        for order in dict.fromkeys((result, *regular[2:]))
+        if (left, right, order) != own and has_window_product(instruction, left, right, order)
+    ]
+    is_slow = found and not has_window_product(instruction, *own)
+    slow = LOOP_NEST * moved if is_slow else 0.0 if own == regular[:3] else IRREGULAR * lhs.bytes
+    yield Form(own[:2], own[2], float(slow))
+    yield from found
+
+
+LOOP_NEST = 1
+"""Times the bytes of operands and result: a convolution in an order in which it is no product of matrices."""
+
+
+IRREGULAR = 0.25
+"""Times the bytes that slide under the window: tiles find their places with more arithmetic."""
 
 
 def regular_orders(convolution: Instruction) -> tuple[Order, Order, Order, Order]:

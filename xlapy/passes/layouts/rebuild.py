@@ -7,7 +7,7 @@ lead to has a layout, and a transpose behind it that moves nothing.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -18,6 +18,7 @@ from xlapy.hlo.shape import Layout, Shape
 from xlapy.passes.layouts.choice import Choice
 from xlapy.passes.layouts.forms import SOURCES, Form, contracted, dot_dims, is_movable
 from xlapy.passes.layouts.orders import Order, inverse, is_row_major, row_major, same_memory, taken
+from xlapy.passes.layouts.regions import Element, Program
 from xlapy.support.registry import Registry
 
 
@@ -30,9 +31,13 @@ def rebuild(choice: Choice) -> None:
 
 
 def _is_affected(choice: Choice, computation: Computation) -> bool:
-    """Something in the computation has another order."""
-    region_of = choice.program.region_of
-    return any(i in region_of and not is_row_major(region_of[i].order) for i in computation)
+    """Something in the computation, or in the state of a loop that it runs or is part of, has another order."""
+    program = choice.program
+    changed = {element.loop for element, region in program.region_of_state.items() if not is_row_major(region.order)}
+    return any(
+        (i in program.region_of and not is_row_major(program.region_of[i].order)) or program.states.get(i) in changed
+        for i in computation
+    )
 
 
 class _Builder:
@@ -57,6 +62,7 @@ class _Builder:
                 wanted = choice.required(instruction, place) if is_movable(operand.shape) else None
                 if wanted is not None:
                     self.required[instruction, place] = wanted
+        self.states = {i: _state_shape(program, program.states[i]) for i in self.order if i in program.states}
         self.stored: dict[Instruction, Instruction] = {}
         self.variants: dict[tuple[Instruction, Order], Instruction] = {}
 
@@ -144,7 +150,7 @@ class _Builder:
         """The state of a loop has the orders of its elements; what a caller has laid out is read as it lies."""
         loop = self.program.states.get(parameter)
         if loop is not None:
-            self.computation.set_shape(parameter, state_shape(self.program, loop))
+            self.computation.set_shape(parameter, self.states[parameter])
         given = self.program.given.get(parameter)
         if given is not None and not is_row_major(given):
             self.computation.set_shape(parameter, parameter.shape.with_layout(Layout(given[::-1])))
@@ -210,16 +216,11 @@ class _Builder:
         self.computation.remove(dead)
 
 
-def state_shape(program: Any, loop: Instruction) -> Shape:
+def _state_shape(program: Program, loop: Instruction) -> Shape:
     """The state of a loop, each element in its order."""
-    parts = [*loop.called[1].root.shape.parts] if loop not in program.states else [*loop.shape.parts]
-    for (owner, index), region in ((e, r) for e, r in _elements(program, loop)):
-        parts[index] = parts[index].select_dims(region.order)
-    return Shape.tuple(parts)
-
-
-def _elements(program: Any, loop: Instruction) -> Iterable[Any]:
-    return (((e.loop, e.index), region) for e, region in program.region_of_state.items() if e.loop is loop)
+    regions = [program.region_of_state.get(Element(loop, index)) for index in range(len(loop.shape.parts))]
+    parts = zip(loop.shape.parts, regions, strict=True)
+    return Shape.tuple([part if region is None else part.select_dims(region.order) for part, region in parts])
 
 
 # -- followers ---------------------------------------------------------------------------------------------------------
