@@ -25,12 +25,17 @@ MOST_CANDIDATES = 8
 LEAST_GAIN = 1.0  # bytes
 
 
+FormKey = tuple[Instruction, tuple[Order, ...]]
+"""An op with the orders of its arrays, the result's last."""
+
+
 class Choice:
     """The orders that a program has, and what they cost."""
 
     def __init__(self, program: Program) -> None:
         self.program = program
-        self._forms: dict[tuple[Instruction, tuple[Order, ...]], Form] = {}
+        self._best: dict[FormKey, Form] = {}
+        self._forms: dict[FormKey, list[Form]] = {}
         self._uses: dict[Region, dict[Instruction, None]] = {region: {} for region in program.regions}
         self._border: dict[Region, dict[Instruction, None]] = {region: {} for region in program.regions}
         for region in program.regions:
@@ -46,19 +51,34 @@ class Choice:
 
     def form(self, instruction: Instruction) -> Form:
         """The form of an op that has several: the one that is cheapest together with its own copies."""
-        arrays = self._arrays(instruction)
-        results = [*self.program.array_results(instruction)]
-        result = results[0] if results else instruction
-        key = instruction, (*map(self.order, (*arrays, result)),)
-        found = self._forms.get(key)
+        key = self._key(instruction)
+        found = self._best.get(key)
         if found is None:
+            arrays, result = self.arrays(instruction), self._result(instruction)
             orders, wanted = key[1][:-1], key[1][-1]
-            forms = FORMS[instruction.opcode](instruction, orders, wanted)
-            found = self._forms[key] = min(forms, key=lambda form: _local_price(form, arrays, orders, result, wanted))
+            forms = self.forms(instruction)
+            found = self._best[key] = min(
+                forms, key=lambda form: _local_price(form, arrays, orders, result, wanted), default=forms[0]
+            )
         return found
 
+    def forms(self, instruction: Instruction) -> list[Form]:
+        """All forms of an op that deserve a thought in the orders that there are."""
+        key = self._key(instruction)
+        found = self._forms.get(key)
+        if found is None:
+            found = self._forms[key] = [*FORMS[instruction.opcode](instruction, key[1][:-1], key[1][-1])]
+        return found
+
+    def _key(self, instruction: Instruction) -> FormKey:
+        arrays, result = self.arrays(instruction), self._result(instruction)
+        return instruction, (*map(self.order, arrays), self.order(result))
+
+    def _result(self, instruction: Instruction) -> Instruction:
+        return next(self.program.array_results(instruction), instruction)
+
     @staticmethod
-    def _arrays(instruction: Instruction) -> Sequence[Instruction]:
+    def arrays(instruction: Instruction) -> Sequence[Instruction]:
         """The operands of an op with forms that are arrays."""
         if instruction.opcode == "reduce":
             return instruction.operands[: len(instruction.operands) // 2]
@@ -89,7 +109,7 @@ class Choice:
         if user.opcode == "broadcast":
             return None
         if program.has_forms(user):
-            arrays = self._arrays(user)
+            arrays = self.arrays(user)
             return self.form(user).operands[place] if place < len(arrays) else row_major(operand.shape.rank)
         if program.is_following(user):
             result = next(program.array_results(user), None)
@@ -151,7 +171,7 @@ class Choice:
         for op in around:
             if program.has_forms(op):
                 self._uses[region][op] = None
-                touched = [*self._arrays(op), *program.array_results(op)]
+                touched = [*self.arrays(op), *program.array_results(op)]
                 self._border[region].update(dict.fromkeys(i for i in touched if i in program.region_of))
             elif program.is_following(op) and op.opcode in PRICED:
                 self._uses[region][op] = None
@@ -232,12 +252,12 @@ def _clusters(choice: Choice) -> list[Cluster]:
 def _try_cluster(choice: Choice, cluster: Cluster, gains: dict[Region, float]) -> None:
     """Gives all regions of the cluster the order that is cheapest."""
     regions = [*cluster.labels]
-    candidates = _candidates(choice, cluster)
-    if not candidates:
-        return
     own = [region.order for region in regions]
-    best, cheapest = own, choice.price(regions) - LEAST_GAIN
-    now = cheapest
+    now = choice.price(regions)
+    if not now:
+        return
+    best, cheapest = own, now - LEAST_GAIN
+    candidates = _candidates(choice, cluster)
     for candidate in candidates:
         orders = [_in_region(candidate, cluster.labels[region]) for region in regions]
         if orders != own:
@@ -292,10 +312,9 @@ def _wishes(choice: Choice, region: Region) -> list[Order]:
             found[(*(dim for dim in range(rank) if dim != last), last)] = None
         if not program.has_forms(op):
             continue
-        arrays = choice._arrays(op)
+        arrays = choice.arrays(op)
         result = next(program.array_results(op), op)
-        orders = [*map(choice.order, arrays)]
-        for form in FORMS[op.opcode](op, orders, choice.order(result)):
+        for form in choice.forms(op):
             if program.region_of.get(result) is region:
                 found[form.result] = None
             for array, order in zip(arrays, form.operands, strict=True):

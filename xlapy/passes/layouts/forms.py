@@ -7,6 +7,7 @@ the best form.
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -257,14 +258,16 @@ LEAST_DOT_WORK = 2048
 @FORMS.register("dot")
 def _dot(instruction: Instruction, operands: Sequence[Order], result: Order) -> Iterator[Form]:
     lhs, rhs = (operand.shape for operand in instruction.operands)
-    own = row_major(lhs.rank), row_major(rhs.rank)
-    yield Form(own, row_major(instruction.shape.rank))
-    for left, right in dict.fromkeys(((operands[0], operands[1]), (operands[0], own[1]), (own[0], operands[1]), own)):
-        for order in dict.fromkeys((result, row_major(instruction.shape.rank), *natural_orders(instruction, left, right))):
-            if not (is_row_major(left) and is_row_major(right) and is_row_major(order)) and is_matrix_product(
-                instruction, left, right, order
-            ):
-                yield Form((left, right), order)
+    own = row_major(lhs.rank), row_major(rhs.rank), row_major(instruction.shape.rank)
+    yield Form(own[:2], own[2])
+    dims = dot_dims(instruction)
+    if _work(instruction, dims) < LEAST_DOT_WORK:
+        return
+    for left, right in dict.fromkeys(itertools.product((operands[0], own[0]), (operands[1], own[1]))):
+        if _reads_matrices(instruction, dims, left, right):
+            for order in dict.fromkeys((result, own[2], *natural_orders(dims, left, right))):
+                if (left, right, order) != own and _writes_matrices(instruction, dims, left, right, order):
+                    yield Form((left, right), order)
 
 
 @dataclass(frozen=True, slots=True)
@@ -286,13 +289,17 @@ def dot_dims(dot: Instruction) -> DotDims:
     return DotDims(batch, rows, columns)
 
 
-def natural_orders(dot: Instruction, left: Order, right: Order) -> tuple[Order, Order]:
+def natural_orders(dims: DotDims, left: Order, right: Order) -> tuple[Order, Order]:
     """The orders of the result, rows first or columns first, that operands in these orders lead to."""
-    dims = dot_dims(dot)
     batch = tuple(place for place, *_ in dims.batch)
-    rows = tuple(place for place, _ in sorted(dims.left, key=lambda pair: left.index(pair[1])))
-    columns = tuple(place for place, _ in sorted(dims.right, key=lambda pair: right.index(pair[1])))
+    rows = tuple(place for place, _ in in_order(dims.left, left))
+    columns = tuple(place for place, _ in in_order(dims.right, right))
     return (*batch, *rows, *columns), (*batch, *columns, *rows)
+
+
+def in_order(free: Sequence[tuple[int, int]], order: Order) -> list[tuple[int, int]]:
+    """The free dimensions of a side as they follow each other in memory."""
+    return sorted(free, key=lambda pair: order.index(pair[1]))
 
 
 def contracted(dot: Instruction, left: Order) -> tuple[Dims, Dims]:
@@ -304,28 +311,37 @@ def contracted(dot: Instruction, left: Order) -> tuple[Dims, Dims]:
     return tuple(pair[0] for pair in pairs), tuple(pair[1] for pair in pairs)
 
 
-def is_matrix_product(dot: Instruction, left: Order, right: Order, result: Order) -> bool:
-    """The library computes the dot in these orders: rows, columns and depth have one stride each, everywhere, and
-    vectors of results are stored, not scattered."""
+def _work(dot: Instruction, dims: DotDims) -> int:
+    """The multiplications of one matrix product of a batch."""
+    numbers: DotDimensionNumbers = dot.attributes["dimension_numbers"]
+    lhs = dot.operands[0].shape.dims
+    free = (dot.shape.dims[place] for place, _ in (*dims.left, *dims.right))
+    return math.prod(lhs[dim] for dim in numbers.lhs_contracting) * math.prod(free)
+
+
+def _reads_matrices(dot: Instruction, dims: DotDims, left: Order, right: Order) -> bool:
+    """Rows, columns and depth have one stride each in the operands, and something else than batches is fastest."""
     lhs, rhs = (operand.shape.dims for operand in dot.operands)
-    dims = dot_dims(dot)
     depth = contracted(dot, left)
-    rows = sorted(dims.left, key=lambda pair: left.index(pair[1]))
-    columns = sorted(dims.right, key=lambda pair: right.index(pair[1]))
-    free = [place for place, _ in (*rows, *columns)]
-    work = math.prod(lhs[dim] for dim in depth[0]) * math.prod(dot.shape.dims[place] for place in free)
-    batches = {dim for _, dim, _ in dims.batch}, {dim for _, _, dim in dims.batch}
     return (
-        work >= LEAST_DOT_WORK
-        and fastest(result, dot.shape.dims) in free
-        and fastest(left, lhs) not in batches[0]
-        and fastest(right, rhs) not in batches[1]
+        fastest(left, lhs) not in [dim for _, dim, _ in dims.batch]
+        and fastest(right, rhs) not in [dim for _, _, dim in dims.batch]
         and neighbours(depth[0], left, lhs)
         and neighbours(depth[1], right, rhs)
-        and neighbours([dim for _, dim in rows], left, lhs)
-        and neighbours([dim for _, dim in columns], right, rhs)
-        and neighbours([place for place, _ in rows], result, dot.shape.dims)
-        and neighbours([place for place, _ in columns], result, dot.shape.dims)
+        and neighbours([dim for _, dim in in_order(dims.left, left)], left, lhs)
+        and neighbours([dim for _, dim in in_order(dims.right, right)], right, rhs)
+    )
+
+
+def _writes_matrices(dot: Instruction, dims: DotDims, left: Order, right: Order, result: Order) -> bool:
+    """Rows and columns have one stride each in the result, and vectors of it are stored, not scattered."""
+    sizes = dot.shape.dims
+    rows = [place for place, _ in in_order(dims.left, left)]
+    columns = [place for place, _ in in_order(dims.right, right)]
+    return (
+        fastest(result, sizes) in (*rows, *columns)
+        and neighbours(rows, result, sizes)
+        and neighbours(columns, result, sizes)
     )
 
 

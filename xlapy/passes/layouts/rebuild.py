@@ -16,7 +16,7 @@ from xlapy.hlo.graph import Computation, Instruction
 from xlapy.hlo.literal import Literal
 from xlapy.hlo.shape import Layout, Shape
 from xlapy.passes.layouts.choice import Choice
-from xlapy.passes.layouts.forms import SOURCES, Form, contracted, dot_dims, is_movable
+from xlapy.passes.layouts.forms import SOURCES, Form, contracted, dot_dims, in_order, is_movable
 from xlapy.passes.layouts.orders import Order, inverse, is_row_major, row_major, same_memory, taken
 from xlapy.passes.layouts.regions import Element, Program
 from xlapy.support.registry import Registry
@@ -299,8 +299,7 @@ def _dot(builder: _Builder, instruction: Instruction, operands: Sequence[Instruc
         return
     dims = dot_dims(instruction)
     batch = sorted(dims.batch, key=lambda entry: form.result.index(entry[0]))
-    rows = sorted(dims.left, key=lambda pair: left.index(pair[1]))
-    columns = sorted(dims.right, key=lambda pair: right.index(pair[1]))
+    rows, columns = in_order(dims.left, left), in_order(dims.right, right)
     lhs_contracting, rhs_contracting = contracted(instruction, left)
     numbers = DotDimensionNumbers(
         tuple(map(left.index, lhs_contracting)),
