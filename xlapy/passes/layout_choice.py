@@ -19,7 +19,8 @@ from typing import ClassVar
 
 from xlapy.hlo.graph import HloModule
 from xlapy.passes.base import Pass, Record, program_computations
-from xlapy.passes.layouts.choice import Choice, improve
+from xlapy.passes.layouts.choice import improve
+from xlapy.passes.layouts.prices import Prices
 from xlapy.passes.layouts.rebuild import rebuild
 from xlapy.passes.layouts.regions import find_regions
 
@@ -34,8 +35,8 @@ class LayoutChoice(Pass):
         if not _has_choice(module):
             return False
         program = find_regions(module, self.keep_entry_layouts)
-        choice = Choice(program)
-        gains = improve(choice)
+        prices = Prices(program)
+        gains = improve(prices)
         for region, gain in gains.items():
             first = region.members[0]
             order = ",".join(map(str, region.order))
@@ -43,7 +44,7 @@ class LayoutChoice(Pass):
             reason = f"{len(region.members)} arrays lie in the order {{{order}}}{saved}"
             self.records.append(Record.of(first, True, reason))
         if gains:
-            rebuild(choice)
+            rebuild(prices)
         return bool(gains)
 
 

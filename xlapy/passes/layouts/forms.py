@@ -21,7 +21,6 @@ from xlapy.hlo.shape import Dims, Shape
 from xlapy.passes.layouts.orders import (
     Order,
     fastest,
-    is_row_major,
     neighbours,
     row_major,
     same_memory,
@@ -109,10 +108,12 @@ SCATTERED = 4
 """Slices at run-time places with fewer neighbours than `SHORT_RUN` are read and written element by element."""
 
 
+PRICED_FOLLOWERS = frozenset({"sort", "reduce-window", "select-and-scatter", "dynamic-slice", "dynamic-update-slice"})
+
+
 def price_of_following(instruction: Instruction, order: Order) -> float:
-    """What a follower costs in an order, beyond what it costs in the best one."""
-    price = _PRICES.get(instruction.opcode)
-    return price(instruction, order) if price is not None else 0.0
+    """What a priced follower costs in an order, beyond what it costs in the best one."""
+    return _PRICES[instruction.opcode](instruction, order)
 
 
 def _price_of_sort(sort: Instruction, order: Order) -> float:

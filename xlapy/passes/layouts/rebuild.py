@@ -15,24 +15,24 @@ from xlapy.hlo.attributes import ConvolutionDimensionNumbers, DotDimensionNumber
 from xlapy.hlo.graph import Computation, Instruction
 from xlapy.hlo.literal import Literal
 from xlapy.hlo.shape import Layout, Shape
-from xlapy.passes.layouts.choice import Choice
 from xlapy.passes.layouts.forms import SOURCES, Form, contracted, dot_dims, in_order, is_movable
 from xlapy.passes.layouts.orders import Order, inverse, is_row_major, row_major, same_memory, taken
+from xlapy.passes.layouts.prices import Prices, order_from
 from xlapy.passes.layouts.regions import Element, Program
 from xlapy.support.registry import Registry
 
 
-def rebuild(choice: Choice) -> None:
-    """Changes the module that the choice is about."""
-    computations = [computation for computation in choice.program.runs if _is_affected(choice, computation)]
-    builders = [_Builder(choice, computation) for computation in computations]
+def rebuild(prices: Prices) -> None:
+    """Changes the module that the prices are about."""
+    computations = [computation for computation in prices.program.runs if _is_affected(prices, computation)]
+    builders = [_Builder(prices, computation) for computation in computations]
     for builder in builders:
         builder.run()
 
 
-def _is_affected(choice: Choice, computation: Computation) -> bool:
+def _is_affected(prices: Prices, computation: Computation) -> bool:
     """Something in the computation, or in the state of a loop that it runs or is part of, has another order."""
-    program = choice.program
+    program = prices.program
     changed = {element.loop for element, region in program.region_of_state.items() if not is_row_major(region.order)}
     return any(
         (i in program.region_of and not is_row_major(program.region_of[i].order)) or program.states.get(i) in changed
@@ -43,25 +43,23 @@ def _is_affected(choice: Choice, computation: Computation) -> bool:
 class _Builder:
     """Writes one computation anew. What is decided is read before anything is changed."""
 
-    def __init__(self, choice: Choice, computation: Computation) -> None:
+    def __init__(self, prices: Prices, computation: Computation) -> None:
         self.computation = computation
-        self.program = program = choice.program
+        self.program = program = prices.program
         self.order = computation.post_order()
         self.produced: dict[Instruction, Order] = {}
         self.required: dict[tuple[Instruction, int], Order] = {}
         self.forms: dict[Instruction, Form] = {}
-        self.following = {i for i in self.order if program.is_following(i)}
         self.shapes = {i: i.shape for i in self.order}
-        self.results = {i: next(program.array_results(i), None) for i in self.order}
         for instruction in self.order:
             if instruction in program.region_of:
-                self.produced[instruction] = choice.produced(instruction)
-            if program.has_forms(instruction):
-                self.forms[instruction] = choice.form(instruction)
+                self.produced[instruction] = order_from(prices.made(instruction))
+            if instruction in prices.ops:
+                self.forms[instruction] = prices.ops[instruction].form()
             for place, operand in enumerate(instruction.operands):
-                wanted = choice.required(instruction, place) if is_movable(operand.shape) else None
-                if wanted is not None:
-                    self.required[instruction, place] = wanted
+                origin = prices.read(instruction, place) if is_movable(operand.shape) else None
+                if origin is not None:
+                    self.required[instruction, place] = order_from(origin)
         self.states = {i: _state_shape(program, program.states[i]) for i in self.order if i in program.states}
         self.stored: dict[Instruction, Instruction] = {}
         self.variants: dict[tuple[Instruction, Order], Instruction] = {}
@@ -141,7 +139,7 @@ class _Builder:
         form = self.forms.get(instruction)
         if form is not None:
             _FORMS[instruction.opcode](self, instruction, operands, form)
-        elif instruction in self.following:
+        elif instruction in self.program.followers:
             self._follow(instruction, operands)
         else:
             self._keep(instruction, operands)
@@ -159,7 +157,7 @@ class _Builder:
 
     def _follow(self, instruction: Instruction, operands: Sequence[Instruction]) -> None:
         """The same op on dimensions in another order."""
-        result = self.results[instruction]
+        result = self.program.followers[instruction]
         order = self.produced[result] if result is not None else self.required[instruction, 0]
         if not is_row_major(order):
             change = _ATTRIBUTES.get(instruction.opcode)

@@ -31,7 +31,6 @@ class Region:
     shape: Shape
     members: list[Instruction] = field(default_factory=list)
     order: Order = ()
-    uses: dict[Instruction, None] = field(default_factory=dict)  # ops with forms or prices that read or write here
 
     def __post_init__(self) -> None:
         self.order = row_major(self.shape.rank)
@@ -57,6 +56,8 @@ class Program:
     given: dict[Instruction, Order] = field(default_factory=dict)  # parameters that callers have laid out
     demanded: dict[tuple[Instruction, int], Order] = field(default_factory=dict)  # results, by the element of the root
     pinned: set[Instruction] = field(default_factory=set)
+    followers: dict[Instruction, Instruction | None] = field(default_factory=dict)  # with an array that each makes
+    formed: dict[Instruction, None] = field(default_factory=dict)
 
     def array_results(self, instruction: Instruction) -> Iterator[Instruction]:
         """The arrays that an op makes: itself, or what is read from its tuple."""
@@ -71,13 +72,6 @@ class Program:
             return None
         loop = self.states.get(instruction.operands[0])
         return Element(loop, instruction.attributes["index"]) if loop is not None else None
-
-    def is_following(self, instruction: Instruction) -> bool:
-        """All arrays of the op have one order, whichever it is."""
-        return instruction not in self.pinned and following(instruction) is not None
-
-    def has_forms(self, instruction: Instruction) -> bool:
-        return instruction.opcode in FORMS and instruction not in self.pinned and _is_of_arrays(instruction)
 
 
 def _is_of_arrays(instruction: Instruction) -> bool:
@@ -186,13 +180,17 @@ def _connect(program: Program, classes: _Classes, instruction: Instruction) -> N
         if is_movable(instruction.shape):
             classes.join(element, instruction)
         return
-    results = [i for i in _results(instruction) if is_movable(i.shape)]
-    places = following(instruction) if program.is_following(instruction) else None
-    if places is None:
-        places = _joined_by_form(instruction) if program.has_forms(instruction) else ()
-        joined = [instruction.operands[place] for place in places]
-    else:
+    if instruction in program.pinned:
+        return
+    joined: list[Instruction] = []
+    places = following(instruction)
+    if places is not None:
+        results = [i for i in _results(instruction) if is_movable(i.shape)]
+        program.followers[instruction] = results[0] if results else None
         joined = [*(instruction.operands[place] for place in places), *results]
+    elif instruction.opcode in FORMS and _is_of_arrays(instruction):
+        program.formed[instruction] = None
+        joined = [instruction.operands[place] for place in _joined_by_form(instruction)]
     shared = [value for value in joined if value.opcode not in SOURCES]
     for other in shared[1:]:
         classes.join(shared[0], other)
