@@ -22,7 +22,7 @@ from xlapy.passes.base import Pass, Record, program_computations
 from xlapy.passes.layouts.choice import improve
 from xlapy.passes.layouts.prices import Prices
 from xlapy.passes.layouts.rebuild import rebuild
-from xlapy.passes.layouts.regions import find_regions
+from xlapy.passes.layouts.regions import find_regions, has_entry_layouts
 
 
 @dataclass
@@ -30,9 +30,10 @@ class LayoutChoice(Pass):
     name: ClassVar[str] = "choose-layouts"
 
     keep_entry_layouts: bool = True
+    least_bytes: int = 8 * 1024  # of a transpose that is worth a thought; smaller ones hide in other kernels
 
     def run(self, module: HloModule) -> bool:
-        if not _has_choice(module):
+        if not self._has_choice(module):
             return False
         program = find_regions(module, self.keep_entry_layouts)
         prices = Prices(program)
@@ -47,11 +48,11 @@ class LayoutChoice(Pass):
             rebuild(prices)
         return bool(gains)
 
-
-def _has_choice(module: HloModule) -> bool:
-    """Something moves elements to other places for the sake of an order; else all is row-major and shall be so."""
-    return any(
-        instruction.opcode == "transpose"
-        for computation in program_computations(module)
-        for instruction in computation
-    )
+    def _has_choice(self, module: HloModule) -> bool:
+        """Something moves elements for the sake of an order, or callers have another one; else all is row-major and
+        best so."""
+        return (self.keep_entry_layouts and has_entry_layouts(module)) or any(
+            instruction.opcode == "transpose" and instruction.shape.bytes >= self.least_bytes
+            for computation in program_computations(module)
+            for instruction in computation
+        )

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from xlapy.hlo.graph import Instruction
-from xlapy.passes.layouts.orders import Order, row_major, taken
+from xlapy.passes.layouts.orders import Order, inverse, row_major, taken
 from xlapy.passes.layouts.prices import FormedOp, Prices, Priced
 from xlapy.passes.layouts.regions import Region
 
@@ -68,14 +68,22 @@ def _clusters(prices: Prices) -> list[Cluster]:
     transposes.sort(key=lambda op: -op.instruction.shape.bytes * op.runs)
     for op in transposes:
         source, target = op.regions
-        if source in cluster_of and cluster_of[source] is not cluster_of[target]:
-            _join(cluster_of, source, target, op.instruction.attributes["permutation"])
+        permutation = op.instruction.attributes["permutation"]
+        if source not in cluster_of or target not in cluster_of:
+            continue
+        kept, moved = cluster_of[source], cluster_of[target]
+        if len(kept.labels) >= len(moved.labels):
+            _join(cluster_of, source, target, permutation)
+        else:
+            _join(cluster_of, target, source, inverse(permutation))
     return list(dict.fromkeys(cluster_of.values()))
 
 
-def _join(cluster_of: dict[Region, Cluster], source: Region, target: Region, permutation: Sequence[int]) -> None:
+def _join(cluster_of: dict[Region, Cluster], source: Region, target: Region, permutation: Order) -> None:
     """Makes one cluster of two: dimension d of the target is dimension `permutation[d]` of the source."""
     kept, moved = cluster_of[source], cluster_of[target]
+    if kept is moved:
+        return
     labels = taken(kept.labels[source], permutation)
     renamed = dict(zip(moved.labels[target], labels, strict=True))
     for region, own in moved.labels.items():

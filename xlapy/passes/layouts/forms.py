@@ -222,7 +222,7 @@ def _reduce(instruction: Instruction, operands: Sequence[Order], result: Order) 
     dims = instruction.operands[0].shape.dims
     folded: Dims = instruction.attributes["dimensions"]
     rank = len(dims)
-    for order in dict.fromkeys((operands[0], row_major(rank))):
+    for order in dict.fromkeys((*operands, row_major(rank))):
         yield Form(
             (order,) * len(operands), without(order, folded), _price_of_reduce(instruction, order, dims, folded)
         )
@@ -435,5 +435,5 @@ def relayout_bytes(shape: Shape, one: Order, other: Order) -> float:
     return float(factor * shape.bytes + RELAYOUT_START)
 
 
-RELAYOUT_START = 1024
-"""One more kernel, or more indices in one, in bytes."""
+RELAYOUT_START = 32 * 1024
+"""One more kernel, in bytes: it is compiled, and started each time."""

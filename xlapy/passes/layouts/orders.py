@@ -55,8 +55,8 @@ def without(order: Order, dropped: Sequence[int]) -> Order:
 
 
 def fastest(order: Order, dims: Dims) -> int:
-    """The dimension whose neighbours are neighbours in memory."""
-    return next((dim for dim in reversed(order) if dims[dim] != 1), order[-1])
+    """The dimension whose neighbours are neighbours in memory; -1 for a scalar."""
+    return next((dim for dim in reversed(order) if dims[dim] != 1), order[-1] if order else -1)
 
 
 def neighbours(run: Sequence[int], order: Order, dims: Dims) -> bool:

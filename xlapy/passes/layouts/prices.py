@@ -59,7 +59,9 @@ class FormedOp:
         orders = self.orders()
         found = self._best.get(orders)
         if found is None:
-            found = self._best[orders] = min(self.forms(), key=lambda form: self._price_with_copies(form, orders))
+            forms = self.forms()
+            found = forms[0] if len(forms) == 1 else min(forms, key=lambda f: self._price_with_copies(f, orders))
+            self._best[orders] = found
         return found
 
     def _price_with_copies(self, form: Form, orders: tuple[Order, ...]) -> float:

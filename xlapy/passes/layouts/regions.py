@@ -7,6 +7,7 @@ op with forms, or one that knows row-major arrays only.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
@@ -74,11 +75,15 @@ class Program:
         return Element(loop, instruction.attributes["index"]) if loop is not None else None
 
 
-def _is_of_arrays(instruction: Instruction) -> bool:
-    """The op with forms makes arrays only: itself, or what is read from a tuple of reduces."""
-    if instruction.shape.is_tuple:
-        return not instruction.is_root and all(user.opcode == "get-tuple-element" for user in instruction.users)
-    return True
+def _is_between_regions(instruction: Instruction) -> bool:
+    """The op with forms reads or makes an array in some order, and nothing but arrays with elements; what it makes is
+    itself, or read from a tuple of reduces."""
+    if instruction.shape.is_tuple and (
+        instruction.is_root or any(user.opcode != "get-tuple-element" for user in instruction.users)
+    ):
+        return False
+    shapes = (*instruction.shape.leaves(), *(operand.shape for operand in instruction.operands))
+    return all(shape.is_static and shape.size for shape in shapes) and any(map(is_movable, shapes))
 
 
 def find_regions(module: HloModule, keep_entry_layouts: bool) -> Program:
@@ -102,9 +107,11 @@ def find_regions(module: HloModule, keep_entry_layouts: bool) -> Program:
 
 def _enter_loops(program: Program, computations: Iterable[Computation]) -> None:
     """The loops whose state is made, read and handed on element by element."""
+    calls = Counter(called for computation in computations for i in computation for called in i.called)
     for computation in computations:
         for loop in computation:
-            if loop.opcode == "while" and loop not in program.pinned and _is_by_elements(loop):
+            is_alone = all(calls[called] == 1 for called in loop.called)
+            if loop.opcode == "while" and is_alone and loop not in program.pinned and _is_by_elements(loop):
                 program.states[loop] = loop
                 program.states[loop.operands[0]] = loop
                 for called in loop.called:
@@ -150,6 +157,18 @@ def _enter_entry(program: Program, module: HloModule, keep_entry_layouts: bool) 
             program.demanded[module.entry.root, index] = order_of(shape)
 
 
+def has_entry_layouts(module: HloModule) -> bool:
+    """A parameter or result of the entry is not row-major."""
+    given = module.config.entry_layout
+    shapes = (*given.parameters, given.result) if given is not None else ()
+    return any(
+        leaf.layout is not None and not leaf.layout.is_row_major
+        for shape in shapes
+        for leaf in shape.leaves()
+        if leaf.is_array
+    )
+
+
 class _Classes:
     """Sets of arrays that are found to be in one region."""
 
@@ -184,11 +203,11 @@ def _connect(program: Program, classes: _Classes, instruction: Instruction) -> N
         return
     joined: list[Instruction] = []
     places = following(instruction)
-    if places is not None:
+    if places is not None and all(is_movable(instruction.operands[place].shape) for place in places):
         results = [i for i in _results(instruction) if is_movable(i.shape)]
         program.followers[instruction] = results[0] if results else None
         joined = [*(instruction.operands[place] for place in places), *results]
-    elif instruction.opcode in FORMS and _is_of_arrays(instruction):
+    elif instruction.opcode in FORMS and _is_between_regions(instruction):
         program.formed[instruction] = None
         joined = [instruction.operands[place] for place in _joined_by_form(instruction)]
     shared = [value for value in joined if value.opcode not in SOURCES]
