@@ -117,10 +117,12 @@ class _Builder:
             return source if is_row_major(wanted) else self.add("iota", [], shape, source, dimension=dimension)
         operand = source.operands[0]
         made = self.produced.get(operand) or row_major(self.shapes[operand].rank)
+        stored = self.value(operand, made)
         if is_row_major(wanted) and is_row_major(made):
+            self.computation.set_operands(source, [stored])
             return source
         dimensions = tuple(places[source.attributes["dimensions"][dim]] for dim in made)
-        return self.add("broadcast", [self.value(operand, made)], shape, source, dimensions=dimensions)
+        return self.add("broadcast", [stored], shape, source, dimensions=dimensions)
 
     def _rewrite(self, instruction: Instruction) -> None:
         if instruction.opcode in SOURCES:
