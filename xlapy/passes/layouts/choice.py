@@ -1,21 +1,24 @@
 """The choice of orders: from the program as it is, one change after the other, as long as each makes it cheaper.
 
 A change gives one region another order, or all regions that transposes join: then the transposes between them are
-nothing at all. Orders are tried that some op at the border of a region would like.
+nothing at all. What lies behind reshapes that keep dimensions apart may change along. Orders are tried that some op at
+the border of a region would like.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from xlapy.hlo.graph import Instruction
+from xlapy.passes.layouts.forms import regrouped
 from xlapy.passes.layouts.orders import Order, inverse, row_major, taken
 from xlapy.passes.layouts.prices import FormedOp, Prices, Priced
 from xlapy.passes.layouts.regions import Region
 
 MOST_SWEEPS = 4
 MOST_CANDIDATES = 8
+MOST_JOINED = 16  # clusters that change together
 LEAST_GAIN = 1.0  # bytes
 
 
@@ -26,6 +29,7 @@ class Cluster:
     labels: dict[Region, Order] = field(default_factory=dict)
     priced: list[Priced] = field(default_factory=list)
     tried: tuple[Order, ...] = ()  # the orders around it when it was last looked at
+    reshapes: list[FormedOp] = field(default_factory=list)  # that lead to other clusters
 
     def is_settled(self) -> bool:
         """Nothing around has changed since the last look; notes that this is one."""
@@ -33,24 +37,28 @@ class Cluster:
         before, self.tried = self.tried, around
         return before == around
 
-    @property
-    def regions(self) -> list[Region]:
-        return [*self.labels]
-
     def price(self) -> float:
-        return sum([priced.price() for priced in self.priced])
+        return _price(self.priced)
+
+
+Orders = dict[Region, Order]
+"""What a change does: regions with the orders that they get."""
 
 
 def improve(prices: Prices) -> dict[Region, float]:
     """Changes orders until no change helps; returns the regions that have another one now, with the bytes saved."""
-    joined = _clusters(prices)
+    cluster_of = _clusters(prices)
+    joined = list(dict.fromkeys(cluster_of.values()))
+    for op in prices.ops.values():
+        if op.instruction.opcode == "reshape" and all(region in cluster_of for region in op.regions):
+            for region in op.regions:
+                cluster_of[region].reshapes.append(op)
     single = [_single(region) for cluster in joined for region in cluster.labels if len(cluster.labels) > 1]
-    clusters = [*joined, *single]
-    for cluster in clusters:
+    for cluster in (*joined, *single):
         cluster.priced = prices.around(cluster.labels)
     gains: dict[Region, float] = {}
     for _ in range(MOST_SWEEPS):
-        changes = [_try_orders(prices, cluster, gains) for cluster in clusters]
+        changes = [_improve(prices, cluster, cluster_of, gains) for cluster in (*joined, *single)]
         if not any(changes):
             break
     changed = [region for region in prices.program.regions if region.order != row_major(region.shape.rank)]
@@ -61,7 +69,7 @@ def _single(region: Region) -> Cluster:
     return Cluster({region: row_major(region.shape.rank)})
 
 
-def _clusters(prices: Prices) -> list[Cluster]:
+def _clusters(prices: Prices) -> dict[Region, Cluster]:
     """Regions joined by transposes, the largest arrays first; transposes that contradict others join nothing."""
     cluster_of = {region: _single(region) for region in prices.program.regions}
     transposes = [op for op in prices.ops.values() if op.instruction.opcode == "transpose"]
@@ -76,7 +84,7 @@ def _clusters(prices: Prices) -> list[Cluster]:
             _join(cluster_of, source, target, permutation)
         else:
             _join(cluster_of, target, source, inverse(permutation))
-    return list(dict.fromkeys(cluster_of.values()))
+    return cluster_of
 
 
 def _join(cluster_of: dict[Region, Cluster], source: Region, target: Region, permutation: Order) -> None:
@@ -91,30 +99,76 @@ def _join(cluster_of: dict[Region, Cluster], source: Region, target: Region, per
         cluster_of[region] = kept
 
 
-def _try_orders(prices: Prices, cluster: Cluster, gains: dict[Region, float]) -> bool:
-    """Gives all regions of the cluster the order that is cheapest; returns whether that is another one."""
-    before = 0.0 if cluster.is_settled() else cluster.price()
-    if not before:
+def _improve(
+    prices: Prices, cluster: Cluster, cluster_of: dict[Region, Cluster], gains: dict[Region, float]
+) -> bool:
+    """Makes the change that helps most, of those that give the cluster another order; returns whether there is one."""
+    if cluster.is_settled() or not cluster.price():
         return False
-    own = [region.order for region in cluster.labels]
-    best, cheapest = own, before - LEAST_GAIN
+    best: Orders = {}
+    saved = LEAST_GAIN
     for candidate in _candidates(prices, cluster):
-        orders = [_in_region(candidate, labels) for labels in cluster.labels.values()]
-        if orders != own:
-            _set(cluster.labels, orders)
-            price = cluster.price()
-            if price < cheapest:
-                best, cheapest = orders, price
-    _set(cluster.labels, best)
-    if best is own:
-        return False
-    first = next(iter(cluster.labels))
-    gains[first] = gains.get(first, 0.0) + before - cheapest
-    return True
+        for orders in _changes(cluster, candidate, cluster_of):
+            gain = _gain(orders, cluster, cluster_of)
+            if gain > saved:
+                best, saved = orders, gain
+    _set(best)
+    if best:
+        first = next(iter(cluster.labels))
+        gains[first] = gains.get(first, 0.0) + saved
+    return bool(best)
 
 
-def _set(regions: Iterable[Region], orders: Sequence[Order]) -> None:
-    for region, order in zip(regions, orders, strict=True):
+def _changes(cluster: Cluster, candidate: Order, cluster_of: dict[Region, Cluster]) -> Iterator[Orders]:
+    """The change of the cluster alone, and that of what lies behind its reshapes as well."""
+    own = {region: _in_region(candidate, labels) for region, labels in cluster.labels.items()}
+    if all(region.order == order for region, order in own.items()):
+        return
+    yield own
+    orders = {cluster: candidate}
+    for reached in _behind_reshapes(orders, cluster_of):
+        own |= {region: _in_region(orders[reached], labels) for region, labels in reached.labels.items()}
+    if len(orders) > 1:
+        yield own
+
+
+def _behind_reshapes(orders: dict[Cluster, Order], cluster_of: dict[Region, Cluster]) -> list[Cluster]:
+    """Adds the clusters that reshapes lead to, in the orders that make those nothing; returns the added ones."""
+    pending = [*orders]
+    for here in pending:
+        for op in here.reshapes if len(orders) < MOST_JOINED else ():
+            before, after = op.instruction.operands[0].shape, op.instruction.shape
+            (source, target) = op.regions
+            for one, other, shapes in ((source, target, (before, after)), (target, source, (after, before))):
+                there = cluster_of[other]
+                if one in here.labels and there not in orders:
+                    order = regrouped(_in_region(orders[here], here.labels[one]), *shapes)
+                    if order is not None:
+                        orders[there] = taken(there.labels[other], order)
+                        pending.append(there)
+    return pending[1:]
+
+
+def _gain(orders: Orders, cluster: Cluster, cluster_of: dict[Region, Cluster]) -> float:
+    """The bytes that a change saves, by trying it."""
+    priced = cluster.priced
+    if len(orders) > len(cluster.labels):
+        clusters = dict.fromkeys(cluster_of[region] for region in orders)
+        priced = list(dict.fromkeys(item for part in clusters for item in part.priced))
+    own = {region: region.order for region in orders}
+    before = _price(priced)
+    _set(orders)
+    after = _price(priced)
+    _set(own)
+    return before - after
+
+
+def _price(priced: Iterable[Priced]) -> float:
+    return sum([item.price() for item in priced])
+
+
+def _set(orders: Orders) -> None:
+    for region, order in orders.items():
         region.order = order
 
 
