@@ -1,15 +1,14 @@
 """The choice of layouts, by cost, over the whole program.
 
-    t = f32[4,28,28,64] transpose(x), dimensions={0,2,3,1}         t = f32[4,28,28,64] transpose(x), dimensions={0,2,3,1}
-    c = f32[4,28,28,64] convolution(t, k) ...                      c = f32[4,28,28,64] convolution(t, k) ...
-    u = f32[4,64,28,28] transpose(c), dimensions={0,3,1,2}
-    r = f32[4,64,28,28] tanh(u)                          becomes   r = f32[4,28,28,64] tanh(c)
-    v = f32[4,28,28,64] transpose(r), dimensions={0,2,3,1}
-    ROOT d = f32[4,28,28,64] convolution(v, k) ...                 ROOT d = f32[4,28,28,64] convolution(r, k) ...
+    c = f32[4,28,28,64] convolution(x, k) ...                      c = f32[4,28,28,64] convolution(x, k) ...
+    t = f32[4,64,28,28] transpose(c), dimensions={0,3,1,2}
+    r = f32[4,64,28,28] tanh(t)                          becomes   r = f32[4,28,28,64] tanh(c)
+    u = f32[4,28,28,64] transpose(r), dimensions={0,2,3,1}
+    ROOT d = f32[4,28,28,64] convolution(u, k) ...                 ROOT d = f32[4,28,28,64] convolution(r, k) ...
 
 Arrays stay row-major; what changes is which dimension is which. Entry parameters and results are what callers see and
 keep their orders, so that copies stand there at most. What may lie in which order is said in `layouts/forms.py`, what
-that costs there and in `layouts/choice.py`.
+that costs there and in `layouts/prices.py`.
 """
 
 from __future__ import annotations

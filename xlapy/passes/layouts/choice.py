@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from xlapy.hlo.graph import Instruction
 from xlapy.passes.layouts.forms import regrouped
 from xlapy.passes.layouts.orders import Order, inverse, row_major, taken
-from xlapy.passes.layouts.prices import FormedOp, Prices, Priced
+from xlapy.passes.layouts.prices import FormedOp, Priced, Prices
 from xlapy.passes.layouts.regions import Region
 
 MOST_SWEEPS = 4
@@ -99,9 +99,7 @@ def _join(cluster_of: dict[Region, Cluster], source: Region, target: Region, per
         cluster_of[region] = kept
 
 
-def _improve(
-    prices: Prices, cluster: Cluster, cluster_of: dict[Region, Cluster], gains: dict[Region, float]
-) -> bool:
+def _improve(prices: Prices, cluster: Cluster, cluster_of: dict[Region, Cluster], gains: dict[Region, float]) -> bool:
     """Makes the change that helps most, of those that give the cluster another order; returns whether there is one."""
     if cluster.is_settled() or not cluster.price():
         return False
@@ -109,11 +107,11 @@ def _improve(
     saved = LEAST_GAIN
     for candidate in _candidates(prices, cluster):
         for orders in _changes(cluster, candidate, cluster_of):
-            gain = _gain(orders, cluster, cluster_of)
+            gain = _gain(prices, orders, cluster, cluster_of)
             if gain > saved:
                 best, saved = orders, gain
-    _set(best)
     if best:
+        prices.set_orders(best)
         first = next(iter(cluster.labels))
         gains[first] = gains.get(first, 0.0) + saved
     return bool(best)
@@ -149,7 +147,7 @@ def _behind_reshapes(orders: dict[Cluster, Order], cluster_of: dict[Region, Clus
     return pending[1:]
 
 
-def _gain(orders: Orders, cluster: Cluster, cluster_of: dict[Region, Cluster]) -> float:
+def _gain(prices: Prices, orders: Orders, cluster: Cluster, cluster_of: dict[Region, Cluster]) -> float:
     """The bytes that a change saves, by trying it."""
     priced = cluster.priced
     if len(orders) > len(cluster.labels):
@@ -157,19 +155,14 @@ def _gain(orders: Orders, cluster: Cluster, cluster_of: dict[Region, Cluster]) -
         priced = list(dict.fromkeys(item for part in clusters for item in part.priced))
     own = {region: region.order for region in orders}
     before = _price(priced)
-    _set(orders)
+    prices.set_orders(orders)
     after = _price(priced)
-    _set(own)
+    prices.set_orders(own)
     return before - after
 
 
 def _price(priced: Iterable[Priced]) -> float:
     return sum([item.price() for item in priced])
-
-
-def _set(orders: Orders) -> None:
-    for region, order in orders.items():
-        region.order = order
 
 
 def _in_region(order: Order, labels: Order) -> Order:
@@ -202,9 +195,7 @@ def _of_callers(prices: Prices, region: Region) -> Iterable[Order]:
     given, demanded = prices.program.given, prices.program.demanded
     if given or demanded:
         yield from (given[member] for member in region.members if member in given)
-        yield from (
-            order for (root, place), order in demanded.items() if _result(root, place) in region.members
-        )
+        yield from (order for (root, place), order in demanded.items() if _result(root, place) in region.members)
 
 
 def _result(root: Instruction, place: int) -> Instruction:

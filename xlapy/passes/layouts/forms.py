@@ -223,9 +223,7 @@ def _reduce(instruction: Instruction, operands: Sequence[Order], result: Order) 
     folded: Dims = instruction.attributes["dimensions"]
     rank = len(dims)
     for order in dict.fromkeys((*operands, row_major(rank))):
-        yield Form(
-            (order,) * len(operands), without(order, folded), _price_of_reduce(instruction, order, dims, folded)
-        )
+        yield Form((order,) * len(operands), without(order, folded), _price_of_reduce(instruction, order, dims, folded))
 
 
 def _price_of_reduce(reduce: Instruction, order: Order, dims: Dims, folded: Dims) -> float:
@@ -358,21 +356,23 @@ LEAST_CONVOLUTION_WORK = 1 << 20
 @FORMS.register("convolution")
 def _convolution(instruction: Instruction, operands: Sequence[Order], result: Order) -> Iterator[Form]:
     """Any form is a product of matrices where features lie side by side; else its own is a loop nest."""
-    ranks = [operand.shape.rank for operand in instruction.operands]
-    own = row_major(ranks[0]), row_major(ranks[1]), row_major(instruction.shape.rank)
-    moved = sum(shape.bytes for shape in (instruction.shape, *(operand.shape for operand in instruction.operands)))
-    regular, lhs = regular_orders(instruction), instruction.operands[0].shape
-    found = [
-        Form((left, right), order, 0.0 if (left, right, order) == regular[:3] else IRREGULAR * lhs.bytes)
-        for left in dict.fromkeys((operands[0], regular[0]))
-        for right in dict.fromkeys((operands[1], regular[1]))
-        for order in dict.fromkeys((result, *regular[2:]))
-        if (left, right, order) != own and has_window_product(instruction, left, right, order)
-    ]
-    is_slow = found and not has_window_product(instruction, *own)
-    slow = LOOP_NEST * moved if is_slow else 0.0 if own == regular[:3] else IRREGULAR * lhs.bytes
-    yield Form(own[:2], own[2], float(slow))
-    yield from found
+    lhs, rhs = (operand.shape for operand in instruction.operands)
+    own = row_major(lhs.rank), row_major(rhs.rank), row_major(instruction.shape.rank)
+    if not _could_be_product(instruction):
+        yield Form(own[:2], own[2])
+        return
+    regular = regular_orders(instruction)
+    irregular = float(IRREGULAR * lhs.bytes)
+    slow = 0.0 if own == regular[:3] else irregular
+    if not _has_neighbours(instruction, *own):
+        slow = float(LOOP_NEST * (lhs.bytes + rhs.bytes + instruction.shape.bytes))
+    yield Form(own[:2], own[2], slow)
+    sides = dict.fromkeys((operands[0], regular[0])), dict.fromkeys((operands[1], regular[1]))
+    for left, right in itertools.product(*sides):
+        for order in dict.fromkeys((result, *regular[2:])):
+            orders = left, right, order
+            if orders != own and _has_neighbours(instruction, *orders):
+                yield Form((left, right), order, 0.0 if orders == regular[:3] else irregular)
 
 
 LOOP_NEST = 1
@@ -394,35 +394,35 @@ def regular_orders(convolution: Instruction) -> tuple[Order, Order, Order, Order
     )
 
 
-def has_window_product(convolution: Instruction, left: Order, right: Order, result: Order) -> bool:
-    """The library computes the convolution: lanes are output features, and what is packed together lies together."""
+def _could_be_product(convolution: Instruction) -> bool:
+    """The library computes the convolution in some order: there is enough to multiply, and enough features."""
     numbers: ConvolutionDimensionNumbers = convolution.attributes["dimension_numbers"]
-    lhs, rhs = (operand.shape.dims for operand in convolution.operands)
-    work = convolution.shape.size * (math.prod(rhs) // rhs[numbers.kernel_output_feature])
-    features = rhs[numbers.kernel_output_feature] // convolution.attributes["feature_group_count"]
-    is_suited = (
-        work >= LEAST_CONVOLUTION_WORK
-        and features >= LEAST_PRODUCT_FEATURES
+    rhs = convolution.operands[1].shape
+    outputs = rhs.dims[numbers.kernel_output_feature]
+    return (
+        convolution.shape.size * (rhs.size // outputs) >= LEAST_CONVOLUTION_WORK
+        and outputs // convolution.attributes["feature_group_count"] >= LEAST_PRODUCT_FEATURES
         and convolution.attributes["batch_group_count"] == 1
         and convolution.shape.type.name in ("f32", "f64")
         and all(part.base_dilation == 1 for part in convolution.attributes["window"].dimensions)
-        and result[-1] == numbers.output_feature
-        and right[-1] == numbers.kernel_output_feature
     )
-    if not is_suited:
+
+
+def _has_neighbours(convolution: Instruction, left: Order, right: Order, result: Order) -> bool:
+    """Lanes are output features, and what is packed together lies together: input features, or batches."""
+    numbers: ConvolutionDimensionNumbers = convolution.attributes["dimension_numbers"]
+    if result[-1] != numbers.output_feature or right[-1] != numbers.kernel_output_feature:
         return False
+    lhs, rhs = (operand.shape.dims for operand in convolution.operands)
     inner = fastest(left, lhs)
-    follows_steps = (
-        inner == numbers.input_feature
-        and right[-2] == numbers.kernel_input_feature
-        and rhs[numbers.kernel_input_feature] >= LEAST_NEIGHBOURS
-    )
-    follows_rows = (
+    if inner == numbers.input_feature:
+        inputs = numbers.kernel_input_feature
+        return right[-2] == inputs and rhs[inputs] >= LEAST_NEIGHBOURS
+    return (
         inner == numbers.input_batch
         and result[-2] == numbers.output_batch
         and lhs[numbers.input_batch] >= LEAST_NEIGHBOURS
     )
-    return follows_steps or follows_rows
 
 
 def relayout_bytes(shape: Shape, one: Order, other: Order) -> float:

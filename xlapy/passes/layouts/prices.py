@@ -8,7 +8,7 @@ each as often as its computation runs. Who makes and reads an array is found onc
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
@@ -25,9 +25,17 @@ from xlapy.passes.layouts.forms import (
 )
 from xlapy.passes.layouts.orders import Order, row_major
 from xlapy.passes.layouts.regions import Element, Program, Region
+from xlapy.support.errors import InternalError
 
 RESULT = -1
 """The place of the result of an op with forms, beside those of its operands."""
+
+
+@dataclass(slots=True)
+class Changes:
+    """How often regions have been given other orders."""
+
+    count: int = 0
 
 
 @dataclass(eq=False, slots=True)
@@ -39,6 +47,9 @@ class FormedOp:
     regions: tuple[Region, ...]
     copied: tuple[bool, ...]  # bringing the array into another order is a copy
     runs: float
+    changes: Changes
+    _at: int = -1  # how many changes there had been when `_now` was found
+    _now: Form | None = None
     _forms: dict[tuple[Order, ...], list[Form]] = field(default_factory=dict)
     _best: dict[tuple[Order, ...], Form] = field(default_factory=dict)
 
@@ -55,13 +66,30 @@ class FormedOp:
         return found
 
     def form(self) -> Form:
-        """The form that is cheapest, together with the copies around the op."""
+        """The form that is cheapest, together with the copies around the op; the first of equals."""
+        if self._now is not None and self._at == self.changes.count:
+            return self._now
         orders = self.orders()
         found = self._best.get(orders)
         if found is None:
-            forms = self.forms()
-            found = forms[0] if len(forms) == 1 else min(forms, key=lambda f: self._price_with_copies(f, orders))
-            self._best[orders] = found
+            found = self._best[orders] = self._cheapest(orders)
+        self._at, self._now = self.changes.count, found
+        return found
+
+    def _cheapest(self, orders: tuple[Order, ...]) -> Form:
+        """Looks at forms until one costs nothing: mostly the op's own."""
+        found: Form | None = None
+        lowest = 0.0
+        for form in self._forms.get(orders) or FORMS[self.instruction.opcode](
+            self.instruction, orders[:-1], orders[-1]
+        ):
+            price = self._price_with_copies(form, orders)
+            if found is None or price < lowest:
+                found, lowest = form, price
+            if not price:
+                break
+        if found is None:
+            raise InternalError(f"{self.instruction} has no form at all")
         return found
 
     def _price_with_copies(self, form: Form, orders: tuple[Order, ...]) -> float:
@@ -97,7 +125,7 @@ def order_from(origin: Origin) -> Order:
     if isinstance(first, int):
         return origin  # type: ignore[return-value]
     form = first.form()
-    place: int = origin[1]  # type: ignore[assignment]
+    place = origin[1]
     return form.result if place == RESULT else form.operands[place]
 
 
@@ -139,6 +167,7 @@ class Prices:
 
     def __init__(self, program: Program) -> None:
         self.program = program
+        self.changes = Changes()
         self.ops = {i: self._formed(i) for i in program.formed}
         self.of_region: dict[Region, dict[Priced, None]] = {region: {} for region in program.regions}
         for op in self.ops.values():
@@ -170,7 +199,13 @@ class Prices:
         ends = [*arrays, result]
         regions = tuple([program.region_of.get(end) or Region(_array_shape(end)) for end in ends])
         copied = tuple([is_movable(end.shape) and end.opcode not in SOURCES for end in ends])
-        return FormedOp(instruction, arrays, regions, copied, program.runs[instruction.parent])
+        return FormedOp(instruction, arrays, regions, copied, program.runs[instruction.parent], self.changes)
+
+    def set_orders(self, orders: Mapping[Region, Order]) -> None:
+        """Gives regions other orders."""
+        self.changes.count += 1
+        for region, order in orders.items():
+            region.order = order
 
     def _enter(self, priced: Priced, regions: Iterable[Region]) -> None:
         for region in regions:

@@ -242,7 +242,8 @@ def _collect(program: Program, classes: _Classes, computations: Iterable[Computa
                 program.regions.append(region)
             region.members.append(instruction)
             program.region_of[instruction] = region
-    for loop, index in [(l, i) for l in dict.fromkeys(program.states.values()) for i in range(len(l.shape.parts))]:
-        state = classes.find(Element(loop, index))
-        if state in found:
-            program.region_of_state[Element(loop, index)] = found[state]
+    for loop in dict.fromkeys(program.states.values()):
+        for index in range(len(loop.shape.parts)):
+            state = classes.find(Element(loop, index))
+            if state in found:
+                program.region_of_state[Element(loop, index)] = found[state]
