@@ -63,7 +63,7 @@ def einsums(x: Any, y: Any, z: Any) -> Any:
     a = jnp.einsum("abcd,ebcd->aecb", x, y)
     b = jnp.einsum("abcd,ed->eabc", x, z)
     c = jnp.einsum("abcd,ebcd->ceab", jnp.tanh(x.transpose(0, 2, 1, 3)), y.transpose(0, 2, 1, 3))
-    d = jax.vmap(lambda s, t: s @ t.T, in_axes=(1, 2), out_axes=1)(x[0], y[0])
+    d = jax.vmap(lambda s, t: s @ t.T, in_axes=(1, 1), out_axes=1)(x[0], y[0])
     e = jax.vmap(jnp.dot, in_axes=(2, 0), out_axes=1)(x[:, :, 0], x[0, :, 0].T)
     return a, b, jnp.exp(-(c**2)).transpose(2, 3, 0, 1), d, e, (z @ z.T).T + 1, jnp.sin(z @ z.T).T @ z
 
