@@ -4,8 +4,9 @@
     ROOT n = f32[2,3]{1,0} negate(p)        becomes     c = f32[2,3]{1,0} copy(p)
                                                         ROOT n = f32[2,3]{1,0} negate(c)
 
-Everything is row-major but what has a layout of its own: the entry's parameters and results, and the operands and
-results of custom calls that demand one. Copies stand where a layout given meets one wanted.
+Everything is row-major but what has a layout of its own: the entry's parameters and results, the operands and results
+of custom calls that demand one, and what the choice of layouts has left with one, in front of a transpose that moves
+nothing. Copies stand where a layout given meets one wanted.
 """
 
 from __future__ import annotations

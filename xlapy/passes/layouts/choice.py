@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from xlapy.hlo.graph import Instruction
 from xlapy.passes.layouts.forms import regrouped
-from xlapy.passes.layouts.orders import Order, inverse, row_major, taken
+from xlapy.passes.layouts.orders import Order, inverse, is_row_major, row_major, taken
 from xlapy.passes.layouts.prices import FormedOp, Priced, Prices
 from xlapy.passes.layouts.regions import Region
 
@@ -61,7 +61,7 @@ def improve(prices: Prices) -> dict[Region, float]:
         changes = [_improve(prices, cluster, cluster_of, gains) for cluster in (*joined, *single)]
         if not any(changes):
             break
-    changed = [region for region in prices.program.regions if region.order != row_major(region.shape.rank)]
+    changed = [region for region in prices.program.regions if not is_row_major(region.order)]
     return {region: gains.get(region, 0.0) for region in changed}
 
 
@@ -112,8 +112,9 @@ def _improve(prices: Prices, cluster: Cluster, cluster_of: dict[Region, Cluster]
                 best, saved = orders, gain
     if best:
         prices.set_orders(best)
-        first = next(iter(cluster.labels))
-        gains[first] = gains.get(first, 0.0) + saved
+        turned = next((region for region, order in best.items() if not is_row_major(order)), None)
+        if turned is not None:
+            gains[turned] = gains.get(turned, 0.0) + saved
     return bool(best)
 
 
