@@ -101,13 +101,14 @@ def _join(cluster_of: dict[Region, Cluster], source: Region, target: Region, per
 
 def _improve(prices: Prices, cluster: Cluster, cluster_of: dict[Region, Cluster], gains: dict[Region, float]) -> bool:
     """Makes the change that helps most, of those that give the cluster another order; returns whether there is one."""
-    if cluster.is_settled() or not cluster.price():
+    now = 0.0 if cluster.is_settled() else cluster.price()
+    if not now:
         return False
     best: Orders = {}
     saved = LEAST_GAIN
     for candidate in _candidates(prices, cluster):
         for orders in _changes(cluster, candidate, cluster_of):
-            gain = _gain(prices, orders, cluster, cluster_of)
+            gain = _gain(prices, orders, now, cluster, cluster_of)
             if gain > saved:
                 best, saved = orders, gain
     if best:
@@ -125,10 +126,10 @@ def _changes(cluster: Cluster, candidate: Order, cluster_of: dict[Region, Cluste
         return
     yield own
     orders = {cluster: candidate}
-    for reached in _behind_reshapes(orders, cluster_of):
-        own |= {region: _in_region(orders[reached], labels) for region, labels in reached.labels.items()}
-    if len(orders) > 1:
-        yield own
+    reached = _behind_reshapes(orders, cluster_of)
+    if reached:
+        behind = {region: _in_region(orders[c], labels) for c in reached for region, labels in c.labels.items()}
+        yield own | behind
 
 
 def _behind_reshapes(orders: dict[Cluster, Order], cluster_of: dict[Region, Cluster]) -> list[Cluster]:
@@ -148,14 +149,14 @@ def _behind_reshapes(orders: dict[Cluster, Order], cluster_of: dict[Region, Clus
     return pending[1:]
 
 
-def _gain(prices: Prices, orders: Orders, cluster: Cluster, cluster_of: dict[Region, Cluster]) -> float:
-    """The bytes that a change saves, by trying it."""
-    priced = cluster.priced
+def _gain(prices: Prices, orders: Orders, now: float, cluster: Cluster, cluster_of: dict[Region, Cluster]) -> float:
+    """The bytes that a change saves, by trying it. `now` is the price of the cluster, which the change may exceed."""
+    priced, before = cluster.priced, now
     if len(orders) > len(cluster.labels):
         clusters = dict.fromkeys(cluster_of[region] for region in orders)
         priced = list(dict.fromkeys(item for part in clusters for item in part.priced))
+        before = _price(priced)
     own = {region: region.order for region in orders}
-    before = _price(priced)
     prices.set_orders(orders)
     after = _price(priced)
     prices.set_orders(own)
