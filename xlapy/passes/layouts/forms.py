@@ -107,8 +107,8 @@ SHORT_RUN = 16
 SCATTERED = 4
 """Slices at run-time places with fewer neighbours than `SHORT_RUN` are read and written element by element."""
 
-
-PRICED_FOLLOWERS = frozenset({"sort", "reduce-window", "select-and-scatter", "dynamic-slice", "dynamic-update-slice"})
+CHOSEN_BY_LANE = 6
+"""So are arrays joined in pieces that short: each lane chooses among all of them."""
 
 
 def price_of_following(instruction: Instruction, order: Order) -> float:
@@ -142,13 +142,24 @@ def _price_of_slice(instruction: Instruction, order: Order) -> float:
     return float(SCATTERED * piece.bytes) if run < min(SHORT_RUN, piece.size) else 0.0
 
 
+def _price_of_concatenate(concatenate: Instruction, order: Order) -> float:
+    dimension = concatenate.attributes["dimension"]
+    run = min(operand.shape.dims[dimension] for operand in concatenate.operands)
+    for dim in order[order.index(dimension) + 1 :]:
+        run *= concatenate.shape.dims[dim]
+    return float(CHOSEN_BY_LANE * concatenate.shape.bytes) if run < SHORT_RUN else 0.0
+
+
 _PRICES: dict[str, Callable[[Instruction, Order], float]] = {
     "sort": _price_of_sort,
     "reduce-window": _price_of_window,
     "select-and-scatter": _price_of_window,
     "dynamic-slice": _price_of_slice,
     "dynamic-update-slice": _price_of_slice,
+    "concatenate": _price_of_concatenate,
 }
+
+PRICED_FOLLOWERS = frozenset(_PRICES)
 
 # -- data movement -----------------------------------------------------------------------------------------------------
 
