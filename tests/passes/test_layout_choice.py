@@ -17,6 +17,7 @@ from xlapy.hlo.verifier import verify
 from xlapy.passes.dce import Dce
 from xlapy.passes.flatten_call_graph import FlattenCallGraph
 from xlapy.passes.layout_choice import LayoutChoice
+from xlapy.passes.layouts import forms
 from xlapy.passes.layouts.prices import Prices
 from xlapy.passes.layouts.rebuild import rebuild
 from xlapy.passes.layouts.regions import find_regions
@@ -49,6 +50,17 @@ def check_random_orders(seed: int) -> bool:
         expected = xlapy.evaluate(program.module, *program.arguments)
         assert_same(xlapy.evaluate(module, *program.arguments), expected, f"seed {seed}")
     return fingerprint(module) != before
+
+
+@pytest.fixture(autouse=True)
+def small_dots_have_forms(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(forms, "LEAST_DOT_WORK", 0)
+
+
+@pytest.mark.parametrize("seed", [3, 16, 165, 5481])
+def test_programs_that_were_once_wrong(seed: int) -> None:
+    """Operands without elements; reduces to scalars; broadcasts of what is stored elsewhere, and of each other."""
+    check_random_orders(seed)
 
 
 @pytest.mark.parametrize("first", range(0, 100, PROGRAMS_PER_TEST))

@@ -60,6 +60,7 @@ class _Builder:
                 origin = prices.read(instruction, place) if is_movable(operand.shape) else None
                 if origin is not None:
                     self.required[instruction, place] = order_from(origin)
+        self.spread = {i: i.operands[0] for i in self.order if i.opcode == "broadcast"}
         self.states = {i: _state_shape(program, program.states[i]) for i in self.order if i in program.states}
         self.stored: dict[Instruction, Instruction] = {}
         self.variants: dict[tuple[Instruction, Order], Instruction] = {}
@@ -115,7 +116,7 @@ class _Builder:
         if source.opcode == "iota":
             dimension = places[source.attributes["dimension"]]
             return source if is_row_major(wanted) else self.add("iota", [], shape, source, dimension=dimension)
-        operand = source.operands[0]
+        operand = self.spread[source]
         made = self.produced.get(operand) or row_major(self.shapes[operand].rank)
         stored = self.value(operand, made)
         if is_row_major(wanted) and is_row_major(made):
