@@ -66,15 +66,12 @@ class _Builder:
         self.variants: dict[tuple[Instruction, Order], Instruction] = {}
 
     def run(self) -> None:
-        demanded = [self.program.demanded.get((self.computation.root, place)) for place in range(self._root_parts())]
+        root = self.computation.root
+        parts = len(root.shape.parts) if root.shape.is_tuple else 1
         for instruction in self.order:
             self._rewrite(instruction)
-        self.computation.set_root(self._result(self.computation.root, demanded))
+        self.computation.set_root(self._result(root, [self.program.demanded.get((root, i)) for i in range(parts)]))
         self._remove_dead()
-
-    def _root_parts(self) -> int:
-        shape = self.computation.root.shape
-        return len(shape.parts) if shape.is_tuple else 1
 
     def value(self, value: Instruction, wanted: Order) -> Instruction:
         """An array in an order: as it was made, or a copy, of which there is one for all."""
@@ -131,14 +128,7 @@ class _Builder:
         if instruction.opcode == "parameter":
             self._parameter(instruction)
             return
-        operands = [
-            self.value(operand, self.required.get((instruction, place)) or row_major(operand_shape.rank))
-            if is_movable(operand_shape)
-            else self.stored.get(operand, operand)
-            for place, operand, operand_shape in (
-                (place, operand, self.shapes[operand]) for place, operand in enumerate(instruction.operands)
-            )
-        ]
+        operands = [self._operand(instruction, place) for place in range(len(instruction.operands))]
         form = self.forms.get(instruction)
         if form is not None:
             _FORMS[instruction.opcode](self, instruction, operands, form)
@@ -146,6 +136,13 @@ class _Builder:
             self._follow(instruction, operands)
         else:
             self._keep(instruction, operands)
+
+    def _operand(self, user: Instruction, place: int) -> Instruction:
+        """An operand in the order in which `user` reads it."""
+        operand = user.operands[place]
+        if not is_movable(self.shapes[operand]):
+            return self.stored.get(operand, operand)
+        return self.value(operand, self.required.get((user, place)) or row_major(self.shapes[operand].rank))
 
     def _parameter(self, parameter: Instruction) -> None:
         """The state of a loop has the orders of its elements; what a caller has laid out is read as it lies."""
@@ -187,7 +184,7 @@ class _Builder:
         """The root, in the order that callers want of it."""
         if root.opcode == "tuple":
             if any(order is not None and not is_row_major(order) for order in demanded):
-                pairs = zip(root.operands, self._tuple_parts(root), demanded, strict=True)
+                pairs = zip(root.operands, self.shapes[root].parts, demanded, strict=True)
                 parts = [self._laid_out(operand, shape, order) for operand, shape, order in pairs]
                 shape = Shape.tuple([part.shape for part in parts])
                 return self.add("tuple", parts, shape, root)
@@ -196,9 +193,6 @@ class _Builder:
             return self.stored.get(root, root)
         order = demanded[0] or row_major(self.shapes[root].rank)
         return self._laid_out(self.value(root, order), self.shapes[root], order)
-
-    def _tuple_parts(self, root: Instruction) -> Sequence[Shape]:
-        return self.shapes[root].parts
 
     def _laid_out(self, stored: Instruction, shape: Shape, order: Order | None) -> Instruction:
         """An array that is stored in an order, as one with its own dimensions and a layout."""
