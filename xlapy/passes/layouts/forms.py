@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from xlapy.hlo.attributes import ConvolutionDimensionNumbers, DotDimensionNumbers, WindowDimension
 from xlapy.hlo.graph import Instruction
-from xlapy.hlo.kernel_plan import LEAST_PRODUCT_FEATURES, LEAST_ROW
+from xlapy.hlo.kernel_plan import BLOCKED_TRANSPOSE_BYTES, LEAST_PRODUCT_FEATURES, LEAST_ROW
 from xlapy.hlo.ops import Trait
 from xlapy.hlo.reshape_groups import reshape_groups
 from xlapy.hlo.shape import Dims, Shape
@@ -443,8 +443,9 @@ def relayout_bytes(shape: Shape, one: Order, other: Order) -> float:
     if same_memory(one, other, shape.dims):
         return 0.0
     factor = 1 if fastest(one, shape.dims) == fastest(other, shape.dims) else 2
-    return float(factor * shape.bytes + RELAYOUT_START)
+    start = RELAYOUT_START if shape.bytes > BLOCKED_TRANSPOSE_BYTES else 0
+    return float(factor * shape.bytes + start)
 
 
 RELAYOUT_START = 32 * 1024
-"""One more kernel, in bytes: it is compiled, and started each time."""
+"""One more kernel, in bytes: it is compiled, and started each time. Small copies are made where they are used."""
