@@ -300,6 +300,9 @@ PROGRAMS = {
         "scatter-of-one-window gather-of-one-slice scatter-nothing dynamic-slice-of-update dynamic-update-twice "
         "dynamic-slice-everything dynamic-update-everything dynamic-slice-at-constants",
     ),
+    "sort by two keys": Program(
+        lambda x: jnp.lexsort((x[0], jnp.round(x[1]))), (np.ones((2, 300), np.float32),), "sort-by-several-keys"
+    ),
     "sorts": Program(
         lambda x: (jnp.sort(jnp.sort(x)), jnp.sort(x[:, :1]), x + jnp.sort(jnp.zeros(5))),
         (X,),

@@ -23,6 +23,7 @@ from xlapy.passes.fusion.rows import RowFusion
 from xlapy.passes.fusion.sibling_reduces import SiblingReduces
 from xlapy.passes.inlining import CallInlining
 from xlapy.passes.layout_assignment import LayoutAssignment
+from xlapy.passes.layout_choice import LayoutChoice
 from xlapy.passes.layout_normalization import LayoutNormalization
 from xlapy.passes.loop_invariants import LoopInvariantCodeMotion
 from xlapy.passes.loop_unrolling import LoopUnrolling
@@ -49,6 +50,7 @@ PASSES: list[type[Pass]] = [
     ExpandRandom,
     FlattenCallGraph,
     LayoutAssignment,
+    LayoutChoice,
     LayoutNormalization,
     LoopInvariantCodeMotion,
     LoopFusion,

@@ -63,11 +63,14 @@ def result_leaves(start: Instruction) -> slice:
 
 
 def is_renaming(instruction: Instruction) -> bool:
-    """The result is the operand's memory under another shape: a bitcast, or a reshape between row-major arrays.
+    """The result is the operand's memory under another shape: a bitcast, a reshape between row-major arrays, or a
+    transpose that layouts undo.
 
     Not so a bitcast-convert of a scalar: it lives in a register, which has a type."""
     if instruction.opcode == "bitcast":
         return True
+    if instruction.opcode == "transpose":
+        return moves_nothing(instruction)
     if instruction.opcode == "bitcast-convert":
         types = (instruction.shape.type, instruction.operands[0].shape.type)
         if types[0] is not types[1] and (instruction.shape.is_scalar or any(t.bits < 8 for t in types)):
@@ -76,6 +79,16 @@ def is_renaming(instruction: Instruction) -> bool:
         return False
     layouts = (instruction.shape.layout, instruction.operands[0].shape.layout)
     return all(layout is None or layout.is_row_major for layout in layouts)
+
+
+def moves_nothing(transpose: Instruction) -> bool:
+    """Every element of the result of a transpose is where it was: the layouts are each other's transposes."""
+    before, after = transpose.operands[0].shape, transpose.shape
+    if all(shape.layout is None or shape.layout.is_row_major for shape in (before, after)):
+        return False
+    permutation = transpose.attributes["permutation"]
+    in_memory = [permutation[dim] for dim in after.minor_to_major if after.dims[dim] != 1]
+    return in_memory == [dim for dim in before.minor_to_major if before.dims[dim] != 1]
 
 
 def origin_of_leaf(instruction: Instruction, leaf: int) -> tuple[Instruction, int]:

@@ -4,8 +4,9 @@
     ROOT n = f32[2,3]{1,0} negate(p)        becomes     c = f32[2,3]{1,0} copy(p)
                                                         ROOT n = f32[2,3]{1,0} negate(c)
 
-Everything is row-major but what has a layout of its own: the entry's parameters and results, and the operands and
-results of custom calls that demand one. Copies stand where a layout given meets one wanted.
+Everything is row-major but what has a layout of its own: the entry's parameters and results, the operands and results
+of custom calls that demand one, and what the choice of layouts has left with one, in front of a transpose that moves
+nothing. Copies stand where a layout given meets one wanted.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from xlapy.hlo.graph import Computation, HloModule, Instruction
+from xlapy.hlo.leaves import moves_nothing
 from xlapy.hlo.shape import Shape
 from xlapy.passes.base import Pass
 
@@ -54,7 +56,7 @@ def _satisfy_demands(computation: Computation) -> bool:
             computation.set_shape(instruction, instruction.operands[0].shape.parts[instruction.attributes["index"]])
         elif instruction.opcode == "tuple":
             computation.set_shape(instruction, Shape.tuple([operand.shape for operand in instruction.operands]))
-        else:
+        elif not (instruction.opcode == "transpose" and moves_nothing(instruction)):
             demands = instruction.attributes.get("operand_layout_constraints") or ()
             wanted = [
                 demands[place] if place < len(demands) else _row_major(operand.shape)

@@ -24,6 +24,7 @@ from xlapy.passes.fusion.rows import RowFusion
 from xlapy.passes.fusion.sibling_reduces import SiblingReduces
 from xlapy.passes.inlining import CallInlining
 from xlapy.passes.layout_assignment import LayoutAssignment
+from xlapy.passes.layout_choice import LayoutChoice
 from xlapy.passes.layout_normalization import LayoutNormalization
 from xlapy.passes.loop_invariants import LoopInvariantCodeMotion
 from xlapy.passes.loop_unrolling import LoopUnrolling
@@ -55,7 +56,11 @@ ORDER = (
     Order(FlattenCallGraph, LoopInvariantCodeMotion, "a loop is rewritten for the one place that runs it"),
     Order(AlgebraicSimplification, ScanBatching, "laws bring slices to where they are read"),
     Order(ScanBatching, LoopInvariantCodeMotion, "one product for all steps is taken out of the loop"),
-    Order(LoopInvariantCodeMotion, LayoutAssignment, "what moves out of a loop has neighbours there"),
+    Order(LoopInvariantCodeMotion, LayoutChoice, "what moves out of a loop has neighbours there"),
+    Order(AlgebraicSimplification, LayoutChoice, "transposes that laws take away need no order"),
+    Order(ZeroSized, LayoutChoice, "arrays without elements lie nowhere"),
+    Order(LayoutChoice, SplitReduction, "which dimensions are the fast ones decides how a reduce is split"),
+    Order(LayoutChoice, LayoutAssignment, "orders are chosen for logical arrays"),
     Order(LayoutNormalization, AlgebraicSimplification, "laws look at logical arrays only"),
     Order(AlgebraicSimplification, LayoutAssignment, "laws drop layouts"),
     Order(ZeroSized, LoopFusion, "kernels have a point to compute"),
@@ -145,6 +150,7 @@ def cpu_pipeline(options: PipelineOptions | None = None, watch: Watch | None = N
             led=True,
         ),
         ZeroSized(),
+        LayoutChoice(keep_entry_layouts=options.keep_entry_layouts),
         SplitReduction(),
         Dce(),
         RegionDeduplication(),

@@ -29,7 +29,7 @@ from xlapy.hlo.kernel_plan import (
     rereads,
     turns_reversed,
 )
-from xlapy.hlo.leaves import is_renaming
+from xlapy.hlo.leaves import is_renaming, moves_nothing
 from xlapy.hlo.ops import Trait
 from xlapy.passes.base import Record, pinned
 from xlapy.passes.fusion.cost import Use, fused_cost, operation_cost, stored_cost
@@ -228,6 +228,8 @@ class FusionPlan:
             return "it is the result of the computation"
         if not producer.users:
             return "nobody uses it"
+        if producer.opcode == "transpose" and moves_nothing(producer):
+            return "it is another name for what is in memory"
         if is_blocked_transpose(producer):
             return "a transpose of this size is faster as a copy in blocks"
         for user in producer.users:

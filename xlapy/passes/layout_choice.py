@@ -1,0 +1,57 @@
+"""The choice of layouts, by cost, over the whole program.
+
+    c = f32[4,28,28,64] convolution(x, k) ...                      c = f32[4,28,28,64] convolution(x, k) ...
+    t = f32[4,64,28,28] transpose(c), dimensions={0,3,1,2}
+    r = f32[4,64,28,28] tanh(t)                          becomes   r = f32[4,28,28,64] tanh(c)
+    u = f32[4,28,28,64] transpose(r), dimensions={0,2,3,1}
+    ROOT d = f32[4,28,28,64] convolution(u, k) ...                 ROOT d = f32[4,28,28,64] convolution(r, k) ...
+
+Arrays stay row-major; what changes is which dimension is which. Entry parameters and results are what callers see and
+keep their orders, so that copies stand there at most. What may lie in which order is said in `layouts/forms.py`, what
+that costs there and in `layouts/prices.py`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from xlapy.hlo.graph import HloModule
+from xlapy.passes.base import Pass, Record, program_computations
+from xlapy.passes.layouts.choice import improve
+from xlapy.passes.layouts.prices import Prices
+from xlapy.passes.layouts.rebuild import rebuild
+from xlapy.passes.layouts.regions import find_regions, has_entry_layouts
+
+
+@dataclass
+class LayoutChoice(Pass):
+    name: ClassVar[str] = "choose-layouts"
+
+    keep_entry_layouts: bool = True
+    least_bytes: int = 8 * 1024  # of a transpose that is worth a thought; smaller ones hide in other kernels
+
+    def run(self, module: HloModule) -> bool:
+        if not self._has_choice(module):
+            return False
+        program = find_regions(module, self.keep_entry_layouts)
+        prices = Prices(program)
+        gains = improve(prices)
+        for region, gain in gains.items():
+            first = region.members[0]
+            order = ",".join(map(str, region.order))
+            saved = f": {gain:,.0f} bytes need not be moved" if gain else ""
+            reason = f"{len(region.members)} arrays lie in the order {{{order}}}{saved}"
+            self.records.append(Record.of(first, True, reason))
+        if gains:
+            rebuild(prices)
+        return bool(gains)
+
+    def _has_choice(self, module: HloModule) -> bool:
+        """Something moves elements for the sake of an order, or callers have another one; else all is row-major and
+        best so."""
+        return (self.keep_entry_layouts and has_entry_layouts(module)) or any(
+            instruction.opcode == "transpose" and instruction.shape.bytes >= self.least_bytes
+            for computation in program_computations(module)
+            for instruction in computation
+        )
