@@ -91,7 +91,7 @@ def multiply(
         sizes += [0, *(stride // array.itemsize for stride in array.strides)]
     with machine.memory() as memory:
         places = [memory.place(array, offset=array.itemsize) for array in arrays]
-        table = memory.table([*sizes, int(accumulate)])
+        table = memory.table([*sizes, int(accumulate), 0])
         machine.call(code.address(f"gemm_{name}_run"), machine.parallel(num_threads), *places, table)
         return memory.fetch(places[2], c)
 

@@ -21,10 +21,11 @@ def arrays(*shapes: tuple[int, ...]) -> list[np.ndarray]:
     return [(generator.standard_normal(shape) * 0.3).astype(np.float32) for shape in shapes]
 
 
-def copies(function: Callable[..., Any], *arguments: Any) -> list[str]:
-    """The transposes in a compiled program that move elements, by the op of their operand."""
+def copies(function: Callable[..., Any], *arguments: Any, without: str = "") -> list[str]:
+    """The transposes in a compiled program that move elements, by the op of their operand. `without` is a pass."""
     text = jax.jit(function, keep_unused=True).lower(*arguments).as_text()
-    module = xlapy.hlo.parse(xlapy.compile(text).hlo_text())
+    options = xlapy.CompileOptions(disabled_passes=frozenset({without}))
+    module = xlapy.hlo.parse(xlapy.compile(text, options).hlo_text())
     return [
         instruction.operands[0].opcode
         for computation in module.computations()
@@ -149,7 +150,8 @@ def turning(x: Any, w: Any) -> Any:
 
 def test_loops() -> None:
     sequences = arrays((8, 20, 24), (24, 32), (32, 32))
-    assert not copies(recurrent, *sequences)
+    assert not copies(recurrent, *sequences, without="batch-scans")
+    assert copies(recurrent, *sequences) == ["parameter"]  # for the product of all steps
     assert_agree(recurrent, *sequences)
     assert_agree(gradient(recurrent, 3), *sequences, tolerance=1e-4)
     assert_agree(turning, *[array * 0.3 for array in arrays((64, 64), (64, 64))], tolerance=1e-4)
