@@ -96,6 +96,16 @@ PROGRAMS = {
         (np.ones((64, 96), np.float32), np.ones((64, 64), np.float32), np.ones((160, 1), np.float32)),
         "dot-of-joined-left",
     ),
+    "quantized layer": Program(
+        lambda x, w, scale: (x.astype(jnp.int32) @ w.astype(jnp.int32)) * scale,
+        (np.ones((4, 32), np.int8), np.ones((32, 8), np.int8), np.float32(0.1)),
+        "dot-of-widened-bytes",
+    ),
+    "quantized convolution": Program(
+        lambda x, k: convolved(x.astype(jnp.int32), k.astype(jnp.int32)),
+        (IMAGES.astype(np.int8), np.ones((3, 3, 3, 4), np.int8)),
+        "convolution-of-widened-bytes",
+    ),
     "attention over a memory": Program(
         lambda scores, memory, values: jax.nn.softmax(scores) @ jnp.concatenate([memory, values]),
         (np.ones((1, 192), np.float32), np.ones((128, 64), np.float32), np.ones((64, 64), np.float32)),

@@ -65,7 +65,7 @@ def library_product(instruction: Instruction) -> MatrixProduct | None:
 def matrix_product(dot: Instruction) -> MatrixProduct | None:
     """The library call that computes a dot, or None if it is not one matrix product per batch, or too small for one."""
     lhs, rhs, result = dot.operands[0].shape, dot.operands[1].shape, dot.shape
-    kind = _kind(lhs.type, rhs.type, result.type)
+    kind = product_kind(lhs.type, rhs.type, result.type)
     numbers: DotDimensionNumbers = dot.attributes["dimension_numbers"]
     rows, columns = numbers.lhs_free(lhs.rank), numbers.rhs_free(rhs.rank)
     depth = math.prod(lhs.dims[dim] for dim in numbers.lhs_contracting)
@@ -120,8 +120,8 @@ _WIDE_KINDS = frozenset({F32, F64, S32, S64, C64, C128})
 _BYTES = frozenset({S8, U8})  # summed as 32 bits, in pairs along K
 
 
-def _kind(lhs: ElementType, rhs: ElementType, result: ElementType) -> str | None:
-    """The library for these element types, if there is one."""
+def product_kind(lhs: ElementType, rhs: ElementType, result: ElementType) -> str | None:
+    """The name of the library for these element types, if there is one."""
     if lhs is not rhs:
         return None
     if lhs in _BYTES:
@@ -175,7 +175,7 @@ def window_product(convolution: Instruction) -> MatrixProduct | None:
     window: Window = convolution.attributes["window"]
     lhs, rhs, result = convolution.operands[0].shape, convolution.operands[1].shape, convolution.shape
     groups: int = convolution.attributes["feature_group_count"]
-    kind = _kind(lhs.type, rhs.type, result.type)
+    kind = product_kind(lhs.type, rhs.type, result.type)
     rank = result.rank
     row_dims = [dim for dim in range(rank) if dim != numbers.output_feature]
     step_dims = [dim for dim in range(rank) if dim != numbers.kernel_output_feature]

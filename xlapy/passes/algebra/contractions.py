@@ -11,6 +11,7 @@ from xlapy.hlo.attributes import DotDimensionNumbers, SliceDimension
 from xlapy.hlo.element_types import ElementType
 from xlapy.hlo.graph import Computation, Instruction
 from xlapy.hlo.literal import Literal
+from xlapy.hlo.matrix_products import product_kind
 from xlapy.hlo.patterns import P, variables
 from xlapy.hlo.shape import Dims, Shape
 from xlapy.passes import new
@@ -21,6 +22,13 @@ from xlapy.passes.rewrite import LAWS, Exactness
 
 x, y, z, xs, d, p, numbers = variables("x y z xs d p numbers")
 Parts: TypeAlias = tuple[Instruction, ...]
+
+
+def widens_bytes(root: Instruction, x: Instruction, y: Instruction) -> bool:
+    """The product of two integers of one narrow type does what conversions of x and y to its own type do."""
+    wide = root.shape.type
+    is_wide = wide.is_integer and all(operand.shape.type is wide for operand in root.operands)
+    return is_wide and x.shape.type.bits < wide.bits and product_kind(x.shape.type, y.shape.type, wide) is not None
 
 
 def _is_summed_in_its_type(root: Instruction) -> bool:
@@ -50,6 +58,14 @@ def dot_of_transposed_right(
         return None
     batch, contracting = _through(p, numbers.rhs_batch), _through(p, numbers.rhs_contracting)
     return new.like(root, [x, y], dimension_numbers=replace(numbers, rhs_batch=batch, rhs_contracting=contracting))
+
+
+@LAWS.law(P.dot(P.convert(x), P.convert(y)))
+def dot_of_widened_bytes(root: Instruction, x: Instruction, y: Instruction) -> Value | None:
+    """dot(convert(x), convert(y)) -> dot(x, y), where x and y are bytes, which matrix products widen themselves
+
+    There are instructions for products of pairs of them. Narrow floats are as quick when they are widened before."""
+    return new.like(root, [x, y]) if widens_bytes(root, x, y) else None
 
 
 @LAWS.law(P.transpose(y.where(P.only(P.dot(x, z, dimension_numbers=numbers))), permutation=p))

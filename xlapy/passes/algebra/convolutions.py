@@ -11,6 +11,7 @@ from xlapy.hlo.matrix_products import LEAST_PRODUCT_FEATURES
 from xlapy.hlo.patterns import P, variables
 from xlapy.hlo.shape import Dims, Shape
 from xlapy.passes import new
+from xlapy.passes.algebra.contractions import widens_bytes
 from xlapy.passes.new import Value
 from xlapy.passes.rewrite import LAWS, Exactness
 
@@ -121,6 +122,12 @@ MULTIPLICATIONS_PER_ELEMENT = 64
 
 LANES = 32
 """Results that the loop nest of a convolution computes together, where they lie across the last dimension."""
+
+
+@LAWS.law(P.convolution(P.convert(x), P.convert(y)))
+def convolution_of_widened_bytes(root: Instruction, x: Instruction, y: Instruction) -> Value | None:
+    """convolution(convert(x), convert(k)) -> convolution(x, k), where x and k are bytes, which it widens itself"""
+    return new.like(root, [x, y]) if widens_bytes(root, x, y) else None
 
 
 @LAWS.law(P.convolution(x, y, dimension_numbers=numbers, window=window), exactness=Exactness.FREE)
