@@ -187,7 +187,7 @@ def seconds_to_make_the_matrix_library() -> float:
     from xlapy.codegen.target import host_target
 
     def make() -> None:
-        GEMM_LIBRARIES["f32"].object_code(host_target(), ObjectCache(None))
+        GEMM_LIBRARIES["f32"].objects(host_target(), ObjectCache(None))
 
     make()  # starts LLVM
     return min(_processor_seconds(make) for _ in range(2))

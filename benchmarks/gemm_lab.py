@@ -67,7 +67,7 @@ def main() -> None:
 def own_figures(name: str, num_threads: int) -> list[float]:
     started = time.perf_counter()
     library = GEMM_LIBRARIES[name]
-    code = link([library.object_code(host_target(), ObjectCache(None))], {}, library.exports)
+    code = link(library.objects(host_target(), ObjectCache(None)), {}, library.exports)
     print(f"made and linked in {time.perf_counter() - started:.2f} s")
     threads.install(POOL.object_code(host_target(), ObjectCache(None)))
     parallel = threads.parallel_address(num_threads)

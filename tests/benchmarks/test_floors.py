@@ -4,7 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from benchmarks.floors import FIGURES, NOISE, PROBES, Figure, Finding, Measure, main
+from benchmarks.floors import (
+    FIGURES,
+    NOISE,
+    PROBES,
+    Figure,
+    Finding,
+    Measure,
+    main,
+    seconds_to_make_the_matrix_library,
+)
 
 pytest.importorskip("jax")
 
@@ -53,3 +62,7 @@ def test_a_quick_run_prints_figures_and_verdicts(capsys: pytest.CaptureFixture[s
     assert header.split()[-3:] == ["figure", "ours", "reached"]
     assert finding.split()[-1] in ("yes", "no")
     assert "of 1 figures are reached" in summary
+
+
+def test_the_matrix_library_is_made_and_timed() -> None:
+    assert seconds_to_make_the_matrix_library() > 0
