@@ -17,6 +17,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from xlapy.support.errors import ArgumentError
+
 
 @dataclass(frozen=True, slots=True)
 class CompileOptions:
@@ -43,6 +45,12 @@ class CompileOptions:
     timeout: float | None = None
     seed: int = 0
     verify: bool = False
+
+    def __post_init__(self) -> None:
+        for name in ("disabled_passes", "disabled_laws"):
+            given = getattr(self, name)
+            if isinstance(given, str):
+                raise ArgumentError(f"{name} is a set of names: {{{given!r}}} instead of {given!r}")
 
     @property
     def cache_key(self) -> str:

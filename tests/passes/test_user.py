@@ -66,3 +66,9 @@ def test_a_law_with_the_name_of_another_is_to_be_renamed() -> None:
 def test_without_books_the_laws_are_those_of_everybody() -> None:
     assert with_laws(()) is LAWS
     assert [law.name for law in with_laws((LawBook(),))] == [law.name for law in LAWS]
+
+
+@pytest.mark.parametrize("option", ["disabled_passes", "disabled_laws"])
+def test_names_are_a_set_not_letters(option: str) -> None:
+    with pytest.raises(xlapy.ArgumentError, match=rf"{option} is a set of names: \{{'cse'\}} instead of 'cse'"):
+        xlapy.CompileOptions(**{option: "cse"})  # type: ignore[arg-type]
