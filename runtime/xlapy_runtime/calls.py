@@ -22,7 +22,7 @@ import numpy as np
 from xlapy_runtime.buffers import padded, view, views
 from xlapy_runtime.calling import ContextWord
 from xlapy_runtime.device import Device
-from xlapy_runtime.errors import CancelledExecution, InternalError, XlaError
+from xlapy_runtime.errors import InternalError, XlaError
 from xlapy_runtime.native_records import Status
 from xlapy_runtime.process_groups import Grid
 from xlapy_runtime.program import ArraySpec, RuntimeCall
@@ -107,12 +107,6 @@ class RunningCall:
     def wait(self, condition: threading.Condition, ready: Callable[[], bool], timeout: float | None) -> bool:
         """Waits as long as this run goes on."""
         return self.cancellation.wait(condition, ready, timeout)
-
-    def require_going_on(self) -> None:
-        """Raises if native code that worked for this run was stopped: what it left behind is no result."""
-        self.cancellation.check()
-        if self.cancelled.value:
-            raise CancelledExecution(f"device {self.device.id} was stopped")
 
     def started(self, site: Site, operation: Started) -> None:
         """Remembers what a start call began, for its done call."""

@@ -188,9 +188,6 @@ class Prices:
             found.update(self.of_region[region])
         return [*found]
 
-    def ops_around(self, region: Region) -> Iterator[FormedOp]:
-        return (priced for priced in self.of_region[region] if isinstance(priced, FormedOp))
-
     def _formed(self, instruction: Instruction) -> FormedOp:
         program = self.program
         reduces = instruction.opcode == "reduce"
