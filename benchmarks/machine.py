@@ -64,6 +64,23 @@ def cpu_seconds(process: int) -> float | None:
         return None
 
 
+def has_running_thread(process: int) -> bool | None:
+    """Whether a thread of another process runs or waits for a core; None where the system does not tell."""
+    try:
+        return any(_is_running(thread) for thread in Path(f"/proc/{process}/task").iterdir())
+    except OSError:
+        return None
+
+
+def _is_running(thread: Path) -> bool:
+    """Of a thread's folder below /proc. Its state follows its name, which may hold anything but ends with the last
+    parenthesis."""
+    try:
+        return (thread / "stat").read_text().rpartition(")")[2].split()[0] == "R"
+    except (OSError, IndexError):
+        return False  # it has ended
+
+
 def peak_growth(function: Callable[[], object]) -> int | None:
     """By how many bytes this process's memory grows at most while the function runs; None where the system has no way
     to tell. Memory that was freed before goes back to the system first, so that using it again counts."""

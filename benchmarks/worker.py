@@ -19,18 +19,19 @@ from typing import Any
 import numpy as np
 
 from benchmarks.engines import Engine, Program, Unsupported, make_engine
-from benchmarks.machine import cpu_seconds, peak_growth, pin
+from benchmarks.machine import has_running_thread, peak_growth, pin
 
 CALIBRATION_SECONDS = 0.005
 ANSWER_SECONDS = 60.0
 """An engine that is silent for longer is taken for hung."""
 
-QUIET_SHARE = 0.05
-QUIET_SECONDS = 0.001
-LONGEST_REST_SECONDS = 0.1
-BLIND_REST_SECONDS = 0.03
-"""Threads that spin after work are waited for: until the process uses less than QUIET_SHARE of a core, or a fixed time
-where its processor time cannot be read."""
+LOOK_SECONDS = 0.001
+QUIET_LOOKS = 2
+LONGEST_REST_SECONDS = 0.5
+BLIND_REST_SECONDS = 0.15
+"""Threads that spin after work are waited for: until none of the process runs at QUIET_LOOKS looks one after the other,
+or a fixed time where threads cannot be seen. (Clocks of other processes would not tell: they move with the scheduler's
+ticks, 4 ms apart, and OpenBLAS spins for 120 ms.)"""
 
 
 class WorkerError(Exception):
@@ -76,16 +77,15 @@ class Worker:
 
     def rest(self) -> None:
         """Returns once the threads of the worker have gone to sleep."""
-        used = cpu_seconds(self.process)
-        if used is None:
-            time.sleep(BLIND_REST_SECONDS)
-            return
         deadline = time.perf_counter() + LONGEST_REST_SECONDS
-        while time.perf_counter() < deadline:
-            time.sleep(QUIET_SECONDS)
-            before, used = used, cpu_seconds(self.process) or used
-            if used - before < QUIET_SHARE * QUIET_SECONDS:
+        quiet = 0
+        while quiet < QUIET_LOOKS and time.perf_counter() < deadline:
+            time.sleep(LOOK_SECONDS)
+            running = has_running_thread(self.process)
+            if running is None:
+                time.sleep(BLIND_REST_SECONDS)
                 return
+            quiet = 0 if running else quiet + 1
 
     def close(self) -> None:
         with contextlib.suppress(OSError):
