@@ -21,6 +21,14 @@ ENTRY main { x = f32[100] parameter(0)
   b = f32[100] broadcast(two), dimensions={}
   ROOT y = f32[100] multiply(x, b) }
 """
+COMPILER = (
+    "xlapy.compiler", "xlapy.passes.pipelines", "xlapy.codegen.program", "xlapy.hlo.evaluate", "xlapy.stablehlo")
+    "xlapy.compiler",
+    "xlapy.passes.pipelines",
+    "xlapy.codegen.program",
+    "xlapy.hlo.evaluate",
+    "xlapy.stablehlo",
+]
 X = np.arange(100, dtype=np.float32)
 
 
@@ -52,6 +60,22 @@ def test_another_process_loads_it(folder: Path) -> None:
     command = [sys.executable, "-c", script]
     answer = subprocess.run(command, capture_output=True, text=True, check=True, env=surroundings)
     assert answer.stdout.strip() == "True"
+
+
+def test_a_program_from_the_cache_needs_no_compiler(folder: Path) -> None:
+    """Importing the compiler would take several times as long as everything else."""
+    text = xlapy.stablehlo.to_text(xlapy.load(SOURCE))
+    for source in (SOURCE, text):
+        xlapy.compile(source)
+        script = f"""
+import sys, numpy, xlapy
+exe = xlapy.compile({source!r})
+assert exe.compile_stats().cached
+assert exe(numpy.ones(100, numpy.float32))[99] == 2
+print([name for name in {COMPILER} if name in sys.modules])"""
+        surroundings = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+        answer = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False, env=surroundings)
+        assert answer.stdout.strip() == "[]", answer.stderr
 
 
 def test_what_differs_is_compiled_apart(folder: Path) -> None:

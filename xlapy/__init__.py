@@ -26,6 +26,7 @@ from xlapy.support.errors import (
     UnsupportedError,
     XlaError,
 )
+from xlapy.support.version import VERSION
 
 if TYPE_CHECKING:
     from xlapy import stablehlo
@@ -33,13 +34,10 @@ if TYPE_CHECKING:
     from xlapy.executable import Executable
     from xlapy_runtime.custom_calls import register_custom_call_target
     from xlapy_runtime.device import Device, devices
-    from xlapy_runtime.result_memory import trim
-from xlapy_runtime.custom_calls import register_custom_call_target
-from xlapy_runtime.device import Device, devices
-from xlapy_runtime.result_memory import ResultMemoryStatistics, trim
-from xlapy_runtime.result_memory import statistics as memory_statistics
+    from xlapy_runtime.result_memory import ResultMemoryStatistics, trim
+    from xlapy_runtime.result_memory import statistics as memory_statistics
 
-__version__ = "0.1.0"
+__version__ = VERSION
 
 __all__ = [
     "ArgumentError",
@@ -75,15 +73,20 @@ __all__ = [
 _AT_FIRST_USE = {
     "Device": "xlapy_runtime.device",
     "Executable": "xlapy.executable",
+    "ResultMemoryStatistics": "xlapy_runtime.result_memory",
     "compile": "xlapy.api",
     "devices": "xlapy_runtime.device",
     "evaluate": "xlapy.api",
     "load": "xlapy.api",
+    "memory_statistics": "xlapy_runtime.result_memory",
     "register_custom_call_target": "xlapy_runtime.custom_calls",
     "stablehlo": "xlapy.stablehlo",
     "trim": "xlapy_runtime.result_memory",
 }
 """Names whose modules bring the compiler, LLVM and the runtime along: recording a program needs none of these."""
+
+_NAMED_OTHERWISE = {"memory_statistics": "statistics"}
+"""What a name is called in its module, where that differs."""
 
 
 @TEXT_FORMS.register("html")
@@ -97,7 +100,7 @@ def __getattr__(name: str) -> Any:
     if name not in _AT_FIRST_USE:
         raise AttributeError(f"module 'xlapy' has no attribute {name!r}")
     module = importlib.import_module(_AT_FIRST_USE[name])
-    value = module if module.__name__ == f"xlapy.{name}" else getattr(module, name)
+    value = module if module.__name__ == f"xlapy.{name}" else getattr(module, _NAMED_OTHERWISE.get(name, name))
     globals()[name] = value
     return value
 

@@ -5,18 +5,13 @@ from __future__ import annotations
 import re
 from typing import Any, Protocol
 
-import xlapy.stablehlo
-from xlapy.compiler import compile_cached, module_key
 from xlapy.executable import Executable
 from xlapy.hlo import text as hlo_text
-from xlapy.hlo.evaluate import evaluate as evaluate_module
 from xlapy.hlo.graph import HloModule
-from xlapy.hlo.proto import module_from_bytes
-from xlapy.hlo.specialize import has_open_parameters, is_dynamic, specialize, specialize_to
 from xlapy.options import CompileOptions
-from xlapy.specialized import DynamicExecutable
-from xlapy.stablehlo.bytecode import is_bytecode, text_of_bytecode
+from xlapy.program_cache import compile_cached, module_key
 from xlapy.support.errors import ParseError
+from xlapy.support.late import late
 from xlapy_runtime.custom_calls import BUILT_IN, TARGETS
 
 
@@ -56,15 +51,21 @@ def _load_text(source: str) -> HloModule:
     comments = _COMMENTS.match(source)
     rest = source[comments.end() :] if comments else source
     if _STABLEHLO.match(rest) or rest.lstrip().startswith("module"):
-        return xlapy.stablehlo.parse(source)
+        return _module_of_stablehlo(source)
     return hlo_text.parse(source)
 
 
+def _module_of_stablehlo(text: str) -> HloModule:
+    module: HloModule = late("xlapy.stablehlo").parse(text)
+    return module
+
+
 def _load_bytes(source: bytes) -> HloModule:
-    if is_bytecode(source):
-        return xlapy.stablehlo.parse(text_of_bytecode(source))
+    if late("xlapy.stablehlo.bytecode").is_bytecode(source):
+        return _module_of_stablehlo(late("xlapy.stablehlo.bytecode").text_of_bytecode(source))
     if _CONTROL_CHARACTERS.search(source[:_BEGINNING]):
-        return module_from_bytes(source)
+        module: HloModule = late("xlapy.hlo.proto").module_from_bytes(source)
+        return module
     try:
         return _load_text(source.decode())
     except UnicodeDecodeError:
@@ -83,8 +84,11 @@ def compile(source: Source, options: CompileOptions | None = None) -> Executable
     if isinstance(source, str) and "?" not in source:
         return Executable(compile_cached(source, lambda: _static(load(source)), chosen), chosen)
     module = load(source)
-    if has_open_parameters(module):
-        return DynamicExecutable(module, chosen, lambda specialized: _compiled(specialized, chosen))
+    if late("xlapy.hlo.specialize").has_open_parameters(module):
+        dynamic: Executable = late("xlapy.specialized").DynamicExecutable(
+            module, chosen, lambda specialized: _compiled(specialized, chosen)
+        )
+        return dynamic
     return _compiled(_static(module), chosen)
 
 
@@ -94,14 +98,18 @@ def _compiled(module: HloModule, options: CompileOptions) -> Executable:
 
 def _static(module: HloModule) -> HloModule:
     """The module with operations of known sizes only; its parameters say all that there is to know."""
-    return specialize(module, module.signature.parameters) if is_dynamic(module) else module
+    specializing = late("xlapy.hlo.specialize")
+    if not specializing.is_dynamic(module):
+        return module
+    known: HloModule = specializing.specialize(module, module.signature.parameters)
+    return known
 
 
 def evaluate(source: Source, *arguments: Any, custom_calls: Any = None) -> Any:
     """The result by the reference evaluator: obviously right, and slow. Arguments and result are as for an
     executable; LAPACK's functions are there for it too."""
-    module = load(source)
-    if has_open_parameters(module):
-        module = specialize_to(module, arguments)
+    module, specializing = load(source), late("xlapy.hlo.specialize")
+    if specializing.has_open_parameters(module):
+        module = specializing.specialize_to(module, arguments)
     targets = {**BUILT_IN, **TARGETS, **(custom_calls or {})}
-    return evaluate_module(_static(module), *arguments, custom_calls=targets)
+    return late("xlapy.hlo.evaluate").evaluate(_static(module), *arguments, custom_calls=targets)

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from xlapy.compiler import (
-    Compiled,
-    CompileStats,
+from xlapy.compiled import Compiled, CompileStats
+from xlapy.native import (
     install_batch_calls,
     install_rendezvous,
     native_wrapper,
@@ -16,6 +14,7 @@ from xlapy.compiler import (
 )
 from xlapy.options import CompileOptions
 from xlapy.support.errors import ArgumentError
+from xlapy.support.late import late
 from xlapy_runtime.device import Device, devices
 from xlapy_runtime.executable import ProgramExecutable, needs_rendezvous
 from xlapy_runtime.program import Program, flatten, tree_text
@@ -147,7 +146,7 @@ class Executable:
 
 def _inspection() -> Any:
     """`xlapy.inspection`, which most programs never need: loaded when it is first asked for."""
-    return importlib.import_module("xlapy.inspection")
+    return late("xlapy.inspection")
 
 
 def _linked(compiled: Compiled, options: CompileOptions) -> ProgramExecutable:

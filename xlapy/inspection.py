@@ -11,8 +11,10 @@ from typing import Any
 
 from xlapy.codegen.program import printed
 from xlapy.codegen.target import Target, host_target
-from xlapy.compiler import Compiled, finish, lower, object_cache, scratch_for, watch_of
+from xlapy.compiled import Compiled
+from xlapy.compiler import finish, lower, scratch_for, watch_of
 from xlapy.hlo.graph import HloModule, Instruction
+from xlapy.native import object_cache
 from xlapy.options import CompileOptions, environment
 from xlapy.passes.buffer_assignment import arena_timeline
 from xlapy.passes.user import with_laws

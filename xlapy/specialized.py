@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
-from xlapy.compiler import CompileStats
+from xlapy.compiled import CompileStats
 from xlapy.executable import Executable
 from xlapy.hlo.graph import HloModule
 from xlapy.hlo.shape import UNBOUNDED, Shape

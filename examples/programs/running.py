@@ -9,7 +9,7 @@ import numpy as np
 
 import xlapy
 from examples.programs.catalogue import Program
-from xlapy.compiler import CompileStats
+from xlapy.compiled import CompileStats
 
 SLACK = 8
 """Roundings are not all one unit: sums of many terms lose more, and functions up to two units."""

@@ -22,7 +22,8 @@ from xlapy.codegen.ir import IRType, Module
 from xlapy.codegen.jit import emit_object
 from xlapy.codegen.libraries.gemm import GEMM_LIBRARIES
 from xlapy.codegen.math import MATH
-from xlapy.compiler import Compiled, compile_module
+from xlapy.compiled import Compiled
+from xlapy.compiler import compile_module
 from xlapy.options import CompileOptions
 from xlapy_runtime.native_records import Status
 

@@ -9,11 +9,14 @@ import resource
 import signal
 import tempfile
 import time
+import tomllib
 from pathlib import Path
 
 import pytest
 
+import xlapy
 from xlapy.codegen.object_cache import ObjectCache, cache_directory, code_version
+from xlapy.support.version import VERSION
 
 KIND = "kernels"
 MEGA = 1 << 20
@@ -62,6 +65,12 @@ def test_another_version_finds_nothing(tmp_path: Path) -> None:
 def test_the_version_names_compiler_and_sources() -> None:
     assert b"LLVM" in code_version()
     assert code_version() is code_version()
+
+
+def test_the_version_is_that_of_the_package() -> None:
+    """Only a checkout has a project file; there, sources are looked at instead."""
+    project = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())
+    assert project["project"]["version"] == VERSION == xlapy.__version__
 
 
 def test_directory_is_private(cache: ObjectCache) -> None:

@@ -94,7 +94,7 @@ def test_systems(left: bool, lower: bool, transpose: Transpose) -> None:
 @pytest.mark.parametrize("vector_bytes", [16, 32])
 def test_narrower_vectors(vector_bytes: int, monkeypatch: pytest.MonkeyPatch) -> None:
     target = host_target().with_vector_bytes(vector_bytes)
-    monkeypatch.setattr("xlapy.compiler.host_target", lambda: target)
+    monkeypatch.setattr("xlapy.program_cache.host_target", lambda: target)
     for batch, size in ((20, 3), (2, 20)):
         a = np.broadcast_to(np.tri(size) + size * np.eye(size), (batch, size, size)).astype(np.complex64)
         check(lambda a: ops.Cholesky(a, lower=False), a)

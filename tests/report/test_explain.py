@@ -14,7 +14,7 @@ import xlapy
 from tests.report.programs import LIMITS, LOOP, SOFTMAX, chain
 from xlapy import inspection, ops
 from xlapy.codegen.target import host_target
-from xlapy.compiler import Compiled
+from xlapy.compiled import Compiled
 from xlapy.executable import Executable
 from xlapy.report.limits import Limits
 

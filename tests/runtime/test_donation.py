@@ -9,7 +9,8 @@ import pytest
 
 import xlapy
 from xlapy import ops
-from xlapy.compiler import compile_module, native_wrapper
+from xlapy.compiler import compile_module
+from xlapy.native import native_wrapper
 from xlapy.options import CompileOptions
 from xlapy_runtime import donation, result_memory
 from xlapy_runtime.executable import ProgramExecutable

@@ -28,9 +28,11 @@ import numpy as np
 import pytest
 
 from xlapy.codegen.libraries import Library
+from xlapy.codegen.libraries.catalogue import LIBRARIES
 from xlapy.codegen.pool import POOL
 from xlapy.codegen.target import reference_target
-from xlapy.compiler import LIBRARIES, Compiled, object_cache
+from xlapy.compiled import Compiled
+from xlapy.native import object_cache
 from xlapy.options import environment
 from xlapy_runtime.calling import ContextWord
 from xlapy_runtime.native_records import Status

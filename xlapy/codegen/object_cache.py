@@ -14,7 +14,6 @@ from __future__ import annotations
 import contextlib
 import functools
 import hashlib
-import importlib.metadata
 import os
 import random
 import secrets
@@ -26,6 +25,7 @@ from pathlib import Path
 
 import xlapy_runtime
 from xlapy.codegen.jit import compiler_version
+from xlapy.support.version import VERSION
 
 DEFAULT_LIMIT_BYTES = 1 << 30
 
@@ -74,25 +74,29 @@ def cache_directory(setting: str | None, cache_home: str | None = None) -> Path 
 def code_version() -> bytes:
     """The versions of everything that turns a program into code.
 
-    In a checkout the version number does not move with the sources, so there their contents are hashed.
-    """
+    In a checkout the version number does not move with the sources, so there their sizes and times count. (Reading
+    them all would take longer than all else that a program from the cache needs.)"""
     packages = (Path(__file__).parents[1], Path(xlapy_runtime.__file__).parent)
     in_checkout = (packages[0].parent / "pyproject.toml").exists()
-    try:
-        own = None if in_checkout else importlib.metadata.version("xlapy")
-    except importlib.metadata.PackageNotFoundError:
-        own = None
-    return f"{own or _hash_of_sources(packages)}; {compiler_version()}".encode()
+    return f"{_state_of_sources(packages) if in_checkout else VERSION}; {compiler_version()}".encode()
 
 
-def _hash_of_sources(packages: tuple[Path, ...]) -> str:
+def _state_of_sources(packages: tuple[Path, ...]) -> str:
     digest = hashlib.sha256()
     for package in packages:
-        for source in sorted(package.rglob("*.py")):
-            contents = source.read_bytes()
-            digest.update(f"{source.relative_to(package)} {len(contents)}\n".encode())
-            digest.update(contents)
+        for name, status in sorted(_sources(os.fspath(package))):
+            digest.update(f"{name} {status.st_size} {status.st_mtime_ns}\n".encode())
     return digest.hexdigest()
+
+
+def _sources(folder: str) -> Iterator[tuple[str, os.stat_result]]:
+    """Python files below a folder. A walk by `scandir` takes a tenth of the time that one by `Path` takes."""
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            if entry.is_dir(follow_symlinks=False):
+                yield from _sources(entry.path)
+            elif entry.name.endswith(".py"):
+                yield entry.path, entry.stat()
 
 
 class ObjectCache:

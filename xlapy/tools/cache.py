@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from xlapy.compiler import object_cache
+from xlapy.native import object_cache
 from xlapy.options import environment
 
 

@@ -18,10 +18,10 @@ from xlapy.codegen.libraries import LibraryCall
 from xlapy.codegen.libraries.sort import SORT_LIBRARIES, library_call
 from xlapy.codegen.libraries.sort_network import FEW, phases
 from xlapy.codegen.target import host_target
-from xlapy.compiler import library_symbols
 from xlapy.hlo.element_types import ALL, ElementType
 from xlapy.hlo.graph import Instruction
 from xlapy.hlo.sort_plan import has_key, plan_sort
+from xlapy.native import library_symbols
 
 KEYS = sorted((t for t in ALL if has_key(t)), key=lambda t: t.name)
 WIDTHS = (np.int8, np.int16, np.int32, np.int64, np.complex128)

@@ -1,0 +1,68 @@
+"""What a compilation gives: a program, and what is known about its making."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from xlapy.codegen.target import Target
+from xlapy.native import library_symbols
+from xlapy.support.late import late
+from xlapy_runtime.linking import LinkedCode, link
+from xlapy_runtime.program import Program
+
+if TYPE_CHECKING:
+    from xlapy.hlo.graph import HloModule
+    from xlapy.passes.pipeline import PipelineReport
+
+
+@dataclass(frozen=True, slots=True)
+class CompileStats:
+    """What a compilation produced and what it took."""
+
+    instructions: int  # of the module as given
+    kernels: int  # distinct ones; equal kernels are shared
+    fusions: int
+    arena_bytes: int
+    live_bytes: int  # no arena could be smaller
+    compile_ms: float
+    passes_ms: float
+    llvm_ms: float
+    flops: float
+    transcendentals: float
+    bytes_accessed: float
+    unknown_trip_counts: float
+    cached: bool = False  # the whole program came from the cache on disk
+
+    def __str__(self) -> str:
+        source = "loaded" if self.cached else "compiled"
+        return (
+            f"{self.instructions} instructions in {self.kernels} kernels ({self.fusions} fusions), "
+            f"{self.arena_bytes} bytes of temporaries, {source} in {self.compile_ms:.1f} ms "
+            f"(passes {self.passes_ms:.1f}, LLVM {self.llvm_ms:.1f})"
+        )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Compiled:
+    """A compiled program, with what is known about its making. `report` is None if it came from the cache. `source`
+    gives the module again that it was made of, for a report on it."""
+
+    program: Program
+    stats: CompileStats
+    target: Target
+    report: PipelineReport | None = None
+    source: Callable[[], HloModule] | None = None
+
+    def link(self) -> LinkedCode:
+        """The code in memory, ready to run."""
+        imports: dict[str, int] = {}
+        for name in self.program.libraries:
+            imports.update(library_symbols(name, self.target))
+        return link(self.program.objects, imports, [self.program.entry, *self.program.kernels])
+
+    def assembly(self) -> str:
+        """The assembly of the entry and all kernels."""
+        assembly_of: Callable[[str, Target], str] = late("xlapy.codegen.program").assembly_of
+        return "\n".join(assembly_of(text, self.target) for text in self.program.llvm_modules)

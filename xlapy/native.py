@@ -1,0 +1,81 @@
+"""Native code that programs share: libraries, the thread pool, the wrapper around calls.
+
+A program that comes from the cache needs no more than this to run, so nothing here knows the compiler."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from xlapy.codegen.call_wrapper import call_wrapper_object
+from xlapy.codegen.object_cache import ObjectCache, cache_directory
+from xlapy.codegen.pool import POOL
+from xlapy.codegen.target import Target, host_target
+from xlapy.options import Environment, environment
+from xlapy.support.late import late
+from xlapy_runtime import lapack, rendezvous, threads
+from xlapy_runtime.calling import CallWrapper, load_wrapper
+from xlapy_runtime.linking import LinkedCode, link
+from xlapy_runtime.program import Program
+
+if TYPE_CHECKING:
+    from xlapy.codegen.libraries import Library
+
+CACHE_LIMIT_BYTES = 1 << 30
+
+
+def object_cache(around: Environment) -> ObjectCache:
+    """The cache of object code on disk, where the environment wants it."""
+    return _object_cache(cache_directory(around.cache_dir, around.cache_home))
+
+
+@cache
+def _object_cache(directory: Path | None) -> ObjectCache:
+    return ObjectCache(directory, CACHE_LIMIT_BYTES)
+
+
+@cache
+def native_wrapper() -> CallWrapper | None:
+    """The native call wrapper of this process; None where only the portable way of calling works."""
+    return load_wrapper(call_wrapper_object(host_target(), object_cache(environment())))
+
+
+@cache
+def library_symbols(name: str, target: Target) -> dict[str, int]:
+    """The addresses of a library's functions; loaded once, and for as long as the process lives."""
+    library: Library = late("xlapy.codegen.libraries.catalogue").LIBRARIES[name]
+    imports: dict[str, int] = {}
+    for needed in library.needs:
+        imports.update(library_symbols(needed, target))
+    linked = link(library.objects(target, object_cache(environment())), imports, library.exports)
+    _LOADED_LIBRARIES.append(linked)
+    return {symbol: linked.address(symbol) for symbol in library.exports}
+
+
+_LOADED_LIBRARIES: list[LinkedCode] = []
+
+
+def install_rendezvous() -> None:
+    """Lets programs run as several processes. Starts no thread."""
+    code: Library = late("xlapy.codegen.rendezvous").RENDEZVOUS
+    rendezvous.NATIVE.install(code.object_code(host_target(), object_cache(environment())))
+
+
+def parallel_function(num_threads: int | None) -> int:
+    """The address of the thread pool's `parallel` for so many threads. Starts none."""
+    threads.install(_pool())
+    return threads.parallel_address(num_threads)
+
+
+@cache
+def _pool() -> bytes:
+    """The object code of the thread pool, which is made or read once in a process."""
+    return POOL.object_code(host_target(), object_cache(environment()))
+
+
+def install_batch_calls(program: Program) -> None:
+    """Gives the runtime native loops over the problems of a batch, if the program calls LAPACK."""
+    if any(call.attributes.get("target") in lapack.NAMES for call in program.runtime_calls):
+        loops: Library = late("xlapy.codegen.batch_calls").BATCH_CALLS
+        lapack.LOOPS.install(loops.object_code(host_target(), object_cache(environment())))

@@ -1,0 +1,63 @@
+"""Whole programs in the cache on disk: what was compiled once is read, and the compiler stays out of the process."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import asdict, replace
+from typing import TYPE_CHECKING
+
+from xlapy.codegen.target import host_target
+from xlapy.compiled import Compiled, CompileStats
+from xlapy.hlo.text import fingerprint
+from xlapy.native import object_cache
+from xlapy.options import CompileOptions, environment
+from xlapy.support.late import late
+from xlapy_runtime.program_file import dump_program, load_program
+
+if TYPE_CHECKING:
+    from xlapy.hlo.graph import HloModule
+
+
+def compile_cached(key: str, load: Callable[[], HloModule], options: CompileOptions) -> Compiled:
+    """Compiles what `load` returns, unless the cache knows the program of `key`, which determines the module.
+
+    A program is cached whole: passes, emission and LLVM are skipped, and with text as the key, even reading it."""
+    began = time.perf_counter()
+    around = environment()
+    cache = object_cache(around)
+    target = host_target()
+    brought = _identity_of_extensions(options)
+    full_key = f"{target.code_key}\n{options.cache_key}\n{brought}\n{key}".encode()
+    checked = around.verify or options.verify
+    observed = around.dump_to or checked or around.time_passes or around.pass_limit is not None
+    found = None if observed else cache.get(_PROGRAM_KIND, full_key)
+    if found is not None:
+        try:
+            program, facts = load_program(found)
+            elapsed = (time.perf_counter() - began) * 1e3
+            stats = CompileStats(**{**facts, "compile_ms": elapsed, "cached": True})
+            return Compiled(program, stats, target, source=load)
+        except (ValueError, TypeError):
+            pass  # written by another version, or damaged beyond the checksum: compile again
+    compile_module: Callable[..., Compiled] = late("xlapy.compiler").compile_module
+    compiled = compile_module(load(), options, target)
+    facts = asdict(compiled.stats) | {"passes_ms": 0.0, "llvm_ms": 0.0}
+    cache.put(_PROGRAM_KIND, full_key, dump_program(compiled.program, facts))
+    return replace(compiled, source=load)
+
+
+_PROGRAM_KIND = "programs"
+
+
+def _identity_of_extensions(options: CompileOptions) -> str:
+    """What tells the passes and laws apart that a user brings along; mostly there are none."""
+    if not (options.passes or options.laws):
+        return ""
+    identity: str = late("xlapy.passes.user").identity_of(options.passes, options.laws)
+    return identity
+
+
+def module_key(module: HloModule) -> str:
+    """Text that tells modules apart wherever their programs differ: all of it, constants as digests."""
+    return "\n".join((module.to_text(long=True, large_constants=False), fingerprint(module)))
