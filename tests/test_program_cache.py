@@ -22,13 +22,12 @@ ENTRY main { x = f32[100] parameter(0)
   ROOT y = f32[100] multiply(x, b) }
 """
 COMPILER = (
-    "xlapy.compiler", "xlapy.passes.pipelines", "xlapy.codegen.program", "xlapy.hlo.evaluate", "xlapy.stablehlo")
     "xlapy.compiler",
     "xlapy.passes.pipelines",
     "xlapy.codegen.program",
     "xlapy.hlo.evaluate",
     "xlapy.stablehlo",
-]
+)
 X = np.arange(100, dtype=np.float32)
 
 
@@ -74,7 +73,8 @@ assert exe.compile_stats().cached
 assert exe(numpy.ones(100, numpy.float32))[99] == 2
 print([name for name in {COMPILER} if name in sys.modules])"""
         surroundings = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-        answer = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False, env=surroundings)
+        command = [sys.executable, "-c", script]
+        answer = subprocess.run(command, capture_output=True, text=True, check=False, env=surroundings)
         assert answer.stdout.strip() == "[]", answer.stderr
 
 
