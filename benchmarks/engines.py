@@ -94,6 +94,7 @@ class XlapyEngine(_EngineBase):
     def __init__(self) -> None:
         super().__init__()
         import xlapy
+        import xlapy.compiler
         from xlapy.options import environment
 
         self._compile = xlapy.compile

@@ -20,9 +20,8 @@ import functools
 import importlib
 import itertools
 import math
-import platform
 import struct
-import sysconfig
+import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
@@ -518,9 +517,12 @@ def _layout_is_known() -> bool:
 
 
 def _is_known_python() -> bool:
-    has_gil = not sysconfig.get_config_var("Py_GIL_DISABLED")
+    """CPython with 64 bits and its lock; without the lock, objects are larger."""
     is_64_bit = struct.calcsize("P") == _WORD_BYTES
-    return platform.python_implementation() == "CPython" and has_gil and is_64_bit and object.__basicsize__ == 16
+    return sys.implementation.name == "cpython" and is_64_bit and _OBJECT_BYTES == 16
+
+
+_OBJECT_BYTES = object.__basicsize__
 
 
 def _is_known_numpy() -> bool:

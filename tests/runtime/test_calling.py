@@ -5,10 +5,8 @@ from __future__ import annotations
 import ctypes
 import gc
 import pickle
-import platform
 import struct
 import sys
-import sysconfig
 import threading
 import weakref
 from collections.abc import Callable, Iterator
@@ -495,8 +493,8 @@ def test_a_moved_field_of_dtypes_selects_the_portable_way(field: str, monkeypatc
     "change",
     [
         lambda patch: patch.setattr(calling, "_NUMPY_ABI_VERSIONS", (0x03000000,)),
-        lambda patch: patch.setattr(platform, "python_implementation", lambda: "PyPy"),
-        lambda patch: patch.setattr(sysconfig, "get_config_var", lambda name: 1),
+        lambda patch: patch.setattr(sys.implementation, "name", "pypy"),
+        lambda patch: patch.setattr(calling, "_OBJECT_BYTES", 32),
         lambda patch: patch.setattr(struct, "calcsize", lambda format: 4),
         lambda patch: patch.setattr(calling, "_numpy_multiarray", lambda: np),
     ],

@@ -182,8 +182,9 @@ def _preferred_vector_bytes(cpu: str, features: Mapping[str, bool]) -> int:
 def _host_cache_sizes(directory: Path) -> tuple[int, int, int]:
     """Sizes of L1 data, L2 and L3, each from the kernel's table if it has a row for it."""
     found: dict[str, int] = {}
-    for entry in sorted(directory.glob("index*")):
-        if _read_text(entry / "type") != "Instruction":
+    entries = sorted(directory.iterdir()) if directory.is_dir() else []
+    for entry in entries:
+        if entry.name.startswith("index") and _read_text(entry / "type") != "Instruction":
             found[_read_text(entry / "level")] = _parse_size(_read_text(entry / "size"))
     first, second, third = (found.get(str(level)) or default for level, default in enumerate(_DEFAULT_CACHE_SIZES, 1))
     return first, second, max(second, third)
