@@ -56,6 +56,16 @@ def test_more_than_the_limit_is_no_verdict() -> None:
     assert "busy" in finding.line
 
 
+@pytest.mark.parametrize(("share", "possible"), [(0.9, False), (0.7, True), (None, True)])
+def test_what_would_be_faster_than_the_machine_is_told_apart(share: float | None, possible: bool) -> None:
+    """1.2 times as fast as XLA, and 1.5 times is asked: at 0.9 of the limit there is no such time left."""
+    finding = Finding(Figure("section", "name", Measure.XLA, 1.5), 1.5, 1.2, share_of_limit=share)
+    assert not finding.reached
+    assert finding.is_possible is possible
+    assert finding.line.endswith("no") is possible
+    assert ("impossible" in finding.line) is not possible
+
+
 def test_a_quick_run_prints_figures_and_verdicts(capsys: pytest.CaptureFixture[str]) -> None:
     main(["--quick", "--only", "add_4_elements"])
     header, finding, summary = capsys.readouterr().out.splitlines()
