@@ -184,7 +184,7 @@ class Bench:
 
     def _compile_in_new_process(self, program: Program, cache: Path) -> float:
         """Seconds of the first compilation of a process, without its imports."""
-        with self._new_process(OURS, cache) as worker:
+        with self._new_process(OURS, cache, forked=True) as worker:
             return float(worker.ask("open", program))
 
     def _measure_memory(self, program: Program, with_xla: bool, memory: Memory) -> None:
@@ -197,8 +197,8 @@ class Bench:
                         figures[name] = size
 
     @contextmanager
-    def _new_process(self, name: str, cache: Path) -> Iterator[Worker]:
-        worker = self._worker(name, cache)
+    def _new_process(self, name: str, cache: Path, *, forked: bool = False) -> Iterator[Worker]:
+        worker = self._worker(name, cache, forked=forked)
         try:
             worker.ask("start")
             yield worker
@@ -216,9 +216,9 @@ class Bench:
         shortest = self._limits.shortest(case.operations(), read, written, double=double)
         return shortest / seconds if shortest else None
 
-    def _worker(self, name: str, cache: Path) -> Worker:
+    def _worker(self, name: str, cache: Path, *, forked: bool = False) -> Worker:
         environment = {"XLAPY_CACHE_DIR": str(cache), "TF_CPP_MIN_LOG_LEVEL": "3", "JAX_PLATFORMS": "cpu"}
-        return Worker(name, environment=environment, core=self._core)
+        return Worker(name, environment=environment, core=self._core, forked=forked)
 
     def _used(self) -> float:
         return total_cpu_seconds(worker.process for worker in self._workers.values())

@@ -14,6 +14,7 @@ import traceback
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from multiprocessing.connection import Connection
+from multiprocessing.context import ForkServerContext, SpawnContext
 from typing import Any
 
 import numpy as np
@@ -45,10 +46,20 @@ class WorkerError(Exception):
 class Worker:
     """A handle on an engine in a process of its own."""
 
-    def __init__(self, engine: str, *, environment: Mapping[str, str] | None = None, core: int | None = None) -> None:
+    def __init__(
+        self,
+        engine: str,
+        *,
+        environment: Mapping[str, str] | None = None,
+        core: int | None = None,
+        forked: bool = False,
+    ) -> None:
+        """A `forked` worker begins as a copy of a process that has imported xlapy and did nothing with it: as new as
+        any, and there at once."""
         self.engine = engine
         self._environment = dict(environment or {})
         self._core = core
+        self._context = _context(forked)
         self._start()
 
     def ask(self, command: str, *arguments: Any) -> Any:
@@ -97,10 +108,10 @@ class Worker:
         self._connection.close()
 
     def _start(self) -> None:
-        context = multiprocessing.get_context("spawn")
-        self._connection, theirs = context.Pipe()
-        with _environment(self._environment):
-            self._process = context.Process(target=serve, args=(theirs, self.engine, self._core), daemon=True)
+        self._connection, theirs = self._context.Pipe()
+        arguments = (theirs, self.engine, self._core, self._environment)
+        with changed_environment(self._environment):  # some libraries look at it while they are loaded
+            self._process = self._context.Process(target=serve, args=arguments, daemon=True)
             self._process.start()
         theirs.close()
 
@@ -111,8 +122,17 @@ class Worker:
         self._start()
 
 
+def _context(forked: bool) -> ForkServerContext | SpawnContext:
+    """How processes begin: with nothing, or with everything imported that xlapy needs to compile."""
+    if not forked or "forkserver" not in multiprocessing.get_all_start_methods():
+        return multiprocessing.get_context("spawn")
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(["__main__", "benchmarks.engines", "xlapy.compiler", "xlapy.stablehlo", __name__])
+    return context
+
+
 @contextlib.contextmanager
-def _environment(changes: Mapping[str, str]) -> Iterator[None]:
+def changed_environment(changes: Mapping[str, str]) -> Iterator[None]:
     """Sets environment variables while a process is started that inherits them."""
     before = {name: os.environ.get(name) for name in changes}
     os.environ.update(changes)
@@ -126,8 +146,9 @@ def _environment(changes: Mapping[str, str]) -> Iterator[None]:
                 os.environ[name] = value
 
 
-def serve(connection: Connection, name: str, core: int | None) -> None:
+def serve(connection: Connection, name: str, core: int | None, environment: Mapping[str, str]) -> None:
     """What the process runs: answers commands until it is told to stop or the pipe closes."""
+    os.environ.update(environment)
     pin(core)
     session = _Session(name)
     while True:

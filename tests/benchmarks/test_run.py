@@ -3,12 +3,21 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
+import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from benchmarks.__main__ import main
+from benchmarks.machine import has_running_thread
+from benchmarks.measure import QUICK, Bench
 from benchmarks.report import PAGE_BEGIN, PAGE_END, time_text
+from benchmarks.workload import Case
+from benchmarks.workloads import find
+from xlapy.report.limits import Limits, Pair
 
 pytest.importorskip("jax")
 
@@ -28,6 +37,34 @@ def test_a_quick_run_measures_and_compares_both_engines(tmp_path: Path, capsys: 
     ratio = case["ratios"]["xla"]
     assert 0 < ratio["low"] <= ratio["median"] <= ratio["high"]
     assert case["compile_seconds"]["program_cold"] > 0
+
+
+def test_new_processes_compile_with_nothing_and_with_everything_cached() -> None:
+    plan = replace(QUICK, pairs=1, fresh_processes=True)
+    with Bench([], plan, Limits(1, 1 << 20, *[Pair(1e9, 1e9)] * 5)) as bench:
+        compilation = bench.run(Case(find("dispatch", "add_4_elements"), "small")).compilation
+    assert compilation.nothing_cached is not None
+    assert compilation.all_cached is not None
+    assert 0 < compilation.all_cached < compilation.nothing_cached
+
+
+def test_a_worker_rests_once_its_threads_sleep() -> None:
+    """A thread that spins is seen at once; clocks of other processes move some milliseconds apart only."""
+    spinning = subprocess.Popen([sys.executable, "-c", "print(flush=True)\nwhile True: pass"], stdout=subprocess.PIPE)
+    sleeping = subprocess.Popen(
+        [sys.executable, "-c", "import time; print(flush=True); time.sleep(60)"], stdout=subprocess.PIPE
+    )
+    try:
+        for process in (spinning, sleeping):
+            assert process.stdout is not None
+            process.stdout.readline()
+        time.sleep(0.1)
+        assert has_running_thread(spinning.pid) is not False
+        assert not has_running_thread(sleeping.pid)
+    finally:
+        for process in (spinning, sleeping):
+            process.kill()
+            process.communicate()
 
 
 def test_a_partial_run_leaves_the_page_alone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
