@@ -135,3 +135,29 @@ def test_laws_know_their_family_and_text() -> None:
     law = LAWS["merge-transposes"]
     assert law.family == "shapes"
     assert law.doc.startswith("transpose(transpose(x")
+
+
+def test_an_instruction_waits_for_all_its_operands() -> None:
+    """What has many operands is looked at once they are done, not once for each of them."""
+    count, looks = 50, []
+    book = LawBook()
+
+    @book.law(P.negate(P.negate(x)))
+    def twice(x: Instruction) -> Value:
+        """-(-x) -> x"""
+        return x
+
+    @book.law(P.concatenate(xs.rest))
+    def look(root: Instruction) -> None:
+        """concatenate(...) -> concatenate(...)"""
+        looks.append(root)
+
+    lines = [
+        f"x{n} = f32[1] parameter({n})\na{n} = f32[1] negate(x{n})\nb{n} = f32[1] negate(a{n})" for n in range(count)
+    ]
+    parts = ", ".join(f"b{n}" for n in range(count))
+    lines.append(f"ROOT r = f32[{count}] concatenate({parts}), dimensions={{0}}")
+    module = parse("ENTRY e {\n" + "\n".join(lines) + "\n}")
+    assert AlgebraicSimplification(laws=book).run(module)
+    assert [operand.name for operand in module.entry.root.operands] == [f"x{n}" for n in range(count)]
+    assert len(looks) <= 2

@@ -109,6 +109,7 @@ class Computation:
         self.name = name
         self.parameters: list[Instruction] = []
         self._instructions: dict[Instruction, None] = {}
+        self._held: dict[Instruction, None] = {}  # those with control predecessors: few, if any
         self._names: dict[str, int] = {}
         self._root: Instruction | None = None
         self._order: list[Instruction] | None = None
@@ -134,6 +135,11 @@ class Computation:
     @property
     def has_root(self) -> bool:
         return self._root is not None
+
+    @property
+    def held(self) -> Iterable[Instruction]:
+        """The instructions that wait for control predecessors."""
+        return self._held.keys()
 
     @property
     def signature(self) -> Signature:
@@ -222,8 +228,8 @@ class Computation:
             return
         for user in tuple(old.users):
             if user is not new:
-                self.set_operands(user, [new if operand is old else operand for operand in user.operands])
-        for instruction in self._instructions:
+                self.replace_operand(user, old, new)
+        for instruction in self._held:
             if old in instruction.control_predecessors and instruction is not new:
                 kept = (new if p is old else p for p in instruction.control_predecessors)
                 instruction.control_predecessors = tuple(dict.fromkeys(kept))
@@ -242,6 +248,15 @@ class Computation:
             operand.users[instruction] = None
         self._order = None
 
+    def replace_operand(self, instruction: Instruction, old: Instruction, new: Instruction) -> None:
+        """Gives `instruction` the operand `new` wherever it has `old`; the others are not touched."""
+        if new.parent is not self:
+            raise InternalError(f"{instruction} in {self.name} uses {new} of {new.parent.name}")
+        del old.users[instruction]
+        instruction.operands = tuple([new if operand is old else operand for operand in instruction.operands])
+        new.users[instruction] = None
+        self._order = None
+
     def set_called(self, instruction: Instruction, called: Sequence[Computation]) -> None:
         instruction.called = tuple(called)
 
@@ -255,6 +270,7 @@ class Computation:
     def add_control_edge(self, before: Instruction, after: Instruction) -> None:
         if before not in after.control_predecessors:
             after.control_predecessors = (*after.control_predecessors, before)
+            self._held[after] = None
             self._order = None
 
     def remove(self, instructions: Iterable[Instruction]) -> bool:
@@ -272,10 +288,13 @@ class Computation:
             for operand in instruction.operands:
                 operand.users.pop(instruction, None)
             del self._instructions[instruction]
-        for instruction in self._instructions:
-            if instruction.control_predecessors:
-                instruction.control_predecessors = tuple(p for p in instruction.control_predecessors if p not in doomed)
-        self.parameters = [parameter for parameter in self.parameters if parameter not in doomed]
+            self._held.pop(instruction, None)
+        for instruction in tuple(self._held):
+            instruction.control_predecessors = tuple(p for p in instruction.control_predecessors if p not in doomed)
+            if not instruction.control_predecessors:
+                del self._held[instruction]
+        if any(instruction.opcode == "parameter" for instruction in doomed):
+            self.parameters = [parameter for parameter in self.parameters if parameter not in doomed]
         self._order = None
         return True
 
@@ -315,8 +334,9 @@ class Computation:
             copy = clone.add_copy(instruction, [copies[operand] for operand in instruction.operands])
             copy.called = tuple((computations or {}).get(called, called) for called in instruction.called)
             copies[instruction] = copy
-        for instruction, copy in copies.items():
-            copy.control_predecessors = tuple(copies[p] for p in instruction.control_predecessors)
+        for instruction in self._held:
+            for predecessor in instruction.control_predecessors:
+                clone.add_control_edge(copies[predecessor], copies[instruction])
         clone.set_root(copies[self.root])
         return clone
 

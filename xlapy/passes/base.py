@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass, field
 from typing import ClassVar
 
@@ -104,6 +104,17 @@ def replace_all(computation: Computation, replacements: Mapping[Instruction, Ins
     return bool(final)
 
 
+def supplant(computation: Computation, replacements: Mapping[Instruction, Instruction]) -> bool:
+    """Makes users of each key use its value instead, at the ends of control edges too, and removes the keys; returns
+    whether there were any."""
+    fixed = pinned(computation)
+    for old, new in replacements.items():
+        if old in fixed:
+            computation.replace(old, new)
+    replace_all(computation, {old: new for old, new in replacements.items() if old not in fixed})
+    return computation.remove(replacements)
+
+
 def _end_of_chain(old: Instruction, replacements: Mapping[Instruction, Instruction]) -> Instruction:
     new = old
     while new in replacements:
@@ -114,20 +125,20 @@ def _end_of_chain(old: Instruction, replacements: Mapping[Instruction, Instructi
 def pinned(computation: Computation) -> set[Instruction]:
     """The instructions at either end of a control edge: passes neither merge, move nor drop them."""
     ends: set[Instruction] = set()
-    for instruction in computation:
-        if instruction.control_predecessors:
-            ends.add(instruction)
-            ends.update(instruction.control_predecessors)
+    for instruction in computation.held:
+        ends.add(instruction)
+        ends.update(instruction.control_predecessors)
     return ends
 
 
-def needed_by(roots: Iterable[Instruction]) -> set[Instruction]:
-    """`roots` and everything they depend on, through operands and control edges."""
+def needed_by(roots: Iterable[Instruction], but: Set[Instruction] = frozenset()) -> set[Instruction]:
+    """`roots` and everything they depend on, through operands and control edges; without `but`, and what only that
+    depends on."""
     needed: set[Instruction] = set()
     stack = list(roots)
     while stack:
         instruction = stack.pop()
-        if instruction not in needed:
+        if instruction not in needed and instruction not in but:
             needed.add(instruction)
             stack.extend(instruction.operands)
             stack.extend(instruction.control_predecessors)

@@ -22,7 +22,7 @@ from xlapy.hlo.loop_counter import state_index
 from xlapy.hlo.ops import Trait
 from xlapy.hlo.shape import Shape
 from xlapy.passes.analysis.making import Making, given, making_of
-from xlapy.passes.base import ComputationPass, Record, needed_by, pinned
+from xlapy.passes.base import ComputationPass, Record, needed_by, pinned, supplant
 
 
 @dataclass
@@ -113,10 +113,14 @@ def _carry(loop: Instruction, values: Sequence[Instruction]) -> None:
     body = _with_elements(loop.called[1], state.shape, values, hands_on=True)
     larger = computation.add("while", [state], called=[condition, body], name=loop.name, metadata=loop.metadata)
     larger.extra = dict(loop.extra)
-    for reader in [user for user in loop.users if user.opcode == "get-tuple-element"]:
-        element = computation.add("get-tuple-element", [larger], index=reader.attributes["index"], name=reader.name)
-        computation.replace(reader, element)
-        computation.remove([reader])
+    readers = [user for user in loop.users if user.opcode == "get-tuple-element"]
+    supplant(
+        computation,
+        {
+            reader: computation.add("get-tuple-element", [larger], index=reader.attributes["index"], name=reader.name)
+            for reader in readers
+        },
+    )
     if loop.is_root or loop.users:
         count = len(init.operands)
         elements = [computation.add("get-tuple-element", [larger], index=index) for index in range(count)]

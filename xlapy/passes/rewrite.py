@@ -209,7 +209,7 @@ class _Rewriter:
         new, added = materialize(replacement, self.computation, old)
         users = tuple(old.users)
         for user in users:
-            self.computation.set_operands(user, [new if operand is old else operand for operand in user.operands])
+            self.computation.replace_operand(user, old, new)
         if old.is_root:
             self.computation.set_root(new)
         for instruction in (*reversed(users), new, *reversed(added)):
@@ -217,8 +217,8 @@ class _Rewriter:
         self.bury(old)
 
     def wake(self, instruction: Instruction) -> None:
-        self.waiting.pop(instruction, None)
-        self.waiting[instruction] = None
+        """Lets laws look at the instruction next, or when its turn comes: what has many operands waits for them all."""
+        self.waiting.setdefault(instruction)
 
     def bury(self, instruction: Instruction) -> None:
         """Cuts off an instruction without users, and what only it used; wakes what lost a user."""

@@ -20,7 +20,7 @@ from xlapy.hlo.kernel_plan import is_kernel_constant
 from xlapy.hlo.patterns import number_of
 from xlapy.hlo.shape import Shape
 from xlapy.passes.analysis.equal_elements import equal_elements
-from xlapy.passes.base import ComputationPass, Record, needed_by, pinned
+from xlapy.passes.base import ComputationPass, Record, needed_by, pinned, supplant
 
 
 @dataclass
@@ -112,27 +112,28 @@ def _use_instead(
 def _forward_unchanged(loop: Instruction) -> bool:
     """Reads elements that the body hands on unchanged from the initial value: outside, and inside where constant."""
     init, (condition, body) = loop.operands[0], loop.called
-    changed = False
-    for index, result in enumerate(body.root.operands):
-        if not _is_element(result, index) or result.operands[0] is not body.parameters[0]:
-            continue
-        source = init.operands[index]
-        for reader in _elements(loop, index):
-            loop.parent.replace(reader, source)
-            changed = changed or bool(loop.parent.remove([reader]))
-        if is_kernel_constant(source) and source.shape.is_scalar:
-            for inside in (condition, body):
-                changed = _read_constant(inside, index, source) or changed
+    unchanged = {
+        index: init.operands[index]
+        for index, result in enumerate(body.root.operands)
+        if _is_element(result, index) and result.operands[0] is body.parameters[0]
+    }
+    readers = [user for user in loop.users if user.opcode == "get-tuple-element"]
+    outside = {reader: unchanged[place] for reader in readers if (place := reader.attributes["index"]) in unchanged}
+    changed = supplant(loop.parent, outside)
+    constants = {i: value for i, value in unchanged.items() if is_kernel_constant(value) and value.shape.is_scalar}
+    for inside in (condition, body):
+        changed = _read_constants(inside, constants) or changed
     return changed
 
 
-def _read_constant(computation: Computation, index: int, source: Instruction) -> bool:
-    """Puts a constant where `computation` reads element `index` of its state; the root still hands the element on."""
+def _read_constants(computation: Computation, constants: Mapping[int, Instruction]) -> bool:
+    """Puts constants where `computation` reads these elements of its state; the root still hands the elements on."""
     changed = False
     next_state = computation.root if computation.root.shape.is_tuple else None
-    for reader in _elements(computation.parameters[0], index):
+    for reader in tuple(computation.parameters[0].users):
+        source = constants.get(reader.attributes["index"]) if reader.opcode == "get-tuple-element" else None
         others = [user for user in reader.users if user is not next_state]
-        if reader.is_root or others:
+        if source is not None and (reader.is_root or others):
             constant = computation.add_copy(source, ())
             for user in others:
                 operands = [constant if operand is reader else operand for operand in user.operands]
@@ -156,10 +157,13 @@ def _drop_unneeded(loop: Instruction) -> bool:
     state = computation.add("tuple", [init.operands[index] for index in kept])
     smaller = computation.add("while", [state], called=[condition, body], name=loop.name, metadata=loop.metadata)
     smaller.extra = dict(loop.extra)
-    for reader in tuple(loop.users):
-        element = computation.add("get-tuple-element", [smaller], index=place[reader.attributes["index"]])
-        computation.replace(reader, element)
-        computation.remove([reader])
+    supplant(
+        computation,
+        {
+            reader: computation.add("get-tuple-element", [smaller], index=place[reader.attributes["index"]])
+            for reader in loop.users
+        },
+    )
     return computation.remove([loop])
 
 
@@ -173,19 +177,27 @@ def _needed_elements(loop: Instruction) -> set[int]:
     waiting = {user.attributes["index"] for user in loop.users}
     waiting |= _elements_read(condition, [condition.root, *(i for i in condition if i.has_effect)])
     waiting |= _elements_read(body, effects)
+    seen: set[Instruction] = set()
     needed: set[int] = set()
     while waiting:
         index = waiting.pop()
         needed.add(index)
-        waiting |= _elements_read(body, [body.root.operands[index]]) - needed
+        waiting |= _elements_read(body, [body.root.operands[index]], seen) - needed
     return needed
 
 
-def _elements_read(computation: Computation, roots: Sequence[Instruction]) -> set[int]:
-    """The elements of the state that `roots` depend on: all, if one takes the whole state."""
+def _elements_read(
+    computation: Computation, roots: Sequence[Instruction], seen: set[Instruction] | None = None
+) -> set[int]:
+    """The elements of the state that `roots` depend on: all, if one takes the whole state.
+
+    What is in `seen` has been asked about before and does not count; what is found enters it."""
     (state,) = computation.parameters
     read: set[int] = set()
-    for instruction in needed_by(roots):
+    found = needed_by(roots, seen or set())
+    if seen is not None:
+        seen |= found
+    for instruction in found:
         if state in instruction.operands:
             if instruction.opcode != "get-tuple-element":
                 return set(range(len(state.shape.parts)))
@@ -214,10 +226,6 @@ def _with_fewer_elements(computation: Computation, place: dict[int, int]) -> Com
         copies[instruction] = copy
     small.set_root(small.add("tuple", [copies[result] for result in results]) if is_state else copies[root])
     return small
-
-
-def _elements(state: Instruction, index: int) -> list[Instruction]:
-    return [user for user in state.users if _is_element(user, index)]
 
 
 def _is_element(instruction: Instruction, index: int) -> bool:

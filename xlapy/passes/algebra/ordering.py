@@ -74,10 +74,11 @@ def after_the_same(xs: tuple[Instruction, ...]) -> Value | None:
 
 @LAWS.law(P.after_all(xs.rest))
 def after_nested(xs: tuple[Instruction, ...]) -> Value | None:
-    """after-all(t, after-all(u, v)) -> after-all(t, u, v)"""
-    if not any(token.opcode == "after-all" and token.operands for token in xs):
+    """after-all(t, after-all(u, v)) -> after-all(t, u, v), where nothing else uses the inner one"""
+    nested = [token for token in xs if token.opcode == "after-all" and token.operands and token.sole_user is not None]
+    if not nested:
         return None
     tokens: list[Instruction] = []
     for token in xs:
-        tokens.extend(token.operands if token.opcode == "after-all" and token.operands else [token])
+        tokens.extend(token.operands if token in nested else [token])
     return new.op("after-all", [*dict.fromkeys(tokens)])

@@ -32,6 +32,14 @@ MAX_CANDIDATES = 8  # that a reduce is compared with: programs with thousands of
 MAX_PRODUCERS = 64  # instructions that are followed from a reduce to the arrays that its kernel would read
 
 
+@dataclass(slots=True)
+class _Group:
+    """Reduces that may become one, and the arrays that the kernel of the first one reads."""
+
+    reduces: list[Instruction]
+    arrays: dict[Instruction, None]
+
+
 @dataclass
 class SiblingReduces(Pass):
     """`width` is how many reduces one kernel may hold: beyond, their running values leave the registers."""
@@ -48,25 +56,25 @@ class SiblingReduces(Pass):
 
     def _merge_in(self, computation: Computation) -> bool:
         fixed = pinned(computation)
-        families: dict[object, list[list[Instruction]]] = {}
+        families: dict[object, list[_Group]] = {}
         for instruction in computation.post_order():
             if instruction not in fixed and _is_mergeable(instruction):
                 source = instruction.operands[0].shape
                 key = (source.dims, source.minor_to_major, instruction.attributes["dimensions"])
                 self._place(instruction, families.setdefault(key, []))
-        groups = [group for family in families.values() for group in family if len(group) > 1]
+        groups = [group.reduces for family in families.values() for group in family if len(group.reduces) > 1]
         merged = [self._merged(computation, group) for group in groups]
         return any(merged)
 
-    def _place(self, reduce: Instruction, family: list[list[Instruction]]) -> None:
+    def _place(self, reduce: Instruction, family: list[_Group]) -> None:
         """Puts a reduce into the first group that it fits, or into one of its own."""
-        sources = _arrays_read(reduce)
+        arrays = _arrays_read(reduce)
         for group in family[-MAX_CANDIDATES:]:
-            fits = len(group) < self.width and _share(sources, _arrays_read(group[0]), reduce)
-            if fits and not _depend(group, reduce):
-                group.append(reduce)
+            fits = len(group.reduces) < self.width and _share(arrays, group.arrays, reduce)
+            if fits and not _depend(group.reduces, reduce):
+                group.reduces.append(reduce)
                 return
-        family.append([reduce])
+        family.append(_Group([reduce], arrays))
 
     def _merged(self, computation: Computation, group: Sequence[Instruction]) -> bool:
         """Merges those of a group that do not need each other, in the graph as other groups have left it."""

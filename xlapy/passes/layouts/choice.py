@@ -28,14 +28,14 @@ class Cluster:
 
     labels: dict[Region, Order] = field(default_factory=dict)
     priced: list[Priced] = field(default_factory=list)
-    tried: tuple[Order, ...] = ()  # the orders around it when it was last looked at
+    seen: tuple[Order, ...] = ()  # the orders around it at the last look
     reshapes: list[FormedOp] = field(default_factory=list)  # that lead to other clusters
 
-    def is_settled(self) -> bool:
-        """Nothing around has changed since the last look; notes that this is one."""
+    def look(self) -> bool:
+        """Looks at the orders around it, and remembers them; returns whether any has changed since the last look."""
         around = tuple([region.order for priced in self.priced for region in priced.regions])
-        before, self.tried = self.tried, around
-        return before == around
+        before, self.seen = self.seen, around
+        return before != around
 
     def price(self) -> float:
         return _price(self.priced)
@@ -101,7 +101,7 @@ def _join(cluster_of: dict[Region, Cluster], source: Region, target: Region, per
 
 def _improve(prices: Prices, cluster: Cluster, cluster_of: dict[Region, Cluster], gains: dict[Region, float]) -> bool:
     """Makes the change that helps most, of those that give the cluster another order; returns whether there is one."""
-    now = 0.0 if cluster.is_settled() else cluster.price()
+    now = cluster.price() if cluster.look() else 0.0
     if not now:
         return False
     best: Orders = {}

@@ -113,7 +113,8 @@ CHOSEN_BY_LANE = 6
 
 
 def price_of_following(instruction: Instruction, order: Order) -> float:
-    """What a priced follower costs in an order, beyond what it costs in the best one."""
+    """What a priced follower costs in an order, beyond what it costs in the best one; inf where it would have another
+    result."""
     return _PRICES[instruction.opcode](instruction, order)
 
 
@@ -130,6 +131,13 @@ def _price_of_window(instruction: Instruction, order: Order) -> float:
     shape = instruction.operands[0].shape
     part: WindowDimension = instruction.attributes["window"].dimensions[fastest(order, shape.dims)]
     return float(WINDOW_ALONG_LANES * shape.bytes) if part.size > 1 else 0.0
+
+
+def _price_of_selection(instruction: Instruction, order: Order) -> float:
+    """Of equal elements in a window the first one is selected: its places must stay in their order."""
+    window = instruction.attributes["window"].dimensions
+    moving = [dim for dim in order if window[dim].size > 1]
+    return _price_of_window(instruction, order) if moving == sorted(moving) else math.inf
 
 
 def _price_of_slice(instruction: Instruction, order: Order) -> float:
@@ -154,7 +162,7 @@ def _price_of_concatenate(concatenate: Instruction, order: Order) -> float:
 _PRICES: dict[str, Callable[[Instruction, Order], float]] = {
     "sort": _price_of_sort,
     "reduce-window": _price_of_window,
-    "select-and-scatter": _price_of_window,
+    "select-and-scatter": _price_of_selection,
     "dynamic-slice": _price_of_slice,
     "dynamic-update-slice": _price_of_slice,
     "concatenate": _price_of_concatenate,

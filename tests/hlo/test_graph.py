@@ -1,0 +1,72 @@
+"""The graph: what changes when instructions are replaced, removed and copied."""
+
+from xlapy.hlo.graph import Computation, Instruction
+from xlapy.hlo.text import parse
+from xlapy.passes.base import pinned, supplant
+
+PROGRAM = """
+ENTRY e {
+  x = f32[4] parameter(0)
+  a = f32[4] negate(x)
+  b = f32[4] abs(x)
+  c = f32[4] sine(x), control-predecessors={a, b}
+  s = f32[4] add(a, a)
+  ROOT t = (f32[4], f32[4], f32[4], f32[4]) tuple(a, s, c, b)
+}
+"""
+
+
+def program() -> tuple[Computation, dict[str, Instruction]]:
+    entry = parse(PROGRAM).entry
+    return entry, {instruction.name: instruction for instruction in entry}
+
+
+def test_replacing_an_operand_leaves_the_others() -> None:
+    entry, at = program()
+    entry.replace_operand(at["s"], at["a"], at["b"])
+    assert at["s"].operands == (at["b"], at["b"])
+    assert at["s"] in at["b"].users
+    assert [*at["a"].users] == [at["t"]]
+
+
+def test_control_edges_lead_to_what_replaces_their_ends() -> None:
+    entry, at = program()
+    entry.replace(at["a"], at["b"])
+    assert at["c"].control_predecessors == (at["b"],)
+    assert not at["a"].users
+
+
+def test_control_edges_of_what_is_removed_are_gone() -> None:
+    entry, at = program()
+    assert pinned(entry) == {at["a"], at["b"], at["c"]}
+    entry.replace(at["c"], at["x"])
+    entry.remove([at["c"]])
+    assert not entry.held
+    assert not pinned(entry)
+
+
+def test_control_edges_to_what_is_removed_are_gone() -> None:
+    entry, at = program()
+    for old in ("a", "b"):
+        for user in tuple(at[old].users):
+            entry.replace_operand(user, at[old], at["x"])
+    entry.remove([at["a"], at["b"]])
+    assert at["c"].control_predecessors == ()
+    assert not entry.held
+
+
+def test_a_clone_has_the_control_edges() -> None:
+    entry, _ = program()
+    clone = entry.clone()
+    (held,) = clone.held
+    assert [predecessor.name for predecessor in held.control_predecessors] == ["a", "b"]
+    assert all(instruction.parent is clone for instruction in pinned(clone))
+
+
+def test_instructions_are_supplanted_with_their_control_edges() -> None:
+    entry, at = program()
+    assert supplant(entry, {at["a"]: at["x"], at["s"]: at["b"]})
+    assert at["t"].operands == (at["x"], at["b"], at["c"], at["b"])
+    assert at["c"].control_predecessors == (at["x"], at["b"])
+    assert at["a"] not in entry
+    assert at["s"] not in entry
