@@ -196,7 +196,6 @@ def _across(
     row, block = scalar.divide(Coordinate(unit), blocks)
     outer = [dim for dim in plan.kept if dim != last]
     positions = dict(zip(outer, scalar.delinearize(row, [plan.input_shape.dims[dim] for dim in outer]), strict=True))
-    assert block.start is not None
     start = k.smin(k.mul(block.start, width), size - width)
     columns = [vector.along_lanes(k.add(start, number * plan.lanes)) for number in range(plan.vectors)]
     arrays = _fetched_by_rows(plan, arrays)
