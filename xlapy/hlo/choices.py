@@ -20,6 +20,7 @@ from xlapy.hlo.attributes import ComparisonDirection, ComparisonType
 from xlapy.hlo.element_types import ElementType
 from xlapy.hlo.graph import Computation, Instruction
 
+LEAST_CHOSEN = 32  # elements of a row in which it pays to choose by vectors
 MOST_PLACES = 1 << 31  # of a row, so that 32 bits number them
 
 

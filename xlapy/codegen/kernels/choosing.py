@@ -10,10 +10,11 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import reduce
 
 from xlapy.codegen.ir import I32, I64, KernelBuilder, Value
 from xlapy.codegen.registers import Element, register_type
-from xlapy.hlo.choices import Choice, Tie
+from xlapy.hlo.choices import MOST_PLACES, Choice, Tie
 from xlapy.hlo.element_types import ElementType
 
 
@@ -26,14 +27,12 @@ class _Best:
 
 
 class Choosing:
-    """The fold of a row of `size` keys, `lanes` at a time."""
+    """The fold of a row of keys. What is folded twice changes nothing."""
 
-    def __init__(self, k: KernelBuilder, choice: Choice, element_type: ElementType, size: int, lanes: int) -> None:
+    def __init__(self, k: KernelBuilder, choice: Choice, element_type: ElementType) -> None:
         self._k = k
         self._choice = choice
         self._type = element_type
-        self._size = size
-        self._lanes = lanes
         is_float = register_type(element_type).is_float
         others = {tie for number, tie in enumerate(choice.ties) if is_float or number != choice.key}
         # Equal numbers may differ in the signs of zeros only. Of NaNs, the first one counts in any case.
@@ -42,11 +41,9 @@ class Choosing:
     def start(self, count: int, lanes: int) -> list[Element]:
         """The state before anything is folded: `count` best elements, and the steps where they were met.
 
-        Each lane will meet an element in the step that stands there; single lanes begin behind the last vector."""
-        worst = self._k.splat(self._worst, lanes)
-        step = 0 if lanes > 1 else self._size // self._lanes * self._lanes
-        steps = self._k.const(I32.with_lanes(lanes), step)
-        return [*[worst] * count, *[steps] * (count * len(self._ties))]
+        No element is worse than these; so if they stay, that of the first step in each lane is as good."""
+        worst, first = self._k.splat(self._worst, lanes), self._k.const(I32.with_lanes(lanes), 0)
+        return [*[worst] * count, *[first] * (count * len(self._ties))]
 
     def step(self, state: Sequence[Element], elements: Sequence[Element], position: Value) -> list[Element]:
         """The state with one element more for each of the first running ones; `position` is that of the first."""
@@ -61,25 +58,36 @@ class Choosing:
             kept[number] = _Best(k.select(taken[-1], element, best.value), tuple(places))
         return self._packed(kept)
 
-    def places(self, state: Sequence[Element], rest: Sequence[Element]) -> dict[Tie, Value]:
+    def places(self, state: Sequence[Element]) -> dict[Tie, Value]:
         """Where in the row the best element is."""
         k = self._k
-        vectors = [
-            _Best(best.value, tuple(self._place(step, number) for step in best.places))
-            for number, best in enumerate(self._unpacked(state))
-        ]
-        best = vectors[0]
-        for other in vectors[1:]:
-            best = self._better(best, other)
-        best = self._best_lane(best)
-        if self._size % self._lanes:
-            best = self._better(best, self._unpacked(rest)[0])
-        places = {tie: k.zext(place, I64) for tie, place in zip(self._ties, best.places, strict=True)}
-        if self._type.is_float and Tie.LAST in places:
-            is_number = k.compare("eq", best.value, best.value)
-            places[Tie.LAST] = k.select(is_number, places[Tie.LAST], places[Tie.FIRST])
-        only = places[self._ties[0]]
-        return {tie: places.get(tie, only) for tie in Tie}
+        kept = self._unpacked(state)
+        best_lanes, has_nan = self._best_lanes([best.value for best in kept])
+        places = {}
+        for number, tie in enumerate(self._ties):
+            combine, none = (k.smin, MOST_PLACES - 1) if tie is Tie.FIRST else (k.smax, 0)
+            all_places = [self._place(best.places[number], accumulator) for accumulator, best in enumerate(kept)]
+            of_best = [k.select(lanes, place, none) for lanes, place in zip(best_lanes, all_places, strict=True)]
+            places[tie] = k.zext(k.horizontal(combine, reduce(combine, of_best)), I64)
+        if has_nan is not None and Tie.LAST in places:
+            places[Tie.LAST] = k.select(has_nan, places[Tie.FIRST], places[Tie.LAST])
+        return {tie: places.get(tie, places[self._ties[0]]) for tie in Tie}
+
+    def _best_lanes(self, values: Sequence[Value]) -> tuple[list[Value], Value | None]:
+        """Which lanes have the best element of all, or a NaN if there is one; and whether there is, among floats."""
+        k = self._k
+        best = k.splat(k.horizontal(self._extreme, reduce(self._extreme, values)), values[0].type.lanes)
+        lanes = [k.compare("eq", value, best) for value in values]
+        if not self._type.is_float:
+            return lanes, None
+        nans = [k.compare("ne", value, value) for value in values]
+        has_nan = k.any_lane(reduce(k.or_, nans))
+        return [k.select(has_nan, nan, usual) for nan, usual in zip(nans, lanes, strict=True)], has_nan
+
+    def _place(self, step: Value, accumulator: int) -> Value:
+        """The places of the elements that a running one met in some steps."""
+        k, lanes = self._k, step.type.lanes
+        return k.add(step, k.const_vector(step.type, [accumulator * lanes + lane for lane in range(lanes)]))
 
     # -- states as lists -----------------------------------------------------------------------------------------------
 
@@ -114,36 +122,6 @@ class Choosing:
         takes = k.not_(self._beats(best, element, or_equals=tie is Tie.FIRST))
         return k.and_(takes, k.compare("eq", best, best)) if self._type.is_float else takes
 
-    def _better(self, one: _Best, other: _Best) -> _Best:
-        """The better one, whichever comes first; of equals, the first and the last place."""
-        k = self._k
-        first, second = self._is_better(one.value, other.value), self._is_better(other.value, one.value)
-        places = []
-        for tie, a, b in zip(self._ties, one.places, other.places, strict=True):
-            shared = k.smin(a, b) if tie is Tie.FIRST else k.smax(a, b)
-            places.append(k.select(first, a, k.select(second, b, shared)))
-        return _Best(k.select(second, other.value, one.value), tuple(places))
-
-    def _is_better(self, one: Value, other: Value) -> Value:
-        k = self._k
-        beats = self._beats(one, other)
-        if not self._type.is_float:
-            return beats
-        return k.or_(beats, k.and_(k.compare("ne", one, one), k.compare("eq", other, other)))
-
-    def _best_lane(self, best: _Best) -> _Best:
-        """The best of all lanes, by halves."""
-        lanes = best.value.type.lanes
-        while lanes > 1:
-            lanes //= 2
-            best = self._better(self._part(best, range(lanes)), self._part(best, range(lanes, 2 * lanes)))
-        return best
-
-    def _part(self, best: _Best, lanes: range) -> _Best:
-        k = self._k
-        return _Best(k.shuffle(best.value, None, lanes), tuple(k.shuffle(place, None, lanes) for place in best.places))
-
-    def _place(self, step: Value, number: int) -> Value:
-        """The places of the elements that the running element `number` met in some steps."""
-        k, lanes = self._k, step.type.lanes
-        return k.add(step, k.const_vector(step.type, [number * lanes + lane for lane in range(lanes)]))
+    def _extreme(self, one: Value, other: Value) -> Value:
+        """The better one of two numbers."""
+        return self._k.select(self._beats(one, other), one, other)

@@ -38,7 +38,7 @@ from xlapy.codegen.registers import (
 )
 from xlapy.codegen.stopping import listening_loop
 from xlapy.codegen.target import Target
-from xlapy.hlo.choices import Choice, choice_of
+from xlapy.hlo.choices import LEAST_CHOSEN, Choice, choice_of
 from xlapy.hlo.cost import TRANSCENDENTAL
 from xlapy.hlo.element_types import ElementType
 from xlapy.hlo.graph import Computation, Instruction
@@ -51,7 +51,6 @@ WIDE_BLOCKS = 8  # that there must be at the least for wider ones to pay, so tha
 LIGHT_INSTRUCTIONS = 4  # in the kernel, the operands included: more would not leave registers for wide blocks
 
 CHOOSING_ACCUMULATORS = 2  # each has its places beside it
-LEAST_CHOSEN = 32  # elements of a row in which it pays to choose along lanes
 
 LEAST_GATHERED = 8  # results for which it pays to gather a lane of each, rather than to fold them one by one
 
@@ -277,7 +276,9 @@ def fold_along(
     def step(state: Sequence[Element], elements: Sequence[Element], _: Value) -> list[Element]:
         return fold.step(state, elements)
 
-    return fold.finish(init, *_run_along(k, plan, fold.start, step, positions, element))
+    state = _run_along(k, plan, fold.start, step, positions, element)
+    alone = len(fold.start(1, 1))
+    return fold.finish(init, state[:-alone], state[-alone:])
 
 
 def _choose_along(
@@ -290,10 +291,9 @@ def _choose_along(
 ) -> list[Element]:
     """Finds the places of what is chosen along the last dimension, and reads all inputs there."""
     last = _last_folded(plan)
-    shape = _inputs(plan)[choice.key].shape
-    fold = Choosing(k, choice, shape.type, shape.dims[last], plan.lanes)
+    fold = Choosing(k, choice, _inputs(plan)[choice.key].shape.type)
     element = _reading(plan, arrays, choice.key)
-    places = fold.places(*_run_along(k, plan, fold.start, fold.step, positions, element))
+    places = fold.places(_run_along(k, plan, fold.start, fold.step, positions, element, overlapping=True))
     row = {**dict.fromkeys(plan.folded, Coordinate(k.const(I64, 0))), **positions}
     indices = [_input_index(plan, {**row, last: Coordinate(places[tie])}) for tie in choice.ties]
     chosen = ElementGraph(Indexing(k, 1), arrays).values([*zip(_inputs(plan), indices, strict=True)])
@@ -311,9 +311,13 @@ def _run_along(
     step: Callable[[Sequence[Element], Sequence[Element], Value], list[Element]],
     positions: Mapping[int, Coordinate],
     element: Callable[[Indexing, Index], Element],
-) -> tuple[list[Element], list[Element]]:
-    """Runs along the last dimension: blocks of several vectors, then single vectors, then single elements, of which
-    each step is told where they begin. The last state of vectors, and that of single elements."""
+    *,
+    overlapping: bool = False,
+) -> list[Element]:
+    """Runs along the last dimension: blocks of several vectors, then single vectors, then single elements. Each step is
+    told where they begin. The state of the vectors, and behind it that of single elements.
+
+    With `overlapping`, a last vector takes the place of single elements, and repeats some."""
     last = _last_folded(plan)
     size, lanes = plan.input_shape.dims[last], plan.lanes
     accumulators = max(1, min(plan.vectors, size // lanes))
@@ -322,11 +326,12 @@ def _run_along(
     def elements(ix: Indexing, folded: Mapping[int, Coordinate], position: Value) -> Element:
         return element(ix, _input_index(plan, {**positions, **folded, last: ix.along_lanes(position)}))
 
-    alone = start(1, 1)
+    beginning = start(accumulators, lanes)
+    alone = [] if overlapping else start(1, 1)
 
     def body(folded: Mapping[int, Coordinate], running: Sequence[Element]) -> list[Element]:
         vector, scalar = Indexing(k, lanes), Indexing(k, 1)
-        state, rest = list(running[: -len(alone)]), list(running[-len(alone) :])
+        state, rest = list(running[: len(beginning)]), list(running[len(beginning) :])
         blocks_end = size // block * block
 
         def vectors(count: int) -> Callable[[Sequence[Element], Value], list[Element]]:
@@ -337,6 +342,8 @@ def _run_along(
         state = _carry(k, 0, blocks_end, block, state, vectors(accumulators))
         vectors_end = blocks_end + (size - blocks_end) // lanes * lanes
         state = _carry(k, blocks_end, vectors_end, lanes, state, vectors(1))
+        if overlapping:
+            return vectors(1)(state, k.const(I64, size - lanes)) if vectors_end < size else state
 
         def one_element(state: Sequence[Element], position: Value) -> list[Element]:
             return step(state, [elements(scalar, folded, position)], position)
@@ -344,9 +351,7 @@ def _run_along(
         return [*state, *_carry(k, vectors_end, size, 1, rest, one_element)]
 
     outer = tuple(dim for dim in plan.folded if dim != last)
-    state = [*start(accumulators, lanes), *alone]
-    folded = _fold(k, plan, outer, state, body, weight=max(1, size // block))
-    return folded[: -len(alone)], folded[-len(alone) :]
+    return _fold(k, plan, outer, [*beginning, *alone], body, weight=max(1, size // block))
 
 
 def _carry(
