@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from xlapy.codegen.indexing import Coordinate, Index, Indexing
-from xlapy.codegen.ir import I1, I64, KernelBuilder, Value
+from xlapy.codegen.ir import I1, KernelBuilder, Value
+from xlapy.codegen.ir_memory import CACHE_LINE
 from xlapy.codegen.registers import (
     Element,
     Pair,
@@ -78,7 +79,6 @@ class Array:
         parts = [k.splat(to_memory(k, part, element_type), ix.lanes) for part in parts_of(element)]
         mask = k.splat(index.mask, ix.lanes) if index.mask is not None else None
         if offset.vector is None and (offset.step == 1 or ix.lanes == 1):
-            assert offset.start is not None
             self._store_neighbours(k, k.gep(self.pointer, offset.start, width * count), parts, ix.lanes, mask)
             return
         start, distances = self._lane_places(ix, offset)
@@ -114,7 +114,6 @@ class Array:
 
     def _load_uniform(self, k: KernelBuilder, offset: Coordinate, mask: Value | None) -> Element:
         start = offset.start
-        assert start is not None
         if mask is not None:
             if mask.type.lanes > 1:  # some lane may be valid: reading element 0 for the others is harmless
                 mask = k.horizontal(k.or_, mask)
@@ -129,7 +128,6 @@ class Array:
     def _load_neighbours(self, k: KernelBuilder, offset: Coordinate, lanes: int, mask: Value | None) -> Element:
         element_type = self.shape.type
         width = memory_type(element_type).bytes
-        assert offset.start is not None
         if not element_type.is_complex:
             pointer = k.gep(self.pointer, offset.start, width)
             if mask is not None:
@@ -170,6 +168,7 @@ class Array:
         type = memory_type(element_type, ix.lanes)
         mask = mask if mask is not None else k.const(I1.with_lanes(ix.lanes), 1)
         start, distances = self._lane_places(ix, offset)
+        self._fetch_picked(ix, offset, start)
         values = []
         for part in range(2 if element_type.is_complex else 1):
             place = k.gep(start, part, type.bytes)
@@ -177,16 +176,16 @@ class Array:
             values.append(from_memory(k, raw, element_type))
         return values[0] if len(values) == 1 else Pair(values[0], values[1])
 
+    def _fetch_picked(self, ix: Indexing, offset: Coordinate, start: Value) -> None:
+        """Fetches what will be picked from later: all that the lanes reach, if they are about as many as its lines."""
+        reach = offset.reach * self.shape.type.bytes
+        if self.ahead and not offset.step and 0 < reach <= ix.lanes * CACHE_LINE:
+            ix.k.prefetch(ix.k.gep(start, self.ahead), reach)
+
     def _lane_places(self, ix: Indexing, offset: Coordinate) -> tuple[Value, Value]:
         """A pointer, and how many bytes behind it each lane is: constants, where lanes are a known distance apart."""
-        k = ix.k
         width = memory_type(self.shape.type).bytes * (2 if self.shape.type.is_complex else 1)
-        if offset.vector is not None:
-            return self.pointer, k.mul(offset.vector, width)
-        assert offset.start is not None
-        distance = offset.step * width
-        lanes = k.const_vector(I64.with_lanes(ix.lanes), [lane * distance for lane in range(ix.lanes)])
-        return k.gep(self.pointer, offset.start, width), lanes
+        return ix.k.gep(self.pointer, offset.start, width), ix.distances(offset, width)
 
 
 def _for_parts(k: KernelBuilder, mask: Value, parts: int) -> Value:

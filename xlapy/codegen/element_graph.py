@@ -13,8 +13,8 @@ from dataclasses import dataclass
 
 from xlapy.codegen.arrays import Array, zero_element
 from xlapy.codegen.elements import emit_element
-from xlapy.codegen.indexing import Coordinate, Index, Indexing
-from xlapy.codegen.ir import I64, KernelBuilder, Value
+from xlapy.codegen.indexing import MOST_REACH, Coordinate, Index, Indexing
+from xlapy.codegen.ir import I32, I64, IRType, KernelBuilder, Value
 from xlapy.codegen.regions import emit_region
 from xlapy.codegen.registers import (
     Element,
@@ -166,8 +166,7 @@ def _iota(graph: ElementGraph, instruction: Instruction, index: Index) -> Demand
 def _number(graph: ElementGraph, instruction: Instruction, coordinate: Coordinate) -> Element:
     """The position of each lane as an element of the iota's type; converted once, so large ones round once."""
     k, element_type = graph.k, instruction.shape.type
-    position = coordinate.start if coordinate.is_uniform else graph.ix.vector(coordinate)
-    assert position is not None
+    position = _position(graph.ix, coordinate)
     type = register_type(element_type, position.type.lanes)
     if type.is_float:
         value = k.sitofp(position, type)
@@ -254,11 +253,21 @@ def clamped_starts(
     return clamped
 
 
-def clamped_start(k: KernelBuilder, start: Value, element_type: ElementType, limit: int) -> Value:
-    """A start index (of each lane) as i64, moved into [0, limit]."""
+def clamped_start(k: KernelBuilder, start: Value, element_type: ElementType, limit: int, type: IRType = I64) -> Value:
+    """A start index (of each lane) as `type`, which holds both it and `limit`, moved into [0, limit]."""
     if element_type.is_signed:
-        return k.smin(k.smax(k.sext(start, I64), 0), limit)
-    return k.umin(k.zext(start, I64), limit)
+        return k.smin(k.smax(k.sext(start, type), 0), limit)
+    return k.umin(k.zext(start, type), limit)
+
+
+def _clamped_place(ix: Indexing, start: Value, element_type: ElementType, limit: int) -> Coordinate:
+    """Start indices moved into [0, limit]; several in 32 bits, if that is enough."""
+    k = ix.k
+    if start.type.lanes == 1 or limit >= MOST_REACH:
+        return ix.at(clamped_start(k, start, element_type, limit))
+    if element_type.bits <= I32.bits:
+        return ix.at(clamped_start(k, start, element_type, limit, I32), limit + 1)
+    return ix.at(k.trunc(clamped_start(k, start, element_type, limit), I32), limit + 1)
 
 
 @DEMANDS.register("gather")
@@ -281,7 +290,7 @@ def _gather(graph: ElementGraph, instruction: Instruction, index: Index) -> Dema
             start = graph.values([(indices, number)])[0]
             assert isinstance(start, Value)
             limit = operand.shape.dims[dim] - size
-            place = _at(clamped_start(graph.k, start, indices.shape.type, limit))
+            place = _clamped_place(ix, start, indices.shape.type, limit)
         elif dim in numbers.operand_batching_dims:
             axis = numbers.start_indices_batching_dims[numbers.operand_batching_dims.index(dim)]
             place = batch[axis - (axis > numbers.index_vector_dim)]
@@ -289,11 +298,6 @@ def _gather(graph: ElementGraph, instruction: Instruction, index: Index) -> Dema
             place = ix.sum(place, next(offsets))
         places.append(place)
     return Demand([(operand, Index(operand.shape.dims, tuple(places), None, index.mask))], _sole)
-
-
-def _at(position: Value) -> Coordinate:
-    """The coordinate of computed positions, one for all lanes or one for each."""
-    return Coordinate(position) if position.type.lanes == 1 else Coordinate(None, vector=position)
 
 
 @DEMANDS.register("pad")
@@ -329,17 +333,11 @@ def _pad(graph: ElementGraph, instruction: Instruction, index: Index) -> Demand:
 
 def _position(ix: Indexing, coordinate: Coordinate) -> Value:
     """One lane if all are at the same position, else all."""
-    if coordinate.is_uniform:
-        assert coordinate.start is not None
-        return coordinate.start
-    return ix.vector(coordinate)
+    return coordinate.start if coordinate.is_uniform else ix.vector(coordinate)
 
 
 def _not_negative(ix: Indexing, coordinate: Coordinate) -> Coordinate:
-    if coordinate.is_uniform:
-        assert coordinate.start is not None
-        return Coordinate(ix.k.smax(coordinate.start, 0))
-    return Coordinate(None, vector=ix.k.smax(ix.vector(coordinate), 0))
+    return ix.at(ix.k.smax(_position(ix, coordinate), 0))
 
 
 @DEMANDS.register("concatenate")

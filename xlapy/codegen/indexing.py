@@ -1,8 +1,8 @@
 """Which element each lane of a vector reads or writes.
 
 A vector kernel computes several neighbouring elements at once. An index says, for every dimension, where each lane is:
-a `Coordinate` is a scalar start that moves by a constant step per lane, or (rarely) a whole vector of positions. Loads
-look at the steps: step 1 is a vector load, step 0 a scalar load and a splat, anything else a gather.
+a `Coordinate` is a scalar start that moves by a constant step per lane, and (rarely) a vector of positions on top of
+that. Loads look at the steps: step 1 is a vector load, step 0 a scalar load and a splat, anything else a gather.
 
 An index may also know its row-major number (`linear`), which survives reshapes for free, and a mask of the lanes whose
 position exists at all (padding, concatenation).
@@ -13,18 +13,23 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from xlapy.codegen.ir import I64, KernelBuilder, Operand, Value
+
+MOST_REACH = 1 << 31  # what 32 bits hold as a number that is not negative
 
 
 @dataclass(frozen=True, slots=True)
 class Coordinate:
-    """Position `start + step * lane` in one dimension; if `vector` is set, it holds the positions instead."""
+    """Position `start + step * lane` in one dimension, plus `vector[lane]` if that is set.
 
-    start: Value | None
+    The vector holds 64 bits in each lane, or, if its numbers are known to lie in [0, reach), 32."""
+
+    start: Value
     step: int = 0
     vector: Value | None = None
+    reach: int = 0
 
     @property
     def is_uniform(self) -> bool:
@@ -47,8 +52,7 @@ class Index:
 
 def _depth(coordinate: Coordinate) -> int:
     """How deep in loops a position is found."""
-    known = coordinate.start if coordinate.start is not None else coordinate.vector
-    return known.scope.depth if known is not None else 0
+    return max(known.scope.depth for known in (coordinate.start, coordinate.vector) if known is not None)
 
 
 class Indexing:
@@ -68,54 +72,75 @@ class Indexing:
         """start, start + 1, ... one per lane."""
         return Coordinate(start, 1 if self.lanes > 1 else 0)
 
+    def at(self, positions: Value, reach: int = 0) -> Coordinate:
+        """Computed positions, one for all lanes or one for each; those of 32 bits lie in [0, reach)."""
+        if positions.type.lanes == 1:
+            return Coordinate(positions)
+        return Coordinate(self.k.const(I64, 0), vector=positions, reach=reach)
+
     def vector(self, coordinate: Coordinate) -> Value:
         """The positions of all lanes as i64; one lane stays a scalar."""
-        if coordinate.vector is not None:
-            return coordinate.vector
-        assert coordinate.start is not None
+        k = self.k
         if self.lanes == 1:
             return coordinate.start
-        k = self.k
-        start = k.splat(coordinate.start, self.lanes)
+        positions = k.splat(coordinate.start, self.lanes)
+        if coordinate.vector is not None:
+            positions = k.add(positions, self._wide(coordinate))
         if not coordinate.step:
-            return start
-        return k.add(start, k.mul(k.lane_numbers(I64.with_lanes(self.lanes)), coordinate.step))
+            return positions
+        return k.add(positions, k.mul(k.lane_numbers(I64.with_lanes(self.lanes)), coordinate.step))
+
+    def _wide(self, coordinate: Coordinate) -> Value:
+        """The vector of a coordinate in 64 bits."""
+        assert coordinate.vector is not None
+        return self.k.zext(coordinate.vector, I64) if coordinate.reach else coordinate.vector
 
     def add(self, coordinate: Coordinate, amount: Operand) -> Coordinate:
         """Every lane moved by a scalar amount."""
         if isinstance(amount, int) and amount == 0:
             return coordinate
-        if coordinate.vector is not None:
-            return Coordinate(None, vector=self.k.add(coordinate.vector, amount))
-        assert coordinate.start is not None
-        return Coordinate(self.k.add(coordinate.start, amount), coordinate.step)
+        return replace(coordinate, start=self.k.add(coordinate.start, amount))
 
     def scale(self, coordinate: Coordinate, factor: int) -> Coordinate:
-        if coordinate.vector is not None:
-            return Coordinate(None, vector=self.k.mul(coordinate.vector, factor))
-        assert coordinate.start is not None
-        return Coordinate(self.k.mul(coordinate.start, factor), coordinate.step * factor)
+        k = self.k
+        start, step = k.mul(coordinate.start, factor), coordinate.step * factor
+        if coordinate.vector is None:
+            return Coordinate(start, step)
+        reach = coordinate.reach * factor
+        if 0 < reach <= MOST_REACH:
+            return Coordinate(start, step, k.mul(coordinate.vector, factor), reach)
+        return Coordinate(start, step, k.mul(self._wide(coordinate), factor))
 
     def sum(self, one: Coordinate, other: Coordinate) -> Coordinate:
-        if one.vector is not None or other.vector is not None:
-            return Coordinate(None, vector=self.k.add(self.vector(one), self.vector(other)))
-        assert one.start is not None and other.start is not None
-        return Coordinate(self.k.add(one.start, other.start), one.step + other.step)
+        k = self.k
+        start, step = k.add(one.start, other.start), one.step + other.step
+        if one.vector is None or other.vector is None:
+            moving = one if other.vector is None else other
+            return Coordinate(start, step, moving.vector, moving.reach)
+        reach = one.reach + other.reach
+        if one.reach and other.reach and reach <= MOST_REACH:
+            return Coordinate(start, step, k.add(one.vector, other.vector), reach)
+        return Coordinate(start, step, k.add(self._wide(one), self._wide(other)))
+
+    def distances(self, coordinate: Coordinate, element_bytes: int) -> Value:
+        """How many bytes each lane is behind the start."""
+        k = self.k
+        steps = [lane * coordinate.step * element_bytes for lane in range(self.lanes)]
+        if coordinate.vector is None:
+            return k.const_vector(I64.with_lanes(self.lanes), steps)
+        reach = coordinate.reach * element_bytes + max(steps)
+        is_narrow = coordinate.reach > 0 and coordinate.step >= 0 and reach <= MOST_REACH
+        vector = k.mul(coordinate.vector if is_narrow else self._wide(coordinate), element_bytes)
+        return k.add(vector, k.const_vector(vector.type, steps)) if coordinate.step else vector
 
     def divide(self, coordinate: Coordinate, divisor: int) -> tuple[Coordinate, Coordinate]:
         """Quotient and remainder of positions that are not negative."""
         if divisor == 1:
             return coordinate, self.constant(0)
-        if coordinate.is_uniform:
-            assert coordinate.start is not None
-            return self._divided(coordinate.start, divisor)
-        quotient, rest = self._divided(self.vector(coordinate), divisor)
-        return Coordinate(None, vector=quotient.start), Coordinate(None, vector=rest.start)
-
-    def _divided(self, position: Value, divisor: int) -> tuple[Coordinate, Coordinate]:
         k = self.k
+        position = coordinate.start if coordinate.is_uniform else self.vector(coordinate)
         quotient = k.udiv(position, divisor)
-        return Coordinate(quotient), Coordinate(k.sub(position, k.mul(quotient, divisor)))
+        return self.at(quotient), self.at(k.sub(position, k.mul(quotient, divisor)))
 
     def linearize(self, coordinates: Sequence[Coordinate], strides: Sequence[int]) -> Coordinate:
         """The sum of position times stride over the dimensions. What is known outside of a loop is added up there."""

@@ -199,7 +199,6 @@ def emit_convolution(
         leading = plan.leading
         outer = dict(zip(plan.outer, [*places[:leading], *places[leading + 1 : -1]], strict=True))
         lane_block, tile_block = places[leading].start, places[-1].start
-        assert lane_block is not None and tile_block is not None
         first_lane = k.smin(k.mul(lane_block, plan.width), plan.sizes[plan.lane_loop] - plan.width)
         columns = [vector.along_lanes(k.add(first_lane, n * plan.lanes)) for n in range(plan.vectors)]
         row, is_tile = _first_row(k, plan, tile_block)
@@ -310,7 +309,6 @@ class _Tile:
         is_outer = loop != plan.lane_loop and (loop != plan.tile_loop or self.rows == 1)
         if is_outer and axis.part.base_dilation == 1:
             position = self.first[loop].start
-            assert position is not None
             first, last = axis.places_inside(k, position)
 
         def body(offset: Value, inner: Sequence[Element]) -> list[Element]:

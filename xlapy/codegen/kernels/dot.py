@@ -77,7 +77,6 @@ def emit_dot(k: KernelBuilder, plan: DotPlan, lhs: Array, rhs: Array, output: Ar
         outer = scalar.delinearize(Coordinate(units.index), [*batch_sizes, row_groups, *free_sizes])
         batch = outer[: len(batch_sizes)]
         group, free = outer[len(batch_sizes)], outer[len(batch_sizes) + 1 :]
-        assert group.start is not None
         first_row = k.smin(k.mul(group.start, plan.row_tile), plan.rows - plan.row_tile)
         rows = [
             scalar.delinearize(Coordinate(k.add(first_row, number)), [lhs.shape.dims[dim] for dim in lhs_free])

@@ -227,13 +227,17 @@ def strip(
 
     With `overlapping`, the last vector ends exactly at `end` and may repeat positions, even ones before `begin` (the
     array has at least `lanes`); otherwise what does not fill a vector runs one by one. `fits` says that nothing is left
-    over, if the length does not tell."""
+    over, if the length does not tell. What fills one vector needs no loop: what does not change from row to row is then
+    found outside of the rows."""
     vector, scalar = Indexing(k, lanes), Indexing(k, 1)
     if lanes == 1:
         with k.loop(begin, end) as loop:
             step(scalar, loop.index)
         return
     length = k.sub(end, begin)
+    if length.constant == lanes:
+        step(vector, begin)
+        return
     fits = fits or (length.constant is not None and not int(length.constant) % lanes)
     if overlapping or fits:
         last = k.sub(end, lanes)

@@ -2,8 +2,9 @@
 
 Three ways, by what varies fastest in memory:
 
-- along lanes: the last dimension is folded by one commutative, associative op. Several vector accumulators run along it
-  and are combined at the end of each fold, in a fixed order.
+- along lanes: the last dimension is folded by one commutative, associative op, or its largest or smallest element is
+  found with its place. Several vector accumulators run along it and are combined at the end of each fold, in a fixed
+  order.
 - across lanes: each lane folds a result of its own, in index order; any computation will do. If the last dimension is
   kept, lanes read neighbours, else they gather.
 - one by one: everything else, in index order.
@@ -21,6 +22,7 @@ from xlapy.codegen.arrays import Array
 from xlapy.codegen.element_graph import ElementGraph, between
 from xlapy.codegen.indexing import Coordinate, Index, Indexing
 from xlapy.codegen.ir import I64, KernelBuilder, Value
+from xlapy.codegen.kernels.choosing import Choosing
 from xlapy.codegen.kernels.fold_results import store_results
 from xlapy.codegen.kernels.folding import folding
 from xlapy.codegen.kernels.loop import VECTORS_PER_STEP, widest_lanes
@@ -36,6 +38,7 @@ from xlapy.codegen.registers import (
 )
 from xlapy.codegen.stopping import listening_loop
 from xlapy.codegen.target import Target
+from xlapy.hlo.choices import LEAST_CHOSEN, Choice, choice_of
 from xlapy.hlo.cost import TRANSCENDENTAL
 from xlapy.hlo.element_types import ElementType
 from xlapy.hlo.graph import Computation, Instruction
@@ -46,6 +49,8 @@ ACCUMULATORS = 4  # vectors that are folded side by side, to hide the latency of
 WIDE_ACCUMULATORS = (16, 8)  # across lanes, if registers hold them: memory streams long pieces of rows better
 WIDE_BLOCKS = 8  # that there must be at the least for wider ones to pay, so that threads have something to share
 LIGHT_INSTRUCTIONS = 4  # in the kernel, the operands included: more would not leave registers for wide blocks
+
+CHOOSING_ACCUMULATORS = 2  # each has its places beside it
 
 LEAST_GATHERED = 8  # results for which it pays to gather a lane of each, rather than to fold them one by one
 
@@ -64,6 +69,7 @@ class ReducePlan:
     vectors: int  # that are folded side by side; of neighbouring results, if across
     units: int
     bytes_per_unit: int
+    choice: Choice | None = None  # what the computation chooses, when doing that along lanes
 
     @property
     def input_shape(self) -> Shape:
@@ -95,19 +101,23 @@ def plan_reduce(
     lanes = widest_lanes([*members, *made], target)
     last = next((dim for dim in reversed(range(shape.rank)) if shape.dims[dim] > 1), shape.rank - 1)
     combiner = sole_operation(reduce.called[0])
-    along = combiner is not None and last in folded
+    choice = choice_of(reduce) if last in folded and shape.dims[last] >= LEAST_CHOSEN else None
+    along = choice is not None or (combiner is not None and last in folded)
     wide = [dim for dim in kept if shape.dims[dim] > 1]
     across = bool(wide) and not along and (last in kept or shape.dims[wide[-1]] >= LEAST_GATHERED)
     size = shape.dims[wide[-1] if across else last] if shape.rank else 1
     lanes = min(lanes, 1 << (size.bit_length() - 1)) if size and (across or along) else 1
     units = math.prod(shape.dims[dim] for dim in kept)
-    vectors = _vectors(size, lanes, members, target, across=across, is_simple=combiner is not None and last in kept)
+    vectors = (
+        CHOOSING_ACCUMULATORS
+        if choice is not None
+        else _vectors(size, lanes, members, target, across=across, is_simple=combiner is not None and last in kept)
+    )
     if across:
         units = units // max(size, 1) * _blocks(size, lanes * vectors)
     unit_bytes = (operand_bytes + reduce.shape.bytes) // max(units, 1)
-    return ReducePlan(
-        reduce, tuple(roots), kept, folded, combiner if along else None, across, lanes, vectors, units, unit_bytes
-    )
+    combiner = combiner if along else None
+    return ReducePlan(reduce, tuple(roots), kept, folded, combiner, across, lanes, vectors, units, unit_bytes, choice)
 
 
 def _vectors(
@@ -155,14 +165,19 @@ def emit_reduce(
             place = dict(zip(plan.kept, positions, strict=True))
             if plan.combiner is not None:
                 results = [fold_along(k, plan, place, inits[0], _reading(plan, arrays))]
+            elif plan.choice is not None:
+                results = _choose_along(k, plan, plan.choice, arrays, place, inits)
             else:
                 results = _one_by_one(k, plan, arrays, place, inits)
             index = _result_index(plan, place)
             store_results(scalar, plan.reduce, plan.roots, arrays, outputs, index, results)
 
 
-def _reading(plan: ReducePlan, arrays: Mapping[Instruction, Array]) -> Callable[[Indexing, Index], Element]:
-    return lambda ix, index: ElementGraph(ix, arrays).values([(_inputs(plan)[0], index)])[0]
+def _reading(
+    plan: ReducePlan, arrays: Mapping[Instruction, Array], number: int = 0
+) -> Callable[[Indexing, Index], Element]:
+    """The elements of one of the inputs."""
+    return lambda ix, index: ElementGraph(ix, arrays).values([(_inputs(plan)[number], index)])[0]
 
 
 def _init_values(plan: ReducePlan) -> Sequence[Instruction]:
@@ -196,7 +211,6 @@ def _across(
     row, block = scalar.divide(Coordinate(unit), blocks)
     outer = [dim for dim in plan.kept if dim != last]
     positions = dict(zip(outer, scalar.delinearize(row, [plan.input_shape.dims[dim] for dim in outer]), strict=True))
-    assert block.start is not None
     start = k.smin(k.mul(block.start, width), size - width)
     columns = [vector.along_lanes(k.add(start, number * plan.lanes)) for number in range(plan.vectors)]
     arrays = _fetched_by_rows(plan, arrays)
@@ -254,44 +268,90 @@ def fold_along(
     init: Element,
     element: Callable[[Indexing, Index], Element],
 ) -> Element:
-    """Folds the last dimension by vectors: blocks of several vectors, then single vectors, then single elements.
+    """Folds the last dimension by vectors with one op. `positions` says where in the kept dimensions; `element` gives
+    what is folded, each element once."""
+    assert plan.combiner is not None
+    fold = folding(k, plan.combiner, identity_element(k, plan.combiner))
 
-    `positions` says where in the kept dimensions; `element` gives what is folded, each element once."""
-    last = max((dim for dim in plan.folded if plan.input_shape.dims[dim] > 1), default=plan.folded[-1])
+    def step(state: Sequence[Element], elements: Sequence[Element], _: Value) -> list[Element]:
+        return fold.step(state, elements)
+
+    state = _run_along(k, plan, fold.start, step, positions, element)
+    alone = len(fold.start(1, 1))
+    return fold.finish(init, state[:-alone], state[-alone:])
+
+
+def _choose_along(
+    k: KernelBuilder,
+    plan: ReducePlan,
+    choice: Choice,
+    arrays: Mapping[Instruction, Array],
+    positions: Mapping[int, Coordinate],
+    inits: Sequence[Element],
+) -> list[Element]:
+    """Finds the places of what is chosen along the last dimension, and reads all inputs there."""
+    last = _last_folded(plan)
+    fold = Choosing(k, choice, _inputs(plan)[choice.key].shape.type)
+    element = _reading(plan, arrays, choice.key)
+    places = fold.places(_run_along(k, plan, fold.start, fold.step, positions, element, overlapping=True))
+    row = {**dict.fromkeys(plan.folded, Coordinate(k.const(I64, 0))), **positions}
+    indices = [_input_index(plan, {**row, last: Coordinate(places[tie])}) for tie in choice.ties]
+    chosen = ElementGraph(Indexing(k, 1), arrays).values([*zip(_inputs(plan), indices, strict=True)])
+    return emit_region(k, plan.computation, [*inits, *chosen], unrounded=True)
+
+
+def _last_folded(plan: ReducePlan) -> int:
+    return max((dim for dim in plan.folded if plan.input_shape.dims[dim] > 1), default=plan.folded[-1])
+
+
+def _run_along(
+    k: KernelBuilder,
+    plan: ReducePlan,
+    start: Callable[[int, int], list[Element]],
+    step: Callable[[Sequence[Element], Sequence[Element], Value], list[Element]],
+    positions: Mapping[int, Coordinate],
+    element: Callable[[Indexing, Index], Element],
+    *,
+    overlapping: bool = False,
+) -> list[Element]:
+    """Runs along the last dimension: blocks of several vectors, then single vectors, then single elements. Each step is
+    told where they begin. The state of the vectors, and behind it that of single elements.
+
+    With `overlapping`, a last vector takes the place of single elements, and repeats some."""
+    last = _last_folded(plan)
     size, lanes = plan.input_shape.dims[last], plan.lanes
     accumulators = max(1, min(plan.vectors, size // lanes))
     block = lanes * accumulators
-    assert plan.combiner is not None
-    fold = folding(k, plan.combiner, identity_element(k, plan.combiner))
 
     def elements(ix: Indexing, folded: Mapping[int, Coordinate], position: Value) -> Element:
         return element(ix, _input_index(plan, {**positions, **folded, last: ix.along_lanes(position)}))
 
-    alone = fold.start(1, 1)
+    beginning = start(accumulators, lanes)
+    alone = [] if overlapping else start(1, 1)
 
     def body(folded: Mapping[int, Coordinate], running: Sequence[Element]) -> list[Element]:
         vector, scalar = Indexing(k, lanes), Indexing(k, 1)
-        state, rest = list(running[: -len(alone)]), list(running[-len(alone) :])
+        state, rest = list(running[: len(beginning)]), list(running[len(beginning) :])
         blocks_end = size // block * block
 
         def vectors(count: int) -> Callable[[Sequence[Element], Value], list[Element]]:
-            return lambda state, position: fold.step(
-                state, [elements(vector, folded, k.add(position, number * lanes)) for number in range(count)]
+            return lambda state, position: step(
+                state, [elements(vector, folded, k.add(position, number * lanes)) for number in range(count)], position
             )
 
         state = _carry(k, 0, blocks_end, block, state, vectors(accumulators))
         vectors_end = blocks_end + (size - blocks_end) // lanes * lanes
         state = _carry(k, blocks_end, vectors_end, lanes, state, vectors(1))
+        if overlapping:
+            return vectors(1)(state, k.const(I64, size - lanes)) if vectors_end < size else state
 
         def one_element(state: Sequence[Element], position: Value) -> list[Element]:
-            return fold.step(state, [elements(scalar, folded, position)])
+            return step(state, [elements(scalar, folded, position)], position)
 
         return [*state, *_carry(k, vectors_end, size, 1, rest, one_element)]
 
     outer = tuple(dim for dim in plan.folded if dim != last)
-    state = [*fold.start(accumulators, lanes), *alone]
-    folded = _fold(k, plan, outer, state, body, weight=max(1, size // block))
-    return fold.finish(init, folded[: -len(alone)], folded[-len(alone) :])
+    return _fold(k, plan, outer, [*beginning, *alone], body, weight=max(1, size // block))
 
 
 def _carry(
@@ -340,8 +400,10 @@ def _fold(
 
 
 def _input_index(plan: ReducePlan, positions: Mapping[int, Coordinate]) -> Index:
-    shape = plan.input_shape
-    return Index(shape.dims, tuple(positions[dim] for dim in range(shape.rank)))
+    dims = plan.input_shape.dims
+    if len(dims) == 1:
+        return Index(dims, None, positions[0])  # a number of the elements, however they are reshaped
+    return Index(dims, tuple(positions[dim] for dim in range(len(dims))))
 
 
 def identity_element(k: KernelBuilder, combiner: Instruction) -> Element:

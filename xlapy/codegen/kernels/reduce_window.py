@@ -120,7 +120,6 @@ def emit_reduce_window(
         outer = scalar.delinearize(row, [plan.axes[dim].count for dim in plan.outer])
         positions = dict(zip(plan.outer, outer, strict=True))
         if plan.inner >= 0:
-            assert block.start is not None
             start = k.smin(k.mul(block.start, plan.lanes), plan.axes[plan.inner].count - plan.lanes)
             positions[plan.inner] = vector.along_lanes(start)
         fold.store(vector, outputs, positions, fold.results(vector, positions))

@@ -99,7 +99,6 @@ def emit_scan(
         places = scalar.delinearize(row, [windows.axes[dim].count for dim in outer])
         positions = dict(zip(outer, places, strict=True))
         if not plan.is_along_lanes:
-            assert block.start is not None
             last = windows.axes[windows.inner].count - windows.lanes
             positions[windows.inner] = ix.along_lanes(k.smin(k.mul(block.start, windows.lanes), last))
 

@@ -71,7 +71,6 @@ def emit_select_and_scatter(
         free = dict(zip(plan.free, places, strict=True))
         if plan.lanes > 1:
             start = free[plan.free[-1]].start
-            assert start is not None
             free[plan.free[-1]] = ix.along_lanes(k.mul(start, plan.lanes))
 
         def fill(positions: Mapping[int, Coordinate]) -> None:
@@ -117,7 +116,7 @@ def _update(
     found, chosen = _selected(k, plan, ix, operand, positions)
     scatter = plan.instruction.called[1]
     with k.if_(found):
-        place = Coordinate(None, vector=chosen) if plan.lanes > 1 else Coordinate(chosen)
+        place = ix.at(chosen)
         index = Index(output.shape.dims, None, place)
         values = [output.load(ix, index), source.load(ix, _index(source, positions))]
         output.store(ix, index, emit_region(k, scatter, values)[0])

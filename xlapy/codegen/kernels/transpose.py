@@ -122,7 +122,6 @@ def emit_transpose(
             ix.linearize(positions, [strides[dim] for dim in outer]).start
             for positions, strides in ((places, source_strides), (goals, result_strides))
         ]
-        assert strip.start is not None and bases[0] is not None and bases[1] is not None
         first = k.mul(strip.start, plan.square)
         last = k.smin(k.add(first, plan.square), columns_of_source)
         with k.loop(0, dims[plan.slow], plan.square) as across:
@@ -162,7 +161,6 @@ def _lines_of_result(
     for line in range(plan.lanes):
         digits = ix.delinearize(Coordinate(k.add(column, line)), [dims[dim] for dim in plan.fast])
         start = ix.linearize(_mirrored(ix, plan, plan.fast, digits), [strides[dim] for dim in plan.fast]).start
-        assert start is not None
         lines.append(start)
     return lines
 

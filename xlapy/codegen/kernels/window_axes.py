@@ -44,9 +44,7 @@ class WindowAxis:
             return place, None
         if part.base_dilation == 1:
             return place, k.compare("lt", one_or_all(ix, place), self.size, signed=False)
-        positive = Coordinate(k.smax(one_or_all(ix, place), 0))
-        if not place.is_uniform:
-            positive = Coordinate(None, vector=positive.start)
+        positive = ix.at(k.smax(one_or_all(ix, place), 0))
         element, rest = ix.divide(positive, part.base_dilation)
         inside = k.and_(k.compare("ge", one_or_all(ix, place), 0), k.compare("eq", one_or_all(ix, rest), 0))
         return element, k.and_(inside, k.compare("lt", one_or_all(ix, element), self.size))
@@ -66,7 +64,6 @@ class WindowAxis:
 def one_or_all(ix: Indexing, coordinate: Coordinate) -> Value:
     """The position of the lanes: one if it is the same for all."""
     if coordinate.is_uniform:
-        assert coordinate.start is not None
         return coordinate.start
     return ix.vector(coordinate)
 

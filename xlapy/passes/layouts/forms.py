@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from xlapy.hlo.attributes import ConvolutionDimensionNumbers, DotDimensionNumbers, WindowDimension
+from xlapy.hlo.choices import LEAST_CHOSEN, choice_of
 from xlapy.hlo.graph import Instruction
 from xlapy.hlo.kernel_plan import BLOCKED_TRANSPOSE_BYTES, LEAST_ROW
 from xlapy.hlo.matrix_products import LEAST_PRODUCT_FEATURES
@@ -255,9 +256,16 @@ def _price_of_reduce(reduce: Instruction, order: Order, dims: Dims, folded: Dims
     inner = fastest(order, dims)
     if inner not in folded and dims[inner] < LANES < reduce.operands[0].shape.size:
         price += 2 * bytes
-    if inner in folded and (dims[inner] < LANES or len(reduce.operands) > 2):
+    if inner in folded and dims[inner] < _least_row_of(reduce):
         price += 2 * bytes
     return float(price)
+
+
+def _least_row_of(reduce: Instruction) -> float:
+    """The shortest rows that a reduce folds by vectors."""
+    if len(reduce.operands) == 2:
+        return LANES
+    return LEAST_CHOSEN if choice_of(reduce) is not None else math.inf
 
 
 def _has_rows(order: Order, dims: Dims, folded: Dims) -> bool:

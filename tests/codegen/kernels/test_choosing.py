@@ -1,0 +1,197 @@
+"""The largest element of rows and its place, found by vectors: the first of equals, or the last, and NaN wins."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+import xlapy
+from tests.support.native import assert_same_bits
+from xlapy.hlo.element_types import ALL
+
+SIZES = (31, 32, 33, 64, 100, 257, 1000)
+FLOATS = ("f32", "f64", "bf16", "f16", "f8e5m2", "f8e4m3fn")
+INTEGERS = ("s8", "u8", "s16", "u32", "s32", "s64", "u64", "s4", "pred")
+
+ARGMAX = """keeps = pred[] or({beats}, nan)
+  tie = pred[] and(eq, before)
+  first = pred[] or(keeps, tie)
+  v = {key}[] select(keeps, a, b)
+  p = {place}[] select(first, i, j)"""
+STRICT = """keeps = pred[] or({beats}, nan)
+  v = {key}[] select(keeps, a, b)
+  p = {place}[] select(keeps, i, j)"""
+TYPES = {element_type.name: element_type for element_type in ALL}
+REGIONS = {"first": ARGMAX, "last": STRICT}
+
+
+def region(name: str, rule: str, beats: str, key: str, place: str) -> str:
+    return f"""{name} {{
+        a = {key}[] parameter(0)
+        i = {place}[] parameter(1)
+        b = {key}[] parameter(2)
+        j = {place}[] parameter(3)
+        gt = pred[] compare(a, b), direction=GT
+        lt = pred[] compare(a, b), direction=LT
+        eq = pred[] compare(a, b), direction=EQ
+        nan = pred[] compare(a, a), direction=NE
+        before = pred[] compare(i, j), direction=LT
+        {rule.format(beats=beats, key=key, place=place)}
+        ROOT t = ({key}[], {place}[]) tuple(v, p)
+      }}"""
+
+
+def program(key: str, size: int, init: str, rule: str, place: str = "s32", places: str = "") -> str:
+    """The largest elements of 40 rows."""
+    return f"""HloModule m
+      {region("region", rule, "gt", key, place)}
+      ENTRY main {{
+        x = {key}[40,{size}] parameter(0)
+        y = {place}[40,{size}] {places or "iota(), iota_dimension=1"}
+        c = {key}[] constant({init})
+        d = {place}[] constant(0)
+        ROOT r = ({key}[40], {place}[40]) reduce(x, y, c, d), dimensions={{1}}, to_apply=region
+      }}"""
+
+
+def both_ends(key: str, rule: str, inits: Sequence[str], sizes: Sequence[int] = SIZES) -> str:
+    """The largest and the smallest elements of rows of several sizes, together with their places."""
+    lines, results = ["d = s32[] constant(0)"], []
+    for number, size in enumerate(sizes):
+        lines.append(f"x{size} = {key}[40,{size}] parameter({number})")
+        lines.append(f"y{size} = s32[40,{size}] iota(), iota_dimension=1")
+    for beats, init in zip(("gt", "lt"), inits, strict=True):
+        lines.append(f"{beats} = {key}[] constant({init})")
+        for size in sizes:
+            shape = f"({key}[40], s32[40])"
+            reduced = f"reduce(x{size}, y{size}, {beats}, d), dimensions={{1}}, to_apply={beats}_region"
+            lines.append(f"{beats}{size} = {shape} {reduced}")
+            results.append(f"{beats}{size}")
+    shapes = ", ".join([shape] * len(results))
+    return f"""HloModule m
+      {region("gt_region", rule, "gt", key, "s32")}
+      {region("lt_region", rule, "lt", key, "s32")}
+      ENTRY main {{
+        {
+        '''
+        '''.join(lines)
+    }
+        ROOT t = ({shapes}) tuple({", ".join(results)})
+      }}"""
+
+
+def check(text: str, *arguments: Any) -> xlapy.Executable:
+    executable = xlapy.compile(text)
+    assert_same_bits(executable(*arguments), xlapy.evaluate(text, *arguments))
+    return executable
+
+
+def special(size: int, dtype: Any) -> np.ndarray[Any, Any]:
+    """Rows of few different numbers, of zeros, of infinities, and with NaNs of several kinds."""
+    random = np.random.default_rng(size)
+    x = random.integers(-3, 4, size=(40, size)).astype(np.float32)
+    x[4:8] = random.choice(np.array([0.0, -0.0], np.float32), size=(4, size))
+    x[8:12] = -np.abs(x[8:12])
+    x[12:16] = np.abs(x[12:16])
+    x[16], x[17] = -np.inf, np.inf
+    x[18, random.integers(size)] = np.inf
+    for row in range(20, 38):
+        x[row, random.integers(size, size=row - 19)] = np.nan
+        x[row, random.integers(size)] = -np.nan
+    x[38] = np.nan
+    return x.astype(dtype)
+
+
+@pytest.mark.parametrize("key", FLOATS)
+@pytest.mark.parametrize("rule", REGIONS)
+def test_floats(key: str, rule: str) -> None:
+    inits = ("-448", "448") if key == "f8e4m3fn" else ("-inf", "inf")
+    arguments = [special(size, TYPES[key].dtype) for size in SIZES]
+    check(both_ends(key, REGIONS[rule], inits), *arguments)
+
+
+@pytest.mark.parametrize("key", INTEGERS)
+@pytest.mark.parametrize("rule", REGIONS)
+def test_integers(key: str, rule: str) -> None:
+    low, high = (0, 1) if key == "pred" else TYPES[key].integer_range
+    inits = ("false", "true") if key == "pred" else (str(low), str(high))
+    arguments = []
+    for size in SIZES:
+        random = np.random.default_rng(size)
+        x = random.integers(low, high, size=(40, size), endpoint=True, dtype=np.int64 if low else np.uint64)
+        x[10:20] = random.integers(0, 2, size=(10, size))
+        x[20], x[21] = low, high
+        arguments.append(x.astype(TYPES[key].dtype))
+    check(both_ends(key, REGIONS[rule], inits), *arguments)
+
+
+@pytest.mark.parametrize("rule", REGIONS)
+def test_what_a_fold_begins_with_takes_part(rule: str) -> None:
+    for inits in (("nan", "-0"), ("0", "2"), ("-0", "nan"), ("2", "-inf"), ("inf", "0")):
+        check(both_ends("f32", REGIONS[rule], inits, [100]), special(100, np.float32))
+
+
+def test_anything_may_come_with_the_keys() -> None:
+    other = np.random.default_rng(0).normal(size=(40, 77)).astype(np.float64)
+    text = program("f32", 77, "-inf", STRICT, place="f64", places="parameter(1)")
+    executable = check(text, special(77, np.float32), other)
+    assert "x i32>" in executable.llvm_ir(), "the places of the lanes"
+
+
+def test_places_that_do_not_ascend_are_compared_one_by_one() -> None:
+    other = np.random.default_rng(0).integers(0, 9, size=(40, 77)).astype(np.int32)
+    check(program("f32", 77, "-inf", ARGMAX, places="parameter(1)"), special(77, np.float32), other)
+
+
+@pytest.mark.parametrize("place", ["u8", "s16", "s64", "u32"])
+def test_types_of_places(place: str) -> None:
+    check(program("f32", 200, "-inf", ARGMAX, place=place), special(200, np.float32))
+
+
+def test_places_that_are_too_large_for_their_type_wrap() -> None:
+    check(program("f32", 300, "-inf", ARGMAX, place="u8"), special(300, np.float32))
+
+
+def test_all_elements_and_computed_ones() -> None:
+    text = program("f32", 1, "-inf", ARGMAX)
+    text = text.replace("x = f32[40,1] parameter(0)", "q = f32[40,123] parameter(0)\n n = f32[40,123] negate(q)")
+    text = text.replace(
+        "y = s32[40,1] iota(), iota_dimension=1", "x = f32[4920] reshape(n)\n y = s32[4920] iota(), iota_dimension=0"
+    )
+    text = text.replace(
+        "(f32[40], s32[40]) reduce(x, y, c, d), dimensions={1}", "(f32[], s32[]) reduce(x, y, c, d), dimensions={0}"
+    )
+    random = np.random.default_rng(0).normal(size=(40, 123)).astype(np.float32)
+    check(text, random)
+    random[17, 3] = random[30, 4] = np.nan
+    check(text, random)
+
+
+def test_jax_agrees() -> None:
+    jax = pytest.importorskip("jax")
+    jnp = jax.numpy
+    floats = special(100, np.float32)
+    integers = np.random.default_rng(0).integers(-5, 5, size=(3, 100, 64)).astype(np.int32)
+
+    def largest(x: Any, y: Any, z: Any) -> Any:
+        results = []
+        for array in (x, y, z, y > 0):
+            for function in (jnp.argmax, jnp.argmin):
+                results += [function(array, axis) for axis in (None, *range(array.ndim))]
+        return [*results, jnp.nanargmax(x, 1), jnp.argmax(x * 2 + 1, 1), jnp.argmax(x.T, 0)]
+
+    arguments = (floats, integers, special(64, ml_dtypes.bfloat16))
+    text = jax.jit(largest).lower(*arguments).as_text()
+    for got, wanted in zip(xlapy.compile(text)(*arguments), jax.jit(largest)(*arguments), strict=True):
+        np.testing.assert_array_equal(got, np.asarray(wanted))
+
+
+@pytest.mark.parametrize("dims", ["[0,100]", "[3,0]"])
+def test_nothing_to_choose_from(dims: str) -> None:
+    rows = dims[1:-1].split(",", maxsplit=1)[0]
+    text = program("f32", 100, "-inf", ARGMAX).replace("[40,100]", dims).replace("[40]", f"[{rows}]")
+    check(text, np.zeros([int(size) for size in dims[1:-1].split(",")], np.float32))
