@@ -1,7 +1,8 @@
 """Products of a matrix with a few vectors, where the matrix is read once, as it lies, and its layout decides how.
 
 A row of B contiguous: `stream` goes along several rows of B at a time and adds multiples of them to C, so that memory
-is read in long runs. It takes the parameters of a tile, for any number of columns, and `depth` counts elements.
+is read in long runs. It takes the parameters of a tile, for any number of columns, and `depth` counts elements. There
+is one for each number of rows that is a power of two; with fewer, the last row is computed as often as it takes.
 
 A column of B contiguous: `dots` multiplies columns of B with rows of A, both read along K by whole vectors, and sums
 the lanes at the end.
@@ -19,8 +20,14 @@ from xlapy.codegen.libraries.gemm_tile import TILE_PARAMETERS, TileShape
 from xlapy.codegen.libraries.gemm_types import GemmType
 from xlapy.codegen.target import Target
 
-STREAM_ROWS = 4
-"""The most rows of C that `stream` is made for."""
+STREAM_PARAMETERS = [*TILE_PARAMETERS, ("rows", I64)]
+"""`rows` is how many of C there are."""
+
+_MANY_REGISTERS = 32
+"""With so many, eight rows of C can have two factors each."""
+
+_LONG_VECTOR = 64
+"""Bytes. Vectors that are shorter take longer to add to eight rows of C than memory to send the next ones."""
 
 DOT_COLUMNS = 4
 DOT_PARAMETERS = [
@@ -41,6 +48,13 @@ def dot_rows(kind: GemmType) -> int:
     return 4 // kind.parts
 
 
+def stream_heights(kind: GemmType, shape: TileShape) -> tuple[int, ...]:
+    """Rows of C that `stream` is made for, the most last."""
+    has_room = shape.registers >= _MANY_REGISTERS and kind.parts == 1
+    is_quick = shape.lanes * kind.accumulator.bytes >= _LONG_VECTOR
+    return (1, 2, 4, 8) if has_room and is_quick else (1, 2, 4)
+
+
 def stream_name(kind: GemmType, rows: int) -> str:
     return f"gemm_{kind.name}_stream_{rows}"
 
@@ -53,7 +67,7 @@ def emit_stream(module: Module, target: Target, kind: GemmType, shape: TileShape
     attributes = f"nounwind {target.function_attributes}".rstrip()
     noalias = {"a": "noalias", "b": "noalias", "c": "noalias"}
     name = stream_name(kind, rows)
-    with KernelBuilder(module, name, TILE_PARAMETERS, None, attributes=attributes, parameter_attributes=noalias) as k:
+    with KernelBuilder(module, name, STREAM_PARAMETERS, None, attributes=attributes, parameter_attributes=noalias) as k:
         _StreamEmitter(k, target, kind, shape, rows).emit()
 
 
@@ -113,8 +127,12 @@ class _StreamEmitter:
         self._vector: IRType = kind.accumulator.with_lanes(shape.lanes)
         self._partial = _PartialVectors(k, target, shape)
         self._rows = rows
-        self._group = max(1, shape.registers // 4 // (rows * kind.parts))
+        reals = rows * kind.parts
+        self._group = max(2 if shape.registers >= _MANY_REGISTERS else 1, shape.registers // 4 // reals)
         """Packed rows of B that are read side by side: their elements of A are kept in registers."""
+        last = k.sub(k.parameters["rows"], 1)
+        self._numbers = [k.smin(last, row) for row in range(rows)]
+        """The row of C that each is: the last ones may be the same."""
 
     def emit(self) -> None:
         k, pair = self._k, self._kind.pair
@@ -145,7 +163,7 @@ class _StreamEmitter:
     def _factors(self, row: int, step: Value, is_half: bool) -> list[Value]:
         """What to multiply the pieces of a row of B with: one vector, or two for a complex element of A."""
         k, kind, lanes = self._k, self._kind, self._vector.lanes
-        place = k.gep(k.parameters["a"], k.mul(k.parameters["a_row"], row))
+        place = k.gep(k.parameters["a"], k.mul(k.parameters["a_row"], self._numbers[row]))
         place = k.gep(place, k.mul(k.parameters["a_step"], step))
         first = k.load(place, kind.element)
         if kind.pair == 2:
@@ -184,18 +202,22 @@ class _StreamEmitter:
         count: Value | None,
         is_half: bool,
     ) -> None:
+        """One vector of each row of C; all are read before any is written, for some may be the same."""
         k = self._k
         pieces = [self._pieces(step, column, count, is_half) for step in steps]
-        for row, of_row in enumerate(factors):
-            place = k.gep(self._c_row(row), column, self._vector.bytes)
-            total = self._partial.load(place, self._vector, count)
-            for of_step, of_row_of_b in zip(of_row, pieces, strict=True):
-                for factor, piece in zip(of_step, of_row_of_b, strict=True):
-                    total = self._kind.multiply_add(k, self._target, factor, piece, total)
-            self._partial.store(place, total, count)
+        places = [k.gep(self._c_row(row), column, self._vector.bytes) for row in range(self._rows)]
+        totals = [self._partial.load(place, self._vector, count) for place in places]
+        for place, of_row, total in zip(places, factors, totals, strict=True):
+            self._partial.store(place, self._sum(of_row, pieces, total), count)
+
+    def _sum(self, factors: list[list[Value]], pieces: list[list[Value]], total: Value) -> Value:
+        for of_step, of_row_of_b in zip(factors, pieces, strict=True):
+            for factor, piece in zip(of_step, of_row_of_b, strict=True):
+                total = self._kind.multiply_add(self._k, self._target, factor, piece, total)
+        return total
 
     def _c_row(self, row: int) -> Value:
-        return self._k.gep(self._k.parameters["c"], self._k.mul(self._k.parameters["c_row"], row))
+        return self._k.gep(self._k.parameters["c"], self._k.mul(self._k.parameters["c_row"], self._numbers[row]))
 
 
 class _DotsEmitter:
