@@ -52,6 +52,8 @@ class GemmBlocks(GemmFinish):
         for tile in tiles_of(self._kind, self._shape):
             emit_tile(self._module, self._target, self._kind, self._shape, tile)
             names[self._tile_index(tile.is_edge, tile.vectors, tile.rows)] = tile.name(self._kind)
+            if tile.is_edge:  # until there is one for whole strips
+                names[self._tile_index(False, tile.vectors, tile.rows)] = tile.name(self._kind)
         for tile in copying_tiles_of(self._shape):
             emit_tile(self._module, self._target, self._kind, self._shape, tile)
         for rows in stream_heights(self._kind, self._shape):
@@ -129,20 +131,33 @@ class GemmBlocks(GemmFinish):
     def _streamed_strip(self, k: KernelBuilder, problem: RecordValue, strip: _Strip) -> None:
         """Sums that are made row by row of B, of all rows of C."""
         rows, sums_row = k.parameters["rows"], problem["sums_row"]
-        arguments = [strip.depth, strip.a, problem["tile_a_row"], problem["tile_a_step"], strip.b, problem["tile_b_step"]]
+        arguments = [
+            strip.depth,
+            strip.a,
+            problem["tile_a_row"],
+            problem["tile_a_step"],
+            strip.b,
+            problem["tile_b_step"],
+        ]
         arguments += [strip.sums, sums_row, strip.columns, strip.accumulate, rows]
         assert len(arguments) == len(STREAM_PARAMETERS)
 
-        def call(heights: tuple[int, ...]) -> None:
-            if len(heights) == 1:
-                k.call(stream_name(self._kind, heights[0]), arguments)
-            else:
-                fits = k.compare("le", rows, heights[0])
-                k.if_else(fits, functools.partial(call, heights[:1]), functools.partial(call, heights[1:]))
-
-        call(stream_heights(self._kind, self._shape))
+        heights = stream_heights(self._kind, self._shape)
+        self._call_fitting(k, rows, {height: stream_name(self._kind, height) for height in heights}, arguments)
         with k.if_(strip.ends):
             self._finish_part(k, strip, strip.sums, sums_row, 0, rows)
+
+    def _call_fitting(self, k: KernelBuilder, rows: Value, names: dict[int, str], arguments: list[Value]) -> None:
+        """Calls the first function that has so many rows, or the last one."""
+        (height, name), *others = names.items()
+        if not others:
+            k.call(name, arguments)
+            return
+        k.if_else(
+            k.compare("le", rows, height),
+            lambda: k.call(name, arguments),
+            lambda: self._call_fitting(k, rows, dict(others), arguments),
+        )
 
     def _strip(self, k: KernelBuilder, problem: RecordValue, strip: _Strip) -> None:
         """All tiles of one strip of B. An epilogue sees each tile by itself if all of them are not in the nearest
@@ -207,13 +222,9 @@ class GemmBlocks(GemmFinish):
         def call(tile: Tile) -> None:
             k.call(tile.name(self._kind), arguments)
 
-        whole, *edges = copying_tiles_of(self._shape)
-        cases = {tile.vectors: functools.partial(call, tile) for tile in edges[:-1]}
-        k.if_else(
-            k.compare("eq", is_edge, 0),
-            lambda: call(whole),
-            lambda: k.switch(vectors, cases, functools.partial(call, edges[-1])),
-        )
+        *edges, whole = copying_tiles_of(self._shape)
+        cases = {tile.vectors: functools.partial(call, tile) for tile in edges}
+        k.switch(k.select(k.compare("ne", is_edge, 0), vectors, 0), cases, functools.partial(call, whole))
 
     def blocks(self) -> None:
         """A range of blocks, those of one row of blocks next to each other."""

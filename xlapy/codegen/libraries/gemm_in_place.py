@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import functools
-
 from xlapy.codegen.ir import I1, I64, KernelBuilder, Value
 from xlapy.codegen.libraries.gemm_panels import GemmPanels
 from xlapy.codegen.libraries.gemm_problem import (
@@ -20,7 +18,7 @@ from xlapy.codegen.libraries.gemm_problem import (
 )
 from xlapy.codegen.libraries.gemm_record import RecordValue
 from xlapy.codegen.libraries.gemm_scratch import acquire_scratch, release_scratch
-from xlapy.codegen.libraries.gemm_vector import DOT_COLUMNS, dot_rows, dots_name, emit_dots, stream_heights
+from xlapy.codegen.libraries.gemm_vector import DOT_COLUMNS, dot_heights, dots_name, emit_dots, stream_heights
 
 _STREAMED_ELEMENTS = 32768
 """Elements of B in a block that is read only once."""
@@ -182,9 +180,8 @@ class GemmInPlace(GemmPanels):
 
     def dots(self) -> None:
         """A range of groups of `_DOTS_COLUMNS` columns."""
-        for rows in range(1, dot_rows(self._kind) + 1):
-            for columns in (1, DOT_COLUMNS):
-                emit_dots(self._module, self._target, self._kind, self._shape, rows, columns)
+        for rows in dot_heights(self._kind):
+            emit_dots(self._module, self._target, self._kind, self._shape, rows)
         with self._function("dots", RANGE) as k:
             problem = PROBLEM.at(k, k.parameters["problem"])
             n, groups = problem["n"], problem["column_blocks"]
@@ -192,35 +189,29 @@ class GemmInPlace(GemmPanels):
                 batch = k.sdiv(item.index, groups)
                 first = k.mul(k.sub(item.index, k.mul(batch, groups)), _DOTS_COLUMNS)
                 last = k.smin(k.add(first, _DOTS_COLUMNS), n)
-                fours = k.add(first, k.and_(k.sub(last, first), -DOT_COLUMNS))
-                with k.loop(first, fours, DOT_COLUMNS) as column:
-                    self._dot_columns(k, problem, batch, column.index, DOT_COLUMNS)
-                with k.loop(fours, last) as column:
-                    self._dot_columns(k, problem, batch, column.index, 1)
+                with k.loop(first, last, DOT_COLUMNS) as column:
+                    columns = k.smin(k.sub(last, column.index), DOT_COLUMNS)
+                    self._dot_columns(k, problem, batch, column.index, columns)
                 reals = [k.mul(count, self._kind.parts) for count in (first, k.sub(last, first))]
                 c = k.gep(problem["c"], k.mul(batch, problem["c_batch"]))
                 sums = k.gep(c, k.mul(first, problem["c_column"]))
                 place_of_c = [batch, k.const(I64, 0), problem["m"], *reals]
                 k.call(f"{self._prefix}_finish", [problem.place, sums, problem["c_row"], *place_of_c])
 
-    def _dot_columns(self, k: KernelBuilder, problem: RecordValue, batch: Value, column: Value, columns: int) -> None:
-        """The products of all rows of A with `columns` columns of B."""
+    def _dot_columns(self, k: KernelBuilder, problem: RecordValue, batch: Value, column: Value, columns: Value) -> None:
+        """The products of all rows of A with `columns` columns of B, up to `DOT_COLUMNS`."""
         m, a_row, c_row = problem["m"], problem["a_row"], problem["c_row"]
         a = k.gep(problem["a"], k.mul(batch, problem["a_batch"]))
         b_column, c_column = problem["b_column"], problem["c_column"]
         b = k.gep(k.gep(problem["b"], k.mul(batch, problem["b_batch"])), k.mul(column, b_column))
         c = k.gep(k.gep(problem["c"], k.mul(batch, problem["c_batch"])), k.mul(column, c_column))
         depth, accumulate = problem["k"], problem["accumulate"]
-        most = dot_rows(self._kind)
-        with k.loop(0, m, most) as row:
+        heights = dot_heights(self._kind)
+        with k.loop(0, m, heights[-1]) as row:
+            rows = k.smin(k.sub(m, row.index), heights[-1])
             a_here, c_here = k.gep(a, k.mul(row.index, a_row)), k.gep(c, k.mul(row.index, c_row))
-            arguments = [depth, a_here, a_row, b, b_column, c_here, c_row, c_column, accumulate]
-
-            def call(rows: int, arguments: list[Value] = arguments) -> None:
-                k.call(dots_name(self._kind, rows, columns), arguments)
-
-            cases = {rows: functools.partial(call, rows) for rows in range(1, most)}
-            k.switch(k.smin(k.sub(m, row.index), most), cases, functools.partial(call, most))
+            arguments = [depth, a_here, a_row, b, b_column, c_here, c_row, c_column, accumulate, rows, columns]
+            self._call_fitting(k, rows, {height: dots_name(self._kind, height) for height in heights}, arguments)
 
     def _run_dots_if_suited(self, k: KernelBuilder, problem: RecordValue) -> None:
         def suited(few: str, along: str, other_along: str) -> Value:
