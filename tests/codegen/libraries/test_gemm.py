@@ -77,6 +77,7 @@ SIZES_TO_TEST = [
     (1, 300, 65),  # a row times a matrix
     (300, 1, 65),  # a matrix times a column
     (2, 259, 257),
+    (6, 139, 41),  # some rows times a matrix
     (4, 300, 130),
     (7, 101, 300),
     (101, 7, 300),
@@ -205,7 +206,7 @@ def test_other_machines(name: str, target: str) -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_threads_do_not_change_a_bit(name: str) -> None:
-    for m, n, k in [(260, 300, 270), (1, 5000, 300), (5000, 3, 300), (90, 700, 600), (40, 1100, 1050)]:
+    for m, n, k in [(260, 300, 270), (1, 5000, 300), (5000, 3, 300), (90, 700, 600), (40, 1100, 1050), (7, 1100, 600)]:
         a, b = random_array(name, (m, k), 4), random_array(name, (k, n), 5)
         alone = multiply(name, a, b, np.empty((m, n), RESULTS[name]))
         for num_threads in (2, 3, 8):
@@ -220,7 +221,7 @@ def test_every_element_is_one_chain_of_sums(name: str, target: str) -> None:
     m, n, k = 270, 544, 600
     a, b = random_array(name, (m, k), 8), random_array(name, (k, n), 9)
     whole = multiply(name, a, b, np.empty((m, n), RESULTS[name]), target=target)
-    for rows in (1, 3, 5, 8, 12, 13, 30, 100):
+    for rows in (1, 2, 3, 4, 5, 6, 7, 8, 9, 12, 13, 30, 100):
         part = multiply(name, a[:rows], b, np.empty((rows, n), RESULTS[name]), target=target)
         assert part.tobytes() == whole[:rows].tobytes()
     by_columns = multiply(name, np.asfortranarray(a), b, np.empty((m, n), RESULTS[name]), target=target)
@@ -419,7 +420,7 @@ def test_nothing_outside_of_the_operands_is_touched(name: str, target: str) -> N
     rooms = [GuardedRoom(1 << 18) for _ in range(3)]
     generator = np.random.default_rng(14)
     for _ in range(150):
-        m, n, k = (int(size) for size in generator.choice([1, 2, 3, 5, 8, 13, 17, 31, 33, 50, 70], 3))
+        m, n, k = (int(size) for size in generator.choice([1, 2, 3, 5, 7, 8, 13, 17, 31, 33, 50, 70, 139], 3))
         a, b = random_array(name, (m, k), 1), random_array(name, (k, n), 2)
         before = np.zeros((m, n), RESULTS[name])
         at_end, a_by_columns, b_by_columns, c_by_columns = generator.integers(0, 2, 4)

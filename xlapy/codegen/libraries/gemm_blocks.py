@@ -18,7 +18,7 @@ from xlapy.codegen.libraries.gemm_problem import (
 )
 from xlapy.codegen.libraries.gemm_record import RecordValue
 from xlapy.codegen.libraries.gemm_tile import TILE_PARAMETERS, Tile, copying_tiles_of, emit_tile, tiles_of
-from xlapy.codegen.libraries.gemm_vector import STREAM_ROWS, emit_stream, stream_name
+from xlapy.codegen.libraries.gemm_vector import STREAM_PARAMETERS, emit_stream, stream_heights, stream_name
 
 _NEAR_BYTES = 1 << 15
 """From the first to the last row of a block of C that the nearest cache holds beside the operands of tiles."""
@@ -52,21 +52,17 @@ class GemmBlocks(GemmFinish):
         for tile in tiles_of(self._kind, self._shape):
             emit_tile(self._module, self._target, self._kind, self._shape, tile)
             names[self._tile_index(tile.is_edge, tile.vectors, tile.rows)] = tile.name(self._kind)
+            if tile.is_edge:  # until there is one for whole strips
+                names[self._tile_index(False, tile.vectors, tile.rows)] = tile.name(self._kind)
         for tile in copying_tiles_of(self._shape):
             emit_tile(self._module, self._target, self._kind, self._shape, tile)
-        for rows in range(1, STREAM_ROWS + 1):
+        for rows in stream_heights(self._kind, self._shape):
             emit_stream(self._module, self._target, self._kind, self._shape, rows)
-            names[self._stream_index + rows * self._kind.parts - 1] = stream_name(self._kind, rows)
-        size = self._stream_index + self._shape.rows
+        size = 2 * self._shape.most_vectors * self._shape.rows
         entries = ", ".join(f"ptr @{names[index]}" if index in names else "ptr null" for index in range(size))
         self._module.define(
             f"{self._prefix}_tiles", f"@{self._prefix}_tiles = internal constant [{size} x ptr] [{entries}]"
         )
-
-    @property
-    def _stream_index(self) -> int:
-        """Where the table goes on with functions for any number of columns, by number of rows."""
-        return 2 * self._shape.most_vectors * self._shape.rows
 
     def _tile_index(self, is_edge: bool, vectors: int, rows: int) -> int:
         return (is_edge * self._shape.most_vectors + vectors - 1) * self._shape.rows + rows - 1
@@ -118,7 +114,11 @@ class GemmBlocks(GemmFinish):
                         accumulate,
                         ends,
                     )
-                    self._strip(k, problem, strip)
+                    k.if_else(
+                        is_stream,
+                        functools.partial(self._streamed_strip, k, problem, strip),
+                        functools.partial(self._strip, k, problem, strip),
+                    )
                     loop.next = [k.gep(b_here, b_strip)]
 
     def _finish_part(
@@ -127,6 +127,37 @@ class GemmBlocks(GemmFinish):
         """Finishes `rows` rows of a strip, the first of which is number `row`."""
         place_of_c = [strip.batch, k.add(strip.row, row), rows, strip.column, strip.columns]
         k.call(f"{self._prefix}_finish", [k.parameters["problem"], sums, sums_row, *place_of_c])
+
+    def _streamed_strip(self, k: KernelBuilder, problem: RecordValue, strip: _Strip) -> None:
+        """Sums that are made row by row of B, of all rows of C."""
+        rows, sums_row = k.parameters["rows"], problem["sums_row"]
+        arguments = [
+            strip.depth,
+            strip.a,
+            problem["tile_a_row"],
+            problem["tile_a_step"],
+            strip.b,
+            problem["tile_b_step"],
+        ]
+        arguments += [strip.sums, sums_row, strip.columns, strip.accumulate, rows]
+        assert len(arguments) == len(STREAM_PARAMETERS)
+
+        heights = stream_heights(self._kind, self._shape)
+        self._call_fitting(k, rows, {height: stream_name(self._kind, height) for height in heights}, arguments)
+        with k.if_(strip.ends):
+            self._finish_part(k, strip, strip.sums, sums_row, 0, rows)
+
+    def _call_fitting(self, k: KernelBuilder, rows: Value, names: dict[int, str], arguments: list[Value]) -> None:
+        """Calls the first function that has so many rows, or the last one."""
+        (height, name), *others = names.items()
+        if not others:
+            k.call(name, arguments)
+            return
+        k.if_else(
+            k.compare("le", rows, height),
+            lambda: k.call(name, arguments),
+            lambda: self._call_fitting(k, rows, dict(others), arguments),
+        )
 
     def _strip(self, k: KernelBuilder, problem: RecordValue, strip: _Strip) -> None:
         """All tiles of one strip of B. An epilogue sees each tile by itself if all of them are not in the nearest
@@ -140,7 +171,6 @@ class GemmBlocks(GemmFinish):
         vectors = k.sdiv(k.add(columns, shape.lanes - 1), shape.lanes)
         is_edge = k.zext(k.compare("lt", columns, problem["strip_columns"]), I64)
         index = k.mul(k.sub(k.add(k.mul(is_edge, shape.most_vectors), vectors), 1), shape.rows)
-        index = k.select(k.compare("ne", problem["streams"], 0), self._stream_index, index)
         table = k.gep(k.function_pointer(f"{self._prefix}_tiles"), index, 8)
         a_strip, a_row, a_step = problem["tile_a_strip"], problem["tile_a_row"], problem["tile_a_step"]
         b_step, sums_row, rows = problem["tile_b_step"], problem["sums_row"], k.parameters["rows"]
@@ -184,8 +214,7 @@ class GemmBlocks(GemmFinish):
     def _may_buffer_tiles(self, k: KernelBuilder, problem: RecordValue, accumulate: Value) -> Value:
         """Whether tiles may put their sums into a buffer instead of C: these are all there is, and it has room."""
         is_alone = k.and_(k.compare("eq", accumulate, 0), k.compare("eq", problem["uses_scratch"], 0))
-        is_tile = k.compare("eq", problem["streams"], 0)
-        return k.and_(k.and_(is_alone, is_tile), self._may_buffer(k, problem))
+        return k.and_(is_alone, self._may_buffer(k, problem))
 
     def _call_copying(self, k: KernelBuilder, vectors: Value, is_edge: Value, arguments: list[Value]) -> None:
         """The tile that copies its strip of B."""
@@ -193,13 +222,9 @@ class GemmBlocks(GemmFinish):
         def call(tile: Tile) -> None:
             k.call(tile.name(self._kind), arguments)
 
-        whole, *edges = copying_tiles_of(self._shape)
-        cases = {tile.vectors: functools.partial(call, tile) for tile in edges[:-1]}
-        k.if_else(
-            k.compare("eq", is_edge, 0),
-            lambda: call(whole),
-            lambda: k.switch(vectors, cases, functools.partial(call, edges[-1])),
-        )
+        *edges, whole = copying_tiles_of(self._shape)
+        cases = {tile.vectors: functools.partial(call, tile) for tile in edges}
+        k.switch(k.select(k.compare("ne", is_edge, 0), vectors, 0), cases, functools.partial(call, whole))
 
     def blocks(self) -> None:
         """A range of blocks, those of one row of blocks next to each other."""

@@ -9,6 +9,10 @@ copied or transposed vector by vector; edges and unusual layouts go one element 
 
 A vector store may write beyond the step it belongs to, never in front of it: the next step repairs that, and behind
 the last one each strip has `SLACK_BYTES` of room.
+
+    transpose(rows, offset, packed, step_bytes)
+
+packs one square block: as many steps of K as a vector has lanes, from `offset` bytes behind the addresses in `rows`.
 """
 
 from __future__ import annotations
@@ -25,21 +29,50 @@ PACK_PARAMETERS = [("depth", I64), ("source", PTR), ("across", I64), ("along", I
 """`depth` counts elements along K, `valid` the reals that the strip has across."""
 
 
-def emit_packing(module: Module, target: Target, kind: GemmType, shape: TileShape, name: str, width: int) -> None:
-    """Writes the function `name` for strips of `width` reals."""
+_BLOCK_PARAMETERS = [("rows", PTR), ("offset", I64), ("packed", PTR), ("step_bytes", I64)]
+
+
+def emit_packing(module: Module, target: Target, kind: GemmType, shape: TileShape, prefix: str) -> None:
+    """Writes `PREFIX_pack_a`, `PREFIX_pack_b`, and what they call."""
     attributes = f"nounwind {target.function_attributes}".rstrip()
+    if kind.parts == 1:
+        name = transpose_name(prefix)
+        with KernelBuilder(module, name, _BLOCK_PARAMETERS, None, attributes=attributes) as k:
+            _emit_block(k, kind, shape.lanes)
     noalias = {"source": "noalias", "packed": "noalias"}
-    with KernelBuilder(module, name, PACK_PARAMETERS, None, attributes=attributes, parameter_attributes=noalias) as k:
-        PackingEmitter(k, kind, shape, width).emit()
+    for name, width in (("pack_a", shape.rows), ("pack_b", shape.columns)):
+        with KernelBuilder(
+            module, f"{prefix}_{name}", PACK_PARAMETERS, None, attributes=attributes, parameter_attributes=noalias
+        ) as k:
+            PackingEmitter(k, kind, shape, width, prefix).emit()
+
+
+def transpose_name(prefix: str) -> str:
+    return f"{prefix}_transpose"
+
+
+def _emit_block(k: KernelBuilder, kind: GemmType, lanes: int) -> None:
+    """Elements side by side along K, of as many rows, to steps in which rows are side by side."""
+    given = k.parameters
+
+    def along(row: int) -> Value:
+        """`lanes` packed elements that follow each other along K."""
+        place = k.gep(k.load(k.gep(given["rows"], row * PTR.bytes), PTR), given["offset"])
+        raw = k.load(place, kind.element.with_lanes(lanes * kind.pair))
+        return kind.widen(k, raw) if kind.pair == 1 else kind.widen_adjacent(k, raw)
+
+    for step, vector in enumerate(transposed(k, [along(row) for row in range(lanes)])):
+        k.store(k.gep(given["packed"], k.mul(given["step_bytes"], step)), vector)
 
 
 class PackingEmitter:
-    def __init__(self, k: KernelBuilder, kind: GemmType, shape: TileShape, width: int) -> None:
+    def __init__(self, k: KernelBuilder, kind: GemmType, shape: TileShape, width: int, prefix: str) -> None:
         self._k = k
         self._kind = kind
         self._lanes = shape.lanes
         self._has_masks = shape.has_masks
         self._width = width
+        self._prefix = prefix
         self._element_bytes = kind.element.bytes * kind.parts
         self._steps = k.lshr(k.add(k.parameters["depth"], kind.pair - 1), kind.pair - 1)
         self._whole_steps = k.lshr(k.parameters["depth"], kind.pair - 1)
@@ -50,23 +83,25 @@ class PackingEmitter:
         is_row = k.compare("eq", k.parameters["across"], self._element_bytes)
         is_column = k.compare("eq", k.parameters["along"], self._element_bytes)
 
-        def otherwise() -> None:
-            if self._kind.parts == 1:
-                k.if_else(k.and_(is_full, is_column), self._transpose, self._one_by_one_from_start)
-            else:
-                self._one_by_one_from_start()
+        def otherwise() -> Value:
+            if self._kind.parts > 1:
+                return k.const(I64, 0)
+            is_block = k.and_(is_full, is_column)
+            return k.if_else(is_block, lambda: self._transpose(self._row_addresses()), lambda: k.const(I64, 0))[0]
 
-        k.if_else(k.and_(is_full, is_row), self._copy, otherwise)
+        first = k.if_else(k.and_(is_full, is_row), self._copy, otherwise)[0]
+        self._one_by_one(first)
 
     # Elements side by side across the strip: copies
 
-    def _copy(self) -> None:
+    def _copy(self) -> Value:
+        """Copies the whole steps; how many there are."""
         k = self._k
         with k.loop(0, self._whole_steps) as loop:
             for start in range(0, self._width, self._lanes):
                 count = min(self._lanes, self._width - start)
                 self._store(loop.index, start, self._across(loop.index, start, count))
-        self._one_by_one(self._whole_steps)
+        return self._whole_steps
 
     def _across(self, step: Value, start: int, count: int) -> Value:
         """`count` packed elements of one step, in a vector."""
@@ -93,34 +128,29 @@ class PackingEmitter:
 
     # Elements side by side along K: transposition of square blocks
 
-    def _transpose(self) -> None:
-        k, lanes = self._k, self._lanes
-        blocks = k.and_(self._whole_steps, -lanes)
-        with k.loop(0, blocks, lanes) as loop:
-            columns = [self._transposed_block(loop.index, start) for start in range(0, self._width, lanes)]
-            for step in range(lanes):
-                for start, block in zip(range(0, self._width, lanes), columns, strict=True):
-                    self._store(k.add(loop.index, step), start, block[step])
-        self._one_by_one(blocks)
-
-    def _transposed_block(self, step: Value, start: int) -> list[Value]:
-        """For each of `lanes` steps, the packed elements of the strip from `start` on."""
+    def _row_addresses(self) -> Value:
+        """Where the rows are that blocks transpose, the last one as often as a block has room for."""
         k = self._k
-        zero = k.const(self._kind.packed.with_lanes(self._lanes), 0)
-        rows = [self._along(step, start + row) if start + row < self._width else zero for row in range(self._lanes)]
-        return transposed(k, rows)
+        addresses = k.alloca(PTR, padded_width(self._width, self._lanes))
+        with k.loop(0, padded_width(self._width, self._lanes)) as row:
+            place = self._source(k.smin(row.index, self._width - 1), k.const(I64, 0))
+            k.store(k.gep(addresses, row.index, PTR.bytes), place)
+        return addresses
 
-    def _along(self, step: Value, position: int) -> Value:
-        """`lanes` packed elements that follow each other along K, in a vector."""
-        k, kind = self._k, self._kind
-        place = self._source(position, k.mul(step, kind.pair))
-        raw = k.load(place, kind.element.with_lanes(self._lanes * kind.pair))
-        return kind.widen(k, raw) if kind.pair == 1 else kind.widen_adjacent(k, raw)
+    def _transpose(self, rows: Value) -> Value:
+        """Packs what makes whole blocks; how many steps these are. Of each step the last block comes first, since what
+        it writes beyond the step belongs to others."""
+        k, kind, lanes = self._k, self._kind, self._lanes
+        blocks = k.and_(self._whole_steps, -lanes)
+        step_bytes = k.const(I64, self._width * kind.packed.bytes)
+        with k.loop(0, blocks, lanes) as loop:
+            offset = k.mul(loop.index, kind.pair * kind.element.bytes)
+            for start in reversed(range(0, self._width, lanes)):
+                arguments = [k.gep(rows, start * PTR.bytes), offset, self._place(loop.index, start), step_bytes]
+                k.call(transpose_name(self._prefix), arguments)
+        return blocks
 
     # One by one
-
-    def _one_by_one_from_start(self) -> None:
-        self._one_by_one(self._k.const(I64, 0))
 
     def _one_by_one(self, first: Value) -> None:
         """The steps from `first` on, with any strides, as many columns as there are, and zeros for the rest."""
@@ -163,6 +193,11 @@ class PackingEmitter:
 
     def _store(self, step: Value, start: int, vector: Value) -> None:
         self._k.store(self._place(step, start), vector)
+
+
+def padded_width(width: int, lanes: int) -> int:
+    """Rows of the blocks that make up a strip."""
+    return -(-width // lanes) * lanes
 
 
 def packed_strip_bytes(kind: GemmType, width: int, steps: int) -> int:

@@ -38,8 +38,7 @@ class GemmPanels(GemmBlocks):
     # Packing
 
     def packing(self) -> None:
-        for name, width in (("pack_a", self._shape.rows), ("pack_b", self._shape.columns)):
-            emit_packing(self._module, self._target, self._kind, self._shape, f"{self._prefix}_{name}", width)
+        emit_packing(self._module, self._target, self._kind, self._shape, self._prefix)
         if has_windows(self._kind):
             emit_window_packing(self._module, self._target, self._kind, self._shape, self._prefix)
         emit_scratch(self._module, self._target, f"{self._prefix}_scratch", self._scratch_bytes)

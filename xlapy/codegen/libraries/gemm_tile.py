@@ -61,6 +61,9 @@ class TileShape:
     registers: int
     has_masks: bool
     """Whether a part of a vector can be read at the price of a whole one."""
+    masks_are_free: bool
+    """Whether it can be written so, too: then edge tiles are as good as others if B is in cache. From memory it would
+    come half as fast by masks."""
 
     @property
     def columns(self) -> int:
@@ -80,8 +83,8 @@ def tile_shape(kind: GemmType, target: Target) -> TileShape:
     lanes = target.lanes(kind.accumulator.bits)
     has_masks = target.is_avx512 or target.has("avx2")
     if target.is_avx512 or not target.is_x86:
-        return TileShape(12, 2, ((6, 4), (9, 3)), lanes, 32, has_masks)
-    return TileShape(6, 2, ((2, 4), (4, 3)), lanes, 16, has_masks)
+        return TileShape(12, 2, ((6, 4), (9, 3)), lanes, 32, has_masks, target.is_avx512)
+    return TileShape(6, 2, ((2, 4), (4, 3)), lanes, 16, has_masks, False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,17 +102,24 @@ class Tile:
 
 
 def tiles_of(kind: GemmType, shape: TileShape) -> list[Tile]:
-    """Every variant that products of this type may call."""
+    """Every variant that products of this type may call, of each height those for whole strips last.
+
+    Where masks are free, edges stand for those that only see strips of B in cache: all but the widest of each height.
+    """
     heights = range(kind.parts, shape.rows + 1, kind.parts)
-    tiles = [Tile(rows, vectors) for rows in heights for vectors in {shape.vectors: 0, shape.most_vectors_of(rows): 0}]
-    edges = [(rows, vectors) for rows in heights for vectors in range(1, shape.most_vectors_of(rows) + 1)]
-    return tiles + [Tile(rows, vectors, is_edge=True) for rows, vectors in edges]
+    tiles = []
+    for rows in heights:
+        widest = shape.most_vectors_of(rows)
+        tiles += [Tile(rows, vectors, is_edge=True) for vectors in range(1, widest + 1)]
+        whole = {widest} if shape.masks_are_free else {shape.vectors, widest}
+        tiles += [Tile(rows, vectors) for vectors in sorted(whole)]
+    return tiles
 
 
 def copying_tiles_of(shape: TileShape) -> list[Tile]:
-    """Variants for the first of several tiles, which has all rows."""
+    """Variants for the first of several tiles, which has all rows; the last one is that for whole strips."""
     edges = [Tile(shape.rows, vectors, is_edge=True, copies=True) for vectors in range(1, shape.vectors + 1)]
-    return [Tile(shape.rows, shape.vectors, copies=True), *edges]
+    return [*edges, Tile(shape.rows, shape.vectors, copies=True)]
 
 
 def emit_tile(module: Module, target: Target, kind: GemmType, shape: TileShape, tile: Tile) -> None:

@@ -1,16 +1,20 @@
 """Products of a matrix with a few vectors, where the matrix is read once, as it lies, and its layout decides how.
 
 A row of B contiguous: `stream` goes along several rows of B at a time and adds multiples of them to C, so that memory
-is read in long runs. It takes the parameters of a tile, for any number of columns, and `depth` counts elements.
+is read in long runs. It takes the parameters of a tile, for any number of columns, and `depth` counts elements. There
+is one for each number of rows that is a power of two; with fewer, the last row is computed as often as it takes.
 
 A column of B contiguous: `dots` multiplies columns of B with rows of A, both read along K by whole vectors, and sums
 the lanes at the end.
 
-    dots(depth, a, a_row, b, b_column, c, c_row, c_column, accumulate)
+    dots(depth, a, a_row, b, b_column, c, c_row, c_column, accumulate, rows, columns)
+
+is made for some numbers of rows and for `DOT_COLUMNS` columns; of fewer, the last one is computed as often as it takes.
 """
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 
 from xlapy.codegen.arrays import FETCHED_AHEAD
@@ -19,8 +23,14 @@ from xlapy.codegen.libraries.gemm_tile import TILE_PARAMETERS, TileShape
 from xlapy.codegen.libraries.gemm_types import GemmType
 from xlapy.codegen.target import Target
 
-STREAM_ROWS = 4
-"""The most rows of C that `stream` is made for."""
+STREAM_PARAMETERS = [*TILE_PARAMETERS, ("rows", I64)]
+"""`rows` is how many of C there are."""
+
+_MANY_REGISTERS = 32
+"""With so many, eight rows of C can have two factors each."""
+
+_LONG_VECTOR = 64
+"""Bytes. Vectors that are shorter take longer to add to eight rows of C than memory to send the next ones."""
 
 DOT_COLUMNS = 4
 DOT_PARAMETERS = [
@@ -33,36 +43,44 @@ DOT_PARAMETERS = [
     ("c_row", I64),
     ("c_column", I64),
     ("accumulate", I64),
+    ("rows", I64),
+    ("columns", I64),
 ]
 
 
-def dot_rows(kind: GemmType) -> int:
-    """The most rows of one call of `dots`; a complex product takes two accumulators."""
-    return 4 // kind.parts
+def dot_heights(kind: GemmType) -> tuple[int, ...]:
+    """Rows that `dots` is made for, the most last; a complex product takes two accumulators."""
+    return (1, 2, 3, 4) if kind.parts == 1 else (1, 2)
+
+
+def stream_heights(kind: GemmType, shape: TileShape) -> tuple[int, ...]:
+    """Rows of C that `stream` is made for, the most last."""
+    has_room = shape.registers >= _MANY_REGISTERS and kind.parts == 1
+    is_quick = shape.lanes * kind.accumulator.bytes >= _LONG_VECTOR
+    return (1, 2, 4, 8) if has_room and is_quick else (1, 2, 4)
 
 
 def stream_name(kind: GemmType, rows: int) -> str:
     return f"gemm_{kind.name}_stream_{rows}"
 
 
-def dots_name(kind: GemmType, rows: int, columns: int) -> str:
-    return f"gemm_{kind.name}_dots_{rows}x{columns}"
+def dots_name(kind: GemmType, rows: int) -> str:
+    return f"gemm_{kind.name}_dots_{rows}x{DOT_COLUMNS}"
 
 
 def emit_stream(module: Module, target: Target, kind: GemmType, shape: TileShape, rows: int) -> None:
     attributes = f"nounwind {target.function_attributes}".rstrip()
     noalias = {"a": "noalias", "b": "noalias", "c": "noalias"}
     name = stream_name(kind, rows)
-    with KernelBuilder(module, name, TILE_PARAMETERS, None, attributes=attributes, parameter_attributes=noalias) as k:
+    with KernelBuilder(module, name, STREAM_PARAMETERS, None, attributes=attributes, parameter_attributes=noalias) as k:
         _StreamEmitter(k, target, kind, shape, rows).emit()
 
 
-def emit_dots(module: Module, target: Target, kind: GemmType, shape: TileShape, rows: int, columns: int) -> None:
-    """The products of `rows` rows of A with `columns` columns of B, all of them contiguous along K."""
+def emit_dots(module: Module, target: Target, kind: GemmType, shape: TileShape, rows: int) -> None:
+    """The products of `rows` rows of A with `DOT_COLUMNS` columns of B, all of them contiguous along K."""
     attributes = f"nounwind {target.function_attributes}".rstrip()
-    name = dots_name(kind, rows, columns)
-    with KernelBuilder(module, name, DOT_PARAMETERS, None, attributes=attributes) as k:
-        _DotsEmitter(k, target, kind, shape, rows, columns).emit()
+    with KernelBuilder(module, dots_name(kind, rows), DOT_PARAMETERS, None, attributes=attributes) as k:
+        _DotsEmitter(k, target, kind, shape, rows).emit()
 
 
 class _PartialVectors:
@@ -113,8 +131,10 @@ class _StreamEmitter:
         self._vector: IRType = kind.accumulator.with_lanes(shape.lanes)
         self._partial = _PartialVectors(k, target, shape)
         self._rows = rows
-        self._group = max(1, shape.registers // 4 // (rows * kind.parts))
+        reals = rows * kind.parts
+        self._group = max(2 if shape.registers >= _MANY_REGISTERS else 1, shape.registers // 4 // reals)
         """Packed rows of B that are read side by side: their elements of A are kept in registers."""
+        self._numbers = _numbers(k, "rows", rows)
 
     def emit(self) -> None:
         k, pair = self._k, self._kind.pair
@@ -145,7 +165,7 @@ class _StreamEmitter:
     def _factors(self, row: int, step: Value, is_half: bool) -> list[Value]:
         """What to multiply the pieces of a row of B with: one vector, or two for a complex element of A."""
         k, kind, lanes = self._k, self._kind, self._vector.lanes
-        place = k.gep(k.parameters["a"], k.mul(k.parameters["a_row"], row))
+        place = k.gep(k.parameters["a"], k.mul(k.parameters["a_row"], self._numbers[row]))
         place = k.gep(place, k.mul(k.parameters["a_step"], step))
         first = k.load(place, kind.element)
         if kind.pair == 2:
@@ -184,29 +204,31 @@ class _StreamEmitter:
         count: Value | None,
         is_half: bool,
     ) -> None:
+        """One vector of each row of C; all are read before any is written, for some may be the same."""
         k = self._k
         pieces = [self._pieces(step, column, count, is_half) for step in steps]
-        for row, of_row in enumerate(factors):
-            place = k.gep(self._c_row(row), column, self._vector.bytes)
-            total = self._partial.load(place, self._vector, count)
-            for of_step, of_row_of_b in zip(of_row, pieces, strict=True):
-                for factor, piece in zip(of_step, of_row_of_b, strict=True):
-                    total = self._kind.multiply_add(k, self._target, factor, piece, total)
-            self._partial.store(place, total, count)
+        places = [k.gep(self._c_row(row), column, self._vector.bytes) for row in range(self._rows)]
+        totals = [self._partial.load(place, self._vector, count) for place in places]
+        for place, of_row, total in zip(places, factors, totals, strict=True):
+            self._partial.store(place, self._sum(of_row, pieces, total), count)
+
+    def _sum(self, factors: list[list[Value]], pieces: list[list[Value]], total: Value) -> Value:
+        for of_step, of_row_of_b in zip(factors, pieces, strict=True):
+            for factor, piece in zip(of_step, of_row_of_b, strict=True):
+                total = self._kind.multiply_add(self._k, self._target, factor, piece, total)
+        return total
 
     def _c_row(self, row: int) -> Value:
-        return self._k.gep(self._k.parameters["c"], self._k.mul(self._k.parameters["c_row"], row))
+        return self._k.gep(self._k.parameters["c"], self._k.mul(self._k.parameters["c_row"], self._numbers[row]))
 
 
 class _DotsEmitter:
-    def __init__(
-        self, k: KernelBuilder, target: Target, kind: GemmType, shape: TileShape, rows: int, columns: int
-    ) -> None:
+    def __init__(self, k: KernelBuilder, target: Target, kind: GemmType, shape: TileShape, rows: int) -> None:
         self._k = k
         self._target = target
         self._kind = kind
-        self._rows = rows
-        self._columns = columns
+        self._rows = _numbers(k, "rows", rows)
+        self._columns = _numbers(k, "columns", DOT_COLUMNS)
         self._vector: IRType = kind.accumulator.with_lanes(shape.lanes)
         self._raw = kind.element.with_lanes(shape.lanes * kind.pair)
         self._partial = _PartialVectors(k, target, shape)
@@ -216,7 +238,7 @@ class _DotsEmitter:
         lanes = self._raw.lanes
         reals = k.mul(k.parameters["depth"], kind.parts)
         whole = k.and_(reals, -lanes)
-        zeros = [k.const(self._vector, 0)] * (self._rows * self._columns * kind.parts)
+        zeros = [k.const(self._vector, 0)] * (len(self._rows) * len(self._columns) * kind.parts)
         with k.loop(0, whole, lanes, carry=zeros) as loop:
             loop.next = self._products(loop.index, loop.values, None)
         sums = k.if_else(
@@ -224,16 +246,13 @@ class _DotsEmitter:
             lambda: self._products(whole, loop.results, k.sub(reals, whole)),
             lambda: loop.results,
         )
-        for row in range(self._rows):
-            for column in range(self._columns):
-                first = (row * self._columns + column) * kind.parts
-                self._store(row, column, sums[first : first + kind.parts])
+        self._store(sums)
 
     def _products(self, position: Value, sums: Sequence[Value], count: Value | None) -> list[Value]:
         """The sums with one vector of each row and column multiplied and added."""
         k = self._k
-        rows = [self._load("a", "a_row", row, position, count) for row in range(self._rows)]
-        columns = [self._load("b", "b_column", column, position, count) for column in range(self._columns)]
+        rows = [self._load("a", "a_row", row, position, count) for row in self._rows]
+        columns = [self._load("b", "b_column", column, position, count) for column in self._columns]
         factors = [(a, b) for a in rows for column in columns for b in self._arranged(column)]
         pairs = zip(factors, sums, strict=True)
         return [self._kind.multiply_add(k, self._target, a, b, total) for (a, b), total in pairs]
@@ -242,7 +261,7 @@ class _DotsEmitter:
         """A vector of a column, and, if complex, the same with re and im exchanged."""
         return [column] if self._kind.parts == 1 else [column, _exchanged(self._k, column)]
 
-    def _load(self, matrix: str, stride: str, index: int, position: Value, count: Value | None) -> Value:
+    def _load(self, matrix: str, stride: str, index: Value, position: Value, count: Value | None) -> Value:
         k, kind = self._k, self._kind
         line = k.gep(k.parameters[matrix], k.mul(k.parameters[stride], index))
         place = k.gep(line, position, kind.element.bytes)
@@ -251,12 +270,26 @@ class _DotsEmitter:
         raw = self._partial.load(place, self._raw, count)
         return kind.widen_adjacent(k, raw) if kind.pair == 2 else kind.widen(k, raw)
 
-    def _store(self, row: int, column: int, sums: Sequence[Value]) -> None:
+    def _store(self, sums: Sequence[Value]) -> None:
+        """Writes the elements of C, all of them after any is read: some may be the same."""
         k, kind = self._k, self._kind
-        place = k.gep(k.parameters["c"], k.mul(k.parameters["c_row"], row))
-        place = k.gep(place, k.mul(k.parameters["c_column"], column))
-        for part, total in enumerate(self._parts(sums)):
-            self._store_real(k.gep(place, part * kind.result.bytes), total)
+        places = []
+        for row, column in itertools.product(self._rows, self._columns):
+            place = k.gep(k.parameters["c"], k.mul(k.parameters["c_row"], row))
+            place = k.gep(place, k.mul(k.parameters["c_column"], column))
+            places += [k.gep(place, part * kind.result.bytes) for part in range(kind.parts)]
+        elements = [sums[first : first + kind.parts] for first in range(0, len(sums), kind.parts)]
+        totals = [total for element in elements for total in self._parts(element)]
+
+        def sum_with_old() -> list[Value]:
+            old = [k.load(place, kind.result) for place in places]
+            if not kind.accumulates_in_result:
+                old = [kind.widen(k, number) for number in old]
+            return [k.add(number, total) for number, total in zip(old, totals, strict=True)]
+
+        totals = k.if_else(k.compare("ne", k.parameters["accumulate"], 0), sum_with_old, lambda: totals)
+        for place, total in zip(places, totals, strict=True):
+            k.store(place, total if kind.accumulates_in_result else kind.narrow(k, total))
 
     def _parts(self, sums: Sequence[Value]) -> list[Value]:
         """The sum over the lanes; if complex, of re re - im im, and of re im + im re."""
@@ -266,15 +299,11 @@ class _DotsEmitter:
         signs = k.const_vector(self._vector, [1.0, -1.0] * (self._vector.lanes // 2))
         return [k.horizontal(k.add, k.mul(sums[0], signs)), k.horizontal(k.add, sums[1])]
 
-    def _store_real(self, place: Value, total: Value) -> None:
-        k, kind = self._k, self._kind
 
-        def sum_with_old() -> Value:
-            old = k.load(place, kind.result)
-            return k.add(old if kind.accumulates_in_result else kind.widen(k, old), total)
-
-        total = k.if_else(k.compare("ne", k.parameters["accumulate"], 0), sum_with_old, lambda: total)[0]
-        k.store(place, total if kind.accumulates_in_result else kind.narrow(k, total))
+def _numbers(k: KernelBuilder, count: str, most: int) -> list[Value]:
+    """The numbers from 0 to `most`, or the last one that there is."""
+    last = k.sub(k.parameters[count], 1)
+    return [k.smin(last, number) for number in range(most)]
 
 
 def _exchanged(k: KernelBuilder, vector: Value) -> Value:

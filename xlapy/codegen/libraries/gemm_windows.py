@@ -21,7 +21,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from xlapy.codegen.ir import I64, PTR, KernelBuilder, Module, Value
-from xlapy.codegen.libraries.gemm_packing import PackingEmitter
+from xlapy.codegen.libraries.gemm_packing import PackingEmitter, padded_width
 from xlapy.codegen.libraries.gemm_tile import TileShape
 from xlapy.codegen.libraries.gemm_types import GemmType
 from xlapy.codegen.target import Target
@@ -69,7 +69,7 @@ def emit_window_packing(module: Module, target: Target, kind: GemmType, shape: T
     zeros = f"{prefix}_zeros"
     module.define(zeros, f"@{zeros} = internal constant [{_ZERO_BYTES} x i8] zeroinitializer, align 64")
     with KernelBuilder(module, f"{prefix}_pack_rows", _PACK_ROWS, None, "internal", attributes) as k:
-        _RowPackingEmitter(k, kind, shape, shape.rows).emit()
+        _RowPackingEmitter(k, kind, shape, shape.rows, prefix).emit()
     with KernelBuilder(module, f"{prefix}_pack_windows", _PACK, None, "internal", attributes) as k:
         _WindowPackingEmitter(k, kind, shape, prefix).emit()
     if not kind.accumulator.is_float:
@@ -79,10 +79,11 @@ def emit_window_packing(module: Module, target: Target, kind: GemmType, shape: T
 
 
 class _RowPackingEmitter(PackingEmitter):
-    """A strip whose rows lie anywhere, each contiguous along K: `rows` are their addresses."""
+    """A strip whose rows lie anywhere, each contiguous along K: `rows` are their addresses, the last one as
+    often as a block has room for."""
 
     def emit(self) -> None:
-        self._transpose()
+        self._one_by_one(self._transpose(self._k.parameters["rows"]))
 
     def _source(self, position: Value | int, depth: Value) -> Value:
         k = self._k
@@ -200,15 +201,16 @@ class _WindowPackingEmitter(Windows):
 
     def _transpose_segments(self) -> None:
         k, width = self._k, self._width
-        spots = k.alloca(I64, width * (1 + SPACES))
-        rows = k.alloca(I64, width)
+        padded = padded_width(width, self._lanes)
+        spots = k.alloca(I64, padded * (1 + SPACES))
+        rows = k.alloca(I64, padded)
         last = k.sub(k.parameters["valid"], 1)
-        with k.loop(0, width) as position:
+        with k.loop(0, padded) as position:
             number = k.add(k.parameters["first"], k.smin(position.index, last))
             self._store_spot(k.gep(spots, position.index, _SPOT_BYTES), self._spot("row", self._digits("row", number)))
 
         def segment(done: Value, length: Value, base: Spot) -> None:
-            with k.loop(0, width) as position:
+            with k.loop(0, padded) as position:
                 spot = self._load_spot(k.gep(spots, position.index, _SPOT_BYTES))
                 k.store(k.gep(rows, position.index, 8), self._address(_sum(k, spot, base)))
             packed = k.gep(k.parameters["packed"], k.mul(k.lshr(done, self._kind.pair - 1), self._step_bytes))
