@@ -220,6 +220,14 @@ SINGLE_ONLY: dict[str, tuple[str, Callable[[Real], Real], Callable[[Real], Real]
         HALF_LN2,
         4,
     ),
+    "TAN_SINGLE": (
+        "(tan r - r) / r^3 of r^2, with relative errors of tan r",
+        root(lambda r: (mp.tan(r) - r) / r**3),
+        lambda z: z * mp.sqrt(z) / mp.tan(mp.sqrt(z)),
+        mp.mpf(0),
+        QUARTER_PI_SQUARED,
+        5,
+    ),
     "LOG_ERFC_SINGLE": (
         "log(erfc(x)) / x + 1 of x, with relative errors of erf(x)",
         near_zero(lambda x: mp.log(mp.erfc(x)) / x + 1),
@@ -346,6 +354,8 @@ def main() -> None:
     print(f'LOG2_E = {{"f32": {tuple(split(1 / LN2, 12))}, "f64": {tuple(split(1 / LN2, 28))}}}')
     print("# parts of pi / 2 whose products with integers below 2^20 are exact")
     print(f"HALF_PI_PARTS = {tuple(split(mp.pi / 2, 33, 33, 33))}")
+    print("# the first two times integers below 2^11 are exact enough for an f32 to lose nothing: see reduce_single")
+    print(f"HALF_PI_PARTS_SINGLE = {tuple(split(mp.pi / 2, 24, 11))}")
     print(f"LN2_ROUNDED = {float(LN2)!r}")
     print(f"HALF_PI = {tuple(split(mp.pi / 2, 53))}")
     print(f"LOG2_E_DOUBLE = {tuple(split(1 / LN2, 53))}")
