@@ -619,8 +619,8 @@ LN2 = {"f32": (0.69317626953125, -2.908897130469058e-05), "f64": (0.693147180558
 LOG2_E = {"f32": (1.44287109375, -0.00017605286103659264), "f64": (1.4426950439810753, -3.0921118795053097e-09)}
 # parts of pi / 2 whose products with integers below 2^20 are exact
 HALF_PI_PARTS = (1.5707963267341256, 6.077100506303966e-11, 2.0222662487111665e-21, 8.4784276603689e-32)
-# the first two times integers below 2^11 are exact enough for an f32 to lose nothing: see reduce_single
-HALF_PI_PARTS_SINGLE = (1.5707963705062866, -4.371395334601402e-08, 2.563344151594519e-12)
+# parts of pi / 2 to subtract with fma, times integers below 2^11 and 2^20
+HALF_PI_FUSED = {"f32": (1.5707963705062866, -4.371395334601402e-08, 2.563344151594519e-12), "f64": (1.5707963267948966, 6.12323399667708e-17, -9.403137205957857e-27)}
 LN2_ROUNDED = 0.6931471805599453
 HALF_PI = (1.5707963267948966, 6.123233995736766e-17)
 # pieces of the numbers from this one to twice it, and what each is multiplied with to be close to 1

@@ -13,12 +13,12 @@ import math
 from typing import NamedTuple
 
 from xlapy.codegen.ir import F32, F64, I32, I64, PTR, KernelBuilder, Value
-from xlapy.codegen.math.coefficients import HALF_PI, HALF_PI_PARTS, HALF_PI_PARTS_SINGLE, TWO_OVER_PI_WORDS
+from xlapy.codegen.math.coefficients import HALF_PI, HALF_PI_FUSED, HALF_PI_PARTS, TWO_OVER_PI_WORDS
 from xlapy.codegen.math.common import quick_two_sum, round_to_integer, two_product, two_sum
 
 # |x| up to here has fewer than 2^20 quarter turns.
 _QUICK_LIMIT = 2.0**20
-# |x| up to here has quarter turns, fewer than 2^11, whose products with the first two parts of pi/2 lose nothing in f32.
+# |x| up to here has fewer than 2^11 quarter turns, which is what f32 can take off without losing anything.
 _SINGLE_LIMIT = 2.0**11
 _LARGE = "xlapy.math.reduce_large_angles"
 # The function is rarely called, and compiles in half the time without the optimizing code generator.
@@ -35,7 +35,7 @@ class Reduced(NamedTuple):
 
 def reduce_angle(k: KernelBuilder, x: Value) -> Reduced:
     """The reduction of an f64; NaN for infinities."""
-    return _reduced_where_large(k, x, _reduce_quickly(k, x))
+    return _reduced_where_large(k, x, _reduce_fused(k, x) if k.has_fma else _reduce_unfused(k, x))
 
 
 def _reduced_where_large(k: KernelBuilder, x: Value, quick: Reduced) -> Reduced:
@@ -51,17 +51,18 @@ def reduce_single(k: KernelBuilder, x: Value) -> Reduced:
     if not k.has_fma:
         return _reduce_single_through_double(k, x)
     large = k.any_lane(k.compare("ge", k.fabs(x), _SINGLE_LIMIT))
-    reduced = k.if_else(large, lambda: _reduce_single_through_double(k, x), lambda: _reduce_single_quickly(k, x))
+    reduced = k.if_else(large, lambda: _reduce_single_through_double(k, x), lambda: _reduce_fused(k, x))
     return Reduced(*reduced)
 
 
-def _reduce_single_quickly(k: KernelBuilder, x: Value) -> Reduced:
-    """In steps of which only the last rounds.
+def _reduce_fused(k: KernelBuilder, x: Value) -> Reduced:
+    """In steps of which only the last rounds; how, for f32, and for f64 in brackets.
 
-    The first difference is a multiple of 2^-24 and below 1. The second is a multiple of 2^-35: below 2^-11 it is exact
-    too, and above it is within a factor of two of the first, so that their difference, and with it the error, is."""
+    The first difference is a multiple of 2^-24 [2^-53] and below 1. The second is a multiple of 2^-35 [2^-85]: below
+    2^-11 [2^-32] it is exact too, and above it is within a factor of two of the first, so that their difference, and
+    with it the error, is."""
     turns, quadrant = round_to_integer(k, k.mul(x, 2 / math.pi))
-    first, second, third = HALF_PI_PARTS_SINGLE
+    first, second, third = HALF_PI_FUSED[x.type.kind]
     rough = k.fma(turns, -first, x)
     high = k.fma(turns, -second, rough)
     error = k.fma(turns, -second, k.sub(rough, high))
@@ -82,7 +83,8 @@ def _reduce_single_through_double(k: KernelBuilder, x: Value) -> Reduced:
     return Reduced(rounded, low, k.trunc(reduced.quadrant, I32))
 
 
-def _reduce_quickly(k: KernelBuilder, x: Value) -> Reduced:
+def _reduce_unfused(k: KernelBuilder, x: Value) -> Reduced:
+    """The same for an f64 without fma: products with the first three of four parts are exact."""
     turns, quadrant = round_to_integer(k, k.mul(x, 2 / math.pi))
     first, second, third, fourth = HALF_PI_PARTS
     high = k.sub(x, k.mul(turns, first))
