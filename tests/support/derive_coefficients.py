@@ -133,14 +133,14 @@ def bessel_far(order: int, x: Real) -> Real:
 
 
 def log_edges() -> list[Real]:
-    """Where the numbers between LOG_LOWEST and twice that are divided, by the leading bits of their difference as bits."""
+    """Where the numbers between LOG_LOWEST and twice that are divided: at equal distances of their encodings."""
     lowest = int(np.float32(LOG_LOWEST).view(np.int32))
     bits = np.arange(LOG_PIECES + 1, dtype=np.int32) * (1 << 23) // LOG_PIECES + lowest
     return [mp.mpf(float(edge)) for edge in bits.astype(np.int32).view(np.float32)]
 
 
 def log_inverses() -> list[Real]:
-    """For each piece a c such that f = c m - 1 is exact, with the least of |f^3 / log(m)|, which is what rounding costs.
+    """For each piece a c such that f = c m - 1 is exact, with the least |f^3 / log(m)|, which is what rounding costs.
 
     Numbers below 1 have one bit more behind the point than those above, and get factors with one less. That they all
     are short enough, for |f| below 1/16, and that the logarithm of no c but 1 is less than f, is asserted."""
@@ -397,7 +397,10 @@ def main() -> None:
     print("# parts of pi / 2 whose products with integers below 2^20 are exact")
     print(f"HALF_PI_PARTS = {tuple(split(mp.pi / 2, 33, 33, 33))}")
     print("# parts of pi / 2 to subtract with fma, times integers below 2^11 and 2^20")
-    print(f'HALF_PI_FUSED = {{"f32": {tuple(split(mp.pi / 2, 24, 11))}, "f64": {tuple(split(mp.pi / 2, 53, 32))}}}')
+    print("HALF_PI_FUSED = {")
+    print(f'    "f32": {tuple(split(mp.pi / 2, 24, 11))},')
+    print(f'    "f64": {tuple(split(mp.pi / 2, 53, 32))},')
+    print("}")
     print(f"LN2_ROUNDED = {float(LN2)!r}")
     print(f"HALF_PI = {tuple(split(mp.pi / 2, 53))}")
     print("# pieces of the numbers from this one to twice it, and what each is multiplied with to be close to 1")

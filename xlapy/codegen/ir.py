@@ -66,7 +66,7 @@ class Module:
     """A unit of compilation: declarations, constant tables, functions and metadata, in the order of their making.
 
     `has_fma` says whether the target multiplies and adds in one instruction, `has_f16c` whether it converts f16,
-    `has_scalef` whether it multiplies by powers of two, `has_permute` whether lanes choose among lanes of two registers.
+    `has_scalef` whether it multiplies by powers of two, `has_permute` whether lanes choose among those of two registers.
     """
 
     @classmethod
@@ -248,22 +248,25 @@ class KernelBuilder(Control):
             for first in range(0, _LOOKED_UP, whole.lanes)
         ]
         lanes = index.type.lanes
-        found = []
+        found: Value | None = None
         for first in range(0, lanes, whole.lanes):
             chosen = [lane if lane < lanes else -1 for lane in range(first, first + whole.lanes)]
-            found.append(self._permuted_register(registers, self.shuffle(index, None, chosen)))
-        while len(found) > 1:
-            found = [
-                self.shuffle(low, high, range(2 * low.type.lanes))
-                for low, high in zip(found[::2], found[1::2], strict=True)
-            ]
-        return self.shuffle(found[0], None, range(lanes))
+            part = self._permuted_register(registers, self.shuffle(index, None, chosen))
+            found = part if found is None else self._joined(found, part)
+        assert found is not None
+        return self.shuffle(found, None, range(lanes))
+
+    def _joined(self, a: Value, b: Value) -> Value:
+        """The lanes of both; a shuffle wants its operands equally long."""
+        longer = self.shuffle(b, None, [lane if lane < b.type.lanes else -1 for lane in range(a.type.lanes)])
+        return self.shuffle(a, longer, range(a.type.lanes + b.type.lanes))
 
     def _permuted_register(self, registers: Sequence[Value], index: Value) -> Value:
         type = registers[0].type
-        name, *operands = ("permvar.sf", *registers, index) if len(registers) == 1 else (
-            "vpermi2var.pd", registers[0], index, registers[1]
-        )
+        if len(registers) == 1:
+            name, operands = "permvar.sf", [*registers, index]
+        else:
+            name, operands = "vpermi2var.pd", [registers[0], index, registers[1]]
         symbol = f"llvm.x86.avx512.{name}.{_REGISTER_BITS}"
         self.module.declare(symbol, type, [operand.type for operand in operands])
         arguments = ", ".join(f"{operand.type.text} {operand.text}" for operand in operands)

@@ -68,7 +68,7 @@ class Target:
 
     @property
     def has_permute(self) -> bool:
-        """Whether each lane of a 64-byte register can be any lane of one or two others, and kernels use such registers."""
+        """Whether kernels use registers of 64 bytes, and each lane of one can be any lane of one or two others."""
         return self.is_avx512 and self.vector_bytes == 64
 
     def has(self, feature: str) -> bool:

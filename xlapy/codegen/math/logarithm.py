@@ -93,7 +93,7 @@ def log2(k: KernelBuilder, x: Value) -> Value:
 
 
 def log_pair(k: KernelBuilder, x: Value, exponent: Value | None = None) -> tuple[Value, Value]:
-    """log(x), or log(x) + exponent * log(2), as a sum of two, for normal positive x; what pow needs. Any x does no harm.
+    """log(x) + exponent * log(2) as a sum of two, for normal positive x; what pow needs. Any x does no harm.
 
     x = 2^e m, and c of a table, for the piece where m is, makes f = c m - 1 small and exact. Of
     log(x) = e ln 2 - log(c) + f - f^2/2 + ..., all but the last terms lose nothing."""

@@ -2,9 +2,9 @@
 
     x = q pi/2 + r
 
-Up to 2^20 the product q pi/2 is subtracted in exact pieces; f32 does that in its own type up to 2^11, and beyond in f64.
-Still larger angles go to a scalar function that multiplies the significand by the binary digits of 2/pi that matter, as
-integers (Payne and Hanek). What large angles need runs only if some lane has one.
+Up to 2^20 the product q pi/2 is subtracted in pieces that are exact; f32 does that in its own type up to 2^11, and
+beyond in f64. Still larger angles go to a scalar function that multiplies the significand by the binary digits of 2/pi
+that matter, as integers (Payne and Hanek). What large angles need runs only if some lane has one.
 """
 
 from __future__ import annotations
