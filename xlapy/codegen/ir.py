@@ -66,7 +66,7 @@ class Module:
     """A unit of compilation: declarations, constant tables, functions and metadata, in the order of their making.
 
     `has_fma` says whether the target multiplies and adds in one instruction, `has_f16c` whether it converts f16,
-    `has_scalef` whether it multiplies by powers of two, `has_permute` whether lanes choose among those of two registers.
+    `has_scalef` whether it multiplies by powers of two, `has_permute` whether lanes choose among those of others.
     """
 
     @classmethod
