@@ -45,5 +45,7 @@ WORKLOADS = [
     _reduction("cumulative_maximum", jax.lax.cummax, sizes=VECTOR_SIZES),
     _reduction("cumulative_sum_rows", lambda x: jax.lax.cumsum(x, 1)),
     _reduction("cumulative_sum_columns", lambda x: jax.lax.cumsum(x, 0)),
-    _reduction("cumulative_product", lambda x: jax.lax.cumprod(1 + 0.001 * x, 1)),
+    # In whatever order n factors are multiplied, a product has the relative errors of all its n - 1 roundings: for 4096
+    # of them a standard deviation of about 30 half ulps, and some row of 4096 is four times that off.
+    _reduction("cumulative_product", lambda x: jax.lax.cumprod(1 + 0.001 * x, 1), tolerance=4),
 ]

@@ -12,6 +12,7 @@ import pytest
 from tests.support.irlab import HAS_FMA, NATIVE_FEATURES, Compiled
 from tests.support.work import assert_linear, lines_run
 from xlapy.codegen.ir import F32, F64, I1, I8, I32, I64, PTR, IRType, KernelBuilder, Module, Value
+from xlapy.codegen.target import host_target
 from xlapy_runtime.errors import InternalError
 
 
@@ -430,6 +431,27 @@ class TestMemory:
         y = np.zeros(1)
         Compiled(kernel_text(write, "x y")).call("f", np.array([2]), y)
         assert y[0] == math.inf
+
+    @pytest.mark.parametrize("has_permute", sorted({False, host_target().has_permute}))
+    @pytest.mark.parametrize("type", [F32, F64], ids=["f32", "f64"])
+    def test_lookups(self, type: IRType, has_permute: bool) -> None:
+        """Sixteen numbers in registers or in memory, for any number of lanes; of an index the low bits count."""
+        numbers = [2.5 * number for number in range(16)]
+        integer = type.integer()
+        indices = np.random.default_rng(0).integers(-1000, 1000, 64).astype(f"i{type.bytes}")
+        for lanes in (1, 2, 3, 8, 16, 24, 32, 64):
+            module = Module(has_permute=has_permute)
+            with KernelBuilder(module, "f", [("x", PTR), ("y", PTR)], None) as k:
+                index = k.load(k.parameters["x"], integer.with_lanes(lanes))
+                k.store(k.parameters["y"], k.lookup(type, numbers, index))
+            y = np.zeros(64, f"f{type.bytes}")
+            Compiled(module.text()).call("f", indices, y)
+            np.testing.assert_array_equal(y[:lanes], 2.5 * (indices[:lanes] % 16))
+            assert not y[lanes:].any()
+
+    def test_a_lookup_is_among_sixteen(self) -> None:
+        with pytest.raises(InternalError, match="among 3 numbers"):
+            kernel_text(lambda k: k.store(k.parameters["y"], k.lookup(F64, [1, 2, 3], k.const(I64, 0))))
 
 
 class TestControl:

@@ -22,7 +22,8 @@ PLAIN_FEATURES = ",".join(f"-{name}" for name in ("fma", "fma4", "avx512f"))
 @functools.cache
 def compiled(function: Callable[..., Value], arity: int, kind: str, lanes: int, has_fma: bool) -> Compiled:
     """A loop that applies `function` to arrays of a size that `lanes` divides."""
-    module = Module(has_fma=has_fma, has_scalef=has_fma and host_target().has_scalef)
+    host = host_target()
+    module = Module(has_fma=has_fma, has_scalef=has_fma and host.has_scalef, has_permute=has_fma and host.has_permute)
     write_loop(module, "f", function, arity, IRType(kind, lanes))
     return Compiled(module.text(), features=NATIVE_FEATURES if has_fma else f"{NATIVE_FEATURES},{PLAIN_FEATURES}")
 

@@ -10,12 +10,14 @@ because those are written down exactly in the emitters.
 
 from __future__ import annotations
 
+import functools
 import itertools
 import sys
 from collections.abc import Callable
 from typing import Any
 
 import mpmath as mp
+import numpy as np
 
 mp.mp.dps = 60
 
@@ -82,7 +84,7 @@ def near_zero(function: Callable[[Real], Real]) -> Callable[[Real], Real]:
 
     def evaluate(x: Real) -> Real:
         with mp.workdps(120):
-            return function(x if x else mp.mpf(10) ** -30)
+            return function(x if abs(x) > mp.mpf(10) ** -30 else mp.mpf(10) ** -30)
 
     return evaluate
 
@@ -130,6 +132,40 @@ def bessel_far(order: int, x: Real) -> Real:
     return bessel(order, x) * mp.sqrt(x)
 
 
+def log_edges() -> list[Real]:
+    """Where the numbers between LOG_LOWEST and twice that are divided: at equal distances of their encodings."""
+    lowest = int(np.float32(LOG_LOWEST).view(np.int32))
+    bits = np.arange(LOG_PIECES + 1, dtype=np.int32) * (1 << 23) // LOG_PIECES + lowest
+    return [mp.mpf(float(edge)) for edge in bits.astype(np.int32).view(np.float32)]
+
+
+def log_inverses() -> list[Real]:
+    """For each piece a c such that f = c m - 1 is exact, with the least |f^3 / log(m)|, which is what rounding costs.
+
+    Numbers below 1 have one bit more behind the point than those above, and get factors with one less. That they all
+    are short enough, for |f| below 1/16, and that the logarithm of no c but 1 is less than f, is asserted."""
+    inverses = []
+    for low, high in itertools.pairwise(log_edges()):
+        unit = 16 if high <= 1 else 32
+        candidates = [mp.mpf(number) / unit for number in range(unit // 2, 2 * unit)]
+        inverse = mp.mpf(1) if low < 1 < high else min(candidates, key=functools.partial(cost_of_rounding, low, high))
+        largest = max(abs(inverse * low - 1), abs(inverse * high - 1))
+        assert largest < mp.mpf(1) / 16
+        assert inverse == 1 or abs(mp.log(inverse)) > largest
+        inverses.append(inverse)
+    return inverses
+
+
+def cost_of_rounding(low: Real, high: Real, inverse: Real) -> Real:
+    return max(abs((inverse * m - 1) ** 3 / mp.log(m)) for m in (low, high))
+
+
+LOG_LOWEST, LOG_PIECES = 0.703125, 16
+LOG_NEAR_LIMIT = max(
+    abs(inverse * m - 1)
+    for inverse, ends in zip(log_inverses(), itertools.pairwise(log_edges()), strict=True)
+    for m in ends
+)
 LN2 = mp.log(2)
 HALF_LN2 = LN2 / 2
 ATANH_LIMIT = ((mp.sqrt(2) - 1) / (mp.sqrt(2) + 1)) ** 2
@@ -147,13 +183,13 @@ POLYNOMIALS: dict[str, tuple[str, Callable[[Real], Real], Real, Real, int, int]]
         3,
         7,
     ),
-    "LOG_TAIL": (
-        "(atanh(s) - s - s^3 / 3) / s^5 of s^2",
-        root(lambda s: (mp.atanh(s) - s - s**3 / 3) / s**5),
-        mp.mpf(0),
-        ATANH_LIMIT,
-        5,
-        8,
+    "LOG_NEAR": (
+        "(f - f^2 / 2 - log(1 + f)) / (f^3 / 2)",
+        near_zero(lambda f: (f - f**2 / 2 - mp.log1p(f)) * 2 / f**3),
+        -LOG_NEAR_LIMIT,
+        LOG_NEAR_LIMIT,
+        4,
+        9,
     ),
     "CBRT": ("cbrt(m)", mp.cbrt, mp.sqrt(mp.mpf("0.5")), mp.sqrt(2), 4, 6),
     "SIN": ("(sin r - r) / r^3 of r^2", root(lambda r: (mp.sin(r) - r) / r**3), mp.mpf(0), QUARTER_PI_SQUARED, 3, 6),
@@ -219,6 +255,14 @@ SINGLE_ONLY: dict[str, tuple[str, Callable[[Real], Real], Callable[[Real], Real]
         -HALF_LN2,
         HALF_LN2,
         4,
+    ),
+    "TAN_SINGLE": (
+        "(tan r - r) / r^3 of r^2, with relative errors of tan r",
+        root(lambda r: (mp.tan(r) - r) / r**3),
+        lambda z: z * mp.sqrt(z) / mp.tan(mp.sqrt(z)),
+        mp.mpf(0),
+        QUARTER_PI_SQUARED,
+        5,
     ),
     "LOG_ERFC_SINGLE": (
         "log(erfc(x)) / x + 1 of x, with relative errors of erf(x)",
@@ -309,6 +353,12 @@ def split(number: Real, *bits: int) -> list[float]:
     return [*parts, float(number)]
 
 
+def fixed_point(number: Real, bits: int) -> tuple[float, float]:
+    """`number` with that many bits behind the point, and what that leaves out."""
+    high = mp.nint(number * 2**bits) / 2**bits
+    return float(high), float(number - high)
+
+
 def words_of_two_over_pi(count: int) -> list[int]:
     """Two zero words, then the binary digits of 2 / pi, 32 at a time."""
     with mp.workprec(32 * count + 64):
@@ -346,10 +396,22 @@ def main() -> None:
     print(f'LOG2_E = {{"f32": {tuple(split(1 / LN2, 12))}, "f64": {tuple(split(1 / LN2, 28))}}}')
     print("# parts of pi / 2 whose products with integers below 2^20 are exact")
     print(f"HALF_PI_PARTS = {tuple(split(mp.pi / 2, 33, 33, 33))}")
+    print("# parts of pi / 2 to subtract with fma, times integers below 2^11 and 2^20")
+    print("HALF_PI_FUSED = {")
+    print(f'    "f32": {tuple(split(mp.pi / 2, 24, 11))},')
+    print(f'    "f64": {tuple(split(mp.pi / 2, 53, 32))},')
+    print("}")
     print(f"LN2_ROUNDED = {float(LN2)!r}")
     print(f"HALF_PI = {tuple(split(mp.pi / 2, 53))}")
-    print(f"LOG2_E_DOUBLE = {tuple(split(1 / LN2, 53))}")
-    print(f"THIRD_DOUBLE = {tuple(split(mp.mpf(1) / 3, 53))}")
+    print("# pieces of the numbers from this one to twice it, and what each is multiplied with to be close to 1")
+    print(f"LOG_LOWEST = {LOG_LOWEST!r}")
+    write_tuple("LOG_INVERSES =", [float(inverse) for inverse in log_inverses()])
+    print("# minus the logarithms of these, the high parts with as many bits behind the point as that of LN2")
+    for part, name in enumerate(("LOG_PIECES_HIGH", "LOG_PIECES_LOW")):
+        print(f"{name} = {{")
+        for kind, bits in (("f32", 14), ("f64", 36)):
+            write_tuple(f'"{kind}":', [fixed_point(-mp.log(c), bits)[part] for c in log_inverses()], "    ")
+        print("}")
     terms = range(1, 13)
     print("# (log(gamma(y)) - (y - 1/2) log(y) + y - log(2 pi) / 2) y, of 1 / y^2")
     write_tuple("STIRLING =", [float(mp.bernoulli(2 * i) / (2 * i * (2 * i - 1))) for i in terms])

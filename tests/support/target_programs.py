@@ -97,7 +97,8 @@ def chain(x: XlaOp, y: XlaOp) -> XlaOp:
 
 
 def functions(x: XlaOp) -> list[XlaOp]:
-    return [ops.Exp(x), ops.Tanh(x), ops.Sin(x), ops.Log(ops.Abs(x)), ops.Logistic(x), ops.Cbrt(x), ops.Erf(x)]
+    exponentials = [ops.Exp(x), ops.Log(ops.Abs(x)), ops.Pow(ops.Abs(x), x), ops.Logistic(x)]
+    return [*exponentials, ops.Tanh(x), ops.Sin(x), ops.Tan(x), ops.Cbrt(x), ops.Erf(x)]
 
 
 def exact_floats(x: XlaOp, y: XlaOp) -> list[XlaOp]:

@@ -66,18 +66,31 @@ class Module:
     """A unit of compilation: declarations, constant tables, functions and metadata, in the order of their making.
 
     `has_fma` says whether the target multiplies and adds in one instruction, `has_f16c` whether it converts f16,
-    `has_scalef` whether it multiplies by powers of two.
+    `has_scalef` whether it multiplies by powers of two, `has_permute` whether lanes choose among those of others.
     """
 
     @classmethod
     def of(cls, target: Target) -> Module:
         """A module that makes use of what the target has."""
-        return cls(has_fma=target.has_fma, has_f16c=target.has_f16c, has_scalef=target.has_scalef)
+        return cls(
+            has_fma=target.has_fma,
+            has_f16c=target.has_f16c,
+            has_scalef=target.has_scalef,
+            has_permute=target.has_permute,
+        )
 
-    def __init__(self, *, has_fma: bool = False, has_f16c: bool = False, has_scalef: bool = False) -> None:
+    def __init__(
+        self,
+        *,
+        has_fma: bool = False,
+        has_f16c: bool = False,
+        has_scalef: bool = False,
+        has_permute: bool = False,
+    ) -> None:
         self.has_fma = has_fma
         self.has_f16c = has_f16c
         self.has_scalef = has_scalef
+        self.has_permute = has_permute
         self._declarations: dict[str, str] = {}
         self._functions: dict[str, str] = {}
         self._tables: dict[str, str] = {}
@@ -165,6 +178,8 @@ class Module:
         return "\n".join(parts) + "\n"
 
 
+_LOOKED_UP = 16
+_REGISTER_BITS = 512
 _LEAST_PART = 10_000
 """Characters of functions, some 4 ms of work for LLVM, of which half a millisecond would come with every module."""
 
@@ -216,6 +231,46 @@ class KernelBuilder(Control):
     def table(self, type: IRType, numbers: Sequence[Number]) -> Value:
         """A pointer to a constant array of scalars."""
         return Value(PTR, f"@{self.module.table(type, numbers)}", None, self._function_scope)
+
+    def lookup(self, type: IRType, numbers: Sequence[Number], index: Value) -> Value:
+        """In each lane one of 16 numbers, which the lowest four bits of an integer of their width choose."""
+        if len(numbers) != _LOOKED_UP:
+            raise InternalError(f"a look-up among {len(numbers)} numbers")
+        if self.module.has_permute and index.type.lanes > 1:
+            return self._permuted(type, numbers, index)
+        return self.gather(self.table(type.element, numbers), self.and_(index, _LOOKED_UP - 1), type.element)
+
+    def _permuted(self, type: IRType, numbers: Sequence[Number], index: Value) -> Value:
+        """The look-up in one or two registers, for a register of indices at a time."""
+        whole = type.with_lanes(_REGISTER_BITS // type.bits)
+        registers = [
+            self.const_vector(whole, numbers[first : first + whole.lanes])
+            for first in range(0, _LOOKED_UP, whole.lanes)
+        ]
+        lanes = index.type.lanes
+        found: Value | None = None
+        for first in range(0, lanes, whole.lanes):
+            chosen = [lane if lane < lanes else -1 for lane in range(first, first + whole.lanes)]
+            part = self._permuted_register(registers, self.shuffle(index, None, chosen))
+            found = part if found is None else self._joined(found, part)
+        assert found is not None
+        return self.shuffle(found, None, range(lanes))
+
+    def _joined(self, a: Value, b: Value) -> Value:
+        """The lanes of both; a shuffle wants its operands equally long."""
+        longer = self.shuffle(b, None, [lane if lane < b.type.lanes else -1 for lane in range(a.type.lanes)])
+        return self.shuffle(a, longer, range(a.type.lanes + b.type.lanes))
+
+    def _permuted_register(self, registers: Sequence[Value], index: Value) -> Value:
+        type = registers[0].type
+        if len(registers) == 1:
+            name, operands = "permvar.sf", [*registers, index]
+        else:
+            name, operands = "vpermi2var.pd", [registers[0], index, registers[1]]
+        symbol = f"llvm.x86.avx512.{name}.{_REGISTER_BITS}"
+        self.module.declare(symbol, type, [operand.type for operand in operands])
+        arguments = ", ".join(f"{operand.type.text} {operand.text}" for operand in operands)
+        return self._pure(type, f"call {type.text} @{symbol}({arguments})", *operands)
 
     def function_pointer(self, name: str) -> Value:
         """The address of a function of this module, or of one declared to it."""

@@ -66,6 +66,11 @@ class Target:
         LLVM knows of it since version 22, but not how to split a vector for it that is longer than is preferred."""
         return self.is_avx512 and self.vector_bytes == 64 and llvm.llvm_version_info[0] >= 22
 
+    @property
+    def has_permute(self) -> bool:
+        """Whether kernels use registers of 64 bytes, and each lane of one can be any lane of one or two others."""
+        return self.is_avx512 and self.vector_bytes == 64
+
     def has(self, feature: str) -> bool:
         """Whether the instruction set extension (LLVM's name, "avx512bw") is there."""
         return f"+{feature}" in self.features.split(",")

@@ -83,17 +83,24 @@ def scale(k: KernelBuilder, x: Value, n: Value) -> Value:
 def split_exponent(k: KernelBuilder, x: Value) -> tuple[Value, Value]:
     """x = m * 2^e with m between sqrt(1/2) and sqrt(2), both floats; for positive finite x, subnormals included."""
     form = format_of(x.type)
-    integer = x.type.integer()
     small = k.compare("lt", x, form.lowest_normal)
     normal = k.select(small, k.mul(x, 2.0 ** (form.mantissa + 2)), x)
     bits = k.to_integer_bits(normal)
     exponent_field = k.and_(k.sub(bits, float_to_bits(math.sqrt(0.5), x.type.bits)), -1 << form.mantissa)
     mantissa = k.bitcast(k.sub(bits, exponent_field), x.type)
-    biased = k.lshr(k.add(exponent_field, k.const(integer, form.bias << form.mantissa)), form.mantissa)
-    # The biased exponent becomes a float by being put into the mantissa of 2^mantissa.
-    unit = 2.0**form.mantissa
-    exponent = k.sub(k.bitcast(k.or_(biased, float_to_bits(unit, x.type.bits)), x.type), unit + form.bias)
+    exponent = exponent_of_field(k, exponent_field, x.type)
     return mantissa, k.select(small, k.sub(exponent, form.mantissa + 2.0), exponent)
+
+
+def exponent_of_field(k: KernelBuilder, field: Value, type: IRType) -> Value:
+    """An exponent as a float, of the difference of two floats' exponents where floats of `type` have them."""
+    form = format_of(type)
+    if type.kind == "f32":
+        return k.sitofp(k.ashr(field, form.mantissa), F32)
+    # AVX2 converts no integers of 64 bits: put into the mantissa of 2^mantissa they are floats.
+    biased = k.lshr(k.add(field, k.const(field.type, form.bias << form.mantissa)), form.mantissa)
+    unit = 2.0**form.mantissa
+    return k.sub(k.bitcast(k.or_(biased, float_to_bits(unit, type.bits)), type), unit + form.bias)
 
 
 def leading_half(k: KernelBuilder, x: Value) -> Value:

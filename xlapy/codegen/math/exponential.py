@@ -37,7 +37,7 @@ class Reduced(NamedTuple):
 def reduced_exp(k: KernelBuilder, x: Value, low: Value | None = None) -> Reduced:
     """The parts of e^(x + low), for x within the range of the type."""
     high_ln2, low_ln2 = LN2[x.type.kind]
-    n, number = round_to_integer(k, k.mul(x, 1 / math.log(2)))
+    n, number = round_to_integer(k, k.mul(x if low is None else k.add(x, low), 1 / math.log(2)))
     r = k.muladd(n, -high_ln2, x)
     r = k.muladd(n, -low_ln2, r) if low is None else k.add(r, k.muladd(n, -low_ln2, low))
     return Reduced(k.muladd(k.mul(r, r), horner(k, r, EXP), r), number)
@@ -54,19 +54,19 @@ def exp_of_sum(k: KernelBuilder, x: Value, low: Value | None) -> Value:
     return scale(k, k.add(part.p, 1.0), part.n)
 
 
-def exp2_of_sum(k: KernelBuilder, x: Value, low: Value | None = None) -> Value:
-    """2^(x + low)"""
-    x = clamp(k, x, *_BASE_2_RANGE[x.type.kind])
-    n, number = round_to_integer(k, x)
-    r = k.sub(x, n)
-    if low is not None:
-        r = k.add(r, low)
-    return scale(k, k.add(k.mul(r, horner(k, r, EXP2)), 1.0), number)
+def exp_of_moderate_sum(k: KernelBuilder, x: Value, low: Value) -> Value:
+    """e^(x + low), right where that is normal and, like 1 over it, not next to the limits of the type."""
+    part = reduced_exp(k, x, low)
+    power = k.add(k.to_integer_bits(k.add(part.p, 1.0)), k.shl(part.n, format_of(x.type).mantissa))
+    return k.bitcast(power, x.type)
 
 
 def exp2(k: KernelBuilder, x: Value) -> Value:
     """2^x"""
-    return exp2_of_sum(k, x)
+    x = clamp(k, x, *_BASE_2_RANGE[x.type.kind])
+    n, number = round_to_integer(k, x)
+    r = k.sub(x, n)
+    return scale(k, k.add(k.mul(r, horner(k, r, EXP2)), 1.0), number)
 
 
 def expm1(k: KernelBuilder, x: Value) -> Value:

@@ -6,13 +6,22 @@ log(1 + f) = f - f^2/2 + s (f^2/2 + R),  R = log((1 + s) / (1 - s)) / s - 2
 
 from __future__ import annotations
 
-import math
-
 from xlapy.codegen.ir import KernelBuilder, Value
-from xlapy.codegen.math.coefficients import LN2, LOG, LOG2_E, LOG2_E_DOUBLE, LOG_TAIL, THIRD_DOUBLE
+from xlapy.codegen.ir_types import float_to_bits
+from xlapy.codegen.math.coefficients import (
+    LN2,
+    LOG,
+    LOG2_E,
+    LOG_INVERSES,
+    LOG_LOWEST,
+    LOG_NEAR,
+    LOG_PIECES_HIGH,
+    LOG_PIECES_LOW,
+)
 from xlapy.codegen.math.common import (
     INFINITY,
     NAN,
+    exponent_of_field,
     format_of,
     horner,
     leading_half,
@@ -83,41 +92,36 @@ def log2(k: KernelBuilder, x: Value) -> Value:
     return _with_specials(k, x, k.add(total, k.add(error, value_low)))
 
 
-def log2_double(k: KernelBuilder, x: Value) -> tuple[Value, Value]:
-    """log2 of a positive finite f64 as a sum of two, to 2^-64 of its value; what pow needs.
+def log_pair(k: KernelBuilder, x: Value, exponent: Value | None = None) -> tuple[Value, Value]:
+    """log(x) + exponent * log(2) as a sum of two, for normal positive x; what pow needs. Any x does no harm.
 
-    log(1 + f) = 2 s (1 + s^2 (1/3 + s^2 T)); s, s^2 and all but T are pairs."""
-    m, e = split_exponent(k, x)
-    f = k.sub(m, 1.0)
-    below, below_low = quick_two_sum(k, 2.0, f)
-    s = k.div(f, below)
-    product, product_low = two_product(k, s, below)
-    s_low = k.div(k.sub(k.sub(k.sub(f, product), product_low), k.mul(s, below_low)), below)
-    z, z_low = two_product(k, s, s)
-    z_low = k.add(z_low, k.mul(k.mul(s, s_low), 2.0))
-    inner, inner_low = two_product(k, z, horner(k, z, LOG_TAIL))
-    c, c_low = quick_two_sum(k, THIRD_DOUBLE[0], inner)
-    c_low = k.add(c_low, k.add(inner_low, THIRD_DOUBLE[1]))
-    t, t_low = two_product(k, z, c)
-    t_low = k.add(t_low, k.add(k.mul(z, c_low), k.mul(z_low, c)))
-    t, t_low = quick_two_sum(k, t, t_low)
-    st, st_low = two_product(k, s, t)
-    st_low = k.add(st_low, k.add(k.mul(s, t_low), k.mul(s_low, t)))
-    high, low = quick_two_sum(k, s, st)
-    low = k.add(low, k.add(st_low, s_low))
-    # Twice this, times log2(e).
-    scaled, scaled_low = two_product(k, high, 2 * LOG2_E_DOUBLE[0])
-    scaled_low = k.add(scaled_low, k.add(k.mul(high, 2 * LOG2_E_DOUBLE[1]), k.mul(low, 2 * LOG2_E_DOUBLE[0])))
-    total, error = two_sum(k, e, scaled)
-    return quick_two_sum(k, total, k.add(error, scaled_low))
+    x = 2^e m, and c of a table, for the piece where m is, makes f = c m - 1 small and exact. Of
+    log(x) = e ln 2 - log(c) + f - f^2/2 + ..., all but the last terms lose nothing."""
+    m, e, piece = _split_into_pieces(k, x)
+    if exponent is not None:
+        e = k.add(e, exponent)
+    inverse = k.lookup(x.type, LOG_INVERSES, piece)
+    if k.has_fma:
+        f = k.fma(m, inverse, -1.0)
+    else:
+        product, product_low = two_product(k, m, inverse)
+        f = k.add(k.sub(product, 1.0), product_low)
+    ln2_high, ln2_low = LN2[x.type.kind]
+    high = k.muladd(e, ln2_high, k.lookup(x.type, LOG_PIECES_HIGH[x.type.kind], piece))
+    low = k.muladd(e, ln2_low, k.lookup(x.type, LOG_PIECES_LOW[x.type.kind], piece))
+    high, error = quick_two_sum(k, high, f)
+    square, square_low = two_product(k, k.mul(f, -0.5), f)
+    rest = k.muladd(k.mul(square, f), horner(k, f, LOG_NEAR), square_low)
+    high, other_error = quick_two_sum(k, high, square)
+    return high, k.add(k.add(low, error), k.add(rest, other_error))
 
 
-def log2_for_single(k: KernelBuilder, x: Value) -> Value:
-    """log2 of a positive finite f64 to about 2^-45, enough for pow of f32."""
-    m, e = split_exponent(k, x)
-    f = k.sub(m, 1.0)
-    s = k.div(f, k.add(f, 2.0))
-    z = k.mul(s, s)
-    tail = k.muladd(z, horner(k, z, LOG_TAIL["f32"]), 1 / 3)
-    logarithm = k.muladd(k.mul(s, z), tail, s)
-    return k.muladd(logarithm, 2 / math.log(2), e)
+def _split_into_pieces(k: KernelBuilder, x: Value) -> tuple[Value, Value, Value]:
+    """x = m * 2^e with m between LOG_LOWEST and twice that, both floats; the low bits of the third are m's piece."""
+    form = format_of(x.type)
+    bits = k.to_integer_bits(x)
+    above = k.sub(bits, float_to_bits(LOG_LOWEST, x.type.bits))
+    exponent_field = k.and_(above, -1 << form.mantissa)
+    m = k.bitcast(k.sub(bits, exponent_field), x.type)
+    piece = k.lshr(above, form.mantissa - (len(LOG_INVERSES) - 1).bit_length())
+    return m, exponent_of_field(k, exponent_field, x.type), piece

@@ -2,25 +2,30 @@
 
 from __future__ import annotations
 
-from xlapy.codegen.ir import F32, F64, KernelBuilder, Value
+from xlapy.codegen.ir import KernelBuilder, Value
+from xlapy.codegen.ir_types import float_to_bits
 from xlapy.codegen.math.coefficients import CBRT
 from xlapy.codegen.math.common import (
     INFINITY,
     NAN,
+    format_of,
     horner,
     is_integral,
     power_of_two,
+    quick_two_sum,
     round_to_integer,
     sign_bit,
     split_exponent,
     two_product,
 )
-from xlapy.codegen.math.exponential import exp2_of_sum
-from xlapy.codegen.math.logarithm import log2_double, log2_for_single
+from xlapy.codegen.math.exponential import exp_of_moderate_sum, exp_of_sum
+from xlapy.codegen.math.logarithm import log_pair
 
 _CBRT_2 = 2.0 ** (1.0 / 3.0)
-# Powers of two whose exponents are beyond this overflow or vanish.
-_LARGEST_EXPONENT = 1100.0
+# e to the power of plus or minus this is a normal number.
+_MODERATE = {"f32": 86.0, "f64": 707.0}
+# e to the power of this is an infinity, and to minus this a zero, whatever is added that rounding took away.
+_EXTREME = {"f32": 120.0, "f64": 800.0}
 
 
 def sqrt(k: KernelBuilder, x: Value) -> Value:
@@ -51,11 +56,39 @@ def cbrt(k: KernelBuilder, x: Value) -> Value:
 
 
 def power(k: KernelBuilder, x: Value, y: Value) -> Value:
-    """x^y as IEEE 754 defines pow."""
+    """x^y as IEEE 754 defines pow. What is rare is computed only if some lane needs it."""
+    high, low = log_pair(k, x)
+    product, error = _product_of_pair(k, high, low, y)
+    quick = exp_of_moderate_sum(k, product, error)
+    bits, type = k.to_integer_bits(x), x.type
+    least, infinite = (float_to_bits(number, type.bits) for number in (format_of(type).lowest_normal, INFINITY))
+    is_normal = k.compare("lt", k.sub(bits, least), infinite - least, signed=False)
+    usual = k.and_(is_normal, k.compare("lt", k.fabs(product), _MODERATE[type.kind]))
+    (result,) = k.if_else(
+        k.any_lane(k.not_(usual)), lambda: k.select(usual, quick, _unusual_power(k, x, y)), lambda: quick
+    )
+    return result
+
+
+def _product_of_pair(k: KernelBuilder, high: Value, low: Value, y: Value) -> tuple[Value, Value]:
+    """(high + low) * y, as a sum of two of which the first is the product with `high`."""
+    product, error = two_product(k, high, y)
+    return product, k.muladd(low, y, error)
+
+
+def _unusual_power(k: KernelBuilder, x: Value, y: Value) -> Value:
+    """The power with all special cases, of overflow and underflow, and of subnormal numbers."""
+    form = format_of(x.type)
     magnitude = k.fabs(x)
     ordinary = k.and_(k.compare("gt", magnitude, 0.0), k.compare("lt", magnitude, INFINITY))
     base = k.select(ordinary, magnitude, 1.0)
-    result = _single_power(k, base, y) if x.type.kind == "f32" else _double_power(k, base, y)
+    small = k.compare("lt", base, form.lowest_normal)
+    base = k.select(small, k.mul(base, 2.0 ** (form.mantissa + 1)), base)
+    high, low = log_pair(k, base, k.select(small, k.const(x.type, -(form.mantissa + 1.0)), 0.0))
+    product, error = _product_of_pair(k, high, low, y)
+    # Beyond all limits nothing is left to correct, and the error may be a NaN.
+    error = k.select(k.compare("lt", k.fabs(product), _EXTREME[x.type.kind]), error, 0.0)
+    result = exp_of_sum(k, *quick_two_sum(k, product, error))
     one = k.const(x.type, 1.0)
 
     # Zeros and infinities, as base or as exponent: growing to infinity or shrinking to zero.
@@ -70,17 +103,3 @@ def power(k: KernelBuilder, x: Value, y: Value) -> Value:
     no_power = k.and_(k.and_(k.compare("lt", x, 0.0), k.compare("gt", x, -INFINITY)), k.not_(integral))
     result = k.select(k.or_(no_power, k.unordered(x, y)), NAN, result)
     return k.select(k.or_(k.compare("eq", y, 0.0), k.compare("eq", x, 1.0)), one, result)
-
-
-def _single_power(k: KernelBuilder, x: Value, y: Value) -> Value:
-    """f32 through f64, which has enough digits to need no care."""
-    exponent = k.mul(log2_for_single(k, k.fpext(x, F64)), k.fpext(y, F64))
-    return k.fptrunc(exp2_of_sum(k, exponent), F32)
-
-
-def _double_power(k: KernelBuilder, x: Value, y: Value) -> Value:
-    high, low = log2_double(k, x)
-    product, error = two_product(k, high, y)
-    error = k.add(error, k.mul(low, y))
-    large = k.compare("ge", k.fabs(product), _LARGEST_EXPONENT)
-    return exp2_of_sum(k, product, k.select(large, 0.0, error))

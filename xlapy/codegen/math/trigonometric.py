@@ -1,14 +1,16 @@
 """sin, cos, tan and their inverses.
 
-After the reduction x = q pi/2 + r, f64 keeps r as a pair; f32 reduces in f64 and goes on in its own type.
+After the reduction x = q pi/2 + r, r is a pair of the type of x.
 """
 
 from __future__ import annotations
 
-from xlapy.codegen.ir import F32, F64, I32, KernelBuilder, Value
-from xlapy.codegen.math.coefficients import ASIN, ATAN, COS, HALF_PI, SIN
-from xlapy.codegen.math.common import INFINITY, horner, quick_two_sum, sign_bit
-from xlapy.codegen.math.trigonometric_reduction import reduce_angle, reduce_single
+import math
+
+from xlapy.codegen.ir import KernelBuilder, Value
+from xlapy.codegen.math.coefficients import ASIN, ATAN, COS, HALF_PI, SIN, TAN_SINGLE
+from xlapy.codegen.math.common import INFINITY, horner, quick_two_sum, sign_bit, two_product
+from xlapy.codegen.math.trigonometric_reduction import Reduced, reduce_angle, reduce_single
 
 # Beyond this the square root is small enough for its rounding error not to matter.
 _FOLD = 0.7
@@ -16,29 +18,21 @@ _FOLD = 0.7
 Pair = tuple[Value, Value]
 
 
-def _reduced(k: KernelBuilder, x: Value) -> tuple[Value, Value | None, Value]:
-    """r, its low part if the type has one, and the quadrant as an integer of the type's width."""
-    if x.type.kind == "f64":
-        return reduce_angle(k, x)
-    reduced = reduce_single(k, k.fpext(x, F64))
-    return k.fptrunc(reduced.high, F32), None, k.trunc(reduced.quadrant, I32)
+def _reduced(k: KernelBuilder, x: Value) -> Reduced:
+    return reduce_angle(k, x) if x.type.kind == "f64" else reduce_single(k, x)
 
 
-def _sin_pair(k: KernelBuilder, r: Value, low: Value | None, kind: str) -> Pair:
+def _sin_pair(k: KernelBuilder, r: Value, low: Value) -> Pair:
     """sin(r + low) as a sum of two."""
     z = k.mul(r, r)
-    rest = k.mul(k.mul(r, z), horner(k, z, SIN[kind]))
-    if low is not None:
-        rest = k.add(rest, k.mul(low, k.sub(1.0, k.mul(z, 0.5))))
+    rest = k.muladd(k.mul(r, z), horner(k, z, SIN), k.mul(low, k.muladd(z, -0.5, 1.0)))
     return quick_two_sum(k, r, rest)
 
 
-def _cos_pair(k: KernelBuilder, r: Value, low: Value | None, kind: str) -> Pair:
+def _cos_pair(k: KernelBuilder, r: Value, low: Value) -> Pair:
     """cos(r + low) as a sum of two."""
     z = k.mul(r, r)
-    rest = k.mul(k.mul(z, z), horner(k, z, COS[kind]))
-    if low is not None:
-        rest = k.sub(rest, k.mul(r, low))
+    rest = k.sub(k.mul(k.mul(z, z), horner(k, z, COS)), k.mul(r, low))
     head, error = quick_two_sum(k, 1.0, k.mul(z, -0.5))
     return quick_two_sum(k, head, k.add(error, rest))
 
@@ -51,7 +45,7 @@ def _sine_of(k: KernelBuilder, x: Value, quarter_turns: int) -> Value:
     """sin(x + quarter_turns * pi/2)"""
     r, low, quadrant = _reduced(k, x)
     quadrant = k.add(quadrant, quarter_turns)
-    sine, cosine = _sin_pair(k, r, low, x.type.kind)[0], _cos_pair(k, r, low, x.type.kind)[0]
+    sine, cosine = _sin_pair(k, r, low)[0], _cos_pair(k, r, low)[0]
     value = k.select(_bit(k, quadrant, 1), cosine, sine)
     flipped = k.select(_bit(k, quadrant, 2), k.neg(value), value)
     # The reduction turns -0 into +0.
@@ -69,19 +63,37 @@ def cos(k: KernelBuilder, x: Value) -> Value:
 
 
 def tan(k: KernelBuilder, x: Value) -> Value:
-    """The tangent, as the quotient of sine and cosine with their rounding errors; f32 goes through f64."""
-    reduced = reduce_angle(k, k.fpext(x, F64))
-    (sine, sine_low) = _sin_pair(k, reduced.high, reduced.low, x.type.kind)
-    (cosine, cosine_low) = _cos_pair(k, reduced.high, reduced.low, x.type.kind)
-    odd = _bit(k, reduced.quadrant, 1)
+    """The tangent."""
+    quotient = _double_tan(k, x) if x.type.kind == "f64" else _single_tan(k, x)
+    return k.select(k.compare("eq", x, 0.0), x, quotient)
+
+
+def _single_tan(k: KernelBuilder, x: Value) -> Value:
+    """A polynomial of r, or -1 divided by it and its rounding error."""
+    r, low, quadrant = _reduced(k, x)
+    z = k.mul(r, r)
+    # The slope, 1 + tan(r)^2, nearly enough for a factor of `low`.
+    slope = k.muladd(z, 16 / math.pi**2, 1.0)
+    rest = k.muladd(k.mul(r, z), horner(k, z, TAN_SINGLE), k.mul(low, slope))
+    tangent, error = quick_two_sum(k, r, rest)
+    odd = _bit(k, quadrant, 1)
+    quotient = k.div(k.select(odd, -1.0, tangent), k.select(odd, tangent, 1.0))
+    return k.select(odd, k.muladd(k.mul(quotient, quotient), error, quotient), quotient)
+
+
+def _double_tan(k: KernelBuilder, x: Value) -> Value:
+    """The quotient of sine and cosine with their rounding errors."""
+    r, low, quadrant = _reduced(k, x)
+    sine, sine_low = _sin_pair(k, r, low)
+    cosine, cosine_low = _cos_pair(k, r, low)
+    odd = _bit(k, quadrant, 1)
     above, above_low = k.select(odd, k.neg(cosine), sine), k.select(odd, k.neg(cosine_low), sine_low)
     below, below_low = k.select(odd, sine, cosine), k.select(odd, sine_low, cosine_low)
-    quotient = k.div(above, below)
-    if x.type.kind == "f64":
-        quotient = k.add(quotient, k.div(k.sub(above_low, k.mul(quotient, below_low)), below))
-    else:
-        quotient = k.fptrunc(quotient, F32)
-    return k.select(k.compare("eq", x, 0.0), x, quotient)
+    inverse = k.div(1.0, below)
+    quotient = k.mul(above, inverse)
+    product, error = two_product(k, quotient, below)
+    rest = k.sub(k.sub(above, product), k.add(error, k.sub(k.mul(quotient, below_low), above_low)))
+    return k.muladd(rest, inverse, quotient)
 
 
 def atan2(k: KernelBuilder, y: Value, x: Value) -> Value:

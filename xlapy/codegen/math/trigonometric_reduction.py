@@ -2,8 +2,9 @@
 
     x = q pi/2 + r
 
-Up to 2^20 the product q pi/2 is subtracted in exact pieces. Beyond, a scalar function multiplies the significand by the
-binary digits of 2/pi that matter, as integers (Payne and Hanek); it is called only if some lane needs it.
+Up to 2^20 the product q pi/2 is subtracted in pieces that are exact; f32 does that in its own type up to 2^11, and
+beyond in f64. Still larger angles go to a scalar function that multiplies the significand by the binary digits of 2/pi
+that matter, as integers (Payne and Hanek). What large angles need runs only if some lane has one.
 """
 
 from __future__ import annotations
@@ -11,19 +12,21 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-from xlapy.codegen.ir import F64, I64, PTR, KernelBuilder, Value
-from xlapy.codegen.math.coefficients import HALF_PI, HALF_PI_PARTS, TWO_OVER_PI_WORDS
+from xlapy.codegen.ir import F32, F64, I32, I64, PTR, KernelBuilder, Value
+from xlapy.codegen.math.coefficients import HALF_PI, HALF_PI_FUSED, HALF_PI_PARTS, TWO_OVER_PI_WORDS
 from xlapy.codegen.math.common import quick_two_sum, round_to_integer, two_product, two_sum
 
 # |x| up to here has fewer than 2^20 quarter turns.
 _QUICK_LIMIT = 2.0**20
+# |x| up to here has fewer than 2^11 quarter turns, which is what f32 can take off without losing anything.
+_SINGLE_LIMIT = 2.0**11
 _LARGE = "xlapy.math.reduce_large_angles"
 # The function is rarely called, and compiles in half the time without the optimizing code generator.
 _SLOW_PATH = "noinline optnone nounwind"
 
 
 class Reduced(NamedTuple):
-    """r = high + low, in f64; the quadrant is an i64, of which the two lowest bits matter."""
+    """r = high + low, and the quadrant as an integer of their width, of which the two lowest bits matter."""
 
     high: Value
     low: Value
@@ -32,7 +35,7 @@ class Reduced(NamedTuple):
 
 def reduce_angle(k: KernelBuilder, x: Value) -> Reduced:
     """The reduction of an f64; NaN for infinities."""
-    return _reduced_where_large(k, x, _reduce_quickly(k, x))
+    return _reduced_where_large(k, x, _reduce_fused(k, x) if k.has_fma else _reduce_unfused(k, x))
 
 
 def _reduced_where_large(k: KernelBuilder, x: Value, quick: Reduced) -> Reduced:
@@ -44,18 +47,44 @@ def _reduced_where_large(k: KernelBuilder, x: Value, quick: Reduced) -> Reduced:
 
 
 def reduce_single(k: KernelBuilder, x: Value) -> Reduced:
-    """The reduction of an f64 that holds an f32: its low part, of which no bit would matter, is 0.
+    """The reduction of an f32; NaN for infinities. Each `high` is the nearest float but where `low` is of its size."""
+    if not k.has_fma:
+        return _reduce_single_through_double(k, x)
+    large = k.any_lane(k.compare("ge", k.fabs(x), _SINGLE_LIMIT))
+    reduced = k.if_else(large, lambda: _reduce_single_through_double(k, x), lambda: _reduce_fused(k, x))
+    return Reduced(*reduced)
 
-    The first difference is exact. It cancels so little with the second, an f32 of at most 2^20 not being very close to
-    any multiple of pi/2, that what is left out, 1e-20, does not matter either."""
+
+def _reduce_fused(k: KernelBuilder, x: Value) -> Reduced:
+    """In steps of which only the last rounds; how, for f32, and for f64 in brackets.
+
+    The first difference is a multiple of 2^-24 [2^-53] and below 1. The second is a multiple of 2^-35 [2^-85]: below
+    2^-11 [2^-32] it is exact too, and above it is within a factor of two of the first, so that their difference, and
+    with it the error, is."""
     turns, quadrant = round_to_integer(k, k.mul(x, 2 / math.pi))
+    first, second, third = HALF_PI_FUSED[x.type.kind]
+    rough = k.fma(turns, -first, x)
+    high = k.fma(turns, -second, rough)
+    error = k.fma(turns, -second, k.sub(rough, high))
+    return Reduced(high, k.fma(turns, -third, error), quadrant)
+
+
+def _reduce_single_through_double(k: KernelBuilder, x: Value) -> Reduced:
+    """The first difference is exact. It cancels so little with the second, an f32 of at most 2^20 not being very close
+    to any multiple of pi/2, that what is left out, 1e-20, does not matter."""
+    wide = k.fpext(x, F64)
+    turns, quadrant = round_to_integer(k, k.mul(wide, 2 / math.pi))
     first = HALF_PI_PARTS[0]
     rest = (HALF_PI[0] - first) + HALF_PI[1]
-    high = k.muladd(turns, -rest, k.muladd(turns, -first, x))
-    return _reduced_where_large(k, x, Reduced(high, k.const(x.type, 0.0), quadrant))
+    high = k.muladd(turns, -rest, k.muladd(turns, -first, wide))
+    reduced = _reduced_where_large(k, wide, Reduced(high, k.const(wide.type, 0.0), quadrant))
+    rounded = k.fptrunc(reduced.high, F32)
+    low = k.fptrunc(k.sub(reduced.high, k.fpext(rounded, F64)), F32)
+    return Reduced(rounded, low, k.trunc(reduced.quadrant, I32))
 
 
-def _reduce_quickly(k: KernelBuilder, x: Value) -> Reduced:
+def _reduce_unfused(k: KernelBuilder, x: Value) -> Reduced:
+    """The same for an f64 without fma: products with the first three of four parts are exact."""
     turns, quadrant = round_to_integer(k, k.mul(x, 2 / math.pi))
     first, second, third, fourth = HALF_PI_PARTS
     high = k.sub(x, k.mul(turns, first))
