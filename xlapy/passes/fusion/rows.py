@@ -37,7 +37,7 @@ from xlapy.hlo.ops import Trait
 from xlapy.passes.base import Pass, Record, pinned, program_computations
 from xlapy.passes.fusion.build import replace_groups
 from xlapy.passes.fusion.cost import CHEAP, memory_bytes, operation_cost
-from xlapy.passes.fusion.plan import IDENTITY, Group
+from xlapy.passes.fusion.plan import IDENTITY, MOST_FOLLOWED, Group
 
 
 @dataclass
@@ -142,7 +142,9 @@ class _RowChains:
         if instruction.opcode != "reduce" or instruction in self.fixed:
             return None
         space = row_space(instruction)
-        return _Chain(space, self._level_behind(instruction.operands)) if space else None
+        if space is None or (space.is_columns and not _returns_to_columns(instruction, space)):
+            return None
+        return _Chain(space, self._level_behind(instruction.operands))
 
     # -- from reduces to parameters
 
@@ -176,6 +178,20 @@ class _RowChains:
         if not producer.is_root and all(user in group.maps for user in producer.users):
             return True
         return operation_cost(producer) <= CHEAP and _reads_less(producer)
+
+
+def _returns_to_columns(reduce: Instruction, space: RowSpace) -> bool:
+    """What a reduce makes of the columns is used for their elements again: a single sweep is that of a reduce kernel,
+    which streams whole rows."""
+    pending, seen = [reduce], {reduce}
+    while pending and len(seen) < MOST_FOLLOWED:
+        for user in pending.pop().users:
+            if user not in seen and space.continues(user):
+                if space.is_full(user):
+                    return True
+                seen.add(user)
+                pending.append(user)
+    return False
 
 
 def _is_cheaply_generated(producer: Instruction) -> bool:
