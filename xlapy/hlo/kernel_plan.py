@@ -40,8 +40,9 @@ INDEXED_AT_RUN_TIME = ("dynamic-slice", "gather")
 GENERATORS = ("iota",)
 LEAST_ROW = 16  # elements: shorter rows fill no vectors
 MOST_ROW_BYTES = 64 * 1024  # of one array in a row kernel: what several sweeps find in a cache, and room on the stack
-LEAST_STRIP = 16  # columns that a kernel takes side by side: lines of a cache at the least
-MOST_STRIP_BYTES = 256 * 1024  # of the narrowest strip of columns of one array: what is kept of it, a larger cache holds
+LEAST_STRIP = 16  # columns that a kernel takes side by side: a line of a cache at the least
+WIDEST_STRIP = 128  # columns: eight of the widest vectors
+MOST_STRIP_BYTES = 256 * 1024  # of the narrowest strip of one array: a few of these are in a second-level cache
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,8 +176,9 @@ class RowSpace:
 
     @property
     def has_whole_strips(self) -> bool:
-        """Strips of columns need not overlap."""
-        return self.dims[-1] % LEAST_STRIP == 0
+        """Strips of columns need not overlap, however wide they are."""
+        columns = self.dims[-1]
+        return columns % WIDEST_STRIP == 0 or (columns >= LEAST_STRIP and columns & (columns - 1) == 0)
 
     @property
     def rows(self) -> int:
@@ -237,8 +239,11 @@ def _are_rows(space: RowSpace, shape: Shape) -> bool:
 def _are_columns(space: RowSpace, shape: Shape) -> bool:
     """A cache holds what a strip of neighbouring folds has."""
     strip = space.row_length * LEAST_STRIP * shape.type.bytes
-    return shape.dims[-1] >= LEAST_STRIP and 1 < space.row_length and strip <= MOST_STRIP_BYTES and (
-        not shape.type.is_complex
+    return (
+        shape.dims[-1] >= LEAST_STRIP
+        and space.row_length > 1
+        and strip <= MOST_STRIP_BYTES
+        and (not shape.type.is_complex)
     )
 
 

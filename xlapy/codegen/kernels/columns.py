@@ -5,9 +5,9 @@
         for i: s[:] += e[i] = exp(x[i, strip] - m) keeping what a later sweep needs,
         for i: result[i, strip] = e[i] / s         and one for the results
 
-Lanes lie across columns, and fold them in the order of the elements, as the reduce kernel does. What the first sweep
-reads of the arrays in memory is kept in one piece: a strip of a large array is so many pieces of lines at equal
-distances, which caches do not hold together. What a later sweep makes may take the place of what it has read.
+Lanes lie across columns, and fold them in the order of the elements, as the reduce kernel does. What is read of large
+arrays is kept in one piece: a strip of one is many short pieces at equal distances, which caches do not hold together.
+What a later sweep makes may take the place of what it has read.
 """
 
 from __future__ import annotations
@@ -19,17 +19,19 @@ from xlapy.codegen.arrays import Array
 from xlapy.codegen.element_graph import SCALAR, ElementGraph, between
 from xlapy.codegen.indexing import Coordinate, Index, Indexing
 from xlapy.codegen.ir import I8, I64, KernelBuilder, Value
-from xlapy.codegen.kernels.loop import power_of_two_below, widest_lanes
+from xlapy.codegen.kernels.loop import is_streamed, power_of_two_below, widest_lanes, work_per_element
 from xlapy.codegen.kernels.rows import is_dear
+from xlapy.codegen.kernels.tasks import PARALLEL_BYTES
 from xlapy.codegen.regions import emit_region
 from xlapy.codegen.registers import Element, flatten, memory_type, rounded, splat, unflatten
 from xlapy.codegen.target import Target
 from xlapy.hlo.graph import Computation, Instruction
-from xlapy.hlo.kernel_plan import RowSpace, fusion_roots, row_space
+from xlapy.hlo.kernel_plan import WIDEST_STRIP, RowSpace, fusion_roots, row_space
 from xlapy.support.errors import InternalError
 
-MOST_VECTORS = 8  # side by side, each with its part of the code
-FEW_STRIPS = 8  # that there should be at the least, so that threads have something to share
+MOST_WORK = 512  # operations in the code of one sweep, which has a part for each vector
+MOST_KEPT_BYTES = 1 << 20  # of a strip: about a second-level cache
+FEW_STRIPS = 8  # that there should be at the least where threads share them
 MOST_STACK_BYTES = 64 * 1024  # of what is kept; more is memory of the program
 ALIGNMENT = 64
 
@@ -50,12 +52,14 @@ class ColumnPlan:
 
     space: RowSpace
     sweeps: tuple[tuple[Instruction, ...], ...]
+    folded: frozenset[Instruction]  # all that is made from a reduce
     roots: tuple[Instruction, ...]
     kept: tuple[Kept, ...]
     slot_bytes: tuple[int, ...]  # of an element
     lanes: int
     vectors: int
     bytes_per_unit: int
+    streaming: bool  # whole results are too large to stay in cache until somebody reads them
 
     @property
     def width(self) -> int:
@@ -94,48 +98,57 @@ def plan_columns(computation: Computation, operand_bytes: int, target: Target) -
     space = row_space(reduces[0])
     if space is None:
         raise InternalError(f"{reduces[0]} folds no columns")
-    sweeps = _sweeps(computation, reduces)
-    kept, slots = _kept_values(space, sweeps, [root for root in roots if space.is_full(root)])
+    levels = _levels(computation)
+    sweeps = tuple(tuple(r for r in reduces if levels[r] == n) for n in range(1, max(levels.values()) + 1))
+    full = [root for root in roots if space.is_full(root)]
+    total = operand_bytes + sum(root.shape.bytes for root in roots)
+    kept, slots = _kept_values(space, sweeps, full, target)
     members = [i for i in between(roots, lambda i: i.opcode == "parameter") if i.shape.is_array]
     lanes = min(widest_lanes(members, target, 1), power_of_two_below(space.dims[-1]))
-    bytes_per_lane = sum(slots) * space.row_length
-    vectors = _vectors(space, lanes, bytes_per_lane, target)
-    total = operand_bytes + sum(root.shape.bytes for root in roots)
-    return ColumnPlan(
-        space, sweeps, roots, kept, slots, lanes, vectors, total * lanes * vectors // max(space.rows, 1)
-    )
+    strips = FEW_STRIPS if total >= PARALLEL_BYTES else 1
+    vectors = _vectors(space, lanes, sum(slots) * space.row_length, strips, work_per_element(members))
+    unit_bytes = total * lanes * vectors // space.rows
+    streaming = space.has_whole_strips and bool(full) and is_streamed(full, lanes, target)
+    folded = frozenset(i for i, level in levels.items() if level)
+    return ColumnPlan(space, sweeps, folded, roots, kept, slots, lanes, vectors, unit_bytes, streaming)
 
 
-def _vectors(space: RowSpace, lanes: int, bytes_per_lane: int, target: Target) -> int:
-    """How many vectors make a strip: as many as a cache holds, if enough strips are left to share."""
+def _vectors(space: RowSpace, lanes: int, bytes_per_column: int, strips: int, work: int) -> int:
+    """How many vectors make a strip: as many as a cache holds, if enough strips are left. Wide strips are read much
+    faster: memory, and what fetches ahead, are made for whole rows."""
     vectors = 1
-    while (
-        vectors < MOST_VECTORS
-        and 2 * vectors * lanes * FEW_STRIPS <= space.rows
-        and 2 * vectors * lanes <= space.dims[-1]
-        and 2 * vectors * lanes * bytes_per_lane <= target.l2_bytes // 2
-    ):
+    while 2 * vectors * work <= MOST_WORK:
+        width = 2 * vectors * lanes
+        if (
+            width > min(space.dims[-1], WIDEST_STRIP)
+            or width * strips > space.rows
+            or width * bytes_per_column > MOST_KEPT_BYTES
+        ):
+            break
         vectors *= 2
-    while space.has_whole_strips and space.dims[-1] % (vectors * lanes):
-        vectors //= 2  # what is computed twice could not overwrite an operand
     return vectors
 
 
-def _sweeps(computation: Computation, reduces: Sequence[Instruction]) -> tuple[tuple[Instruction, ...], ...]:
-    """The reduces by how many others have to come before them."""
-    level: dict[Instruction, int] = {}
+def _levels(computation: Computation) -> dict[Instruction, int]:
+    """How many reduces lead to each instruction, one behind another."""
+    levels: dict[Instruction, int] = {}
     for instruction in computation.post_order():
-        before = max((level[operand] for operand in instruction.operands), default=0)
-        level[instruction] = before + (instruction.opcode == "reduce")
-    count = max(level[reduce] for reduce in reduces)
-    return tuple(tuple(r for r in reduces if level[r] == number + 1) for number in range(count))
+        before = max((levels[operand] for operand in instruction.operands), default=0)
+        levels[instruction] = before + (instruction.opcode == "reduce")
+    return levels
 
 
 def _kept_values(
-    space: RowSpace, sweeps: Sequence[Sequence[Instruction]], full: Sequence[Instruction]
+    space: RowSpace, sweeps: Sequence[Sequence[Instruction]], full: Sequence[Instruction], target: Target
 ) -> tuple[tuple[Kept, ...], tuple[int, ...]]:
-    """What is read from memory, or dear to compute, in one sweep and needed in a later one; and the bytes of an element
-    of each slot for such."""
+    """What is dear to compute, or to read from memory, in one sweep and needed in a later one; and the bytes of an
+    element of each slot for such."""
+
+    def is_kept(value: Instruction) -> bool:
+        if value.opcode == "parameter":
+            return bool(value.shape.bytes > target.l2_bytes)
+        return is_dear(value)
+
     made: dict[Instruction, int] = {}
     last: dict[Instruction, int] = {}
     for number, goals in enumerate([*([r.operands[0] for r in sweep] for sweep in sweeps), full]):
@@ -145,7 +158,7 @@ def _kept_values(
             if value.opcode == "reduce":
                 continue
             first = made.setdefault(value, number)
-            if first < number and space.is_full(value) and (value.opcode == "parameter" or is_dear(value)):
+            if first < number and space.is_full(value) and is_kept(value):
                 last[value] = number
                 continue
             pending += [operand for operand in value.operands if operand not in seen]
@@ -301,10 +314,25 @@ class _Strip:
 
     def store_full(self, outputs: Sequence[Array]) -> None:
         """The last sweep: the results that have a value per element."""
-        roots = self.plan.full_roots
-        if not roots:
+        if not self.plan.full_roots:
             return
-        self._find_per_column(roots)
+        self._find_per_column(self.plan.full_roots)
+        if not self.plan.streaming:
+            self._store_down(outputs)
+            return
+        k = self.k
+        misplaced = k.const(I64, 0)
+        for _, output in self._results(outputs, full=True):
+            misplaced = k.or_(misplaced, k.address(output.pointer))
+        misplaced = k.and_(misplaced, ALIGNMENT - 1)
+        with k.if_(k.compare("eq", misplaced, 0)):
+            self._store_down([replace(output, streaming=True) for output in outputs])
+            k.fence()
+        with k.if_(k.compare("ne", misplaced, 0)):
+            self._store_down(outputs)
+
+    def _store_down(self, outputs: Sequence[Array]) -> None:
+        roots = self.plan.full_roots
 
         def body(folded: Mapping[int, Coordinate], running: Sequence[Element]) -> list[Element]:
             for place, column in enumerate(self.columns):
@@ -353,14 +381,10 @@ class _Strip:
         needed = [
             instruction
             for instruction in between(wanted, lambda i: i in known or i.opcode == "parameter")
-            if space.is_per_row(instruction) and self._is_folded(instruction) and instruction not in known
+            if instruction in self.plan.folded and space.is_per_row(instruction) and instruction not in known
         ]
         for place, values in enumerate(self._per_column(needed)):
             self.known[place].update(zip(needed, values, strict=True))
-
-    def _is_folded(self, instruction: Instruction) -> bool:
-        """Made from a reduce."""
-        return any(i.opcode == "reduce" for i in between([instruction], lambda i: i.opcode in ("parameter", "reduce")))
 
     def _per_column(self, instructions: Sequence[Instruction]) -> list[list[Element]]:
         """Their values in each vector of columns."""
