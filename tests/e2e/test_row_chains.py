@@ -1,4 +1,4 @@
-"""Chains over rows run as one kernel, and give what the evaluator gives."""
+"""Chains over rows, and over columns, run as one kernel, and give what the evaluator gives."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import pytest
 import xlapy
 from tests.support.values import assert_same
 from xlapy.hlo.text import parse
+from xlapy.passes.fusion import rows
 
 REGIONS = """
 sum { a = T[] parameter(0)  b = T[] parameter(1)  ROOT s = T[] add(a, b) }
@@ -18,6 +19,8 @@ max { a = T[] parameter(0)  b = T[] parameter(1)  ROOT s = T[] maximum(a, b) }
 min { a = T[] parameter(0)  b = T[] parameter(1)  ROOT s = T[] minimum(a, b) }
 """
 DIMS = [(5, 16), (3, 33), (1, 100), (70, 64), (2, 3, 40), (9, 1, 17), (4, 1000)]
+COLUMNS = [((5, 16), 0), ((33, 33), 0), ((2, 500), 0), ((64, 70), 0), ((70, 200), 0), ((3, 7, 40), 1), ((9, 1, 17), 0)]
+"""Dimensions of arrays, and the one along which a column lies."""
 
 SOFTMAX = """
   m = T[R] reduce(x, low), dimensions={L}, to_apply=max
@@ -53,14 +56,16 @@ NORM = """
 """
 
 
-def chain(body: str, type_name: str, dims: tuple[int, ...]) -> str:
-    """A program of one chain over the last dimension of `x`."""
+def chain(body: str, type_name: str, dims: tuple[int, ...], folded: int = -1) -> str:
+    """A program of one chain over a dimension of `x`, the last one by default."""
+    folded %= len(dims)
+    kept = [dim for dim in range(len(dims)) if dim != folded]
     words = {
-        "T[R]": f"{type_name}[{','.join(map(str, dims[:-1]))}]",
+        "T[R]": f"{type_name}[{','.join(str(dims[dim]) for dim in kept)}]",
         "T[D]": f"{type_name}[{','.join(map(str, dims))}]",
         "T[]": f"{type_name}[]",
-        "{L}": f"{{{len(dims) - 1}}}",
-        "{K}": f"{{{','.join(map(str, range(len(dims) - 1)))}}}",
+        "{L}": f"{{{folded}}}",
+        "{K}": f"{{{','.join(map(str, kept))}}}",
     }
     text = REGIONS + "ENTRY main { x = T[D] parameter(0)  low = T[] constant(-inf)  zero = T[] constant(0)" + body + "}"
     if not type_name.startswith(("f", "bf")):
@@ -76,11 +81,21 @@ def run(text: str, *arguments: Any, threads: int = 1) -> Any:
     return executable(*arguments)
 
 
-@pytest.mark.parametrize("dims", DIMS)
+@pytest.fixture(name="any_size")
+def _any_size(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Columns of any size are one kernel; large ones would take time."""
+    monkeypatch.setattr(rows, "SMALL_ARRAY_BYTES", 1 << 30)
+
+
+PLACES = [*((dims, -1) for dims in DIMS), *COLUMNS]
+
+
+@pytest.mark.usefixtures("any_size")
+@pytest.mark.parametrize(("dims", "folded"), PLACES)
 @pytest.mark.parametrize("type_name", ["f32", "f64", "bf16", "f16"])
 @pytest.mark.parametrize("body", [SOFTMAX, LOG_SUM_EXP, NORM], ids=["softmax", "log-sum-exp", "norm"])
-def test_a_chain_of_floats(body: str, type_name: str, dims: tuple[int, ...]) -> None:
-    text = chain(body, type_name, dims)
+def test_a_chain_of_floats(body: str, type_name: str, dims: tuple[int, ...], folded: int) -> None:
+    text = chain(body, type_name, dims, folded)
     shape = parse(text).signature.parameters[0]
     x = np.random.default_rng(0).standard_normal(dims).astype(shape.type.dtype)
     expected = xlapy.evaluate(parse(text), x)
@@ -97,7 +112,7 @@ def _leaves(value: Any) -> list[Any]:
 def random_chain(seed: int) -> tuple[str, tuple[int, ...]]:
     """Reduces and exact element-wise ops, some per row and some per element; many of them are results."""
     choose = random.Random(seed)
-    dims = choose.choice(DIMS)
+    dims, folded = choose.choice(PLACES)
     full = ["x"]
     per_row: list[str] = []
     lines: list[str] = []
@@ -126,10 +141,11 @@ def random_chain(seed: int) -> tuple[str, tuple[int, ...]]:
     results = sorted({full[-1], per_row[-1], choose.choice(full), choose.choice(per_row)} - {"x"})
     shapes = ", ".join("T[D]" if result in full else "T[R]" for result in results)
     body = "\n".join(lines) + f"\n  ROOT r = ({shapes}) tuple({', '.join(results)})\n"
-    return chain("\n" + body, "s32", dims), dims
+    return chain("\n" + body, "s32", dims, folded), dims
 
 
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.usefixtures("any_size")
+@pytest.mark.parametrize("seed", range(60))
 def test_a_random_chain_of_integers_is_exact(seed: int) -> None:
     text, dims = random_chain(seed)
     x = np.random.default_rng(seed).integers(-9, 9, dims).astype(np.int32)
@@ -142,15 +158,37 @@ def test_the_number_of_threads_changes_no_bit() -> None:
     assert_same(run(text, x, threads=2), run(text, x))
 
 
-@pytest.mark.parametrize("columns", [16, 37])
-def test_a_chain_overwrites_what_nobody_needs_any_more(columns: int) -> None:
+@pytest.mark.parametrize(("columns", "folded"), [(16, 1), (37, 1), (32, 0)])
+def test_a_chain_overwrites_what_nobody_needs_any_more(columns: int, folded: int) -> None:
     product = f"f32[{columns},{columns}] dot(%s, p), lhs_contracting_dims={{1}}, rhs_contracting_dims={{0}}"
-    text = chain(SOFTMAX, "f32", (columns, columns))
+    text = chain(SOFTMAX, "f32", (columns, columns), folded)
     text = text.replace("x = ", "p = ").replace("  low =", f"  x = {product % 'p'}  low =")
     text = text.replace("ROOT r =", "r =").replace("divide(e, bs)", f"divide(e, bs)  ROOT q = {product % 'r'}")
     x = np.random.default_rng(0).standard_normal((columns, columns)).astype(np.float32)
     np.testing.assert_allclose(run(text, x), xlapy.evaluate(parse(text), x), 1e-4, 1e-5)
     assert xlapy.compile(text).memory_analysis()["temporary_bytes"] < 2 * x.nbytes
+
+
+def test_strips_of_columns_that_overlap_overwrite_nothing() -> None:
+    product = "f32[37,37] dot(%s, p), lhs_contracting_dims={1}, rhs_contracting_dims={0}"
+    text = chain(SOFTMAX, "f32", (37, 37), 0)
+    text = text.replace("x = ", "p = ").replace("  low =", f"  x = {product % 'p'}  low =")
+    text = text.replace("ROOT r =", "r =").replace("divide(e, bs)", f"divide(e, bs)  ROOT q = {product % 'r'}")
+    x = np.random.default_rng(0).standard_normal((37, 37)).astype(np.float32)
+    np.testing.assert_allclose(run(text, x), xlapy.evaluate(parse(text), x), 1e-4, 1e-5)
+
+
+@pytest.mark.usefixtures("any_size")
+@pytest.mark.parametrize("body", [SOFTMAX, NORM], ids=["softmax", "norm"])
+@pytest.mark.parametrize("dims", [(1024, 4096), (900, 5000)])
+def test_large_columns_in_strips(body: str, dims: tuple[int, ...]) -> None:
+    """What is kept of a strip is memory of its task then, and results go past the caches where they lie well."""
+    text = chain(body, "f32", dims, 0)
+    x = np.random.default_rng(0).standard_normal(dims, np.float32)
+    one, three = run(text, x), run(text, x, threads=3)
+    for number, wanted in enumerate(_leaves(xlapy.evaluate(parse(text), x))):
+        assert_same(_leaves(one)[number], _leaves(three)[number])
+        np.testing.assert_allclose(_leaves(one)[number], wanted, 2e-5, 2e-5 * np.abs(wanted).max())
 
 
 def test_a_row_in_several_dimensions() -> None:
@@ -167,7 +205,31 @@ def test_a_row_in_several_dimensions() -> None:
     assert_same(run(text, x), xlapy.evaluate(parse(text), x))
 
 
-def test_running_maxima_and_sums_take_the_place_of_the_old_ones() -> None:
+def test_columns_in_several_dimensions() -> None:
+    text = """
+    sum { a = s32[] parameter(0)  b = s32[] parameter(1)  ROOT s = s32[] add(a, b) }
+    ENTRY main {
+      x = s32[3,5,2,4,19] parameter(0)
+      w = s32[19] parameter(1)
+      zero = s32[] constant(0)
+      s = s32[5,4,19] reduce(x, zero), dimensions={0,2}, to_apply=sum
+      t = s32[5,1,4,19] reshape(s)
+      n = s32[5,1,4,19] negate(t)
+      u = s32[5,4,19] reshape(n)
+      b = s32[3,5,2,4,19] broadcast(u), dimensions={1,3,4}
+      c = s32[3,5,2,4,19] broadcast(w), dimensions={4}
+      d = s32[3,5,2,4,19] subtract(x, b)
+      m = s32[3,5,2,4,19] multiply(d, c)
+      ROOT r = (s32[3,5,2,4,19], s32[5,1,4,19]) tuple(m, n)
+    }"""
+    x = np.arange(3 * 5 * 2 * 4 * 19, dtype=np.int32).reshape(3, 5, 2, 4, 19)
+    w = np.arange(19, dtype=np.int32)
+    for got, wanted in zip(run(text, x, w), xlapy.evaluate(parse(text), x, w), strict=True):
+        assert_same(got, wanted)
+
+
+@pytest.mark.parametrize("transposed", [False, True], ids=["rows", "columns"])
+def test_running_maxima_and_sums_take_the_place_of_the_old_ones(*, transposed: bool) -> None:
     """A row kernel in a loop, results of which are stored where it reads what they are made of."""
     text = """HloModule m
       larger { a = f32[] parameter(0)
@@ -214,6 +276,12 @@ def test_running_maxima_and_sums_take_the_place_of_the_old_ones() -> None:
         best.1 = f32[96] get-tuple-element(end), index=2
         sums.1 = f32[96] get-tuple-element(end), index=3
         ROOT r = (f32[96], f32[96]) tuple(best.1, sums.1) }"""
-    x = np.random.default_rng(0).normal(size=(4, 96, 40)).astype(np.float32) * 5
+    if transposed:
+        text = text.replace("96,40", "40,96").replace(
+            "reduce(x, low), dimensions={1}", "reduce(x, low), dimensions={0}"
+        )
+        text = text.replace("(higher), dimensions={0}", "(higher), dimensions={1}")
+        text = text.replace("reduce(e, nothing), dimensions={1}", "reduce(e, nothing), dimensions={0}")
+    x = np.random.default_rng(0).normal(size=(4, 40, 96) if transposed else (4, 96, 40)).astype(np.float32) * 5
     for got, wanted in zip(xlapy.compile(text)(x), xlapy.evaluate(text, x), strict=True):
         np.testing.assert_allclose(got, wanted, rtol=1e-5)

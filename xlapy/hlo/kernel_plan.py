@@ -8,7 +8,8 @@ Everything here is a fact about an instruction or a fused computation; nothing i
     kInput  a reduce, or a reduce-window with a small window (several inputs: variadic), whose initial values are scalar
             parameters or constants. The outputs are its results, or what is made from each of them, element by element
     kOutput a chain over the rows of one array: reduces over its last dimensions, all the same ones, and element-wise
-            ops on what they make. The outputs are whole arrays, or one value per row
+            ops on what they make. The outputs are whole arrays, or one value per row. Or over its columns: the last
+            dimension is not folded then, and everything else is the same
     kCustom a dot or convolution of parameters that is a matrix product of the library, and element-wise ops behind it:
             each element of the results is made of the element of the product at the same place. The product is
             computed in the memory of the first result whose elements are as wide, block by block, and what is behind
@@ -39,6 +40,9 @@ INDEXED_AT_RUN_TIME = ("dynamic-slice", "gather")
 GENERATORS = ("iota",)
 LEAST_ROW = 16  # elements: shorter rows fill no vectors
 MOST_ROW_BYTES = 64 * 1024  # of one array in a row kernel: what several sweeps find in a cache, and room on the stack
+LEAST_STRIP = 16  # columns that a kernel takes side by side: a line of a cache at the least
+WIDEST_STRIP = 128  # columns: eight of the widest vectors
+MOST_STRIP_BYTES = 256 * 1024  # of the narrowest strip of one array: a few of these are in a second-level cache
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,18 +155,38 @@ def sole_operation(computation: Computation) -> Instruction | None:
 
 @dataclass(frozen=True, slots=True)
 class RowSpace:
-    """The arrays of a row kernel: all of `dims`, the first `kept` of which count rows."""
+    """The arrays of a row kernel: all of `dims`, of which `folded` are those along a row, or down a column."""
 
     dims: tuple[int, ...]
-    kept: int
+    folded: tuple[int, ...]
+
+    @property
+    def kept(self) -> tuple[int, ...]:
+        """The dimensions that count rows."""
+        return tuple(dim for dim in range(len(self.dims)) if dim not in self.folded)
+
+    @property
+    def kept_dims(self) -> tuple[int, ...]:
+        return tuple(self.dims[dim] for dim in self.kept)
+
+    @property
+    def is_columns(self) -> bool:
+        """Neighbours in memory belong to different folds."""
+        return len(self.dims) - 1 not in self.folded
+
+    @property
+    def has_whole_strips(self) -> bool:
+        """Strips of columns need not overlap, however wide they are."""
+        columns = self.dims[-1]
+        return columns % WIDEST_STRIP == 0 or (columns >= LEAST_STRIP and columns & (columns - 1) == 0)
 
     @property
     def rows(self) -> int:
-        return math.prod(self.dims[: self.kept])
+        return math.prod(self.kept_dims)
 
     @property
     def row_length(self) -> int:
-        return math.prod(self.dims[self.kept :])
+        return math.prod(self.dims[dim] for dim in self.folded)
 
     def is_full(self, instruction: Instruction) -> bool:
         """The instruction has one value per element."""
@@ -171,7 +195,7 @@ class RowSpace:
     def is_per_row(self, instruction: Instruction) -> bool:
         """The instruction has one value per row, in the order of the rows."""
         dims = instruction.shape.dims
-        return bool(dims) and dims != self.dims and _wide(dims) == _wide(self.dims[: self.kept])
+        return bool(dims) and dims != self.dims and _wide(dims) == _wide(self.kept_dims)
 
     def continues(self, instruction: Instruction) -> bool:
         """The instruction, reading values of rows, makes values of the same rows from them, row by row."""
@@ -189,27 +213,47 @@ class RowSpace:
         places = [dim for dim, size in zip(instruction.attributes["dimensions"], sizes, strict=True) if size != 1]
         if self.is_per_row(instruction):
             return places == sorted(places)
-        return self.is_full(instruction) and places == [dim for dim in range(self.kept) if self.dims[dim] != 1]
+        return self.is_full(instruction) and places == [dim for dim in self.kept if self.dims[dim] != 1]
 
 
 def row_space(reduce: Instruction) -> RowSpace | None:
-    """The rows that a reduce folds, if a row kernel may hold it."""
+    """The rows or columns that a reduce folds, if a row kernel may hold it."""
     if len(reduce.operands) != 2 or sole_operation(reduce.called[0]) is None:
         return None
     array = reduce.operands[0]
-    folded, rank = reduce.attributes["dimensions"], array.shape.rank
-    kept = rank - len(folded)
-    if not kept or not array.shape.is_static or set(folded) != set(range(kept, rank)):
+    if not array.shape.is_static or not array.shape.size or not (is_row_major(array) and is_row_major(reduce)):
         return None
-    length = math.prod(array.shape.dims[kept:])
-    is_suitable = (
-        array.shape.size
-        and array.shape.dims[-1] >= LEAST_ROW
-        and length * array.shape.type.bytes <= MOST_ROW_BYTES
-        and is_row_major(array)
-        and is_row_major(reduce)
+    space = RowSpace(array.shape.dims, tuple(sorted(reduce.attributes["dimensions"])))
+    if not space.kept or not space.folded:
+        return None
+    is_suitable = _are_columns if space.is_columns else _are_rows
+    return space if is_suitable(space, array.shape) else None
+
+
+def _are_rows(space: RowSpace, shape: Shape) -> bool:
+    """Each fold lies in one piece that a cache holds."""
+    is_last = space.kept == tuple(range(len(space.kept)))
+    return is_last and shape.dims[-1] >= LEAST_ROW and space.row_length * shape.type.bytes <= MOST_ROW_BYTES
+
+
+def _are_columns(space: RowSpace, shape: Shape) -> bool:
+    """A cache holds what a strip of neighbouring folds has."""
+    strip = space.row_length * LEAST_STRIP * shape.type.bytes
+    return (
+        shape.dims[-1] >= LEAST_STRIP
+        and space.row_length > 1
+        and strip <= MOST_STRIP_BYTES
+        and (not shape.type.is_complex)
     )
-    return RowSpace(array.shape.dims, kept) if is_suitable else None
+
+
+def column_space(instruction: Instruction) -> RowSpace | None:
+    """The columns that a fusion folds, if it is a chain over such."""
+    if instruction.opcode != "fusion" or instruction.attributes["kind"] is not FusionKind.OUTPUT:
+        return None
+    fold = next(inside for inside in instruction.called[0].post_order() if inside.opcode == "reduce")
+    space = row_space(fold)
+    return space if space is not None and space.is_columns else None
 
 
 def _wide(dims: Sequence[int]) -> list[int]:

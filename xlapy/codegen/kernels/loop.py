@@ -69,20 +69,21 @@ def plan_loop(
     extent = shape.size if is_linear else _inner_size(shape)
     # Functions take one element at a time, and tasks that call them are too small to be whole vectors.
     calls = any(region_functions(instruction) for instruction in instructions)
-    is_quick = runs_once and not calls and shape.size * _work_per_element(instructions) <= QUICK_WORK
+    is_quick = runs_once and not calls and shape.size * work_per_element(instructions) <= QUICK_WORK
     widest = widest_lanes(instructions, target, 1 if is_quick else VECTORS_PER_STEP)
     lanes = 1 if calls else min(widest, power_of_two_below(extent))
     units = shape.size if is_linear else rows_and_columns(shape)[0]
     total = operand_bytes + sum(root.shape.bytes for root in roots)
-    streaming = is_linear and _is_streamed(roots, lanes, target)
+    streaming = is_linear and is_streamed(roots, lanes, target)
     return LoopPlan(tuple(roots), shape, is_linear, lanes, units, total // max(units, 1), streaming, is_quick)
 
 
-def _work_per_element(instructions: Sequence[Instruction]) -> int:
+def work_per_element(instructions: Sequence[Instruction]) -> int:
+    """About how many operations compute one element."""
     return sum(FUNCTION_WORK if instruction.opcode in TRANSCENDENTAL else 1 for instruction in instructions)
 
 
-def _is_streamed(roots: Sequence[Instruction], lanes: int, target: Target) -> bool:
+def is_streamed(roots: Sequence[Instruction], lanes: int, target: Target) -> bool:
     """Whether storing past the caches pays: it saves reading the lines that are overwritten, and what else is in
     cache."""
     widths = [memory_type(root.shape.type).bytes * lanes for root in roots]

@@ -19,6 +19,7 @@ from dataclasses import dataclass, field, replace
 from xlapy.codegen.arrays import Array
 from xlapy.codegen.fourier_transforms import fourier_scratch_bytes
 from xlapy.codegen.ir import KernelBuilder, Value
+from xlapy.codegen.kernels.columns import emit_columns, plan_columns
 from xlapy.codegen.kernels.concatenate import emit_concatenate, plan_concatenate
 from xlapy.codegen.kernels.convolution import emit_convolution, plan_convolution
 from xlapy.codegen.kernels.dot import emit_dot, plan_dot
@@ -43,7 +44,14 @@ from xlapy.codegen.target import Target
 from xlapy.hlo.attributes import FusionKind
 from xlapy.hlo.buffer_plan import FunctionPlans
 from xlapy.hlo.graph import Computation, Instruction
-from xlapy.hlo.kernel_plan import fold_of, fusion_roots, is_blocked_transpose, region_functions, turns_reversed
+from xlapy.hlo.kernel_plan import (
+    column_space,
+    fold_of,
+    fusion_roots,
+    is_blocked_transpose,
+    region_functions,
+    turns_reversed,
+)
 from xlapy.hlo.ops import OPS, Trait
 from xlapy.hlo.shape import Dims
 from xlapy.hlo.sort_plan import plan_sort
@@ -67,7 +75,7 @@ class Kernel:
     overwrites: tuple[tuple[int, int], ...] = ()  # (operand, leaf): the operand must be in the leaf's memory before
     shared_bytes: int = 0  # memory of all tasks: `k.parameters["shared"]`
     functions: tuple[Computation, ...] = ()  # regions that it calls as functions
-    function_bytes: int = 0  # memory of its own for each task, in which these work
+    own_bytes: int = 0  # memory of its own for each task, in which these work, or which it uses itself
     listens: bool = False  # it may take long, and looks whether the run was stopped
     is_quick: bool = False  # it has so little to do that LLVM should not spend time on it
 
@@ -80,7 +88,7 @@ class Kernel:
     @property
     def task_bytes(self) -> int:
         """Memory of its own for each task, behind what they share."""
-        return aligned(self.function_bytes)
+        return aligned(self.own_bytes)
 
     @property
     def tasks(self) -> int:
@@ -126,7 +134,7 @@ def _with_functions(kernel: Kernel, functions: tuple[Computation, ...], situatio
         bytes_per_unit=kernel.bytes_per_unit * CALL_WEIGHT,
         functions=functions,
         listens=True,
-        function_bytes=max(situation.functions[function].arena_bytes for function in functions),
+        own_bytes=max(situation.functions[function].arena_bytes for function in functions),
     )
 
 
@@ -143,7 +151,8 @@ def scratch_bytes(instruction: Instruction, target: Target, functions: FunctionP
         return 0
     if instruction.opcode in LIBRARY_SCRATCH:
         return LIBRARY_SCRATCH[instruction.opcode](instruction, target)
-    if instruction.opcode not in HAVE_SCRATCH and not region_functions(instruction):
+    may_have = instruction.opcode in HAVE_SCRATCH or column_space(instruction) is not None
+    if not may_have and not region_functions(instruction):
         return 0
     kernel = kernel_for(instruction, Situation(target, in_place=False, functions=functions))
     return aligned(kernel.shared_bytes) + kernel.task_bytes * kernel.tasks
@@ -191,7 +200,8 @@ def _fusion(instruction: Instruction, situation: Situation) -> Kernel:
     computation = instruction.called[0]
     root = computation.root
     if instruction.attributes["kind"] is FusionKind.OUTPUT:
-        return _rows_kernel(computation, situation)
+        maker = _rows_kernel if column_space(instruction) is None else _columns_kernel
+        return maker(computation, situation)
     if instruction.attributes["kind"] is FusionKind.INPUT:
         fold = fold_of(computation)
         roots = (fold,) if root is fold else fusion_roots(computation)
@@ -220,6 +230,17 @@ def _rows_kernel(computation: Computation, situation: Situation) -> Kernel:
         emit_rows(k, plan, bound, outputs, begin, end, in_place=situation.in_place)
 
     return Kernel(plan.units, plan.bytes_per_unit, body)
+
+
+def _columns_kernel(computation: Computation, situation: Situation) -> Kernel:
+    operands = computation.parameters
+    total = sum(operand.shape.bytes for operand in operands)
+    plan = plan_columns(computation, total, situation.target)
+
+    def body(k: KernelBuilder, arrays: Sequence[Array], outputs: Sequence[Array], begin: Value, end: Value) -> None:
+        emit_columns(k, plan, dict(zip(operands, arrays, strict=True)), outputs, begin, end)
+
+    return Kernel(plan.units, plan.bytes_per_unit, body, own_bytes=0 if plan.fits_stack else plan.scratch_bytes)
 
 
 @KERNELS.register("transpose")

@@ -115,7 +115,7 @@ def _kept_values(
                 continue
             sweep = first_sweep.setdefault(value, number)
             bytes_of_row = value.shape.bytes // space.rows
-            if sweep < number and space.is_full(value) and bytes_of_row <= room and _is_dear(value):
+            if sweep < number and space.is_full(value) and bytes_of_row <= room and is_dear(value):
                 if value not in kept[sweep]:
                     kept[sweep].append(value)
                     room -= bytes_of_row
@@ -125,7 +125,7 @@ def _kept_values(
     return tuple(tuple(values) for values in kept)
 
 
-def _is_dear(value: Instruction) -> bool:
+def is_dear(value: Instruction) -> bool:
     """Computing an element again takes longer than reading it."""
     if value.shape.type.is_complex:
         return False
@@ -187,7 +187,7 @@ class _Block:
         for value, room in self.kept.items():
             pointer = k.gep(room, k.mul(slot, plan.space.row_length), memory_type(value.shape.type).bytes)
             scratch[value] = RowScratch(
-                pointer, value.shape, f"row.{value.name}", read_only=False, kept=plan.space.kept
+                pointer, value.shape, f"row.{value.name}", read_only=False, kept=len(plan.space.kept)
             )
         results = {
             reduce: Array(room, Shape.array(reduce.shape.element_type, (plan.block,)), f"value.{reduce.name}", False)
@@ -249,7 +249,7 @@ class _Row:
     def store_full(self, outputs: Sequence[Array], *, overlapping: bool) -> None:
         """The last sweep: the results that have a value per element."""
         results = list(self._results(outputs, full=True))
-        dims, kept = self.plan.space.dims, self.plan.space.kept
+        dims, kept = self.plan.space.dims, len(self.plan.space.kept)
         rows = list(self._positions().values())
 
         def nest(inner: tuple[Coordinate, ...]) -> None:
@@ -279,5 +279,5 @@ class _Row:
 
     def _positions(self) -> dict[int, Coordinate]:
         """Where the row is in the dimensions that count rows."""
-        dims = self.plan.space.dims[: self.plan.space.kept]
+        dims = self.plan.space.kept_dims
         return dict(enumerate(Indexing(self.k, 1).delinearize(Coordinate(self.number), dims)))

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from xlapy.hlo.attributes import FusionKind
 from xlapy.hlo.graph import Instruction
-from xlapy.hlo.kernel_plan import is_pointwise, rereads
+from xlapy.hlo.kernel_plan import column_space, is_pointwise, rereads
 from xlapy.hlo.leaves import aliased_leaves
 from xlapy.hlo.ops import Trait
 
@@ -52,6 +52,9 @@ def _of_fusion(fusion: Instruction) -> list[tuple[int, int]]:
     root = computation.root
     outputs = root.operands if root.opcode == "tuple" else (root,)
     rows = fusion.attributes["kind"] is FusionKind.OUTPUT
+    columns = column_space(fusion)
+    if columns is not None and not columns.has_whole_strips:
+        return []  # the last strip overlaps the one before it
     pairs = []
     for number, parameter in enumerate(computation.parameters):
         for leaf, output in enumerate(outputs):

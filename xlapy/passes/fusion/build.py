@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from xlapy.hlo.attributes import FusionKind
 from xlapy.hlo.graph import Computation, Instruction
-from xlapy.hlo.kernel_plan import is_kernel_constant
+from xlapy.hlo.kernel_plan import is_kernel_constant, row_space
 from xlapy.hlo.shape import Shape
 from xlapy.passes.base import Record, replace_all
 from xlapy.passes.fusion.cost import memory_bytes
@@ -49,11 +49,19 @@ _BENEFITS = {
 }
 
 
+def _benefit(group: Group) -> str:
+    if group.kind is FusionKind.OUTPUT:
+        space = row_space(next(member for member in group.maps if member.opcode == "reduce"))
+        if space is not None and space.is_columns:
+            return "each strip of columns is read once and stays in a cache"
+    return _BENEFITS[group.kind]
+
+
 def _reason(group: Group) -> str:
     """What the fusion is good for."""
     kept = sum(memory_bytes(member) for member in group.maps if member not in group.roots)
     stored = f", {len(group.roots)} results in one kernel" if len(group.roots) > 1 else ""
-    return f"{_BENEFITS[group.kind]}{stored}" + (f": {kept:,} bytes need not be stored" if kept else "")
+    return f"{_benefit(group)}{stored}" + (f": {kept:,} bytes need not be stored" if kept else "")
 
 
 def _build(

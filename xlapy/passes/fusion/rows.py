@@ -1,4 +1,5 @@
-"""Row fusion: reduces over the rows of an array become one kernel with all that is computed from them row by row.
+"""Row fusion: reduces over the rows, or columns, of an array become one kernel with all that is computed from them row
+by row.
 
     m = f32[n] reduce(x, lowest), dimensions={1}, to_apply=max
     e = f32[n,c] exponential(x - broadcast(m))
@@ -37,7 +38,13 @@ from xlapy.hlo.ops import Trait
 from xlapy.passes.base import Pass, Record, pinned, program_computations
 from xlapy.passes.fusion.build import replace_groups
 from xlapy.passes.fusion.cost import CHEAP, memory_bytes, operation_cost
-from xlapy.passes.fusion.plan import IDENTITY, Group
+from xlapy.passes.fusion.plan import IDENTITY, MOST_FOLLOWED, Group
+
+SMALL_ARRAY_BYTES = 16 * 1024
+LARGE_ARRAY_BYTES = 16 << 20
+"""Of an array whose columns are folded. On two cores with 1 MB of second-level cache each and 32 MB of the third, a
+softmax over columns and its gradient take 0.5 to 0.7 of the time in one kernel where columns are of 4 KB in all, 0.9 to
+1.1 of 32 KB, 1.0 to 1.2 of 0.5 to 8 MB, 0.75 to 0.95 of 16 MB, and 0.5 to 0.8 of 64 MB."""
 
 
 @dataclass
@@ -142,7 +149,9 @@ class _RowChains:
         if instruction.opcode != "reduce" or instruction in self.fixed:
             return None
         space = row_space(instruction)
-        return _Chain(space, self._level_behind(instruction.operands)) if space else None
+        if space is None or (space.is_columns and not _may_take_columns(instruction, space)):
+            return None
+        return _Chain(space, self._level_behind(instruction.operands))
 
     # -- from reduces to parameters
 
@@ -178,6 +187,27 @@ class _RowChains:
         return operation_cost(producer) <= CHEAP and _reads_less(producer)
 
 
+def _may_take_columns(reduce: Instruction, space: RowSpace) -> bool:
+    """A kernel over the columns may pay: the arrays are so small that starting kernels is what takes time, or no cache
+    holds them, and strips of them can be stored past the caches. Else kernels that stream whole rows are as fast."""
+    size = reduce.operands[0].shape.bytes
+    pays = size <= SMALL_ARRAY_BYTES or (size >= LARGE_ARRAY_BYTES and space.has_whole_strips)
+    return pays and _returns_to_columns(reduce, space)
+
+
+def _returns_to_columns(reduce: Instruction, space: RowSpace) -> bool:
+    """What the reduce makes of the columns is used for their elements again: all else is a single sweep."""
+    pending, seen = [reduce], {reduce}
+    while pending and len(seen) < MOST_FOLLOWED:
+        for user in pending.pop().users:
+            if user not in seen and space.continues(user):
+                if space.is_full(user):
+                    return True
+                seen.add(user)
+                pending.append(user)
+    return False
+
+
 def _is_cheaply_generated(producer: Instruction) -> bool:
     """Computing it again, from places alone, is no more work than loading it."""
     return operation_cost(producer) <= CHEAP and not any(memory_bytes(operand) for operand in producer.operands)
@@ -195,6 +225,9 @@ def _fault(group: Group, chain: _Chain, limits: KernelLimits) -> str:
     reduces = [member for member in chain.members if member.opcode == "reduce"]
     if len(reduces) == len(chain.members) == 1:
         return "a reduce without a chain"
+    is_large = reduces[0].operands[0].shape.bytes >= LARGE_ARRAY_BYTES
+    if chain.space.is_columns and is_large and not any(map(chain.space.is_full, group.roots)):
+        return "columns that are only read stream faster row by row, even twice"
     if len(group.roots) > limits.outputs or len(group.inputs) > limits.operands or group.weight > limits.weight:
         return "its kernel would be too large"
     return ""

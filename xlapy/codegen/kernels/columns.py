@@ -1,0 +1,414 @@
+"""Column kernels: reduces down the columns of an array, and what is computed from them for the same columns.
+
+    for strip of neighbouring columns:
+        for i: m[:] = max(m[:], x[i, strip])       one sweep down the strip for all reduces that need no other one,
+        for i: s[:] += e[i] = exp(x[i, strip] - m) keeping what a later sweep needs,
+        for i: result[i, strip] = e[i] / s         and one for the results
+
+Lanes lie across columns, and fold them in the order of the elements, as the reduce kernel does. What is read of large
+arrays is kept in one piece: a strip of one is many short pieces at equal distances, which caches do not hold together.
+What a later sweep makes may take the place of what it has read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from xlapy.codegen.arrays import Array
+from xlapy.codegen.element_graph import SCALAR, ElementGraph, between
+from xlapy.codegen.indexing import Coordinate, Index, Indexing
+from xlapy.codegen.ir import I8, I64, KernelBuilder, Value
+from xlapy.codegen.kernels.loop import is_streamed, power_of_two_below, widest_lanes, work_per_element
+from xlapy.codegen.kernels.rows import is_dear
+from xlapy.codegen.kernels.tasks import PARALLEL_BYTES
+from xlapy.codegen.regions import emit_region
+from xlapy.codegen.registers import Element, flatten, memory_type, rounded, splat, unflatten
+from xlapy.codegen.target import Target
+from xlapy.hlo.graph import Computation, Instruction
+from xlapy.hlo.kernel_plan import WIDEST_STRIP, RowSpace, fusion_roots, row_space
+from xlapy.support.errors import InternalError
+
+MOST_WORK = 512  # operations in the code of one sweep, which has a part for each vector
+MOST_KEPT_BYTES = 1 << 20  # of a strip: about a second-level cache
+FEW_STRIPS = 8  # that there should be at the least where threads share them
+MOST_STACK_BYTES = 64 * 1024  # of what is kept; more is memory of the program
+ALIGNMENT = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """A value of which a strip is kept, from the sweep that makes it to the last one that reads it."""
+
+    value: Instruction
+    made: int
+    slot: int
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnPlan:
+    """The sweeps down a strip of columns: the reduces of each, and what it leaves for later ones. The last sweep has no
+    reduce, but the results that are whole arrays."""
+
+    space: RowSpace
+    sweeps: tuple[tuple[Instruction, ...], ...]
+    folded: frozenset[Instruction]  # all that is made from a reduce
+    roots: tuple[Instruction, ...]
+    kept: tuple[Kept, ...]
+    slot_bytes: tuple[int, ...]  # of an element
+    lanes: int
+    vectors: int
+    bytes_per_unit: int
+    streaming: bool  # whole results are too large to stay in cache until somebody reads them
+
+    @property
+    def width(self) -> int:
+        """Columns in a strip."""
+        return self.lanes * self.vectors
+
+    @property
+    def strips(self) -> int:
+        """How many lie side by side; the last one may overlap the one before it."""
+        return -(-self.space.dims[-1] // self.width)
+
+    @property
+    def units(self) -> int:
+        return self.space.rows // self.space.dims[-1] * self.strips
+
+    @property
+    def scratch_bytes(self) -> int:
+        return sum(self.slot_bytes) * self.space.row_length * self.width
+
+    @property
+    def fits_stack(self) -> bool:
+        return self.scratch_bytes <= MOST_STACK_BYTES
+
+    @property
+    def full_roots(self) -> list[Instruction]:
+        return [root for root in self.roots if self.space.is_full(root)]
+
+
+# -- planning --------------------------------------------------------------------------------------------------------
+
+
+def plan_columns(computation: Computation, operand_bytes: int, target: Target) -> ColumnPlan:
+    """How to run a fused computation of row kind over columns."""
+    roots = fusion_roots(computation)
+    reduces = [instruction for instruction in computation.post_order() if instruction.opcode == "reduce"]
+    space = row_space(reduces[0])
+    if space is None:
+        raise InternalError(f"{reduces[0]} folds no columns")
+    levels = _levels(computation)
+    sweeps = tuple(tuple(r for r in reduces if levels[r] == n) for n in range(1, max(levels.values()) + 1))
+    full = [root for root in roots if space.is_full(root)]
+    total = operand_bytes + sum(root.shape.bytes for root in roots)
+    kept, slots = _kept_values(space, sweeps, full, target)
+    members = [i for i in between(roots, lambda i: i.opcode == "parameter") if i.shape.is_array]
+    lanes = min(widest_lanes(members, target, 1), power_of_two_below(space.dims[-1]))
+    strips = FEW_STRIPS if total >= PARALLEL_BYTES else 1
+    vectors = _vectors(space, lanes, sum(slots) * space.row_length, strips, work_per_element(members))
+    unit_bytes = total * lanes * vectors // space.rows
+    streaming = space.has_whole_strips and bool(full) and is_streamed(full, lanes, target)
+    folded = frozenset(i for i, level in levels.items() if level)
+    return ColumnPlan(space, sweeps, folded, roots, kept, slots, lanes, vectors, unit_bytes, streaming)
+
+
+def _vectors(space: RowSpace, lanes: int, bytes_per_column: int, strips: int, work: int) -> int:
+    """How many vectors make a strip: as many as a cache holds, if enough strips are left. Wide strips are read much
+    faster: memory, and what fetches ahead, are made for whole rows."""
+    vectors = 1
+    while 2 * vectors * work <= MOST_WORK:
+        width = 2 * vectors * lanes
+        if (
+            width > min(space.dims[-1], WIDEST_STRIP)
+            or width * strips > space.rows
+            or width * bytes_per_column > MOST_KEPT_BYTES
+        ):
+            break
+        vectors *= 2
+    return vectors
+
+
+def _levels(computation: Computation) -> dict[Instruction, int]:
+    """How many reduces lead to each instruction, one behind another."""
+    levels: dict[Instruction, int] = {}
+    for instruction in computation.post_order():
+        before = max((levels[operand] for operand in instruction.operands), default=0)
+        levels[instruction] = before + (instruction.opcode == "reduce")
+    return levels
+
+
+def _kept_values(
+    space: RowSpace, sweeps: Sequence[Sequence[Instruction]], full: Sequence[Instruction], target: Target
+) -> tuple[tuple[Kept, ...], tuple[int, ...]]:
+    """What is dear to compute, or to read from memory, in one sweep and needed in a later one; and the bytes of an
+    element of each slot for such."""
+
+    def is_kept(value: Instruction) -> bool:
+        if value.opcode == "parameter":
+            return bool(value.shape.bytes > target.l2_bytes)
+        return is_dear(value)
+
+    made: dict[Instruction, int] = {}
+    last: dict[Instruction, int] = {}
+    for number, goals in enumerate([*([r.operands[0] for r in sweep] for sweep in sweeps), full]):
+        pending, seen = [*goals], set(goals)
+        while pending:
+            value = pending.pop()
+            if value.opcode == "reduce":
+                continue
+            first = made.setdefault(value, number)
+            if first < number and space.is_full(value) and is_kept(value):
+                last[value] = number
+                continue
+            pending += [operand for operand in value.operands if operand not in seen]
+            seen.update(value.operands)
+    return _in_slots(sorted(last, key=lambda value: made[value]), made, last)
+
+
+def _in_slots(
+    values: Sequence[Instruction], made: Mapping[Instruction, int], last: Mapping[Instruction, int]
+) -> tuple[tuple[Kept, ...], tuple[int, ...]]:
+    """Values in slots, each free again for what the last sweep that reads it makes."""
+    slots: list[int] = []
+    free_from: list[int] = []
+    kept = []
+    for value in values:
+        size = memory_type(value.shape.type).bytes
+        fitting = [n for n, own in enumerate(slots) if own == size and free_from[n] <= made[value]]
+        if not fitting:
+            fitting = [len(slots)]
+            slots.append(size)
+            free_from.append(0)
+        kept.append(Kept(value, made[value], fitting[0]))
+        free_from[fitting[0]] = last[value]
+    return tuple(kept), tuple(slots)
+
+
+# -- code ------------------------------------------------------------------------------------------------------------
+
+
+def emit_columns(
+    k: KernelBuilder,
+    plan: ColumnPlan,
+    arrays: Mapping[Instruction, Array],
+    outputs: Sequence[Array],
+    begin: Value,
+    end: Value,
+) -> None:
+    """Writes the kernel over strips [begin, end)."""
+    scalar = Indexing(k, 1)
+    room = k.alloca(I8, plan.scratch_bytes, align=ALIGNMENT) if plan.fits_stack else k.parameters["scratch"]
+    inits = {
+        reduce: ElementGraph(scalar, arrays).values([(reduce.operands[1], SCALAR)])[0]
+        for sweep in plan.sweeps
+        for reduce in sweep
+    }
+    arrays = _fetched_by_rows(plan, arrays)
+    with k.loop(begin, end) as units:
+        strip = _Strip(k, plan, arrays, room, units.index)
+        for number in range(len(plan.sweeps)):
+            strip.fold(number, inits)
+        # What is stored may take the place of an operand, so all that reads one comes first.
+        per_column = strip.results_per_column()
+        strip.store_full(outputs)
+        strip.store_per_column(outputs, per_column)
+
+
+def _fetched_by_rows(plan: ColumnPlan, arrays: Mapping[Instruction, Array]) -> dict[Instruction, Array]:
+    """The whole arrays, with what is fetched ahead in the pieces of the strip that come next."""
+    fetched = dict(arrays)
+    for instruction, array in arrays.items():
+        if array.ahead and array.shape.dims == plan.space.dims:
+            width = memory_type(array.shape.type).bytes
+            rows = max(1, array.ahead // (plan.width * width))
+            stride = array.shape.strides()[plan.space.folded[-1]] * width
+            fetched[instruction] = replace(array, ahead=rows * stride)
+    return fetched
+
+
+@dataclass(frozen=True, slots=True)
+class StripScratch(Array):
+    """A strip of an array, in one piece."""
+
+    space: RowSpace | None = None
+    first: Value | None = None  # of its columns
+    width: int = 0
+
+    def offset(self, ix: Indexing, index: Index) -> Coordinate:
+        assert self.space is not None and self.first is not None
+        coordinates = ix.split(index)
+        down = ix.constant(0)
+        for dim in self.space.folded:
+            down = ix.sum(ix.scale(down, self.space.dims[dim]), coordinates[dim])
+        column = ix.add(coordinates[-1], ix.k.sub(ix.k.const(self.first.type, 0), self.first))
+        return ix.sum(ix.scale(down, self.width), column)
+
+
+class _Strip:
+    """One strip: where it is, what is kept of it, and what its columns have been folded to."""
+
+    def __init__(
+        self, k: KernelBuilder, plan: ColumnPlan, arrays: Mapping[Instruction, Array], room: Value, unit: Value
+    ) -> None:
+        self.k = k
+        self.plan = plan
+        self.arrays = arrays
+        self.ix = Indexing(k, plan.lanes)
+        dims, scalar = plan.space.dims, Indexing(k, 1)
+        outside, strip = scalar.divide(Coordinate(unit), plan.strips)
+        assert strip.start is not None
+        first = k.smin(k.mul(strip.start, plan.width), dims[-1] - plan.width)
+        outer = [dim for dim in plan.space.kept if dim != len(dims) - 1]
+        self.outer = dict(zip(outer, scalar.delinearize(outside, [dims[dim] for dim in outer]), strict=True))
+        self.columns = [self.ix.along_lanes(k.add(first, number * plan.lanes)) for number in range(plan.vectors)]
+        self.scratch = self._kept_in(room, first)
+        self.known: list[dict[Instruction, Element]] = [{} for _ in self.columns]
+
+    def _kept_in(self, room: Value, first: Value) -> dict[Instruction, Array]:
+        plan = self.plan
+        strip = plan.space.row_length * plan.width
+        starts = [sum(plan.slot_bytes[:number]) * strip for number in range(len(plan.slot_bytes))]
+        return {
+            kept.value: StripScratch(
+                self.k.gep(room, starts[kept.slot]),
+                kept.value.shape,
+                f"slot.{kept.slot}",
+                read_only=False,
+                space=plan.space,
+                first=first,
+                width=plan.width,
+            )
+            for kept in plan.kept
+        }
+
+    # -- sweeps
+
+    def fold(self, number: int, inits: Mapping[Instruction, Element]) -> None:
+        """Folds down the columns what the reduces of a sweep fold; keeps what later sweeps need of it."""
+        k, plan = self.k, self.plan
+        reduces = plan.sweeps[number]
+        made = [kept.value for kept in plan.kept if kept.made == number]
+        wanted = [*(reduce.operands[0] for reduce in reduces), *made]
+        self._find_per_column(wanted)
+        initial = [splat(k, inits[reduce], plan.lanes) for _ in self.columns for reduce in reduces]
+
+        def body(folded: Mapping[int, Coordinate], running: Sequence[Element]) -> list[Element]:
+            following: list[Element] = []
+            for place, column in enumerate(self.columns):
+                index = self._index(folded, column)
+                values = self._graph(number, place).values([(value, index) for value in wanted])
+                for value, element in zip(made, values[len(reduces) :], strict=True):
+                    self.scratch[value].store(self.ix, index, element)
+                before = running[place * len(reduces) : (place + 1) * len(reduces)]
+                for reduce, old, element in zip(reduces, before, values, strict=False):
+                    folding = emit_region(k, reduce.called[0], [old, element], unrounded=True)
+                    following += [splat(k, one, plan.lanes) for one in folding]
+            return following
+
+        results = self._down(initial, body)
+        for place, known in enumerate(self.known):
+            own = results[place * len(reduces) : (place + 1) * len(reduces)]
+            for reduce, result in zip(reduces, own, strict=True):
+                known[reduce] = rounded(k, result, reduce.shape.type)
+
+    def store_full(self, outputs: Sequence[Array]) -> None:
+        """The last sweep: the results that have a value per element."""
+        if not self.plan.full_roots:
+            return
+        self._find_per_column(self.plan.full_roots)
+        if not self.plan.streaming:
+            self._store_down(outputs)
+            return
+        k = self.k
+        misplaced = k.const(I64, 0)
+        for _, output in self._results(outputs, full=True):
+            misplaced = k.or_(misplaced, k.address(output.pointer))
+        misplaced = k.and_(misplaced, ALIGNMENT - 1)
+        with k.if_(k.compare("eq", misplaced, 0)):
+            self._store_down([replace(output, streaming=True) for output in outputs])
+            k.fence()
+        with k.if_(k.compare("ne", misplaced, 0)):
+            self._store_down(outputs)
+
+    def _store_down(self, outputs: Sequence[Array]) -> None:
+        roots = self.plan.full_roots
+
+        def body(folded: Mapping[int, Coordinate], running: Sequence[Element]) -> list[Element]:
+            for place, column in enumerate(self.columns):
+                index = self._index(folded, column)
+                values = self._graph(len(self.plan.sweeps), place).values([(root, index) for root in roots])
+                for (_, output), value in zip(self._results(outputs, full=True), values, strict=True):
+                    output.store(self.ix, index, value)
+            return []
+
+        self._down([], body)
+
+    def _down(
+        self,
+        initial: Sequence[Element],
+        body: Callable[[Mapping[int, Coordinate], Sequence[Element]], list[Element]],
+    ) -> list[Element]:
+        """Loops over the folded dimensions, outermost first, that carry elements through `body`."""
+        space = self.plan.space
+
+        def nest(dims: Sequence[int], folded: Mapping[int, Coordinate], values: Sequence[Element]) -> list[Element]:
+            if not dims:
+                return body(folded, values)
+            with self.k.loop(0, space.dims[dims[0]], carry=flatten(values)) as loop:
+                inner = {**folded, dims[0]: Coordinate(loop.index)}
+                loop.next = flatten(nest(dims[1:], inner, unflatten(loop.values, initial)))
+            return unflatten(loop.results, initial)
+
+        start = {dim: Coordinate(self.k.const(I64, 0)) for dim in space.folded}
+        return nest([dim for dim in space.folded if space.dims[dim] > 1], start, initial)
+
+    def _index(self, folded: Mapping[int, Coordinate], column: Coordinate) -> Index:
+        dims = self.plan.space.dims
+        places = {**self.outer, **folded, len(dims) - 1: column}
+        return Index(dims, tuple(places[dim] for dim in range(len(dims))))
+
+    def _graph(self, sweep: int, place: int) -> ElementGraph:
+        """What the elements of one vector of columns are made of in a sweep."""
+        kept = {kept.value: self.scratch[kept.value] for kept in self.plan.kept if kept.made < sweep}
+        return ElementGraph(self.ix, {**self.arrays, **kept}, self.known[place])
+
+    # -- values per column
+
+    def _find_per_column(self, wanted: Sequence[Instruction]) -> None:
+        """Computes, once for all elements of a column, what `wanted` take from it."""
+        space, known = self.plan.space, self.known[0]
+        needed = [
+            instruction
+            for instruction in between(wanted, lambda i: i in known or i.opcode == "parameter")
+            if instruction in self.plan.folded and space.is_per_row(instruction) and instruction not in known
+        ]
+        for place, values in enumerate(self._per_column(needed)):
+            self.known[place].update(zip(needed, values, strict=True))
+
+    def _per_column(self, instructions: Sequence[Instruction]) -> list[list[Element]]:
+        """Their values in each vector of columns."""
+        kept = self.plan.space.kept
+        found = []
+        for column, known in zip(self.columns, self.known, strict=True):
+            places = {**self.outer, len(self.plan.space.dims) - 1: column}
+            index = Index(self.plan.space.kept_dims, tuple(places[dim] for dim in kept))
+            graph = ElementGraph(self.ix, self.arrays, known)
+            found.append(graph.values([(i, self.ix.reshaped(index, i.shape.dims)) for i in instructions]))
+        return found
+
+    def results_per_column(self) -> list[list[Element]]:
+        return self._per_column([root for root in self.plan.roots if not self.plan.space.is_full(root)])
+
+    def store_per_column(self, outputs: Sequence[Array], values: Sequence[Sequence[Element]]) -> None:
+        kept = self.plan.space.kept
+        for column, own in zip(self.columns, values, strict=True):
+            places = {**self.outer, len(self.plan.space.dims) - 1: column}
+            index = Index(self.plan.space.kept_dims, tuple(places[dim] for dim in kept))
+            for (root, output), value in zip(self._results(outputs, full=False), own, strict=True):
+                output.store(self.ix, self.ix.reshaped(index, root.shape.dims), value)
+
+    def _results(self, outputs: Sequence[Array], *, full: bool) -> Iterator[tuple[Instruction, Array]]:
+        for root, output in zip(self.plan.roots, outputs, strict=True):
+            if self.plan.space.is_full(root) == full:
+                yield root, output
