@@ -21,7 +21,7 @@ from xlapy.codegen.libraries.linalg import LINALG_LIBRARIES
 from xlapy.codegen.libraries.sort import SORT_LIBRARIES
 from xlapy.codegen.object_cache import ObjectCache, cache_directory
 from xlapy.codegen.pool import POOL
-from xlapy.codegen.program import EmittedProgram, assembly_of, compile_program, emit_program
+from xlapy.codegen.program import GLUE_LEVEL, EmittedProgram, assembly_of, compile_program, emit_program
 from xlapy.codegen.rendezvous import RENDEZVOUS
 from xlapy.codegen.target import Target, host_target
 from xlapy.hlo.buffer_plan import BufferPlan, FunctionPlans
@@ -229,10 +229,14 @@ def finish(source: HloModule, lowered: Lowered, around: Environment) -> Program:
 
 
 def _object_compiler(target: Target, around: Environment) -> Callable[[Sequence[tuple[str, int]]], list[bytes]]:
-    """Modules, as IR text and code generation level, to object code, which is looked up on disk first."""
+    """Modules, as IR text and code generation level, to object code, which is looked up on disk first.
+
+    Glue is not: it belongs to one program, which is kept whole, and takes no longer to compile than to keep."""
     cache = object_cache(around)
 
     def compile_ir(text: str, level: int) -> bytes:
+        if level == GLUE_LEVEL:
+            return emit_object(text, target, codegen_level=level)
         key = f"{target.code_key}\n{level}\n{text}".encode()
         found = cache.get("kernels", key)
         if found is None:
