@@ -12,7 +12,7 @@ from pathlib import Path
 
 from xlapy.codegen.jit import emit_object
 from xlapy.codegen.kernels.registry import scratch_bytes
-from xlapy.codegen.program import EmittedProgram, compile_program, emit_program
+from xlapy.codegen.program import GLUE_LEVEL, EmittedProgram, compile_program, emit_program
 from xlapy.codegen.target import Target, host_target
 from xlapy.compiled import Compiled, CompileStats
 from xlapy.hlo.buffer_plan import BufferPlan, FunctionPlans
@@ -135,10 +135,14 @@ def finish(source: HloModule, lowered: Lowered, around: Environment) -> Program:
 
 
 def _object_compiler(target: Target, around: Environment) -> Callable[[Sequence[tuple[str, int]]], list[bytes]]:
-    """Modules, as IR text and code generation level, to object code, which is looked up on disk first."""
+    """Modules, as IR text and code generation level, to object code, which is looked up on disk first.
+
+    Glue is not: it belongs to one program, which is kept whole, and takes no longer to compile than to keep."""
     cache = object_cache(around)
 
     def compile_ir(text: str, level: int) -> bytes:
+        if level == GLUE_LEVEL:
+            return emit_object(text, target, codegen_level=level)
         key = f"{target.code_key}\n{level}\n{text}".encode()
         found = cache.get("kernels", key)
         if found is None:

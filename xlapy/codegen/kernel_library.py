@@ -152,7 +152,8 @@ class KernelLibrary:
     def _write_range(self, name: str, range_name: str, pointers: int) -> None:
         """The same kernel with its pointers in a table."""
         parameters = [("table", PTR), ("begin", I64), ("end", I64)]
-        with KernelBuilder(self.module, range_name, parameters, None, attributes=self._attributes) as k:
+        self.quick_module.declare(name, None, [PTR] * pointers + [I64, I64])
+        with KernelBuilder(self.quick_module, range_name, parameters, None, attributes=self._attributes) as k:
             loaded = [k.load(k.gep(k.parameters["table"], number, 8), PTR) for number in range(pointers)]
             k.call(name, [*loaded, k.parameters["begin"], k.parameters["end"]])
 

@@ -12,6 +12,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import TypeAlias
 
 from xlapy.hlo.graph import HloModule
@@ -130,9 +131,15 @@ class Pipeline:
 
 def check_order(passes: Sequence[Pass], order: Sequence[Order]) -> None:
     """Raises InternalError when two passes stand in the wrong order."""
+    _check_kinds(tuple(map(type, passes)), tuple(order))
+
+
+@lru_cache(maxsize=64)
+def _check_kinds(kinds: tuple[type[Pass], ...], order: tuple[Order, ...]) -> None:
+    """Looks at an order once: nearly every compilation has the same."""
     for rule in order:
-        firsts = [place for place, step in enumerate(passes) if isinstance(step, rule.first)]
-        thens = [place for place, step in enumerate(passes) if isinstance(step, rule.then)]
+        firsts = [place for place, kind in enumerate(kinds) if issubclass(kind, rule.first)]
+        thens = [place for place, kind in enumerate(kinds) if issubclass(kind, rule.then)]
         if firsts and thens and firsts[-1] > thens[0]:
             raise InternalError(f"{rule.first.name} must run before {rule.then.name}: {rule.because}")
 
