@@ -210,7 +210,9 @@ class EntryEmitter:
         for instruction, (kernel, _) in together.items():
             self.steps[instruction] = (Step(kernel.name, kernel.units, kernel.work.piece),)
         calls = [
-            (kernel, _pointers(self, frame, kernel, arrays, None)) for kernel, arrays in together.values() if kernel.units
+            (kernel, _pointers(self, frame, kernel, arrays, None))
+            for kernel, arrays in together.values()
+            if kernel.units
         ]
         began = None if self.counters is None else exact_clock(k, target)
         call_together(frame, self.kernels, calls, tasks)

@@ -45,7 +45,7 @@ class NativeKernel:
     @property
     def may_share_a_run(self) -> bool:
         """Parts of it may run beside parts of other kernels: it takes arrays and a range, and nothing else."""
-        return not (self.overwrites or self.has_scratch or self.has_context or self.call)
+        return self.units > 0 and not (self.overwrites or self.has_scratch or self.has_context or self.call)
 
     @property
     def work(self) -> Work:

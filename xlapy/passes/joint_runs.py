@@ -35,13 +35,13 @@ NAME = "joint-runs"
 
 LEAST_MEMBER_BYTES = 4 * 1024  # moved by a kernel: less takes no longer than to hand it out
 MOST_MEMBER_BYTES = 2 << 20  # a kernel that moves more keeps the cores busy by itself
-LEAST_RUN_BYTES = 512 * 1024  # as much as one kernel must move to be shared out
-MOST_RUN_BYTES = 8 << 20
+LEAST_RUN_BYTES = 2 << 20  # less takes no longer than to wake the other threads and to wait for them
+MOST_RUN_BYTES = 8 << 20  # tasks enough for tens of cores, and still in the last cache
 MOST_MEMBERS = 128  # addresses of that many lie on the stack
 
 
 def join_kernels(module: HloModule, schedule: Schedule, donations: Sequence[Donation] = ()) -> Schedule:
-    """The schedule with kernels put side by side that may run together. `donations` are those that the caller allows."""
+    """The schedule with kernels put side by side that may run together; `donations` are those that are possible."""
     order = dict(schedule.order)
     joint: dict[Instruction, JointRun] = {}
     for computation in _sequences(module.entry):
@@ -220,9 +220,7 @@ def _side_by_side(order: Sequence[Instruction], runs: Sequence[JointRun]) -> tup
     return tuple(moved)
 
 
-def _put_down(
-    late: dict[Instruction, None], run_of: Mapping[Instruction, JointRun], moved: list[Instruction]
-) -> None:
+def _put_down(late: dict[Instruction, None], run_of: Mapping[Instruction, JointRun], moved: list[Instruction]) -> None:
     """Appends the names that no longer wait for a member of a run."""
     for instruction in [*late]:
         if instruction not in run_of and not any(operand in late for operand in instruction.operands):

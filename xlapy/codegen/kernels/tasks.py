@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 TASK_BYTES = 128 * 1024  # traffic of one task of the pool: some microseconds, well above the cost of handing it out
 PARALLEL_BYTES = 4 * TASK_BYTES
+JOINT_TASK_BYTES = 2 * TASK_BYTES  # of a task of several kernels, each of which begins anew
 MOST_TASKS_WITH_SCRATCH = 16  # each has scratch memory of its own
 GRAIN_MULTIPLE = 64  # units: tasks of elements begin where vectors do
 
@@ -60,7 +61,7 @@ def joint_tasks(works: Sequence[Work]) -> Tasks:
         for begin in range(0, work.units, work.piece):
             piece = Piece(kernel, begin, min(begin + work.piece, work.units))
             size = (piece.end - begin) * work.bytes_per_unit
-            if tasks[-1] and filled + size > TASK_BYTES:
+            if tasks[-1] and filled + size > JOINT_TASK_BYTES:
                 tasks.append([])
                 filled = 0
             tasks[-1].append(piece)
