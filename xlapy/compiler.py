@@ -26,6 +26,8 @@ from xlapy.native import object_cache
 from xlapy.options import CompileOptions, Environment, environment
 from xlapy.passes.analysis.replay import check_plan
 from xlapy.passes.buffer_assignment import assign_buffers
+from xlapy.passes.joint_runs import NAME as JOINT_RUNS
+from xlapy.passes.joint_runs import join_kernels
 from xlapy.passes.pipeline import Checks, PipelineReport, Watch
 from xlapy.passes.pipelines import PipelineOptions, cpu_pipeline
 from xlapy.passes.scheduling import schedule
@@ -111,6 +113,9 @@ def lower(
     donations = possible_donations(source)
     with timings.measure("schedule"):
         order = schedule(module, donations)
+    if watch.allows(JOINT_RUNS):
+        with timings.measure(JOINT_RUNS):
+            order = join_kernels(module, order, donations)
     with timings.measure("assign-buffers"):
         plan = assign_buffers(module, order, scratch_for(target), donations)
     if watch.checks is not None:

@@ -7,9 +7,10 @@ own, because LLVM's time grows faster than a function's length.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
+from itertools import accumulate
 
 from xlapy.codegen.arrays import Array
 from xlapy.codegen.clock import clock, exact_clock, ticks
@@ -29,11 +30,12 @@ from xlapy.codegen.elements import emit_element
 from xlapy.codegen.fourier_transforms import fourier_passes, shared_bytes
 from xlapy.codegen.frame import Frame, Leaf
 from xlapy.codegen.indexing import Index, Indexing
-from xlapy.codegen.ir import I1, I32, I64, PTR, Module, Value
+from xlapy.codegen.ir import I1, I32, I64, PTR, KernelBuilder, Module, Value
 from xlapy.codegen.kernel_library import KernelLibrary, NativeKernel
 from xlapy.codegen.kernels.epilogue import EPILOGUE_PARAMETERS
 from xlapy.codegen.kernels.linalg import is_large, system_of
 from xlapy.codegen.kernels.repack import load_joined
+from xlapy.codegen.kernels.tasks import PARALLEL_BYTES, Tasks, joint_tasks
 from xlapy.codegen.libraries.gemm import SIZES
 from xlapy.codegen.libraries.gemm_windows import WINDOW_NUMBERS
 from xlapy.codegen.native_fields import word
@@ -127,7 +129,8 @@ class EntryEmitter:
         weight = 0
         for instruction in self.schedule[computation]:
             own = is_entry and instruction.opcode == "while"
-            cost = self._weight(instruction)
+            together = self.schedule.together(instruction)
+            cost = sum(self._weight(member) for member in together) if instruction is together[0] else 0
             if own or weight + cost > FUNCTION_WEIGHT:
                 parts.append([])
                 weight = 0
@@ -165,7 +168,11 @@ class EntryEmitter:
     def _part(self, frame: Frame, part: Sequence[Instruction]) -> None:
         scalars = ScalarCode(frame, part, self.kernels.target)
         for instruction in part:
-            self._instruction(frame, instruction, scalars)
+            together = self.schedule.together(instruction)
+            if len(together) == 1:
+                self._instruction(frame, instruction, scalars)
+            elif instruction is together[0]:
+                _joint_run(self, frame, together)
             scalars.written(instruction)
 
     def _instruction(self, frame: Frame, instruction: Instruction, scalars: ScalarCode) -> None:
@@ -181,25 +188,52 @@ class EntryEmitter:
             handler = _renamed_scalar
         if handler is None and is_renaming(instruction):
             return
+        self.write(frame, instruction, handler or _kernel)
+
+    def write(self, frame: Frame, instruction: Instruction, handler: Handler) -> None:
+        """What `handler` writes for an instruction, with the counting of its time."""
         is_timed = self.counters is not None and instruction.opcode != "constant"
         began = (
             exact_clock(frame.k, self.kernels.target) if is_timed and not self._reads_registers(instruction) else None
         )
-        (handler or _kernel)(self, frame, instruction)
+        handler(self, frame, instruction)
         if began is not None and instruction in self.steps:
-            self._count(frame, instruction, began)
+            ended = exact_clock(frame.k, self.kernels.target)
+            self._count(frame, instruction, began, ended, frame.k.sub(ended, began))
 
-    def _count(self, frame: Frame, instruction: Instruction, began: Value) -> None:
-        """Adds the time since `began` to the counters of an instruction."""
+    def write_joint(
+        self, frame: Frame, together: Mapping[Instruction, tuple[NativeKernel, Sequence[Location]]], tasks: Tasks
+    ) -> None:
+        """One call for the kernels of several instructions. Each of them took the part of the time that is its part of
+        the bytes."""
+        k, target = frame.k, self.kernels.target
+        for instruction, (kernel, _) in together.items():
+            self.steps[instruction] = (Step(kernel.name, kernel.units, kernel.work.piece),)
+        calls = [
+            (kernel, _pointers(self, frame, kernel, arrays, None))
+            for kernel, arrays in together.values()
+            if kernel.units
+        ]
+        began = None if self.counters is None else exact_clock(k, target)
+        call_together(frame, self.kernels, calls, tasks)
+        if began is not None:
+            ended = exact_clock(k, target)
+            total = sum(kernel.work.bytes for kernel, _ in together.values())
+            for instruction, (kernel, _) in together.items():
+                spent = k.udiv(k.mul(k.sub(ended, began), kernel.work.bytes), total)
+                self._count(frame, instruction, began, ended, spent)
+        look_at_signals(frame, target)
+
+    def _count(self, frame: Frame, instruction: Instruction, began: Value, ended: Value, time: Value) -> None:
+        """Adds `time` to the counters of an instruction that ran between `began` and `ended`."""
         assert self.counters is not None
         k = frame.k
         number = self.counted.setdefault(instruction, len(self.counted))
-        ended = exact_clock(k, self.kernels.target)
         place = k.gep(frame.pointer(Location(Home.CONSTANT, self.counters)), number * COUNTER_WORDS, I64.bytes)
         words = [k.gep(place, offset, I64.bytes) for offset in range(COUNTER_WORDS)]
         runs, spent, first, _ = (k.load(counter, I64) for counter in words)
         is_first = k.compare("eq", runs, 0)
-        updated = (k.add(runs, 1), k.add(spent, k.sub(ended, began)), k.select(is_first, began, first), ended)
+        updated = (k.add(runs, 1), k.add(spent, time), k.select(is_first, began, first), ended)
         for counter, value in zip(words, updated, strict=True):
             k.store(counter, value)
 
@@ -324,9 +358,7 @@ def _fusion(emitter: EntryEmitter, frame: Frame, instruction: Instruction) -> No
     k = frame.k
     operands = [frame.array(operand) for operand in instruction.operands]
     results = [frame.array(instruction, leaf) for leaf in range(len(fusion_roots(instruction.called[0])))]
-    pointers = k.alloca(PTR, len(operands) + len(results))
-    for number, pointer in enumerate((*operands, *results)):
-        k.store(k.gep(pointers, number, PTR.bytes), pointer)
+    pointers = _table_of(k, [*operands, *results])
     runs_once = instruction.parent is emitter.runs_once
     epilogue, work = emitter.kernels.epilogue(instruction, runs_once=runs_once)
     k.module.declare(epilogue, None, [type for _, type in EPILOGUE_PARAMETERS])
@@ -470,15 +502,7 @@ def _random_state(emitter: EntryEmitter, frame: Frame, instruction: Instruction)
 
 def _kernel(emitter: EntryEmitter, frame: Frame, instruction: Instruction) -> None:
     """Calls the instruction's kernel over all its units, through the pool if there is enough to do."""
-    results = [
-        emitter.plan.location(instruction, leaf)
-        for leaf, shape in enumerate(instruction.shape.leaves())
-        if shape.is_array
-    ]
-    operands = [emitter.plan.location(operand) for operand in instruction.operands]
-    overwritten = tuple(number for number, location in enumerate(operands) if location in results)
-    runs_once = instruction.parent is emitter.runs_once
-    kernel = emitter.kernels.kernel(instruction, overwritten, runs_once=runs_once)
+    kernel, arrays = _kernel_of(emitter, instruction)
     emitter.steps[instruction] = (Step(kernel.name, kernel.units, kernel.grain),)
     for number, leaf in kernel.overwrites:
         operand = instruction.operands[number]
@@ -486,7 +510,7 @@ def _kernel(emitter: EntryEmitter, frame: Frame, instruction: Instruction) -> No
     if not kernel.units:
         return
     scratch = emitter.plan.scratch[instruction].location if kernel.has_scratch else None
-    pointers = _pointers(emitter, frame, kernel, [*operands, *results], scratch)
+    pointers = _pointers(emitter, frame, kernel, arrays, scratch)
     if kernel.has_context and not emitter.prefix:
         with _owned(frame):
             call_kernel(frame, kernel, pointers)
@@ -496,6 +520,61 @@ def _kernel(emitter: EntryEmitter, frame: Frame, instruction: Instruction) -> No
         look_at_signals(frame, emitter.kernels.target)
     elif kernel.has_context:
         frame.stop_if_cancelled()
+
+
+def _kernel_of(emitter: EntryEmitter, instruction: Instruction) -> tuple[NativeKernel, list[Location]]:
+    """The kernel of an instruction, and where its operands and results are."""
+    results = [
+        emitter.plan.location(instruction, leaf)
+        for leaf, shape in enumerate(instruction.shape.leaves())
+        if shape.is_array
+    ]
+    operands = [emitter.plan.location(operand) for operand in instruction.operands]
+    overwritten = tuple(number for number, location in enumerate(operands) if location in results)
+    runs_once = instruction.parent is emitter.runs_once
+    return emitter.kernels.kernel(instruction, overwritten, runs_once=runs_once), [*operands, *results]
+
+
+def _joint_run(emitter: EntryEmitter, frame: Frame, instructions: Sequence[Instruction]) -> None:
+    """Calls several kernels that do not need each other: together, through the pool, those that may be and that have
+    enough to do for that; the others one by one."""
+    together = {i: found for i in instructions if (found := _kernel_of(emitter, i))[0].may_share_a_run}
+    works = [kernel.work for kernel, _ in together.values()]
+    tasks = joint_tasks(works)
+    is_split = len(tasks) > 1 and sum(work.bytes for work in works) >= PARALLEL_BYTES
+    for instruction in instructions:
+        if instruction not in together or not is_split:
+            emitter.write(frame, instruction, _kernel)
+    if is_split:
+        emitter.write_joint(frame, together, tasks)
+
+
+def call_together(
+    frame: Frame, library: KernelLibrary, calls: Sequence[tuple[NativeKernel, Sequence[Value]]], tasks: Tasks
+) -> None:
+    """One job of the pool for all the kernels, each with its pointers."""
+    k = frame.k
+    kernels = k.alloca(PTR, 2 * len(calls))
+    for number, (kernel, pointers) in enumerate(calls):
+        function = library.range_function(kernel, len(pointers))
+        k.module.declare(function, None, [PTR, I64, I64])
+        k.store(k.gep(kernels, 2 * number, PTR.bytes), k.function_pointer(function))
+        k.store(k.gep(kernels, 2 * number + 1, PTR.bytes), _table_of(k, pointers))
+    firsts = [0, *accumulate(len(task) for task in tasks)]
+    pieces = [number for task in tasks for piece in task for number in (piece.kernel, piece.begin, piece.end)]
+    function = library.joint_range()
+    k.module.declare(function, None, [PTR, I64, I64])
+    table = _table_of(k, [kernels, k.table(I64, firsts), k.table(I64, pieces)])
+    work = [k.function_pointer(function), table, k.const(I64, len(tasks)), k.const(I64, 1)]
+    k.call(frame.context_word(CONTEXT_PARALLEL), work)
+
+
+def _table_of(k: KernelBuilder, pointers: Sequence[Value]) -> Value:
+    """The pointers in memory, one behind the other."""
+    table = k.alloca(PTR, len(pointers))
+    for number, pointer in enumerate(pointers):
+        k.store(k.gep(table, number, PTR.bytes), pointer)
+    return table
 
 
 def _pointers(
@@ -536,9 +615,7 @@ def call_kernel(frame: Frame, kernel: NativeKernel, pointers: Sequence[Value]) -
     if not is_split and kernel.call is None:
         k.call(kernel.name, [*pointers, begin, end])
         return
-    table = k.alloca(PTR, len(pointers))
-    for number, pointer in enumerate(pointers):
-        k.store(k.gep(table, number, 8), pointer)
+    table = _table_of(k, pointers)
     if not is_split:
         k.call(kernel.range_name, [table, begin, end])
         return

@@ -14,6 +14,7 @@ from xlapy.codegen.ir import I32, I64, PTR, KernelBuilder, Module, Operand, Valu
 from xlapy.codegen.kernels.epilogue import EPILOGUE_PARAMETERS, emit_epilogue, plan_epilogue
 from xlapy.codegen.kernels.loop import VECTORS_PER_STEP, strip
 from xlapy.codegen.kernels.registry import SCRATCH_ALIGNMENT, Kernel, Situation, aligned, kernel_for
+from xlapy.codegen.kernels.tasks import Work
 from xlapy.codegen.libraries import LibraryCall
 from xlapy.codegen.region_functions import RegionFunctions
 from xlapy.codegen.regions import emit_region, region_context
@@ -35,10 +36,20 @@ class NativeKernel:
     range_name: str
     units: int
     grain: int
+    bytes_per_unit: int = 0
     overwrites: tuple[tuple[int, int], ...] = ()
     has_scratch: bool = False
     has_context: bool = False  # it ends early when the flag in the context is set
     call: LibraryCall | None = None  # it is a function of a library, by both names
+
+    @property
+    def may_share_a_run(self) -> bool:
+        """Parts of it may run beside parts of other kernels: it takes arrays and a range, and nothing else."""
+        return self.units > 0 and not (self.overwrites or self.has_scratch or self.has_context or self.call)
+
+    @property
+    def work(self) -> Work:
+        return Work(self.units, self.bytes_per_unit, self.grain)
 
 
 @dataclass(slots=True)
@@ -118,8 +129,9 @@ class KernelLibrary:
                 kernel.body(k, arrays[: len(operands)], arrays[len(operands) :], begin, end)
         range_name = f"{name}.range"
         if kernel.grain < kernel.units:
-            self._write_range(name, range_name, len(pointers))  # never of a quick one: that is not worth splitting
-        return NativeKernel(name, range_name, kernel.units, kernel.grain, kernel.overwrites, has_scratch, has_context)
+            self._write_range(name, range_name, len(pointers))
+        work = (kernel.units, kernel.grain, kernel.bytes_per_unit)
+        return NativeKernel(name, range_name, *work, kernel.overwrites, has_scratch, has_context)
 
     def _functions(self, regions: Sequence[Computation]) -> dict[Hashable, str]:
         """The names of region functions, which exist by then."""
@@ -149,11 +161,37 @@ class KernelLibrary:
     def _attributes(self) -> str:
         return f"nounwind {self.target.function_attributes}".rstrip()
 
+    def range_function(self, kernel: NativeKernel, pointers: int) -> str:
+        """The name of the kernel that takes so many pointers from a table. One that is too small to be split has such
+        a function only if somebody asks for it."""
+        if kernel.grain >= kernel.units and not self.quick_module.defines(kernel.range_name):
+            self._write_range(kernel.name, kernel.range_name, pointers)
+        return kernel.range_name
+
+    def joint_range(self) -> str:
+        """The name of the function that runs tasks of several kernels; written when it is first asked for.
+
+        Its table has three addresses: of a range function and its table for each kernel, of the number of the first
+        piece of each task, and of the kernel, begin and end of each piece."""
+        if not self.module.defines(_JOINT_RANGE):
+            with KernelBuilder(self.module, _JOINT_RANGE, _RANGE, None, attributes=self._attributes) as k:
+                table = k.parameters["table"]
+                kernels, tasks, pieces = (k.load(k.gep(table, n, PTR.bytes), PTR, hoistable=True) for n in range(3))
+                first, last = (k.load(k.gep(tasks, k.parameters[bound], I64.bytes), I64) for bound in ("begin", "end"))
+                with k.loop(first, last) as loop:
+                    piece = k.gep(pieces, k.mul(loop.index, 3), I64.bytes)
+                    number, begin, end = (k.load(k.gep(piece, n, I64.bytes), I64) for n in range(3))
+                    kernel = k.gep(kernels, k.mul(number, 2), PTR.bytes)
+                    function, arrays = (k.load(k.gep(kernel, n, PTR.bytes), PTR) for n in range(2))
+                    k.call(function, [arrays, begin, end])
+        return _JOINT_RANGE
+
     def _write_range(self, name: str, range_name: str, pointers: int) -> None:
         """The same kernel with its pointers in a table."""
-        parameters = [("table", PTR), ("begin", I64), ("end", I64)]
-        self.quick_module.declare(name, None, [PTR] * pointers + [I64, I64])
-        with KernelBuilder(self.quick_module, range_name, parameters, None, attributes=self._attributes) as k:
+        module = self.quick_module  # its code hardly matters
+        if not module.defines(name):
+            module.declare(name, None, [PTR] * pointers + [I64, I64])
+        with KernelBuilder(module, range_name, _RANGE, None, attributes=self._attributes) as k:
             loaded = [k.load(k.gep(k.parameters["table"], number, 8), PTR) for number in range(pointers)]
             k.call(name, [*loaded, k.parameters["begin"], k.parameters["end"]])
 
@@ -206,6 +244,9 @@ class KernelLibrary:
         return arena
 
 
+_RANGE = [("table", PTR), ("begin", I64), ("end", I64)]
+_JOINT_RANGE = "kernel.joint"
+
 _COMBINED_STEPS = 4
 """Steps of an element-wise kernel that one of a reduction over processes does together: the sums fit the registers."""
 
@@ -234,6 +275,7 @@ def _of_library(kernel: Kernel, call: LibraryCall) -> NativeKernel:
         call.function,
         kernel.units,
         kernel.grain,
+        kernel.bytes_per_unit,
         has_scratch=kernel.shared_bytes > 0,
         has_context=kernel.listens,
         call=call,

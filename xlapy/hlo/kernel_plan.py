@@ -143,6 +143,19 @@ def sequences(instruction: Instruction) -> tuple[Computation, ...]:
     return instruction.called if Trait.CONTROL in instruction.spec.traits else region_functions(instruction)
 
 
+def may_share_a_run(instruction: Instruction) -> bool:
+    """The kernel computes any part of its result by itself, needs no memory but that of operands and results, and
+    writes nothing that it must not write twice: parts of it may run beside parts of other kernels."""
+    if region_functions(instruction) or instruction.opcode == "dynamic-update-slice":
+        return False
+    if instruction.opcode == "fusion":
+        is_product = instruction.attributes["kind"] is FusionKind.CUSTOM
+        return not is_product and instruction.called[0].root.opcode != "dynamic-update-slice"
+    if instruction.opcode == "reduce":
+        return True
+    return instruction.opcode != "constant" and is_element_op(instruction) and not instruction.shape.is_scalar
+
+
 def sole_operation(computation: Computation) -> Instruction | None:
     """The one commutative, associative op that a reduction computation consists of, if it does."""
     root = computation.root

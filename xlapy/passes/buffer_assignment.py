@@ -1,7 +1,7 @@
 """Buffer assignment: where every value lives.
 
-The schedule, with the computations of while and conditional laid out inside it, numbers the points of the program. Each
-buffer is live in one or more ranges of points. Then
+The schedule, with the computations of while and conditional laid out inside it, numbers the points of the program: one
+for each instruction, or for all that run together. Each buffer is live in one or more ranges of points. Then
 
 1. names of one thing share its buffer (tuples, bitcasts, the parameters of called computations),
 2. values that would be copied move in together where their ranges allow it: the initial and the new state of a while
@@ -19,6 +19,7 @@ A region function is planned by itself, like a program: its arena is scratch mem
 from __future__ import annotations
 
 import bisect
+from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -83,6 +84,7 @@ class Assigner:
     schedule: Schedule
     scratch_bytes: Callable[[Instruction], int]
     point: int = 0
+    readers: Counter[Buffer] = field(default_factory=Counter)  # how many of the instructions of this point read each
     leaves: dict[Instruction, Leaves] = field(default_factory=dict)
     buffers: list[Buffer] = field(default_factory=list)
     candidates: list[Candidate] = field(default_factory=list)
@@ -122,12 +124,25 @@ class Assigner:
             start += count
         for instruction in self.schedule[computation]:
             if instruction.opcode != "parameter":
-                self.point += 1
-                self.points[instruction] = self.point
+                self._come_to(instruction)
                 handler = _HANDLERS.get(instruction.opcode) or _produce
                 self.leaves[instruction] = handler(self, instruction)
         self.point += 1
         return self.use(computation.root)
+
+    def _come_to(self, instruction: Instruction) -> None:
+        """Goes on to the point of an instruction. What runs together has one: all their operands are needed as long as
+        one of them runs."""
+        together = self.schedule.together(instruction)
+        if instruction is together[0]:
+            self.point += 1
+            read = (buffer for member in together for buffer in self._read(member))
+            self.readers = Counter(read) if len(together) > 1 else Counter()
+        self.points[instruction] = self.point
+
+    def _read(self, instruction: Instruction) -> set[Buffer]:
+        buffers = (buffer for operand in instruction.operands for buffer in self.leaves[operand])
+        return {buffer for buffer in buffers if buffer is not None}
 
 
 _HANDLERS: Registry[Callable[[Assigner, Instruction], Leaves]] = Registry("buffer assignment")
@@ -148,6 +163,8 @@ def _produce(assigner: Assigner, instruction: Instruction) -> Leaves:
         if operand is None or result is None or not instruction.operands[number].shape.rank:
             continue
         readers = [other for other, read in enumerate(operands) if operand in read]
+        if assigner.readers[operand] > 1:
+            continue  # another kernel reads it at the same time
         if all((other, leaf) in pairs for other in readers):  # else one may read it at another index
             assigner.candidates.append(Candidate(operand, result, assigner.point, not _writes_all(instruction)))
     return leaves

@@ -76,6 +76,10 @@ class Watch:
     stop_after: int | None = None  # number of changes by optional passes after which no optional pass runs
     observe: Callable[[PassRun, HloModule], None] | None = None
 
+    def allows(self, name: str) -> bool:
+        """Whether an optional pass of that name is not left out."""
+        return not (self.disabled and re.fullmatch(self.disabled, name))
+
 
 @dataclass(slots=True)
 class PipelineReport:
@@ -193,7 +197,7 @@ class _Run:
             return True
         if self.watch.stop_after is not None and self.optional_changes >= self.watch.stop_after:
             return False
-        return not (self.watch.disabled and re.fullmatch(self.watch.disabled, step.name))
+        return self.watch.allows(step.name)
 
     def check(self, checks: Checks, step: Pass, changed: bool) -> None:
         before, self.print = self.print, checks.fingerprint(self.module)

@@ -27,6 +27,7 @@ def explain(observation: Observation, limits: Limits) -> str:
         _fusions(observation),
         _refusals(refusals_of(observation)),
         _kernels(kernels, limits),
+        _joint_runs(observation),
         _memory(observation),
     ]
     return "\n\n".join("\n".join(lines) for lines in paragraphs if lines) + "\n"
@@ -132,6 +133,17 @@ def _kernels(kernels: Sequence[Kernel], limits: Limits) -> list[str]:
     lines = [f"Kernels, and what one run of each moves and computes ({machine_text(limits)})"]
     lines += table([KERNEL_HEAD, *map(kernel_cells, kernels[:SHOWN])], right=KERNEL_NUMERIC)
     return [*lines, *_left_out(len(kernels) - SHOWN), f"  at best, all together: {time_text(total)}"]
+
+
+def _joint_runs(observation: Observation) -> list[str]:
+    """Kernels that share the threads, since each of them is too small for all of these."""
+    runs = observation.schedule.joint_runs
+    rows = [
+        f"  {few([member.name for member in run.members], SHOWN_NAMES)}: they do not need each other, and move "
+        f"{bytes_text(run.bytes)} together"
+        for run in runs
+    ]
+    return [f"Run together, as {plural(len(runs), 'job')} of all threads", *elided(rows)] if runs else []
 
 
 def machine_text(limits: Limits) -> str:

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+
 TASK_BYTES = 128 * 1024  # traffic of one task of the pool: some microseconds, well above the cost of handing it out
 PARALLEL_BYTES = 4 * TASK_BYTES
+JOINT_TASK_BYTES = 2 * TASK_BYTES  # of a task of several kernels, each of which begins anew
 MOST_TASKS_WITH_SCRATCH = 16  # each has scratch memory of its own
 GRAIN_MULTIPLE = 64  # units: tasks of elements begin where vectors do
 
@@ -14,3 +18,52 @@ def units_per_task(units: int, bytes_per_unit: int) -> int:
         return max(units, 1)
     grain = max(1, TASK_BYTES // max(bytes_per_unit, 1))
     return grain // GRAIN_MULTIPLE * GRAIN_MULTIPLE or grain
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """Some units of one of several kernels."""
+
+    kernel: int
+    begin: int
+    end: int
+
+
+Tasks = Sequence[Sequence[Piece]]
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """What a kernel has to do, and the `grain` in which it is dealt out alone."""
+
+    units: int
+    bytes_per_unit: int
+    grain: int
+
+    @property
+    def bytes(self) -> int:
+        return self.units * self.bytes_per_unit
+
+    @property
+    def piece(self) -> int:
+        """The units of one piece. A kernel that is never dealt out alone relies on whole vectors."""
+        if self.grain < self.units:
+            return self.grain
+        units = max(1, TASK_BYTES // max(self.bytes_per_unit, 1))
+        return min(self.units, -(-units // GRAIN_MULTIPLE) * GRAIN_MULTIPLE)
+
+
+def joint_tasks(works: Sequence[Work]) -> Tasks:
+    """The work of several kernels in tasks of about equal size: pieces of large kernels, or several small kernels."""
+    tasks: list[list[Piece]] = [[]]
+    filled = 0
+    for kernel, work in enumerate(works):
+        for begin in range(0, work.units, work.piece):
+            piece = Piece(kernel, begin, min(begin + work.piece, work.units))
+            size = (piece.end - begin) * work.bytes_per_unit
+            if tasks[-1] and filled + size > JOINT_TASK_BYTES:
+                tasks.append([])
+                filled = 0
+            tasks[-1].append(piece)
+            filled += size
+    return tasks

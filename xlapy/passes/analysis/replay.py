@@ -2,13 +2,13 @@
 
 Every value that an instruction produces gets a tag, written to its location; writing removes whatever overlaps. Every
 read must find the tag of the value that it means. While bodies are replayed twice, so that what one iteration destroys
-is missed in the next; branches of a conditional start from the same memory, and their results are one value
-afterwards.
+is missed in the next; what runs together may run in any order; branches of a conditional start from the same memory,
+and their results are one value afterwards.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from xlapy.hlo.buffer_plan import BufferPlan, Home, Location
@@ -58,7 +58,11 @@ class _Replay:
             values[parameter] = arguments[start : start + count]
             start += count
         for instruction in self.schedule[computation]:
-            if instruction.opcode != "parameter":
+            together = self.schedule.together(instruction)
+            if len(together) > 1:
+                if instruction is together[0]:
+                    values.update(self.run_together(together, values))
+            elif instruction.opcode != "parameter":
                 values[instruction] = self.step(instruction, [values[operand] for operand in instruction.operands])
         self.read(computation.root, values[computation.root], computation.root)
         return values[computation.root]
@@ -91,6 +95,25 @@ class _Replay:
         if instruction.spec.done_of is not None:
             return operands[0][result_leaves(instruction.operands[0])]
         return self.produce(instruction)
+
+    def run_together(
+        self, members: Sequence[Instruction], values: Mapping[Instruction, Tags]
+    ) -> dict[Instruction, Tags]:
+        """No member of a joint run may write what another one reads or writes: any may be the first."""
+        for member in members:
+            self.disturb(member)
+        before = dict(self.memory.places)
+        for writer in members:
+            self.memory.places = dict(before)
+            self.produce(writer)
+            for reader in members:
+                for operand in reader.operands if reader is not writer else ():
+                    self.read(operand, values[operand], reader)
+        self.memory.places = before
+        made = {member: self.step(member, [values[operand] for operand in member.operands]) for member in members}
+        for member, tags in made.items():
+            self.read(member, tags, member)
+        return made
 
     def start(self, instruction: Instruction, operands: Sequence[Tags]) -> Tags:
         """The operands stay where they are; the rest is written."""
