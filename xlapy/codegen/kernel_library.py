@@ -189,8 +189,7 @@ class KernelLibrary:
     def _write_range(self, name: str, range_name: str, pointers: int) -> None:
         """The same kernel with its pointers in a table."""
         module = self.quick_module  # its code hardly matters
-        if not module.defines(name):
-            module.declare(name, None, [PTR] * pointers + [I64, I64])
+        module.declare(name, None, [PTR] * pointers + [I64, I64])
         with KernelBuilder(module, range_name, _RANGE, None, attributes=self._attributes) as k:
             loaded = [k.load(k.gep(k.parameters["table"], number, 8), PTR) for number in range(pointers)]
             k.call(name, [*loaded, k.parameters["begin"], k.parameters["end"]])
