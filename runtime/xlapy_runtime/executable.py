@@ -85,10 +85,8 @@ class ProgramExecutable:
         }
         self._allocate = allocate
         self._result_leaves = flatten(program.result)
-        self._aliases = {
-            _buffer_index(self._result_leaves, result): _buffer_index(self.parameters.leaves, parameter)
-            for result, parameter in program.aliases.items()
-        }
+        of_results, of_parameters = _first_buffers(self._result_leaves), _first_buffers(self.parameters.leaves)
+        self._aliases = {of_results[result]: of_parameters[parameter] for result, parameter in program.aliases.items()}
         self._constants = pointers(program.constants)
         self._runs = itertools.count()
         sites = [
@@ -402,9 +400,9 @@ class _Run:
         return leaves
 
 
-def _buffer_index(specs: Sequence[Any], leaf: int) -> int:
-    """The position of a leaf's data among all buffers."""
-    return sum(spec.num_buffers for spec in specs[:leaf])
+def _first_buffers(specs: Sequence[Any]) -> list[int]:
+    """For each leaf, the position of its data among all buffers."""
+    return list(itertools.accumulate((spec.num_buffers for spec in specs), initial=0))
 
 
 def _word(number: int) -> int:

@@ -246,3 +246,14 @@ def test_found(case: Case) -> None:
         expected = xlapy.evaluate(module, *arguments)
     got = xlapy.compile(module, xlapy.CompileOptions(verify=True))(*arguments)
     assert_same(got, expected)
+
+
+def test_extrema_of_complex_zeros() -> None:
+    """Native code took the second of equal numbers, the evaluator the first: with zeros of both signs these differ."""
+    zeros = np.array([complex(re, im) for re in (0.0, -0.0) for im in (0.0, -0.0)], np.complex64)
+    lhs, rhs = np.repeat(zeros, 4), np.tile(zeros, 4)
+    for opcode in ("maximum", "minimum"):
+        text = f"ENTRY e {{ x = c64[16] parameter(0)  y = c64[16] parameter(1)  ROOT r = c64[16] {opcode}(x, y) }}"
+        expected = xlapy.evaluate(xlapy.hlo.parse(text), lhs, rhs)
+        assert_same(xlapy.compile(text)(lhs, rhs), expected)
+        assert_same(xlapy.compile(text)(rhs, lhs), expected)

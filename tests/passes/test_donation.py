@@ -8,9 +8,11 @@ import pytest
 
 from xlapy.hlo.buffer_plan import BufferPlan, Home, Location
 from xlapy.hlo.donation import Donation, possible_donations
-from xlapy.hlo.graph import HloModule
+from xlapy.hlo.graph import HloModule, Instruction
 from xlapy.hlo.schedule import Schedule
 from xlapy.hlo.text import parse
+from xlapy.passes import scheduling
+from xlapy.passes.analysis.in_place import overwritable_operands
 from xlapy.passes.analysis.replay import check_plan
 from xlapy.passes.buffer_assignment import assign_buffers
 from xlapy.passes.scheduling import schedule
@@ -87,3 +89,23 @@ def test_what_may_move_is_static_and_has_dimensions() -> None:
     }
     """)
     assert possible_donations(module) == [Donation(1, 2), Donation(2, 1)]
+
+
+def test_many_donors_of_one_shape_are_each_written_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each result is looked at once, not once for each parameter that it might live in."""
+    count, looked_at = 30, []
+
+    def look(instruction: Instruction) -> list[tuple[int, int]]:
+        looked_at.append(instruction)
+        return overwritable_operands(instruction)
+
+    monkeypatch.setattr(scheduling, "overwritable_operands", look)
+    lines = [f"p{n} = f32[8] parameter({n})  s{n} = f32[8] negate(p{n})" for n in range(count)]
+    donors = ", ".join(f"({n}, {{}})" for n in range(count))
+    results = ", ".join(f"s{n}" for n in reversed(range(count)))
+    shapes = ", ".join(["f32[8]"] * count)
+    body = "\n".join([*lines, f"ROOT t = ({shapes}) tuple({results})"])
+    _, _, plan = planned(f"HloModule many, buffer_donor={{ {donors} }}\nENTRY e {{\n{body}\n}}")
+    assert plan.donations.keys() == set(range(count))
+    assert sorted(plan.donations.values()) == [*range(count)]
+    assert len(looked_at) == count

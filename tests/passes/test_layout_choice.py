@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 import random
 
 import numpy as np
@@ -18,6 +19,7 @@ from xlapy.passes.dce import Dce
 from xlapy.passes.flatten_call_graph import FlattenCallGraph
 from xlapy.passes.layout_choice import LayoutChoice
 from xlapy.passes.layouts import forms
+from xlapy.passes.layouts.orders import row_major
 from xlapy.passes.layouts.prices import Prices
 from xlapy.passes.layouts.rebuild import rebuild
 from xlapy.passes.layouts.regions import find_regions
@@ -74,6 +76,47 @@ def test_any_orders_compute_the_same(first: int) -> None:
 def test_any_orders_of_many_programs(first: int) -> None:
     for seed in range(first, first + PROGRAMS_PER_TEST):
         check_random_orders(seed)
+
+
+WINDOWS = """
+larger { a = s32[] parameter(0)  b = s32[] parameter(1)  ROOT m = s32[] maximum(a, b) }
+ge { a = s32[] parameter(0)  b = s32[] parameter(1)  ROOT c = pred[] compare(a, b), direction=GE }
+sum { a = s32[] parameter(0)  b = s32[] parameter(1)  ROOT c = s32[] add(a, b) }
+ENTRY main {
+  x = s32[2,5,6,3] parameter(0)
+  k = s32[2,3,3,4] parameter(1)
+  low = s32[] constant(-100)
+  zero = s32[] constant(0)
+  p = s32[2,4,3,3] reduce-window(x, low), window={size=1x2x3x1 stride=1x1x2x1 pad=0_0x0_0x1_0x0_0}, to_apply=larger
+  g = s32[2,5,6,3] select-and-scatter(x, p, zero), window={size=1x2x3x1 stride=1x1x2x1 pad=0_0x0_0x1_0x0_0},
+    select=ge, scatter=sum
+  t = s32[3,6,5,2] transpose(g), dimensions={3,2,1,0}
+  u = s32[2,5,6,3] transpose(t), dimensions={3,2,1,0}
+  ROOT c = s32[2,4,4,4] convolution(u, k), window={size=2x3}, dim_labels=b01f_01io->b01f
+}"""
+
+
+def test_windows_in_any_order() -> None:
+    """Of equal elements in a window the first is selected: not every order is one for a select-and-scatter."""
+    random_numbers, orders = np.random.default_rng(0), set()
+    chooser = random.Random(0)
+    original = parse(WINDOWS)
+    arguments = [random_numbers.integers(0, 3, p.shape.dims, np.int32) for p in original.entry.parameters]
+    expected = xlapy.evaluate(original, *arguments)
+    for _ in range(40):
+        module = original.clone()
+        prices = Prices(find_regions(module, keep_entry_layouts=True))
+        for region in prices.program.regions:
+            prices.set_orders({region: chooser.choice([*itertools.permutations(range(region.shape.rank))])})
+            if math.isinf(sum(priced.price() for priced in prices.around([region]))):
+                prices.set_orders({region: row_major(region.shape.rank)})
+        (selection,) = (i for i in module.entry if i.opcode == "select-and-scatter")
+        orders.add(prices.program.region_of[selection].order)
+        rebuild(prices)
+        verify(module)
+        assert_same(xlapy.evaluate(module, *arguments), expected)
+    assert len(orders) > 4
+    assert all(order.index(1) < order.index(2) for order in orders)
 
 
 TURNED = """

@@ -36,14 +36,19 @@ def possible_donations(module: HloModule) -> list[Donation]:
         for alias in config.aliases
         for shape in (signature.parameters[alias.parameter],)
     ]
+    pairs = [(result, lender) for result, lender in pairs if results[result] == parameters[lender]]
+    alike: dict[Shape, list[int]] = {}  # results by shape: programs give hundreds of parameters away
+    for number, leaf in enumerate(results):
+        alike.setdefault(leaf, []).append(number)
     for donor in config.donors:
         lender = first[donor.parameter] + leaf_at(signature.parameters[donor.parameter], donor.parameter_index)
-        pairs += [(result, lender) for result in range(len(results))]
+        pairs += [(result, lender) for result in alike.get(parameters[lender], ())]
     result_numbers, parameter_numbers = _array_numbers(results), _array_numbers(parameters)
+    movable = {number for number, leaf in enumerate(results) if _is_movable(leaf)}
     return [
         Donation(result_numbers[result], parameter_numbers[parameter])
         for result, parameter in pairs
-        if _is_movable(results[result]) and results[result] == parameters[parameter]
+        if result in movable
     ]
 
 

@@ -115,12 +115,15 @@ def _with_late_writes(
     results = [number for number, leaf in enumerate(entry.root.shape.leaves()) if leaf.is_array]
     moved = list(order)
     choices = Counter(donation.parameter for donation in donations)
+    writers = [origin_of_leaf(entry.root, leaf) for leaf in results]
+    overwritten = {writer: _overwritten(writer) for writer in writers}
     decided: set[int] = set()
     for result, number in donations:
-        parameter = parameters[number]
-        writer = origin_of_leaf(entry.root, results[result])
-        is_meant = choices[number] == 1 or _overwrites(writer, parameter)
-        if number in decided or not is_meant or writer[0].opcode == "parameter":
+        if number in decided:
+            continue
+        parameter, writer = parameters[number], writers[result]
+        is_meant = choices[number] == 1 or parameter in overwritten[writer]
+        if not is_meant or writer[0].opcode == "parameter":
             continue
         decided.add(number)
         others = _readers(parameter[0]) - {writer[0]}
@@ -129,13 +132,11 @@ def _with_late_writes(
     return tuple(moved)
 
 
-def _overwrites(writer: Leaf, parameter: Leaf) -> bool:
-    """Whether a result may be written over a parameter that its instruction reads."""
+def _overwritten(writer: Leaf) -> set[Leaf]:
+    """What a result may be written over, of that which its instruction reads."""
     instruction, leaf = writer
-    return any(
-        result == leaf and origin_of_leaf(instruction.operands[operand], 0) == parameter
-        for operand, result in overwritable_operands(instruction)
-    )
+    pairs = overwritable_operands(instruction)
+    return {origin_of_leaf(instruction.operands[operand], 0) for operand, result in pairs if result == leaf}
 
 
 def _readers(parameter: Instruction) -> set[Instruction]:

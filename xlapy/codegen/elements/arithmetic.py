@@ -185,13 +185,17 @@ def _extremum(e: Emission, x: Element, y: Element, *, larger: bool) -> Element:
 
 
 def _complex_extremum(k: KernelBuilder, x: Pair, y: Pair, *, larger: bool) -> Pair:
-    """Lexicographic: by real part, then by imaginary part. A number with a NaN in it wins, the first one of two."""
-    order = "gt" if larger else "lt"
+    """Lexicographic: by real part, then by imaginary part; of equal numbers, zeros of both signs are told apart part by
+    part. A number with a NaN in it wins, the first one of two."""
+    order, choose = ("gt", k.maximum) if larger else ("lt", k.minimum)
     first = k.compare(order, x.re, y.re)
-    tie = k.and_(k.compare("eq", x.re, y.re), k.compare(order, x.im, y.im))
+    same_re = k.compare("eq", x.re, y.re)
+    tie = k.and_(same_re, k.compare(order, x.im, y.im))
+    equal = k.and_(same_re, k.compare("eq", x.im, y.im))
     ordered = k.not_(k.or_(k.is_nan(y.re), k.is_nan(y.im)))
     chosen = k.or_(k.and_(k.or_(first, tie), ordered), k.or_(k.is_nan(x.re), k.is_nan(x.im)))
-    return Pair(k.select(chosen, x.re, y.re), k.select(chosen, x.im, y.im))
+    re, im = ((choose(a, b), k.select(chosen, a, b)) for a, b in ((x.re, y.re), (x.im, y.im)))
+    return Pair(k.select(equal, *re), k.select(equal, *im))
 
 
 @element("clamp", exact=True)

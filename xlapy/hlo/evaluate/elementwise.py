@@ -70,18 +70,26 @@ def _truncated_remainder(lhs: Array, rhs: Array) -> Array:
 
 @elementwise("maximum")
 def maximum(lhs: Array, rhs: Array) -> Array:
-    """NaN wins, and +0 is larger than -0. Complex numbers compare by real, then imaginary part."""
+    """NaN wins, and +0 is larger than -0. Complex numbers compare by real, then imaginary part; of equal ones, each
+    part is the larger one."""
     return _extremum(lhs, rhs, np.maximum, np.logical_and)
 
 
 @elementwise("minimum")
 def minimum(lhs: Array, rhs: Array) -> Array:
-    """NaN wins, and -0 is smaller than +0. Complex numbers compare by real, then imaginary part."""
+    """NaN wins, and -0 is smaller than +0. Complex numbers compare by real, then imaginary part; of equal ones, each
+    part is the smaller one."""
     return _extremum(lhs, rhs, np.minimum, np.logical_or)
 
 
 def _extremum(lhs: Array, rhs: Array, choose: Callable[..., Array], signs: Callable[..., Array]) -> Array:
     chosen = choose(lhs, rhs)
+    if np.issubdtype(lhs.dtype, np.complexfloating):
+        parts = np.empty_like(chosen)
+        parts.real, parts.imag = (
+            _extremum(a, b, choose, signs) for a, b in ((lhs.real, rhs.real), (lhs.imag, rhs.imag))
+        )
+        return np.where(lhs == rhs, parts, chosen)
     if not np.issubdtype(lhs.dtype, np.floating):
         return chosen
     zero = np.where(signs(np.signbit(lhs), np.signbit(rhs)), lhs.dtype.type(-0.0), lhs.dtype.type(0.0))
