@@ -37,7 +37,7 @@ class Reduced(NamedTuple):
 def reduced_exp(k: KernelBuilder, x: Value, low: Value | None = None) -> Reduced:
     """The parts of e^(x + low), for x within the range of the type."""
     high_ln2, low_ln2 = LN2[x.type.kind]
-    n, number = round_to_integer(k, k.mul(x if low is None else k.add(x, low), 1 / math.log(2)))
+    n, number = round_to_integer(k, k.mul(x, 1 / math.log(2)))
     r = k.muladd(n, -high_ln2, x)
     r = k.muladd(n, -low_ln2, r) if low is None else k.add(r, k.muladd(n, -low_ln2, low))
     return Reduced(k.muladd(k.mul(r, r), horner(k, r, EXP), r), number)
@@ -54,10 +54,22 @@ def exp_of_sum(k: KernelBuilder, x: Value, low: Value | None) -> Value:
     return scale(k, k.add(part.p, 1.0), part.n)
 
 
-def exp_of_moderate_sum(k: KernelBuilder, x: Value, low: Value) -> Value:
-    """e^(x + low), right where that is normal and, like 1 over it, not next to the limits of the type."""
-    part = reduced_exp(k, x, low)
-    power = k.add(k.to_integer_bits(k.add(part.p, 1.0)), k.shl(part.n, format_of(x.type).mantissa))
+def exp_of_pair(k: KernelBuilder, x: Value, low: Value, *, moderate: bool = False) -> Value:
+    """e^(x + low), all but correctly rounded; `moderate` if neither it nor 1 over it comes near the type's limits.
+
+    1 + r + low + ... is added up with what 1 + r loses."""
+    if not moderate:
+        x = clamp(k, x, *_RANGE[x.type.kind])
+    high_ln2, low_ln2 = LN2[x.type.kind]
+    n, number = round_to_integer(k, k.mul(k.add(x, low), 1 / math.log(2)))
+    r, low = k.muladd(n, -high_ln2, x), k.muladd(n, -low_ln2, low)
+    whole = k.add(r, low)
+    high, error = quick_two_sum(k, 1.0, r)
+    rest = k.muladd(k.mul(whole, whole), horner(k, whole, EXP), low)
+    result = k.add(high, k.add(error, rest))
+    if not moderate:
+        return scale(k, result, number)
+    power = k.add(k.to_integer_bits(result), k.shl(number, format_of(x.type).mantissa))
     return k.bitcast(power, x.type)
 
 

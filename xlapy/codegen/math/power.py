@@ -19,7 +19,7 @@ from xlapy.codegen.math.common import (
     split_exponent,
     two_product,
 )
-from xlapy.codegen.math.exponential import exp_of_moderate_sum, exp_of_sum
+from xlapy.codegen.math.exponential import exp_of_pair
 from xlapy.codegen.math.logarithm import log_pair
 
 _CBRT_2 = 2.0 ** (1.0 / 3.0)
@@ -60,7 +60,7 @@ def power(k: KernelBuilder, x: Value, y: Value) -> Value:
     """x^y as IEEE 754 defines pow. What is rare is computed only if some lane needs it."""
     high, low = log_pair(k, x)
     product, error = _product_of_pair(k, high, low, y)
-    quick = exp_of_moderate_sum(k, product, error)
+    quick = exp_of_pair(k, product, error, moderate=True)
     bits, type = k.to_integer_bits(x), x.type
     least, infinite = (float_to_bits(number, type.bits) for number in (format_of(type).lowest_normal, INFINITY))
     is_normal = k.compare("lt", k.sub(bits, least), infinite - least, signed=False)
@@ -91,7 +91,7 @@ def _unusual_power(k: KernelBuilder, x: Value, y: Value) -> Value:
     extreme = _EXTREME[x.type.kind]
     error = k.select(k.compare("lt", k.fabs(product), extreme), error, 0.0)
     product = clamp(k, product, -extreme, extreme)
-    result = exp_of_sum(k, *quick_two_sum(k, product, error))
+    result = exp_of_pair(k, *quick_two_sum(k, product, error))
     one = k.const(x.type, 1.0)
 
     # Zeros and infinities, as base or as exponent: growing to infinity or shrinking to zero.
