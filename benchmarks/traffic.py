@@ -110,8 +110,8 @@ EXEMPTIONS = (
     ),
     Exemption(
         r"transforms/inverse_of_3x3/.*",
-        "Columns of small matrices are put side by side and transposed back by kernels that copy in blocks. Unrolling the "
-        "sum of three products saves one kernel of six, but no time.",
+        "Columns of small matrices are put side by side and transposed back by kernels that copy in blocks. Unrolling "
+        "the sum of three products saves one kernel of six, but no time.",
     ),
 )
 
