@@ -94,19 +94,14 @@ EXEMPTIONS = (
         "launches and stores inside is not in the text; each of ours is counted.",
     ),
     Exemption(
-        r"normalization/softmax_columns/(cache|memory)",
-        "XLA's library folds columns and what is made from them in one call. Our row kernels keep rows in a cache; "
-        "there is none that keeps columns there.",
+        r"normalization/softmax_columns/cache",
+        "Columns of small arrays, and of those that no cache holds, are folded and used in one kernel, strip by strip. "
+        "Of arrays between these it takes up to 1.2 times as long as kernels that stream whole rows out of a cache.",
     ),
     Exemption(
         r"convolution/\dx\d_stride_2_image_gradient_\w+/.*",
         "A gradient that is spread out with holes is convolved by phases, whose results are woven together: more "
         "kernels, which multiply a quarter of what XLA's one multiplies, the rest being zeros.",
-    ),
-    Exemption(
-        r"(reductions/sum_(all\w*|of_squares)|normalization/(log_sum_exp_all|cross_entropy))/(cache|memory)",
-        "A sum of a megabyte or more to few numbers is made in two steps, partial sums first, so that all cores share "
-        "it and its bits are the same for any number of threads. The second kernel folds at most 128 numbers a result.",
     ),
     Exemption(
         r"indexing/gather_columns/(cache|memory)",
@@ -115,7 +110,8 @@ EXEMPTIONS = (
     ),
     Exemption(
         r"transforms/inverse_of_3x3/.*",
-        "Columns of small matrices are put side by side and transposed back by kernels that copy in blocks.",
+        "Columns of small matrices are put side by side and transposed back by kernels that copy in blocks. Unrolling "
+        "the sum of three products saves one kernel of six, but no time.",
     ),
 )
 

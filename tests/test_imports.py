@@ -58,6 +58,7 @@ HLO_FLOORS = (
         "schedule",
         "buffer_plan",
         "donation",
+        "fold_steps",
         "kernel_plan",
         "matrix_products",
         "identities",

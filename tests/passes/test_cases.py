@@ -21,6 +21,7 @@ from xlapy.passes.fusion.epilogues import ProductEpilogues
 from xlapy.passes.fusion.fusion import LoopFusion
 from xlapy.passes.fusion.rows import RowFusion
 from xlapy.passes.fusion.sibling_reduces import SiblingReduces
+from xlapy.passes.fusion.two_step_folds import TwoStepFolds
 from xlapy.passes.inlining import CallInlining
 from xlapy.passes.layout_assignment import LayoutAssignment
 from xlapy.passes.layout_choice import LayoutChoice
@@ -64,6 +65,7 @@ PASSES: list[type[Pass]] = [
     SiblingReduces,
     SplitReduction,
     TupleSimplification,
+    TwoStepFolds,
     WhileSimplification,
     WidenMatrices,
     ZeroSized,

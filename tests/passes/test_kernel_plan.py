@@ -105,6 +105,20 @@ def test_what_is_no_kernel_is_refused(fault: str) -> None:
         check_fusion(parse(REFUSED[fault]).entry.root)
 
 
+TWO_STEPS = (
+    "x = f32[4,32] parameter(0)  y = f32[] parameter(1)  t = f32[4] reduce(x, y), dimensions={1}, to_apply=sum "
+    "n = f32[] negate(y)  ROOT r = f32[] reduce(t, %s), dimensions={0}, to_apply=sum"
+)
+
+
+@pytest.mark.parametrize("kind", ["kInput", "kOutput"])
+def test_a_fold_of_what_is_folded_is_a_second_step(kind: str) -> None:
+    operands = "x = f32[4,32] parameter(0)  y = f32[] parameter(1) "
+    check_fusion(parse(fused(TWO_STEPS % "y", kind, operands, "f32[]")).entry.root)
+    with pytest.raises(InternalError, match="is computed inside"):
+        check_fusion(parse(fused(TWO_STEPS % "n", kind, operands, "f32[]")).entry.root)
+
+
 def test_an_update_in_place_is_a_kernel() -> None:
     body = XY + "n = f32[4,4] negate(y)  z = s32[] constant(0)  ROOT d = f32[4,4] dynamic-update-slice(x, n, z, z)"
     check_fusion(parse(fused(body, "kLoop", XY, "f32[4,4]")).entry.root)

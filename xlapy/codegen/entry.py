@@ -516,6 +516,8 @@ def _kernel(emitter: EntryEmitter, frame: Frame, instruction: Instruction) -> No
             call_kernel(frame, kernel, pointers)
     else:
         call_kernel(frame, kernel, pointers)
+    if kernel.finish:
+        frame.k.call(kernel.finish, pointers)
     if kernel.grain < kernel.units:
         look_at_signals(frame, emitter.kernels.target)
     elif kernel.has_context:

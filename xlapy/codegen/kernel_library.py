@@ -41,11 +41,14 @@ class NativeKernel:
     has_scratch: bool = False
     has_context: bool = False  # it ends early when the flag in the context is set
     call: LibraryCall | None = None  # it is a function of a library, by both names
+    finish: str = ""  # what one thread calls afterwards, with the same pointers, if anything
 
     @property
     def may_share_a_run(self) -> bool:
         """Parts of it may run beside parts of other kernels: it takes arrays and a range, and nothing else."""
-        return self.units > 0 and not (self.overwrites or self.has_scratch or self.has_context or self.call)
+        return self.units > 0 and not (
+            self.overwrites or self.has_scratch or self.has_context or self.call or self.finish
+        )
 
     @property
     def work(self) -> Work:
@@ -127,11 +130,26 @@ class KernelLibrary:
                     k.functions = functions
                     k.parameters["region_context"] = region_context(k, k.parameters.get("scratch"))
                 kernel.body(k, arrays[: len(operands)], arrays[len(operands) :], begin, end)
+        finish = self._write_finish(name, pointers, instruction, kernel) if kernel.finish is not None else ""
         range_name = f"{name}.range"
         if kernel.grain < kernel.units:
             self._write_range(name, range_name, len(pointers))
         work = (kernel.units, kernel.grain, kernel.bytes_per_unit)
-        return NativeKernel(name, range_name, *work, kernel.overwrites, has_scratch, has_context)
+        return NativeKernel(name, range_name, *work, kernel.overwrites, has_scratch, has_context, finish=finish)
+
+    def _write_finish(self, name: str, pointers: Sequence[str], instruction: Instruction, kernel: Kernel) -> str:
+        """The function that does what is left to do when all units of the kernel `name` are done."""
+        assert kernel.finish is not None
+        name = f"{name}.finish"
+        operands = [operand.shape for operand in instruction.operands]
+        results = [leaf for leaf in instruction.shape.leaves() if leaf.is_array]
+        parameters = [(pointer, PTR) for pointer in pointers]
+        with KernelBuilder(self.module, name, parameters, None, attributes=self._attributes) as k:
+            arrays = _arrays(k, [*operands, *results], len(operands), (), self.target)
+            if kernel.shared_bytes:
+                k.parameters["shared"] = k.parameters["scratch"]
+            kernel.finish(k, arrays[: len(operands)], arrays[len(operands) :])
+        return name
 
     def _functions(self, regions: Sequence[Computation]) -> dict[Hashable, str]:
         """The names of region functions, which exist by then."""

@@ -10,6 +10,8 @@ Everything here is a fact about an instruction or a fused computation; nothing i
     kOutput a chain over the rows of one array: reduces over its last dimensions, all the same ones, and element-wise
             ops on what they make. The outputs are whole arrays, or one value per row. Or over its columns: the last
             dimension is not folded then, and everything else is the same
+            Of both these kinds: a reduce of all that one of them makes, and what is made from each of its results, may
+            be the second step of it (`hlo/fold_steps.py`)
     kCustom a dot or convolution of parameters that is a matrix product of the library, and element-wise ops behind it:
             each element of the results is made of the element of the product at the same place. The product is
             computed in the memory of the first result whose elements are as wide, block by block, and what is behind
@@ -29,6 +31,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from xlapy.hlo.attributes import FusionKind
+from xlapy.hlo.fold_steps import fold_steps
 from xlapy.hlo.graph import Computation, Instruction
 from xlapy.hlo.matrix_products import library_product
 from xlapy.hlo.ops import Trait
@@ -260,11 +263,9 @@ def _are_columns(space: RowSpace, shape: Shape) -> bool:
     )
 
 
-def column_space(instruction: Instruction) -> RowSpace | None:
-    """The columns that a fusion folds, if it is a chain over such."""
-    if instruction.opcode != "fusion" or instruction.attributes["kind"] is not FusionKind.OUTPUT:
-        return None
-    fold = next(inside for inside in instruction.called[0].post_order() if inside.opcode == "reduce")
+def column_space(computation: Computation) -> RowSpace | None:
+    """The columns that a fused computation of row kind folds, if it is a chain over such."""
+    fold = next(instruction for instruction in computation.post_order() if instruction.opcode == "reduce")
     space = row_space(fold)
     return space if space is not None and space.is_columns else None
 
@@ -318,10 +319,17 @@ def fusion_roots(computation: Computation) -> tuple[Instruction, ...]:
 
 def check_fusion(fusion: Instruction) -> None:
     """Raises InternalError unless `fusion` is one that codegen accepts."""
-    computation = fusion.called[0]
-    fault = _FAULTS[fusion.attributes["kind"]](computation) if fusion.attributes["kind"] in _FAULTS else "unknown kind"
+    computation, kind = fusion.called[0], fusion.attributes["kind"]
+    fault = _fault_of_steps(computation, kind) if kind in _FAULTS else "unknown kind"
     if fault:
         raise InternalError(f"{fusion} is no kernel: {fault}")
+
+
+def _fault_of_steps(computation: Computation, kind: FusionKind) -> str:
+    steps = fold_steps(computation) if kind in FOLDING_KINDS else None
+    if steps is None:
+        return _FAULTS[kind](computation)
+    return _FAULTS[kind](steps[0]) or _fault_of_input(steps[1])
 
 
 def _fault_of_loop(computation: Computation) -> str:
@@ -355,6 +363,7 @@ def _fault_of_input(computation: Computation) -> str:
 
 
 FOLDS = ("reduce", "reduce-window")
+FOLDING_KINDS = (FusionKind.INPUT, FusionKind.OUTPUT)
 
 
 def fold_of(computation: Computation) -> Instruction:

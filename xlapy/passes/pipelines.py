@@ -22,6 +22,7 @@ from xlapy.passes.fusion.epilogues import ProductEpilogues
 from xlapy.passes.fusion.fusion import LoopFusion
 from xlapy.passes.fusion.rows import RowFusion
 from xlapy.passes.fusion.sibling_reduces import SiblingReduces
+from xlapy.passes.fusion.two_step_folds import TwoStepFolds
 from xlapy.passes.inlining import CallInlining
 from xlapy.passes.layout_assignment import LayoutAssignment
 from xlapy.passes.layout_choice import LayoutChoice
@@ -72,6 +73,7 @@ ORDER = (
     Order(SiblingReduces, LoopFusion, "what is folded is then computed in the kernel of all the reduces"),
     Order(RowFusion, LoopFusion, "a chain is taken whole, before loops take it apart"),
     Order(LayoutAssignment, LoopFusion, "a fused loop has one layout per operand"),
+    Order(LoopFusion, TwoStepFolds, "a fold has its producers, and what is made from its results, by then"),
     Order(LoopFusion, ProductEpilogues, "a product takes the kernel behind it as it is"),
     Order(ProductEpilogues, CopyInsertion, "a product makes an element of a loop's state anew"),
     Order(LoopFusion, CopyInsertion, "whether an element of a loop's state is made anew is known once kernels are"),
@@ -158,6 +160,7 @@ def cpu_pipeline(options: PipelineOptions | None = None, watch: Watch | None = N
         RowFusion(options.limits),
         SiblingReduces(),
         LoopFusion(options.limits, options.multi_output_fusion),
+        TwoStepFolds(options.limits),
         ProductEpilogues(options.limits),
         Dce(),
         CopyInsertion(),

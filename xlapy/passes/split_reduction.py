@@ -9,6 +9,9 @@ becomes
     t = f32[64] reduce(s, identity), dimensions={1}, to_apply=add
     ROOT r = f32[] reduce(t, zero), dimensions={0}, to_apply=add
 
+Folds of everything in an array whose rows were folded before, as for the mean of a loss, are split, too: row by row
+first. Then a kernel over rows makes one number of each, and the array is never stored.
+
 Only for one commutative, associative op, whose order of folding is free. The split depends on the shape alone, so the
 result is the same for any number of threads.
 """
@@ -20,12 +23,16 @@ from typing import ClassVar
 
 from xlapy.hlo.graph import Computation, Instruction
 from xlapy.hlo.identities import identity_literal
+from xlapy.hlo.kernel_plan import RowSpace, row_space
+from xlapy.hlo.ops import Trait
+from xlapy.hlo.shape import Dims
 from xlapy.passes.base import ComputationPass, pinned, replace_all
 
 LEAST_BYTES = 1 << 20  # of the operand: some tens of microseconds of reading
 FEW_RESULTS = 256  # with more, there is enough to hand out already
 LEAST_FOLDED = 16  # elements of each partial fold, in all dimensions: with fewer, what is stored is no longer small
 PARTS = range(128, 15, -1)  # how many partial folds there may be, the best first
+MOST_FOLLOWED = 64  # instructions on the way back to what folded rows before
 
 
 @dataclass
@@ -37,27 +44,52 @@ class SplitReduction(ComputationPass):
         replacements = {
             instruction: split
             for instruction in computation.post_order()
-            if instruction not in fixed and _is_worth_it(instruction) and (split := _split(instruction)) is not None
+            if instruction not in fixed and _is_splittable(instruction) and (split := _split(instruction)) is not None
         }
         replace_all(computation, replacements)
         return computation.remove(replacements)
 
 
-def _is_worth_it(instruction: Instruction) -> bool:
+def _is_splittable(instruction: Instruction) -> bool:
     if instruction.opcode != "reduce" or len(instruction.operands) != 2:
         return False
-    return (
-        instruction.operands[0].shape.bytes >= LEAST_BYTES
-        and instruction.shape.size <= FEW_RESULTS
-        and instruction.operands[0].shape.size >= LEAST_FOLDED * PARTS.start * instruction.shape.size
-        and not instruction.shape.type.is_narrow_float  # partial folds would be rounded
-        and identity_literal(instruction.called[0]) is not None
-    )
+    # Partial folds of narrow floats would be rounded.
+    return not instruction.shape.type.is_narrow_float and identity_literal(instruction.called[0]) is not None
 
 
 def _split(reduce: Instruction) -> Instruction | None:
-    """The same fold in two steps; None if its outermost dimension has no good divisor."""
-    computation, (array, init) = reduce.parent, reduce.operands
+    """The same fold in two steps; None if one is better, or there are no good parts."""
+    rows = _rows_before(reduce)
+    if rows is not None:
+        return _in_two_steps(reduce, reduce.operands[0], reduce.attributes["dimensions"], rows.folded)
+    return _in_parts(reduce) if _is_worth_it(reduce) else None
+
+
+def _rows_before(reduce: Instruction) -> RowSpace | None:
+    """The rows, folded by a reduce before, of the array of which this one folds all rows together."""
+    array = reduce.operands[0]
+    pending, seen = [array], {array}
+    while pending and len(seen) < MOST_FOLLOWED:
+        value = pending.pop()
+        space = row_space(value) if value.opcode == "reduce" else None
+        if space is not None:
+            is_same = space.dims == array.shape.dims and not space.is_columns
+            return space if is_same and {*space.folded} < {*reduce.attributes["dimensions"]} else None
+        if Trait.ELEMENTWISE in value.spec.traits or value.opcode in ("broadcast", "reshape"):
+            new = [operand for operand in value.operands if operand not in seen]
+            seen.update(new)
+            pending += new
+    return None
+
+
+def _is_worth_it(reduce: Instruction) -> bool:
+    array, results = reduce.operands[0].shape, reduce.shape.size
+    is_large = array.bytes >= LEAST_BYTES and array.size >= LEAST_FOLDED * PARTS.start * results
+    return is_large and results <= FEW_RESULTS
+
+
+def _in_parts(reduce: Instruction) -> Instruction | None:
+    computation, array = reduce.parent, reduce.operands[0]
     folded: tuple[int, ...] = tuple(sorted(reduce.attributes["dimensions"]))
     first, size = folded[0], array.shape.dims[folded[0]]
     if len(folded) == 1 or size < PARTS.stop:
@@ -67,17 +99,24 @@ def _split(reduce: Instruction) -> Instruction | None:
         dims = (*array.shape.dims[:first], parts, size // parts, *array.shape.dims[first + 1 :])
         array = computation.add("reshape", [array], shape=array.shape.with_dims(dims), metadata=reduce.metadata)
         folded = (first, first + 1, *(dim + 1 for dim in folded[1:]))
+    return _in_two_steps(reduce, array, folded, folded[1:])
+
+
+def _in_two_steps(reduce: Instruction, array: Instruction, folded: Dims, first: Dims) -> Instruction:
+    """The fold of the dimensions `folded` of `array`: of the `first` ones, then of the others."""
+    computation = reduce.parent
     literal = identity_literal(reduce.called[0])
     assert literal is not None
     identity = computation.add("constant", literal=literal)
     partial = computation.add(
-        "reduce", [array, identity], called=reduce.called, dimensions=folded[1:], metadata=reduce.metadata
+        "reduce", [array, identity], called=reduce.called, dimensions=first, metadata=reduce.metadata
     )
+    left = [dim for dim in range(array.shape.rank) if dim not in first]
     return computation.add(
         "reduce",
-        [partial, init],
+        [partial, reduce.operands[1]],
         called=reduce.called,
-        dimensions=(first,),
+        dimensions=tuple(left.index(dim) for dim in left if dim in folded),
         shape=reduce.shape,
         metadata=reduce.metadata,
     )

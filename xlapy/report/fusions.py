@@ -10,10 +10,11 @@ from xlapy.passes.base import Record
 from xlapy.passes.fusion.epilogues import ProductEpilogues
 from xlapy.passes.fusion.fusion import LoopFusion
 from xlapy.passes.fusion.rows import RowFusion
+from xlapy.passes.fusion.two_step_folds import TwoStepFolds
 from xlapy.report.kernels import members, place_of, sources
 from xlapy.report.observation import Observation
 
-FUSION_PASSES = (RowFusion.name, LoopFusion.name, ProductEpilogues.name)
+FUSION_PASSES = (RowFusion.name, LoopFusion.name, TwoStepFolds.name, ProductEpilogues.name)
 
 
 @dataclass(frozen=True, slots=True)

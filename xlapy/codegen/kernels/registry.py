@@ -18,7 +18,7 @@ from dataclasses import dataclass, field, replace
 
 from xlapy.codegen.arrays import Array
 from xlapy.codegen.fourier_transforms import fourier_scratch_bytes
-from xlapy.codegen.ir import KernelBuilder, Value
+from xlapy.codegen.ir import I64, KernelBuilder, Value
 from xlapy.codegen.kernels.columns import emit_columns, plan_columns
 from xlapy.codegen.kernels.concatenate import emit_concatenate, plan_concatenate
 from xlapy.codegen.kernels.convolution import emit_convolution, plan_convolution
@@ -43,8 +43,10 @@ from xlapy.codegen.stopping import LONG
 from xlapy.codegen.target import Target
 from xlapy.hlo.attributes import FusionKind
 from xlapy.hlo.buffer_plan import FunctionPlans
+from xlapy.hlo.fold_steps import fold_steps
 from xlapy.hlo.graph import Computation, Instruction
 from xlapy.hlo.kernel_plan import (
+    FOLDING_KINDS,
     column_space,
     fold_of,
     fusion_roots,
@@ -62,6 +64,7 @@ from xlapy.support.registry import Registry
 SCRATCH_ALIGNMENT = 64
 
 Body = Callable[[KernelBuilder, Sequence[Array], Sequence[Array], Value, Value], None]
+Finish = Callable[[KernelBuilder, Sequence[Array], Sequence[Array]], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +81,7 @@ class Kernel:
     own_bytes: int = 0  # memory of its own for each task, in which these work, or which it uses itself
     listens: bool = False  # it may take long, and looks whether the run was stopped
     is_quick: bool = False  # it has so little to do that LLVM should not spend time on it
+    finish: Finish | None = None  # what is left to do, by one thread, when all units are done
 
     @property
     def grain(self) -> int:
@@ -151,11 +155,18 @@ def scratch_bytes(instruction: Instruction, target: Target, functions: FunctionP
         return 0
     if instruction.opcode in LIBRARY_SCRATCH:
         return LIBRARY_SCRATCH[instruction.opcode](instruction, target)
-    may_have = instruction.opcode in HAVE_SCRATCH or column_space(instruction) is not None
-    if not may_have and not region_functions(instruction):
+    if not _may_have_scratch(instruction) and not region_functions(instruction):
         return 0
     kernel = kernel_for(instruction, Situation(target, in_place=False, functions=functions))
     return aligned(kernel.shared_bytes) + kernel.task_bytes * kernel.tasks
+
+
+def _may_have_scratch(instruction: Instruction) -> bool:
+    if instruction.opcode != "fusion" or instruction.attributes["kind"] not in FOLDING_KINDS:
+        return instruction.opcode in HAVE_SCRATCH
+    computation = instruction.called[0]
+    is_rows = instruction.attributes["kind"] is FusionKind.OUTPUT
+    return fold_steps(computation) is not None or (is_rows and column_space(computation) is not None)
 
 
 def aligned(size: int) -> int:
@@ -199,13 +210,10 @@ def _loop_kernel(
 def _fusion(instruction: Instruction, situation: Situation) -> Kernel:
     computation = instruction.called[0]
     root = computation.root
-    if instruction.attributes["kind"] is FusionKind.OUTPUT:
-        maker = _rows_kernel if column_space(instruction) is None else _columns_kernel
-        return maker(computation, situation)
-    if instruction.attributes["kind"] is FusionKind.INPUT:
-        fold = fold_of(computation)
-        roots = (fold,) if root is fold else fusion_roots(computation)
-        return FOLD_KERNELS[fold.opcode](fold, roots, computation.parameters, situation)
+    kind = instruction.attributes["kind"]
+    if kind in FOLDING_KINDS:
+        steps = fold_steps(computation)
+        return _fold_kernel(computation, kind, situation) if steps is None else _two_steps(*steps, kind, situation)
     if root.opcode == "dynamic-update-slice":
         return _update_kernel(root, computation.parameters, situation)
     if is_blocked_transpose(root) and turns_reversed(root, root.operands[0]):
@@ -218,6 +226,36 @@ def _fusion(instruction: Instruction, situation: Situation) -> Kernel:
             return joined
     roots = root.operands if root.opcode == "tuple" else (root,)
     return _loop_kernel(roots, computation.parameters, computation.parameters, situation)
+
+
+def _fold_kernel(computation: Computation, kind: FusionKind, situation: Situation) -> Kernel:
+    if kind is FusionKind.OUTPUT:
+        maker = _rows_kernel if column_space(computation) is None else _columns_kernel
+        return maker(computation, situation)
+    fold = fold_of(computation)
+    roots = (fold,) if computation.root is fold else fusion_roots(computation)
+    return FOLD_KERNELS[fold.opcode](fold, roots, computation.parameters, situation)
+
+
+def _two_steps(first: Computation, second: Computation, kind: FusionKind, situation: Situation) -> Kernel:
+    """A fold of parts that lie in shared memory, behind one that makes them."""
+    made = _fold_kernel(first, kind, situation)
+    last = _fold_kernel(second, FusionKind.INPUT, situation)
+    shape = first.root.shape
+
+    def parts(k: KernelBuilder, *, read_only: bool) -> Array:
+        return Array(k.parameters["shared"], shape, "parts", read_only=read_only)
+
+    def body(k: KernelBuilder, arrays: Sequence[Array], outputs: Sequence[Array], begin: Value, end: Value) -> None:
+        assert not isinstance(made.body, LibraryCall)
+        made.body(k, arrays, [parts(k, read_only=False)], begin, end)
+
+    def finish(k: KernelBuilder, arrays: Sequence[Array], outputs: Sequence[Array]) -> None:
+        assert not isinstance(last.body, LibraryCall)
+        units = k.const(I64, 0), k.const(I64, last.units)
+        last.body(k, [*arrays, parts(k, read_only=True)], outputs, *units)
+
+    return replace(made, body=body, finish=finish, shared_bytes=shape.bytes)
 
 
 def _rows_kernel(computation: Computation, situation: Situation) -> Kernel:

@@ -11,6 +11,7 @@ it has begun to write, and so does a fusion that holds one.
 from __future__ import annotations
 
 from xlapy.hlo.attributes import FusionKind
+from xlapy.hlo.fold_steps import fold_steps
 from xlapy.hlo.graph import Instruction
 from xlapy.hlo.kernel_plan import column_space, is_pointwise, rereads
 from xlapy.hlo.leaves import aliased_leaves
@@ -52,7 +53,9 @@ def _of_fusion(fusion: Instruction) -> list[tuple[int, int]]:
     root = computation.root
     outputs = root.operands if root.opcode == "tuple" else (root,)
     rows = fusion.attributes["kind"] is FusionKind.OUTPUT
-    columns = column_space(fusion)
+    if rows and fold_steps(computation) is not None:
+        return []  # what is stored is no longer one value per row
+    columns = column_space(computation) if rows else None
     if columns is not None and not columns.has_whole_strips:
         return []  # the last strip overlaps the one before it
     pairs = []
