@@ -62,6 +62,7 @@ HLO_FLOORS = (
         "matrix_products",
         "identities",
         "sort_plan",
+        "choices",
         "bitcasts",
         "leaves",
         "drawing",
