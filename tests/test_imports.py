@@ -63,6 +63,7 @@ HLO_FLOORS = (
         "matrix_products",
         "identities",
         "sort_plan",
+        "choices",
         "bitcasts",
         "leaves",
         "drawing",

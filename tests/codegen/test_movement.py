@@ -53,6 +53,33 @@ def test_transpose(dims: tuple[int, ...], permutation: tuple[int, ...], dtype: s
     assert (run(lambda b, p: ops.Transpose(p, permutation), x) == x.transpose(permutation)).all()
 
 
+TYPES_BY_WIDTH = ("int8", "int16", "float32", "float64")
+
+
+@pytest.mark.parametrize(("length", "few"), [(16, 2), (17, 3), (2049, 4), (33, 7), (20_011, 9), (64, 15)])
+def test_a_long_dimension_and_a_few_elements(length: int, few: int) -> None:
+    """Both ways round, for elements of each width, with something in front and with several short dimensions."""
+    arrays = [numbers((length, few), dtype) for dtype in TYPES_BY_WIDTH]
+    arrays += [numbers((few, length), dtype) for dtype in TYPES_BY_WIDTH]
+    turned = [(x, (1, 0)) for x in arrays]
+    turned += [(numbers((3, length, few)), (0, 2, 1)), (numbers((3, few, length)), (0, 2, 1))]
+    turned += [(numbers((length, 2, few)), order) for order in ((2, 1, 0), (1, 2, 0), (1, 0, 2), (2, 0, 1))]
+    turned += [(numbers((few, 2, length)), order) for order in ((2, 1, 0), (2, 0, 1), (1, 2, 0), (0, 2, 1))]
+    b = xlapy.XlaBuilder("turned")
+    parameters = [ops.Parameter(b, number, xlapy.Shape.of(x)) for number, (x, _) in enumerate(turned)]
+    orders = [order for _, order in turned]
+    results = [ops.Transpose(parameter, order) for parameter, order in zip(parameters, orders, strict=True)]
+    executable = xlapy.compile(b.build(ops.Tuple(b, results)), CHECKED)
+    for got, (x, order) in zip(executable(*(x for x, _ in turned)), turned, strict=True):
+        np.testing.assert_array_equal(got, x.transpose(order))
+
+
+@pytest.mark.parametrize("dims", [(0, 3), (3, 0), (0, 5000, 3), (0, 3, 5000)])
+def test_nothing_to_turn(dims: tuple[int, ...]) -> None:
+    order = (*range(len(dims) - 2), len(dims) - 1, len(dims) - 2)
+    assert run(lambda b, p: ops.Transpose(p, order), numbers(dims)).shape == tuple(dims[dim] for dim in order)
+
+
 @pytest.mark.parametrize("size", [5, 31, 32, 33, 64, 100, 1000])
 @pytest.mark.parametrize("stride", [2, 3, 4, 5])
 def test_strided_slice(size: int, stride: int) -> None:

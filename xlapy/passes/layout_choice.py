@@ -16,9 +16,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from xlapy.hlo.graph import HloModule
+from xlapy.hlo.graph import Computation, HloModule
 from xlapy.passes.base import Pass, Record, program_computations
 from xlapy.passes.layouts.choice import improve
+from xlapy.passes.layouts.forms import wants_rows
 from xlapy.passes.layouts.prices import Prices
 from xlapy.passes.layouts.rebuild import rebuild
 from xlapy.passes.layouts.regions import find_regions, has_entry_layouts
@@ -34,6 +35,7 @@ class LayoutChoice(Pass):
     def run(self, module: HloModule) -> bool:
         if not self._has_choice(module):
             return False
+        named = [_name_results(computation) for computation in program_computations(module)]
         program = find_regions(module, self.keep_entry_layouts)
         prices = Prices(program)
         gains = improve(prices)
@@ -45,13 +47,27 @@ class LayoutChoice(Pass):
             self.records.append(Record.of(first, True, reason))
         if gains:
             rebuild(prices)
-        return bool(gains)
+        return bool(gains) or any(named)
 
     def _has_choice(self, module: HloModule) -> bool:
-        """Something moves elements for the sake of an order, or callers have another one; else all is row-major and
-        best so."""
+        """Something moves elements for the sake of an order, or would like another one as much as that, or callers have
+        another one; else all is row-major and best so."""
         return (self.keep_entry_layouts and has_entry_layouts(module)) or any(
-            instruction.opcode == "transpose" and instruction.shape.bytes >= self.least_bytes
+            (instruction.opcode == "transpose" and instruction.shape.bytes >= self.least_bytes)
+            or wants_rows(instruction)
             for computation in program_computations(module)
             for instruction in computation
         )
+
+
+def _name_results(computation: Computation) -> bool:
+    """Makes a root that sorts several arrays a tuple of its results, each of which is an array that may be copied."""
+    sort = computation.root
+    if not wants_rows(sort) or not sort.shape.is_tuple:
+        return False
+    results = [
+        computation.add("get-tuple-element", [sort], index=number, metadata=sort.metadata)
+        for number in range(len(sort.operands))
+    ]
+    computation.set_root(computation.add("tuple", results, metadata=sort.metadata))
+    return True

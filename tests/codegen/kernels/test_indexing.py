@@ -13,6 +13,7 @@ import xlapy
 from tests.support.dimension_numbers import Windows, windows
 from tests.support.native import assert_same_bits, check_native, record
 from xlapy import ops
+from xlapy.codegen.target import host_target
 from xlapy.hlo.attributes import GatherDimensionNumbers, ScatterDimensionNumbers
 from xlapy.hlo.element_types import ALL
 
@@ -101,6 +102,34 @@ def test_rows_of_any_length(columns: int) -> None:
         ]
 
     check_native(program, normal(20, columns), indices, normal(33, columns))
+
+
+COLUMNS = GatherDimensionNumbers((0,), (1,), (1,), 1)
+
+
+@pytest.mark.parametrize("dtype", [np.int8, np.uint8, np.int32, np.uint32, np.int64, np.uint64])
+@pytest.mark.parametrize("taken", [3, 16, 32, 50])
+def test_columns_are_picked_from_every_row(taken: int, dtype: Any) -> None:
+    """Each lane has a place in the row, some of them outside of it; narrow and wide elements, with a sum behind."""
+    limits = np.iinfo(dtype)
+    columns = RANDOM.integers(0, 100, size=taken).astype(dtype)
+    columns[0], columns[-1] = limits.min, limits.max
+    arrays = (normal(37, 90), normal(37, 90).astype(np.float64), normal(37, 90).astype(np.int8), normal(37, 90) * 1j)
+
+    def program(columns: Any, *arrays: Any) -> list[Any]:
+        picked = [ops.Gather(x, ops.Reshape(columns, (taken, 1)), COLUMNS, (37, 1)) for x in arrays]
+        return [*picked, ops.Slice(picked[0], (1, 1), (37, taken), (3, 1)) + 1.0]
+
+    check_native(program, columns, *(x.astype(np.complex64) if x.dtype.kind == "c" else x for x in arrays))
+
+
+def test_what_lanes_pick_from_is_fetched_ahead() -> None:
+    rows = host_target().l2_bytes // (64 * 4) + 7
+    columns = RANDOM.integers(0, 64, size=16).astype(np.int32)
+    executable = check_native(
+        lambda x, columns: ops.Gather(x, ops.Reshape(columns, (16, 1)), COLUMNS, (rows, 1)), normal(rows, 64), columns
+    )
+    assert "call void @llvm.prefetch" in executable.llvm_ir()
 
 
 def test_windows_that_straddle_the_edge() -> None:

@@ -269,10 +269,22 @@ def test_large_rows_use_scratch_memory_of_the_plan() -> None:
 
 
 def test_many_long_columns_share_scratch_memory() -> None:
-    keys = RANDOM.normal(size=(9000, 130)).astype(np.float32)
+    keys = RANDOM.normal(size=(2100, 120)).astype(np.float32)
     executable = xlapy.compile(record(sorted_by(ascending, 0), keys))
     np.testing.assert_array_equal(executable(keys), np.sort(keys, axis=0))
-    assert executable.memory_analysis()["temporary_bytes"] <= 64 * 2 * 9000 * 4 + 64 * 64
+    assert executable.memory_analysis()["temporary_bytes"] <= 64 * 2 * 2100 * 4 + 64 * 64
+
+
+@pytest.mark.parametrize("shape", [(9000, 130), (1031, 3, 257), (5, 2053, 101)])
+def test_much_is_turned_before_it_is_sorted_across_memory(shape: tuple[int, ...]) -> None:
+    dimension = int(np.argmax(shape))
+    keys = np.round(RANDOM.normal(size=shape), 2).astype(np.float32)
+    others = RANDOM.integers(0, 100, size=shape).astype(np.int16)
+    executable = xlapy.compile(record(sorted_by(ascending, dimension), keys, others))
+    order = np.argsort(keys, dimension, kind="stable")
+    for got, array in zip(executable(keys, others), (keys, others), strict=True):
+        np.testing.assert_array_equal(got, np.take_along_axis(array, order, dimension))
+    assert "transpose" in executable.hlo_text()
 
 
 def test_comparators_with_control_flow() -> None:

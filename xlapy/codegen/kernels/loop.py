@@ -28,6 +28,7 @@ from xlapy.hlo.ops import Trait
 from xlapy.hlo.shape import Shape
 
 STREAMED_BYTES = 16 << 20  # results smaller than this may be in cache when they are read next
+LEAST_SKIPPED = 1024  # bytes between rows that are worth not fetching
 VECTORS_PER_STEP = 2  # two native vectors hide the latency of one another's operations
 QUICK_WORK = 1 << 15  # operations on elements that take no longer than a call of the program, even if done badly
 FUNCTION_WORK = 20  # a transcendental function is about so many operations
@@ -143,6 +144,7 @@ def emit_loop(
     in_place: bool,
 ) -> None:
     """Writes the loop nest over units [begin, end). `in_place`: some output is also an operand."""
+    arrays = arrays if plan.is_linear else _fetched_by_rows(plan, arrays)
 
     def step_into(targets: Sequence[Array]) -> Callable[[Indexing, Index], None]:
         def step(ix: Indexing, index: Index) -> None:
@@ -160,6 +162,26 @@ def emit_loop(
     else:
         step = _linear(plan, step_into(outputs))
         strip(k, begin, end, plan.lanes, step, overlapping=not in_place, fits=plan.fills_vectors)
+
+
+def _fetched_by_rows(plan: LoopPlan, arrays: Mapping[Instruction, Array]) -> dict[Instruction, Array]:
+    """The arrays, with what is fetched ahead of slices that skip much between rows in the rows that will be read."""
+    fetched = dict(arrays)
+    for instruction in between(plan.roots, arrays.__contains__):
+        source = arrays.get(instruction.operands[0]) if instruction.opcode == "slice" else None
+        if source is None or not source.ahead or instruction.shape.dims != plan.shape.dims:
+            continue
+        inner = inner_dim(plan.shape)
+        outer = [dim for dim in range(inner) if plan.shape.dims[dim] > 1]
+        if not outer or inner != plan.shape.rank - 1:
+            continue
+        width, parts = source.shape.type.bytes, instruction.attributes["dimensions"]
+        read = parts[inner].stride * plan.shape.dims[inner] * width
+        between_rows = parts[outer[-1]].stride * source.shape.strides()[outer[-1]] * width
+        if between_rows - read >= LEAST_SKIPPED:
+            rows = -(-source.ahead // read)
+            fetched[instruction.operands[0]] = replace(source, ahead=rows * between_rows)
+    return fetched
 
 
 def _linear(plan: LoopPlan, step: Callable[[Indexing, Index], None]) -> Callable[[Indexing, Value], None]:

@@ -23,6 +23,7 @@ from xlapy.codegen.kernels.columns import emit_columns, plan_columns
 from xlapy.codegen.kernels.concatenate import emit_concatenate, plan_concatenate
 from xlapy.codegen.kernels.convolution import emit_convolution, plan_convolution
 from xlapy.codegen.kernels.dot import emit_dot, plan_dot
+from xlapy.codegen.kernels.interleave import emit_interleave, plan_interleave
 from xlapy.codegen.kernels.linalg import emit_cholesky, emit_triangular_solve, plan_triangle
 from xlapy.codegen.kernels.loop import LoopPlan, emit_loop, plan_loop, rows_and_columns
 from xlapy.codegen.kernels.random import emit_bits, plan_bits
@@ -289,10 +290,21 @@ def _transpose(instruction: Instruction, situation: Situation) -> Kernel:
 def _transpose_kernel(transpose: Instruction, mirrored: Dims, situation: Situation) -> Kernel | None:
     plan = plan_transpose(transpose, situation.target, mirrored)
     if plan is None:
-        return None
+        return None if mirrored else _interleave_kernel(transpose, situation)
 
     def body(k: KernelBuilder, arrays: Sequence[Array], outputs: Sequence[Array], begin: Value, end: Value) -> None:
         emit_transpose(k, plan, arrays[0], outputs[0], begin, end)
+
+    return Kernel(plan.units, plan.bytes_per_unit, body)
+
+
+def _interleave_kernel(transpose: Instruction, situation: Situation) -> Kernel | None:
+    plan = plan_interleave(transpose, situation.target)
+    if plan is None:
+        return None
+
+    def body(k: KernelBuilder, arrays: Sequence[Array], outputs: Sequence[Array], begin: Value, end: Value) -> None:
+        emit_interleave(k, plan, arrays[0], outputs[0], begin, end)
 
     return Kernel(plan.units, plan.bytes_per_unit, body)
 

@@ -48,7 +48,7 @@ def plan_transpose(transpose: Instruction, target: Target, mirrored: Dims = ()) 
     """How to run a transpose by blocks, of an operand in which the dimensions `mirrored` are reversed first; None if it
     keeps its fastest dimension or that is a reversed one, or if a side is shorter than a block."""
     operand = transpose.operands[0].shape
-    dims, permutation, mirrored = _merged(operand.dims, transpose.attributes["permutation"], mirrored)
+    dims, permutation, mirrored = merged_dimensions(operand.dims, transpose.attributes["permutation"], mirrored)
     row_major = all(shape.layout is None or shape.layout.is_row_major for shape in (operand, transpose.shape))
     if not row_major or len(dims) < 2 or operand.type.is_complex or permutation[-1] in mirrored:
         return None
@@ -68,7 +68,7 @@ def plan_transpose(transpose: Instruction, target: Target, mirrored: Dims = ()) 
     )
 
 
-def _merged(dims: Dims, permutation: Dims, mirrored: Dims) -> tuple[Dims, Dims, Dims]:
+def merged_dimensions(dims: Dims, permutation: Dims, mirrored: Dims = ()) -> tuple[Dims, Dims, Dims]:
     """The same transpose of fewer dimensions: without those of one element, neighbours that stay neighbours as one."""
     wide = [dim for dim in range(len(dims)) if dims[dim] > 1]
     groups: list[list[int]] = []
@@ -96,7 +96,7 @@ def _size(dims: Sequence[int], chosen: Sequence[int]) -> int:
     return math.prod(dims[dim] for dim in chosen)
 
 
-def _strides(dims: Sequence[int]) -> list[int]:
+def strides_of(dims: Sequence[int]) -> list[int]:
     """Of a row-major array."""
     return [math.prod(dims[dim + 1 :]) for dim in range(len(dims))]
 
@@ -109,8 +109,8 @@ def emit_transpose(
     dims = plan.dims
     outer = [dim for dim in range(len(dims)) if dim not in (*plan.fast, plan.slow)]
     columns_of_source = _size(dims, plan.fast)
-    source_strides = _strides(dims)
-    strides = _strides([dims[dim] for dim in plan.permutation])
+    source_strides = strides_of(dims)
+    strides = strides_of([dims[dim] for dim in plan.permutation])
     result_strides = [strides[plan.permutation.index(dim)] for dim in range(len(dims))]
     width = memory_type(source.shape.type).bytes
     block = memory_type(source.shape.type, plan.lanes)

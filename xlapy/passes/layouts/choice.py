@@ -11,9 +11,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from xlapy.hlo.graph import Instruction
-from xlapy.passes.layouts.forms import regrouped
+from xlapy.passes.layouts.forms import order_of_rows, regrouped, wants_rows
 from xlapy.passes.layouts.orders import Order, inverse, is_row_major, row_major, taken
-from xlapy.passes.layouts.prices import FormedOp, Priced, Prices
+from xlapy.passes.layouts.prices import FormedOp, Priced, PricedFollower, Prices
 from xlapy.passes.layouts.regions import Region
 
 MOST_SWEEPS = 4
@@ -190,6 +190,8 @@ def _wishes(prices: Prices, region: Region) -> Iterable[Order]:
     for priced in prices.of_region[region]:
         if isinstance(priced, FormedOp):
             found.update(dict.fromkeys(_of_op(priced, region)))
+        elif isinstance(priced, PricedFollower) and wants_rows(priced.instruction):
+            found[order_of_rows(priced.instruction)] = None
     return found
 
 

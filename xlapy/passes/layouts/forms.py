@@ -20,6 +20,7 @@ from xlapy.hlo.matrix_products import LEAST_PRODUCT_FEATURES
 from xlapy.hlo.ops import Trait
 from xlapy.hlo.reshape_groups import reshape_groups
 from xlapy.hlo.shape import Dims, Shape
+from xlapy.hlo.sort_plan import plan_sort
 from xlapy.passes.layouts.orders import (
     Order,
     fastest,
@@ -97,8 +98,8 @@ def _following_of_tuple(instruction: Instruction) -> tuple[int, ...] | None:
 STRIDED_SORT = 4
 """Times the bytes: sorting along another dimension than the fastest one, which is gathered and put back."""
 
-STRIDED_SORT_OF_SEVERAL = 16
-"""The same for keys with values, where they are more than a cache holds."""
+FAR_STRIDED_SORT = 16
+"""The same where each step of a row leads to another line, and lines are gone from the caches when their turn comes."""
 
 CACHED_BYTES = 1 << 20
 
@@ -123,9 +124,32 @@ def _price_of_sort(sort: Instruction, order: Order) -> float:
     shape = sort.operands[0].shape
     if fastest(order, shape.dims) == sort.attributes["dimension"] or shape.dims[sort.attributes["dimension"]] == 1:
         return 0.0
-    moved = sum(operand.shape.bytes for operand in sort.operands)
-    factor = STRIDED_SORT_OF_SEVERAL if len(sort.operands) > 1 and moved > CACHED_BYTES else STRIDED_SORT
-    return float(factor * moved)
+    return float((FAR_STRIDED_SORT if _reaches_far(sort) else STRIDED_SORT) * _sorted_bytes(sort))
+
+
+def _sorted_bytes(sort: Instruction) -> int:
+    return sum(operand.shape.bytes for operand in sort.operands)
+
+
+def _reaches_far(sort: Instruction) -> bool:
+    """More than a cache holds is sorted row by row, or moved to where the keys go."""
+    return _sorted_bytes(sort) > CACHED_BYTES and (len(sort.operands) > 1 or plan_sort(sort).lanes == 1)
+
+
+def wants_rows(instruction: Instruction) -> bool:
+    """A sort across memory that is worth two copies."""
+    return (
+        instruction.opcode == "sort"
+        and is_movable(instruction.operands[0].shape)
+        and _reaches_far(instruction)
+        and _price_of_sort(instruction, row_major(instruction.operands[0].shape.rank)) > 0
+    )
+
+
+def order_of_rows(sort: Instruction) -> Order:
+    """The order of dimensions in which the rows of a sort lie in one piece."""
+    rank, dimension = sort.operands[0].shape.rank, sort.attributes["dimension"]
+    return (*(dim for dim in range(rank) if dim != dimension), dimension)
 
 
 def _price_of_window(instruction: Instruction, order: Order) -> float:

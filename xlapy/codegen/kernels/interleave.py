@@ -1,0 +1,148 @@
+"""Transposes between a long dimension and a few elements: pairs, pixels, small matrices.
+
+    f32[1048576,3] -> f32[3,1048576]     deals: what lies side by side goes to as many lines
+    f32[3,1048576] -> f32[1048576,3]     joins: lines come side by side
+
+There are too few elements for a square block. But as many vectors as there are elements hold a whole number of each
+line, so each vector of the result is picked out of them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import product
+
+from xlapy.codegen.arrays import Array
+from xlapy.codegen.indexing import Coordinate, Indexing
+from xlapy.codegen.ir import KernelBuilder, Value
+from xlapy.codegen.kernels.transpose import MOST_LANES, merged_dimensions, strides_of
+from xlapy.codegen.registers import memory_type
+from xlapy.codegen.target import Target
+from xlapy.hlo.graph import Instruction
+from xlapy.hlo.shape import Dims
+
+STRIP = 32  # vectors of each line that a task does at least
+
+
+@dataclass(frozen=True, slots=True)
+class Sides:
+    """Which dimensions change places.
+
+    `few` are those whose `count` elements lie side by side, in their order: in the result if it `joins` them, else in
+    the operand. Neighbours along `long` are neighbours on the other side."""
+
+    few: tuple[int, ...]
+    long: int
+    joins: bool
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class InterleavePlan:
+    """A transpose of `dims`: those of the operand, neighbours that stay neighbours as one. It takes `lanes` of the long
+    one at a time, and each task takes a `strip` of it."""
+
+    dims: tuple[int, ...]
+    permutation: tuple[int, ...]
+    sides: Sides
+    lanes: int
+    strip: int
+    units: int
+    bytes_per_unit: int
+
+    @property
+    def length(self) -> int:
+        return self.dims[self.sides.long]
+
+    @property
+    def outer(self) -> list[int]:
+        return [dim for dim in range(len(self.dims)) if dim != self.sides.long and dim not in self.sides.few]
+
+    def lines(self, strides: Sequence[int]) -> Iterator[int]:
+        """Where the lines begin, in the order in which their elements lie side by side."""
+        for digits in product(*(range(self.dims[dim]) for dim in self.sides.few)):
+            yield sum(digit * strides[dim] for digit, dim in zip(digits, self.sides.few, strict=True))
+
+
+def plan_interleave(transpose: Instruction, target: Target) -> InterleavePlan | None:
+    """How to run a transpose between a long dimension and a few elements; None if it is another one."""
+    operand = transpose.operands[0].shape
+    dims, permutation, _ = merged_dimensions(operand.dims, transpose.attributes["permutation"])
+    row_major = all(shape.layout is None or shape.layout.is_row_major for shape in (operand, transpose.shape))
+    if not row_major or len(dims) < 2 or operand.type.is_complex:
+        return None
+    lanes = min(target.vector_bytes // memory_type(operand.type).bytes, MOST_LANES)
+    found = next((sides for sides in _sides(dims, permutation) if sides.count < lanes <= dims[sides.long]), None)
+    if found is None:
+        return None
+    strip = STRIP * lanes
+    units = operand.size // (dims[found.long] * found.count) * -(-dims[found.long] // strip)
+    return InterleavePlan(dims, permutation, found, lanes, strip, units, 2 * operand.bytes // max(units, 1))
+
+
+def _sides(dims: Dims, permutation: Dims) -> Iterator[Sides]:
+    """Both ways to look at a transpose: the operand's last dimensions are few, or the result's."""
+    last = len(dims) - 1
+    for few, long, joins in (
+        (tuple(range(permutation[-1] + 1, len(dims))), permutation[-1], False),
+        (permutation[permutation.index(last) + 1 :], last, True),
+    ):
+        if few:
+            yield Sides(few, long, joins, math.prod(dims[dim] for dim in few))
+
+
+def emit_interleave(
+    k: KernelBuilder, plan: InterleavePlan, source: Array, result: Array, begin: Value, end: Value
+) -> None:
+    """Writes units [begin, end): strips of the long dimension."""
+    ix, dims, length, joins = Indexing(k, 1), plan.dims, plan.length, plan.sides.joins
+    permuted = strides_of([dims[dim] for dim in plan.permutation])
+    all_strides = (strides_of(dims), [permuted[plan.permutation.index(dim)] for dim in range(len(dims))])
+    block = memory_type(source.shape.type, plan.lanes)
+    with k.loop(begin, end) as units:
+        position, strip = ix.divide(Coordinate(units.index), -(-length // plan.strip))
+        outer = ix.delinearize(position, [dims[dim] for dim in plan.outer])
+        bases = [ix.linearize(outer, [strides[dim] for dim in plan.outer]).start for strides in all_strides]
+        first = k.mul(strip.start, plan.strip)
+        with k.loop(first, k.smin(k.add(first, plan.strip), length), plan.lanes) as blocks:
+            start = k.smin(blocks.index, length - plan.lanes)
+            side_by_side, lines = (1, 0) if joins else (0, 1)
+            places = {
+                side_by_side: _neighbours(k, plan, bases[side_by_side], start),
+                lines: [k.add(k.add(bases[lines], line), start) for line in plan.lines(all_strides[lines])],
+            }
+            vectors = [k.load(k.gep(source.pointer, place, block.bytes), block) for place in places[0]]
+            for number, place in enumerate(places[1]):
+                k.store(k.gep(result.pointer, place, block.bytes), _picked(k, vectors, _picks(plan, number)))
+
+
+def _neighbours(k: KernelBuilder, plan: InterleavePlan, base: Value, start: Value) -> list[Value]:
+    """Where the vectors begin that hold all of the few elements, from some place in the long dimension on."""
+    first = k.add(base, k.mul(start, plan.sides.count))
+    return [k.add(first, vector * plan.lanes) for vector in range(plan.sides.count)]
+
+
+def _picks(plan: InterleavePlan, number: int) -> list[tuple[int, int]]:
+    """The vector and the lane in it that each lane of a vector of the result is."""
+    count, lanes = plan.sides.count, plan.lanes
+    if plan.sides.joins:
+        elements = range(number * lanes, (number + 1) * lanes)
+        return [(element % count, element // count) for element in elements]
+    return [divmod(lane * count + number, lanes) for lane in range(lanes)]
+
+
+def _picked(k: KernelBuilder, vectors: Sequence[Value], picks: Sequence[tuple[int, int]]) -> Value:
+    """Lanes from several vectors, of which one more is looked at in each step."""
+    lanes = len(picks)
+    used = sorted({vector for vector, _ in picks})
+    chosen = vectors[used[0]]
+    own = [lane if vector == used[0] else 0 for vector, lane in picks]
+    if len(used) == 1:
+        return k.shuffle(chosen, None, own)
+    for number in used[1:]:
+        own = [lanes + lane if vector == number else kept for (vector, lane), kept in zip(picks, own, strict=True)]
+        chosen = k.shuffle(chosen, vectors[number], own)
+        own = list(range(lanes))
+    return chosen
