@@ -235,11 +235,11 @@ def attention_operations(size: Any) -> float:
 def optimizer_step(number: Any, *arrays: Any) -> Any:
     """One step of Adam: slopes, weights, and the means of slopes and of their squares so far."""
     count = len(arrays) // 4
-    slopes, weights, means, squares = (arrays[start : start + count] for start in range(0, 4 * count, count))
+    slopes, weights, *past = (arrays[start : start + count] for start in range(0, 4 * count, count))
     number = number + 1
     rate = LEARNING_RATE * jnp.sqrt(1 - 0.999**number) / (1 - 0.9**number)
-    means = [0.9 * mean + 0.1 * slope for mean, slope in zip(means, slopes, strict=True)]
-    squares = [0.999 * square + 0.001 * slope * slope for square, slope in zip(squares, slopes, strict=True)]
+    means = [0.9 * mean + 0.1 * slope for mean, slope in zip(past[0], slopes, strict=True)]
+    squares = [0.999 * square + 0.001 * slope * slope for square, slope in zip(past[1], slopes, strict=True)]
     moves = [rate * mean / (jnp.sqrt(square) + 1e-8) for mean, square in zip(means, squares, strict=True)]
     return number, *(weight - move for weight, move in zip(weights, moves, strict=True)), *means, *squares
 

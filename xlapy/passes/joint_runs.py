@@ -87,7 +87,7 @@ class _Sequence:
     donations: Sequence[Donation]
     waiting: list[_Member] = field(default_factory=list)
     bytes: int = 0  # of those
-    due: int = 0  # the earliest of their deadlines
+    due: int = 0  # the earliest of their deadlines; the end of the order if there are none
     made: list[JointRun] = field(default_factory=list)
 
     def runs(self) -> list[JointRun]:
@@ -96,6 +96,7 @@ class _Sequence:
         if len(moved) < 2 or sum(moved.values()) < LEAST_RUN_BYTES:
             return []
         deadlines = self._deadlines(moved)
+        self._hold([])
         for place, instruction in enumerate(self.order):
             if _is_name(instruction):
                 continue
@@ -109,11 +110,14 @@ class _Sequence:
         return self.made
 
     def _wait(self, member: _Member) -> None:
-        self._hold([*self.waiting, member])
+        self.waiting.append(member)
+        self.bytes += member.bytes
+        self.due = min(self.due, member.deadline)
         if self.bytes >= MOST_RUN_BYTES or len(self.waiting) == MOST_MEMBERS:
             self._close()
 
     def _hold(self, members: list[_Member]) -> None:
+        """Only these wait from now on."""
         self.waiting = members
         self.bytes = sum(member.bytes for member in members)
         self.due = min((member.deadline for member in members), default=len(self.order))
