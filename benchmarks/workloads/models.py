@@ -25,6 +25,9 @@ CONVOLUTIONAL = {"small": (2, 8, 8, 10), "cache": (8, 28, 16, 10), "memory": (64
 RECURRENT = {"small": (20, 1, 32), "cache": (50, 16, 128), "memory": (64, 64, 512)}
 """Steps, batch, width."""
 
+OPTIMIZER = {"small": (10, 16), "cache": (10, 128), "memory": (10, 512)}
+"""Layers, of two matrices and two vectors each, and the width of the first one."""
+
 COLORS = 3
 LEARNING_RATE = 0.01
 
@@ -234,6 +237,27 @@ def attention_operations(size: Any) -> float:
     return float(4 * batch * sequence * sequence * width)
 
 
+def optimizer_step(number: Any, *arrays: Any) -> Any:
+    """One step of Adam: slopes, weights, and the means of slopes and of their squares so far."""
+    count = len(arrays) // 4
+    slopes, weights, *past = (arrays[start : start + count] for start in range(0, 4 * count, count))
+    number = number + 1
+    rate = LEARNING_RATE * jnp.sqrt(1 - 0.999**number) / (1 - 0.9**number)
+    means = [0.9 * mean + 0.1 * slope for mean, slope in zip(past[0], slopes, strict=True)]
+    squares = [0.999 * square + 0.001 * slope * slope for square, slope in zip(past[1], slopes, strict=True)]
+    moves = [rate * mean / (jnp.sqrt(square) + 1e-8) for mean, square in zip(means, squares, strict=True)]
+    return number, *(weight - move for weight, move in zip(weights, moves, strict=True)), *means, *squares
+
+
+def optimizer_inputs(generator: np.random.Generator, size: Any) -> Arrays:
+    """Of layers that are all of different widths."""
+    layers, first = size
+    widths = [first + 8 * layer for layer in range(layers)]
+    shapes = [shape for width in widths for shape in ((first, width), (width,), (width, first), (first,))]
+    slopes, weights, means = ([scaled(generator, shape) for shape in shapes] for _ in range(3))
+    return [np.array(10, np.float32), *slopes, *weights, *means, *(np.square(mean) for mean in means)]
+
+
 def _model(name: str, function: Any, inputs: Any, sizes: Any, operations: Any, **options: Any) -> Workload:
     return Workload(
         "models",
@@ -287,4 +311,5 @@ WORKLOADS = [
         TRANSFORMER,
         transformer_operations(3),
     ),
+    _model("optimizer_step", optimizer_step, optimizer_inputs, OPTIMIZER, None),
 ]

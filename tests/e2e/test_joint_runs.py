@@ -220,7 +220,9 @@ def test_they_are_explained() -> None:
     assert "Run together, as 1 job of all threads\n  a, b: they do not need each other" in compiled(PAIR).explain(
         LIMITS
     )
-    assert "Run together" not in compiled(PAIR, joint=False).explain(LIMITS)
+    assert "Run together: 1 job of all threads" in compiled(PAIR).html_report(LIMITS)
+    alone = compiled(PAIR, joint=False)
+    assert "Run together" not in alone.explain(LIMITS) + alone.html_report(LIMITS)
 
 
 def test_each_member_has_its_part_of_the_time_in_a_profile() -> None:

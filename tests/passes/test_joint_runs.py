@@ -225,6 +225,15 @@ def test_donated_state_is_updated_in_place() -> None:
     assert not {"nr", "old"} <= {*names}  # one writes over what the other one reads
 
 
+def test_donated_state_that_may_become_any_result_is_updated_in_place() -> None:
+    text = "HloModule any, buffer_donor={ (0, {}), (1, {}), (2, {}) }\n"
+    lines = "".join(f"  n{n} = f32[100000] subtract(p{n}, p{n + 3})\n" for n in range(3))
+    root = "t = (f32[100000], f32[100000], f32[100000]) tuple(n0, n1, n2)"
+    _, order, plan = planned(text + program(lines, root, parameters=6, size=100000))
+    assert together(order) == [["n0", "n1", "n2"]]
+    assert plan.donations == {0: 0, 1: 1, 2: 2} and plan.arena_bytes == 0
+
+
 def test_a_reader_of_donated_memory_does_not_wait_behind_its_writer() -> None:
     """The result that takes the memory of p does not read it."""
     text = """

@@ -191,8 +191,8 @@ class KernelLibrary:
 
         Its table has three addresses: of a range function and its table for each kernel, of the number of the first
         piece of each task, and of the kernel, begin and end of each piece."""
-        if not self.module.defines(_JOINT_RANGE):
-            with KernelBuilder(self.module, _JOINT_RANGE, _RANGE, None, attributes=self._attributes) as k:
+        if not self.quick_module.defines(_JOINT_RANGE):
+            with KernelBuilder(self.quick_module, _JOINT_RANGE, _RANGE, None, attributes=self._attributes) as k:
                 table = k.parameters["table"]
                 kernels, tasks, pieces = (k.load(k.gep(table, n, PTR.bytes), PTR, hoistable=True) for n in range(3))
                 first, last = (k.load(k.gep(tasks, k.parameters[bound], I64.bytes), I64) for bound in ("begin", "end"))

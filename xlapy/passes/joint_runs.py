@@ -19,6 +19,8 @@ alive until it ends, and should still be in a cache.
 
 from __future__ import annotations
 
+import bisect
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -32,6 +34,9 @@ from xlapy.hlo.schedule import JointRun, Schedule
 from xlapy.passes.analysis.in_place import overwritable_operands
 
 NAME = "joint-runs"
+
+Leaf = tuple[Instruction, int]
+"""An instruction and the number of a leaf of its shape: an array."""
 
 LEAST_MEMBER_BYTES = 4 * 1024  # moved by a kernel: less takes no longer than to hand it out
 MOST_MEMBER_BYTES = 2 << 20  # a kernel that moves more keeps the cores busy by itself
@@ -82,7 +87,7 @@ class _Sequence:
     donations: Sequence[Donation]
     waiting: list[_Member] = field(default_factory=list)
     bytes: int = 0  # of those
-    due: int = 0  # the earliest of their deadlines
+    due: int = 0  # the earliest of their deadlines; the end of the order if there are none
     made: list[JointRun] = field(default_factory=list)
 
     def runs(self) -> list[JointRun]:
@@ -91,6 +96,7 @@ class _Sequence:
         if len(moved) < 2 or sum(moved.values()) < LEAST_RUN_BYTES:
             return []
         deadlines = self._deadlines(moved)
+        self._hold([])
         for place, instruction in enumerate(self.order):
             if _is_name(instruction):
                 continue
@@ -99,16 +105,19 @@ class _Sequence:
             elif self.waiting and self.due <= place:
                 self._run_due(place)
             if instruction in moved:
-                self._wait(_Member(instruction, moved[instruction], deadlines[instruction]))
+                self._wait(_Member(instruction, moved[instruction], deadlines.get(instruction, len(self.order))))
         self._close()
         return self.made
 
     def _wait(self, member: _Member) -> None:
-        self._hold([*self.waiting, member])
+        self.waiting.append(member)
+        self.bytes += member.bytes
+        self.due = min(self.due, member.deadline)
         if self.bytes >= MOST_RUN_BYTES or len(self.waiting) == MOST_MEMBERS:
             self._close()
 
     def _hold(self, members: list[_Member]) -> None:
+        """Only these wait from now on."""
         self.waiting = members
         self.bytes = sum(member.bytes for member in members)
         self.due = min((member.deadline for member in members), default=len(self.order))
@@ -127,55 +136,62 @@ class _Sequence:
         self._hold([])
 
     def _deadlines(self, kernels: Mapping[Instruction, int]) -> dict[Instruction, int]:
-        """The place of the instruction that each kernel must run before."""
+        """The place of the instruction that each kernel must run before, if there is one."""
         needed: dict[Instruction, int] = {}
         for place in reversed(range(len(self.order))):
             instruction = self.order[place]
             own = needed.get(instruction, len(self.order)) if _is_name(instruction) else place
             for operand in (*instruction.operands, *instruction.control_predecessors):
                 needed[operand] = min(needed.get(operand, own), own)
-        overwritten = self._overwritten()
-        deadlines = {}
+        writers = self._writers()
         for place, instruction in enumerate(self.order):
-            if instruction in kernels:
-                later = [
-                    other
-                    for operand in instruction.operands
-                    for other in overwritten.get(origin_of_leaf(operand, 0), ())
-                    if other > place
-                ]
-                deadlines[instruction] = min(needed.get(instruction, len(self.order)), *later, len(self.order))
-        return deadlines
+            if writers and instruction in kernels:
+                read = {origin_of_leaf(operand, 0) for operand in instruction.operands}
+                later = (_first_behind(place, writers[leaf], len(self.order)) for leaf in read if leaf in writers)
+                needed[instruction] = min(needed.get(instruction, len(self.order)), *later, len(self.order))
+        return needed
 
-    def _overwritten(self) -> dict[tuple[Instruction, int], list[int]]:
-        """The places of what may write over each array: in place, or because it was given away for it."""
-        places: dict[tuple[Instruction, int], list[int]] = {}
+    def _writers(self) -> dict[Leaf, list[int]]:
+        """For arrays that several instructions read, the places of what may write over them, ascending: one of these,
+        in place, or what makes the result for which they are given away."""
+        readers: dict[Leaf, dict[Instruction, int]] = {}
         for place, instruction in enumerate(self.order):
-            for number in dict.fromkeys(number for number, _ in overwritable_operands(instruction)):
-                operand = instruction.operands[number]
-                if operand.shape.is_array and operand.shape.rank:
-                    places.setdefault(origin_of_leaf(operand, 0), []).append(place)
+            if not _is_name(instruction):
+                for operand in instruction.operands:
+                    if operand.shape.is_array and operand.shape.rank:
+                        readers.setdefault(origin_of_leaf(operand, 0), {})[instruction] = place
+        writers: dict[Leaf, list[int]] = {}
+        for leaf, found in readers.items():
+            if len(found) > 1:
+                writers[leaf] = [place for instruction, place in found.items() if _may_overwrite(instruction, leaf)]
         for given, writer in self._given_away():
-            places.setdefault(given, []).append(writer)
-        return places
+            bisect.insort(writers.setdefault(given, []), writer)
+        return writers
 
-    def _given_away(self) -> list[tuple[tuple[Instruction, int], int]]:
-        """Donated parameters, each with the place of what makes a result that may live there."""
+    def _given_away(self) -> list[tuple[Leaf, int]]:
+        """Donated parameters that only one result may live in, each with the place of what makes that."""
         if not self.donations:
             return []
         entry = self.order[0].parent
         place_of = {instruction: place for place, instruction in enumerate(self.order)}
-        parameters = [
-            (parameter, number)
-            for parameter in entry.parameters
-            for number, leaf in enumerate(parameter.shape.leaves())
-            if leaf.is_array
-        ]
-        results = [number for number, leaf in enumerate(entry.root.shape.leaves()) if leaf.is_array]
+        parameters = [leaf for parameter in entry.parameters for leaf in _array_leaves(parameter)]
+        results = _array_leaves(entry.root)
+        choices = Counter(donation.parameter for donation in self.donations)
         return [
-            (parameters[parameter], place_of[origin_of_leaf(entry.root, results[result])[0]])
+            (parameters[parameter], place_of[origin_of_leaf(*results[result])[0]])
             for result, parameter in self.donations
+            if choices[parameter] == 1
         ]
+
+
+def _first_behind(place: int, places: Sequence[int], end: int) -> int:
+    """The first of ascending places that is behind `place`, or `end`."""
+    number = bisect.bisect_right(places, place)
+    return places[number] if number < len(places) else end
+
+
+def _array_leaves(instruction: Instruction) -> list[Leaf]:
+    return [(instruction, number) for number, leaf in enumerate(instruction.shape.leaves()) if leaf.is_array]
 
 
 def _moved_bytes(instruction: Instruction) -> int:
@@ -185,6 +201,11 @@ def _moved_bytes(instruction: Instruction) -> int:
     moved = traffic(instruction)
     total = moved.read + moved.written
     return total if LEAST_MEMBER_BYTES <= total <= MOST_MEMBER_BYTES else 0
+
+
+def _may_overwrite(instruction: Instruction, leaf: Leaf) -> bool:
+    numbers = {number for number, _ in overwritable_operands(instruction)}
+    return any(origin_of_leaf(instruction.operands[number], 0) == leaf for number in numbers)
 
 
 def _is_name(instruction: Instruction) -> bool:

@@ -136,14 +136,17 @@ def _kernels(kernels: Sequence[Kernel], limits: Limits) -> list[str]:
 
 
 def _joint_runs(observation: Observation) -> list[str]:
-    """Kernels that share the threads, since each of them is too small for all of these."""
-    runs = observation.schedule.joint_runs
-    rows = [
-        f"  {few([member.name for member in run.members], SHOWN_NAMES)}: they do not need each other, and move "
+    runs = [f"  {run}" for run in joint_runs(observation)]
+    return [f"Run together, as {plural(len(runs), 'job')} of all threads", *elided(runs)] if runs else []
+
+
+def joint_runs(observation: Observation) -> list[str]:
+    """What is to say of kernels that share the threads, a line for those that run at the same time."""
+    return [
+        f"{few([member.name for member in run.members], SHOWN_NAMES)}: they do not need each other, and move "
         f"{bytes_text(run.bytes)} together"
-        for run in runs
+        for run in observation.schedule.joint_runs
     ]
-    return [f"Run together, as {plural(len(runs), 'job')} of all threads", *elided(rows)] if runs else []
 
 
 def machine_text(limits: Limits) -> str:

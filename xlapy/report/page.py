@@ -14,7 +14,7 @@ from xlapy.passes.pipeline import PassRun
 from xlapy.report import charts
 from xlapy.report.code import assembly_functions, ir_functions
 from xlapy.report.diff import diff
-from xlapy.report.explain import machine_text
+from xlapy.report.explain import joint_runs, machine_text
 from xlapy.report.fusions import FUSION_PASSES, Fusion, Refusal, fusions_of, merges_of, refusals_of
 from xlapy.report.graph import graphs, legend
 from xlapy.report.kernels import (
@@ -308,6 +308,9 @@ def _kernels(story: Story) -> Iterable[Html]:
     head = (*KERNEL_HEAD, *measured)
     yield table(head, rows, numeric=(*KERNEL_NUMERIC, *range(len(KERNEL_HEAD), len(head))))
     yield _more(len(story.kernels) - MOST_ROWS, "kernels")
+    runs = joint_runs(story.observation)
+    if runs:
+        yield details(f"Run together: {plural(len(runs), 'job')} of all threads", listing("\n".join(runs), CODE_LINES))
     if not all(kernel.is_known for kernel in story.kernels):
         yield element("p", "? counts loops of unknown length once, and each branch.", class_="note")
     if any(kernel.operations for kernel in story.kernels):

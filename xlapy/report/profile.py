@@ -56,6 +56,7 @@ class Profile:
     """Times of one program: `seconds` of the fastest call, and of each kernel the shortest that was seen.
 
     Times are those of the calling thread, so a kernel that is split among threads counts until the last one is done.
+    Kernels that run together begin and end together, and each has the part of the time that is its part of the bytes.
     Scalars that are computed in registers are in no kernel."""
 
     program: str
