@@ -195,8 +195,11 @@ class KernelBuilder(Control):
         linkage: str = "",
         attributes: str = "nounwind",
         parameter_attributes: Mapping[str, str] | None = None,
+        *,
+        hoists_constants: bool = False,
+        joins_offsets: bool = False,
     ) -> None:
-        super().__init__(module)
+        super().__init__(module, hoists_constants=hoists_constants, joins_offsets=joins_offsets)
         self.name = name
         self.returns = returns
         self.parameters = {
