@@ -15,6 +15,7 @@ from xlapy.codegen.call_wrapper import call_wrapper_object
 from xlapy.codegen.jit import emit_object
 from xlapy.codegen.kernels.registry import scratch_bytes
 from xlapy.codegen.libraries import Library
+from xlapy.codegen.libraries.angles import MATH_LIBRARIES
 from xlapy.codegen.libraries.fft import FFT_LIBRARIES
 from xlapy.codegen.libraries.gemm import GEMM_LIBRARIES
 from xlapy.codegen.libraries.linalg import LINALG_LIBRARIES
@@ -314,7 +315,7 @@ def library_symbols(name: str, target: Target) -> dict[str, int]:
 
 LIBRARIES: dict[str, Library] = {
     library.name: library
-    for group in (GEMM_LIBRARIES, LINALG_LIBRARIES, SORT_LIBRARIES, FFT_LIBRARIES)
+    for group in (GEMM_LIBRARIES, LINALG_LIBRARIES, SORT_LIBRARIES, FFT_LIBRARIES, MATH_LIBRARIES)
     for library in group.values()
 }
 """By name: those that programs call."""

@@ -66,7 +66,8 @@ class Module:
     """A unit of compilation: declarations, constant tables, functions and metadata, in the order of their making.
 
     `has_fma` says whether the target multiplies and adds in one instruction, `has_f16c` whether it converts f16,
-    `has_scalef` whether it multiplies by powers of two.
+    `has_scalef` whether it multiplies by powers of two. `libraries` are the names of those whose functions it calls; a
+    module that has none to call (None) has a copy of its own of all it needs.
     """
 
     @classmethod
@@ -74,7 +75,15 @@ class Module:
         """A module that makes use of what the target has."""
         return cls(has_fma=target.has_fma, has_f16c=target.has_f16c, has_scalef=target.has_scalef)
 
+    @classmethod
+    def of_program(cls, target: Target) -> Module:
+        """A module of a program: it is linked with libraries."""
+        module = cls.of(target)
+        module.libraries = set()
+        return module
+
     def __init__(self, *, has_fma: bool = False, has_f16c: bool = False, has_scalef: bool = False) -> None:
+        self.libraries: set[str] | None = None
         self.has_fma = has_fma
         self.has_f16c = has_f16c
         self.has_scalef = has_scalef

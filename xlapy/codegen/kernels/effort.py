@@ -10,16 +10,18 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from xlapy.hlo import element_types as et
-from xlapy.hlo.cost import ARITHMETIC, arithmetic_cost
+from xlapy.hlo.cost import arithmetic_cost
 from xlapy.hlo.graph import Instruction
 from xlapy.hlo.kernel_plan import region_functions
 from xlapy.hlo.ops import Trait
 from xlapy.hlo.shape import Shape
 
-LIGHT_WORK = 1 << 17  # operations that take a microsecond or two, of which the passes would save a tenth
+LIGHT_WORK = 1 << 16  # operations that take less than a microsecond, of which the passes would save a tenth
 FUNCTION_WORK = 20  # a transcendental function is about so many operations
 
-WITHOUT_WORK = frozenset({"parameter", "constant", "tuple", "iota", "dynamic-slice", "gather"})
+COUNTED = frozenset({"parameter", "constant", "tuple", "iota", "reduce"})
+"""Ops whose work is known, and whose kernels have no more than a loop in a loop, beside those of every element."""
+
 PLAIN_MOVES = frozenset({"parameter", "constant", "tuple", "broadcast", "reshape", "bitcast", "copy", "slice"})
 PLAIN_ARITHMETIC = frozenset({"add", "subtract", "multiply", "divide", "reduce", "concatenate"})
 """Ops that are one instruction for each vector, or none: selections, masks and conversions bring constants along, and
@@ -29,16 +31,17 @@ PLAIN_TYPES = frozenset({et.F32, et.F64})
 WIDE_TYPES = frozenset({et.F32, et.F64, et.S32, et.U32, et.S64, et.U64, et.PRED})
 """Types that instructions have as they are. LLVM 22 fails on what widens and narrows others if it does not optimize."""
 
-LONG_ROW = 128  # elements behind which it does not matter how the place of a row is found
+LONG_ROW = 1024  # elements behind which it does not matter what is done once in a row
 
 
 def is_plain(instruction: Instruction) -> bool:
     """Whether LLVM's passes find nothing in the kernel of an instruction, measured on loops that a cache can feed."""
-    return all(
-        (inside.opcode in PLAIN_MOVES or inside.opcode in PLAIN_ARITHMETIC)
-        and all(leaf.type in PLAIN_TYPES and _is_long(leaf) for leaf in inside.shape.leaves())
-        for inside in _all_inside(instruction)
-    )
+    insides = list(_all_inside(instruction))
+    if any(inside.opcode not in PLAIN_MOVES and inside.opcode not in PLAIN_ARITHMETIC for inside in insides):
+        return False
+    arrays = [leaf for inside in insides for leaf in inside.shape.leaves()]
+    is_alike = len({array.dims for array in arrays if array.rank}) == 1
+    return all(array.type in PLAIN_TYPES and (is_alike or _is_long(array)) for array in arrays)
 
 
 def is_small(instruction: Instruction) -> bool:
@@ -75,8 +78,7 @@ def _all_inside(instruction: Instruction) -> Iterator[Instruction]:
 def _is_counted(instruction: Instruction) -> bool:
     """Whether it is known how much there is to do."""
     traits = instruction.spec.traits
-    is_known = Trait.ELEMENTWISE in traits or Trait.INDEX_MAP in traits
-    return is_known or instruction.opcode in WITHOUT_WORK or instruction.opcode in ARITHMETIC
+    return Trait.ELEMENTWISE in traits or Trait.INDEX_MAP in traits or instruction.opcode in COUNTED
 
 
 def _work(instruction: Instruction) -> float:

@@ -45,7 +45,7 @@ def horner(k: KernelBuilder, x: Value, table: Mapping[str, Sequence[float]] | Se
     coefficients = table[x.type.kind] if isinstance(table, Mapping) else table
     result = k.const(x.type, coefficients[-1])
     for coefficient in reversed(coefficients[:-1]):
-        result = k.muladd(x, result, coefficient)  # x86 multiplies the second factor in place
+        result = k.muladd(result, x, coefficient)
     return result
 
 
