@@ -38,8 +38,8 @@ PLAIN = {
         c = f32[] constant(2.5)
         b = f32[600,500] broadcast(c), dimensions={}
         m = f32[600,500] multiply(x, b)  ROOT s = f32[600,500] add(m, x)""",
-    "sums of long rows": """x = f64[100,5000] parameter(0)  z = f64[] constant(0)
-        ROOT r = f64[100] reduce(x, z), dimensions={1}, to_apply=doubles""",
+    "sums of long rows": """x = f64[1000,600] parameter(0)  z = f64[] constant(0)
+        ROOT r = f64[1000] reduce(x, z), dimensions={1}, to_apply=doubles""",
     "rows joined": """x = f32[50,3000] parameter(0)  y = f32[40,3000] parameter(1)
         ROOT c = f32[90,3000] concatenate(x, y), dimensions={0}""",
 }
@@ -50,6 +50,8 @@ WITH_MORE_TO_FIND = {
     "narrow floats": "x = bf16[300000] parameter(0)  ROOT s = bf16[300000] add(x, x)",
     "short rows": """x = f32[9000,40] parameter(0)  y = f32[40] parameter(1)
         b = f32[9000,40] broadcast(y), dimensions={1}  ROOT s = f32[9000,40] add(x, b)""",
+    "sums of short rows": """x = f32[50000,20] parameter(0)  z = f32[] constant(0)
+        ROOT r = f32[50000] reduce(x, z), dimensions={1}, to_apply=sum""",
     "the largest": """x = f32[100,5000] parameter(0)  z = f32[] constant(-inf)
         ROOT r = f32[100] reduce(x, z), dimensions={1}, to_apply=largest""",
 }

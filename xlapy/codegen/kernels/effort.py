@@ -14,7 +14,6 @@ from xlapy.hlo.cost import arithmetic_cost
 from xlapy.hlo.graph import Instruction
 from xlapy.hlo.kernel_plan import region_functions
 from xlapy.hlo.ops import Trait
-from xlapy.hlo.shape import Shape
 
 LIGHT_WORK = 1 << 16  # operations that take less than a microsecond, of which the passes would save a tenth
 FUNCTION_WORK = 20  # a transcendental function is about so many operations
@@ -32,6 +31,7 @@ WIDE_TYPES = frozenset({et.F32, et.F64, et.S32, et.U32, et.S64, et.U64, et.PRED}
 """Types that instructions have as they are. LLVM 22 fails on what widens and narrows others if it does not optimize."""
 
 LONG_ROW = 1024  # elements behind which it does not matter what is done once in a row
+LONG_FOLD = 128  # the same for sums, which read a row and do not write another one
 
 
 def is_plain(instruction: Instruction) -> bool:
@@ -39,9 +39,12 @@ def is_plain(instruction: Instruction) -> bool:
     insides = list(_all_inside(instruction))
     if any(inside.opcode not in PLAIN_MOVES and inside.opcode not in PLAIN_ARITHMETIC for inside in insides):
         return False
-    arrays = [leaf for inside in insides for leaf in inside.shape.leaves()]
-    is_alike = len({array.dims for array in arrays if array.rank}) == 1
-    return all(array.type in PLAIN_TYPES and (is_alike or _is_long(array)) for array in arrays)
+    arrays = [leaf for value in (*instruction.operands, *insides) for leaf in value.shape.leaves()]
+    is_linear = len({array.dims for array in arrays if array.rank}) == 1
+    least = LONG_FOLD if any(inside.opcode == "reduce" for inside in insides) else LONG_ROW
+    return all(
+        array.type in PLAIN_TYPES and (is_linear or array.rank < 2 or array.dims[-1] >= least) for array in arrays
+    )
 
 
 def is_small(instruction: Instruction) -> bool:
@@ -52,11 +55,6 @@ def is_small(instruction: Instruction) -> bool:
     if any(leaf.type not in WIDE_TYPES for inside in _all_inside(instruction) for leaf in inside.shape.leaves()):
         return False
     return sum(map(_work, insides)) <= LIGHT_WORK
-
-
-def _is_long(shape: Shape) -> bool:
-    """An array that is one row, or whose rows are long."""
-    return shape.rank < 2 or shape.dims[-1] >= LONG_ROW
 
 
 def _inside(instruction: Instruction) -> Iterator[Instruction]:
