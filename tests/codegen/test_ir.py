@@ -581,3 +581,51 @@ def test_the_work_of_emission_grows_with_the_code() -> None:
 
     assert_linear(emission, 500)
     assert lines_run(emission(500)) / (4 * 500) < 60  # per instruction; 46 when this was written
+
+
+def test_constants_of_a_function_that_is_not_optimized_are_made_once() -> None:
+    """A zero is not worth a register, nor a constant that comes late a spilled one."""
+    module = Module(has_fma=HAS_FMA)
+    vector = IRType("f32", 8)
+    with KernelBuilder(module, "f", [("x", PTR)], None, hoists_constants=True) as k, k.loop(0, 64, 8) as loop:
+        place = k.gep(k.parameters["x"], loop.index, 4)
+        value = k.add(k.mul(k.load(place, vector), 3.0), 0.0)
+        for number in range(20):
+            value = k.add(value, number + 4.5)
+        k.store(place, value)
+    parts = blocks(module.text())
+    inside = "\n".join(next(lines for label, lines in parts.items() if label.startswith("loop")))
+    frozen = [line for line in parts["entry"] if " freeze " in line]
+    assert len(frozen) == 14 and frozen[0].endswith("splat (float 0x4008000000000000)")
+    assert inside.count("splat (") == 7 + 1
+    x = np.arange(64, dtype=np.float32)
+    Compiled(module.text()).call("f", x)
+    np.testing.assert_array_equal(x, np.arange(64) * 3 + sum(number + 4.5 for number in range(20)))
+
+
+def test_constants_in_addresses_come_last() -> None:
+    """(i + 2 + j + 1) * 8 and (i + j) * 8 are one sum; what only the addresses needed is not written."""
+    module = Module()
+    with (
+        KernelBuilder(module, "f", [("x", PTR), ("y", PTR), ("i", I64), ("j", I64)], None, joins_offsets=True) as k,
+    ):
+        x, y, i, j = (k.parameters[name] for name in "xyij")
+        near = k.load(k.gep(x, k.add(i, j), 8), I64)
+        far = k.load(k.gep(k.gep(x, k.add(k.add(i, 2), k.add(j, 1)), 8), 16), I64)
+        back = k.load(k.gep(x, k.add(k.add(i, j), -1), 8), I64)
+        k.store(y, k.add(near, k.add(far, k.mul(back, k.add(i, 7)))))
+    lines = blocks(module.text())["entry"]
+    assert sum(" add " in line for line in lines) == 4  # i + j, i + 7, and those of the result
+    assert sum("getelementptr" in line for line in lines) == 3 and any("i64 40" in line for line in lines)
+    x, y = np.arange(100), np.zeros(1, np.int64)
+    Compiled(module.text()).call("f", x, y, 3, 4)
+    assert y[0] == 7 + 12 + 6 * 10
+
+
+def test_a_sum_with_negative_zero_is_the_other_number() -> None:
+    def write(k: KernelBuilder) -> None:
+        x = k.load(k.parameters["x"], F64)
+        k.store(k.parameters["y"], k.add(k.add(-0.0, x), -0.0))
+        k.store(k.gep(k.parameters["y"], 8), k.add(x, 0.0))
+
+    assert kernel_text(write, "x y").count("fadd") == 1

@@ -37,6 +37,7 @@ class Array:
     alias: str | None = None
     read_only: bool = True
     streaming: bool = False  # stores of whole, aligned vectors bypass the caches
+    displacement: int = 0  # bytes from `pointer` to the first element
     ahead: int = 0  # bytes from what is loaded to what is fetched meanwhile; 0 leaves fetching to the processor
 
     def offset(self, ix: Indexing, index: Index) -> Coordinate:
@@ -79,7 +80,7 @@ class Array:
         parts = [k.splat(to_memory(k, part, element_type), ix.lanes) for part in parts_of(element)]
         mask = k.splat(index.mask, ix.lanes) if index.mask is not None else None
         if offset.vector is None and (offset.step == 1 or ix.lanes == 1):
-            self._store_neighbours(k, k.gep(self.pointer, offset.start, width * count), parts, ix.lanes, mask)
+            self._store_neighbours(k, self._place(k, offset.start, width * count), parts, ix.lanes, mask)
             return
         start, distances = self._lane_places(ix, offset)
         for number, part in enumerate(parts):
@@ -104,6 +105,10 @@ class Array:
         else:
             k.store(pointer, whole, alias=self.alias)
 
+    def _place(self, k: KernelBuilder, start: Value, width: int) -> Value:
+        """Where the element number `start` is. What is the same everywhere comes last, as part of an address."""
+        return k.gep(k.gep(self.pointer, start, width), self.displacement)
+
     def _raw_load(self, k: KernelBuilder, pointer: Value, lanes: int) -> Value:
         type = memory_type(self.shape.type, lanes)
         if self.ahead and lanes > 1:
@@ -120,7 +125,7 @@ class Array:
             start = k.select(mask, start, 0)
         width = memory_type(self.shape.type).bytes
         count = 2 if self.shape.type.is_complex else 1
-        pointer = k.gep(self.pointer, start, width * count)
+        pointer = self._place(k, start, width * count)
         raw = [self._raw_load(k, k.gep(pointer, part, width), 1) for part in range(count)]
         values = [from_memory(k, part, self.shape.type) for part in raw]
         return values[0] if count == 1 else Pair(values[0], values[1])
@@ -129,14 +134,14 @@ class Array:
         element_type = self.shape.type
         width = memory_type(element_type).bytes
         if not element_type.is_complex:
-            pointer = k.gep(self.pointer, offset.start, width)
+            pointer = self._place(k, offset.start, width)
             if mask is not None:
                 type = memory_type(element_type, lanes)
                 raw = k.masked_load(pointer, type, mask, alias=self.alias, hoistable=self.read_only)
             else:
                 raw = self._raw_load(k, pointer, lanes)
             return from_memory(k, raw, element_type)
-        pointer = k.gep(self.pointer, offset.start, 2 * width)
+        pointer = self._place(k, offset.start, 2 * width)
         if mask is not None:
             pairs = k.masked_load(
                 pointer, memory_type(element_type, 2 * lanes), _for_parts(k, mask, 2), alias=self.alias
@@ -185,7 +190,7 @@ class Array:
     def _lane_places(self, ix: Indexing, offset: Coordinate) -> tuple[Value, Value]:
         """A pointer, and how many bytes behind it each lane is: constants, where lanes are a known distance apart."""
         width = memory_type(self.shape.type).bytes * (2 if self.shape.type.is_complex else 1)
-        return ix.k.gep(self.pointer, offset.start, width), ix.distances(offset, width)
+        return self._place(ix.k, offset.start, width), ix.distances(offset, width)
 
 
 def _for_parts(k: KernelBuilder, mask: Value, parts: int) -> Value:

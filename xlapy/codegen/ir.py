@@ -67,6 +67,8 @@ class Module:
 
     `has_fma` says whether the target multiplies and adds in one instruction, `has_f16c` whether it converts f16,
     `has_scalef` whether it multiplies by powers of two, `has_permute` whether lanes choose among those of others.
+    `libraries` are the names of those whose functions it calls; a module that has none to call (None) has a copy of its
+    own of all it needs.
     """
 
     @classmethod
@@ -79,6 +81,13 @@ class Module:
             has_permute=target.has_permute,
         )
 
+    @classmethod
+    def of_program(cls, target: Target) -> Module:
+        """A module of a program: it is linked with libraries."""
+        module = cls.of(target)
+        module.libraries = set()
+        return module
+
     def __init__(
         self,
         *,
@@ -87,6 +96,7 @@ class Module:
         has_scalef: bool = False,
         has_permute: bool = False,
     ) -> None:
+        self.libraries: set[str] | None = None
         self.has_fma = has_fma
         self.has_f16c = has_f16c
         self.has_scalef = has_scalef
@@ -210,8 +220,11 @@ class KernelBuilder(Control):
         linkage: str = "",
         attributes: str = "nounwind",
         parameter_attributes: Mapping[str, str] | None = None,
+        *,
+        hoists_constants: bool = False,
+        joins_offsets: bool = False,
     ) -> None:
-        super().__init__(module)
+        super().__init__(module, hoists_constants=hoists_constants, joins_offsets=joins_offsets)
         self.name = name
         self.returns = returns
         self.parameters = {
@@ -252,11 +265,11 @@ class KernelBuilder(Control):
         for first in range(0, lanes, whole.lanes):
             chosen = [lane if lane < lanes else -1 for lane in range(first, first + whole.lanes)]
             part = self._permuted_register(registers, self.shuffle(index, None, chosen))
-            found = part if found is None else self._joined(found, part)
+            found = part if found is None else self._side_by_side(found, part)
         assert found is not None
         return self.shuffle(found, None, range(lanes))
 
-    def _joined(self, a: Value, b: Value) -> Value:
+    def _side_by_side(self, a: Value, b: Value) -> Value:
         """The lanes of both; a shuffle wants its operands equally long."""
         longer = self.shuffle(b, None, [lane if lane < b.type.lanes else -1 for lane in range(a.type.lanes)])
         return self.shuffle(a, longer, range(a.type.lanes + b.type.lanes))

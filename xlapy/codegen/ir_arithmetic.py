@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from xlapy.codegen.ir_emitter import Emitter
 from xlapy.codegen.ir_types import (
     I1,
+    I64,
     IRType,
     Number,
     Operand,
@@ -90,6 +91,11 @@ _COMPARISONS: dict[str, Callable[[Number, Number], bool]] = {
 }
 
 
+def _is_negative_zero(number: Number) -> bool:
+    """Whether a sum with the number is the other one, bit for bit."""
+    return number == 0 and math.copysign(1.0, number) < 0
+
+
 class Arithmetic(Emitter):
     """Operations on values. Operands are values or numbers; a scalar that meets a vector is splatted."""
 
@@ -109,7 +115,33 @@ class Arithmetic(Emitter):
             return self._pinned(a.type, f"{operation} {a.type.text} {a.text}, {b.text}", a, b)
         elif a.text == b.text and operation in ("sub", "xor"):
             return self.const(a.type, 0)
+        if self.joins_offsets and a.type is I64 and operation in ("add", "mul"):
+            joined = self._joined(operation, a, b)
+            if joined is not None:
+                return joined
         return self._pure(a.type, f"{operation} {a.type.text} {a.text}, {b.text}", a, b)
+
+    def _joined(self, operation: str, a: Value, b: Value) -> Value | None:
+        """The sum or product with what is constant in it added last; None if nothing is."""
+        base, offset = self._offsets.get(a.text, (a, 0))
+        if b.constant is not None:
+            factor = int(b.constant)
+            if operation == "add":
+                return self._with_offset(base, offset + factor)
+            return self._with_offset(self.mul(base, factor), offset * factor) if offset else None
+        other, more = self._offsets.get(b.text, (b, 0))
+        if operation == "mul" or not (offset or more):
+            return None
+        return self._with_offset(self.add(base, other), offset + more)
+
+    def _with_offset(self, base: Value, offset: int) -> Value:
+        """`base + offset`, remembered as such."""
+        amount = self.const(I64, offset)
+        if amount.constant == 0:
+            return base
+        moved = self._pure(I64, f"add i64 {base.text}, {amount.text}", base)
+        self._offsets[moved.text] = (base, int(amount.constant or 0))
+        return moved
 
     def _fold_integer(self, operation: str, a: Value, b: Value) -> Value | None:
         """The result if it needs no instruction; `b` is constant."""
@@ -135,6 +167,10 @@ class Arithmetic(Emitter):
             result = round_float(_FLOAT_FOLDS[operation](a.constant, b.constant), a.type.bits)
             if not math.isnan(result):
                 return self.const(a.type, result)
+        if operation == "fadd" and b.constant is not None and _is_negative_zero(b.constant):
+            return a
+        if operation == "fadd" and a.constant is not None and _is_negative_zero(a.constant):
+            return b
         return self._pure(a.type, f"{operation} {a.type.text} {a.text}, {b.text}", a, b)
 
     def opaque(self, value: Value) -> Value:

@@ -10,6 +10,8 @@ An operation never leaves the arm of a branch, because the arm may be there to a
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -20,11 +22,22 @@ if TYPE_CHECKING:
     from xlapy.codegen.ir import Module
 
 
-class Emitter:
-    """The text of one function while it is being written."""
+HOISTED_CONSTANTS = 14
+"""Vectors that are kept in registers, where there are 32 of them and half may be free."""
 
-    def __init__(self, module: Module) -> None:
+
+class Emitter:
+    """The text of one function while it is being written.
+
+    If it `hoists_constants`, vectors of a float constant are made in front of all loops: for functions that LLVM does
+    not optimize, which would make them again each time around. If it `joins_offsets`, what is constant in a sum of
+    integers is added last, so that addresses are a few sums, each with many displacements."""
+
+    def __init__(self, module: Module, *, hoists_constants: bool = False, joins_offsets: bool = False) -> None:
         self.module = module
+        self.joins_offsets = joins_offsets
+        self._hoisted_constants = 0 if hoists_constants else HOISTED_CONSTANTS
+        self._offsets: dict[str, tuple[Value, int]] = {}  # values that are another one and a constant
         self.has_fma = module.has_fma
         self.has_f16c = module.has_f16c
         self.has_scalef = module.has_scalef
@@ -45,8 +58,19 @@ class Emitter:
         found = self._constants.get(key)
         if found is None:
             exact = canonical(type, number)
-            found = self._constants[key] = Value(type, literal(type, exact), exact, self._function_scope)
+            text = literal(type, exact)
+            if type.is_float and type.lanes > 1 and number and self._hoisted_constants < HOISTED_CONSTANTS:
+                self._hoisted_constants += 1
+                text = self._hoisted(type, text)
+            found = self._constants[key] = Value(type, text, exact, self._function_scope)
         return found
+
+    def _hoisted(self, type: IRType, text: str) -> str:
+        """The name of a constant that is made once. What is frozen is not known elsewhere to be a constant."""
+        self._names += 1
+        name = f"%v{self._names}"
+        self._entry_lines.append(f"  {name} = freeze {type.text} {text}")
+        return name
 
     def const_vector(self, type: IRType, numbers: Sequence[Number]) -> Value:
         """A constant with its own number in each lane."""
@@ -197,4 +221,14 @@ class Emitter:
         return operand if isinstance(operand, Value) else self.const(I64, operand)
 
     def _body_text(self) -> str:
-        return "\n".join(line for chunk in self._chunks for line in chunk)
+        text = "\n".join(line for chunk in self._chunks for line in chunk)
+        return self._without_unused_offsets(text) if self._offsets else text
+
+    def _without_unused_offsets(self, text: str) -> str:
+        """Sums of which only the parts were used, as parts of addresses, are gone."""
+        uses = Counter(_NAME.findall(text))
+        unused = {f"  {name} =" for name in self._offsets if uses[name] == 1}
+        return "\n".join(line for line in text.split("\n") if line[: line.find("=") + 1] not in unused)
+
+
+_NAME = re.compile(r"%v\d+")

@@ -27,6 +27,25 @@ class Memory(Arithmetic):
         offset = self.mul(index, element_bytes)
         if offset.constant == 0 and offset.type.lanes == 1:
             return pointer
+        if self.joins_offsets and offset.type.lanes == pointer.type.lanes == 1:
+            return self._displaced(pointer, offset)
+        return self._moved(pointer, offset)
+
+    def _displaced(self, pointer: Value, offset: Value) -> Value:
+        """`pointer` moved by an offset, of which what is constant comes last."""
+        start, before = self._offsets.get(pointer.text, (pointer, 0))
+        if offset.constant is not None:
+            distance = before + int(offset.constant)
+        else:
+            base, more = self._offsets.get(offset.text, (offset, 0))
+            start, distance = self._moved(start, base), before + more
+        if not distance:
+            return start
+        place = self._moved(start, self.const(I64, distance))
+        self._offsets[place.text] = (start, distance)
+        return place
+
+    def _moved(self, pointer: Value, offset: Value) -> Value:
         type = PTR.with_lanes(offset.type.lanes)
         text = f"getelementptr i8, {pointer.type.text} {pointer.text}, {offset.type.text} {offset.text}"
         return self._pure(type, text, pointer, offset)

@@ -82,7 +82,7 @@ class KernelLibrary:
         if found is None:
             kernel = kernel_for(instruction, Situation(self.target, bool(overwritten), plans, runs_once))
             found = self._write(instruction, kernel, overwritten)
-            self.known[quick_key if kernel.is_quick else key] = found
+            self.known[quick_key if kernel.is_for_once else key] = found
         return found
 
     def epilogue(self, fusion: Instruction, *, runs_once: bool) -> tuple[str, int]:
@@ -118,7 +118,8 @@ class KernelLibrary:
         pointers += ["scratch"] * has_scratch + ["context"] * has_context
         if kernel.units:
             functions = self._functions(kernel.functions)
-            with self._builder(self.quick_module if kernel.is_quick else self.module, name, pointers) as k:
+            module = self.quick_module if kernel.is_quick else self.module
+            with self._builder(module, name, pointers, is_light=kernel.is_light) as k:
                 arrays = _arrays(k, [*operands, *results], len(operands), overwritten, self.target)
                 begin, end = k.parameters["begin"], k.parameters["end"]
                 if has_scratch:
@@ -171,9 +172,12 @@ class KernelLibrary:
             found = self.shared_tables[key] = tuple(self.add_table(table) for table in make())
         return found
 
-    def _builder(self, module: Module, name: str, pointers: Sequence[str]) -> KernelBuilder:
+    def _builder(self, module: Module, name: str, pointers: Sequence[str], *, is_light: bool) -> KernelBuilder:
         parameters = [(pointer, PTR) for pointer in pointers] + [("begin", I64), ("end", I64)]
-        return KernelBuilder(module, name, parameters, None, attributes=self._attributes)
+        attributes = f"noinline optnone {self._attributes}" if is_light else self._attributes
+        return KernelBuilder(
+            module, name, parameters, None, attributes=attributes, hoists_constants=is_light, joins_offsets=True
+        )
 
     @property
     def _attributes(self) -> str:

@@ -66,7 +66,7 @@ def emit_program(
 ) -> EmittedProgram:
     """Writes the IR of the entry and of everything it calls. If `counting`, the program keeps the time of each call;
     it must then run one call at a time."""
-    kernels, loops, glue = (Module.of(target) for _ in range(3))
+    kernels, loops, glue = (Module.of_program(target) for _ in range(3))
     attributes = f"nounwind {target.function_attributes}".rstrip()
 
     def write_function(region: Computation, name: str) -> None:
@@ -99,7 +99,7 @@ def emit_program(
         sites,
         combines,
         tuple(library.tables),
-        tuple(sorted(emitter.libraries)),
+        tuple(sorted(emitter.libraries.union(*(part.libraries or () for part in (kernels, loops, glue))))),
         emitter.steps,
         emitter.counters,
     )

@@ -287,8 +287,7 @@ class _Tile:
             return [array] * self.rows
         distance = step * array.shape.strides()[dim] * memory_type(array.shape.type).bytes
         width = 2 * distance if array.shape.type.is_complex else distance
-        moved = (self.k.gep(array.pointer, row * width) for row in range(1, self.rows))
-        return [array, *(replace(array, pointer=pointer) for pointer in moved)]
+        return [replace(array, displacement=row * width) for row in range(self.rows)]
 
     def _rows_of_output(self) -> list[Array]:
         numbers, loop = self.plan.numbers, self.plan.tile_loop
@@ -335,10 +334,10 @@ class _Tile:
         rows = list(zip(self._rows_of_lhs(), self._rows_of_rhs(), strict=True))
 
         def body(feature: Value, running: Sequence[Element]) -> list[Element]:
-            loaded: dict[tuple[Value, Index], Element] = {}
+            loaded: dict[tuple[Value, int, Index], Element] = {}
 
             def load(array: Array, index: Index) -> Element:
-                key = (array.pointer, index)
+                key = (array.pointer, array.displacement, index)
                 if key not in loaded:
                     element = array.load(Indexing(k, plan.lanes), index)
                     loaded[key] = splat(k, widened(k, element, array.shape.type, kind), plan.lanes)

@@ -23,6 +23,7 @@ from xlapy.codegen.kernels.columns import emit_columns, plan_columns
 from xlapy.codegen.kernels.concatenate import emit_concatenate, plan_concatenate
 from xlapy.codegen.kernels.convolution import emit_convolution, plan_convolution
 from xlapy.codegen.kernels.dot import emit_dot, plan_dot
+from xlapy.codegen.kernels.effort import is_plain, is_small
 from xlapy.codegen.kernels.interleave import emit_interleave, plan_interleave
 from xlapy.codegen.kernels.linalg import emit_cholesky, emit_triangular_solve, plan_triangle
 from xlapy.codegen.kernels.loop import LoopPlan, emit_loop, plan_loop, rows_and_columns
@@ -83,6 +84,18 @@ class Kernel:
     listens: bool = False  # it may take long, and looks whether the run was stopped
     is_quick: bool = False  # it has so little to do that LLVM should not spend time on it
     finish: Finish | None = None  # what is left to do, by one thread, when all units are done
+    is_small: bool = False  # it has so little to do, once in a call, that LLVM should not try hard
+    is_plain: bool = False  # LLVM would try hard for nothing
+
+    @property
+    def is_light(self) -> bool:
+        """LLVM selects instructions and registers, and looks for nothing better."""
+        return self.is_small or self.is_plain
+
+    @property
+    def is_for_once(self) -> bool:
+        """Not good enough for a loop of the program."""
+        return self.is_quick or (self.is_small and not self.is_plain)
 
     @property
     def grain(self) -> int:
@@ -126,7 +139,11 @@ def kernel_for(instruction: Instruction, situation: Situation) -> Kernel:
         )
     kernel = maker(instruction, situation)
     functions = region_functions(instruction)
-    return _with_functions(kernel, functions, situation) if functions else kernel
+    if functions:
+        return _with_functions(kernel, functions, situation)
+    if kernel.is_quick or isinstance(kernel.body, LibraryCall):
+        return kernel
+    return replace(kernel, is_small=situation.runs_once and is_small(instruction), is_plain=is_plain(instruction))
 
 
 CALL_WEIGHT = 64  # how much longer the call of a region function takes than to read and write its operands

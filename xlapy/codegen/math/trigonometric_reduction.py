@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-from xlapy.codegen.ir import F32, F64, I32, I64, PTR, KernelBuilder, Value
+from xlapy.codegen.ir import F32, F64, I32, I64, PTR, KernelBuilder, Module, Value
 from xlapy.codegen.math.coefficients import HALF_PI, HALF_PI_FUSED, HALF_PI_PARTS, TWO_OVER_PI_WORDS
 from xlapy.codegen.math.common import quick_two_sum, round_to_integer, two_product, two_sum
 
@@ -20,7 +20,8 @@ from xlapy.codegen.math.common import quick_two_sum, round_to_integer, two_produ
 _QUICK_LIMIT = 2.0**20
 # |x| up to here has fewer than 2^11 quarter turns, which is what f32 can take off without losing anything.
 _SINGLE_LIMIT = 2.0**11
-_LARGE = "xlapy.math.reduce_large_angles"
+LARGE_ANGLES = "xlapy.math.reduce_large_angles"
+ANGLES_LIBRARY = "angles"
 # The function is rarely called, and compiles in half the time without the optimizing code generator.
 _SLOW_PATH = "noinline optnone nounwind"
 
@@ -97,24 +98,29 @@ def _reduce_unfused(k: KernelBuilder, x: Value) -> Reduced:
 
 def _reduce_large(k: KernelBuilder, x: Value, quick: Reduced) -> Reduced:
     """Replaces the lanes of `quick` whose angle is large, through memory."""
-    if not k.module.defines(_LARGE):
-        _define_reduce_large(k)
+    if k.module.libraries is not None:
+        k.module.libraries.add(ANGLES_LIBRARY)
+        k.module.declare(LARGE_ANGLES, None, [type for _, type in _PARAMETERS])
+    elif not k.module.defines(LARGE_ANGLES):
+        define_reduce_large(k.module, linkage="internal")
     slots = [k.alloca(value.type) for value in (x, *quick)]
     for slot, value in zip(slots, (x, *quick), strict=True):
         k.store(slot, value)
-    k.call(_LARGE, [*slots, k.const(I64, x.type.lanes)])
+    k.call(LARGE_ANGLES, [*slots, k.const(I64, x.type.lanes)])
     return Reduced(*(k.load(slot, value.type) for slot, value in zip(slots[1:], quick, strict=True)))
 
 
-def _define_reduce_large(outer: KernelBuilder) -> None:
+_ARRAYS = ("x", "high", "low", "quadrant")
+_PARAMETERS = [*((name, PTR) for name in _ARRAYS), ("lanes", I64)]
+
+
+def define_reduce_large(module: Module, linkage: str = "") -> None:
     """Writes the function that goes over the lanes in memory."""
-    names = ("x", "high", "low", "quadrant")
-    parameters = [*((name, PTR) for name in names), ("lanes", I64)]
     with (
-        KernelBuilder(outer.module, _LARGE, parameters, None, "internal", _SLOW_PATH) as k,
+        KernelBuilder(module, LARGE_ANGLES, _PARAMETERS, None, linkage, _SLOW_PATH) as k,
         k.loop(0, k.parameters["lanes"]) as loop,
     ):
-        x_at, high_at, low_at, quadrant_at = (k.gep(k.parameters[name], loop.index, 8) for name in names)
+        x_at, high_at, low_at, quadrant_at = (k.gep(k.parameters[name], loop.index, 8) for name in _ARRAYS)
         x = k.load(x_at, F64)
         magnitude = k.fabs(x)
         large = k.and_(k.compare("ge", magnitude, _QUICK_LIMIT), k.compare("lt", magnitude, math.inf))

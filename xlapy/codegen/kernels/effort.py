@@ -1,0 +1,86 @@
+"""How hard LLVM should try.
+
+Emitters write what they mean: shared, hoisted, vectorized. Behind instruction selection LLVM still looks for better
+addresses, constants to take out of loops, an order of instructions, in some eighty passes that take as long as all the
+rest. Kernels in which there is nothing to find, or too little to do for it to matter, go without (`Kernel.is_light`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from xlapy.hlo import element_types as et
+from xlapy.hlo.cost import arithmetic_cost
+from xlapy.hlo.graph import Instruction
+from xlapy.hlo.kernel_plan import region_functions
+from xlapy.hlo.ops import Trait
+
+LIGHT_WORK = 1 << 16  # operations that take less than a microsecond, of which the passes would save a tenth
+FUNCTION_WORK = 20  # a transcendental function is about so many operations
+
+COUNTED = frozenset({"parameter", "constant", "tuple", "iota", "reduce"})
+"""Ops whose work is known, and whose kernels have no more than a loop in a loop, beside those of every element."""
+
+PLAIN_MOVES = frozenset({"parameter", "constant", "tuple", "broadcast", "reshape", "bitcast", "copy", "slice"})
+PLAIN_ARITHMETIC = frozenset({"add", "subtract", "multiply", "divide", "reduce", "concatenate"})
+"""Ops that are one instruction for each vector, or none: selections, masks and conversions bring constants along, and
+what turns vectors round brings orders of lanes. Products are summed in place only by passes."""
+
+PLAIN_TYPES = frozenset({et.F32, et.F64})
+WIDE_TYPES = frozenset({et.F32, et.F64, et.S32, et.U32, et.S64, et.U64, et.PRED})
+"""Types that instructions have as they are. LLVM 22 fails on what widens and narrows others if it does not optimize."""
+
+LONG_ROW = 1024  # elements behind which it does not matter what is done once in a row
+LONG_FOLD = 128  # the same for sums, which read a row and do not write another one
+
+
+def is_plain(instruction: Instruction) -> bool:
+    """Whether LLVM's passes find nothing in the kernel of an instruction, measured on loops that a cache can feed."""
+    insides = list(_all_inside(instruction))
+    if any(inside.opcode not in PLAIN_MOVES and inside.opcode not in PLAIN_ARITHMETIC for inside in insides):
+        return False
+    arrays = [leaf for value in (*instruction.operands, *insides) for leaf in value.shape.leaves()]
+    is_linear = len({array.dims for array in arrays if array.rank}) == 1
+    least = LONG_FOLD if any(inside.opcode == "reduce" for inside in insides) else LONG_ROW
+    return all(
+        array.type in PLAIN_TYPES and (is_linear or array.rank < 2 or array.dims[-1] >= least) for array in arrays
+    )
+
+
+def is_small(instruction: Instruction) -> bool:
+    """Whether one run of the kernel takes so little that a better one would not be noticed."""
+    insides = list(_inside(instruction))
+    if any(region_functions(inside) or not _is_counted(inside) for inside in insides):
+        return False
+    if any(leaf.type not in WIDE_TYPES for inside in _all_inside(instruction) for leaf in inside.shape.leaves()):
+        return False
+    return sum(map(_work, insides)) <= LIGHT_WORK
+
+
+def _inside(instruction: Instruction) -> Iterator[Instruction]:
+    """What a kernel computes, one instruction after the other."""
+    if instruction.opcode == "fusion":
+        yield from instruction.called[0]
+    else:
+        yield instruction
+
+
+def _all_inside(instruction: Instruction) -> Iterator[Instruction]:
+    """The same, with the regions of folds."""
+    for inside in _inside(instruction):
+        yield inside
+        for region in inside.called:
+            yield from region
+
+
+def _is_counted(instruction: Instruction) -> bool:
+    """Whether it is known how much there is to do."""
+    traits = instruction.spec.traits
+    return Trait.ELEMENTWISE in traits or Trait.INDEX_MAP in traits or instruction.opcode in COUNTED
+
+
+def _work(instruction: Instruction) -> float:
+    """Operations, of which to move an element is one."""
+    cost = arithmetic_cost(instruction)
+    moved = sum(leaf.size for leaf in instruction.shape.leaves() if leaf.is_array)
+    return moved + cost.flops + FUNCTION_WORK * cost.transcendentals
