@@ -1,4 +1,8 @@
-"""Transposing a square block that lies in vector registers."""
+"""Transposing a square block that lies in vector registers.
+
+Lanes are exchanged within pieces of 128 bits first, and then these pieces as a whole: processors do either in a cycle,
+but take several to bring any lane anywhere.
+"""
 
 from __future__ import annotations
 
@@ -6,16 +10,38 @@ from collections.abc import Sequence
 
 from xlapy.codegen.ir import KernelBuilder, Value
 
+_PIECE_BITS = 128
+
 
 def transposed(k: KernelBuilder, rows: Sequence[Value]) -> list[Value]:
-    """The columns of a square block: interleaving the first half with the second, as often as it can be halved.
-
-    There are as many rows as each has lanes, a power of two."""
+    """The columns of a square block: as many rows as each has lanes, a power of two."""
     lanes = len(rows)
-    half = lanes // 2
-    low = [lane for column in range(half) for lane in (column, lanes + column)]
-    high = [lane for column in range(half, lanes) for lane in (column, lanes + column)]
+    size = min(lanes, _PIECE_BITS // rows[0].type.element.bits)
+    groups = [_transposed_in_pieces(k, rows[first : first + size], size) for first in range(0, lanes, size)]
+    columns = [_transposed_by_pieces(k, [group[number] for group in groups], size) for number in range(size)]
+    return [columns[number][piece] for piece in range(lanes // size) for number in range(size)]
+
+
+def _transposed_in_pieces(k: KernelBuilder, rows: Sequence[Value], size: int) -> list[Value]:
+    """Transposes `size` rows piece by piece: interleaving the first half of them with the second, as often as it can be
+    halved."""
+    half, lanes = size // 2, rows[0].type.lanes
+    low = [lane for first in range(0, lanes, size) for at in range(first, first + half) for lane in (at, lanes + at)]
+    high = [lane + half for lane in low]
     block = list(rows)
-    for _ in range(lanes.bit_length() - 1):
+    for _ in range(size.bit_length() - 1):
         block = [k.shuffle(block[row], block[row + half], order) for row in range(half) for order in (low, high)]
     return block
+
+
+def _transposed_by_pieces(k: KernelBuilder, vectors: Sequence[Value], size: int) -> list[Value]:
+    """The same of pieces of `size` lanes, of as many vectors as each has pieces."""
+    if len(vectors) == 1:
+        return list(vectors)
+    lanes = vectors[0].type.lanes
+    pairs = list(zip(vectors[::2], vectors[1::2], strict=True))
+    halves = []
+    for parity in (0, size):
+        order = [at + lane for at in range(parity, 2 * lanes, 2 * size) for lane in range(size)]
+        halves.append(_transposed_by_pieces(k, [k.shuffle(one, other, order) for one, other in pairs], size))
+    return [column for both in zip(*halves, strict=True) for column in both]
