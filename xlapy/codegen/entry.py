@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
-from itertools import accumulate
 
 from xlapy.codegen.arrays import Array
 from xlapy.codegen.clock import clock, exact_clock, ticks
@@ -30,7 +29,8 @@ from xlapy.codegen.elements import emit_element
 from xlapy.codegen.fourier_transforms import fourier_passes, shared_bytes
 from xlapy.codegen.frame import Frame, Leaf
 from xlapy.codegen.indexing import Index, Indexing
-from xlapy.codegen.ir import I1, I32, I64, PTR, KernelBuilder, Module, Value
+from xlapy.codegen.ir import I1, I32, I64, PTR, Module, Value
+from xlapy.codegen.kernel_calls import call_kernel, call_together, table_of
 from xlapy.codegen.kernel_library import KernelLibrary, NativeKernel
 from xlapy.codegen.kernels.epilogue import EPILOGUE_PARAMETERS
 from xlapy.codegen.kernels.linalg import is_large, system_of
@@ -209,11 +209,7 @@ class EntryEmitter:
         k, target = frame.k, self.kernels.target
         for instruction, (kernel, _) in together.items():
             self.steps[instruction] = (Step(kernel.name, kernel.units, kernel.work.piece),)
-        calls = [
-            (kernel, _pointers(self, frame, kernel, arrays, None))
-            for kernel, arrays in together.values()
-            if kernel.units
-        ]
+        calls = [(kernel, _pointers(self, frame, kernel, arrays, None)) for kernel, arrays in together.values()]
         began = None if self.counters is None else exact_clock(k, target)
         call_together(frame, self.kernels, calls, tasks)
         if began is not None:
@@ -358,7 +354,7 @@ def _fusion(emitter: EntryEmitter, frame: Frame, instruction: Instruction) -> No
     k = frame.k
     operands = [frame.array(operand) for operand in instruction.operands]
     results = [frame.array(instruction, leaf) for leaf in range(len(fusion_roots(instruction.called[0])))]
-    pointers = _table_of(k, [*operands, *results])
+    pointers = table_of(k, [*operands, *results])
     runs_once = instruction.parent is emitter.runs_once
     epilogue, work = emitter.kernels.epilogue(instruction, runs_once=runs_once)
     k.module.declare(epilogue, None, [type for _, type in EPILOGUE_PARAMETERS])
@@ -551,34 +547,6 @@ def _joint_run(emitter: EntryEmitter, frame: Frame, instructions: Sequence[Instr
         emitter.write_joint(frame, together, tasks)
 
 
-def call_together(
-    frame: Frame, library: KernelLibrary, calls: Sequence[tuple[NativeKernel, Sequence[Value]]], tasks: Tasks
-) -> None:
-    """One job of the pool for all the kernels, each with its pointers."""
-    k = frame.k
-    kernels = k.alloca(PTR, 2 * len(calls))
-    for number, (kernel, pointers) in enumerate(calls):
-        function = library.range_function(kernel, len(pointers))
-        k.module.declare(function, None, [PTR, I64, I64])
-        k.store(k.gep(kernels, 2 * number, PTR.bytes), k.function_pointer(function))
-        k.store(k.gep(kernels, 2 * number + 1, PTR.bytes), _table_of(k, pointers))
-    firsts = [0, *accumulate(len(task) for task in tasks)]
-    pieces = [number for task in tasks for piece in task for number in (piece.kernel, piece.begin, piece.end)]
-    function = library.joint_range()
-    k.module.declare(function, None, [PTR, I64, I64])
-    table = _table_of(k, [kernels, k.table(I64, firsts), k.table(I64, pieces)])
-    work = [k.function_pointer(function), table, k.const(I64, len(tasks)), k.const(I64, 1)]
-    k.call(frame.context_word(CONTEXT_PARALLEL), work)
-
-
-def _table_of(k: KernelBuilder, pointers: Sequence[Value]) -> Value:
-    """The pointers in memory, one behind the other."""
-    table = k.alloca(PTR, len(pointers))
-    for number, pointer in enumerate(pointers):
-        k.store(k.gep(table, number, PTR.bytes), pointer)
-    return table
-
-
 def _pointers(
     emitter: EntryEmitter,
     frame: Frame,
@@ -607,23 +575,6 @@ def _owned(frame: Frame) -> Iterator[None]:
     k.store(owner, k.call_value("pthread_self", [], I64))
     yield
     k.store(owner, k.const(I64, 0))
-
-
-def call_kernel(frame: Frame, kernel: NativeKernel, pointers: Sequence[Value]) -> None:
-    """One call for all units, or the pool's work if the kernel is worth splitting."""
-    k = frame.k
-    is_split = kernel.grain < kernel.units
-    begin, end = k.const(I64, 0), k.const(I64, kernel.units)
-    if not is_split and kernel.call is None:
-        k.call(kernel.name, [*pointers, begin, end])
-        return
-    table = _table_of(k, pointers)
-    if not is_split:
-        k.call(kernel.range_name, [table, begin, end])
-        return
-    k.module.declare(kernel.range_name, None, [PTR, I64, I64])
-    work = [k.function_pointer(kernel.range_name), table, k.const(I64, kernel.units), k.const(I64, kernel.grain)]
-    k.call(frame.context_word(CONTEXT_PARALLEL), work)
 
 
 def _runtime_call(emitter: EntryEmitter, frame: Frame, instruction: Instruction) -> None:

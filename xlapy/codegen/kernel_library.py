@@ -198,7 +198,7 @@ class KernelLibrary:
         if not self.quick_module.defines(_JOINT_RANGE):
             with KernelBuilder(self.quick_module, _JOINT_RANGE, _RANGE, None, attributes=self._attributes) as k:
                 table = k.parameters["table"]
-                kernels, tasks, pieces = (k.load(k.gep(table, n, PTR.bytes), PTR, hoistable=True) for n in range(3))
+                kernels, tasks, pieces = (k.load(k.gep(table, n, PTR.bytes), PTR) for n in range(3))
                 first, last = (k.load(k.gep(tasks, k.parameters[bound], I64.bytes), I64) for bound in ("begin", "end"))
                 with k.loop(first, last) as loop:
                     piece = k.gep(pieces, k.mul(loop.index, 3), I64.bytes)

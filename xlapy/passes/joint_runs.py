@@ -20,6 +20,7 @@ alive until it ends, and should still be in a cache.
 from __future__ import annotations
 
 import bisect
+import sys
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -87,7 +88,7 @@ class _Sequence:
     donations: Sequence[Donation]
     waiting: list[_Member] = field(default_factory=list)
     bytes: int = 0  # of those
-    due: int = 0  # the earliest of their deadlines; the end of the order if there are none
+    due: int = sys.maxsize  # the earliest of their deadlines
     made: list[JointRun] = field(default_factory=list)
 
     def runs(self) -> list[JointRun]:
@@ -96,7 +97,6 @@ class _Sequence:
         if len(moved) < 2 or sum(moved.values()) < LEAST_RUN_BYTES:
             return []
         deadlines = self._deadlines(moved)
-        self._hold([])
         for place, instruction in enumerate(self.order):
             if _is_name(instruction):
                 continue
@@ -120,7 +120,7 @@ class _Sequence:
         """Only these wait from now on."""
         self.waiting = members
         self.bytes = sum(member.bytes for member in members)
-        self.due = min((member.deadline for member in members), default=len(self.order))
+        self.due = min((member.deadline for member in members), default=sys.maxsize)
 
     def _run_due(self, place: int) -> None:
         """Before the instruction at `place`: if what waits is not enough yet, what cannot wait runs alone."""
