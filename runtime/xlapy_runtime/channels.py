@@ -70,6 +70,29 @@ def _collect(value: Value, arrays: list[np.ndarray]) -> Tree:
     return ArraySpec(array.dtype, array.shape)
 
 
+Expected: TypeAlias = Any
+"""What a host expects: a `Tree`, a shape of the compiler, anything with `dtype` and `shape`, or a tuple of these."""
+
+
+def tree_of(expected: Expected) -> Tree:
+    """The tree that says what is expected. Raises ArgumentError where that is neither a shape nor like an array."""
+    if isinstance(expected, (ArraySpec, TokenSpec)):
+        return expected
+    if isinstance(expected, (tuple, list)):
+        return tuple(map(tree_of, expected))
+    if getattr(expected, "is_tuple", False):
+        return tuple(map(tree_of, expected.parts))
+    if getattr(expected, "is_token", False):
+        return TokenSpec()
+    if getattr(expected, "is_array", False):
+        return ArraySpec(expected.type.dtype, tuple(expected.dims), tuple(expected.dynamic))
+    if hasattr(expected, "dtype") and hasattr(expected, "shape"):
+        return ArraySpec(np.dtype(expected.dtype), tuple(expected.shape))
+    raise ArgumentError(
+        f"{expected!r} does not say what is expected: give a shape, an array, or what has its dtype and shape"
+    )
+
+
 def unflatten(tree: Tree, leaves: Sequence[Value]) -> Value:
     """The leaves nested as `tree` says, with None for each token.
 

@@ -6,9 +6,8 @@ import os
 import threading
 from collections.abc import Callable
 
-from xlapy_runtime.channels import BETWEEN_DEVICES, HOST, Mailboxes, Stream, Value, item_of
+from xlapy_runtime.channels import BETWEEN_DEVICES, HOST, Expected, Mailboxes, Stream, Value, item_of, tree_of
 from xlapy_runtime.errors import ArgumentError
-from xlapy_runtime.program import Tree
 from xlapy_runtime.waiting import checked_timeout
 
 SendCallback = Callable[[Value], None]
@@ -56,12 +55,14 @@ class Device:
         limit = checked_timeout(timeout)
         self.infeed.put(item_of(value), HOST, limit)
 
-    def transfer_from_outfeed(self, expected: Tree | None = None, timeout: float | None = None) -> Value:
+    def transfer_from_outfeed(self, expected: Expected | None = None, timeout: float | None = None) -> Value:
         """Takes the oldest value that a program has put out, nested as the program's outfeed was.
 
-        With `expected`, a value of another shape is a `ShapeError` and stays in the queue.
+        With `expected`, a shape or something like an array, a value of another shape is a `ShapeError` and stays in the
+        queue.
         """
-        return self.outfeed.get(expected, HOST, checked_timeout(timeout), keep_mismatch=True).value()
+        tree = None if expected is None else tree_of(expected)
+        return self.outfeed.get(tree, HOST, checked_timeout(timeout), keep_mismatch=True).value()
 
     def send_to_device(self, channel: int, value: Value, timeout: float | None = None) -> None:
         """Sends a value to the next recv from the host on `channel`. Waits while the channel is full."""
@@ -69,11 +70,14 @@ class Device:
         mailbox = self.to_device[(channel,)]
         mailbox.finish_send(mailbox.send(item_of(value)), HOST, limit)
 
-    def receive_from_device(self, channel: int, expected: Tree | None = None, timeout: float | None = None) -> Value:
+    def receive_from_device(
+        self, channel: int, expected: Expected | None = None, timeout: float | None = None
+    ) -> Value:
         """The next value that a program has sent to the host on `channel`."""
         limit = checked_timeout(timeout)
+        tree = None if expected is None else tree_of(expected)
         mailbox = self.to_host[(channel,)]
-        return mailbox.finish_receive(mailbox.receive(), HOST, limit, expected).value()
+        return mailbox.finish_receive(mailbox.receive(), HOST, limit, tree).value()
 
     def set_send_callback(self, channel: int, callback: SendCallback | None) -> None:
         """Calls `callback(value)`, in the thread of the running program, for each send to the host on `channel`."""

@@ -5,6 +5,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
+import xlapy
 from tests.runtime.native import F32_4, Call, executable, spec
 from xlapy_runtime.channels import HOST, Stream, item_of
 from xlapy_runtime.device import Device
@@ -175,6 +176,27 @@ def test_an_outfeed_read_as_the_wrong_shape_stays():
     with pytest.raises(ShapeError, match=r"s32\[\] was expected, f32\[4\] was sent"):
         device.transfer_from_outfeed(expected=spec(np.int32))
     np.testing.assert_array_equal(device.transfer_from_outfeed(expected=F32_4), X)
+
+
+@pytest.mark.parametrize(
+    "expected",
+    [F32_4, X, xlapy.Shape.array(np.float32, (4,)), [F32_4], xlapy.Shape.tuple([xlapy.Shape.array(np.float32, (4,))])],
+    ids=["spec", "array", "shape", "list", "shape of a tuple"],
+)
+def test_what_is_expected_may_be_a_shape_or_like_an_array(expected):
+    device = Device(0)
+    outfeed_program(F32_4).run(X, device=device)
+    np.testing.assert_array_equal(device.transfer_from_outfeed(expected), X)
+
+
+@pytest.mark.parametrize("expected", ["f32[4]", 4])
+def test_what_is_expected_must_say_so(expected):
+    device = Device(0)
+    outfeed_program(F32_4).run(X, device=device)
+    with pytest.raises(ArgumentError, match="does not say what is expected"):
+        device.transfer_from_outfeed(expected)
+    with pytest.raises(ArgumentError, match="does not say what is expected"):
+        device.receive_from_device(1, expected)
 
 
 def test_what_is_no_array_is_refused():

@@ -6,13 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from xlapy.hlo import shape as hlo_shape
 from xlapy.support.errors import ArgumentError
 from xlapy.xla_client.buffers import Buffer
 from xlapy.xla_client.places import HOST_MEMORY, Memory
 from xlapy.xla_client.shapes import Shape
 from xlapy_runtime import device as runtime
-from xlapy_runtime.program import ArraySpec, TokenSpec, Tree
 
 if TYPE_CHECKING:
     from xlapy.xla_client.client import Client
@@ -39,7 +37,7 @@ class Device:
 
     def transfer_from_outfeed(self, shape: Shape) -> Any:
         """The oldest value that a program on this device put out; waits for it. A tuple for a tuple shape."""
-        return self._device.transfer_from_outfeed(_tree(shape.unwrapped()))
+        return self._device.transfer_from_outfeed(shape.unwrapped())
 
     def runtime_device(self) -> runtime.Device:
         """The device itself, which all clients of the process share."""
@@ -68,9 +66,3 @@ class Device:
 
 def _arrays(value: Any) -> Any:
     return tuple(map(_arrays, value)) if isinstance(value, tuple) else np.asarray(value)
-
-
-def _tree(shape: hlo_shape.Shape) -> Tree:
-    if shape.is_tuple:
-        return tuple(map(_tree, shape.parts))
-    return ArraySpec(shape.type.dtype, shape.dims, shape.dynamic) if shape.is_array else TokenSpec()

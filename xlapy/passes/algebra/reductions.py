@@ -90,9 +90,13 @@ IDEMPOTENT = frozenset({"maximum", "minimum", "and", "or"})
 
 @LAWS.law(P.reduce(P.broadcast(x, dimensions=p), P.number(0), dimensions=d), exactness=Exactness.FREE)
 def sum_of_repeated(root: Instruction, x: Instruction, p: Dims, d: Dims) -> Value | None:
-    """sum(broadcast(x)) -> broadcast(sum(x)) * number of repetitions, where the type holds that number"""
+    """sum(broadcast(x)) -> broadcast(sum(x)) * number of repetitions, where the type holds that number
+
+    Not of narrow floats, where a sum is rounded before it is multiplied, unless each sum is of one element."""
     operation = sole_operation(root.called[0])
     if operation is None or operation.opcode != "add" or not root.operands[0].shape.size or root.shape.type.is_complex:
+        return None
+    if root.shape.type.is_narrow_float and {*p} & {*d}:
         return None
     count = prod(root.operands[0].shape.dims[dim] for dim in d if dim not in p)
     spread = _reduced_before(root, x, root.operands[1], p, d)

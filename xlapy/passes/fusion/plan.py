@@ -13,7 +13,7 @@ exponentially.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Hashable, Iterator
+from collections.abc import Collection, Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from xlapy.hlo.attributes import FusionKind, Window
@@ -170,6 +170,7 @@ class FusionPlan:
     groups_of: dict[Instruction, dict[Group, None]] = field(default_factory=dict)
     _maps: IndexMaps = field(default_factory=IndexMaps)
     _pinned: set[Instruction] = field(default_factory=set)
+    _places: dict[Instruction, dict[Instruction, list[int]]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self._pinned = pinned(self.computation)
@@ -215,12 +216,20 @@ class FusionPlan:
         """The groups of the users, and the index maps at which each would evaluate `producer`."""
         found: dict[Group, set[int]] = {}
         for user in producer.users:
-            for position, operand in enumerate(user.operands):
-                if operand is producer:
-                    for group in self.groups_of[user]:
-                        needed = found.setdefault(group, set())
-                        needed.update(self._maps.after(outer, user, position) for outer in group.maps[user])
+            for position in self._positions(user, producer):
+                for group in self.groups_of[user]:
+                    needed = found.setdefault(group, set())
+                    needed.update(self._maps.after(outer, user, position) for outer in group.maps[user])
         return {group: frozenset(needed) for group, needed in found.items()}
+
+    def _positions(self, user: Instruction, producer: Instruction) -> Sequence[int]:
+        """Which operands of `user` are `producer`. Of thousands of operands, all are found at once."""
+        if user not in self._places:
+            places: dict[Instruction, list[int]] = {}
+            for position, operand in enumerate(user.operands):
+                places.setdefault(operand, []).append(position)
+            self._places[user] = places
+        return self._places[user][producer]
 
     def _refusal(self, producer: Instruction) -> str:
         """Why `producer` must be stored, or "" if all its users shall compute it."""
@@ -245,8 +254,8 @@ class FusionPlan:
         for group in groups:
             if is_blocked_transpose(group.root) and not (user is group.root and turns_reversed(user, producer)):
                 return f"{group.root.name} copies it in blocks"
-        for position, operand in enumerate(user.operands):
-            if operand is producer and not all(group.takes(user, position) for group in groups):
+        for position in self._positions(user, producer):
+            if not all(group.takes(user, position) for group in groups):
                 return f"{user.name} ({user.opcode}) reads operand {position} from memory"
         for group in groups:
             if any(group.overwrites(operand) for operand in producer.operands) and not group.rereads(producer):
