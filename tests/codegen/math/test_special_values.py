@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from tests.support.accuracy import apply
+from tests.support.irlab import HAS_FMA
 from xlapy.codegen.math import MATH
 
 INF, NAN = math.inf, math.nan
@@ -107,6 +108,19 @@ def test_two_arguments(name: str, dtype: type) -> None:
     got = apply(name, columns[0].copy(), columns[1].copy())
     ulps = 16 if name == "polygamma" else 4
     assert_same(got, columns[2], name, ulps)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_powers_of_all_edges_with_all_edges(dtype: type) -> None:
+    """Exponents too, whose product with a logarithm is beyond the largest float, and subnormal bases."""
+    info = np.finfo(dtype)
+    sizes = [0, info.smallest_subnormal, info.tiny, 0.5, 1 - info.eps, 1, 1 + info.eps, 1.5, 2, 3, 2**31, info.max, INF]
+    edges = np.array([*sizes, *(-size for size in sizes), NAN], dtype)
+    x, y = (grid.ravel() for grid in np.meshgrid(edges, edges))
+    with np.errstate(all="ignore"):
+        expected = np.power(x.astype(np.longdouble), y.astype(np.longdouble)).astype(dtype)
+    for has_fma in sorted({False, HAS_FMA}):
+        assert_same(apply("power", x, y, has_fma=has_fma), expected, f"fma: {has_fma}", ulps=2)
 
 
 @pytest.mark.parametrize("dtype", DTYPES)

@@ -44,7 +44,9 @@ def test_every_bit_pattern_of_a_type_survives(element_type: ElementType) -> None
     assert reparsed(Literal(array)) == Literal(array)
 
 
-@pytest.mark.parametrize("dims", [(), (3,), (2, 3), (1, 1, 4), (2, 0), (0, 5), (0,), (2, 3, 0)])
+@pytest.mark.parametrize(
+    "dims", [(), (3,), (2, 3), (1, 1, 4), (2, 0), (0, 5), (0,), (2, 3, 0), (1, 0, 7, 1), (17, 0, 17, 17)]
+)
 @pytest.mark.parametrize("element_type", sorted({F32, PRED} | COMPLEX, key=str), ids=str)
 def test_every_rank_and_empty_arrays(dims: tuple[int, ...], element_type: ElementType) -> None:
     array = np.arange(np.prod(dims)).reshape(dims).astype(element_type.dtype)

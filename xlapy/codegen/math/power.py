@@ -87,18 +87,17 @@ def _unusual_power(k: KernelBuilder, x: Value, y: Value) -> Value:
     base = k.select(small, k.mul(base, 2.0 ** (form.mantissa + 1)), base)
     high, low = log_pair(k, base, k.select(small, k.const(x.type, -(form.mantissa + 1.0)), 0.0))
     product, error = _product_of_pair(k, high, low, y)
-    # Beyond all limits nothing is left to correct, and products that overflow have errors that are NaNs.
+    # Beyond all limits nothing is left to correct; the product may be infinite, and the error a NaN.
     extreme = _EXTREME[x.type.kind]
     error = k.select(k.compare("lt", k.fabs(product), extreme), error, 0.0)
-    product = clamp(k, product, -extreme, extreme)
-    result = exp_of_pair(k, *quick_two_sum(k, product, error))
+    result = exp_of_pair(k, *quick_two_sum(k, clamp(k, product, -extreme, extreme), error))
     one = k.const(x.type, 1.0)
 
     # Zeros and infinities, as base or as exponent: growing to infinity or shrinking to zero.
-    unbounded = k.or_(k.not_(ordinary), k.compare("eq", k.fabs(y), INFINITY))
+    limiting = k.or_(k.not_(ordinary), k.compare("eq", k.fabs(y), INFINITY))
     grows = k.xor(k.compare("gt", magnitude, 1.0), k.compare("lt", y, 0.0))
     limit = k.select(grows, k.const(x.type, INFINITY), 0.0)
-    result = k.select(unbounded, k.select(k.compare("eq", magnitude, 1.0), one, limit), result)
+    result = k.select(limiting, k.select(k.compare("eq", magnitude, 1.0), one, limit), result)
 
     integral = is_integral(k, y)
     odd = k.and_(integral, k.not_(is_integral(k, k.mul(y, 0.5))))

@@ -182,7 +182,9 @@ _DELETE_BRACKETS = str.maketrans("", "", "{}()")
 def _skeleton(shape: Shape, limit: int) -> str | None:
     """The brackets and commas of a literal of `shape`; None if they are more than `limit` characters."""
     text = "(,)" if shape.type.is_complex else ""
-    for size in reversed(shape.dims):
+    # Behind a dimension of no elements no others are written.
+    written = shape.dims[: shape.dims.index(0) + 1] if 0 in shape.dims else shape.dims
+    for size in reversed(written):
         if size * (len(text) + 1) > limit + 1:
             return None
         text = "{" + ",".join([text] * size) + "}"
