@@ -152,6 +152,18 @@ def arg_max(x: XlaOp) -> XlaOp:
     return ops.Reduce(x.builder, [x, places], [-np.inf, np.int32(0)], later, (1,))
 
 
+def first_largest(x: XlaOp) -> XlaOp:
+    """As above, but the first of equals, and NaN wins: by vectors."""
+    places = ops.BroadcastInDim(ops.Iota(x.builder, np.int32, 67), (5, 67), (1,))
+
+    def later(a: XlaOp, i: XlaOp, b: XlaOp, j: XlaOp) -> list[XlaOp]:
+        keeps = ops.Or(ops.Gt(a, b), ops.Ne(a, a))
+        first = ops.Or(keeps, ops.And(ops.Eq(a, b), ops.Lt(i, j)))
+        return [ops.Select(keeps, a, b), ops.Select(first, i, j)]
+
+    return ops.Reduce(x.builder, [x, places], [-np.inf, np.int32(0)], later, (1,))
+
+
 def softmax(x: XlaOp) -> XlaOp:
     shifted = ops.Exp(ops.Sub(x, ops.Reduce(x, -np.inf, ops.Max, (1,)), (0,)))
     return ops.Div(shifted, ops.Reduce(shifted, 0, ops.Add, (1,)), (0,))
@@ -169,6 +181,7 @@ def scans(x: XlaOp) -> list[XlaOp]:
 FOLDS = [
     *(Program(f"reductions of {t}", reductions, (wholes(6, 37, 21, dtype=t.dtype),)) for t in (S8, S64, BF16, F32)),
     Program("arg max", arg_max, (floats(5, 67),)),
+    Program("first largest", first_largest, (wholes(5, 67),)),
     Program("softmax", softmax, (floats(7, 133),), 64),
     Program("scans and windows", scans, (wholes(9, 77),)),
 ]
@@ -207,6 +220,7 @@ def sorts(x: XlaOp, y: XlaOp) -> list[XlaOp]:
 
 MOVEMENT = [
     *(Program(f"transposes of {t}", transposes, (wholes(3, 21, 35, dtype=t.dtype),)) for t in (U8, BF16, F32, F64)),
+    *(Program(f"pixels of {t}", transposes, (wholes(3, 5, 200, dtype=t.dtype),)) for t in (U8, BF16, F32, F64)),
     Program("transposes of c128", transposes, (wholes(3, 5, 7, dtype=np.complex128),)),
     Program("slices, pads, concatenations", pieces, (wholes(9, 43), np.int32(2))),
     Program("gather and scatter", table, (wholes(11, 19), wholes(30, 1, dtype=np.uint8) * 4, wholes(30, 19))),
