@@ -13,6 +13,7 @@ import _thread
 import atexit
 import contextlib
 import ctypes
+import functools
 import os
 import threading
 import time
@@ -130,8 +131,10 @@ def worker_count() -> int:
     return 0 if _POOL.found is None else len(_POOL.found.workers)
 
 
+@functools.cache
 def _cgroup_quota(root: Path) -> float | None:
-    """CPU seconds per second that the control group grants, or None without a limit. Both versions are read."""
+    """CPU seconds per second that the control group grants, or None without a limit. Both versions are read, once:
+    every compilation asks, and pools and plans are made for the machine as it was at first."""
     quota, _, period = _read_text(root / "cpu.max").partition(" ")
     if not quota:
         quota = _read_text(root / "cpu" / "cpu.cfs_quota_us")

@@ -250,6 +250,8 @@ def _is_private(directory: Path) -> bool:
 
 def _make_private(directory: Path) -> bool:
     """Makes the directory where it is missing. One that others could write to is not adopted."""
+    if _is_private(directory):
+        return True
     try:
         directory.parent.mkdir(parents=True, exist_ok=True)
         directory.mkdir(mode=0o700, exist_ok=True)

@@ -78,6 +78,10 @@ def test_what_is_small_is_light() -> None:
     assert not is_light(program(SMALL.replace("r =", "ROOT r =").replace("20", "9000")))
 
 
+def test_what_widens_is_not_light() -> None:
+    assert not is_light(program("x = bf16[200,200] parameter(0)  ROOT y = f32[200,200] convert(x)"))
+
+
 def check_same(text: str) -> None:
     executable = xlapy.compile(text)
     random = np.random.default_rng(5)

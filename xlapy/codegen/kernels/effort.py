@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from xlapy.codegen.kernels.loop import FUNCTION_WORK
 from xlapy.hlo import element_types as et
 from xlapy.hlo.cost import arithmetic_cost
 from xlapy.hlo.graph import Instruction
@@ -16,7 +17,6 @@ from xlapy.hlo.kernel_plan import region_functions
 from xlapy.hlo.ops import Trait
 
 LIGHT_WORK = 1 << 16  # operations that take less than a microsecond, of which the passes would save a tenth
-FUNCTION_WORK = 20  # a transcendental function is about so many operations
 
 COUNTED = frozenset({"parameter", "constant", "tuple", "iota", "reduce"})
 """Ops whose work is known, and whose kernels have no more than a loop in a loop, beside those of every element."""
@@ -52,7 +52,8 @@ def is_small(instruction: Instruction) -> bool:
     insides = list(_inside(instruction))
     if any(region_functions(inside) or not _is_counted(inside) for inside in insides):
         return False
-    if any(leaf.type not in WIDE_TYPES for inside in _all_inside(instruction) for leaf in inside.shape.leaves()):
+    values = (*instruction.operands, *_all_inside(instruction))
+    if any(leaf.type not in WIDE_TYPES for value in values for leaf in value.shape.leaves()):
         return False
     return sum(map(_work, insides)) <= LIGHT_WORK
 
