@@ -66,3 +66,9 @@ def test_two_steps_are_one_kernel_without_an_array_between_them(name: str) -> No
     function, arguments = PROGRAMS[name]
     program = xlapy.compile(jax.jit(function).lower(*arguments).as_text())
     assert program.compile_stats().kernels == 1
+
+
+def test_the_report_says_what_the_second_step_is() -> None:
+    function, arguments = PROGRAMS["cross_entropy"]
+    program = xlapy.compile(jax.jit(function).lower(*arguments).as_text())
+    assert "what is folded of 64 results is its second step: 256 bytes need no array" in program.explain()
