@@ -158,6 +158,7 @@ def test_the_number_of_threads_changes_no_bit() -> None:
     assert_same(run(text, x, threads=2), run(text, x))
 
 
+@pytest.mark.usefixtures("any_size")
 @pytest.mark.parametrize(("columns", "folded"), [(16, 1), (37, 1), (32, 0)])
 def test_a_chain_overwrites_what_nobody_needs_any_more(columns: int, folded: int) -> None:
     product = f"f32[{columns},{columns}] dot(%s, p), lhs_contracting_dims={{1}}, rhs_contracting_dims={{0}}"
@@ -169,6 +170,7 @@ def test_a_chain_overwrites_what_nobody_needs_any_more(columns: int, folded: int
     assert xlapy.compile(text).memory_analysis()["temporary_bytes"] < 2 * x.nbytes
 
 
+@pytest.mark.usefixtures("any_size")
 def test_strips_of_columns_that_overlap_overwrite_nothing() -> None:
     product = "f32[37,37] dot(%s, p), lhs_contracting_dims={1}, rhs_contracting_dims={0}"
     text = chain(SOFTMAX, "f32", (37, 37), 0)
@@ -180,7 +182,7 @@ def test_strips_of_columns_that_overlap_overwrite_nothing() -> None:
 
 @pytest.mark.usefixtures("any_size")
 @pytest.mark.parametrize("body", [SOFTMAX, NORM], ids=["softmax", "norm"])
-@pytest.mark.parametrize("dims", [(1024, 4096), (900, 5000)])
+@pytest.mark.parametrize("dims", [(1100, 4096), (900, 5000)])
 def test_large_columns_in_strips(body: str, dims: tuple[int, ...]) -> None:
     """What is kept of a strip is memory of its task then, and results go past the caches where they lie well."""
     text = chain(body, "f32", dims, 0)
@@ -205,6 +207,7 @@ def test_a_row_in_several_dimensions() -> None:
     assert_same(run(text, x), xlapy.evaluate(parse(text), x))
 
 
+@pytest.mark.usefixtures("any_size")
 def test_columns_in_several_dimensions() -> None:
     text = """
     sum { a = s32[] parameter(0)  b = s32[] parameter(1)  ROOT s = s32[] add(a, b) }
@@ -228,6 +231,7 @@ def test_columns_in_several_dimensions() -> None:
         assert_same(got, wanted)
 
 
+@pytest.mark.usefixtures("any_size")
 @pytest.mark.parametrize("transposed", [False, True], ids=["rows", "columns"])
 def test_running_maxima_and_sums_take_the_place_of_the_old_ones(*, transposed: bool) -> None:
     """A row kernel in a loop, results of which are stored where it reads what they are made of."""

@@ -44,7 +44,7 @@ GENERATORS = ("iota",)
 LEAST_ROW = 16  # elements: shorter rows fill no vectors
 MOST_ROW_BYTES = 64 * 1024  # of one array in a row kernel: what several sweeps find in a cache, and room on the stack
 LEAST_STRIP = 16  # columns that a kernel takes side by side: a line of a cache at the least
-WIDEST_STRIP = 128  # columns: eight of the widest vectors
+WIDEST_STRIP = 256  # columns: sixteen of the widest vectors
 MOST_STRIP_BYTES = 256 * 1024  # of the narrowest strip of one array: a few of these are in a second-level cache
 
 

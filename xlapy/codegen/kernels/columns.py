@@ -5,9 +5,9 @@
         for i: s[:] += e[i] = exp(x[i, strip] - m) keeping what a later sweep needs,
         for i: result[i, strip] = e[i] / s         and one for the results
 
-Lanes lie across columns, and fold them in the order of the elements, as the reduce kernel does. What is read of large
-arrays is kept in one piece: a strip of one is many short pieces at equal distances, which caches do not hold together.
-What a later sweep makes may take the place of what it has read.
+Lanes lie across columns, and fold them in the order of the elements, as the reduce kernel does. What is dear to
+compute is kept, each value from the sweep that makes it to the last one that reads it: then its place is free for what
+that one makes.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from xlapy.hlo.graph import Computation, Instruction
 from xlapy.hlo.kernel_plan import WIDEST_STRIP, RowSpace, fusion_roots, row_space
 from xlapy.support.errors import InternalError
 
-MOST_WORK = 512  # operations in the code of one sweep, which has a part for each vector
+MOST_WORK = 1024  # operations in the code of one sweep, which has a part for each vector
 MOST_KEPT_BYTES = 1 << 20  # of a strip: about a second-level cache
 FEW_STRIPS = 8  # that there should be at the least where threads share them
 MOST_STACK_BYTES = 64 * 1024  # of what is kept; more is memory of the program
@@ -102,7 +102,7 @@ def plan_columns(computation: Computation, operand_bytes: int, target: Target) -
     sweeps = tuple(tuple(r for r in reduces if levels[r] == n) for n in range(1, max(levels.values()) + 1))
     full = [root for root in roots if space.is_full(root)]
     total = operand_bytes + sum(root.shape.bytes for root in roots)
-    kept, slots = _kept_values(space, sweeps, full, target)
+    kept, slots = _kept_values(space, sweeps, full)
     members = [i for i in between(roots, lambda i: i.opcode == "parameter") if i.shape.is_array]
     lanes = min(widest_lanes(members, target, 1), power_of_two_below(space.dims[-1]))
     strips = FEW_STRIPS if total >= PARALLEL_BYTES else 1
@@ -139,26 +139,20 @@ def _levels(computation: Computation) -> dict[Instruction, int]:
 
 
 def _kept_values(
-    space: RowSpace, sweeps: Sequence[Sequence[Instruction]], full: Sequence[Instruction], target: Target
+    space: RowSpace, sweeps: Sequence[Sequence[Instruction]], full: Sequence[Instruction]
 ) -> tuple[tuple[Kept, ...], tuple[int, ...]]:
-    """What is dear to compute, or to read from memory, in one sweep and needed in a later one; and the bytes of an
-    element of each slot for such."""
-
-    def is_kept(value: Instruction) -> bool:
-        if value.opcode == "parameter":
-            return bool(value.shape.bytes > target.l2_bytes)
-        return is_dear(value)
-
+    """What is dear to compute in one sweep and needed in a later one, and the bytes of an element of each slot for
+    such."""
     made: dict[Instruction, int] = {}
     last: dict[Instruction, int] = {}
     for number, goals in enumerate([*([r.operands[0] for r in sweep] for sweep in sweeps), full]):
         pending, seen = [*goals], set(goals)
         while pending:
             value = pending.pop()
-            if value.opcode == "reduce":
+            if value.opcode in ("parameter", "reduce"):
                 continue
             first = made.setdefault(value, number)
-            if first < number and space.is_full(value) and is_kept(value):
+            if first < number and space.is_full(value) and is_dear(value):
                 last[value] = number
                 continue
             pending += [operand for operand in value.operands if operand not in seen]

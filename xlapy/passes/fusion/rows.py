@@ -40,11 +40,11 @@ from xlapy.passes.fusion.build import replace_groups
 from xlapy.passes.fusion.cost import CHEAP, memory_bytes, operation_cost
 from xlapy.passes.fusion.plan import IDENTITY, MOST_FOLLOWED, Group
 
-SMALL_ARRAY_BYTES = 16 * 1024
-LARGE_ARRAY_BYTES = 16 << 20
-"""Of an array whose columns are folded. On two cores with 1 MB of second-level cache each and 32 MB of the third, a
-softmax over columns and its gradient take 0.5 to 0.7 of the time in one kernel where columns are of 4 KB in all, 0.9 to
-1.1 of 32 KB, 1.0 to 1.2 of 0.5 to 8 MB, 0.75 to 0.95 of 16 MB, and 0.5 to 0.8 of 64 MB."""
+SMALL_ARRAY_BYTES = 4 * 1024
+LARGE_ARRAY_BYTES = 32 << 20
+"""Of an array whose columns are folded. On cores with 1 MB of second-level cache and 32 MB of the third, a softmax and
+a normalization over columns, and their gradients, take 0.6 to 0.8 of the time in one kernel where arrays have 4 KB, 0.6
+to 1.1 of it where they have 8 KB, 0.7 to 1.2 from 0.5 to 16 MB, and 0.6 to 0.9 where they have 32 or 64 MB."""
 
 
 @dataclass

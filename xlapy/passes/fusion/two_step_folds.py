@@ -40,8 +40,10 @@ class TwoStepFolds(ComputationPass):
                 continue
             operands = _operands(parts, second)
             if len(operands) <= self.limits.operands:
-                self.records.append(Record.of(second, True, f"it folds the {parts.shape.size} results of {parts.name}"))
-                _join(computation, parts, second, operands)
+                fusion = _join(computation, parts, second, operands)
+                kept = f"{parts.shape.bytes:,} bytes need no array"
+                reason = f"what is folded of {parts.shape.size} results is its second step: {kept}"
+                self.records.append(Record.of(fusion, True, reason))
                 changed = True
         return changed
 
@@ -85,7 +87,10 @@ def _operands(parts: Instruction, second: Instruction) -> list[Instruction]:
     return [operand for operand in read if operand is not parts and not is_kernel_constant(operand)]
 
 
-def _join(computation: Computation, parts: Instruction, second: Instruction, operands: list[Instruction]) -> None:
+def _join(
+    computation: Computation, parts: Instruction, second: Instruction, operands: list[Instruction]
+) -> Instruction:
+    """Puts the fusion of both steps in their place."""
     fused = Computation(f"fused.{second.name}")
     copies = {
         operand: fused.add("parameter", shape=operand.shape, name=operand.name, number=number)
@@ -110,3 +115,4 @@ def _join(computation: Computation, parts: Instruction, second: Instruction, ope
     )
     computation.replace(second, fusion)
     computation.remove([second, parts])
+    return fusion
