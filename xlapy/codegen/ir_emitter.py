@@ -47,6 +47,7 @@ class Emitter:
         self._block = "entry"
         self._terminated = False
         self._constants: dict[tuple[str, Number | str], Value] = {}
+        self._intrinsic_calls: dict[tuple[str, str], str] = {}
         self._scope = self._function_scope = Scope(0, 0, self._new_chunk())
         self._scopes = [self._scope]
 
@@ -174,10 +175,13 @@ class Emitter:
 
     def _intrinsic(self, name: str, type: IRType, *operands: Value) -> Value:
         """A pure intrinsic that is overloaded on its result type alone and declared on demand."""
-        symbol = f"llvm.{name}.{type.suffix}"
-        self.module.declare(symbol, type, [operand.type for operand in operands])
-        arguments = ", ".join(f"{operand.type.text} {operand.text}" for operand in operands)
-        return self._pure(type, f"call {type.text} @{symbol}({arguments})", *operands)
+        call = self._intrinsic_calls.get((name, type.text))
+        if call is None:
+            symbol = f"llvm.{name}.{type.suffix}"
+            self.module.declare(symbol, type, [operand.type for operand in operands])
+            call = self._intrinsic_calls[name, type.text] = f"call {type.text} @{symbol}"
+        arguments = ", ".join([f"{operand.type.text} {operand.text}" for operand in operands])
+        return self._shared(type, f"{call}({arguments})", self._scope.barrier, operands)
 
     # Blocks and scopes
 
