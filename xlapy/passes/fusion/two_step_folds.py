@@ -70,7 +70,7 @@ def _is_first_step(parts: Instruction, second: Instruction) -> bool:
     """A kernel folds the parts, for `second` alone."""
     if {*parts.users} != {second} or second.operands.count(parts) != 1 or parts.is_root or not parts.shape.is_array:
         return False
-    if parts.shape.bytes > MOST_PART_BYTES or parts.control_predecessors:
+    if not 0 < parts.shape.bytes <= MOST_PART_BYTES or parts.control_predecessors:
         return False
     if parts.opcode != "fusion":
         return _is_plain_reduce(parts)
