@@ -19,6 +19,7 @@ from xlapy.hlo.buffer_plan import BufferPlan, FunctionPlans
 from xlapy.hlo.cost import cost_analysis
 from xlapy.hlo.donation import possible_donations
 from xlapy.hlo.graph import HloModule, Instruction
+from xlapy.hlo.nesting import check_nesting
 from xlapy.hlo.schedule import Schedule
 from xlapy.hlo.text import fingerprint
 from xlapy.hlo.verifier import verify, verify_processes
@@ -96,6 +97,7 @@ def lower(
     kernels."""
     with timings.measure("verify"):
         verify(source)
+        check_nesting(source)
         module = source.clone()
     if options.num_replicas > 1 or options.num_partitions > 1:
         module.config.num_replicas = options.num_replicas

@@ -10,6 +10,7 @@ import pytest
 import xlapy
 from tests.support.values import assert_same
 from xlapy import ops
+from xlapy.hlo.nesting import MOST_NESTED
 from xlapy.hlo.verifier import verify
 
 Array = np.ndarray[Any, Any]
@@ -294,6 +295,23 @@ def nested_stablehlo_attributes() -> str:
     return "module attributes {a = " + "[" * DEPTH + "]" * DEPTH + "} { func.func @main() { return } }"
 
 
+def nested_conditionals(depth: int = 10_000) -> str:
+    """Of the sine of x, inside so many branches."""
+    branches = [
+        f"c{number} {{ x = f32[] parameter(0)  n = f32[] constant({number})  p = pred[] compare(x, n), direction=NE "
+        f"ROOT y = f32[] conditional(p, x, x), true_computation=c{number - 1}, false_computation=c0 }}"
+        for number in range(1, depth + 1)
+    ]
+    innermost = "c0 { x = f32[] parameter(0)  ROOT y = f32[] sine(x) }"
+    entry = f"ENTRY e {{ x = f32[] parameter(0)  ROOT y = f32[] call(x), to_apply=c{depth} }}"
+    return "\n".join(["HloModule nested", innermost, *branches, entry])
+
+
+def test_branches_nest_as_deep_as_the_bound() -> None:
+    exe = xlapy.compile(nested_conditionals(MOST_NESTED))
+    np.testing.assert_allclose(exe(np.float32(0.5)), np.sin(0.5), rtol=1e-6)
+
+
 @pytest.mark.parametrize(
     "text",
     [
@@ -301,6 +319,7 @@ def nested_stablehlo_attributes() -> str:
         nested_tuple_shape,
         nested_literal,
         nested_calls,
+        nested_conditionals,
         nested_attributes,
         nested_stablehlo_tuple,
         nested_stablehlo_regions,

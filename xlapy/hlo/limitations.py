@@ -51,6 +51,11 @@ LIMITATIONS = (
         "what leaves the program is one buffer of a size that all who take part know in advance",
     ),
     Limitation(
+        ("while", "conditional", "map", "reduce", "reduce-window", "select-and-scatter", "scatter", "sort"),
+        "with computations that nest more than a hundred deep",
+        "passes and code generation follow them by recursion, which Python bounds",
+    ),
+    Limitation(
         ("bitcast",),
         "between complex numbers and others, and of 6-bit floats to elements of another width (also when written as "
         "StableHLO)",
