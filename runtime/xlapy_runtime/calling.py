@@ -353,7 +353,7 @@ def _build_table(entry: EntryPoint, callbacks: Callbacks, context_address: Calla
     records = (ParameterRecord * len(entry.parameters))(), (ResultRecord * len(entry.results))()
     specs = entry.parameters + entry.results
     dims = np.array([dim for spec in specs for dim in spec.dims], np.int64)
-    allocators = [_allocator(spec) for spec in entry.results]
+    allocators = _allocators(entry.results)
     general, failed = callbacks.general, callbacks.failed
     dims_address = dims.ctypes.data
     for record, spec in zip(itertools.chain(*records), specs, strict=True):
@@ -383,10 +383,16 @@ def _build_table(entry: EntryPoint, callbacks: Callbacks, context_address: Calla
     return array
 
 
-def _allocator(spec: ArraySpec) -> Callable[[], Array] | None:
-    if spec.byte_count < result_memory.WORTH_A_CALL_BYTES:
-        return None
-    return functools.partial(result_memory.allocate, spec.dims, spec.dtype)
+def _allocators(results: Sequence[ArraySpec]) -> list[Callable[[], Array] | None]:
+    """What makes each result, if it comes from the pool."""
+    if sum(spec.byte_count for spec in results) < result_memory.WORTH_A_CALL_BYTES:
+        return [None] * len(results)
+    return [
+        functools.partial(result_memory.allocate, spec.dims, spec.dtype)
+        if spec.byte_count >= result_memory.LARGE_BYTES
+        else None
+        for spec in results
+    ]
 
 
 class _MethodDefinition(ctypes.Structure):

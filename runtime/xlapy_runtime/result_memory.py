@@ -24,11 +24,12 @@ from typing import Any
 
 import numpy as np
 
-LARGE_BYTES = 256 * 1024
+LARGE_BYTES = 32 * 1024
 """Results from this size on are pooled. Below, numpy's allocator mostly reuses pages itself and is quicker to ask."""
 
 WORTH_A_CALL_BYTES = 1024 * 1024
-"""Native code that makes its results itself asks for pooled memory from this size on: to ask is to call Python."""
+"""Native code that makes its results itself asks for pooled memory where they are so large together: to ask is to call
+Python. Less than that numpy's allocator reuses, too; more it gives back to the system each time."""
 
 _HUGE_PAGE_BYTES = 2 * 1024 * 1024
 _DEFAULT_LIMIT_BYTES = 1 << 30
@@ -36,8 +37,8 @@ _IDLE_SECONDS = 30.0
 """A block that nobody wanted for this long goes back to the system, at the pool's next occasion."""
 
 _CLASSES_PER_DOUBLING = 4
-_CLASS_COUNT = 56
-"""Size classes reach from LARGE_BYTES to 2**14 times that; larger blocks are not recycled."""
+_CLASS_COUNT = 68
+"""Size classes reach from LARGE_BYTES to 2**17 times that; larger blocks are not recycled."""
 
 
 @dataclass(frozen=True, slots=True)

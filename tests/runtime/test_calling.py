@@ -271,6 +271,15 @@ def test_large_results_come_from_the_pool(program: MakeProgram) -> None:
     assert result_memory.statistics().recycled == before.recycled + 1
 
 
+def test_many_results_come_from_the_pool_if_they_are_large_together(program: MakeProgram) -> None:
+    """numpy's allocator would give so much memory back to the system each time."""
+    one = ArraySpec((result_memory.LARGE_BYTES,), np.dtype(np.uint8))
+    many = (one,) * (result_memory.WORTH_A_CALL_BYTES // result_memory.LARGE_BYTES)
+    small, *large = program("nothing", (), (VECTOR, *many)).function()
+    assert small.flags.owndata
+    assert not any(array.flags.owndata for array in large)
+
+
 def test_a_status_raises_and_the_program_stays_usable(program: MakeProgram) -> None:
     status = ArraySpec((), np.dtype(np.int32))
     fail = program("fail", (status,), (VECTOR, VECTOR))
