@@ -7,6 +7,11 @@ all of them side by side, as the tile wants them: widened, two to a pair, re bes
 bytes between rows of A (columns of B), `along` that between steps of K. Full strips of the two usual layouts are
 copied or transposed vector by vector; edges and unusual layouts go one element at a time, and what is missing is zero.
 
+    copy_rows(depth, source, across, along, valid, packed, pitch)
+
+keeps rows of A that are contiguous along K as they are, widened if need be, `pitch` bytes apart: tiles read them as
+quickly, and a copy takes a third of the time that turning them round does.
+
 A vector store may write beyond the step it belongs to, never in front of it: the next step repairs that, and behind
 the last one each strip has `SLACK_BYTES` of room.
 
@@ -33,7 +38,7 @@ _BLOCK_PARAMETERS = [("rows", PTR), ("offset", I64), ("packed", PTR), ("step_byt
 
 
 def emit_packing(module: Module, target: Target, kind: GemmType, shape: TileShape, prefix: str) -> None:
-    """Writes `PREFIX_pack_a`, `PREFIX_pack_b`, and what they call."""
+    """Writes `PREFIX_pack_a`, `PREFIX_pack_b`, `PREFIX_copy_rows`, and what they call."""
     attributes = f"nounwind {target.function_attributes}".rstrip()
     if kind.parts == 1:
         name = transpose_name(prefix)
@@ -45,6 +50,15 @@ def emit_packing(module: Module, target: Target, kind: GemmType, shape: TileShap
             module, f"{prefix}_{name}", PACK_PARAMETERS, None, attributes=attributes, parameter_attributes=noalias
         ) as k:
             PackingEmitter(k, kind, shape, width, prefix).emit()
+    with KernelBuilder(
+        module,
+        f"{prefix}_copy_rows",
+        [*PACK_PARAMETERS, ("pitch", I64)],
+        None,
+        attributes=attributes,
+        parameter_attributes=noalias,
+    ) as k:
+        RowCopyEmitter(k, kind, shape, shape.rows, prefix).emit()
 
 
 def transpose_name(prefix: str) -> str:
@@ -56,13 +70,17 @@ def _emit_block(k: KernelBuilder, kind: GemmType, lanes: int) -> None:
     given = k.parameters
 
     def along(row: int) -> Value:
-        """`lanes` packed elements that follow each other along K."""
         place = k.gep(k.load(k.gep(given["rows"], row * PTR.bytes), PTR), given["offset"])
-        raw = k.load(place, kind.element.with_lanes(lanes * kind.pair))
-        return kind.widen(k, raw) if kind.pair == 1 else kind.widen_adjacent(k, raw)
+        return packed_along(k, kind, place, lanes)
 
     for step, vector in enumerate(transposed(k, [along(row) for row in range(lanes)])):
         k.store(k.gep(given["packed"], k.mul(given["step_bytes"], step)), vector)
+
+
+def packed_along(k: KernelBuilder, kind: GemmType, place: Value, lanes: int) -> Value:
+    """A vector of packed elements that follow each other along K."""
+    raw = k.load(place, kind.element.with_lanes(lanes * kind.pair))
+    return kind.widen(k, raw) if kind.pair == 1 else kind.widen_adjacent(k, raw)
 
 
 class PackingEmitter:
@@ -193,6 +211,27 @@ class PackingEmitter:
 
     def _store(self, step: Value, start: int, vector: Value) -> None:
         self._k.store(self._place(step, start), vector)
+
+
+class RowCopyEmitter(PackingEmitter):
+    """Rows of A as they are along K, each for itself, a vector at a time."""
+
+    def emit(self) -> None:
+        k, kind = self._k, self._kind
+        reals = k.mul(self._whole_steps, kind.parts)
+        in_vectors = k.and_(reals, -self._lanes)
+        with k.loop(0, k.lshr(k.parameters["valid"], kind.parts - 1)) as row:
+            source = self._source(row.index, k.const(I64, 0))
+            goal = k.gep(k.parameters["packed"], k.mul(k.parameters["pitch"], row.index))
+            below = k.mul(k.parameters["across"], self._width // kind.parts)
+            with k.loop(0, in_vectors, self._lanes) as loop:
+                place = k.gep(source, loop.index, kind.pair * kind.element.bytes)
+                k.prefetch(k.gep(place, below), 1, level=2)
+                k.store(k.gep(goal, loop.index, kind.packed.bytes), packed_along(k, kind, place, self._lanes))
+            with k.loop(k.lshr(in_vectors, kind.parts - 1), self._steps) as step:
+                for part in range(kind.parts):
+                    place = k.gep(goal, k.add(k.mul(step.index, kind.parts), part), kind.packed.bytes)
+                    k.store(place, self._single(row.index, part, step.index))
 
 
 def padded_width(width: int, lanes: int) -> int:

@@ -15,6 +15,7 @@ from xlapy.codegen.libraries.gemm_problem import (
     RANGE,
     ceil_div,
     even_part,
+    row_pitch,
     strip_bytes,
     work_per_element,
 )
@@ -24,6 +25,14 @@ from xlapy.codegen.libraries.gemm_windows import emit_window_packing, has_window
 
 _PACKED_CHUNK = 1 << 16
 """Elements that a thread packs at a time."""
+
+_STEPS_AT_ONCE = 8
+_STEPS_OF_PART = 16
+"""Rows of B that are packed together, and those that are handed out together: read row by row, B comes three times as
+fast as strip by strip, since a strip has only a line or two of each row."""
+
+_WIDE_STRIPS = 8
+"""With fewer strips rows are too short for that."""
 
 _EVEN_BLOCKS = 8
 """With so many blocks in a panel, the last ones keep nobody waiting for long."""
@@ -52,12 +61,18 @@ class GemmPanels(GemmBlocks):
                 k.if_else(
                     k.compare("lt", strip.index, a_strips),
                     lambda: self._pack_strip_of_a(k, problem, strip.index),
-                    lambda: self._pack_strip_of_b(k, problem, k.sub(strip.index, a_strips)),
+                    lambda: self._pack_part_of_b(k, problem, k.sub(strip.index, a_strips)),
                 )
 
     def _pack_strip_of_a(self, k: KernelBuilder, problem: RecordValue, strip: Value) -> None:
+        first, count = problem["row"], problem["rows"]
+
         def of_matrix() -> None:
-            self._pack_strip(k, problem, "a", "a_row", strip, problem["row"], problem["rows"])
+            k.if_else(
+                self._copies_rows(k, problem),
+                lambda: self._pack_strip(k, problem, "a", "a_row", strip, first, count, "copy_rows"),
+                lambda: self._pack_strip(k, problem, "a", "a_row", strip, first, count, "pack_a"),
+            )
 
         if not has_windows(self._kind):
             of_matrix()
@@ -74,9 +89,27 @@ class GemmPanels(GemmBlocks):
         steps = [problem["step"], problem["depth"]]
         k.call(f"{self._prefix}_pack_windows", [problem["windows"], array, *rows, *steps, packed])
 
-    def _pack_strip_of_b(self, k: KernelBuilder, problem: RecordValue, strip: Value) -> None:
+    def _copies_rows(self, k: KernelBuilder, problem: RecordValue) -> Value:
+        """Whether the rows of A are packed as they are."""
+        return k.compare("eq", problem["a_step"], self._element_bytes)
+
+    def _pack_part_of_b(self, k: KernelBuilder, problem: RecordValue, part: Value) -> None:
+        """One strip, or some steps of all strips."""
         start, count = self._whole_columns(k, problem["column"]), self._whole_columns(k, problem["columns"])
-        self._pack_strip(k, problem, "b", "b_column", strip, start, count)
+
+        def strip() -> None:
+            self._pack_strip(k, problem, "b", "b_column", part, start, count, "pack_b")
+
+        def steps() -> None:
+            first = k.mul(part, _STEPS_OF_PART)
+            last = k.smin(k.add(first, _STEPS_OF_PART), problem["depth"])
+            with k.loop(first, last, _STEPS_AT_ONCE) as step:
+                with k.loop(0, ceil_div(k, problem["columns"], self._shape.columns)) as strip:
+                    self._pack_strip(
+                        k, problem, "b", "b_column", strip.index, start, count, "pack_b", (step.index, last)
+                    )
+
+        k.if_else(k.compare("ne", problem["packs_steps"], 0), steps, strip)
 
     def _pack_strip(
         self,
@@ -87,8 +120,11 @@ class GemmPanels(GemmBlocks):
         strip: Value,
         start: Value,
         count: Value,
+        function: str,
+        steps: tuple[Value, Value] | None = None,
     ) -> None:
-        """One strip of the panel's `count` rows or columns, which begin at number `start` of the matrix."""
+        """One strip of the panel's `count` rows or columns, which begin at number `start` of the matrix; from the first
+        of `steps` on `_STEPS_AT_ONCE` or up to the second, or all of them."""
         parts = self._kind.parts
         width = self._shape.rows if matrix == "a" else self._shape.columns
         valid = k.smin(k.sub(k.mul(count, parts), k.mul(strip, width)), width)
@@ -97,8 +133,16 @@ class GemmPanels(GemmBlocks):
         source = k.gep(source, k.mul(first, problem[across]))
         source = k.gep(source, k.mul(problem["step"], problem[f"{matrix}_step"]))
         packed = k.gep(problem[f"tile_{matrix}"], k.mul(strip, problem[f"tile_{matrix}_strip"]))
-        arguments = [problem["depth"], source, problem[across], problem[f"{matrix}_step"], valid, packed]
-        k.call(f"{self._prefix}_pack_{matrix}", arguments)
+        depth = problem["depth"]
+        if steps is not None:
+            step, end = steps
+            source = k.gep(source, k.mul(step, problem[f"{matrix}_step"]))
+            packed = k.gep(packed, k.mul(k.lshr(step, self._kind.pair - 1), problem[f"tile_{matrix}_step"]))
+            depth = k.smin(k.sub(end, step), _STEPS_AT_ONCE)
+        arguments = [depth, source, problem[across], problem[f"{matrix}_step"], valid, packed]
+        if function == "copy_rows":
+            arguments.append(problem["tile_a_row"])
+        k.call(f"{self._prefix}_{function}", arguments)
 
     # One matrix
 
@@ -141,14 +185,25 @@ class GemmPanels(GemmBlocks):
         problem.set(
             tile_a=memory,
             tile_a_batch=0,
-            tile_a_row=kind.packed.bytes * kind.parts,
-            tile_a_step=kind.packed.bytes * shape.rows,
             tile_b=k.gep(memory, self._b_offset),
             tile_b_batch=0,
             tile_b_step=kind.packed.bytes * shape.columns,
             sums_batch=0,
             streams=0,
             copies=0,
+        )
+
+    def _describe_packed_a(self, k: KernelBuilder, problem: RecordValue, steps: Value) -> None:
+        """How tiles read strips of A: rows that were copied, or turned round so that those of a step are adjacent."""
+        kind, shape = self._kind, self._shape
+        element = kind.packed.bytes * kind.parts
+        pitch = row_pitch(k, steps, element)
+        turned = strip_bytes(k, steps, shape.rows * kind.packed.bytes)
+        copies = k.and_(self._copies_rows(k, problem), k.compare("eq", problem["windows"], k.const(PTR, 0)))
+        problem.set(
+            tile_a_row=k.select(copies, pitch, element),
+            tile_a_step=k.select(copies, k.const(I64, element), kind.packed.bytes * shape.rows),
+            tile_a_strip=k.select(copies, k.mul(pitch, self._tile_rows), turned),
         )
 
     def _place_sums(self, k: KernelBuilder, problem: RecordValue, memory: Value) -> None:
@@ -171,18 +226,30 @@ class GemmPanels(GemmBlocks):
         first, last = problem["step"], k.add(problem["step"], problem["depth"])
         adds_to_c = k.select(k.compare("ne", problem["uses_scratch"], 0), 0, problem["accumulate"])
         a_strips = ceil_div(k, problem["rows"], self._tile_rows)
-        b_strips = k.select(is_b_packed, 0, ceil_div(k, problem["columns"], shape.columns))
+        by_rows = k.compare("eq", problem["b_column"], self._element_bytes)
+        packs_steps = k.and_(by_rows, k.compare("ge", problem["columns"], _WIDE_STRIPS * shape.columns))
+        b_parts = k.select(
+            packs_steps,
+            ceil_div(k, problem["depth"], _STEPS_OF_PART),
+            ceil_div(k, problem["columns"], shape.columns),
+        )
         problem.set(
             adds=k.or_(adds_to_c, k.zext(k.compare("gt", first, 0), I64)),
             is_last=k.zext(k.compare("ge", last, problem["k"]), I64),
-            tile_a_strip=strip_bytes(k, steps, shape.rows * kind.packed.bytes),
             tile_b_strip=strip_bytes(k, steps, shape.columns * kind.packed.bytes),
             a_strips=a_strips,
+            packs_steps=k.zext(packs_steps, I64),
         )
+        self._describe_packed_a(k, problem, steps)
         grain = ceil_div(k, k.const(I64, _PACKED_CHUNK), k.mul(k.smax(steps, 1), shape.columns))
         k.call(
             parallel,
-            [k.function_pointer(f"{self._prefix}_pack_strips"), problem.place, k.add(a_strips, b_strips), grain],
+            [
+                k.function_pointer(f"{self._prefix}_pack_strips"),
+                problem.place,
+                k.add(a_strips, k.select(is_b_packed, 0, b_parts)),
+                grain,
+            ],
         )
         wide = k.compare("ge", problem["columns"], 4 * BLOCK_COLUMNS)
         columns = k.select(wide, k.const(I64, BLOCK_COLUMNS), BLOCK_COLUMNS // 2)

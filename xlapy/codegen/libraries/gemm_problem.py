@@ -28,6 +28,10 @@ LEAST_ROWS = 16
 CHUNK_WORK = 1 << 21
 """Multiplications that make it worth to hand work to another thread: some ten microseconds."""
 
+_LINE_BYTES = 64
+ROW_GAP_BYTES = _LINE_BYTES
+"""At most, behind a row of A that is packed as it is."""
+
 PROBLEM = Record(
     # The call; a product whose C is stored by columns is turned into that of the transposes.
     a=PTR,
@@ -86,6 +90,7 @@ PROBLEM = Record(
     row_blocks=I64,
     column_blocks=I64,
     a_strips=I64,
+    packs_steps=I64,  # whether B is packed some steps of all strips at a time, or strip by strip
     # The units of a convolution that tiles read directly, and the region of the array that one of them needs.
     unit_rows=I64,
     unit_positions=I64,
@@ -122,7 +127,10 @@ class GemmFunctions:
         self._c_bytes = kind.result.bytes * kind.parts
         self._chunk_steps = _CHUNK_BYTES // kind.packed.bytes
         panel_strips = -(-PANEL_ROWS // self._tile_rows), PANEL_COLUMNS // self._shape.columns
-        self._b_offset = panel_strips[0] * packed_strip_bytes(kind, self._shape.rows, self._chunk_steps)
+        self._b_offset = panel_strips[0] * max(
+            packed_strip_bytes(kind, self._shape.rows, self._chunk_steps),
+            self._tile_rows * (self._chunk_steps * kind.packed.bytes * kind.parts + ROW_GAP_BYTES),
+        )
         self._sums_offset = self._b_offset + panel_strips[1] * packed_strip_bytes(
             kind, self._shape.columns, self._chunk_steps
         )
@@ -164,6 +172,13 @@ def round_up(k: KernelBuilder, count: Value, size: Value | int) -> Value:
 def even_part(k: KernelBuilder, count: Value, limit: int, multiple: int) -> Value:
     """The size of the fewest equal parts that are at most `limit`, a multiple of `multiple`."""
     return round_up(k, ceil_div(k, count, ceil_div(k, count, limit)), multiple)
+
+
+def row_pitch(k: KernelBuilder, steps: Value, step_bytes: int) -> Value:
+    """From one copied row of A to the next. An odd number of lines: an even one would put the rows of a tile into each
+    other's way in the nearest cache."""
+    lines = k.lshr(k.add(k.mul(steps, step_bytes), _LINE_BYTES - 1), _LINE_BYTES.bit_length() - 1)
+    return k.mul(k.or_(lines, 1), _LINE_BYTES)
 
 
 def strip_bytes(k: KernelBuilder, steps: Value, step_bytes: int) -> Value:
