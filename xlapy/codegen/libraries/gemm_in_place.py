@@ -74,14 +74,17 @@ class GemmInPlace(GemmPanels):
         m, n = problem["m"], problem["n"]
         possible = k.and_(k.not_(scattered), self._can_read_b(k, problem))
         b_bytes = k.mul(k.mul(problem["k"], n), self._kind.element.bytes)
-        apart = k.and_(problem["a_row"], _CROWDING_STRIDE - 1)
-        is_crowded = k.and_(k.compare("eq", apart, 0), k.compare("gt", m, BLOCK_ROWS // 2))
+        is_crowded = k.and_(self._is_crowded(k, problem["a_row"]), k.compare("gt", m, BLOCK_ROWS // 2))
         by_rows = k.and_(k.compare("eq", problem["a_step"], self._element_bytes), k.not_(is_crowded))
         by_columns = k.compare("eq", problem["a_row"], self._element_bytes)
         tiles = k.select(by_columns, k.const(I64, _UNPACKED_TILES_BY_COLUMNS), _UNPACKED_TILES)
         few = k.compare("le", m, k.mul(tiles, self._tile_rows))
         small = k.compare("le", b_bytes, self._target.l2_bytes)
         return k.and_(possible, k.or_(by_rows, k.or_(few, small)))
+
+    def _is_crowded(self, k: KernelBuilder, stride: Value) -> Value:
+        """Whether rows so many bytes apart are in each other's way."""
+        return k.compare("eq", k.and_(stride, _CROWDING_STRIDE - 1), 0)
 
     def _can_read_b(self, k: KernelBuilder, problem: RecordValue) -> Value:
         """Whether tiles can read B where it lies."""
@@ -104,7 +107,9 @@ class GemmInPlace(GemmPanels):
         problem.set(
             tile_b_strip=k.mul(strip_columns, self._kind.element.bytes),
             streams=0,
-            copies=k.zext(k.compare("gt", b_bytes, self._target.l2_bytes), I64),
+            copies=k.zext(
+                k.or_(k.compare("gt", b_bytes, self._target.l2_bytes), self._is_crowded(k, problem["b_step"])), I64
+            ),
             strip_columns=strip_columns,
         )
         is_streamed = k.compare("le", problem["m"], self._tile_rows)
