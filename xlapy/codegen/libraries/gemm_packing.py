@@ -22,7 +22,7 @@ packs one square block: as many steps of K as a vector has lanes, from `offset` 
 
 from __future__ import annotations
 
-from xlapy.codegen.ir import I64, PTR, KernelBuilder, Module, Value
+from xlapy.codegen.ir import I64, PTR, IRType, KernelBuilder, Module, Value
 from xlapy.codegen.libraries.gemm_tile import TileShape
 from xlapy.codegen.libraries.gemm_types import GemmType
 from xlapy.codegen.register_transpose import transposed
@@ -44,21 +44,17 @@ def emit_packing(module: Module, target: Target, kind: GemmType, shape: TileShap
         name = transpose_name(prefix)
         with KernelBuilder(module, name, _BLOCK_PARAMETERS, None, attributes=attributes) as k:
             _emit_block(k, kind, shape.lanes)
+    emitters: list[tuple[str, list[tuple[str, IRType]], type[PackingEmitter], int]] = [
+        ("pack_a", PACK_PARAMETERS, PackingEmitter, shape.rows),
+        ("pack_b", PACK_PARAMETERS, TurningEmitter, shape.columns),
+        ("copy_rows", [*PACK_PARAMETERS, ("pitch", I64)], RowCopyEmitter, shape.rows),
+    ]
     noalias = {"source": "noalias", "packed": "noalias"}
-    for name, width in (("pack_a", shape.rows), ("pack_b", shape.columns)):
+    for name, parameters, emitter, width in emitters:
         with KernelBuilder(
-            module, f"{prefix}_{name}", PACK_PARAMETERS, None, attributes=attributes, parameter_attributes=noalias
+            module, f"{prefix}_{name}", parameters, None, attributes=attributes, parameter_attributes=noalias
         ) as k:
-            PackingEmitter(k, kind, shape, width, prefix).emit()
-    with KernelBuilder(
-        module,
-        f"{prefix}_copy_rows",
-        [*PACK_PARAMETERS, ("pitch", I64)],
-        None,
-        attributes=attributes,
-        parameter_attributes=noalias,
-    ) as k:
-        RowCopyEmitter(k, kind, shape, shape.rows, prefix).emit()
+            emitter(k, kind, shape, width, prefix).emit()
 
 
 def transpose_name(prefix: str) -> str:
@@ -97,20 +93,16 @@ class PackingEmitter:
 
     def emit(self) -> None:
         k = self._k
-        is_full = k.compare("eq", k.parameters["valid"], self._width)
         is_row = k.compare("eq", k.parameters["across"], self._element_bytes)
-        is_column = k.compare("eq", k.parameters["along"], self._element_bytes)
+        self._one_by_one(k.if_else(k.and_(self._is_full(), is_row), self._copy, self._along)[0])
 
-        def otherwise() -> Value:
-            if self._kind.parts > 1:
-                return k.const(I64, 0)
-            is_block = k.and_(is_full, is_column)
-            return k.if_else(is_block, lambda: self._transpose(self._row_addresses()), lambda: k.const(I64, 0))[0]
+    def _is_full(self) -> Value:
+        """Whether the strip has all its rows or columns."""
+        return self._k.compare("eq", self._k.parameters["valid"], self._width)
 
-        first = k.if_else(k.and_(is_full, is_row), self._copy, otherwise)[0]
-        self._one_by_one(first)
-
-    # Elements side by side across the strip: copies
+    def _along(self) -> Value:
+        """Packs some steps of what is contiguous along K, if that can be done; how many."""
+        return self._k.const(I64, 0)
 
     def _copy(self) -> Value:
         """Copies the whole steps; how many there are."""
@@ -143,32 +135,6 @@ class PackingEmitter:
         for lane in range(count):
             vector = k.insert(vector, k.load(k.gep(place, lane * type.bytes), type.element), lane)
         return vector
-
-    # Elements side by side along K: transposition of square blocks
-
-    def _row_addresses(self) -> Value:
-        """Where the rows are that blocks transpose, the last one as often as a block has room for."""
-        k = self._k
-        addresses = k.alloca(PTR, padded_width(self._width, self._lanes))
-        with k.loop(0, padded_width(self._width, self._lanes)) as row:
-            place = self._source(k.smin(row.index, self._width - 1), k.const(I64, 0))
-            k.store(k.gep(addresses, row.index, PTR.bytes), place)
-        return addresses
-
-    def _transpose(self, rows: Value) -> Value:
-        """Packs what makes whole blocks; how many steps these are. Of each step the last block comes first, since what
-        it writes beyond the step belongs to others."""
-        k, kind, lanes = self._k, self._kind, self._lanes
-        blocks = k.and_(self._whole_steps, -lanes)
-        step_bytes = k.const(I64, self._width * kind.packed.bytes)
-        with k.loop(0, blocks, lanes) as loop:
-            offset = k.mul(loop.index, kind.pair * kind.element.bytes)
-            for start in reversed(range(0, self._width, lanes)):
-                arguments = [k.gep(rows, start * PTR.bytes), offset, self._place(loop.index, start), step_bytes]
-                k.call(transpose_name(self._prefix), arguments)
-        return blocks
-
-    # One by one
 
     def _one_by_one(self, first: Value) -> None:
         """The steps from `first` on, with any strides, as many columns as there are, and zeros for the rest."""
@@ -211,6 +177,40 @@ class PackingEmitter:
 
     def _store(self, step: Value, start: int, vector: Value) -> None:
         self._k.store(self._place(step, start), vector)
+
+
+class TurningEmitter(PackingEmitter):
+    """Strips of elements that are side by side along K: square blocks are transposed."""
+
+    def _along(self) -> Value:
+        k = self._k
+        if self._kind.parts > 1:
+            return k.const(I64, 0)
+        is_column = k.compare("eq", k.parameters["along"], self._element_bytes)
+        is_block = k.and_(self._is_full(), is_column)
+        return k.if_else(is_block, lambda: self._transpose(self._row_addresses()), lambda: k.const(I64, 0))[0]
+
+    def _row_addresses(self) -> Value:
+        """Where the rows are that blocks transpose, the last one as often as a block has room for."""
+        k = self._k
+        addresses = k.alloca(PTR, padded_width(self._width, self._lanes))
+        with k.loop(0, padded_width(self._width, self._lanes)) as row:
+            place = self._source(k.smin(row.index, self._width - 1), k.const(I64, 0))
+            k.store(k.gep(addresses, row.index, PTR.bytes), place)
+        return addresses
+
+    def _transpose(self, rows: Value) -> Value:
+        """Packs what makes whole blocks; how many steps these are. Of each step the last block comes first, since what
+        it writes beyond the step belongs to others."""
+        k, kind, lanes = self._k, self._kind, self._lanes
+        blocks = k.and_(self._whole_steps, -lanes)
+        step_bytes = k.const(I64, self._width * kind.packed.bytes)
+        with k.loop(0, blocks, lanes) as loop:
+            offset = k.mul(loop.index, kind.pair * kind.element.bytes)
+            for start in reversed(range(0, self._width, lanes)):
+                arguments = [k.gep(rows, start * PTR.bytes), offset, self._place(loop.index, start), step_bytes]
+                k.call(transpose_name(self._prefix), arguments)
+        return blocks
 
 
 class RowCopyEmitter(PackingEmitter):

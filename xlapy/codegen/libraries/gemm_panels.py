@@ -103,11 +103,10 @@ class GemmPanels(GemmBlocks):
         def steps() -> None:
             first = k.mul(part, _STEPS_OF_PART)
             last = k.smin(k.add(first, _STEPS_OF_PART), problem["depth"])
-            with k.loop(first, last, _STEPS_AT_ONCE) as step:
-                with k.loop(0, ceil_div(k, problem["columns"], self._shape.columns)) as strip:
-                    self._pack_strip(
-                        k, problem, "b", "b_column", strip.index, start, count, "pack_b", (step.index, last)
-                    )
+            strips = ceil_div(k, problem["columns"], self._shape.columns)
+            with k.loop(first, last, _STEPS_AT_ONCE) as step, k.loop(0, strips) as strip:
+                here = (step.index, last)
+                self._pack_strip(k, problem, "b", "b_column", strip.index, start, count, "pack_b", here)
 
         k.if_else(k.compare("ne", problem["packs_steps"], 0), steps, strip)
 

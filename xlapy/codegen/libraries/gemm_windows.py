@@ -21,7 +21,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from xlapy.codegen.ir import I64, PTR, KernelBuilder, Module, Value
-from xlapy.codegen.libraries.gemm_packing import PackingEmitter, padded_width
+from xlapy.codegen.libraries.gemm_packing import TurningEmitter, padded_width
 from xlapy.codegen.libraries.gemm_tile import TileShape
 from xlapy.codegen.libraries.gemm_types import GemmType
 from xlapy.codegen.target import Target
@@ -78,7 +78,7 @@ def emit_window_packing(module: Module, target: Target, kind: GemmType, shape: T
         _RowSumsEmitter(k, kind, shape, prefix).emit()
 
 
-class _RowPackingEmitter(PackingEmitter):
+class _RowPackingEmitter(TurningEmitter):
     """A strip whose rows lie anywhere, each contiguous along K: `rows` are their addresses, the last one as
     often as a block has room for."""
 
