@@ -31,6 +31,7 @@ from xlapy_runtime.calling import (
     TableRecord,
     WrapperWord,
 )
+from xlapy_runtime.images import prelinked
 
 _KIND = "call-wrapper"
 
@@ -45,7 +46,7 @@ def call_wrapper_object(target: Target, cache: ObjectCache) -> bytes:
     key = f"{target.code_key}\n{text}".encode()
     code = cache.get(_KIND, key)
     if code is None:
-        code = emit_object(text, target, optimization="full", codegen_level=2)
+        (code,) = prelinked([emit_object(text, target, optimization="full", codegen_level=2)])
         cache.put(_KIND, key, code)
     return code
 

@@ -15,6 +15,7 @@ from xlapy.codegen.jit import Optimization, emit_object
 from xlapy.codegen.object_cache import ObjectCache
 from xlapy.codegen.target import Target
 from xlapy.support.side_by_side import side_by_side
+from xlapy_runtime.images import prelinked
 from xlapy_runtime.threads import thread_limit
 
 _CACHE_KIND = "library"
@@ -71,7 +72,7 @@ class Library:
             emit_object, target=target, optimization=self.optimization, codegen_level=self.codegen_level
         )
         parts = self.emit(target).parts(self.most_parts)
-        made = side_by_side([partial(compile_ir, text) for text in parts], thread_limit())
+        made = list(prelinked(side_by_side([partial(compile_ir, text) for text in parts], thread_limit())))
         cache.put(_CACHE_KIND, key, _joined(made))
         return made
 
