@@ -5,13 +5,12 @@ A program that comes from the cache needs no more than this to run, so nothing h
 from __future__ import annotations
 
 from functools import cache
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from xlapy.codegen.call_wrapper import call_wrapper_object
 from xlapy.codegen.object_cache import ObjectCache, cache_directory
 from xlapy.codegen.pool import POOL
-from xlapy.codegen.target import Target, host_target
+from xlapy.codegen.target import Target, remembered_host
 from xlapy.options import Environment, environment
 from xlapy.support.late import late
 from xlapy_runtime import lapack, rendezvous, threads
@@ -31,8 +30,14 @@ def object_cache(around: Environment) -> ObjectCache:
 
 
 @cache
-def _object_cache(directory: Path | None) -> ObjectCache:
+def _object_cache(directory: str | None) -> ObjectCache:
     return ObjectCache(directory, CACHE_LIMIT_BYTES)
+
+
+@cache
+def host_target() -> Target:
+    """This machine, as this process may use it. Read once."""
+    return remembered_host(object_cache(environment()))
 
 
 @cache

@@ -7,10 +7,9 @@ from collections.abc import Callable
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING
 
-from xlapy.codegen.target import host_target
 from xlapy.compiled import Compiled, CompileStats
 from xlapy.hlo.text import fingerprint
-from xlapy.native import object_cache
+from xlapy.native import host_target, object_cache
 from xlapy.options import CompileOptions, environment
 from xlapy.support.late import late
 from xlapy_runtime.program_file import dump_program, load_program

@@ -46,20 +46,19 @@ def link(objects: Sequence[bytes], imports: Mapping[str, int], exports: Sequence
     where LLVM links, it writes its name to the standard error stream.
     """
     ready = prelinked(objects)
-    if len(ready) != 1 or not is_image(ready[0]):
-        addresses, unload = late("xlapy_runtime.llvm_linking").link(objects, imports, exports)
-    else:
-        addresses, unload = _load(read_image(ready[0]), imports, exports)
+    if len(ready) == 1 and is_image(ready[0]):
+        return load(read_image(ready[0]), imports, exports)
+    addresses, unload = late("xlapy_runtime.llvm_linking").link(objects, imports, exports)
+    return _linked(addresses, unload)
+
+
+def _linked(addresses: Mapping[str, int], unload: Callable[[], None]) -> LinkedCode:
     linked = LinkedCode(addresses)
     weakref.finalize(linked, unload).atexit = False
     return linked
 
 
-Loaded = tuple[Mapping[str, int], Callable[[], None]]
-"""The addresses of what was exported, and what unloads the code."""
-
-
-def _load(image: Image, imports: Mapping[str, int], exports: Sequence[str]) -> Loaded:
+def load(image: Image, imports: Mapping[str, int], exports: Sequence[str]) -> LinkedCode:
     """Copies an image into memory of its own."""
     layout = image.layout
     absent = [name for name in exports if name not in layout.exports]
@@ -76,7 +75,8 @@ def _load(image: Image, imports: Mapping[str, int], exports: Sequence[str]) -> L
         for place in places:
             ctypes.c_int64.from_address(base + place * _WORD_BYTES).value = found[name]
     _protect(base + layout.data_space, layout.space - layout.data_space)
-    return {name: base + layout.exports[name] for name in exports}, functools.partial(_release, base, layout.space)
+    addresses = {name: base + layout.exports[name] for name in exports}
+    return _linked(addresses, functools.partial(_release, base, layout.space))
 
 
 _WORD_BYTES = 8
