@@ -22,8 +22,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import llvmlite
-import xlapy_runtime
 from llvmlite.utils import get_library_name
+
+import xlapy_runtime
 from xlapy.support.version import VERSION
 from xlapy_runtime.late import late
 
