@@ -18,7 +18,7 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 
 from xlapy_runtime.errors import InternalError
-from xlapy_runtime.images import Image, is_image, prelinked, read_image
+from xlapy_runtime.images import Image, is_image, read_image
 from xlapy_runtime.late import late
 
 
@@ -45,11 +45,19 @@ def link(objects: Sequence[bytes], imports: Mapping[str, int], exports: Sequence
     The objects must be position-independent code for this machine. An unknown or repeated symbol is an InternalError;
     where LLVM links, it writes its name to the standard error stream.
     """
-    ready = prelinked(objects)
+    ready = _ready(objects)
     if len(ready) == 1 and is_image(ready[0]):
         return load(read_image(ready[0]), imports, exports)
     addresses, unload = late("xlapy_runtime.llvm_linking").link(objects, imports, exports)
     return _linked(addresses, unload)
+
+
+def _ready(objects: Sequence[bytes]) -> Sequence[bytes]:
+    """The image of these objects, as far as they have one."""
+    if len(objects) == 1 and is_image(objects[0]):
+        return objects
+    ready: Sequence[bytes] = late("xlapy_runtime.prelinking").prelinked(objects)
+    return ready
 
 
 def _linked(addresses: Mapping[str, int], unload: Callable[[], None]) -> LinkedCode:

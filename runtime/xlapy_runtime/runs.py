@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from xlapy_runtime import calls, collectives, custom_calls, lapack, stream_calls, top_k  # noqa: F401 - they fill tables
+from xlapy_runtime import built_in_calls, calls, collectives, custom_calls, stream_calls  # noqa: F401 - they fill tables
 from xlapy_runtime.arguments import Allocate, allocate_results
 from xlapy_runtime.buffers import Context, Pool, Words, sliced
 from xlapy_runtime.calling import ContextWord

@@ -14,7 +14,7 @@ import pytest
 
 from xlapy.codegen.jit import emit_object
 from xlapy.codegen.target import host_target
-from xlapy_runtime import linking
+from xlapy_runtime import prelinking
 from xlapy_runtime.alignment import LINE_BYTES, aligned_words
 from xlapy_runtime.errors import InternalError
 from xlapy_runtime.linking import InstalledOnce, LinkedCode, link
@@ -47,7 +47,7 @@ def linker(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> s
     """Who links. LLVM does where objects are of a kind that images cannot be made of."""
     name: str = request.param
     if name == "LLVM":
-        monkeypatch.setattr(linking, "prelinked", tuple)
+        monkeypatch.setattr(prelinking, "prelinked", tuple)
     return name
 
 

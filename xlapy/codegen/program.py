@@ -25,7 +25,7 @@ from xlapy.hlo.graph import Computation, HloModule, Instruction
 from xlapy.hlo.kernel_plan import region_functions
 from xlapy.hlo.schedule import Schedule
 from xlapy.hlo.shape import Shape
-from xlapy_runtime.images import prelinked
+from xlapy_runtime.prelinking import prelinked
 from xlapy_runtime.program import Program
 
 ENTRY = "xlapy.entry"
