@@ -10,28 +10,28 @@ z = exe(np.ones(1024, np.float32), np.ones(1024, np.float32))
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from xlapy import hlo, ops
-from xlapy.builder import XlaBuilder, XlaComputation, XlaOp
-from xlapy.hlo.graph import TEXT_FORMS, HloModule
-from xlapy.hlo.shape import Shape
-from xlapy.options import CompileOptions
-from xlapy.support.errors import (
-    ArgumentError,
-    CancelledExecution,
-    DeadlineError,
-    ExecutionError,
-    InternalError,
-    ParseError,
-    ShapeError,
-    UnsupportedError,
-    XlaError,
-)
+from xlapy.support.text_forms import TEXT_FORMS
 from xlapy.support.version import VERSION
 
 if TYPE_CHECKING:
-    from xlapy import stablehlo
+    from xlapy import hlo, ops, stablehlo
     from xlapy.api import compile, evaluate, load
+    from xlapy.builder import XlaBuilder, XlaComputation, XlaOp
     from xlapy.executable import Executable
+    from xlapy.hlo.graph import HloModule
+    from xlapy.hlo.shape import Shape
+    from xlapy.options import CompileOptions
+    from xlapy.support.errors import (
+        ArgumentError,
+        CancelledExecution,
+        DeadlineError,
+        ExecutionError,
+        InternalError,
+        ParseError,
+        ShapeError,
+        UnsupportedError,
+        XlaError,
+    )
     from xlapy_runtime.custom_calls import register_custom_call_target
     from xlapy_runtime.device import Device, devices
     from xlapy_runtime.result_memory import ResultMemoryStatistics, trim
@@ -71,26 +71,49 @@ __all__ = [
 ]
 
 _AT_FIRST_USE = {
+    "CompileOptions": "xlapy.options",
     "Device": "xlapy_runtime.device",
     "Executable": "xlapy.executable",
+    "HloModule": "xlapy.hlo.graph",
     "ResultMemoryStatistics": "xlapy_runtime.result_memory",
+    "Shape": "xlapy.hlo.shape",
+    "XlaBuilder": "xlapy.builder",
+    "XlaComputation": "xlapy.builder",
+    "XlaOp": "xlapy.builder",
     "compile": "xlapy.api",
     "devices": "xlapy_runtime.device",
     "evaluate": "xlapy.api",
+    "hlo": "xlapy.hlo",
     "load": "xlapy.api",
     "memory_statistics": "xlapy_runtime.result_memory",
+    "ops": "xlapy.ops",
     "register_custom_call_target": "xlapy_runtime.custom_calls",
     "stablehlo": "xlapy.stablehlo",
     "trim": "xlapy_runtime.result_memory",
+    **dict.fromkeys(
+        (
+            "ArgumentError",
+            "CancelledExecution",
+            "DeadlineError",
+            "ExecutionError",
+            "InternalError",
+            "ParseError",
+            "ShapeError",
+            "UnsupportedError",
+            "XlaError",
+        ),
+        "xlapy.support.errors",
+    ),
 }
-"""Names whose modules bring the compiler, LLVM and the runtime along: recording a program needs none of these."""
+"""Where names are from. Recording a program needs neither the compiler nor the runtime, and a program that the cache
+has no graph."""
 
 _NAMED_OTHERWISE = {"memory_statistics": "statistics"}
 """What a name is called in its module, where that differs."""
 
 
 @TEXT_FORMS.register("html")
-def _html(module: HloModule) -> str:
+def _html(module: "HloModule") -> str:
     """What notebooks show of a module; reports are loaded when one is first shown."""
     html: str = importlib.import_module("xlapy.report.notebook").module_html(module)
     return html

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import re
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from xlapy.executable import Executable
-from xlapy.hlo import text as hlo_text
-from xlapy.hlo.graph import HloModule
 from xlapy.options import CompileOptions
 from xlapy.program_cache import compile_cached, module_key
 from xlapy.support.errors import ParseError
 from xlapy.support.late import late
-from xlapy_runtime.custom_calls import BUILT_IN, TARGETS
+
+if TYPE_CHECKING:
+    from xlapy.hlo.graph import HloModule
 
 
 class HasModule(Protocol):
@@ -22,7 +22,7 @@ class HasModule(Protocol):
     def module(self) -> HloModule: ...
 
 
-Source = HasModule | HloModule | str | bytes
+Source: TypeAlias = "HasModule | HloModule | str | bytes"
 """A program: what a builder built, a module, text in HLO or StableHLO, or the bytes of a serialized module."""
 
 _STABLEHLO = re.compile(r"\s*(?:module\b|func\.func\b|#\w|\"builtin\.module\"|\"func\.func\")")
@@ -35,14 +35,13 @@ def load(source: Source) -> HloModule:
     """The module of a program in any form. Text is told apart by how it begins.
 
     Bytes are text in UTF-8, a serialized HloModuleProto, or MLIR bytecode (a portable artifact, too; needs jaxlib)."""
-    if isinstance(source, HloModule):
-        return source
     if isinstance(source, bytes):
         return _load_bytes(source)
     if isinstance(source, str):
         return _load_text(source)
-    module = getattr(source, "module", None)
-    if not isinstance(module, HloModule):
+    kind: type[HloModule] = late("xlapy.hlo.graph").HloModule
+    module = source if isinstance(source, kind) else getattr(source, "module", None)
+    if not isinstance(module, kind):
         raise ParseError(f"a {type(source).__name__} is not a program: give a computation, a module, text or bytes")
     return module
 
@@ -52,7 +51,8 @@ def _load_text(source: str) -> HloModule:
     rest = source[comments.end() :] if comments else source
     if _STABLEHLO.match(rest) or rest.lstrip().startswith("module"):
         return _module_of_stablehlo(source)
-    return hlo_text.parse(source)
+    module: HloModule = late("xlapy.hlo.text").parse(source)
+    return module
 
 
 def _module_of_stablehlo(text: str) -> HloModule:
@@ -111,5 +111,6 @@ def evaluate(source: Source, *arguments: Any, custom_calls: Any = None) -> Any:
     module, specializing = load(source), late("xlapy.hlo.specialize")
     if specializing.has_open_parameters(module):
         module = specializing.specialize_to(module, arguments)
-    targets = {**BUILT_IN, **TARGETS, **(custom_calls or {})}
+    built_in, registered = late("xlapy_runtime.built_in_calls").BUILT_IN, late("xlapy_runtime.custom_calls").TARGETS
+    targets = {**built_in, **registered, **(custom_calls or {})}
     return late("xlapy.hlo.evaluate").evaluate(_static(module), *arguments, custom_calls=targets)

@@ -5,16 +5,15 @@ A program that comes from the cache needs no more than this to run, so nothing h
 from __future__ import annotations
 
 from functools import cache
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-from xlapy.codegen.call_wrapper import call_wrapper_object
+from xlapy.codegen import stored_code
 from xlapy.codegen.object_cache import ObjectCache, cache_directory
-from xlapy.codegen.pool import POOL
-from xlapy.codegen.target import Target, host_target
+from xlapy.codegen.stored_code import find_code
+from xlapy.codegen.target import Target, remembered_host
 from xlapy.options import Environment, environment
 from xlapy.support.late import late
-from xlapy_runtime import lapack, rendezvous, threads
+from xlapy_runtime import threads
 from xlapy_runtime.calling import CallWrapper, load_wrapper
 from xlapy_runtime.linking import LinkedCode, link
 from xlapy_runtime.program import Program
@@ -31,26 +30,41 @@ def object_cache(around: Environment) -> ObjectCache:
 
 
 @cache
-def _object_cache(directory: Path | None) -> ObjectCache:
+def _object_cache(directory: str | None) -> ObjectCache:
     return ObjectCache(directory, CACHE_LIMIT_BYTES)
+
+
+@cache
+def host_target() -> Target:
+    """This machine, as this process may use it. Read once."""
+    return remembered_host(object_cache(environment()))
 
 
 @cache
 def native_wrapper() -> CallWrapper | None:
     """The native call wrapper of this process; None where only the portable way of calling works."""
-    return load_wrapper(call_wrapper_object(host_target(), object_cache(environment())))
+    target, cache = host_target(), object_cache(environment())
+    found = find_code(stored_code.WRAPPER, target, cache)
+    if found is not None:
+        return load_wrapper(found.objects[0])
+    code: bytes = late("xlapy.codegen.call_wrapper").call_wrapper_object(target, cache)
+    return load_wrapper(code)
 
 
 @cache
 def library_symbols(name: str, target: Target) -> dict[str, int]:
     """The addresses of a library's functions; loaded once, and for as long as the process lives."""
-    library: Library = late("xlapy.codegen.libraries.catalogue").LIBRARIES[name]
+    cache = object_cache(environment())
+    code = find_code(name, target, cache)
+    if code is None:
+        library: Library = late("xlapy.codegen.libraries.catalogue").LIBRARIES[name]
+        code = library.code(target, cache)
     imports: dict[str, int] = {}
-    for needed in library.needs:
+    for needed in code.needs:
         imports.update(library_symbols(needed, target))
-    linked = link(library.objects(target, object_cache(environment())), imports, library.exports)
+    linked = link(code.objects, imports, code.exports)
     _LOADED_LIBRARIES.append(linked)
-    return {symbol: linked.address(symbol) for symbol in library.exports}
+    return {symbol: linked.address(symbol) for symbol in code.exports}
 
 
 _LOADED_LIBRARIES: list[LinkedCode] = []
@@ -59,7 +73,7 @@ _LOADED_LIBRARIES: list[LinkedCode] = []
 def install_rendezvous() -> None:
     """Lets programs run as several processes. Starts no thread."""
     code: Library = late("xlapy.codegen.rendezvous").RENDEZVOUS
-    rendezvous.NATIVE.install(code.object_code(host_target(), object_cache(environment())))
+    late("xlapy_runtime.rendezvous").NATIVE.install(code.object_code(host_target(), object_cache(environment())))
 
 
 def parallel_function(num_threads: int | None) -> int:
@@ -71,11 +85,20 @@ def parallel_function(num_threads: int | None) -> int:
 @cache
 def _pool() -> bytes:
     """The object code of the thread pool, which is made or read once in a process."""
-    return POOL.object_code(host_target(), object_cache(environment()))
+    target, cache = host_target(), object_cache(environment())
+    found = find_code(stored_code.POOL, target, cache)
+    if found is not None:
+        return found.objects[0]
+    code: bytes = late("xlapy.codegen.pool").POOL.object_code(target, cache)
+    return code
 
 
 def install_batch_calls(program: Program) -> None:
     """Gives the runtime native loops over the problems of a batch, if the program calls LAPACK."""
-    if any(call.attributes.get("target") in lapack.NAMES for call in program.runtime_calls):
+    targets = [call.attributes["target"] for call in program.runtime_calls if "target" in call.attributes]
+    if not targets:
+        return
+    lapack = late("xlapy_runtime.lapack")
+    if any(target in lapack.NAMES for target in targets):
         loops: Library = late("xlapy.codegen.batch_calls").BATCH_CALLS
         lapack.LOOPS.install(loops.object_code(host_target(), object_cache(environment())))

@@ -7,10 +7,8 @@ from collections.abc import Callable
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING
 
-from xlapy.codegen.target import host_target
 from xlapy.compiled import Compiled, CompileStats
-from xlapy.hlo.text import fingerprint
-from xlapy.native import object_cache
+from xlapy.native import host_target, object_cache
 from xlapy.options import CompileOptions, environment
 from xlapy.support.late import late
 from xlapy_runtime.program_file import dump_program, load_program
@@ -60,4 +58,4 @@ def _identity_of_extensions(options: CompileOptions) -> str:
 
 def module_key(module: HloModule) -> str:
     """Text that tells modules apart wherever their programs differ: all of it, constants as digests."""
-    return "\n".join((module.to_text(long=True, large_constants=False), fingerprint(module)))
+    return "\n".join((module.to_text(long=True, large_constants=False), late("xlapy.hlo.text").fingerprint(module)))

@@ -13,9 +13,8 @@ from typing import Any, NoReturn
 import numpy as np
 
 from xlapy_runtime.buffers import padded
-from xlapy_runtime.channels import Value
 from xlapy_runtime.errors import ArgumentError
-from xlapy_runtime.program import ArraySpec, Program, TokenSpec, Tree, array_leaves, tree_text
+from xlapy_runtime.program import ArraySpec, Program, TokenSpec, Tree, Value, array_leaves, tree_text
 
 PYTHON_SCALARS = (bool, int, float, complex)
 

@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import ctypes
 import functools
-import importlib
 import itertools
 import math
 import struct
@@ -206,10 +205,10 @@ class PortableCall:
     def __init__(
         self, entry: EntryPoint, callbacks: Callbacks, next_call_number: Callable[[], int] | None = None
     ) -> None:
-        prototype = ctypes.CFUNCTYPE if entry.release_gil else ctypes.PYFUNCTYPE
+        prototype = _FREE_ENTRY if entry.release_gil else _ENTRY
         self._entry = entry
         self._callbacks = callbacks
-        self._native = prototype(ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p)(entry.address)
+        self._native = prototype(entry.address)
         self._idle_contexts: list[CallContext] = []
         self._next_call_number = next_call_number or itertools.count().__next__
 
@@ -260,10 +259,21 @@ class PortableCall:
         return entry.restructure(results) if entry.restructure else results
 
 
+_FREE_ENTRY = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p)
+_ENTRY = ctypes.PYFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p)
+"""Entries that run without the GIL, and with it."""
+
+
 def _store_pointers(address: int, arrays: Sequence[Array]) -> None:
     pointers = (ctypes.c_void_p * len(arrays)).from_address(address)
     for index, array in enumerate(arrays):
-        pointers[index] = array.ctypes.data
+        pointers[index] = _data_address(array)
+
+
+def _data_address(array: Array) -> int:
+    """Where the data of an array is; as `array.ctypes.data`, which makes some objects first."""
+    address: int = array.__array_interface__["data"][0]
+    return address
 
 
 class ParameterRecord(ctypes.Structure):
@@ -328,7 +338,9 @@ class NativeCall:
         self._new_context = callbacks.new_context
         table = _build_table(entry, callbacks, self._context_address)
         self._function = wrapper.function(table)
-        self._portable = PortableCall(entry, callbacks, functools.partial(wrapper.next_call_number, table.ctypes.data))
+        self._make_portable = functools.partial(
+            PortableCall, entry, callbacks, functools.partial(wrapper.next_call_number, _data_address(table))
+        )
 
     @property
     def function(self) -> Callable[..., Any]:
@@ -340,6 +352,11 @@ class NativeCall:
         if words or self._has_donations or not all(map(ArraySpec.matches, self._parameters, arrays)):
             return self._portable.invoke(arrays, words)
         return self._function(*arrays)
+
+    @functools.cached_property
+    def _portable(self) -> PortableCall:
+        """The way in for calls of which something is unusual; most programs get none."""
+        return self._make_portable()
 
     def _context_address(self) -> int:
         """A context for the wrapper to keep; it lives as long as the program."""
@@ -355,7 +372,7 @@ def _build_table(entry: EntryPoint, callbacks: Callbacks, context_address: Calla
     dims = np.array([dim for spec in specs for dim in spec.dims], np.int64)
     allocators = _allocators(entry.results)
     general, failed = callbacks.general, callbacks.failed
-    dims_address = dims.ctypes.data
+    dims_address = _data_address(dims)
     for record, spec in zip(itertools.chain(*records), specs, strict=True):
         record.dtype, record.rank, record.dims = id(spec.dtype), len(spec.dims), dims_address
         dims_address += len(spec.dims) * _WORD_BYTES
@@ -420,10 +437,13 @@ class CallWrapper:
 
     def function(self, table: _TableArray) -> Callable[..., Any]:
         """The builtin that calls the program of this table."""
-        prototype = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p)
-        new_builtin = prototype(("PyCFunction_NewEx", ctypes.pythonapi))
-        function: Callable[..., Any] = new_builtin(ctypes.addressof(self._definition), table, None)
+        function: Callable[..., Any] = _new_builtin(ctypes.addressof(self._definition), table, None)
         return function
+
+
+_new_builtin = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p)(
+    ("PyCFunction_NewEx", ctypes.pythonapi)
+)
 
 
 CALL_SYMBOL = "xlapy_call"
@@ -534,7 +554,7 @@ _OBJECT_BYTES = object.__basicsize__
 def _is_known_numpy() -> bool:
     try:
         api = _numpy_api()
-    except (ImportError, AttributeError, ValueError):
+    except (KeyError, AttributeError, ValueError):
         return False
     if api[_NumpyApi.ARRAY_TYPE] != id(np.ndarray):
         return False
@@ -551,8 +571,8 @@ def _numpy_api() -> Mapping[int, int]:
 
 def _numpy_multiarray() -> Any:
     """numpy's C extension, which moved with numpy 2."""
-    package = "numpy._core" if np.lib.NumpyVersion(np.__version__) >= "2.0.0b1" else "numpy.core"
-    return importlib.import_module(f"{package}._multiarray_umath")
+    name = "_multiarray_umath"
+    return sys.modules.get(f"numpy._core.{name}") or sys.modules[f"numpy.core.{name}"]
 
 
 def _makes_arrays(address: int) -> bool:
@@ -588,7 +608,7 @@ def _fields_agree(array: Array) -> bool:
     return (
         tuple(dims) == array.shape
         and tuple(strides) == array.strides
-        and fields.data == array.ctypes.data
+        and fields.data == _data_address(array)
         and fields.base == (None if array.base is None else id(array.base))
         and fields.descriptor == id(array.dtype)
         and _is_identity(DtypeFields.from_address(id(array.dtype)).identity, array.dtype)

@@ -9,18 +9,15 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 
 from xlapy_runtime.errors import ArgumentError, DeadlineError, ExecutionError, ShapeError
-from xlapy_runtime.program import ArraySpec, TokenSpec, Tree, flatten, tree_text
+from xlapy_runtime.program import ArraySpec, TokenSpec, Tree, Value, flatten, tree_text, unflatten
 from xlapy_runtime.waiting import seconds, wait_until
-
-Value: TypeAlias = Any
-"""An array, or a (nested) tuple or list of arrays."""
 
 STREAM_CAPACITY = 64
 """Items in flight before a producer waits."""
@@ -91,19 +88,6 @@ def tree_of(expected: Expected) -> Tree:
     raise ArgumentError(
         f"{expected!r} does not say what is expected: give a shape, an array, or what has its dtype and shape"
     )
-
-
-def unflatten(tree: Tree, leaves: Sequence[Value]) -> Value:
-    """The leaves nested as `tree` says, with None for each token.
-
-    Nothing holds on to them afterwards: memory of results is used again as soon as its array is dropped."""
-    return leaves[0] if isinstance(tree, ArraySpec) else _build(tree, iter(leaves))
-
-
-def _build(tree: Tree, remaining: Iterator[Value]) -> Value:
-    if isinstance(tree, tuple):
-        return tuple(_build(part, remaining) for part in tree)
-    return None if isinstance(tree, TokenSpec) else next(remaining)
 
 
 class Waiter(Protocol):

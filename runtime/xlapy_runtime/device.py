@@ -6,8 +6,9 @@ import os
 import threading
 from collections.abc import Callable
 
-from xlapy_runtime.channels import BETWEEN_DEVICES, HOST, Expected, Mailboxes, Stream, Value, item_of, tree_of
+from xlapy_runtime.channels import BETWEEN_DEVICES, HOST, Expected, Mailboxes, Stream, item_of, tree_of
 from xlapy_runtime.errors import ArgumentError
+from xlapy_runtime.program import Value
 from xlapy_runtime.waiting import checked_timeout
 
 SendCallback = Callable[[Value], None]

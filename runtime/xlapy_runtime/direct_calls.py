@@ -16,10 +16,9 @@ from xlapy_runtime import calls
 from xlapy_runtime.alignment import LINE_BYTES, aligned
 from xlapy_runtime.buffers import RESERVED_WORDS, Words
 from xlapy_runtime.calling import ArraySpec, BoundCall, CallContext, CallWrapper, ContextWord, EntryPoint, bind
-from xlapy_runtime.channels import Value, unflatten
 from xlapy_runtime.device import Device
 from xlapy_runtime.errors import CancelledExecution
-from xlapy_runtime.program import Program, Tree, flatten
+from xlapy_runtime.program import Program, Tree, Value, flatten, unflatten
 from xlapy_runtime.waiting import Cancellation
 
 

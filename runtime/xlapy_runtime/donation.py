@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from xlapy_runtime import result_memory
-from xlapy_runtime.channels import Value
+from xlapy_runtime.program import Value
 
 Array = np.ndarray[Any, Any]
 

@@ -1,4 +1,4 @@
-"""Loads object code into this process.
+"""Puts object code into the memory of this process.
 
 Code must not be unloaded while it may run. Whoever hands an address to someone else keeps the `LinkedCode` alive for
 as long; at the end of the process nothing is unloaded at all, because a worker thread may still be inside.
@@ -6,19 +6,20 @@ as long; at the end of the process nothing is unloaded at all, because a worker 
 
 from __future__ import annotations
 
-import itertools
+import ctypes
+import functools
+import mmap
+import os
 import threading
 import weakref
 from collections.abc import Callable, Mapping, Sequence
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
-import llvmlite.binding as llvm
+import numpy as np
 
 from xlapy_runtime.errors import InternalError
-
-_LIBRARIES_PER_LINKER = 64
-"""A linker keeps some 10 KB of each library even after unloading it, until it goes itself; making one costs as much
-time as linking two libraries. So each serves a few, and goes with the last of them."""
+from xlapy_runtime.images import Image, is_image, read_image
+from xlapy_runtime.late import late
 
 
 class LinkedCode:
@@ -38,27 +39,105 @@ class LinkedCode:
 
 
 def link(objects: Sequence[bytes], imports: Mapping[str, int], exports: Sequence[str]) -> LinkedCode:
-    """Links object files with each other, with `imports` (name to address), and with this process's own symbols.
+    """Links object files with each other, with `imports` (name to address), and with this process's own symbols. What
+    `prelinked` made of such files is only copied.
 
     The objects must be position-independent code for this machine. An unknown or repeated symbol is an InternalError;
-    LLVM writes its name to the standard error stream.
+    where LLVM links, it writes its name to the standard error stream.
     """
-    library = llvm.JITLibraryBuilder()
-    for code in objects:
-        library.add_object_img(code)
-    library.add_current_process()
-    for name, address in imports.items():
-        library.import_symbol(name, address)
-    for name in exports:
-        library.export_symbol(name)
-    linker, library_name = _linkers.next()
-    try:
-        tracker = library.link(linker, library_name)
-    except RuntimeError as error:
-        raise InternalError(f"cannot link object code: {error}") from None
-    linked = LinkedCode({name: tracker[name] for name in exports})
-    weakref.finalize(linked, _unload, tracker, linker).atexit = False
+    ready = _ready(objects)
+    if len(ready) == 1 and is_image(ready[0]):
+        return load(read_image(ready[0]), imports, exports)
+    addresses, unload = late("xlapy_runtime.llvm_linking").link(objects, imports, exports)
+    return _linked(addresses, unload)
+
+
+def _ready(objects: Sequence[bytes]) -> Sequence[bytes]:
+    """The image of these objects, as far as they have one."""
+    if len(objects) == 1 and is_image(objects[0]):
+        return objects
+    ready: Sequence[bytes] = late("xlapy_runtime.prelinking").prelinked(objects)
+    return ready
+
+
+def _linked(addresses: Mapping[str, int], unload: Callable[[], None]) -> LinkedCode:
+    linked = LinkedCode(addresses)
+    weakref.finalize(linked, unload).atexit = False
     return linked
+
+
+def load(image: Image, imports: Mapping[str, int], exports: Sequence[str]) -> LinkedCode:
+    """Copies an image into memory of its own."""
+    layout = image.layout
+    absent = [name for name in exports if name not in layout.exports]
+    if absent:
+        raise InternalError(f"cannot link object code: it does not define {', '.join(absent)}")
+    found = {name: _address_of(name, imports) for name in layout.imports}
+    base = _memory(layout.space)
+    ctypes.memmove(base, image.data, layout.data_bytes)
+    ctypes.memmove(base + layout.data_space, image.code, layout.code_bytes)
+    if layout.addresses:
+        words = np.frombuffer((ctypes.c_char * layout.space).from_address(base), np.int64)
+        words[list(layout.addresses)] += base
+    for name, places in layout.imports.items():
+        for place in places:
+            ctypes.c_int64.from_address(base + place * _WORD_BYTES).value = found[name]
+    _protect(base + layout.data_space, layout.space - layout.data_space)
+    addresses = {name: base + layout.exports[name] for name in exports}
+    return _linked(addresses, functools.partial(_release, base, layout.space))
+
+
+_WORD_BYTES = 8
+
+
+def _address_of(name: str, imports: Mapping[str, int]) -> int:
+    address = imports.get(name) or _address_in_process(name)
+    if not address:
+        raise InternalError(f"cannot link object code: nobody defines {name}")
+    return address
+
+
+@functools.cache
+def _address_in_process(name: str) -> int | None:
+    """Where a function of the process itself is, or of a library that all of it sees."""
+    try:
+        return ctypes.cast(getattr(_process(), name), ctypes.c_void_p).value
+    except AttributeError:
+        return None
+
+
+@functools.cache
+def _process() -> Any:
+    """The process as a library, with the functions that give memory other rights than Python's own mappings have."""
+    process = ctypes.CDLL(None, use_errno=True)
+    word, place, number = ctypes.c_size_t, ctypes.c_void_p, ctypes.c_int
+    process.mmap.argtypes, process.mmap.restype = (place, word, number, number, number, ctypes.c_long), place
+    process.mprotect.argtypes = (place, word, number)
+    process.munmap.argtypes = (place, word)
+    return process
+
+
+def _memory(space: int) -> int:
+    """Pages that may be written to."""
+    anonymous = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS
+    address = _process().mmap(None, space, mmap.PROT_READ | mmap.PROT_WRITE, anonymous, -1, 0)
+    if address == _NO_MEMORY:
+        raise MemoryError(f"no memory for {space} bytes of code: {os.strerror(ctypes.get_errno())}")
+    assert isinstance(address, int)
+    return address
+
+
+_NO_MEMORY = ctypes.c_void_p(-1).value
+
+
+def _protect(address: int, space: int) -> None:
+    """Makes pages code, which cannot be written to."""
+    if space and _process().mprotect(address, space, mmap.PROT_READ | mmap.PROT_EXEC):
+        raise InternalError(f"the system refuses to run code: {os.strerror(ctypes.get_errno())}")
+
+
+def _release(address: int, space: int) -> None:
+    _process().munmap(address, space)
 
 
 Installed = TypeVar("Installed")
@@ -84,36 +163,3 @@ class InstalledOnce(Generic[Installed]):
         if self.found is None:
             raise InternalError(f"{self._what} is not installed")
         return self.found
-
-
-def _unload(tracker: llvm.orcjit.ResourceTracker, linker: llvm.LLJIT) -> None:
-    """Frees the code; taking the linker along keeps that alive until its last library is gone."""
-    tracker.close()
-    del linker
-
-
-class _Linkers:
-    """Hands out the linker for the next library, a new one every now and then.
-
-    Without a lock, which a fork could leave locked: of two threads that both make a linker, one linker serves less.
-    """
-
-    def __init__(self) -> None:
-        self._numbers = itertools.count()
-        self._current: llvm.LLJIT | None = None
-
-    def next(self) -> tuple[llvm.LLJIT, str]:
-        """A linker, and a library name that it has not seen."""
-        number, linker = next(self._numbers), self._current
-        if linker is None or number % _LIBRARIES_PER_LINKER == 0:
-            linker = self._current = _new_linker()
-        return linker, f"xlapy.{number}"
-
-
-def _new_linker() -> llvm.LLJIT:
-    llvm.initialize_native_target()
-    llvm.initialize_native_asmprinter()
-    return llvm.create_lljit_compiler(use_jit_link=True)
-
-
-_linkers = _Linkers()

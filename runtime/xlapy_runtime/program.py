@@ -13,7 +13,7 @@ import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -121,6 +121,10 @@ class Program:
         return self.num_replicas * self.num_partitions
 
 
+Value: TypeAlias = Any
+"""An array, or a (nested) tuple or list of arrays."""
+
+
 def flatten(tree: Tree) -> tuple[ArraySpec, ...]:
     """The array leaves in depth-first order. Tokens have no buffer and do not appear."""
     return tuple(leaf for _, leaf in array_leaves(tree))
@@ -133,6 +137,19 @@ def array_leaves(tree: Tree, path: str = "") -> Iterator[tuple[str, ArraySpec]]:
     elif isinstance(tree, tuple):
         for index, part in enumerate(tree):
             yield from array_leaves(part, f"{path}[{index}]")
+
+
+def unflatten(tree: Tree, leaves: Sequence[Value]) -> Value:
+    """The leaves nested as `tree` says, with None for each token.
+
+    Nothing holds on to them afterwards: memory of results is used again as soon as its array is dropped."""
+    return leaves[0] if isinstance(tree, ArraySpec) else _build(tree, iter(leaves))
+
+
+def _build(tree: Tree, remaining: Iterator[Value]) -> Value:
+    if isinstance(tree, tuple):
+        return tuple(_build(part, remaining) for part in tree)
+    return None if isinstance(tree, TokenSpec) else next(remaining)
 
 
 def tree_text(tree: Tree) -> str:

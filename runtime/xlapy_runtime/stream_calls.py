@@ -13,11 +13,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from xlapy_runtime.calls import PREPARE, Action, Buffers, RunningCall, Site
-from xlapy_runtime.channels import BETWEEN_DEVICES, Item, Mailbox, Message, Ticket, Value, item_of
+from xlapy_runtime.channels import BETWEEN_DEVICES, Item, Mailbox, Message, Ticket, item_of
 from xlapy_runtime.device import RecvCallback, SendCallback
 from xlapy_runtime.errors import ExecutionError, ShapeError
 from xlapy_runtime.process_groups import process_pairs
-from xlapy_runtime.program import ArraySpec, Tree, tree_text
+from xlapy_runtime.program import ArraySpec, Tree, Value, tree_text
 
 
 @PREPARE.register("infeed")

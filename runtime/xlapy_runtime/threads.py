@@ -17,7 +17,6 @@ import functools
 import os
 import threading
 import time
-from pathlib import Path
 from typing import Any, ClassVar
 
 from xlapy_runtime.calls import INTERRUPTED_ADDRESS, LOOK_FOR_SIGNALS_ADDRESS
@@ -36,7 +35,7 @@ _SPINS = 2000
 of the operating system that sleeping and waking would cost."""
 
 _STOP_SECONDS = 1.0
-_CGROUP_ROOT = Path("/sys/fs/cgroup")
+_CGROUP_ROOT = "/sys/fs/cgroup"
 
 
 class PoolState(ctypes.Structure):
@@ -119,7 +118,7 @@ def thread_limit() -> int:
     return min(int(setting), MAX_THREADS)
 
 
-def usable_cores(cgroup_root: Path = _CGROUP_ROOT) -> int:
+def usable_cores(cgroup_root: str = _CGROUP_ROOT) -> int:
     """Cores that this process may keep busy: the affinity mask, cut down to the quota of the control group."""
     allowed = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     quota = _cgroup_quota(cgroup_root)
@@ -132,21 +131,22 @@ def worker_count() -> int:
 
 
 @functools.cache
-def _cgroup_quota(root: Path) -> float | None:
+def _cgroup_quota(root: str) -> float | None:
     """CPU seconds per second that the control group grants, or None without a limit. Both versions are read, once:
     every compilation asks, and pools and plans are made for the machine as it was at first."""
-    quota, _, period = _read_text(root / "cpu.max").partition(" ")
+    quota, _, period = _read_text(f"{root}/cpu.max").partition(" ")
     if not quota:
-        quota = _read_text(root / "cpu" / "cpu.cfs_quota_us")
-        period = _read_text(root / "cpu" / "cpu.cfs_period_us")
+        quota = _read_text(f"{root}/cpu/cpu.cfs_quota_us")
+        period = _read_text(f"{root}/cpu/cpu.cfs_period_us")
     if quota.isdecimal() and period.isdecimal() and int(period) > 0:
         return int(quota) / int(period)
     return None
 
 
-def _read_text(path: Path) -> str:
+def _read_text(path: str) -> str:
     try:
-        return path.read_text().strip()
+        with open(path, "rb", buffering=0) as file:
+            return file.read().decode("ascii", "replace").strip()
     except OSError:
         return ""
 

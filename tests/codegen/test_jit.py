@@ -7,7 +7,8 @@ from functools import partial
 
 import pytest
 
-from xlapy.codegen.jit import Optimization, compiler_version, emit_assembly, emit_object, optimized_ir
+from xlapy.codegen.jit import Optimization, emit_assembly, emit_object, optimized_ir
+from xlapy.codegen.object_cache import compiler_version
 from xlapy.codegen.target import host_target, reference_target
 from xlapy.support.side_by_side import side_by_side
 from xlapy_runtime.errors import InternalError

@@ -196,9 +196,9 @@ def test_a_context_belongs_to_a_thread_only_while_a_kernel_listens() -> None:
     run = xlapy.compile(text.replace("SIZE", str(1 << 20)), xlapy.CompileOptions(custom_calls={"same": same}))
     assert "pthread_self" in run.llvm_ir()
     executable = run._executable
-    memory = executable._make_memory()
+    memory = executable._runs.make_memory()
     pools.append(memory)
-    executable._memories.give_back(memory)
+    executable._runs.memories.give_back(memory)
     run(np.zeros(1 << 20, np.float32))
     assert owners == [0]
 

@@ -70,7 +70,7 @@ def test_another_type_or_shape_is_an_error_that_names_the_parameter(argument, go
 def test_a_run_that_never_begins_takes_no_memory():
     made = []
     run = executable([Call(0)], parameters=(F32_4,), calls=[HOOK], options={"targets": {"hook": lambda: None}})
-    run._memories = Pool(lambda: made.append(1) or run._make_memory())
+    run._runs.memories = Pool(lambda: made.append(1) or run._runs.make_memory())
     for _ in range(3):
         with pytest.raises(ArgumentError):
             run(np.zeros(3, np.float32))

@@ -17,8 +17,7 @@ from tests.runtime.test_collectives import ADD, ADD_S64, outcome, program
 from xlapy.codegen.jit import emit_assembly, emit_object
 from xlapy.codegen.rendezvous import emit_rendezvous
 from xlapy.codegen.target import host_target, reference_target
-from xlapy_runtime import calls, rendezvous
-from xlapy_runtime import executable as executables
+from xlapy_runtime import calls, rendezvous, runs
 from xlapy_runtime.entry_threads import EntryThread, EntryThreads
 from xlapy_runtime.errors import DeadlineError
 from xlapy_runtime.executable import ProgramExecutable
@@ -134,7 +133,7 @@ def test_it_works_where_there_is_no_futex(size: int, monkeypatch: pytest.MonkeyP
     assert "syscall" not in text
     SLEEPLESS.append(rendezvous.Native(emit_object(text, host_target())))
     monkeypatch.setattr(rendezvous.NATIVE, "found", SLEEPLESS[-1])
-    monkeypatch.setattr(executables, "ENTRY_THREADS", EntryThreads())
+    monkeypatch.setattr(runs, "ENTRY_THREADS", EntryThreads())
     run = chain(size, ROUNDS, 3)
     for _ in range(3):
         results = outcome(run, [np.full(size, 1, np.float32)] * 3)
@@ -171,7 +170,7 @@ def test_nobody_touches_a_run_that_may_be_over() -> None:
 def test_a_run_that_was_stopped_waits_for_threads_that_still_have_to_tell_their_end() -> None:
     """Their slots are free already, so they cannot be left alone; and they will write into the memory of the run."""
     executable = chain(4, 1, 3)
-    run = executables._Run(executable, executable.devices, seed=0, counter=0, timeout=None)
+    run = executable._runs.begin(executable.devices, seed=0, is_seeded=True, timeout=None)
     records = run._memory.records
     assert records is not None
     records.run.unfinished = 2
@@ -183,7 +182,7 @@ def test_a_run_that_was_stopped_waits_for_threads_that_still_have_to_tell_their_
     late = threading.Timer(0.05, setattr, (records.run, "unfinished", 1))
     late.start()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(executables, "ENTRY_THREADS", EntryThreads())
+        patch.setattr(runs, "ENTRY_THREADS", EntryThreads())
         run._let_go(processes, threads, records)
     assert records.run.unfinished == 1
     assert [process.has_ended for process in processes] == [False, True]
@@ -209,7 +208,7 @@ def test_a_system_without_threads_to_give_is_an_error(monkeypatch: pytest.Monkey
     run = chain(4, 1, 3)
     arguments = [np.full(4, 1, np.float32)] * 3
     with monkeypatch.context() as patch:
-        patch.setattr(executables, "ENTRY_THREADS", EntryThreads())
+        patch.setattr(runs, "ENTRY_THREADS", EntryThreads())
         patch.setattr(EntryThread, "start", lambda self: (_ for _ in ()).throw(RuntimeError("can't start new thread")))
         with pytest.raises(RuntimeError, match="can't start new thread"):
             outcome(run, arguments)

@@ -16,6 +16,7 @@ from collections.abc import Mapping
 
 from xlapy.codegen.jit import emit_object
 from xlapy.codegen.object_cache import ObjectCache
+from xlapy.codegen.stored_code import WRAPPER, StoredCode, find_code, keep_code
 from xlapy.codegen.target import Target
 from xlapy_runtime.calling import (
     ARRAY_TYPE_SYMBOL,
@@ -31,8 +32,7 @@ from xlapy_runtime.calling import (
     TableRecord,
     WrapperWord,
 )
-
-_KIND = "call-wrapper"
+from xlapy_runtime.prelinking import prelinked
 
 OWNS_DATA_FLAG = 0x0004
 LENDABLE_FLAGS = 0x0001 | 0x0100 | 0x0400
@@ -41,12 +41,12 @@ LENDABLE_FLAGS = 0x0001 | 0x0100 | 0x0400
 
 def call_wrapper_object(target: Target, cache: ObjectCache) -> bytes:
     """The wrapper's object code for `calling.load_wrapper`, compiled if the cache does not have it."""
-    text = call_wrapper_ir()
-    key = f"{target.code_key}\n{text}".encode()
-    code = cache.get(_KIND, key)
-    if code is None:
-        code = emit_object(text, target, optimization="full", codegen_level=2)
-        cache.put(_KIND, key, code)
+    found = find_code(WRAPPER, target, cache)
+    if found is None:
+        made = [emit_object(call_wrapper_ir(), target, optimization="full", codegen_level=2)]
+        found = StoredCode(prelinked(made), (CALL_SYMBOL, CALL_NUMBER_SYMBOL))
+        keep_code(WRAPPER, target, cache, found)
+    (code,) = found.objects
     return code
 
 

@@ -17,11 +17,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Literal
 
-import llvmlite
 import llvmlite.binding as llvm
 from llvmlite.binding import ffi
 
-from xlapy.codegen.target import Target, initialize_all_of_llvm, initialize_llvm
+from xlapy.codegen.target import Target
 from xlapy_runtime.errors import InternalError
 
 Optimization = Literal["none", "light", "full"]
@@ -59,11 +58,6 @@ def optimized_ir(ir_text: str, target: Target, *, optimization: Optimization = "
         return str(module)
 
 
-def compiler_version() -> str:
-    """What made the code, for cache keys: another LLVM makes other code of the same IR."""
-    return f"llvmlite {llvmlite.__version__}, LLVM {'.'.join(map(str, llvm.llvm_version_info))}"
-
-
 @dataclass(frozen=True)
 class _Backend:
     """LLVM's code generator for a target, and what a module for it begins with."""
@@ -91,15 +85,30 @@ _IDLE: dict[tuple[Target, int], list[_Backend]] = {}
 
 def _new_backend(target: Target, codegen_level: int) -> _Backend:
     if target.triple == llvm.get_process_triple():
-        initialize_llvm()
+        _initialize_native()
     else:
-        initialize_all_of_llvm()
+        _initialize_all()
     machine = llvm.Target.from_triple(target.triple).create_target_machine(
         cpu=target.cpu, features=target.features, opt=codegen_level, reloc="pic", codemodel="small", jit=True
     )
     header = f'target datalayout = "{machine.target_data}" target triple = "{target.triple}"\n'
     assert header.count("\n") == _HEADER_LINES
     return _Backend(machine, header)
+
+
+@functools.cache
+def _initialize_native() -> None:
+    """Registers this machine's code generator with LLVM, once."""
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
+    llvm.initialize_native_asmparser()
+
+
+@functools.cache
+def _initialize_all() -> None:
+    """Registers every code generator of the llvmlite at hand, once: for emission for other machines."""
+    llvm.initialize_all_targets()
+    llvm.initialize_all_asmprinters()
 
 
 def _object_code(machine: llvm.TargetMachine, module: llvm.ModuleRef) -> bytes:

@@ -25,6 +25,7 @@ from xlapy.hlo.graph import Computation, HloModule, Instruction
 from xlapy.hlo.kernel_plan import region_functions
 from xlapy.hlo.schedule import Schedule
 from xlapy.hlo.shape import Shape
+from xlapy_runtime.prelinking import prelinked
 from xlapy_runtime.program import Program
 
 ENTRY = "xlapy.entry"
@@ -150,7 +151,7 @@ def compile_program(
     modules = emitted.modules
     return Program(
         name=module.name,
-        objects=tuple(compile_ir(modules)),
+        objects=prelinked(compile_ir(modules)),
         entry=ENTRY,
         parameters=tuple(tree_of(shape) for shape in parameters),
         result=tree_of(result),

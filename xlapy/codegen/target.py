@@ -3,19 +3,24 @@
 A `Target` answers what emitters, cost models and cache keys ask: which instructions there are, how wide a vector
 should be, how large the caches are, how many cores this process may use. `host_target()` describes this machine,
 `reference_target(name)` a fixed one of each instruction set, so that code for a machine we do not sit at can still be
-emitted and read. Importing this module starts nothing; LLVM is initialized by whoever needs it first.
+emitted and read. Importing this module starts nothing, and does not load LLVM.
 """
 
 from __future__ import annotations
 
 import functools
+import json
+import os
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from pathlib import Path
+from dataclasses import asdict, dataclass, replace
+from typing import TYPE_CHECKING, Any
 
-import llvmlite.binding as llvm
-
+from xlapy.codegen.processor import processor_identity
+from xlapy_runtime.late import late
 from xlapy_runtime.threads import usable_cores
+
+if TYPE_CHECKING:
+    from xlapy.codegen.object_cache import ObjectCache
 
 _KILO = 1024
 _DEFAULT_CACHE_SIZES = (32 * _KILO, 512 * _KILO, 8 * _KILO * _KILO)
@@ -64,7 +69,7 @@ class Target:
         """Whether floats are multiplied by powers of two in one instruction.
 
         LLVM knows of it since version 22, but not how to split a vector for it that is longer than is preferred."""
-        return self.is_avx512 and self.vector_bytes == 64 and llvm.llvm_version_info[0] >= 22
+        return self.is_avx512 and self.vector_bytes == 64 and _llvm().llvm_version_info[0] >= 22
 
     @property
     def has_permute(self) -> bool:
@@ -98,40 +103,43 @@ class Target:
         return replace(self, vector_bytes=vector_bytes)
 
 
-def initialize_llvm() -> None:
-    """Registers this machine's code generator with LLVM, once."""
-    _initialize_native()
-
-
-def initialize_all_of_llvm() -> None:
-    """Registers every code generator of the llvmlite at hand, once: for emission for other machines."""
-    _initialize_all()
-
-
-@functools.cache
-def _initialize_native() -> None:
-    llvm.initialize_native_target()
-    llvm.initialize_native_asmprinter()
-    llvm.initialize_native_asmparser()
-
-
-@functools.cache
-def _initialize_all() -> None:
-    llvm.initialize_all_targets()
-    llvm.initialize_all_asmprinters()
-
-
 @functools.cache
 def host_target() -> Target:
     """This machine, as this process may use it. Read once: a later change of affinity is not seen."""
+    llvm = _llvm()
     features = {name: bool(enabled) for name, enabled in llvm.get_host_cpu_features().items()}
     return _describe(
         triple=llvm.get_process_triple(),
         cpu=llvm.get_host_cpu_name(),
         features=features,
-        cache_sizes=_host_cache_sizes(Path("/sys/devices/system/cpu/cpu0/cache")),
+        cache_sizes=_host_cache_sizes(_CACHE_TABLE),
         cores=usable_cores(),
     )
+
+
+def _llvm() -> Any:
+    """LLVM, which is a large library and takes a while to load: only when there is something to ask."""
+    return late("llvmlite.binding")
+
+
+def remembered_host(cache: ObjectCache) -> Target:
+    """What `host_target` says, from the cache if another process has asked on this machine."""
+    identity = processor_identity()
+    if identity is None:
+        return host_target()
+    key = identity + (b" with" if os.path.isdir(_CACHE_TABLE) else b" without") + b" sizes of caches"
+    found = cache.get(_HOSTS, key)
+    if found is not None:
+        return Target(**json.loads(found), cores=usable_cores())
+    target = host_target()
+    facts = asdict(target)
+    del facts["cores"]
+    cache.put(_HOSTS, key, json.dumps(facts).encode())
+    return target
+
+
+_HOSTS = "hosts"
+_CACHE_TABLE = "/sys/devices/system/cpu/cpu0/cache"
 
 
 def reference_target(name: str) -> Target:
@@ -184,13 +192,14 @@ def _preferred_vector_bytes(cpu: str, features: Mapping[str, bool]) -> int:
     return 32 if features.get("avx2", False) else 16
 
 
-def _host_cache_sizes(directory: Path) -> tuple[int, int, int]:
+def _host_cache_sizes(directory: str) -> tuple[int, int, int]:
     """Sizes of L1 data, L2 and L3, each from the kernel's table if it has a row for it."""
     found: dict[str, int] = {}
-    entries = sorted(directory.iterdir()) if directory.is_dir() else []
+    entries = sorted(os.listdir(directory)) if os.path.isdir(directory) else []
     for entry in entries:
-        if entry.name.startswith("index") and _read_text(entry / "type") != "Instruction":
-            found[_read_text(entry / "level")] = _parse_size(_read_text(entry / "size"))
+        row = os.path.join(directory, entry)
+        if entry.startswith("index") and _read_text(row, "type") != "Instruction":
+            found[_read_text(row, "level")] = _parse_size(_read_text(row, "size"))
     first, second, third = (found.get(str(level)) or default for level, default in enumerate(_DEFAULT_CACHE_SIZES, 1))
     return first, second, max(second, third)
 
@@ -202,8 +211,9 @@ def _parse_size(text: str) -> int:
     return int(digits) * scale if digits.isdecimal() else 0
 
 
-def _read_text(path: Path) -> str:
+def _read_text(directory: str, name: str) -> str:
     try:
-        return path.read_text().strip()
+        with open(os.path.join(directory, name)) as file:
+            return file.read().strip()
     except OSError:
         return ""

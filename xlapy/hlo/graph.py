@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import bisect
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -17,11 +17,9 @@ from xlapy.hlo.ops import OPS, OpSpec, Trait
 from xlapy.hlo.shape import Shape, Signature
 from xlapy.support.errors import InternalError
 from xlapy.support.ordering import CycleError, post_order
-from xlapy.support.registry import Registry
+from xlapy.support.text_forms import TEXT_FORMS
 
 NO_METADATA = OpMetadata()
-TEXT_FORMS: Registry[Callable[..., str]] = Registry("text forms of modules")
-"""How modules are written as text, by format. Filled by the packages that write them, which stand above this one."""
 
 
 class Instruction:
@@ -484,7 +482,6 @@ class HloModule:
 
 __all__ = [
     "NO_METADATA",
-    "TEXT_FORMS",
     "Computation",
     "DynamicSize",
     "HloModule",

@@ -19,7 +19,8 @@ from xlapy.options import CompileOptions
 from xlapy.stablehlo.attributes import ALIASING_OUTPUT, BUFFER_DONOR
 from xlapy.support.errors import ExecutionError, UnsupportedError
 from xlapy_runtime import lapack
-from xlapy_runtime.custom_calls import BUILT_IN, TARGETS, find_target
+from xlapy_runtime.built_in_calls import BUILT_IN
+from xlapy_runtime.custom_calls import TARGETS, find_target
 
 PLATFORM = "cpu"
 """Whose lowering rules JAX applies, whatever its default is."""

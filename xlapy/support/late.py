@@ -1,14 +1,5 @@
-"""Modules that most processes never need, imported when they are first asked for."""
+"""Imports at the last moment, where the compiler takes it from; it lives with the runtime, which stands alone."""
 
-from __future__ import annotations
+from xlapy_runtime.late import late
 
-import importlib
-from typing import Any
-
-
-def late(module: str) -> Any:
-    """The module of this name, which is imported now if it was not before.
-
-    For what lies behind a question that is mostly answered without it: a program in the cache needs no compiler. All
-    else is imported at the top of a file."""
-    return importlib.import_module(module)
+__all__ = ["late"]

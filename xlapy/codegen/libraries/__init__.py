@@ -6,18 +6,18 @@ worth a second of compile time once, and costs some milliseconds to reload.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
 from xlapy.codegen.ir import Module
 from xlapy.codegen.jit import Optimization, emit_object
 from xlapy.codegen.object_cache import ObjectCache
+from xlapy.codegen.stored_code import StoredCode, find_code, keep_code
 from xlapy.codegen.target import Target
 from xlapy.support.side_by_side import side_by_side
+from xlapy_runtime.prelinking import prelinked
 from xlapy_runtime.threads import thread_limit
-
-_CACHE_KIND = "library"
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,37 +57,19 @@ class Library:
         return code
 
     def objects(self, target: Target, cache: ObjectCache) -> list[bytes]:
-        """The library as object files, from the cache if they are there.
+        """The library as object files, from the cache if they are there; else they are made, and kept."""
+        return list(self.code(target, cache).objects)
 
-        The IR is not emitted to look it up: the cache's version covers the emitter's sources, the key what they may
-        ask of the target. How many cores there are is not for libraries to know.
-        """
-        caches = f"{target.l1_bytes}|{target.l2_bytes}|{target.l3_bytes}"
-        key = f"{self.name}|{self.optimization}|{self.codegen_level}|{target.code_key}|{caches}".encode()
-        found = cache.get(_CACHE_KIND, key)
+    def code(self, target: Target, cache: ObjectCache) -> StoredCode:
+        """The library, from the cache if it is there; else it is made, and kept."""
+        found = find_code(self.name, target, cache)
         if found is not None:
-            return _separate(found)
+            return found
         compile_ir = partial(
             emit_object, target=target, optimization=self.optimization, codegen_level=self.codegen_level
         )
         parts = self.emit(target).parts(self.most_parts)
         made = side_by_side([partial(compile_ir, text) for text in parts], thread_limit())
-        cache.put(_CACHE_KIND, key, _joined(made))
-        return made
-
-
-def _joined(objects: Sequence[bytes]) -> bytes:
-    """Objects one behind the other, each behind its size."""
-    return b"".join(len(code).to_bytes(_SIZE_BYTES, "little") + code for code in objects)
-
-
-def _separate(joined: bytes) -> list[bytes]:
-    found = []
-    while joined:
-        end = _SIZE_BYTES + int.from_bytes(joined[:_SIZE_BYTES], "little")
-        found.append(joined[_SIZE_BYTES:end])
-        joined = joined[end:]
-    return found
-
-
-_SIZE_BYTES = 8
+        code = StoredCode(prelinked(made), self.exports, self.needs)
+        keep_code(self.name, target, cache, code)
+        return code

@@ -12,12 +12,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from xlapy.hlo.element_types import PRED
-from xlapy.hlo.graph import TEXT_FORMS, Computation, HloModule, Instruction, ModuleConfig
+from xlapy.hlo.graph import Computation, HloModule, Instruction, ModuleConfig
 from xlapy.hlo.ops import OPS
 from xlapy.hlo.shape import Shape
 from xlapy.hlo.text.attributes import LITERAL, TextField, alias_to_text, donor_to_text, metadata_to_text, op_text
 from xlapy.support.naming import Names
 from xlapy.support.registry import Registry
+from xlapy.support.text_forms import TEXT_FORMS
 
 ELISION_LIMIT = 10
 """Constants with more elements are elided when large constants are not wanted."""

@@ -1,0 +1,80 @@
+"""Linked code that only has to be put into memory: an image.
+
+A program is linked once, when it is compiled. What is left to do when it is loaded is little: memory, a copy, the
+addresses of functions from elsewhere. LLVM's linker, which did that before, makes an engine first, and LLVM itself is
+a large library to load; a program from the cache needs neither.
+
+    magic | length of the header (8 bytes, little endian) | header in JSON | data | code
+
+In memory, data that may change comes first, filled up with zeros, and from the next page on code and constants, which
+cannot be written to once they are in use. Behind the constants are slots, words that hold addresses: calls of functions
+that are elsewhere jump to what a slot holds.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from xlapy_runtime.errors import InternalError
+
+PAGE_BYTES = 4096
+
+_MAGIC = b"xlapy image 1\n\0\0"
+_LENGTH_BYTES = 8
+
+
+class Layout(NamedTuple):
+    """What an image is made of. Offsets are from the beginning of the memory.
+
+    `data_bytes` are of data, and `code_bytes` of code and constants; `data_space` is what data takes with its zeros,
+    in whole pages. `addresses` are words, by number, to which the address of the memory is added. `imports` are words
+    that get the address of something from elsewhere.
+    """
+
+    data_bytes: int
+    data_space: int
+    code_bytes: int
+    exports: Mapping[str, int]
+    imports: Mapping[str, Sequence[int]]
+    addresses: Sequence[int]
+
+    @property
+    def space(self) -> int:
+        """The memory that it takes, in whole pages."""
+        return self.data_space + rounded_up(self.code_bytes, PAGE_BYTES)
+
+
+class Image(NamedTuple):
+    """A layout, with what is copied into memory."""
+
+    layout: Layout
+    data: bytes
+    code: bytes
+
+    def dump(self) -> bytes:
+        header = json.dumps(self.layout, separators=(",", ":")).encode()
+        return b"".join((_MAGIC, len(header).to_bytes(_LENGTH_BYTES, "little"), header, self.data, self.code))
+
+
+def is_image(code: bytes) -> bool:
+    return code.startswith(_MAGIC)
+
+
+def read_image(dumped: bytes) -> Image:
+    """What `Image.dump` made."""
+    start = len(_MAGIC) + _LENGTH_BYTES
+    header_end = start + int.from_bytes(dumped[len(_MAGIC) : start], "little")
+    try:
+        layout = Layout(*json.loads(dumped[start:header_end]))
+    except (ValueError, TypeError) as error:
+        raise InternalError(f"cannot link object code: a damaged image: {error}") from None
+    data_end = header_end + layout.data_bytes
+    if len(dumped) != data_end + layout.code_bytes:
+        raise InternalError("cannot link object code: an image cut short")
+    return Image(layout, dumped[header_end:data_end], dumped[data_end:])
+
+
+def rounded_up(size: int, step: int) -> int:
+    return -(-size // step) * step

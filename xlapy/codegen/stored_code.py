@@ -1,0 +1,58 @@
+"""Native code that programs share, as the cache keeps it: found without what emits it.
+
+The emitters of a library are many modules, which a process that finds it in the cache need not load. So what is kept
+says also what is otherwise written beside the emitter: which functions it offers, and which other libraries it calls.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from xlapy.codegen.object_cache import ObjectCache
+    from xlapy.codegen.target import Target
+
+WRAPPER = "call-wrapper"
+POOL = "pool"
+"""What every program needs, by name: the native call wrapper and the thread pool."""
+
+_KIND = "library"
+_SIZE_BYTES = 8
+
+
+class StoredCode(NamedTuple):
+    """Object code, the symbols that it offers, and the names of the libraries whose functions it calls."""
+
+    objects: Sequence[bytes]
+    exports: Sequence[str]
+    needs: Sequence[str] = ()
+
+
+def find_code(name: str, target: Target, cache: ObjectCache) -> StoredCode | None:
+    """What is kept under the name for this target, if there is something.
+
+    The cache's version covers the emitter's sources, the key what they may ask of the target. How many cores there are
+    is not for shared code to know."""
+    found = cache.get(_KIND, _key(name, target))
+    if found is None:
+        return None
+    begin = _SIZE_BYTES + int.from_bytes(found[:_SIZE_BYTES], "little")
+    facts = json.loads(found[_SIZE_BYTES:begin])
+    objects = []
+    for size in facts["sizes"]:
+        objects.append(found[begin : begin + size])
+        begin += size
+    return StoredCode(objects, facts["exports"], facts["needs"])
+
+
+def keep_code(name: str, target: Target, cache: ObjectCache, code: StoredCode) -> None:
+    """Keeps it for `find_code`."""
+    sizes = [len(part) for part in code.objects]
+    facts = json.dumps({"sizes": sizes, "exports": list(code.exports), "needs": list(code.needs)}).encode()
+    cache.put(_KIND, _key(name, target), b"".join((len(facts).to_bytes(_SIZE_BYTES, "little"), facts, *code.objects)))
+
+
+def _key(name: str, target: Target) -> bytes:
+    return f"{name}|{target.code_key}|{target.l1_bytes}|{target.l2_bytes}|{target.l3_bytes}".encode()
