@@ -26,7 +26,7 @@ LEAST_SIZE = 1 << 15  # elements that take microseconds to fold
 LEAST_ROW = 1 << 10  # elements of a row beside which it does not count that its length is a number
 LEAST_FETCHED_ROW = 1 << 7  # the same where all wait for memory
 
-_LEVEL = 2  # of LLVM's effort
+_LEVEL = 1
 
 
 @dataclass(frozen=True, slots=True)
