@@ -33,6 +33,12 @@ class Loop:
         self.results: list[Value] = []
 
 
+def _runs_just_once(first: Value, last: Value, stride: Value) -> bool:
+    """Whether a loop with these bounds is known to have one iteration."""
+    begin, end, step = (bound.constant for bound in (first, last, stride))
+    return begin is not None and end is not None and step is not None and begin < end <= begin + step
+
+
 class Control(Memory):
     """Structured control flow."""
 
@@ -46,10 +52,18 @@ class Control(Memory):
                 loop.next = [k.add(loop.values[0], k.load(k.gep(x, loop.index, 4), F32))]
             total = loop.results[0]
 
-        Tested at the bottom, behind a guard unless it is known to run at least once.
+        Tested at the bottom, behind a guard unless it is known to run at least once. What is known to run just once is
+        no loop.
         """
         first, last = self._pair(self._as_index(begin), self._as_index(end))
         stride = self._value(step, first.type)
+        if _runs_just_once(first, last, stride):
+            body = Loop(first, list(carry))
+            yield body
+            if self._terminated:
+                raise InternalError("the body of a counted loop cannot return")
+            body.results = [self._value(value, old.type) for value, old in zip(body.next, body.values, strict=True)]
+            return
         head, done, before = self._new_label("loop"), self._new_label("done"), self._block
         guard = self.compare("lt", first, last)
         initial = list(carry)

@@ -46,9 +46,7 @@ class NativeKernel:
     @property
     def may_share_a_run(self) -> bool:
         """Parts of it may run beside parts of other kernels: it takes arrays and a range, and nothing else."""
-        return self.units > 0 and not (
-            self.overwrites or self.has_scratch or self.has_context or self.call or self.finish
-        )
+        return self.units > 0 and not (self.overwrites or self.has_scratch or self.has_context or self.finish)
 
     @property
     def work(self) -> Work:
@@ -185,8 +183,8 @@ class KernelLibrary:
 
     def range_function(self, kernel: NativeKernel, pointers: int) -> str:
         """The name of the kernel that takes so many pointers from a table. One that is too small to be split has such
-        a function only if somebody asks for it."""
-        if kernel.grain >= kernel.units and not self.quick_module.defines(kernel.range_name):
+        a function only if somebody asks for it; functions of libraries are such."""
+        if kernel.call is None and kernel.grain >= kernel.units and not self.quick_module.defines(kernel.range_name):
             self._write_range(kernel.name, kernel.range_name, pointers)
         return kernel.range_name
 

@@ -20,7 +20,7 @@ from xlapy.codegen.element_graph import SCALAR, ElementGraph, between
 from xlapy.codegen.indexing import Coordinate, Index, Indexing
 from xlapy.codegen.ir import I8, I64, KernelBuilder, Value
 from xlapy.codegen.kernels.loop import is_streamed, power_of_two_below, widest_lanes, work_per_element
-from xlapy.codegen.kernels.rows import is_dear
+from xlapy.codegen.kernels.sweeps import Uses, uses_of_sweeps
 from xlapy.codegen.kernels.tasks import PARALLEL_BYTES
 from xlapy.codegen.regions import emit_region
 from xlapy.codegen.registers import Element, flatten, memory_type, rounded, splat, unflatten
@@ -143,39 +143,25 @@ def _kept_values(
 ) -> tuple[tuple[Kept, ...], tuple[int, ...]]:
     """What is dear to compute in one sweep and needed in a later one, and the bytes of an element of each slot for
     such."""
-    made: dict[Instruction, int] = {}
-    last: dict[Instruction, int] = {}
-    for number, goals in enumerate([*([r.operands[0] for r in sweep] for sweep in sweeps), full]):
-        pending, seen = [*goals], set(goals)
-        while pending:
-            value = pending.pop()
-            if value.opcode in ("parameter", "reduce"):
-                continue
-            first = made.setdefault(value, number)
-            if first < number and space.is_full(value) and is_dear(value):
-                last[value] = number
-                continue
-            pending += [operand for operand in value.operands if operand not in seen]
-            seen.update(value.operands)
-    return _in_slots(sorted(last, key=lambda value: made[value]), made, last)
+    goals = [*([reduce.operands[0] for reduce in sweep] for sweep in sweeps), full]
+    uses = uses_of_sweeps(space, goals)
+    return _in_slots(sorted(uses.last, key=lambda value: uses.first[value]), uses)
 
 
-def _in_slots(
-    values: Sequence[Instruction], made: Mapping[Instruction, int], last: Mapping[Instruction, int]
-) -> tuple[tuple[Kept, ...], tuple[int, ...]]:
+def _in_slots(values: Sequence[Instruction], uses: Uses) -> tuple[tuple[Kept, ...], tuple[int, ...]]:
     """Values in slots, each free again for what the last sweep that reads it makes."""
     slots: list[int] = []
     free_from: list[int] = []
     kept = []
     for value in values:
         size = memory_type(value.shape.type).bytes
-        fitting = [n for n, own in enumerate(slots) if own == size and free_from[n] <= made[value]]
+        fitting = [n for n, own in enumerate(slots) if own == size and free_from[n] <= uses.first[value]]
         if not fitting:
             fitting = [len(slots)]
             slots.append(size)
             free_from.append(0)
-        kept.append(Kept(value, made[value], fitting[0]))
-        free_from[fitting[0]] = last[value]
+        kept.append(Kept(value, uses.first[value], fitting[0]))
+        free_from[fitting[0]] = uses.last[value]
     return tuple(kept), tuple(slots)
 
 

@@ -127,10 +127,10 @@ def _vectors(
     if not across:
         return 1 if any(member.opcode in TRANSCENDENTAL for member in members) else ACCUMULATORS
     is_light = is_simple and len(members) <= LIGHT_INSTRUCTIONS
-    return _vectors_across(size, lanes, target) if is_light else _few_vectors_across(size, lanes)
+    return vectors_across(size, lanes, target) if is_light else _few_vectors_across(size, lanes)
 
 
-def _vectors_across(size: int, lanes: int, target: Target) -> int:
+def vectors_across(size: int, lanes: int, target: Target) -> int:
     """How many vectors of results to fold together, where little else needs registers."""
     registers = 32 if target.is_avx512 or not target.is_x86 else 16
     fitting = (vectors for vectors in WIDE_ACCUMULATORS if vectors * VECTORS_PER_STEP <= registers)

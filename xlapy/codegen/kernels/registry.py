@@ -40,6 +40,7 @@ from xlapy.codegen.kernels.tasks import MOST_TASKS_WITH_SCRATCH, units_per_task
 from xlapy.codegen.kernels.transpose import emit_transpose, plan_transpose
 from xlapy.codegen.kernels.update import emit_update
 from xlapy.codegen.libraries import LibraryCall
+from xlapy.codegen.libraries.fold import fold_call
 from xlapy.codegen.libraries.sort import library_call
 from xlapy.codegen.stopping import LONG
 from xlapy.codegen.target import Target
@@ -358,6 +359,11 @@ def _concatenate_kernel(root: Instruction, operands: Sequence[Instruction], situ
 
 @KERNELS.register("reduce")
 def _reduce(instruction: Instruction, situation: Situation) -> Kernel:
+    """Large folds by one operation are a library's."""
+    fold = fold_call(instruction, situation.target)
+    if fold is not None:
+        total = sum(shape.bytes for shape in (*(operand.shape for operand in instruction.operands), instruction.shape))
+        return Kernel(fold.units, total // fold.units, fold.call)
     return _reduce_kernel(instruction, (instruction,), instruction.operands, situation)
 
 

@@ -13,7 +13,7 @@ something to do meanwhile, short rows are taken in blocks, each sweep going over
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from xlapy.codegen.arrays import Array
 from xlapy.codegen.element_graph import SCALAR, ElementGraph, between
@@ -21,18 +21,13 @@ from xlapy.codegen.indexing import Coordinate, Index, Indexing
 from xlapy.codegen.ir import I64, KernelBuilder, Value
 from xlapy.codegen.kernels.loop import strip, widest_lanes
 from xlapy.codegen.kernels.reduce import ReducePlan, fold_along, plan_reduce
+from xlapy.codegen.kernels.sweeps import uses_of_sweeps
 from xlapy.codegen.registers import Element, memory_type, rounded
 from xlapy.codegen.target import Target
-from xlapy.hlo.cost import TRANSCENDENTAL
 from xlapy.hlo.graph import Computation, Instruction
-from xlapy.hlo.kernel_plan import INDEXED_AT_RUN_TIME, MOST_ROW_BYTES, RowSpace, fusion_roots, row_space
-from xlapy.hlo.ops import Trait
+from xlapy.hlo.kernel_plan import MOST_ROW_BYTES, RowSpace, fusion_roots, row_space
 from xlapy.hlo.shape import Shape
 from xlapy.support.errors import InternalError
-
-DEAR = TRANSCENDENTAL | {"divide", "remainder", "sqrt", "map", *INDEXED_AT_RUN_TIME}
-"""Ops that take longer than a store and a load."""
-
 
 BLOCK_ELEMENTS = 1024  # of the rows that are swept together: enough to hide the end of one fold
 
@@ -41,12 +36,14 @@ BLOCK_ELEMENTS = 1024  # of the rows that are swept together: enough to hide the
 class RowPlan:
     """The sweeps over a row: one for each reduce, then one for the results that are whole arrays.
 
-    `kept[n]` are the values that sweep n computes and later ones read from scratch."""
+    `kept[n]` are the values that sweep n computes and later ones read from scratch, `again[n]` the operands of which an
+    earlier sweep than n has read the row."""
 
     space: RowSpace
     reduces: tuple[ReducePlan, ...]
     roots: tuple[Instruction, ...]
     kept: tuple[tuple[Instruction, ...], ...]
+    again: tuple[frozenset[Instruction], ...]
     lanes: int  # of the last sweep
     block: int  # rows in a unit of work
     bytes_per_unit: int
@@ -76,7 +73,8 @@ def plan_rows(computation: Computation, operand_bytes: int, target: Target, *, i
     full = [root for root in roots if space.is_full(root)]
     block = _rows_in_block(space, in_place=in_place)
     sweeps = [[reduce.operands[0]] for reduce in reduces] + [full]
-    kept = _kept_values(space, sweeps, MOST_ROW_BYTES // block)
+    uses = uses_of_sweeps(space, sweeps, MOST_ROW_BYTES // block)
+    kept = tuple(tuple(uses.made_in(sweep)) for sweep in range(len(sweeps)))
     known = frozenset([*computation.parameters, *reduces, *(value for values in kept for value in values)])
     plans = tuple(
         plan_reduce(
@@ -91,51 +89,17 @@ def plan_rows(computation: Computation, operand_bytes: int, target: Target, *, i
     last = space.dims[-1]
     lanes = min(widest_lanes(between(full, (known - {*full}).__contains__), target), 1 << (last.bit_length() - 1))
     total = operand_bytes + sum(root.shape.bytes for root in roots)
-    return RowPlan(space, plans, roots, kept, lanes, block, total * block // space.rows)
+    again = tuple(
+        frozenset(p for p in computation.parameters if space.is_full(p) and uses.first.get(p, sweep) < sweep)
+        for sweep in range(len(sweeps))
+    )
+    return RowPlan(space, plans, roots, kept, again, lanes, block, total * block // space.rows)
 
 
 def _rows_in_block(space: RowSpace, *, in_place: bool) -> int:
     """The last block overlaps the one before it, but no row that is overwritten can be computed twice."""
     block = max(1, min(BLOCK_ELEMENTS // space.row_length, space.rows))
     return 1 if in_place and space.rows % block else block
-
-
-def _kept_values(
-    space: RowSpace, sweeps: Sequence[Sequence[Instruction]], room: int
-) -> tuple[tuple[Instruction, ...], ...]:
-    """For each sweep the values that a later one would compute again at some cost, as far as there is room (in
-    bytes, for one row)."""
-    first_sweep: dict[Instruction, int] = {}
-    kept: list[list[Instruction]] = [[] for _ in sweeps]
-    for number, roots in enumerate(sweeps):
-        pending, seen = [*roots], set(roots)
-        while pending:
-            value = pending.pop()
-            if value.opcode in ("parameter", "reduce"):
-                continue
-            sweep = first_sweep.setdefault(value, number)
-            bytes_of_row = value.shape.bytes // space.rows
-            if sweep < number and space.is_full(value) and bytes_of_row <= room and is_dear(value):
-                if value not in kept[sweep]:
-                    kept[sweep].append(value)
-                    room -= bytes_of_row
-                continue
-            pending += [operand for operand in value.operands if operand not in seen]
-            seen.update(value.operands)
-    return tuple(tuple(values) for values in kept)
-
-
-def is_dear(value: Instruction) -> bool:
-    """Computing an element again takes longer than reading it."""
-    if value.shape.type.is_complex:
-        return False
-    inside = between([value], lambda instruction: instruction.opcode in ("parameter", "reduce"))
-    return any(
-        instruction.opcode in DEAR
-        or (Trait.INDEX_MAP in instruction.spec.traits and instruction.opcode not in ("broadcast", "reshape"))
-        for instruction in inside
-        if instruction.shape.dims == value.shape.dims
-    )
 
 
 def emit_rows(
@@ -197,7 +161,16 @@ class _Block:
         place = Index((plan.block,), (Coordinate(slot),))
         known = {reduce.reduce: results[reduce.reduce].load(scalar, place) for reduce in plan.reduces[:sweep]}
         stored = {value: scratch[value] for values in plan.kept[:sweep] for value in values}
-        return _Row(k, plan, sweep, {**self.arrays, **stored}, scratch, results, known, place, k.add(first, slot))
+        arrays = {**self._fetched(sweep), **stored}
+        return _Row(k, plan, sweep, arrays, scratch, results, known, place, k.add(first, slot))
+
+    def _fetched(self, sweep: int) -> dict[Instruction, Array]:
+        """The operands. Rows that an earlier sweep has read are in a cache, so nothing is fetched ahead of them."""
+        again = self.plan.again[sweep]
+        return {
+            instruction: replace(array, ahead=0) if array.ahead and instruction in again else array
+            for instruction, array in self.arrays.items()
+        }
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,65 @@
+"""What sweeps over the same rows, or columns, have to do with each other: who computes a value first, and who needs it
+again."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from xlapy.codegen.element_graph import between
+from xlapy.hlo.cost import TRANSCENDENTAL
+from xlapy.hlo.graph import Instruction
+from xlapy.hlo.kernel_plan import INDEXED_AT_RUN_TIME, RowSpace
+from xlapy.hlo.ops import Trait
+
+DEAR = TRANSCENDENTAL | {"divide", "remainder", "sqrt", "map", *INDEXED_AT_RUN_TIME}
+"""Ops that take longer than a store and a load."""
+
+
+@dataclass(frozen=True, slots=True)
+class Uses:
+    """Sweeps by number: for each value the `first` one that needs it, and for those that are kept from then on the
+    `last` one that reads them."""
+
+    first: dict[Instruction, int]
+    last: dict[Instruction, int]
+
+    def made_in(self, sweep: int) -> list[Instruction]:
+        """What a sweep computes to be kept."""
+        return [value for value in self.last if self.first[value] == sweep]
+
+
+def uses_of_sweeps(space: RowSpace, sweeps: Sequence[Sequence[Instruction]], room: float = math.inf) -> Uses:
+    """Who needs what, of sweeps that compute some instructions each. What is dear and needed again is kept, as far as
+    there is room (in bytes, for one row)."""
+    uses = Uses({}, {})
+    for number, goals in enumerate(sweeps):
+        pending, seen = [*goals], set(goals)
+        while pending:
+            value = pending.pop()
+            is_again = uses.first.setdefault(value, number) < number
+            if value.opcode in ("parameter", "reduce"):
+                continue
+            if is_again and space.is_full(value) and is_dear(value):
+                size = 0 if value in uses.last else value.shape.bytes // space.rows
+                if size <= room:
+                    room -= size
+                    uses.last[value] = number
+                    continue
+            pending += [operand for operand in value.operands if operand not in seen]
+            seen.update(value.operands)
+    return uses
+
+
+def is_dear(value: Instruction) -> bool:
+    """Computing an element again takes longer than reading it."""
+    if value.shape.type.is_complex:
+        return False
+    inside = between([value], lambda instruction: instruction.opcode in ("parameter", "reduce"))
+    return any(
+        instruction.opcode in DEAR
+        or (Trait.INDEX_MAP in instruction.spec.traits and instruction.opcode not in ("broadcast", "reshape"))
+        for instruction in inside
+        if instruction.shape.dims == value.shape.dims
+    )

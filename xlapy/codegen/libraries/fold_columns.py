@@ -1,0 +1,85 @@
+"""Folds of columns: a block of neighbouring ones at a time, a lane for each, in the order of the elements.
+
+How wide a block is, is part of a function's name: its results stay in registers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+
+from xlapy.codegen.elements import emit_element
+from xlapy.codegen.indexing import Index, Indexing
+from xlapy.codegen.ir import Module, Value
+from xlapy.codegen.kernels.reduce import ACCUMULATORS, WIDE_ACCUMULATORS
+from xlapy.codegen.libraries.fold_problem import FoldKind, FoldProblem, fold_function
+from xlapy.codegen.registers import Element, flatten, memory_type, splat, unflatten
+from xlapy.codegen.target import Target
+from xlapy.hlo.graph import Instruction
+
+COLUMNS = "columns"
+WIDTHS = (*WIDE_ACCUMULATORS, ACCUMULATORS)
+"""Vectors in a block."""
+
+
+def columns_name(kind: FoldKind, vectors: int) -> str:
+    return f"{kind.name(COLUMNS)}.{vectors}"
+
+
+def emit_columns(kind: FoldKind, target: Target) -> Module:
+    module = Module.of(target)
+    for vectors in WIDTHS:
+        with fold_function(module, columns_name(kind, vectors), kind, target) as problem:
+            blocks = _Blocks(problem, kind.combiner(), kind.lanes(target), vectors)
+            is_fetched = problem.k.compare("ne", problem["ahead"], 0)
+            problem.k.if_else(is_fetched, partial(blocks.emit, fetches=True), partial(blocks.emit, fetches=False))
+    return module
+
+
+class _Blocks:
+    """The loop over blocks of columns."""
+
+    def __init__(self, problem: FoldProblem, combiner: Instruction, lanes: int, vectors: int) -> None:
+        self._problem = problem
+        self._combiner = combiner
+        self._ix = Indexing(problem.k, lanes)
+        self._vectors = vectors
+
+    def emit(self, *, fetches: bool) -> None:
+        """Writes the loop. The last block of a group overlaps the one before it."""
+        problem, k, lanes = self._problem, self._problem.k, self._ix.lanes
+        columns, blocks = problem["columns"], problem["blocks"]
+        width = lanes * self._vectors
+        initial = [splat(k, problem.init(), lanes)] * self._vectors
+        with k.loop(k.parameters["begin"], k.parameters["end"]) as units:
+            group = k.udiv(units.index, blocks)
+            block = k.sub(units.index, k.mul(group, blocks))
+            start = k.smin(k.mul(block, width), k.sub(columns, width))
+            first = k.add(k.mul(k.mul(group, problem["length"]), columns), start)
+            results = self._folded(first, initial, fetches=fetches)
+            place = k.add(k.mul(group, columns), start)
+            for number, result in enumerate(results):
+                problem.result.store(self._ix, self._place(place, number), result)
+
+    def _folded(self, first: Value, initial: Sequence[Element], *, fetches: bool) -> list[Element]:
+        """The block whose first element has a number."""
+        problem, k = self._problem, self._problem.k
+        source, columns = problem.input(), problem["columns"]
+        element_bytes = memory_type(problem.kind.type).bytes
+        with k.loop(0, problem["length"], carry=flatten(initial)) as loop:
+            row = k.add(first, k.mul(loop.index, columns))
+            if fetches:
+                ahead = k.gep(k.gep(source.pointer, row, element_bytes), problem["ahead"])
+                k.prefetch(ahead, self._ix.lanes * self._vectors * element_bytes)
+            elements = [source.load(self._ix, self._place(row, number)) for number in range(self._vectors)]
+            before = unflatten(loop.values, initial)
+            following = [
+                emit_element(k, self._combiner, [old, element], unrounded=True)
+                for old, element in zip(before, elements, strict=True)
+            ]
+            loop.next = flatten(following)
+        return unflatten(loop.results, initial)
+
+    def _place(self, first: Value, number: int) -> Index:
+        """A vector of the block that begins at an element."""
+        return self._problem.place(self._ix, self._problem.k.add(first, number * self._ix.lanes))
