@@ -36,7 +36,7 @@ class Array:
     shape: Shape
     alias: str | None = None
     read_only: bool = True
-    streaming: bool = False  # stores of whole, aligned vectors bypass the caches
+    streaming: Value | None = None  # the bit that says that stores bypass the caches; then vectors are aligned
     displacement: int = 0  # bytes from `pointer` to the first element
     ahead: int = 0  # bytes from what is loaded to what is fetched meanwhile; 0 leaves fetching to the processor
 
@@ -100,8 +100,13 @@ class Array:
             whole = k.shuffle(parts[0], parts[1], [lane + lanes * part for lane in range(lanes) for part in range(2)])
         if mask is not None:
             k.masked_store(pointer, whole, _for_parts(k, mask, len(parts)), alias=self.alias)
-        elif len(parts) == 1 and self.streaming:
-            k.store(pointer, whole, align=whole.type.bytes * lanes, alias=self.alias, nontemporal=True)
+        elif len(parts) == 1 and self.streaming is not None:
+            k.if_else(
+                self.streaming,
+                lambda: k.store(pointer, whole, align=whole.type.bytes * lanes, alias=self.alias, nontemporal=True),
+                lambda: k.store(pointer, whole, alias=self.alias),
+                likely=True,
+            )
         else:
             k.store(pointer, whole, alias=self.alias)
 

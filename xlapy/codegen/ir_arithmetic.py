@@ -337,7 +337,7 @@ class Arithmetic(Emitter):
         a, b = self._pair(a, b)
         b, c = self._pair(b, c)
         a = self._value(a, b.type)
-        return self._intrinsic("fma", a.type, a, b, self._value(c, b.type))
+        return self._intrinsic("fma", a.type, b, a, self._value(c, b.type))
 
     def muladd(self, a: Operand, b: Operand, c: Operand) -> Value:
         """a * b + c the quick way: fused if the target can, else rounded twice."""

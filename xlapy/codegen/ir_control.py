@@ -150,12 +150,19 @@ class Control(Memory):
             self._branch(done)
         self._start_block(done)
 
-    def if_else(self, condition: Value, then: Callable[[], Values], otherwise: Callable[[], Values]) -> list[Value]:
-        """Runs one of the two; their values, merged."""
+    def if_else(
+        self,
+        condition: Value,
+        then: Callable[[], Values],
+        otherwise: Callable[[], Values],
+        *,
+        likely: bool | None = None,
+    ) -> list[Value]:
+        """Runs one of the two; their values, merged. `likely` says how the condition mostly is, if that is known."""
         if condition.constant is not None:
             return _as_values(then() if condition.constant else otherwise())
         first, second, done = self._new_label("then"), self._new_label("else"), self._new_label("done")
-        self._branch_if(condition, first, second)
+        self._branch_if(condition, first, second, likely)
         return self._merged(done, {first: then, second: otherwise})
 
     def switch(

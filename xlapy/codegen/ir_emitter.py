@@ -26,6 +26,10 @@ HOISTED_CONSTANTS = 14
 """Vectors that are kept in registers, where there are 32 of them and half may be free."""
 
 
+USUAL = 2000
+"""How often something usual happens for each time that it does not."""
+
+
 class Emitter:
     """The text of one function while it is being written.
 
@@ -206,8 +210,14 @@ class Emitter:
             self._effect(f"br label %{label}")
             self._terminated = True
 
-    def _branch_if(self, condition: Value, then: str, otherwise: str) -> None:
-        self._effect(f"br i1 {condition.text}, label %{then}, label %{otherwise}")
+    def _branch_if(self, condition: Value, then: str, otherwise: str, likely: bool | None = None) -> None:
+        """Goes on in one of two blocks. If it is known how the condition mostly is, what is rare is kept apart."""
+        branch = f"br i1 {condition.text}, label %{then}, label %{otherwise}"
+        if likely is not None:
+            odds = (USUAL, 1) if likely else (1, USUAL)
+            weights = self.module.metadata(f'!{{!"branch_weights", i32 {odds[0]}, i32 {odds[1]}}}')
+            branch += f", !prof !{weights}"
+        self._effect(branch)
         self._terminated = True
 
     def _open_scope(self, *, loop: bool) -> Scope:

@@ -304,12 +304,9 @@ class _Strip:
         misplaced = k.const(I64, 0)
         for _, output in self._results(outputs, full=True):
             misplaced = k.or_(misplaced, k.address(output.pointer))
-        misplaced = k.and_(misplaced, ALIGNMENT - 1)
-        with k.if_(k.compare("eq", misplaced, 0)):
-            self._store_down([replace(output, streaming=True) for output in outputs])
-            k.fence()
-        with k.if_(k.compare("ne", misplaced, 0)):
-            self._store_down(outputs)
+        streaming = k.compare("eq", k.and_(misplaced, ALIGNMENT - 1), 0)
+        self._store_down([replace(output, streaming=streaming) for output in outputs])
+        k.fence()
 
     def _store_down(self, outputs: Sequence[Array]) -> None:
         roots = self.plan.full_roots

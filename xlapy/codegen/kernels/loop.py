@@ -146,22 +146,42 @@ def emit_loop(
     """Writes the loop nest over units [begin, end). `in_place`: some output is also an operand."""
     arrays = arrays if plan.is_linear else _fetched_by_rows(plan, arrays)
 
-    def step_into(targets: Sequence[Array]) -> Callable[[Indexing, Index], None]:
-        def step(ix: Indexing, index: Index) -> None:
-            values = ElementGraph(ix, arrays).values([(root, index) for root in plan.roots])
-            for target, value in zip(targets, values, strict=True):
-                target.store(ix, index, value)
-
-        return step
+    def step(ix: Indexing, index: Index, streaming: Value | None = None) -> None:
+        values = ElementGraph(ix, arrays).values([(root, index) for root in plan.roots])
+        for output, value in zip(outputs, values, strict=True):
+            replace(output, streaming=streaming).store(ix, index, value)
 
     if not plan.is_linear:
         with k.loop(begin, end) as rows:
-            emit_row(k, plan.shape, rows.index, plan.lanes, step_into(outputs), overlapping=not in_place)
-    elif plan.streaming and not in_place:
-        _stream(k, plan, outputs, begin, end, step_into)
-    else:
-        step = _linear(plan, step_into(outputs))
-        strip(k, begin, end, plan.lanes, step, overlapping=not in_place, fits=plan.fills_vectors)
+            emit_row(k, plan.shape, rows.index, plan.lanes, step, overlapping=not in_place)
+        return
+    streams = plan.streaming and not in_place
+    misplaced = _misplaced(k, plan, outputs) if streams else None
+
+    def linear(ix: Indexing, position: Value) -> None:
+        streaming = None if misplaced is None else _is_whole(k, plan, position, misplaced)
+        step(ix, Index(plan.shape.dims, None, ix.along_lanes(position)), streaming)
+
+    strip(k, begin, end, plan.lanes, linear, overlapping=not in_place, fits=plan.fills_vectors)
+    if streams:
+        k.fence()
+
+
+def _misplaced(k: KernelBuilder, plan: LoopPlan, outputs: Sequence[Array]) -> Value:
+    """Zero if all results lie as stores need it that bypass the caches. (Ours do; memory of others may not.)"""
+    misplaced = k.const(I64, 0)
+    for output in outputs:
+        width = memory_type(output.shape.type).bytes * plan.lanes
+        misplaced = k.or_(misplaced, k.and_(k.address(output.pointer), width - 1))
+    return misplaced
+
+
+def _is_whole(k: KernelBuilder, plan: LoopPlan, position: Value, misplaced: Value) -> Value:
+    """Whether the vectors at a position may bypass the caches. The branch on it costs nothing, while a second loop,
+    for the vector that does not begin where vectors do, would take as long to compile as the first one."""
+    if not plan.fills_vectors:
+        misplaced = k.or_(misplaced, k.and_(position, plan.lanes - 1))
+    return k.compare("eq", misplaced, 0)
 
 
 def _fetched_by_rows(plan: LoopPlan, arrays: Mapping[Instruction, Array]) -> dict[Instruction, Array]:
@@ -182,34 +202,6 @@ def _fetched_by_rows(plan: LoopPlan, arrays: Mapping[Instruction, Array]) -> dic
             rows = -(-source.ahead // read)
             fetched[instruction.operands[0]] = replace(source, ahead=rows * between_rows)
     return fetched
-
-
-def _linear(plan: LoopPlan, step: Callable[[Indexing, Index], None]) -> Callable[[Indexing, Value], None]:
-    """A step over element numbers."""
-    return lambda ix, position: step(ix, Index(plan.shape.dims, None, ix.along_lanes(position)))
-
-
-def _stream(
-    k: KernelBuilder,
-    plan: LoopPlan,
-    outputs: Sequence[Array],
-    begin: Value,
-    end: Value,
-    step_into: Callable[[Sequence[Array]], Callable[[Indexing, Index], None]],
-) -> None:
-    """The linear loop with stores that bypass the caches, where the results lie as these need it; the rest as usual."""
-    usual = _linear(plan, step_into(outputs))
-    streamed = _linear(plan, step_into([replace(output, streaming=True) for output in outputs]))
-    misplaced = k.and_(begin, plan.lanes - 1)
-    for output in outputs:
-        width = memory_type(output.shape.type).bytes * plan.lanes
-        misplaced = k.or_(misplaced, k.and_(k.address(output.pointer), width - 1))
-    whole = k.select(k.compare("eq", misplaced, 0), k.add(begin, k.and_(k.sub(end, begin), -plan.lanes)), begin)
-    vector = Indexing(k, plan.lanes)
-    with k.loop(begin, whole, plan.lanes) as loop:
-        streamed(vector, loop.index)
-    k.fence()
-    strip(k, whole, end, plan.lanes, usual, overlapping=True)
 
 
 def emit_row(

@@ -1,10 +1,15 @@
-"""What sines and cosines of large angles call: the same scalar code for all programs, which hardly ever run it."""
+"""What sines and cosines of large angles call: the same code for all programs, which hardly ever run it."""
 
 from __future__ import annotations
 
 from xlapy.codegen.ir import Module
 from xlapy.codegen.libraries import Library
-from xlapy.codegen.math.trigonometric_reduction import ANGLES_LIBRARY, LARGE_ANGLES, define_reduce_large
+from xlapy.codegen.math.trigonometric_reduction import (
+    ANGLES_LIBRARY,
+    LARGE_ANGLES,
+    SINGLE_ANGLES,
+    define_reduce_large,
+)
 from xlapy.codegen.target import Target
 
 
@@ -12,8 +17,8 @@ def emit_angles(target: Target) -> Module:
     """The library for a target."""
     module = Module.of(target)
     define_reduce_large(module)
+    SINGLE_ANGLES.define(module, attributes=target.function_attributes)
     return module
 
 
-ANGLES = Library(ANGLES_LIBRARY, (LARGE_ANGLES,), emit_angles)
-MATH_LIBRARIES = {ANGLES.name: ANGLES}
+ANGLES = Library(ANGLES_LIBRARY, (LARGE_ANGLES, SINGLE_ANGLES.symbol), emit_angles)

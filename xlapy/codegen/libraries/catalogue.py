@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from xlapy.codegen.libraries import Library
-from xlapy.codegen.libraries.angles import MATH_LIBRARIES
+from xlapy.codegen.libraries.angles import ANGLES
 from xlapy.codegen.libraries.fft import FFT_LIBRARIES
 from xlapy.codegen.libraries.fold import FOLD_LIBRARIES
 from xlapy.codegen.libraries.gemm import GEMM_LIBRARIES
 from xlapy.codegen.libraries.linalg import LINALG_LIBRARIES
+from xlapy.codegen.libraries.powers import POWERS
 from xlapy.codegen.libraries.sort import SORT_LIBRARIES
+
+MATH_LIBRARIES = {library.name: library for library in (ANGLES, POWERS)}
+"""What functions of elements call when they need it, which is rare."""
 
 LIBRARIES: dict[str, Library] = {
     library.name: library

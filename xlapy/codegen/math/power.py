@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from xlapy.codegen.ir import KernelBuilder, Value
+from xlapy.codegen.ir import F32, F64, KernelBuilder, Value
 from xlapy.codegen.ir_types import float_to_bits
 from xlapy.codegen.math.coefficients import CBRT
 from xlapy.codegen.math.common import (
@@ -21,6 +21,7 @@ from xlapy.codegen.math.common import (
 )
 from xlapy.codegen.math.exponential import exp_of_pair
 from xlapy.codegen.math.logarithm import log_pair
+from xlapy.codegen.math.rare import RareFunction
 
 _CBRT_2 = 2.0 ** (1.0 / 3.0)
 # e to the power of plus or minus this is a normal number.
@@ -65,9 +66,12 @@ def power(k: KernelBuilder, x: Value, y: Value) -> Value:
     least, infinite = (float_to_bits(number, type.bits) for number in (format_of(type).lowest_normal, INFINITY))
     is_normal = k.compare("lt", k.sub(bits, least), infinite - least, signed=False)
     usual = k.and_(is_normal, k.compare("lt", k.fabs(product), _MODERATE[type.kind]))
-    (result,) = k.if_else(
-        k.any_lane(k.not_(usual)), lambda: k.select(usual, quick, _unusual_power(k, x, y)), lambda: quick
-    )
+
+    def with_unusual() -> Value:
+        (unusual,) = UNUSUAL_POWERS[type.kind].call(k, x, y)
+        return k.select(usual, quick, unusual)
+
+    (result,) = k.if_else(k.any_lane(k.not_(usual)), with_unusual, lambda: quick, likely=False)
     return result
 
 
@@ -77,7 +81,7 @@ def _product_of_pair(k: KernelBuilder, high: Value, low: Value, y: Value) -> tup
     return product, k.muladd(low, y, error)
 
 
-def _unusual_power(k: KernelBuilder, x: Value, y: Value) -> Value:
+def _unusual_power(k: KernelBuilder, x: Value, y: Value) -> tuple[Value]:
     """The power with all special cases, of overflow and underflow, and of subnormal numbers."""
     form = format_of(x.type)
     magnitude = k.fabs(x)
@@ -104,4 +108,11 @@ def _unusual_power(k: KernelBuilder, x: Value, y: Value) -> Value:
     result = k.select(k.and_(odd, sign_bit(k, x)), k.neg(result), result)
     no_power = k.and_(k.and_(k.compare("lt", x, 0.0), k.compare("gt", x, -INFINITY)), k.not_(integral))
     result = k.select(k.or_(no_power, k.unordered(x, y)), NAN, result)
-    return k.select(k.or_(k.compare("eq", y, 0.0), k.compare("eq", x, 1.0)), one, result)
+    return (k.select(k.or_(k.compare("eq", y, 0.0), k.compare("eq", x, 1.0)), one, result),)
+
+
+POWERS_LIBRARY = "powers"
+UNUSUAL_POWERS = {
+    type.kind: RareFunction(f"xlapy.math.unusual_power.{type.kind}", POWERS_LIBRARY, _unusual_power, (type, type), (type,))
+    for type in (F32, F64)
+}

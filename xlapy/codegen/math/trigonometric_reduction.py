@@ -4,7 +4,7 @@
 
 Up to 2^20 the product q pi/2 is subtracted in pieces that are exact; f32 does that in its own type up to 2^11, and
 beyond in f64. Still larger angles go to a scalar function that multiplies the significand by the binary digits of 2/pi
-that matter, as integers (Payne and Hanek). What large angles need runs only if some lane has one.
+that matter, as integers (Payne and Hanek). What large angles need runs only if some lane has one, and is in a library.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from typing import NamedTuple
 from xlapy.codegen.ir import F32, F64, I32, I64, PTR, KernelBuilder, Module, Value
 from xlapy.codegen.math.coefficients import HALF_PI, HALF_PI_FUSED, HALF_PI_PARTS, TWO_OVER_PI_WORDS
 from xlapy.codegen.math.common import quick_two_sum, round_to_integer, two_product, two_sum
+from xlapy.codegen.math.rare import RareFunction
 
 # |x| up to here has fewer than 2^20 quarter turns.
 _QUICK_LIMIT = 2.0**20
@@ -43,7 +44,7 @@ def _reduced_where_large(k: KernelBuilder, x: Value, quick: Reduced) -> Reduced:
     """`quick`, but the right ones for angles for which it is not."""
     magnitude = k.fabs(x)
     large = k.and_(k.compare("ge", magnitude, _QUICK_LIMIT), k.compare("lt", magnitude, math.inf))
-    merged = k.if_else(k.any_lane(large), lambda: _reduce_large(k, x, quick), lambda: quick)
+    merged = k.if_else(k.any_lane(large), lambda: _reduce_large(k, x, quick), lambda: quick, likely=False)
     return Reduced(*merged)
 
 
@@ -52,7 +53,7 @@ def reduce_single(k: KernelBuilder, x: Value) -> Reduced:
     if not k.has_fma:
         return _reduce_single_through_double(k, x)
     large = k.any_lane(k.compare("ge", k.fabs(x), _SINGLE_LIMIT))
-    reduced = k.if_else(large, lambda: _reduce_single_through_double(k, x), lambda: _reduce_fused(k, x))
+    reduced = k.if_else(large, lambda: SINGLE_ANGLES.call(k, x), lambda: _reduce_fused(k, x), likely=False)
     return Reduced(*reduced)
 
 
@@ -82,6 +83,11 @@ def _reduce_single_through_double(k: KernelBuilder, x: Value) -> Reduced:
     rounded = k.fptrunc(reduced.high, F32)
     low = k.fptrunc(k.sub(reduced.high, k.fpext(rounded, F64)), F32)
     return Reduced(rounded, low, k.trunc(reduced.quadrant, I32))
+
+
+SINGLE_ANGLES = RareFunction(
+    "xlapy.math.reduce_single_angles", ANGLES_LIBRARY, _reduce_single_through_double, (F32,), (F32, F32, I32)
+)
 
 
 def _reduce_unfused(k: KernelBuilder, x: Value) -> Reduced:

@@ -1,0 +1,62 @@
+"""What functions compute only if some lane needs it, in libraries: programs call it instead of each having a copy.
+
+A cosine of f32 is 60 instructions for angles that are usual, and 150 for all others; LLVM would compile these again for
+every cosine of every program. Operands and results pass through memory, which makes no difference to what is rare.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from xlapy.codegen.ir import I64, PTR, IRType, KernelBuilder, Module, Value
+
+LANES_PER_STEP = 16
+"""Lanes that are computed together; operands and results have room for a multiple of these."""
+
+
+@dataclass(frozen=True, slots=True)
+class RareFunction:
+    """A function from vectors to vectors, lane by lane, that is compiled once for all programs."""
+
+    symbol: str
+    library: str
+    compute: Callable[..., Sequence[Value]]
+    operands: tuple[IRType, ...]
+    results: tuple[IRType, ...]
+
+    def call(self, k: KernelBuilder, *operands: Value) -> list[Value]:
+        """The results for operands of any number of lanes."""
+        self._require(k.module)
+        lanes = operands[0].type.lanes
+        room = -(-lanes // LANES_PER_STEP) * LANES_PER_STEP
+        slots = [k.alloca(type.with_lanes(room)) for type in (*self.operands, *self.results)]
+        for slot, operand in zip(slots, operands, strict=False):
+            k.store(slot, operand)
+        k.call(self.symbol, [*slots, k.const(I64, lanes)])
+        places = zip(slots[len(operands) :], self.results, strict=True)
+        return [k.load(slot, type.with_lanes(lanes)) for slot, type in places]
+
+    def _require(self, module: Module) -> None:
+        """Makes the function known to a module, which has a copy of its own if it is linked with no libraries."""
+        if module.libraries is not None:
+            module.libraries.add(self.library)
+        elif not module.defines(self.symbol):
+            self.define(module, linkage="internal")
+
+    def define(self, module: Module, linkage: str = "", attributes: str = "") -> None:
+        """Writes the function. It is given addresses, and how many lanes there are."""
+        types = (*self.operands, *self.results)
+        parameters = [*((f"p{number}", PTR) for number in range(len(types))), ("lanes", I64)]
+        attributes = f"noinline nounwind {attributes}".rstrip()
+        with (
+            KernelBuilder(module, self.symbol, parameters, None, linkage, attributes) as k,
+            k.loop(0, k.parameters["lanes"], LANES_PER_STEP) as loop,
+        ):
+            places = [k.gep(k.parameters[f"p{number}"], loop.index, type.bytes) for number, type in enumerate(types)]
+            loaded = [
+                k.load(place, type.with_lanes(LANES_PER_STEP))
+                for place, type in zip(places, self.operands, strict=False)
+            ]
+            for place, value in zip(places[len(loaded) :], self.compute(k, *loaded), strict=True):
+                k.store(place, value)
