@@ -23,7 +23,7 @@ from xlapy.codegen.element_graph import ElementGraph, between
 from xlapy.codegen.indexing import Coordinate, Index, Indexing
 from xlapy.codegen.ir import I64, KernelBuilder, Value
 from xlapy.codegen.kernels.choosing import Choosing
-from xlapy.codegen.kernels.fold_results import store_results
+from xlapy.codegen.kernels.fold_results import store_results, stored_results
 from xlapy.codegen.kernels.folding import folding
 from xlapy.codegen.kernels.loop import VECTORS_PER_STEP, widest_lanes
 from xlapy.codegen.regions import emit_region
@@ -50,7 +50,7 @@ WIDE_ACCUMULATORS = (16, 8)  # across lanes, if registers hold them: memory stre
 WIDE_BLOCKS = 8  # that there must be at the least for wider ones to pay, so that threads have something to share
 LIGHT_INSTRUCTIONS = 4  # in the kernel, the operands included: more would not leave registers for wide blocks
 
-CHOOSING_ACCUMULATORS = 2  # each has its places beside it
+FEW_ACCUMULATORS = 2  # where each has places beside it, if registers are few or rows short
 
 LEAST_GATHERED = 8  # results for which it pays to gather a lane of each, rather than to fold them one by one
 
@@ -109,7 +109,7 @@ def plan_reduce(
     lanes = min(lanes, 1 << (size.bit_length() - 1)) if size and (across or along) else 1
     units = math.prod(shape.dims[dim] for dim in kept)
     vectors = (
-        CHOOSING_ACCUMULATORS
+        _vectors_of_choice(size, lanes, target)
         if choice is not None
         else _vectors(size, lanes, members, target, across=across, is_simple=combiner is not None and last in kept)
     )
@@ -130,10 +130,20 @@ def _vectors(
     return _vectors_across(size, lanes, target) if is_light else _few_vectors_across(size, lanes)
 
 
+def _vectors_of_choice(size: int, lanes: int, target: Target) -> int:
+    """How many vectors of keys to fold side by side, each with two of places."""
+    fits = _registers(target) >= ACCUMULATORS * VECTORS_PER_STEP * 3
+    return ACCUMULATORS if fits and size >= FEW_ACCUMULATORS * ACCUMULATORS * lanes else FEW_ACCUMULATORS
+
+
+def _registers(target: Target) -> int:
+    """How many vector registers there are."""
+    return 32 if target.is_avx512 or not target.is_x86 else 16
+
+
 def _vectors_across(size: int, lanes: int, target: Target) -> int:
     """How many vectors of results to fold together, where little else needs registers."""
-    registers = 32 if target.is_avx512 or not target.is_x86 else 16
-    fitting = (vectors for vectors in WIDE_ACCUMULATORS if vectors * VECTORS_PER_STEP <= registers)
+    fitting = (vectors for vectors in WIDE_ACCUMULATORS if vectors * VECTORS_PER_STEP <= _registers(target))
     wide = next((vectors for vectors in fitting if size >= WIDE_BLOCKS * vectors * lanes), None)
     return wide or _few_vectors_across(size, lanes)
 
@@ -291,7 +301,8 @@ def _choose_along(
 ) -> list[Element]:
     """Finds the places of what is chosen along the last dimension, and reads all inputs there."""
     last = _last_folded(plan)
-    fold = Choosing(k, choice, _inputs(plan)[choice.key].shape.type)
+    results = stored_results(plan.reduce, plan.roots)
+    fold = Choosing(k, choice, _inputs(plan)[choice.key].shape.type, results)
     element = _reading(plan, arrays, choice.key)
     places = fold.places(_run_along(k, plan, fold.start, fold.step, positions, element, overlapping=True))
     row = {**dict.fromkeys(plan.folded, Coordinate(k.const(I64, 0))), **positions}
