@@ -211,12 +211,12 @@ POLYNOMIALS: dict[str, tuple[str, Callable[[Real], Real], Real, Real, int, int]]
         21,
     ),
     "TANH": (
-        "(tanh x - x) / x^3 of x^2",
-        root(lambda x: (mp.tanh(x) - x) / x**3),
-        mp.mpf(0),
-        mp.mpf("0.36"),
+        "((e^2r - 1) / 2 - r) / r^2 for r that are not negative",
+        near_zero(lambda r: (mp.expm1(2 * r) / 2 - r) / r**2),
+        mp.mpf("-0.001"),
+        HALF_LN2 + mp.mpf("0.001"),
         5,
-        13,
+        11,
     ),
     "SINH": ("(sinh x - x) / x^3 of x^2", root(lambda x: (mp.sinh(x) - x) / x**3), mp.mpf(0), mp.mpf(1), 3, 8),
     "ERF_INV_CENTER": (

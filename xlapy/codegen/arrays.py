@@ -87,6 +87,16 @@ class Array:
             place = k.gep(start, number, width)
             k.scatter(place, distances, part, mask, alias=self.alias, element_bytes=1)
 
+    def fetch(self, ix: Indexing, index: Index, count: int) -> None:
+        """Starts to fetch `count` elements from that of the first lane on, if those of the other lanes follow it."""
+        offset = self.offset(ix, index)
+        if offset.vector is not None or offset.step != 1:
+            return
+        k, width = ix.k, self.shape.type.bytes
+        place = self._place(k, offset.start, width)
+        k.prefetch(place, count * width)
+        k.prefetch(k.gep(place, count * width - 1), 1)  # the last line, if the first element is not the first of one
+
     def _store_neighbours(
         self, k: KernelBuilder, pointer: Value, parts: Sequence[Value], lanes: int, mask: Value | None
     ) -> None:

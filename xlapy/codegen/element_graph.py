@@ -60,6 +60,21 @@ class ElementGraph:
 
     def values(self, requests: Sequence[tuple[Instruction, Index]]) -> list[Element]:
         """The requested elements. Everything between them and the inputs must be element ops."""
+        order, demands = self._demands(requests)
+        values: dict[tuple[Instruction, Index], Element] = {}
+        for instruction in order:
+            for index, demand in demands[instruction].items():
+                values[instruction, index] = demand.combine([values[request] for request in demand.operands])
+        return [values[request] for request in requests]
+
+    def reads(self, requests: Sequence[tuple[Instruction, Index]], source: Instruction) -> list[Index]:
+        """Where `source` is read for the requested elements, of which nothing is computed but places."""
+        return list(self._demands(requests)[1].get(source, ()))
+
+    def _demands(
+        self, requests: Sequence[tuple[Instruction, Index]]
+    ) -> tuple[list[Instruction], dict[Instruction, dict[Index, Demand]]]:
+        """Everything that the requests need, operands first, and what each of it needs at which index."""
         demands: dict[Instruction, dict[Index, Demand]] = {}
         order = between([instruction for instruction, _ in requests], self.is_input)
         wanted: dict[Instruction, dict[Index, None]] = {}
@@ -70,11 +85,7 @@ class ElementGraph:
             for demand in demands[instruction].values():
                 for operand, index in demand.operands:
                     wanted.setdefault(operand, {})[index] = None
-        values: dict[tuple[Instruction, Index], Element] = {}
-        for instruction in order:
-            for index, demand in demands[instruction].items():
-                values[instruction, index] = demand.combine([values[request] for request in demand.operands])
-        return [values[request] for request in requests]
+        return order, demands
 
     def scalar(self, instruction: Instruction) -> Element:
         """The value of a rank-0 instruction, needed to work out indices."""

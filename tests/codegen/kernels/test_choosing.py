@@ -129,6 +129,24 @@ def test_integers(key: str, rule: str) -> None:
     check(both_ends(key, REGIONS[rule], inits), *arguments)
 
 
+@pytest.mark.parametrize("index", [0, 1])
+@pytest.mark.parametrize("key", ["f32", "bf16", "s32"])
+@pytest.mark.parametrize("rule", REGIONS)
+def test_one_result_alone(key: str, rule: str, index: int) -> None:
+    """Only that one is stored, and of equals nothing is remembered that does not show in it."""
+    sizes = (*SIZES, 5000)
+    text = both_ends(key, REGIONS[rule], ("-9", "9"), sizes)
+    head, _, root = text.rpartition("ROOT t = ")
+    names = root.partition(") tuple(")[2].partition(")")[0].split(", ")
+    type = key if index == 0 else "s32"
+    elements = [f"e{n} = {type}[40] get-tuple-element({name}), index={index}" for n, name in enumerate(names)]
+    shapes = ", ".join([f"{type}[40]"] * len(names))
+    numbers = ", ".join(f"e{n}" for n in range(len(names)))
+    text = head + "\n".join([*elements, f"ROOT t = ({shapes}) tuple({numbers})"]) + "\n}"
+    arrays = [special(size, np.float32) for size in sizes]
+    check(text, *((np.nan_to_num(x).clip(-9, 9) if key == "s32" else x).astype(TYPES[key].dtype) for x in arrays))
+
+
 @pytest.mark.parametrize("rule", REGIONS)
 def test_what_a_fold_begins_with_takes_part(rule: str) -> None:
     for inits in (("nan", "-0"), ("0", "2"), ("-0", "nan"), ("2", "-inf"), ("inf", "0")):

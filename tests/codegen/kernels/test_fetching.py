@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
 
-from tests.support.native import check_native
+import xlapy
+from tests.support.native import assert_same_bits, check_native
 from xlapy import ops
 from xlapy.builder import XlaOp
 from xlapy.codegen.target import host_target
@@ -41,3 +43,39 @@ def test_results_are_the_same(name: str) -> None:
 def test_small_operands_are_left_to_the_processor() -> None:
     executable = check_native(PROGRAMS["rows"], np.ones((3, 31, 64), np.float32))
     assert "call void @llvm.prefetch" not in executable.llvm_ir()
+
+
+def picked_rows(type: str, dims: tuple[int, ...], taken: int, result: str = "") -> str:
+    """Rows of a table at computed places, some of them outside."""
+    size = ",".join(map(str, dims[1:]))
+    offsets = ",".join(str(1 + dim) for dim in range(len(dims) - 1))
+    return f"""HloModule m
+      ENTRY main {{
+        table = {type}[{dims[0]},{size}] parameter(0)
+        numbers = s32[{taken}] parameter(1)
+        places = s32[{taken},1] reshape(numbers)
+        ROOT rows = {type}[{taken},{size}] gather(table, places), offset_dims={{{offsets}}},
+          collapsed_slice_dims={{0}}, start_index_map={{0}}, index_vector_dim=1, slice_sizes={{1,{size}}}
+      }}"""
+
+
+def table_and_numbers(dims: tuple[int, ...], taken: int, dtype: Any) -> tuple[np.ndarray[Any, Any], ...]:
+    random = np.random.default_rng(taken)
+    table = random.integers(-100, 100, size=dims).astype(dtype)
+    return table, random.integers(-3, dims[0] + 3, size=taken).astype(np.int32)
+
+
+@pytest.mark.parametrize(
+    ("type", "dtype", "row"),
+    [("f32", np.float32, (128,)), ("f32", np.float32, (37,)), ("c64", np.complex64, (3, 11)), ("s8", np.int8, (1000,))],
+)
+def test_rows_of_a_table_are_fetched_by_their_numbers(type: str, dtype: Any, row: tuple[int, ...]) -> None:
+    bytes = int(np.prod(row)) * np.dtype(dtype).itemsize
+    dims = (host_target().l2_bytes // bytes + 7, *row)
+    for taken in (0, 1, 5, 301):
+        text = picked_rows(type, dims, taken)
+        executable = xlapy.compile(text)
+        arguments = table_and_numbers(dims, taken, dtype)
+        assert_same_bits([executable(*arguments)], [xlapy.evaluate(text, *arguments)])
+        if taken == 301:
+            assert "call i64 @llvm.smin.i64" in executable.llvm_ir().partition("call void @llvm.prefetch")[0]

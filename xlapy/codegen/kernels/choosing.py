@@ -8,7 +8,7 @@ with its place. So the region of a reduce needs to run once only, with the eleme
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import reduce
 
@@ -27,16 +27,17 @@ class _Best:
 
 
 class Choosing:
-    """The fold of a row of keys. What is folded twice changes nothing."""
+    """The fold of a row of keys, of which some `results` are wanted. What is folded twice changes nothing."""
 
-    def __init__(self, k: KernelBuilder, choice: Choice, element_type: ElementType) -> None:
+    def __init__(self, k: KernelBuilder, choice: Choice, element_type: ElementType, results: Collection[int]) -> None:
         self._k = k
         self._choice = choice
         self._type = element_type
         is_float = register_type(element_type).is_float
-        others = {tie for number, tie in enumerate(choice.ties) if is_float or number != choice.key}
-        # Equal numbers may differ in the signs of zeros only. Of NaNs, the first one counts in any case.
-        self._ties = tuple(tie for tie in Tie if tie in others or (is_float and tie is Tie.FIRST))
+        # Equal keys are the same, but for the signs of zeros. Of NaNs, the first one counts in any case.
+        told = [number for number in results if is_float or number != choice.key]
+        ties = {choice.ties[number] for number in told or [choice.key]}
+        self._ties = tuple(tie for tie in Tie if tie in ties or (is_float and tie is Tie.FIRST))
 
     def start(self, count: int, lanes: int) -> list[Element]:
         """The state before anything is folded: `count` best elements, and the steps where they were met.

@@ -21,11 +21,10 @@ from xlapy.codegen.ir import I32, I64, PTR, KernelBuilder, Value
 from xlapy.codegen.kernels.loop import (
     FUNCTION_WORK,
     VECTORS_PER_STEP,
-    inner_dim,
     plan_loop,
-    rows_and_columns,
     widest_lanes,
 )
+from xlapy.codegen.kernels.row_order import inner_dim, rows_and_columns
 from xlapy.codegen.target import Target
 from xlapy.hlo.cost import arithmetic_cost
 from xlapy.hlo.graph import Instruction

@@ -31,6 +31,13 @@ def store_results(
         output.store(ix, ix.reshaped(index, output.shape.dims), value)
 
 
+def stored_results(fold: Instruction, roots: Sequence[Instruction]) -> list[int]:
+    """Which results of `fold` the `roots` of its kernel are made from."""
+    if [*roots] == [fold]:
+        return [*range(len(fold.shape.leaves()))]
+    return [_leaf(value) for value in fold_values(fold)]
+
+
 def _leaf(value: Instruction) -> int:
     """Which result of its fold a value is."""
     index: int = value.attributes.get("index", 0)

@@ -63,8 +63,8 @@ class Extremum(Folding):
         *values, largest, signs = state
         folded = [self._extreme(element, value) for value, element in zip(values, elements, strict=False)]
         for element in elements:
-            encoding = k.to_integer_bits(_only(element))
-            largest = k.smax(_only(largest), k.and_(encoding, self._magnitude))
+            encoding = k.to_integer_bits(only(element))
+            largest = k.smax(only(largest), k.and_(encoding, self._magnitude))
             signs = self._merged_signs(signs, encoding)
         return [*folded, *values[len(folded) :], largest, signs]
 
@@ -73,9 +73,9 @@ class Extremum(Folding):
         *values, largest, signs = state
         value, rest_largest, rest_signs = rest
         total = _across_lanes(k, self._extreme, self._together(values, self._extreme))
-        total = _only(self._extreme(value, total))
-        largest = k.smax(_only(_across_lanes(k, self._larger, largest)), _only(rest_largest))
-        signs = _only(self._merged_signs(_across_lanes(k, self._merged_signs, signs), rest_signs))
+        total = only(self._extreme(value, total))
+        largest = k.smax(only(_across_lanes(k, self._larger, largest)), only(rest_largest))
+        signs = only(self._merged_signs(_across_lanes(k, self._merged_signs, signs), rest_signs))
         zero = k.bitcast(k.and_(signs, ~self._magnitude), total.type)
         total = k.select(k.compare("eq", total, 0.0), zero, total)
         infinity = ((1 << self._exponent_bits) - 1) << self._fraction_bits
@@ -105,14 +105,14 @@ class Extremum(Folding):
     def _extreme(self, a: Element, b: Element) -> Element:
         """The larger, or smaller, one; `b` where neither is, which one instruction does where `b` is the older one."""
         k = self._k
-        return k.select(k.compare("gt" if self._is_maximum else "lt", _only(a), _only(b)), _only(a), _only(b))
+        return k.select(k.compare("gt" if self._is_maximum else "lt", only(a), only(b)), only(a), only(b))
 
     def _larger(self, a: Element, b: Element) -> Element:
-        return self._k.smax(_only(a), _only(b))
+        return self._k.smax(only(a), only(b))
 
     def _merged_signs(self, a: Element, b: Element) -> Element:
         """For maxima, whether all are negative; for minima, whether any is."""
-        return self._k.and_(_only(a), _only(b)) if self._is_maximum else self._k.or_(_only(a), _only(b))
+        return self._k.and_(only(a), only(b)) if self._is_maximum else self._k.or_(only(a), only(b))
 
 
 def folding(k: KernelBuilder, combiner: Instruction, identity: Element) -> Folding:
@@ -132,7 +132,7 @@ def _across_lanes(k: KernelBuilder, combine: Combine, value: Element) -> Element
     return value
 
 
-def _only(element: Element) -> Value:
+def only(element: Element) -> Value:
     """The single value of an element that is not complex."""
     assert isinstance(element, Value)
     return element

@@ -11,13 +11,16 @@ result overwrites an operand that would compute elements twice, so there the res
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from xlapy.codegen.arrays import Array
 from xlapy.codegen.element_graph import ElementGraph, between
-from xlapy.codegen.indexing import Coordinate, Index, Indexing
+from xlapy.codegen.indexing import Index, Indexing
 from xlapy.codegen.ir import I64, KernelBuilder, Value
+from xlapy.codegen.kernels.fetching import Fetching
+from xlapy.codegen.kernels.row_order import inner_size, row_places, rows_and_columns
 from xlapy.codegen.kernels.tasks import units_per_task
 from xlapy.codegen.registers import memory_type, register_type
 from xlapy.codegen.target import Target
@@ -28,7 +31,6 @@ from xlapy.hlo.ops import Trait
 from xlapy.hlo.shape import Shape
 
 STREAMED_BYTES = 16 << 20  # results smaller than this may be in cache when they are read next
-LEAST_SKIPPED = 1024  # bytes between rows that are worth not fetching
 VECTORS_PER_STEP = 2  # two native vectors hide the latency of one another's operations
 QUICK_WORK = 1 << 15  # operations on elements that take no longer than a call of the program, even if done badly
 FUNCTION_WORK = 20  # a transcendental function is about so many operations
@@ -67,7 +69,7 @@ def plan_loop(
     shape = roots[0].shape
     instructions = between(roots, inputs)
     is_linear = shape.rank == 1 or all(follows_row_major_numbers(i, shape.size, inputs(i)) for i in instructions)
-    extent = shape.size if is_linear else _inner_size(shape)
+    extent = shape.size if is_linear else inner_size(shape)
     # Functions take one element at a time, and tasks that call them are too small to be whole vectors.
     calls = any(region_functions(instruction) for instruction in instructions)
     is_quick = runs_once and not calls and shape.size * work_per_element(instructions) <= QUICK_WORK
@@ -75,7 +77,7 @@ def plan_loop(
     lanes = 1 if calls else min(widest, power_of_two_below(extent))
     units = shape.size if is_linear else rows_and_columns(shape)[0]
     total = operand_bytes + sum(root.shape.bytes for root in roots)
-    streaming = is_linear and is_streamed(roots, lanes, target)
+    streaming = (is_linear or not extent % lanes) and is_streamed(roots, lanes, target)
     return LoopPlan(tuple(roots), shape, is_linear, lanes, units, total // max(units, 1), streaming, is_quick)
 
 
@@ -121,18 +123,6 @@ def power_of_two_below(size: int) -> int:
     return 1 << (size.bit_length() - 1) if size > 0 else 1
 
 
-def inner_dim(shape: Shape) -> int:
-    """The fastest varying dimension that has more than one element (or just the fastest)."""
-    for dim in shape.minor_to_major:
-        if shape.dims[dim] > 1:
-            return dim
-    return shape.minor_to_major[0] if shape.rank else -1
-
-
-def _inner_size(shape: Shape) -> int:
-    return shape.dims[inner_dim(shape)] if shape.rank else 1
-
-
 def emit_loop(
     k: KernelBuilder,
     plan: LoopPlan,
@@ -144,17 +134,14 @@ def emit_loop(
     in_place: bool,
 ) -> None:
     """Writes the loop nest over units [begin, end). `in_place`: some output is also an operand."""
-    arrays = arrays if plan.is_linear else _fetched_by_rows(plan, arrays)
+    ahead = None if plan.is_linear else Fetching(plan.roots, plan.shape, arrays)
+    arrays = ahead.arrays if ahead else arrays
 
     def step(ix: Indexing, index: Index, streaming: Value | None = None) -> None:
         values = ElementGraph(ix, arrays).values([(root, index) for root in plan.roots])
         for output, value in zip(outputs, values, strict=True):
             replace(output, streaming=streaming).store(ix, index, value)
 
-    if not plan.is_linear:
-        with k.loop(begin, end) as rows:
-            emit_row(k, plan.shape, rows.index, plan.lanes, step, overlapping=not in_place)
-        return
     streams = plan.streaming and not in_place
     misplaced = _misplaced(k, plan, outputs) if streams else None
 
@@ -162,7 +149,15 @@ def emit_loop(
         streaming = None if misplaced is None else _is_whole(k, plan, position, misplaced)
         step(ix, Index(plan.shape.dims, None, ix.along_lanes(position)), streaming)
 
-    strip(k, begin, end, plan.lanes, linear, overlapping=not in_place, fits=plan.fills_vectors)
+    if plan.is_linear:
+        strip(k, begin, end, plan.lanes, linear, overlapping=not in_place, fits=plan.fills_vectors)
+    else:
+        streaming = None if misplaced is None else k.compare("eq", misplaced, 0)
+        with k.loop(begin, end) as rows:
+            if ahead:
+                ahead.emit(k, rows.index, end)
+            in_row = functools.partial(step, streaming=streaming)
+            emit_row(k, plan.shape, rows.index, plan.lanes, in_row, overlapping=not in_place)
     if streams:
         k.fence()
 
@@ -184,26 +179,6 @@ def _is_whole(k: KernelBuilder, plan: LoopPlan, position: Value, misplaced: Valu
     return k.compare("eq", misplaced, 0)
 
 
-def _fetched_by_rows(plan: LoopPlan, arrays: Mapping[Instruction, Array]) -> dict[Instruction, Array]:
-    """The arrays, with what is fetched ahead of slices that skip much between rows in the rows that will be read."""
-    fetched = dict(arrays)
-    for instruction in between(plan.roots, arrays.__contains__):
-        source = arrays.get(instruction.operands[0]) if instruction.opcode == "slice" else None
-        if source is None or not source.ahead or instruction.shape.dims != plan.shape.dims:
-            continue
-        inner = inner_dim(plan.shape)
-        outer = [dim for dim in range(inner) if plan.shape.dims[dim] > 1]
-        if not outer or inner != plan.shape.rank - 1:
-            continue
-        width, parts = source.shape.type.bytes, instruction.attributes["dimensions"]
-        read = parts[inner].stride * plan.shape.dims[inner] * width
-        between_rows = parts[outer[-1]].stride * source.shape.strides()[outer[-1]] * width
-        if between_rows - read >= LEAST_SKIPPED:
-            rows = -(-source.ahead // read)
-            fetched[instruction.operands[0]] = replace(source, ahead=rows * between_rows)
-    return fetched
-
-
 def emit_row(
     k: KernelBuilder,
     shape: Shape,
@@ -214,17 +189,12 @@ def emit_row(
     overlapping: bool,
 ) -> None:
     """The inner loop over one row of an array of `shape`: row number in memory order, outer dimensions major."""
-    inner = inner_dim(shape)
-    order = [dim for dim in reversed(shape.minor_to_major) if dim != inner]
-    scalar = Indexing(k, 1)
-    outer = scalar.delinearize(Coordinate(row), [shape.dims[dim] for dim in order])
-    positions = dict(zip(order, outer, strict=True))
+    place = row_places(k, shape, row)
 
     def inner_step(ix: Indexing, position: Value) -> None:
-        coordinates = tuple(ix.along_lanes(position) if dim == inner else positions[dim] for dim in range(shape.rank))
-        step(ix, Index(shape.dims, coordinates))
+        step(ix, place(ix, position))
 
-    size = shape.dims[inner] if shape.rank else 1
+    size = inner_size(shape)
     strip(k, k.const(I64, 0), k.const(I64, size), lanes, inner_step, overlapping=overlapping)
 
 
@@ -264,9 +234,3 @@ def strip(
         step(vector, loop.index)
     with k.loop(whole, end) as loop:
         step(scalar, loop.index)
-
-
-def rows_and_columns(shape: Shape) -> tuple[int, int]:
-    """Rows and row length of an array as `emit_row` walks it."""
-    columns = _inner_size(shape)
-    return shape.size // max(columns, 1), columns

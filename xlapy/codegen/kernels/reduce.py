@@ -21,10 +21,11 @@ from dataclasses import dataclass, replace
 from xlapy.codegen.arrays import Array
 from xlapy.codegen.element_graph import ElementGraph, between
 from xlapy.codegen.indexing import Coordinate, Index, Indexing
-from xlapy.codegen.ir import I64, KernelBuilder, Value
+from xlapy.codegen.ir import I32, I64, KernelBuilder, Value
 from xlapy.codegen.kernels.choosing import Choosing
-from xlapy.codegen.kernels.fold_results import store_results
-from xlapy.codegen.kernels.folding import folding
+from xlapy.codegen.kernels.float_order import FloatOrder
+from xlapy.codegen.kernels.fold_results import store_results, stored_results
+from xlapy.codegen.kernels.folding import folding, only
 from xlapy.codegen.kernels.loop import VECTORS_PER_STEP, widest_lanes
 from xlapy.codegen.regions import emit_region
 from xlapy.codegen.registers import (
@@ -50,7 +51,7 @@ WIDE_ACCUMULATORS = (16, 8)  # across lanes, if registers hold them: memory stre
 WIDE_BLOCKS = 8  # that there must be at the least for wider ones to pay, so that threads have something to share
 LIGHT_INSTRUCTIONS = 4  # in the kernel, the operands included: more would not leave registers for wide blocks
 
-CHOOSING_ACCUMULATORS = 2  # each has its places beside it
+FEW_ACCUMULATORS = 2  # where each has places beside it, if registers are few or rows short
 
 LEAST_GATHERED = 8  # results for which it pays to gather a lane of each, rather than to fold them one by one
 
@@ -70,6 +71,7 @@ class ReducePlan:
     units: int
     bytes_per_unit: int
     choice: Choice | None = None  # what the computation chooses, when doing that along lanes
+    in_order: bool = False  # across lanes, extrema of floats are found among integers
 
     @property
     def input_shape(self) -> Shape:
@@ -109,15 +111,25 @@ def plan_reduce(
     lanes = min(lanes, 1 << (size.bit_length() - 1)) if size and (across or along) else 1
     units = math.prod(shape.dims[dim] for dim in kept)
     vectors = (
-        CHOOSING_ACCUMULATORS
+        _vectors_of_choice(size, lanes, target)
         if choice is not None
         else _vectors(size, lanes, members, target, across=across, is_simple=combiner is not None and last in kept)
     )
     if across:
         units = units // max(size, 1) * _blocks(size, lanes * vectors)
     unit_bytes = (operand_bytes + reduce.shape.bytes) // max(units, 1)
+    in_order = across and combiner is not None and _is_found_in_order(combiner, target)
     combiner = combiner if along else None
-    return ReducePlan(reduce, tuple(roots), kept, folded, combiner, across, lanes, vectors, units, unit_bytes, choice)
+    return ReducePlan(
+        reduce, tuple(roots), kept, folded, combiner, across, lanes, vectors, units, unit_bytes, choice, in_order
+    )
+
+
+def _is_found_in_order(combiner: Instruction, target: Target) -> bool:
+    """An extremum of floats, on a processor that finds those of integers sooner: ARM has instructions for both."""
+    type = register_type(combiner.shape.type)
+    is_extremum = combiner.opcode in ("maximum", "minimum") and type.is_float and not combiner.shape.type.is_complex
+    return is_extremum and target.is_x86 and (type.bits == I32.bits or target.is_avx512)
 
 
 def _vectors(
@@ -130,10 +142,20 @@ def _vectors(
     return vectors_across(size, lanes, target) if is_light else _few_vectors_across(size, lanes)
 
 
+def _vectors_of_choice(size: int, lanes: int, target: Target) -> int:
+    """How many vectors of keys to fold side by side, each with two of places."""
+    fits = _registers(target) >= ACCUMULATORS * VECTORS_PER_STEP * 3
+    return ACCUMULATORS if fits and size >= FEW_ACCUMULATORS * ACCUMULATORS * lanes else FEW_ACCUMULATORS
+
+
+def _registers(target: Target) -> int:
+    """How many vector registers there are."""
+    return 32 if target.is_avx512 or not target.is_x86 else 16
+
+
 def vectors_across(size: int, lanes: int, target: Target) -> int:
     """How many vectors of results to fold together, where little else needs registers."""
-    registers = 32 if target.is_avx512 or not target.is_x86 else 16
-    fitting = (vectors for vectors in WIDE_ACCUMULATORS if vectors * VECTORS_PER_STEP <= registers)
+    fitting = (vectors for vectors in WIDE_ACCUMULATORS if vectors * VECTORS_PER_STEP <= _registers(target))
     wide = next((vectors for vectors in fitting if size >= WIDE_BLOCKS * vectors * lanes), None)
     return wide or _few_vectors_across(size, lanes)
 
@@ -214,7 +236,8 @@ def _across(
     start = k.smin(k.mul(block.start, width), size - width)
     columns = [vector.along_lanes(k.add(start, number * plan.lanes)) for number in range(plan.vectors)]
     arrays = _fetched_by_rows(plan, arrays)
-    initial = [splat(k, init, plan.lanes) for _ in columns for init in inits]
+    combine = _in_order(k, plan) if plan.in_order else _by_region(k, plan)
+    initial = [splat(k, init, plan.lanes) for _ in columns for init in combine.start(inits)]
 
     def body(folded: Mapping[int, Coordinate], running: Sequence[Element]) -> list[Element]:
         graph = ElementGraph(vector, arrays)
@@ -223,15 +246,43 @@ def _across(
         for number, column in enumerate(columns):
             index = _input_index(plan, {**positions, **folded, last: column})
             elements = graph.values([(operand, index) for operand in _inputs(plan)])
-            arguments = [*running[number * count : (number + 1) * count], *elements]
-            following += emit_region(k, plan.computation, arguments, unrounded=True)
+            following += combine.step(running[number * count : (number + 1) * count], elements)
         return [splat(k, element, plan.lanes) for element in following]
 
     results = _fold(k, plan, plan.folded, initial, body)
     for number, column in enumerate(columns):
         index = _result_index(plan, {**positions, last: column})
-        own = results[number * len(inits) : (number + 1) * len(inits)]
+        own = combine.finish(results[number * len(inits) : (number + 1) * len(inits)])
         store_results(vector, plan.reduce, plan.roots, arrays, outputs, index, own)
+
+
+@dataclass(frozen=True, slots=True)
+class _LaneFold:
+    """What each lane does that folds a result of its own: what it begins with, its next state, and the result."""
+
+    start: Callable[[Sequence[Element]], Sequence[Element]]
+    step: Callable[[Sequence[Element], Sequence[Element]], Sequence[Element]]
+    finish: Callable[[Sequence[Element]], Sequence[Element]]
+
+
+def _by_region(k: KernelBuilder, plan: ReducePlan) -> _LaneFold:
+    def step(running: Sequence[Element], elements: Sequence[Element]) -> Sequence[Element]:
+        return emit_region(k, plan.computation, [*running, *elements], unrounded=True)
+
+    return _LaneFold(lambda inits: inits, step, lambda results: results)
+
+
+def _in_order(k: KernelBuilder, plan: ReducePlan) -> _LaneFold:
+    combiner = sole_operation(plan.computation)
+    assert combiner is not None
+    order = FloatOrder(k, register_type(combiner.shape.type), combiner.opcode == "maximum")
+
+    def step(running: Sequence[Element], elements: Sequence[Element]) -> Sequence[Element]:
+        return [order.extreme(only(running[0]), order.encode(only(elements[0])))]
+
+    return _LaneFold(
+        lambda inits: [order.encode(only(inits[0]))], step, lambda results: [order.decode(only(results[0]))]
+    )
 
 
 def _fetched_by_rows(plan: ReducePlan, arrays: Mapping[Instruction, Array]) -> dict[Instruction, Array]:
@@ -291,7 +342,8 @@ def _choose_along(
 ) -> list[Element]:
     """Finds the places of what is chosen along the last dimension, and reads all inputs there."""
     last = _last_folded(plan)
-    fold = Choosing(k, choice, _inputs(plan)[choice.key].shape.type)
+    results = stored_results(plan.reduce, plan.roots)
+    fold = Choosing(k, choice, _inputs(plan)[choice.key].shape.type, results)
     element = _reading(plan, arrays, choice.key)
     places = fold.places(_run_along(k, plan, fold.start, fold.step, positions, element, overlapping=True))
     row = {**dict.fromkeys(plan.folded, Coordinate(k.const(I64, 0))), **positions}

@@ -26,11 +26,12 @@ from xlapy.codegen.kernels.dot import emit_dot, plan_dot
 from xlapy.codegen.kernels.effort import is_plain, is_small
 from xlapy.codegen.kernels.interleave import emit_interleave, plan_interleave
 from xlapy.codegen.kernels.linalg import emit_cholesky, emit_triangular_solve, plan_triangle
-from xlapy.codegen.kernels.loop import LoopPlan, emit_loop, plan_loop, rows_and_columns
+from xlapy.codegen.kernels.loop import LoopPlan, emit_loop, plan_loop
 from xlapy.codegen.kernels.random import emit_bits, plan_bits
 from xlapy.codegen.kernels.reduce import emit_reduce, plan_reduce
 from xlapy.codegen.kernels.reduce_window import emit_reduce_window, plan_reduce_window
 from xlapy.codegen.kernels.repack import emit_repack, plan_repack
+from xlapy.codegen.kernels.row_order import rows_and_columns
 from xlapy.codegen.kernels.rows import emit_rows, plan_rows
 from xlapy.codegen.kernels.scan import emit_scan, plan_scan
 from xlapy.codegen.kernels.scatter import emit_scatter, scatter_lanes

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import math
+
 from xlapy.codegen.ir import KernelBuilder, Value
-from xlapy.codegen.math.coefficients import LN2_ROUNDED, LOG, SINH, TANH
-from xlapy.codegen.math.common import NAN, clamp, horner, power_of_two, quick_two_sum, scale, two_sum
+from xlapy.codegen.math.coefficients import LN2, LN2_ROUNDED, LOG, SINH, TANH
+from xlapy.codegen.math.common import NAN, clamp, horner, power_of_two, quick_two_sum, round_to_integer, scale, two_sum
 from xlapy.codegen.math.exponential import reduced_exp
 from xlapy.codegen.math.logarithm import log1p, log1p_of_sum
 
-_SMALL_TANH = 0.6
+# Below this e^2x is less than 2.
+_SMALL_TANH = 0.3465
 # Beyond these tanh is 1 to the last bit.
 _TANH_LIMIT = {"f32": 10.0, "f64": 20.0}
 # Beyond these sinh and cosh are infinities.
@@ -20,16 +23,24 @@ _SMALL_ATANH = 0.17
 
 
 def tanh(k: KernelBuilder, x: Value) -> Value:
-    """x + x^3 P(x^2) for small x, else 1 - 2 / (e^2x + 1)."""
+    """1 - 1 / b with b = (e^2x + 1) / 2
+
+    With |x| = n log(2) / 2 + r and e^2r = 1 + 2 h this b is 2^n h + (2^n + 1) / 2. The quotient (b - 1) / b is rounded
+    once, since b - 1 is exact. Where n is 0 it is h / b, from h - h h / b = r + (h - r - h h / b): r is |x|."""
     magnitude = k.fabs(x)
-    z = k.mul(x, x)
-    near = k.muladd(k.mul(magnitude, z), horner(k, z, TANH), magnitude)
     limit = _TANH_LIMIT[x.type.kind]
-    part = reduced_exp(k, k.mul(clamp(k, magnitude, 0.0, limit), 2.0))
-    power = power_of_two(k, part.n, x.type)
-    grown = k.add(k.muladd(part.p, power, power), 1.0)
-    far = k.sub(1.0, k.div(2.0, grown))
-    return k.copysign(k.select(k.compare("lt", magnitude, _SMALL_TANH), near, far), x)
+    reached = k.select(k.compare("gt", magnitude, limit), limit, magnitude)
+    high_ln2, low_ln2 = LN2[x.type.kind]
+    n, number = round_to_integer(k, k.muladd(reached, 2 / math.log(2), -0.5))
+    r = k.muladd(n, -low_ln2 / 2, k.muladd(n, -high_ln2 / 2, reached))
+    bent = k.mul(k.mul(r, r), horner(k, r, TANH))
+    h = k.add(r, bent)
+    power = power_of_two(k, number, x.type)
+    below = k.muladd(h, power, k.muladd(power, 0.5, 0.5))
+    small = k.compare("lt", magnitude, _SMALL_TANH)
+    quotient = k.div(k.select(small, h, k.sub(below, 1.0)), below)
+    near = k.add(magnitude, k.muladd(k.neg(h), quotient, bent))
+    return k.copysign(k.select(small, near, quotient), x)
 
 
 def _half_exp(k: KernelBuilder, x: Value) -> tuple[Value, Value]:

@@ -10,6 +10,8 @@ becomes
 Only where nothing else is computed from the plain results, and where each is used at its own place: then one kernel
 never waits for another. A fold along lanes has its results one by one, so that what follows is not worth vectors there;
 it joins where it is little beside the fold, or beside the start of a kernel.
+
+Of a fold with several results, those that nobody reads are not stored: the ones that are read become the roots.
 """
 
 from __future__ import annotations
@@ -34,6 +36,24 @@ def join_results(plan: FusionPlan) -> None:
             following = _following(plan, fold)
             if following is not None and _fits(plan, fold, following) and _is_worth_it(fold, following):
                 _merge(plan, fold, following)
+            else:
+                _drop_unread(plan, fold)
+
+
+def _drop_unread(plan: FusionPlan, fold: Group) -> None:
+    """Makes the results that are read the roots of their fold, if there are others."""
+    reduce = fold.root
+    if reduce.shape.is_array or reduce.is_root:
+        return
+    values = fold_values(reduce)
+    if any(value.opcode != "get-tuple-element" for value in values):
+        return
+    read = {value.attributes["index"] for value in values}
+    if values and len(values) == len(read) < len(reduce.shape.parts):
+        for value in values:
+            plan.groups_of[value] = {fold: None}
+            fold.maps[value] = frozenset()
+        fold.roots = values
 
 
 def _following(plan: FusionPlan, fold: Group) -> Group | None:

@@ -1,0 +1,73 @@
+"""What loops over rows fetch ahead of its use, where that is not what lies behind what they read.
+
+Of slices that skip much between rows, that is the rows that will be read. Of rows that are picked from a table, it is
+the rows that the next indices name: nobody but the program can know them, and each would be waited for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from xlapy.codegen.arrays import Array
+from xlapy.codegen.element_graph import ElementGraph, between
+from xlapy.codegen.indexing import Indexing
+from xlapy.codegen.ir import I64, KernelBuilder, Value
+from xlapy.codegen.ir_memory import CACHE_LINE
+from xlapy.codegen.kernels.row_order import inner_dim, inner_size, row_places
+from xlapy.hlo.graph import Instruction
+from xlapy.hlo.shape import Shape
+
+LEAST_SKIPPED = 1024  # bytes between rows that are worth not fetching
+
+
+class Fetching:
+    """What the rows of `roots`, of dimensions as in `shape`, need fetched from `arrays`."""
+
+    def __init__(self, roots: Sequence[Instruction], shape: Shape, arrays: Mapping[Instruction, Array]) -> None:
+        self._roots = roots
+        self._shape = shape
+        self.arrays = dict(arrays)
+        """The arrays, with what is fetched whenever they are read."""
+
+        self._picked: dict[Instruction, int] = {}  # tables, and how many rows ahead one of them is fetched
+        for instruction in between(roots, arrays.__contains__):
+            if instruction.opcode not in ("slice", "gather") or instruction.shape.dims != shape.dims:
+                continue
+            source = instruction.operands[0]
+            if source not in arrays or not arrays[source].ahead:
+                continue
+            if instruction.opcode == "slice":
+                self.arrays[source] = self._in_rows_of_slice(instruction, arrays[source])
+            elif instruction.opcode == "gather" and self._picks_rows(instruction, arrays[source]):
+                self._picked[source] = arrays[source].ahead // self._row_bytes(source)
+                self.arrays[source] = replace(arrays[source], ahead=0)
+
+    def emit(self, k: KernelBuilder, row: Value, end: Value) -> None:
+        """Fetches what rows below `end` will need that come some time after `row`."""
+        ix = Indexing(k, 2)  # lanes enough to see what is beside what
+        for source, rows in self._picked.items():
+            later = k.smin(k.add(row, rows), k.sub(end, 1))
+            index = row_places(k, self._shape, later)(ix, k.const(I64, 0))
+            for place in ElementGraph(ix, self.arrays).reads([(root, index) for root in self._roots], source):
+                self.arrays[source].fetch(ix, place, inner_size(self._shape))
+
+    def _row_bytes(self, source: Instruction) -> int:
+        return inner_size(self._shape) * source.shape.type.bytes
+
+    def _picks_rows(self, gather: Instruction, table: Array) -> bool:
+        """Neighbours in the result are neighbours in the table, in rows so short that what lies behind is another."""
+        offsets = gather.attributes["dimension_numbers"].offset_dims
+        return inner_dim(self._shape) in offsets and CACHE_LINE <= self._row_bytes(gather.operands[0]) <= table.ahead
+
+    def _in_rows_of_slice(self, part: Instruction, source: Array) -> Array:
+        inner = inner_dim(self._shape)
+        outer = [dim for dim in range(inner) if self._shape.dims[dim] > 1]
+        if not outer or inner != self._shape.rank - 1:
+            return source
+        width, parts = source.shape.type.bytes, part.attributes["dimensions"]
+        read = parts[inner].stride * self._shape.dims[inner] * width
+        between_rows = parts[outer[-1]].stride * source.shape.strides()[outer[-1]] * width
+        if between_rows - read < LEAST_SKIPPED:
+            return source
+        return replace(source, ahead=-(-source.ahead // read) * between_rows)

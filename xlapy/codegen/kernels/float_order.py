@@ -1,0 +1,46 @@
+"""Floats as integers in the same order, for the extrema of many: processors find the larger of two integers at once,
+but of two floats not as IEEE 754 has it, where a NaN is the result and -0 is less than 0.
+
+Bits of floats that are not negative are in order as they are, and those of others the other way round, below them.
+What is added then turns the circle of all integers: for maxima NaNs of both signs are the last, for minima the first.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from xlapy.codegen.ir import IRType, KernelBuilder, Value
+
+_FRACTION_BITS = {"f32": 23, "f64": 52}
+
+
+@dataclass(frozen=True, slots=True)
+class FloatOrder:
+    """The integers for floats of `type`, of which the largest is searched, or the smallest."""
+
+    k: KernelBuilder
+    type: IRType
+    is_maximum: bool
+
+    def encode(self, x: Value) -> Value:
+        return self.k.add(self._turned(self.k.to_integer_bits(x)), self._origin)
+
+    def decode(self, place: Value) -> Value:
+        bits = self._turned(self.k.sub(place, self._origin))
+        return self.k.bitcast(bits, self.type.with_lanes(place.type.lanes))
+
+    def extreme(self, one: Value, other: Value) -> Value:
+        """Of two encoded floats."""
+        return self.k.umax(one, other) if self.is_maximum else self.k.umin(one, other)
+
+    def _turned(self, bits: Value) -> Value:
+        """Negative numbers the other way round; twice is nothing."""
+        k, highest = self.k, self.type.bits - 1
+        return k.xor(bits, k.and_(k.ashr(bits, highest), (1 << highest) - 1))
+
+    @property
+    def _origin(self) -> int:
+        """What makes the first of all floats in order zero, when it is added."""
+        nans = (1 << _FRACTION_BITS[self.type.kind]) - 1  # of each sign
+        lowest = -(1 << (self.type.bits - 1))
+        return lowest - nans if self.is_maximum else lowest + nans
