@@ -100,12 +100,15 @@ class GemmDirect(GemmInPlace):
         geometry = self._geometry(k, problem)
         steps = geometry.run_steps
         tile_steps = k.mul(steps, k.mul(geometry.rows_per_tile, geometry.runs_per_tile))
-        conditions = [
-            k.compare("ne", number("is_regular"), 0),
-            k.compare("eq", number("follows_rows"), 0),
+        pays = [
             k.compare("ge", tile_steps, _LEAST_STEPS),
             k.compare("le", problem["n"], k.mul(tile_steps, _COLUMNS_PER_STEP)),
             k.compare("lt", steps, problem["k"]),
+        ]
+        conditions = [
+            k.compare("ne", number("is_regular"), 0),
+            k.compare("eq", number("follows_rows"), 0),
+            k.or_(k.compare("ne", number("has_few"), 0), functools.reduce(k.and_, pays)),
             k.compare("ge", self._most_positions(k, geometry), k.smin(_LEAST_POSITIONS, number("row_count3"))),
             k.compare("le", self._strip_bytes_of_b(k, problem), self._sums_offset),
         ]
@@ -295,9 +298,11 @@ class GemmDirect(GemmInPlace):
                     a_row = k.gep(a, k.mul(k.mul(row.index, geometry.row_lines), line_bytes))
                     c_row = k.gep(goal, k.mul(row.index, row_bytes))
                     self._row(k, problem, geometry, a_row, b_run, c_row, positions, columns, adds)
-            with k.loop(0, rows) as row:
+            are_whole = k.compare("eq", positions, row_length)  # then rows follow each other in C
+            parts, length = k.select(are_whole, 1, rows), k.select(are_whole, k.mul(rows, positions), positions)
+            with k.loop(0, parts) as row:
                 place = k.gep(goal, k.mul(row.index, row_bytes))
-                place_of_c = [k.add(first, k.mul(row.index, row_length)), positions]
+                place_of_c = [k.add(first, k.mul(row.index, row_length)), length]
                 place_of_c += [k.add(problem["column"], strip.index), columns]
                 sums = [place, problem["c_row"]]
                 k.call(f"{self._prefix}_finish", [problem.place, *sums, problem["batch"], *place_of_c])
@@ -351,6 +356,7 @@ class _RegionEmitter(Windows):
         left = k.add(spot.places[2], self._least_move("step_move2_2", "step_count2"))
         low = k.smin(k.smax(k.sub(0, left), 0), k.parameters["pixels"])
         high = k.smax(k.smin(k.sub(numbers["size2"], left), k.parameters["pixels"]), low)
+        is_full = k.compare("eq", k.sub(high, low), k.parameters["pixels"])
         with (
             k.loop(0, numbers["step_count0"]) as plane,
             k.loop(0, k.parameters["lines"]) as line,
@@ -362,13 +368,10 @@ class _RegionEmitter(Windows):
             is_inside = k.and_(self._is_within(0, places[0]), self._is_within(1, places[1]))
             source = k.gep(k.parameters["array"], self._offset(Spot(spot.offset, places)))
 
-            def copy(goal: Value = goal, source: Value = source) -> None:
-                k.memset(goal, 0, k.mul(low, pixel_bytes))
+            with k.if_(k.not_(k.and_(is_inside, is_full))):
+                k.memset(goal, 0, line_bytes)
+            with k.if_(is_inside):
                 self._copy_pixels(k.gep(goal, k.mul(low, pixel_bytes)), source, k.sub(high, low), pixel_bytes)
-                rest = k.mul(k.sub(k.parameters["pixels"], high), pixel_bytes)
-                k.memset(k.gep(goal, k.mul(high, pixel_bytes)), 0, rest)
-
-            k.if_else(is_inside, copy, functools.partial(k.memset, goal, 0, line_bytes))
 
     def _least_move(self, move: str, count: str) -> Value:
         """How far the window's first place in a space is before that where its description starts."""
