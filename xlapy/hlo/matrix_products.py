@@ -152,7 +152,7 @@ packed for it."""
 
 FEWEST_FEATURES = 3  # of the result, if there are no groups: most lanes are idle, but those of a kernel would be so too
 LEAST_NEIGHBOURS = 12  # elements side by side in memory, to be packed together
-LEAST_FEATURES_OF_FEW = 32  # of the result, where tiles have to sum up short runs
+LEAST_FEATURES_OF_FEW = 24  # of the result, where tiles sum up short runs: with fewer they are not wide enough
 SPACES = 3
 """The most dimensions that a window may have."""
 
