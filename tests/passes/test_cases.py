@@ -7,6 +7,7 @@ import pytest
 from tests.support.hlo_cases import Case, check_case, load_cases
 from xlapy.passes.async_unwrapping import AsyncUnwrapping
 from xlapy.passes.base import Pass
+from xlapy.passes.batch_pieces import BatchPieces
 from xlapy.passes.conditional_motion import ConditionalMotion
 from xlapy.passes.conditional_simplification import ConditionalSimplification
 from xlapy.passes.constant_folding import ConstantFolding
@@ -41,6 +42,7 @@ CASES = Path(__file__).parent / "cases"
 PASSES: list[type[Pass]] = [
     AsyncUnwrapping,
     BatchNormExpansion,
+    BatchPieces,
     CallInlining,
     ConditionalMotion,
     ConditionalSimplification,

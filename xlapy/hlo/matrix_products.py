@@ -152,6 +152,7 @@ packed for it."""
 
 FEWEST_FEATURES = 3  # of the result, if there are no groups: most lanes are idle, but those of a kernel would be so too
 LEAST_NEIGHBOURS = 12  # elements side by side in memory, to be packed together
+LEAST_FEATURES_OF_FEW = 24  # of the result, where tiles sum up short runs: with fewer they are not wide enough
 SPACES = 3
 """The most dimensions that a window may have."""
 
@@ -203,8 +204,13 @@ def window_product(convolution: Instruction) -> MatrixProduct | None:
     rows = _digits(row_dims, result.dims, numbers.output_batch, batch, numbers.output_spatial, positions)
     places = [-part.window_dilation if part.reversal else part.window_dilation for part in parts]
     steps = _digits(step_dims, rhs.dims, numbers.kernel_input_feature, feature, numbers.kernel_spatial, places)
+    is_regular = row_dims == [numbers.output_batch, *numbers.output_spatial] and step_dims == [
+        *numbers.kernel_spatial,
+        numbers.kernel_input_feature,
+    ]
     follows_rows = _follows_rows(lhs.type, rows[-1], steps[-1])
-    if follows_rows is None:
+    has_few = follows_rows is None
+    if has_few and not (is_regular and feature == 1 and kind in _KINDS_OF_REGIONS and columns >= LEAST_FEATURES_OF_FEW):
         return None
     features = rhs.dims[numbers.kernel_input_feature]
     values = {
@@ -221,12 +227,9 @@ def window_product(convolution: Instruction) -> MatrixProduct | None:
         "c_column": 1,
     }
     reaches_outside = any(part.padding_low > 0 or part.padding_high > 0 for part in window.dimensions)
-    is_regular = row_dims == [numbers.output_batch, *numbers.output_spatial] and step_dims == [
-        *numbers.kernel_spatial,
-        numbers.kernel_input_feature,
-    ]
     described = {
-        "follows_rows": int(follows_rows),
+        "follows_rows": int(bool(follows_rows)),
+        "has_few": int(has_few),
         "reaches_outside": int(reaches_outside),
         "is_regular": int(is_regular),
     }
@@ -234,6 +237,10 @@ def window_product(convolution: Instruction) -> MatrixProduct | None:
     described |= _described("row", rows, 1 if is_regular else 0, lhs.type.bytes)
     described |= _described("step", steps, 0, lhs.type.bytes)
     return MatrixProduct(kind, values, windows=described)
+
+
+_KINDS_OF_REGIONS = frozenset({"f32", "f64", "s32", "s64"})
+"""Libraries whose tiles compute with the elements of an array as they are in memory."""
 
 
 def _digits(

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 import xlapy.passes.algebra  # noqa: F401  (fills the book of laws)
 from xlapy.hlo.kernel_plan import KernelLimits
 from xlapy.passes.async_unwrapping import AsyncUnwrapping
+from xlapy.passes.batch_pieces import BatchPieces
 from xlapy.passes.conditional_motion import ConditionalMotion
 from xlapy.passes.conditional_simplification import ConditionalSimplification
 from xlapy.passes.constant_folding import ConstantFolding
@@ -60,6 +61,9 @@ ORDER = (
     Order(LoopInvariantCodeMotion, LayoutChoice, "what moves out of a loop has neighbours there"),
     Order(AlgebraicSimplification, LayoutChoice, "transposes that laws take away need no order"),
     Order(ZeroSized, LayoutChoice, "arrays without elements lie nowhere"),
+    Order(LayoutChoice, BatchPieces, "which dimension comes first is known then, and so is what stays between kernels"),
+    Order(BatchPieces, LayoutAssignment, "pieces are read and written in the order of the whole"),
+    Order(BatchPieces, RowFusion, "kernels are made of pieces"),
     Order(LayoutChoice, SplitReduction, "which dimensions are the fast ones decides how a reduce is split"),
     Order(LayoutChoice, LayoutAssignment, "orders are chosen for logical arrays"),
     Order(LayoutNormalization, AlgebraicSimplification, "laws look at logical arrays only"),
@@ -153,6 +157,7 @@ def cpu_pipeline(options: PipelineOptions | None = None, watch: Watch | None = N
         ),
         ZeroSized(),
         LayoutChoice(keep_entry_layouts=options.keep_entry_layouts),
+        BatchPieces(),
         SplitReduction(),
         Dce(),
         RegionDeduplication(),

@@ -396,6 +396,46 @@ PRODUCTS = {
       k = s8[3,3,32,40] parameter(1)
       ROOT c = s32[3,15,14,40] convolution(x, k),
         window={size=3x3 pad=1_1x1_1}, dim_labels=b01f_01io->b01f""",
+    "few input features, stride": """
+      x = f32[2,61,64,3] parameter(0)
+      k = f32[7,7,3,40] parameter(1)
+      ROOT c = f32[2,31,32,40] convolution(x, k),
+        window={size=7x7 stride=2x2 pad=3_3x3_2}, dim_labels=b01f_01io->b01f""",
+    "one input feature": """
+      x = f32[9,28,27,1] parameter(0)
+      k = f32[3,3,1,32] parameter(1)
+      ROOT c = f32[9,28,27,32] convolution(x, k),
+        window={size=3x3 pad=1_1x1_1}, dim_labels=b01f_01io->b01f""",
+    "few input features, reversed, with holes": """
+      x = f32[9,30,31,2] parameter(0)
+      k = f32[4,3,2,33] parameter(1)
+      ROOT c = f32[9,25,29,33] convolution(x, k),
+        window={size=4x3 pad=2_2x2_2 rhs_dilate=3x3 rhs_reversal=1x1}, dim_labels=b01f_01io->b01f""",
+    "few input features, reversed lines, far outside": """
+      x = f32[2,12,51,5] parameter(0)
+      k = f32[3,3,5,72] parameter(1)
+      ROOT c = f32[2,16,34,72] convolution(x, k),
+        window={size=3x3 stride=1x2 pad=3_3x9_9 rhs_reversal=0x1}, dim_labels=b01f_01io->b01f""",
+    "few input features in long lines": """
+      x = f32[1,3,9000,3] parameter(0)
+      k = f32[2,3,3,24] parameter(1)
+      ROOT c = f32[1,2,9000,24] convolution(x, k),
+        window={size=2x3 pad=0_0x1_1}, dim_labels=b01f_01io->b01f""",
+    "few input features of groups": """
+      x = f32[3,35,34,6] parameter(0)
+      k = f32[3,3,2,96] parameter(1)
+      ROOT c = f32[3,35,34,96] convolution(x, k),
+        window={size=3x3 pad=1_1x1_1}, dim_labels=b01f_01io->b01f, feature_group_count=3""",
+    "few input features, one dimension": """
+      x = f64[5,400,4] parameter(0)
+      k = f64[9,4,32] parameter(1)
+      ROOT c = f64[5,400,32] convolution(x, k),
+        window={size=9 pad=4_4}, dim_labels=b0f_0io->b0f""",
+    "few input features, three dimensions": """
+      x = s32[2,9,12,11,3] parameter(0)
+      k = s32[3,2,3,3,32] parameter(1)
+      ROOT c = s32[2,9,12,11,32] convolution(x, k),
+        window={size=3x2x3 pad=1_1x1_0x1_1}, dim_labels=b012f_012io->b012f""",
 }
 
 
@@ -432,7 +472,7 @@ def test_convolutions_and_what_is_behind_them(name: str) -> None:
     assert got.tobytes() == np.maximum(np.abs(product), product).tobytes()
 
 
-@pytest.mark.parametrize("name", ["features last", "gradient of a kernel", "groups", "bf16"])
+@pytest.mark.parametrize("name", ["features last", "one input feature", "gradient of a kernel", "groups", "bf16"])
 def test_epilogues_do_not_hide_special_numbers(name: str) -> None:
     """What is summed again has its epilogue again, and whether it must be shows before the first one."""
     behind = "f = P[] is-finite(c)  z = T[] convert(f)  ROOT s = T[] select(f, c, z)"
@@ -446,7 +486,15 @@ def test_epilogues_do_not_hide_special_numbers(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["features last", "short rows, features first", "gradient of a kernel", "groups", "bf16"]
+    "name",
+    [
+        "features last",
+        "few input features, stride",
+        "short rows, features first",
+        "gradient of a kernel",
+        "groups",
+        "bf16",
+    ],
 )
 def test_special_numbers_do_not_meet_what_lies_outside(name: str) -> None:
     text = f"HloModule m\nENTRY main {{{PRODUCTS[name]}\n}}"

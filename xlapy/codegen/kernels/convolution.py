@@ -195,7 +195,7 @@ def emit_convolution(
     """Writes units [begin, end): tiles of results, and single ones beside them."""
     scalar, vector = Indexing(k, 1), Indexing(k, plan.lanes)
     with k.loop(begin, end) as units:
-        places = scalar.delinearize(Coordinate(units.index), plan.blocked())
+        places = scalar.delinearize(Coordinate(k.opaque(units.index)), plan.blocked())
         leading = plan.leading
         outer = dict(zip(plan.outer, [*places[:leading], *places[leading + 1 : -1]], strict=True))
         lane_block, tile_block = places[leading].start, places[-1].start

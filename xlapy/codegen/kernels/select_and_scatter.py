@@ -100,7 +100,7 @@ def _loops(
         body(positions)
         return
     with k.loop(0, sizes[dims[0]]) as loop:
-        _loops(k, dims[1:], sizes, {**positions, dims[0]: Coordinate(loop.index)}, body)
+        _loops(k, dims[1:], sizes, {**positions, dims[0]: Coordinate(k.opaque(loop.index))}, body)
 
 
 def _update(

@@ -86,11 +86,14 @@ def carried_loop(
     elements: Sequence[Element],
     body: Callable[[Value, Sequence[Element]], Sequence[Element]],
 ) -> list[Element]:
-    """A loop that carries elements; one that runs once is none."""
+    """A loop that carries elements; one that runs once is none.
+
+    LLVM is not told that what `body` gets counts: the many addresses that are made of it are as good as they can be, and
+    to look for better ones took longer than everything else."""
     if begin.constant is not None and end.constant is not None and int(end.constant) == int(begin.constant) + 1:
         return list(body(begin, elements))
     with listening_loop(k, begin, end, carry=flatten(elements)) as loop:
-        loop.next = flatten(body(loop.index, unflatten(loop.values, elements)))
+        loop.next = flatten(body(k.opaque(loop.index), unflatten(loop.values, elements)))
     return unflatten(loop.results, elements)
 
 

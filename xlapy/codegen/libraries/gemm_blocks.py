@@ -203,6 +203,7 @@ class GemmBlocks(GemmFinish):
             place_a, place_c = tile.values
             goal, goal_row = goal_of(place_c)
             arguments = [depth, place_a, a_row, a_step, b_rest, b_step, goal, goal_row, columns, accumulate]
+            arguments += [k.const(I64, 1), k.const(I64, 0)]  # one run
             assert len(arguments) == len(TILE_PARAMETERS)
             k.call(function, arguments)
             with k.if_(by_tiles):

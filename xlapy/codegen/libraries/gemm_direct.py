@@ -8,8 +8,9 @@ next position. So a tile computes as many positions of a row as it has rows of i
     for each strip of B, for each run (a place of the window in the outer spaces), for each row of the unit:
         for each tile of the row: C[positions, strip] += region[positions + run] B[run, strip]
 
-A run of B is in the nearest cache while all tiles of the unit use it. Packing would write each element of the array as
-often as there are places in the window; this pays where runs are long, and most where the result has few features.
+A run of B is in the nearest cache while all tiles of the unit use it. Where several runs are, tiles sum up all of them
+before they store anything: few input features make short runs. Packing would write each element of the array as often as
+there are places in the window; this pays where runs are long, and most where the result has few features.
 """
 
 from __future__ import annotations
@@ -25,8 +26,11 @@ from xlapy.codegen.libraries.gemm_scratch import acquire_scratch, release_scratc
 from xlapy.codegen.libraries.gemm_tile import TILE_PARAMETERS
 from xlapy.codegen.libraries.gemm_windows import WINDOW_NUMBERS, Spot, Windows
 
-_LEAST_RUN = 48
-"""Steps of a run. With fewer, tiles would mostly load and store their sums."""
+_LEAST_STEPS = 48
+"""Steps of the runs of a tile. With fewer, it would mostly load and store its sums."""
+
+_NEAR_BYTES = 1 << 15
+"""Of B, that the nearest cache holds beside what else tiles read."""
 
 _COLUMNS_PER_STEP = 4
 """With so many times more columns than steps in a run, packing is cheap beside what tiles spend on their sums."""
@@ -49,6 +53,9 @@ class _Geometry:
     place_rows: Value
     runs_per_line: Value
     run_steps: Value
+    rows_per_tile: Value
+    """Rows of places whose runs one tile sums up; and below, runs of a line that it does."""
+    runs_per_tile: Value
     pixel_bytes: Value
     row_lines: Value
     """How many lines the next row of positions is further down; and below, pixels from one position to the next."""
@@ -92,12 +99,16 @@ class GemmDirect(GemmInPlace):
         number = functools.partial(self._window_number, k, problem)
         geometry = self._geometry(k, problem)
         steps = geometry.run_steps
+        tile_steps = k.mul(steps, k.mul(geometry.rows_per_tile, geometry.runs_per_tile))
+        pays = [
+            k.compare("ge", tile_steps, _LEAST_STEPS),
+            k.compare("le", problem["n"], k.mul(tile_steps, _COLUMNS_PER_STEP)),
+            k.compare("lt", steps, problem["k"]),
+        ]
         conditions = [
             k.compare("ne", number("is_regular"), 0),
             k.compare("eq", number("follows_rows"), 0),
-            k.compare("ge", steps, _LEAST_RUN),
-            k.compare("le", problem["n"], k.mul(steps, _COLUMNS_PER_STEP)),
-            k.compare("lt", steps, problem["k"]),
+            k.or_(k.compare("ne", number("has_few"), 0), functools.reduce(k.and_, pays)),
             k.compare("ge", self._most_positions(k, geometry), k.smin(_LEAST_POSITIONS, number("row_count3"))),
             k.compare("le", self._strip_bytes_of_b(k, problem), self._sums_offset),
         ]
@@ -113,11 +124,18 @@ class GemmDirect(GemmInPlace):
         line_reach = k.mul(place_lines, k.sub(number("step_count1"), 1))
         pixel_reach = k.mul(place_pixels, k.sub(number("step_count2"), 1))
         is_contiguous = k.compare("eq", place_pixels, 1)
+        runs_per_line = k.select(is_contiguous, 1, number("step_count2"))
+        run_steps = k.select(is_contiguous, k.mul(features, number("step_count2")), features)
+        neighbours = k.select(is_contiguous, number("step_count1"), runs_per_line)
+        b_bytes = k.mul(k.mul(run_steps, neighbours), self._shape.columns * self._kind.packed.bytes)
+        are_near = k.compare("le", b_bytes, _NEAR_BYTES)
         return _Geometry(
             planes=number("step_count0"),
             place_rows=number("step_count1"),
-            runs_per_line=k.select(is_contiguous, 1, number("step_count2")),
-            run_steps=k.select(is_contiguous, k.mul(features, number("step_count2")), features),
+            runs_per_line=runs_per_line,
+            run_steps=run_steps,
+            rows_per_tile=k.select(k.and_(are_near, is_contiguous), neighbours, 1),
+            runs_per_tile=k.select(k.and_(are_near, k.not_(is_contiguous)), neighbours, 1),
             pixel_bytes=k.mul(features, self._element_bytes),
             row_lines=k.smax(number("row_move1_2"), 1),
             position_pixels=k.smax(number("row_move2_3"), 1),
@@ -264,8 +282,8 @@ class GemmDirect(GemmInPlace):
             b = k.gep(problem["tile_b"], k.mul(k.sdiv(strip.index, self._shape.columns), problem["tile_b_strip"]))
             with (
                 k.loop(0, geometry.planes) as plane,
-                k.loop(0, geometry.place_rows) as place_row,
-                k.loop(0, geometry.runs_per_line) as run,
+                k.loop(0, geometry.place_rows, geometry.rows_per_tile) as place_row,
+                k.loop(0, geometry.runs_per_line, geometry.runs_per_tile) as run,
             ):
                 number = k.add(k.mul(plane.index, geometry.place_rows), place_row.index)
                 number = k.add(k.mul(number, geometry.runs_per_line), run.index)
@@ -280,9 +298,11 @@ class GemmDirect(GemmInPlace):
                     a_row = k.gep(a, k.mul(k.mul(row.index, geometry.row_lines), line_bytes))
                     c_row = k.gep(goal, k.mul(row.index, row_bytes))
                     self._row(k, problem, geometry, a_row, b_run, c_row, positions, columns, adds)
-            with k.loop(0, rows) as row:
+            are_whole = k.compare("eq", positions, row_length)  # then rows follow each other in C
+            parts, length = k.select(are_whole, 1, rows), k.select(are_whole, k.mul(rows, positions), positions)
+            with k.loop(0, parts) as row:
                 place = k.gep(goal, k.mul(row.index, row_bytes))
-                place_of_c = [k.add(first, k.mul(row.index, row_length)), positions]
+                place_of_c = [k.add(first, k.mul(row.index, row_length)), length]
                 place_of_c += [k.add(problem["column"], strip.index), columns]
                 sums = [place, problem["c_row"]]
                 k.call(f"{self._prefix}_finish", [problem.place, *sums, problem["batch"], *place_of_c])
@@ -307,12 +327,18 @@ class GemmDirect(GemmInPlace):
         table = k.gep(k.function_pointer(f"{self._prefix}_tiles"), index, 8)
         height = ceil_div(k, positions, ceil_div(k, positions, shape.rows))
         a_row = k.mul(geometry.position_pixels, geometry.pixel_bytes)
+        line_bytes = k.mul(problem["pixels"], geometry.pixel_bytes)
+        run_bytes = k.select(
+            k.compare("eq", geometry.runs_per_line, 1),
+            k.mul(geometry.place_lines, line_bytes),
+            k.mul(geometry.place_pixels, geometry.pixel_bytes),
+        )
         with k.loop(0, positions, height) as tile:
             count = k.smin(k.sub(positions, tile.index), height)
             function = k.load(k.gep(table, k.sub(count, 1), 8), PTR)
             arguments = [geometry.run_steps, k.gep(a, k.mul(tile.index, a_row)), a_row, problem["tile_a_step"]]
             arguments += [b, problem["tile_b_step"], k.gep(c, k.mul(tile.index, problem["c_row"])), problem["c_row"]]
-            arguments += [columns, adds]
+            arguments += [columns, adds, k.mul(geometry.rows_per_tile, geometry.runs_per_tile), run_bytes]
             assert len(arguments) == len(TILE_PARAMETERS)
             k.call(function, arguments)
 
@@ -330,6 +356,7 @@ class _RegionEmitter(Windows):
         left = k.add(spot.places[2], self._least_move("step_move2_2", "step_count2"))
         low = k.smin(k.smax(k.sub(0, left), 0), k.parameters["pixels"])
         high = k.smax(k.smin(k.sub(numbers["size2"], left), k.parameters["pixels"]), low)
+        is_full = k.compare("eq", k.sub(high, low), k.parameters["pixels"])
         with (
             k.loop(0, numbers["step_count0"]) as plane,
             k.loop(0, k.parameters["lines"]) as line,
@@ -341,13 +368,10 @@ class _RegionEmitter(Windows):
             is_inside = k.and_(self._is_within(0, places[0]), self._is_within(1, places[1]))
             source = k.gep(k.parameters["array"], self._offset(Spot(spot.offset, places)))
 
-            def copy(goal: Value = goal, source: Value = source) -> None:
-                k.memset(goal, 0, k.mul(low, pixel_bytes))
+            with k.if_(k.not_(k.and_(is_inside, is_full))):
+                k.memset(goal, 0, line_bytes)
+            with k.if_(is_inside):
                 self._copy_pixels(k.gep(goal, k.mul(low, pixel_bytes)), source, k.sub(high, low), pixel_bytes)
-                rest = k.mul(k.sub(k.parameters["pixels"], high), pixel_bytes)
-                k.memset(k.gep(goal, k.mul(high, pixel_bytes)), 0, rest)
-
-            k.if_else(is_inside, copy, functools.partial(k.memset, goal, 0, line_bytes))
 
     def _least_move(self, move: str, count: str) -> Value:
         """How far the window's first place in a space is before that where its description starts."""

@@ -1,11 +1,12 @@
 """The register tile: the inner loop of every matrix product.
 
-    tile(depth, a, a_row, a_step, b, b_step, c, c_row, columns, accumulate)
+    tile(depth, a, a_row, a_step, b, b_step, c, c_row, columns, accumulate, runs, a_run)
 
 computes C[rows, columns] (+)= A[rows, depth] B[depth, columns] with all of C's tile in registers: at each step along K
 it loads the vectors of one row of B, broadcasts each element of one column of A, and multiplies. Strides are bytes and
 known at run time, so that the same tiles read packed strips and matrices where they lie; a row of B and of C is
-contiguous. A copying tile also packs the strip of B that it reads, for the tiles below it.
+contiguous. Along K there may be several runs of `depth` steps, which lie `a_run` bytes apart in A, and one behind the
+other in B. A copying tile, for one run, also packs the strip of B that it reads, for the tiles below it.
 
 Each real element of C is one chain of multiply-adds in the order of K, which goes on from C where that is added to:
 neither the choice of tiles nor how K is cut into chunks changes a bit of it.
@@ -20,7 +21,7 @@ from xlapy.codegen.ir import I1, I32, I64, PTR, IRType, KernelBuilder, Module, V
 from xlapy.codegen.libraries.gemm_types import GemmType
 from xlapy.codegen.target import Target
 
-TILE_PARAMETERS = [
+PRODUCT_PARAMETERS = [
     ("depth", I64),
     ("a", PTR),
     ("a_row", I64),
@@ -34,7 +35,8 @@ TILE_PARAMETERS = [
 ]
 """`columns` is what an edge tile has; the others ignore it. `accumulate` is 1 to add to C, 0 to replace it."""
 
-COPYING_PARAMETERS = [*TILE_PARAMETERS, ("packed", PTR)]
+TILE_PARAMETERS = [*PRODUCT_PARAMETERS, ("runs", I64), ("a_run", I64)]
+COPYING_PARAMETERS = [*PRODUCT_PARAMETERS, ("packed", PTR)]
 """`packed` has room for the strip of B."""
 
 _STEPS_AHEAD = 32
@@ -153,9 +155,21 @@ class _TileEmitter:
     def _sums(self, initial: Sequence[Value]) -> list[Value]:
         """The products along K added to `initial`, vector by vector of each row."""
         k = self._k
+        a, b = k.parameters["a"], k.parameters["b"]
+        if self._tile.copies:
+            return self._sums_of_run(a, b, initial)[1]
+        with k.loop(0, k.parameters["runs"], carry=[a, b, *initial]) as run:
+            a, b, *sums = run.values
+            b, sums = self._sums_of_run(a, b, sums)
+            run.next = [k.gep(a, k.parameters["a_run"]), b, *sums]
+        return run.results[2:]
+
+    def _sums_of_run(self, a: Value, b: Value, initial: Sequence[Value]) -> tuple[Value, list[Value]]:
+        """The same along one run; also the row of B behind it."""
+        k = self._k
         a_step, b_step = k.parameters["a_step"], k.parameters["b_step"]
         depth = k.parameters["depth"]
-        with k.loop(0, depth, carry=[k.parameters["a"], k.parameters["b"], *initial]) as loop:
+        with k.loop(0, depth, carry=[a, b, *initial]) as loop:
             a, b, *sums = loop.values
             self._prefetch_b(b, loop.index)
             self._prefetch_c(loop.index)
@@ -163,7 +177,7 @@ class _TileEmitter:
             if self._tile.copies:
                 self._copy(loop.index, vectors)
             loop.next = [k.gep(a, a_step), k.gep(b, b_step), *self._step(a, vectors, sums)]
-        return loop.results[2:]
+        return loop.results[1], loop.results[2:]
 
     def _prefetch_b(self, b: Value, step: Value) -> None:
         """Fetches the row that comes some steps later, in the end one of the strip beside."""

@@ -19,11 +19,11 @@ from collections.abc import Sequence
 
 from xlapy.codegen.arrays import FETCHED_AHEAD
 from xlapy.codegen.ir import I32, I64, PTR, IRType, KernelBuilder, Module, Value
-from xlapy.codegen.libraries.gemm_tile import TILE_PARAMETERS, TileShape
+from xlapy.codegen.libraries.gemm_tile import PRODUCT_PARAMETERS, TileShape
 from xlapy.codegen.libraries.gemm_types import GemmType
 from xlapy.codegen.target import Target
 
-STREAM_PARAMETERS = [*TILE_PARAMETERS, ("rows", I64)]
+STREAM_PARAMETERS = [*PRODUCT_PARAMETERS, ("rows", I64)]
 """`rows` is how many of C there are."""
 
 _MANY_REGISTERS = 32
