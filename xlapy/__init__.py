@@ -34,8 +34,9 @@ if TYPE_CHECKING:
     from xlapy.executable import Executable
     from xlapy_runtime.custom_calls import register_custom_call_target
     from xlapy_runtime.device import Device, devices
-    from xlapy_runtime.result_memory import ResultMemoryStatistics, trim
+    from xlapy_runtime.result_memory import ResultMemoryStatistics
     from xlapy_runtime.result_memory import statistics as memory_statistics
+    from xlapy_runtime.trimming import trim
 
 __version__ = VERSION
 
@@ -81,7 +82,7 @@ _AT_FIRST_USE = {
     "memory_statistics": "xlapy_runtime.result_memory",
     "register_custom_call_target": "xlapy_runtime.custom_calls",
     "stablehlo": "xlapy.stablehlo",
-    "trim": "xlapy_runtime.result_memory",
+    "trim": "xlapy_runtime.trimming",
 }
 """Names whose modules bring the compiler, LLVM and the runtime along: recording a program needs none of these."""
 

@@ -14,7 +14,7 @@ from xlapy.codegen.pool import POOL
 from xlapy.codegen.target import Target, host_target
 from xlapy.options import Environment, environment
 from xlapy.support.late import late
-from xlapy_runtime import lapack, rendezvous, threads
+from xlapy_runtime import lapack, rendezvous, threads, trimming
 from xlapy_runtime.calling import CallWrapper, load_wrapper
 from xlapy_runtime.linking import LinkedCode, link
 from xlapy_runtime.program import Program
@@ -50,6 +50,8 @@ def library_symbols(name: str, target: Target) -> dict[str, int]:
         imports.update(library_symbols(needed, target))
     linked = link(library.objects(target, object_cache(environment())), imports, library.exports)
     _LOADED_LIBRARIES.append(linked)
+    if library.trim:
+        trimming.add_native(linked.address(library.trim))
     return {symbol: linked.address(symbol) for symbol in library.exports}
 
 

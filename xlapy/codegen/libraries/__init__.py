@@ -48,6 +48,9 @@ class Library:
     needs: tuple[str, ...] = ()
     """Names of other libraries whose functions it calls."""
 
+    trim: str = ""
+    """The one of its functions that gives memory it keeps back to the system, if any."""
+
     most_parts: int = 1
     """Modules that it may be cut into, for LLVM to work on side by side; with one, it may have data of its own."""
 

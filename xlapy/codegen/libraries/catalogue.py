@@ -7,10 +7,18 @@ from xlapy.codegen.libraries.angles import MATH_LIBRARIES
 from xlapy.codegen.libraries.fft import FFT_LIBRARIES
 from xlapy.codegen.libraries.gemm import GEMM_LIBRARIES
 from xlapy.codegen.libraries.linalg import LINALG_LIBRARIES
+from xlapy.codegen.libraries.scratch import SCRATCH_LIBRARIES
 from xlapy.codegen.libraries.sort import SORT_LIBRARIES
 
 LIBRARIES: dict[str, Library] = {
     library.name: library
-    for group in (GEMM_LIBRARIES, LINALG_LIBRARIES, SORT_LIBRARIES, FFT_LIBRARIES, MATH_LIBRARIES)
+    for group in (
+        SCRATCH_LIBRARIES,
+        GEMM_LIBRARIES,
+        LINALG_LIBRARIES,
+        SORT_LIBRARIES,
+        FFT_LIBRARIES,
+        MATH_LIBRARIES,
+    )
     for library in group.values()
 }
