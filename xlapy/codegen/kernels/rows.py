@@ -34,9 +34,6 @@ DEAR = TRANSCENDENTAL | {"divide", "remainder", "sqrt", "map", *INDEXED_AT_RUN_T
 """Ops that take longer than a store and a load."""
 
 
-BLOCK_ELEMENTS = 1024  # of the rows that are swept together: enough to hide the end of one fold
-
-
 @dataclass(frozen=True, slots=True)
 class RowPlan:
     """The sweeps over a row: one for each reduce, then one for the results that are whole arrays.
@@ -74,7 +71,7 @@ def plan_rows(computation: Computation, operand_bytes: int, target: Target, *, i
     if space is None:
         raise InternalError(f"{reduces[0]} folds no rows")
     full = [root for root in roots if space.is_full(root)]
-    block = _rows_in_block(space, in_place=in_place)
+    block = space.rows_at_once(in_place=in_place)
     sweeps = [[reduce.operands[0]] for reduce in reduces] + [full]
     kept = _kept_values(space, sweeps, MOST_ROW_BYTES // block)
     known = frozenset([*computation.parameters, *reduces, *(value for values in kept for value in values)])
@@ -92,12 +89,6 @@ def plan_rows(computation: Computation, operand_bytes: int, target: Target, *, i
     lanes = min(widest_lanes(between(full, (known - {*full}).__contains__), target), 1 << (last.bit_length() - 1))
     total = operand_bytes + sum(root.shape.bytes for root in roots)
     return RowPlan(space, plans, roots, kept, lanes, block, total * block // space.rows)
-
-
-def _rows_in_block(space: RowSpace, *, in_place: bool) -> int:
-    """The last block overlaps the one before it, but no row that is overwritten can be computed twice."""
-    block = max(1, min(BLOCK_ELEMENTS // space.row_length, space.rows))
-    return 1 if in_place and space.rows % block else block
 
 
 def _kept_values(
