@@ -23,6 +23,7 @@ import numpy as np
 
 from xlapy.codegen.ir import F32, I64, PTR, KernelBuilder, Module
 from xlapy.codegen.jit import emit_object
+from xlapy.codegen.libraries.catalogue import LIBRARIES
 from xlapy.codegen.libraries.gemm import GEMM_LIBRARIES, SIZES
 from xlapy.codegen.object_cache import ObjectCache
 from xlapy.codegen.pool import POOL
@@ -66,8 +67,10 @@ def main() -> None:
 
 def own_figures(name: str, num_threads: int) -> list[float]:
     started = time.perf_counter()
-    library = GEMM_LIBRARIES[name]
-    code = link(library.objects(host_target(), ObjectCache(None)), {}, library.exports)
+    library, cache = GEMM_LIBRARIES[name], ObjectCache(None)
+    needed = [LIBRARIES[other] for other in library.needs]
+    objects = [code for one in (library, *needed) for code in one.objects(host_target(), cache)]
+    code = link(objects, {}, library.exports)
     print(f"made and linked in {time.perf_counter() - started:.2f} s")
     threads.install(POOL.object_code(host_target(), ObjectCache(None)))
     parallel = threads.parallel_address(num_threads)

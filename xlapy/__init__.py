@@ -34,8 +34,9 @@ if TYPE_CHECKING:
     )
     from xlapy_runtime.custom_calls import register_custom_call_target
     from xlapy_runtime.device import Device, devices
-    from xlapy_runtime.result_memory import ResultMemoryStatistics, trim
+    from xlapy_runtime.result_memory import ResultMemoryStatistics
     from xlapy_runtime.result_memory import statistics as memory_statistics
+    from xlapy_runtime.trimming import trim
 
 __version__ = VERSION
 
@@ -89,7 +90,7 @@ _AT_FIRST_USE = {
     "ops": "xlapy.ops",
     "register_custom_call_target": "xlapy_runtime.custom_calls",
     "stablehlo": "xlapy.stablehlo",
-    "trim": "xlapy_runtime.result_memory",
+    "trim": "xlapy_runtime.trimming",
     **dict.fromkeys(
         (
             "ArgumentError",

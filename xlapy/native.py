@@ -13,7 +13,7 @@ from xlapy.codegen.stored_code import find_code
 from xlapy.codegen.target import Target, remembered_host
 from xlapy.options import Environment, environment
 from xlapy.support.late import late
-from xlapy_runtime import threads
+from xlapy_runtime import threads, trimming
 from xlapy_runtime.calling import CallWrapper, load_wrapper
 from xlapy_runtime.linking import LinkedCode, link
 from xlapy_runtime.program import Program
@@ -64,6 +64,8 @@ def library_symbols(name: str, target: Target) -> dict[str, int]:
         imports.update(library_symbols(needed, target))
     linked = link(code.objects, imports, code.exports)
     _LOADED_LIBRARIES.append(linked)
+    if code.trim:
+        trimming.add_native(linked.address(code.trim))
     return {symbol: linked.address(symbol) for symbol in code.exports}
 
 

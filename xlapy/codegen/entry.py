@@ -40,6 +40,7 @@ from xlapy.codegen.libraries.gemm import SIZES
 from xlapy.codegen.libraries.gemm_windows import WINDOW_NUMBERS
 from xlapy.codegen.native_fields import word
 from xlapy.codegen.registers import Element, constant_element, from_parts, parts_of
+from xlapy.codegen.row_blocks import libraries_of, write_row_blocks
 from xlapy.codegen.runtime_sites import RuntimeSites
 from xlapy.codegen.scalar_code import ScalarCode, is_scalar_operation
 from xlapy.codegen.target import Target
@@ -50,6 +51,7 @@ from xlapy.hlo.kernel_plan import SCALAR_RENAMING, fused_product, fusion_roots, 
 from xlapy.hlo.leaves import SAME_VALUE, aliased_leaves, is_renaming, leaf_shape, origin_of_leaf
 from xlapy.hlo.matrix_products import MatrixProduct, library_product
 from xlapy.hlo.ops import Trait
+from xlapy.hlo.row_blocks import RowBlocks, fused_row_blocks
 from xlapy.hlo.schedule import Schedule
 from xlapy.hlo.shape import Shape
 from xlapy.support.registry import Registry
@@ -345,7 +347,11 @@ def _product(emitter: EntryEmitter, frame: Frame, instruction: Instruction) -> N
 
 @HANDLERS.register("fusion")
 def _fusion(emitter: EntryEmitter, frame: Frame, instruction: Instruction) -> None:
-    """A matrix product takes what is behind it along; any other fusion is a kernel."""
+    """A matrix product takes what is behind it along, or is one of several kernels; any other fusion is one kernel."""
+    blocks = fused_row_blocks(instruction.called[0])
+    if blocks is not None:
+        _row_blocks(emitter, frame, instruction, blocks)
+        return
     product = fused_product(instruction)
     call = library_product(product) if product is not None else None
     if product is None or call is None:
@@ -365,6 +371,21 @@ def _fusion(emitter: EntryEmitter, frame: Frame, instruction: Instruction) -> No
     behind = k.function_pointer(epilogue), pointers
     _product_call(emitter, frame, instruction, call, [*arrays, results[leaf]], *behind)
     emitter.steps[instruction] += (Step(epilogue),)
+
+
+def _row_blocks(emitter: EntryEmitter, frame: Frame, instruction: Instruction, blocks: RowBlocks) -> None:
+    """Calls a function that runs several kernels for a range of blocks of rows, through the pool."""
+    k = frame.k
+    runs_once = instruction.parent is emitter.runs_once
+    function = write_row_blocks(emitter.kernels, instruction, blocks, runs_once=runs_once)
+    emitter.libraries |= libraries_of(blocks)
+    emitter.steps[instruction] = (Step(function, blocks.units, blocks.grain),)
+    parallel = frame.context_word(CONTEXT_PARALLEL)
+    arrays = [frame.array(value) for value in (*instruction.operands, instruction)]
+    k.module.declare(function, None, [PTR, I64, I64])
+    sizes = [k.const(I64, size) for size in (blocks.units, blocks.grain)]
+    k.call(parallel, [k.function_pointer(function), table_of(k, [*arrays, parallel]), *sizes])
+    look_at_signals(frame, emitter.kernels.target)
 
 
 def _product_call(

@@ -90,11 +90,11 @@ class KernelLibrary:
         key = ("epilogue", instruction_key(fusion), plan.is_quick)
         found = self.known.get(key)
         if found is None:
-            name = self._new_name("epilogue")
+            name = self.new_name("epilogue")
             module = self.quick_module if plan.is_quick else self.module
             operands = [operand.shape for operand in fusion.operands]
             shapes = [*operands, *(root.shape for root in plan.roots)]
-            with KernelBuilder(module, name, EPILOGUE_PARAMETERS, None, attributes=self._attributes) as k:
+            with KernelBuilder(module, name, EPILOGUE_PARAMETERS, None, attributes=self.attributes) as k:
                 for number in range(len(shapes)):
                     place = k.gep(k.parameters["pointers"], number, PTR.bytes)
                     k.parameters[f"p{number}"] = k.load(place, PTR, hoistable=True)
@@ -108,7 +108,7 @@ class KernelLibrary:
     def _write(self, instruction: Instruction, kernel: Kernel, overwritten: tuple[int, ...]) -> NativeKernel:
         if isinstance(kernel.body, LibraryCall):
             return _of_library(kernel, kernel.body)
-        name = self._new_name(instruction.opcode.replace("-", "_"))
+        name = self.new_name(instruction.opcode.replace("-", "_"))
         operands = [operand.shape for operand in instruction.operands]
         results = [leaf for leaf in instruction.shape.leaves() if leaf.is_array]
         pointers = [f"p{number}" for number in range(len(operands) + len(results))]
@@ -143,7 +143,7 @@ class KernelLibrary:
         operands = [operand.shape for operand in instruction.operands]
         results = [leaf for leaf in instruction.shape.leaves() if leaf.is_array]
         parameters = [(pointer, PTR) for pointer in pointers]
-        with KernelBuilder(self.module, name, parameters, None, attributes=self._attributes) as k:
+        with KernelBuilder(self.module, name, parameters, None, attributes=self.attributes) as k:
             arrays = _arrays(k, [*operands, *results], len(operands), (), self.target)
             if kernel.shared_bytes:
                 k.parameters["shared"] = k.parameters["scratch"]
@@ -154,7 +154,7 @@ class KernelLibrary:
         """The names of region functions, which exist by then."""
         return {region: self.functions.name(region) for region in regions}
 
-    def _new_name(self, what: str) -> str:
+    def new_name(self, what: str) -> str:
         self.written += 1
         return f"kernel.{self.written - 1}.{what}"
 
@@ -172,13 +172,13 @@ class KernelLibrary:
 
     def _builder(self, module: Module, name: str, pointers: Sequence[str], *, is_light: bool) -> KernelBuilder:
         parameters = [(pointer, PTR) for pointer in pointers] + [("begin", I64), ("end", I64)]
-        attributes = f"noinline optnone {self._attributes}" if is_light else self._attributes
+        attributes = f"noinline optnone {self.attributes}" if is_light else self.attributes
         return KernelBuilder(
             module, name, parameters, None, attributes=attributes, hoists_constants=is_light, joins_offsets=True
         )
 
     @property
-    def _attributes(self) -> str:
+    def attributes(self) -> str:
         return f"nounwind {self.target.function_attributes}".rstrip()
 
     def range_function(self, kernel: NativeKernel, pointers: int) -> str:
@@ -194,7 +194,7 @@ class KernelLibrary:
         Its table has three addresses: of a range function and its table for each kernel, of the number of the first
         piece of each task, and of the kernel, begin and end of each piece."""
         if not self.quick_module.defines(_JOINT_RANGE):
-            with KernelBuilder(self.quick_module, _JOINT_RANGE, _RANGE, None, attributes=self._attributes) as k:
+            with KernelBuilder(self.quick_module, _JOINT_RANGE, _RANGE, None, attributes=self.attributes) as k:
                 table = k.parameters["table"]
                 kernels, tasks, pieces = (k.load(k.gep(table, n, PTR.bytes), PTR) for n in range(3))
                 first, last = (k.load(k.gep(tasks, k.parameters[bound], I64.bytes), I64) for bound in ("begin", "end"))
@@ -210,7 +210,7 @@ class KernelLibrary:
         """The same kernel with its pointers in a table."""
         module = self.quick_module  # its code hardly matters
         module.declare(name, None, [PTR] * pointers + [I64, I64])
-        with KernelBuilder(module, range_name, _RANGE, None, attributes=self._attributes) as k:
+        with KernelBuilder(module, range_name, _RANGE, None, attributes=self.attributes) as k:
             loaded = [k.load(k.gep(k.parameters["table"], number, 8), PTR) for number in range(pointers)]
             k.call(name, [*loaded, k.parameters["begin"], k.parameters["end"]])
 
@@ -222,8 +222,8 @@ class KernelLibrary:
         key = ("combine", element_type, computation_key(computation))
         found = self.known.get(key)
         if found is None:
-            name = self._new_name("combine")
-            with KernelBuilder(self.module, name, _COMBINE, I32, attributes=self._attributes) as k:
+            name = self.new_name("combine")
+            with KernelBuilder(self.module, name, _COMBINE, I32, attributes=self.attributes) as k:
                 arena = None if is_inlinable(computation) else self._enter_combine(k, computation)
                 shape = Shape.array(element_type, (1,))
                 lanes = self.target.lanes(max(32, register_type(element_type).bits)) * VECTORS_PER_STEP

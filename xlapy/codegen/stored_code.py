@@ -23,11 +23,13 @@ _SIZE_BYTES = 8
 
 
 class StoredCode(NamedTuple):
-    """Object code, the symbols that it offers, and the names of the libraries whose functions it calls."""
+    """Object code, the symbols that it offers, and the names of the libraries whose functions it calls. `trim` is the
+    one of its functions that gives memory it keeps back to the system, if any."""
 
     objects: Sequence[bytes]
     exports: Sequence[str]
     needs: Sequence[str] = ()
+    trim: str = ""
 
 
 def find_code(name: str, target: Target, cache: ObjectCache) -> StoredCode | None:
@@ -44,13 +46,14 @@ def find_code(name: str, target: Target, cache: ObjectCache) -> StoredCode | Non
     for size in facts["sizes"]:
         objects.append(found[begin : begin + size])
         begin += size
-    return StoredCode(objects, facts["exports"], facts["needs"])
+    return StoredCode(objects, facts["exports"], facts["needs"], facts["trim"])
 
 
 def keep_code(name: str, target: Target, cache: ObjectCache, code: StoredCode) -> None:
     """Keeps it for `find_code`."""
     sizes = [len(part) for part in code.objects]
-    facts = json.dumps({"sizes": sizes, "exports": list(code.exports), "needs": list(code.needs)}).encode()
+    told = {"sizes": sizes, "exports": list(code.exports), "needs": list(code.needs), "trim": code.trim}
+    facts = json.dumps(told).encode()
     cache.put(_KIND, _key(name, target), b"".join((len(facts).to_bytes(_SIZE_BYTES, "little"), facts, *code.objects)))
 
 

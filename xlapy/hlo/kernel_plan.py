@@ -15,7 +15,8 @@ Everything here is a fact about an instruction or a fused computation; nothing i
     kCustom a dot or convolution of parameters that is a matrix product of the library, and element-wise ops behind it:
             each element of the results is made of the element of the product at the same place. The product is
             computed in the memory of the first result whose elements are as wide, block by block, and what is behind
-            it follows while a block is in a cache
+            it follows while a block is in a cache. Or kernels: a product, a chain over its rows, and a product of
+            these rows, which run block of rows by block of rows (`hlo/row_blocks.py`)
 
 Scalars (rank 0) live in registers of the entry function: they enter a kernel as parameters, unless they are constants.
 
@@ -43,6 +44,7 @@ INDEXED_AT_RUN_TIME = ("dynamic-slice", "gather")
 GENERATORS = ("iota",)
 LEAST_ROW = 16  # elements: shorter rows fill no vectors
 MOST_ROW_BYTES = 64 * 1024  # of one array in a row kernel: what several sweeps find in a cache, and room on the stack
+SWEPT_ELEMENTS = 1024  # of the rows that are swept together: enough to hide the end of one fold
 LEAST_STRIP = 16  # columns that a kernel takes side by side: a line of a cache at the least
 WIDEST_STRIP = 256  # columns: sixteen of the widest vectors
 MOST_STRIP_BYTES = 256 * 1024  # of the narrowest strip of one array: a few of these are in a second-level cache
@@ -203,6 +205,12 @@ class RowSpace:
     @property
     def row_length(self) -> int:
         return math.prod(self.dims[dim] for dim in self.folded)
+
+    def rows_at_once(self, *, in_place: bool) -> int:
+        """Rows that a kernel takes together. The last ones overlap those before them, but no row that is overwritten
+        can be computed twice."""
+        block = max(1, min(SWEPT_ELEMENTS // self.row_length, self.rows))
+        return 1 if in_place and self.rows % block else block
 
     def is_full(self, instruction: Instruction) -> bool:
         """The instruction has one value per element."""
@@ -431,9 +439,14 @@ def _fault_of_members(computation: Computation, outside: set[Instruction]) -> st
     return ""
 
 
+def holds_kernels(computation: Computation) -> bool:
+    """What is fused are kernels, which run one after the other for each block of rows."""
+    return any(instruction.opcode == "fusion" for instruction in computation)
+
+
 def fused_product(fusion: Instruction) -> Instruction | None:
     """The dot or convolution inside of a fusion that is computed by the library, if it is one of that kind."""
-    if fusion.attributes["kind"] is not FusionKind.CUSTOM:
+    if fusion.attributes["kind"] is not FusionKind.CUSTOM or holds_kernels(fusion.called[0]):
         return None
     return next(instruction for instruction in fusion.called[0] if instruction.opcode in _PRODUCTS)
 
@@ -445,6 +458,18 @@ def product_leaf(computation: Computation, product: Instruction) -> int | None:
 
 
 _PRODUCTS = frozenset({"dot", "convolution"})
+
+
+def _fault_of_custom(computation: Computation) -> str:
+    return _fault_of_kernels(computation) if holds_kernels(computation) else fault_of_product(computation)
+
+
+def _fault_of_kernels(computation: Computation) -> str:
+    """The root reads the rows, and these the other product; each is there for the next one only."""
+    *kernels, root = (kernel for kernel in computation.post_order() if kernel.opcode != "parameter")
+    if [kernel.opcode for kernel in kernels] != ["dot", "fusion"] or root.opcode != "dot":
+        return "its kernels are no chain of a product, rows and a product"
+    return "" if kernels[0].sole_user is kernels[1] and kernels[1].sole_user is root else "its kernels are read twice"
 
 
 def fault_of_product(computation: Computation) -> str:
@@ -475,6 +500,32 @@ def _keeps_place(user: Instruction, size: int) -> bool:
     """Element by element in memory, what `user` makes comes from what it reads of arrays of the same size."""
     keeps = user.opcode == "reshape" or (Trait.ELEMENTWISE in user.spec.traits and not user.called)
     return keeps and user.shape.size == size and is_row_major(user)
+
+
+def has_same_places(operand: Instruction, result: Instruction) -> bool:
+    """Elements with the same index have the same address, if both arrays begin at the same one."""
+    return (
+        operand.shape.is_array
+        and result.shape.is_array
+        and operand.shape.dims == result.shape.dims
+        and operand.shape.minor_to_major == result.shape.minor_to_major
+        and operand.shape.type.bytes == result.shape.type.bytes
+    )
+
+
+def is_read_at_own_index(parameter: Instruction, *, rows: bool) -> bool:
+    """Whether every way from the parameter to the root is element-wise, or, in a kernel over `rows`, ends in a
+    reduce."""
+    pending, seen = [parameter], {parameter}
+    while pending:
+        for user in pending.pop().users:
+            if user in seen or user.opcode == "tuple" or (rows and user.opcode == "reduce"):
+                continue
+            if not is_pointwise(user) or user.shape.dims != parameter.shape.dims:
+                return False
+            seen.add(user)
+            pending.append(user)
+    return True
 
 
 def rereads(update_slice: Instruction, source: Instruction) -> bool:
@@ -515,5 +566,5 @@ _FAULTS = {
     FusionKind.LOOP: _fault_of_loop,
     FusionKind.INPUT: _fault_of_input,
     FusionKind.OUTPUT: _fault_of_rows,
-    FusionKind.CUSTOM: fault_of_product,
+    FusionKind.CUSTOM: _fault_of_custom,
 }

@@ -113,6 +113,12 @@ def _carry(loop: Instruction, values: Sequence[Instruction]) -> None:
     body = _with_elements(loop.called[1], state.shape, values, hands_on=True)
     larger = computation.add("while", [state], called=[condition, body], name=loop.name, metadata=loop.metadata)
     larger.extra = dict(loop.extra)
+    replace_loop(loop, larger)
+
+
+def replace_loop(loop: Instruction, larger: Instruction) -> None:
+    """Puts a loop in the place of another one whose state is the first elements of its own."""
+    computation = loop.parent
     readers = [user for user in loop.users if user.opcode == "get-tuple-element"]
     supplant(
         computation,
@@ -122,7 +128,7 @@ def _carry(loop: Instruction, values: Sequence[Instruction]) -> None:
         },
     )
     if loop.is_root or loop.users:
-        count = len(init.operands)
+        count = len(loop.shape.parts)
         elements = [computation.add("get-tuple-element", [larger], index=index) for index in range(count)]
         computation.replace(loop, computation.add("tuple", elements))
     computation.remove([loop])

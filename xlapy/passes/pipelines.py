@@ -21,6 +21,7 @@ from xlapy.passes.expand.random import ExpandRandom
 from xlapy.passes.flatten_call_graph import FlattenCallGraph
 from xlapy.passes.fusion.epilogues import ProductEpilogues
 from xlapy.passes.fusion.fusion import LoopFusion
+from xlapy.passes.fusion.row_blocks import RowBlocking
 from xlapy.passes.fusion.rows import RowFusion
 from xlapy.passes.fusion.sibling_reduces import SiblingReduces
 from xlapy.passes.fusion.two_step_folds import TwoStepFolds
@@ -79,6 +80,10 @@ ORDER = (
     Order(LayoutAssignment, LoopFusion, "a fused loop has one layout per operand"),
     Order(LoopFusion, TwoStepFolds, "a fold has its producers, and what is made from its results, by then"),
     Order(LoopFusion, ProductEpilogues, "a product takes the kernel behind it as it is"),
+    Order(RowFusion, RowBlocking, "what runs block by block are kernels"),
+    Order(LoopFusion, RowBlocking, "which values are read by one kernel only is known once there are kernels"),
+    Order(RowBlocking, ProductEpilogues, "a product that takes something along is no longer one of a block"),
+    Order(RowBlocking, CopyInsertion, "a product makes an element of a loop's state anew"),
     Order(ProductEpilogues, CopyInsertion, "a product makes an element of a loop's state anew"),
     Order(LoopFusion, CopyInsertion, "whether an element of a loop's state is made anew is known once kernels are"),
     Order(FlattenCallGraph, LoopFusion, "a loop body is fused for the one place that runs it"),
@@ -166,6 +171,7 @@ def cpu_pipeline(options: PipelineOptions | None = None, watch: Watch | None = N
         SiblingReduces(),
         LoopFusion(options.limits, options.multi_output_fusion),
         TwoStepFolds(options.limits),
+        RowBlocking(),
         ProductEpilogues(options.limits),
         Dce(),
         CopyInsertion(),

@@ -10,13 +10,15 @@ becomes
 where x and w never change, so that `hoist-invariants` takes y out of the loop. One product of many rows is quicker than
 many of a few: the matrices are packed once, and threads can share it. Recurrent networks multiply their inputs so.
 
-The same element is read, wherever i is clamped to. It pays if the loop comes to most of the slices, if the rows of one
-step are few, and as long as the results of all steps are no burden on memory.
+The same element is read, wherever i is clamped to. It pays if the loop comes to most of the slices, and if the rows of
+one step are few. Where the results of all steps would be a burden on memory, and a few steps are rows enough, the loop
+becomes one over blocks of steps (`loop_blocks`), and each block has a product of its own.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
@@ -27,14 +29,21 @@ from xlapy.hlo.patterns import number_of
 from xlapy.hlo.shape import Dims
 from xlapy.passes import new
 from xlapy.passes.base import ComputationPass, Record, pinned
+from xlapy.passes.loop_blocks import Progression, Share, can_be_cut, cut_into_blocks, progression
 from xlapy.passes.loop_invariants import is_rewritable, unchanged_elements
 from xlapy.passes.new import Value
 
 MOST_ROWS = 128
 """Rows of a step: a product of more is as quick alone."""
 
+BLOCK_ROWS = 192
+"""Rows of a block of steps: with more, products are hardly quicker."""
+
+LITTLE_BYTES = 1 << 19
+"""Of the results of all steps: less is no burden on caches."""
+
 MOST_BYTES = 32 << 20
-"""Of the results of all steps."""
+"""Of the results of all steps at once, or of one block."""
 
 
 @dataclass
@@ -46,17 +55,62 @@ class ScanBatching(ComputationPass):
         fixed = pinned(computation)
         for loop in computation.post_order():
             if loop.opcode == "while" and loop not in fixed and is_rewritable(loop):
-                for product in _batched(loop):
-                    self.records.append(Record.of(product, True, f"one product for all steps of {loop.name}"))
-                    changed = True
+                changed = self._batch(loop) or changed
         return changed
 
+    def _batch(self, loop: Instruction) -> bool:
+        trips = trip_count(loop)
+        products = [] if trips is None else _products(loop, trips)
+        length = trips and _length_of_block(loop, products, trips)
+        if trips and length:
+            what = f"one product for every {length} steps of {loop.name}"
+            cut_into_blocks(loop, trips, length, [_share(product, length, trips) for product in products])
+        else:
+            what = f"one product for all steps of {loop.name}"
+            products = [product for product in products if product.bytes <= MOST_BYTES]
+            for product in products:
+                _replace(product)
+        self.records += [Record.of(product.dot, True, what) for product in products]
+        return bool(products)
 
-def _batched(loop: Instruction) -> list[Instruction]:
-    """The dots of the loop's body that now read a part of one product."""
-    trips, body = trip_count(loop), loop.called[1]
-    if trips is None:
-        return []
+
+@dataclass(frozen=True, slots=True)
+class _Product:
+    """A dot of a part of what never changes, by its operand `side`, with something else that never changes."""
+
+    dot: Instruction
+    side: int
+    part: _Part
+    index: Progression | None  # of the part
+
+    @property
+    def steps(self) -> int:
+        return self.part.whole.shape.dims[self.part.dim]
+
+    @property
+    def bytes(self) -> int:
+        """Of the products of all parts."""
+        return self.steps * self.dot.shape.bytes
+
+    @property
+    def rows(self) -> int:
+        numbers: DotDimensionNumbers = self.dot.attributes["dimension_numbers"]
+        shape = self.dot.operands[self.side].shape
+        free = numbers.rhs_free(shape.rank) if self.side else numbers.lhs_free(shape.rank)
+        return math.prod(shape.dims[dim] for dim in free)
+
+    def has_blocks(self, trips: int) -> bool:
+        """The loop goes through the parts one after the other, forwards or backwards, and never leaves the array."""
+        index = self.index
+        if index is None or abs(index.step) != 1:
+            return False
+        last = index.first + (trips - 1) * index.step
+        return min(index.first, last) >= 0 and max(index.first, last) < self.steps
+
+
+def _products(loop: Instruction, trips: int) -> list[_Product]:
+    """The dots of the loop's body that may read a part of a larger product, where that pays."""
+    body = loop.called[1]
     unchanged, fixed = unchanged_elements(loop), pinned(body)
     found = []
     for dot in body.post_order():
@@ -66,11 +120,24 @@ def _batched(loop: Instruction) -> list[Instruction]:
             part, other = _part_of(dot.operands[side]), dot.operands[1 - side]
             if part is None or not {state_index(part.whole, body), state_index(other, body)} <= unchanged:
                 continue
-            if _pays(dot, side, part, trips):
-                _replace(dot, side, part)
-                found.append(dot)
+            index = part.slice.operands[1 + part.dim]
+            product = _Product(dot, side, part, progression(index, loop))
+            if 2 * trips > product.steps and product.rows <= MOST_ROWS:
+                found.append(product)
                 break
     return found
+
+
+def _length_of_block(loop: Instruction, products: Sequence[_Product], trips: int) -> int | None:
+    """How many steps share a product; None if all do."""
+    if sum(product.bytes for product in products) <= LITTLE_BYTES or not can_be_cut(loop):
+        return None
+    rows = min(max(product.rows, 1) for product in products)
+    blocks = -(-trips // -(-BLOCK_ROWS // rows))
+    if blocks < 2 or not all(product.has_blocks(trips) for product in products):
+        return None
+    length = -(-trips // blocks)
+    return length if length * max(product.dot.shape.bytes for product in products) <= MOST_BYTES else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,32 +167,69 @@ def _without(dims: Dims, dim: int) -> Dims:
     return dims[:dim] + dims[dim + 1 :]
 
 
-def _pays(dot: Instruction, side: int, part: _Part, trips: int) -> bool:
-    steps = part.whole.shape.dims[part.dim]
-    numbers: DotDimensionNumbers = dot.attributes["dimension_numbers"]
-    shape = dot.operands[side].shape
-    free = numbers.rhs_free(shape.rank) if side else numbers.lhs_free(shape.rank)
-    rows = math.prod(shape.dims[dim] for dim in free)
-    return 2 * trips > steps and rows <= MOST_ROWS and steps * dot.shape.bytes <= MOST_BYTES
-
-
-def _replace(dot: Instruction, side: int, part: _Part) -> None:
+def _replace(product: _Product) -> None:
     """Puts a slice of the product of the whole in the place of the product of the slice."""
-    numbers, place = _numbers_of_whole(dot, side, part)
+    dot, part = product.dot, product.part
     operands = [*dot.operands]
-    operands[side] = part.whole
+    operands[product.side] = part.whole
+    whole = _product_of(product, operands)
+    step = _step_of(product, whole, part.slice.operands[1 + part.dim])
+    replacement, _ = new.materialize(step, dot.parent, dot)
+    dot.parent.replace(dot, replacement)
+
+
+def _product_of(product: _Product, operands: Sequence[Value]) -> new.New:
+    """The dot of all parts of an operand at once."""
+    dot, side, part = product.dot, product.side, product.part
+    numbers, place = _numbers_of_whole(dot, side, part)
     dims = [*dot.shape.dims]
-    dims.insert(place, part.whole.shape.dims[part.dim])
-    product = new.op(
-        "dot", operands, shape=dot.shape.with_dims(dims), **{**dot.attributes, "dimension_numbers": numbers}
-    )
-    index = part.slice.operands[1 + part.dim]
+    dims.insert(place, operands[side].shape.dims[part.dim])
+    return new.op("dot", operands, shape=dot.shape.with_dims(dims), **{**dot.attributes, "dimension_numbers": numbers})
+
+
+def _step_of(product: _Product, whole: Value, index: Value) -> Value:
+    """The part of a larger product that belongs to the slice at `index`."""
+    dot = product.dot
+    _, place = _numbers_of_whole(dot, product.side, product.part)
+    dims = [*whole.shape.dims]
     indices: list[Value] = [new.filled(0, index.shape)] * len(dims)
     indices[place] = index
     dims[place] = 1
-    step = new.op("dynamic-slice", [product, *indices], slice_sizes=tuple(dims))
-    replacement, _ = new.materialize(new.reshaped(step, dot.shape.dims), dot.parent, dot)
-    dot.parent.replace(dot, replacement)
+    step = new.op("dynamic-slice", [whole, *indices], slice_sizes=tuple(dims))
+    return new.reshaped(step, dot.shape.dims)
+
+
+def _share(product: _Product, length: int, trips: int) -> Share:
+    """What a block of steps has of a product: that of its slices, and the number of the first of these."""
+    dot, side, part = product.dot, product.side, product.part
+    index, index_shape = product.index, part.slice.operands[1 + part.dim].shape
+    assert index is not None
+
+    def make(needed: Sequence[Instruction], done: Instruction) -> list[Instruction]:
+        whole, other = needed
+        first = index.first - (length - 1 if index.step < 0 else 0)
+        move = new.add if index.step > 0 else new.subtract
+        start: Value = move(new.number(first, done), done) if first or index.step < 0 else done
+        if trips % length:  # the last block reaches back to be full
+            start = new.clamp(new.number(0, done), start, new.number(product.steps - length, done))
+        if start.shape.type != index_shape.type:
+            start = new.op("convert", [start], shape=index_shape)
+        start, _ = new.materialize(start, done.parent, dot)
+        starts: list[Value] = [new.number(0, start)] * whole.shape.rank
+        starts[part.dim] = start
+        sizes = [*whole.shape.dims]
+        sizes[part.dim] = length
+        block = new.op("dynamic-slice", [whole, *starts], slice_sizes=tuple(sizes))
+        product_of_block = _product_of(product, [block, other] if side == 0 else [other, block])
+        return [new.materialize(product_of_block, done.parent, dot)[0], start]
+
+    def use(made: Sequence[Instruction], operands: Sequence[Instruction]) -> Instruction:
+        whole, start = made
+        index = operands[side].operands[0].operands[1 + part.dim]
+        step = _step_of(product, whole, new.subtract(index, start))
+        return new.materialize(step, whole.parent, dot)[0]
+
+    return Share(dot, (part.whole, dot.operands[1 - side]), make, use)
 
 
 def _numbers_of_whole(dot: Instruction, side: int, part: _Part) -> tuple[DotDimensionNumbers, int]:

@@ -158,9 +158,10 @@ def members(instruction: Instruction) -> list[Instruction]:
     if instruction.opcode != "fusion":
         return [instruction]
     return [
-        inside
+        member
         for inside in instruction.called[0].post_order()
         if inside.opcode not in ("parameter", "constant", "tuple")
+        for member in members(inside)
     ]
 
 

@@ -26,6 +26,7 @@ from xlapy.codegen.libraries.gemm_types import GEMM_TYPES, GemmType
 from xlapy.codegen.object_cache import ObjectCache
 from xlapy.codegen.pool import POOL
 from xlapy.codegen.target import Target, host_target, reference_target
+from xlapy.native import library_symbols
 from xlapy_runtime import threads
 from xlapy_runtime.linking import LinkedCode, link
 
@@ -103,7 +104,13 @@ TARGETS = {
 def linked(name: str, target: str = "host") -> LinkedCode:
     threads.install(POOL.object_code(host_target(), ObjectCache(None)))
     library = GEMM_LIBRARIES[name]
-    return link(library.objects(TARGETS[target], ObjectCache(None)), {}, library.exports)
+    return link(library.objects(TARGETS[target], ObjectCache(None)), scratch(), library.exports)
+
+
+@functools.cache
+def scratch() -> dict[str, int]:
+    """The functions of scratch memory, shared by all libraries."""
+    return library_symbols("scratch", host_target())
 
 
 def multiply(

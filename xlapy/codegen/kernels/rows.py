@@ -29,8 +29,6 @@ from xlapy.hlo.kernel_plan import MOST_ROW_BYTES, RowSpace, fusion_roots, row_sp
 from xlapy.hlo.shape import Shape
 from xlapy.support.errors import InternalError
 
-BLOCK_ELEMENTS = 1024  # of the rows that are swept together: enough to hide the end of one fold
-
 
 @dataclass(frozen=True, slots=True)
 class RowPlan:
@@ -71,7 +69,7 @@ def plan_rows(computation: Computation, operand_bytes: int, target: Target, *, i
     if space is None:
         raise InternalError(f"{reduces[0]} folds no rows")
     full = [root for root in roots if space.is_full(root)]
-    block = _rows_in_block(space, in_place=in_place)
+    block = space.rows_at_once(in_place=in_place)
     sweeps = [[reduce.operands[0]] for reduce in reduces] + [full]
     uses = uses_of_sweeps(space, sweeps, MOST_ROW_BYTES // block)
     kept = tuple(tuple(uses.made_in(sweep)) for sweep in range(len(sweeps)))
@@ -94,12 +92,6 @@ def plan_rows(computation: Computation, operand_bytes: int, target: Target, *, i
         for sweep in range(len(sweeps))
     )
     return RowPlan(space, plans, roots, kept, again, lanes, block, total * block // space.rows)
-
-
-def _rows_in_block(space: RowSpace, *, in_place: bool) -> int:
-    """The last block overlaps the one before it, but no row that is overwritten can be computed twice."""
-    block = max(1, min(BLOCK_ELEMENTS // space.row_length, space.rows))
-    return 1 if in_place and space.rows % block else block
 
 
 def emit_rows(

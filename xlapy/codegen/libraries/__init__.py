@@ -48,6 +48,9 @@ class Library:
     needs: tuple[str, ...] = ()
     """Names of other libraries whose functions it calls."""
 
+    trim: str = ""
+    """The one of its functions that gives memory it keeps back to the system, if any."""
+
     most_parts: int = 1
     """Modules that it may be cut into, for LLVM to work on side by side; with one, it may have data of its own."""
 
@@ -70,6 +73,6 @@ class Library:
         )
         parts = self.emit(target).parts(self.most_parts)
         made = side_by_side([partial(compile_ir, text) for text in parts], thread_limit())
-        code = StoredCode(prelinked(made), self.exports, self.needs)
+        code = StoredCode(prelinked(made), self.exports, self.needs, self.trim)
         keep_code(self.name, target, cache, code)
         return code

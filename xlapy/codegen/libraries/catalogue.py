@@ -9,6 +9,7 @@ from xlapy.codegen.libraries.fold import FOLD_LIBRARIES
 from xlapy.codegen.libraries.gemm import GEMM_LIBRARIES
 from xlapy.codegen.libraries.linalg import LINALG_LIBRARIES
 from xlapy.codegen.libraries.powers import POWERS
+from xlapy.codegen.libraries.scratch import SCRATCH_LIBRARIES
 from xlapy.codegen.libraries.sort import SORT_LIBRARIES
 
 MATH_LIBRARIES = {library.name: library for library in (ANGLES, POWERS)}
@@ -16,6 +17,14 @@ MATH_LIBRARIES = {library.name: library for library in (ANGLES, POWERS)}
 
 LIBRARIES: dict[str, Library] = {
     library.name: library
-    for group in (GEMM_LIBRARIES, LINALG_LIBRARIES, SORT_LIBRARIES, FOLD_LIBRARIES, FFT_LIBRARIES, MATH_LIBRARIES)
+    for group in (
+        SCRATCH_LIBRARIES,
+        GEMM_LIBRARIES,
+        LINALG_LIBRARIES,
+        SORT_LIBRARIES,
+        FOLD_LIBRARIES,
+        FFT_LIBRARIES,
+        MATH_LIBRARIES,
+    )
     for library in group.values()
 }

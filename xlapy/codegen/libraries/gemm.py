@@ -87,7 +87,9 @@ def _library(kind: GemmType) -> Library:
     exports = [f"gemm_{kind.name}_run"]
     if has_windows(kind):
         exports.append(f"gemm_{kind.name}_windows")
-    return Library(f"gemm_{kind.name}", tuple(exports), lambda target: emit_gemm(kind, target), most_parts=4)
+    return Library(
+        f"gemm_{kind.name}", tuple(exports), lambda target: emit_gemm(kind, target), needs=("scratch",), most_parts=4
+    )
 
 
 GEMM_LIBRARIES = {name: _library(kind) for name, kind in GEMM_TYPES.items()}

@@ -20,11 +20,12 @@ from dataclasses import dataclass
 
 from xlapy.codegen.ir import I1, I64, PTR, KernelBuilder, Value
 from xlapy.codegen.libraries.gemm_in_place import GemmInPlace
+from xlapy.codegen.libraries.gemm_packing import SLACK_BYTES
 from xlapy.codegen.libraries.gemm_problem import CHUNK_WORK, PROBLEM, RANGE, ceil_div, strip_bytes, work_per_element
 from xlapy.codegen.libraries.gemm_record import RecordValue
-from xlapy.codegen.libraries.gemm_scratch import acquire_scratch, release_scratch
 from xlapy.codegen.libraries.gemm_tile import TILE_PARAMETERS
 from xlapy.codegen.libraries.gemm_windows import WINDOW_NUMBERS, Spot, Windows
+from xlapy.codegen.libraries.scratch import acquire_scratch, release_scratch
 
 _LEAST_STEPS = 48
 """Steps of the runs of a tile. With fewer, it would mostly load and store its sums."""
@@ -88,7 +89,7 @@ class GemmDirect(GemmInPlace):
     @property
     def _region_bytes(self) -> int:
         """Room for one region: it should stay in the second-level cache beside a run of B."""
-        return min(self._target.l2_bytes // 4, self._b_offset)
+        return min(self._target.l2_bytes // 4, self._most_bytes_of_a)
 
     # Whether, and in which units
 
@@ -110,7 +111,7 @@ class GemmDirect(GemmInPlace):
             k.compare("eq", number("follows_rows"), 0),
             k.or_(k.compare("ne", number("has_few"), 0), functools.reduce(k.and_, pays)),
             k.compare("ge", self._most_positions(k, geometry), k.smin(_LEAST_POSITIONS, number("row_count3"))),
-            k.compare("le", self._strip_bytes_of_b(k, problem), self._sums_offset),
+            k.compare("le", self._strip_bytes_of_b(k, problem), self._most_packed_bytes),
         ]
         return functools.reduce(k.and_, conditions)
 
@@ -189,13 +190,13 @@ class GemmDirect(GemmInPlace):
             return
         self._cut_units(k, problem)
         shape, parallel = self._shape, k.parameters["parallel"]
-        slot, memory = acquire_scratch(k, f"{self._prefix}_scratch")
         strip = self._strip_bytes_of_b(k, problem)
         step_bytes = shape.columns * self._kind.packed.bytes
-        panel_columns = k.mul(k.sdiv(self._sums_offset, strip), shape.columns)
+        panel_columns = k.mul(k.sdiv(self._most_packed_bytes, strip), shape.columns)
+        scratch = acquire_scratch(k, k.mul(ceil_div(k, k.smin(problem["n"], panel_columns), shape.columns), strip))
         problem.set(
             strip_columns=shape.columns,
-            tile_b=memory,
+            tile_b=scratch.memory,
             tile_b_strip=strip,
             tile_b_step=step_bytes,
             tile_a_step=self._element_bytes,
@@ -219,7 +220,7 @@ class GemmDirect(GemmInPlace):
             grain = ceil_div(k, k.const(I64, CHUNK_WORK), work)
             function = k.function_pointer(f"{self._prefix}_units")
             k.call(parallel, [function, problem.place, k.mul(units, column_blocks), grain])
-        release_scratch(k, f"{self._prefix}_scratch", slot, memory)
+        release_scratch(k, scratch)
 
     def _units_of_matrix(self, k: KernelBuilder, problem: RecordValue) -> Value:
         outer = k.mul(self._window_number(k, problem, "row_count0"), self._window_number(k, problem, "row_count1"))
@@ -233,7 +234,8 @@ class GemmDirect(GemmInPlace):
             problem = PROBLEM.at(k, k.parameters["problem"])
             number = functools.partial(self._window_number, k, problem)
             geometry = self._geometry(k, problem)
-            slot, region = acquire_scratch(k, f"{self._prefix}_scratch")
+            scratch = acquire_scratch(k, self._bytes_of_region(k, problem, geometry))
+            region = scratch.memory
             array = k.gep(problem["a"], k.mul(problem["batch"], problem["a_batch"]))
             rows, positions = number("row_count2"), number("row_count3")
             blocks = problem["column_blocks"]
@@ -254,7 +256,11 @@ class GemmDirect(GemmInPlace):
                     k.smin(k.sub(positions, position), problem["unit_positions"]),
                 )
                 self._unit(k, problem, geometry, region, first, size, k.mul(block, problem["block_columns"]))
-            release_scratch(k, f"{self._prefix}_scratch", slot, region)
+            release_scratch(k, scratch)
+
+    def _bytes_of_region(self, k: KernelBuilder, problem: RecordValue, geometry: _Geometry) -> Value:
+        pixels = k.mul(k.mul(geometry.planes, problem["lines"]), problem["pixels"])
+        return k.add(k.mul(pixels, geometry.pixel_bytes), SLACK_BYTES)
 
     def _unit(
         self,

@@ -17,8 +17,8 @@ from xlapy.codegen.libraries.gemm_problem import (
     work_per_element,
 )
 from xlapy.codegen.libraries.gemm_record import RecordValue
-from xlapy.codegen.libraries.gemm_scratch import acquire_scratch, release_scratch
 from xlapy.codegen.libraries.gemm_vector import DOT_COLUMNS, dot_heights, dots_name, emit_dots, stream_heights
+from xlapy.codegen.libraries.scratch import acquire_scratch, release_scratch
 
 _STREAMED_ELEMENTS = 32768
 """Elements of B in a block that is read only once."""
@@ -159,7 +159,9 @@ class GemmInPlace(GemmPanels):
         few = k.select(k.and_(has_tiles, is_near), k.const(I64, _STREAM_ALWAYS_ROWS), most)
         is_few = k.and_(k.compare("le", m, few), k.compare("ge", n, _STREAM_LEAST_COLUMNS))
         sums_row = k.mul(n, self._kind.accumulator.bytes)
-        fits = k.and_(k.compare("eq", problem["batches"], 1), k.compare("le", k.mul(m, sums_row), self._scratch_bytes))
+        fits = k.and_(
+            k.compare("eq", problem["batches"], 1), k.compare("le", k.mul(m, sums_row), self._most_scratch_bytes)
+        )
         with k.if_(k.and_(k.and_(is_row, is_few), k.or_(is_in_c, fits))):
             self._describe_operands_in_place(k, problem)
             few_columns = round_up(k, ceil_div(k, n, _STREAM_BLOCKS), self._shape.columns)
@@ -169,10 +171,10 @@ class GemmInPlace(GemmPanels):
             )
 
             def in_scratch() -> None:
-                slot, memory = acquire_scratch(k, f"{self._prefix}_scratch")
-                problem.set(sums=memory, sums_row=sums_row, adds=0)
+                scratch = acquire_scratch(k, k.mul(m, sums_row))
+                problem.set(sums=scratch.memory, sums_row=sums_row, adds=0)
                 self._run_streams(k, problem)
-                release_scratch(k, f"{self._prefix}_scratch", slot, memory)
+                release_scratch(k, scratch)
 
             k.if_else(is_in_c, lambda: self._run_streams(k, problem), in_scratch)
             k.ret()
@@ -222,7 +224,7 @@ class GemmInPlace(GemmPanels):
         def suited(few: str, along: str, other_along: str) -> Value:
             """Few rows (or columns), the other operand contiguous along K, this one too or small enough to copy."""
             copied = k.mul(k.mul(problem[few], problem["k"]), self._element_bytes)
-            can_copy = k.and_(k.compare("eq", problem["batches"], 1), k.compare("le", copied, self._scratch_bytes))
+            can_copy = k.and_(k.compare("eq", problem["batches"], 1), k.compare("le", copied, self._most_scratch_bytes))
             is_contiguous = k.compare("eq", problem[along], self._element_bytes)
             is_few = k.compare("le", problem[few], _DOTS_ROWS)
             other = k.compare("eq", problem[other_along], self._element_bytes)
@@ -247,10 +249,10 @@ class GemmInPlace(GemmPanels):
         arguments = [k.function_pointer(f"{self._prefix}_dots"), problem.place, count, grain]
 
         def copied() -> None:
-            slot, memory = acquire_scratch(k, f"{self._prefix}_scratch")
-            self._copy_rows_of_a(k, problem, memory)
+            scratch = acquire_scratch(k, k.mul(k.mul(problem["m"], problem["k"]), self._element_bytes))
+            self._copy_rows_of_a(k, problem, scratch.memory)
             k.call(k.parameters["parallel"], arguments)
-            release_scratch(k, f"{self._prefix}_scratch", slot, memory)
+            release_scratch(k, scratch)
 
         def in_place() -> None:
             k.call(k.parameters["parallel"], arguments)

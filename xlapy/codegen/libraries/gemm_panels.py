@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from xlapy.codegen.ir import I64, PTR, KernelBuilder, Value
 from xlapy.codegen.libraries.gemm_blocks import GemmBlocks
 from xlapy.codegen.libraries.gemm_packing import emit_packing
@@ -20,8 +22,8 @@ from xlapy.codegen.libraries.gemm_problem import (
     work_per_element,
 )
 from xlapy.codegen.libraries.gemm_record import RecordValue
-from xlapy.codegen.libraries.gemm_scratch import acquire_scratch, emit_scratch, release_scratch
 from xlapy.codegen.libraries.gemm_windows import emit_window_packing, has_windows
+from xlapy.codegen.libraries.scratch import acquire_scratch, release_scratch
 
 _PACKED_CHUNK = 1 << 16
 """Elements that a thread packs at a time."""
@@ -41,6 +43,17 @@ _MATRIX_WORK = 1 << 24
 """Up to so many multiplications the matrices of a batch are computed in one thread each."""
 
 
+@dataclass(frozen=True, slots=True)
+class _Room:
+    """How the scratch memory of a matrix is divided: packed rows of A, then packed columns of B at `b`, then sums at
+    `sums`, if it has such, with rows `sums_row` bytes apart. `bytes` is all of it."""
+
+    b: Value
+    sums: Value
+    sums_row: Value
+    bytes: Value
+
+
 class GemmPanels(GemmBlocks):
     """Writes the functions that pack, and those that go through the panels of a matrix and the matrices of a batch."""
 
@@ -50,7 +63,6 @@ class GemmPanels(GemmBlocks):
         emit_packing(self._module, self._target, self._kind, self._shape, self._prefix)
         if has_windows(self._kind):
             emit_window_packing(self._module, self._target, self._kind, self._shape, self._prefix)
-        emit_scratch(self._module, self._target, f"{self._prefix}_scratch", self._scratch_bytes)
 
     def pack_strips(self) -> None:
         """A range of the panel's strips, those of A first."""
@@ -90,8 +102,9 @@ class GemmPanels(GemmBlocks):
         k.call(f"{self._prefix}_pack_windows", [problem["windows"], array, *rows, *steps, packed])
 
     def _copies_rows(self, k: KernelBuilder, problem: RecordValue) -> Value:
-        """Whether the rows of A are packed as they are."""
-        return k.compare("eq", problem["a_step"], self._element_bytes)
+        """Whether the rows of A, which is a matrix, are packed as they are."""
+        is_matrix = k.compare("eq", problem["windows"], k.const(PTR, 0))
+        return k.and_(is_matrix, k.compare("eq", problem["a_step"], self._element_bytes))
 
     def _pack_part_of_b(self, k: KernelBuilder, problem: RecordValue, part: Value) -> None:
         """One strip, or some steps of all strips."""
@@ -158,33 +171,46 @@ class GemmPanels(GemmBlocks):
             parallel = k.parameters["parallel"]
             problem = PROBLEM.at(k, k.parameters["problem"]).copy()
             problem["batch"] = k.parameters["batch"]
-            slot, memory = acquire_scratch(k, f"{self._prefix}_scratch")
-            problem["strip_columns"] = self._shape.columns
-            self._describe_packed_tiles(k, problem, memory)
             m, n, depth = problem["m"], problem["n"], problem["k"]
             panel_rows = even_part(k, m, PANEL_ROWS, self._tile_rows)
             panel_columns = even_part(k, n, PANEL_COLUMNS, self._shape.columns)
             panel_depth = self._chunk_steps * self._kind.pair
+            room = self._room(k, problem, panel_rows, panel_columns)
+            scratch = acquire_scratch(k, room.bytes)
+            problem["strip_columns"] = self._shape.columns
+            self._describe_packed_tiles(k, problem, scratch.memory, room)
+            sums_in_scratch = k.gep(scratch.memory, room.sums)
             with k.loop(0, n, panel_columns) as column:
                 problem["column"] = column.index
                 problem["columns"] = k.smin(k.sub(n, column.index), panel_columns)
                 with k.loop(0, m, panel_rows) as row:
                     problem["row"] = row.index
                     problem["rows"] = k.smin(k.sub(m, row.index), panel_rows)
-                    self._place_sums(k, problem, memory)
+                    self._place_sums(k, problem, sums_in_scratch, room.sums_row)
                     with k.loop(0, k.smax(depth, 1), panel_depth) as step:
                         problem["step"] = step.index
                         problem["depth"] = k.smin(k.sub(depth, step.index), panel_depth)
                         is_packed = k.and_(k.compare("gt", row.index, 0), k.compare("le", depth, panel_depth))
                         self._panel(k, parallel, problem, is_packed)
-            release_scratch(k, f"{self._prefix}_scratch", slot, memory)
+            release_scratch(k, scratch)
 
-    def _describe_packed_tiles(self, k: KernelBuilder, problem: RecordValue, memory: Value) -> None:
+    def _room(self, k: KernelBuilder, problem: RecordValue, rows: Value, columns: Value) -> _Room:
+        """What panels of up to so many rows and columns take."""
+        kind, shape = self._kind, self._shape
+        steps = k.smin(self._steps(k, k.smax(problem["k"], 1)), self._chunk_steps)
+        a_strips, b_strips = ceil_div(k, rows, self._tile_rows), ceil_div(k, columns, shape.columns)
+        b = k.mul(a_strips, self._bytes_of_a_strip(k, problem, steps))
+        sums = k.add(b, k.mul(b_strips, strip_bytes(k, steps, shape.columns * kind.packed.bytes)))
+        sums_row = k.mul(columns, kind.accumulator.bytes)
+        of_sums = k.select(k.compare("ne", problem["uses_scratch"], 0), k.mul(rows, sums_row), 0)
+        return _Room(b, sums, sums_row, k.add(sums, of_sums))
+
+    def _describe_packed_tiles(self, k: KernelBuilder, problem: RecordValue, memory: Value, room: _Room) -> None:
         kind, shape = self._kind, self._shape
         problem.set(
             tile_a=memory,
             tile_a_batch=0,
-            tile_b=k.gep(memory, self._b_offset),
+            tile_b=k.gep(memory, room.b),
             tile_b_batch=0,
             tile_b_step=kind.packed.bytes * shape.columns,
             sums_batch=0,
@@ -196,16 +222,21 @@ class GemmPanels(GemmBlocks):
         """How tiles read strips of A: rows that were copied, or turned round so that those of a step are adjacent."""
         kind, shape = self._kind, self._shape
         element = kind.packed.bytes * kind.parts
-        pitch = row_pitch(k, steps, element)
-        turned = strip_bytes(k, steps, shape.rows * kind.packed.bytes)
-        copies = k.and_(self._copies_rows(k, problem), k.compare("eq", problem["windows"], k.const(PTR, 0)))
+        copies = self._copies_rows(k, problem)
         problem.set(
-            tile_a_row=k.select(copies, pitch, element),
+            tile_a_row=k.select(copies, row_pitch(k, steps, element), element),
             tile_a_step=k.select(copies, k.const(I64, element), kind.packed.bytes * shape.rows),
-            tile_a_strip=k.select(copies, k.mul(pitch, self._tile_rows), turned),
+            tile_a_strip=self._bytes_of_a_strip(k, problem, steps),
         )
 
-    def _place_sums(self, k: KernelBuilder, problem: RecordValue, memory: Value) -> None:
+    def _bytes_of_a_strip(self, k: KernelBuilder, problem: RecordValue, steps: Value) -> Value:
+        """From one packed strip of A to the next."""
+        kind, shape = self._kind, self._shape
+        copied = k.mul(row_pitch(k, steps, kind.packed.bytes * kind.parts), self._tile_rows)
+        turned = strip_bytes(k, steps, shape.rows * kind.packed.bytes)
+        return k.select(self._copies_rows(k, problem), copied, turned)
+
+    def _place_sums(self, k: KernelBuilder, problem: RecordValue, scratch: Value, scratch_row: Value) -> None:
         """Where the panel's sums grow: in C if it can hold them."""
 
         def in_c() -> list[Value]:
@@ -214,7 +245,7 @@ class GemmPanels(GemmBlocks):
             return [k.gep(place, problem["column"], self._result_bytes), problem["c_row"]]
 
         def in_scratch() -> list[Value]:
-            return [k.gep(memory, self._sums_offset), k.const(I64, PANEL_COLUMNS * self._kind.accumulator.bytes)]
+            return [scratch, scratch_row]
 
         problem["sums"], problem["sums_row"] = k.if_else(k.compare("ne", problem["uses_scratch"], 0), in_scratch, in_c)
 

@@ -127,15 +127,16 @@ class GemmFunctions:
         self._c_bytes = kind.result.bytes * kind.parts
         self._chunk_steps = _CHUNK_BYTES // kind.packed.bytes
         panel_strips = -(-PANEL_ROWS // self._tile_rows), PANEL_COLUMNS // self._shape.columns
-        self._b_offset = panel_strips[0] * max(
+        self._most_bytes_of_a = panel_strips[0] * max(
             packed_strip_bytes(kind, self._shape.rows, self._chunk_steps),
             self._tile_rows * (self._chunk_steps * kind.packed.bytes * kind.parts + ROW_GAP_BYTES),
         )
-        self._sums_offset = self._b_offset + panel_strips[1] * packed_strip_bytes(
+        """Of the packed rows of a panel; below, of both operands, and of its sums besides."""
+        self._most_packed_bytes = self._most_bytes_of_a + panel_strips[1] * packed_strip_bytes(
             kind, self._shape.columns, self._chunk_steps
         )
-        self._scratch_bytes = (
-            self._sums_offset + panel_strips[0] * self._tile_rows * PANEL_COLUMNS * kind.accumulator.bytes
+        self._most_scratch_bytes = (
+            self._most_packed_bytes + panel_strips[0] * self._tile_rows * PANEL_COLUMNS * kind.accumulator.bytes
         )
 
     def _function(self, name: str, parameters: list[tuple[str, IRType]], linkage: str = "internal") -> KernelBuilder:

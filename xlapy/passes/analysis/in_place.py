@@ -13,7 +13,7 @@ from __future__ import annotations
 from xlapy.hlo.attributes import FusionKind
 from xlapy.hlo.fold_steps import fold_steps
 from xlapy.hlo.graph import Instruction
-from xlapy.hlo.kernel_plan import column_space, is_pointwise, rereads
+from xlapy.hlo.kernel_plan import column_space, has_same_places, is_read_at_own_index, rereads
 from xlapy.hlo.leaves import aliased_leaves
 from xlapy.hlo.ops import Trait
 
@@ -32,18 +32,8 @@ def overwritable_operands(instruction: Instruction) -> list[tuple[int, int]]:
     if instruction.opcode == "fusion" and instruction.attributes["kind"] is not FusionKind.CUSTOM:
         return _of_fusion(instruction)
     if Trait.ELEMENTWISE in instruction.spec.traits:
-        return [(n, 0) for n, operand in enumerate(instruction.operands) if _same_elements(operand, instruction)]
+        return [(n, 0) for n, operand in enumerate(instruction.operands) if has_same_places(operand, instruction)]
     return []
-
-
-def _same_elements(operand: Instruction, result: Instruction) -> bool:
-    return (
-        operand.shape.is_array
-        and result.shape.is_array
-        and operand.shape.dims == result.shape.dims
-        and operand.shape.minor_to_major == result.shape.minor_to_major
-        and operand.shape.type.bytes == result.shape.type.bytes
-    )
 
 
 def _of_fusion(fusion: Instruction) -> list[tuple[int, int]]:
@@ -66,21 +56,6 @@ def _of_fusion(fusion: Instruction) -> list[tuple[int, int]]:
                 is_target = output.operands[0] is parameter and parameter not in output.operands[1:]
                 if is_target and len(outputs) == 1 and all(rereads(output, user) for user in others):
                     pairs.append((number, leaf))
-            elif _same_elements(parameter, output) and _read_at_own_index(parameter, rows=rows):
+            elif has_same_places(parameter, output) and is_read_at_own_index(parameter, rows=rows):
                 pairs.append((number, leaf))
     return pairs
-
-
-def _read_at_own_index(parameter: Instruction, *, rows: bool) -> bool:
-    """Whether every way from the parameter to the root is element-wise, or, in a kernel over `rows`, ends in a
-    reduce."""
-    pending, seen = [parameter], {parameter}
-    while pending:
-        for user in pending.pop().users:
-            if user in seen or user.opcode == "tuple" or (rows and user.opcode == "reduce"):
-                continue
-            if not is_pointwise(user) or user.shape.dims != parameter.shape.dims:
-                return False
-            seen.add(user)
-            pending.append(user)
-    return True

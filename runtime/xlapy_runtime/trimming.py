@@ -1,0 +1,22 @@
+"""Gives memory back to the system that waits for its next use: what results were in, and scratch of native code."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable
+
+from xlapy_runtime import result_memory
+
+_NATIVE: list[Callable[[], None]] = []
+
+
+def trim() -> None:
+    """Returns all memory that is kept for results and for the work of matrix products, and is not in use."""
+    result_memory.trim()
+    for function in _NATIVE:
+        function()
+
+
+def add_native(address: int) -> None:
+    """Lets `trim` call a native function too, whose code is never unloaded."""
+    _NATIVE.append(ctypes.CFUNCTYPE(None)(address))

@@ -1,0 +1,118 @@
+"""Kernels that run block of rows by block of rows: the function of a range of blocks that the thread pool calls.
+
+    for block in [begin, end):
+        room = A[rows of the block] B                    the first product
+        rows kernel, for the rows of the block, in place
+        result[rows of the block] = room D               the second product
+
+The kernel in the middle takes whole arrays. It is told that its array begins so far in front of the room that the rows
+of the block come to lie there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from xlapy.codegen.ir import I64, PTR, KernelBuilder, Value
+from xlapy.codegen.kernel_library import KernelLibrary, NativeKernel
+from xlapy.codegen.libraries.gemm import SIZES
+from xlapy.codegen.libraries.scratch import acquire_scratch, release_scratch
+from xlapy.hlo.graph import Instruction
+from xlapy.hlo.row_blocks import BlockProduct, RowBlocks
+from xlapy.hlo.shape import Dims
+
+_TABLE = [("table", PTR), ("begin", I64), ("end", I64)]
+
+
+def libraries_of(blocks: RowBlocks) -> set[str]:
+    return {"scratch", *(f"gemm_{product.kind}" for product in (blocks.first, blocks.second))}
+
+
+def write_row_blocks(library: KernelLibrary, fusion: Instruction, blocks: RowBlocks, *, runs_once: bool) -> str:
+    """Writes the function; its table has the operands of the fusion, its result, and the pool's `parallel`."""
+    kernel = library.kernel(blocks.rows, (blocks.number,), runs_once=runs_once)
+    name = library.new_name("row_blocks")
+    with KernelBuilder(library.quick_module, name, _TABLE, None, attributes=library.attributes) as k:
+        count = len(fusion.operands) + 2
+        *arrays, result, parallel = (k.load(k.gep(k.parameters["table"], n, PTR.bytes), PTR) for n in range(count))
+        operands = dict(zip(fusion.called[0].parameters, arrays, strict=True))
+        emitter = _Emitter(k, blocks, kernel, operands, result, parallel)
+        scratch = acquire_scratch(k, k.const(I64, blocks.block_rows * blocks.row_bytes))
+        with k.loop(k.parameters["begin"], k.parameters["end"]) as block:
+            emitter.block(scratch.memory, block.index)
+        release_scratch(k, scratch)
+    return name
+
+
+@dataclass(frozen=True, slots=True)
+class _Emitter:
+    """What the code for one block knows: the arrays of the fusion by its parameters, and what it calls."""
+
+    k: KernelBuilder
+    blocks: RowBlocks
+    kernel: NativeKernel
+    operands: Mapping[Instruction, Value]
+    result: Value
+    parallel: Value
+
+    def block(self, room: Value, number: Value) -> None:
+        k, blocks = self.k, self.blocks
+        first, second = blocks.first, blocks.second
+        matrix = k.udiv(number, blocks.blocks_of_matrix)
+        row = k.mul(k.sub(number, k.mul(matrix, blocks.blocks_of_matrix)), blocks.block_rows)
+        rows = k.smin(k.sub(first.sizes["m"], row), blocks.block_rows)
+        places = self._places(matrix)
+        self._multiply(first, self._left(first, places, row), places, room, rows, blocks.space.row_length)
+        self._run_rows(room, k.add(k.mul(matrix, first.sizes["m"]), row), rows)
+        c = self._moved(self.result, places, second.strides[2])
+        c = k.gep(c, k.mul(row, second.sizes["c_row"] * second.dot.shape.type.bytes))
+        self._multiply(second, room, places, c, rows, second.sizes["c_row"])
+
+    def _places(self, matrix: Value) -> list[Value]:
+        """Where a matrix is along each batch dimension."""
+        k = self.k
+        places: list[Value] = []
+        for size in reversed(self.blocks.batch_dims):
+            rest = k.udiv(matrix, size)
+            places.insert(0, k.sub(matrix, k.mul(rest, size)))
+            matrix = rest
+        return places
+
+    def _moved(self, pointer: Value, places: Sequence[Value], strides: Dims) -> Value:
+        for place, stride in zip(places, strides, strict=True):
+            pointer = self.k.gep(pointer, self.k.mul(place, stride))
+        return pointer
+
+    def _left(self, product: BlockProduct, places: Sequence[Value], row: Value) -> Value:
+        """The rows of the block in the left side of a product."""
+        operand = product.dot.operands[product.left]
+        array = self._moved(self.operands[operand], places, product.strides[0])
+        return self.k.gep(array, self.k.mul(row, product.sizes["a_row"] * operand.shape.type.bytes))
+
+    def _multiply(
+        self, product: BlockProduct, a: Value, places: Sequence[Value], c: Value, rows: Value, c_row: int
+    ) -> None:
+        """Calls the library for one block of one matrix."""
+        k = self.k
+        right = product.dot.operands[1 - product.left]
+        b = self._moved(self.operands[right], places, product.strides[1])
+        known = {**product.sizes, "batches": 1, "c_row": c_row}
+        table = k.alloca(I64, len(SIZES))
+        for place, name in enumerate(SIZES):
+            size = rows if name == "m" else k.const(I64, known.get(name, 0))
+            k.store(k.gep(table, place, I64.bytes), size)
+        nothing = k.const(PTR, 0)
+        k.call(f"gemm_{product.kind}_run", [self.parallel, a, b, c, table, nothing, nothing])
+
+    def _run_rows(self, room: Value, row: Value, rows: Value) -> None:
+        """Calls the kernel in the middle; `row` counts the rows of all matrices."""
+        k, blocks = self.k, self.blocks
+        begin = k.gep(room, k.mul(row, -blocks.row_bytes))
+        operands = [
+            begin if number == blocks.number else self.operands[operand]
+            for number, operand in enumerate(blocks.rows.operands)
+        ]
+        together = blocks.space.rows // self.kernel.units
+        units = k.udiv(row, together), k.udiv(k.add(row, rows), together)
+        k.call(self.kernel.name, [*operands, begin, *units])

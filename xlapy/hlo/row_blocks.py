@@ -1,0 +1,184 @@
+"""Two products with a chain over rows between them, as in attention, and how they run block of rows by block of rows.
+
+    scores = dot(queries, keys)    weights = softmax of each row of scores    result = dot(weights, values)
+
+A block is some rows of one matrix of the batch. Its scores, and what the chain makes of them in place, fill a room that
+a second-level cache holds, so that the scores of all rows never exist together. Rows are whole: nothing has to be
+corrected later, and each kernel does what it would do alone.
+
+Everything here is a fact about shapes and attributes, which passes and codegen share.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from xlapy.hlo.attributes import DotDimensionNumbers, FusionKind
+from xlapy.hlo.fold_steps import fold_steps
+from xlapy.hlo.graph import Computation, Instruction
+from xlapy.hlo.kernel_plan import (
+    RowSpace,
+    fold_of,
+    has_same_places,
+    holds_kernels,
+    is_read_at_own_index,
+    is_row_major,
+    region_functions,
+    row_space,
+)
+from xlapy.hlo.matrix_products import library_product
+from xlapy.hlo.shape import Dims
+
+ROOM_BYTES = 256 * 1024  # of the rows of a block: beside what products read, a second-level cache holds that
+LEAST_ROWS = 128  # of a block, even if that takes more room: each block packs the right sides anew
+LEAST_BLOCKS = 16  # to share out, as long as blocks have so many rows
+TASK_WORK = 1 << 21  # multiplications of a task of the thread pool
+
+_TURNED = {"a_batch": "b_batch", "a_row": "b_column", "a_step": "b_step", "m": "n", "c_row": "c_column"}
+"""The numbers that a product has exchanged with that of the transposes."""
+
+
+@dataclass(frozen=True, slots=True)
+class BlockProduct:
+    """A dot whose result is a batch of matrices with `sizes` rows, columns and depth, as the library wants them.
+
+    `left` is the number of the operand that is its left side. `strides` are those in bytes from matrix to matrix along
+    each batch dimension, of the left side, the right one and the result."""
+
+    dot: Instruction
+    kind: str
+    sizes: Mapping[str, int]
+    left: int
+    strides: tuple[Dims, Dims, Dims]
+
+    @property
+    def work_per_row(self) -> int:
+        return self.sizes["n"] * self.sizes["k"]
+
+
+@dataclass(frozen=True, slots=True)
+class RowBlocks:
+    """The two products, and the chain over `space`, whose operand `number` is the first one."""
+
+    first: BlockProduct
+    rows: Instruction
+    number: int
+    second: BlockProduct
+    space: RowSpace
+
+    @property
+    def batch_dims(self) -> Dims:
+        return self.space.dims[: len(self.first.strides[0])]
+
+    @property
+    def matrices(self) -> int:
+        return math.prod(self.batch_dims)
+
+    @property
+    def row_bytes(self) -> int:
+        return self.space.row_length * self.rows.shape.type.bytes
+
+    @property
+    def block_rows(self) -> int:
+        """Rows of a block: the last one of a matrix may have fewer."""
+        rows, together = self.first.sizes["m"], self.space.rows_at_once(in_place=True)
+        most = max(min(ROOM_BYTES // self.row_bytes, rows * self.matrices // LEAST_BLOCKS), LEAST_ROWS)
+        even = -(-rows // -(-rows // most))
+        return -(-even // together) * together
+
+    @property
+    def blocks_of_matrix(self) -> int:
+        return -(-self.first.sizes["m"] // self.block_rows)
+
+    @property
+    def units(self) -> int:
+        return self.matrices * self.blocks_of_matrix
+
+    @property
+    def grain(self) -> int:
+        """Blocks that one task computes."""
+        work = self.block_rows * (self.first.work_per_row + self.second.work_per_row)
+        return -(-TASK_WORK // work)
+
+
+def fused_row_blocks(computation: Computation) -> RowBlocks | None:
+    """Those of a fused computation that holds kernels."""
+    if not holds_kernels(computation):
+        return None
+    return row_blocks(next(instruction for instruction in computation if instruction.opcode == "fusion"))
+
+
+def row_blocks(rows: Instruction) -> RowBlocks | None:
+    """A chain over rows with the products around it, if the three can run in blocks."""
+    space, user = _row_space_of(rows), rows.sole_user
+    if space is None or user is None or rows.is_root:
+        return None
+    second = _product_of_rows(user, rows, space)
+    if second is None:
+        return None
+    for number, operand in enumerate(rows.operands):
+        first = _product_in_rows(operand, rows, number, space)
+        if first is not None and len(first.strides[0]) == len(second.strides[0]):
+            return RowBlocks(first, rows, number, second, space)
+    return None
+
+
+def _row_space_of(rows: Instruction) -> RowSpace | None:
+    """The rows of a chain that makes one array of whole rows, with code of its own."""
+    if rows.opcode != "fusion" or rows.attributes["kind"] is not FusionKind.OUTPUT or not rows.shape.is_array:
+        return None
+    if fold_steps(rows.called[0]) is not None or region_functions(rows):
+        return None
+    space = row_space(fold_of(rows.called[0]))
+    return space if space is not None and not space.is_columns and space.is_full(rows) else None
+
+
+def _product_in_rows(dot: Instruction, rows: Instruction, number: int, space: RowSpace) -> BlockProduct | None:
+    """The product whose rows the chain takes, and may overwrite, if it is one."""
+    if dot.opcode != "dot" or dot.is_root or dot.sole_user is not rows or rows.operands.count(dot) != 1:
+        return None
+    parameter = rows.called[0].parameters[number]
+    if not has_same_places(parameter, rows) or not is_read_at_own_index(parameter, rows=True):
+        return None
+    numbers: DotDimensionNumbers = dot.attributes["dimension_numbers"]
+    columns = len(numbers.rhs_free(dot.operands[1].shape.rank))
+    if space.folded != tuple(range(dot.shape.rank - columns, dot.shape.rank)) or not is_row_major(dot):
+        return None
+    product = _block_product(dot, 0)
+    if product is None or product.sizes["m"] % space.rows_at_once(in_place=True):
+        return None
+    return product
+
+
+def _product_of_rows(dot: Instruction, rows: Instruction, space: RowSpace) -> BlockProduct | None:
+    """The product that multiplies the rows of a chain by something, if it is one."""
+    if dot.opcode != "dot" or dot.operands.count(rows) != 1:
+        return None
+    side = dot.operands.index(rows)
+    numbers: DotDimensionNumbers = dot.attributes["dimension_numbers"]
+    batch = (numbers.lhs_batch, numbers.rhs_batch)[side]
+    contracting = (numbers.lhs_contracting, numbers.rhs_contracting)[side]
+    if batch != tuple(range(len(batch))) or contracting != space.folded or not is_row_major(rows):
+        return None
+    return _block_product(dot, side)
+
+
+def _block_product(dot: Instruction, left: int) -> BlockProduct | None:
+    call = library_product(dot)
+    if call is None:
+        return None
+    sizes = dict(call.sizes)
+    if left == 1:
+        for one, other in _TURNED.items():
+            sizes[one], sizes[other] = sizes[other], sizes[one]
+    numbers: DotDimensionNumbers = dot.attributes["dimension_numbers"]
+    batches = [numbers.lhs_batch, numbers.rhs_batch]
+    operands = [dot.operands[left], dot.operands[1 - left]]
+    strides = [
+        tuple(operand.shape.strides()[dim] * operand.shape.type.bytes for dim in dims)
+        for operand, dims in zip(operands, (batches[left], batches[1 - left]), strict=True)
+    ]
+    of_result = tuple(stride * dot.shape.type.bytes for stride in dot.shape.strides()[: len(batches[0])])
+    return BlockProduct(dot, call.kind, sizes, left, (strides[0], strides[1], of_result))

@@ -1,0 +1,170 @@
+"""Loops in blocks: a loop that counts becomes a loop over blocks of its steps, around a loop over the steps of a block.
+
+    while (i < 64) { i + 1, f(s) }     becomes     while (done < 64) { while (step < 16) { i + 1, f(s) }  done + 16 }
+
+Between the two there is room for what is made once for all steps of a block. If the blocks are not all full, the last
+one has fewer steps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from xlapy.hlo.attributes import ComparisonDirection
+from xlapy.hlo.element_types import S64
+from xlapy.hlo.graph import Computation, Instruction
+from xlapy.hlo.literal import Literal
+from xlapy.hlo.loop_counter import LoopCounter, loop_counters, state_index
+from xlapy.hlo.patterns import number_of
+from xlapy.hlo.shape import Shape
+from xlapy.passes.loop_invariants import replace_loop, unchanged_elements
+
+_COUNT = Shape.scalar(S64)
+
+
+@dataclass(frozen=True, slots=True)
+class Progression:
+    """An integer that is `first` in the first iteration, and `step` more in each following one."""
+
+    first: int
+    step: int
+
+
+def progression(value: Instruction, loop: Instruction) -> Progression | None:
+    """How a scalar of the body changes from iteration to iteration, if it is a counter or a sum with one."""
+    counters = {counter.index: counter for counter in loop_counters(loop)}
+    return _progression(value, loop.called[1], counters)
+
+
+def _progression(value: Instruction, body: Computation, counters: Mapping[int, LoopCounter]) -> Progression | None:
+    number = number_of(value)
+    if number is not None:
+        return Progression(int(number), 0) if value.shape.type.is_integer else None
+    index = state_index(value, body)
+    if index is not None:
+        counter = counters.get(index)
+        return None if counter is None else Progression(counter.first, counter.step)
+    sign = _SIGNS.get(value.opcode)
+    if sign is None:
+        return None
+    one, other = (_progression(operand, body, counters) for operand in value.operands)
+    if one is None or other is None:
+        return None
+    return Progression(one.first + sign * other.first, one.step + sign * other.step)
+
+
+_SIGNS = {"add": 1, "subtract": -1}
+
+
+def can_be_cut(loop: Instruction) -> bool:
+    """Condition and body look at elements of the state only, never at all of it; and no effect needs a place."""
+    is_plain = not any(computation.has_effect or [*computation.held] for computation in loop.called)
+    states = [parameter for computation in loop.called for parameter in computation.parameters]
+    return is_plain and all(user.opcode == "get-tuple-element" for state in states for user in state.users)
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """What a block has for its steps: `make` adds it to the loop over blocks, where it is given copies of `needed` and
+    the number of steps that are done; `use` takes the place of `value` in the body, where it is given what was made
+    and copies of the operands of `value`."""
+
+    value: Instruction
+    needed: tuple[Instruction, ...]  # elements of the state that never change
+    make: Callable[[Sequence[Instruction], Instruction], list[Instruction]]
+    use: Callable[[Sequence[Instruction], Sequence[Instruction]], Instruction]
+
+
+def cut_into_blocks(loop: Instruction, trips: int, length: int, shares: Sequence[Share]) -> None:
+    """Replaces a loop that runs `trips` times by one over blocks of `length` steps."""
+    computation, (init,) = loop.parent, loop.operands
+    done = computation.add("constant", literal=Literal(0, _COUNT))
+    state = computation.add("tuple", [*init.operands, done])
+    condition = _counting(loop.called[0].name, state.shape, trips)
+    body = _over_blocks(loop, state.shape, trips, length, shares)
+    blocks = computation.add("while", [state], called=[condition, body], name=loop.name, metadata=loop.metadata)
+    replace_loop(loop, blocks)
+
+
+def _counting(name: str, state: Shape, limit: int | None) -> Computation:
+    """A condition: whether the last element of the state is below a limit, the one before it if that is not known."""
+    condition = Computation(name)
+    parameter = condition.add("parameter", shape=state, name="state", number=0)
+    last = len(state.parts) - 1
+    done = condition.add("get-tuple-element", [parameter], index=last)
+    if limit is None:
+        end = condition.add("get-tuple-element", [parameter], index=last - 1)
+    else:
+        end = condition.add("constant", literal=Literal(limit, _COUNT))
+    condition.set_root(condition.add("compare", [done, end], direction=ComparisonDirection.LT))
+    return condition
+
+
+def _over_blocks(loop: Instruction, state: Shape, trips: int, length: int, shares: Sequence[Share]) -> Computation:
+    """The body of the loop over blocks."""
+    name = loop.called[1].name
+    outer = Computation(name)
+    parameter = outer.add("parameter", shape=state, name="state", number=0)
+    count = len(state.parts) - 1
+    elements = [outer.add("get-tuple-element", [parameter], index=index) for index in range(count)]
+    done = outer.add("get-tuple-element", [parameter], index=count)
+    made = [share.make([elements[_index_of(value)] for value in share.needed], done) for share in shares]
+    size = outer.add("constant", literal=Literal(length, _COUNT))
+    step = outer.add("constant", literal=Literal(0, _COUNT))
+    is_even = trips % length == 0
+    end = [] if is_even else [outer.add("minimum", [size, _rest(outer, trips, done)])]
+    given = [*elements, *(value for values in made for value in values), *end, step]
+    inner = outer.add("tuple", given)
+    condition = _counting(f"{loop.called[0].name}.block", inner.shape, length if is_even else None)
+    body = _over_steps(loop, inner.shape, [len(values) for values in made], shares)
+    steps = outer.add("while", [inner], called=[condition, body], name=loop.name, metadata=loop.metadata)
+    unchanged = unchanged_elements(loop)
+    results = [
+        elements[index] if index in unchanged else outer.add("get-tuple-element", [steps], index=index)
+        for index in range(count)
+    ]
+    outer.set_root(outer.add("tuple", [*results, outer.add("add", [done, size])]))
+    return outer
+
+
+def _index_of(element: Instruction) -> int:
+    index: int = element.attributes["index"]
+    return index
+
+
+def _rest(outer: Computation, trips: int, done: Instruction) -> Instruction:
+    return outer.add("subtract", [outer.add("constant", literal=Literal(trips, _COUNT)), done])
+
+
+def _over_steps(loop: Instruction, state: Shape, sizes: Sequence[int], shares: Sequence[Share]) -> Computation:
+    """A copy of the loop's body that uses what the block has, of each share so many arrays, and counts its steps."""
+    body = loop.called[1]
+    (old_state,) = body.parameters
+    inner = Computation(f"{body.name}.block")
+    parameter = inner.add("parameter", shape=state, name=old_state.name, number=0)
+    own = [inner.add("get-tuple-element", [parameter], index=index) for index in range(len(state.parts))]
+    copies: dict[Instruction, Instruction] = {old_state: parameter}
+    place = len(old_state.shape.parts)
+    made: dict[Instruction, tuple[Share, list[Instruction]]] = {}
+    for share, size in zip(shares, sizes, strict=True):
+        made[share.value] = share, own[place : place + size]
+        place += size
+    for instruction in body.post_order():
+        if instruction is old_state:
+            continue
+        operands = [copies[operand] for operand in instruction.operands]
+        if old_state in instruction.operands:
+            copies[instruction] = own[_index_of(instruction)]
+        elif instruction in made:
+            share, values = made[instruction]
+            copies[instruction] = share.use(values, operands)
+        else:
+            copies[instruction] = inner.add_copy(instruction, operands)
+    one = inner.add("constant", literal=Literal(1, _COUNT))
+    results = [copies[operand] for operand in body.root.operands]
+    handed_on = own[len(results) : -1]
+    unused = copies[body.root]
+    inner.set_root(inner.add("tuple", [*results, *handed_on, inner.add("add", [own[-1], one])]))
+    inner.remove([unused])
+    return inner
