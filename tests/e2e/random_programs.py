@@ -6,6 +6,7 @@ to small whole numbers first: in whatever order they are added, nothing is lost.
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -31,6 +32,7 @@ COMMON_TYPES = (F32, F32, F32, S32, S32, PRED, F64)
 SIZES = (1, 2, 3, 4, 5, 7, 8, 16, 17, 33)
 MAX_ELEMENTS = 4096
 MAX_RANK = 4
+MAX_DEPTH = 2
 SMALL = 8  # sums are taken of whole numbers up to this
 
 UNARY = ("abs", "ceil", "copy", "floor", "is-finite", "negate", "not", "popcnt", "count-leading-zeros", "sign")
@@ -50,6 +52,18 @@ class Program:
     arguments: list[Any]
 
 
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """What programs are made of: sizes of dimensions, elements of the largest arrays, and steps beside the usual ones."""
+
+    sizes: Sequence[int] = SIZES
+    max_elements: int = MAX_ELEMENTS
+    steps: Sequence[Callable[[Generator], Instruction | None]] = ()
+
+
+USUAL = Scope()
+
+
 @dataclass(slots=True)
 class Generator:
     """Writes instructions into one computation, at random. `values` are the arrays there are to work with."""
@@ -59,6 +73,7 @@ class Generator:
     depth: int = 0
     scalars_only: bool = False
     values: list[Instruction] = field(default_factory=list)
+    scope: Scope = USUAL
 
     # -- choices ---------------------------------------------------------------------------------------------------
 
@@ -98,7 +113,8 @@ class Generator:
         makers += [self.reshape, self.transpose, self.reverse, self.slice, self.pad, self.concatenate, self.reduce]
         makers += [self.reduce, self.dot, self.dynamic_slice, self.dynamic_update_slice, self.argmax, self.map]
         makers += [self.complex_number, self.bitcast_convert, self.reduce_precision]
-        if self.depth < 2:
+        makers += [functools.partial(step, self) for step in self.scope.steps]
+        if self.depth < MAX_DEPTH:
             makers += [self.loop, self.conditional, self.call]
         made = self.choose(makers)()
         if made is not None:
@@ -189,7 +205,7 @@ class Generator:
         """To numbers of the same width, or to parts of numbers where there is room for them."""
         value = self.value(lambda shape: shape.type not in COMPLEX)
         shape = value.shape
-        room = MAX_ELEMENTS // max(shape.size, 1) if shape.rank < MAX_RANK else 1
+        room = self.scope.max_elements // max(shape.size, 1) if shape.rank < MAX_RANK else 1
         targets = [t for t in ALL if t not in COMPLEX and not shape.type.bits % t.bits]
         target = self.choose([t for t in targets if shape.type.bits // t.bits <= room])
         parts = shape.type.bits // target.bits
@@ -212,13 +228,13 @@ class Generator:
         return self.add("iota", dimension=self.number(0, shape.rank - 1), shape=shape)
 
     def broadcast(self) -> Instruction:
-        value = self.value(lambda shape: shape.rank < MAX_RANK and shape.size <= MAX_ELEMENTS // 4)
+        value = self.value(lambda shape: shape.rank < MAX_RANK and shape.size <= self.scope.max_elements // 4)
         dims = list(value.shape.dims)
-        room = MAX_ELEMENTS // max(value.shape.size, 1)
+        room = self.scope.max_elements // max(value.shape.size, 1)
         positions = list(range(len(dims)))
         result = list(dims)
         for _ in range(self.number(0, MAX_RANK - len(dims))):
-            size = min(self.choose(SIZES), room)
+            size = min(self.choose(self.scope.sizes), room)
             room //= max(size, 1)
             place = self.number(0, len(result))
             result.insert(place, size)
@@ -237,7 +253,7 @@ class Generator:
     def factors(self, shape: Shape) -> list[int]:
         """Other dimensions for as many elements."""
         if not shape.size:
-            return list(self.random.permutation([0, *(self.choose(SIZES) for _ in range(self.number(0, 2)))]))
+            return list(self.random.permutation([0, *(self.choose(self.scope.sizes) for _ in range(self.number(0, 2)))]))
         rest, dims = shape.size, []
         while rest > 1 and len(dims) < MAX_RANK - 1 and self.chance(0.8):
             divisors = [d for d in range(1, rest + 1) if rest % d == 0]
@@ -278,12 +294,12 @@ class Generator:
             high = self.choose((0, 0, 1, 2, -2))
             parts.append(PaddingDimension(low, max(high, -inner - low), interior))
         sizes = [p.low + p.high + n + max(n - 1, 0) * p.interior for p, n in zip(parts, value.shape.dims, strict=True)]
-        if math.prod(sizes) > MAX_ELEMENTS or min(sizes) < 0:
+        if math.prod(sizes) > self.scope.max_elements or min(sizes) < 0:
             return None
         return self.add("pad", value, self.constant(Shape.scalar(value.shape.type)), dimensions=tuple(parts))
 
     def concatenate(self) -> Instruction:
-        value = self.value(lambda shape: shape.rank > 0 and shape.size <= MAX_ELEMENTS // 4)
+        value = self.value(lambda shape: shape.rank > 0 and shape.size <= self.scope.max_elements // 4)
         dimension = self.number(0, value.shape.rank - 1)
         parts = [value]
         for _ in range(self.number(0, 3)):
@@ -345,15 +361,15 @@ class Generator:
         self.values.append(parts[1])
         return parts[0]
 
-    def dot(self) -> Instruction | None:
+    def dot(self, kinds: Sequence[ElementType] = (F32, F32, F64, S32, U32)) -> Instruction | None:
         """Batch, contracting and free dimensions, in any order on both sides."""
-        kind = self.choose((F32, F32, F64, S32, U32))
-        batch = [self.choose(SIZES[:5]) for _ in range(self.choose((0, 0, 0, 1, 2)))]
-        contracting = [self.choose(SIZES[:9]) for _ in range(self.choose((0, 1, 1, 1, 2)))]
-        free = [[self.choose(SIZES[:9]) for _ in range(self.choose((0, 1, 1, 2)))] for _ in range(2)]
-        if any(math.prod([*batch, *contracting, *side]) > MAX_ELEMENTS for side in free):
+        kind = self.choose(kinds)
+        batch = [self.choose(self.scope.sizes[:5]) for _ in range(self.choose((0, 0, 0, 1, 2)))]
+        contracting = [self.choose(self.scope.sizes[:9]) for _ in range(self.choose((0, 1, 1, 1, 2)))]
+        free = [[self.choose(self.scope.sizes[:9]) for _ in range(self.choose((0, 1, 1, 2)))] for _ in range(2)]
+        if any(math.prod([*batch, *contracting, *side]) > self.scope.max_elements for side in free):
             return None
-        if math.prod([*batch, *free[0], *free[1]]) > MAX_ELEMENTS:
+        if math.prod([*batch, *free[0], *free[1]]) > self.scope.max_elements:
             return None
         sides, numbers = [], []
         for side in free:
@@ -384,7 +400,7 @@ class Generator:
         maps: bool = False,
     ) -> Computation:
         """A computation of parameters (in a tuple, or not) and results of the given shapes."""
-        inner = Generator(self.random, Computation(name), self.depth + 1, scalars_only=maps)
+        inner = Generator(self.random, Computation(name), self.depth + 1, scalars_only=maps, scope=self.scope)
         if as_tuple:
             state = inner.add("parameter", number=0, shape=Shape.tuple(parameters))
             inner.values = [inner.add("get-tuple-element", state, index=i) for i in range(len(parameters))]
@@ -469,8 +485,8 @@ def random_shape(generator: Generator) -> Shape:
     """Mostly small; at times a dimension is empty."""
     dims: list[int] = []
     for _ in range(generator.number(0, MAX_RANK)):
-        size = 0 if generator.chance(0.02) else generator.choose(SIZES)
-        if math.prod([*dims, size]) <= MAX_ELEMENTS:
+        size = 0 if generator.chance(0.02) else generator.choose(generator.scope.sizes)
+        if math.prod([*dims, size]) <= generator.scope.max_elements:
             dims.append(size)
     return Shape.array(random_type(generator), dims)
 
@@ -499,10 +515,10 @@ def argmax_computation(element_type: ElementType) -> Computation:
     return computation
 
 
-def random_program(seed: int, steps: int = 20) -> Program:
+def random_program(seed: int, steps: int = 20, scope: Scope = USUAL) -> Program:
     """The program of a seed: a few parameters, then `steps` steps; the results are in a tuple."""
     random = np.random.default_rng(seed)
-    generator = Generator(random, Computation("main"))
+    generator = Generator(random, Computation("main"), scope=scope)
     arguments = []
     for number in range(generator.number(1, 4)):
         shape = random_shape(generator)

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
+import math
 import mmap
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
+import pytest
+
+from xlapy_runtime import result_memory
 
 Array = np.ndarray[Any, Any]
 
@@ -29,3 +35,26 @@ class GuardedRoom:
         copy = np.frombuffer(self._map, values.dtype, values.size, offset).reshape(values.shape)
         copy[...] = values
         return copy
+
+
+FENCE_BYTES = 512  # beyond any vector
+FENCE = np.frombuffer(np.random.default_rng(1).bytes(FENCE_BYTES), np.uint8)
+
+
+@contextlib.contextmanager
+def fenced_results() -> Iterator[None]:
+    """Calls of `run` with a seed make their results between two fences meanwhile, which must stand at the end."""
+    rooms: list[Array] = []
+
+    def allocate(dims: Sequence[int], dtype: np.dtype[Any]) -> Array:
+        size = math.prod(dims) * dtype.itemsize
+        rooms.append(np.concatenate([FENCE, np.zeros(size, np.uint8), FENCE]))
+        return rooms[-1][FENCE_BYTES : FENCE_BYTES + size].view(dtype).reshape(dims)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(result_memory, "allocate", allocate)
+        yield
+    assert rooms, "nothing was allocated between fences"
+    for room in rooms:
+        np.testing.assert_array_equal(room[:FENCE_BYTES], FENCE, "something was written in front of a result")
+        np.testing.assert_array_equal(room[-FENCE_BYTES:], FENCE, "something was written behind a result")

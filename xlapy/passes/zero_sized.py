@@ -2,7 +2,8 @@
 
     ROOT s = f32[0,4] add(x, y)        becomes        ROOT s = f32[0,4] constant({})
 
-Effects keep running; only what is read of them is replaced.
+Effects keep running; only what is read of them is replaced. Elements that a gather takes from slices without elements
+are zeros, for there is nothing to read.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import numpy as np
 
 from xlapy.hlo.graph import Computation, Instruction
 from xlapy.hlo.literal import Literal
+from xlapy.passes import new
 from xlapy.passes.base import ComputationPass, pinned, replace_all
 
 
@@ -26,11 +28,16 @@ class ZeroSized(ComputationPass):
         fixed = pinned(computation)
         replacements: dict[Instruction, Instruction] = {}
         for instruction in computation:
-            if _is_empty(instruction) and instruction not in fixed:
+            if instruction in fixed:
+                continue
+            if _is_empty(instruction):
                 literal = Literal(np.zeros(instruction.shape.dims), instruction.shape.without_layout())
                 replacements[instruction] = computation.add(
                     "constant", shape=instruction.shape, name=instruction.name, literal=literal
                 )
+            elif instruction.opcode == "gather" and 0 in instruction.attributes["slice_sizes"]:
+                zeros = new.number(0, like=instruction)
+                replacements[instruction] = new.materialize(zeros, computation, instruction)[0]
         replace_all(computation, replacements)
         return computation.remove(replacements)
 

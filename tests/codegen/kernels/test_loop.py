@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+import xlapy
+from tests.support.guarded_memory import fenced_results
 from tests.support.native import check_native
 from xlapy import ops
 from xlapy.builder import XlaOp
@@ -27,3 +29,26 @@ def test_nothing_is_left_over_where_vectors_fill_every_task(size: int, has_rest:
     executable = check_native(chain, *(random.normal(size=size).astype(np.float32) for _ in range(2)))
     assert executable.compile_stats().kernels > 1
     assert ("fadd float" in executable.llvm_ir()) == has_rest
+
+
+FEW = {
+    "a part": "ROOT r = f32[11] slice(x), slice={[5:16]}",
+    "parts joined": """a = f32[5] slice(x), slice={[0:5]}  b = f32[6] slice(x), slice={[9:15]}
+      ROOT r = f32[11] concatenate(b, a), dimensions={0}""",
+    "looked up": """i = s32[11] iota(), iota_dimension=0  s = s32[11] multiply(i, i)
+      ROOT r = f32[11] gather(x, s), offset_dims={}, collapsed_slice_dims={0}, start_index_map={0}, index_vector_dim=1, slice_sizes={1}""",
+    "bytes": """a = f32[11] slice(x), slice={[5:16]}  i = s32[11] bitcast-convert(a)
+      ROOT r = s8[11,4] bitcast-convert(i)""",
+}
+
+
+@pytest.mark.parametrize("body", FEW.values(), ids=FEW)
+@pytest.mark.parametrize("threads", [1, 3])
+def test_a_few_elements_of_much_memory(body: str, threads: int) -> None:
+    """They are dealt out by vectors at least: the last one of a task ends where the task does, and no vector begins in
+    front of the result."""
+    text = f"HloModule few\nENTRY e {{ x = f32[1000000] parameter(0)  {body} }}"
+    run = xlapy.compile(text, xlapy.CompileOptions(num_threads=threads))
+    x = np.arange(1_000_000, dtype=np.float32)
+    with fenced_results():
+        np.testing.assert_array_equal(run.run(x, seed=0), xlapy.evaluate(text, x))

@@ -6,7 +6,15 @@ from itertools import pairwise
 
 import pytest
 
-from xlapy.codegen.kernels.tasks import GRAIN_MULTIPLE, JOINT_TASK_BYTES, TASK_BYTES, Work, joint_tasks
+from xlapy.codegen.kernels.tasks import (
+    GRAIN_MULTIPLE,
+    JOINT_TASK_BYTES,
+    PARALLEL_BYTES,
+    TASK_BYTES,
+    Work,
+    joint_tasks,
+    units_per_task,
+)
 
 WORKS = [
     Work(units=100_000, bytes_per_unit=28, grain=4672),  # dealt out alone, too
@@ -45,3 +53,10 @@ def test_pieces_are_whole_vectors(work: Work) -> None:
     else:
         assert work.piece == work.units or not work.piece % GRAIN_MULTIPLE
         assert work.piece <= max(GRAIN_MULTIPLE, 2 * TASK_BYTES // max(work.bytes_per_unit, 1)) or work.units == 50
+
+
+@pytest.mark.parametrize("least", [1, 8, 32])
+def test_a_task_has_a_vector_at_least(least: int) -> None:
+    for units in (1, 7, 11, 33, 100, 10_000):
+        for size in (1, 500, TASK_BYTES // 40, TASK_BYTES, PARALLEL_BYTES):
+            assert units_per_task(units, size, least) >= min(least, units)

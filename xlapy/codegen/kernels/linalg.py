@@ -43,6 +43,11 @@ class TrianglePlan:
     units: int  # with one matrix in each lane, vectors of them if they are all full
     bytes_per_unit: int
 
+    @property
+    def least_units(self) -> int:
+        """Of a task: a vector, where units are the matrices that lanes take."""
+        return self.lanes if self.across and self.batch % self.lanes else 1
+
 
 def is_large(instruction: Instruction) -> bool:
     """Whether the matrices are more than a block: work for the library."""

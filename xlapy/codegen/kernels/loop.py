@@ -52,7 +52,13 @@ class LoopPlan:
     @property
     def fills_vectors(self) -> bool:
         """Tasks of a linear loop have no elements left over behind the last whole vector."""
-        return not self.units % self.lanes and not units_per_task(self.units, self.bytes_per_unit) % self.lanes
+        grain = units_per_task(self.units, self.bytes_per_unit, self.least_units)
+        return not self.units % self.lanes and not grain % self.lanes
+
+    @property
+    def least_units(self) -> int:
+        """Of a task. Rows are whole, however few."""
+        return self.lanes if self.is_linear else 1
 
 
 def plan_loop(
@@ -210,8 +216,8 @@ def strip(
 ) -> None:
     """Runs `step` over [begin, end), `lanes` positions at a time.
 
-    With `overlapping`, the last vector ends exactly at `end` and may repeat positions, even ones before `begin` (the
-    array has at least `lanes`); otherwise what does not fill a vector runs one by one. `fits` says that nothing is left
+    With `overlapping`, the last vector ends exactly at `end` and may repeat positions, even ones before `begin` (so `end`
+    must be at least `lanes`: see `Kernel.least_units`); otherwise what does not fill a vector runs one by one. `fits` says that nothing is left
     over, if the length does not tell. What fills one vector needs no loop: what does not change from row to row is then
     found outside of the rows."""
     vector, scalar = Indexing(k, lanes), Indexing(k, 1)

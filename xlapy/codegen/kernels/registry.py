@@ -88,6 +88,7 @@ class Kernel:
     finish: Finish | None = None  # what is left to do, by one thread, when all units are done
     is_small: bool = False  # it has so little to do, once in a call, that LLVM should not try hard
     is_plain: bool = False  # LLVM would try hard for nothing
+    least_units: int = 1  # that a task must have
 
     @property
     def is_light(self) -> bool:
@@ -102,7 +103,7 @@ class Kernel:
     @property
     def grain(self) -> int:
         """Units per task: all of them if the kernel is too small to split. Fixed, whatever the threads."""
-        grain = units_per_task(self.units, self.bytes_per_unit)
+        grain = units_per_task(self.units, self.bytes_per_unit, self.least_units)
         return max(grain, -(-self.units // MOST_TASKS_WITH_SCRATCH)) if self.task_bytes else grain
 
     @property
@@ -223,7 +224,8 @@ def _loop_kernel(
         bound = dict(zip(operands, arrays, strict=True))
         emit_loop(k, plan, bound, outputs, begin, end, in_place=situation.in_place)
 
-    return Kernel(plan.units if plan.shape.size else 0, plan.bytes_per_unit, body, is_quick=plan.is_quick)
+    units = plan.units if plan.shape.size else 0
+    return Kernel(units, plan.bytes_per_unit, body, is_quick=plan.is_quick, least_units=plan.least_units)
 
 
 @KERNELS.register("fusion")
@@ -338,7 +340,7 @@ def _bitcast_convert(instruction: Instruction, situation: Situation) -> Kernel:
     def body(k: KernelBuilder, arrays: Sequence[Array], outputs: Sequence[Array], begin: Value, end: Value) -> None:
         emit_repack(k, plan, arrays[0], outputs[0], begin, end)
 
-    return Kernel(plan.units, plan.bytes_per_unit, body)
+    return Kernel(plan.units, plan.bytes_per_unit, body, least_units=plan.lanes)
 
 
 @KERNELS.register("concatenate")
@@ -420,7 +422,7 @@ def _cholesky(instruction: Instruction, situation: Situation) -> Kernel:
     def body(k: KernelBuilder, arrays: Sequence[Array], outputs: Sequence[Array], begin: Value, end: Value) -> None:
         emit_cholesky(k, instruction, plan, arrays[0], outputs[0], begin, end, in_place=situation.in_place)
 
-    return Kernel(plan.units, plan.bytes_per_unit, body)
+    return Kernel(plan.units, plan.bytes_per_unit, body, least_units=plan.least_units)
 
 
 @KERNELS.register("triangular-solve")
@@ -431,7 +433,7 @@ def _triangular_solve(instruction: Instruction, situation: Situation) -> Kernel:
         a, b = arrays
         emit_triangular_solve(k, instruction, plan, a, b, outputs[0], begin, end, in_place=situation.in_place)
 
-    return Kernel(plan.units, plan.bytes_per_unit, body)
+    return Kernel(plan.units, plan.bytes_per_unit, body, least_units=plan.least_units)
 
 
 @KERNELS.register("scatter")
@@ -521,4 +523,4 @@ def _bits(instruction: Instruction, situation: Situation) -> Kernel:
     def body(k: KernelBuilder, arrays: Sequence[Array], outputs: Sequence[Array], begin: Value, end: Value) -> None:
         emit_bits(k, plan, arrays[0], outputs, begin, end)
 
-    return Kernel(plan.units, plan.bytes_per_unit, body)
+    return Kernel(plan.units, plan.bytes_per_unit, body, least_units=plan.lanes)

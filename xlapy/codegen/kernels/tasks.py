@@ -12,11 +12,12 @@ MOST_TASKS_WITH_SCRATCH = 16  # each has scratch memory of its own
 GRAIN_MULTIPLE = 64  # units: tasks of elements begin where vectors do
 
 
-def units_per_task(units: int, bytes_per_unit: int) -> int:
-    """All units if the kernel is too small to split."""
+def units_per_task(units: int, bytes_per_unit: int, least: int = 1) -> int:
+    """All units if the kernel is too small to split. Never less than `least`: the last vector of a task, which ends
+    where the task does, must not begin in front of the array."""
     if units * bytes_per_unit < PARALLEL_BYTES or units < 2:
         return max(units, 1)
-    grain = max(1, TASK_BYTES // max(bytes_per_unit, 1))
+    grain = max(least, TASK_BYTES // max(bytes_per_unit, 1))
     return grain // GRAIN_MULTIPLE * GRAIN_MULTIPLE or grain
 
 

@@ -61,7 +61,8 @@ def gathered(
     numbers: GatherDimensionNumbers,
     slice_sizes: Sequence[int],
 ) -> Array:
-    """A slice for each index vector. Slices larger than the operand are zero where it ends."""
+    """A slice for each index vector. Slices larger than the operand are zero where it ends, and so is what is taken of
+    slices without elements."""
     available = operand.shape
     operand = grown(operand, slice_sizes)
     vectors = index_vectors(_common_batch(start_indices, available, numbers), numbers.index_vector_dim)
@@ -90,7 +91,7 @@ def gathered(
     kept = [size for dim, size in enumerate(slice_sizes) if dim not in dropped]
     for axis, length in zip(numbers.offset_dims, kept, strict=True):
         dims[axis] = length
-    if not operand.size or not all(dims):
+    if not operand.size or not all(slice_sizes) or not all(dims):
         return np.zeros(dims, operand.dtype)
     return np.broadcast_to(operand[tuple(places)] if places else operand, dims).copy()
 

@@ -29,7 +29,7 @@ def gather_of_range(
         return None
     (dim,) = numbers.start_index_map
     batch = [place for place in range(root.shape.rank) if place not in numbers.offset_dims]
-    if numbers.operand_batching_dims or len(batch) != 1 or not y.shape.size:
+    if numbers.operand_batching_dims or len(batch) != 1 or not y.shape.size or 0 in sizes:
         return None
     places = _range_of(y)
     if places is None or places.start < 0 or places.limit > x.shape.dims[dim]:
@@ -65,7 +65,8 @@ def gather_of_one_slice(
     root: Instruction, x: Instruction, y: Instruction, numbers: GatherDimensionNumbers, sizes: Dims
 ) -> Value | None:
     """gather(x, one index vector) -> reshape(dynamic-slice(x)), where the indices are scalars or constants"""
-    starts = None if numbers.operand_batching_dims else _index_scalars(y, len(numbers.start_index_map))
+    plain = not numbers.operand_batching_dims and 0 not in sizes
+    starts = _index_scalars(y, len(numbers.start_index_map)) if plain else None
     if starts is None:
         return None
     zero = new.op("constant", literal=Literal(y.shape.type.dtype.type(0)))
