@@ -203,6 +203,7 @@ class GemmDirect(GemmInPlace):
             step=0,
             depth=problem["k"],
             a_strips=0,
+            packs_steps=0,
         )
         with k.loop(0, problem["batches"]) as batch, k.loop(0, problem["n"], panel_columns) as column:
             columns = k.smin(k.sub(problem["n"], column.index), panel_columns)
