@@ -12,9 +12,9 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import ml_dtypes  # noqa: F401 - gives numpy the names of its types
 import numpy as np
 
+from xlapy_runtime.late import late
 from xlapy_runtime.program import ArraySpec, Program, RuntimeCall, TokenSpec
 
 MAGIC = b"xlapy\x00\x01\n"
@@ -58,7 +58,7 @@ def load_program(data: bytes) -> tuple[Program, dict[str, Any]]:
         header = json.loads(data[start : start + length])
         blobs = _Blobs(data, start + length)
         objects = tuple(blobs.take(size) for size in header["objects"])
-        constants = tuple(blobs.array(np.dtype(name), dims) for name, dims in header["constants"])
+        constants = tuple(blobs.array(_dtype(name), dims) for name, dims in header["constants"])
         program = Program(
             name=header["name"],
             objects=objects,
@@ -121,6 +121,14 @@ def _decode_call(row: Sequence[Any]) -> RuntimeCall:
     )
 
 
+def _dtype(name: str) -> np.dtype[Any]:
+    """The element type of that name, which numpy may not know by itself."""
+    try:
+        return np.dtype(name)
+    except TypeError:
+        return np.dtype(getattr(late("ml_dtypes"), name))
+
+
 def _encode(value: Any) -> Any:
     """Plain data as JSON; what JSON does not have becomes a dictionary with one key that says what it is."""
     match value:
@@ -146,7 +154,7 @@ def _decode(value: Any) -> Any:
     match kind:
         case "array":
             name, dims, dynamic, order = content
-            return ArraySpec(np.dtype(name), tuple(dims), tuple(dynamic), tuple(order))
+            return ArraySpec(_dtype(name), tuple(dims), tuple(dynamic), tuple(order))
         case "token":
             return TokenSpec()
         case "tuple":
