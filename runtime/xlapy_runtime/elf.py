@@ -12,6 +12,10 @@ from dataclasses import dataclass
 from enum import IntEnum
 
 
+MOST_ALIGNMENT = 4096  # a page, on which memory begins
+MOST_BYTES = 1 << 28  # of a section; kernels have next to nothing
+
+
 class NotKnown(Exception):
     """Nothing is wrong with the object, but here is not who can link it."""
 
@@ -82,8 +86,7 @@ def read_object(data: bytes) -> ElfObject:
     """Reads an object file of x86-64."""
     if len(data) < _HEADER.size or data[: len(_IDENTITY)] != _IDENTITY:
         raise NotKnown("not an object file of 64 bits")
-    *_, kind, machine = _HEADER.unpack_from(data)[:3]
-    if (kind, machine) != (_RELOCATABLE, _X86_64):
+    if _HEADER.unpack_from(data)[1:3] != (_RELOCATABLE, _X86_64):
         raise NotKnown("not an object file of x86-64")
     try:
         return _Reader(data).read()
@@ -96,7 +99,8 @@ class _Reader:
 
     def __init__(self, data: bytes) -> None:
         self._data = data
-        first, count, names = _HEADER.unpack_from(data)[6], *_HEADER.unpack_from(data)[12:14]
+        header = _HEADER.unpack_from(data)
+        first, count, names = header[6], header[12], header[13]
         if first + count * _SECTION.size > len(data):
             raise DamagedObject("cut short")
         self._rows = [_SECTION.unpack_from(data, first + number * _SECTION.size) for number in range(count)]
@@ -114,11 +118,13 @@ class _Reader:
     def _section(self, row: Sequence[int]) -> Section:
         if row[_FLAGS] & ~_KNOWN_FLAGS or row[_TYPE] not in (_CONTENT, _ZEROS):
             raise NotKnown("a section of another kind")
-        name = self._text(self._names, row[_NAME])
+        name, alignment = self._text(self._names, row[_NAME]), max(1, row[_ALIGNMENT])
+        if alignment > MOST_ALIGNMENT or row[_SIZE] > MOST_BYTES:
+            raise NotKnown("a section of unusual size")
         return Section(
             size=row[_SIZE],
             content=b"" if row[_TYPE] == _ZEROS else self._bytes(row),
-            alignment=max(1, row[_ALIGNMENT]),
+            alignment=alignment,
             is_writable=bool(row[_FLAGS] & _WRITABLE) and not name.startswith(_CONSTANT_ONCE_FILLED_IN),
             is_code=bool(row[_FLAGS] & _CODE),
         )

@@ -184,7 +184,10 @@ class _Linker:
 
     def _write(self, at: int, format: str, value: int) -> None:
         area = self._data if at < self._code.start else self._code
-        struct.pack_into(format, area.content, at - area.start, value)
+        try:
+            struct.pack_into(format, area.content, at - area.start, value)
+        except struct.error:
+            raise DamagedObject(f"{value} does not fit where it belongs") from None
 
 
 _JUMP_BY_SLOT = b"\xff\x25"  # jmp [rip + ...], of which the next four bytes say how far
