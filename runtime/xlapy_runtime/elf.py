@@ -11,7 +11,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 
-
 MOST_ALIGNMENT = 4096  # a page, on which memory begins
 MOST_BYTES = 1 << 28  # of a section; kernels have next to nothing
 
