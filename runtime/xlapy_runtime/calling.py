@@ -69,6 +69,16 @@ class ContextWord(IntEnum):
 CONTEXT_WORDS = len(ContextWord)
 
 
+class Status(IntEnum):
+    """What native code returns to its caller."""
+
+    OK = 0
+    FAILED = 1
+    CANCELLED = 2
+    NO_MEMORY = 3
+    """Of combine kernels only."""
+
+
 class WrapperWord(IntEnum):
     """Words just before a context that belong to the call wrapper, counted backwards from the context."""
 
