@@ -17,8 +17,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
-LIBRARY_CACHE_KINDS = frozenset({"call-wrapper", "library", "libraries", "threads"})
-"""Folders of xlapy's cache that hold code made once per machine; all others belong to programs."""
+LIBRARY_CACHE_KINDS = frozenset({"hosts", "library"})
+"""Folders of xlapy's cache that hold what is made once per machine; all others belong to programs."""
 
 
 class Unsupported(Exception):

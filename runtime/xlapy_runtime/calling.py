@@ -33,7 +33,7 @@ from xlapy_runtime import result_memory
 from xlapy_runtime.alignment import LINE_WORDS, aligned_words
 from xlapy_runtime.capsules import capsule_address
 from xlapy_runtime.errors import InternalError
-from xlapy_runtime.linking import LinkedCode, link
+from xlapy_runtime.linking import LinkedCode, link, symbol_address
 
 Array = np.ndarray[Any, Any]
 
@@ -67,6 +67,16 @@ class ContextWord(IntEnum):
 
 
 CONTEXT_WORDS = len(ContextWord)
+
+
+class Status(IntEnum):
+    """What native code returns to its caller."""
+
+    OK = 0
+    FAILED = 1
+    CANCELLED = 2
+    NO_MEMORY = 3
+    """Of combine kernels only."""
 
 
 class WrapperWord(IntEnum):
@@ -432,8 +442,7 @@ class CallWrapper:
     def __init__(self, code: LinkedCode) -> None:
         self._code = code
         self._definition = _MethodDefinition(b"call", code.address(CALL_SYMBOL), _METH_FASTCALL, None)
-        number = ctypes.PYFUNCTYPE(ctypes.c_int64, ctypes.c_void_p)(code.address(CALL_NUMBER_SYMBOL))
-        self.next_call_number: Callable[[int], int] = number
+        self.next_call_number: Callable[[int], int] = _NUMBERING(code.address(CALL_NUMBER_SYMBOL))
 
     def function(self, table: _TableArray) -> Callable[..., Any]:
         """The builtin that calls the program of this table."""
@@ -441,6 +450,7 @@ class CallWrapper:
         return function
 
 
+_NUMBERING = ctypes.PYFUNCTYPE(ctypes.c_int64, ctypes.c_void_p)
 _new_builtin = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p)(
     ("PyCFunction_NewEx", ctypes.pythonapi)
 )
@@ -479,17 +489,11 @@ def load_wrapper(object_code: bytes) -> CallWrapper | None:
 
 def _wrapper_imports() -> dict[str, int]:
     numpy_api = _numpy_api()
-    imports = {name: _address_of(getattr(ctypes.pythonapi, name)) for name in PYTHON_SYMBOLS}
+    imports = {name: symbol_address(name) for name in PYTHON_SYMBOLS}
     imports[NEW_ARRAY_SYMBOL] = numpy_api[_NumpyApi.NEW_FROM_DESCRIPTOR]
     imports[ARRAY_TYPE_SYMBOL] = numpy_api[_NumpyApi.ARRAY_TYPE]
     imports[BLOCK_BYTES_SYMBOL] = id(result_memory.BlockBytes)
     return imports
-
-
-def _address_of(function: Any) -> int:
-    address = ctypes.cast(function, ctypes.c_void_p).value
-    assert address is not None
-    return address
 
 
 class _NumpyApi(IntEnum):
@@ -558,8 +562,15 @@ def _is_known_numpy() -> bool:
         return False
     if api[_NumpyApi.ARRAY_TYPE] != id(np.ndarray):
         return False
-    version = ctypes.PYFUNCTYPE(ctypes.c_uint)(api[_NumpyApi.ABI_VERSION])()
+    version = _VERSION(api[_NumpyApi.ABI_VERSION])()
     return version in _NUMPY_ABI_VERSIONS and _makes_arrays(api[_NumpyApi.NEW_FROM_DESCRIPTOR])
+
+
+_POINTER, _OBJECT = ctypes.c_void_p, ctypes.py_object
+_VERSION = ctypes.PYFUNCTYPE(ctypes.c_uint)
+_NEW_ARRAY = ctypes.PYFUNCTYPE(
+    _OBJECT, _POINTER, _OBJECT, ctypes.c_int, _POINTER, _POINTER, _POINTER, ctypes.c_int, _POINTER
+)
 
 
 @functools.cache
@@ -577,10 +588,7 @@ def _numpy_multiarray() -> Any:
 
 def _makes_arrays(address: int) -> bool:
     """Whether numpy's PyArray_NewFromDescr is at the address: tries it."""
-    pointer = ctypes.c_void_p
-    new_array = ctypes.PYFUNCTYPE(
-        ctypes.py_object, pointer, ctypes.py_object, ctypes.c_int, pointer, pointer, pointer, ctypes.c_int, pointer
-    )(address)
+    new_array = _NEW_ARRAY(address)
     dtype = np.dtype(np.float32)
     dims = (ctypes.c_int64 * 2)(3, 5)
     ctypes.pythonapi.Py_IncRef(ctypes.py_object(dtype))
@@ -590,12 +598,9 @@ def _makes_arrays(address: int) -> bool:
 
 def _probe_arrays() -> Iterable[Array]:
     """Arrays that differ in every field the wrapper reads."""
-    block = np.arange(120, dtype=np.float64).reshape(2, 3, 4, 5)
-    yield block
-    yield block[:, 1:, ::2]
-    yield block.T
-    yield np.zeros((), np.int8)
-    yield np.zeros((0, 7), np.complex64)
+    yield np.empty((2, 3, 4, 5))[:, 1:, ::2].T
+    yield np.empty((), np.int8)
+    yield np.empty((0, 7), np.complex64)
     yield np.frombuffer(b"read only bytes!", np.uint16)
 
 

@@ -15,18 +15,19 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import CodeType, FunctionType
-from typing import Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import numpy as np
 
 from xlapy_runtime.buffers import padded, view, views
-from xlapy_runtime.calling import ContextWord
+from xlapy_runtime.calling import ContextWord, Status
 from xlapy_runtime.device import Device
 from xlapy_runtime.errors import InternalError, XlaError
-from xlapy_runtime.native_records import Status
-from xlapy_runtime.process_groups import Grid
 from xlapy_runtime.program import ArraySpec, RuntimeCall
 from xlapy_runtime.waiting import Cancellation
+
+if TYPE_CHECKING:
+    from xlapy_runtime.process_groups import Grid
 
 
 @dataclass(frozen=True, slots=True, eq=False)

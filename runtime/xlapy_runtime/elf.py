@@ -7,9 +7,13 @@ Only what position-independent kernels consist of is known. An object with anyth
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import IntEnum
+from typing import NamedTuple
+
+MOST_ALIGNMENT = 4096  # a page, on which memory begins
+MOST_BYTES = 1 << 28  # of a section; kernels have next to nothing
 
 
 class NotKnown(Exception):
@@ -48,8 +52,7 @@ class Section:
     is_code: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Symbol:
+class Symbol(NamedTuple):
     """A name, or a place in a section. `section` is None for what other objects define, `name` empty for what no other
     object sees."""
 
@@ -58,32 +61,25 @@ class Symbol:
     offset: int
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
-    """Something to be filled in at an offset of a section."""
-
-    section: int
-    offset: int
-    fill: int
-    symbol: Symbol
-    addend: int
+Place = tuple[int, int, int]
+"""Something to be filled in: an offset in a section, the number of a symbol above 32 bits that say how (see `Fill`),
+and the addend. Large programs have thousands."""
 
 
 @dataclass(frozen=True, slots=True)
 class ElfObject:
-    """An object file. Sections by the numbers that they have in it."""
+    """An object file. Sections, and the places in them, by the numbers that sections have in it."""
 
     sections: dict[int, Section]
-    exports: Sequence[Symbol]
-    places: Sequence[Place]
+    symbols: Sequence[Symbol]
+    places: dict[int, list[Place]]
 
 
 def read_object(data: bytes) -> ElfObject:
     """Reads an object file of x86-64."""
     if len(data) < _HEADER.size or data[: len(_IDENTITY)] != _IDENTITY:
         raise NotKnown("not an object file of 64 bits")
-    *_, kind, machine = _HEADER.unpack_from(data)[:3]
-    if (kind, machine) != (_RELOCATABLE, _X86_64):
+    if _HEADER.unpack_from(data)[1:3] != (_RELOCATABLE, _X86_64):
         raise NotKnown("not an object file of x86-64")
     try:
         return _Reader(data).read()
@@ -96,7 +92,8 @@ class _Reader:
 
     def __init__(self, data: bytes) -> None:
         self._data = data
-        first, count, names = _HEADER.unpack_from(data)[6], *_HEADER.unpack_from(data)[12:14]
+        header = _HEADER.unpack_from(data)
+        first, count, names = header[6], header[12], header[13]
         if first + count * _SECTION.size > len(data):
             raise DamagedObject("cut short")
         self._rows = [_SECTION.unpack_from(data, first + number * _SECTION.size) for number in range(count)]
@@ -108,17 +105,18 @@ class _Reader:
             if row[_FLAGS] & _IN_MEMORY and not self._text(self._names, row[_NAME]).startswith(_OF_UNWINDING):
                 self._contents[number] = self._section(row)
         symbols = self._symbols()
-        exports = [symbol for symbol in symbols if symbol.name and symbol.section is not None]
-        return ElfObject(self._contents, exports, list(self._places(symbols)))
+        return ElfObject(self._contents, symbols, self._places(len(symbols)))
 
     def _section(self, row: Sequence[int]) -> Section:
         if row[_FLAGS] & ~_KNOWN_FLAGS or row[_TYPE] not in (_CONTENT, _ZEROS):
             raise NotKnown("a section of another kind")
-        name = self._text(self._names, row[_NAME])
+        name, alignment = self._text(self._names, row[_NAME]), max(1, row[_ALIGNMENT])
+        if alignment > MOST_ALIGNMENT or row[_SIZE] > MOST_BYTES:
+            raise NotKnown("a section of unusual size")
         return Section(
             size=row[_SIZE],
             content=b"" if row[_TYPE] == _ZEROS else self._bytes(row),
-            alignment=max(1, row[_ALIGNMENT]),
+            alignment=alignment,
             is_writable=bool(row[_FLAGS] & _WRITABLE) and not name.startswith(_CONSTANT_ONCE_FILLED_IN),
             is_code=bool(row[_FLAGS] & _CODE),
         )
@@ -139,16 +137,19 @@ class _Reader:
             raise NotKnown("a symbol of another kind")
         return Symbol(self._text(names, name) if binding == _GLOBAL else "", section or None, value)
 
-    def _places(self, symbols: Sequence[Symbol]) -> Iterator[Place]:
+    def _places(self, symbol_count: int) -> dict[int, list[Place]]:
+        found: dict[int, list[Place]] = {}
         for row in self._rows:
             if row[_TYPE] == _PLACES_WITHOUT_ADDENDS and row[_INFO] in self._contents:
                 raise NotKnown("addends in other places")
             if row[_TYPE] == _PLACES and row[_INFO] in self._contents:
-                section, size = row[_INFO], self._contents[row[_INFO]].size
-                for offset, info, addend in _PLACE.iter_unpack(self._bytes(row)):
-                    if offset >= size:
-                        raise DamagedObject("a place outside of its section")
-                    yield Place(section, offset, info & 0xFFFF_FFFF, symbols[info >> 32], addend)
+                places = list(_PLACE.iter_unpack(self._bytes(row)))
+                last = max((offset for offset, _, _ in places), default=0)
+                most = max((how >> 32 for _, how, _ in places), default=0)
+                if last >= max(1, self._contents[row[_INFO]].size) or most >= symbol_count:
+                    raise DamagedObject("a place outside of its section")
+                found.setdefault(row[_INFO], []).extend(places)
+        return found
 
     def _bytes(self, row: Sequence[int]) -> bytes:
         if row[_OFFSET] + row[_SIZE] > len(self._data):

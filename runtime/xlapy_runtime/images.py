@@ -11,8 +11,6 @@ cannot be written to once they are in use. Behind the constants are slots, words
 that are elsewhere jump to what a slot holds.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple

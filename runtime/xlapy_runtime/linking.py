@@ -10,12 +10,10 @@ import ctypes
 import functools
 import mmap
 import os
+import sys
 import threading
-import weakref
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Generic, TypeVar
-
-import numpy as np
+from typing import Generic, TypeVar
 
 from xlapy_runtime.errors import InternalError
 from xlapy_runtime.images import Image, is_image, read_image
@@ -25,10 +23,11 @@ from xlapy_runtime.late import late
 class LinkedCode:
     """Machine code in memory. Unloaded when this object goes."""
 
-    __slots__ = ("__weakref__", "_addresses")
+    __slots__ = ("_addresses", "_unload")
 
-    def __init__(self, addresses: Mapping[str, int]) -> None:
-        self._addresses = dict(addresses)
+    def __init__(self, addresses: Mapping[str, int], unload: Callable[[], None]) -> None:
+        self._addresses = addresses
+        self._unload = unload
 
     def address(self, symbol: str) -> int:
         """Where the exported `symbol` is."""
@@ -36,6 +35,10 @@ class LinkedCode:
             return self._addresses[symbol]
         except KeyError:
             raise InternalError(f"{symbol} was not exported; exported: {', '.join(self._addresses)}") from None
+
+    def __del__(self, is_ending: Callable[[], bool] = sys.is_finalizing) -> None:
+        if not is_ending():
+            self._unload()
 
 
 def link(objects: Sequence[bytes], imports: Mapping[str, int], exports: Sequence[str]) -> LinkedCode:
@@ -48,8 +51,7 @@ def link(objects: Sequence[bytes], imports: Mapping[str, int], exports: Sequence
     ready = _ready(objects)
     if len(ready) == 1 and is_image(ready[0]):
         return load(read_image(ready[0]), imports, exports)
-    addresses, unload = late("xlapy_runtime.llvm_linking").link(objects, imports, exports)
-    return _linked(addresses, unload)
+    return LinkedCode(*late("xlapy_runtime.llvm_linking").link(objects, imports, exports))
 
 
 def _ready(objects: Sequence[bytes]) -> Sequence[bytes]:
@@ -58,12 +60,6 @@ def _ready(objects: Sequence[bytes]) -> Sequence[bytes]:
         return objects
     ready: Sequence[bytes] = late("xlapy_runtime.prelinking").prelinked(objects)
     return ready
-
-
-def _linked(addresses: Mapping[str, int], unload: Callable[[], None]) -> LinkedCode:
-    linked = LinkedCode(addresses)
-    weakref.finalize(linked, unload).atexit = False
-    return linked
 
 
 def load(image: Image, imports: Mapping[str, int], exports: Sequence[str]) -> LinkedCode:
@@ -76,15 +72,15 @@ def load(image: Image, imports: Mapping[str, int], exports: Sequence[str]) -> Li
     base = _memory(layout.space)
     ctypes.memmove(base, image.data, layout.data_bytes)
     ctypes.memmove(base + layout.data_space, image.code, layout.code_bytes)
-    if layout.addresses:
-        words = np.frombuffer((ctypes.c_char * layout.space).from_address(base), np.int64)
-        words[list(layout.addresses)] += base
+    words = (ctypes.c_int64 * (layout.space // _WORD_BYTES)).from_address(base)
+    for place in layout.addresses:
+        words[place] += base
     for name, places in layout.imports.items():
         for place in places:
-            ctypes.c_int64.from_address(base + place * _WORD_BYTES).value = found[name]
+            words[place] = found[name]
     _protect(base + layout.data_space, layout.space - layout.data_space)
     addresses = {name: base + layout.exports[name] for name in exports}
-    return _linked(addresses, functools.partial(_release, base, layout.space))
+    return LinkedCode(addresses, functools.partial(_release, base, layout.space))
 
 
 _WORD_BYTES = 8
@@ -101,26 +97,41 @@ def _address_of(name: str, imports: Mapping[str, int]) -> int:
 def _address_in_process(name: str) -> int | None:
     """Where a function of the process itself is, or of a library that all of it sees."""
     try:
-        return ctypes.cast(getattr(_process(), name), ctypes.c_void_p).value
-    except AttributeError:
+        return symbol_address(name)
+    except ValueError:
         return None
 
 
+def symbol_address(name: str) -> int:
+    """Where something of that name is in Python itself, or in a library that all of the process sees. A ValueError
+    where there is none."""
+    return ctypes.addressof(ctypes.c_char.in_dll(ctypes.pythonapi, name))
+
+
+class _System:
+    """The functions that give memory other rights than Python's own mappings have."""
+
+    def __init__(self) -> None:
+        self.mmap = _MMAP(symbol_address("mmap"))
+        self.mprotect = _MPROTECT(symbol_address("mprotect"))
+        self.munmap = _MUNMAP(symbol_address("munmap"))
+
+
+_PLACE, _SIZE, _NUMBER = ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int
+_MMAP = ctypes.CFUNCTYPE(_PLACE, _PLACE, _SIZE, _NUMBER, _NUMBER, _NUMBER, ctypes.c_long, use_errno=True)
+_MPROTECT = ctypes.CFUNCTYPE(_NUMBER, _PLACE, _SIZE, _NUMBER, use_errno=True)
+_MUNMAP = ctypes.CFUNCTYPE(_NUMBER, _PLACE, _SIZE, use_errno=True)
+
+
 @functools.cache
-def _process() -> Any:
-    """The process as a library, with the functions that give memory other rights than Python's own mappings have."""
-    process = ctypes.CDLL(None, use_errno=True)
-    word, place, number = ctypes.c_size_t, ctypes.c_void_p, ctypes.c_int
-    process.mmap.argtypes, process.mmap.restype = (place, word, number, number, number, ctypes.c_long), place
-    process.mprotect.argtypes = (place, word, number)
-    process.munmap.argtypes = (place, word)
-    return process
+def _system() -> _System:
+    return _System()
 
 
 def _memory(space: int) -> int:
     """Pages that may be written to."""
     anonymous = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS
-    address = _process().mmap(None, space, mmap.PROT_READ | mmap.PROT_WRITE, anonymous, -1, 0)
+    address = _system().mmap(None, space, mmap.PROT_READ | mmap.PROT_WRITE, anonymous, -1, 0)
     if address == _NO_MEMORY:
         raise MemoryError(f"no memory for {space} bytes of code: {os.strerror(ctypes.get_errno())}")
     assert isinstance(address, int)
@@ -132,12 +143,12 @@ _NO_MEMORY = ctypes.c_void_p(-1).value
 
 def _protect(address: int, space: int) -> None:
     """Makes pages code, which cannot be written to."""
-    if space and _process().mprotect(address, space, mmap.PROT_READ | mmap.PROT_EXEC):
+    if space and _system().mprotect(address, space, mmap.PROT_READ | mmap.PROT_EXEC):
         raise InternalError(f"the system refuses to run code: {os.strerror(ctypes.get_errno())}")
 
 
 def _release(address: int, space: int) -> None:
-    _process().munmap(address, space)
+    _system().munmap(address, space)
 
 
 Installed = TypeVar("Installed")

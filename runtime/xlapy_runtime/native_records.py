@@ -42,16 +42,6 @@ class Reason(IntEnum):
     """A start op came again before its done op."""
 
 
-class Status(IntEnum):
-    """What native code returns to its caller."""
-
-    OK = 0
-    FAILED = 1
-    CANCELLED = 2
-    NO_MEMORY = 3
-    """Of combine kernels only."""
-
-
 class LeafRecord(ctypes.Structure):
     """One array of a collective, in each member's operands and results.
 

@@ -9,7 +9,7 @@ import struct
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from xlapy_runtime.elf import DamagedObject, ElfObject, Fill, NotKnown, Place, Section, read_object
+from xlapy_runtime.elf import DamagedObject, ElfObject, Fill, NotKnown, Place, Section, Symbol, read_object
 from xlapy_runtime.errors import InternalError
 from xlapy_runtime.images import PAGE_BYTES, Image, Layout, is_image, rounded_up
 
@@ -71,8 +71,9 @@ class _Linker:
 
     def image(self) -> Image:
         for number, code in enumerate(self._objects):
-            for place in code.places:
-                self._fill(number, place)
+            targets = [self._target(number, symbol) for symbol in code.symbols]
+            for section, places in code.places.items():
+                self._fill_all(self._offsets[number, section], places, targets)
         layout = Layout(
             self._data_bytes,
             self._code.start,
@@ -113,39 +114,45 @@ class _Linker:
     def _all_exports(self) -> dict[str, int]:
         found: dict[str, int] = {}
         for number, code in enumerate(self._objects):
-            for symbol in code.exports:
-                if symbol.name in found:
-                    raise InternalError(f"cannot link object code: {symbol.name} is defined twice")
-                found[symbol.name] = self._offset_in(number, symbol.section, symbol.offset)
+            for name, section, offset in code.symbols:
+                if name and section is not None:
+                    if name in found:
+                        raise InternalError(f"cannot link object code: {name} is defined twice")
+                    if (number, section) not in self._offsets:
+                        raise NotKnown("a symbol in a section that is not loaded")
+                    found[name] = self._offsets[number, section] + offset
         return found
 
-    def _offset_in(self, number: int, section: int | None, offset: int) -> int:
-        if section is None or (number, section) not in self._offsets:
-            raise NotKnown("a symbol in a section that is not loaded")
-        return self._offsets[number, section] + offset
+    def _target(self, number: int, symbol: Symbol) -> str | int | None:
+        """The offset of what a symbol stands for, or its name, if it is elsewhere; None for what is not loaded."""
+        if symbol.section is None:
+            return self._exports.get(symbol.name, symbol.name)
+        begin = self._offsets.get((number, symbol.section))
+        return None if begin is None else begin + symbol.offset
 
-    def _fill(self, number: int, place: Place) -> None:
-        """Fills in one place, or notes what is to be filled in when the image is loaded."""
-        at, symbol = self._offset_in(number, place.section, place.offset), place.symbol
-        target: str | int = symbol.name
-        if symbol.section is not None:
-            target = self._offset_in(number, symbol.section, symbol.offset)
-        elif symbol.name in self._exports:
-            target = self._exports[symbol.name]
-        match place.fill:
+    def _fill_all(self, begin: int, places: Sequence[Place], targets: Sequence[str | int | None]) -> None:
+        """Fills in what can be, and notes what is to be filled in when the image is loaded."""
+        for offset, how, addend in places:
+            target, fill, at = targets[how >> 32], how & 0xFFFF_FFFF, begin + offset
+            if fill in _RELATIVE and isinstance(target, int):  # nearly all of them
+                self._write(at, "<i", target + addend - at)
+            elif target is None:
+                raise NotKnown("a symbol in a section that is not loaded")
+            else:
+                self._fill(at, fill, target, addend)
+
+    def _fill(self, at: int, fill: int, target: str | int, addend: int) -> None:
+        match fill:
             case Fill.ADDRESS:
-                self._fill_address(at, target, place.addend)
-            case Fill.RELATIVE if isinstance(target, int):
-                self._write(at, "<i", target + place.addend - at)
-            case Fill.CALL:
-                there = target if isinstance(target, int) else self._stub(target)
-                self._write(at, "<i", there + place.addend - at)
+                self._fill_address(at, target, addend)
+            case Fill.CALL if isinstance(target, str):
+                self._write(at, "<i", self._stub(target) + addend - at)
             case Fill.LOAD_OF_SLOT | Fill.LONG_LOAD_OF_SLOT if isinstance(target, int) and self._computes_instead(at):
-                self._write(at, "<i", target + place.addend - at)
+                self._write(at, "<i", target + addend - at)
             case Fill.SLOT | Fill.LOAD_OF_SLOT | Fill.LONG_LOAD_OF_SLOT:
-                self._write(at, "<i", self._slot(target) + place.addend - at)
+                self._write(at, "<i", self._slot(target) + addend - at)
             case _:
-                raise NotKnown(f"a place of kind {place.fill}")
+                raise NotKnown(f"a place of kind {fill}")
 
     def _fill_address(self, at: int, target: str | int, addend: int) -> None:
         """A word that holds an address: only whoever loads the image knows it."""
@@ -184,8 +191,12 @@ class _Linker:
 
     def _write(self, at: int, format: str, value: int) -> None:
         area = self._data if at < self._code.start else self._code
-        struct.pack_into(format, area.content, at - area.start, value)
+        try:
+            struct.pack_into(format, area.content, at - area.start, value)
+        except struct.error:
+            raise DamagedObject(f"{value} does not fit where it belongs") from None
 
 
+_RELATIVE = frozenset((int(Fill.RELATIVE), int(Fill.CALL)))
 _JUMP_BY_SLOT = b"\xff\x25"  # jmp [rip + ...], of which the next four bytes say how far
 _MOV, _LEA = 0x8B, 0x8D

@@ -165,14 +165,14 @@ def specs_text(specs: Sequence[ArraySpec]) -> str:
 
 
 _FAMILY_LETTERS = {"int": "s", "uint": "u", "float": "f", "bfloat": "bf", "complex": "c"}
-_DTYPE_NAME = re.compile(r"(int|uint|float|bfloat|complex)(\d+)(?:_(\w+))?")
+_DTYPE_NAME = r"(int|uint|float|bfloat|complex)(\d+)(?:_(\w+))?"
 
 
 def element_name(dtype: np.dtype[np.generic]) -> str:
     """HLO's name of an element type: f32, bf16, s8, pred, f8e4m3fn."""
     if dtype == np.bool_:
         return "pred"
-    matched = _DTYPE_NAME.fullmatch(dtype.name)
+    matched = re.fullmatch(_DTYPE_NAME, dtype.name)
     if matched is None:
         return dtype.name
     family, bits, variant = matched.groups()

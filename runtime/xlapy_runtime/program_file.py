@@ -1,6 +1,6 @@
 """Programs as bytes: what caches keep and what `save` writes.
 
-A header in JSON holds the structure; object code and constants follow as they are. Nothing in it is executed on
+A header in JSON holds the structure; object code, constants and texts follow as they are. Nothing in it is executed on
 reading, and everything is checked: bytes that are not a program of this format are a ValueError.
 
     magic (8 bytes) | length of the header (8 bytes, little endian) | header | blobs, one behind the other
@@ -12,18 +12,19 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import ml_dtypes  # noqa: F401 - gives numpy the names of its types
 import numpy as np
 
+from xlapy_runtime.late import late
 from xlapy_runtime.program import ArraySpec, Program, RuntimeCall, TokenSpec
 
-MAGIC = b"xlapy\x00\x01\n"
+MAGIC = b"xlapy\x00\x02\n"
 _LENGTH_BYTES = 8
 
 
 def dump_program(program: Program, extra: Mapping[str, Any] | None = None) -> bytes:
     """The program as bytes; `extra` is plain data that `load_program` gives back."""
-    blobs: list[bytes] = [*program.objects, *(constant.tobytes() for constant in program.constants)]
+    texts = [text.encode() for text in (program.hlo_text, *program.llvm_modules)]
+    blobs: list[bytes] = [*program.objects, *(constant.tobytes() for constant in program.constants), *texts]
     header = {
         "name": program.name,
         "entry": program.entry,
@@ -38,9 +39,8 @@ def dump_program(program: Program, extra: Mapping[str, Any] | None = None) -> by
         "num_replicas": program.num_replicas,
         "num_partitions": program.num_partitions,
         "aliases": sorted(program.aliases.items()),
-        "hlo_text": program.hlo_text,
-        "llvm_modules": list(program.llvm_modules),
         "objects": [len(code) for code in program.objects],
+        "texts": [len(text) for text in texts],
         "constants": [[constant.dtype.name, list(constant.shape)] for constant in program.constants],
         "extra": _encode(dict(extra or {})),
     }
@@ -58,7 +58,8 @@ def load_program(data: bytes) -> tuple[Program, dict[str, Any]]:
         header = json.loads(data[start : start + length])
         blobs = _Blobs(data, start + length)
         objects = tuple(blobs.take(size) for size in header["objects"])
-        constants = tuple(blobs.array(np.dtype(name), dims) for name, dims in header["constants"])
+        constants = tuple(blobs.array(_dtype(name), dims) for name, dims in header["constants"])
+        hlo_text, *llvm_modules = (blobs.take(size).decode() for size in header["texts"])
         program = Program(
             name=header["name"],
             objects=objects,
@@ -75,8 +76,8 @@ def load_program(data: bytes) -> tuple[Program, dict[str, Any]]:
             num_replicas=header["num_replicas"],
             num_partitions=header["num_partitions"],
             aliases=dict(header["aliases"]),
-            hlo_text=header["hlo_text"],
-            llvm_modules=tuple(header["llvm_modules"]),
+            hlo_text=hlo_text,
+            llvm_modules=tuple(llvm_modules),
         )
         return program, _decode(header["extra"])
     except (KeyError, TypeError, IndexError, json.JSONDecodeError, UnicodeDecodeError) as error:
@@ -121,6 +122,16 @@ def _decode_call(row: Sequence[Any]) -> RuntimeCall:
     )
 
 
+def _dtype(name: str) -> np.dtype[Any]:
+    """The element type of that name, which numpy may not know by itself."""
+    try:
+        return np.dtype(name)
+    except TypeError:
+        scalar_type: type[Any] = late("ml_dtypes").__dict__[name]
+        known: np.dtype[Any] = np.dtype(scalar_type)
+        return known
+
+
 def _encode(value: Any) -> Any:
     """Plain data as JSON; what JSON does not have becomes a dictionary with one key that says what it is."""
     match value:
@@ -146,7 +157,7 @@ def _decode(value: Any) -> Any:
     match kind:
         case "array":
             name, dims, dynamic, order = content
-            return ArraySpec(np.dtype(name), tuple(dims), tuple(dynamic), tuple(order))
+            return ArraySpec(_dtype(name), tuple(dims), tuple(dynamic), tuple(order))
         case "token":
             return TokenSpec()
         case "tuple":

@@ -21,11 +21,10 @@ import numpy as np
 from xlapy_runtime import built_in_calls, calls, collectives, custom_calls, stream_calls  # noqa: F401 - they fill tables
 from xlapy_runtime.arguments import Allocate, allocate_results
 from xlapy_runtime.buffers import Context, Pool, Words, sliced
-from xlapy_runtime.calling import ContextWord
+from xlapy_runtime.calling import ContextWord, Status
 from xlapy_runtime.device import Device
 from xlapy_runtime.entry_threads import ENTRY_THREADS, EntryThread
 from xlapy_runtime.errors import CancelledExecution, InternalError
-from xlapy_runtime.native_records import Status
 from xlapy_runtime.process_groups import Grid
 from xlapy_runtime.program import ArraySpec, Program
 from xlapy_runtime.rendezvous import NATIVE, Records, Rendezvous

@@ -151,6 +151,11 @@ def _read_text(path: str) -> str:
         return ""
 
 
+_ACTION = ctypes.CFUNCTYPE(None)
+_WAKING = ctypes.CFUNCTYPE(None, ctypes.c_int32)
+_WORKING = ctypes.CFUNCTYPE(None, ctypes.c_int64)
+
+
 class _Pool:
     """The pool of this process: its native code, its memory, and the workers started so far."""
 
@@ -158,10 +163,10 @@ class _Pool:
         self._code: LinkedCode = link([object_code], {}, POOL_SYMBOLS)
         self._state = PoolState.from_address(self._code.address("pool_state"))
         self._entries = (ctypes.c_void_p * MAX_THREADS).from_address(self._code.address("parallel_entries"))
-        self._reset = ctypes.CFUNCTYPE(None)(self._code.address("pool_reset"))
-        self._wake = ctypes.CFUNCTYPE(None, ctypes.c_int32)(self._code.address("pool_wake"))
-        self._work = ctypes.CFUNCTYPE(None, ctypes.c_int64)(self._code.address("pool_worker"))
-        self._start = ctypes.CFUNCTYPE(None, ctypes.c_int64)(self._start_workers)
+        self._reset = _ACTION(self._code.address("pool_reset"))
+        self._wake = _WAKING(self._code.address("pool_wake"))
+        self._work = _WORKING(self._code.address("pool_worker"))
+        self._start = _WORKING(self._start_workers)
         self.workers: list[_Worker] = []
         self._begin()
         atexit.register(self._stop)

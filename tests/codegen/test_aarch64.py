@@ -25,7 +25,7 @@ from xlapy.codegen.math import MATH
 from xlapy.compiled import Compiled
 from xlapy.compiler import compile_module
 from xlapy.options import CompileOptions
-from xlapy_runtime.native_records import Status
+from xlapy_runtime.calling import Status
 
 pytestmark = needs_emulation
 

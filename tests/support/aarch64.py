@@ -34,8 +34,7 @@ from xlapy.codegen.target import reference_target
 from xlapy.compiled import Compiled
 from xlapy.native import object_cache
 from xlapy.options import environment
-from xlapy_runtime.calling import ContextWord
-from xlapy_runtime.native_records import Status
+from xlapy_runtime.calling import ContextWord, Status
 from xlapy_runtime.program import ArraySpec, flatten
 from xlapy_runtime.threads import PoolState
 

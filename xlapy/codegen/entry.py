@@ -55,7 +55,7 @@ from xlapy.hlo.row_blocks import RowBlocks, fused_row_blocks
 from xlapy.hlo.schedule import Schedule
 from xlapy.hlo.shape import Shape
 from xlapy.support.registry import Registry
-from xlapy_runtime.native_records import Status
+from xlapy_runtime.calling import Status
 
 SCALARS_PER_CALL = 16  # scalar operations that take LLVM as long as one call with its addresses
 FUNCTION_WEIGHT = 128 * SCALARS_PER_CALL  # the most that one function holds

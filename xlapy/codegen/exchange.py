@@ -14,7 +14,8 @@ import ctypes
 from xlapy.codegen.ir import I32, I64, PTR, KernelBuilder, Module, Value
 from xlapy.codegen.meetings import place_of_arrays
 from xlapy.codegen.native_fields import get, is_null, not_zero, word
-from xlapy_runtime.native_records import GroupRecord, LeafRecord, Meeting, Member, Status
+from xlapy_runtime.calling import Status
+from xlapy_runtime.native_records import GroupRecord, LeafRecord, Meeting, Member
 
 _CHUNK = [("context", PTR), ("member", PTR), ("meeting", PTR)]
 _BLOCK = [*_CHUNK, ("leaf", PTR), ("part", I64), ("block", I64)]

@@ -18,7 +18,7 @@ from xlapy.codegen.registers import Element
 from xlapy.hlo.buffer_plan import BufferPlan, Home, Location
 from xlapy.hlo.graph import Instruction
 from xlapy.hlo.leaves import leaf_shape, origin_of_leaf
-from xlapy_runtime.native_records import Status
+from xlapy_runtime.calling import Status
 
 ENTRY_PARAMETERS = [("context", PTR), ("parameters", PTR), ("results", PTR)]
 

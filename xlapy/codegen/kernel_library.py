@@ -24,7 +24,7 @@ from xlapy.codegen.target import Target
 from xlapy.hlo.graph import Computation, Instruction
 from xlapy.hlo.kernel_plan import is_inlinable, region_functions
 from xlapy.hlo.shape import Shape
-from xlapy_runtime.native_records import Status
+from xlapy_runtime.calling import Status
 
 
 @dataclass(frozen=True, slots=True)

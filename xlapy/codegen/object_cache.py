@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import hashlib
 import os
 import stat
 import time
@@ -28,12 +27,17 @@ import xlapy_runtime
 from xlapy.support.version import VERSION
 from xlapy_runtime.late import late
 
+try:  # as `hashlib` has it, which first loads OpenSSL for others
+    from _blake2 import blake2b
+except ImportError:
+    from hashlib import blake2b
+
 if TYPE_CHECKING:
     from pathlib import Path
 
 DEFAULT_LIMIT_BYTES = 1 << 30
 
-_MAGIC = b"xlapy entry 1\n\0\0"
+_MAGIC = b"xlapy entry 2\n\0\0"
 _DIGEST_BYTES = 32
 _TEMPORARY_PREFIX = ".writing-"
 _TEMPORARY_LIFETIME_SECONDS = 3600
@@ -95,25 +99,29 @@ def compiler_version() -> str:
     return f"llvmlite {llvmlite.__version__}, LLVM of {status.st_size} bytes from {status.st_mtime_ns}"
 
 
+_FRONT_ENDS = ("builder", "jax", "tools", "xla_client")
+"""What stands in front of the compiler only makes programs, and those are keys of their own."""
+
+
 def _state_of_sources(packages: tuple[str, ...]) -> str:
-    """A digest of the sizes and times of all Python files in these packages."""
+    """A digest of the names, sizes and times of all Python files in these packages."""
     states: list[str] = []
     for package in packages:
-        _add_states(package, states)
-    return hashlib.sha256("\n".join(sorted(states)).encode()).hexdigest()
+        _add_states(package, _FRONT_ENDS, states)
+    return blake2b("\n".join(sorted(states)).encode()).hexdigest()
 
 
-def _add_states(folder: str, states: list[str]) -> None:
-    """Notes the state of the Python files below a folder. Written for speed: this takes half of the time in which a
-    program comes out of the cache."""
-    with os.scandir(folder) as entries:
-        for entry in entries:
-            path = entry.path
-            if path.endswith(".py"):
-                status = os.stat(path)
-                states.append(f"{path} {status.st_size} {status.st_mtime_ns}")
-            elif "." not in entry.name and entry.name != "__pycache__" and entry.is_dir(follow_symlinks=False):
-                _add_states(path, states)
+def _add_states(folder: str, skipped: tuple[str, ...], states: list[str]) -> None:
+    """Notes the states of the Python files below a folder. These are hundreds, at which every process looks, so nothing
+    else is looked at (what has a dot in its name is no package), and nothing is kept that garbage collection counts."""
+    for name in os.listdir(folder):
+        path = f"{folder}/{name}"
+        if name.endswith(".py"):
+            status = os.stat(path)
+            states.append(f"{path} {status.st_size} {status.st_mtime_ns}")
+        elif "." not in name and name != "__pycache__" and name not in skipped:
+            with contextlib.suppress(NotADirectoryError):
+                _add_states(path, (), states)
 
 
 class ObjectCache:
@@ -175,9 +183,9 @@ class ObjectCache:
         assert self._directory is not None
         return os.path.join(self._directory, kind, self._digest(kind, key).hexdigest())
 
-    def _digest(self, kind: str, key: bytes) -> hashlib._Hash:
+    def _digest(self, kind: str, key: bytes) -> blake2b:
         version = self._version if self._version is not None else code_version()
-        digest = hashlib.sha256()
+        digest = blake2b(digest_size=_DIGEST_BYTES)
         for part in (kind.encode(), version, key):
             digest.update(len(part).to_bytes(8, "little"))
             digest.update(part)

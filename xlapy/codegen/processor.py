@@ -38,6 +38,8 @@ _ASK_SYSTEM_CODE = bytes.fromhex(
     "0f01d0"  #     xgetbv             which registers the system saves, so that they may be used
     "c3"  #         ret
 )
+_ASKING = ctypes.CFUNCTYPE(None, ctypes.c_uint32, ctypes.c_uint32, ctypes.c_void_p)
+_ASKING_SYSTEM = ctypes.CFUNCTYPE(ctypes.c_uint32)
 _LAYOUT = Layout(
     data_bytes=0,
     data_space=0,
@@ -66,13 +68,13 @@ def processor_identity() -> bytes | None:
 def _answers() -> list[int]:
     """What the processor says of itself, without what differs from core to core."""
     code = load(Image(_LAYOUT, b"", _ASK_CODE + _ASK_SYSTEM_CODE), {}, [_ASK, _ASK_SYSTEM])
-    ask = ctypes.CFUNCTYPE(None, ctypes.c_uint32, ctypes.c_uint32, ctypes.c_void_p)(code.address(_ASK))
+    ask = _ASKING(code.address(_ASK))
     answer = (ctypes.c_uint32 * 4)()
     words: list[int] = []
     for leaf, part in ((_MODEL, 0), (_EXTENSIONS, 0), (_EXTENSIONS, 1)):
         ask(leaf, part, ctypes.addressof(answer))
         words += answer
     model, extensions = words[:4], words[4:]
-    system = ctypes.CFUNCTYPE(ctypes.c_uint32)(code.address(_ASK_SYSTEM))
+    system = _ASKING_SYSTEM(code.address(_ASK_SYSTEM))
     saved = system() if model[2] & _SYSTEM_ANSWERS else 0
     return [model[0], *model[2:], *extensions, saved]  # the word that is left out numbers the core

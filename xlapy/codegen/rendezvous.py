@@ -29,6 +29,7 @@ from xlapy.codegen.libraries import Library
 from xlapy.codegen.meetings import clear_tables, each_meeting, place_of_arrays, place_of_attendance, place_of_work
 from xlapy.codegen.native_fields import get, increase, is_null, is_zero, not_zero, place, put, word
 from xlapy.codegen.target import Target
+from xlapy_runtime.calling import Status
 from xlapy_runtime.native_records import (
     Attendance,
     GroupRecord,
@@ -40,7 +41,6 @@ from xlapy_runtime.native_records import (
     SiteRecord,
     Slot,
     SlotWord,
-    Status,
 )
 from xlapy_runtime.rendezvous import SYMBOLS
 

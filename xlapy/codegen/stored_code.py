@@ -4,8 +4,6 @@ The emitters of a library are many modules, which a process that finds it in the
 says also what is otherwise written beside the emitter: which functions it offers, and which other libraries it calls.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
@@ -32,7 +30,7 @@ class StoredCode(NamedTuple):
     trim: str = ""
 
 
-def find_code(name: str, target: Target, cache: ObjectCache) -> StoredCode | None:
+def find_code(name: str, target: "Target", cache: "ObjectCache") -> StoredCode | None:
     """What is kept under the name for this target, if there is something.
 
     The cache's version covers the emitter's sources, the key what they may ask of the target. How many cores there are
@@ -49,7 +47,7 @@ def find_code(name: str, target: Target, cache: ObjectCache) -> StoredCode | Non
     return StoredCode(objects, facts["exports"], facts["needs"], facts["trim"])
 
 
-def keep_code(name: str, target: Target, cache: ObjectCache, code: StoredCode) -> None:
+def keep_code(name: str, target: "Target", cache: "ObjectCache", code: StoredCode) -> None:
     """Keeps it for `find_code`."""
     sizes = [len(part) for part in code.objects]
     told = {"sizes": sizes, "exports": list(code.exports), "needs": list(code.needs), "trim": code.trim}
@@ -57,5 +55,5 @@ def keep_code(name: str, target: Target, cache: ObjectCache, code: StoredCode) -
     cache.put(_KIND, _key(name, target), b"".join((len(facts).to_bytes(_SIZE_BYTES, "little"), facts, *code.objects)))
 
 
-def _key(name: str, target: Target) -> bytes:
+def _key(name: str, target: "Target") -> bytes:
     return f"{name}|{target.code_key}|{target.l1_bytes}|{target.l2_bytes}|{target.l3_bytes}".encode()

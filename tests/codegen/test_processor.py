@@ -1,0 +1,114 @@
+"""What tells processors apart, and what is remembered of this one."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from xlapy.codegen import processor, target
+from xlapy.codegen.object_cache import _DIGEST_BYTES, _MAGIC, ObjectCache
+from xlapy.codegen.processor import processor_identity
+from xlapy.codegen.target import host_target, remembered_host
+
+IDENTITY = b"this processor"
+
+
+@pytest.fixture
+def cache(tmp_path: Path) -> ObjectCache:
+    return ObjectCache(tmp_path / "cache", version=b"1")
+
+
+@pytest.fixture
+def known(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A processor with an identity, also where this one has none."""
+    monkeypatch.setattr(target, "processor_identity", lambda: IDENTITY)
+
+
+def refuse_to_ask() -> None:
+    raise AssertionError("LLVM was asked")
+
+
+def test_the_identity_is_the_same_in_every_process_and_on_every_core() -> None:
+    if processor_identity() is None:
+        pytest.skip("nobody but LLVM can tell")
+    script = "from xlapy.codegen.processor import processor_identity as of; print(of().hex())"
+    surroundings = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    answers = {processor_identity()}
+    for core in sorted(os.sched_getaffinity(0))[:2]:
+        text = f"import os; os.sched_setaffinity(0, {{{core}}}); {script}"
+        answer = subprocess.run(
+            [sys.executable, "-c", text], capture_output=True, text=True, check=True, env=surroundings
+        )
+        answers.add(bytes.fromhex(answer.stdout.strip()))
+    assert len(answers) == 1
+
+
+def test_the_processor_says_what_the_system_says() -> None:
+    """Its words are those of `cpuid`: bit 26 of the edx of the model is SSE2, which all of them have."""
+    if processor_identity() is None:
+        pytest.skip("nobody but LLVM can tell")
+    words = processor._answers()
+    assert len(words) == 12
+    assert words[2] >> 26 & 1
+    flags = Path("/proc/cpuinfo").read_text().partition("flags")[2].partition("\n")[0].split()
+    assert bool(words[4] >> 5 & 1) == ("avx2" in flags)
+
+
+@pytest.mark.parametrize("change", ["system", "machine", "boot"])
+def test_elsewhere_nobody_can_tell(change: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    if change == "system":
+        monkeypatch.setattr(sys, "platform", "darwin")
+    elif change == "machine":
+        monkeypatch.setattr(os, "uname", lambda: type("Names", (), {"machine": "aarch64"}))
+    else:
+        monkeypatch.setattr(processor, "_BOOT", "/nowhere/boot_id")
+    assert processor_identity() is None
+
+
+@pytest.mark.usefixtures("known")
+def test_a_machine_is_described_once(cache: ObjectCache, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = remembered_host(cache)
+    assert first == host_target()
+    monkeypatch.setattr(target, "host_target", refuse_to_ask)
+    assert remembered_host(cache) == first
+
+
+@pytest.mark.usefixtures("known")
+def test_cores_are_not_remembered(cache: ObjectCache, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = remembered_host(cache)
+    monkeypatch.setattr(target, "usable_cores", lambda: 77)
+    assert remembered_host(cache) == dataclasses.replace(first, cores=77)
+
+
+@pytest.mark.parametrize("change", ["processor", "table of caches", "version"])
+def test_another_machine_is_described_anew(change: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(target, "processor_identity", lambda: IDENTITY)
+    remembered_host(ObjectCache(tmp_path / "cache", version=b"1"))
+    if change == "processor":
+        monkeypatch.setattr(target, "processor_identity", lambda: IDENTITY + b"!")
+    elif change == "table of caches":
+        is_there = os.path.isdir(target._CACHE_TABLE)
+        monkeypatch.setattr(target, "_CACHE_TABLE", "/nowhere" if is_there else str(tmp_path))
+    monkeypatch.setattr(target, "host_target", refuse_to_ask)
+    with pytest.raises(AssertionError, match="LLVM was asked"):
+        remembered_host(ObjectCache(tmp_path / "cache", version=b"2" if change == "version" else b"1"))
+
+
+def test_without_an_identity_llvm_is_asked(cache: ObjectCache, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(target, "processor_identity", lambda: None)
+    assert remembered_host(cache) is host_target()
+    assert cache.info().entries == 0
+
+
+@pytest.mark.usefixtures("known")
+def test_what_is_remembered_is_plain_data(cache: ObjectCache) -> None:
+    remembered = remembered_host(cache)
+    (path,) = [path for path in (cache.info().directory or Path()).rglob("*") if path.is_file()]
+    facts = json.loads(path.read_bytes()[len(_MAGIC) + _DIGEST_BYTES :])
+    assert facts["features"] == remembered.features and "cores" not in facts
