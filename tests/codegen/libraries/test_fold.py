@@ -13,9 +13,11 @@ from tests.support.native import record
 from tests.support.values import assert_same
 from xlapy import ops
 from xlapy.builder import XlaOp
+from xlapy.codegen.arrays import FETCHED_AHEAD
 from xlapy.codegen.libraries import LibraryCall
 from xlapy.codegen.libraries.fold import FOLD_LIBRARIES, LEAST_SIZE, call_of_reduce
 from xlapy.codegen.libraries.fold_plan import KINDS
+from xlapy.codegen.libraries.fold_problem import NUMBERS
 from xlapy.codegen.target import host_target
 from xlapy.hlo.element_types import ElementType
 
@@ -185,10 +187,21 @@ def sum_region() -> Any:
     return region.build(a + b)
 
 
+def test_large_arrays_are_fetched_ahead() -> None:
+    def ahead(rows: int, dim: int) -> int:
+        call = call_of(lambda x: fold(x, "maximum", (dim,), 0), np.zeros((rows, 1024), np.float32))
+        assert call is not None
+        return call.numbers[NUMBERS.index("ahead")]
+
+    rows = host_target().l2_bytes // (1024 * 4)
+    assert [ahead(rows, dim) for dim in (0, 1)] == [0, 0]
+    assert all(ahead(rows + 1, dim) >= FETCHED_AHEAD for dim in (0, 1))
+
+
 def test_every_call_names_a_function_of_its_library() -> None:
+    found = set()
     for columns in (200, 3000, 5000):
-        x = np.zeros((40, columns), np.float32)
-        call = call_of(lambda x: fold(x, "minimum", (0,), 0), x)
-        if call is not None:
-            assert call.function in FOLD_LIBRARIES[call.library].exports
-    assert call is not None
+        call = call_of(lambda x: fold(x, "minimum", (0,), 0), np.zeros((400, columns), np.float32))
+        assert call is not None and call.function in FOLD_LIBRARIES[call.library].exports
+        found.add(call.function)
+    assert found
