@@ -30,12 +30,13 @@ from xlapy.codegen.fourier_transforms import fourier_passes, shared_bytes
 from xlapy.codegen.frame import Frame, Leaf
 from xlapy.codegen.indexing import Index, Indexing
 from xlapy.codegen.ir import I1, I32, I64, PTR, Module, Value
-from xlapy.codegen.kernel_calls import call_kernel, call_together, table_of
+from xlapy.codegen.kernel_calls import call_kernel, call_library, call_together, table_of
 from xlapy.codegen.kernel_library import KernelLibrary, NativeKernel
 from xlapy.codegen.kernels.epilogue import EPILOGUE_PARAMETERS
 from xlapy.codegen.kernels.linalg import is_large, system_of
 from xlapy.codegen.kernels.repack import load_joined
 from xlapy.codegen.kernels.tasks import PARALLEL_BYTES, Tasks, joint_tasks
+from xlapy.codegen.libraries import LibraryCall
 from xlapy.codegen.libraries.gemm import SIZES
 from xlapy.codegen.libraries.gemm_windows import WINDOW_NUMBERS
 from xlapy.codegen.native_fields import word
@@ -535,6 +536,8 @@ def _kernel(emitter: EntryEmitter, frame: Frame, instruction: Instruction) -> No
         call_kernel(frame, kernel, pointers)
     if kernel.finish:
         frame.k.call(kernel.finish, pointers)
+    if kernel.finish_call is not None:
+        call_library(frame, kernel.finish_call, [_numbers(emitter, frame, kernel.finish_call), *pointers[1:]])
     if kernel.grain < kernel.units:
         look_at_signals(frame, emitter.kernels.target)
     elif kernel.has_context:
@@ -581,10 +584,15 @@ def _pointers(
     memory = [] if scratch is None else [frame.pointer(scratch)]
     context = [k.parameters["context"]] if kernel.has_context else []
     if kernel.call is not None:
-        emitter.libraries.add(kernel.call.library)
         null = [k.const(PTR, 0)]
-        return [k.table(I64, kernel.call.numbers), *(context or null), *(memory or null), *places]
+        return [_numbers(emitter, frame, kernel.call), *(context or null), *(memory or null), *places]
     return [*places, *memory, *context]
+
+
+def _numbers(emitter: EntryEmitter, frame: Frame, call: LibraryCall) -> Value:
+    """What a function of a library is told, which the program is linked with."""
+    emitter.libraries.add(call.library)
+    return frame.k.table(I64, call.numbers)
 
 
 @contextmanager

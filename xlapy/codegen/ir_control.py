@@ -45,15 +45,23 @@ class Control(Memory):
     # Loops
 
     @contextmanager
-    def loop(self, begin: Operand, end: Operand, step: Operand = 1, carry: Sequence[Value] = ()) -> Iterator[Loop]:
+    def loop(
+        self,
+        begin: Operand,
+        end: Operand,
+        step: Operand = 1,
+        carry: Sequence[Value] = (),
+        *,
+        runs: bool = False,
+    ) -> Iterator[Loop]:
         """A counted loop over begin, begin + step, ... below `end`; `step` is positive, comparison signed.
 
             with k.loop(0, n, carry=[zero]) as loop:
                 loop.next = [k.add(loop.values[0], k.load(k.gep(x, loop.index, 4), F32))]
             total = loop.results[0]
 
-        Tested at the bottom, behind a guard unless it is known to run at least once. What is known to run just once is
-        no loop.
+        Tested at the bottom, behind a guard unless it is known to run at least once, or the caller says so (`runs`).
+        What is known to run just once is no loop.
         """
         first, last = self._pair(self._as_index(begin), self._as_index(end))
         stride = self._value(step, first.type)
@@ -67,7 +75,8 @@ class Control(Memory):
         head, done, before = self._new_label("loop"), self._new_label("done"), self._block
         guard = self.compare("lt", first, last)
         initial = list(carry)
-        if guard.constant == 1:
+        skipped = not runs and guard.constant != 1
+        if not skipped:
             self._branch(head)
         else:
             self._branch_if(guard, head, done)
@@ -95,7 +104,6 @@ class Control(Memory):
         preheader.append(ending)
         self._start_block(done)
         body.results = [self._named(value.type, self._scope) for value in initial]
-        skipped = guard.constant != 1
         self._scope.lines += [
             self._phi(result, [(start, before), (update, latch)] if skipped else [(update, latch)])
             for result, start, update in zip(body.results, initial, following, strict=True)

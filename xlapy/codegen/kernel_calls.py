@@ -10,6 +10,7 @@ from xlapy.codegen.frame import Frame
 from xlapy.codegen.ir import I64, PTR, KernelBuilder, Value
 from xlapy.codegen.kernel_library import KernelLibrary, NativeKernel
 from xlapy.codegen.kernels.tasks import Tasks
+from xlapy.codegen.libraries import LibraryCall
 
 
 def call_kernel(frame: Frame, kernel: NativeKernel, pointers: Sequence[Value]) -> None:
@@ -27,6 +28,13 @@ def call_kernel(frame: Frame, kernel: NativeKernel, pointers: Sequence[Value]) -
     k.module.declare(kernel.range_name, None, [PTR, I64, I64])
     work = [k.function_pointer(kernel.range_name), table, k.const(I64, kernel.units), k.const(I64, kernel.grain)]
     k.call(frame.context_word(CONTEXT_PARALLEL), work)
+
+
+def call_library(frame: Frame, call: LibraryCall, pointers: Sequence[Value]) -> None:
+    """One call of a function of a library for its only unit."""
+    k = frame.k
+    k.module.declare(call.function, None, [PTR, I64, I64])
+    k.call(call.function, [table_of(k, pointers), k.const(I64, 0), k.const(I64, 1)])
 
 
 def call_together(

@@ -42,11 +42,16 @@ class NativeKernel:
     has_context: bool = False  # it ends early when the flag in the context is set
     call: LibraryCall | None = None  # it is a function of a library, by both names
     finish: str = ""  # what one thread calls afterwards, with the same pointers, if anything
+    finish_call: LibraryCall | None = (
+        None  # the same, of a library: with one table of the same pointers but the numbers
+    )
 
     @property
     def may_share_a_run(self) -> bool:
         """Parts of it may run beside parts of other kernels: it takes arrays and a range, and nothing else."""
-        return self.units > 0 and not (self.overwrites or self.has_scratch or self.has_context or self.finish)
+        return self.units > 0 and not (
+            self.overwrites or self.has_scratch or self.has_context or self.finish or self.finish_call
+        )
 
     @property
     def work(self) -> Work:
@@ -80,7 +85,8 @@ class KernelLibrary:
         if found is None:
             kernel = kernel_for(instruction, Situation(self.target, bool(overwritten), plans, runs_once))
             found = self._write(instruction, kernel, overwritten)
-            self.known[quick_key if kernel.is_for_once else key] = found
+            if found.call is None:  # what a library is told may depend on more than the key: on values of constants
+                self.known[quick_key if kernel.is_for_once else key] = found
         return found
 
     def epilogue(self, fusion: Instruction, *, runs_once: bool) -> tuple[str, int]:
@@ -138,7 +144,7 @@ class KernelLibrary:
 
     def _write_finish(self, name: str, pointers: Sequence[str], instruction: Instruction, kernel: Kernel) -> str:
         """The function that does what is left to do when all units of the kernel `name` are done."""
-        assert kernel.finish is not None
+        assert kernel.finish is not None and not isinstance(kernel.finish, LibraryCall)
         name = f"{name}.finish"
         operands = [operand.shape for operand in instruction.operands]
         results = [leaf for leaf in instruction.shape.leaves() if leaf.is_array]
@@ -298,6 +304,7 @@ def _of_library(kernel: Kernel, call: LibraryCall) -> NativeKernel:
         has_scratch=kernel.shared_bytes > 0,
         has_context=kernel.listens,
         call=call,
+        finish_call=kernel.finish if isinstance(kernel.finish, LibraryCall) else None,
     )
 
 

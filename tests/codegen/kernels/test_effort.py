@@ -9,6 +9,8 @@ import pytest
 
 import xlapy
 from tests.support.native import flatten
+from xlapy.codegen.kernels.loop import STREAMED_BYTES
+from xlapy.codegen.target import host_target
 
 SUMS = """
   sum { a = f32[] parameter(0)
@@ -38,8 +40,8 @@ PLAIN = {
         c = f32[] constant(2.5)
         b = f32[600,500] broadcast(c), dimensions={}
         m = f32[600,500] multiply(x, b)  ROOT s = f32[600,500] add(m, x)""",
-    "sums of long rows": """x = f64[1000,600] parameter(0)  z = f64[] constant(0)
-        ROOT r = f64[1000] reduce(x, z), dimensions={1}, to_apply=doubles""",
+    "sums of long rows": """x = f64[1000,600] parameter(0)  z = f64[] constant(0)  y = f64[1000,600] multiply(x, x)
+        ROOT r = f64[1000] reduce(y, z), dimensions={1}, to_apply=doubles""",
     "rows joined": """x = f32[50,3000] parameter(0)  y = f32[40,3000] parameter(1)
         ROOT c = f32[90,3000] concatenate(x, y), dimensions={0}""",
 }
@@ -80,6 +82,43 @@ def test_what_is_small_is_light() -> None:
 
 def test_what_widens_is_not_light() -> None:
     assert not is_light(program("x = bf16[200,200] parameter(0)  ROOT y = f32[200,200] convert(x)"))
+
+
+ROWS = -(-max(STREAMED_BYTES, host_target().l3_bytes) // (2 * 1024 * 4))
+"""Of 1024 numbers, so that to read and to write an array takes longer than to compute it."""
+
+SOFTMAX = """x = f32[{dims}] parameter(0)  z = f32[] constant(0)  i = f32[] constant(-inf)
+    m = f32[{kept}] reduce(x, i), dimensions={{{folded}}}, to_apply=largest
+    n = f32[{dims}] broadcast(m), dimensions={{{other}}}  d = f32[{dims}] subtract(x, n)  e = f32[{dims}] exponential(d)
+    s = f32[{kept}] reduce(e, z), dimensions={{{folded}}}, to_apply=sum
+    t = f32[{dims}] broadcast(s), dimensions={{{other}}}  ROOT r = f32[{dims}] divide(e, t)"""
+
+
+def softmax(rows: int, *, folded: int) -> str:
+    kept = (rows, 1024)[1 - folded]
+    return program(SOFTMAX.format(dims=f"{rows},1024", kept=kept, folded=folded, other=1 - folded))
+
+
+def test_what_waits_for_memory_is_light() -> None:
+    assert is_light(softmax(ROWS, folded=1))
+    assert not is_light(softmax(ROWS // 2, folded=1))
+    assert not is_light(softmax(ROWS, folded=0))
+    assert not is_light(softmax(ROWS, folded=1).replace("f32", "f16"))
+    x = np.random.default_rng(2).normal(size=(ROWS, 1024)).astype(np.float32)
+    found = xlapy.compile(softmax(ROWS, folded=1))(x)
+    e = np.exp(x[:50].astype(np.float64) - x[:50].max(1, keepdims=True))
+    np.testing.assert_allclose(found[:50], e / e.sum(1, keepdims=True), rtol=1e-5)
+    np.testing.assert_allclose(found.sum(1, dtype=np.float64), 1, rtol=1e-5)
+
+
+def test_what_has_much_to_compute_is_not_light() -> None:
+    text, dims = softmax(ROWS, folded=1), f"f32[{ROWS},1024]"
+    functions = "".join(f"  d{n + 1} = {dims} tanh(d{n})" for n in range(4))
+    assert not is_light(
+        text.replace(" d =", " d0 =").replace(
+            f"  e = {dims} exponential(d)", f"{functions}  e = {dims} exponential(d4)"
+        )
+    )
 
 
 def check_same(text: str) -> None:

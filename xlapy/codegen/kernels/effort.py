@@ -2,19 +2,22 @@
 
 Emitters write what they mean: shared, hoisted, vectorized. Behind instruction selection LLVM still looks for better
 addresses, constants to take out of loops, an order of instructions, in some eighty passes that take as long as all the
-rest. Kernels in which there is nothing to find, or too little to do for it to matter, go without (`Kernel.is_light`).
+rest. Kernels in which there is nothing to find, in which too little is to do for it to matter, or which wait for memory
+anyway, go without (`Kernel.is_light`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from xlapy.codegen.kernels.loop import FUNCTION_WORK
+from xlapy.codegen.kernels.loop import FUNCTION_WORK, STREAMED_BYTES
+from xlapy.codegen.target import Target
 from xlapy.hlo import element_types as et
 from xlapy.hlo.cost import arithmetic_cost
 from xlapy.hlo.graph import Instruction
 from xlapy.hlo.kernel_plan import region_functions
 from xlapy.hlo.ops import Trait
+from xlapy.hlo.shape import Shape
 
 LIGHT_WORK = 1 << 16  # operations that take less than a microsecond, of which the passes would save a tenth
 
@@ -29,6 +32,8 @@ what turns vectors round brings orders of lanes. Products are summed in place on
 PLAIN_TYPES = frozenset({et.F32, et.F64})
 WIDE_TYPES = frozenset({et.F32, et.F64, et.S32, et.U32, et.S64, et.U64, et.PRED})
 """Types that instructions have as they are. LLVM 22 fails on what widens and narrows others if it does not optimize."""
+
+MOST_WORK_PER_BYTE = 8  # operations that hide behind memory: a function of each element that is read, and some more
 
 LONG_ROW = 1024  # elements behind which it does not matter what is done once in a row
 LONG_FOLD = 128  # the same for sums, which read a row and do not write another one
@@ -56,6 +61,32 @@ def is_small(instruction: Instruction) -> bool:
     if any(leaf.type not in WIDE_TYPES for value in values for leaf in value.shape.leaves()):
         return False
     return sum(map(_work, insides)) <= LIGHT_WORK
+
+
+def is_bound_by_memory(instruction: Instruction, target: Target) -> bool:
+    """Whether a chain over rows waits for memory, however good its kernel is: measured on softmax and what is like it.
+
+    Kernels over columns are not like it, which keep strips in registers."""
+    insides = list(_inside(instruction))
+    reduces = [inside for inside in insides if inside.opcode == "reduce"]
+    if not reduces or not all(_folds_rows(reduce) for reduce in reduces):
+        return False
+    values = (*instruction.operands, instruction)
+    if any(leaf.type not in WIDE_TYPES for value in (*values, *_all_inside(instruction)) for leaf in _leaves(value)):
+        return False
+    if any(region_functions(inside) or not _is_counted(inside) for inside in insides):
+        return False
+    moved = sum(leaf.bytes for value in values for leaf in _leaves(value))
+    return moved >= max(STREAMED_BYTES, target.l3_bytes) and sum(map(_work, insides)) <= MOST_WORK_PER_BYTE * moved
+
+
+def _folds_rows(reduce: Instruction) -> bool:
+    """Neighbours in memory belong to the same fold."""
+    return reduce.operands[0].shape.rank - 1 in reduce.attributes["dimensions"]
+
+
+def _leaves(value: Instruction) -> list[Shape]:
+    return [leaf for leaf in value.shape.leaves() if leaf.is_array]
 
 
 def _inside(instruction: Instruction) -> Iterator[Instruction]:

@@ -23,7 +23,7 @@ from xlapy.codegen.kernels.columns import emit_columns, plan_columns
 from xlapy.codegen.kernels.concatenate import emit_concatenate, plan_concatenate
 from xlapy.codegen.kernels.convolution import emit_convolution, plan_convolution
 from xlapy.codegen.kernels.dot import emit_dot, plan_dot
-from xlapy.codegen.kernels.effort import is_plain, is_small
+from xlapy.codegen.kernels.effort import is_bound_by_memory, is_plain, is_small
 from xlapy.codegen.kernels.interleave import emit_interleave, plan_interleave
 from xlapy.codegen.kernels.linalg import emit_cholesky, emit_triangular_solve, plan_triangle
 from xlapy.codegen.kernels.loop import LoopPlan, emit_loop, plan_loop
@@ -41,7 +41,7 @@ from xlapy.codegen.kernels.tasks import MOST_TASKS_WITH_SCRATCH, units_per_task
 from xlapy.codegen.kernels.transpose import emit_transpose, plan_transpose
 from xlapy.codegen.kernels.update import emit_update
 from xlapy.codegen.libraries import LibraryCall
-from xlapy.codegen.libraries.fold import fold_call
+from xlapy.codegen.libraries.fold import FoldCall, call_of_fusion, call_of_reduce, calls_of_steps
 from xlapy.codegen.libraries.sort import library_call
 from xlapy.codegen.stopping import LONG
 from xlapy.codegen.target import Target
@@ -85,7 +85,7 @@ class Kernel:
     own_bytes: int = 0  # memory of its own for each task, in which these work, or which it uses itself
     listens: bool = False  # it may take long, and looks whether the run was stopped
     is_quick: bool = False  # it has so little to do that LLVM should not spend time on it
-    finish: Finish | None = None  # what is left to do, by one thread, when all units are done
+    finish: Finish | LibraryCall | None = None  # what is left to do, by one thread, when all units are done
     is_small: bool = False  # it has so little to do, once in a call, that LLVM should not try hard
     is_plain: bool = False  # LLVM would try hard for nothing
     least_units: int = 1  # that a task must have
@@ -146,7 +146,8 @@ def kernel_for(instruction: Instruction, situation: Situation) -> Kernel:
         return _with_functions(kernel, functions, situation)
     if kernel.is_quick or isinstance(kernel.body, LibraryCall):
         return kernel
-    return replace(kernel, is_small=situation.runs_once and is_small(instruction), is_plain=is_plain(instruction))
+    plain = is_plain(instruction) or is_bound_by_memory(instruction, situation.target)
+    return replace(kernel, is_small=situation.runs_once and is_small(instruction), is_plain=plain)
 
 
 CALL_WEIGHT = 64  # how much longer the call of a region function takes than to read and write its operands
@@ -235,7 +236,7 @@ def _fusion(instruction: Instruction, situation: Situation) -> Kernel:
     kind = instruction.attributes["kind"]
     if kind in FOLDING_KINDS:
         steps = fold_steps(computation)
-        return _fold_kernel(computation, kind, situation) if steps is None else _two_steps(*steps, kind, situation)
+        return _one_step(computation, kind, situation) if steps is None else _two_steps(*steps, kind, situation)
     if root.opcode == "dynamic-update-slice":
         return _update_kernel(root, computation.parameters, situation)
     if is_blocked_transpose(root) and turns_reversed(root, root.operands[0]):
@@ -250,6 +251,13 @@ def _fusion(instruction: Instruction, situation: Situation) -> Kernel:
     return _loop_kernel(roots, computation.parameters, computation.parameters, situation)
 
 
+def _one_step(computation: Computation, kind: FusionKind, situation: Situation) -> Kernel:
+    call = call_of_fusion(computation, situation.target)
+    if call is not None:
+        return _library_fold(call, computation.parameters, computation.root)
+    return _fold_kernel(computation, kind, situation)
+
+
 def _fold_kernel(computation: Computation, kind: FusionKind, situation: Situation) -> Kernel:
     if kind is FusionKind.OUTPUT:
         maker = _rows_kernel if column_space(computation) is None else _columns_kernel
@@ -261,6 +269,11 @@ def _fold_kernel(computation: Computation, kind: FusionKind, situation: Situatio
 
 def _two_steps(first: Computation, second: Computation, kind: FusionKind, situation: Situation) -> Kernel:
     """A fold of parts that lie in shared memory, behind one that makes them."""
+    calls = calls_of_steps(first, second, situation.target)
+    if calls is not None:
+        call, finish_call = calls
+        library_fold = _library_fold(call, first.parameters, first.root)
+        return replace(library_fold, finish=finish_call, shared_bytes=first.root.shape.bytes)
     made = _fold_kernel(first, kind, situation)
     last = _fold_kernel(second, FusionKind.INPUT, situation)
     shape = first.root.shape
@@ -363,11 +376,15 @@ def _concatenate_kernel(root: Instruction, operands: Sequence[Instruction], situ
 @KERNELS.register("reduce")
 def _reduce(instruction: Instruction, situation: Situation) -> Kernel:
     """Large folds by one operation are a library's."""
-    fold = fold_call(instruction, situation.target)
-    if fold is not None:
-        total = sum(shape.bytes for shape in (*(operand.shape for operand in instruction.operands), instruction.shape))
-        return Kernel(fold.units, total // fold.units, fold.call)
+    call = call_of_reduce(instruction, situation.target)
+    if call is not None:
+        return _library_fold(call, instruction.operands, instruction)
     return _reduce_kernel(instruction, (instruction,), instruction.operands, situation)
+
+
+def _library_fold(fold: FoldCall, operands: Sequence[Instruction], root: Instruction) -> Kernel:
+    total = root.shape.bytes + sum(operand.shape.bytes for operand in operands)
+    return Kernel(fold.units, total // fold.units, fold.call)
 
 
 def _reduce_kernel(

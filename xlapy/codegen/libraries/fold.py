@@ -16,64 +16,104 @@ from xlapy.codegen.arrays import FETCHED_AHEAD
 from xlapy.codegen.kernels.reduce import ACCUMULATORS, vectors_across
 from xlapy.codegen.libraries import Library, LibraryCall
 from xlapy.codegen.libraries.fold_columns import COLUMNS, WIDTHS, columns_name, emit_columns
-from xlapy.codegen.libraries.fold_problem import KINDS, NUMBERS, FoldKind, FoldShape, kind_of, shape_of
+from xlapy.codegen.libraries.fold_plan import KINDS, PlainFold, plain_fold
+from xlapy.codegen.libraries.fold_problem import FIRST_ARRAY, NUMBERS, SCRATCH_PLACE, FoldKind
 from xlapy.codegen.libraries.fold_rows import ROWS, emit_rows
 from xlapy.codegen.stopping import LONG
 from xlapy.codegen.target import Target
-from xlapy.hlo.graph import Instruction
+from xlapy.hlo.graph import Computation, Instruction
 
 LEAST_SIZE = 1 << 15  # elements that take microseconds to fold
-LEAST_ROW = 1 << 10  # elements of a row beside which it does not count that its length is a number
-LEAST_FETCHED_ROW = 1 << 7  # the same where all wait for memory
-
-_LEVEL = 1
+LEAST_ROW = 1 << 7  # elements of a row beside which it does not count that its length is a number
 
 
 @dataclass(frozen=True, slots=True)
 class FoldCall:
-    """How a library computes a reduce: by which function, in how many units."""
+    """How a library computes a fold: by which function, in how many units."""
 
     call: LibraryCall
     units: int
 
 
-def fold_call(reduce: Instruction, target: Target) -> FoldCall | None:
+def call_of_reduce(reduce: Instruction, target: Target) -> FoldCall | None:
     """How a library computes a reduce, if one does."""
-    kind, shape = kind_of(reduce), shape_of(reduce)
-    if kind is None or shape is None or shape.size < LEAST_SIZE or shape.length >= LONG:
-        return None
-    is_fetched = reduce.operands[0].shape.bytes > target.l2_bytes
-    if shape.columns > 1:
-        return _columns_call(kind, shape, target, is_fetched=is_fetched)
-    if shape.length < (LEAST_FETCHED_ROW if is_fetched else LEAST_ROW):
-        return None
-    name = kind.name(ROWS)
-    numbers = {"length": shape.length, "columns": 1, "blocks": 1, "ahead": FETCHED_AHEAD if is_fetched else 0}
-    return FoldCall(LibraryCall(name, name, tuple(numbers[name] for name in NUMBERS)), shape.groups)
+    fold = plain_fold(reduce, lambda source: source is reduce.operands[0])
+    return None if fold is None else _call(fold, target, FIRST_ARRAY, FIRST_ARRAY + len(reduce.operands))
 
 
-def _columns_call(kind: FoldKind, shape: FoldShape, target: Target, *, is_fetched: bool) -> FoldCall | None:
+def call_of_fusion(computation: Computation, target: Target) -> FoldCall | None:
+    """The same for a fused computation that is nothing but a fold."""
+    fold = _fold_of(computation)
+    if fold is None:
+        return None
+    parameters = computation.parameters
+    return _call(fold, target, FIRST_ARRAY + parameters.index(fold.source), FIRST_ARRAY + len(parameters))
+
+
+def calls_of_steps(first: Computation, second: Computation, target: Target) -> tuple[FoldCall, LibraryCall] | None:
+    """How libraries compute a fold in two steps, if both are such; what is between them is in scratch memory."""
+    made, last = _fold_of(first), _fold_of(second)
+    if made is None or last is None or last.columns > 1 or last.groups > 1:
+        return None
+    parameters = first.parameters
+    if last.source.attributes["number"] != len(parameters):
+        return None
+    call = _call(made, target, FIRST_ARRAY + parameters.index(made.source), SCRATCH_PLACE)
+    rows = _rows_call(last, _places(last, SCRATCH_PLACE, FIRST_ARRAY + len(parameters)), is_fetched=False)
+    return None if call is None else (call, rows)
+
+
+def _fold_of(computation: Computation) -> PlainFold | None:
+    return plain_fold(computation.root, lambda source: source.opcode == "parameter")
+
+
+def _call(fold: PlainFold, target: Target, source: int, result: int) -> FoldCall | None:
+    """The call for arrays at places in the table."""
+    if fold.size < LEAST_SIZE or fold.length >= LONG:
+        return None
+    is_fetched = fold.source.shape.bytes > target.l2_bytes
+    numbers = _places(fold, source, result)
+    if fold.columns > 1:
+        return _columns_call(fold, numbers, target, is_fetched=is_fetched)
+    if fold.length < LEAST_ROW:
+        return None
+    return FoldCall(_rows_call(fold, numbers, is_fetched=is_fetched), fold.groups)
+
+
+def _places(fold: PlainFold, source: int, result: int) -> dict[str, int]:
+    return {"input": source, "result": result, "init": fold.init, "length": fold.length, "columns": fold.columns}
+
+
+def _rows_call(fold: PlainFold, numbers: dict[str, int], *, is_fetched: bool) -> LibraryCall:
+    name = fold.kind.name(ROWS)
+    return _numbered(name, name, {**numbers, "blocks": 1, "ahead": FETCHED_AHEAD if is_fetched else 0})
+
+
+def _columns_call(fold: PlainFold, numbers: dict[str, int], target: Target, *, is_fetched: bool) -> FoldCall | None:
     """Blocks as wide as registers allow, of which memory is fetched in the rows that will be folded next."""
-    lanes = kind.lanes(target)
-    if shape.columns < lanes * ACCUMULATORS:
+    kind, lanes = fold.kind, fold.kind.lanes(target)
+    if fold.columns < lanes * ACCUMULATORS:
         return None
-    vectors = vectors_across(shape.columns, lanes, target)
-    blocks = -(-shape.columns // (lanes * vectors))
+    vectors = vectors_across(fold.columns, lanes, target)
+    blocks = -(-fold.columns // (lanes * vectors))
     rows_ahead = max(1, FETCHED_AHEAD // (lanes * vectors * kind.type.bytes))
-    ahead = rows_ahead * shape.columns * kind.type.bytes if is_fetched else 0
-    numbers = {"length": shape.length, "columns": shape.columns, "blocks": blocks, "ahead": ahead}
-    call = LibraryCall(kind.name(COLUMNS), columns_name(kind, vectors), tuple(numbers[name] for name in NUMBERS))
-    return FoldCall(call, shape.groups * blocks)
+    ahead = rows_ahead * fold.columns * kind.type.bytes if is_fetched else 0
+    call = _numbered(kind.name(COLUMNS), columns_name(kind, vectors), {**numbers, "blocks": blocks, "ahead": ahead})
+    return FoldCall(call, fold.groups * blocks)
+
+
+def _numbered(library: str, function: str, numbers: dict[str, int]) -> LibraryCall:
+    return LibraryCall(library, function, tuple(numbers[name] for name in NUMBERS))
 
 
 def _rows_library(kind: FoldKind) -> Library:
     name = kind.name(ROWS)
-    return Library(name, (name,), partial(emit_rows, kind), codegen_level=_LEVEL)
+    return Library(name, (name,), partial(emit_rows, kind))
 
 
 def _columns_library(kind: FoldKind) -> Library:
     exports = tuple(columns_name(kind, vectors) for vectors in WIDTHS)
-    return Library(kind.name(COLUMNS), exports, partial(emit_columns, kind), codegen_level=_LEVEL)
+    return Library(kind.name(COLUMNS), exports, partial(emit_columns, kind))
 
 
 FOLD_LIBRARIES = {library.name: library for kind in KINDS for library in (_rows_library(kind), _columns_library(kind))}

@@ -66,17 +66,16 @@ class _Blocks:
         problem, k = self._problem, self._problem.k
         source, columns = problem.input(), problem["columns"]
         element_bytes = memory_type(problem.kind.type).bytes
-        with k.loop(0, problem["length"], carry=flatten(initial)) as loop:
+        vector_bytes = self._ix.lanes * element_bytes
+        with k.loop(0, problem["length"], carry=flatten(initial), runs=True) as loop:
             row = k.add(first, k.mul(loop.index, columns))
-            if fetches:
-                ahead = k.gep(k.gep(source.pointer, row, element_bytes), problem["ahead"])
-                k.prefetch(ahead, self._ix.lanes * self._vectors * element_bytes)
-            elements = [source.load(self._ix, self._place(row, number)) for number in range(self._vectors)]
-            before = unflatten(loop.values, initial)
-            following = [
-                emit_element(k, self._combiner, [old, element], unrounded=True)
-                for old, element in zip(before, elements, strict=True)
-            ]
+            following = []
+            for number, old in enumerate(unflatten(loop.values, initial)):
+                if fetches:
+                    ahead = k.gep(k.gep(source.pointer, row, element_bytes), problem["ahead"])
+                    k.prefetch(k.gep(ahead, number * vector_bytes), vector_bytes)
+                element = source.load(self._ix, self._place(row, number))
+                following.append(emit_element(k, self._combiner, [old, element], unrounded=True))
             loop.next = flatten(following)
         return unflatten(loop.results, initial)
 

@@ -1,0 +1,207 @@
+"""The functions of the fold libraries: which one a fold calls, and that they do what kernels of programs do."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+import xlapy
+from tests.support.native import record
+from tests.support.values import assert_same
+from xlapy import ops
+from xlapy.builder import XlaOp
+from xlapy.codegen.arrays import FETCHED_AHEAD
+from xlapy.codegen.libraries import LibraryCall
+from xlapy.codegen.libraries.fold import FOLD_LIBRARIES, LEAST_SIZE, call_of_reduce
+from xlapy.codegen.libraries.fold_plan import KINDS
+from xlapy.codegen.libraries.fold_problem import NUMBERS
+from xlapy.codegen.target import host_target
+from xlapy.hlo.element_types import ElementType
+
+COMBINERS = {"add": ops.Add, "multiply": ops.Mul, "maximum": ops.Max, "minimum": ops.Min}
+INITS = {"add": 3, "multiply": 2, "maximum": -5, "minimum": 9}
+ROWS, COLUMNS, GROUPS = (140, 259), (140, 259), (3, 70, 261)
+UNEVEN = {"rows": (ROWS, (1,)), "columns": (COLUMNS, (0,)), "groups": (GROUPS, (1,)), "all": (GROUPS, (0, 1, 2))}
+TYPES = sorted({kind.type for kind in KINDS}, key=lambda t: t.name)
+
+
+def elements(element_type: ElementType, opcode: str, dims: tuple[int, ...]) -> np.ndarray[Any, Any]:
+    random = np.random.default_rng(3)
+    if not element_type.is_float:
+        return random.integers(0, 200, dims).astype(element_type.dtype)
+    values = random.normal(size=dims)
+    if opcode == "multiply":
+        return (1 + values * 1e-3).astype(element_type.dtype)
+    if opcode != "add":
+        values[values < -2.5] = np.nan
+        values[:, 30:60] = np.where(values[:, 30:60] < 0, -0.0, -np.inf if opcode == "maximum" else np.inf)
+    return values.astype(element_type.dtype)
+
+
+def fold(x: XlaOp, opcode: str, dimensions: tuple[int, ...], init: float) -> XlaOp:
+    value = ops.Constant(x.builder, np.asarray(init).astype(x.shape.type.dtype))
+    region = xlapy.XlaBuilder("region")
+    a, b = (ops.Parameter(region, n, xlapy.Shape.array(x.shape.type, ()), name) for n, name in enumerate("ab"))
+    return ops.Reduce(x.builder, [x], [value], region.build(COMBINERS[opcode](a, b)), dimensions)
+
+
+def folds_of(opcode: str, way: str) -> tuple[Any, list[np.ndarray[Any, Any]]]:
+    """All types at once, and what is wider in between."""
+    dims, folded = UNEVEN[way]
+    arrays = [elements(type, opcode, dims) for type in TYPES]
+
+    def build(*operands: XlaOp) -> list[XlaOp]:
+        results = []
+        for x in operands:
+            results.append(fold(x, opcode, folded, INITS[opcode]))
+            if x.shape.type.is_narrow_float:
+                wide = fold(ops.ConvertElementType(x, np.float32), opcode, folded, INITS[opcode])
+                results += [wide, ops.ConvertElementType(wide, x.shape.type)]
+        return results
+
+    return build, arrays
+
+
+def libraries_of(executable: xlapy.Executable) -> list[str]:
+    return [name for name in executable._compiled.program.libraries if name.startswith("fold_")]
+
+
+@pytest.mark.parametrize("opcode", COMBINERS)
+@pytest.mark.parametrize("way", UNEVEN)
+def test_a_library_does_what_a_kernel_does(opcode: str, way: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    build, arrays = folds_of(opcode, way)
+    module = record(build, *arrays)
+    options = xlapy.CompileOptions(verify=True)
+    from_library = xlapy.compile(module, options)
+    assert len(libraries_of(from_library)) >= len(TYPES)
+    results = from_library(*arrays)
+    monkeypatch.setattr("xlapy.codegen.libraries.fold.LEAST_SIZE", 1 << 60)
+    monkeypatch.setenv("XLAPY_CACHE_DIR", "off")
+    from_kernel = xlapy.compile(module, options)
+    assert not libraries_of(from_kernel)
+    is_same_order = way in ("rows", "columns", "groups")
+    for found, own, wanted in zip(results, from_kernel(*arrays), xlapy.evaluate(module, *arrays), strict=True):
+        if found.dtype.kind in "iu" or opcode in ("maximum", "minimum"):
+            assert_same(found, wanted)
+        if is_same_order:
+            assert_same(found, own)
+        np.testing.assert_allclose(
+            found.astype(np.float64), wanted.astype(np.float64), rtol=2e-2 if found.dtype.itemsize == 2 else 1e-4
+        )
+
+
+def test_the_bits_do_not_depend_on_the_threads() -> None:
+    x = np.random.default_rng(0).normal(size=(1100, 1300)).astype(np.float32)
+
+    def build(x: XlaOp) -> list[XlaOp]:
+        return [fold(x, "add", dims, 0) for dims in ((0,), (1,), (0, 1))]
+
+    programs = [xlapy.compile(record(build, x), xlapy.CompileOptions(num_threads=n)) for n in (1, 2, 3, 8)]
+    first, *others = [program(x) for program in programs]
+    for other in others:
+        for one, same in zip(first, other, strict=True):
+            assert_same(one, same)
+
+
+def test_folds_that_begin_with_other_constants_are_different_calls() -> None:
+    x, inits = np.ones((300, 400), np.float32), (0, 7, -1)
+
+    def build(*operands: XlaOp) -> list[XlaOp]:
+        return [fold(x, "add", (0,), init) for x, init in zip(operands, inits, strict=True)]
+
+    program = xlapy.compile(record(build, x, x, x))
+    assert libraries_of(program) == ["fold_columns_add_f32"]
+    assert [result[0] for result in program(x, x, x)] == [300, 307, 299]
+
+
+def test_folds_run_with_others() -> None:
+    """In one job of the pool, where a program has many that are not large."""
+    arrays = [np.random.default_rng(n).normal(size=(200, 300)).astype(np.float32) for n in range(16)]
+    module = record(lambda *xs: [fold(x, "maximum", (n % 2,), -np.inf) for n, x in enumerate(xs)], *arrays)
+    program = xlapy.compile(module, xlapy.CompileOptions(num_threads=2))
+    assert "kernel.joint" in program.llvm_ir()
+    for number, (x, found) in enumerate(zip(arrays, program(*arrays), strict=True)):
+        assert_same(found, x.max(number % 2))
+
+
+def test_folds_of_a_loop() -> None:
+    x = np.random.default_rng(1).normal(size=(256, 256)).astype(np.float32)
+    text = """HloModule m
+      sum { a = f32[] parameter(0)  b = f32[] parameter(1)  ROOT s = f32[] add(a, b) }
+      body { s = (s32[], f32[256,256], f32[256]) parameter(0)
+        n = s32[] get-tuple-element(s), index=0  x = f32[256,256] get-tuple-element(s), index=1
+        y = f32[256] get-tuple-element(s), index=2  one = s32[] constant(1)  m = s32[] add(n, one)
+        z = f32[] constant(0)  r = f32[256] reduce(x, z), dimensions={0}, to_apply=sum  t = f32[256] add(y, r)
+        ROOT u = (s32[], f32[256,256], f32[256]) tuple(m, x, t) }
+      go { s = (s32[], f32[256,256], f32[256]) parameter(0)  n = s32[] get-tuple-element(s), index=0
+        c = s32[] constant(3)  ROOT p = pred[] compare(n, c), direction=LT }
+      ENTRY e { x = f32[256,256] parameter(0)  z = s32[] constant(0)  y = f32[256] parameter(1)
+        t = (s32[], f32[256,256], f32[256]) tuple(z, x, y)
+        w = (s32[], f32[256,256], f32[256]) while(t), condition=go, body=body
+        ROOT r = f32[256] get-tuple-element(w), index=2 }"""
+    found = xlapy.compile(text)(x, np.zeros(256, np.float32))
+    np.testing.assert_allclose(found, 3 * x.astype(np.float64).sum(0), rtol=1e-4, atol=1e-4)
+
+
+def call_of(build: Any, *arrays: np.ndarray[Any, Any]) -> LibraryCall | None:
+    root = record(build, *arrays).entry.root
+    found = call_of_reduce(root, host_target())
+    return found.call if found is not None else None
+
+
+def test_which_library_folds() -> None:
+    def name(x: np.ndarray[Any, Any], *dims: int) -> str | None:
+        call = call_of(lambda x: fold(x, "add", dims, 0), x)
+        return call.library if call is not None else None
+
+    large, narrow = np.zeros((512, 512), np.float32), np.zeros((512, 512), ml_dtypes.bfloat16)
+    assert name(large, 0) == "fold_columns_add_f32"
+    assert name(narrow, 1) == "fold_rows_add_bf16"
+    assert name(large.reshape(8, 64, 512), 0, 1) == "fold_columns_add_f32"
+    assert name(large.reshape(8, 64, 512), 1, 2) == "fold_rows_add_f32"
+    assert name(large.reshape(1, 512, 1, 512), 1) == "fold_columns_add_f32"
+    assert name(np.zeros(LEAST_SIZE, np.float32), 0) == "fold_rows_add_f32"
+
+
+def test_what_a_program_folds_itself() -> None:
+    def is_called(x: np.ndarray[Any, Any], *dims: int) -> bool:
+        return call_of(lambda x: fold(x, "add", dims, 0), x) is not None
+
+    large = np.zeros((512, 512), np.float32)
+    assert is_called(large, 0)
+    assert not is_called(large[:10], 0)  # small
+    assert not is_called(large.reshape(-1, 64), 1)  # short rows
+    assert not is_called(large.reshape(-1, 16), 0)  # few columns
+    assert not is_called(large.reshape(8, 64, 512), 0, 2)  # kept in between
+    assert not is_called(large.reshape(-1), 0)  # so long that it has to listen
+    assert not is_called(large.astype(np.int8), 0)
+    assert call_of(lambda x, y: ops.Reduce(x.builder, [x], [y], sum_region(), (0,)), large, np.float32(0)) is None
+
+
+def sum_region() -> Any:
+    region = xlapy.XlaBuilder("region")
+    a, b = (ops.Parameter(region, n, xlapy.Shape.array(np.float32, ()), name) for n, name in enumerate("ab"))
+    return region.build(a + b)
+
+
+def test_large_arrays_are_fetched_ahead() -> None:
+    def ahead(rows: int, dim: int) -> int:
+        call = call_of(lambda x: fold(x, "maximum", (dim,), 0), np.zeros((rows, 1024), np.float32))
+        assert call is not None
+        return call.numbers[NUMBERS.index("ahead")]
+
+    rows = host_target().l2_bytes // (1024 * 4)
+    assert [ahead(rows, dim) for dim in (0, 1)] == [0, 0]
+    assert all(ahead(rows + 1, dim) >= FETCHED_AHEAD for dim in (0, 1))
+
+
+def test_every_call_names_a_function_of_its_library() -> None:
+    found = set()
+    for columns in (200, 3000, 5000):
+        call = call_of(lambda x: fold(x, "minimum", (0,), 0), np.zeros((400, columns), np.float32))
+        assert call is not None and call.function in FOLD_LIBRARIES[call.library].exports
+        found.add(call.function)
+    assert found
