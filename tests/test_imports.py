@@ -69,6 +69,7 @@ HLO_FLOORS = (
         "drawing",
         "cost",
         "loop_counter",
+        "overwritten",
         "nesting",
         "specialize",
     },
