@@ -70,6 +70,7 @@ HLO_FLOORS = (
         "drawing",
         "cost",
         "loop_counter",
+        "overwritten",
         "nesting",
         "specialize",
     },

@@ -63,7 +63,7 @@ def test_rows_changed_in_place(size: int, read: str) -> None:
 
 def test_a_row_that_is_read_where_it_is_written_has_no_copy() -> None:
     same, next_one = (xlapy.compile(program(1003, read)) for read in ("i, zero", "j, zero"))
-    assert same.compile_stats().kernels < next_one.compile_stats().kernels
+    assert same.llvm_ir().count("memcpy.p0") < next_one.llvm_ir().count("memcpy.p0")
     temporaries = [exe.memory_analysis()["temporary_bytes"] for exe in (same, next_one)]
     assert temporaries[0] < 1003 * 4 <= temporaries[1]
 

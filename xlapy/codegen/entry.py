@@ -44,6 +44,7 @@ from xlapy.codegen.registers import Element, constant_element, from_parts, parts
 from xlapy.codegen.row_blocks import libraries_of, write_row_blocks
 from xlapy.codegen.runtime_sites import RuntimeSites
 from xlapy.codegen.scalar_code import ScalarCode, is_scalar_operation
+from xlapy.codegen.slice_copies import copy_slice, copy_update, is_block_copy
 from xlapy.codegen.target import Target
 from xlapy.hlo.buffer_plan import BufferPlan, Home, Location
 from xlapy.hlo.evaluate.random import SCRAMBLE, SCRAMBLE_START
@@ -52,6 +53,7 @@ from xlapy.hlo.kernel_plan import SCALAR_RENAMING, fused_product, fusion_roots, 
 from xlapy.hlo.leaves import SAME_VALUE, aliased_leaves, is_renaming, leaf_shape, origin_of_leaf
 from xlapy.hlo.matrix_products import MatrixProduct, library_product
 from xlapy.hlo.ops import Trait
+from xlapy.hlo.overwritten import is_overwritten
 from xlapy.hlo.row_blocks import RowBlocks, fused_row_blocks
 from xlapy.hlo.schedule import Schedule
 from xlapy.hlo.shape import Shape
@@ -519,7 +521,10 @@ def _random_state(emitter: EntryEmitter, frame: Frame, instruction: Instruction)
 
 
 def _kernel(emitter: EntryEmitter, frame: Frame, instruction: Instruction) -> None:
-    """Calls the instruction's kernel over all its units, through the pool if there is enough to do."""
+    """Calls the instruction's kernel over all its units, through the pool if there is enough to do; or does without."""
+    shortcut = SHORTCUTS.get(instruction.opcode)
+    if shortcut is not None and shortcut(emitter, frame, instruction):
+        return
     kernel, arrays = _kernel_of(emitter, instruction)
     emitter.steps[instruction] = (Step(kernel.name, kernel.units, kernel.grain),)
     for number, leaf in kernel.overwrites:
@@ -542,6 +547,36 @@ def _kernel(emitter: EntryEmitter, frame: Frame, instruction: Instruction) -> No
         look_at_signals(frame, emitter.kernels.target)
     elif kernel.has_context:
         frame.stop_if_cancelled()
+
+
+Shortcut = Callable[[EntryEmitter, Frame, Instruction], bool]
+"""Writes what an instruction does without a kernel, if it can; whether it did."""
+
+SHORTCUTS: Registry[Shortcut] = Registry("code without a kernel")
+
+
+@SHORTCUTS.register("broadcast")
+def _unread(emitter: EntryEmitter, frame: Frame, instruction: Instruction) -> bool:
+    return is_overwritten(instruction)
+
+
+@SHORTCUTS.register("dynamic-slice")
+def _slice(emitter: EntryEmitter, frame: Frame, instruction: Instruction) -> bool:
+    if not is_block_copy(instruction):
+        return False
+    emitter.steps[instruction] = (Step("memcpy"),)
+    copy_slice(frame, instruction)
+    return True
+
+
+@SHORTCUTS.register("dynamic-update-slice")
+def _update_slice(emitter: EntryEmitter, frame: Frame, instruction: Instruction) -> bool:
+    if not is_block_copy(instruction):
+        return False
+    emitter.steps[instruction] = (Step("memcpy"),)
+    emitter.move(frame, (instruction.operands[0], 0), (instruction, 0), instruction.shape)
+    copy_update(frame, instruction)
+    return True
 
 
 def _kernel_of(emitter: EntryEmitter, instruction: Instruction) -> tuple[NativeKernel, list[Location]]:

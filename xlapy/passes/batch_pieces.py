@@ -185,6 +185,14 @@ def _grown(seed: Instruction, fixed: set[Instruction]) -> _Region:
         if is_read_here and not instruction.is_root and instruction not in fixed and _leads_into(instruction, region):
             members[instruction] = None
     region.members = {instruction: None for instruction in order if instruction in members}
+    return _without_renamings(region)
+
+
+def _without_renamings(region: _Region) -> _Region:
+    """Leaves out reshapes at the end, so that pieces are put where they belong without another kernel."""
+    for instruction in list(reversed(region.members)):
+        if instruction.opcode == "reshape" and not any(user in region.members for user in instruction.users):
+            del region.members[instruction]
     return region
 
 
