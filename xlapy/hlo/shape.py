@@ -271,11 +271,7 @@ class Shape:
     def matches(self, other: Shape) -> bool:
         """Equal but for layouts."""
         if self.elements is None and other.elements is None:
-            return (
-                self.dims == other.dims
-                and self.element_type is other.element_type
-                and self.dynamic == other.dynamic
-            )
+            return self.dims == other.dims and self.element_type is other.element_type and self.dynamic == other.dynamic
         return self.without_layout() == other.without_layout()
 
     def agrees(self, other: Shape) -> bool:

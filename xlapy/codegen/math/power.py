@@ -113,6 +113,8 @@ def _unusual_power(k: KernelBuilder, x: Value, y: Value) -> tuple[Value]:
 
 POWERS_LIBRARY = "powers"
 UNUSUAL_POWERS = {
-    type.kind: RareFunction(f"xlapy.math.unusual_power.{type.kind}", POWERS_LIBRARY, _unusual_power, (type, type), (type,))
+    type.kind: RareFunction(
+        f"xlapy.math.unusual_power.{type.kind}", POWERS_LIBRARY, _unusual_power, (type, type), (type,)
+    )
     for type in (F32, F64)
 }
