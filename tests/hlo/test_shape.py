@@ -42,7 +42,8 @@ def test_copies_are_the_same_key() -> None:
 def test_row_major_layouts() -> None:
     assert Layout.row_major(3) is Layout.row_major(3)
     assert MATRIX.row_major().layout == Layout((1, 0)) and MATRIX.row_major() == SHAPES[5]
-    assert SHAPES[4].row_major() == SHAPES[5] and SHAPES[5].row_major() is SHAPES[5]
+    turned = SHAPES[4].row_major()
+    assert turned == SHAPES[5] and turned.row_major() is turned
     assert Shape.tuple([MATRIX, TOKEN]).row_major() == Shape.tuple([SHAPES[5], TOKEN])
     assert Shape.scalar(np.float32).row_major() == Shape.scalar(np.float32)
 
