@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 
 import numpy as np
@@ -148,3 +149,20 @@ def test_rows_that_bypass_the_caches(dims: tuple[int, ...], dtype: str, monkeypa
         assert (executable(x) == (x + x)[::-1]).all() and (kept == (x + x)[::-1]).all()
     if dims[-1] & (dims[-1] - 1) == 0:
         assert "!nontemporal" in executable.llvm_ir()
+
+
+def test_several_results_that_bypass_the_caches(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is stored is computed in one place, whether it bypasses the caches or not, and rounded there."""
+    monkeypatch.setenv("XLAPY_CACHE_DIR", "off")
+    monkeypatch.setattr(loop, "is_streamed", lambda *_: True)
+    x = numbers((300_001,))
+    b = xlapy.XlaBuilder("streamed")
+    p = ops.Parameter(b, 0, xlapy.Shape.of(x))
+    narrow = ops.ConvertElementType(ops.Sqrt(ops.Abs(p)), "bfloat16")
+    executable = xlapy.compile(b.build(ops.Tuple(b, [narrow, ops.Mul(p, p)])))
+    roots, squares = executable(x)
+    assert (squares == x * x).all()
+    assert (roots == np.sqrt(np.abs(x)).astype(roots.dtype)).all()
+    code = executable.llvm_ir()
+    assert code.count("@llvm.sqrt.v") == 2  # it is declared, and called
+    assert code.count("!nontemporal") == 2 and len(re.findall(r"store <\d+ x ", code)) == 4

@@ -117,6 +117,10 @@ class Value(NamedTuple):
     constant: Number | None
     scope: Scope
 
+    def __hash__(self) -> int:
+        """The name tells values apart."""
+        return hash(self.text)
+
 
 Operand = Value | int | float
 

@@ -6,6 +6,7 @@ the dimensions from minor (fastest varying in memory) to major; none means row-m
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -30,9 +31,10 @@ class Layout:
     minor_to_major: tuple[int, ...]
     tiling: str = ""
 
-    @classmethod
-    def row_major(cls, rank: int) -> Layout:
-        return cls(tuple(range(rank - 1, -1, -1)))
+    @staticmethod
+    def row_major(rank: int) -> Layout:
+        """The same object for the same rank: nearly all layouts are such."""
+        return _row_major(rank)
 
     @property
     def is_row_major(self) -> bool:
@@ -44,7 +46,12 @@ class Layout:
         return "{" + ",".join(map(str, self.minor_to_major)) + tiling + "}"
 
 
-@dataclass(frozen=True, slots=True, repr=False)
+@functools.cache
+def _row_major(rank: int) -> Layout:
+    return Layout(tuple(range(rank - 1, -1, -1)))
+
+
+@dataclass(frozen=True, slots=True, repr=False, eq=False)
 class Shape:
     """An array shape, a tuple shape, or the token shape. Build one with `array`, `scalar`, `tuple` or `token`."""
 
@@ -53,7 +60,32 @@ class Shape:
     dynamic: Flags = ()  # one flag per dimension; empty when all dimensions are static
     layout: Layout | None = None
     elements: Shapes | None = None
-    _leaves: Shapes = field(default=(), init=False, compare=False)  # of a tuple, once somebody asked
+    _leaves: Shapes = field(default=(), init=False)  # of a tuple, once somebody asked
+    _hash: int | None = field(default=None, init=False)  # likewise: shapes are parts of keys, again and again
+
+    def __eq__(self, other: object) -> bool:
+        if self is other:
+            return True
+        if not isinstance(other, Shape):
+            return NotImplemented
+        return (
+            self.dims == other.dims
+            and self.element_type is other.element_type
+            and self.layout == other.layout
+            and self.dynamic == other.dynamic
+            and self.elements == other.elements
+        )
+
+    def __hash__(self) -> int:
+        known = self._hash
+        if known is None:
+            known = hash((self.element_type, self.dims, self.dynamic, self.layout, self.elements))
+            object.__setattr__(self, "_hash", known)
+        return known
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Without what is known of it here: hashes are other ones in another process."""
+        return Shape, (self.element_type, self.dims, self.dynamic, self.layout, self.elements)
 
     @classmethod
     def array(
@@ -230,8 +262,16 @@ class Shape:
             return Shape(None, elements=tuple(element.with_default_layout() for element in self.elements))
         return self.with_layout(Layout.row_major(self.rank)) if self.dims and self.layout is None else self
 
+    def row_major(self) -> Shape:
+        """The same shape with all arrays row-major."""
+        if self.elements is not None:
+            return Shape(None, elements=tuple(element.row_major() for element in self.elements))
+        return self.with_layout(Layout.row_major(self.rank) if self.dims else None)
+
     def matches(self, other: Shape) -> bool:
         """Equal but for layouts."""
+        if self.elements is None and other.elements is None:
+            return self.dims == other.dims and self.element_type is other.element_type and self.dynamic == other.dynamic
         return self.without_layout() == other.without_layout()
 
     def agrees(self, other: Shape) -> bool:

@@ -41,7 +41,7 @@ class LayoutAssignment(Pass):
                 changed = changed or str(shape) != str(instruction.shape)  # as text: scalars have no order
                 computation.set_shape(instruction, shape)
             changed = _satisfy_demands(computation) or changed
-            wanted = _row_major(computation.root.shape)
+            wanted = computation.root.shape.row_major()
             if computation is module.entry and given is not None:
                 wanted = given.result.with_default_layout()
             changed = _satisfy_result(computation, wanted) or changed
@@ -59,7 +59,7 @@ def _satisfy_demands(computation: Computation) -> bool:
         elif not (instruction.opcode == "transpose" and moves_nothing(instruction)):
             demands = instruction.attributes.get("operand_layout_constraints") or ()
             wanted = [
-                demands[place] if place < len(demands) else _row_major(operand.shape)
+                demands[place] if place < len(demands) else operand.shape.row_major()
                 for place, operand in enumerate(instruction.operands)
             ]
             pairs = zip(instruction.operands, wanted, strict=True)
@@ -94,7 +94,3 @@ def in_layout(value: Instruction, wanted: Shape) -> Instruction:
 
 def _element(value: Instruction, index: int) -> Instruction:
     return value.parent.add("get-tuple-element", [value], shape=value.shape.parts[index], index=index)
-
-
-def _row_major(shape: Shape) -> Shape:
-    return shape.without_layout().with_default_layout()

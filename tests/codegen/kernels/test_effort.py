@@ -45,6 +45,10 @@ PLAIN = {
     "rows joined": """x = f32[50,3000] parameter(0)  y = f32[40,3000] parameter(1)
         ROOT c = f32[90,3000] concatenate(x, y), dimensions={0}""",
 }
+BROKEN_UP = """x = f32[300000] parameter(0)  y = f32[300000] parameter(1)
+    s = f32[300000] sine(x)  c = f32[300000] cosine(y)  {more}
+    p = pred[300000] compare(x, y), direction=LT  m = f32[300000] multiply(s, c)
+    ROOT r = f32[300000] select(p, m, {last})"""
 WITH_MORE_TO_FIND = {
     "a selection": """x = f32[300000] parameter(0)  y = f32[300000] parameter(1)
         p = pred[300000] compare(x, y), direction=LT  ROOT s = f32[300000] select(p, x, y)""",
@@ -71,6 +75,14 @@ def test_what_is_plain_is_light(name: str) -> None:
 @pytest.mark.parametrize("name", WITH_MORE_TO_FIND)
 def test_what_is_not_plain_is_not_light(name: str) -> None:
     assert not is_light(program(WITH_MORE_TO_FIND[name]))
+
+
+def test_what_branches_anyway_is_light() -> None:
+    waves = program(BROKEN_UP.format(more="q = f32[300000] sqrt(x)", last="q"))
+    assert is_light(waves)
+    check_same(waves)
+    more = "t = f32[300000] tanh(x)  e = f32[300000] exponential(y)  a = f32[300000] add(t, e)"
+    assert not is_light(program(BROKEN_UP.format(more=more, last="a")))
 
 
 def test_what_is_small_is_light() -> None:

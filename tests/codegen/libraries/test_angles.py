@@ -7,7 +7,7 @@ import numpy as np
 import xlapy
 from tests.support.native import assert_same_bits
 from xlapy.codegen.libraries.angles import ANGLES
-from xlapy.codegen.math.trigonometric_reduction import LARGE_ANGLES
+from xlapy.codegen.math.trigonometric_reduction import LARGE_ANGLES, SINGLE_ANGLES
 from xlapy.codegen.target import host_target
 
 BODY = """HloModule waves
@@ -23,7 +23,9 @@ def test_programs_call_the_library() -> None:
         program = xlapy.compile(BODY.format(kind="f32", size=size))._compiled.program
         assert ANGLES.name in program.libraries
         code = "".join(program.llvm_modules)
-        assert f"declare void @{LARGE_ANGLES}(" in code and "define internal" not in code
+        assert f"declare void @{SINGLE_ANGLES.symbol}(" in code and "define internal" not in code
+    wide = xlapy.compile(BODY.format(kind="f64", size=40))._compiled.program
+    assert f"declare void @{LARGE_ANGLES}(" in "".join(wide.llvm_modules)
 
 
 def test_large_angles_in_every_lane() -> None:
@@ -42,4 +44,4 @@ def test_large_angles_in_every_lane() -> None:
 
 def test_the_library_has_the_only_copy() -> None:
     text = ANGLES.emit(host_target()).text()
-    assert f"define void @{LARGE_ANGLES}(" in text
+    assert f"define void @{LARGE_ANGLES}(" in text and f"define void @{SINGLE_ANGLES.symbol}(" in text

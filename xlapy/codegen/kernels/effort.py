@@ -8,12 +8,13 @@ anyway, go without (`Kernel.is_light`).
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence, Set
 
 from xlapy.codegen.kernels.loop import FUNCTION_WORK, STREAMED_BYTES
 from xlapy.codegen.target import Target
 from xlapy.hlo import element_types as et
-from xlapy.hlo.cost import arithmetic_cost
+from xlapy.hlo.cost import TRANSCENDENTAL, arithmetic_cost
+from xlapy.hlo.element_types import ElementType
 from xlapy.hlo.graph import Instruction
 from xlapy.hlo.kernel_plan import region_functions
 from xlapy.hlo.ops import Trait
@@ -35,6 +36,13 @@ WIDE_TYPES = frozenset({et.F32, et.F64, et.S32, et.U32, et.S64, et.U64, et.PRED}
 
 MOST_WORK_PER_BYTE = 8  # operations that hide behind memory: a function of each element that is read, and some more
 
+BROKEN_UP = frozenset({"sine", "cosine"})
+"""Functions that call a library where a lane needs it. The loop around them is several blocks, of which LLVM looks at
+one at a time, and it takes more constants out of the loop than there are registers. (Powers and tangents are such too,
+but come out up to a tenth slower if nothing puts their divisions and products in a better order.)"""
+ROOTS = frozenset({"sqrt", "rsqrt"})  # instructions, or two
+MOSTLY_BROKEN = 0.75  # of the functions: sin(x) exp(y) + cos(x) is a tenth slower, the great circle's distance is not
+
 LONG_ROW = 1024  # elements behind which it does not matter what is done once in a row
 LONG_FOLD = 128  # the same for sums, which read a row and do not write another one
 
@@ -44,12 +52,28 @@ def is_plain(instruction: Instruction) -> bool:
     insides = list(_all_inside(instruction))
     if any(inside.opcode not in PLAIN_MOVES and inside.opcode not in PLAIN_ARITHMETIC for inside in insides):
         return False
+    least = LONG_FOLD if any(inside.opcode == "reduce" for inside in insides) else LONG_ROW
+    return _has_long_rows(instruction, insides, PLAIN_TYPES, least)
+
+
+def is_broken_up(instruction: Instruction) -> bool:
+    """Whether a loop mostly computes functions that break it up, so that LLVM's passes make it no faster."""
+    insides = list(_inside(instruction))
+    if any(Trait.ELEMENTWISE not in i.spec.traits and i.opcode not in PLAIN_MOVES for i in insides):
+        return False
+    functions = [inside.opcode for inside in insides if inside.opcode in TRANSCENDENTAL - ROOTS]
+    broken = sum(function in BROKEN_UP for function in functions)
+    mostly = bool(functions) and broken >= MOSTLY_BROKEN * len(functions)
+    return mostly and _has_long_rows(instruction, insides, WIDE_TYPES, LONG_ROW)
+
+
+def _has_long_rows(
+    instruction: Instruction, insides: Sequence[Instruction], types: Set[ElementType], least: int
+) -> bool:
+    """Whether all arrays are of these types, and what is done once in a row does not matter."""
     arrays = [leaf for value in (*instruction.operands, *insides) for leaf in value.shape.leaves()]
     is_linear = len({array.dims for array in arrays if array.rank}) == 1
-    least = LONG_FOLD if any(inside.opcode == "reduce" for inside in insides) else LONG_ROW
-    return all(
-        array.type in PLAIN_TYPES and (is_linear or array.rank < 2 or array.dims[-1] >= least) for array in arrays
-    )
+    return all(array.type in types and (is_linear or array.rank < 2 or array.dims[-1] >= least) for array in arrays)
 
 
 def is_small(instruction: Instruction) -> bool:

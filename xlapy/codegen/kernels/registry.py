@@ -23,7 +23,7 @@ from xlapy.codegen.kernels.columns import emit_columns, plan_columns
 from xlapy.codegen.kernels.concatenate import emit_concatenate, plan_concatenate
 from xlapy.codegen.kernels.convolution import emit_convolution, plan_convolution
 from xlapy.codegen.kernels.dot import emit_dot, plan_dot
-from xlapy.codegen.kernels.effort import is_bound_by_memory, is_plain, is_small
+from xlapy.codegen.kernels.effort import is_bound_by_memory, is_broken_up, is_plain, is_small
 from xlapy.codegen.kernels.interleave import emit_interleave, plan_interleave
 from xlapy.codegen.kernels.linalg import emit_cholesky, emit_triangular_solve, plan_triangle
 from xlapy.codegen.kernels.loop import LoopPlan, emit_loop, plan_loop
@@ -146,8 +146,10 @@ def kernel_for(instruction: Instruction, situation: Situation) -> Kernel:
         return _with_functions(kernel, functions, situation)
     if kernel.is_quick or isinstance(kernel.body, LibraryCall):
         return kernel
-    plain = is_plain(instruction) or is_bound_by_memory(instruction, situation.target)
-    return replace(kernel, is_small=situation.runs_once and is_small(instruction), is_plain=plain)
+    is_small_here = situation.runs_once and is_small(instruction)
+    finds_nothing = is_plain(instruction) or is_broken_up(instruction)
+    plain = finds_nothing or is_bound_by_memory(instruction, situation.target)
+    return replace(kernel, is_small=is_small_here, is_plain=plain)
 
 
 CALL_WEIGHT = 64  # how much longer the call of a region function takes than to read and write its operands

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from xlapy.codegen.ir import I64, PTR, IRType, KernelBuilder, Module, Value
+from xlapy.codegen.ir_memory import CACHE_LINE
 
 LANES_PER_STEP = 16
 """Lanes that are computed together; operands and results have room for a multiple of these."""
@@ -26,11 +27,13 @@ class RareFunction:
     results: tuple[IRType, ...]
 
     def call(self, k: KernelBuilder, *operands: Value) -> list[Value]:
-        """The results for operands of any number of lanes."""
+        """The results for operands of any number of lanes.
+
+        Slots that want to be aligned make LLVM align the frame, so that what it keeps there crosses no lines either."""
         self._require(k.module)
         lanes = operands[0].type.lanes
         room = -(-lanes // LANES_PER_STEP) * LANES_PER_STEP
-        slots = [k.alloca(type.with_lanes(room)) for type in (*self.operands, *self.results)]
+        slots = [k.alloca(type.with_lanes(room), align=CACHE_LINE) for type in (*self.operands, *self.results)]
         for slot, operand in zip(slots, operands, strict=False):
             k.store(slot, operand)
         k.call(self.symbol, [*slots, k.const(I64, lanes)])

@@ -13,6 +13,7 @@ import math
 from typing import NamedTuple
 
 from xlapy.codegen.ir import F32, F64, I32, I64, PTR, KernelBuilder, Module, Value
+from xlapy.codegen.ir_memory import CACHE_LINE
 from xlapy.codegen.math.coefficients import HALF_PI, HALF_PI_FUSED, HALF_PI_PARTS, TWO_OVER_PI_WORDS
 from xlapy.codegen.math.common import quick_two_sum, round_to_integer, two_product, two_sum
 from xlapy.codegen.math.rare import RareFunction
@@ -109,7 +110,7 @@ def _reduce_large(k: KernelBuilder, x: Value, quick: Reduced) -> Reduced:
         k.module.declare(LARGE_ANGLES, None, [type for _, type in _PARAMETERS])
     elif not k.module.defines(LARGE_ANGLES):
         define_reduce_large(k.module, linkage="internal")
-    slots = [k.alloca(value.type) for value in (x, *quick)]
+    slots = [k.alloca(value.type, align=CACHE_LINE) for value in (x, *quick)]
     for slot, value in zip(slots, (x, *quick), strict=True):
         k.store(slot, value)
     k.call(LARGE_ANGLES, [*slots, k.const(I64, x.type.lanes)])
