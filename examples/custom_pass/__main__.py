@@ -26,7 +26,7 @@ def attention() -> xlapy.XlaComputation:
 
 def main() -> None:
     """Compiles with and without the pass, and compares; without, once more as the compiler does it by itself."""
-    plain = xlapy.compile(attention(), xlapy.CompileOptions(disabled_passes={"row-blocks"}))
+    plain = xlapy.compile(attention(), xlapy.CompileOptions(disabled_passes=frozenset({"row-blocks"})))
     in_blocks = xlapy.compile(attention())
     streaming = xlapy.compile(attention(), xlapy.CompileOptions(passes=[after("simplify", StreamingAttention())]))
     random = np.random.default_rng(0)
