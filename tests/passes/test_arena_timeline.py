@@ -25,7 +25,31 @@ ENTRY main {
 SCRATCH_BYTES = 8192
 
 
-@pytest.mark.parametrize("text", [SOFTMAX, LOOP, SORTED, chain(40)], ids=["softmax", "loop", "sort", "chain"])
+def product(name: str, left: str, right: str, columns: int = 256) -> str:
+    dims = "lhs_contracting_dims={1}, rhs_contracting_dims={0}"
+    return f"{name} = f32[256,{columns}] dot({left}, {right}), {dims}\n"
+
+
+PRODUCTS = f"""HloModule products
+ENTRY main {{
+  x = f32[256,256] parameter(0)
+  w = f32[256,1024] parameter(1)
+  u = f32[1024,256] parameter(2)
+  {product("a", "x", "x")}
+  {product("b", "a", "x")}
+  {product("c", "a", "b")}
+  {product("d", "b", "c")}
+  {product("e", "d", "c")}
+  {product("f", "e", "w", 1024)}
+  {product("g", "f", "u")}
+  ROOT {product("h", "g", "e")}
+}}
+"""
+
+
+@pytest.mark.parametrize(
+    "text", [SOFTMAX, LOOP, SORTED, chain(40), PRODUCTS], ids=["softmax", "loop", "sort", "chain", "products"]
+)
 def test_blocks_that_overlap_in_time_do_not_overlap_in_memory(text: str) -> None:
     module = parse(text)
     cpu_pipeline().run(module)
@@ -50,3 +74,34 @@ def test_blocks_that_overlap_in_time_do_not_overlap_in_memory(text: str) -> None
         for point in points
     ]
     assert max(live) == plan.live_bytes
+
+
+def test_the_largest_have_no_holes_below_them() -> None:
+    """Buffers in order of time would lie in the way of a large one."""
+    module = parse(PRODUCTS)
+    plan = assign_buffers(module, schedule(module), lambda instruction, functions: 0)
+    assert plan.arena_bytes == plan.live_bytes
+
+
+@pytest.mark.parametrize("count", [3, 300])
+def test_very_many_buffers(count: int) -> None:
+    """Only the largest ones are compared with each other."""
+    lines = ["x = f32[64,64] parameter(0)", "w = f32[64,640] parameter(1)", "u = f32[640,64] parameter(2)"]
+    last = "x"
+    for number in range(count):
+        lines.append(f"a{number} = f32[64,64] dot({last}, x), lhs_contracting_dims={{1}}, rhs_contracting_dims={{0}}")
+        lines.append(
+            f"b{number} = f32[64,640] dot(a{number}, w), lhs_contracting_dims={{1}}, rhs_contracting_dims={{0}}"
+        )
+        lines.append(
+            f"c{number} = f32[64,64] dot(b{number}, u), lhs_contracting_dims={{1}}, rhs_contracting_dims={{0}}"
+        )
+        last = f"c{number}"
+    lines.append("ROOT r = f32[64,64] dot(a0, " + last + "), lhs_contracting_dims={1}, rhs_contracting_dims={0}")
+    module = parse("ENTRY main {\n" + "\n".join(lines) + "\n}")
+    order = schedule(module)
+    plan = assign_buffers(module, order, lambda instruction, functions: 0)
+    assert plan.live_bytes <= plan.arena_bytes <= 2 * plan.live_bytes
+    for one, other in combinations(arena_timeline(module, order, plan, lambda *_: 0).lifetimes, 2):
+        apart_in_time = one.ranges[-1][1] < other.ranges[0][0] or other.ranges[-1][1] < one.ranges[0][0]
+        assert apart_in_time or one.offset + one.bytes <= other.offset or other.offset + other.bytes <= one.offset

@@ -27,6 +27,15 @@ def product_of(operands: str, behind: str, result: str = "f32[16,16]") -> str:
     return f"f {{ {operands} {product} {behind} }}\nENTRY e {{ {operands} {call} }}"
 
 
+def kernels_of(root: str) -> str:
+    """A fusion of kernels: a product of `x` and `z`, one called `r` of what that makes, and `root`."""
+    product = "d = f32[16,16] dot(x, z), lhs_contracting_dims={1}, rhs_contracting_dims={0} "
+    inner = "g { d = f32[16,16] parameter(0)  ROOT n = f32[16,16] negate(d) }"
+    kernels = f"{WIDE} {product} r = f32[16,16] fusion(d), kind=kLoop, calls=g {root}"
+    call = "ROOT r = f32[16,16] fusion(x, z, y), kind=kCustom, calls=f"
+    return f"{inner}\nf {{ {kernels} }}\nENTRY e {{ {WIDE} {call} }}"
+
+
 REFUSED = {
     "no element op": fused(
         XY + "d = f32[4,4] dot(x, y), lhs_contracting_dims={1}, rhs_contracting_dims={0}  ROOT n = f32[4,4] negate(d)",
@@ -89,6 +98,10 @@ REFUSED = {
     "as wide as those of": product_of(WIDE, "ROOT c = f64[16,16] convert(d)", "f64[16,16]"),
     "not row by row": product_of(WIDE, "ROOT n = f32[16,16]{0,1} negate(d)", "f32[16,16]{0,1}"),
     "moves elements": product_of(WIDE, "t = f32[16,16] transpose(d), dimensions={1,0}  ROOT a = f32[16,16] add(d, t)"),
+    "no chain of": kernels_of("ROOT p = f32[16,16] add(r, z)"),
+    "not for the next one alone": kernels_of(
+        "ROOT p = f32[16,16] dot(r, d), lhs_contracting_dims={1}, rhs_contracting_dims={0}"
+    ),
     "a scalar computed inside": fused(
         "x = f32[4] parameter(0)  y = f32[] parameter(1)  i = f32[] negate(y) "
         "b = f32[4] broadcast(i), dimensions={}  ROOT r = f32[4] add(x, b)",

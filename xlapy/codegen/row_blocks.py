@@ -11,7 +11,7 @@ of the block come to lie there.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from xlapy.codegen.ir import I64, PTR, KernelBuilder, Value
@@ -20,7 +20,6 @@ from xlapy.codegen.libraries.gemm import SIZES
 from xlapy.codegen.libraries.scratch import acquire_scratch, release_scratch
 from xlapy.hlo.graph import Instruction
 from xlapy.hlo.row_blocks import BlockProduct, RowBlocks
-from xlapy.hlo.shape import Dims
 
 _TABLE = [("table", PTR), ("begin", I64), ("end", I64)]
 
@@ -62,41 +61,33 @@ class _Emitter:
         matrix = k.udiv(number, blocks.blocks_of_matrix)
         row = k.mul(k.sub(number, k.mul(matrix, blocks.blocks_of_matrix)), blocks.block_rows)
         rows = k.smin(k.sub(first.sizes["m"], row), blocks.block_rows)
-        places = self._places(matrix)
-        self._multiply(first, self._left(first, places, row), places, room, rows, blocks.space.row_length)
+        a = self._left(first, matrix, row)
+        self._multiply(first, a, matrix, room, rows, blocks.space.row_length)
         self._run_rows(room, k.add(k.mul(matrix, first.sizes["m"]), row), rows)
-        c = self._moved(self.result, places, second.strides[2])
+        c = self._matrix(self.result, second, matrix, 2)
         c = k.gep(c, k.mul(row, second.sizes["c_row"] * second.dot.shape.type.bytes))
-        self._multiply(second, room, places, c, rows, second.sizes["c_row"])
+        self._multiply(second, room, matrix, c, rows, second.sizes["c_row"])
 
-    def _places(self, matrix: Value) -> list[Value]:
-        """Where a matrix is along each batch dimension."""
+    def _matrix(self, array: Value, product: BlockProduct, number: Value, side: int) -> Value:
+        """Where a matrix of a product begins, on the left side, on the right one or in the result."""
         k = self.k
-        places: list[Value] = []
-        for size in reversed(self.blocks.batch_dims):
-            rest = k.udiv(matrix, size)
-            places.insert(0, k.sub(matrix, k.mul(rest, size)))
-            matrix = rest
-        return places
+        for size, stride in zip(reversed(product.batch), reversed(product.strides[side]), strict=True):
+            rest = k.udiv(number, size)
+            array = k.gep(array, k.mul(k.sub(number, k.mul(rest, size)), stride))
+            number = rest
+        return array
 
-    def _moved(self, pointer: Value, places: Sequence[Value], strides: Dims) -> Value:
-        for place, stride in zip(places, strides, strict=True):
-            pointer = self.k.gep(pointer, self.k.mul(place, stride))
-        return pointer
-
-    def _left(self, product: BlockProduct, places: Sequence[Value], row: Value) -> Value:
+    def _left(self, product: BlockProduct, matrix: Value, row: Value) -> Value:
         """The rows of the block in the left side of a product."""
         operand = product.dot.operands[product.left]
-        array = self._moved(self.operands[operand], places, product.strides[0])
+        array = self._matrix(self.operands[operand], product, matrix, 0)
         return self.k.gep(array, self.k.mul(row, product.sizes["a_row"] * operand.shape.type.bytes))
 
-    def _multiply(
-        self, product: BlockProduct, a: Value, places: Sequence[Value], c: Value, rows: Value, c_row: int
-    ) -> None:
+    def _multiply(self, product: BlockProduct, a: Value, matrix: Value, c: Value, rows: Value, c_row: int) -> None:
         """Calls the library for one block of one matrix."""
         k = self.k
         right = product.dot.operands[1 - product.left]
-        b = self._moved(self.operands[right], places, product.strides[1])
+        b = self._matrix(self.operands[right], product, matrix, 1)
         known = {**product.sizes, "batches": 1, "c_row": c_row}
         table = k.alloca(I64, len(SIZES))
         for place, name in enumerate(SIZES):

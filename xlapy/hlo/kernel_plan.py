@@ -27,6 +27,7 @@ each element. Its instructions are scheduled, fused and given memory like those 
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -466,10 +467,12 @@ def _fault_of_custom(computation: Computation) -> str:
 
 def _fault_of_kernels(computation: Computation) -> str:
     """The root reads the rows, and these the other product; each is there for the next one only."""
-    *kernels, root = (kernel for kernel in computation.post_order() if kernel.opcode != "parameter")
-    if [kernel.opcode for kernel in kernels] != ["dot", "fusion"] or root.opcode != "dot":
+    *members, root = (member for member in computation.post_order() if member.opcode != "parameter")
+    kernels = [member.opcode for member in (*members, root) if not keeps_places(member)]
+    if kernels != ["dot", "fusion", "dot"]:
         return "its kernels are no chain of a product, rows and a product"
-    return "" if kernels[0].sole_user is kernels[1] and kernels[1].sole_user is root else "its kernels are read twice"
+    is_chain = all(one.sole_user is other for one, other in itertools.pairwise([*members, root]))
+    return "" if is_chain else "what one of its kernels makes is not for the next one alone"
 
 
 def fault_of_product(computation: Computation) -> str:
@@ -503,14 +506,19 @@ def _keeps_place(user: Instruction, size: int) -> bool:
 
 
 def has_same_places(operand: Instruction, result: Instruction) -> bool:
-    """Elements with the same index have the same address, if both arrays begin at the same one."""
-    return (
-        operand.shape.is_array
-        and result.shape.is_array
-        and operand.shape.dims == result.shape.dims
-        and operand.shape.minor_to_major == result.shape.minor_to_major
-        and operand.shape.type.bytes == result.shape.type.bytes
-    )
+    """Elements with the same index have the same address, if both arrays begin at the same one; dimensions of one
+    element do not count."""
+    one, other = operand.shape, result.shape
+    if not (one.is_array and other.is_array and one.type.bytes == other.type.bytes):
+        return False
+    if one.dims == other.dims:
+        return one.minor_to_major == other.minor_to_major
+    return _wide(one.dims) == _wide(other.dims) and is_row_major(operand) and is_row_major(result)
+
+
+def keeps_places(reshape: Instruction) -> bool:
+    """The instruction only adds or drops dimensions of one element."""
+    return reshape.opcode == "reshape" and has_same_places(reshape.operands[0], reshape)
 
 
 def is_read_at_own_index(parameter: Instruction, *, rows: bool) -> bool:
@@ -518,10 +526,11 @@ def is_read_at_own_index(parameter: Instruction, *, rows: bool) -> bool:
     reduce."""
     pending, seen = [parameter], {parameter}
     while pending:
-        for user in pending.pop().users:
+        value = pending.pop()
+        for user in value.users:
             if user in seen or user.opcode == "tuple" or (rows and user.opcode == "reduce"):
                 continue
-            if not is_pointwise(user) or user.shape.dims != parameter.shape.dims:
+            if not (keeps_places(user) or (is_pointwise(user) and user.shape.dims == value.shape.dims)):
                 return False
             seen.add(user)
             pending.append(user)

@@ -25,6 +25,7 @@ from xlapy.hlo.kernel_plan import (
     holds_kernels,
     is_read_at_own_index,
     is_row_major,
+    keeps_places,
     region_functions,
     row_space,
 )
@@ -44,14 +45,19 @@ _TURNED = {"a_batch": "b_batch", "a_row": "b_column", "a_step": "b_step", "m": "
 class BlockProduct:
     """A dot whose result is a batch of matrices with `sizes` rows, columns and depth, as the library wants them.
 
-    `left` is the number of the operand that is its left side. `strides` are those in bytes from matrix to matrix along
-    each batch dimension, of the left side, the right one and the result."""
+    `left` is the number of the operand that is its left side. `batch` are the sizes of the batch dimensions, and
+    `strides` the bytes from matrix to matrix along each of them, of the left side, the right one and the result."""
 
     dot: Instruction
     kind: str
     sizes: Mapping[str, int]
     left: int
+    batch: Dims
     strides: tuple[Dims, Dims, Dims]
+
+    @property
+    def matrices(self) -> int:
+        return math.prod(self.batch)
 
     @property
     def work_per_row(self) -> int:
@@ -60,21 +66,15 @@ class BlockProduct:
 
 @dataclass(frozen=True, slots=True)
 class RowBlocks:
-    """The two products, and the chain over `space`, whose operand `number` is the first one."""
+    """The two products, and the chain over `space`, whose operand `number` is the first one; `members` are all three,
+    and what gives their results other names, in order."""
 
     first: BlockProduct
     rows: Instruction
     number: int
     second: BlockProduct
     space: RowSpace
-
-    @property
-    def batch_dims(self) -> Dims:
-        return self.space.dims[: len(self.first.strides[0])]
-
-    @property
-    def matrices(self) -> int:
-        return math.prod(self.batch_dims)
+    members: tuple[Instruction, ...]
 
     @property
     def row_bytes(self) -> int:
@@ -84,7 +84,7 @@ class RowBlocks:
     def block_rows(self) -> int:
         """Rows of a block: the last one of a matrix may have fewer."""
         rows, together = self.first.sizes["m"], self.space.rows_at_once(in_place=True)
-        most = max(min(ROOM_BYTES // self.row_bytes, rows * self.matrices // LEAST_BLOCKS), LEAST_ROWS)
+        most = max(min(ROOM_BYTES // self.row_bytes, self.space.rows // LEAST_BLOCKS), LEAST_ROWS)
         even = -(-rows // -(-rows // most))
         return -(-even // together) * together
 
@@ -94,7 +94,7 @@ class RowBlocks:
 
     @property
     def units(self) -> int:
-        return self.matrices * self.blocks_of_matrix
+        return self.first.matrices * self.blocks_of_matrix
 
     @property
     def grain(self) -> int:
@@ -112,17 +112,36 @@ def fused_row_blocks(computation: Computation) -> RowBlocks | None:
 
 def row_blocks(rows: Instruction) -> RowBlocks | None:
     """A chain over rows with the products around it, if the three can run in blocks."""
-    space, user = _row_space_of(rows), rows.sole_user
-    if space is None or user is None or rows.is_root:
+    space = _row_space_of(rows)
+    if space is None:
         return None
-    second = _product_of_rows(user, rows, space)
+    names = _later_names(rows)
+    user = names[-1].sole_user
+    second = None if user is None else _product_of_rows(user, names[-1], space)
     if second is None:
         return None
     for number, operand in enumerate(rows.operands):
-        first = _product_in_rows(operand, rows, number, space)
-        if first is not None and len(first.strides[0]) == len(second.strides[0]):
-            return RowBlocks(first, rows, number, second, space)
+        earlier = _earlier_names(operand)
+        first = _product_in_rows(earlier[0], rows, number, space)
+        if first is not None and first.sizes["m"] == second.sizes["m"] and first.matrices == second.matrices:
+            return RowBlocks(first, rows, number, second, space, (*earlier, *names, second.dot))
     return None
+
+
+def _later_names(value: Instruction) -> list[Instruction]:
+    """The value, and the reshapes that only give it another name, each of which is read by the next one alone."""
+    names = [value]
+    while (user := names[-1].sole_user) is not None and keeps_places(user):
+        names.append(user)
+    return names
+
+
+def _earlier_names(value: Instruction) -> list[Instruction]:
+    """The value behind its last reshapes that only rename it, where nobody else reads it, and these."""
+    names = [value]
+    while keeps_places(names[0]) and names[0].operands[0].sole_user is names[0]:
+        names.insert(0, names[0].operands[0])
+    return names
 
 
 def _row_space_of(rows: Instruction) -> RowSpace | None:
@@ -137,32 +156,31 @@ def _row_space_of(rows: Instruction) -> RowSpace | None:
 
 def _product_in_rows(dot: Instruction, rows: Instruction, number: int, space: RowSpace) -> BlockProduct | None:
     """The product whose rows the chain takes, and may overwrite, if it is one."""
-    if dot.opcode != "dot" or dot.is_root or dot.sole_user is not rows or rows.operands.count(dot) != 1:
+    if dot.opcode != "dot" or rows.operands[number].sole_user is not rows or not is_row_major(dot):
         return None
     parameter = rows.called[0].parameters[number]
-    if not has_same_places(parameter, rows) or not is_read_at_own_index(parameter, rows=True):
+    if rows.operands.count(rows.operands[number]) != 1 or not has_same_places(parameter, rows):
         return None
-    numbers: DotDimensionNumbers = dot.attributes["dimension_numbers"]
-    columns = len(numbers.rhs_free(dot.operands[1].shape.rank))
-    if space.folded != tuple(range(dot.shape.rank - columns, dot.shape.rank)) or not is_row_major(dot):
+    if not is_read_at_own_index(parameter, rows=True):
         return None
     product = _block_product(dot, 0)
-    if product is None or product.sizes["m"] % space.rows_at_once(in_place=True):
+    if product is None or product.sizes["n"] != space.row_length:
         return None
-    return product
+    return None if product.sizes["m"] % space.rows_at_once(in_place=True) else product
 
 
-def _product_of_rows(dot: Instruction, rows: Instruction, space: RowSpace) -> BlockProduct | None:
-    """The product that multiplies the rows of a chain by something, if it is one."""
-    if dot.opcode != "dot" or dot.operands.count(rows) != 1:
+def _product_of_rows(dot: Instruction, value: Instruction, space: RowSpace) -> BlockProduct | None:
+    """The product that multiplies the rows of a chain, called `value`, by something, if it is one."""
+    if dot.opcode != "dot" or dot.operands.count(value) != 1 or not is_row_major(value):
         return None
-    side = dot.operands.index(rows)
+    side, rank = dot.operands.index(value), value.shape.rank
     numbers: DotDimensionNumbers = dot.attributes["dimension_numbers"]
     batch = (numbers.lhs_batch, numbers.rhs_batch)[side]
     contracting = (numbers.lhs_contracting, numbers.rhs_contracting)[side]
-    if batch != tuple(range(len(batch))) or contracting != space.folded or not is_row_major(rows):
+    if batch != tuple(range(len(batch))) or contracting != tuple(range(rank - len(contracting), rank)):
         return None
-    return _block_product(dot, side)
+    product = _block_product(dot, side)
+    return product if product is not None and product.sizes["k"] == space.row_length else None
 
 
 def _block_product(dot: Instruction, left: int) -> BlockProduct | None:
@@ -181,4 +199,5 @@ def _block_product(dot: Instruction, left: int) -> BlockProduct | None:
         for operand, dims in zip(operands, (batches[left], batches[1 - left]), strict=True)
     ]
     of_result = tuple(stride * dot.shape.type.bytes for stride in dot.shape.strides()[: len(batches[0])])
-    return BlockProduct(dot, call.kind, sizes, left, (strides[0], strides[1], of_result))
+    sizes_of_batch = dot.shape.dims[: len(batches[0])]
+    return BlockProduct(dot, call.kind, sizes, left, sizes_of_batch, (strides[0], strides[1], of_result))

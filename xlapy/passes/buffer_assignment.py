@@ -506,10 +506,36 @@ def _aligned(size: int) -> int:
 
 
 def _place_in_arena(buffers: Sequence[Buffer]) -> int:
-    """Gives each buffer an offset, by best fit over the points of the program; returns the bytes of the arena."""
+    """Gives each buffer an offset; returns the bytes of the arena.
+
+    Buffers that follow each other in time mostly fit where others were. Where that leaves holes, because small ones lie
+    in the way when large ones come, the largest choose first."""
+    chosen = _by_best_fit(buffers, 0)
+    if chosen.bytes - _live_bytes(buffers) > max(chosen.bytes // HOLES, LEAST_HOLE_BYTES):
+        chosen = min(chosen, _by_size(buffers), key=lambda placement: placement.bytes)
+    for buffer, offset in chosen.offsets.items():
+        buffer.location = Location(Home.ARENA, offset)
+    return chosen.bytes
+
+
+HOLES = 64  # parts of the arena, one of which may be wasted
+LEAST_HOLE_BYTES = 16 * 1024
+MOST_CHOOSING = 192  # buffers that are compared with each other: some milliseconds
+
+
+@dataclass(frozen=True, slots=True)
+class _Placement:
+    """Where buffers lie, and how far that reaches."""
+
+    offsets: dict[Buffer, int]
+    bytes: int
+
+
+def _by_best_fit(buffers: Sequence[Buffer], top: int) -> _Placement:
+    """Offsets from `top` on, over the points of the program."""
+    offsets: dict[Buffer, int] = {}
     free: list[tuple[int, int]] = []  # (size, offset), ascending
     active: list[tuple[int, int, int]] = []  # (last point, offset, size), ascending
-    top = 0
     for buffer in sorted(buffers, key=lambda b: (b.ranges[0][0], -b.bytes)):
         first, last, size = buffer.ranges[0][0], buffer.ranges[-1][1], _aligned(buffer.bytes)
         while active and active[0][0] < first:
@@ -523,9 +549,32 @@ def _place_in_arena(buffers: Sequence[Buffer]) -> int:
         else:
             offset = top
             top += size
-        buffer.location = Location(Home.ARENA, offset)
+        offsets[buffer] = offset
         bisect.insort(active, (last, offset, size))
-    return top
+    return _Placement(offsets, top)
+
+
+def _by_size(buffers: Sequence[Buffer]) -> _Placement:
+    """The largest first, each as low as those allow that lie already and are alive at some point of its life; the small
+    ones of very many buffers above all that."""
+    ordered = sorted(buffers, key=lambda b: (-b.bytes, b.ranges[0][0]))
+    offsets: dict[Buffer, int] = {}
+    top = 0
+    for buffer in ordered[:MOST_CHOOSING]:
+        size, offset = _aligned(buffer.bytes), 0
+        neighbours = [(offsets[other], other) for other in offsets if _live_together(buffer, other)]
+        for start, other in sorted(neighbours, key=lambda neighbour: neighbour[0]):
+            if start - offset >= size:
+                break
+            offset = max(offset, start + _aligned(other.bytes))
+        offsets[buffer] = offset
+        top = max(top, offset + size)
+    rest = _by_best_fit(ordered[MOST_CHOOSING:], top)
+    return _Placement(offsets | rest.offsets, rest.bytes)
+
+
+def _live_together(one: Buffer, other: Buffer) -> bool:
+    return one.ranges[0][0] <= other.ranges[-1][1] and other.ranges[0][0] <= one.ranges[-1][1]
 
 
 def _release(free: list[tuple[int, int]], offset: int, size: int) -> list[tuple[int, int]]:

@@ -42,7 +42,7 @@ class RowBlocking(Pass):
             fixed = pinned(computation)
             for instruction in computation.post_order():
                 blocks = row_blocks(instruction)
-                if blocks is not None and not fixed.intersection(_kernels(blocks)):
+                if blocks is not None and not fixed.intersection(blocks.members):
                     changed = self._join(computation, blocks) or changed
         return changed
 
@@ -51,7 +51,7 @@ class RowBlocking(Pass):
         if fault:
             self.records.append(Record.of(blocks.rows, False, fault))
             return False
-        kernels = _kernels(blocks)
+        kernels = blocks.members
         root = kernels[-1]
         fused, operands = _fused_computation(kernels)
         fusion = computation.add(
@@ -81,10 +81,6 @@ class RowBlocking(Pass):
 
 def _side_bytes(product: BlockProduct) -> int:
     return product.sizes["k"] * product.sizes["n"] * product.dot.operands[1 - product.left].shape.type.bytes
-
-
-def _kernels(blocks: RowBlocks) -> tuple[Instruction, ...]:
-    return (blocks.first.dot, blocks.rows, blocks.second.dot)
 
 
 def _fused_computation(kernels: Sequence[Instruction]) -> tuple[Computation, list[Instruction]]:
