@@ -35,6 +35,7 @@ DEAR = TRANSCENDENTAL | {"divide", "remainder", "sqrt", "map", *INDEXED_AT_RUN_T
 
 
 BLOCK_ELEMENTS = 1024  # of the rows that are swept together: enough to hide the end of one fold
+LEAST_ROWS = 2  # swept together, unless one of them is longer: the end of a fold always takes a while
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +97,8 @@ def plan_rows(computation: Computation, operand_bytes: int, target: Target, *, i
 
 def _rows_in_block(space: RowSpace, *, in_place: bool) -> int:
     """The last block overlaps the one before it, but no row that is overwritten can be computed twice."""
-    block = max(1, min(BLOCK_ELEMENTS // space.row_length, space.rows))
+    wanted = max(LEAST_ROWS, BLOCK_ELEMENTS // space.row_length) if space.row_length <= BLOCK_ELEMENTS else 1
+    block = max(1, min(wanted, space.rows))
     return 1 if in_place and space.rows % block else block
 
 
