@@ -20,7 +20,9 @@ from xlapy.codegen.element_graph import ElementGraph, between
 from xlapy.codegen.indexing import Index, Indexing
 from xlapy.codegen.ir import I64, KernelBuilder, Value
 from xlapy.codegen.kernels.fetching import Fetching
-from xlapy.codegen.kernels.row_order import inner_size, row_places, rows_and_columns
+from xlapy.codegen.kernels.padded_rows import Interior, emit_padded_row, interior_of
+from xlapy.codegen.kernels.row_order import inner_size, outer_positions, place_in_row, rows_and_columns
+from xlapy.codegen.kernels.strip import strip
 from xlapy.codegen.kernels.tasks import units_per_task
 from xlapy.codegen.registers import memory_type, register_type
 from xlapy.codegen.target import Target
@@ -145,11 +147,19 @@ def emit_loop(
 
         return step
 
+    interior: Interior = {}
+    if not (plan.is_linear or in_place or plan.streaming or plan.is_quick) and plan.lanes > 1:
+        interior = interior_of(plan.roots, arrays.__contains__, plan.lanes)
+
     def rows_into(targets: Sequence[Array], first: Value, last: Value) -> None:
         with k.loop(first, last) as rows:
             if ahead:
                 ahead.emit(k, rows.index, last)
-            emit_row(k, plan.shape, rows.index, plan.lanes, step_into(targets), overlapping=not in_place)
+            step = step_into(targets)
+            if interior:
+                emit_padded_row(k, plan.shape, rows.index, plan.lanes, step, interior)
+            else:
+                emit_row(k, plan.shape, rows.index, plan.lanes, step, overlapping=not in_place)
 
     streaming = plan.streaming and not in_place
     if streaming and plan.is_linear:
@@ -225,48 +235,10 @@ def emit_row(
     overlapping: bool,
 ) -> None:
     """The inner loop over one row of an array of `shape`: row number in memory order, outer dimensions major."""
-    place = row_places(k, shape, row)
+    outer = outer_positions(k, shape, row)
 
     def inner_step(ix: Indexing, position: Value) -> None:
-        step(ix, place(ix, position))
+        step(ix, place_in_row(shape, outer, ix.along_lanes(position)))
 
     size = inner_size(shape)
     strip(k, k.const(I64, 0), k.const(I64, size), lanes, inner_step, overlapping=overlapping)
-
-
-def strip(
-    k: KernelBuilder,
-    begin: Value,
-    end: Value,
-    lanes: int,
-    step: Callable[[Indexing, Value], None],
-    *,
-    overlapping: bool,
-    fits: bool = False,
-) -> None:
-    """Runs `step` over [begin, end), `lanes` positions at a time.
-
-    With `overlapping`, the last vector ends exactly at `end` and may repeat positions, even ones before `begin` (the
-    array has at least `lanes`); otherwise what does not fill a vector runs one by one. `fits` says that nothing is left
-    over, if the length does not tell. What fills one vector needs no loop: what does not change from row to row is then
-    found outside of the rows."""
-    vector, scalar = Indexing(k, lanes), Indexing(k, 1)
-    if lanes == 1:
-        with k.loop(begin, end) as loop:
-            step(scalar, loop.index)
-        return
-    length = k.sub(end, begin)
-    if length.constant == lanes:
-        step(vector, begin)
-        return
-    fits = fits or (length.constant is not None and not int(length.constant) % lanes)
-    if overlapping or fits:
-        last = k.sub(end, lanes)
-        with k.loop(begin, end, lanes) as loop:
-            step(vector, loop.index if fits else k.smin(loop.index, last))
-        return
-    whole = k.add(begin, k.and_(length, -lanes))
-    with k.loop(begin, whole, lanes) as loop:
-        step(vector, loop.index)
-    with k.loop(whole, end) as loop:
-        step(scalar, loop.index)
