@@ -14,13 +14,14 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import TypeAlias
 
 from xlapy.codegen.arrays import Array
 from xlapy.codegen.element_graph import ElementGraph, between
 from xlapy.codegen.indexing import Index, Indexing
 from xlapy.codegen.ir import I64, KernelBuilder, Value
 from xlapy.codegen.kernels.fetching import Fetching
-from xlapy.codegen.kernels.padded_rows import Interior, emit_padded_row, interior_of
+from xlapy.codegen.kernels.padded_rows import emit_padded_row, interior_of
 from xlapy.codegen.kernels.row_order import inner_size, outer_positions, place_in_row, rows_and_columns
 from xlapy.codegen.kernels.strip import strip
 from xlapy.codegen.kernels.tasks import units_per_task
@@ -136,44 +137,30 @@ def emit_loop(
     in_place: bool,
 ) -> None:
     """Writes the loop nest over units [begin, end). `in_place`: some output is also an operand."""
-    ahead = None if plan.is_linear else Fetching(plan.roots, plan.shape, arrays)
-    arrays = ahead.arrays if ahead else arrays
-
-    def step_into(targets: Sequence[Array]) -> Callable[[Indexing, Index], None]:
-        def step(ix: Indexing, index: Index) -> None:
-            values = ElementGraph(ix, arrays).values([(root, index) for root in plan.roots])
-            for target, value in zip(targets, values, strict=True):
-                target.store(ix, index, value)
-
-        return step
-
-    interior: Interior = {}
-    if not (plan.is_linear or in_place or plan.streaming or plan.is_quick) and plan.lanes > 1:
-        interior = interior_of(plan.roots, arrays.__contains__, plan.lanes)
-
-    def rows_into(targets: Sequence[Array], first: Value, last: Value) -> None:
-        with k.loop(first, last) as rows:
-            if ahead:
-                ahead.emit(k, rows.index, last)
-            step = step_into(targets)
-            if interior:
-                emit_padded_row(k, plan.shape, rows.index, plan.lanes, step, interior)
-            else:
-                emit_row(k, plan.shape, rows.index, plan.lanes, step, overlapping=not in_place)
-
-    streaming = plan.streaming and not in_place
-    if streaming and plan.is_linear:
-        _stream(k, plan, outputs, begin, end, step_into)
-    elif streaming:
-        _stream_rows(k, plan, outputs, begin, end, rows_into)
-    elif not plan.is_linear:
-        rows_into(outputs, begin, end)
+    if not plan.is_linear:
+        _by_rows(k, plan, arrays, outputs, begin, end, in_place=in_place)
+    elif plan.streaming and not in_place:
+        _stream(k, plan, arrays, outputs, begin, end)
     else:
-        step = _linear(plan, step_into(outputs))
+        step = _linear(plan, _storing(plan, arrays, outputs))
         strip(k, begin, end, plan.lanes, step, overlapping=not in_place, fits=plan.fills_vectors)
 
 
-def _linear(plan: LoopPlan, step: Callable[[Indexing, Index], None]) -> Callable[[Indexing, Value], None]:
+Step: TypeAlias = Callable[[Indexing, Index], None]
+
+
+def _storing(plan: LoopPlan, arrays: Mapping[Instruction, Array], outputs: Sequence[Array]) -> Step:
+    """Computes the elements at an index, and stores them."""
+
+    def step(ix: Indexing, index: Index) -> None:
+        values = ElementGraph(ix, arrays).values([(root, index) for root in plan.roots])
+        for output, value in zip(outputs, values, strict=True):
+            output.store(ix, index, value)
+
+    return step
+
+
+def _linear(plan: LoopPlan, step: Step) -> Callable[[Indexing, Value], None]:
     """A step over element numbers."""
     return lambda ix, position: step(ix, Index(plan.shape.dims, None, ix.along_lanes(position)))
 
@@ -181,14 +168,14 @@ def _linear(plan: LoopPlan, step: Callable[[Indexing, Index], None]) -> Callable
 def _stream(
     k: KernelBuilder,
     plan: LoopPlan,
+    arrays: Mapping[Instruction, Array],
     outputs: Sequence[Array],
     begin: Value,
     end: Value,
-    step_into: Callable[[Sequence[Array]], Callable[[Indexing, Index], None]],
 ) -> None:
     """The linear loop with stores that bypass the caches, where the results lie as these need it; the rest as usual."""
-    usual = _linear(plan, step_into(outputs))
-    streamed = _linear(plan, step_into(_streaming(outputs)))
+    usual = _linear(plan, _storing(plan, arrays, outputs))
+    streamed = _linear(plan, _storing(plan, arrays, _streaming(outputs)))
     misplaced = k.or_(k.and_(begin, plan.lanes - 1), _misplaced(k, plan, outputs))
     whole = k.select(k.compare("eq", misplaced, 0), k.add(begin, k.and_(k.sub(end, begin), -plan.lanes)), begin)
     vector = Indexing(k, plan.lanes)
@@ -198,19 +185,38 @@ def _stream(
     strip(k, whole, end, plan.lanes, usual, overlapping=True)
 
 
-def _stream_rows(
+def _by_rows(
     k: KernelBuilder,
     plan: LoopPlan,
+    arrays: Mapping[Instruction, Array],
     outputs: Sequence[Array],
     begin: Value,
     end: Value,
-    rows_into: Callable[[Sequence[Array], Value, Value], None],
+    *,
+    in_place: bool,
 ) -> None:
-    """The loop over rows with stores that bypass the caches, if the results lie as these need it."""
+    """The loop over rows. Results past the caches if they lie as that needs it; else as usual, with nothing fetched
+    ahead: that is rare, and more code."""
+    parts_pay = not (in_place or plan.streaming or plan.is_quick or plan.lanes == 1)
+    interior = interior_of(plan.roots, arrays.__contains__, plan.lanes) if parts_pay else {}
+
+    def rows(arrays: Mapping[Instruction, Array], targets: Sequence[Array], first: Value, last: Value) -> None:
+        fetching = Fetching(plan.roots, plan.shape, arrays)
+        step = _storing(plan, fetching.arrays, targets)
+        with k.loop(first, last) as loop:
+            fetching.emit(k, loop.index, last)
+            if interior:
+                emit_padded_row(k, plan.shape, loop.index, plan.lanes, step, interior)
+            else:
+                emit_row(k, plan.shape, loop.index, plan.lanes, step, overlapping=not in_place)
+
+    if not plan.streaming or in_place:
+        rows(arrays, outputs, begin, end)
+        return
     whole = k.select(k.compare("eq", _misplaced(k, plan, outputs), 0), end, begin)
-    rows_into(_streaming(outputs), begin, whole)
+    rows(arrays, _streaming(outputs), begin, whole)
     k.fence()
-    rows_into(outputs, whole, end)
+    rows({operand: replace(array, ahead=0) for operand, array in arrays.items()}, outputs, whole, end)
 
 
 def _streaming(outputs: Sequence[Array]) -> list[Array]:

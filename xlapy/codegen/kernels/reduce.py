@@ -113,11 +113,11 @@ def plan_reduce(
     lanes = min(lanes, 1 << (size.bit_length() - 1)) if size and (across or along) else 1
     units = math.prod(shape.dims[dim] for dim in kept)
     in_order = across and combiner is not None and _is_found_in_order(combiner, target)
-    wide = WIDE_ACCUMULATORS[in_order:] if combiner is not None and last in kept else ()
+    widths = WIDE_ACCUMULATORS[in_order:] if combiner is not None and last in kept else ()
     vectors = (
         _vectors_of_choice(size, lanes, target)
         if choice is not None
-        else _vectors(size, lanes, members, target, across=across, wide=wide)
+        else _vectors(size, lanes, members, target, across=across, wide=widths)
     )
     if across:
         units = units // max(size, 1) * _blocks(size, lanes * vectors)
