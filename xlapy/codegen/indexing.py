@@ -24,17 +24,23 @@ MOST_REACH = 1 << 31  # what 32 bits hold as a number that is not negative
 class Coordinate:
     """Position `start + step * lane` in one dimension, plus `vector[lane]` if that is set.
 
-    The vector holds 64 bits in each lane, or, if its numbers are known to lie in [0, reach), 32."""
+    The vector holds 64 bits in each lane, or, if its numbers are known to lie in [0, reach), 32. `bounds` are known to
+    hold the positions of all lanes."""
 
     start: Value
     step: int = 0
     vector: Value | None = None
     reach: int = 0
+    bounds: range | None = None
 
     @property
     def is_uniform(self) -> bool:
         """All lanes are at the same position."""
         return self.vector is None and self.step == 0
+
+    def lies_in(self, size: int) -> bool:
+        """Whether no position can be outside of a dimension of that size."""
+        return self.bounds is not None and self.bounds.start >= 0 and self.bounds.stop <= size
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,9 +105,14 @@ class Indexing:
         """Every lane moved by a scalar amount."""
         if isinstance(amount, int) and amount == 0:
             return coordinate
-        return replace(coordinate, start=self.k.add(coordinate.start, amount))
+        bounds = None
+        if coordinate.bounds is not None and isinstance(amount, int):
+            bounds = range(coordinate.bounds.start + amount, coordinate.bounds.stop + amount)
+        return replace(coordinate, start=self.k.add(coordinate.start, amount), bounds=bounds)
 
     def scale(self, coordinate: Coordinate, factor: int) -> Coordinate:
+        if factor == 1:
+            return coordinate
         k = self.k
         start, step = k.mul(coordinate.start, factor), coordinate.step * factor
         if coordinate.vector is None:

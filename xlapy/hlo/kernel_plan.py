@@ -46,6 +46,7 @@ GENERATORS = ("iota",)
 LEAST_ROW = 16  # elements: shorter rows fill no vectors
 MOST_ROW_BYTES = 64 * 1024  # of one array in a row kernel: what several sweeps find in a cache, and room on the stack
 SWEPT_ELEMENTS = 1024  # of the rows that are swept together: enough to hide the end of one fold
+LEAST_ROWS = 2  # swept together, unless one of them is longer: the end of a fold always takes a while
 LEAST_STRIP = 16  # columns that a kernel takes side by side: a line of a cache at the least
 WIDEST_STRIP = 256  # columns: sixteen of the widest vectors
 MOST_STRIP_BYTES = 256 * 1024  # of the narrowest strip of one array: a few of these are in a second-level cache
@@ -210,7 +211,8 @@ class RowSpace:
     def rows_at_once(self, *, in_place: bool) -> int:
         """Rows that a kernel takes together. The last ones overlap those before them, but no row that is overwritten
         can be computed twice."""
-        block = max(1, min(SWEPT_ELEMENTS // self.row_length, self.rows))
+        wanted = max(LEAST_ROWS, SWEPT_ELEMENTS // self.row_length) if self.row_length <= SWEPT_ELEMENTS else 1
+        block = max(1, min(wanted, self.rows))
         return 1 if in_place and self.rows % block else block
 
     def is_full(self, instruction: Instruction) -> bool:

@@ -14,7 +14,8 @@ from xlapy.codegen.arrays import Array
 from xlapy.codegen.element_graph import ElementGraph, between
 from xlapy.codegen.indexing import Index, Indexing
 from xlapy.codegen.ir import KernelBuilder, Value
-from xlapy.codegen.kernels.loop import follows_row_major_numbers, strip, widest_lanes
+from xlapy.codegen.kernels.loop import follows_row_major_numbers, widest_lanes
+from xlapy.codegen.kernels.strip import strip
 from xlapy.codegen.target import Target
 from xlapy.hlo.graph import Instruction
 

@@ -14,7 +14,7 @@ from xlapy.codegen.element_graph import ElementGraph, between
 from xlapy.codegen.indexing import Indexing
 from xlapy.codegen.ir import I64, KernelBuilder, Value
 from xlapy.codegen.ir_memory import CACHE_LINE
-from xlapy.codegen.kernels.row_order import inner_dim, inner_size, row_places
+from xlapy.codegen.kernels.row_order import inner_dim, inner_size, outer_positions, place_in_row
 from xlapy.hlo.graph import Instruction
 from xlapy.hlo.shape import Shape
 
@@ -48,7 +48,8 @@ class Fetching:
         ix = Indexing(k, 2)  # lanes enough to see what is beside what
         for source, rows in self._picked.items():
             later = k.smin(k.add(row, rows), k.sub(end, 1))
-            index = row_places(k, self._shape, later)(ix, k.const(I64, 0))
+            outer = outer_positions(k, self._shape, later)
+            index = place_in_row(self._shape, outer, ix.along_lanes(k.const(I64, 0)))
             for place in ElementGraph(ix, self.arrays).reads([(root, index) for root in self._roots], source):
                 self.arrays[source].fetch(ix, place, inner_size(self._shape))
 

@@ -13,7 +13,7 @@ from xlapy.codegen.arrays import Array
 from xlapy.codegen.indexing import Coordinate, Index, Indexing
 from xlapy.codegen.ir import I64, IRType, KernelBuilder, Operand, Value
 from xlapy.codegen.kernels import triangular
-from xlapy.codegen.kernels.loop import strip
+from xlapy.codegen.kernels.strip import strip
 from xlapy.codegen.kernels.triangular import Buffer, Matrix
 from xlapy.codegen.registers import Element, register_type
 from xlapy.codegen.target import Target

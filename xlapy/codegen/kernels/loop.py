@@ -11,7 +11,6 @@ result overwrites an operand that would compute elements twice, so there the res
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -20,7 +19,9 @@ from xlapy.codegen.element_graph import ElementGraph, between
 from xlapy.codegen.indexing import Index, Indexing
 from xlapy.codegen.ir import I64, KernelBuilder, Value
 from xlapy.codegen.kernels.fetching import Fetching
-from xlapy.codegen.kernels.row_order import inner_size, row_places, rows_and_columns
+from xlapy.codegen.kernels.padded_rows import emit_padded_row, interior_of
+from xlapy.codegen.kernels.row_order import inner_size, outer_positions, place_in_row, rows_and_columns
+from xlapy.codegen.kernels.strip import strip
 from xlapy.codegen.kernels.tasks import units_per_task
 from xlapy.codegen.registers import memory_type, register_type
 from xlapy.codegen.target import Target
@@ -140,32 +141,62 @@ def emit_loop(
     in_place: bool,
 ) -> None:
     """Writes the loop nest over units [begin, end). `in_place`: some output is also an operand."""
-    ahead = None if plan.is_linear else Fetching(plan.roots, plan.shape, arrays)
-    arrays = ahead.arrays if ahead else arrays
+    streams = plan.streaming and not in_place
+    misplaced = _misplaced(k, plan, outputs) if streams else None
+    if plan.is_linear:
+        step = _storing(plan, arrays, outputs)
 
-    def step(ix: Indexing, index: Index, streaming: Value | None = None) -> None:
+        def linear(ix: Indexing, position: Value) -> None:
+            streaming = None if misplaced is None else _is_whole(k, plan, position, misplaced)
+            step(ix, Index(plan.shape.dims, None, ix.along_lanes(position)), streaming)
+
+        strip(k, begin, end, plan.lanes, linear, overlapping=not in_place, fits=plan.fills_vectors)
+    else:
+        streaming = None if misplaced is None else k.compare("eq", misplaced, 0)
+        _by_rows(k, plan, arrays, outputs, begin, end, streaming, in_place=in_place)
+    if streams:
+        k.fence()
+
+
+def _storing(
+    plan: LoopPlan, arrays: Mapping[Instruction, Array], outputs: Sequence[Array]
+) -> Callable[[Indexing, Index, Value | None], None]:
+    """Computes the elements at an index, and stores them: past the caches if the bit says so."""
+
+    def step(ix: Indexing, index: Index, streaming: Value | None) -> None:
         values = ElementGraph(ix, arrays).values([(root, index) for root in plan.roots])
         for output, value in zip(outputs, values, strict=True):
             replace(output, streaming=streaming).store(ix, index, value)
 
-    streams = plan.streaming and not in_place
-    misplaced = _misplaced(k, plan, outputs) if streams else None
+    return step
 
-    def linear(ix: Indexing, position: Value) -> None:
-        streaming = None if misplaced is None else _is_whole(k, plan, position, misplaced)
-        step(ix, Index(plan.shape.dims, None, ix.along_lanes(position)), streaming)
 
-    if plan.is_linear:
-        strip(k, begin, end, plan.lanes, linear, overlapping=not in_place, fits=plan.fills_vectors)
-    else:
-        streaming = None if misplaced is None else k.compare("eq", misplaced, 0)
-        with k.loop(begin, end) as rows:
-            if ahead:
-                ahead.emit(k, rows.index, end)
-            in_row = functools.partial(step, streaming=streaming)
-            emit_row(k, plan.shape, rows.index, plan.lanes, in_row, overlapping=not in_place)
-    if streams:
-        k.fence()
+def _by_rows(
+    k: KernelBuilder,
+    plan: LoopPlan,
+    arrays: Mapping[Instruction, Array],
+    outputs: Sequence[Array],
+    begin: Value,
+    end: Value,
+    streaming: Value | None,
+    *,
+    in_place: bool,
+) -> None:
+    """The loop over rows."""
+    parts_pay = not (in_place or plan.streaming or plan.is_quick or plan.lanes == 1)
+    interior = interior_of(plan.roots, arrays.__contains__, plan.lanes) if parts_pay else {}
+    fetching = Fetching(plan.roots, plan.shape, arrays)
+    storing = _storing(plan, fetching.arrays, outputs)
+
+    def step(ix: Indexing, index: Index) -> None:
+        storing(ix, index, streaming)
+
+    with k.loop(begin, end) as loop:
+        fetching.emit(k, loop.index, end)
+        if interior:
+            emit_padded_row(k, plan.shape, loop.index, plan.lanes, step, interior)
+        else:
+            emit_row(k, plan.shape, loop.index, plan.lanes, step, overlapping=not in_place)
 
 
 def _misplaced(k: KernelBuilder, plan: LoopPlan, outputs: Sequence[Array]) -> Value:
@@ -195,48 +226,10 @@ def emit_row(
     overlapping: bool,
 ) -> None:
     """The inner loop over one row of an array of `shape`: row number in memory order, outer dimensions major."""
-    place = row_places(k, shape, row)
+    outer = outer_positions(k, shape, row)
 
     def inner_step(ix: Indexing, position: Value) -> None:
-        step(ix, place(ix, position))
+        step(ix, place_in_row(shape, outer, ix.along_lanes(position)))
 
     size = inner_size(shape)
     strip(k, k.const(I64, 0), k.const(I64, size), lanes, inner_step, overlapping=overlapping)
-
-
-def strip(
-    k: KernelBuilder,
-    begin: Value,
-    end: Value,
-    lanes: int,
-    step: Callable[[Indexing, Value], None],
-    *,
-    overlapping: bool,
-    fits: bool = False,
-) -> None:
-    """Runs `step` over [begin, end), `lanes` positions at a time.
-
-    With `overlapping`, the last vector ends exactly at `end` and may repeat positions, even ones before `begin` (so `end`
-    must be at least `lanes`: see `Kernel.least_units`); otherwise what does not fill a vector runs one by one. `fits` says that nothing is left
-    over, if the length does not tell. What fills one vector needs no loop: what does not change from row to row is then
-    found outside of the rows."""
-    vector, scalar = Indexing(k, lanes), Indexing(k, 1)
-    if lanes == 1:
-        with k.loop(begin, end) as loop:
-            step(scalar, loop.index)
-        return
-    length = k.sub(end, begin)
-    if length.constant == lanes:
-        step(vector, begin)
-        return
-    fits = fits or (length.constant is not None and not int(length.constant) % lanes)
-    if overlapping or fits:
-        last = k.sub(end, lanes)
-        with k.loop(begin, end, lanes) as loop:
-            step(vector, loop.index if fits else k.smin(loop.index, last))
-        return
-    whole = k.add(begin, k.and_(length, -lanes))
-    with k.loop(begin, whole, lanes) as loop:
-        step(vector, loop.index)
-    with k.loop(whole, end) as loop:
-        step(scalar, loop.index)

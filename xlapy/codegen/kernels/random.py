@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from xlapy.codegen.arrays import Array
 from xlapy.codegen.indexing import Indexing
 from xlapy.codegen.ir import I32, I64, KernelBuilder, Value
-from xlapy.codegen.kernels.loop import strip
+from xlapy.codegen.kernels.strip import strip
 from xlapy.codegen.target import Target
 from xlapy.hlo.attributes import RandomAlgorithm
 from xlapy.hlo.evaluate.random import (

@@ -48,6 +48,8 @@ from xlapy.hlo.shape import Shape
 
 ACCUMULATORS = 4  # vectors that are folded side by side, to hide the latency of the op; functions hide it themselves
 WIDE_ACCUMULATORS = (16, 8)  # across lanes, if registers hold them: memory streams long pieces of rows better
+"""Extrema take the second number: they compute as long as memory takes, and more code takes longer to compile."""
+
 WIDE_BLOCKS = 8  # that there must be at the least for wider ones to pay, so that threads have something to share
 LIGHT_INSTRUCTIONS = 4  # in the kernel, the operands included: more would not leave registers for wide blocks
 
@@ -110,15 +112,16 @@ def plan_reduce(
     size = shape.dims[wide[-1] if across else last] if shape.rank else 1
     lanes = min(lanes, 1 << (size.bit_length() - 1)) if size and (across or along) else 1
     units = math.prod(shape.dims[dim] for dim in kept)
+    in_order = across and combiner is not None and _is_found_in_order(combiner, target)
+    widths = WIDE_ACCUMULATORS[in_order:] if combiner is not None and last in kept else ()
     vectors = (
         _vectors_of_choice(size, lanes, target)
         if choice is not None
-        else _vectors(size, lanes, members, target, across=across, is_simple=combiner is not None and last in kept)
+        else _vectors(size, lanes, members, target, across=across, wide=widths)
     )
     if across:
         units = units // max(size, 1) * _blocks(size, lanes * vectors)
     unit_bytes = (operand_bytes + reduce.shape.bytes) // max(units, 1)
-    in_order = across and combiner is not None and _is_found_in_order(combiner, target)
     combiner = combiner if along else None
     return ReducePlan(
         reduce, tuple(roots), kept, folded, combiner, across, lanes, vectors, units, unit_bytes, choice, in_order
@@ -133,13 +136,12 @@ def _is_found_in_order(combiner: Instruction, target: Target) -> bool:
 
 
 def _vectors(
-    size: int, lanes: int, members: Collection[Instruction], target: Target, *, across: bool, is_simple: bool
+    size: int, lanes: int, members: Collection[Instruction], target: Target, *, across: bool, wide: Sequence[int]
 ) -> int:
-    """How many vectors to fold side by side."""
+    """How many vectors to fold side by side; one of the `wide` numbers, where little else needs registers."""
     if not across:
         return 1 if any(member.opcode in TRANSCENDENTAL for member in members) else ACCUMULATORS
-    is_light = is_simple and len(members) <= LIGHT_INSTRUCTIONS
-    return vectors_across(size, lanes, target) if is_light else _few_vectors_across(size, lanes)
+    return vectors_across(size, lanes, target, wide if len(members) <= LIGHT_INSTRUCTIONS else ())
 
 
 def _vectors_of_choice(size: int, lanes: int, target: Target) -> int:
@@ -153,15 +155,11 @@ def _registers(target: Target) -> int:
     return 32 if target.is_avx512 or not target.is_x86 else 16
 
 
-def vectors_across(size: int, lanes: int, target: Target) -> int:
-    """How many vectors of results to fold together, where little else needs registers."""
-    fitting = (vectors for vectors in WIDE_ACCUMULATORS if vectors * VECTORS_PER_STEP <= _registers(target))
-    wide = next((vectors for vectors in fitting if size >= WIDE_BLOCKS * vectors * lanes), None)
-    return wide or _few_vectors_across(size, lanes)
-
-
-def _few_vectors_across(size: int, lanes: int) -> int:
-    return ACCUMULATORS if size >= lanes * ACCUMULATORS else 1
+def vectors_across(size: int, lanes: int, target: Target, wide: Sequence[int] = WIDE_ACCUMULATORS) -> int:
+    """How many vectors of results to fold together: as wide as registers allow and blocks are left to share out."""
+    fitting = (vectors for vectors in wide if vectors * VECTORS_PER_STEP <= _registers(target))
+    few = ACCUMULATORS if size >= lanes * ACCUMULATORS else 1
+    return next((vectors for vectors in fitting if size >= WIDE_BLOCKS * vectors * lanes), few)
 
 
 def _blocks(size: int, width: int) -> int:

@@ -15,7 +15,8 @@ from dataclasses import dataclass, replace
 from xlapy.codegen.arrays import Array
 from xlapy.codegen.indexing import Index, Indexing
 from xlapy.codegen.ir import I8, I16, I64, KernelBuilder, Value
-from xlapy.codegen.kernels.loop import VECTORS_PER_STEP, power_of_two_below, strip
+from xlapy.codegen.kernels.loop import VECTORS_PER_STEP, power_of_two_below
+from xlapy.codegen.kernels.strip import strip
 from xlapy.codegen.registers import Element, from_memory, memory_type, wrap_narrow_integer
 from xlapy.codegen.target import Target
 from xlapy.hlo.element_types import U8, U16, U32, U64, ElementType

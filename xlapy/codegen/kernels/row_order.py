@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Mapping
 
 from xlapy.codegen.indexing import Coordinate, Index, Indexing
 from xlapy.codegen.ir import KernelBuilder, Value
@@ -28,15 +28,14 @@ def rows_and_columns(shape: Shape) -> tuple[int, int]:
     return shape.size // max(columns, 1), columns
 
 
-def row_places(k: KernelBuilder, shape: Shape, row: Value) -> Callable[[Indexing, Value], Index]:
-    """From a position in row number `row` (outer dimensions major) to the index of the lanes that begin there."""
+def outer_positions(k: KernelBuilder, shape: Shape, row: Value) -> dict[int, Coordinate]:
+    """Where row number `row` (outer dimensions major) is, by dimension."""
     inner = inner_dim(shape)
     order = [dim for dim in reversed(shape.minor_to_major) if dim != inner]
     outer = Indexing(k, 1).delinearize(Coordinate(row), [shape.dims[dim] for dim in order])
-    positions = dict(zip(order, outer, strict=True))
+    return dict(zip(order, outer, strict=True))
 
-    def place(ix: Indexing, position: Value) -> Index:
-        coordinates = tuple(ix.along_lanes(position) if dim == inner else positions[dim] for dim in range(shape.rank))
-        return Index(shape.dims, coordinates)
 
-    return place
+def place_in_row(shape: Shape, outer: Mapping[int, Coordinate], inner: Coordinate) -> Index:
+    """The index of lanes in the row at the `outer` positions."""
+    return Index(shape.dims, tuple(outer.get(dim, inner) for dim in range(shape.rank)))

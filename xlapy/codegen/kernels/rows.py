@@ -19,8 +19,9 @@ from xlapy.codegen.arrays import Array
 from xlapy.codegen.element_graph import SCALAR, ElementGraph, between
 from xlapy.codegen.indexing import Coordinate, Index, Indexing
 from xlapy.codegen.ir import I64, KernelBuilder, Value
-from xlapy.codegen.kernels.loop import strip, widest_lanes
+from xlapy.codegen.kernels.loop import widest_lanes
 from xlapy.codegen.kernels.reduce import ReducePlan, fold_along, plan_reduce
+from xlapy.codegen.kernels.strip import strip
 from xlapy.codegen.kernels.sweeps import uses_of_sweeps
 from xlapy.codegen.registers import Element, memory_type, rounded
 from xlapy.codegen.target import Target

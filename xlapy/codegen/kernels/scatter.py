@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from xlapy.codegen.arrays import Array
 from xlapy.codegen.indexing import Coordinate, Index, Indexing
 from xlapy.codegen.ir import I1, I64, KernelBuilder, Value
-from xlapy.codegen.kernels.loop import strip
+from xlapy.codegen.kernels.strip import strip
 from xlapy.codegen.regions import emit_region
 from xlapy.codegen.registers import register_type
 from xlapy.codegen.stopping import listening_loop

@@ -17,7 +17,7 @@ from xlapy.codegen.indexing import Indexing
 from xlapy.codegen.ir import F32, F64, I64, PTR, IRType, KernelBuilder, Module, Operand, Value
 from xlapy.codegen.kernels import triangular
 from xlapy.codegen.kernels.linalg import LARGEST_BLOCK, VECTORS
-from xlapy.codegen.kernels.loop import strip
+from xlapy.codegen.kernels.strip import strip
 from xlapy.codegen.kernels.triangular import Buffer, Matrix
 from xlapy.codegen.libraries import Library
 from xlapy.codegen.libraries.gemm import SIZES
