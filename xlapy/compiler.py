@@ -116,7 +116,7 @@ def lower(
     donations = possible_donations(source)
     with timings.measure("schedule"):
         order = schedule(module, donations)
-    if watch.allows(JOINT_RUNS):
+    if watch.allows(JOINT_RUNS, report.optional_changes):
         with timings.measure(JOINT_RUNS):
             order = join_kernels(module, order, donations)
     with timings.measure("assign-buffers"):

@@ -254,10 +254,10 @@ def strip(
 ) -> None:
     """Runs `step` over [begin, end), `lanes` positions at a time.
 
-    With `overlapping`, the last vector ends exactly at `end` and may repeat positions, even ones before `begin` (so `end`
-    must be at least `lanes`: see `Kernel.least_units`); otherwise what does not fill a vector runs one by one. `fits` says that nothing is left
-    over, if the length does not tell. What fills one vector needs no loop: what does not change from row to row is then
-    found outside of the rows."""
+    With `overlapping`, the last vector ends exactly at `end` and may repeat positions, even ones before `begin` (so
+    `end` is at least `lanes`: see `Kernel.least_units`); otherwise what does not fill a vector runs one by one. `fits`
+    says that nothing is left over, if the length does not tell. What fills one vector needs no loop: what does not
+    change from row to row is then found outside of the rows."""
     vector, scalar = Indexing(k, lanes), Indexing(k, 1)
     if lanes == 1:
         with k.loop(begin, end) as loop:
