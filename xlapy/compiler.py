@@ -19,7 +19,7 @@ from xlapy.hlo.buffer_plan import BufferPlan, FunctionPlans
 from xlapy.hlo.cost import cost_analysis
 from xlapy.hlo.donation import possible_donations
 from xlapy.hlo.graph import HloModule, Instruction
-from xlapy.hlo.nesting import check_nesting
+from xlapy.hlo.nesting import check_copies, check_nesting
 from xlapy.hlo.schedule import Schedule
 from xlapy.hlo.text import fingerprint
 from xlapy.hlo.verifier import verify, verify_processes
@@ -98,6 +98,7 @@ def lower(
     with timings.measure("verify"):
         verify(source)
         check_nesting(source)
+        check_copies(source)
         module = source.clone()
     if options.num_replicas > 1 or options.num_partitions > 1:
         module.config.num_replicas = options.num_replicas
@@ -115,7 +116,7 @@ def lower(
     donations = possible_donations(source)
     with timings.measure("schedule"):
         order = schedule(module, donations)
-    if watch.allows(JOINT_RUNS):
+    if watch.allows(JOINT_RUNS, report.optional_changes):
         with timings.measure(JOINT_RUNS):
             order = join_kernels(module, order, donations)
     with timings.measure("assign-buffers"):

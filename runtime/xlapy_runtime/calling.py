@@ -442,6 +442,8 @@ class CallWrapper:
     def __init__(self, code: LinkedCode) -> None:
         self._code = code
         self._definition = _MethodDefinition(b"call", code.address(CALL_SYMBOL), _METH_FASTCALL, None)
+        # A builtin reads its definition when it is destroyed. When Python ends, that may be after everything else.
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object(self._definition))
         self.next_call_number: Callable[[int], int] = _NUMBERING(code.address(CALL_NUMBER_SYMBOL))
 
     def function(self, table: _TableArray) -> Callable[..., Any]:

@@ -312,6 +312,57 @@ def test_branches_nest_as_deep_as_the_bound() -> None:
     np.testing.assert_allclose(exe(np.float32(0.5)), np.sin(0.5), rtol=1e-6)
 
 
+def repeated_calls(step: str, depth: int = 30) -> str:
+    """Computations that call the one before them twice, in a `step` from x to c; s is a pred."""
+    lines = ["HloModule repeated", "c0 { x = f32[8] parameter(0)  ROOT y = f32[8] sine(x) }"]
+    for level in range(1, depth + 1):
+        pick = f"part = f32[1] slice(x), slice={{[{level % 8}:{level % 8 + 1}]}}  scalar = f32[] reshape(part)"
+        chosen = "zero = f32[] constant(0)  s = pred[] compare(scalar, zero), direction=GT"
+        ends = step.replace("BEFORE", f"c{level - 1}")
+        lines.append(f"c{level} {{ x = f32[8] parameter(0)  {pick}  {chosen}  {ends} }}")
+    lines.append(f"ENTRY e {{ x = f32[8] parameter(0)  ROOT y = f32[8] call(x), to_apply=c{depth} }}")
+    return "\n".join(lines)
+
+
+@pytest.mark.parametrize("other", ["x", "n"])
+def test_branches_that_are_one_computation_are_no_copies(other: str) -> None:
+    step = f"n = f32[8] negate(x)  ROOT c = f32[8] conditional(s, x, {other}), branch_computations={{BEFORE, BEFORE}}"
+    module = xlapy.hlo.parse(repeated_calls(step))
+    x = np.arange(8, dtype=F32) - 3
+    exe = xlapy.compile(module)
+    np.testing.assert_allclose(exe(x), xlapy.evaluate(module, x), rtol=1e-6)
+    assert exe.hlo_text().count("sine(") <= 2
+
+
+@pytest.mark.parametrize(
+    "step",
+    [
+        "b = f32[8] call(x), to_apply=BEFORE  ROOT c = f32[8] call(b), to_apply=BEFORE",
+        """b = f32[8] conditional(s, x, x), branch_computations={BEFORE, c0}
+           ROOT c = f32[8] conditional(s, b, b), branch_computations={c0, BEFORE}""",
+    ],
+    ids=["calls", "branches"],
+)
+def test_a_billion_copies_are_an_error(step: str) -> None:
+    with pytest.raises(xlapy.UnsupportedError, match=r"copies of what it calls.* 1,048,576 instructions\n  c in c1\d"):
+        xlapy.compile(repeated_calls(step))
+
+
+def test_what_calls_one_computation_in_many_ways_is_recorded_quickly() -> None:
+    """Whether it has effects is asked of each computation once, not on each of a billion ways."""
+    before = xlapy.XlaBuilder("innermost")
+    ops.Sin(ops.Parameter(before, 0, xlapy.Shape.scalar(F32)))
+    computation = before.build()
+    for level in range(30):
+        builder = xlapy.XlaBuilder(f"level{level}")
+        x = ops.Parameter(builder, 0, xlapy.Shape.scalar(F32))
+        y = ops.Conditional(x > 0, x, computation, x, computation)
+        ops.Conditional(x > 1, y, computation, y, computation)
+        computation = builder.build()
+    assert not computation.module.entry.has_effect
+    assert computation.module.entry.is_pure
+
+
 @pytest.mark.parametrize(
     "text",
     [

@@ -130,18 +130,46 @@ def test_a_handler_that_raises_nothing_stops_nothing() -> None:
 
 @pytest.mark.parametrize("threads", [1, 2])
 def test_the_sort_of_one_array_stops(threads: int) -> None:
-    """One unit of one kernel, of some 600,000,000 comparisons."""
+    """One unit of one kernel, of some 90,000,000 comparisons that take half a minute. The array is small: what a system
+    takes to find memory says nothing."""
     body = """
-    text = '''HloModule m
-      less { a = f32[] parameter(0)  b = f32[] parameter(1)  s = f32[] tan(a)  t = f32[] tan(b)
-        u = f32[] tan(s)  v = f32[] tan(t)  ROOT c = pred[] compare(u, v), direction=LT }
-      ENTRY e { x = f32[N] parameter(0)  ROOT s = f32[N] sort(x), dimensions={0}, to_apply=less }'''
-    run = xlapy.compile(text.replace("[N]", "[25000000]"), OPTIONS)
-    x = np.arange(25000000, dtype=np.float32)
+    side = lambda v: "".join(f"{v}{n + 1} = f32[] tan({v}{n})  " for n in range(8))
+    text = f'''HloModule m
+      less {{ a0 = f32[] parameter(0)  b0 = f32[] parameter(1)  {side("a")} {side("b")}
+        ROOT c = pred[] compare(a8, b8), direction=LT }}
+      ENTRY e {{ x = f32[4000000] parameter(0)
+        ROOT s = f32[4000000] sort(x), dimensions={{0}}, to_apply=less }}'''
+    run = xlapy.compile(text, OPTIONS)
+    x = np.arange(4000000, dtype=np.float32)
     interrupted(run, x)
     interrupted(run, x)
     """
     assert script(body, threads) == ["interrupted", "interrupted"]
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_kernels_that_run_together_stop(threads: int) -> None:
+    """In the middle of one joint run of some twenty tasks, by processor time: it would take 20 seconds. The next one
+    does all of its work."""
+    body = """
+    N, COUNT = 200000, 4
+    members = "".join(
+        f"p{n} = f32[{N}] parameter({n})  s{n} = f32[{N}] add(p{n}, a)  g{n} = f32[{N}] igamma(a, s{n})  "
+        for n in range(COUNT)
+    )
+    shapes, results = ", ".join([f"f32[{N}]"] * COUNT), ", ".join(f"g{n}" for n in range(COUNT))
+    text = f'''HloModule m
+      ENTRY e {{ c = f32[] parameter({COUNT})  a = f32[{N}] broadcast(c), dimensions={{}}  {members}
+        ROOT t = ({shapes}) tuple({results}) }}'''
+    run = xlapy.compile(text, OPTIONS)
+    print("@kernel.joint" in run.llvm_ir())
+    arrays = [np.zeros(N, np.float32)] * COUNT
+    began = time.process_time()
+    interrupted(run, *arrays, np.float32(1e6))
+    print(time.process_time() - began < 8)
+    print(all(np.allclose(result, 1 - np.exp(-1)) for result in run(*arrays, np.float32(1))))
+    """
+    assert script(body, threads) == ["True", "interrupted", "True", "True"]
 
 
 def test_long_kernels_of_one_unit_listen() -> None:

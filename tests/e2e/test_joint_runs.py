@@ -216,6 +216,17 @@ PAIR = """ENTRY e {
 }"""
 
 
+def test_a_limit_of_changes_counts_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They are the last change: with a limit that all before them come up to there are none."""
+    found = {}
+    for limit in range(20):
+        monkeypatch.setenv("XLAPY_PASS_LIMIT", str(limit))
+        found[limit] = JOINT in xlapy.compile(PAIR).llvm_ir()
+    needed = min(limit for limit, is_joint in found.items() if is_joint)
+    assert needed > 0
+    assert found == {limit: limit >= needed for limit in found}
+
+
 def test_they_are_explained() -> None:
     assert "Run together, as 1 job of all threads\n  a, b: they do not need each other" in compiled(PAIR).explain(
         LIMITS

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from xlapy.hlo.buffer_plan import BufferPlan, Home, Location
-from xlapy.hlo.donation import Donation, possible_donations
+from xlapy.hlo.donation import MOST_PAIRS, Donation, possible_donations
 from xlapy.hlo.graph import HloModule, Instruction
 from xlapy.hlo.schedule import Schedule
 from xlapy.hlo.text import parse
@@ -89,6 +89,21 @@ def test_what_may_move_is_static_and_has_dimensions() -> None:
     }
     """)
     assert possible_donations(module) == [Donation(1, 2), Donation(2, 1)]
+
+
+def test_thousands_of_donors_of_one_shape_are_offered_to_their_neighbours() -> None:
+    """Not each of them to each result; and the result of its own place is among those."""
+    count = 1000
+    donors = ", ".join(f"({number}, {{}})" for number in range(count))
+    lines = "".join(f"p{n} = f32[8] parameter({n})  n{n} = f32[8] negate(p{n})\n" for n in range(count))
+    results = ", ".join(f"n{n}" for n in range(count))
+    shapes = ", ".join(["f32[8]"] * count)
+    module = parse(f"HloModule m, buffer_donor={{ {donors} }}\nENTRY e {{\n{lines}ROOT t = ({shapes}) tuple({results})\n}}")
+    possible = possible_donations(module)
+    assert len(possible) <= MOST_PAIRS
+    assert {Donation(number, number) for number in range(count)} <= {*possible}
+    plan = assign_buffers(module, schedule(module, possible), donations=possible)
+    assert plan.donations == {number: number for number in range(count)}
 
 
 def test_many_donors_of_one_shape_are_each_written_over(monkeypatch: pytest.MonkeyPatch) -> None:

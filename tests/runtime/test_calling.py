@@ -104,6 +104,16 @@ def wrapper(request: pytest.FixtureRequest) -> CallWrapper | None:
     return loaded
 
 
+def test_what_builtins_are_defined_by_outlives_them(wrapper: CallWrapper | None) -> None:
+    """A builtin reads its definition when it is destroyed, at the end of Python perhaps behind everything else."""
+    if wrapper is not None:
+        another = CallWrapper(wrapper._code)
+        definition = weakref.ref(another._definition)
+        del another
+        gc.collect()
+        assert definition() is not None
+
+
 REPELLENT = object()
 """An argument that the programs of these tests raise for."""
 

@@ -9,12 +9,15 @@ memory is free in time gets memory of its own.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from itertools import accumulate
 from typing import NamedTuple
 
 from xlapy.hlo.graph import HloModule
 from xlapy.hlo.leaves import leaf_at
 from xlapy.hlo.shape import Shape
+
+MOST_PAIRS = 1 << 16  # of donors and results of one shape: models have hundreds of both, and programs might thousands
 
 
 class Donation(NamedTuple):
@@ -37,12 +40,14 @@ def possible_donations(module: HloModule) -> list[Donation]:
         for shape in (signature.parameters[alias.parameter],)
     ]
     pairs = [(result, lender) for result, lender in pairs if results[result] == parameters[lender]]
-    alike: dict[Shape, list[int]] = {}  # results by shape: programs give hundreds of parameters away
-    for number, leaf in enumerate(results):
-        alike.setdefault(leaf, []).append(number)
-    for donor in config.donors:
-        lender = first[donor.parameter] + leaf_at(signature.parameters[donor.parameter], donor.parameter_index)
-        pairs += [(result, lender) for result in alike.get(parameters[lender], ())]
+    donors = [
+        first[donor.parameter] + leaf_at(signature.parameters[donor.parameter], donor.parameter_index)
+        for donor in config.donors
+    ]
+    lenders, borrowers = _by_shape(parameters, donors), _by_shape(results, range(len(results)))
+    for shape, alike in lenders.items():
+        for place, lender in enumerate(alike):
+            pairs += [(result, lender) for result in _offered(borrowers.get(shape, []), place, len(alike))]
     result_numbers, parameter_numbers = _array_numbers(results), _array_numbers(parameters)
     movable = {number for number, leaf in enumerate(results) if _is_movable(leaf)}
     return [
@@ -50,6 +55,24 @@ def possible_donations(module: HloModule) -> list[Donation]:
         for result, parameter in pairs
         if result in movable
     ]
+
+
+def _by_shape(leaves: Sequence[Shape], numbers: Iterable[int]) -> dict[Shape, list[int]]:
+    found: dict[Shape, list[int]] = {}
+    for number in numbers:
+        found.setdefault(leaves[number], []).append(number)
+    return found
+
+
+def _offered(results: Sequence[int], place: int, donors: int) -> Sequence[int]:
+    """The results that one of so many donors of a shape is offered to: all, or where these are too many pairs the ones
+    at about its place, for what a program updates comes out in the order in which it goes in."""
+    if len(results) * donors <= MOST_PAIRS:
+        return results
+    width = max(MOST_PAIRS // donors, 1)
+    middle = place * len(results) // donors
+    begin = max(min(middle - width // 2, len(results) - width), 0)
+    return results[begin : begin + width]
 
 
 def _array_numbers(leaves: list[Shape]) -> list[int]:

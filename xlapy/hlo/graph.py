@@ -73,14 +73,12 @@ class Instruction:
         """It must run even if nobody uses its result. A custom call says so itself; control flow has what it calls."""
         if Trait.EFFECT in self.spec.traits:
             return bool(self.attributes.get("has_side_effect", True))
-        return any(computation.has_effect for computation in self.called)
+        return bool(self.called) and _have_effect(self.called)
 
     @property
     def is_pure(self) -> bool:
         """Same operands, same result, nothing else happens: it may be shared, moved, repeated or dropped."""
-        if Trait.CONTROL in self.spec.traits:
-            return all(computation.is_pure for computation in self.called)
-        return Trait.PURE in self.spec.traits
+        return Trait.PURE in self.spec.traits or (Trait.CONTROL in self.spec.traits and _are_pure(self.called))
 
     @property
     def is_root(self) -> bool:
@@ -145,11 +143,11 @@ class Computation:
 
     @property
     def has_effect(self) -> bool:
-        return any(instruction.has_effect for instruction in self._instructions)
+        return _have_effect((self,))
 
     @property
     def is_pure(self) -> bool:
-        return all(instruction.is_pure for instruction in self._instructions)
+        return _are_pure((self,))
 
     def post_order(self) -> list[Instruction]:
         """All instructions, each behind its operands and control predecessors, otherwise as they were added."""
@@ -358,6 +356,35 @@ class Computation:
 
 
 _NUMBER = re.compile(r"(\.\d+)+$")
+
+
+def _have_effect(computations: Iterable[Computation]) -> bool:
+    """Something in them has an effect, or in what they call. Each is looked at once, however often it is called."""
+    reached = dict.fromkeys(computations)
+    waiting = [*reached]
+    for computation in waiting:
+        for instruction in computation._instructions:
+            if Trait.EFFECT in instruction.spec.traits:
+                if instruction.has_effect:
+                    return True
+            elif instruction.called:
+                waiting += [called for called in dict.fromkeys(instruction.called) if called not in reached]
+                reached.update(dict.fromkeys(instruction.called))
+    return False
+
+
+def _are_pure(computations: Iterable[Computation]) -> bool:
+    """All in them is pure, and in what they run as control flow. Each is looked at once."""
+    reached = dict.fromkeys(computations)
+    waiting = [*reached]
+    for computation in waiting:
+        for instruction in computation._instructions:
+            if Trait.CONTROL in instruction.spec.traits:
+                waiting += [called for called in dict.fromkeys(instruction.called) if called not in reached]
+                reached.update(dict.fromkeys(instruction.called))
+            elif Trait.PURE not in instruction.spec.traits:
+                return False
+    return True
 
 
 def topological(instructions: Iterable[Instruction]) -> list[Instruction]:

@@ -56,6 +56,11 @@ LIMITATIONS = (
         "passes and code generation follow them by recursion, which Python bounds",
     ),
     Limitation(
+        ("call", "while", "conditional"),
+        "with computations that others call too, if the copies have more than a million instructions together",
+        "each place has memory and kernels of its own: two calls of what has two calls ... are a million, twenty deep",
+    ),
+    Limitation(
         ("bitcast",),
         "between complex numbers and others, and of 6-bit floats to elements of another width (also when written as "
         "StableHLO)",

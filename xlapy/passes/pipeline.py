@@ -76,8 +76,10 @@ class Watch:
     stop_after: int | None = None  # number of changes by optional passes after which no optional pass runs
     observe: Callable[[PassRun, HloModule], None] | None = None
 
-    def allows(self, name: str) -> bool:
-        """Whether an optional pass of that name is not left out."""
+    def allows(self, name: str, changes: int) -> bool:
+        """Whether an optional pass of that name is not left out, behind so many changes by others."""
+        if self.stop_after is not None and changes >= self.stop_after:
+            return False
         return not (self.disabled and re.fullmatch(self.disabled, name))
 
 
@@ -89,6 +91,7 @@ class PipelineReport:
     records: dict[str, list[Record]] = field(default_factory=dict)
     counts: Counter[str] = field(default_factory=Counter)
     unfinished: list[str] = field(default_factory=list)  # groups that still changed in their last round
+    optional_changes: int = 0  # by passes that are not required
 
     @property
     def changes(self) -> int:
@@ -155,7 +158,6 @@ class _Run:
         self.module = module
         self.watch = watch
         self.report = PipelineReport()
-        self.optional_changes = 0
         self.print = watch.checks.fingerprint(module) if watch.checks else None
 
     def fixed_point(self, group: FixedPoint) -> None:
@@ -183,7 +185,7 @@ class _Run:
         records = step.take_records()
         if records:
             self.report.records.setdefault(step.name, []).extend(records)
-        self.optional_changes += changed and not step.required
+        self.report.optional_changes += changed and not step.required
         if self.watch.checks is not None:
             self.check(self.watch.checks, step, changed)
         if changed:
@@ -193,11 +195,7 @@ class _Run:
         return changed
 
     def is_wanted(self, step: Pass) -> bool:
-        if step.required:
-            return True
-        if self.watch.stop_after is not None and self.optional_changes >= self.watch.stop_after:
-            return False
-        return self.watch.allows(step.name)
+        return step.required or self.watch.allows(step.name, self.report.optional_changes)
 
     def check(self, checks: Checks, step: Pass, changed: bool) -> None:
         before, self.print = self.print, checks.fingerprint(self.module)

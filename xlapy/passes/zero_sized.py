@@ -36,7 +36,8 @@ class ZeroSized(ComputationPass):
                     "constant", shape=instruction.shape, name=instruction.name, literal=literal
                 )
             elif instruction.opcode == "gather" and 0 in instruction.attributes["slice_sizes"]:
-                zeros = new.number(0, like=instruction)
+                nothing = np.zeros((), instruction.shape.type.dtype)  # also of a type whose bits of zero are a number
+                zeros = new.number(nothing, like=instruction)
                 replacements[instruction] = new.materialize(zeros, computation, instruction)[0]
         replace_all(computation, replacements)
         return computation.remove(replacements)

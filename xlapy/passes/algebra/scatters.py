@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from xlapy.hlo.attributes import ComparisonDirection, GatherDimensionNumbers, ScatterDimensionNumbers, SliceDimension
+from xlapy.hlo.evaluate.numerics import Array
 from xlapy.hlo.graph import Instruction
 from xlapy.hlo.kernel_plan import sole_operation
 from xlapy.hlo.literal import Literal
@@ -53,11 +54,18 @@ def _range_of(indices: Instruction) -> SliceDimension | None:
         return SliceDimension(int(number), int(number) + 1) if count == 1 else None
     if indices.opcode != "constant":
         return None
-    listed = indices.attributes["literal"].array.reshape(-1).astype(object)
-    steps = {*np.diff(listed)}
-    if len(steps) > 1 or min(steps, default=1) < 1:
+    return _range_of_constant(indices.attributes["literal"].array.reshape(-1))
+
+
+def _range_of_constant(listed: Array) -> SliceDimension | None:
+    """The ends tell of most arrays that they are no range."""
+    first, last = int(listed[0]), int(listed[-1])
+    step = int(listed[1]) - first if listed.size > 1 else 1
+    if step < 1 or last != first + step * (listed.size - 1):
         return None
-    return SliceDimension(int(listed[0]), int(listed[-1]) + 1, int(min(steps, default=1)))
+    wrapped = np.arange(listed.size, dtype=np.uint64) * np.uint64(step) + np.uint64(first % (1 << 64))
+    is_range = np.array_equal(listed.astype(np.int64).view(np.uint64), wrapped)
+    return SliceDimension(first, last + 1, step) if is_range else None
 
 
 @LAWS.law(P.gather(x, y, dimension_numbers=numbers, slice_sizes=sizes))
