@@ -127,7 +127,9 @@ def _context(forked: bool) -> ForkServerContext | SpawnContext:
     if not forked or "forkserver" not in multiprocessing.get_all_start_methods():
         return multiprocessing.get_context("spawn")
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["__main__", "benchmarks.engines", "xlapy.api", "xlapy.compiler", "xlapy.stablehlo", __name__])
+    context.set_forkserver_preload(
+        ["__main__", "benchmarks.engines", "xlapy.api", "xlapy.compiler", "xlapy.stablehlo", __name__]
+    )
     return context
 
 

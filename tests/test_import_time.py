@@ -63,6 +63,14 @@ def test_import_is_light_and_silent(package: str, imported: tuple[dict[str, Any]
     assert not loaded & set(BIG)
 
 
+def test_only_names_are_loaded_at_first(package: str, imported: tuple[dict[str, Any], str]) -> None:
+    """Everything else waits until it is asked for: a program from the cache needs little of it."""
+    if package == "xlapy":
+        ours = {name for name in imported[0]["modules"] if name.split(".")[0] in ("xlapy", "xlapy_runtime")}
+        support = {f"xlapy.support.{name}" for name in ("errors", "registry", "text_forms", "version")}
+        assert ours == {"xlapy", "xlapy.support", *support, "xlapy_runtime", "xlapy_runtime.errors"}
+
+
 def test_the_runtime_loads_without_the_compiler(package: str, imported: tuple[dict[str, Any], str]) -> None:
     """A compiled program runs with `xlapy_runtime` alone."""
     if package == "xlapy_runtime":

@@ -21,6 +21,14 @@ ENTRY main { x = f32[100] parameter(0)
   b = f32[100] broadcast(two), dimensions={}
   ROOT y = f32[100] multiply(x, b) }
 """
+SORTED = """HloModule sorted
+less { a = f32[] parameter(0)
+  b = f32[] parameter(1)
+  ROOT c = pred[] compare(a, b), direction=LT }
+ENTRY main { x = f32[100] parameter(0)
+  y = f32[100] sort(x), dimensions={0}, to_apply=less
+  ROOT z = f32[100] add(y, y) }
+"""
 COMPILER = (
     "llvmlite.binding",
     "ml_dtypes",
@@ -28,6 +36,7 @@ COMPILER = (
     "xlapy.builder",
     "xlapy.codegen.ir",
     "xlapy.codegen.jit",
+    "xlapy.codegen.libraries",
     "xlapy.compiler",
     "xlapy.hlo",
     "xlapy.hlo.graph",
@@ -77,7 +86,8 @@ def test_a_program_from_the_cache_needs_no_compiler(folder: Path) -> None:
     """Nor LLVM, nor the graph, nor what only other programs need: to import these would take several times as long as
     everything else."""
     text = xlapy.stablehlo.to_text(xlapy.load(SOURCE))
-    for source in (SOURCE, text):
+    assert xlapy.compile(SORTED)._compiled.program.libraries
+    for source in (SOURCE, text, SORTED):
         xlapy.compile(source)
         script = f"""
 import sys, numpy, xlapy

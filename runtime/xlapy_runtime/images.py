@@ -40,8 +40,8 @@ class Layout(NamedTuple):
 
     @property
     def space(self) -> int:
-        """The memory that it takes, in whole pages."""
-        return self.data_space + rounded_up(self.code_bytes, PAGE_BYTES)
+        """The memory that it takes, in whole pages, of which there is one at least."""
+        return self.data_space + rounded_up(max(1, self.code_bytes), PAGE_BYTES)
 
 
 class Image(NamedTuple):

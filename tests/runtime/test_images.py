@@ -172,6 +172,12 @@ def test_sections_begin_where_they_may() -> None:
 
 
 @needs_x86
+def test_nothing_at_all_may_be_linked() -> None:
+    assert is_image(prelinked([emit_object("", X86)])[0])
+    link([emit_object("", X86)], {}, [])
+
+
+@needs_x86
 def test_process_functions_are_found() -> None:
     text = """declare ptr @memset(ptr, i32, i64)
 define void @clear(ptr %place) nounwind {

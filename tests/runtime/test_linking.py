@@ -180,3 +180,24 @@ def test_words_begin_on_a_cache_line(count: int) -> None:
     words = aligned_words(count)
     assert words.ctypes.data % LINE_BYTES == 0 or not count
     assert words.tolist() == [0] * count
+
+
+def test_programs_run_where_only_llvm_can_link(tmp_path: Path) -> None:
+    """The whole route, twice: what was compiled is linked, and what comes from the cache."""
+    program = """
+import xlapy_runtime.prelinking
+xlapy_runtime.prelinking.prelinked = tuple  # as for objects of another machine
+import numpy, sys, xlapy
+text = "ENTRY main { x = f32[100000] parameter(0) ROOT y = f32[100000] add(x, x) }"
+executable = xlapy.compile(text)
+assert executable(numpy.ones(100000, numpy.float32)).tolist() == [2.0] * 100000
+assert "xlapy_runtime.llvm_linking" in sys.modules
+print(executable.compile_stats().cached)
+"""
+    root = Path(__file__).parents[2]
+    surroundings = {"PYTHONPATH": f"{root}:{root / 'runtime'}", "XLAPY_CACHE_DIR": str(tmp_path / "cache")}
+    answers = [
+        subprocess.run([sys.executable, "-c", program], env=surroundings, capture_output=True, text=True, check=True)
+        for _ in range(2)
+    ]
+    assert [answer.stdout for answer in answers] == ["False\n", "True\n"]
