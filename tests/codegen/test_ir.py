@@ -469,6 +469,43 @@ class TestControl:
         assert x[0] == 10 + sum(2**i * i for i in range(n))
         assert y[0] == 2**n
 
+    @pytest.mark.parametrize(("begin", "end", "step"), [(3, 4, 1), (3, 7, 4), (3, 5, 8)])
+    def test_what_runs_just_once_is_no_loop(self, begin: int, end: int, step: int) -> None:
+        def write(k: KernelBuilder) -> None:
+            with k.loop(begin, end, step, carry=[k.const(I64, 5)]) as loop:
+                loop.next = [k.add(k.load(k.parameters["y"], I64), k.add(loop.values[0], loop.index))]
+            k.store(k.parameters["x"], loop.results[0])
+
+        text = kernel_text(write, "x y")
+        assert list(blocks(text)) == ["entry"]
+        x, y = np.zeros(1, np.int64), np.full(1, 100, np.int64)
+        Compiled(text).call("f", x, y)
+        assert x[0] == 108
+
+    @pytest.mark.parametrize(("begin", "end", "step"), [(4, 4, 1), (5, 4, 1), (3, 8, 4)])
+    def test_what_does_not_run_or_runs_twice_is_a_loop(self, begin: int, end: int, step: int) -> None:
+        def write(k: KernelBuilder) -> None:
+            with k.loop(begin, end, step, carry=[k.const(I64, 0)]) as loop:
+                loop.next = [k.add(loop.values[0], 1)]
+            k.store(k.parameters["x"], loop.results[0])
+
+        x = np.full(1, -1, np.int64)
+        Compiled(kernel_text(write, "x")).call("f", x)
+        assert x[0] == len(range(begin, end, step))
+
+    @pytest.mark.parametrize("n", [1, 5])
+    def test_whoever_knows_that_a_loop_runs_may_say_so(self, n: int) -> None:
+        def write(k: KernelBuilder) -> None:
+            with k.loop(0, k.parameters["n"], carry=[k.const(I64, 0)], runs=True) as loop:
+                loop.next = [k.add(loop.values[0], loop.index)]
+            k.store(k.parameters["x"], loop.results[0])
+
+        text = kernel_text(write, "x n")
+        assert text.count("br i1") == 1
+        x = np.full(1, -1, np.int64)
+        Compiled(text).call("f", x, n)
+        assert x[0] == sum(range(n))
+
     def test_a_loop_that_surely_runs_has_no_guard(self) -> None:
         def write(k: KernelBuilder) -> None:
             with k.loop(0, 10, carry=[k.const(I64, 0)]) as loop:

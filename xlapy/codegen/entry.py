@@ -540,7 +540,7 @@ def _kernel(emitter: EntryEmitter, frame: Frame, instruction: Instruction) -> No
     else:
         call_kernel(frame, kernel, pointers)
     if kernel.finish:
-        frame.k.call(kernel.finish, pointers)
+        frame.k.call(kernel.finish, pointers if kernel.call is None else _from_table(pointers))
     if kernel.finish_call is not None:
         call_library(frame, kernel.finish_call, [_numbers(emitter, frame, kernel.finish_call), *pointers[1:]])
     if kernel.grain < kernel.units:
@@ -622,6 +622,12 @@ def _pointers(
         null = [k.const(PTR, 0)]
         return [_numbers(emitter, frame, kernel.call), *(context or null), *(memory or null), *places]
     return [*places, *memory, *context]
+
+
+def _from_table(pointers: Sequence[Value]) -> list[Value]:
+    """The arguments of a kernel of the program, from those of a function of a library that does the first part."""
+    _, _, memory, *places = pointers
+    return [*places, memory]
 
 
 def _numbers(emitter: EntryEmitter, frame: Frame, call: LibraryCall) -> Value:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -86,7 +86,8 @@ class KernelLibrary:
         if found is None:
             kernel = kernel_for(instruction, Situation(self.target, bool(overwritten), plans, runs_once))
             found = self._write(instruction, kernel, overwritten)
-            if found.call is None:  # what a library is told may depend on more than the key: on values of constants
+            # What a library is told of a reduce may depend on more than the key: on the constant that it begins with.
+            if found.call is None or instruction.opcode == "fusion":
                 self.known[quick_key if kernel.is_for_once else key] = found
         return found
 
@@ -113,7 +114,7 @@ class KernelLibrary:
         return found.name, plan.work
 
     def _write(self, instruction: Instruction, kernel: Kernel, overwritten: tuple[int, ...]) -> NativeKernel:
-        if isinstance(kernel.body, LibraryCall):
+        if isinstance(kernel.body, LibraryCall) and (kernel.finish is None or isinstance(kernel.finish, LibraryCall)):
             return _of_library(kernel, kernel.body)
         name = self.new_name(instruction.opcode.replace("-", "_"))
         operands = [operand.shape for operand in instruction.operands]
@@ -121,6 +122,9 @@ class KernelLibrary:
         pointers = [f"p{number}" for number in range(len(operands) + len(results))]
         has_scratch, has_context = bool(kernel.shared_bytes or kernel.task_bytes), kernel.listens
         pointers += ["scratch"] * has_scratch + ["context"] * has_context
+        if isinstance(kernel.body, LibraryCall):
+            finish = self._write_finish(name, pointers, instruction, kernel, overwritten)
+            return replace(_of_library(kernel, kernel.body), finish=finish)
         if kernel.units:
             functions = self._functions(kernel.functions)
             module = self.quick_module if kernel.is_quick else self.module
@@ -136,22 +140,30 @@ class KernelLibrary:
                     k.functions = functions
                     k.parameters["region_context"] = region_context(k, k.parameters.get("scratch"))
                 kernel.body(k, arrays[: len(operands)], arrays[len(operands) :], begin, end)
-        finish = self._write_finish(name, pointers, instruction, kernel) if kernel.finish is not None else ""
+        finish = self._write_finish(name, pointers, instruction, kernel, ()) if kernel.finish is not None else ""
         range_name = f"{name}.range"
         if kernel.grain < kernel.units:
             self._write_range(name, range_name, len(pointers))
         work = (kernel.units, kernel.grain, kernel.bytes_per_unit)
         return NativeKernel(name, range_name, *work, kernel.overwrites, has_scratch, has_context, finish=finish)
 
-    def _write_finish(self, name: str, pointers: Sequence[str], instruction: Instruction, kernel: Kernel) -> str:
+    def _write_finish(
+        self,
+        name: str,
+        pointers: Sequence[str],
+        instruction: Instruction,
+        kernel: Kernel,
+        overwritten: tuple[int, ...],
+    ) -> str:
         """The function that does what is left to do when all units of the kernel `name` are done."""
         assert kernel.finish is not None and not isinstance(kernel.finish, LibraryCall)
         name = f"{name}.finish"
         operands = [operand.shape for operand in instruction.operands]
         results = [leaf for leaf in instruction.shape.leaves() if leaf.is_array]
         parameters = [(pointer, PTR) for pointer in pointers]
-        with KernelBuilder(self.module, name, parameters, None, attributes=self.attributes) as k:
-            arrays = _arrays(k, [*operands, *results], len(operands), (), self.target)
+        module = self.quick_module if kernel.is_quick else self.module
+        with KernelBuilder(module, name, parameters, None, attributes=self.attributes) as k:
+            arrays = _arrays(k, [*operands, *results], len(operands), overwritten, self.target)
             if kernel.shared_bytes:
                 k.parameters["shared"] = k.parameters["scratch"]
             kernel.finish(k, arrays[: len(operands)], arrays[len(operands) :])

@@ -21,7 +21,12 @@ def fold_steps(computation: Computation) -> tuple[Computation, Computation] | No
     first, last = (reduce.operands[0] for reduce in (reduces[0], reduces[-1]))
     if first.shape.dims == last.shape.dims:
         return None
-    return _copied(computation, last, None), _copied(computation, computation.root, last)
+    return split_at(computation, last)
+
+
+def split_at(computation: Computation, value: Instruction) -> tuple[Computation, Computation]:
+    """What makes a value, and what is made from it, as the steps of a fold are."""
+    return _copied(computation, value, None), _copied(computation, computation.root, value)
 
 
 def _copied(computation: Computation, root: Instruction, parts: Instruction | None) -> Computation:

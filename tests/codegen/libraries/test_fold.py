@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import jax
+import jax.numpy as jnp
 import ml_dtypes
 import numpy as np
 import pytest
@@ -125,6 +127,56 @@ def test_folds_run_with_others() -> None:
     assert "kernel.joint" in program.llvm_ir()
     for number, (x, found) in enumerate(zip(arrays, program(*arrays), strict=True)):
         assert_same(found, x.max(number % 2))
+
+
+def finished(x: XlaOp, y: XlaOp, dims: tuple[int, ...]) -> XlaOp:
+    """Something that is made from the results of a fold, and from as many other numbers."""
+    return ops.Sub(ops.Tanh(ops.Mul(fold(x, "add", dims, 2), y)), y)
+
+
+@pytest.mark.parametrize("dims", [(0,), (1,), (0, 1)])
+@pytest.mark.parametrize("dtype", [np.float32, ml_dtypes.bfloat16])
+def test_what_is_made_from_results_is_a_second_step(dims: tuple[int, ...], dtype: Any) -> None:
+    rows, columns = 1100, 1300
+    x = np.random.default_rng(6).normal(size=(rows, columns)).astype(dtype)
+    kept = tuple(size for dim, size in enumerate(x.shape) if dim not in dims)
+    y = np.random.default_rng(7).normal(size=kept).astype(np.float32) * 0.01
+
+    def build(x: XlaOp, y: XlaOp) -> XlaOp:
+        return finished(ops.ConvertElementType(x, np.float32), y, dims)
+
+    module = record(build, x, np.asarray(y, np.float32))
+    first = None
+    for threads in (1, 2, 3, 8):
+        program = xlapy.compile(module, xlapy.CompileOptions(num_threads=threads, verify=True))
+        assert {name.split("_")[1] for name in libraries_of(program)} == {"columns" if dims == (0,) else "rows"}
+        found = program(x, y)
+        first = found if first is None else first
+        assert_same(found, first)
+    total = 2 + x.astype(np.float64).sum(dims)
+    np.testing.assert_allclose(first, np.tanh(total * y) - y, rtol=1e-3, atol=2e-4)
+
+
+def test_a_second_step_may_overwrite_what_it_reads() -> None:
+    """The memory of an operand that nobody reads any more is as good as any other."""
+    x = np.random.default_rng(8).normal(size=(1100, 1300)).astype(np.float32)
+    y = np.full(1300, 0.01, np.float32)
+    module = record(lambda x, y: [finished(x, y, (0,)), ops.Neg(y)], x, y)
+    for found, wanted in zip(xlapy.compile(module)(x, y), xlapy.evaluate(module, x, y), strict=True):
+        np.testing.assert_allclose(found, wanted, rtol=1e-3, atol=1e-4)
+
+
+def test_second_steps_in_a_loop() -> None:
+    x = np.random.default_rng(8).normal(size=(1100, 1300)).astype(np.float32)
+    y = np.full(1300, 0.01, np.float32)
+
+    def loop(x: Any, y: Any) -> Any:
+        return jax.lax.fori_loop(0, 3, lambda _, y: jnp.tanh(x.sum(0) * y) - y, y)
+
+    lowered = jax.jit(loop).lower(x, y)
+    program = xlapy.compile(lowered.as_text())
+    assert libraries_of(program) == ["fold_columns_add_f32"]
+    np.testing.assert_allclose(program(x, y), lowered.compile()(x, y), rtol=1e-3, atol=1e-4)
 
 
 def test_folds_of_a_loop() -> None:

@@ -41,16 +41,17 @@ from xlapy.codegen.kernels.tasks import MOST_TASKS_WITH_SCRATCH, units_per_task
 from xlapy.codegen.kernels.transpose import emit_transpose, plan_transpose
 from xlapy.codegen.kernels.update import emit_update
 from xlapy.codegen.libraries import LibraryCall
-from xlapy.codegen.libraries.fold import FoldCall, call_of_fusion, call_of_reduce, calls_of_steps
+from xlapy.codegen.libraries.fold import FoldCall, call_of_first_step, call_of_fusion, call_of_reduce, calls_of_steps
 from xlapy.codegen.libraries.sort import library_call
 from xlapy.codegen.stopping import LONG
 from xlapy.codegen.target import Target
 from xlapy.hlo.attributes import FusionKind
 from xlapy.hlo.buffer_plan import FunctionPlans
-from xlapy.hlo.fold_steps import fold_steps
+from xlapy.hlo.fold_steps import fold_steps, split_at
 from xlapy.hlo.graph import Computation, Instruction
 from xlapy.hlo.kernel_plan import (
     FOLDING_KINDS,
+    FOLDS,
     column_space,
     fold_of,
     fusion_roots,
@@ -59,7 +60,7 @@ from xlapy.hlo.kernel_plan import (
     turns_reversed,
 )
 from xlapy.hlo.ops import OPS, Trait
-from xlapy.hlo.shape import Dims
+from xlapy.hlo.shape import Dims, Shape
 from xlapy.hlo.sort_plan import plan_sort
 from xlapy.hlo.sort_plan import scratch_bytes as scratch_of_sort
 from xlapy.support.errors import UnsupportedError
@@ -190,7 +191,8 @@ def _may_have_scratch(instruction: Instruction) -> bool:
         return instruction.opcode in HAVE_SCRATCH
     computation = instruction.called[0]
     is_rows = instruction.attributes["kind"] is FusionKind.OUTPUT
-    return fold_steps(computation) is not None or (is_rows and column_space(computation) is not None)
+    has_steps = fold_steps(computation) is not None or _fold_to_finish(computation) is not None
+    return has_steps or (is_rows and column_space(computation) is not None)
 
 
 def aligned(size: int) -> int:
@@ -257,7 +259,38 @@ def _one_step(computation: Computation, kind: FusionKind, situation: Situation) 
     call = call_of_fusion(computation, situation.target)
     if call is not None:
         return _library_fold(call, computation.parameters, computation.root)
-    return _fold_kernel(computation, kind, situation)
+    return _finished_fold(computation, situation) or _fold_kernel(computation, kind, situation)
+
+
+MOST_FINISHED = 1 << 14  # results of a fold that one thread takes some microseconds to finish
+LEAST_FOLDED_BYTES = 2 << 20  # smaller ones may run together with others, and are kernels as others are for that
+
+
+def _fold_to_finish(computation: Computation) -> Instruction | None:
+    """The only fold of a computation, if it is large and has few results, of which all roots are made."""
+    fold, *others = (instruction for instruction in computation if instruction.opcode in FOLDS)
+    if others or fold.opcode != "reduce" or not fold.shape.is_array or fold.shape.size > MOST_FINISHED:
+        return None
+    is_whole = all(root.shape.dims == fold.shape.dims for root in fusion_roots(computation))
+    return fold if is_whole and fold.operands[0].shape.bytes >= LEAST_FOLDED_BYTES else None
+
+
+def _finished_fold(computation: Computation, situation: Situation) -> Kernel | None:
+    """A fold by a library into shared memory, and behind it, by one thread, what is made from its results."""
+    fold = _fold_to_finish(computation)
+    if fold is None:
+        return None
+    first, second = split_at(computation, fold)
+    call = call_of_first_step(first, situation.target)
+    if call is None:
+        return None
+    loop = _loop_kernel(fusion_roots(second), second.parameters, second.parameters, situation)
+    return replace(
+        _library_fold(call, first.parameters, fold),
+        finish=_of_shared(loop, fold.shape),
+        is_quick=loop.is_quick,
+        shared_bytes=fold.shape.bytes,
+    )
 
 
 def _fold_kernel(computation: Computation, kind: FusionKind, situation: Situation) -> Kernel:
@@ -280,19 +313,26 @@ def _two_steps(first: Computation, second: Computation, kind: FusionKind, situat
     last = _fold_kernel(second, FusionKind.INPUT, situation)
     shape = first.root.shape
 
-    def parts(k: KernelBuilder, *, read_only: bool) -> Array:
-        return Array(k.parameters["shared"], shape, "parts", read_only=read_only)
-
     def body(k: KernelBuilder, arrays: Sequence[Array], outputs: Sequence[Array], begin: Value, end: Value) -> None:
         assert not isinstance(made.body, LibraryCall)
-        made.body(k, arrays, [parts(k, read_only=False)], begin, end)
+        made.body(k, arrays, [_shared_array(k, shape, read_only=False)], begin, end)
+
+    return replace(made, body=body, finish=_of_shared(last, shape), shared_bytes=shape.bytes)
+
+
+def _of_shared(last: Kernel, shape: Shape) -> Finish:
+    """A kernel, of which the last operand lies in shared memory, for all its units."""
 
     def finish(k: KernelBuilder, arrays: Sequence[Array], outputs: Sequence[Array]) -> None:
         assert not isinstance(last.body, LibraryCall)
         units = k.const(I64, 0), k.const(I64, last.units)
-        last.body(k, [*arrays, parts(k, read_only=True)], outputs, *units)
+        last.body(k, [*arrays, _shared_array(k, shape, read_only=True)], outputs, *units)
 
-    return replace(made, body=body, finish=finish, shared_bytes=shape.bytes)
+    return finish
+
+
+def _shared_array(k: KernelBuilder, shape: Shape, *, read_only: bool) -> Array:
+    return Array(k.parameters["shared"], shape, "parts", read_only=read_only)
 
 
 def _rows_kernel(computation: Computation, situation: Situation) -> Kernel:

@@ -50,17 +50,22 @@ def call_of_fusion(computation: Computation, target: Target) -> FoldCall | None:
     return _call(fold, target, FIRST_ARRAY + parameters.index(fold.source), FIRST_ARRAY + len(parameters))
 
 
+def call_of_first_step(first: Computation, target: Target) -> FoldCall | None:
+    """The same, with the results in scratch memory."""
+    fold = _fold_of(first)
+    if fold is None:
+        return None
+    return _call(fold, target, FIRST_ARRAY + first.parameters.index(fold.source), SCRATCH_PLACE)
+
+
 def calls_of_steps(first: Computation, second: Computation, target: Target) -> tuple[FoldCall, LibraryCall] | None:
     """How libraries compute a fold in two steps, if both are such; what is between them is in scratch memory."""
-    made, last = _fold_of(first), _fold_of(second)
-    if made is None or last is None or last.columns > 1 or last.groups > 1:
+    call, last, operands = call_of_first_step(first, target), _fold_of(second), len(first.parameters)
+    if call is None or last is None or last.columns > 1 or last.groups > 1:
         return None
-    parameters = first.parameters
-    if last.source.attributes["number"] != len(parameters):
+    if last.source.attributes["number"] != operands:
         return None
-    call = _call(made, target, FIRST_ARRAY + parameters.index(made.source), SCRATCH_PLACE)
-    rows = _rows_call(last, _places(last, SCRATCH_PLACE, FIRST_ARRAY + len(parameters)), is_fetched=False)
-    return None if call is None else (call, rows)
+    return call, _rows_call(last, _places(last, SCRATCH_PLACE, FIRST_ARRAY + operands), is_fetched=False)
 
 
 def _fold_of(computation: Computation) -> PlainFold | None:
