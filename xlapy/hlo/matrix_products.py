@@ -7,7 +7,7 @@ attention: there is a call for each of their positions.
 
 A convolution is one matrix product per group: positions by features of the result, contracting places of the window
 and features of the input. It needs features side by side in kernel and result, and enough of them; the others run as
-loop nests (`kernels.convolution`).
+loop nests (`kernels.convolution`). Few features of the input will do where lines of positions are long.
 
 Everything here is a fact about shapes and attributes, which passes and codegen share: what is a library call may take
 the element-wise ops behind it along.

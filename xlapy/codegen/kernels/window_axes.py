@@ -88,8 +88,8 @@ def carried_loop(
 ) -> list[Element]:
     """A loop that carries elements; one that runs once is none.
 
-    LLVM is not told that what `body` gets counts: the many addresses that are made of it are as good as they can be, and
-    to look for better ones took longer than everything else."""
+    LLVM is not told that what `body` gets counts: the many addresses that are made of it are as good as they can be,
+    and to look for better ones took longer than everything else."""
     if begin.constant is not None and end.constant is not None and int(end.constant) == int(begin.constant) + 1:
         return list(body(begin, elements))
     with listening_loop(k, begin, end, carry=flatten(elements)) as loop:
