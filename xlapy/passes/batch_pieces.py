@@ -229,7 +229,7 @@ def _pieces(region: _Region) -> int | None:
 
 
 class _Loop:
-    """The loop that takes the place of a region. Its state: a counter, what the region reads, and what it is read for."""
+    """The loop that takes the place of a region. Its state: a counter, what the region reads, and what it makes."""
 
     def __init__(self, computation: Computation, region: _Region, piece: int) -> None:
         self._computation = computation
