@@ -46,7 +46,9 @@ def channels_first(x: Any, first: Any, bias: Any, second: Any) -> Any:
 
 def of_some_images(x: Any, first: Any, bias: Any, second: Any) -> Any:
     """In a loop, with what only the loop knows."""
-    return jax.lax.fori_loop(0, 2, lambda i, c: c + two_layers(x * i.astype(np.float32), first, bias, second), jnp.zeros((23, 384)))
+    return jax.lax.fori_loop(
+        0, 2, lambda i, c: c + two_layers(x * i.astype(np.float32), first, bias, second), jnp.zeros((23, 384))
+    )
 
 
 PROGRAMS: dict[str, Callable[..., Any]] = {

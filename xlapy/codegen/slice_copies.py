@@ -1,7 +1,6 @@
 """Dynamic slices, and updates of them, that are one block of memory each: copied by the entry, without a kernel.
 
-They are what loops over steps, or over pieces of a batch, read and write. Larger ones have kernels, which are shared
-out.
+They are what loops over steps, or over pieces of a batch, read and write. Larger ones have kernels that threads share.
 """
 
 from __future__ import annotations

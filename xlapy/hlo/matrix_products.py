@@ -7,7 +7,7 @@ attention: there is a call for each of their positions.
 
 A convolution is one matrix product per group: positions by features of the result, contracting places of the window
 and features of the input. It needs features side by side in kernel and result, and enough of them; the others run as
-loop nests (`kernels.convolution`).
+loop nests (`kernels.convolution`). Few features of the input will do where lines of positions are long.
 
 Everything here is a fact about shapes and attributes, which passes and codegen share: what is a library call may take
 the element-wise ops behind it along.
@@ -153,6 +153,7 @@ packed for it."""
 FEWEST_FEATURES = 3  # of the result, if there are no groups: most lanes are idle, but those of a kernel would be so too
 LEAST_NEIGHBOURS = 12  # elements side by side in memory, to be packed together
 LEAST_FEATURES_OF_FEW = 24  # of the result, where tiles sum up short runs: with fewer they are not wide enough
+LEAST_POSITIONS_OF_FEW = 12  # of the window in a line: with fewer they are not high enough
 SPACES = 3
 """The most dimensions that a window may have."""
 
@@ -210,7 +211,8 @@ def window_product(convolution: Instruction) -> MatrixProduct | None:
     ]
     follows_rows = _follows_rows(lhs.type, rows[-1], steps[-1])
     has_few = follows_rows is None
-    if has_few and not (is_regular and feature == 1 and kind in _KINDS_OF_REGIONS and columns >= LEAST_FEATURES_OF_FEW):
+    is_large = columns >= LEAST_FEATURES_OF_FEW and rows[-1].count >= LEAST_POSITIONS_OF_FEW
+    if has_few and not (is_large and is_regular and feature == 1 and kind in _KINDS_OF_REGIONS):
         return None
     features = rhs.dims[numbers.kernel_input_feature]
     values = {

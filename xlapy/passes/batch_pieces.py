@@ -190,7 +190,7 @@ def _grown(seed: Instruction, fixed: set[Instruction]) -> _Region:
 
 def _without_renamings(region: _Region) -> _Region:
     """Leaves out reshapes at the end, so that pieces are put where they belong without another kernel."""
-    for instruction in list(reversed(region.members)):
+    for instruction in reversed([*region.members]):
         if instruction.opcode == "reshape" and not any(user in region.members for user in instruction.users):
             del region.members[instruction]
     return region
@@ -229,7 +229,7 @@ def _pieces(region: _Region) -> int | None:
 
 
 class _Loop:
-    """The loop that takes the place of a region. Its state: a counter, what the region reads, what is read of it."""
+    """The loop that takes the place of a region. Its state: a counter, what the region reads, and what it makes."""
 
     def __init__(self, computation: Computation, region: _Region, piece: int) -> None:
         self._computation = computation

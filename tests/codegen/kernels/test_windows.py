@@ -432,9 +432,9 @@ PRODUCTS = {
       ROOT c = f64[5,400,32] convolution(x, k),
         window={size=9 pad=4_4}, dim_labels=b0f_0io->b0f""",
     "few input features, three dimensions": """
-      x = s32[2,9,12,11,3] parameter(0)
+      x = s32[2,9,12,13,3] parameter(0)
       k = s32[3,2,3,3,32] parameter(1)
-      ROOT c = s32[2,9,12,11,32] convolution(x, k),
+      ROOT c = s32[2,9,12,13,32] convolution(x, k),
         window={size=3x2x3 pad=1_1x1_0x1_1}, dim_labels=b012f_012io->b012f""",
 }
 

@@ -8,9 +8,9 @@ next position. So a tile computes as many positions of a row as it has rows of i
     for each strip of B, for each run (a place of the window in the outer spaces), for each row of the unit:
         for each tile of the row: C[positions, strip] += region[positions + run] B[run, strip]
 
-A run of B is in the nearest cache while all tiles of the unit use it. Where several runs are, tiles sum up all of them
-before they store anything: few input features make short runs. Packing would write each element of the array as often
-as there are places in the window; this pays where runs are long, and most where the result has few features.
+A run of B is in the nearest cache while all tiles of the unit use it. Where it holds several runs, tiles sum up all of
+them before they store anything: few input features make short runs. Packing would write each element of the array as
+often as there are places in the window; this pays where runs are long, and most where the result has few features.
 """
 
 from __future__ import annotations
