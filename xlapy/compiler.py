@@ -175,10 +175,10 @@ _LEAST_TASK = 5000
 def _dump(emitted: EmittedProgram, around: Environment) -> None:
     if around.dump_to:
         folder = DumpFolder(Path(around.dump_to), around.dump_filter)
-        folder.write(9000, "glue", suffix="ll", text=emitted.glue)
-        folder.write(9001, "loops", suffix="ll", text=emitted.loops)
-        for number, text in enumerate(emitted.kernels):
-            folder.write(9002 + number, "kernels", suffix="ll", text=text)
+        texts = [*(("glue", text) for text in emitted.glue), ("loops", emitted.loops)]
+        texts += [("kernels", text) for text in emitted.kernels]
+        for number, (name, text) in enumerate(texts, start=9000):
+            folder.write(number, name, suffix="ll", text=text)
 
 
 def watch_of(options: CompileOptions, around: Environment) -> Watch:

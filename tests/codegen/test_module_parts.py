@@ -4,13 +4,19 @@ from __future__ import annotations
 
 import ctypes
 import re
+from dataclasses import replace
 
+import numpy as np
 import pytest
 
+import xlapy
+from xlapy.api import load
 from xlapy.codegen.ir import F64, I64, PTR, KernelBuilder, Module
 from xlapy.codegen.jit import emit_object
 from xlapy.codegen.target import host_target
+from xlapy.compiler import compile_module
 from xlapy.support.side_by_side import side_by_side
+from xlapy_runtime.executable import ProgramExecutable
 from xlapy_runtime.linking import link
 
 FUNCTIONS = 12
@@ -71,6 +77,27 @@ def test_a_small_module_is_one_part() -> None:
     with KernelBuilder(module, "f", [("n", I64)], None):
         pass
     assert module.parts(8) == [module.text()]
+
+
+def many_small_kernels(count: int) -> str:
+    lines = [f"p{n} = f32[{n + 5}] parameter({n})  t{n} = f32[{n + 5}] tanh(p{n})" for n in range(count)]
+    shapes, names = (", ".join(text.format(n, n + 5) for n in range(count)) for text in ("f32[{1}]", "t{0}"))
+    return f"HloModule m ENTRY e {{ {'  '.join(lines)}  ROOT r = ({shapes}) tuple({names}) }}"
+
+
+@pytest.mark.parametrize("cores", [1, 2, 3])
+def test_small_kernels_are_compiled_side_by_side(cores: int) -> None:
+    """However many parts the entry and its kernels are in, the program is the same."""
+    text = many_small_kernels(20)
+    target = replace(host_target(), cores=cores)
+    compiled = compile_module(load(text), xlapy.CompileOptions(), target)
+    assert len(compiled.program.llvm_modules) == len(compiled.program.objects) == cores
+    executable = xlapy.compile(text)
+    inputs = [np.linspace(-2, 2, n + 5, dtype=np.float32) for n in range(20)]
+    own = ProgramExecutable(compiled.program, compiled.link())
+    for x, one, other in zip(inputs, own(*inputs), executable(*inputs), strict=True):
+        assert np.asarray(one).tobytes() == np.asarray(other).tobytes()
+        np.testing.assert_allclose(one, np.tanh(x), rtol=1e-6)
 
 
 @pytest.mark.parametrize("threads", [1, 2, 5])

@@ -36,7 +36,7 @@ class Array:
     shape: Shape
     alias: str | None = None
     read_only: bool = True
-    streaming: Value | None = None  # the bit that says that stores bypass the caches; then vectors are aligned
+    misplaced: Value | None = None  # if given, stores bypass the caches, and are aligned, unless this bit is set
     displacement: int = 0  # bytes from `pointer` to the first element
     ahead: int = 0  # bytes from what is loaded to what is fetched meanwhile; 0 leaves fetching to the processor
 
@@ -75,12 +75,11 @@ class Array:
         or there is one lane, and then no mask."""
         k, element_type = ix.k, self.shape.type
         offset = self.offset(ix, index)
-        count = len(parts_of(element))
         width = memory_type(element_type).bytes
         parts = [k.splat(to_memory(k, part, element_type), ix.lanes) for part in parts_of(element)]
         mask = k.splat(index.mask, ix.lanes) if index.mask is not None else None
         if offset.vector is None and (offset.step == 1 or ix.lanes == 1):
-            self._store_neighbours(k, self._place(k, offset.start, width * count), parts, ix.lanes, mask)
+            self._store_neighbours(k, offset.start, parts, ix.lanes, mask)
             return
         start, distances = self._lane_places(ix, offset)
         for number, part in enumerate(parts):
@@ -98,9 +97,14 @@ class Array:
         k.prefetch(k.gep(place, count * width - 1), 1)  # the last line, if the first element is not the first of one
 
     def _store_neighbours(
-        self, k: KernelBuilder, pointer: Value, parts: Sequence[Value], lanes: int, mask: Value | None
+        self, k: KernelBuilder, start: Value, parts: Sequence[Value], lanes: int, mask: Value | None
     ) -> None:
-        """Writes the parts of elements that lie side by side."""
+        """Writes the parts of elements that lie side by side from the element number `start` on."""
+        width = parts[0].type.bytes * len(parts)
+        if len(parts) == 1 and mask is None and self.misplaced is not None:
+            self._store_streaming(k, start, parts[0])
+            return
+        pointer = self._place(k, start, width)
         if len(parts) == 2 and lanes == 1:
             k.store(pointer, parts[0], alias=self.alias)
             k.store(k.gep(pointer, 1, parts[0].type.bytes), parts[1], alias=self.alias)
@@ -110,15 +114,23 @@ class Array:
             whole = k.shuffle(parts[0], parts[1], [lane + lanes * part for lane in range(lanes) for part in range(2)])
         if mask is not None:
             k.masked_store(pointer, whole, _for_parts(k, mask, len(parts)), alias=self.alias)
-        elif len(parts) == 1 and self.streaming is not None:
-            k.if_else(
-                self.streaming,
-                lambda: k.store(pointer, whole, align=whole.type.bytes * lanes, alias=self.alias, nontemporal=True),
-                lambda: k.store(pointer, whole, alias=self.alias),
-                likely=True,
-            )
         else:
             k.store(pointer, whole, alias=self.alias)
+
+    def _store_streaming(self, k: KernelBuilder, start: Value, whole: Value) -> None:
+        """Writes a vector past the caches, if it is in its place.
+
+        Each of the stores works out its address, as part of the instruction: one for both would be ready too late."""
+        assert self.misplaced is not None
+        width, alias = whole.type.bytes, self.alias
+        k.if_else(
+            self.misplaced,
+            lambda: k.store(self._place(k, start, width), whole, alias=alias),
+            lambda: k.store(
+                self._place(k, start, width), whole, align=width * whole.type.lanes, alias=alias, nontemporal=True
+            ),
+            likely=False,
+        )
 
     def _place(self, k: KernelBuilder, start: Value, width: int) -> Value:
         """Where the element number `start` is. What is the same everywhere comes last, as part of an address."""

@@ -62,6 +62,10 @@ __all__ = [
 ]
 
 
+LEAST_PART = 10_000
+"""Characters of functions, some 4 ms of work for LLVM, of which half a millisecond would come with every module."""
+
+
 class Module:
     """A unit of compilation: declarations, constant tables, functions and metadata, in the order of their making.
 
@@ -148,12 +152,13 @@ class Module:
         """The whole module. Triple and data layout are the compiler's to set."""
         return self._text(self._functions, {*self._tables.values(), *self._declarations})
 
-    def parts(self, most: int) -> list[str]:
+    def parts(self, most: int, least: int = LEAST_PART) -> list[str]:
         """The module as up to `most` modules of similar size, which can be compiled side by side and linked.
 
-        What only the module can see stays in one part, with all that refers to it. A small module is one part."""
+        They have at least about `least` characters. What only the module can see stays in one part, with all that
+        refers to it."""
         sizes = [*map(len, self._functions.values())]
-        count = min(most, sum(sizes) // max([_LEAST_PART, *sizes]))
+        count = min(most, sum(sizes) // max([least, *sizes]))
         if count < 2:
             return [self.text()]
         parts: list[dict[str, str]] = [{} for _ in range(count)]
@@ -190,8 +195,6 @@ class Module:
 
 _LOOKED_UP = 16
 _REGISTER_BITS = 512
-_LEAST_PART = 10_000
-"""Characters of functions, some 4 ms of work for LLVM, of which half a millisecond would come with every module."""
 
 _OWN = re.compile(r"define internal|@[\w.]+ = internal")
 _REFERENCE = re.compile(r"@([\w.]+)")

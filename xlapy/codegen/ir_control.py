@@ -171,7 +171,8 @@ class Control(Memory):
             return _as_values(then() if condition.constant else otherwise())
         first, second, done = self._new_label("then"), self._new_label("else"), self._new_label("done")
         self._branch_if(condition, first, second, likely)
-        return self._merged(done, {first: then, second: otherwise})
+        rare = None if likely is None else second if likely else first
+        return self._merged(done, {first: then, second: otherwise}, rare)
 
     def switch(
         self, value: Value, cases: Mapping[int, Callable[[], Values]], default: Callable[[], Values]
@@ -186,15 +187,20 @@ class Control(Memory):
         self._terminated = True
         return self._merged(done, {**{label: function for label, (_, function) in arms.items()}, other: default})
 
-    def _merged(self, done: str, arms: Mapping[str, Callable[[], Values]]) -> list[Value]:
-        """Writes each arm and joins those that do not return."""
+    def _merged(self, done: str, arms: Mapping[str, Callable[[], Values]], rare: str | None = None) -> list[Value]:
+        """Writes each arm and joins those that do not return. The one that is `rare` comes behind all other code, out
+        of the way of what comes usually, wherever LLVM leaves blocks in their order."""
         edges: list[tuple[str, list[Value]]] = []
         for label, function in arms.items():
+            written = len(self._chunks)
             with self._arm(label):
                 values = _as_values(function())
                 if not self._terminated:
                     edges.append((self._block, values))
                 self._branch(done)
+            if label == rare:
+                self._last_chunks += self._chunks[written:]
+                del self._chunks[written:]
         self._start_block(done)
         if not edges:
             self._effect("unreachable")

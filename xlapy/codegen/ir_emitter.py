@@ -47,6 +47,7 @@ class Emitter:
         self.has_scalef = module.has_scalef
         self._entry_lines: list[str] = []
         self._chunks: list[list[str]] = [self._entry_lines]
+        self._last_chunks: list[list[str]] = []  # what is rarely run
         self._names = 0
         self._block = "entry"
         self._terminated = False
@@ -235,7 +236,7 @@ class Emitter:
         return operand if isinstance(operand, Value) else self.const(I64, operand)
 
     def _body_text(self) -> str:
-        text = "\n".join(line for chunk in self._chunks for line in chunk)
+        text = "\n".join(line for chunk in (*self._chunks, *self._last_chunks) for line in chunk)
         return self._without_unused_offsets(text) if self._offsets else text
 
     def _without_unused_offsets(self, text: str) -> str:

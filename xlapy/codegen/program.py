@@ -2,7 +2,7 @@
 
 Three LLVM modules, by what their code deserves: `kernels` (loop nests), `loops` (control flow around scalars), both
 with optimizing instruction selection, and `glue` (the straight-line entry that calls them, and kernels with next to
-nothing to do), compiled as fast as LLVM can.
+nothing to do), compiled as fast as LLVM can. The first and the last are cut into parts where there is much to compile.
 """
 
 from __future__ import annotations
@@ -32,6 +32,7 @@ ENTRY = "xlapy.entry"
 PRINTED_CONSTANTS = 10_000  # elements of constants in the text that is kept; with more, it is for reading only
 KERNEL_LEVEL = 1  # LLVM's effort; 2 and 3 take longer and make no faster code of IR that is optimized already
 GLUE_LEVEL = 0
+LEAST_GLUE = 20_000  # characters that are worth a module of their own, some 4 ms of work for LLVM
 
 Compile = Callable[[Sequence[tuple[str, int]]], list[bytes]]
 """Modules, each as IR text and code generation level, to object code; may look in a cache first."""
@@ -46,7 +47,7 @@ class EmittedProgram:
 
     kernels: tuple[str, ...]
     loops: str
-    glue: str
+    glue: tuple[str, ...]
     kernel_count: int
     sites: RuntimeSites
     symbols: tuple[str, ...]
@@ -59,7 +60,7 @@ class EmittedProgram:
     def modules(self) -> list[tuple[str, int]]:
         """What there is to compile, each with LLVM's effort for it."""
         optimized = [(text, KERNEL_LEVEL) for text in (*self.kernels, self.loops) if "define" in text]
-        return [(self.glue, GLUE_LEVEL), *optimized]
+        return [*((text, GLUE_LEVEL) for text in self.glue), *optimized]
 
 
 def emit_program(
@@ -95,7 +96,7 @@ def emit_program(
     return EmittedProgram(
         tuple(kernels.parts(target.cores)),
         loops.text(),
-        glue.text(),
+        tuple(glue.parts(target.cores, least=LEAST_GLUE)),
         library.written,
         sites,
         combines,

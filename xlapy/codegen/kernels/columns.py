@@ -301,11 +301,11 @@ class _Strip:
             self._store_down(outputs)
             return
         k = self.k
-        misplaced = k.const(I64, 0)
+        addresses = k.const(I64, 0)
         for _, output in self._results(outputs, full=True):
-            misplaced = k.or_(misplaced, k.address(output.pointer))
-        streaming = k.compare("eq", k.and_(misplaced, ALIGNMENT - 1), 0)
-        self._store_down([replace(output, streaming=streaming) for output in outputs])
+            addresses = k.or_(addresses, k.address(output.pointer))
+        misplaced = k.compare("ne", k.and_(addresses, ALIGNMENT - 1), 0)
+        self._store_down([replace(output, misplaced=misplaced) for output in outputs])
         k.fence()
 
     def _store_down(self, outputs: Sequence[Array]) -> None:

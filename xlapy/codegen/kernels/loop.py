@@ -142,18 +142,18 @@ def emit_loop(
 ) -> None:
     """Writes the loop nest over units [begin, end). `in_place`: some output is also an operand."""
     streams = plan.streaming and not in_place
-    misplaced = _misplaced(k, plan, outputs) if streams else None
+    rest = _rest_of_addresses(k, plan, outputs) if streams else None
     if plan.is_linear:
         step = _storing(plan, arrays, outputs)
 
         def linear(ix: Indexing, position: Value) -> None:
-            streaming = None if misplaced is None else _is_whole(k, plan, position, misplaced)
-            step(ix, Index(plan.shape.dims, None, ix.along_lanes(position)), streaming)
+            misplaced = None if rest is None else _is_misplaced(k, plan, position, rest)
+            step(ix, Index(plan.shape.dims, None, ix.along_lanes(position)), misplaced)
 
         strip(k, begin, end, plan.lanes, linear, overlapping=not in_place, fits=plan.fills_vectors)
     else:
-        streaming = None if misplaced is None else k.compare("eq", misplaced, 0)
-        _by_rows(k, plan, arrays, outputs, begin, end, streaming, in_place=in_place)
+        misplaced = None if rest is None else k.compare("ne", rest, 0)
+        _by_rows(k, plan, arrays, outputs, begin, end, misplaced, in_place=in_place)
     if streams:
         k.fence()
 
@@ -161,12 +161,12 @@ def emit_loop(
 def _storing(
     plan: LoopPlan, arrays: Mapping[Instruction, Array], outputs: Sequence[Array]
 ) -> Callable[[Indexing, Index, Value | None], None]:
-    """Computes the elements at an index, and stores them: past the caches if the bit says so."""
+    """Computes the elements at an index, and stores them: past the caches unless the bit says no, if there is one."""
 
-    def step(ix: Indexing, index: Index, streaming: Value | None) -> None:
+    def step(ix: Indexing, index: Index, misplaced: Value | None) -> None:
         values = ElementGraph(ix, arrays).values([(root, index) for root in plan.roots])
         for output, value in zip(outputs, values, strict=True):
-            replace(output, streaming=streaming).store(ix, index, value)
+            replace(output, misplaced=misplaced).store(ix, index, value)
 
     return step
 
@@ -178,7 +178,7 @@ def _by_rows(
     outputs: Sequence[Array],
     begin: Value,
     end: Value,
-    streaming: Value | None,
+    misplaced: Value | None,
     *,
     in_place: bool,
 ) -> None:
@@ -189,7 +189,7 @@ def _by_rows(
     storing = _storing(plan, fetching.arrays, outputs)
 
     def step(ix: Indexing, index: Index) -> None:
-        storing(ix, index, streaming)
+        storing(ix, index, misplaced)
 
     with k.loop(begin, end) as loop:
         fetching.emit(k, loop.index, end)
@@ -199,21 +199,21 @@ def _by_rows(
             emit_row(k, plan.shape, loop.index, plan.lanes, step, overlapping=not in_place)
 
 
-def _misplaced(k: KernelBuilder, plan: LoopPlan, outputs: Sequence[Array]) -> Value:
+def _rest_of_addresses(k: KernelBuilder, plan: LoopPlan, outputs: Sequence[Array]) -> Value:
     """Zero if all results lie as stores need it that bypass the caches. (Ours do; memory of others may not.)"""
-    misplaced = k.const(I64, 0)
+    rest = k.const(I64, 0)
     for output in outputs:
         width = memory_type(output.shape.type).bytes * plan.lanes
-        misplaced = k.or_(misplaced, k.and_(k.address(output.pointer), width - 1))
-    return misplaced
+        rest = k.or_(rest, k.and_(k.address(output.pointer), width - 1))
+    return rest
 
 
-def _is_whole(k: KernelBuilder, plan: LoopPlan, position: Value, misplaced: Value) -> Value:
-    """Whether the vectors at a position may bypass the caches. The branch on it costs nothing, while a second loop,
+def _is_misplaced(k: KernelBuilder, plan: LoopPlan, position: Value, rest: Value) -> Value:
+    """Whether the vectors at a position may not bypass the caches. The branch on it costs nothing, while a second loop,
     for the vector that does not begin where vectors do, would take as long to compile as the first one."""
     if not plan.fills_vectors:
-        misplaced = k.or_(misplaced, k.and_(position, plan.lanes - 1))
-    return k.compare("eq", misplaced, 0)
+        rest = k.or_(rest, k.and_(position, plan.lanes - 1))
+    return k.compare("ne", rest, 0)
 
 
 def emit_row(
