@@ -36,7 +36,7 @@ from xlapy.passes.new import Value
 MOST_ROWS = 128
 """Rows of a step: a product of more is as quick alone."""
 
-BLOCK_ROWS = 192
+BLOCK_ROWS = 256
 """Rows of a block of steps: with more, products are hardly quicker."""
 
 LITTLE_BYTES = 1 << 19
