@@ -79,3 +79,14 @@ def test_rows_of_a_table_are_fetched_by_their_numbers(type: str, dtype: Any, row
         assert_same_bits([executable(*arguments)], [xlapy.evaluate(text, *arguments)])
         if taken == 301:
             assert "call i64 @llvm.smin.i64" in executable.llvm_ir().partition("call void @llvm.prefetch")[0]
+
+
+@pytest.mark.parametrize("row", [(16,), (40,), (2, 1), (1,), (1024,), (3000,)])
+@pytest.mark.parametrize("order", [(1, 0), (2, 1, 0)])
+def test_rows_in_another_order(row: tuple[int, ...], order: tuple[int, ...]) -> None:
+    """Whole rows, computed ones, and such that are added to others."""
+    rows = host_target().l2_bytes // (4 * 7 * int(np.prod(row))) + 3
+    x = np.random.default_rng(0).normal(size=(*(rows, 7, 1)[: len(order)], *row)).astype(np.float32)
+    permutation = (*order, *range(len(order), x.ndim))
+    check_native(lambda p: ops.Transpose(p, permutation), x)
+    check_native(lambda p: -ops.Transpose(p * p, permutation) + np.float32(1), x)

@@ -12,6 +12,7 @@ import pytest
 from tests.support.native import check_native
 from xlapy import ops
 from xlapy.builder import XlaOp
+from xlapy.codegen.kernels import loop
 
 Widths = list[tuple[int, int, int]]
 
@@ -58,3 +59,12 @@ PROGRAMS: dict[str, Callable[[XlaOp], XlaOp]] = {
 def test_pads_inside_of_kernels(name: str) -> None:
     x = np.random.default_rng(0).normal(size=(200, 200)).astype(np.float32)
     check_native(PROGRAMS[name], x)
+
+
+@pytest.mark.parametrize("widths", [[(1, 1, 0), (1, 0, 0), (0, 0, 0)], [(1, 1, 0), (1, 0, 0), (32, 32, 0)]])
+def test_pads_that_are_stored_past_the_caches(widths: Widths, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XLAPY_CACHE_DIR", "off")
+    monkeypatch.setattr(loop, "is_streamed", lambda *_: True)
+    x = np.random.default_rng(0).normal(size=(30, 40, 64)).astype(np.float32)
+    executable = check_native(lambda p: ops.Pad(p, np.float32(-1), widths), x)
+    assert "!nontemporal" in executable.llvm_ir()

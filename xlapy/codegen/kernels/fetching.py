@@ -1,7 +1,8 @@
 """What loops over rows fetch ahead of its use, where that is not what lies behind what they read.
 
 Of slices that skip much between rows, that is the rows that will be read. Of rows that are picked from a table, it is
-the rows that the next indices name: nobody but the program can know them, and each would be waited for.
+the rows that the next indices name: nobody but the program can know them, and each would be waited for. Rows that come
+in another order are found in the same way.
 """
 
 from __future__ import annotations
@@ -30,16 +31,16 @@ class Fetching:
         self.arrays = dict(arrays)
         """The arrays, with what is fetched whenever they are read."""
 
-        self._picked: dict[Instruction, int] = {}  # tables, and how many rows ahead one of them is fetched
+        self._picked: dict[Instruction, int] = {}  # sources, and how many rows ahead one of them is fetched
         for instruction in between(roots, arrays.__contains__):
-            if instruction.opcode not in ("slice", "gather") or instruction.shape.dims != shape.dims:
+            if instruction.opcode not in ("slice", "gather", "transpose") or instruction.shape.dims != shape.dims:
                 continue
             source = instruction.operands[0]
             if source not in arrays or not arrays[source].ahead:
                 continue
             if instruction.opcode == "slice":
                 self.arrays[source] = self._in_rows_of_slice(instruction, arrays[source])
-            elif instruction.opcode == "gather" and self._picks_rows(instruction, arrays[source]):
+            elif self._picks_rows(instruction, arrays[source]):
                 self._picked[source] = arrays[source].ahead // self._row_bytes(source)
                 self.arrays[source] = replace(arrays[source], ahead=0)
 
@@ -56,10 +57,14 @@ class Fetching:
     def _row_bytes(self, source: Instruction) -> int:
         return inner_size(self._shape) * source.shape.type.bytes
 
-    def _picks_rows(self, gather: Instruction, table: Array) -> bool:
-        """Neighbours in the result are neighbours in the table, in rows so short that what lies behind is another."""
-        offsets = gather.attributes["dimension_numbers"].offset_dims
-        return inner_dim(self._shape) in offsets and CACHE_LINE <= self._row_bytes(gather.operands[0]) <= table.ahead
+    def _picks_rows(self, picking: Instruction, source: Array) -> bool:
+        """Neighbours in the result are neighbours in the source, in rows so short that what lies behind is another."""
+        inner = inner_dim(self._shape)
+        if picking.opcode == "gather":
+            keeps_rows = inner in picking.attributes["dimension_numbers"].offset_dims
+        else:
+            keeps_rows = picking.attributes["permutation"][inner] == inner_dim(source.shape)
+        return keeps_rows and CACHE_LINE <= self._row_bytes(picking.operands[0]) <= source.ahead
 
     def _in_rows_of_slice(self, part: Instruction, source: Array) -> Array:
         inner = inner_dim(self._shape)

@@ -20,7 +20,7 @@ from xlapy.codegen.indexing import Index, Indexing
 from xlapy.codegen.ir import I64, KernelBuilder, Value
 from xlapy.codegen.kernels.fetching import Fetching
 from xlapy.codegen.kernels.padded_rows import emit_padded_row, interior_of
-from xlapy.codegen.kernels.row_order import inner_size, outer_positions, place_in_row, rows_and_columns
+from xlapy.codegen.kernels.row_order import inner_dim, inner_size, outer_positions, place_in_row, rows_and_columns
 from xlapy.codegen.kernels.strip import strip
 from xlapy.codegen.kernels.tasks import units_per_task
 from xlapy.codegen.registers import memory_type, register_type
@@ -183,8 +183,10 @@ def _by_rows(
     in_place: bool,
 ) -> None:
     """The loop over rows."""
-    parts_pay = not (in_place or plan.streaming or plan.is_quick or plan.lanes == 1)
+    parts_pay = not (in_place or plan.is_quick or plan.lanes == 1)
     interior = interior_of(plan.roots, arrays.__contains__, plan.lanes) if parts_pay else {}
+    if plan.streaming and inner_dim(plan.shape) in interior:
+        interior = {}  # parts of rows do not begin where vectors may be stored past the caches
     fetching = Fetching(plan.roots, plan.shape, arrays)
     storing = _storing(plan, fetching.arrays, outputs)
 
