@@ -54,7 +54,7 @@ class Program:
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """What programs are made of: sizes of dimensions, elements of the largest arrays, and steps beside the usual ones."""
+    """What programs are made of: sizes of dimensions, elements of the largest arrays, steps beside the usual ones."""
 
     sizes: Sequence[int] = SIZES
     max_elements: int = MAX_ELEMENTS
@@ -253,7 +253,9 @@ class Generator:
     def factors(self, shape: Shape) -> list[int]:
         """Other dimensions for as many elements."""
         if not shape.size:
-            return list(self.random.permutation([0, *(self.choose(self.scope.sizes) for _ in range(self.number(0, 2)))]))
+            return list(
+                self.random.permutation([0, *(self.choose(self.scope.sizes) for _ in range(self.number(0, 2)))])
+            )
         rest, dims = shape.size, []
         while rest > 1 and len(dims) < MAX_RANK - 1 and self.chance(0.8):
             divisors = [d for d in range(1, rest + 1) if rest % d == 0]

@@ -98,7 +98,9 @@ def test_thousands_of_donors_of_one_shape_are_offered_to_their_neighbours() -> N
     lines = "".join(f"p{n} = f32[8] parameter({n})  n{n} = f32[8] negate(p{n})\n" for n in range(count))
     results = ", ".join(f"n{n}" for n in range(count))
     shapes = ", ".join(["f32[8]"] * count)
-    module = parse(f"HloModule m, buffer_donor={{ {donors} }}\nENTRY e {{\n{lines}ROOT t = ({shapes}) tuple({results})\n}}")
+    module = parse(
+        f"HloModule m, buffer_donor={{ {donors} }}\nENTRY e {{\n{lines}ROOT t = ({shapes}) tuple({results})\n}}"
+    )
     possible = possible_donations(module)
     assert len(possible) <= MOST_PAIRS
     assert {Donation(number, number) for number in range(count)} <= {*possible}
