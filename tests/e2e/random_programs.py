@@ -54,7 +54,7 @@ class Program:
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """What programs are made of: sizes of dimensions, elements of the largest arrays, and steps beside the usual ones."""
+    """What programs are made of: sizes of dimensions, elements of the largest arrays, steps beside the usual ones."""
 
     sizes: Sequence[int] = SIZES
     max_elements: int = MAX_ELEMENTS

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -20,7 +20,6 @@ from tests.e2e.random_programs import (
     Generator,
     Program,
     Scope,
-    argmax_computation,
     binary_computation,
     random_program,
 )
@@ -104,77 +103,95 @@ def index_dims(g: Generator, batching: Sequence[int], count: int) -> tuple[list[
     return dims, [at + (at >= place) for at in paired], place
 
 
-def roles(g: Generator, shape: Shape) -> tuple[list[int], list[int], list[int]]:
-    """Dimensions to look up that are batching, those that are dropped, and those that indices are for."""
-    dims = [int(dim) for dim in g.random.permutation(shape.rank)]
-    batching = [dim for dim in dims if g.chance(0.15) and shape.dims[dim] <= MOST_LOOKUPS][:1]
-    others = [dim for dim in dims if dim not in batching]
+@dataclass(frozen=True, slots=True)
+class Lookups:
+    """Which dimensions of an array are batching, dropped, and looked up by indices; and an array of these, of `dims`:
+    which of them are `paired` with the batching ones, and where the `vectors` lie."""
+
+    batching: tuple[int, ...]
+    dropped: tuple[int, ...]
+    mapped: tuple[int, ...]
+    dims: list[int]
+    paired: tuple[int, ...]
+    vectors: int
+
+    @property
+    def batch(self) -> list[int]:
+        """The dimensions of the array of index vectors."""
+        return [size for dim, size in enumerate(self.dims) if dim != self.vectors]
+
+
+def lookups(g: Generator, shape: Shape) -> Lookups | None:
+    order = [int(dim) for dim in g.random.permutation(shape.rank)]
+    batching = [dim for dim in order if g.chance(0.15) and shape.dims[dim] <= MOST_LOOKUPS][:1]
+    others = [dim for dim in order if dim not in batching]
     dropped = sorted(dim for dim in others if g.chance(0.5))
-    return batching, dropped, [dim for dim in others if g.chance(0.6)]
+    mapped = [dim for dim in others if g.chance(0.6)]
+    if any(not shape.dims[dim] for dim in batching):
+        return None
+    dims, paired, vectors = index_dims(g, [shape.dims[dim] for dim in batching], len(mapped))
+    return Lookups((*batching,), (*dropped,), (*mapped,), dims, (*paired,), vectors)
+
+
+def some_places(g: Generator, count: int, rank: int) -> tuple[int, ...]:
+    """So many of `rank` dimensions, in order."""
+    return tuple(sorted(int(place) for place in g.random.permutation(rank)[:count]))
 
 
 def gather(g: Generator) -> Instruction | None:
     operand = g.value()
     shape = operand.shape
-    batching, collapsed, mapped = roles(g, shape)
-    if any(not shape.dims[dim] for dim in batching):
+    found = lookups(g, shape)
+    if found is None:
         return None
-    dims, paired, vectors = index_dims(g, [shape.dims[dim] for dim in batching], len(mapped))
-    dropped = {*collapsed, *batching}
+    gone = {*found.dropped, *found.batching}
     least = 0 if g.chance(0.03) else 1
-    sizes = [
-        min(least, size) if dim in dropped else g.number(min(1, size), size) for dim, size in enumerate(shape.dims)
-    ]
-    batch = [size for dim, size in enumerate(dims) if dim != vectors]
-    if math.prod(batch) * math.prod(sizes) > g.scope.max_elements:
+    sizes = [min(least, size) if dim in gone else g.number(min(1, size), size) for dim, size in enumerate(shape.dims)]
+    if math.prod(found.batch) * math.prod(sizes) > g.scope.max_elements:
         return None
-    offsets = sorted(range(len(batch) + shape.rank - len(dropped)), key=lambda _: g.random.random())
+    kept = shape.rank - len(gone)
     numbers = GatherDimensionNumbers(
-        offset_dims=tuple(sorted(offsets[: shape.rank - len(dropped)])),
-        collapsed_slice_dims=tuple(collapsed),
-        start_index_map=tuple(mapped),
-        index_vector_dim=vectors,
-        operand_batching_dims=tuple(batching),
-        start_indices_batching_dims=tuple(paired),
+        offset_dims=some_places(g, kept, len(found.batch) + kept),
+        collapsed_slice_dims=found.dropped,
+        start_index_map=found.mapped,
+        index_vector_dim=found.vectors,
+        operand_batching_dims=found.batching,
+        start_indices_batching_dims=found.paired,
     )
-    found = indices(g, dims, max(shape.dims, default=1))
-    return g.add("gather", operand, found, dimension_numbers=numbers, slice_sizes=tuple(sizes))
+    starts = indices(g, found.dims, max(shape.dims, default=1))
+    return g.add("gather", operand, starts, dimension_numbers=numbers, slice_sizes=tuple(sizes))
 
 
 def scatter(g: Generator) -> Instruction | None:
     """One array or two, with updates that are added, compared, or put in place of what was there."""
     operand = g.value(lambda shape: shape.type not in COMPLEX)
     shape = operand.shape
-    batching, inserted, mapped = roles(g, shape)
-    if any(not shape.dims[dim] for dim in batching):
+    found = lookups(g, shape)
+    if found is None:
         return None
-    dims, paired, vectors = index_dims(g, [shape.dims[dim] for dim in batching], len(mapped))
-    kept = [dim for dim in range(shape.rank) if dim not in {*inserted, *batching}]
+    kept = [dim for dim in range(shape.rank) if dim not in {*found.dropped, *found.batching}]
     windows = [g.number(min(1, shape.dims[dim]), shape.dims[dim]) for dim in kept]
-    batch = [size for dim, size in enumerate(dims) if dim != vectors]
+    batch = found.batch
     if math.prod(batch) > MOST_LOOKUPS or math.prod([*batch, *windows]) > g.scope.max_elements:
         return None
-    places = sorted(range(len(batch) + len(windows)), key=lambda _: g.random.random())[: len(windows)]
+    places = some_places(g, len(windows), len(batch) + len(windows))
     rest, windowed = iter(batch), iter(windows)
-    places.sort()
-    update_dims = [next(windowed) if dim in places else next(rest) for dim in range(len(batch) + len(windows))]
+    update_dims = [next(windowed if dim in places else rest) for dim in range(len(batch) + len(windows))]
     numbers = ScatterDimensionNumbers(
-        update_window_dims=tuple(places),
-        inserted_window_dims=tuple(inserted),
-        scatter_dims_to_operand_dims=tuple(mapped),
-        index_vector_dim=vectors,
-        input_batching_dims=tuple(batching),
-        scatter_indices_batching_dims=tuple(paired),
+        update_window_dims=places,
+        inserted_window_dims=found.dropped,
+        scatter_dims_to_operand_dims=found.mapped,
+        index_vector_dim=found.vectors,
+        input_batching_dims=found.batching,
+        scatter_indices_batching_dims=found.paired,
     )
-    found = indices(g, dims, max(shape.dims, default=1))
+    starts = indices(g, found.dims, max(shape.dims, default=1))
     operands = [operand]
     if g.chance(0.2):
         operands.append(g.fitted(g.value(), shape.with_type(g.choose((F32, S32, S8)))))
     updates = [g.fitted(g.value(), value.shape.with_dims(update_dims)) for value in operands]
     called = combining([value.shape.type for value in operands], g)
-    made = g.add(
-        "scatter", *operands, found, *updates, called=[called], dimension_numbers=numbers, unique_indices=False
-    )
+    made = g.add("scatter", *operands, starts, *updates, called=[called], dimension_numbers=numbers)
     return g.unpack(made) if len(operands) > 1 else made
 
 

@@ -242,11 +242,15 @@ ENTRY main {
   y = f32[4,0] parameter(1)
   i = s32[3] parameter(2)
   one = s32[1] constant({1})
-  a = f32[3,4] gather(x, i), offset_dims={1}, collapsed_slice_dims={1}, start_index_map={1}, index_vector_dim=1, slice_sizes={4,0}
-  b = f32[1,4] gather(y, one), offset_dims={1}, collapsed_slice_dims={1}, start_index_map={1}, index_vector_dim=1, slice_sizes={4,0}
-  c = f32[1,4] gather(x, one), offset_dims={1}, collapsed_slice_dims={1}, start_index_map={1}, index_vector_dim=1, slice_sizes={4,0}
+  a = f32[3,4] gather(x, i), offset_dims={1}, collapsed_slice_dims={1}, start_index_map={1},
+    index_vector_dim=1, slice_sizes={4,0}
+  b = f32[1,4] gather(y, one), offset_dims={1}, collapsed_slice_dims={1}, start_index_map={1},
+    index_vector_dim=1, slice_sizes={4,0}
+  c = f32[1,4] gather(x, one), offset_dims={1}, collapsed_slice_dims={1}, start_index_map={1},
+    index_vector_dim=1, slice_sizes={4,0}
   z = f8e8m0fnu[4,0] parameter(3)
-  d = f8e8m0fnu[3,4] gather(z, i), offset_dims={1}, collapsed_slice_dims={1}, start_index_map={1}, index_vector_dim=1, slice_sizes={4,0}
+  d = f8e8m0fnu[3,4] gather(z, i), offset_dims={1}, collapsed_slice_dims={1}, start_index_map={1},
+    index_vector_dim=1, slice_sizes={4,0}
   ROOT t = (f32[3,4], f32[1,4], f32[1,4], f8e8m0fnu[3,4]) tuple(a, b, c, d)
 }""",
     ),

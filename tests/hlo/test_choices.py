@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 import xlapy
+from tests.support.choices import region
 from xlapy.hlo.choices import Choice, Tie, choice_of
 
 FIRST, LAST = Tie.FIRST, Tie.LAST
@@ -15,19 +16,7 @@ def chosen(
 ) -> Choice | None:
     """What a fold along rows chooses whose region ends in `body`."""
     module = xlapy.hlo.parse(f"""HloModule m
-      region {{
-        a = {key}[] parameter(0)
-        i = {place}[] parameter(1)
-        b = {key}[] parameter(2)
-        j = {place}[] parameter(3)
-        gt = pred[] compare(a, b), direction=GT
-        ge = pred[] compare(a, b), direction=GE
-        lt = pred[] compare(a, b), direction=LT
-        eq = pred[] compare(a, b), direction=EQ
-        nan = pred[] compare(a, a), direction=NE
-        before = pred[] compare(i, j), direction=LT
-        {body}
-      }}
+      {region("region", body, key, place)}
       ENTRY main {{
         x = {key}[4,100] parameter(0)
         y = {place}[4,100] {other}

@@ -9,7 +9,7 @@ Computations are visited callees first, so nested calls need one walk.
     ROOT c = f32[] conditional(p, x, y), branch_computations={f, f}
 
 calls f, too, of x or y: with a copy of it for each branch, such conditionals inside each other would double at each
-level. So what chooses is another conditional, whose branches do nothing; where x and y are the same, there is nothing
+level. So what chooses is another conditional, whose branches do nothing; where x and y are the same, nothing is left
 to choose. A computation without control flow has no levels, and may have copies.
 """
 

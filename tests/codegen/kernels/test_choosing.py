@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import xlapy
+from tests.support.choices import region
 from tests.support.native import assert_same_bits
 from xlapy.hlo.element_types import ALL
 
@@ -29,26 +30,16 @@ TYPES = {element_type.name: element_type for element_type in ALL}
 REGIONS = {"first": ARGMAX, "last": STRICT}
 
 
-def region(name: str, rule: str, beats: str, key: str, place: str) -> str:
-    return f"""{name} {{
-        a = {key}[] parameter(0)
-        i = {place}[] parameter(1)
-        b = {key}[] parameter(2)
-        j = {place}[] parameter(3)
-        gt = pred[] compare(a, b), direction=GT
-        lt = pred[] compare(a, b), direction=LT
-        eq = pred[] compare(a, b), direction=EQ
-        nan = pred[] compare(a, a), direction=NE
-        before = pred[] compare(i, j), direction=LT
-        {rule.format(beats=beats, key=key, place=place)}
-        ROOT t = ({key}[], {place}[]) tuple(v, p)
-      }}"""
+def chooser(name: str, rule: str, beats: str, key: str, place: str) -> str:
+    body = f"""{rule.format(beats=beats, key=key, place=place)}
+        ROOT t = ({key}[], {place}[]) tuple(v, p)"""
+    return region(name, body, key, place)
 
 
 def program(key: str, size: int, init: str, rule: str, place: str = "s32", places: str = "") -> str:
     """The largest elements of 40 rows."""
     return f"""HloModule m
-      {region("region", rule, "gt", key, place)}
+      {chooser("region", rule, "gt", key, place)}
       ENTRY main {{
         x = {key}[40,{size}] parameter(0)
         y = {place}[40,{size}] {places or "iota(), iota_dimension=1"}
@@ -73,8 +64,8 @@ def both_ends(key: str, rule: str, inits: Sequence[str], sizes: Sequence[int] = 
             results.append(f"{beats}{size}")
     shapes = ", ".join([shape] * len(results))
     return f"""HloModule m
-      {region("gt_region", rule, "gt", key, "s32")}
-      {region("lt_region", rule, "lt", key, "s32")}
+      {chooser("gt_region", rule, "gt", key, "s32")}
+      {chooser("lt_region", rule, "lt", key, "s32")}
       ENTRY main {{
         {
         '''

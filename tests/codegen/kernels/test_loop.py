@@ -36,7 +36,8 @@ FEW = {
     "parts joined": """a = f32[5] slice(x), slice={[0:5]}  b = f32[6] slice(x), slice={[9:15]}
       ROOT r = f32[11] concatenate(b, a), dimensions={0}""",
     "looked up": """i = s32[11] iota(), iota_dimension=0  s = s32[11] multiply(i, i)
-      ROOT r = f32[11] gather(x, s), offset_dims={}, collapsed_slice_dims={0}, start_index_map={0}, index_vector_dim=1, slice_sizes={1}""",
+      ROOT r = f32[11] gather(x, s), offset_dims={}, collapsed_slice_dims={0},
+        start_index_map={0}, index_vector_dim=1, slice_sizes={1}""",
     "bytes": """a = f32[11] slice(x), slice={[5:16]}  i = s32[11] bitcast-convert(a)
       ROOT r = s8[11,4] bitcast-convert(i)""",
 }

@@ -10,7 +10,8 @@ it do nothing. Elements of less than a byte are the lower bits of their words.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import reduce
 
@@ -54,6 +55,19 @@ class KeyCode:
 
     def _number(self, name: str) -> Value:
         return self.problem.k.trunc(self.problem[name], self.type)
+
+    def new_merged(self) -> Value:
+        """A byte for `encode_all`: so far each key tells its word."""
+        merged = self.problem.k.alloca(I8)
+        self.problem.k.store(merged, self.problem.k.const(I8, 0))
+        return merged
+
+    @contextmanager
+    def where_merged(self, merged: Value) -> Iterator[None]:
+        """The code in it runs if a key did not tell its word."""
+        k = self.problem.k
+        with k.if_(k.compare("ne", k.load(merged, I8), 0)):
+            yield
 
     def encode_all(self, words: Sequence[Value], use: Callable[[int, Value], None], merged: Value) -> None:
         """Uses the number and the key of each word; sets the byte `merged` if a key does not tell its word.

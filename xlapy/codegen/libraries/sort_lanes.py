@@ -11,13 +11,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from xlapy.codegen.ir import I8, I32, I64, IRType, KernelBuilder, Module, Value
+from xlapy.codegen.ir import I32, I64, IRType, Module, Value
 from xlapy.codegen.kernels.sort_records import Column, Records
 from xlapy.codegen.libraries.sort_keys import KeyCode, restore_merged
 from xlapy.codegen.libraries.sort_layouts import Rows, in_layout
 from xlapy.codegen.libraries.sort_moves import MOVE_LANES
 from xlapy.codegen.libraries.sort_network import Lanes
-from xlapy.codegen.libraries.sort_problem import Problem, emit_groups, row_bases, sort_function
+from xlapy.codegen.libraries.sort_problem import row_bases, sort_library
 from xlapy.codegen.libraries.sort_rows import key_result
 from xlapy.codegen.target import Target
 from xlapy.hlo.sort_plan import Payload, lanes_of
@@ -43,25 +43,13 @@ class LanesKind:
 
 
 def emit_lanes(kind: LanesKind, target: Target) -> Module:
-    module = Module.of(target)
-    with sort_function(module, kind.name, target) as problem:
-        lanes = _Lanes(kind, problem)
-        emit_groups(problem, lanes.sort)
-    return module
+    return sort_library(kind.name, target, lambda problem: _Lanes(kind, KeyCode(problem, kind.key)).sort)
 
 
 @dataclass(frozen=True, slots=True)
 class _Lanes:
     kind: LanesKind
-    problem: Problem
-
-    @property
-    def _k(self) -> KernelBuilder:
-        return self.problem.k
-
-    @property
-    def _code(self) -> KeyCode:
-        return KeyCode(self.problem, self.kind.key)
+    code: KeyCode
 
     @property
     def _count(self) -> int:
@@ -69,11 +57,11 @@ class _Lanes:
 
     def sort(self, group: Value, memory: Value) -> None:
         """Sorts the rows of a group; the last one may overlap the one before it."""
-        k, problem, kind = self._k, self.problem, self.kind
+        problem, kind = self.code.problem, self.kind
+        k = problem.k
         number = k.smin(k.mul(group, self._count), k.sub(problem["rows"], self._count))
         lanes = Lanes(memory, kind.records.type, problem["length"], problem["top"])
-        merged = k.alloca(I8)
-        k.store(merged, k.const(I8, 0))
+        merged = self.code.new_merged()
 
         def encode(rows: Rows) -> None:
             self._encode(rows, lanes, merged)
@@ -85,15 +73,16 @@ class _Lanes:
             return
         in_layout(problem, problem["result_layout"], number, self._count, lambda rows: self._decode(rows, lanes))
         if kind.payload is Payload.NOTHING:
-            with k.if_(k.compare("ne", k.load(merged, I8), 0)), k.loop(0, self._count) as loop:
+            with self.code.where_merged(merged), k.loop(0, self._count) as loop:
                 base, kept_base = row_bases(problem, k.add(number, loop.index))
                 source = Column(problem.operand(problem["key"]), kind.key.bytes, base, problem["stride"])
-                restore_merged(self._code, source, key_result(problem, kind.key, kept_base))
+                restore_merged(self.code, source, key_result(problem, kind.key, kept_base))
 
     def _encode(self, rows: Rows, lanes: Lanes, merged: Value) -> None:
         """Writes the records."""
-        k, length, code, block = self._k, self.problem["length"], self._code, rows.block
-        source = rows.source(self.problem.operand(self.problem["key"]), code.type.bytes)
+        code, problem, block = self.code, self.code.problem, rows.block
+        k, length = problem.k, problem["length"]
+        source = rows.source(problem.operand(problem["key"]), code.type.bytes)
         with k.loop(0, length, block) as loop:
             start = k.smin(loop.index, k.sub(length, block))
 
@@ -106,7 +95,8 @@ class _Lanes:
 
     def _decode(self, rows: Rows, lanes: Lanes) -> None:
         """Writes the results from sorted records."""
-        k, problem, code, records, block = self._k, self.problem, self._code, self.kind.records, rows.block
+        problem, code, records, block = self.code.problem, self.code, self.kind.records, rows.block
+        k = problem.k
         keys = rows.result(problem.result(problem["key"]), code.type.bytes)
         has_positions = self.kind.payload is Payload.POSITION
         with k.loop(0, problem["kept"], block) as loop:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from xlapy.codegen.ir import I8, I64, PTR, KernelBuilder, Module, Operand, Value
 from xlapy.codegen.stopping import define_look
@@ -68,23 +68,29 @@ class Problem:
         return k.select(k.compare("eq", scratch, k.const(PTR, 0)), stack, own)
 
 
-@contextmanager
-def sort_function(module: Module, name: str, target: Target) -> Iterator[Problem]:
-    """Writes a function of a range of units, which listens where it is given a context."""
+GroupSort: TypeAlias = Callable[[Value, Value], None]
+"""Sorts the group of rows of a number, in memory to work in."""
+
+
+def sort_library(name: str, target: Target, sorter: Callable[[Problem], GroupSort]) -> Module:
+    """A module with one function, of a range of units, which listens where it is given a context. `sorter` says of the
+    problem that a call brings how a group is sorted."""
+    module = Module.of(target)
     define_look(module, target)
     with KernelBuilder(module, name, RANGE, None, attributes=function_attributes(target)) as k:
         problem = Problem(k, k.parameters["table"])
         k.parameters["context"] = problem.context
         k.leave = k.ret
-        yield problem
+        _emit_groups(problem, sorter(problem))
+    return module
 
 
 def function_attributes(target: Target) -> str:
     return f"nounwind {target.function_attributes}".rstrip()
 
 
-def emit_groups(problem: Problem, body: Callable[[Value, Value], None]) -> None:
-    """Runs `body` on the number of each group of rows in the units [begin, end), and on the memory to work in."""
+def _emit_groups(problem: Problem, sort: GroupSort) -> None:
+    """Runs `sort` on the number of each group of rows in the units [begin, end), and on the memory to work in."""
     k = problem.k
     stack = k.alloca(I8, STACK_BYTES, align=ALIGNMENT)
     larger, per_unit = problem["larger_units"], problem["groups_per_unit"]
@@ -94,7 +100,7 @@ def emit_groups(problem: Problem, body: Callable[[Value, Value], None]) -> None:
             k.add(k.mul(unit, per_unit), k.smin(unit, larger)) for unit in (units.index, k.add(units.index, 1))
         )
         with k.loop(first, following) as groups:
-            body(groups.index, memory)
+            sort(groups.index, memory)
 
 
 def row_bases(problem: Problem, number: Value) -> tuple[Value, Value]:

@@ -12,12 +12,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from xlapy.codegen.ir import I8, I32, I64, IRType, KernelBuilder, Module, Value
+from xlapy.codegen.ir import I32, I64, IRType, Module, Value
 from xlapy.codegen.kernels.sort_algorithms import Histograms, emit_merge_sort, emit_radix_sort
 from xlapy.codegen.kernels.sort_records import Column, Records, word_type
 from xlapy.codegen.libraries.sort_keys import KeyCode, restore_merged
 from xlapy.codegen.libraries.sort_moves import MOVE_ROW
-from xlapy.codegen.libraries.sort_problem import Problem, emit_groups, row_bases, sort_function
+from xlapy.codegen.libraries.sort_problem import Problem, row_bases, sort_library
 from xlapy.codegen.stopping import listening_loop
 from xlapy.codegen.target import Target
 from xlapy.hlo.sort_plan import Payload
@@ -46,33 +46,21 @@ class RowsKind:
 
 
 def emit_rows(kind: RowsKind, target: Target) -> Module:
-    module = Module.of(target)
-    with sort_function(module, kind.name, target) as problem:
-        rows = _Rows(kind, problem)
-        emit_groups(problem, rows.sort)
-    return module
+    return sort_library(kind.name, target, lambda problem: _Rows(kind, KeyCode(problem, kind.key)).sort)
 
 
 @dataclass(frozen=True, slots=True)
 class _Rows:
     kind: RowsKind
-    problem: Problem
-
-    @property
-    def _k(self) -> KernelBuilder:
-        return self.problem.k
-
-    @property
-    def _code(self) -> KeyCode:
-        return KeyCode(self.problem, self.kind.key)
+    code: KeyCode
 
     def sort(self, number: Value, memory: Value) -> None:
         """Sorts the row of that number."""
-        k, problem, records = self._k, self.problem, self.kind.records
+        problem, records = self.code.problem, self.kind.records
+        k = problem.k
         base, kept_base = row_bases(problem, number)
         second = k.gep(memory, problem["length"], records.bytes)
-        merged = k.alloca(I8)
-        k.store(merged, k.const(I8, 0))
+        merged = self.code.new_merged()
 
         def by_digits() -> Value:
             histograms = Histograms.zeroed(k, self.kind.key.bytes)
@@ -91,25 +79,25 @@ class _Rows:
         result = key_result(problem, self.kind.key, kept_base)
         has_other = self.kind.payload is not Payload.NOTHING
         other = other_result(problem, self.kind.element, kept_base) if has_other else None
-        decode_row(self._code, records, ordered, result, other)
+        decode_row(self.code, records, ordered, result, other)
         if self.kind.payload is not Payload.POSITION:
-            with k.if_(k.compare("ne", k.load(merged, I8), 0)):
-                restore_merged(self._code, self._source(base), result)
+            with self.code.where_merged(merged):
+                restore_merged(self.code, self._source(base), result)
 
     def _source(self, base: Value) -> Column:
-        problem = self.problem
+        problem = self.code.problem
         return Column(problem.operand(problem["key"]), self.kind.key.bytes, base, problem["stride"])
 
     def _other_source(self, base: Value) -> Column:
-        k, problem = self._k, self.problem
-        other = problem.operand(k.sub(1, problem["key"]))
+        problem = self.code.problem
+        other = problem.operand(problem.k.sub(1, problem["key"]))
         return Column(other, self.kind.element.bytes, base, problem["stride"])
 
     def _encode(self, base: Value, memory: Value, merged: Value, histograms: Histograms | None) -> None:
         """Writes the records of a row."""
-        k, records, payload = self._k, self.kind.records, self.kind.payload
+        k, records, payload = self.code.problem.k, self.kind.records, self.kind.payload
         source = self._source(base)
-        with listening_loop(k, 0, self.problem["length"]) as loop:
+        with listening_loop(k, 0, self.code.problem["length"]) as loop:
             word = source.load(k, loop.index)
             carried = None
             if payload is Payload.POSITION:
@@ -122,7 +110,7 @@ class _Rows:
                 if histograms is not None:
                     histograms.count(k, key)
 
-            self._code.encode_all([word], use, merged)
+            self.code.encode_all([word], use, merged)
 
 
 def key_result(problem: Problem, key: IRType, kept_base: Value) -> Column:

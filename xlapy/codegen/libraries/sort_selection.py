@@ -10,12 +10,13 @@ some k log(n / k) become candidates. Records hold their positions: of equal elem
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 
 from xlapy.codegen.ir import I32, I64, IRType, KernelBuilder, Module, Value
 from xlapy.codegen.kernels.sort_algorithms import emit_merge_sort
 from xlapy.codegen.kernels.sort_records import Column, Records
 from xlapy.codegen.libraries.sort_keys import KeyCode
-from xlapy.codegen.libraries.sort_problem import Problem, emit_groups, row_bases, sort_function
+from xlapy.codegen.libraries.sort_problem import Problem, row_bases, sort_library
 from xlapy.codegen.libraries.sort_rows import decode_row, key_result, other_result
 from xlapy.codegen.stopping import look
 from xlapy.codegen.target import Target
@@ -33,19 +34,17 @@ def selection_name(key: IRType) -> str:
 
 def emit_selection(key: IRType, target: Target) -> Module:
     """The library for keys of a width, which fit a record of one word with their positions."""
-    module = Module.of(target)
-    with sort_function(module, selection_name(key), target) as problem:
-        code, records = KeyCode(problem, key), Records(I64, Payload.POSITION)
+    records = Records(I64, Payload.POSITION)
 
-        def select(number: Value, room: Value) -> None:
-            base, kept_base = row_bases(problem, number)
-            row = Column(problem.operand(problem["key"]), key.bytes, base, 1)
-            _Selection(problem, code, records, row, room).run()
-            positions = other_result(problem, I32, kept_base)
-            decode_row(code, records, room, key_result(problem, key, kept_base), positions)
+    def select(code: KeyCode, number: Value, room: Value) -> None:
+        problem = code.problem
+        base, kept_base = row_bases(problem, number)
+        row = Column(problem.operand(problem["key"]), key.bytes, base, 1)
+        _Selection(problem, code, records, row, room).run()
+        positions = other_result(problem, I32, kept_base)
+        decode_row(code, records, room, key_result(problem, key, kept_base), positions)
 
-        emit_groups(problem, select)
-    return module
+    return sort_library(selection_name(key), target, lambda problem: partial(select, KeyCode(problem, key)))
 
 
 @dataclass(frozen=True, slots=True)
