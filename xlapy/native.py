@@ -4,7 +4,9 @@ A program that comes from the cache needs no more than this to run, so nothing h
 
 from __future__ import annotations
 
+import json
 from functools import cache
+from itertools import accumulate
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -44,13 +46,35 @@ def native_wrapper() -> CallWrapper | None:
 @cache
 def library_symbols(name: str, target: Target) -> dict[str, int]:
     """The addresses of a library's functions; loaded once, and for as long as the process lives."""
-    library: Library = late("xlapy.codegen.libraries.catalogue").LIBRARIES[name]
+    objects, needs, exports = _library_code(name, target)
     imports: dict[str, int] = {}
-    for needed in library.needs:
+    for needed in needs:
         imports.update(library_symbols(needed, target))
-    linked = link(library.objects(target, object_cache(environment())), imports, library.exports)
+    linked = link(objects, imports, exports)
     _LOADED_LIBRARIES.append(linked)
-    return {symbol: linked.address(symbol) for symbol in library.exports}
+    return {symbol: linked.address(symbol) for symbol in exports}
+
+
+def _library_code(name: str, target: Target) -> tuple[list[bytes], list[str], list[str]]:
+    """The object files of a library, the libraries that it needs, and its symbols: from the cache, if they are there,
+    where nobody has to know how the library is made."""
+    cache = object_cache(environment())
+    key = f"{name}|{target.code_key}|{target.l1_bytes}|{target.l2_bytes}|{target.l3_bytes}".encode()
+    found = cache.get(_BY_NAME, key)
+    if found is not None:
+        head, _, code = found.partition(b"\n")
+        needs, exports, sizes = json.loads(head)
+        ends = list(accumulate(sizes))
+        return [code[end - size : end] for size, end in zip(sizes, ends, strict=True)], needs, exports
+    library: Library = late("xlapy.codegen.libraries.catalogue").LIBRARIES[name]
+    objects = library.objects(target, cache)
+    head = json.dumps([library.needs, library.exports, [len(code) for code in objects]]).encode()
+    cache.put(_BY_NAME, key, b"\n".join([head, b"".join(objects)]))
+    return objects, [*library.needs], [*library.exports]
+
+
+_BY_NAME = "libraries"
+"""The kind of what the cache has of libraries as they are linked."""
 
 
 _LOADED_LIBRARIES: list[LinkedCode] = []
