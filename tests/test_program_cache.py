@@ -12,6 +12,8 @@ import pytest
 
 import xlapy
 from xlapy import ops
+from xlapy.codegen.target import host_target
+from xlapy.native import library_symbols
 from xlapy_runtime.program import ArraySpec, Program, RuntimeCall, TokenSpec
 from xlapy_runtime.program_file import dump_program, load_program
 
@@ -100,6 +102,33 @@ print([name for name in {COMPILER} if name in sys.modules])"""
         subprocess.run(command, capture_output=True, check=True, env=surroundings)  # makes what programs share
         answer = subprocess.run(command, capture_output=True, text=True, check=False, env=surroundings)
         assert answer.stdout.strip() == "[]", answer.stderr
+
+
+LIBRARIES_OF = """HloModule cached
+sum { a = f32[] parameter(0)  b = f32[] parameter(1)  ROOT s = f32[] add(a, b) }
+less { a = f32[] parameter(0)  b = f32[] parameter(1)  ROOT p = pred[] compare(a, b), direction=LT }
+ENTRY main { x = f32[200,300] parameter(0)  zero = f32[] constant(0)
+  r = f32[300] reduce(x, zero), dimensions={0}, to_apply=sum
+  ROOT s = f32[300] sort(r), dimensions={0}, to_apply=less }
+"""
+
+
+def test_nor_do_the_libraries_that_it_calls(folder: Path) -> None:
+    program = xlapy.compile(LIBRARIES_OF)._compiled.program
+    assert len(program.libraries) == 2
+    library_symbols.cache_clear()  # so that they are written to this folder
+    for name in program.libraries:
+        library_symbols(name, host_target())
+    script = f"""
+import sys, numpy, xlapy
+exe = xlapy.compile({LIBRARIES_OF!r})
+assert exe.compile_stats().cached
+assert (exe(numpy.ones((200, 300), numpy.float32)) == 200).all()
+print([name for name in {(*COMPILER, "xlapy.codegen.libraries.catalogue")} if name in sys.modules])"""
+    surroundings = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    command = [sys.executable, "-c", script]
+    answer = subprocess.run(command, capture_output=True, text=True, check=False, env=surroundings)
+    assert answer.stdout.strip() == "[]", answer.stderr
 
 
 def test_what_differs_is_compiled_apart(folder: Path) -> None:

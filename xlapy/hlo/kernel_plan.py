@@ -211,8 +211,14 @@ class RowSpace:
     def rows_at_once(self, *, in_place: bool) -> int:
         """Rows that a kernel takes together. The last ones overlap those before them, but no row that is overwritten
         can be computed twice."""
-        wanted = max(LEAST_ROWS, SWEPT_ELEMENTS // self.row_length) if self.row_length <= SWEPT_ELEMENTS else 1
-        block = max(1, min(wanted, self.rows))
+        wanted = max(1, SWEPT_ELEMENTS // self.row_length)
+        if (
+            wanted < LEAST_ROWS
+            and self.row_length <= SWEPT_ELEMENTS
+            and not (in_place and self.kept_dims[-1] % LEAST_ROWS)
+        ):
+            wanted = LEAST_ROWS
+        block = min(wanted, self.rows)
         return 1 if in_place and self.rows % block else block
 
     def is_full(self, instruction: Instruction) -> bool:

@@ -60,14 +60,14 @@ class Shape:
     dynamic: Flags = ()  # one flag per dimension; empty when all dimensions are static
     layout: Layout | None = None
     elements: Shapes | None = None
-    _leaves: Shapes = field(default=(), init=False)  # of a tuple, once somebody asked
-    _hash: int | None = field(default=None, init=False)  # likewise: shapes are parts of keys, again and again
+    _leaves: Shapes = field(default=(), init=False, compare=False)  # of a tuple, once somebody asked
+    _hash: int | None = field(default=None, init=False, compare=False)  # likewise: shapes are parts of many keys
 
     def __eq__(self, other: object) -> bool:
         if self is other:
             return True
-        if not isinstance(other, Shape):
-            return NotImplemented
+        if not isinstance(other, Shape) or other.__class__ is not self.__class__:
+            return NotImplemented  # those of quantized types say more
         return (
             self.dims == other.dims
             and self.element_type is other.element_type
@@ -270,7 +270,7 @@ class Shape:
 
     def matches(self, other: Shape) -> bool:
         """Equal but for layouts."""
-        if self.elements is None and other.elements is None:
+        if self.__class__ is other.__class__ is Shape and self.elements is None and other.elements is None:
             return self.dims == other.dims and self.element_type is other.element_type and self.dynamic == other.dynamic
         return self.without_layout() == other.without_layout()
 

@@ -64,6 +64,10 @@ class QuantizedShape(Shape):
 
     quantization: QuantizedType | None = None
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        stored = (self.element_type, self.dims, self.dynamic, self.layout, self.elements)
+        return QuantizedShape, (*stored, self.quantization)
+
     @property
     def quantized(self) -> QuantizedType:
         assert self.quantization is not None, "made by `quantized_shape` alone"
