@@ -312,15 +312,6 @@ class Arithmetic(Emitter):
         a, b = self._pair(a, b)
         return self.select(self.compare("gt", a, b), a, b)
 
-    def minnum(self, a: Operand, b: Operand) -> Value:
-        """The lesser; the other operand when one is a NaN. The sign of a zero is not defined."""
-        a, b = self._pair(a, b)
-        return self.select(self.is_nan(b), a, self.lesser(a, b))
-
-    def maxnum(self, a: Operand, b: Operand) -> Value:
-        a, b = self._pair(a, b)
-        return self.select(self.is_nan(b), a, self.greater(a, b))
-
     def minimum(self, a: Operand, b: Operand) -> Value:
         """The lesser as IEEE 754 has it since 2019: a NaN if either is one, and -0 is less than +0."""
         a, b = self._pair(a, b)
@@ -372,13 +363,7 @@ class Arithmetic(Emitter):
 
     def ctlz(self, a: Value) -> Value:
         """Leading zero bits; all of them for zero."""
-        return self._bit_count("ctlz", a, zero_is_poison=False)
-
-    def cttz(self, a: Value) -> Value:
-        return self._bit_count("cttz", a, zero_is_poison=False)
-
-    def _bit_count(self, name: str, a: Value, *, zero_is_poison: bool) -> Value:
-        return self._intrinsic(name, a.type, a, self.const(I1, int(zero_is_poison)))
+        return self._intrinsic("ctlz", a.type, a, self.const(I1, 0))
 
     def ctpop(self, a: Value) -> Value:
         if a.constant is not None:
