@@ -211,14 +211,11 @@ class RowSpace:
     def rows_at_once(self, *, in_place: bool) -> int:
         """Rows that a kernel takes together. The last ones overlap those before them, but no row that is overwritten
         can be computed twice."""
-        wanted = max(1, SWEPT_ELEMENTS // self.row_length)
-        if (
-            wanted < LEAST_ROWS
-            and self.row_length <= SWEPT_ELEMENTS
-            and not (in_place and self.kept_dims[-1] % LEAST_ROWS)
-        ):
+        wanted = SWEPT_ELEMENTS // self.row_length
+        pairs_up = not in_place or all(size % LEAST_ROWS == 0 for size in self.kept_dims[-1:])
+        if wanted == 1 and pairs_up:
             wanted = LEAST_ROWS
-        block = min(wanted, self.rows)
+        block = max(1, min(wanted, self.rows))
         return 1 if in_place and self.rows % block else block
 
     def is_full(self, instruction: Instruction) -> bool:
