@@ -727,3 +727,13 @@ def test_a_program_without_quantized_types_keeps_no_text() -> None:
 
 def test_only_known_operations_have_a_treatment() -> None:
     assert [name for name in TREATMENTS if name not in CONVERSIONS] == []
+
+
+def test_shapes_of_quantized_types_equal_only_their_like() -> None:
+    stored = Shape.array(np.int8, (2,))
+    shape, same, other = (
+        quantized_shape(QuantizedType(stored.type, F32, (scale,), (0,)), stored) for scale in (0.5, 0.5, 0.25)
+    )
+    assert hash(shape) == hash(same) and shape == same and shape != other and shape != stored and stored != shape
+    assert not shape.matches(other) and not shape.matches(stored)
+    assert pickle.loads(pickle.dumps(shape)) == shape
