@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import re
 from collections.abc import Sequence
 from typing import Any
@@ -12,9 +13,12 @@ import pytest
 import xlapy
 from tests.stablehlo.quantized import Array, Quantized, interpreted, program, refusal
 from xlapy import stablehlo
+from xlapy.hlo.element_types import F32, S8
+from xlapy.hlo.shape import Shape
 from xlapy.hlo.text import fingerprint
 from xlapy.stablehlo.convert.base import CONVERSIONS
 from xlapy.stablehlo.convert.quantized import TREATMENTS
+from xlapy.stablehlo.quantization import QuantizedType, quantized_shape
 
 A = Quantized((0.1,), (-30,))
 B = Quantized((0.25,), (5,))
@@ -732,7 +736,7 @@ def test_only_known_operations_have_a_treatment() -> None:
 def test_shapes_of_quantized_types_equal_only_their_like() -> None:
     stored = Shape.array(np.int8, (2,))
     shape, same, other = (
-        quantized_shape(QuantizedType(stored.type, F32, (scale,), (0,)), stored) for scale in (0.5, 0.5, 0.25)
+        quantized_shape(QuantizedType(S8, -128, 127, F32, None, (scale,), (0,)), stored) for scale in (0.5, 0.5, 0.25)
     )
     assert hash(shape) == hash(same) and shape == same and shape != other and shape != stored and stored != shape
     assert not shape.matches(other) and not shape.matches(stored)
