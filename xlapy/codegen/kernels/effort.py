@@ -43,6 +43,8 @@ but come out up to a tenth slower if nothing puts their divisions and products i
 ROOTS = frozenset({"sqrt", "rsqrt"})  # instructions, or two
 MOSTLY_BROKEN = 0.75  # of the functions: sin(x) exp(y) + cos(x) is a tenth slower, the great circle's distance is not
 
+STAYING = frozenset({"parameter", "constant", "tuple", "broadcast"})
+
 LONG_ROW = 1024  # elements behind which it does not matter what is done once in a row
 LONG_FOLD = 128  # the same for sums, which read a row and do not write another one
 
@@ -81,6 +83,8 @@ def is_small(instruction: Instruction) -> bool:
     insides = list(_inside(instruction))
     if any(region_functions(inside) or not _is_counted(inside) for inside in insides):
         return False
+    if any(leaf.type is et.PRED for inside in insides for leaf in inside.shape.leaves()) and any(map(_moves, insides)):
+        return False  # LLVM 22 fails on some orders of bytes, too
     values = (*instruction.operands, *_all_inside(instruction))
     if any(leaf.type not in WIDE_TYPES for value in values for leaf in value.shape.leaves()):
         return False
@@ -127,6 +131,11 @@ def _all_inside(instruction: Instruction) -> Iterator[Instruction]:
         yield inside
         for region in inside.called:
             yield from region
+
+
+def _moves(instruction: Instruction) -> bool:
+    """Whether elements come from other places than they go to."""
+    return Trait.ELEMENTWISE not in instruction.spec.traits and instruction.opcode not in STAYING
 
 
 def _is_counted(instruction: Instruction) -> bool:
