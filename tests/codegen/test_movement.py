@@ -9,8 +9,11 @@ import numpy as np
 import pytest
 
 import xlapy
+from tests.support.guarded_memory import fenced_results
 from xlapy import ops
+from xlapy.codegen.ir_memory import CACHE_LINE
 from xlapy.codegen.kernels import loop
+from xlapy.codegen.target import host_target
 
 CHECKED = xlapy.CompileOptions(verify=True)
 Build = Callable[..., xlapy.XlaOp]
@@ -52,6 +55,31 @@ def numbers(dims: tuple[int, ...], dtype: str = "float32") -> np.ndarray:
 def test_transpose(dims: tuple[int, ...], permutation: tuple[int, ...], dtype: str) -> None:
     x = numbers(dims, dtype)
     assert (run(lambda b, p: ops.Transpose(p, permutation), x) == x.transpose(permutation)).all()
+
+
+LARGE = max(loop.STREAMED_BYTES, host_target().l3_bytes // 2)
+"""Bytes of results that bypass the caches."""
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+@pytest.mark.parametrize(
+    ("rows", "batch", "dtype"),
+    [(2064, 1, "float32"), (2048, 1, "int32"), (48, 5, "float32"), (1 << 16, 3, "float32"), (1000, 1, "float64")],
+)
+def test_large_matrices_are_turned_past_the_caches(rows: int, batch: int, dtype: str, threads: int) -> None:
+    """The last block of a row repeats columns of the one before it. Between fences results lie askew."""
+    width = np.dtype(dtype).itemsize
+    columns = LARGE // (rows * batch * width) + 3
+    text = f"""HloModule turned
+      ENTRY e {{ x = {xlapy.Shape.of(np.empty((batch, rows, columns), dtype))} parameter(0)
+        ROOT t = {xlapy.Shape.of(np.empty((batch, columns, rows), dtype))} transpose(x), dimensions={{0,2,1}} }}"""
+    x = np.arange(batch * rows * columns).reshape(batch, rows, columns).astype(dtype)
+    executable = xlapy.compile(text, xlapy.CompileOptions(num_threads=threads))
+    if host_target().vector_bytes == CACHE_LINE:
+        assert "!nontemporal" in executable.llvm_ir()
+    np.testing.assert_array_equal(executable(x), x.swapaxes(1, 2))
+    with fenced_results():
+        np.testing.assert_array_equal(executable.run(x, seed=0), x.swapaxes(1, 2))
 
 
 TYPES_BY_WIDTH = ("int8", "int16", "float32", "float64")

@@ -3,17 +3,22 @@
 Reading along one dimension and writing along the other touches a new cache line per element on one side. So R x R
 blocks are read by rows, turned over in registers and written by rows; and they are walked within larger squares, so
 that the lines of both sides are still in cache when the next block needs their other half.
+
+Where a row of a block is a whole cache line, no line is needed twice. Then results that no cache holds bypass them, and
+blocks follow each other along the rows of the operand, which are fetched ahead.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from xlapy.codegen.arrays import Array
 from xlapy.codegen.indexing import Coordinate, Indexing
-from xlapy.codegen.ir import IRType, KernelBuilder, Value
+from xlapy.codegen.ir import KernelBuilder, Value
+from xlapy.codegen.ir_memory import CACHE_LINE
+from xlapy.codegen.kernels.loop import is_streamed
 from xlapy.codegen.register_transpose import transposed
 from xlapy.codegen.registers import memory_type
 from xlapy.codegen.target import Target
@@ -21,6 +26,10 @@ from xlapy.hlo.graph import Instruction
 from xlapy.hlo.shape import Dims
 
 SQUARE_BYTES = 256  # side of the larger squares: four lines of each row, and rows enough to use them up
+STREAMED_BYTES = 1024  # of each row of the operand, where results bypass the caches
+CROWDING_BYTES = 4096  # lines of the result that lie a multiple of that apart share few places on their way to memory
+FETCHED_AHEAD = 256  # in a row of the operand; what begins a row is waited for
+UNIT_BYTES = 256 << 10  # of the operand, about; enough to be worth a task
 MOST_LANES = 16
 
 
@@ -30,7 +39,8 @@ class TransposePlan:
 
     Elements change places with their opposites in those that are `reversed`. `slow` is the one that becomes the fastest
     of the result; `fast` are the last ones, whose elements are numbered together: one, or several if the last one is
-    shorter than a block. `lanes` is the side of a block, `square` that of the larger squares."""
+    shorter than a block. `lanes` is the side of a block, `square` that of the larger squares, of which `stretch` rows
+    below one another are a unit of work. `streaming` results bypass the caches."""
 
     dims: tuple[int, ...]
     permutation: tuple[int, ...]
@@ -39,9 +49,20 @@ class TransposePlan:
     slow: int
     lanes: int
     square: int
-    rows_of_squares: int
+    stretch: int
+    streaming: bool
     units: int
     bytes_per_unit: int
+
+    @property
+    def strips(self) -> int:
+        """How many squares lie side by side."""
+        return -(-_size(self.dims, self.fast) // self.square)
+
+    @property
+    def stretches(self) -> int:
+        """How many units lie below one another."""
+        return -(-self.dims[self.slow] // self.stretch)
 
 
 def plan_transpose(transpose: Instruction, target: Target, mirrored: Dims = ()) -> TransposePlan | None:
@@ -59,13 +80,19 @@ def plan_transpose(transpose: Instruction, target: Target, mirrored: Dims = ()) 
     fast = next((behind[-n:] for n in range(1, len(behind) + 1) if _size(dims, behind[-n:]) >= lanes), None)
     if fast is None or dims[slow] < lanes:
         return None
-    square = max(lanes, SQUARE_BYTES // width)
-    rows_of_squares = -(-_size(dims, fast) // square)
-    units = operand.size // (_size(dims, fast) * dims[slow]) * rows_of_squares
-    unit_bytes = 2 * operand.bytes // units
-    return TransposePlan(
-        dims, permutation, mirrored, tuple(fast), slow, lanes, square, rows_of_squares, units, unit_bytes
+    is_streaming = (
+        len(fast) == 1
+        and lanes * width == CACHE_LINE
+        and not dims[slow] % lanes
+        and is_streamed([transpose], lanes, target)
     )
+    is_crowded = not dims[slow] * width % CROWDING_BYTES
+    side = STREAMED_BYTES if is_streaming and not is_crowded else SQUARE_BYTES
+    square = max(lanes, side // width)
+    stretch = max(UNIT_BYTES // (square * width), square)
+    plan = TransposePlan(dims, permutation, mirrored, tuple(fast), slow, lanes, square, stretch, is_streaming, 0, 0)
+    units = operand.size // (_size(dims, fast) * dims[slow]) * plan.strips * plan.stretches
+    return replace(plan, units=units, bytes_per_unit=2 * operand.bytes // units)
 
 
 def merged_dimensions(dims: Dims, permutation: Dims, mirrored: Dims = ()) -> tuple[Dims, Dims, Dims]:
@@ -104,37 +131,110 @@ def strides_of(dims: Sequence[int]) -> list[int]:
 def emit_transpose(
     k: KernelBuilder, plan: TransposePlan, source: Array, result: Array, begin: Value, end: Value
 ) -> None:
-    """Writes units [begin, end): strips of the result, `square` wide in the operand's fastest dimension."""
-    ix = Indexing(k, 1)
-    dims = plan.dims
-    outer = [dim for dim in range(len(dims)) if dim not in (*plan.fast, plan.slow)]
-    columns_of_source = _size(dims, plan.fast)
-    source_strides = strides_of(dims)
-    strides = strides_of([dims[dim] for dim in plan.permutation])
-    result_strides = [strides[plan.permutation.index(dim)] for dim in range(len(dims))]
-    width = memory_type(source.shape.type).bytes
-    block = memory_type(source.shape.type, plan.lanes)
+    """Writes units [begin, end): stretches of strips of the result, `square` wide in the operand's fastest
+    dimension."""
+    turning = _Turning(k, plan, source, result)
     with k.loop(begin, end) as units:
-        position, strip = ix.divide(Coordinate(units.index), plan.rows_of_squares)
-        places = ix.delinearize(position, [dims[dim] for dim in outer])
+        turning.unit(Coordinate(units.index))
+    if plan.streaming:
+        k.fence()
+
+
+class _Turning:
+    """Emits the loops over squares and blocks."""
+
+    def __init__(self, k: KernelBuilder, plan: TransposePlan, source: Array, result: Array) -> None:
+        self.k, self.ix, self.plan = k, Indexing(k, 1), plan
+        self.source, self.result = source, result
+        self.width = memory_type(source.shape.type).bytes
+        self.source_strides = strides_of(plan.dims)
+        strides = strides_of([plan.dims[dim] for dim in plan.permutation])
+        self.result_strides = [strides[plan.permutation.index(dim)] for dim in range(len(plan.dims))]
+        self.columns = _size(plan.dims, plan.fast)
+        self.rows = plan.dims[plan.slow]
+        lies_apart = k.and_(k.address(result.pointer), CACHE_LINE - 1)
+        self.misplaced = k.compare("ne", lies_apart, 0) if plan.streaming else None
+
+    def unit(self, unit: Coordinate) -> None:
+        """One strip of some rows."""
+        k, ix, plan = self.k, self.ix, self.plan
+        above, stretch = ix.divide(unit, plan.stretches)
+        position, strip = ix.divide(above, plan.strips)
+        bases = self._bases(position)
+        left, top = k.mul(strip.start, plan.square), k.mul(stretch.start, plan.stretch)
+        right = k.smin(k.add(left, plan.square), self.columns)
+        bottom = k.smin(k.add(top, plan.stretch), self.rows)
+        if plan.streaming:
+            with k.loop(top, bottom, plan.lanes) as rows, k.loop(left, right, plan.lanes) as columns:
+                column = self._first_column(columns.index)
+                self._block(bases, rows.index, column, self._lines_of_result(column))
+            return
+        with k.loop(top, bottom, plan.square) as squares:
+            edge = k.smin(k.add(squares.index, plan.square), bottom)
+            with k.loop(left, right, plan.lanes) as columns:
+                column = self._first_column(columns.index)
+                lines = self._lines_of_result(column)
+                with k.loop(squares.index, edge, plan.lanes) as rows:
+                    self._block(bases, k.smin(rows.index, self.rows - plan.lanes), column, lines)
+
+    def _bases(self, position: Coordinate) -> tuple[Value, Value]:
+        """Where in the source and in the result a position in the dimensions that are not turned over begins."""
+        ix, plan = self.ix, self.plan
+        outer = [dim for dim in range(len(plan.dims)) if dim not in (*plan.fast, plan.slow)]
+        places = ix.delinearize(position, [plan.dims[dim] for dim in outer])
         goals = _mirrored(ix, plan, outer, places)
-        bases = [
-            ix.linearize(positions, [strides[dim] for dim in outer]).start
-            for positions, strides in ((places, source_strides), (goals, result_strides))
-        ]
-        first = k.mul(strip.start, plan.square)
-        last = k.smin(k.add(first, plan.square), columns_of_source)
-        with k.loop(0, dims[plan.slow], plan.square) as across:
-            edge = k.smin(k.add(across.index, plan.square), dims[plan.slow])
-            with k.loop(first, last, plan.lanes) as columns:
-                column = k.smin(columns.index, columns_of_source - plan.lanes)
-                lines = _lines_of_result(ix, plan, dims, result_strides, column)
-                with k.loop(across.index, edge, plan.lanes) as rows:
-                    row = k.smin(rows.index, dims[plan.slow] - plan.lanes)
-                    start = k.add(k.add(bases[0], k.mul(row, source_strides[plan.slow])), column)
-                    place = k.gep(source.pointer, start, width)
-                    targets = [k.gep(result.pointer, k.add(k.add(bases[1], line), row), width) for line in lines]
-                    _turn_block(k, block, place, source_strides[plan.slow] * width, targets)
+        return (
+            ix.linearize(places, [self.source_strides[dim] for dim in outer]).start,
+            ix.linearize(goals, [self.result_strides[dim] for dim in outer]).start,
+        )
+
+    def _first_column(self, index: Value) -> Value:
+        """Of a block, which ends where the columns end."""
+        return self.k.smin(index, self.columns - self.plan.lanes)
+
+    def _lines_of_result(self, column: Value) -> list[Value]:
+        """Where, in elements, the lines of the result begin that a block's columns become."""
+        k, ix, plan = self.k, self.ix, self.plan
+        dims, strides = plan.dims, self.result_strides
+        follow = not {*plan.fast} & {*plan.reversed} and all(
+            strides[dim] == strides[inner] * dims[inner]
+            for dim, inner in zip(plan.fast[:-1], plan.fast[1:], strict=True)
+        )
+        if follow:
+            return [k.mul(k.add(column, line), strides[plan.fast[-1]]) for line in range(plan.lanes)]
+        lines = []
+        for line in range(plan.lanes):
+            digits = ix.delinearize(Coordinate(k.add(column, line)), [dims[dim] for dim in plan.fast])
+            goals = _mirrored(ix, plan, plan.fast, digits)
+            lines.append(ix.linearize(goals, [strides[dim] for dim in plan.fast]).start)
+        return lines
+
+    def _block(self, bases: tuple[Value, Value], row: Value, column: Value, lines: Sequence[Value]) -> None:
+        """Reads as many lines as they are long, and writes them as columns."""
+        k, plan, width = self.k, self.plan, self.width
+        block = memory_type(self.source.shape.type, plan.lanes)
+        stride = self.source_strides[plan.slow]
+        start = k.add(k.add(bases[0], k.mul(row, stride)), column)
+        place = k.gep(self.source.pointer, start, width)
+        if plan.streaming:
+            for line in range(plan.lanes):
+                k.prefetch(k.gep(place, line * stride * width + FETCHED_AHEAD), CACHE_LINE)
+        read = [k.load(k.gep(place, line * stride * width), block) for line in range(plan.lanes)]
+        turned = transposed(k, read)
+        targets = [k.gep(self.result.pointer, k.add(k.add(bases[1], line), row), width) for line in lines]
+        if self.misplaced is None:
+            self._store(targets, turned)
+            return
+        k.if_else(
+            self.misplaced,
+            lambda: self._store(targets, turned),
+            lambda: self._store(targets, turned, past_caches=True),
+            likely=False,
+        )
+
+    def _store(self, targets: Sequence[Value], columns: Sequence[Value], *, past_caches: bool = False) -> None:
+        for target, column in zip(targets, columns, strict=True):
+            self.k.store(target, column, align=CACHE_LINE if past_caches else None, nontemporal=past_caches)
 
 
 def _mirrored(
@@ -145,28 +245,3 @@ def _mirrored(
         ix.add(ix.scale(place, -1), plan.dims[dim] - 1) if dim in plan.reversed else place
         for dim, place in zip(chosen, places, strict=True)
     ]
-
-
-def _lines_of_result(
-    ix: Indexing, plan: TransposePlan, dims: Sequence[int], strides: Sequence[int], column: Value
-) -> list[Value]:
-    """Where, in elements, the lines of the result begin that a block's columns become."""
-    k = ix.k
-    follow = not {*plan.fast} & {*plan.reversed} and all(
-        strides[dim] == strides[inner] * dims[inner] for dim, inner in zip(plan.fast[:-1], plan.fast[1:], strict=True)
-    )
-    if follow:
-        return [k.mul(k.add(column, line), strides[plan.fast[-1]]) for line in range(plan.lanes)]
-    lines = []
-    for line in range(plan.lanes):
-        digits = ix.delinearize(Coordinate(k.add(column, line)), [dims[dim] for dim in plan.fast])
-        start = ix.linearize(_mirrored(ix, plan, plan.fast, digits), [strides[dim] for dim in plan.fast]).start
-        lines.append(start)
-    return lines
-
-
-def _turn_block(k: KernelBuilder, block: IRType, source: Value, source_stride: int, targets: Sequence[Value]) -> None:
-    """Reads as many lines as they are long, and writes them as columns."""
-    lines = [k.load(k.gep(source, line * source_stride), block) for line in range(block.lanes)]
-    for target, column in zip(targets, transposed(k, lines), strict=True):
-        k.store(target, column)
