@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import xlapy
+from tests.support.guarded_memory import read_only
 from tests.support.values import assert_same, random_array
 
 
@@ -277,3 +278,25 @@ def test_extrema_of_complex_zeros() -> None:
         expected = xlapy.evaluate(xlapy.hlo.parse(text), lhs, rhs)
         assert_same(xlapy.compile(text)(lhs, rhs), expected)
         assert_same(xlapy.compile(text)(rhs, lhs), expected)
+
+
+def test_arguments_are_not_written_to() -> None:
+    """A scalar that a branch or a called computation was given, and a kernel in it read, was stored where it came from:
+    in the caller's memory, which others may change meanwhile, or nobody may."""
+    text = """HloModule lent
+filled { p = s32[] parameter(0)  ROOT b = s32[3,16,4] broadcast(p), dimensions={} }
+one { p = (s32[]) parameter(0)  i = s32[] get-tuple-element(p), index=0
+  ROOT b = s32[3,16,4] broadcast(i), dimensions={} }
+other { p = (s32[]) parameter(0)  i = s32[] get-tuple-element(p), index=0  j = s32[] negate(i)
+  ROOT b = s32[3,16,4] broadcast(j), dimensions={} }
+ENTRY main {
+  which = pred[] parameter(0)  x = s32[] parameter(1)
+  t = (s32[]) tuple(x)
+  chosen = s32[3,16,4] conditional(which, t, t), true_computation=one, false_computation=other
+  called = s32[3,16,4] call(x), to_apply=filled
+  ROOT r = (s32[3,16,4], s32[3,16,4]) tuple(chosen, called)
+}"""
+    run = xlapy.compile(text, xlapy.CompileOptions(disabled_passes={"inline-calls", "move-out-of-conditionals"}))
+    for which in (True, False):
+        arguments = [read_only(np.array(value)) for value in (which, np.int32(7))]
+        assert_same(run(*arguments), xlapy.evaluate(text, *arguments))
