@@ -43,6 +43,20 @@ class Layout(NamedTuple):
         """The memory that it takes, in whole pages, of which there is one at least."""
         return self.data_space + rounded_up(max(1, self.code_bytes), PAGE_BYTES)
 
+    @property
+    def is_sound(self) -> bool:
+        """Whether what is copied, and what is exported, lies in the memory. (Words that do not are found when they are
+        filled in.)"""
+        sizes = (self.data_bytes, self.data_space, self.code_bytes)
+        if not all(type(size) is int and size >= 0 for size in sizes) or self.data_space % PAGE_BYTES:
+            return False
+        if not isinstance(self.exports, dict) or not isinstance(self.imports, dict):
+            return False
+        space = self.space
+        return self.data_bytes <= self.data_space and all(
+            type(offset) is int and 0 <= offset < space for offset in self.exports.values()
+        )
+
 
 class Image(NamedTuple):
     """A layout, with what is copied into memory."""
@@ -68,6 +82,8 @@ def read_image(dumped: bytes) -> Image:
         layout = Layout(*json.loads(dumped[start:header_end]))
     except (ValueError, TypeError) as error:
         raise InternalError(f"cannot link object code: a damaged image: {error}") from None
+    if not layout.is_sound:
+        raise InternalError("cannot link object code: a damaged image: it does not fit into its memory")
     data_end = header_end + layout.data_bytes
     if len(dumped) != data_end + layout.code_bytes:
         raise InternalError("cannot link object code: an image cut short")

@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Generic, TypeVar
 
 from xlapy_runtime.errors import InternalError
-from xlapy_runtime.images import Image, is_image, read_image
+from xlapy_runtime.images import Image, Layout, is_image, read_image
 from xlapy_runtime.late import late
 
 
@@ -70,17 +70,26 @@ def load(image: Image, imports: Mapping[str, int], exports: Sequence[str]) -> Li
         raise InternalError(f"cannot link object code: it does not define {', '.join(absent)}")
     found = {name: _address_of(name, imports) for name in layout.imports}
     base = _memory(layout.space)
+    addresses = {name: base + layout.exports[name] for name in exports}
+    code = LinkedCode(addresses, functools.partial(_release, base, layout.space))
     ctypes.memmove(base, image.data, layout.data_bytes)
     ctypes.memmove(base + layout.data_space, image.code, layout.code_bytes)
-    words = (ctypes.c_int64 * (layout.space // _WORD_BYTES)).from_address(base)
-    for place in layout.addresses:
-        words[place] += base
-    for name, places in layout.imports.items():
-        for place in places:
-            words[place] = found[name]
+    _fill_in(layout, base, found)
     _protect(base + layout.data_space, layout.space - layout.data_space)
-    addresses = {name: base + layout.exports[name] for name in exports}
-    return LinkedCode(addresses, functools.partial(_release, base, layout.space))
+    return code
+
+
+def _fill_in(layout: Layout, base: int, found: Mapping[str, int]) -> None:
+    """Completes the words that hold addresses."""
+    words = (ctypes.c_int64 * (layout.space // _WORD_BYTES)).from_address(base)
+    try:
+        for place in layout.addresses:
+            words[place] += base
+        for name, places in layout.imports.items():
+            for place in places:
+                words[place] = found[name]
+    except (IndexError, TypeError) as error:
+        raise InternalError(f"cannot link object code: a damaged image: {error}") from None
 
 
 _WORD_BYTES = 8

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import xlapy
+from tests.support.guarded_memory import read_only
 from tests.support.values import assert_same, random_array
 
 
@@ -254,6 +255,43 @@ ENTRY main {
   ROOT t = (f32[3,4], f32[1,4], f32[1,4], f8e8m0fnu[3,4]) tuple(a, b, c, d)
 }""",
     ),
+    Case(
+        "a scan with numbers of steps that wrap, so that it reads the first slice again and again",
+        """HloModule wraps
+body {
+  s = (s8[], s32[131,16,8], s32[8,80], s32[16,80]) parameter(0)
+  i = s8[] get-tuple-element(s), index=0
+  x = s32[131,16,8] get-tuple-element(s), index=1
+  w = s32[8,80] get-tuple-element(s), index=2
+  h = s32[16,80] get-tuple-element(s), index=3
+  first = s8[] constant(60)
+  zero = s8[] constant(0)
+  one = s8[] constant(1)
+  j = s8[] add(i, first)
+  part = s32[1,16,8] dynamic-slice(x, j, zero, zero), dynamic_slice_sizes={1,16,8}
+  now = s32[16,8] reshape(part)
+  p = s32[16,80] dot(now, w), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+  twice = s32[16,80] add(h, h)
+  next = s32[16,80] add(twice, p)
+  k = s8[] add(i, one)
+  ROOT t = (s8[], s32[131,16,8], s32[8,80], s32[16,80]) tuple(k, x, w, next)
+}
+condition {
+  s = (s8[], s32[131,16,8], s32[8,80], s32[16,80]) parameter(0)
+  i = s8[] get-tuple-element(s), index=0
+  limit = s8[] constant(70)
+  ROOT c = pred[] compare(i, limit), direction=LT
+}
+ENTRY main {
+  x = s32[131,16,8] parameter(0)
+  w = s32[8,80] parameter(1)
+  h = s32[16,80] parameter(2)
+  zero = s8[] constant(0)
+  t = (s8[], s32[131,16,8], s32[8,80], s32[16,80]) tuple(zero, x, w, h)
+  l = (s8[], s32[131,16,8], s32[8,80], s32[16,80]) while(t), condition=condition, body=body
+  ROOT r = s32[16,80] get-tuple-element(l), index=3
+}""",
+    ),
 ]
 
 
@@ -277,3 +315,25 @@ def test_extrema_of_complex_zeros() -> None:
         expected = xlapy.evaluate(xlapy.hlo.parse(text), lhs, rhs)
         assert_same(xlapy.compile(text)(lhs, rhs), expected)
         assert_same(xlapy.compile(text)(rhs, lhs), expected)
+
+
+def test_arguments_are_not_written_to() -> None:
+    """A scalar that a branch or a called computation was given, and a kernel in it read, was stored where it came from:
+    in the caller's memory, which others may change meanwhile, or nobody may."""
+    text = """HloModule lent
+filled { p = s32[] parameter(0)  ROOT b = s32[3,16,4] broadcast(p), dimensions={} }
+one { p = (s32[]) parameter(0)  i = s32[] get-tuple-element(p), index=0
+  ROOT b = s32[3,16,4] broadcast(i), dimensions={} }
+other { p = (s32[]) parameter(0)  i = s32[] get-tuple-element(p), index=0  j = s32[] negate(i)
+  ROOT b = s32[3,16,4] broadcast(j), dimensions={} }
+ENTRY main {
+  which = pred[] parameter(0)  x = s32[] parameter(1)
+  t = (s32[]) tuple(x)
+  chosen = s32[3,16,4] conditional(which, t, t), true_computation=one, false_computation=other
+  called = s32[3,16,4] call(x), to_apply=filled
+  ROOT r = (s32[3,16,4], s32[3,16,4]) tuple(chosen, called)
+}"""
+    run = xlapy.compile(text, xlapy.CompileOptions(disabled_passes={"inline-calls", "move-out-of-conditionals"}))
+    for which in (True, False):
+        arguments = [read_only(np.array(value)) for value in (which, np.int32(7))]
+        assert_same(run(*arguments), xlapy.evaluate(text, *arguments))

@@ -7,6 +7,7 @@ import random
 import re
 import struct
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -16,7 +17,7 @@ from xlapy_runtime import elf
 from xlapy_runtime.elf import DamagedObject, NotKnown, read_object
 from xlapy_runtime.errors import InternalError
 from xlapy_runtime.images import PAGE_BYTES, is_image, read_image
-from xlapy_runtime.linking import LinkedCode, link
+from xlapy_runtime.linking import LinkedCode, link, load
 from xlapy_runtime.prelinking import prelinked
 
 X86 = reference_target("sse2")
@@ -265,6 +266,36 @@ def test_damaged_images_are_refused() -> None:
     for data in (dumped[:10], dumped[:40], dumped[:-1], dumped + b"x", dumped.replace(b"[", b"(", 1)):
         with pytest.raises(InternalError):
             read_image(data)
+
+
+@needs_x86
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"data_bytes": -8},
+        {"data_bytes": 1 << 20},
+        {"data_space": 1},
+        {"data_space": "4096"},
+        {"code_bytes": None},
+        {"exports": {"here": 1 << 40}},
+        {"exports": {"here": -1}},
+        {"exports": ["here"]},
+        {"imports": []},
+        {"imports": {"memset": [1 << 40]}},
+        {"imports": {"memset": 3}},
+        {"addresses": [1 << 40]},
+        {"addresses": [1.5]},
+        {"addresses": 7},
+    ],
+    ids=str,
+)
+def test_images_that_reach_beyond_their_memory_are_refused(change: dict[str, Any]) -> None:
+    """Whoever wrote the header: nothing is copied, filled in or exported that lies elsewhere."""
+    (dumped,) = prelinked(objects())
+    image = read_image(dumped)
+    layout = image.layout._replace(imports={})._replace(**change)
+    with pytest.raises(InternalError, match="damaged image|cut short"):
+        load(read_image(image._replace(layout=layout).dump()), {}, ["here"])
 
 
 def test_places_outside_of_their_section_are_refused() -> None:

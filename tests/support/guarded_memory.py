@@ -25,9 +25,8 @@ class GuardedRoom:
         self._pages = -(-size // page)
         self._map = mmap.mmap(-1, (self._pages + 2) * page)
         self._start = ctypes.addressof(ctypes.c_char.from_buffer(self._map))
-        protect = ctypes.CDLL(None).mprotect
         for place in (self._start, self._start + (self._pages + 1) * page):
-            assert protect(ctypes.c_void_p(place), ctypes.c_size_t(page), 0) == 0
+            _protect(place, page, _NO_ACCESS)
 
     def array(self, values: Array, *, at_end: bool) -> Array:
         """A copy of an array by rows, next to the guard page in front or behind."""
@@ -35,6 +34,25 @@ class GuardedRoom:
         copy = np.frombuffer(self._map, values.dtype, values.size, offset).reshape(values.shape)
         copy[...] = values
         return copy
+
+    def forbid_writing(self) -> None:
+        """From now on what lies here may only be read."""
+        _protect(self._start + mmap.PAGESIZE, self._pages * mmap.PAGESIZE, mmap.PROT_READ)
+
+
+_NO_ACCESS = 0
+
+
+def _protect(place: int, size: int, rights: int) -> None:
+    assert ctypes.CDLL(None).mprotect(ctypes.c_void_p(place), ctypes.c_size_t(size), rights) == 0
+
+
+def read_only(values: Array, *, at_end: bool = True) -> Array:
+    """A copy of an array in memory that nobody can write to, and beside which nobody can read."""
+    room = GuardedRoom(max(values.nbytes, 1))
+    copy = room.array(values, at_end=at_end)
+    room.forbid_writing()
+    return copy
 
 
 FENCE_BYTES = 512  # beyond any vector

@@ -241,7 +241,8 @@ class EntryEmitter:
     def _stored_scalars(self, entry: Computation) -> set[Leaf]:
         """Scalar leaves that memory must hold: results, what kernels and the runtime read, what crosses functions.
 
-        The caller's memory holds parameters already, and the program's, which nothing may write to, its constants."""
+        The caller's memory holds parameters already, and the program's its constants, whatever they are called in
+        branches and loops: nothing may write to either."""
         stored: set[Leaf] = set()
         home: dict[Instruction, tuple[int, int]] = {}
         for computation, parts in self.parts.items():
@@ -263,7 +264,10 @@ class EntryEmitter:
             if several:
                 stored.update(origin_of_leaf(computation.root, leaf) for leaf in _scalar_leaves(computation.root.shape))
         stored.update(origin_of_leaf(entry.root, leaf) for leaf in _scalar_leaves(entry.root.shape))
-        return {leaf for leaf in stored if leaf[0] not in entry.parameters and leaf[0].opcode != "constant"}
+        written = (Home.RESULT, Home.ARENA)
+        return {
+            leaf for leaf in stored if leaf[0] not in entry.parameters and self.plan.location(*leaf).home in written
+        }
 
     def _reads_registers(self, instruction: Instruction) -> bool:
         """The instruction takes its scalar operands from registers, not from memory."""

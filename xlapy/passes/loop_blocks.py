@@ -15,7 +15,7 @@ from xlapy.hlo.attributes import ComparisonDirection
 from xlapy.hlo.element_types import S64
 from xlapy.hlo.graph import Computation, Instruction
 from xlapy.hlo.literal import Literal
-from xlapy.hlo.loop_counter import LoopCounter, loop_counters, state_index
+from xlapy.hlo.loop_counter import LoopCounter, loop_counters, state_index, trip_count
 from xlapy.hlo.patterns import number_of
 from xlapy.hlo.shape import Shape
 from xlapy.passes.loop_invariants import replace_loop, unchanged_elements
@@ -25,7 +25,7 @@ _COUNT = Shape.scalar(S64)
 
 @dataclass(frozen=True, slots=True)
 class Progression:
-    """An integer that is `first` in the first iteration, and `step` more in each following one."""
+    """An integer that is `first` in the first iteration, and `step` more in each following one, without wrapping."""
 
     first: int
     step: int
@@ -34,10 +34,15 @@ class Progression:
 def progression(value: Instruction, loop: Instruction) -> Progression | None:
     """How a scalar of the body changes from iteration to iteration, if it is a counter or a sum with one."""
     counters = {counter.index: counter for counter in loop_counters(loop)}
-    return _progression(value, loop.called[1], counters)
+    found, trips = _progression(value, loop.called[1], counters), trip_count(loop)
+    if found is None or not trips:
+        return None
+    last = found.first + (trips - 1) * found.step
+    return found if value.shape.type.holds(min(found.first, last), max(found.first, last)) else None
 
 
 def _progression(value: Instruction, body: Computation, counters: Mapping[int, LoopCounter]) -> Progression | None:
+    """The same but for multiples of what a type has numbers: sums may wrap, on the way or at the end."""
     number = number_of(value)
     if number is not None:
         return Progression(int(number), 0) if value.shape.type.is_integer else None
