@@ -43,6 +43,8 @@ CASES = [
     ('ENTRY e { x = f32[] parameter(0), metadata={op_name="x }', "never closed"),
     ("ENTRY e { c = constant(1) }", "shape of a constant"),
     ("ENTRY e { c = f32[] constant(1 }", "never closed"),
+    ("ENTRY e { c = f32[2,?] constant({{1}, {2}}) }", "as many elements as its shape says"),
+    ("ENTRY e { x = f32[2] parameter(0) y = f32[2] reverse(x), dimensions={9223372036854775808} }", "64 bits"),
 ]
 
 
