@@ -329,8 +329,6 @@ BROKEN: list[Broken] = [
     ("custom-call.alias-exists", lambda b: aliased(b, [((0,), (0, ()))])),
     ("custom-call.alias-once", lambda b: aliased(b, [((), (0, ())), ((), (0, ()))])),
     ("custom-call.alias-type", lambda b: aliased(b, [((), (0, ()))], INDEX)),
-    ("custom-call.layouts-match", lambda b: ops.CustomCallWithLayout(b.builder, "f", [b.f32(2)], INDEX, [])),
-    ("custom-call.layouts-match", lambda b: ops.CustomCallWithLayout(b.builder, "f", [b.f32(2)], INDEX, [INDEX])),
     ("send.channel", lambda b: ops.SendWithToken(b.f32(), b.token, ops.ChannelHandle(0))),
     ("SetDimensionSize.B1", lambda b: ops.SetDimensionSize(b.tuple(), 1, 0)),
     ("SetDimensionSize.B2", lambda b: ops.SetDimensionSize(b.f32(2), 1, 1)),
