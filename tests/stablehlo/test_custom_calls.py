@@ -13,6 +13,7 @@ import xlapy
 from tests.stablehlo.structure import opcodes, structure
 from xlapy import stablehlo
 from xlapy.hlo.attributes import CustomCallApiVersion
+from xlapy.hlo.text.backend_config import config_bytes
 from xlapy.support.errors import ParseError
 
 MATRIX = np.array([[4, 1, 2], [1, 5, 3], [2, 3, 6]], np.float64)
@@ -42,6 +43,15 @@ def run(text: str, *arguments: Any) -> Any:
 
 
 LAYOUTS = "operand_layouts = [dense<[0, 1]> : tensor<2xindex>], result_layouts = [dense<[0, 1]> : tensor<2xindex>]"
+
+
+@pytest.mark.parametrize("config", ['{"scale":2,"axes":[0,1]}', "{scale = 2.0 : f32}", "{scale = 2 3}", '"a\\"b"'])
+def test_every_configuration_of_a_typed_call_can_be_written_and_read(config: str) -> None:
+    line = f'custom-call(x), custom_call_target="f", api_version=API_VERSION_TYPED_FFI, backend_config={config}'
+    module = xlapy.hlo.parse(f"ENTRY e {{ x = f32[2] parameter(0)  ROOT y = f32[2] {line} }}")
+    again = stablehlo.parse(stablehlo.to_text(module))
+    before, after = (m.entry.root.extra["backend_config"] for m in (module, again))
+    assert config_bytes(after) == config_bytes(before)
 
 
 def test_layouts_and_typed_configurations_are_kept() -> None:

@@ -93,6 +93,34 @@ MALFORMED = [
     ),
     ("func.func @main() { %0 = stablehlo.constant dense<1> return }", "expected `:`"),
     ("func.func @main() { return ^bb1: return }", "second block"),
+    (
+        "func.func @main(%x: tensor<2xf32>, %z: tensor<f32>) { %0 = stablehlo.reduce(%x init: %z) "
+        "applies stablehlo.add across dimensions = [0] : (tensor<2xf32>, tensor<f32>) -> !stablehlo.token return }",
+        "folds arrays",
+    ),
+    (
+        "func.func @main(%x: tensor<2xf32>, %z: tensor<f32>) { stablehlo.reduce(%x init: %z) "
+        "applies stablehlo.add across dimensions = [0] : (tensor<2xf32>, tensor<f32>) -> () return }",
+        "folds arrays",
+    ),
+    (
+        "func.func @main(%x: tensor<2xi64>) { "
+        "%0 = shape.num_elements %x, %x : tensor<2xi64>, tensor<2xi64> -> index return }",
+        "shape.num_elements takes 1 operand, but has 2",
+    ),
+    (
+        "func.func @main(%x: tensor<f32>) -> tensor<?xf32> { %n = stablehlo.constant dense<0x7FC00000> : tensor<1xf32> "
+        "%0 = stablehlo.dynamic_broadcast_in_dim %x, %n, dims = [] : (tensor<f32>, tensor<1xf32>) -> tensor<?xf32> "
+        "return %0 : tensor<?xf32> }",
+        "stands where sizes are expected, which are integers",
+    ),
+    (
+        "func.func @main(%x: tensor<1x4x1xf32>, %k: tensor<3x1x1xf32>) { %0 = stablehlo.convolution(%x, %k) "
+        "dim_numbers = [b, 0, f]x[0, i, o]->[b, 0, f], window = {pad = [[0, 99999999999999999999]]} "
+        "{batch_group_count = 1 : i64, feature_group_count = 1 : i64} "
+        ": (tensor<1x4x1xf32>, tensor<3x1x1xf32>) -> tensor<1x2x1xf32> return }",
+        "`padding` to be a table of integers",
+    ),
 ]
 
 

@@ -309,6 +309,8 @@ def _reduce(parser: Parser, operation: Operation) -> Steps | None:
     some_attributes(parser, operation)
     types_suffix(parser, operation)
     if applied:
+        if not operation.result_types or not operation.result_types[0].is_array:
+            parser.fail(f"{operation.name} folds arrays, and so results in one or more")
         operation.regions.append(_folding_region(operation, applied))
         return None
     return _reducer(parser, operation, len(pairs))

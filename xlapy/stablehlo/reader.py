@@ -21,6 +21,7 @@ from xlapy.stablehlo.spellings import ELEMENT_TYPES
 from xlapy.stablehlo.tree import Attributes, Opaque, Symbol
 from xlapy.stablehlo.types import FunctionType, OtherType, Type, tensor_type
 from xlapy.support.errors import ParseError, XlaError
+from xlapy.support.source import Source
 
 Item = TypeVar("Item")
 
@@ -452,3 +453,11 @@ class Reader:
             self.index = index + 3
             return (texts[index + 1],)
         return self.skip_balanced()[1:-1]
+
+
+def read_attribute(text: str) -> Any:
+    """The attribute that a text is, which stands nowhere else. Raises ParseError if there is more to it."""
+    reader = Reader(Tokens(Source(text)))
+    value = reader.attribute()
+    reader.expect(END)
+    return value

@@ -43,6 +43,8 @@ CASES = [
     ('ENTRY e { x = f32[] parameter(0), metadata={op_name="x }', "never closed"),
     ("ENTRY e { c = constant(1) }", "shape of a constant"),
     ("ENTRY e { c = f32[] constant(1 }", "never closed"),
+    ("ENTRY e { c = f32[2,?] constant({{1}, {2}}) }", "as many elements as its shape says"),
+    ("ENTRY e { x = f32[2] parameter(0) y = f32[2] reverse(x), dimensions={9223372036854775808} }", "64 bits"),
 ]
 
 
@@ -54,7 +56,10 @@ def test_wrong_text_is_a_located_parse_error(text: str, message: str) -> None:
     assert caught.value.where.endswith("^")
 
 
+LAYOUTS = "custom-call(x), custom_call_target=\"f\", operand_layout_constraints="
 SHAPE_CASES = [
+    (f"ENTRY e {{\n x = f32[2] parameter(0)\n y = f32[2] {LAYOUTS}{{}} }}", "layouts-match"),
+    (f"ENTRY e {{\n x = f32[2] parameter(0)\n y = f32[2] {LAYOUTS}{{f32[3]{{0}}}} }}", "layouts-match"),
     ("ENTRY e {\n x = f32[2] parameter(0)\n y = f32[3] negate(x) }", "result-shape"),
     ("ENTRY e {\n x = f32[2] parameter(0)\n y = f32[2] add(x) }", "operand-count"),
     ("ENTRY e {\n x = f32[2] parameter(0)\n y = f32[2] transpose(x), dimensions={1} }", "permutation"),

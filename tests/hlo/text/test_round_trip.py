@@ -183,3 +183,9 @@ def test_the_work_of_reading_grows_with_the_text(text_of: Callable[[int], str], 
         return lambda: parse(text)
 
     assert_linear(reading, size)
+
+
+@pytest.mark.parametrize("name", ["f32", "f8e4m3b11fnuz", "f8e8m0fnu", "token", "f8e4m3fn_", "bf16_"])
+def test_a_name_like_that_of_a_type_is_changed_once(name: str) -> None:
+    text = to_text(parse(f"ENTRY e {{ x = f32[] parameter(0)  ROOT {name} = f32[] negate(x) }}"))
+    assert to_text(parse(text)) == text

@@ -470,9 +470,21 @@ def custom_call(
     alias-exists: an alias names an array of the result and one of an operand.
     alias-once: no array of the result has two aliases.
     alias-type: the two have the same shape.
+    layouts-match: where layouts are demanded, there is one for each operand, of its shape.
     """
+    _check_demands(operands, operand_layout_constraints)
     check_aliases(operands, result, output_to_operand_aliasing)
     return result.without_layout()
+
+
+def _check_demands(operands: Sequence[Shape], demands: Sequence[Shape] | None) -> None:
+    if demands is None:
+        return
+    if len(demands) != len(operands):
+        raise ShapeError("layouts-match", f"{len(demands)} layouts are demanded of {len(operands)} operands")
+    for number, (operand, demand) in enumerate(zip(operands, demands, strict=True)):
+        if not operand.agrees(demand):
+            raise ShapeError("layouts-match", f"operand {number} is {operand}, but its layout is that of {demand}")
 
 
 def check_aliases(operands: Sequence[Shape], result: Shape, aliases: Sequence[OutputOperandAlias]) -> None:

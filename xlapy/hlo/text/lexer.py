@@ -35,6 +35,7 @@ _PLAIN = re.compile(r'[^\s,{}\[\]()"]++')
 _CLOSING = {"{": "}", "[": "]", "(": ")"}
 _ESCAPE = re.compile(r"\\([0-7]{3}|x[0-9a-fA-F]{2}|(?s:.))")
 _ESCAPED = {"n": "\n", "t": "\t", "r": "\r"}
+_MOST_DIGITS = 20  # with a sign, of an integer of 64 bits
 
 
 class Lexer:
@@ -116,8 +117,8 @@ class Lexer:
     def integer(self, what: str = "an integer") -> int:
         start = self.position
         digits = self._token(_INTEGER, what)
-        if len(digits) > 20:
-            raise self.error(f"{digits[:20]}... is too large", start)
+        if len(digits) > _MOST_DIGITS or not -(1 << 63) <= int(digits) < 1 << 63:
+            raise self.error(f"{digits[:_MOST_DIGITS]} does not fit in 64 bits", start)
         return int(digits)
 
     def number(self, what: str = "a number") -> float:

@@ -141,6 +141,8 @@ class _Reader:
         return position
 
     def _array(self, shape: Shape, start: int, end: int) -> Literal:
+        if shape.is_unbounded:
+            self._fail(f"a literal has as many elements as its shape says, and {shape} does not", start)
         text = self._text[start:end]
         if ":" in text:
             self._fail("expected a number", start + text.index(":"))

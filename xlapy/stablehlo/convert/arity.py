@@ -82,6 +82,23 @@ _ARITIES = {
 whose constraints say how many there are at the least."""
 
 _OTHER_DIALECTS = frozenset({"arith", "shape", "tensor"})
+_ARITIES_ELSEWHERE = {
+    "shape.dim": _TWO,
+    "shape.get_extent": _TWO,
+    "shape.index_to_size": _ONE,
+    "shape.num_elements": _ONE,
+    "shape.shape_of": _ONE,
+    "shape.size_to_index": _ONE,
+    "shape.to_extent_tensor": _ONE,
+    "shape.value_as_shape": _ONE,
+    "shape.value_of": _ONE,
+    "tensor.cast": _ONE,
+    "tensor.dim": _TWO,
+    "tensor.extract": Arity(1, MANY),
+    "tensor.from_elements": Arity(0, MANY),
+    "tensor.splat": _ONE,
+}
+"""By name: the operations of these dialects on sizes."""
 
 
 def check_arity(operation: Operation) -> None:
@@ -102,7 +119,7 @@ def check_arity(operation: Operation) -> None:
 @lru_cache(maxsize=1024)  # a text may name anything
 def _arity_of(name: str) -> Arity | None:
     dialect, _, mnemonic = name.partition(".")
-    return None if dialect in _OTHER_DIALECTS else _ARITIES.get(mnemonic)
+    return _ARITIES_ELSEWHERE.get(name) if dialect in _OTHER_DIALECTS else _ARITIES.get(mnemonic)
 
 
 def _counted(count: int, noun: str) -> str:

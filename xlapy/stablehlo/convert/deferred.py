@@ -16,12 +16,10 @@ from xlapy.hlo.shape import Shape
 from xlapy.hlo.specialize import DYNAMIC, DynamicCall, Known
 from xlapy.stablehlo.attributes import attribute_text
 from xlapy.stablehlo.convert.base import Body, Converter, converts
-from xlapy.stablehlo.lexer import Tokens
 from xlapy.stablehlo.locations import Locations
-from xlapy.stablehlo.reader import Reader
+from xlapy.stablehlo.reader import read_attribute
 from xlapy.stablehlo.tree import Attributes, Operation
 from xlapy.support.errors import ParseError, UnsupportedError
-from xlapy.support.source import Source
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,12 +134,14 @@ def config_attributes(instruction: Instruction) -> Attributes:
     config = instruction.extra.get("backend_config", "")
     if not config:
         return {}
-    attributes = Reader(Tokens(Source(config))).attribute()
+    attributes = read_attribute(config)
     if not isinstance(attributes, dict):
         raise ParseError(f"the backend_config of {instruction.name} is not a set of attributes: {config[:60]}")
     return attributes
 
 
 def integers_of(literal: Literal) -> tuple[int, ...]:
-    """The elements of a literal, in order."""
+    """The elements of a literal, in order. Raises ParseError if they are no integers."""
+    if not literal.shape.is_array or not literal.shape.type.is_integer:
+        raise ParseError(f"{literal.shape} stands where sizes are expected, which are integers")
     return tuple(int(element) for element in literal.array.reshape(-1))

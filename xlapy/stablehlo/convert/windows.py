@@ -114,7 +114,7 @@ def _padding(operation: Operation, rank: int, label: str) -> tuple[tuple[int, in
     rows = value.array.tolist() if isinstance(value, Literal) and value.array.dtype.kind in "iu" else value
     try:
         table = np.array(rows, np.int64).reshape(-1, 2)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise ParseError(f"{operation.name} needs the attribute `padding` to be a table of integers") from None
     if len(table) != rank:
         raise _miscounted(operation, label, f"{len(table)} paddings", rank)

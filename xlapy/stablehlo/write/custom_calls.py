@@ -11,9 +11,11 @@ from xlapy.hlo.specialize import is_dynamic_call
 from xlapy.hlo.text.backend_config import unquoted
 from xlapy.stablehlo.attributes import string_text
 from xlapy.stablehlo.convert.custom_calls import API_VERSIONS
+from xlapy.stablehlo.reader import read_attribute
 from xlapy.stablehlo.write.base import EMITTERS, Tree, Writer, list_text, unpacked_shapes
 from xlapy.stablehlo.write.communication import deferred
 from xlapy.stablehlo.write.forms import Attributes
+from xlapy.support.errors import ParseError
 
 Trees = Sequence[Tree]
 
@@ -35,11 +37,7 @@ def custom_call(w: Writer, i: Instruction, operands: Trees) -> Tree:
         attributes["called_computations"] = f"[{', '.join(map(w.function, i.called))}]"
     config = i.extra.get("backend_config")
     if config:
-        if config.startswith('"'):
-            config = string_text(unquoted(config).decode("utf-8", "surrogateescape"))
-        elif version is not CustomCallApiVersion.TYPED_FFI:
-            config = string_text(config)
-        attributes["backend_config"] = config
+        attributes["backend_config"] = _config_text(config, version)
     aliases = i.attributes["output_to_operand_aliasing"]
     if aliases:
         texts = [
@@ -52,6 +50,19 @@ def custom_call(w: Writer, i: Instruction, operands: Trees) -> Tree:
     demands = i.attributes["operand_layout_constraints"] or [shape.without_layout() for shape in shapes]
     attributes |= _layouts(demands, results)
     return w.packed(w.simple("stablehlo.custom_call", values, shapes, results, attributes), i.shape)
+
+
+def _config_text(config: str, version: CustomCallApiVersion) -> str:
+    """Named values of a typed call as they are, where they are spelled as MLIR has them; anything else as a string."""
+    if config.startswith('"'):
+        return string_text(unquoted(config).decode("utf-8", "surrogateescape"))
+    if version is CustomCallApiVersion.TYPED_FFI:
+        try:
+            read_attribute(config)
+        except ParseError:
+            return string_text(config)  # such as JSON
+        return config
+    return string_text(config)
 
 
 def _layouts(operands: Sequence[Shape], results: Sequence[Shape]) -> Attributes:
