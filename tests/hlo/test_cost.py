@@ -165,6 +165,52 @@ def test_a_part_that_is_picked_inside_of_a_fusion_under_another_name() -> None:
     assert program_cost(parse(text).entry).bytes == 64 + 4 + 64
 
 
+BLOCKS = """
+below { s = (s64[], s64[], f32[8]) parameter(0)
+  i = s64[] get-tuple-element(s), index=0  end = s64[] get-tuple-element(s), index=1
+  ROOT t = pred[] compare(i, end), direction=LT }
+step { s = (s64[], s64[], f32[8]) parameter(0)
+  i = s64[] get-tuple-element(s), index=0  end = s64[] get-tuple-element(s), index=1
+  x = f32[8] get-tuple-element(s), index=2
+  one = s64[] constant(1)  j = s64[] add(i, one)  y = f32[8] exponential(x)
+  ROOT r = (s64[], s64[], f32[8]) tuple(j, end, y) }
+more { s = (s64[], f32[8]) parameter(0)
+  done = s64[] get-tuple-element(s), index=0  all = s64[] constant(100)
+  ROOT t = pred[] compare(done, all), direction=LT }
+block { s = (s64[], f32[8]) parameter(0)
+  done = s64[] get-tuple-element(s), index=0  x = f32[8] get-tuple-element(s), index=1
+  all = s64[] constant(100)  size = s64[] constant(15)  zero = s64[] constant(0)
+  rest = s64[] subtract(all, done)  end = s64[] minimum(size, rest)
+  inner = (s64[], s64[], f32[8]) tuple(zero, end, x)
+  w = (s64[], s64[], f32[8]) while(inner), condition=below, body=step
+  y = f32[8] get-tuple-element(w), index=2  next = s64[] add(done, size)
+  ROOT r = (s64[], f32[8]) tuple(next, y) }
+ENTRY main { x = f32[8] parameter(0)  zero = s64[] constant(0)  s = (s64[], f32[8]) tuple(zero, x)
+  ROOT w = (s64[], f32[8]) while(s), condition=more, body=block }
+"""
+
+
+def test_steps_of_a_loop_in_blocks_are_counted_though_the_last_block_is_shorter() -> None:
+    cost = cost_analysis(parse(BLOCKS))
+    assert cost["transcendentals"] == pytest.approx(100 * 8)
+    assert cost["unknown trip counts"] == 0
+
+
+def test_a_limit_that_the_state_hands_on_is_known_if_it_starts_as_a_number() -> None:
+    always = BLOCKS.replace("minimum(size, rest)", "constant(15)")
+    assert cost_analysis(parse(always))["transcendentals"] == 7 * 15 * 8
+
+
+def test_a_limit_that_nobody_knows_is_unknown() -> None:
+    cost = cost_analysis(parse(BLOCKS.replace("minimum(size, rest)", "popcnt(rest)")))
+    assert cost["unknown trip counts"] == 1
+    deep = "".join(f"t{k + 1} = s64[] add(t{k}, t{k})  " for k in range(60))
+    text = BLOCKS.replace(
+        "end = s64[] minimum(size, rest)", f"t0 = s64[] minimum(size, rest)  {deep} end = s64[] copy(t60)"
+    )
+    assert cost_analysis(parse(text.replace("copy(t60)", "add(t60, t60)")))["unknown trip counts"] == 1
+
+
 def test_a_dump_says_how_often_its_loops_run() -> None:
     """Where the counter is inside of a fusion, only the compiler that made it knows."""
     unknown = LOOP.replace("n = s32[] constant(10)", "n = s32[] negate(i)")

@@ -21,7 +21,7 @@ from xlapy.hlo.attributes import (
 from xlapy.hlo.graph import Computation, HloModule, Instruction
 from xlapy.hlo.kernel_plan import SCALAR_RENAMING, fusion_roots
 from xlapy.hlo.leaves import is_renaming, origin_of_leaf
-from xlapy.hlo.loop_counter import recorded_trip_count, trip_count
+from xlapy.hlo.loop_counter import mean_trips, recorded_trip_count, trip_count
 from xlapy.hlo.ops import OPS, Trait
 from xlapy.support.registry import Registry
 
@@ -40,7 +40,7 @@ class Cost:
     unknown_trips: int = 0
     kernels: float = 0.0  # that are called
 
-    def add(self, other: Cost, times: int = 1) -> None:
+    def add(self, other: Cost, times: float = 1) -> None:
         self.flops += other.flops * times
         self.transcendentals += other.transcendentals * times
         self.bytes += other.bytes * times
@@ -68,12 +68,15 @@ def program_cost(computation: Computation, in_place: Callable[[Instruction], boo
     return _sequence_cost(computation, in_place or (lambda kernel: _may_update_in_place(kernel, borrowed)))
 
 
-def _sequence_cost(computation: Computation, in_place: Callable[[Instruction], bool]) -> Cost:
+def _sequence_cost(
+    computation: Computation, in_place: Callable[[Instruction], bool], around: Instruction | None = None
+) -> Cost:
+    """The cost of a computation, which is the body of the loop `around` it, if there is one."""
     total = Cost()
     for instruction in computation.post_order():
         if instruction.opcode == "while":
-            condition, body = (_sequence_cost(called, in_place) for called in instruction.called)
-            trips = known_trips(instruction)
+            condition, body = (_sequence_cost(called, in_place, instruction) for called in instruction.called)
+            trips = known_trips(instruction, around)
             total.add(condition, (trips or 0) + 1)
             total.add(body, 1 if trips is None else trips)
             total.unknown_trips += trips is None
@@ -89,10 +92,13 @@ def _sequence_cost(computation: Computation, in_place: Callable[[Instruction], b
     return total
 
 
-def known_trips(loop: Instruction) -> int | None:
-    """How often the body of a while runs, as far as the graph or the dump that it comes from says."""
-    counted = trip_count(loop)
-    return recorded_trip_count(loop) if counted is None else counted
+def known_trips(loop: Instruction, around: Instruction | None = None) -> float | None:
+    """How often the body of a while runs, as far as the graph or the dump that it comes from says: on average over the
+    iterations of the loop `around` it."""
+    counted: float | None = trip_count(loop)
+    if counted is None:
+        counted = recorded_trip_count(loop)
+    return mean_trips(loop, around) if counted is None and around is not None else counted
 
 
 def _is_in_register(instruction: Instruction) -> bool:

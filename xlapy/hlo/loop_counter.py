@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import operator
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from xlapy.hlo.attributes import ComparisonDirection
@@ -29,25 +30,103 @@ class LoopCounter:
 
 def loop_counter(loop: Instruction) -> LoopCounter | None:
     """How a while counts, or None where that is not plain."""
+    counting = _counting(loop)
+    if counting is None:
+        return None
+    first, last = number_of(counting.start), number_of(counting.limit)
+    return None if first is None or last is None else counting.between(int(first), int(last))
+
+
+@dataclass(frozen=True, slots=True)
+class _Counting:
+    """A while that goes on as long as the element `index` of its state compares so with a limit."""
+
+    index: int
+    start: Instruction
+    step: int
+    direction: ComparisonDirection
+    limit: Instruction
+
+    def between(self, first: int, last: int) -> LoopCounter | None:
+        """The counter from one number to another."""
+        trips = _TRIPS[self.direction](first, self.step, last)
+        if trips is None or not _fits(self.start, first + trips * self.step):
+            return None
+        return LoopCounter(self.index, first, self.step, trips)
+
+
+def _counting(loop: Instruction) -> _Counting | None:
     condition, body = loop.called
     init, root, test = loop.operands[0], body.root, condition.root
     if test.opcode != "compare" or init.opcode != "tuple" or root.opcode != "tuple":
         return None
     direction, (counter, limit) = test.attributes["direction"], test.operands
-    index = state_index(counter, condition)
-    if index is None:
+    if not _changes(counter, loop):
         direction, counter, limit = _SWAPPED[direction], limit, counter
-        index = state_index(counter, condition)
+    index = state_index(counter, condition)
     if index is None or not counter.shape.type.is_integer:
         return None
-    numbers = (number_of(init.operands[index]), _step(root.operands[index], body, index), number_of(limit))
-    if any(number is None for number in numbers):
+    step = _step(root.operands[index], body, index)
+    return None if step is None else _Counting(index, init.operands[index], step, direction, _in_front(limit, loop))
+
+
+def _changes(value: Instruction, loop: Instruction) -> bool:
+    """An element of the state, in the condition, that is not the same in each iteration."""
+    index = state_index(value, loop.called[0])
+    return index is not None and state_index(loop.called[1].root.operands[index], loop.called[1]) != index
+
+
+def _in_front(value: Instruction, loop: Instruction) -> Instruction:
+    """What an element of the state that never changes is in front of the loop; other values of the condition as is."""
+    index = state_index(value, loop.called[0])
+    return value if index is None or _changes(value, loop) else loop.operands[0].operands[index]
+
+
+def mean_trips(loop: Instruction, around: Instruction) -> float | None:
+    """How often the body of a while in the body of a loop `around` it runs, on average over the iterations of the
+    latter, where that follows from its counters; None where that is not plain.
+
+    Numbers do not wrap here: good for reports, and not for rewriting."""
+    counting, counters = _counting(loop), {counter.index: counter for counter in loop_counters(around)}
+    iterations = next(iter(counters.values())).trips if counters else 0
+    if counting is None or not 0 < iterations <= _MOST_ITERATIONS:
         return None
-    first, step, last = (int(number) for number in numbers if number is not None)
-    trips = _TRIPS[direction](first, step, last)
-    if trips is None or not _fits(counter, first + trips * step):
+    body, total = around.called[1], 0
+    for iteration in range(iterations):
+        values = {index: counter.first + iteration * counter.step for index, counter in counters.items()}
+        first, last = (_value_of(bound, body, values) for bound in (counting.start, counting.limit))
+        counter = None if first is None or last is None else counting.between(first, last)
+        if counter is None:
+            return None
+        total += counter.trips
+    return total / iterations
+
+
+_MOST_ITERATIONS = 10_000
+"""Of how many iterations each is looked at."""
+
+
+def _value_of(value: Instruction, body: Computation, counters: Mapping[int, int], depth: int = 4) -> int | None:
+    """A number, a counter, or what at most `depth` levels of simple arithmetic make of them."""
+    number = number_of(value)
+    if number is not None:
+        return int(number)
+    index = state_index(value, body)
+    if index is not None:
+        return counters.get(index)
+    arithmetic = _ARITHMETIC.get(value.opcode)
+    if arithmetic is None or not depth:
         return None
-    return LoopCounter(index, first, step, trips)
+    one, other = (_value_of(operand, body, counters, depth - 1) for operand in value.operands)
+    return None if one is None or other is None else arithmetic(one, other)
+
+
+_ARITHMETIC: dict[str, Callable[[int, int], int]] = {
+    "add": operator.add,
+    "subtract": operator.sub,
+    "minimum": min,
+    "maximum": max,
+}
 
 
 def loop_counters(loop: Instruction) -> list[LoopCounter]:

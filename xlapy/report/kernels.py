@@ -103,16 +103,22 @@ def runs_of(module: HloModule) -> dict[Instruction, tuple[float, bool]]:
 
 
 def _count_runs(
-    computation: Computation, runs: float, is_known: bool, times: dict[Instruction, tuple[float, bool]]
+    computation: Computation,
+    runs: float,
+    is_known: bool,
+    times: dict[Instruction, tuple[float, bool]],
+    around: Instruction | None = None,
 ) -> None:
-    """Enters how often each instruction of a computation runs, and of those that it calls as control flow."""
+    """Enters how often each instruction of a computation runs, the body of the loop `around` it if there is one, and of
+    those that it calls as control flow."""
     for instruction in computation:
         times[instruction] = (runs, is_known)
         if instruction.opcode == "while":
-            trips = known_trips(instruction)
+            trips = known_trips(instruction, around)
+            is_counted = is_known and trips is not None
             condition, body = instruction.called
-            _count_runs(condition, runs * (1 if trips is None else trips + 1), is_known and trips is not None, times)
-            _count_runs(body, runs * (1 if trips is None else trips), is_known and trips is not None, times)
+            _count_runs(condition, runs * (1 if trips is None else trips + 1), is_counted, times)
+            _count_runs(body, runs * (1 if trips is None else trips), is_counted, times, instruction)
         elif Trait.CONTROL in instruction.spec.traits:
             for called in instruction.called:
                 _count_runs(called, runs, is_known and len(instruction.called) == 1, times)
