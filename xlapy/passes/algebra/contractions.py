@@ -79,14 +79,9 @@ def transpose_of_dot(
     exchanged = (*range(batch), *range(first_right, first_right + len(right)), *range(batch, first_right))
     if p != exchanged:
         return None
-    swapped = DotDimensionNumbers(
-        numbers.rhs_contracting, numbers.lhs_contracting, numbers.rhs_batch, numbers.lhs_batch
-    )
     precision = y.attributes["operand_precision"][::-1]
-    shape = y.shape.select_dims(exchanged)
-    return new.dot(
-        z, x, shape=shape, dimension_numbers=swapped, operand_precision=precision, algorithm=y.attributes["algorithm"]
-    )
+    attributes = {**y.attributes, "dimension_numbers": numbers.exchanged(), "operand_precision": precision}
+    return new.dot(z, x, shape=y.shape.select_dims(exchanged), **attributes)
 
 
 def _through(permutation: Dims, dims: Dims) -> Dims:
@@ -139,12 +134,7 @@ def dot_of_single_batch(
     )
     fewer = DotDimensionNumbers(lhs_contracting, rhs_contracting, lhs_batch, rhs_batch)
     product = new.dot(
-        left,
-        right,
-        shape=Shape.scalar(root.shape.type),
-        dimension_numbers=fewer,
-        operand_precision=root.attributes["operand_precision"],
-        algorithm=root.attributes["algorithm"],
+        left, right, shape=Shape.scalar(root.shape.type), **{**root.attributes, "dimension_numbers": fewer}
     )
     return new.reshaped(product, root.shape.dims)
 
