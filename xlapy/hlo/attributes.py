@@ -113,6 +113,10 @@ class DotDimensionNumbers:
     lhs_batch: tuple[int, ...] = ()
     rhs_batch: tuple[int, ...] = ()
 
+    def exchanged(self) -> DotDimensionNumbers:
+        """The numbers of the dot of the right side by the left one."""
+        return DotDimensionNumbers(self.rhs_contracting, self.lhs_contracting, self.rhs_batch, self.lhs_batch)
+
     def lhs_free(self, rank: int) -> tuple[int, ...]:
         """Dimensions of the left side that are neither contracted nor batched, in order."""
         return tuple(dim for dim in range(rank) if dim not in self.lhs_contracting and dim not in self.lhs_batch)

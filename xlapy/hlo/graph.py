@@ -322,6 +322,21 @@ class Computation:
         copy.extra = dict(instruction.extra)
         return copy
 
+    def add_calling(
+        self, model: Instruction, operands: Sequence[Instruction], called: Sequence[Computation]
+    ) -> Instruction:
+        """Adds an instruction like `model` that calls other computations; its shape is inferred from them."""
+        instruction = self.add(
+            model.opcode, operands, called=called, name=model.name, metadata=model.metadata, **model.attributes
+        )
+        instruction.extra = dict(model.extra)
+        return instruction
+
+    def unpacked(self, value: Instruction, count: int | None = None) -> list[Instruction]:
+        """Adds instructions that read the elements of a tuple one by one, or the first `count` of them."""
+        number = len(value.shape.parts) if count is None else count
+        return [self.add("get-tuple-element", [value], index=index) for index in range(number)]
+
     def clone(self, name: str = "", *, computations: Mapping[Computation, Computation] | None = None) -> Computation:
         """A copy of this computation. Called computations are those of `computations` where it has them."""
         clone = Computation(name or self.name)

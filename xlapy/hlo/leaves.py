@@ -11,8 +11,13 @@ from collections.abc import Sequence
 from xlapy.hlo.graph import Instruction
 from xlapy.hlo.shape import Shape
 
+Leaf = tuple[Instruction, int]
+"""An instruction and the number of a leaf of its shape."""
+
 SAME_VALUE = frozenset({"opt-barrier", "add-dependency"})
 """Ops whose result is their first operand as it is: they only say what comes before what."""
+
+_NAMES = SAME_VALUE | {"tuple", "get-tuple-element"}
 
 
 def leaf_count(shape: Shape) -> int:
@@ -47,6 +52,11 @@ def aliased_leaves(instruction: Instruction) -> list[tuple[int, int, int]]:
     ]
 
 
+def array_leaves(instruction: Instruction) -> list[Leaf]:
+    """The leaves that are arrays, not tokens: parameters and results of a program are numbered so."""
+    return [(instruction, number) for number, leaf in enumerate(instruction.shape.leaves()) if leaf.is_array]
+
+
 def leaf_shape(shape: Shape, leaf: int) -> Shape:
     """The shape of a leaf; most shapes are their own only leaf."""
     return shape.leaves()[leaf]
@@ -60,6 +70,11 @@ def result_leaves(start: Instruction) -> slice:
         return slice(0, leaf_count(start.shape))
     first = leaf_offset(start.shape, 1)
     return slice(first, first + leaf_count(start.shape.parts[1]))
+
+
+def is_name(instruction: Instruction) -> bool:
+    """Another name of values: it takes no time, and needs nothing at a time of its own."""
+    return instruction.opcode in _NAMES or is_renaming(instruction)
 
 
 def is_renaming(instruction: Instruction) -> bool:
@@ -91,7 +106,7 @@ def moves_nothing(transpose: Instruction) -> bool:
     return in_memory == [dim for dim in before.minor_to_major if before.dims[dim] != 1]
 
 
-def origin_of_leaf(instruction: Instruction, leaf: int) -> tuple[Instruction, int]:
+def origin_of_leaf(instruction: Instruction, leaf: int) -> Leaf:
     """The instruction, and the leaf of its shape, whose memory `leaf` of `instruction` is."""
     while True:
         if instruction.opcode == "tuple":

@@ -127,11 +127,11 @@ class BatchPieces(ComputationPass):
                 continue
             region = _grown(seed, fixed)
             taken.update(region.members)
-            pieces = _pieces(region)
-            if pieces is not None:
-                reason = f"{len(region.members)} instructions in pieces of {pieces} of {region.count}"
+            piece = _size_of_piece(region)
+            if piece is not None:
+                reason = f"{len(region.members)} instructions in pieces of {piece} of {region.count}"
                 self.records.append(Record.of(seed, True, reason))
-                _Loop(computation, region, pieces).replace()
+                _Loop(computation, region, piece).replace()
                 changed = True
         return changed
 
@@ -217,8 +217,8 @@ def _leads_into(instruction: Instruction, region: _Region) -> bool:
     return is_read_so and bool(places(instruction)) and _joins(instruction, region)
 
 
-def _pieces(region: _Region) -> int | None:
-    """How large pieces are, along the first dimension; None if the region stays whole."""
+def _size_of_piece(region: _Region) -> int | None:
+    """How many indices of the first dimension a piece has; None if the region stays whole."""
     between = region.bytes_between
     out = sum(result.shape.bytes for result in region.results)
     if between < LEAST_BYTES or 2 * out > between:
@@ -287,8 +287,7 @@ class _Loop:
     def _body(self, state: Shape) -> Computation:
         body = Computation("piece")
         parameter = body.add("parameter", shape=state, name="state", number=0)
-        elements = [body.add("get-tuple-element", [parameter], index=index) for index in range(len(state.parts))]
-        counter, *arrays = elements
+        counter, *arrays = body.unpacked(parameter)
         read, goals = arrays[: len(self._read)], arrays[len(self._read) :]
         zero = body.add("constant", literal=Literal(0, _COUNTER))
         given = dict(zip(self._read, read, strict=True))

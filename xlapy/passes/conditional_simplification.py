@@ -112,15 +112,8 @@ def _choice_of_pred(conditional: Instruction) -> _Choice | None:
 def _with_choice(conditional: Instruction, choice: _Choice) -> Instruction:
     """The choice between two of the branches."""
     branches = (choice.if_true, choice.if_false)
-    result = conditional.parent.add(
-        "conditional",
-        [choice.predicate, *(conditional.operands[1 + branch] for branch in branches)],
-        called=[conditional.called[branch] for branch in branches],
-        name=conditional.name,
-        metadata=conditional.metadata,
-    )
-    result.extra = dict(conditional.extra)
-    return result
+    operands = [choice.predicate, *(conditional.operands[1 + branch] for branch in branches)]
+    return conditional.parent.add_calling(conditional, operands, [conditional.called[branch] for branch in branches])
 
 
 MOST_SELECTED = 8  # operations of both branches together that a select computes rather than to branch

@@ -15,10 +15,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from xlapy.hlo.graph import Computation, HloModule, Instruction
-from xlapy.hlo.leaves import leaf_count, origin_of_leaf
+from xlapy.hlo.leaves import Leaf, leaf_count, origin_of_leaf
 from xlapy.passes.base import Pass
-
-Leaf = tuple[Instruction, int]
 
 
 @dataclass

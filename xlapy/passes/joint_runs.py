@@ -29,15 +29,12 @@ from xlapy.hlo.cost import traffic
 from xlapy.hlo.donation import Donation
 from xlapy.hlo.graph import Computation, HloModule, Instruction
 from xlapy.hlo.kernel_plan import may_share_a_run
-from xlapy.hlo.leaves import SAME_VALUE, is_renaming, origin_of_leaf
+from xlapy.hlo.leaves import Leaf, array_leaves, is_name, origin_of_leaf
 from xlapy.hlo.ops import Trait
 from xlapy.hlo.schedule import JointRun, Schedule
 from xlapy.passes.analysis.in_place import overwritable_operands
 
 NAME = "joint-runs"
-
-Leaf = tuple[Instruction, int]
-"""An instruction and the number of a leaf of its shape: an array."""
 
 LEAST_MEMBER_BYTES = 4 * 1024  # moved by a kernel: less takes no longer than to hand it out
 MOST_MEMBER_BYTES = 2 << 20  # a kernel that moves more keeps the cores busy by itself
@@ -98,7 +95,7 @@ class _Sequence:
             return []
         deadlines = self._deadlines(moved)
         for place, instruction in enumerate(self.order):
-            if _is_name(instruction):
+            if is_name(instruction):
                 continue
             if _is_barrier(instruction):
                 self._close()
@@ -140,7 +137,7 @@ class _Sequence:
         needed: dict[Instruction, int] = {}
         for place in reversed(range(len(self.order))):
             instruction = self.order[place]
-            own = needed.get(instruction, len(self.order)) if _is_name(instruction) else place
+            own = needed.get(instruction, len(self.order)) if is_name(instruction) else place
             for operand in (*instruction.operands, *instruction.control_predecessors):
                 needed[operand] = min(needed.get(operand, own), own)
         writers = self._writers()
@@ -156,7 +153,7 @@ class _Sequence:
         in place, or what makes the result for which they are given away."""
         readers: dict[Leaf, dict[Instruction, int]] = {}
         for place, instruction in enumerate(self.order):
-            if not _is_name(instruction):
+            if not is_name(instruction):
                 for operand in instruction.operands:
                     if operand.shape.is_array and operand.shape.rank:
                         readers.setdefault(origin_of_leaf(operand, 0), {})[instruction] = place
@@ -174,8 +171,8 @@ class _Sequence:
             return []
         entry = self.order[0].parent
         place_of = {instruction: place for place, instruction in enumerate(self.order)}
-        parameters = [leaf for parameter in entry.parameters for leaf in _array_leaves(parameter)]
-        results = _array_leaves(entry.root)
+        parameters = [leaf for parameter in entry.parameters for leaf in array_leaves(parameter)]
+        results = array_leaves(entry.root)
         choices = Counter(donation.parameter for donation in self.donations)
         return [
             (parameters[parameter], place_of[origin_of_leaf(*results[result])[0]])
@@ -190,13 +187,9 @@ def _first_behind(place: int, places: Sequence[int], end: int) -> int:
     return places[number] if number < len(places) else end
 
 
-def _array_leaves(instruction: Instruction) -> list[Leaf]:
-    return [(instruction, number) for number, leaf in enumerate(instruction.shape.leaves()) if leaf.is_array]
-
-
 def _moved_bytes(instruction: Instruction) -> int:
     """What a kernel reads and writes, if it may be in a joint run and is of a size for one; else 0."""
-    if not may_share_a_run(instruction) or _is_name(instruction) or instruction.control_predecessors:
+    if not may_share_a_run(instruction) or is_name(instruction) or instruction.control_predecessors:
         return 0
     moved = traffic(instruction)
     total = moved.read + moved.written
@@ -206,14 +199,6 @@ def _moved_bytes(instruction: Instruction) -> int:
 def _may_overwrite(instruction: Instruction, leaf: Leaf) -> bool:
     numbers = {number for number, _ in overwritable_operands(instruction)}
     return any(origin_of_leaf(instruction.operands[number], 0) == leaf for number in numbers)
-
-
-def _is_name(instruction: Instruction) -> bool:
-    """Another name of values: it takes no time, and needs nothing at a time of its own."""
-    return instruction.opcode in _NAMES or is_renaming(instruction)
-
-
-_NAMES = SAME_VALUE | {"tuple", "get-tuple-element"}
 
 
 def _is_barrier(instruction: Instruction) -> bool:

@@ -7,8 +7,8 @@
     ROOT d = f32[4,28,28,64] convolution(u, k) ...                 ROOT d = f32[4,28,28,64] convolution(r, k) ...
 
 Arrays stay row-major; what changes is which dimension is which. Entry parameters and results are what callers see and
-keep their orders, so that copies stand there at most. What may lie in which order is said in `layouts/forms.py`, what
-that costs there and in `layouts/prices.py`.
+keep their orders, so that copies stand there at most. What may lie in which order is said in `layouts/followers.py` and
+`layouts/forms.py`, what that costs there and in `layouts/prices.py`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import ClassVar
 from xlapy.hlo.graph import Computation, HloModule
 from xlapy.passes.base import Pass, Record, program_computations
 from xlapy.passes.layouts.choice import improve
-from xlapy.passes.layouts.forms import wants_rows
+from xlapy.passes.layouts.followers import wants_rows
 from xlapy.passes.layouts.prices import Prices
 from xlapy.passes.layouts.rebuild import rebuild
 from xlapy.passes.layouts.regions import find_regions, has_entry_layouts

@@ -111,9 +111,7 @@ def _over_blocks(loop: Instruction, state: Shape, trips: int, length: int, share
     name = loop.called[1].name
     outer = Computation(name)
     parameter = outer.add("parameter", shape=state, name="state", number=0)
-    count = len(state.parts) - 1
-    elements = [outer.add("get-tuple-element", [parameter], index=index) for index in range(count)]
-    done = outer.add("get-tuple-element", [parameter], index=count)
+    *elements, done = outer.unpacked(parameter)
     made = [share.make([elements[_index_of(value)] for value in share.needed], done) for share in shares]
     size = outer.add("constant", literal=Literal(length, _COUNT))
     step = outer.add("constant", literal=Literal(0, _COUNT))
@@ -126,8 +124,8 @@ def _over_blocks(loop: Instruction, state: Shape, trips: int, length: int, share
     steps = outer.add("while", [inner], called=[condition, body], name=loop.name, metadata=loop.metadata)
     unchanged = unchanged_elements(loop)
     results = [
-        elements[index] if index in unchanged else outer.add("get-tuple-element", [steps], index=index)
-        for index in range(count)
+        element if index in unchanged else outer.add("get-tuple-element", [steps], index=index)
+        for index, element in enumerate(elements)
     ]
     outer.set_root(outer.add("tuple", [*results, outer.add("add", [done, size])]))
     return outer
@@ -148,7 +146,7 @@ def _over_steps(loop: Instruction, state: Shape, sizes: Sequence[int], shares: S
     (old_state,) = body.parameters
     inner = Computation(f"{body.name}.block")
     parameter = inner.add("parameter", shape=state, name=old_state.name, number=0)
-    own = [inner.add("get-tuple-element", [parameter], index=index) for index in range(len(state.parts))]
+    own = inner.unpacked(parameter)
     copies: dict[Instruction, Instruction] = {old_state: parameter}
     place = len(old_state.shape.parts)
     made: dict[Instruction, tuple[Share, list[Instruction]]] = {}

@@ -111,9 +111,7 @@ def _carry(loop: Instruction, values: Sequence[Instruction]) -> None:
     state = computation.add("tuple", [*init.operands, *(outside[value] for value in values)])
     condition = _with_elements(loop.called[0], state.shape, values, hands_on=False)
     body = _with_elements(loop.called[1], state.shape, values, hands_on=True)
-    larger = computation.add("while", [state], called=[condition, body], name=loop.name, metadata=loop.metadata)
-    larger.extra = dict(loop.extra)
-    replace_loop(loop, larger)
+    replace_loop(loop, computation.add_calling(loop, [state], [condition, body]))
 
 
 def replace_loop(loop: Instruction, larger: Instruction) -> None:
@@ -128,8 +126,7 @@ def replace_loop(loop: Instruction, larger: Instruction) -> None:
         },
     )
     if loop.is_root or loop.users:
-        count = len(loop.shape.parts)
-        elements = [computation.add("get-tuple-element", [larger], index=index) for index in range(count)]
+        elements = computation.unpacked(larger, len(loop.shape.parts))
         computation.replace(loop, computation.add("tuple", elements))
     computation.remove([loop])
 

@@ -13,10 +13,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
+from xlapy.hlo.element_types import ElementType
 from xlapy.hlo.graph import Computation, Instruction
 from xlapy.hlo.literal import Literal
 from xlapy.hlo.ops import OPS, OpSpec
-from xlapy.hlo.shape import Shape
+from xlapy.hlo.shape import Dims, Shape
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -74,9 +75,21 @@ def filled(value: Any, shape: Shape) -> New:
 
 def reshaped(operand: Value, dims: Sequence[int]) -> Value:
     """The operand under other dimensions; the operand itself when it has them."""
-    return (
-        operand if operand.shape.dims == tuple(dims) else op("reshape", [operand], shape=operand.shape.with_dims(dims))
-    )
+    if operand.shape.dims == tuple(dims):
+        return operand
+    return op("reshape", [operand], shape=operand.shape.with_dims(dims))
+
+
+def converted(operand: Value, element_type: ElementType) -> Value:
+    """The operand in another element type; the operand itself when it has that."""
+    if operand.shape.type is element_type:
+        return operand
+    return op("convert", [operand], shape=operand.shape.with_type(element_type))
+
+
+def repeated(scalar: Value, dims: Dims) -> Value:
+    """An array all of whose elements are `scalar`; the scalar itself where there are no dimensions."""
+    return op("broadcast", [scalar], shape=scalar.shape.with_dims(dims), dimensions=()) if dims else scalar
 
 
 def __getattr__(name: str) -> Callable[..., New]:

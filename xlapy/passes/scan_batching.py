@@ -202,7 +202,7 @@ def _step_of(product: _Product, whole: Value, index: Value) -> Value:
 def _share(product: _Product, length: int, trips: int) -> Share:
     """What a block of steps has of a product: that of its slices, and the number of the first of these."""
     dot, side, part = product.dot, product.side, product.part
-    index, index_shape = product.index, part.slice.operands[1 + part.dim].shape
+    index, index_type = product.index, part.slice.operands[1 + part.dim].shape.type
     assert index is not None
 
     def make(needed: Sequence[Instruction], done: Instruction) -> list[Instruction]:
@@ -212,9 +212,7 @@ def _share(product: _Product, length: int, trips: int) -> Share:
         start: Value = move(new.number(first, done), done) if first or index.step < 0 else done
         if trips % length:  # the last block reaches back to be full
             start = new.clamp(new.number(0, done), start, new.number(product.steps - length, done))
-        if start.shape.type != index_shape.type:
-            start = new.op("convert", [start], shape=index_shape)
-        start, _ = new.materialize(start, done.parent, dot)
+        start, _ = new.materialize(new.converted(start, index_type), done.parent, dot)
         starts: list[Value] = [new.number(0, start)] * whole.shape.rank
         starts[part.dim] = start
         sizes = [*whole.shape.dims]

@@ -19,22 +19,17 @@ the update would cost a copy.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from xlapy.hlo.donation import Donation
 from xlapy.hlo.graph import Computation, HloModule, Instruction, topological
 from xlapy.hlo.kernel_plan import fusion_roots, sequences
-from xlapy.hlo.leaves import SAME_VALUE, is_renaming, origin_of_leaf
+from xlapy.hlo.leaves import Leaf, array_leaves, is_name, origin_of_leaf
 from xlapy.hlo.ops import Trait
 from xlapy.hlo.schedule import Schedule
 from xlapy.passes.analysis.in_place import overwritable_operands
 from xlapy.passes.analysis.peak import by_need, memory_needs, peak_bytes
 from xlapy.support.ordering import post_order
-
-Leaf = tuple[Instruction, int]
-
-PASSES_ON = SAME_VALUE | {"tuple", "get-tuple-element"}
-"""Operations that are other names of their operands."""
 
 
 def schedule(module: HloModule, donations: Sequence[Donation] = ()) -> Schedule:
@@ -106,30 +101,28 @@ def _with_late_writes(
     entry: Computation, order: Sequence[Instruction], donations: Sequence[Donation]
 ) -> tuple[Instruction, ...]:
     """The order, with writers of donated memory moved behind its last reader, and no further: their operands wait."""
-    parameters = [
-        (parameter, number)
-        for parameter in entry.parameters
-        for number, leaf in enumerate(parameter.shape.leaves())
-        if leaf.is_array
-    ]
-    results = [number for number, leaf in enumerate(entry.root.shape.leaves()) if leaf.is_array]
     moved = list(order)
-    choices = Counter(donation.parameter for donation in donations)
-    writers = [origin_of_leaf(entry.root, leaf) for leaf in results]
+    for parameter, writer in _writers_of_donated(entry, donations):
+        others = _readers(parameter) - {writer}
+        if others:
+            _move_behind(moved, writer, others)
+    return tuple(moved)
+
+
+def _writers_of_donated(entry: Computation, donations: Sequence[Donation]) -> Iterable[tuple[Instruction, Instruction]]:
+    """Donated parameters, each with what makes the result meant for its memory: the only one that may live there, or
+    the first that is written over what it reads there."""
+    parameters = [leaf for parameter in entry.parameters for leaf in array_leaves(parameter)]
+    writers = [origin_of_leaf(*leaf) for leaf in array_leaves(entry.root)]
     overwritten = {writer: _overwritten(writer) for writer in writers}
-    decided: set[int] = set()
+    choices = Counter(donation.parameter for donation in donations)
+    meant: dict[int, tuple[Instruction, Instruction]] = {}
     for result, number in donations:
-        if number in decided:
-            continue
         parameter, writer = parameters[number], writers[result]
         is_meant = choices[number] == 1 or parameter in overwritten[writer]
-        if not is_meant or writer[0].opcode == "parameter":
-            continue
-        decided.add(number)
-        others = _readers(parameter[0]) - {writer[0]}
-        if others:
-            _move_behind(moved, writer[0], others)
-    return tuple(moved)
+        if is_meant and writer[0].opcode != "parameter":
+            meant.setdefault(number, (parameter[0], writer[0]))
+    return meant.values()
 
 
 def _overwritten(writer: Leaf) -> set[Leaf]:
@@ -145,7 +138,7 @@ def _readers(parameter: Instruction) -> set[Instruction]:
     seen, pending = {parameter}, [parameter]
     while pending:
         for user in pending.pop().users:
-            if user.opcode not in PASSES_ON and not is_renaming(user):
+            if not is_name(user):
                 readers.add(user)
             elif user not in seen:
                 seen.add(user)

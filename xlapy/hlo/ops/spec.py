@@ -43,7 +43,6 @@ class Trait(enum.Flag):
     PURE = enum.auto()  # same operands, same result, and nothing else happens
     ELEMENTWISE = enum.auto()  # element i of the result depends on element i of each operand (or on a scalar one)
     COMMUTATIVE = enum.auto()  # the two operands may be exchanged
-    ASSOCIATIVE = enum.auto()  # exactly so for integers and pred only
     INDEX_MAP = enum.auto()  # each result element is a copy of one operand element: data movement
     EFFECT = enum.auto()  # runs once per execution, in the order of its tokens, even if nobody uses the result
     RUNTIME = enum.auto()  # native code asks the runtime to do it

@@ -8,11 +8,11 @@ from functools import reduce
 from typing import TypeAlias
 
 from xlapy.hlo.attributes import DotDimensionNumbers, SliceDimension
-from xlapy.hlo.element_types import ElementType
-from xlapy.hlo.graph import Computation, Instruction
+from xlapy.hlo.graph import Instruction
 from xlapy.hlo.literal import Literal
 from xlapy.hlo.matrix_products import product_kind
 from xlapy.hlo.patterns import P, variables
+from xlapy.hlo.regions import binary_region
 from xlapy.hlo.shape import Dims, Shape
 from xlapy.passes import new
 from xlapy.passes.algebra.conditions import is_integral, is_real
@@ -79,14 +79,9 @@ def transpose_of_dot(
     exchanged = (*range(batch), *range(first_right, first_right + len(right)), *range(batch, first_right))
     if p != exchanged:
         return None
-    swapped = DotDimensionNumbers(
-        numbers.rhs_contracting, numbers.lhs_contracting, numbers.rhs_batch, numbers.lhs_batch
-    )
     precision = y.attributes["operand_precision"][::-1]
-    shape = y.shape.select_dims(exchanged)
-    return new.dot(
-        z, x, shape=shape, dimension_numbers=swapped, operand_precision=precision, algorithm=y.attributes["algorithm"]
-    )
+    attributes = {**y.attributes, "dimension_numbers": numbers.exchanged(), "operand_precision": precision}
+    return new.dot(z, x, shape=y.shape.select_dims(exchanged), **attributes)
 
 
 def _through(permutation: Dims, dims: Dims) -> Dims:
@@ -115,16 +110,10 @@ def _spread_over(root: Instruction, value: Instruction, dims: Dims, places: Iter
     """The operand as an array like `root`: each of its `dims` at its place there."""
     place_of = dict(zip(dims, places, strict=True))
     kept = sorted(place_of)
-    converted = _converted(root, new.reshaped(value, [value.shape.dims[dim] for dim in kept]))
+    converted = new.converted(new.reshaped(value, [value.shape.dims[dim] for dim in kept]), root.shape.type)
     if root.shape.is_scalar:
         return converted
     return new.broadcast(converted, shape=root.shape, dimensions=tuple(place_of[dim] for dim in kept))
-
-
-def _converted(root: Instruction, value: Value) -> Value:
-    """The value in the element type of the products."""
-    same = value.shape.type is root.shape.type
-    return value if same else new.convert(value, shape=value.shape.with_type(root.shape.type))
 
 
 @LAWS.law(P.dot(x, y, dimension_numbers=numbers))
@@ -145,12 +134,7 @@ def dot_of_single_batch(
     )
     fewer = DotDimensionNumbers(lhs_contracting, rhs_contracting, lhs_batch, rhs_batch)
     product = new.dot(
-        left,
-        right,
-        shape=Shape.scalar(root.shape.type),
-        dimension_numbers=fewer,
-        operand_precision=root.attributes["operand_precision"],
-        algorithm=root.attributes["algorithm"],
+        left, right, shape=Shape.scalar(root.shape.type), **{**root.attributes, "dimension_numbers": fewer}
     )
     return new.reshaped(product, root.shape.dims)
 
@@ -238,22 +222,14 @@ def _sum_of_side(root: Instruction, side: Instruction, folded: Dims, batch: Dims
     if not is_lossless(side.shape.type, root.shape.type) or not root.shape.type.holds(0, 0):
         return None
     zero = new.op("constant", literal=Literal(root.shape.type.dtype.type(0)))
-    total = new.op("reduce", [_converted(root, side), zero], called=[sum_of(root.shape.type)], dimensions=folded)
+    terms, region = new.converted(side, root.shape.type), binary_region("add", root.shape.type)
+    total = new.op("reduce", [terms, zero], called=[region], dimensions=folded)
     left = [dim for dim in range(side.shape.rank) if dim not in folded]
     free = [dim for dim in left if dim not in batch]
     place = {dim: batch.index(dim) if dim in batch else first_free + free.index(dim) for dim in left}
     if root.shape.is_scalar:
         return total
     return new.broadcast(total, shape=root.shape, dimensions=tuple(place[dim] for dim in left))
-
-
-def sum_of(element_type: ElementType) -> Computation:
-    """The computation of a sum."""
-    region = Computation("sum")
-    scalar = Shape.scalar(element_type)
-    a, b = (region.add("parameter", shape=scalar, name=name, number=n) for n, name in enumerate("ab"))
-    region.set_root(region.add("add", [a, b]))
-    return region
 
 
 @LAWS.law(P.dot(x, P.number(0)), P.dot(P.number(0), x), when=is_integral)

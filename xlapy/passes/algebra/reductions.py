@@ -22,11 +22,7 @@ x, y, z, d, p = variables("x y z d p")
 @LAWS.law(P.reduce(x, y, dimensions=d))
 def reduce_empty(root: Instruction, x: Instruction, y: Instruction) -> Value | None:
     """reduce(x) without elements -> broadcast(initial value)"""
-    return _spread(y, root) if not x.shape.size and root.shape.size else None
-
-
-def _spread(scalar: Instruction, root: Instruction) -> Value:
-    return scalar if root.shape.is_scalar else new.broadcast(scalar, shape=root.shape, dimensions=())
+    return new.repeated(y, root.shape.dims) if not x.shape.size and root.shape.size else None
 
 
 @LAWS.law(P.reduce(P.transpose(x, permutation=p), y, dimensions=d), exactness=Exactness.FREE)
@@ -60,7 +56,7 @@ def reduce_of_one(root: Instruction, x: Instruction, y: Instruction, d: Dims) ->
     operation = sole_operation(root.called[0])
     if operation is None or any(x.shape.dims[dim] != 1 for dim in d) or not x.shape.size:
         return None
-    return new.op(operation.opcode, [_spread(y, root), new.reshaped(x, root.shape.dims)])
+    return new.op(operation.opcode, [new.repeated(y, root.shape.dims), new.reshaped(x, root.shape.dims)])
 
 
 @LAWS.law(P.reduce(P.reshape(x), y, dimensions=d), exactness=Exactness.FREE)

@@ -10,52 +10,80 @@ it has begun to write, and so does a fusion that holds one.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from xlapy.hlo.attributes import FusionKind
 from xlapy.hlo.fold_steps import fold_steps
-from xlapy.hlo.graph import Instruction
-from xlapy.hlo.kernel_plan import column_space, has_same_places, is_read_at_own_index, rereads
+from xlapy.hlo.graph import Computation, Instruction
+from xlapy.hlo.kernel_plan import column_space, fusion_roots, has_same_places, is_read_at_own_index, rereads
 from xlapy.hlo.leaves import aliased_leaves
-from xlapy.hlo.ops import Trait
+from xlapy.hlo.ops import OPS, Trait
+from xlapy.support.registry import Registry
+
+Overwritable = Callable[[Instruction], list[tuple[int, int]]]
+"""Pairs (operand number, leaf of the result) of an instruction that may share memory if the operand dies there."""
+
+RULES: Registry[Overwritable] = Registry("operands that a result may overwrite", OPS)
 
 
 def overwritable_operands(instruction: Instruction) -> list[tuple[int, int]]:
     """Pairs (operand number, leaf of the result) that may share memory if the operand dies here."""
-    if instruction.opcode in ("dynamic-update-slice", "cholesky"):
-        return [(0, 0)]
-    if instruction.opcode == "triangular-solve":
-        return [(1, 0)]
-    if instruction.opcode == "scatter":
-        return [(number, number) for number in range(len(instruction.operands) // 2)]
-    if instruction.opcode == "custom-call":
-        arrays = [pair for pair in aliased_leaves(instruction) if instruction.operands[pair[0]].shape.is_array]
-        return [(operand, result) for operand, _, result in arrays]
-    if instruction.opcode == "fusion" and instruction.attributes["kind"] is not FusionKind.CUSTOM:
-        return _of_fusion(instruction)
+    rule = RULES.get(instruction.opcode)
+    if rule is not None:
+        return rule(instruction)
     if Trait.ELEMENTWISE in instruction.spec.traits:
         return [(n, 0) for n, operand in enumerate(instruction.operands) if has_same_places(operand, instruction)]
     return []
 
 
+@RULES.register("dynamic-update-slice", "cholesky")
+def _first_operand(instruction: Instruction) -> list[tuple[int, int]]:
+    return [(0, 0)]
+
+
+@RULES.register("triangular-solve")
+def _right_side(solve: Instruction) -> list[tuple[int, int]]:
+    return [(1, 0)]
+
+
+@RULES.register("scatter")
+def _inputs(scatter: Instruction) -> list[tuple[int, int]]:
+    return [(number, number) for number in range(len(scatter.operands) // 2)]
+
+
+@RULES.register("custom-call")
+def _aliases(call: Instruction) -> list[tuple[int, int]]:
+    return [(operand, result) for operand, _, result in aliased_leaves(call) if call.operands[operand].shape.is_array]
+
+
+@RULES.register("fusion")
 def _of_fusion(fusion: Instruction) -> list[tuple[int, int]]:
-    if fusion.attributes["kind"] is FusionKind.INPUT:
-        return []  # results at the end of a row may be computed twice
-    computation = fusion.called[0]
-    root = computation.root
-    outputs = root.operands if root.opcode == "tuple" else (root,)
-    rows = fusion.attributes["kind"] is FusionKind.OUTPUT
-    if rows and fold_steps(computation) is not None:
-        return []  # what is stored is no longer one value per row
-    columns = column_space(computation) if rows else None
-    if columns is not None and not columns.has_whole_strips:
-        return []  # the last strip overlaps the one before it
-    pairs = []
-    for number, parameter in enumerate(computation.parameters):
-        for leaf, output in enumerate(outputs):
-            if output.opcode == "dynamic-update-slice":
-                others = [user for user in parameter.users if user is not output]
-                is_target = output.operands[0] is parameter and parameter not in output.operands[1:]
-                if is_target and len(outputs) == 1 and all(rereads(output, user) for user in others):
-                    pairs.append((number, leaf))
-            elif has_same_places(parameter, output) and is_read_at_own_index(parameter, rows=rows):
-                pairs.append((number, leaf))
-    return pairs
+    computation, kind = fusion.called[0], fusion.attributes["kind"]
+    if kind is FusionKind.CUSTOM or kind is FusionKind.INPUT:
+        return []  # a product is read while it is written; of a fold, results at the end of a row may be computed twice
+    rows = kind is FusionKind.OUTPUT
+    if rows and not _writes_each_row_once(computation):
+        return []
+    outputs = fusion_roots(computation)
+    return [
+        (number, leaf)
+        for number, parameter in enumerate(computation.parameters)
+        for leaf, output in enumerate(outputs)
+        if (
+            len(outputs) == 1 and _updates(output, parameter)
+            if output.opcode == "dynamic-update-slice"
+            else has_same_places(parameter, output) and is_read_at_own_index(parameter, rows=rows)
+        )
+    ]
+
+
+def _writes_each_row_once(computation: Computation) -> bool:
+    """What a kernel over rows, or columns, stores is one value per row, and the last strip overlaps no other."""
+    columns = column_space(computation)
+    return fold_steps(computation) is None and (columns is None or columns.has_whole_strips)
+
+
+def _updates(update_slice: Instruction, parameter: Instruction) -> bool:
+    """The parameter is what is updated, and is read elsewhere in the kernel only where that replaces it."""
+    is_target = update_slice.operands[0] is parameter and parameter not in update_slice.operands[1:]
+    return is_target and all(rereads(update_slice, user) for user in parameter.users if user is not update_slice)

@@ -27,9 +27,9 @@ def counter_ranges(module: HloModule) -> dict[Computation, dict[int, Range]]:
     for instruction in module.instructions():
         for called in instruction.called:
             callers[called] = callers.get(called, 0) + 1
-        counters = loop_counters(instruction) if instruction.opcode == "while" else []
-        found |= {instruction.called[1]: {counter.index: counter.values for counter in counters}} if counters else {}
-    return {body: counters for body, counters in found.items() if callers[body] == 1}
+        if instruction.opcode == "while" and (counters := loop_counters(instruction)):
+            found[instruction.called[1]] = {counter.index: counter.values for counter in counters}
+    return {body: ranges for body, ranges in found.items() if callers[body] == 1}
 
 
 def value_ranges(computation: Computation, counters: Mapping[int, Range]) -> Ranges:

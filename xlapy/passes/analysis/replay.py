@@ -191,24 +191,17 @@ def check_plan(module: HloModule, schedule: Schedule, plan: BufferPlan) -> None:
     """Raises InternalError, naming the read, if some value is overwritten while it is still needed."""
     for entry, own in ((module.entry, plan), *plan.functions.items()):
         replay = _Replay(own, schedule)
-        arguments: Tags = []
-        for parameter in entry.parameters:
-            for leaf, shape in enumerate(parameter.shape.leaves()):
-                tag = object() if shape.is_array and shape.rank and shape.bytes else None
-                if tag is not None:
-                    replay.memory.write(own.location(parameter, leaf), shape.bytes, tag)
-                arguments.append(tag)
-        replay.run(entry, arguments)
-    for result, lender in plan.donations.items():
-        _check_donation(module, plan, result, lender)
+        replay.run(entry, [tag for parameter in entry.parameters for tag in replay.produce(parameter)])
+    for result, parameter in plan.donations.items():
+        _check_donation(module, plan, result, parameter)
 
 
 def _check_donation(module: HloModule, plan: BufferPlan, result: int, parameter: int) -> None:
     """Raises unless result and parameter lie where their caller will put both."""
-    place = Location(Home.RESULT, result)
-    parameters = [place for entry in module.entry.parameters for place in plan.leaves[entry] if place is not None]
+    shared = Location(Home.RESULT, result)
+    parameters = [place for one in module.entry.parameters for place in plan.leaves[one] if place is not None]
     results = [place for place in plan.leaves[module.entry.root] if place is not None]
-    if parameters[parameter] != place or results[result] != place:
+    if parameters[parameter] != shared or results[result] != shared:
         raise InternalError(
             f"result {result} should live in parameter {parameter}, but they are at {results[result]} and "
             f"{parameters[parameter]}"

@@ -5,10 +5,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from xlapy.hlo.element_types import S32
-from xlapy.hlo.graph import Computation, Instruction
+from xlapy.hlo.graph import Instruction
 from xlapy.hlo.shape import Shape
 from xlapy.passes.dynamic.padding import RULES, Padding, Sizes, bounded_places
 
@@ -27,9 +25,7 @@ def packed(padding: Padding, instruction: Instruction, shape: Shape) -> Instruct
     places = bounded_places(shape)
     if not places:
         return value
-    parts = [value]
-    if shape.is_tuple:
-        parts = [padding.add("get-tuple-element", [value], index=index) for index in range(len(shape.parts))]
+    parts = padding.computation.unpacked(value) if shape.is_tuple else [value]
     known = padding.sizes(instruction)
     sizes = [known.get(place) or padding.number(bound) for place, bound in places]
     return padding.add("tuple", [*parts, *sizes])
@@ -42,34 +38,18 @@ def enter_packed(padding: Padding, instruction: Instruction, value: Instruction,
         padding.enter(instruction, value)
         return
     count = len(shape.parts) if shape.is_tuple else 1
-    parts = [padding.add("get-tuple-element", [value], index=index) for index in range(count + len(places))]
+    parts = padding.computation.unpacked(value)
     sizes: Sizes = {place: size for (place, _), size in zip(places, parts[count:], strict=True)}
     array = padding.add("tuple", parts[:count]) if shape.is_tuple else parts[0]
     padding.enter(instruction, array, sizes, anchor=value)
-
-
-def _calling(
-    padding: Padding, instruction: Instruction, operands: Sequence[Instruction], called: Sequence[Computation]
-) -> Instruction:
-    copy = padding.add(
-        instruction.opcode,
-        operands,
-        called=called,
-        name=instruction.name,
-        metadata=instruction.metadata,
-        **instruction.attributes,
-    )
-    copy.extra = dict(instruction.extra)
-    return copy
 
 
 @RULES.register("while")
 def while_(padding: Padding, instruction: Instruction) -> None:
     (init,), state = instruction.operands, instruction.shape
     condition, body = instruction.called
-    result = _calling(
-        padding, instruction, [packed(padding, init, state)], [padding.callee(condition), padding.callee(body)]
-    )
+    called = [padding.callee(condition), padding.callee(body)]
+    result = padding.computation.add_calling(instruction, [packed(padding, init, state)], called)
     enter_packed(padding, instruction, result, state)
 
 
@@ -80,12 +60,8 @@ def conditional(padding: Padding, instruction: Instruction) -> None:
     arguments = [
         packed(padding, operand, branch.parameters[0].shape) for operand, branch in zip(operands, branches, strict=True)
     ]
-    result = _calling(
-        padding,
-        instruction,
-        [padding.copy(selector), *arguments],
-        [padding.callee(branch, instruction.shape) for branch in branches],
-    )
+    called = [padding.callee(branch, instruction.shape) for branch in branches]
+    result = padding.computation.add_calling(instruction, [padding.copy(selector), *arguments], called)
     enter_packed(padding, instruction, result, instruction.shape)
 
 
@@ -96,5 +72,5 @@ def call(padding: Padding, instruction: Instruction) -> None:
         packed(padding, operand, parameter.shape)
         for operand, parameter in zip(instruction.operands, computation.parameters, strict=True)
     ]
-    result = _calling(padding, instruction, arguments, [padding.callee(computation)])
+    result = padding.computation.add_calling(instruction, arguments, [padding.callee(computation)])
     enter_packed(padding, instruction, result, instruction.shape)

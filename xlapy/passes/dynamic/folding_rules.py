@@ -98,7 +98,7 @@ def topk(padding: Padding, instruction: Instruction) -> None:
         best = _best_first(array.shape.type, largest=instruction.attributes["largest"])
         ordered = _sorted(padding, instruction, [array, padding.counted(array, last)], last, size, best)
         ranges = tuple(SliceDimension(0, k if dim == last else bound) for dim, bound in enumerate(array.shape.dims))
-        parts = [padding.add("get-tuple-element", [ordered], index=index) for index in range(2)]
+        parts = padding.computation.unpacked(ordered)
         result = padding.add("tuple", [padding.add("slice", [part], dimensions=ranges) for part in parts])
         sizes[last] = padding.add("minimum", [size, padding.number(k)])
     padding.enter_alike(instruction, result, sizes)

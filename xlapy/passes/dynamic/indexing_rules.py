@@ -172,5 +172,5 @@ def _update_sizes(padding: Padding, instruction: Instruction) -> ArraySizes:
 
 def first_results(padding: Padding, everything: Instruction, count: int) -> Instruction:
     """The first `count` elements of a tuple, as a tuple unless it is one."""
-    parts = [padding.add("get-tuple-element", [everything], index=index) for index in range(count)]
+    parts = padding.computation.unpacked(everything, count)
     return parts[0] if count == 1 else padding.add("tuple", parts)

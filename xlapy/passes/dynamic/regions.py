@@ -33,11 +33,7 @@ class _Wrapper:
     def results(self, arguments: Sequence[Instruction]) -> list[Instruction]:
         """What the wrapped computation returns, one by one."""
         root = self.computation.insert(self.region, arguments)
-        if not root.shape.is_tuple:
-            return [root]
-        return [
-            self.computation.add("get-tuple-element", [root], index=index) for index in range(len(root.shape.parts))
-        ]
+        return self.computation.unpacked(root) if root.shape.is_tuple else [root]
 
     def either(self, selector: Instruction, one: Instruction, other: Instruction) -> Instruction:
         return self.computation.add("select", [selector, one, other])

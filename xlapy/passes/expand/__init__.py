@@ -1,3 +1,1 @@
 """Expanders: passes that write an op in terms of simpler ones, where no kernel of its own would be faster."""
-
-"""Operations in terms of simpler ones, where a kernel of their own would not be faster."""

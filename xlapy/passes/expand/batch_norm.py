@@ -17,6 +17,7 @@ from typing import ClassVar
 from xlapy.hlo.element_types import F32, ElementType
 from xlapy.hlo.graph import Computation, HloModule, Instruction
 from xlapy.hlo.ops import OPS
+from xlapy.hlo.regions import binary_region
 from xlapy.hlo.shape import Shape
 from xlapy.passes import new
 from xlapy.passes.base import Pass
@@ -53,12 +54,10 @@ class _Expansion:
         self.sums = sums
         self.feature: int = instruction.attributes["feature_index"]
         self.shape = instruction.shape.leaves()[0].without_layout()
-        narrow = self.shape.type.is_narrow_float
-        self.wide = self.shape.with_type(F32) if narrow else self.shape
+        self.wide = self.shape.with_type(F32) if self.shape.type.is_narrow_float else self.shape
         self.sizes = {dim: self._size(dim) for dim in range(self.shape.rank) if self.shape.is_dynamic_dim(dim)}
         self.operands: list[Value] = [
-            self._cut(new.convert(operand, shape=operand.shape.with_type(F32)) if narrow else operand)
-            for operand in instruction.operands
+            self._cut(new.converted(operand, self.wide.type)) for operand in instruction.operands
         ]
 
     def _along(self, operand: Value, dim: int) -> int | None:
@@ -92,17 +91,9 @@ class _Expansion:
         """The sum of each feature."""
         zero = new.filled(0, Shape.scalar(self.wide.type))
         others = tuple(dim for dim in range(self.shape.rank) if dim != self.feature)
-        return new.op("reduce", [array, zero], called=[self._sum()], dimensions=others)
-
-    def _sum(self) -> Computation:
-        kind = self.wide.type
-        if kind not in self.sums:
-            region = Computation(f"sum.{kind.name}")
-            scalar = Shape.scalar(kind)
-            numbers = [region.add("parameter", shape=scalar, number=number) for number in range(2)]
-            region.set_root(region.add("add", numbers))
-            self.sums[kind] = region
-        return self.sums[kind]
+        if self.wide.type not in self.sums:
+            self.sums[self.wide.type] = binary_region("add", self.wide.type)
+        return new.op("reduce", [array, zero], called=[self.sums[self.wide.type]], dimensions=others)
 
     def count(self, like: Value) -> Value:
         """The number of elements of a feature, as far as they exist at run time."""
@@ -123,8 +114,7 @@ class _Expansion:
 
     def rounded(self, result: Value) -> Value:
         """The result in the element type of the operand."""
-        narrow = self.shape.type
-        return result if result.shape.type is narrow else new.convert(result, shape=result.shape.with_type(narrow))
+        return new.converted(result, self.shape.type)
 
 
 _EXPANSIONS: Registry[Callable[[_Expansion], list[Value]]] = Registry("batch norm formulas", OPS)

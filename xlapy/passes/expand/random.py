@@ -1,6 +1,6 @@
 """Expansion of random numbers into random bits and arithmetic.
 
-    ROOT r = f32[3] rng(a, b), distribution=rng_uniform        becomes        a generator of bits and a loop:
+    ROOT r = f32[3] rng(a, b), distribution=rng_uniform        becomes        a generator of bits and arithmetic:
 
     state = u64[2] rng-get-and-update-state(), delta=1
     key, counter = the two words of state
@@ -128,7 +128,7 @@ def _leading(array: Value, dimension: int, size: int) -> Value:
 
 def _as_type(words: Value, target: ElementType) -> Value:
     """The low bits of words as another type."""
-    unsigned = _converted(words, UNSIGNED[target.bits])
+    unsigned = new.converted(words, UNSIGNED[target.bits])
     if target is unsigned.shape.type:
         return unsigned
     return new.bitcast_convert(unsigned, shape=unsigned.shape.with_type(target))
@@ -139,15 +139,15 @@ def _as_type(words: Value, target: ElementType) -> Value:
 
 def _numbers(rng: Instruction) -> Value:
     """Uniform or normal numbers, from Philox with the program's own state."""
-    a, b = (_repeated(bound, rng.shape.dims) for bound in rng.operands)
+    a, b = (new.repeated(bound, rng.shape.dims) for bound in rng.operands)
     target = rng.shape.type
     wide = target.bits == 64 or (target.bits == 32 and target.is_integer)
     words = Shape.array(U64 if wide else U32, rng.shape.dims)
     _, bits = random_bits(RandomAlgorithm.PHILOX, _program_state(), words)
     if rng.attributes["distribution"] is RandomDistribution.NORMAL:
-        return _converted(_normal(bits, *_computable(a, b)), target)
+        return new.converted(_normal(bits, *_computable(a, b)), target)
     if target.is_float:
-        numbers = _converted(_uniform(bits, *_computable(a, b)), target)
+        numbers = new.converted(_uniform(bits, *_computable(a, b)), target)
         return new.select(_compared(numbers, b, ComparisonDirection.LT), numbers, a)  # not b by rounding
     if target is PRED:
         odd = new.and_(bits, new.number(1, bits))
@@ -162,19 +162,9 @@ def _program_state() -> Value:
     return new.concatenate(key, new.number(0, key), counter, dimension=0)
 
 
-def _repeated(scalar: Value, dims: Dims) -> Value:
-    if not dims:
-        return scalar
-    return new.broadcast(scalar, shape=scalar.shape.with_dims(dims), dimensions=())
-
-
-def _converted(value: Value, target: ElementType) -> Value:
-    return value if value.shape.type is target else new.convert(value, shape=value.shape.with_type(target))
-
-
 def _computable(*values: Value) -> Sequence[Value]:
     """The numbers in f32, or f64 if they are that."""
-    return [_converted(value, F64 if value.shape.type is F64 else F32) for value in values]
+    return [new.converted(value, F64 if value.shape.type is F64 else F32) for value in values]
 
 
 def _digits(kind: ElementType) -> int:
@@ -185,7 +175,7 @@ def _uniform(bits: Value, a: Value, b: Value) -> Value:
     """Multiples of 2^-24 or 2^-53 below 1, moved to [a, b)."""
     kind = a.shape.type
     whole = new.shift_right_logical(bits, new.number(kind.bits - _digits(kind), bits))
-    unit = new.multiply(_converted(whole, kind), new.number(2.0 ** -_digits(kind), a))
+    unit = new.multiply(new.converted(whole, kind), new.number(2.0 ** -_digits(kind), a))
     return new.add(new.multiply(unit, new.subtract(b, a)), a)
 
 
@@ -193,26 +183,28 @@ def _normal(bits: Value, mean: Value, deviation: Value) -> Value:
     """By the inverse of the distribution function, of odd multiples of 2^-24 or 2^-53 between -1 and 1."""
     kind = mean.shape.type
     digits = _digits(kind)
-    whole = _converted(new.shift_right_logical(bits, new.number(kind.bits - digits, bits)), S64 if kind is F64 else S32)
+    whole = new.converted(
+        new.shift_right_logical(bits, new.number(kind.bits - digits, bits)), S64 if kind is F64 else S32
+    )
     odd = new.add(new.add(whole, whole), new.number(1 - (1 << digits), whole))
-    unit = new.multiply(_converted(odd, kind), new.number(2.0**-digits, mean))
+    unit = new.multiply(new.converted(odd, kind), new.number(2.0**-digits, mean))
     standard = new.multiply(new.erf_inv(unit), new.number(math.sqrt(2), mean))
     return new.add(new.multiply(standard, deviation), mean)
 
 
 def _offset(bits: Value, a: Value, b: Value) -> Value:
     """The leading part of bits * (b - a), as a number of the type of `a`; of 64 bits a remainder."""
-    span = new.subtract(_converted(b, U64), _converted(a, U64))
+    span = new.subtract(new.converted(b, U64), new.converted(a, U64))
     if a.shape.type.bits == 64:
-        return _converted(new.remainder(bits, span), a.shape.type)
+        return new.converted(new.remainder(bits, span), a.shape.type)
     word = new.number(32, span)
     if bits.shape.type is U32:
-        leading = new.shift_right_logical(new.multiply(_converted(bits, U64), span), word)
+        leading = new.shift_right_logical(new.multiply(new.converted(bits, U64), span), word)
     else:
         high = new.multiply(new.shift_right_logical(bits, word), span)
         low = new.multiply(new.and_(bits, new.number((1 << 32) - 1, span)), span)
         leading = new.shift_right_logical(new.add(high, new.shift_right_logical(low, word)), word)
-    return _converted(leading, a.shape.type)
+    return new.converted(leading, a.shape.type)
 
 
 def _compared(lhs: Value, rhs: Value, direction: ComparisonDirection) -> Value:

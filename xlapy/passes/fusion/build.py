@@ -25,6 +25,16 @@ def build_fusions(plan: FusionPlan) -> bool:
     return bool(groups)
 
 
+def empty_box(name: str, operands: Sequence[Instruction]) -> tuple[Computation, dict[Instruction, Instruction]]:
+    """A computation to fuse into, with a parameter for each operand; and what stands in it for what outside."""
+    fused = Computation(name)
+    parameters = {
+        operand: fused.add("parameter", shape=operand.shape, name=operand.name, number=number)
+        for number, operand in enumerate(operands)
+    }
+    return fused, parameters
+
+
 def _is_needed_outside(root: Instruction, group: Group, plan: FusionPlan) -> bool:
     """Somebody reads the root from memory: groups that were merged compute for themselves what they read of each
     other."""
@@ -96,11 +106,8 @@ def _fused_computation(
     group: Group, roots: list[Instruction], place: dict[Instruction, int]
 ) -> tuple[Computation, list[Instruction]]:
     """The computation inside the box, and what its parameters stand for."""
-    fused = Computation(f"fused.{roots[-1].name}")
-    copies: dict[Instruction, Instruction] = {}
     operands = sorted(group.inputs, key=place.__getitem__)
-    for number, operand in enumerate(operands):
-        copies[operand] = fused.add("parameter", shape=operand.shape, name=operand.name, number=number)
+    fused, copies = empty_box(f"fused.{roots[-1].name}", operands)
     for member in sorted(group.maps, key=place.__getitem__):
         for operand in member.operands:
             if operand not in copies and is_kernel_constant(operand):

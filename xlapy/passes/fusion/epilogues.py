@@ -33,6 +33,7 @@ from xlapy.hlo.leaves import leaf_count, origin_of_leaf
 from xlapy.hlo.matrix_products import library_product
 from xlapy.passes.analysis.in_place import overwritable_operands
 from xlapy.passes.base import Pass, Record, pinned, program_computations, replace_all
+from xlapy.passes.fusion.build import empty_box
 from xlapy.passes.fusion.cost import memory_bytes
 
 SMALL_BYTES = 32 * 1024  # the nearest cache of most machines
@@ -186,10 +187,7 @@ def _fused_computation(pair: _Pair) -> tuple[Computation, list[Instruction]]:
     inside = pair.kernel.opcode != "fusion"
     constants = {operand for operand in read if inside and is_kernel_constant(operand)}
     operands = [operand for operand in dict.fromkeys((*pair.product.operands, *read)) if operand not in constants]
-    fused = Computation(f"fused.{pair.product.name}")
-    copies: dict[Instruction, Instruction] = {}
-    for number, operand in enumerate(operands):
-        copies[operand] = fused.add("parameter", shape=operand.shape, name=operand.name, number=number)
+    fused, copies = empty_box(f"fused.{pair.product.name}", operands)
     for constant in dict.fromkeys(operand for operand in read if operand in constants):
         copies[constant] = fused.add_copy(constant, ())
     for member in (pair.product, *pair.renamings):

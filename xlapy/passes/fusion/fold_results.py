@@ -34,7 +34,7 @@ def join_results(plan: FusionPlan) -> None:
     for fold in list(plan.groups()):
         if fold.kind is FusionKind.INPUT:
             following = _following(plan, fold)
-            if following is not None and _fits(plan, fold, following) and _is_worth_it(fold, following):
+            if following is not None and _is_worth_it(fold, following) and _fits(plan, fold, following):
                 _merge(plan, fold, following)
             else:
                 _drop_unread(plan, fold)
@@ -92,16 +92,6 @@ def _reads_in_place(following: Group, values: list[Instruction]) -> bool:
     return True
 
 
-def _fits(plan: FusionPlan, fold: Group, following: Group) -> bool:
-    limits = plan.limits
-    return (
-        len(fold_values(fold.root)) + len(following.roots) <= limits.outputs
-        and len(fold.maps) + len(following.maps) <= limits.instructions
-        and len(fold.inputs) + len(following.inputs) <= limits.operands
-        and fold.weight + following.weight <= limits.weight
-    )
-
-
 def _is_worth_it(fold: Group, following: Group) -> bool:
     """Vectors of results are there, or the work for single ones is little beside the fold or the start of a kernel."""
     if fold.root.opcode == "reduce-window":
@@ -115,18 +105,20 @@ def _is_worth_it(fold: Group, following: Group) -> bool:
     return work <= each or work * following.domain <= KERNEL_START
 
 
+def _fits(plan: FusionPlan, fold: Group, following: Group) -> bool:
+    outputs = len(fold_values(fold.root)) + len(following.roots)
+    return fold.fits_with(following, plan.limits, outputs=outputs)
+
+
 def _merge(plan: FusionPlan, fold: Group, following: Group) -> None:
     reduce, values = fold.root, fold_values(fold.root)
-    parts = [value for value in values if value is not reduce]
     subject = f"{following.root.name} with {reduce.name}"
     reason = f"{following.root.name} is made from each result of {reduce.name}"
     plan.records.append(Record(subject, True, reason, plan.computation.name, reduce.metadata))
-    for member, maps in [*fold.maps.items(), *((part, frozenset[int]()) for part in parts)]:
-        groups = plan.groups_of.setdefault(member, {})
-        groups.pop(fold, None)
-        groups[following] = None
-        following.maps[member] = following.maps.get(member, frozenset()) | maps
+    for value in values:
+        if value is not reduce:  # an element of the tuple that the reduce makes
+            fold.maps[value] = frozenset()
+            plan.groups_of[value] = {fold: None}
+    plan.absorb(following, fold)
     following.roots += [value for value in values if any(map(_is_result, value.users))]
     following.kind = FusionKind.INPUT
-    following.inputs = {i: None for i in (*fold.inputs, *following.inputs) if i not in following.maps}
-    following.weight += fold.weight

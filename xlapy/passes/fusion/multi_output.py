@@ -15,7 +15,7 @@ from collections.abc import Iterable
 
 from xlapy.hlo.attributes import FusionKind
 from xlapy.hlo.graph import Instruction
-from xlapy.hlo.kernel_plan import KernelLimits, is_blocked_transpose
+from xlapy.hlo.kernel_plan import is_blocked_transpose
 from xlapy.hlo.ops import Trait
 from xlapy.hlo.shape import Dims
 from xlapy.passes.base import Record
@@ -72,20 +72,15 @@ class _Stored:
 
     def try_merge(self, kept: Group, other: Group, reason: str) -> bool:
         """Moves everything of `other` into `kept`, if that is legal and fits one kernel."""
-        level = self.common_level(kept, other) if _fits(self.plan.limits, kept, other) else None
+        fits = kept.fits_with(other, self.plan.limits, outputs=len(kept.roots) + len(other.roots))
+        level = self.common_level(kept, other) if fits else None
         if level is None:
             return False
         kept.level = level
         first, second, place = kept.root.name, other.root, self.plan.computation.name
         self.plan.records.append(Record(first, True, reason, place, second.metadata, second.name))
-        for member, maps in other.maps.items():
-            groups = self.plan.groups_of[member]
-            del groups[other]
-            groups[kept] = None
-            kept.maps[member] = kept.maps.get(member, frozenset()) | maps
+        self.plan.absorb(kept, other)
         kept.roots += other.roots
-        kept.inputs = {i: None for i in (*other.inputs, *kept.inputs) if i not in kept.maps}
-        kept.weight += other.weight
         self.group_of.update(dict.fromkeys(other.roots, kept))
         return True
 
@@ -128,12 +123,3 @@ def _merge_siblings(stored: _Stored) -> None:
             if stored.try_merge(home, group, f"both read {common}"):
                 group = home
         reading.update(dict.fromkeys(keys, group))
-
-
-def _fits(limits: KernelLimits, first: Group, second: Group) -> bool:
-    return (
-        len(first.roots) + len(second.roots) <= limits.outputs
-        and len(first.maps) + len(second.maps) <= limits.instructions
-        and len(first.inputs) + len(second.inputs) <= limits.operands
-        and first.weight + second.weight <= limits.weight
-    )

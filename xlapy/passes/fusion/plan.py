@@ -106,6 +106,15 @@ class Group:
             return self.shared.get(reader, 1)
         return _shared_along_row(reader, producer)
 
+    def fits_with(self, other: Group, limits: KernelLimits, *, outputs: int) -> bool:
+        """One kernel may hold the members of both, and store so many results."""
+        return (
+            outputs <= limits.outputs
+            and len(self.maps) + len(other.maps) <= limits.instructions
+            and len(self.inputs) + len(other.inputs) <= limits.operands
+            and self.weight + other.weight <= limits.weight
+        )
+
     def admit(self, member: Instruction, maps: frozenset[int]) -> None:
         shared = self._shared_points(member)
         if shared > 1:
@@ -185,6 +194,16 @@ class FusionPlan:
             for group in self.groups_of.get(instruction, ()):
                 if group.root is instruction:
                     yield group
+
+    def absorb(self, kept: Group, other: Group) -> None:
+        """Moves the members of `other` into `kept`. Which roots that has then is for the caller to say."""
+        for member, maps in other.maps.items():
+            groups = self.groups_of[member]
+            del groups[other]
+            groups[kept] = None
+            kept.maps[member] = kept.maps.get(member, frozenset()) | maps
+        kept.inputs = {i: None for i in (*other.inputs, *kept.inputs) if i not in kept.maps}
+        kept.weight += other.weight
 
     def _place(self, instruction: Instruction) -> None:
         kind = _root_kind(instruction)

@@ -24,6 +24,7 @@ from xlapy.hlo.attributes import FusionKind
 from xlapy.hlo.graph import Computation, HloModule, Instruction
 from xlapy.hlo.row_blocks import BlockProduct, RowBlocks, row_blocks
 from xlapy.passes.base import Pass, Record, pinned, program_computations
+from xlapy.passes.fusion.build import empty_box
 
 LEAST_BYTES = 1 << 20  # of all rows: less stays in a cache from kernel to kernel
 MOST_SIDE_BYTES = 8 << 20  # of a matrix that each block reads
@@ -87,10 +88,7 @@ def _fused_computation(kernels: Sequence[Instruction]) -> tuple[Computation, lis
     """The computation of the kernels, and what its parameters stand for."""
     read = [operand for kernel in kernels for operand in kernel.operands if operand not in kernels]
     operands = list(dict.fromkeys(read))
-    fused = Computation(f"blocks.{kernels[-1].name}")
-    copies: dict[Instruction, Instruction] = {}
-    for number, operand in enumerate(operands):
-        copies[operand] = fused.add("parameter", shape=operand.shape, name=operand.name, number=number)
+    fused, copies = empty_box(f"blocks.{kernels[-1].name}", operands)
     for kernel in kernels:
         copies[kernel] = fused.add_copy(kernel, [copies[operand] for operand in kernel.operands])
     fused.set_root(copies[kernels[-1]])

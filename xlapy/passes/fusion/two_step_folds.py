@@ -13,6 +13,7 @@ else reads them: they need no array, and no kernel of their own. What happens in
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar
 
@@ -21,6 +22,7 @@ from xlapy.hlo.fold_steps import fold_steps
 from xlapy.hlo.graph import Computation, Instruction
 from xlapy.hlo.kernel_plan import FOLDING_KINDS, KernelLimits, fold_of, is_inlinable, is_kernel_constant
 from xlapy.passes.base import ComputationPass, Record, pinned
+from xlapy.passes.fusion.build import empty_box
 
 MOST_PART_BYTES = 64 * 1024  # that one thread folds: more may be worth dealing out
 
@@ -91,19 +93,7 @@ def _join(
     computation: Computation, parts: Instruction, second: Instruction, operands: list[Instruction]
 ) -> Instruction:
     """Puts the fusion of both steps in their place."""
-    fused = Computation(f"fused.{second.name}")
-    copies = {
-        operand: fused.add("parameter", shape=operand.shape, name=operand.name, number=number)
-        for number, operand in enumerate(operands)
-    }
-    for step in (parts, second):
-        for operand in step.operands:
-            if operand not in copies:
-                copies[operand] = fused.add_copy(operand, ())
-        arguments = [copies[operand] for operand in step.operands]
-        is_fusion = step.opcode == "fusion"
-        copies[step] = fused.insert(step.called[0], arguments) if is_fusion else fused.add_copy(step, arguments)
-    fused.set_root(copies[second])
+    fused = _both_steps(parts, second, operands)
     fusion = computation.add(
         "fusion",
         operands,
@@ -116,3 +106,17 @@ def _join(
     computation.replace(second, fusion)
     computation.remove([second, parts])
     return fusion
+
+
+def _both_steps(parts: Instruction, second: Instruction, operands: Sequence[Instruction]) -> Computation:
+    """The fused computation: what the first kernel does, then what the second one does."""
+    fused, copies = empty_box(f"fused.{second.name}", operands)
+    for step in (parts, second):
+        for operand in step.operands:
+            if operand not in copies:
+                copies[operand] = fused.add_copy(operand, ())
+        arguments = [copies[operand] for operand in step.operands]
+        is_fusion = step.opcode == "fusion"
+        copies[step] = fused.insert(step.called[0], arguments) if is_fusion else fused.add_copy(step, arguments)
+    fused.set_root(copies[second])
+    return fused

@@ -11,7 +11,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from xlapy.hlo.graph import Instruction
-from xlapy.passes.layouts.forms import order_of_rows, regrouped, wants_rows
+from xlapy.passes.layouts.followers import order_of_rows, wants_rows
+from xlapy.passes.layouts.forms import regrouped
 from xlapy.passes.layouts.orders import Order, inverse, is_row_major, row_major, taken
 from xlapy.passes.layouts.prices import FormedOp, Priced, PricedFollower, Prices
 from xlapy.passes.layouts.regions import Region

@@ -16,6 +16,11 @@ Order = tuple[int, ...]
 T = TypeVar("T")
 
 
+def is_movable(shape: Shape) -> bool:
+    """An array whose dimensions can be in several orders."""
+    return shape.is_array and shape.rank > 1 and shape.is_static and shape.size > 0
+
+
 def row_major(rank: int) -> Order:
     return tuple(range(rank))
 

@@ -13,19 +13,28 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from xlapy.hlo.graph import Instruction
+from xlapy.hlo.kernel_plan import BLOCKED_TRANSPOSE_BYTES
 from xlapy.hlo.shape import Shape
-from xlapy.passes.layouts.forms import (
-    FORMS,
-    PRICED_FOLLOWERS,
-    SOURCES,
-    Form,
-    is_movable,
-    price_of_following,
-    relayout_bytes,
-)
-from xlapy.passes.layouts.orders import Order, row_major
+from xlapy.passes.layouts.followers import PRICED_FOLLOWERS, SOURCES, price_of_following
+from xlapy.passes.layouts.forms import FORMS, Form
+from xlapy.passes.layouts.orders import Order, fastest, is_movable, row_major, same_memory
 from xlapy.passes.layouts.regions import Element, Program, Region
 from xlapy.support.errors import InternalError
+
+RELAYOUT_START = 32 * 1024
+"""One more kernel, in bytes: it is compiled, and started each time. Small copies are made where they are used."""
+
+
+def relayout_bytes(shape: Shape, one: Order, other: Order) -> float:
+    """What it costs to bring an array from one order into another: bytes read and written.
+
+    Half as much where the fastest dimension stays, as copies of whole runs find a place in other kernels."""
+    if same_memory(one, other, shape.dims):
+        return 0.0
+    factor = 1 if fastest(one, shape.dims) == fastest(other, shape.dims) else 2
+    start = RELAYOUT_START if shape.bytes > BLOCKED_TRANSPOSE_BYTES else 0
+    return float(factor * shape.bytes + start)
+
 
 RESULT = -1
 """The place of the result of an op with forms, beside those of its operands."""

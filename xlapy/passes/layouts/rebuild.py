@@ -15,8 +15,9 @@ from xlapy.hlo.attributes import ConvolutionDimensionNumbers, DotDimensionNumber
 from xlapy.hlo.graph import Computation, Instruction
 from xlapy.hlo.literal import Literal
 from xlapy.hlo.shape import Layout, Shape
-from xlapy.passes.layouts.forms import SOURCES, Form, contracted, dot_dims, in_order, is_movable
-from xlapy.passes.layouts.orders import Order, inverse, is_row_major, row_major, same_memory, taken
+from xlapy.passes.layouts.followers import SOURCES
+from xlapy.passes.layouts.forms import Form, contracted, dot_dims, natural_orders
+from xlapy.passes.layouts.orders import Order, inverse, is_movable, is_row_major, row_major, same_memory, taken
 from xlapy.passes.layouts.prices import Prices, order_from
 from xlapy.passes.layouts.regions import Element, Program
 from xlapy.support.registry import Registry
@@ -293,24 +294,13 @@ def _dot(builder: _Builder, instruction: Instruction, operands: Sequence[Instruc
         builder.computation.set_operands(instruction, operands)
         return
     dims = dot_dims(instruction)
-    batch = sorted(dims.batch, key=lambda entry: form.result.index(entry[0]))
-    rows, columns = in_order(dims.left, left), in_order(dims.right, right)
-    lhs_contracting, rhs_contracting = contracted(instruction, left)
-    numbers = DotDimensionNumbers(
-        tuple(map(left.index, lhs_contracting)),
-        tuple(map(right.index, rhs_contracting)),
-        tuple(left.index(dim) for _, dim, _ in batch),
-        tuple(right.index(dim) for _, _, dim in batch),
-    )
+    batch = tuple(sorted(dims.batch, key=lambda entry: form.result.index(entry[0])))
+    numbers = _dot_numbers(instruction, batch, left, right)
     precision = instruction.attributes["operand_precision"]
-    first = [place for place, *_ in batch]
-    natural = (*first, *(place for place, _ in rows), *(place for place, _ in columns))
-    exchanged = (*first, *(place for place, _ in columns), *(place for place, _ in rows))
+    natural, exchanged = natural_orders(replace(dims, batch=batch), left, right)
     if form.result == exchanged and form.result != natural:
         natural, operands, precision = exchanged, operands[::-1], precision[::-1]
-        numbers = DotDimensionNumbers(
-            numbers.rhs_contracting, numbers.lhs_contracting, numbers.rhs_batch, numbers.lhs_batch
-        )
+        numbers = numbers.exchanged()
     shape = instruction.shape.select_dims(natural)
     if form.result != natural:
         shape = shape.with_layout(Layout(tuple(natural.index(dim) for dim in reversed(form.result))))
@@ -323,6 +313,19 @@ def _dot(builder: _Builder, instruction: Instruction, operands: Sequence[Instruc
         builder.stored[instruction] = builder.add(
             "transpose", [instruction], target, instruction, permutation=permutation
         )
+
+
+def _dot_numbers(
+    dot: Instruction, batch: Sequence[tuple[int, int, int]], left: Order, right: Order
+) -> DotDimensionNumbers:
+    """The dimension numbers of a dot on operands in these orders, batch dimensions (result, left, right) as listed."""
+    lhs_contracting, rhs_contracting = contracted(dot, left)
+    return DotDimensionNumbers(
+        tuple(map(left.index, lhs_contracting)),
+        tuple(map(right.index, rhs_contracting)),
+        tuple(left.index(dim) for _, dim, _ in batch),
+        tuple(right.index(dim) for _, _, dim in batch),
+    )
 
 
 @_FORMS.register("convolution")

@@ -16,8 +16,9 @@ from xlapy.hlo.loop_counter import loop_counter
 from xlapy.hlo.ops import Trait
 from xlapy.hlo.shape import Shape
 from xlapy.passes.base import pinned, program_computations
-from xlapy.passes.layouts.forms import FORMS, SOURCES, following, is_movable
-from xlapy.passes.layouts.orders import Order, order_of, row_major
+from xlapy.passes.layouts.followers import SOURCES, following
+from xlapy.passes.layouts.forms import FORMS
+from xlapy.passes.layouts.orders import Order, is_movable, order_of, row_major
 
 UNKNOWN_TRIPS = 16
 """How often a loop is taken to run that does not count."""

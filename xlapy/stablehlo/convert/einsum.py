@@ -8,8 +8,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from xlapy.hlo.attributes import DotDimensionNumbers, GatherDimensionNumbers
-from xlapy.hlo.element_types import ElementType
-from xlapy.hlo.graph import Computation, Instruction
+from xlapy.hlo.graph import Instruction
+from xlapy.hlo.regions import binary_region
 from xlapy.hlo.shape import Shape
 from xlapy.stablehlo.convert.base import Body, attribute, converts
 from xlapy.stablehlo.convert.collectives import reducing_group
@@ -75,17 +75,8 @@ def _summed(body: Body, operand: Instruction, letters: str, wanted: str) -> tupl
         return operand, letters
     element_type = operand.shape.type
     zero = body.constant(0, element_type)
-    total = body.add("reduce", operand, zero, called=[_sum(element_type)], dimensions=dimensions)
+    total = body.add("reduce", operand, zero, called=[binary_region("add", element_type)], dimensions=dimensions)
     return total, "".join(letter for letter in letters if letter in wanted)
-
-
-def _sum(element_type: ElementType) -> Computation:
-    """Adds two numbers."""
-    computation = Computation(f"sum_{element_type.name}")
-    scalar = Shape.scalar(element_type)
-    parameters = [computation.add("parameter", number=number, shape=scalar) for number in range(2)]
-    computation.set_root(computation.add("add", parameters))
-    return computation
 
 
 def _ordered(body: Body, array: Instruction, letters: str, wanted: str) -> Instruction:
@@ -119,5 +110,5 @@ def torch_index_select(body: Body, operation: Operation) -> Instruction:
 def cross_replica_sum(body: Body, operation: Operation) -> Instruction:
     """An all_reduce that adds."""
     operands = body.operands(operation)
-    called = [_sum(operands[0].shape.type)] if operands else []
+    called = [binary_region("add", operands[0].shape.type)] if operands else []
     return body.add("all-reduce", *operands, called=called, **reducing_group(operation))
