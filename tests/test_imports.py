@@ -73,6 +73,7 @@ HLO_FLOORS = (
         "loop_counter",
         "overwritten",
         "nesting",
+        "regions",
         "specialize",
     },
 )
