@@ -6,13 +6,14 @@ import inspect
 import random
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import pytest
 
 from xlapy import ops
 from xlapy.builder import XlaBuilder
 from xlapy.builder.registry import FUNCTIONS
-from xlapy.hlo.shape import Shape
+from xlapy.hlo.shape import TOKEN, Shape
 from xlapy_runtime.errors import XlaError
 
 ATTEMPTS = 60  # per function
@@ -34,7 +35,9 @@ def candidates(builder: XlaBuilder) -> tuple[list[Any], list[Any]]:
     lists += [[matrix], (matrix, matrix), [scalar, scalar], [ops.Neg]]
     scalars = [1, -1, True, 1.5, 2**70, float("nan"), 1j, "x", b"abc", None]
     kinds = [np.float32, np.ones(3, np.float32), object(), {}, ops.ChannelHandle(1), builder, *shapes, Shape.tuple([])]
-    return handles, [*lists, *scalars, *kinds, ops.Add, ops.Neg, lambda x: x]
+    arrays = [np.array(3), np.array("abc"), np.zeros(0), np.zeros((2, 3)), np.datetime64("2020"), b"\xff", 10**400]
+    kinds += [TOKEN, ops.ChannelType.DEVICE_TO_HOST, range(3)]
+    return handles, [*lists, *scalars, *arrays, *kinds, ops.Add, ops.Neg, lambda x: x]
 
 
 @pytest.mark.parametrize("name", list(FUNCTIONS))
@@ -57,3 +60,22 @@ def test_only_our_own_errors(name: str) -> None:
             function(*arguments)
         except XlaError as error:
             assert "test_wrong_arguments.py:" in str(error)
+
+
+def test_only_a_transfer_is_waited_for() -> None:
+    builder = XlaBuilder("wrong")
+    gathered = ops.AllReduce(
+        ops.Parameter(builder, 0, Shape.array("f32", (2,))), ops.Add, channel_id=ops.ChannelHandle(1)
+    )
+    for wait in (ops.SendDone, ops.RecvDone):
+        with pytest.raises(XlaError, match="is not what Send or Recv returned"):
+            wait(gathered)
+
+
+def test_numbers_of_numpy_are_numbers() -> None:
+    builder = XlaBuilder("right")
+    x = ops.Parameter(builder, 0, Shape.array("f32", (2, 3)))
+    scale = ops.Parameter(builder, 1, Shape.array("f32", (3,)))
+    normal = ops.BatchNormInference(x, scale, scale, scale, scale, ml_dtypes.bfloat16(0.5), np.array(1))
+    assert normal.instruction.attributes["epsilon"] == 0.5
+    assert ops.Broadcast(x, np.array(4)).shape == Shape.array("f32", (4, 2, 3))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import operator
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -31,10 +32,26 @@ def as_flag(value: Any, what: str) -> bool:
 
 
 def as_number(value: Any, what: str) -> float:
-    """A compile-time real number."""
-    if isinstance(value, (int, float, np.floating, np.integer)):
-        return float(value)
+    """A compile-time real number, numpy's scalars included."""
+    is_real = isinstance(value, np.generic) and value.dtype.kind not in _NO_NUMBERS
+    if is_real or isinstance(value, (int, float)):
+        with contextlib.suppress(TypeError, ValueError, OverflowError):
+            return float(value)
     raise ArgumentError(f"{what} must be a number known while recording, got {described(value)}")
+
+
+_NO_NUMBERS = "cSUMm"  # kinds of numpy's dtypes: complex numbers, bytes, text, dates, spans of time
+
+
+def as_text(value: Any, what: str) -> str:
+    """A name, which may be given as bytes."""
+    try:
+        text = value.decode() if isinstance(value, bytes) else value
+    except UnicodeDecodeError:
+        raise ArgumentError(f"{what} must be text, but {described(value)} is not UTF-8") from None
+    if not isinstance(text, str):
+        raise ArgumentError(f"{what} must be a string, got {described(value)}")
+    return text
 
 
 def as_list(values: Any, what: str) -> Sequence[Any]:
@@ -47,7 +64,7 @@ def as_ints(values: Any, what: str) -> tuple[int, ...]:
     """A compile-time list of integers; one integer counts as a list of one, None as an empty list."""
     if values is None:
         return ()
-    if not isinstance(values, Iterable):
+    if not isinstance(values, Iterable) or getattr(values, "ndim", 1) == 0:
         return (as_int(values, what),)
     return tuple(as_int(value, what) for value in values)
 

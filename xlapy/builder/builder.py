@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from xlapy.builder.arguments import as_int, as_shape
+from xlapy.builder.arguments import as_flag, as_int, as_list, as_shape, as_text
 from xlapy.builder.op import XlaOp
 from xlapy.builder.places import user_frame, user_line
 from xlapy.builder.registry import located
@@ -146,9 +146,14 @@ class XlaBuilder:
             taken = self._parameters[number]
             raise ShapeError("Parameter.number", f"parameter {number} of {self.name!r} is already {taken!r}")
         stated = as_shape(shape, "the shape of a parameter")
-        op = self.record("parameter", shape=stated, name=name or "parameter", number=number)
-        if replicated_at_leaf_buffers:
-            leaves = ",".join("true" if replicated else "false" for replicated in replicated_at_leaf_buffers)
+        replicated = [
+            as_flag(flag, "a leaf of replicated_at_leaf_buffers")
+            for flag in as_list(replicated_at_leaf_buffers, "replicated_at_leaf_buffers")
+        ]
+        text = as_text(name, "the name of a parameter")
+        op = self.record("parameter", shape=stated, name=text or "parameter", number=number)
+        if replicated:
+            leaves = ",".join(str(flag).lower() for flag in replicated)
             op.instruction.extra["parameter_replication"] = "{" + leaves + "}"
         self._parameters[number] = op
         return op

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from xlapy.builder.arguments import as_int, as_ints, as_list
+from xlapy.builder.arguments import as_flag, as_int, as_ints, as_list
 from xlapy.builder.builder import ComputationLike, XlaBuilder
 from xlapy.builder.communication import channel_number, check_stated
 from xlapy.builder.op import XlaOp
@@ -104,7 +104,7 @@ def _all_reduce(
         called=[_reduction(builder, "AllReduce.B3", arrays, computation)],
         replica_groups=as_replica_groups(replica_groups),
         channel_id=_optional_channel(channel_id),
-        use_global_device_ids=bool(use_global_device_ids),
+        use_global_device_ids=_optional_flag(use_global_device_ids),
     )
 
 
@@ -298,7 +298,7 @@ def _resized(
         dimension=along,
         replica_groups=as_replica_groups(replica_groups),
         channel_id=_optional_channel(channel_id),
-        use_global_device_ids=bool(use_global_device_ids),
+        use_global_device_ids=_optional_flag(use_global_device_ids),
     )
     packs = is_tuple and len(arrays) == 1 and not opcode.endswith("-start")
     return builder.record("tuple", [recorded]) if packs else recorded
@@ -447,6 +447,10 @@ def _collective_broadcast(opcode: str, operand: Any, replica_groups: Any, channe
 def CollectiveBroadcastDone(started: XlaOp) -> XlaOp:
     """Waits for a CollectiveBroadcastStart and returns what CollectiveBroadcast would."""
     return as_handle(started).builder.record("collective-broadcast-done", [started])
+
+
+def _optional_flag(use_global_device_ids: bool | None) -> bool:
+    return use_global_device_ids is not None and as_flag(use_global_device_ids, "use_global_device_ids")
 
 
 def _optional_channel(channel_id: Any) -> int | None:

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from xlapy.builder.arguments import as_int, as_ints, as_list, as_shape
+from xlapy.builder.arguments import as_flag, as_int, as_ints, as_list, as_shape, as_text, described
 from xlapy.builder.builder import ComputationLike, XlaBuilder
 from xlapy.builder.op import XlaOp
 from xlapy.builder.operands import Operand, as_handle, as_op, builder_of
@@ -39,10 +39,12 @@ class ChannelHandle:
 
 def channel_number(handle: Any, wanted: ChannelType = ChannelType.DEVICE_TO_DEVICE) -> int:
     """The number of a channel, from a handle or the number itself; a handle must not be of another type."""
+    if not hasattr(handle, "handle"):
+        return as_int(handle, "a channel")
     kind = getattr(handle, "type", None)
     if isinstance(kind, ChannelType) and kind is not wanted:
         raise ShapeError("channel-type", f"the channel is {kind.value}, but {wanted.value} is needed")
-    return as_int(getattr(handle, "handle", handle), "a channel")
+    return as_int(handle.handle, "a channel")
 
 
 # -- infeed and outfeed --------------------------------------------------------------------------------------------
@@ -207,9 +209,13 @@ def _context(shape: Shape) -> Shape:
 def _channel_of(context: XlaOp) -> dict[str, Any]:
     """The channel of the send or recv that returned `context`."""
     attributes = context.instruction.attributes
-    if "channel_id" not in attributes:
+    if not attributes.keys() >= _OF_A_CHANNEL:
         raise ArgumentError(f"{context!r} is not what Send or Recv returned")
-    return {"channel_id": attributes["channel_id"], "is_host_transfer": attributes["is_host_transfer"]}
+    return {name: attributes[name] for name in _OF_A_CHANNEL}
+
+
+_OF_A_CHANNEL = frozenset({"channel_id", "is_host_transfer"})
+"""The attributes that what begins and what waits for a transfer have in common."""
 
 
 # -- processes ---------------------------------------------------------------------------------------------------------
@@ -346,6 +352,8 @@ def _custom_call(
     aliasing: Sequence[Any] = (),
     computation: ComputationLike | None = None,
 ) -> XlaOp:
+    if not isinstance(opaque, (bytes, str)):
+        raise ArgumentError(f"opaque must be bytes or a string, got {described(opaque)}")
     values = [as_op(builder, operand) for operand in as_list(operands, "the operands")]
     if operand_shapes is not None:
         if len(as_list(operand_shapes, "operand_shapes_with_layout")) != len(values):
@@ -360,8 +368,8 @@ def _custom_call(
         values,
         called=called,
         shape=as_shape(shape, "the shape of the result"),
-        target=_text(name),
-        has_side_effect=bool(has_side_effect),
+        target=as_text(name, "the target of a custom call"),
+        has_side_effect=as_flag(has_side_effect, "has_side_effect"),
         api_version=_api_version(api_version),
         operand_layout_constraints=tuple(operand_shapes) if operand_shapes is not None else None,
         output_to_operand_aliasing=tuple(map(_alias, as_list(aliasing, "output_operand_aliasing"))),
@@ -371,10 +379,6 @@ def _custom_call(
     if has_side_effect:
         builder.order_effect(result.instruction)
     return result
-
-
-def _text(value: bytes | str) -> str:
-    return value.decode() if isinstance(value, bytes) else str(value)
 
 
 def _api_version(given: Any) -> CustomCallApiVersion:

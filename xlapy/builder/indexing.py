@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from typing import Any, TypeVar
 
-from xlapy.builder.arguments import Integers, as_int, as_ints, described
+from xlapy.builder.arguments import Integers, as_flag, as_int, as_ints, described
 from xlapy.builder.builder import ComputationLike, XlaBuilder
 from xlapy.builder.op import XlaOp
 from xlapy.builder.operands import Operand, as_op, as_ops, builder_of
@@ -78,7 +78,7 @@ def Gather(
         operands,
         dimension_numbers=_dimension_numbers(dimension_numbers, GatherDimensionNumbers),
         slice_sizes=as_ints(slice_sizes, "slice_sizes"),
-        indices_are_sorted=bool(indices_are_sorted),
+        indices_are_sorted=as_flag(indices_are_sorted, "indices_are_sorted"),
     )
 
 
@@ -113,8 +113,8 @@ def Scatter(
         [*arrays, as_op(builder, scatter_indices), *windows],
         called=[called],
         dimension_numbers=_dimension_numbers(dimension_numbers, ScatterDimensionNumbers),
-        indices_are_sorted=bool(indices_are_sorted),
-        unique_indices=bool(unique_indices),
+        indices_are_sorted=as_flag(indices_are_sorted, "indices_are_sorted"),
+        unique_indices=as_flag(unique_indices, "unique_indices"),
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from xlapy.builder.arguments import as_int
+from xlapy.builder.arguments import as_int, as_number
 from xlapy.builder.op import XlaOp
 from xlapy.builder.operands import Operand, as_handle, as_op
 from xlapy.builder.registry import op_function
@@ -14,7 +14,7 @@ def _record(opcode: str, operand: XlaOp, others: tuple[Operand, ...], epsilon: f
     like = require_array(operand).type
     operands = [operand, *(as_op(builder, other, like) for other in others)]
     index = as_int(feature_index, "feature_index")
-    return builder.record(opcode, operands, epsilon=float(epsilon), feature_index=index)
+    return builder.record(opcode, operands, epsilon=as_number(epsilon, "epsilon"), feature_index=index)
 
 
 @op_function("batch-norm-training")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from xlapy.builder.arguments import as_int, as_list, as_number, described
+from xlapy.builder.arguments import as_flag, as_int, as_list, as_number, described
 from xlapy.builder.builder import ComputationLike, XlaBuilder
 from xlapy.builder.op import XlaOp
 from xlapy.builder.operands import Operand, as_handle, as_ops
@@ -62,7 +62,7 @@ def _sort(
     place = as_int(dimension, "dimension")
     rank = require_array(arrays[0]).rank
     place = place + rank if place < 0 else place
-    return builder.record("sort", arrays, called=[called], dimension=place, is_stable=bool(is_stable))
+    return builder.record("sort", arrays, called=[called], dimension=place, is_stable=as_flag(is_stable, "is_stable"))
 
 
 def _ascending(scalars: list[Shape]) -> Computation:
@@ -79,7 +79,7 @@ def _ascending(scalars: list[Shape]) -> Computation:
 def TopK(input: Operand, k: int, largest: bool = True) -> XlaOp:
     """The `k` largest (or smallest) elements of each row of the last dimension, best first, and their positions."""
     operand = as_handle(input)
-    return operand.builder.record("topk", [operand], k=as_int(k, "k"), largest=bool(largest))
+    return operand.builder.record("topk", [operand], k=as_int(k, "k"), largest=as_flag(largest, "largest"))
 
 
 # -- approximate top k ---------------------------------------------------------------------------------------------

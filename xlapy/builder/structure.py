@@ -7,11 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from xlapy.builder.arguments import as_element_type, as_int, as_list
+from xlapy.builder.arguments import as_element_type, as_flag, as_int, as_list
 from xlapy.builder.builder import XlaBuilder
 from xlapy.builder.op import XlaOp
 from xlapy.builder.operands import Operand, as_handle, as_op, as_ops, builder_of
 from xlapy.builder.registry import op_function
+from xlapy.builder.shapes import require_array
 from xlapy.hlo.element_types import S32
 from xlapy.hlo.shape import Shape
 from xlapy.support.errors import ArgumentError, ShapeError
@@ -133,9 +134,9 @@ def DynamicReshape(
 
     The sizes must be those that the elements have room in; of a dynamic operand they follow from its own."""
     handle = as_handle(operand)
-    builder, shape = handle.builder, handle.shape
+    builder, shape = handle.builder, require_array(handle)
     bounds = [as_int(size, "a bound") for size in as_list(new_size_bounds, "new_size_bounds")]
-    flags = list(map(bool, as_list(dims_are_dynamic, "dims_are_dynamic")))
+    flags = [as_flag(flag, "a flag of dims_are_dynamic") for flag in as_list(dims_are_dynamic, "dims_are_dynamic")]
     sizes = [as_op(builder, size, S32) for size in as_list(dim_sizes, "dim_sizes")]
     if not len(bounds) == len(flags) == len(sizes):
         raise ShapeError(

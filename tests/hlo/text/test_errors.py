@@ -56,7 +56,7 @@ def test_wrong_text_is_a_located_parse_error(text: str, message: str) -> None:
     assert caught.value.where.endswith("^")
 
 
-LAYOUTS = "custom-call(x), custom_call_target=\"f\", operand_layout_constraints="
+LAYOUTS = 'custom-call(x), custom_call_target="f", operand_layout_constraints='
 SHAPE_CASES = [
     (f"ENTRY e {{\n x = f32[2] parameter(0)\n y = f32[2] {LAYOUTS}{{}} }}", "layouts-match"),
     (f"ENTRY e {{\n x = f32[2] parameter(0)\n y = f32[2] {LAYOUTS}{{f32[3]{{0}}}} }}", "layouts-match"),

@@ -256,7 +256,7 @@ def _custom_call_regions(instruction: Instruction) -> dict[str, Sequence[Computa
 
 
 _RESERVED = re.compile(
-    r"token|pred|opaque|tuple|nan|inf|true|false|(?:s|u|f|bf|c)[0-9]+|f[0-9]e[0-9]m[0-9](?:b[0-9]+)?(?:fn|fnu|fnuz)?",
+    r"(?:token|pred|opaque|tuple|(?:s|u|f|bf|c)[0-9]+|f[0-9]e[0-9]m[0-9](?:b[0-9]+)?(?:fn|fnu|fnuz)?|nan|inf|true|false)",
     re.ASCII,
 )
 """Words that XLA takes for types or values wherever they stand."""
