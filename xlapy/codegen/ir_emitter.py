@@ -34,8 +34,9 @@ class Emitter:
     """The text of one function while it is being written.
 
     If it `hoists_constants`, vectors of a float constant are made in front of all loops: for functions that LLVM does
-    not optimize, which would make them again each time around. If it `joins_offsets`, what is constant in a sum of
-    integers is added last, so that addresses are a few sums, each with many displacements."""
+    not optimize, which would make them again each time around. If it `loads_constants`, these come from memory: for
+    functions that had better be compiled fast. If it `joins_offsets`, what is constant in a sum of integers is added
+    last, so that addresses are a few sums, each with many displacements."""
 
     def __init__(
         self,
@@ -88,7 +89,8 @@ class Emitter:
 
     def _loaded(self, type: IRType, text: str) -> str:
         """The name of a constant that is read from memory."""
-        return self._at_entry(f"load {type.text}, ptr @{self.module.vector(type, text)}, align {type.bytes * type.lanes}")
+        table = self.module.vector(type, text)
+        return self._at_entry(f"load {type.text}, ptr @{table}, align {type.bytes * type.lanes}")
 
     def _at_entry(self, text: str) -> str:
         self._names += 1
