@@ -129,7 +129,13 @@ class Module:
     def table(self, type: IRType, numbers: Sequence[Number]) -> str:
         """The name of a constant array of scalars, 64-byte aligned; equal arrays are one."""
         elements = ", ".join(f"{type.text} {scalar_literal(type.kind, canonical(type, number))}" for number in numbers)
-        contents = f"[{len(numbers)} x {type.text}] [{elements}]"
+        return self._table(f"[{len(numbers)} x {type.text}] [{elements}]")
+
+    def vector(self, type: IRType, text: str) -> str:
+        """The name of a constant vector in memory, given as a literal; equal ones are one."""
+        return self._table(f"{type.text} {text}")
+
+    def _table(self, contents: str) -> str:
         return self._tables.setdefault(contents, f"table.{len(self._tables)}")
 
     def metadata(self, contents: str) -> int:
@@ -225,9 +231,12 @@ class KernelBuilder(Control):
         parameter_attributes: Mapping[str, str] | None = None,
         *,
         hoists_constants: bool = False,
+        loads_constants: bool = False,
         joins_offsets: bool = False,
     ) -> None:
-        super().__init__(module, hoists_constants=hoists_constants, joins_offsets=joins_offsets)
+        super().__init__(
+            module, hoists_constants=hoists_constants, loads_constants=loads_constants, joins_offsets=joins_offsets
+        )
         self.name = name
         self.returns = returns
         self.parameters = {

@@ -34,11 +34,20 @@ class Emitter:
     """The text of one function while it is being written.
 
     If it `hoists_constants`, vectors of a float constant are made in front of all loops: for functions that LLVM does
-    not optimize, which would make them again each time around. If it `joins_offsets`, what is constant in a sum of
-    integers is added last, so that addresses are a few sums, each with many displacements."""
+    not optimize, which would make them again each time around. If it `loads_constants`, these come from memory: for
+    functions that had better be compiled fast. If it `joins_offsets`, what is constant in a sum of integers is added
+    last, so that addresses are a few sums, each with many displacements."""
 
-    def __init__(self, module: Module, *, hoists_constants: bool = False, joins_offsets: bool = False) -> None:
+    def __init__(
+        self,
+        module: Module,
+        *,
+        hoists_constants: bool = False,
+        loads_constants: bool = False,
+        joins_offsets: bool = False,
+    ) -> None:
         self.module = module
+        self._loads_constants = loads_constants
         self.joins_offsets = joins_offsets
         self._hoisted_constants = 0 if hoists_constants else HOISTED_CONSTANTS
         self._offsets: dict[str, tuple[Value, int]] = {}  # values that are another one and a constant
@@ -65,17 +74,28 @@ class Emitter:
         if found is None:
             exact = canonical(type, number)
             text = literal(type, exact)
-            if type.is_float and type.lanes > 1 and number and self._hoisted_constants < HOISTED_CONSTANTS:
-                self._hoisted_constants += 1
-                text = self._hoisted(type, text)
+            if type.is_float and type.lanes > 1 and number:
+                if self._loads_constants:
+                    text = self._loaded(type, text)
+                elif self._hoisted_constants < HOISTED_CONSTANTS:
+                    self._hoisted_constants += 1
+                    text = self._hoisted(type, text)
             found = self._constants[key] = Value(type, text, exact, self._function_scope)
         return found
 
     def _hoisted(self, type: IRType, text: str) -> str:
         """The name of a constant that is made once. What is frozen is not known elsewhere to be a constant."""
+        return self._at_entry(f"freeze {type.text} {text}")
+
+    def _loaded(self, type: IRType, text: str) -> str:
+        """The name of a constant that is read from memory."""
+        table = self.module.vector(type, text)
+        return self._at_entry(f"load {type.text}, ptr @{table}, align {type.bytes * type.lanes}")
+
+    def _at_entry(self, text: str) -> str:
         self._names += 1
         name = f"%v{self._names}"
-        self._entry_lines.append(f"  {name} = freeze {type.text} {text}")
+        self._entry_lines.append(f"  {name} = {text}")
         return name
 
     def const_vector(self, type: IRType, numbers: Sequence[Number]) -> Value:

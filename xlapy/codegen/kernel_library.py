@@ -193,7 +193,14 @@ class KernelLibrary:
         parameters = [(pointer, PTR) for pointer in pointers] + [("begin", I64), ("end", I64)]
         attributes = f"noinline optnone {self.attributes}" if is_light else self.attributes
         return KernelBuilder(
-            module, name, parameters, None, attributes=attributes, hoists_constants=is_light, joins_offsets=True
+            module,
+            name,
+            parameters,
+            None,
+            attributes=attributes,
+            hoists_constants=is_light,
+            loads_constants=module is self.quick_module,
+            joins_offsets=True,
         )
 
     @property

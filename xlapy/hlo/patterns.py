@@ -116,11 +116,18 @@ def match(pattern: Pattern, instruction: Instruction) -> Bindings | None:
     return next(_match(pattern, instruction, {}), None)
 
 
-def may_match(pattern: OpPattern, operands: Sequence[str]) -> bool:
-    """Whether an instruction of the op of `pattern` can match whose first operands are of these ops."""
+def may_match(pattern: OpPattern, operands: Sequence[str], are_same: bool) -> bool:
+    """Whether an instruction of the op of `pattern` can match whose first operands are of these ops, and two operands
+    that `are_same` or not."""
+    if not are_same and len(operands) == 2 and _asks_for_same(pattern.operands):
+        return False
     if all(map(_looks_like, pattern.operands, operands)):
         return True
     return Trait.COMMUTATIVE in pattern.spec.traits and all(map(_looks_like, pattern.operands, operands[::-1]))
+
+
+def _asks_for_same(patterns: Sequence[Pattern | Rest]) -> bool:
+    return len(patterns) == 2 and isinstance(patterns[0], Variable) and patterns[0] == patterns[1]
 
 
 def _looks_like(pattern: Pattern | Rest, opcode: str) -> bool:

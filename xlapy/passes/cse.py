@@ -30,7 +30,8 @@ class Cse(Pass):
         known: dict[Hashable, int] = {}
         for computation in module.computations():
             changed = _merge_equals(computation, identities) or changed
-            identities[computation] = known.setdefault(content(computation, identities), len(known))
+            if computation is not module.entry:  # which nobody calls, and is long
+                identities[computation] = known.setdefault(content(computation, identities), len(known))
         return changed
 
 

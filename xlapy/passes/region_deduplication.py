@@ -34,6 +34,7 @@ class RegionDeduplication(Pass):
                 if called != instruction.called and Trait.CONTROL not in instruction.spec.traits:
                     computation.set_called(instruction, called)
                     changed = True
-            first[computation] = first_of.setdefault(content(computation, identities), computation)
-            identities[computation] = identities.get(first[computation], len(identities))
+            if computation is not module.entry:  # which nobody calls, and is long
+                first[computation] = first_of.setdefault(content(computation, identities), computation)
+                identities[computation] = identities.get(first[computation], len(identities))
         return changed

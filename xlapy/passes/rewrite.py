@@ -86,7 +86,7 @@ class LawBook:
     def __init__(self) -> None:
         self._laws: dict[str, Law] = {}
         self._by_opcode: dict[str, list[Law]] = {}
-        self._candidates: dict[tuple[str, ...], tuple[Law, ...]] = {}
+        self._candidates: dict[tuple[object, ...], tuple[Law, ...]] = {}
 
     def law(
         self, *patterns: OpPattern, when: Condition | None = None, exactness: Exactness = Exactness.EXACT
@@ -127,15 +127,18 @@ class LawBook:
             )
 
     def candidates(self, instruction: Instruction) -> tuple[Law, ...]:
-        """The laws whose patterns ask for nothing else than the ops of the instruction and of its first operands.
+        """The laws whose patterns ask for nothing else than the ops of the instruction and of its first operands, and
+        whether two operands are one.
 
         Nearly every instruction has none; what ops go together is remembered, as there are few such combinations."""
-        operands = [operand.opcode for operand in instruction.operands[:_OPERANDS_LOOKED_AT]]
-        key = (instruction.opcode, *operands)
+        first = instruction.operands[:_OPERANDS_LOOKED_AT]
+        operands = [operand.opcode for operand in first]
+        are_same = len(first) == 2 and first[0] is first[1]
+        key = (are_same, instruction.opcode, *operands)
         found = self._candidates.get(key)
         if found is None:
             laws = self._by_opcode.get(instruction.opcode, ())
-            found = self._candidates[key] = tuple(law for law in laws if may_match(law.pattern, operands))
+            found = self._candidates[key] = tuple(law for law in laws if may_match(law.pattern, operands, are_same))
         return found
 
     def __iter__(self) -> Iterator[Law]:

@@ -18,6 +18,7 @@ from xlapy.builder import XlaOp
 from xlapy.codegen.arrays import FETCHED_AHEAD
 from xlapy.codegen.libraries import LibraryCall
 from xlapy.codegen.libraries.fold import FOLD_LIBRARIES, LEAST_SIZE, call_of_reduce
+from xlapy.codegen.libraries.fold_maps import MAPS
 from xlapy.codegen.libraries.fold_plan import KINDS
 from xlapy.codegen.libraries.fold_problem import NUMBERS
 from xlapy.codegen.target import host_target
@@ -93,6 +94,46 @@ def test_a_library_does_what_a_kernel_does(opcode: str, way: str, monkeypatch: p
         np.testing.assert_allclose(
             found.astype(np.float64), wanted.astype(np.float64), rtol=2e-2 if found.dtype.itemsize == 2 else 1e-4
         )
+
+
+MADE = {
+    "square": lambda x, y: x * x,
+    "product": lambda x, y: x * y,
+    "square_of_difference": lambda x, y: (x - y) * (x - y),
+    "abs": lambda x, y: ops.Abs(x),
+    "abs_of_difference": lambda x, y: ops.Abs(x - y),
+}
+
+
+@pytest.mark.parametrize("way", ["rows", "columns"])
+@pytest.mark.parametrize("made", MADE)
+def test_what_is_made_before_a_fold_is_made_by_the_library(
+    made: str, way: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    dims, folded = UNEVEN[way]
+    types = [type for type in TYPES if type.is_float]
+    for opcode in (opcode for opcode, maps in MAPS.items() if made in {each.name for each in maps}):
+        pairs = [(x, x[::-1].copy()) for x in (elements(type, "add", dims) for type in types)]
+
+        def build(*operands: XlaOp) -> list[XlaOp]:
+            wide = [ops.ConvertElementType(v, np.float32) if v.shape.type.is_narrow_float else v for v in operands]
+            values = [MADE[made](x, y) for x, y in zip(wide[::2], wide[1::2], strict=True)]
+            return [fold(value, opcode, folded, INITS[opcode]) for value in values]  # noqa: B023
+
+        arrays = [array for pair in pairs for array in pair]
+        module = record(build, *arrays)
+        from_library = xlapy.compile(module, xlapy.CompileOptions(verify=True))
+        names = {f"fold_{way}_{opcode}_{type.name}{'_f32' * type.is_narrow_float}_{made}" for type in types}
+        assert set(libraries_of(from_library)) == names
+        with monkeypatch.context() as patched:
+            patched.setattr("xlapy.codegen.libraries.fold.LEAST_SIZE", 1 << 60)
+            patched.setenv("XLAPY_CACHE_DIR", "off")
+            from_kernel = xlapy.compile(module, xlapy.CompileOptions(verify=True))
+        assert not libraries_of(from_kernel)
+        results = zip(from_library(*arrays), from_kernel(*arrays), xlapy.evaluate(module, *arrays), strict=True)
+        for result, own, wanted in results:
+            assert_same(result, own)
+            np.testing.assert_allclose(result, wanted, rtol=1e-4 if result.dtype == np.float32 else 1e-12)
 
 
 def test_the_bits_do_not_depend_on_the_threads() -> None:
@@ -231,6 +272,25 @@ def test_what_a_program_folds_itself() -> None:
     assert not is_called(large.reshape(-1), 0)  # so long that it has to listen
     assert not is_called(large.astype(np.int8), 0)
     assert call_of(lambda x, y: ops.Reduce(x.builder, [x], [y], sum_region(), (0,)), large, np.float32(0)) is None
+
+
+def test_folds_of_what_is_made_otherwise_are_no_calls() -> None:
+    x = np.zeros((512, 512), np.float32)
+    narrow = x.astype(ml_dtypes.bfloat16)
+
+    def libraries(build: Any, *arrays: np.ndarray[Any, Any]) -> list[str]:
+        return libraries_of(xlapy.compile(record(build, *arrays)))
+
+    def sums(made: Any) -> Any:
+        return lambda *operands: fold(made(*operands), "add", (1,), 0)
+
+    assert libraries(sums(lambda x, y: (x - y) * (x - y)), x, x) == ["fold_rows_add_f32_square_of_difference"]
+    assert not libraries(sums(lambda x, y: (x - y) * (y - x)), x, x)
+    assert not libraries(sums(lambda x, y: x - y), x, x)
+    assert not libraries(sums(lambda x: x * x), narrow)  # rounded before it is folded
+    assert not libraries(sums(lambda x, y: x * ops.ConvertElementType(y, np.float32)), x, narrow)
+    assert not libraries(sums(lambda x, y: x * ops.Broadcast(y, (512,))), x, x[0])
+    assert not libraries(lambda x: fold(x * x, "maximum", (1,), 0), x)
 
 
 def sum_region() -> Any:

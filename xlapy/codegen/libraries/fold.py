@@ -1,21 +1,24 @@
-"""Folds of large arrays by one operation, as they are: sums, products and extrema of rows and of columns.
+"""Folds of large arrays by one operation: sums, products and extrema of rows and of columns, and sums that are norms,
+products and distances.
 
     fold_rows_OPCODE_TYPE          each row by vectors along it
     fold_columns_OPCODE_TYPE.N     N vectors of neighbouring columns side by side
+    fold_rows_add_TYPE_square      the same with a map of the elements (`fold_maps`)
 
-What is made from the elements before they are folded, or from the results, is compiled with its program
+What else is made from the elements before they are folded, or from the results, is compiled with its program
 (`kernels.reduce`), and so are small arrays and short rows, where it counts that a kernel knows its sizes.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 
 from xlapy.codegen.arrays import FETCHED_AHEAD
 from xlapy.codegen.kernels.reduce import ACCUMULATORS, vectors_across
 from xlapy.codegen.libraries import Library, LibraryCall
-from xlapy.codegen.libraries.fold_columns import COLUMNS, WIDTHS, columns_name, emit_columns
+from xlapy.codegen.libraries.fold_columns import COLUMNS, columns_name, emit_columns, widths_of
 from xlapy.codegen.libraries.fold_plan import KINDS, PlainFold, plain_fold
 from xlapy.codegen.libraries.fold_problem import FIRST_ARRAY, NUMBERS, SCRATCH_PLACE, FoldKind
 from xlapy.codegen.libraries.fold_rows import ROWS, emit_rows
@@ -38,7 +41,7 @@ class FoldCall:
 def call_of_reduce(reduce: Instruction, target: Target) -> FoldCall | None:
     """How a library computes a reduce, if one does."""
     fold = plain_fold(reduce, lambda source: source is reduce.operands[0])
-    return None if fold is None else _call(fold, target, FIRST_ARRAY, FIRST_ARRAY + len(reduce.operands))
+    return None if fold is None else _call(fold, target, [FIRST_ARRAY], FIRST_ARRAY + len(reduce.operands))
 
 
 def call_of_fusion(computation: Computation, target: Target) -> FoldCall | None:
@@ -46,8 +49,7 @@ def call_of_fusion(computation: Computation, target: Target) -> FoldCall | None:
     fold = _fold_of(computation)
     if fold is None:
         return None
-    parameters = computation.parameters
-    return _call(fold, target, FIRST_ARRAY + parameters.index(fold.source), FIRST_ARRAY + len(parameters))
+    return _call(fold, target, _places_of(fold, computation), FIRST_ARRAY + len(computation.parameters))
 
 
 def call_of_first_step(first: Computation, target: Target) -> FoldCall | None:
@@ -55,7 +57,7 @@ def call_of_first_step(first: Computation, target: Target) -> FoldCall | None:
     fold = _fold_of(first)
     if fold is None:
         return None
-    return _call(fold, target, FIRST_ARRAY + first.parameters.index(fold.source), SCRATCH_PLACE)
+    return _call(fold, target, _places_of(fold, first), SCRATCH_PLACE)
 
 
 def calls_of_steps(first: Computation, second: Computation, target: Target) -> tuple[FoldCall, LibraryCall] | None:
@@ -63,21 +65,25 @@ def calls_of_steps(first: Computation, second: Computation, target: Target) -> t
     call, last, operands = call_of_first_step(first, target), _fold_of(second), len(first.parameters)
     if call is None or last is None or last.columns > 1 or last.groups > 1:
         return None
-    if last.source.attributes["number"] != operands:
+    if [source.attributes["number"] for source in last.sources] != [operands]:
         return None
-    return call, _rows_call(last, _places(last, SCRATCH_PLACE, FIRST_ARRAY + operands), is_fetched=False)
+    return call, _rows_call(last, _numbers(last, [SCRATCH_PLACE], FIRST_ARRAY + operands), is_fetched=False)
 
 
 def _fold_of(computation: Computation) -> PlainFold | None:
     return plain_fold(computation.root, lambda source: source.opcode == "parameter")
 
 
-def _call(fold: PlainFold, target: Target, source: int, result: int) -> FoldCall | None:
+def _places_of(fold: PlainFold, computation: Computation) -> list[int]:
+    return [FIRST_ARRAY + computation.parameters.index(source) for source in fold.sources]
+
+
+def _call(fold: PlainFold, target: Target, sources: Sequence[int], result: int) -> FoldCall | None:
     """The call for arrays at places in the table."""
     if fold.size < LEAST_SIZE or fold.length >= LONG:
         return None
-    is_fetched = fold.source.shape.bytes > target.l2_bytes
-    numbers = _places(fold, source, result)
+    is_fetched = fold.sources[0].shape.bytes > target.l2_bytes
+    numbers = _numbers(fold, sources, result)
     if fold.columns > 1:
         return _columns_call(fold, numbers, target, is_fetched=is_fetched)
     if fold.length < LEAST_ROW:
@@ -85,8 +91,9 @@ def _call(fold: PlainFold, target: Target, source: int, result: int) -> FoldCall
     return FoldCall(_rows_call(fold, numbers, is_fetched=is_fetched), fold.groups)
 
 
-def _places(fold: PlainFold, source: int, result: int) -> dict[str, int]:
-    return {"input": source, "result": result, "init": fold.init, "length": fold.length, "columns": fold.columns}
+def _numbers(fold: PlainFold, sources: Sequence[int], result: int) -> dict[str, int]:
+    places = {"input": sources[0], "other": sources[-1], "result": result}
+    return {**places, "init": fold.init, "length": fold.length, "columns": fold.columns}
 
 
 def _rows_call(fold: PlainFold, numbers: dict[str, int], *, is_fetched: bool) -> LibraryCall:
@@ -99,7 +106,8 @@ def _columns_call(fold: PlainFold, numbers: dict[str, int], target: Target, *, i
     kind, lanes = fold.kind, fold.kind.lanes(target)
     if fold.columns < lanes * ACCUMULATORS:
         return None
-    vectors = vectors_across(fold.columns, lanes, target)
+    *wide, _ = widths_of(kind)
+    vectors = vectors_across(fold.columns, lanes, target, wide)
     blocks = -(-fold.columns // (lanes * vectors))
     rows_ahead = max(1, FETCHED_AHEAD // (lanes * vectors * kind.type.bytes))
     ahead = rows_ahead * fold.columns * kind.type.bytes if is_fetched else 0
@@ -117,7 +125,7 @@ def _rows_library(kind: FoldKind) -> Library:
 
 
 def _columns_library(kind: FoldKind) -> Library:
-    exports = tuple(columns_name(kind, vectors) for vectors in WIDTHS)
+    exports = tuple(columns_name(kind, vectors) for vectors in widths_of(kind))
     return Library(kind.name(COLUMNS), exports, partial(emit_columns, kind))
 
 

@@ -9,9 +9,10 @@ from collections.abc import Sequence
 from functools import partial
 
 from xlapy.codegen.elements import emit_element
-from xlapy.codegen.indexing import Index, Indexing
+from xlapy.codegen.indexing import Indexing
 from xlapy.codegen.ir import Module, Value
 from xlapy.codegen.kernels.reduce import ACCUMULATORS, WIDE_ACCUMULATORS
+from xlapy.codegen.libraries.fold_maps import ITSELF
 from xlapy.codegen.libraries.fold_problem import FoldKind, FoldProblem, fold_function
 from xlapy.codegen.registers import Element, flatten, memory_type, splat, unflatten
 from xlapy.codegen.target import Target
@@ -22,13 +23,18 @@ WIDTHS = (*WIDE_ACCUMULATORS, ACCUMULATORS)
 """Vectors in a block."""
 
 
+def widths_of(kind: FoldKind) -> tuple[int, ...]:
+    """The widths of blocks. What is made from elements takes registers, too."""
+    return WIDTHS if kind.map is ITSELF else WIDTHS[1:]
+
+
 def columns_name(kind: FoldKind, vectors: int) -> str:
     return f"{kind.name(COLUMNS)}.{vectors}"
 
 
 def emit_columns(kind: FoldKind, target: Target) -> Module:
     module = Module.of(target)
-    for vectors in WIDTHS:
+    for vectors in widths_of(kind):
         with fold_function(module, columns_name(kind, vectors), kind, target) as problem:
             blocks = _Blocks(problem, kind.combiner(), kind.lanes(target), vectors)
             is_fetched = problem.k.compare("ne", problem["ahead"], 0)
@@ -59,26 +65,22 @@ class _Blocks:
             results = self._folded(first, initial, fetches=fetches)
             place = k.add(k.mul(group, columns), start)
             for number, result in enumerate(results):
-                problem.result.store(self._ix, self._place(place, number), result)
+                problem.result.store(self._ix, problem.place(self._ix, k.add(place, number * lanes)), result)
 
     def _folded(self, first: Value, initial: Sequence[Element], *, fetches: bool) -> list[Element]:
         """The block whose first element has a number."""
         problem, k = self._problem, self._problem.k
-        source, columns = problem.input(), problem["columns"]
+        inputs, columns = problem.inputs(), problem["columns"]
         element_bytes = memory_type(problem.kind.type).bytes
         vector_bytes = self._ix.lanes * element_bytes
         with k.loop(0, problem["length"], carry=flatten(initial), runs=True) as loop:
             row = k.add(first, k.mul(loop.index, columns))
             following = []
             for number, old in enumerate(unflatten(loop.values, initial)):
-                if fetches:
+                for source in inputs if fetches else ():
                     ahead = k.gep(k.gep(source.pointer, row, element_bytes), problem["ahead"])
                     k.prefetch(k.gep(ahead, number * vector_bytes), vector_bytes)
-                element = source.load(self._ix, self._place(row, number))
+                element = problem.load(self._ix, inputs, k.add(row, number * self._ix.lanes))
                 following.append(emit_element(k, self._combiner, [old, element], unrounded=True))
             loop.next = flatten(following)
         return unflatten(loop.results, initial)
-
-    def _place(self, first: Value, number: int) -> Index:
-        """A vector of the block that begins at an element."""
-        return self._problem.place(self._ix, self._problem.k.add(first, number * self._ix.lanes))

@@ -1,6 +1,8 @@
-"""Which folds are those of libraries: of one array by one operation, from a constant on, and nothing else but that.
+"""Which folds are those of libraries: by one operation, from a constant on, of arrays or of what is usually made from
+them, and nothing else but that.
 
 reduce(x, 0)                           and with elements that are wider in between: convert(reduce(convert(x), 0))
+reduce(multiply(x, y), 0)              and other norms, products and distances
 """
 
 from __future__ import annotations
@@ -10,6 +12,7 @@ import struct
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from xlapy.codegen.libraries.fold_maps import ITSELF, MAPS, FoldMap
 from xlapy.codegen.libraries.fold_problem import FoldKind
 from xlapy.codegen.registers import register_type
 from xlapy.hlo import element_types as et
@@ -22,18 +25,22 @@ _OPCODES = ("add", "multiply", "maximum", "minimum")
 _NARROW = (et.BF16, et.F16)
 _TYPES = (*_NARROW, et.F32, et.F64, et.S32, et.U32, et.S64, et.U64)
 
+_FLOATS = (*_NARROW, et.F32, et.F64)
+
 KINDS = (
     *(FoldKind(opcode, type, type) for opcode in _OPCODES for type in _TYPES),
     *(FoldKind(opcode, type, et.F32) for opcode in _OPCODES for type in _NARROW),
+    *(FoldKind(opcode, type, type, made) for opcode, maps in MAPS.items() for made in maps for type in _FLOATS),
+    *(FoldKind(opcode, type, et.F32, made) for opcode, maps in MAPS.items() for made in maps for type in _NARROW),
 )
 
 
 @dataclass(frozen=True, slots=True)
 class PlainFold:
-    """A fold that a library may compute, and its array in three parts."""
+    """A fold that a library may compute, and its arrays in three parts."""
 
     kind: FoldKind
-    source: Instruction
+    sources: tuple[Instruction, ...]
     init: int  # its bits in a register
     groups: int
     length: int
@@ -45,19 +52,38 @@ class PlainFold:
 
 
 def plain_fold(root: Instruction, is_source: Callable[[Instruction], bool]) -> PlainFold | None:
-    """The fold that `root` is of an instruction for which `is_source` holds, if it is such."""
+    """The fold that `root` is of instructions for which `is_source` holds, if it is such."""
     reduce = root if root.opcode == "reduce" else _unconverted(root)
     if reduce.opcode != "reduce" or len(reduce.operands) != 2:
         return None
-    source, init = reduce.operands
-    source = source if is_source(source) else _unconverted(source)
+    value, init = reduce.operands
     combiner = sole_operation(reduce.called[0])
-    if combiner is None or init.opcode != "constant" or not is_source(source):
+    if combiner is None or init.opcode != "constant":
         return None
-    kind, parts = FoldKind(combiner.opcode, source.shape.type, root.shape.type), _three_parts(reduce)
-    if kind not in KINDS or parts is None or not all(map(is_row_major, (root, reduce, source))):
+    made, sources = _made_of(value, combiner.opcode, is_source)
+    if not sources or {source.shape.type for source in sources} != {sources[0].shape.type}:
         return None
-    return PlainFold(kind, source, _bits(init, kind.type), *parts)
+    kind, parts = FoldKind(combiner.opcode, sources[0].shape.type, root.shape.type, made), _three_parts(reduce)
+    if kind not in KINDS or parts is None or not all(map(is_row_major, (root, reduce, *sources))):
+        return None
+    return PlainFold(kind, tuple(sources), _bits(init, kind.type), *parts)
+
+
+def _made_of(
+    value: Instruction, opcode: str, is_source: Callable[[Instruction], bool]
+) -> tuple[FoldMap, list[Instruction]]:
+    """How what is folded by an op is made from sources, and from which; from none, if the libraries do not know how."""
+
+    def leaf(value: Instruction) -> Instruction | None:
+        return next((source for source in (value, _unconverted(value)) if is_source(source)), None)
+
+    if leaf(value) is None and register_type(value.shape.type).bits != value.shape.type.bits:
+        return ITSELF, []  # what is made is rounded before it is folded
+    for made in (ITSELF, *MAPS.get(opcode, ())):
+        sources = made.sources(value, leaf)
+        if sources:
+            return made, sources
+    return ITSELF, []
 
 
 def _unconverted(value: Instruction) -> Instruction:

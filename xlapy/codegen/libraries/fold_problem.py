@@ -6,7 +6,7 @@ behind the other, or (groups, columns) of them, by blocks of neighbouring column
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -14,15 +14,18 @@ from xlapy.codegen.arrays import Array
 from xlapy.codegen.indexing import Index, Indexing
 from xlapy.codegen.ir import I64, PTR, KernelBuilder, Module, Operand, Value
 from xlapy.codegen.kernels.loop import VECTORS_PER_STEP
-from xlapy.codegen.registers import register_type
+from xlapy.codegen.libraries.fold_maps import ITSELF, FoldMap
+from xlapy.codegen.registers import Element, register_type
 from xlapy.codegen.target import Target
 from xlapy.hlo.element_types import ElementType
 from xlapy.hlo.graph import Computation, Instruction
 from xlapy.hlo.shape import Shape
 
-NUMBERS = ("input", "result", "init", "length", "columns", "blocks", "ahead")
-"""By name, in order: places of the arrays in the table, the bits that a fold begins with, elements of a fold, folds
-side by side, blocks of them, and how many bytes ahead of what is read memory is fetched, 0 for not at all."""
+INPUTS = ("input", "other")
+NUMBERS = (*INPUTS, "result", "init", "length", "columns", "blocks", "ahead")
+"""By name, in order: places of the arrays in the table (the other input, if two are folded), the bits that a fold
+begins with, elements of a fold, folds side by side, blocks of them, and how many bytes ahead of what is read memory is
+fetched, 0 for not at all."""
 
 NUMBERS_PLACE, SCRATCH_PLACE, FIRST_ARRAY = 0, 2, 3
 """In the table, which goes on with the context behind the numbers."""
@@ -30,11 +33,13 @@ NUMBERS_PLACE, SCRATCH_PLACE, FIRST_ARRAY = 0, 2, 3
 
 @dataclass(frozen=True, slots=True)
 class FoldKind:
-    """One operation on elements of one type, as registers have them, and the type of its results."""
+    """One operation on elements of one type, as registers have them, or on what is made from these, and the type of its
+    results."""
 
     opcode: str
     type: ElementType
     result: ElementType
+    map: FoldMap = ITSELF
 
     def lanes(self, target: Target) -> int:
         """Lanes of one step, as loops over elements of the type have them."""
@@ -42,7 +47,7 @@ class FoldKind:
 
     def name(self, way: str) -> str:
         types = self.type.name if self.result == self.type else f"{self.type.name}_{self.result.name}"
-        return f"fold_{way}_{self.opcode}_{types}"
+        return f"fold_{way}_{self.opcode}_{types}{self.map.name and '_'}{self.map.name}"
 
     def combiner(self) -> Instruction:
         """The operation on two scalars."""
@@ -68,8 +73,15 @@ class FoldProblem:
         k = self.k
         return k.load(k.gep(k.parameters["table"], place, PTR.bytes), PTR, hoistable=True)
 
-    def input(self, ahead: int = 0) -> Array:
-        return Array(self._pointer(self["input"]), _unsized(self.kind.type), "input", ahead=ahead)
+    def inputs(self, ahead: int = 0) -> list[Array]:
+        """The arrays that are folded. They may be one and the same, which is fine as nobody writes to them."""
+        shape, names = _unsized(self.kind.type), INPUTS[: self.kind.map.arrays]
+        return [Array(self._pointer(self[name]), shape, "input", ahead=ahead) for name in names]
+
+    def load(self, ix: Indexing, inputs: Sequence[Array], number: Value) -> Element:
+        """What is folded of the elements side by side, from one of a number on."""
+        elements = [array.load(ix, self.place(ix, number)) for array in inputs]
+        return self.kind.map.emit(self.k, self.kind.type, elements)
 
     @property
     def result(self) -> Array:

@@ -27,20 +27,20 @@ def emit_rows(kind: FoldKind, target: Target) -> Module:
         rows = _Rows(problem, fold, kind.lanes(target))
         is_fetched = problem.k.compare("ne", problem["ahead"], 0)
         problem.k.if_else(
-            is_fetched, lambda: rows.emit(problem.input(FETCHED_AHEAD)), lambda: rows.emit(problem.input())
+            is_fetched, lambda: rows.emit(problem.inputs(FETCHED_AHEAD)), lambda: rows.emit(problem.inputs())
         )
     return module
 
 
 class _Rows:
-    """The loop over rows, for an input that is fetched ahead or not."""
+    """The loop over rows, for inputs that are fetched ahead or not."""
 
     def __init__(self, problem: FoldProblem, fold: Folding, lanes: int) -> None:
         self._problem = problem
         self._fold = fold
         self._lanes = lanes
 
-    def emit(self, source: Array) -> None:
+    def emit(self, inputs: Sequence[Array]) -> None:
         problem, k, lanes = self._problem, self._problem.k, self._lanes
         length, scalar = problem["length"], Indexing(problem.k, 1)
         init = problem.init()
@@ -49,19 +49,19 @@ class _Rows:
             blocks_end = k.add(first, k.and_(length, -(lanes * ACCUMULATORS)))
             vectors_end = k.add(first, k.and_(length, -lanes))
             state = self._fold.start(ACCUMULATORS, lanes)
-            state = self._run(first, blocks_end, state, source, ACCUMULATORS, lanes)
-            state = self._run(blocks_end, vectors_end, state, source, 1, lanes)
-            rest = self._run(vectors_end, k.add(first, length), self._fold.start(1, 1), source, 1, 1)
+            state = self._run(first, blocks_end, state, inputs, ACCUMULATORS, lanes)
+            state = self._run(blocks_end, vectors_end, state, inputs, 1, lanes)
+            rest = self._run(vectors_end, k.add(first, length), self._fold.start(1, 1), inputs, 1, 1)
             result = self._fold.finish(init, state, rest)
             problem.result.store(scalar, problem.place(scalar, rows.index), result)
 
     def _run(
-        self, begin: Value, end: Operand, state: Sequence[Element], source: Array, count: int, lanes: int
+        self, begin: Value, end: Operand, state: Sequence[Element], inputs: Sequence[Array], count: int, lanes: int
     ) -> list[Element]:
         """Folds [begin, end) in steps of `count` vectors."""
         problem, k, ix = self._problem, self._problem.k, Indexing(self._problem.k, lanes)
         with k.loop(begin, end, lanes * count, carry=flatten(state)) as loop:
             starts = [k.add(loop.index, number * lanes) for number in range(count)]
-            elements = [source.load(ix, problem.place(ix, start)) for start in starts]
+            elements = [problem.load(ix, inputs, start) for start in starts]
             loop.next = flatten(self._fold.step(unflatten(loop.values, state), elements))
         return unflatten(loop.results, state)

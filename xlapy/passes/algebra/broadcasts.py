@@ -19,7 +19,11 @@ ELEMENTWISE = tuple(
 )
 
 
-@LAWS.law(*ELEMENTWISE)
+def _reads_broadcast(root: Instruction) -> bool:
+    return any(operand.opcode == "broadcast" for operand in root.operands)
+
+
+@LAWS.law(*ELEMENTWISE, when=_reads_broadcast)
 def elementwise_of_broadcasts(root: Instruction) -> Value | None:
     """f(broadcast(x), broadcast(y), number) -> broadcast(f(x, y, number))"""
     model = next((operand for operand in root.operands if _is_spread(operand)), None)

@@ -13,7 +13,7 @@ exponentially.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Hashable, Iterator, Sequence
+from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from xlapy.hlo.attributes import FusionKind, Window
@@ -213,8 +213,10 @@ class FusionPlan:
             self._start(instruction, kind)
             return
         refusal = self._refusal(instruction)
+        maps = {} if refusal else self._maps_by_group(instruction)
+        refusal = refusal or self._too_costly(instruction, maps)
         if not refusal:
-            self._join(instruction)
+            self._join(instruction, maps)
         elif not is_renaming(instruction):
             self._start(instruction, kind)
         if refusal and any(user in self.groups_of for user in instruction.users):
@@ -225,8 +227,7 @@ class FusionPlan:
         group.admit(root, frozenset({IDENTITY}))
         self.groups_of[root] = {group: None}
 
-    def _join(self, producer: Instruction) -> None:
-        maps = self._maps_by_group(producer)
+    def _join(self, producer: Instruction, maps: Mapping[Group, frozenset[int]]) -> None:
         for group, needed in maps.items():
             group.admit(producer, needed)
         self.groups_of[producer] = dict.fromkeys(maps)
@@ -251,7 +252,7 @@ class FusionPlan:
         return self._places[user][producer]
 
     def _refusal(self, producer: Instruction) -> str:
-        """Why `producer` must be stored, or "" if all its users shall compute it."""
+        """Why `producer` must be stored, or "" if all its users can compute it."""
         if producer.is_root:
             return "it is the result of the computation"
         if not producer.users:
@@ -264,7 +265,7 @@ class FusionPlan:
             fault = self._refused_by(user, producer)
             if fault:
                 return fault
-        return self._too_costly(producer)
+        return ""
 
     def _refused_by(self, user: Instruction, producer: Instruction) -> str:
         groups = self.groups_of.get(user)
@@ -281,8 +282,8 @@ class FusionPlan:
                 return f"{group.root.name} could not update {group.root.operands[0].name} in place"
         return ""
 
-    def _too_costly(self, producer: Instruction) -> str:
-        maps = self._maps_by_group(producer)
+    def _too_costly(self, producer: Instruction, maps: Mapping[Group, frozenset[int]]) -> str:
+        """Why it pays to store `producer`, or "" if these groups shall compute it, at these places."""
         if len(maps) > MAX_COPIES and operation_cost(producer):
             return f"{len(maps)} kernels would compute it again"
         added = max(operation_cost(producer), 1.0)
