@@ -18,6 +18,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from xlapy.codegen.ir import I1, I32, I64, PTR, IRType, KernelBuilder, Module, Value
+from xlapy.codegen.ir_memory import CACHE_LINE
 from xlapy.codegen.libraries.gemm_types import GemmType
 from xlapy.codegen.target import Target
 
@@ -187,14 +188,18 @@ class _TileEmitter:
         rows_ahead = k.mul(ahead, b_step)
         next_strip = k.add(k.mul(k.sub(ahead, depth), b_step), self._row_bytes)
         is_here = k.compare("lt", step, k.sub(depth, ahead))
-        k.prefetch(k.gep(b, k.select(is_here, rows_ahead, next_strip)), self._row_bytes, level=2)
+        self._prefetch(k.gep(b, k.select(is_here, rows_ahead, next_strip)), level=2)
 
     def _prefetch_c(self, step: Value) -> None:
         """Fetches the rows of C that will be added to or written, this tile's and some of the one's below it."""
         k = self._k
         row = k.lshr(step, _STEPS_PER_ROW_OF_C.bit_length() - 1)
-        place = k.gep(k.parameters["c"], k.mul(k.parameters["c_row"], row))
-        k.prefetch(place, self._row_bytes, for_writing=True)
+        self._prefetch(k.gep(k.parameters["c"], k.mul(k.parameters["c_row"], row)), for_writing=True)
+
+    def _prefetch(self, row: Value, *, level: int = 1, for_writing: bool = False) -> None:
+        """Fetches the lines of a row, except one that it begins in the middle of: that came with the strip before."""
+        place = self._k.gep(row, CACHE_LINE - 1)
+        self._k.prefetch(place, self._row_bytes, level=level, for_writing=for_writing)
 
     def _copy(self, step: Value, vectors: Sequence[Value]) -> None:
         k = self._k
