@@ -1,6 +1,6 @@
 """The register tile: the inner loop of every matrix product.
 
-    tile(depth, a, a_row, a_step, b, b_step, c, c_row, columns, accumulate, runs, a_run)
+    tile(depth, a, a_row, a_step, b, b_step, c, c_row, columns, accumulate, later, later_step, runs, a_run)
 
 computes C[rows, columns] (+)= A[rows, depth] B[depth, columns] with all of C's tile in registers: at each step along K
 it loads the vectors of one row of B, broadcasts each element of one column of A, and multiplies. Strides are bytes and
@@ -39,8 +39,8 @@ PRODUCT_PARAMETERS = [
 _LATER = [("later", PTR), ("later_step", I64)]
 TILE_PARAMETERS = [*PRODUCT_PARAMETERS, *_LATER, ("runs", I64), ("a_run", I64)]
 COPYING_PARAMETERS = [*PRODUCT_PARAMETERS, *_LATER, ("packed", PTR)]
-"""For later, rows of B are fetched that lie `later_step` bytes apart, one every `STEPS_OF_GROUP` steps. `packed` has room
-for the strip of B."""
+"""For other tiles rows of B are fetched: every `STEPS_OF_GROUP` steps one, from `later` on, `later_step` bytes apart.
+`packed` has room for the strip of B."""
 
 _STEPS_AHEAD = 32
 """How early the rows of B are fetched, in the end the first rows of the strip beside this one. Where they lie far apart
