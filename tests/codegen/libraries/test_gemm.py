@@ -87,7 +87,7 @@ SIZES_TO_TEST = [
     (260, 300, 270),  # packed
     (29, 520, 300),  # strips of B copied
     (150, 531, 600),  # the same, for more than one block, chunk by chunk
-    (125, 290, 1024),  # rows of A a power of two apart: copied, with all strips of B
+    (125, 290, 1024),  # rows of A a power of two apart
     (26, 290, 523),  # the same of types that are widened, with steps left over
     (30, 1024, 19),  # rows of B a power of two apart
 ]

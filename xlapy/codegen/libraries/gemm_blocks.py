@@ -17,7 +17,15 @@ from xlapy.codegen.libraries.gemm_problem import (
     work_per_element,
 )
 from xlapy.codegen.libraries.gemm_record import RecordValue
-from xlapy.codegen.libraries.gemm_tile import TILE_PARAMETERS, Tile, copying_tiles_of, emit_tile, tiles_of
+from xlapy.codegen.libraries.gemm_tile import (
+    COPYING_PARAMETERS,
+    STEPS_OF_GROUP,
+    TILE_PARAMETERS,
+    Tile,
+    copying_tiles_of,
+    emit_tile,
+    tiles_of,
+)
 from xlapy.codegen.libraries.gemm_vector import STREAM_PARAMETERS, emit_stream, stream_heights, stream_name
 
 _NEAR_BYTES = 1 << 15
@@ -26,11 +34,12 @@ _NEAR_BYTES = 1 << 15
 
 @dataclass(frozen=True, slots=True)
 class _Strip:
-    """What the tiles of one strip of B read, and where their sums go: `sums` is in C or in scratch. `ends` if K does,
-    so that C is finished."""
+    """What the tiles of one strip of B read, and where their sums go: `sums` is in C or in scratch. `next_b` is the
+    strip that follows, or this one. `ends` if K does, so that C is finished."""
 
     a: Value
     b: Value
+    next_b: Value
     sums: Value
     depth: Value
     batch: Value
@@ -101,10 +110,14 @@ class GemmBlocks(GemmFinish):
                 b_chunk = k.gep(b, k.mul(chunk.index, b_step))
                 is_end = k.compare("ge", k.add(chunk.index, self._chunk_steps), steps)
                 ends = k.and_(k.compare("ne", is_last, 0), is_end)
+                chunk_below = k.select(is_end, b_chunk, k.gep(b_chunk, k.mul(b_step, self._chunk_steps)))
                 with k.loop(0, given["columns"], strip_columns, carry=[b_chunk]) as loop:
+                    is_last_strip = k.compare("le", k.sub(given["columns"], loop.index), strip_columns)
+                    b_beside = k.gep(b_here := loop.values[0], b_strip)
                     strip = _Strip(
                         a_chunk,
-                        b_here := loop.values[0],
+                        b_here,
+                        k.select(is_last_strip, chunk_below, b_beside),
                         k.gep(sums, loop.index, self._kind.accumulator.bytes),
                         depth,
                         k.add(problem["batch"], batch),
@@ -119,7 +132,7 @@ class GemmBlocks(GemmFinish):
                         functools.partial(self._streamed_strip, k, problem, strip),
                         functools.partial(self._strip, k, problem, strip),
                     )
-                    loop.next = [k.gep(b_here, b_strip)]
+                    loop.next = [b_beside]
 
     def _finish_part(
         self, k: KernelBuilder, strip: _Strip, sums: Value, sums_row: Value, row: Value | int, rows: Value
@@ -176,6 +189,10 @@ class GemmBlocks(GemmFinish):
         b_step, sums_row, rows = problem["tile_b_step"], problem["sums_row"], k.parameters["rows"]
         copies = k.and_(k.compare("ne", problem["copies"], 0), k.compare("gt", rows, self._tile_rows))
 
+        later = k.select(copies, strip.next_b, b)
+        later_step = k.select(copies, b_step, 0)
+        later_tile = k.mul(ceil_div(k, depth, STEPS_OF_GROUP), later_step)
+
         buffer = k.alloca(I8, self._buffer_elements * kind.accumulator.bytes, align=64)
         pitch = k.mul(problem["strip_columns"], kind.accumulator.bytes)
 
@@ -185,30 +202,34 @@ class GemmBlocks(GemmFinish):
 
         def first_tile() -> list[Value]:
             goal, goal_row = goal_of(sums)
-            arguments = [depth, a, a_row, a_step, b, b_step, goal, goal_row, columns, accumulate, k.parameters["copy"]]
+            arguments = [depth, a, a_row, a_step, b, b_step, goal, goal_row, columns, accumulate]
+            arguments += [later, later_step, k.parameters["copy"]]
+            assert len(arguments) == len(COPYING_PARAMETERS)
             self._call_copying(k, vectors, is_edge, arguments)
             with k.if_(by_tiles):
                 self._finish_part(k, strip, goal, goal_row, 0, k.const(I64, self._tile_rows))
             step = k.const(I64, shape.columns * kind.packed.bytes)
             below = k.gep(sums, k.mul(sums_row, self._tile_rows))
-            return [k.const(I64, self._tile_rows), k.gep(a, a_strip), below, k.parameters["copy"], step]
+            rest = [k.gep(a, a_strip), below, k.gep(later, later_tile)]
+            return [k.const(I64, self._tile_rows), k.parameters["copy"], step, *rest]
 
         def no_tile() -> list[Value]:
-            return [k.const(I64, 0), a, sums, b, b_step]
+            return [k.const(I64, 0), b, b_step, a, sums, later]
 
-        first, a_rest, sums_rest, b_rest, b_step = k.if_else(copies, first_tile, no_tile)
-        with k.loop(first, rows, self._tile_rows, carry=[a_rest, sums_rest]) as tile:
+        first, b_rest, b_step, *rest = k.if_else(copies, first_tile, no_tile)
+        with k.loop(first, rows, self._tile_rows, carry=rest) as tile:
             height = k.smin(k.sub(rows, tile.index), self._tile_rows)
             function = k.load(k.gep(table, k.sub(k.mul(height, kind.parts), 1), 8), PTR)
-            place_a, place_c = tile.values
+            place_a, place_c, later = tile.values
             goal, goal_row = goal_of(place_c)
             arguments = [depth, place_a, a_row, a_step, b_rest, b_step, goal, goal_row, columns, accumulate]
-            arguments += [k.const(I64, 1), k.const(I64, 0)]  # one run
+            arguments += [later, later_step, k.const(I64, 1), k.const(I64, 0)]  # one run
             assert len(arguments) == len(TILE_PARAMETERS)
             k.call(function, arguments)
             with k.if_(by_tiles):
                 self._finish_part(k, strip, goal, goal_row, tile.index, height)
-            tile.next = [k.gep(place_a, a_strip), k.gep(place_c, k.mul(sums_row, self._tile_rows))]
+            below = k.gep(place_c, k.mul(sums_row, self._tile_rows))
+            tile.next = [k.gep(place_a, a_strip), below, k.gep(later, later_tile)]
         with k.if_(k.and_(strip.ends, k.not_(by_tiles))):
             self._finish_part(k, strip, sums, sums_row, 0, rows)
 

@@ -53,9 +53,8 @@ _UNPACKED_TILES = 4
 _UNPACKED_TILES_BY_COLUMNS = 20
 """The same where the rows of A are next to each other at each step along K, so that tiles share lines of it."""
 
-
 _CROWDING_STRIDE = 4096
-"""Rows of A a multiple of so many bytes apart are in each other's way in the second-level cache."""
+"""Rows of B a multiple of so many bytes apart are in each other's way in the second-level cache."""
 
 
 class GemmInPlace(GemmPanels):
@@ -67,15 +66,14 @@ class GemmInPlace(GemmPanels):
         """Whether tiles can read the operands where they lie, and packing would not pay.
 
         The first tile of a strip of B copies it for those below, which costs nothing as long as it computes; so it is A
-        that decides. One that is contiguous along K is packed well enough: a block's part of it is read in long pieces,
-        and stays in cache unless its rows are a power of two apart.
+        that decides. One that is contiguous along K is packed well enough: a block's part of it is read in long pieces.
+        Where its rows are a power of two apart little of it stays in cache, but the next level sends it in time.
         If B fits the second-level cache, there are so few strips that A is not read often.
         """
         m, n = problem["m"], problem["n"]
         possible = k.and_(k.not_(scattered), self._can_read_b(k, problem))
         b_bytes = k.mul(k.mul(problem["k"], n), self._kind.element.bytes)
-        is_crowded = k.and_(self._is_crowded(k, problem["a_row"]), k.compare("gt", m, BLOCK_ROWS // 2))
-        by_rows = k.and_(k.compare("eq", problem["a_step"], self._element_bytes), k.not_(is_crowded))
+        by_rows = k.compare("eq", problem["a_step"], self._element_bytes)
         by_columns = k.compare("eq", problem["a_row"], self._element_bytes)
         tiles = k.select(by_columns, k.const(I64, _UNPACKED_TILES_BY_COLUMNS), _UNPACKED_TILES)
         few = k.compare("le", m, k.mul(tiles, self._tile_rows))

@@ -9,8 +9,9 @@ copied or transposed vector by vector; edges and unusual layouts go one element 
 
     copy_rows(depth, source, across, along, valid, packed, pitch)
 
-keeps rows of A that are contiguous along K as they are, widened if need be, `pitch` bytes apart: tiles read them as
-quickly, and a copy takes a third of the time that turning them round does.
+keeps rows of A that are contiguous along K as they are but for being widened, `pitch` bytes apart: tiles read them as
+quickly, and a copy takes a third of the time that turning them round does. Those that need not be widened are
+read where they lie.
 
 A vector store may write beyond the step it belongs to, never in front of it: the next step repairs that, and behind
 the last one each strip has `SLACK_BYTES` of room.
@@ -38,7 +39,7 @@ _BLOCK_PARAMETERS = [("rows", PTR), ("offset", I64), ("packed", PTR), ("step_byt
 
 
 def emit_packing(module: Module, target: Target, kind: GemmType, shape: TileShape, prefix: str) -> None:
-    """Writes `PREFIX_pack_a`, `PREFIX_pack_b`, `PREFIX_copy_rows`, and what they call."""
+    """Writes `PREFIX_pack_a`, `PREFIX_pack_b`, perhaps `PREFIX_copy_rows`, and what they call."""
     attributes = f"nounwind {target.function_attributes}".rstrip()
     if kind.parts == 1:
         name = transpose_name(prefix)
@@ -47,8 +48,9 @@ def emit_packing(module: Module, target: Target, kind: GemmType, shape: TileShap
     emitters: list[tuple[str, list[tuple[str, IRType]], type[PackingEmitter], int]] = [
         ("pack_a", PACK_PARAMETERS, PackingEmitter, shape.rows),
         ("pack_b", PACK_PARAMETERS, TurningEmitter, shape.columns),
-        ("copy_rows", [*PACK_PARAMETERS, ("pitch", I64)], RowCopyEmitter, shape.rows),
     ]
+    if not kind.is_packed_in_memory:
+        emitters.append(("copy_rows", [*PACK_PARAMETERS, ("pitch", I64)], RowCopyEmitter, shape.rows))
     noalias = {"source": "noalias", "packed": "noalias"}
     for name, parameters, emitter, width in emitters:
         with KernelBuilder(

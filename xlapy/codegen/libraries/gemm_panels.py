@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from xlapy.codegen.ir import I64, PTR, KernelBuilder, Value
+from xlapy.codegen.ir import I1, I64, PTR, KernelBuilder, Value
 from xlapy.codegen.libraries.gemm_blocks import GemmBlocks
 from xlapy.codegen.libraries.gemm_packing import emit_packing
 from xlapy.codegen.libraries.gemm_problem import (
@@ -17,6 +17,7 @@ from xlapy.codegen.libraries.gemm_problem import (
     RANGE,
     ceil_div,
     even_part,
+    round_up,
     row_pitch,
     strip_bytes,
     work_per_element,
@@ -79,11 +80,17 @@ class GemmPanels(GemmBlocks):
     def _pack_strip_of_a(self, k: KernelBuilder, problem: RecordValue, strip: Value) -> None:
         first, count = problem["row"], problem["rows"]
 
+        def turned() -> None:
+            self._pack_strip(k, problem, "a", "a_row", strip, first, count, "pack_a")
+
         def of_matrix() -> None:
+            if self._kind.is_packed_in_memory:
+                turned()
+                return
             k.if_else(
-                self._copies_rows(k, problem),
+                self._has_rows_along_k(k, problem),
                 lambda: self._pack_strip(k, problem, "a", "a_row", strip, first, count, "copy_rows"),
-                lambda: self._pack_strip(k, problem, "a", "a_row", strip, first, count, "pack_a"),
+                turned,
             )
 
         if not has_windows(self._kind):
@@ -101,10 +108,14 @@ class GemmPanels(GemmBlocks):
         steps = [problem["step"], problem["depth"]]
         k.call(f"{self._prefix}_pack_windows", [problem["windows"], array, *rows, *steps, packed])
 
-    def _copies_rows(self, k: KernelBuilder, problem: RecordValue) -> Value:
-        """Whether the rows of A, which is a matrix, are packed as they are."""
+    def _has_rows_along_k(self, k: KernelBuilder, problem: RecordValue) -> Value:
+        """Whether A is a matrix whose rows tiles can read as they are, be it after a copy because they are widened."""
         is_matrix = k.compare("eq", problem["windows"], k.const(PTR, 0))
         return k.and_(is_matrix, k.compare("eq", problem["a_step"], self._element_bytes))
+
+    def _leaves_a(self, k: KernelBuilder, problem: RecordValue) -> Value:
+        """Whether A is read where it lies."""
+        return self._has_rows_along_k(k, problem) if self._kind.is_packed_in_memory else k.const(I1, 0)
 
     def _pack_part_of_b(self, k: KernelBuilder, problem: RecordValue, part: Value) -> None:
         """One strip, or some steps of all strips."""
@@ -173,6 +184,8 @@ class GemmPanels(GemmBlocks):
             problem["batch"] = k.parameters["batch"]
             m, n, depth = problem["m"], problem["n"], problem["k"]
             panel_rows = even_part(k, m, PANEL_ROWS, self._tile_rows)
+            is_free = k.and_(self._leaves_a(k, problem), k.compare("eq", problem["uses_scratch"], 0))
+            panel_rows = k.select(is_free, round_up(k, m, self._tile_rows), panel_rows)
             panel_columns = even_part(k, n, PANEL_COLUMNS, self._shape.columns)
             panel_depth = self._chunk_steps * self._kind.pair
             room = self._room(k, problem, panel_rows, panel_columns)
@@ -199,7 +212,8 @@ class GemmPanels(GemmBlocks):
         kind, shape = self._kind, self._shape
         steps = k.smin(self._steps(k, k.smax(problem["k"], 1)), self._chunk_steps)
         a_strips, b_strips = ceil_div(k, rows, self._tile_rows), ceil_div(k, columns, shape.columns)
-        b = k.mul(a_strips, self._bytes_of_a_strip(k, problem, steps))
+        of_a = k.mul(a_strips, self._bytes_of_a_strip(k, problem, steps))
+        b = k.select(self._leaves_a(k, problem), 0, of_a)
         sums = k.add(b, k.mul(b_strips, strip_bytes(k, steps, shape.columns * kind.packed.bytes)))
         sums_row = k.mul(columns, kind.accumulator.bytes)
         of_sums = k.select(k.compare("ne", problem["uses_scratch"], 0), k.mul(rows, sums_row), 0)
@@ -218,23 +232,31 @@ class GemmPanels(GemmBlocks):
             copies=0,
         )
 
-    def _describe_packed_a(self, k: KernelBuilder, problem: RecordValue, steps: Value) -> None:
-        """How tiles read strips of A: rows that were copied, or turned round so that those of a step are adjacent."""
+    def _describe_a(self, k: KernelBuilder, problem: RecordValue, steps: Value) -> None:
+        """How tiles read A: rows where they lie, rows that were copied, or strips turned round so that the elements of
+        a step are adjacent."""
         kind, shape = self._kind, self._shape
         element = kind.packed.bytes * kind.parts
-        copies = self._copies_rows(k, problem)
+        has_rows = self._has_rows_along_k(k, problem)
+        pitch = problem["a_row"] if kind.is_packed_in_memory else row_pitch(k, steps, element)
+        strip = self._bytes_of_a_strip(k, problem, steps)
         problem.set(
-            tile_a_row=k.select(copies, row_pitch(k, steps, element), element),
-            tile_a_step=k.select(copies, k.const(I64, element), kind.packed.bytes * shape.rows),
-            tile_a_strip=self._bytes_of_a_strip(k, problem, steps),
+            tile_a_row=k.select(has_rows, pitch, element),
+            tile_a_step=k.select(has_rows, k.const(I64, element), kind.packed.bytes * shape.rows),
+            tile_a_strip=strip,
         )
+        place = k.gep(problem["a"], k.mul(problem["batch"], problem["a_batch"]))
+        place = k.gep(place, k.mul(problem["row"], problem["a_row"]))
+        place = k.gep(place, k.mul(problem["step"], problem["a_step"]))
+        problem["tile_a"] = k.select(self._leaves_a(k, problem), place, problem["tile_a"])
 
     def _bytes_of_a_strip(self, k: KernelBuilder, problem: RecordValue, steps: Value) -> Value:
-        """From one packed strip of A to the next."""
+        """From one strip of A to the next."""
         kind, shape = self._kind, self._shape
-        copied = k.mul(row_pitch(k, steps, kind.packed.bytes * kind.parts), self._tile_rows)
+        element = kind.packed.bytes * kind.parts
+        pitch = problem["a_row"] if kind.is_packed_in_memory else row_pitch(k, steps, element)
         turned = strip_bytes(k, steps, shape.rows * kind.packed.bytes)
-        return k.select(self._copies_rows(k, problem), copied, turned)
+        return k.select(self._has_rows_along_k(k, problem), k.mul(pitch, self._tile_rows), turned)
 
     def _place_sums(self, k: KernelBuilder, problem: RecordValue, scratch: Value, scratch_row: Value) -> None:
         """Where the panel's sums grow: in C if it can hold them."""
@@ -255,7 +277,7 @@ class GemmPanels(GemmBlocks):
         steps = self._steps(k, problem["depth"])
         first, last = problem["step"], k.add(problem["step"], problem["depth"])
         adds_to_c = k.select(k.compare("ne", problem["uses_scratch"], 0), 0, problem["accumulate"])
-        a_strips = ceil_div(k, problem["rows"], self._tile_rows)
+        a_strips = k.select(self._leaves_a(k, problem), 0, ceil_div(k, problem["rows"], self._tile_rows))
         by_rows = k.compare("eq", problem["b_column"], self._element_bytes)
         packs_steps = k.and_(by_rows, k.compare("ge", problem["columns"], _WIDE_STRIPS * shape.columns))
         b_parts = k.select(
@@ -270,7 +292,7 @@ class GemmPanels(GemmBlocks):
             a_strips=a_strips,
             packs_steps=k.zext(packs_steps, I64),
         )
-        self._describe_packed_a(k, problem, steps)
+        self._describe_a(k, problem, steps)
         grain = ceil_div(k, k.const(I64, _PACKED_CHUNK), k.mul(k.smax(steps, 1), shape.columns))
         k.call(
             parallel,

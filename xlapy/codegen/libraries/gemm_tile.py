@@ -1,6 +1,6 @@
 """The register tile: the inner loop of every matrix product.
 
-    tile(depth, a, a_row, a_step, b, b_step, c, c_row, columns, accumulate, runs, a_run)
+    tile(depth, a, a_row, a_step, b, b_step, c, c_row, columns, accumulate, later, later_step, runs, a_run)
 
 computes C[rows, columns] (+)= A[rows, depth] B[depth, columns] with all of C's tile in registers: at each step along K
 it loads the vectors of one row of B, broadcasts each element of one column of A, and multiplies. Strides are bytes and
@@ -18,6 +18,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from xlapy.codegen.ir import I1, I32, I64, PTR, IRType, KernelBuilder, Module, Value
+from xlapy.codegen.ir_memory import CACHE_LINE
 from xlapy.codegen.libraries.gemm_types import GemmType
 from xlapy.codegen.target import Target
 
@@ -35,17 +36,20 @@ PRODUCT_PARAMETERS = [
 ]
 """`columns` is what an edge tile has; the others ignore it. `accumulate` is 1 to add to C, 0 to replace it."""
 
-TILE_PARAMETERS = [*PRODUCT_PARAMETERS, ("runs", I64), ("a_run", I64)]
-COPYING_PARAMETERS = [*PRODUCT_PARAMETERS, ("packed", PTR)]
-"""`packed` has room for the strip of B."""
+_LATER = [("later", PTR), ("later_step", I64)]
+TILE_PARAMETERS = [*PRODUCT_PARAMETERS, *_LATER, ("runs", I64), ("a_run", I64)]
+COPYING_PARAMETERS = [*PRODUCT_PARAMETERS, *_LATER, ("packed", PTR)]
+"""For other tiles rows of B are fetched: every `STEPS_OF_GROUP` steps one, from `later` on, `later_step` bytes apart.
+`packed` has room for the strip of B."""
 
 _STEPS_AHEAD = 32
 """How early the rows of B are fetched, in the end the first rows of the strip beside this one. Where they lie far apart
 the processor does not foresee them, and in the first level of the caches those a power of two apart would be in each
 other's way."""
 
-_STEPS_PER_ROW_OF_C = 16
-"""How slowly the rows of C are fetched. All at once they would keep the operands waiting (10 % slower)."""
+STEPS_OF_GROUP = 16
+"""How slowly the rows of C are fetched, and those of B that are for later. All at once they would keep the operands
+waiting (10 % slower)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,40 +169,51 @@ class _TileEmitter:
         return run.results[2:]
 
     def _sums_of_run(self, a: Value, b: Value, initial: Sequence[Value]) -> tuple[Value, list[Value]]:
-        """The same along one run; also the row of B behind it."""
+        """The same along one run; also the row of B behind it. What to fetch for later is decided every few steps."""
+        k, given = self._k, self._k.parameters
+        depth, row_bytes = given["depth"], self._shape.vectors * self._vector_bytes
+        with k.loop(0, depth, STEPS_OF_GROUP, carry=[a, b, given["c"], given["later"], *initial]) as group:
+            a, b, c, later, *sums = group.values
+            self._prefetch(c, for_writing=True)
+            self._prefetch(later, level=2)
+            steps = k.smin(k.sub(depth, group.index), STEPS_OF_GROUP)
+            goal = k.gep(given["packed"], k.mul(group.index, row_bytes)) if self._tile.copies else None
+            a, b, *sums = self._sums_of_group(steps, a, b, self._distance_ahead(group.index), goal, sums)
+            group.next = [a, b, k.gep(c, given["c_row"]), k.gep(later, given["later_step"]), *sums]
+        return group.results[1], group.results[4:]
+
+    def _sums_of_group(
+        self, steps: Value, a: Value, b: Value, ahead: Value, goal: Value | None, initial: Sequence[Value]
+    ) -> list[Value]:
+        """The same along a few steps, behind the row of A where they end. Rows of B go to `goal`, if there is one, and
+        those that lie `ahead` are fetched."""
         k = self._k
         a_step, b_step = k.parameters["a_step"], k.parameters["b_step"]
-        depth = k.parameters["depth"]
-        with k.loop(0, depth, carry=[a, b, *initial]) as loop:
+        with k.loop(0, steps, carry=[a, b, *initial]) as loop:
             a, b, *sums = loop.values
-            self._prefetch_b(b, loop.index)
-            self._prefetch_c(loop.index)
+            self._prefetch(k.gep(b, ahead), level=2)
             vectors = [self._load_b(b, index) for index in range(self._tile.vectors)]
-            if self._tile.copies:
-                self._copy(loop.index, vectors)
+            if goal is not None:
+                self._copy(goal, loop.index, vectors)
             loop.next = [k.gep(a, a_step), k.gep(b, b_step), *self._step(a, vectors, sums)]
-        return loop.results[1], loop.results[2:]
+        return loop.results
 
-    def _prefetch_b(self, b: Value, step: Value) -> None:
-        """Fetches the row that comes some steps later, in the end one of the strip beside."""
+    def _distance_ahead(self, step: Value) -> Value:
+        """From a row of B to the one to fetch: that of some steps later, in the end one of the strip beside."""
         k = self._k
         depth, b_step = k.parameters["depth"], k.parameters["b_step"]
         ahead = k.smin(depth, _STEPS_AHEAD)
-        rows_ahead = k.mul(ahead, b_step)
         next_strip = k.add(k.mul(k.sub(ahead, depth), b_step), self._row_bytes)
-        is_here = k.compare("lt", step, k.sub(depth, ahead))
-        k.prefetch(k.gep(b, k.select(is_here, rows_ahead, next_strip)), self._row_bytes, level=2)
+        return k.select(k.compare("lt", step, k.sub(depth, ahead)), k.mul(ahead, b_step), next_strip)
 
-    def _prefetch_c(self, step: Value) -> None:
-        """Fetches the rows of C that will be added to or written, this tile's and some of the one's below it."""
-        k = self._k
-        row = k.lshr(step, _STEPS_PER_ROW_OF_C.bit_length() - 1)
-        place = k.gep(k.parameters["c"], k.mul(k.parameters["c_row"], row))
-        k.prefetch(place, self._row_bytes, for_writing=True)
+    def _prefetch(self, row: Value, *, level: int = 1, for_writing: bool = False) -> None:
+        """Fetches the lines of a row, except one that it begins in the middle of: that came with the strip before."""
+        place = self._k.gep(row, CACHE_LINE - 1)
+        self._k.prefetch(place, self._row_bytes, level=level, for_writing=for_writing)
 
-    def _copy(self, step: Value, vectors: Sequence[Value]) -> None:
+    def _copy(self, goal: Value, step: Value, vectors: Sequence[Value]) -> None:
         k = self._k
-        packed = k.gep(k.parameters["packed"], k.mul(step, self._shape.vectors * self._vector_bytes))
+        packed = k.gep(goal, k.mul(step, self._shape.vectors * self._vector_bytes))
         for index, vector in enumerate(vectors):
             k.store(k.gep(packed, index * self._vector_bytes), vector)
 
