@@ -54,18 +54,28 @@ def plan_transpose(transpose: Instruction, target: Target, mirrored: Dims = ()) 
         return None
     slow = permutation[-1]
     width = memory_type(operand.type).bytes
-    lanes = min(target.vector_bytes // width, MOST_LANES)
+    lanes = block_lanes(width, target)
     behind = range(slow + 1, len(dims))
     fast = next((behind[-n:] for n in range(1, len(behind) + 1) if _size(dims, behind[-n:]) >= lanes), None)
     if fast is None or dims[slow] < lanes:
         return None
-    square = max(lanes, SQUARE_BYTES // width)
+    square = square_side(width, target)
     rows_of_squares = -(-_size(dims, fast) // square)
     units = operand.size // (_size(dims, fast) * dims[slow]) * rows_of_squares
     unit_bytes = 2 * operand.bytes // units
     return TransposePlan(
         dims, permutation, mirrored, tuple(fast), slow, lanes, square, rows_of_squares, units, unit_bytes
     )
+
+
+def block_lanes(width: int, target: Target) -> int:
+    """The side of a block of elements so wide."""
+    return min(target.vector_bytes // width, MOST_LANES)
+
+
+def square_side(width: int, target: Target) -> int:
+    """The side of the larger squares."""
+    return max(block_lanes(width, target), SQUARE_BYTES // width)
 
 
 def merged_dimensions(dims: Dims, permutation: Dims, mirrored: Dims = ()) -> tuple[Dims, Dims, Dims]:

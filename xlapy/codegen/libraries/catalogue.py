@@ -12,6 +12,7 @@ from xlapy.codegen.libraries.powers import POWERS
 from xlapy.codegen.libraries.scratch import SCRATCH_LIBRARIES
 from xlapy.codegen.libraries.sort import SORT_LIBRARIES
 from xlapy.codegen.libraries.spread import SPREAD_LIBRARIES
+from xlapy.codegen.libraries.turn import TURN_LIBRARIES
 
 MATH_LIBRARIES = {library.name: library for library in (ANGLES, POWERS)}
 """What functions of elements call when they need it, which is rare."""
@@ -26,6 +27,7 @@ LIBRARIES: dict[str, Library] = {
         SORT_LIBRARIES,
         FOLD_LIBRARIES,
         FFT_LIBRARIES,
+        TURN_LIBRARIES,
         MATH_LIBRARIES,
     )
     for library in group.values()
