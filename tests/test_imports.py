@@ -62,6 +62,7 @@ HLO_FLOORS = (
         "fold_steps",
         "kernel_plan",
         "matrix_products",
+        "spread_products",
         "row_blocks",
         "identities",
         "sort_plan",

@@ -114,7 +114,7 @@ PROGRAMS = {
     "strided convolution": Program(
         jax.grad(lambda x, k: (convolved(x, k, 2) ** 2).sum()),
         (IMAGES, np.ones((3, 3, 3, 4), np.float32)),
-        "dilated-input-by-phases kernel-with-features-last merge-slices",
+        "reversed-kernel dilated-input-by-phases kernel-with-features-last merge-slices",
     ),
     "pointwise convolution": Program(convolved, (IMAGES, np.ones((1, 1, 3, 4), np.float32)), "convolution-as-dot"),
     "gradient of a grouped convolution": Program(

@@ -39,6 +39,7 @@ from xlapy.codegen.kernels.tasks import PARALLEL_BYTES, Tasks, joint_tasks
 from xlapy.codegen.libraries import LibraryCall
 from xlapy.codegen.libraries.gemm import SIZES
 from xlapy.codegen.libraries.gemm_windows import WINDOW_NUMBERS
+from xlapy.codegen.libraries.spread import SPREAD_SIZES
 from xlapy.codegen.native_fields import word
 from xlapy.codegen.registers import Element, constant_element, from_parts, parts_of
 from xlapy.codegen.row_blocks import libraries_of, write_row_blocks
@@ -57,6 +58,7 @@ from xlapy.hlo.overwritten import is_overwritten
 from xlapy.hlo.row_blocks import RowBlocks, fused_row_blocks
 from xlapy.hlo.schedule import Schedule
 from xlapy.hlo.shape import Shape
+from xlapy.hlo.spread_products import SpreadProduct, spread_product
 from xlapy.support.registry import Registry
 from xlapy_runtime.calling import Status
 
@@ -344,6 +346,10 @@ def _constant(emitter: EntryEmitter, frame: Frame, instruction: Instruction) -> 
 @HANDLERS.register("dot", "convolution")
 def _product(emitter: EntryEmitter, frame: Frame, instruction: Instruction) -> None:
     """Calls of the matrix product library; what it is not for has a kernel like any other op."""
+    spread = spread_product(instruction)
+    if spread is not None:
+        _spread_call(emitter, frame, instruction, spread)
+        return
     call = library_product(instruction)
     if call is None:
         _kernel(emitter, frame, instruction)
@@ -421,6 +427,18 @@ def _product_call(
             index = loops.enter_context(k.loop(0, repetition.count)).index
             arrays = [k.gep(array, index, step) for array, step in zip(arrays, repetition.strides, strict=True)]
         k.call(function, [parallel, *arrays, *numbers])
+    look_at_signals(frame, emitter.kernels.target)
+
+
+def _spread_call(emitter: EntryEmitter, frame: Frame, instruction: Instruction, call: SpreadProduct) -> None:
+    """A convolution whose products are spread over the result."""
+    k, library = frame.k, f"spread_{call.kind}"
+    emitter.libraries.add(library)
+    function = f"{library}_run"
+    emitter.steps[instruction] = (Step(function),)
+    arrays = [frame.array(value) for value in (*instruction.operands, instruction)]
+    sizes = k.table(I64, [call.sizes[name] for name in SPREAD_SIZES])
+    k.call(function, [frame.context_word(CONTEXT_PARALLEL), *arrays, sizes])
     look_at_signals(frame, emitter.kernels.target)
 
 

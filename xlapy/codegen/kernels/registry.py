@@ -43,6 +43,8 @@ from xlapy.codegen.kernels.update import emit_update
 from xlapy.codegen.libraries import LibraryCall
 from xlapy.codegen.libraries.fold import FoldCall, call_of_first_step, call_of_fusion, call_of_reduce, calls_of_steps
 from xlapy.codegen.libraries.sort import library_call
+from xlapy.codegen.libraries.turn import call_of_transpose
+from xlapy.codegen.registers import memory_type
 from xlapy.codegen.stopping import LONG
 from xlapy.codegen.target import Target
 from xlapy.hlo.attributes import FusionKind
@@ -367,6 +369,9 @@ def _transpose_kernel(transpose: Instruction, mirrored: Dims, situation: Situati
     plan = plan_transpose(transpose, situation.target, mirrored)
     if plan is None:
         return None if mirrored else _interleave_kernel(transpose, situation)
+    call = call_of_transpose(plan, memory_type(transpose.shape.type).bytes)
+    if call is not None:
+        return Kernel(plan.units, plan.bytes_per_unit, call)
 
     def body(k: KernelBuilder, arrays: Sequence[Array], outputs: Sequence[Array], begin: Value, end: Value) -> None:
         emit_transpose(k, plan, arrays[0], outputs[0], begin, end)

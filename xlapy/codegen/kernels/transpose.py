@@ -5,7 +5,7 @@ blocks are read by rows, turned over in registers and written by rows; and they 
 that the lines of both sides are still in cache when the next block needs their other half.
 
 Where a row of a block is a whole cache line, no line is needed twice. Then results that no cache holds bypass them, and
-blocks follow each other along the rows of the operand, which are fetched ahead.
+blocks follow each other along the rows of the operand, which are fetched ahead: see `libraries.turn`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 
 from xlapy.codegen.arrays import Array
 from xlapy.codegen.indexing import Coordinate, Indexing
-from xlapy.codegen.ir import KernelBuilder, Value
+from xlapy.codegen.ir import IRType, KernelBuilder, Value
 from xlapy.codegen.ir_memory import CACHE_LINE
 from xlapy.codegen.kernels.loop import is_streamed
 from xlapy.codegen.register_transpose import transposed
@@ -28,9 +28,9 @@ from xlapy.hlo.shape import Dims
 SQUARE_BYTES = 256  # side of the larger squares: four lines of each row, and rows enough to use them up
 STREAMED_BYTES = 1024  # of each row of the operand, where results bypass the caches
 CROWDING_BYTES = 4096  # lines of the result that lie a multiple of that apart share few places on their way to memory
-FETCHED_AHEAD = 256  # in a row of the operand; what begins a row is waited for
 UNIT_BYTES = 256 << 10  # of the operand, about; enough to be worth a task
 MOST_LANES = 16
+LEVELS = 3  # dimensions in front of those that are turned over, at most, in the library
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,24 +75,35 @@ def plan_transpose(transpose: Instruction, target: Target, mirrored: Dims = ()) 
         return None
     slow = permutation[-1]
     width = memory_type(operand.type).bytes
-    lanes = min(target.vector_bytes // width, MOST_LANES)
+    lanes = block_lanes(width, target)
     behind = range(slow + 1, len(dims))
     fast = next((behind[-n:] for n in range(1, len(behind) + 1) if _size(dims, behind[-n:]) >= lanes), None)
     if fast is None or dims[slow] < lanes:
         return None
+    outer = len(dims) - len(fast) - 1
     is_streaming = (
         len(fast) == 1
+        and outer <= LEVELS
         and lanes * width == CACHE_LINE
         and not dims[slow] % lanes
         and is_streamed([transpose], lanes, target)
     )
     is_crowded = not dims[slow] * width % CROWDING_BYTES
-    side = STREAMED_BYTES if is_streaming and not is_crowded else SQUARE_BYTES
-    square = max(lanes, side // width)
+    square = STREAMED_BYTES // width if is_streaming and not is_crowded else square_side(width, target)
     stretch = max(UNIT_BYTES // (square * width), square)
     plan = TransposePlan(dims, permutation, mirrored, tuple(fast), slow, lanes, square, stretch, is_streaming, 0, 0)
     units = operand.size // (_size(dims, fast) * dims[slow]) * plan.strips * plan.stretches
     return replace(plan, units=units, bytes_per_unit=2 * operand.bytes // units)
+
+
+def block_lanes(width: int, target: Target) -> int:
+    """The side of a block of elements so wide."""
+    return min(target.vector_bytes // width, MOST_LANES)
+
+
+def square_side(width: int, target: Target) -> int:
+    """The side of the larger squares."""
+    return max(block_lanes(width, target), SQUARE_BYTES // width)
 
 
 def merged_dimensions(dims: Dims, permutation: Dims, mirrored: Dims = ()) -> tuple[Dims, Dims, Dims]:
@@ -133,108 +144,37 @@ def emit_transpose(
 ) -> None:
     """Writes units [begin, end): stretches of strips of the result, `square` wide in the operand's fastest
     dimension."""
-    turning = _Turning(k, plan, source, result)
+    ix, dims = Indexing(k, 1), plan.dims
+    outer = [dim for dim in range(len(dims)) if dim not in (*plan.fast, plan.slow)]
+    columns_of_source = _size(dims, plan.fast)
+    source_strides = strides_of(dims)
+    strides = strides_of([dims[dim] for dim in plan.permutation])
+    result_strides = [strides[plan.permutation.index(dim)] for dim in range(len(dims))]
+    width = memory_type(source.shape.type).bytes
+    block = memory_type(source.shape.type, plan.lanes)
     with k.loop(begin, end) as units:
-        turning.unit(Coordinate(units.index))
-    if plan.streaming:
-        k.fence()
-
-
-class _Turning:
-    """Emits the loops over squares and blocks."""
-
-    def __init__(self, k: KernelBuilder, plan: TransposePlan, source: Array, result: Array) -> None:
-        self.k, self.ix, self.plan = k, Indexing(k, 1), plan
-        self.source, self.result = source, result
-        self.width = memory_type(source.shape.type).bytes
-        self.source_strides = strides_of(plan.dims)
-        strides = strides_of([plan.dims[dim] for dim in plan.permutation])
-        self.result_strides = [strides[plan.permutation.index(dim)] for dim in range(len(plan.dims))]
-        self.columns = _size(plan.dims, plan.fast)
-        self.rows = plan.dims[plan.slow]
-        lies_apart = k.and_(k.address(result.pointer), CACHE_LINE - 1)
-        self.misplaced = k.compare("ne", lies_apart, 0) if plan.streaming else None
-
-    def unit(self, unit: Coordinate) -> None:
-        """One strip of some rows."""
-        k, ix, plan = self.k, self.ix, self.plan
-        above, stretch = ix.divide(unit, plan.stretches)
+        above, stretch = ix.divide(Coordinate(units.index), plan.stretches)
         position, strip = ix.divide(above, plan.strips)
-        bases = self._bases(position)
-        left, top = k.mul(strip.start, plan.square), k.mul(stretch.start, plan.stretch)
-        right = k.smin(k.add(left, plan.square), self.columns)
-        bottom = k.smin(k.add(top, plan.stretch), self.rows)
-        if plan.streaming:
-            with k.loop(top, bottom, plan.lanes) as rows, k.loop(left, right, plan.lanes) as columns:
-                column = self._first_column(columns.index)
-                self._block(bases, rows.index, column, self._lines_of_result(column))
-            return
-        with k.loop(top, bottom, plan.square) as squares:
-            edge = k.smin(k.add(squares.index, plan.square), bottom)
-            with k.loop(left, right, plan.lanes) as columns:
-                column = self._first_column(columns.index)
-                lines = self._lines_of_result(column)
-                with k.loop(squares.index, edge, plan.lanes) as rows:
-                    self._block(bases, k.smin(rows.index, self.rows - plan.lanes), column, lines)
-
-    def _bases(self, position: Coordinate) -> tuple[Value, Value]:
-        """Where in the source and in the result a position in the dimensions that are not turned over begins."""
-        ix, plan = self.ix, self.plan
-        outer = [dim for dim in range(len(plan.dims)) if dim not in (*plan.fast, plan.slow)]
-        places = ix.delinearize(position, [plan.dims[dim] for dim in outer])
+        places = ix.delinearize(position, [dims[dim] for dim in outer])
         goals = _mirrored(ix, plan, outer, places)
-        return (
-            ix.linearize(places, [self.source_strides[dim] for dim in outer]).start,
-            ix.linearize(goals, [self.result_strides[dim] for dim in outer]).start,
-        )
-
-    def _first_column(self, index: Value) -> Value:
-        """Of a block, which ends where the columns end."""
-        return self.k.smin(index, self.columns - self.plan.lanes)
-
-    def _lines_of_result(self, column: Value) -> list[Value]:
-        """Where, in elements, the lines of the result begin that a block's columns become."""
-        k, ix, plan = self.k, self.ix, self.plan
-        dims, strides = plan.dims, self.result_strides
-        follow = not {*plan.fast} & {*plan.reversed} and all(
-            strides[dim] == strides[inner] * dims[inner]
-            for dim, inner in zip(plan.fast[:-1], plan.fast[1:], strict=True)
-        )
-        if follow:
-            return [k.mul(k.add(column, line), strides[plan.fast[-1]]) for line in range(plan.lanes)]
-        lines = []
-        for line in range(plan.lanes):
-            digits = ix.delinearize(Coordinate(k.add(column, line)), [dims[dim] for dim in plan.fast])
-            goals = _mirrored(ix, plan, plan.fast, digits)
-            lines.append(ix.linearize(goals, [strides[dim] for dim in plan.fast]).start)
-        return lines
-
-    def _block(self, bases: tuple[Value, Value], row: Value, column: Value, lines: Sequence[Value]) -> None:
-        """Reads as many lines as they are long, and writes them as columns."""
-        k, plan, width = self.k, self.plan, self.width
-        block = memory_type(self.source.shape.type, plan.lanes)
-        stride = self.source_strides[plan.slow]
-        start = k.add(k.add(bases[0], k.mul(row, stride)), column)
-        place = k.gep(self.source.pointer, start, width)
-        if plan.streaming:
-            for line in range(plan.lanes):
-                k.prefetch(k.gep(place, line * stride * width + FETCHED_AHEAD), CACHE_LINE)
-        read = [k.load(k.gep(place, line * stride * width), block) for line in range(plan.lanes)]
-        turned = transposed(k, read)
-        targets = [k.gep(self.result.pointer, k.add(k.add(bases[1], line), row), width) for line in lines]
-        if self.misplaced is None:
-            self._store(targets, turned)
-            return
-        k.if_else(
-            self.misplaced,
-            lambda: self._store(targets, turned),
-            lambda: self._store(targets, turned, past_caches=True),
-            likely=False,
-        )
-
-    def _store(self, targets: Sequence[Value], columns: Sequence[Value], *, past_caches: bool = False) -> None:
-        for target, column in zip(targets, columns, strict=True):
-            self.k.store(target, column, align=CACHE_LINE if past_caches else None, nontemporal=past_caches)
+        bases = [
+            ix.linearize(positions, [strides[dim] for dim in outer]).start
+            for positions, strides in ((places, source_strides), (goals, result_strides))
+        ]
+        first, top = k.mul(strip.start, plan.square), k.mul(stretch.start, plan.stretch)
+        last = k.smin(k.add(first, plan.square), columns_of_source)
+        bottom = k.smin(k.add(top, plan.stretch), dims[plan.slow])
+        with k.loop(top, bottom, plan.square) as across:
+            edge = k.smin(k.add(across.index, plan.square), bottom)
+            with k.loop(first, last, plan.lanes) as columns:
+                column = k.smin(columns.index, columns_of_source - plan.lanes)
+                lines = _lines_of_result(ix, plan, dims, result_strides, column)
+                with k.loop(across.index, edge, plan.lanes) as rows:
+                    row = k.smin(rows.index, dims[plan.slow] - plan.lanes)
+                    start = k.add(k.add(bases[0], k.mul(row, source_strides[plan.slow])), column)
+                    place = k.gep(source.pointer, start, width)
+                    targets = [k.gep(result.pointer, k.add(k.add(bases[1], line), row), width) for line in lines]
+                    _turn_block(k, block, place, source_strides[plan.slow] * width, targets)
 
 
 def _mirrored(
@@ -245,3 +185,28 @@ def _mirrored(
         ix.add(ix.scale(place, -1), plan.dims[dim] - 1) if dim in plan.reversed else place
         for dim, place in zip(chosen, places, strict=True)
     ]
+
+
+def _lines_of_result(
+    ix: Indexing, plan: TransposePlan, dims: Sequence[int], strides: Sequence[int], column: Value
+) -> list[Value]:
+    """Where, in elements, the lines of the result begin that a block's columns become."""
+    k = ix.k
+    follow = not {*plan.fast} & {*plan.reversed} and all(
+        strides[dim] == strides[inner] * dims[inner] for dim, inner in zip(plan.fast[:-1], plan.fast[1:], strict=True)
+    )
+    if follow:
+        return [k.mul(k.add(column, line), strides[plan.fast[-1]]) for line in range(plan.lanes)]
+    lines = []
+    for line in range(plan.lanes):
+        digits = ix.delinearize(Coordinate(k.add(column, line)), [dims[dim] for dim in plan.fast])
+        start = ix.linearize(_mirrored(ix, plan, plan.fast, digits), [strides[dim] for dim in plan.fast]).start
+        lines.append(start)
+    return lines
+
+
+def _turn_block(k: KernelBuilder, block: IRType, source: Value, source_stride: int, targets: Sequence[Value]) -> None:
+    """Reads as many lines as they are long, and writes them as columns."""
+    lines = [k.load(k.gep(source, line * source_stride), block) for line in range(block.lanes)]
+    for target, column in zip(targets, transposed(k, lines), strict=True):
+        k.store(target, column)

@@ -11,6 +11,8 @@ from xlapy.codegen.libraries.linalg import LINALG_LIBRARIES
 from xlapy.codegen.libraries.powers import POWERS
 from xlapy.codegen.libraries.scratch import SCRATCH_LIBRARIES
 from xlapy.codegen.libraries.sort import SORT_LIBRARIES
+from xlapy.codegen.libraries.spread import SPREAD_LIBRARIES
+from xlapy.codegen.libraries.turn import TURN_LIBRARIES
 
 MATH_LIBRARIES = {library.name: library for library in (ANGLES, POWERS)}
 """What functions of elements call when they need it, which is rare."""
@@ -20,10 +22,12 @@ LIBRARIES: dict[str, Library] = {
     for group in (
         SCRATCH_LIBRARIES,
         GEMM_LIBRARIES,
+        SPREAD_LIBRARIES,
         LINALG_LIBRARIES,
         SORT_LIBRARIES,
         FOLD_LIBRARIES,
         FFT_LIBRARIES,
+        TURN_LIBRARIES,
         MATH_LIBRARIES,
     )
     for library in group.values()

@@ -10,12 +10,13 @@ from xlapy.hlo.kernel_plan import has_features_in_lanes
 from xlapy.hlo.matrix_products import LEAST_PRODUCT_FEATURES
 from xlapy.hlo.patterns import P, variables
 from xlapy.hlo.shape import Dims, Shape
+from xlapy.hlo.spread_products import spread_product
 from xlapy.passes import new
 from xlapy.passes.algebra.contractions import widens_bytes
 from xlapy.passes.new import Value
 from xlapy.passes.rewrite import LAWS, Exactness
 
-x, y, numbers, window = variables("x y numbers window")
+x, y, dims, numbers, window = variables("x y dims numbers window")
 
 
 @LAWS.law(P.convolution(x, y, dimension_numbers=numbers, window=window), exactness=Exactness.FREE)
@@ -79,6 +80,25 @@ def _sliced(x: Instruction, numbers: ConvolutionDimensionNumbers, window: Window
     return new.slice(x, dimensions=tuple(parts))
 
 
+@LAWS.law(P.convolution(x, P.reverse(y, dimensions=dims), dimension_numbers=numbers, window=window))
+def reversed_kernel(
+    root: Instruction,
+    x: Instruction,
+    y: Instruction,
+    dims: Dims,
+    numbers: ConvolutionDimensionNumbers,
+    window: Window,
+) -> Value | None:
+    """convolution(x, reverse(k)) -> convolution(x, k) with a reversed window, where only spatial dimensions are"""
+    if not set(dims) <= set(numbers.kernel_spatial):
+        return None
+    parts = [
+        replace(part, reversal=part.reversal != (axis in dims))
+        for axis, part in zip(numbers.kernel_spatial, window.dimensions, strict=True)
+    ]
+    return new.like(root, [x, y], window=Window(tuple(parts)))
+
+
 MULTIPLICATIONS_PER_WEIGHT = 8
 """A kernel whose elements are used more often is worth a copy in the best order."""
 
@@ -94,6 +114,8 @@ def kernel_with_features_last(
     features = y.shape.dims[moved]
     is_last = all(size == 1 for size in y.shape.dims[moved + 1 :])
     if is_last or features == 1 or not y.shape.is_static or not has_features_in_lanes(root):
+        return None
+    if spread_product(root) is not None:  # packs the kernel itself
         return None
     if root.shape.size < MULTIPLICATIONS_PER_WEIGHT * features:
         return None
@@ -193,6 +215,8 @@ def dilated_input_by_phases(
     are left out: where those are of infinities or NaNs in the kernel, their sums were NaN.)"""
     spatial = next((s for s, part in enumerate(window.dimensions) if part.base_dilation > 1), None)
     if spatial is None or not (root.shape.size and x.shape.is_static and y.shape.is_static):
+        return None
+    if spread_product(root) is not None:
         return None
     part = window.dimensions[spatial]
     if part.stride != 1 or part.window_dilation != 1 or x.shape.size == 0 or y.shape.size == 0:

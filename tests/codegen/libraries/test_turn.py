@@ -1,0 +1,67 @@
+"""Transposes by the library of blocks."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+
+import xlapy
+from xlapy.hlo.text import parse
+
+
+def text_of(element_type: str, dims: tuple[int, ...], permutation: tuple[int, ...], mirrored: tuple[int, ...]) -> str:
+    source, order = ",".join(map(str, dims)), ",".join(map(str, permutation))
+    result = ",".join(str(dims[dim]) for dim in permutation)
+    name, reverse = "p", ""
+    if mirrored:
+        name = "r"
+        reverse = f"r = {element_type}[{source}] reverse(p), dimensions={{{','.join(map(str, mirrored))}}}"
+    return f"""HloModule m
+      ENTRY main {{
+        p = {element_type}[{source}] parameter(0)
+        {reverse}
+        ROOT t = {element_type}[{result}] transpose({name}), dimensions={{{order}}}
+      }}"""
+
+
+def check(text: str, *, by_library: bool = True) -> None:
+    shape = parse(text).entry.parameters[0].shape
+    array = np.random.default_rng(shape.size).integers(0, 2 if shape.type.name == "pred" else 100, shape.dims)
+    compiled = xlapy.compile(text)
+    assert ("turn_" in compiled.llvm_ir()) == by_library
+    argument = array.astype(shape.type.dtype)
+    np.testing.assert_array_equal(compiled(argument), xlapy.evaluate(text, argument))
+
+
+@pytest.mark.parametrize("element_type", ["pred", "s8", "u16", "bf16", "f16", "s32", "f32", "u64", "f64"])
+def test_element_types(element_type: str) -> None:
+    check(text_of(element_type, (70, 90), (1, 0), ()))
+
+
+@pytest.mark.parametrize("dims", [(16, 16), (33, 17, 65), (19, 3, 40, 37), (3, 21, 2, 18, 33)], ids=str)
+def test_orders_of_dimensions(dims: tuple[int, ...]) -> None:
+    """Some matrices and some strips, with edges at which blocks overlap."""
+    last = len(dims) - 1
+    orders = [order for order in itertools.permutations(range(len(dims))) if dims[order[-1]] >= 16 and order[-1] < last]
+    for order in orders[:: max(1, len(orders) // 6)]:
+        check(text_of("f32", dims, order, ()))
+
+
+@pytest.mark.parametrize("mirrored", [(0,), (3,), (0, 1), (0, 1, 3)], ids=str)
+def test_reversed_dimensions(mirrored: tuple[int, ...]) -> None:
+    check(text_of("f32", (3, 5, 40, 50), (0, 1, 3, 2), mirrored))
+    check(text_of("f64", (4, 3, 33, 70), (1, 3, 0, 2), mirrored))
+
+
+def test_short_dimensions_that_are_turned_together_have_code_of_their_own() -> None:
+    check(text_of("f32", (64, 6, 7), (2, 1, 0), ()), by_library=False)
+
+
+def test_results_do_not_depend_on_threads() -> None:
+    text = text_of("f32", (5, 700, 300), (2, 0, 1), ())
+    array = np.random.default_rng(3).normal(size=(5, 700, 300)).astype(np.float32)
+    for threads in (1, 2, 3, 8):
+        compiled = xlapy.compile(text, xlapy.CompileOptions(num_threads=threads))
+        np.testing.assert_array_equal(compiled(array), np.transpose(array, (2, 0, 1)))
