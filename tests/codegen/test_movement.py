@@ -12,7 +12,7 @@ import xlapy
 from tests.support.guarded_memory import fenced_results
 from xlapy import ops
 from xlapy.codegen.ir_memory import CACHE_LINE
-from xlapy.codegen.kernels import loop
+from xlapy.codegen.kernels import concatenate, loop
 from xlapy.codegen.target import host_target
 
 CHECKED = xlapy.CompileOptions(verify=True)
@@ -126,6 +126,22 @@ def test_concatenate_of_arrays_and_of_computed_ones(sizes: tuple[int, ...], dime
     computed = run(lambda b, x, y, z: ops.ConcatInDim(b, [x * 2, -y, z + 1], dimension), *arrays)
     x, y, z = arrays
     assert (computed == np.concatenate([x * 2, -y, z + 1], dimension)).all()
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+@pytest.mark.parametrize("first", [concatenate.SHARE - 2, concatenate.SHARE - 31, 2 * concatenate.SHARE - 1])
+@pytest.mark.parametrize("rows", [1, 5])
+def test_shares_that_end_just_behind_the_begin_of_an_operand(rows: int, first: int, threads: int) -> None:
+    """Fewer elements than a vector has: it must not begin in front of the operand."""
+    text = f"""HloModule joined
+      ENTRY e {{ x = f32[{rows},{first}] parameter(0)  y = f32[{rows},70] parameter(1)  z = f32[{rows},9000] parameter(2)
+        n = f32[{rows},70] negate(y)
+        ROOT c = f32[{rows},{first + 9070}] concatenate(x, n, z), dimensions={{1}} }}"""
+    x, y, z = (numbers((rows, size)) for size in (first, 70, 9000))
+    executable = xlapy.compile(text, xlapy.CompileOptions(num_threads=threads))
+    with fenced_results():
+        got = executable.run(x, y, z, seed=0)
+    np.testing.assert_array_equal(got, np.concatenate([x, -y, z], 1))
 
 
 @pytest.mark.parametrize("dims", [(9, 130), (100, 7), (3, 50, 20)])

@@ -95,7 +95,8 @@ def _copy(
     output: Array,
     extent: Sequence[Value],
 ) -> None:
-    """Elements [low, high) of one stretch, from element number `source` on, to `target` on."""
+    """Elements [low, high) of one stretch, from element number `source` on, to `target` on; a whole vector of them at
+    the least, if some at all: what follows is the same whoever writes it."""
 
     def step(ix: Indexing, position: Value) -> None:
         place = Index(operand.shape.dims, None, ix.along_lanes(k.add(source, position)))
@@ -104,4 +105,4 @@ def _copy(
 
     low, high = extent
     with k.if_(k.compare("lt", low, high)):
-        strip(k, low, high, plan.lanes, step, overlapping=True)
+        strip(k, low, k.smax(high, plan.lanes), plan.lanes, step, overlapping=True)
