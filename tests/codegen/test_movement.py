@@ -134,8 +134,8 @@ def test_concatenate_of_arrays_and_of_computed_ones(sizes: tuple[int, ...], dime
 def test_shares_that_end_just_behind_the_begin_of_an_operand(rows: int, first: int, threads: int) -> None:
     """Fewer elements than a vector has: it must not begin in front of the operand."""
     text = f"""HloModule joined
-      ENTRY e {{ x = f32[{rows},{first}] parameter(0)  y = f32[{rows},70] parameter(1)  z = f32[{rows},9000] parameter(2)
-        n = f32[{rows},70] negate(y)
+      ENTRY e {{ x = f32[{rows},{first}] parameter(0)  y = f32[{rows},70] parameter(1)
+        z = f32[{rows},9000] parameter(2)  n = f32[{rows},70] negate(y)
         ROOT c = f32[{rows},{first + 9070}] concatenate(x, n, z), dimensions={{1}} }}"""
     x, y, z = (numbers((rows, size)) for size in (first, 70, 9000))
     executable = xlapy.compile(text, xlapy.CompileOptions(num_threads=threads))

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from xlapy.codegen.arrays import Array
 from xlapy.codegen.element_graph import ElementGraph, between
 from xlapy.codegen.indexing import Index, Indexing
 from xlapy.codegen.ir import KernelBuilder, Value
-from xlapy.codegen.kernels.loop import follows_row_major_numbers, widest_lanes
-from xlapy.codegen.kernels.strip import strip
+from xlapy.codegen.kernels.loop import follows_row_major_numbers, is_streamed, widest_lanes
+from xlapy.codegen.kernels.strip import LEAST_VECTORS, PastCaches, strip
 from xlapy.codegen.target import Target
 from xlapy.hlo.graph import Instruction
 
@@ -24,7 +24,8 @@ SHARE = 8192  # elements of a stretch in one unit of work, where rows are few
 
 @dataclass(frozen=True, slots=True)
 class ConcatenatePlan:
-    """`stretches` are the elements that each operand has in a row. A unit is `share` elements of a row."""
+    """`stretches` are the elements that each operand has in a row. A unit is `share` elements of a row. `streaming`
+    results are too large to stay in cache until somebody reads them."""
 
     concatenate: Instruction
     rows: int
@@ -32,6 +33,7 @@ class ConcatenatePlan:
     share: int
     shares: int  # per row
     lanes: int
+    streaming: bool
     units: int
     bytes_per_unit: int
 
@@ -56,8 +58,9 @@ def plan_concatenate(
     row = sum(stretches)
     shares = -(-row // SHARE)
     units = rows * shares
+    streaming = shortest >= LEAST_VECTORS * lanes and is_streamed([concatenate], lanes, target)
     total = operand_bytes + shape.bytes
-    return ConcatenatePlan(concatenate, rows, stretches, SHARE, shares, lanes, units, total // units)
+    return ConcatenatePlan(concatenate, rows, stretches, SHARE, shares, lanes, streaming, units, total // units)
 
 
 def emit_concatenate(
@@ -70,6 +73,7 @@ def emit_concatenate(
 ) -> None:
     """Writes units [begin, end)."""
     row_length = sum(plan.stretches)
+    past_caches = PastCaches.of(k, output, plan.lanes) if plan.streaming else None
     with k.loop(begin, end) as units:
         row = k.udiv(units.index, plan.shares)
         share = k.sub(units.index, k.mul(row, plan.shares))
@@ -81,8 +85,10 @@ def emit_concatenate(
                 low = k.smax(k.sub(first, start), 0)
                 high = k.smin(k.sub(last, start), stretch)
                 target = k.add(k.mul(row, row_length), start)
-                _copy(k, plan, arrays, operand, k.mul(row, stretch), target, output, (low, high))
+                _copy(k, plan, arrays, operand, k.mul(row, stretch), target, output, (low, high), past_caches)
             start += stretch
+    if plan.streaming:
+        k.fence()
 
 
 def _copy(
@@ -94,15 +100,21 @@ def _copy(
     target: Value,
     output: Array,
     extent: Sequence[Value],
+    past_caches: PastCaches | None,
 ) -> None:
     """Elements [low, high) of one stretch, from element number `source` on, to `target` on; a whole vector of them at
     the least, if some at all: what follows is the same whoever writes it."""
 
-    def step(ix: Indexing, position: Value) -> None:
+    def step(ix: Indexing, position: Value, misplaced: Value | None) -> None:
         place = Index(operand.shape.dims, None, ix.along_lanes(k.add(source, position)))
         value = ElementGraph(ix, arrays).values([(operand, place)])[0]
-        output.store(ix, Index(output.shape.dims, None, ix.along_lanes(k.add(target, position))), value)
+        goal = Index(output.shape.dims, None, ix.along_lanes(k.add(target, position)))
+        replace(output, misplaced=misplaced).store(ix, goal, value)
 
     low, high = extent
     with k.if_(k.compare("lt", low, high)):
-        strip(k, low, k.smax(high, plan.lanes), plan.lanes, step, overlapping=True)
+        high = k.smax(high, plan.lanes)
+        if past_caches is not None:
+            past_caches.strip(target, low, high, step)
+        else:
+            strip(k, low, high, plan.lanes, lambda ix, position: step(ix, position, None), overlapping=True)

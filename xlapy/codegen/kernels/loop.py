@@ -19,9 +19,9 @@ from xlapy.codegen.element_graph import ElementGraph, between
 from xlapy.codegen.indexing import Index, Indexing
 from xlapy.codegen.ir import I64, KernelBuilder, Value
 from xlapy.codegen.kernels.fetching import Fetching
-from xlapy.codegen.kernels.padded_rows import emit_padded_row, interior_of
-from xlapy.codegen.kernels.row_order import inner_dim, inner_size, outer_positions, place_in_row, rows_and_columns
-from xlapy.codegen.kernels.strip import strip
+from xlapy.codegen.kernels.padded_rows import RowStep, emit_padded_row, emit_part, interior_of
+from xlapy.codegen.kernels.row_order import inner_dim, inner_size, outer_positions, rows_and_columns
+from xlapy.codegen.kernels.strip import LEAST_VECTORS, PastCaches, strip
 from xlapy.codegen.kernels.tasks import units_per_task
 from xlapy.codegen.registers import memory_type, register_type
 from xlapy.codegen.target import Target
@@ -84,7 +84,8 @@ def plan_loop(
     lanes = 1 if calls else min(widest, power_of_two_below(extent))
     units = shape.size if is_linear else rows_and_columns(shape)[0]
     total = operand_bytes + sum(root.shape.bytes for root in roots)
-    streaming = (is_linear or not extent % lanes) and is_streamed(roots, lanes, target)
+    is_placed = is_linear or not extent % lanes or (len(roots) == 1 and extent >= LEAST_VECTORS * lanes)
+    streaming = is_placed and is_streamed(roots, lanes, target)
     return LoopPlan(tuple(roots), shape, is_linear, lanes, units, total // max(units, 1), streaming, is_quick)
 
 
@@ -142,20 +143,33 @@ def emit_loop(
 ) -> None:
     """Writes the loop nest over units [begin, end). `in_place`: some output is also an operand."""
     streams = plan.streaming and not in_place
-    rest = _rest_of_addresses(k, plan, outputs) if streams else None
     if plan.is_linear:
-        step = _storing(plan, arrays, outputs)
-
-        def linear(ix: Indexing, position: Value) -> None:
-            misplaced = None if rest is None else _is_misplaced(k, plan, position, rest)
-            step(ix, Index(plan.shape.dims, None, ix.along_lanes(position)), misplaced)
-
-        strip(k, begin, end, plan.lanes, linear, overlapping=not in_place, fits=plan.fills_vectors)
+        _by_numbers(k, plan, arrays, outputs, begin, end, in_place=in_place)
     else:
-        misplaced = None if rest is None else k.compare("ne", rest, 0)
-        _by_rows(k, plan, arrays, outputs, begin, end, misplaced, in_place=in_place)
+        _by_rows(k, plan, arrays, outputs, begin, end, in_place=in_place)
     if streams:
         k.fence()
+
+
+def _by_numbers(
+    k: KernelBuilder,
+    plan: LoopPlan,
+    arrays: Mapping[Instruction, Array],
+    outputs: Sequence[Array],
+    begin: Value,
+    end: Value,
+    *,
+    in_place: bool,
+) -> None:
+    """The loop over the numbers of elements."""
+    rest = _rest_of_addresses(k, plan, outputs) if plan.streaming and not in_place else None
+    step = _storing(plan, arrays, outputs)
+
+    def linear(ix: Indexing, position: Value) -> None:
+        misplaced = None if rest is None else _is_misplaced(k, plan, position, rest)
+        step(ix, Index(plan.shape.dims, None, ix.along_lanes(position)), misplaced)
+
+    strip(k, begin, end, plan.lanes, linear, overlapping=not in_place, fits=plan.fills_vectors)
 
 
 def _storing(
@@ -178,27 +192,32 @@ def _by_rows(
     outputs: Sequence[Array],
     begin: Value,
     end: Value,
-    misplaced: Value | None,
     *,
     in_place: bool,
 ) -> None:
     """The loop over rows."""
     parts_pay = not (in_place or plan.is_quick or plan.lanes == 1)
     interior = interior_of(plan.roots, arrays.__contains__, plan.lanes) if parts_pay else {}
-    if plan.streaming and inner_dim(plan.shape) in interior:
-        interior = {}  # parts of rows do not begin where vectors may be stored past the caches
     fetching = Fetching(plan.roots, plan.shape, arrays)
     storing = _storing(plan, fetching.arrays, outputs)
+    past_caches, all_misplaced = None, None
+    if plan.streaming and not in_place:
+        if len(outputs) > 1 and inner_dim(plan.shape) in interior:
+            interior = {}  # parts of rows begin at other places in other results
+        if inner_dim(plan.shape) in interior or inner_size(plan.shape) % plan.lanes:
+            past_caches = PastCaches.of(k, outputs[0], plan.lanes)
+        else:
+            all_misplaced = k.compare("ne", _rest_of_addresses(k, plan, outputs), 0)
 
-    def step(ix: Indexing, index: Index) -> None:
-        storing(ix, index, misplaced)
+    def step(ix: Indexing, index: Index, misplaced: Value | None) -> None:
+        storing(ix, index, misplaced or all_misplaced)
 
     with k.loop(begin, end) as loop:
         fetching.emit(k, loop.index, end)
         if interior:
-            emit_padded_row(k, plan.shape, loop.index, plan.lanes, step, interior)
+            emit_padded_row(k, plan.shape, loop.index, plan.lanes, step, interior, past_caches)
         else:
-            emit_row(k, plan.shape, loop.index, plan.lanes, step, overlapping=not in_place)
+            emit_row(k, plan.shape, loop.index, plan.lanes, step, overlapping=not in_place, past_caches=past_caches)
 
 
 def _rest_of_addresses(k: KernelBuilder, plan: LoopPlan, outputs: Sequence[Array]) -> Value:
@@ -223,15 +242,11 @@ def emit_row(
     shape: Shape,
     row: Value,
     lanes: int,
-    step: Callable[[Indexing, Index], None],
+    step: RowStep,
     *,
     overlapping: bool,
+    past_caches: PastCaches | None = None,
 ) -> None:
     """The inner loop over one row of an array of `shape`: row number in memory order, outer dimensions major."""
-    outer = outer_positions(k, shape, row)
-
-    def inner_step(ix: Indexing, position: Value) -> None:
-        step(ix, place_in_row(shape, outer, ix.along_lanes(position)))
-
-    size = inner_size(shape)
-    strip(k, k.const(I64, 0), k.const(I64, size), lanes, inner_step, overlapping=overlapping)
+    outer, whole = outer_positions(k, shape, row), range(inner_size(shape))
+    emit_part(k, shape, row, outer, whole, lanes, step, overlapping=overlapping, past_caches=past_caches)

@@ -14,7 +14,7 @@ from xlapy.codegen.element_graph import between
 from xlapy.codegen.indexing import Coordinate, Index, Indexing
 from xlapy.codegen.ir import I1, I64, KernelBuilder, Value
 from xlapy.codegen.kernels.row_order import inner_dim, inner_size, outer_positions, place_in_row
-from xlapy.codegen.kernels.strip import strip
+from xlapy.codegen.kernels.strip import PastCaches, strip
 from xlapy.hlo.graph import Instruction
 from xlapy.hlo.shape import Shape
 
@@ -22,8 +22,6 @@ LEAST_BYTES = 64 * 1024  # of a result: less is not worth code for rows and part
 
 Interior = Mapping[int, range]
 """Where in each padded dimension there are elements of what is padded."""
-
-Step = Callable[[Indexing, Index], None]
 
 
 def interior_of(roots: Sequence[Instruction], is_input: Callable[[Instruction], bool], lanes: int) -> Interior:
@@ -44,33 +42,72 @@ def interior_of(roots: Sequence[Instruction], is_input: Callable[[Instruction], 
     return interior if all(interior.values()) and len(along) >= lanes else {}
 
 
-def emit_padded_row(k: KernelBuilder, shape: Shape, row: Value, lanes: int, step: Step, interior: Interior) -> None:
-    """The inner loop over one row. The last vector of a part overlaps the one before it, or another part."""
+def emit_padded_row(
+    k: KernelBuilder,
+    shape: Shape,
+    row: Value,
+    lanes: int,
+    step: RowStep,
+    interior: Interior,
+    past_caches: PastCaches | None = None,
+) -> None:
+    """The inner loop over one row. The last vector of a part overlaps the one before it, or another part.
+
+    With `past_caches`, the vectors of the inside lie as that says."""
     outer = outer_positions(k, shape, row)
     inner, size = inner_dim(shape), inner_size(shape)
     inside = [_is_within(k, outer[dim], positions) for dim, positions in interior.items() if dim != inner]
     bounded = {dim: replace(at, bounds=interior.get(dim)) for dim, at in outer.items()}
+    along = interior.get(inner, range(size))
 
-    def part(outer: Mapping[int, Coordinate], begin: int, end: int, bounds: range | None = None) -> None:
-        def inner_step(ix: Indexing, position: Value) -> None:
-            along = replace(ix.along_lanes(position), bounds=bounds)
-            step(ix, place_in_row(shape, outer, along))
+    def edge(begin: int, end: int) -> None:
+        def at_edge(ix: Indexing, position: Value) -> None:
+            step(ix, place_in_row(shape, bounded, ix.along_lanes(position)), None)
 
         if begin < end:
-            strip(k, k.const(I64, begin), k.const(I64, end), lanes, inner_step, overlapping=True)
+            strip(k, k.const(I64, begin), k.const(I64, end), lanes, at_edge, overlapping=True)
 
     def with_elements() -> list[Value]:
-        along = interior.get(inner, range(size))
-        part(bounded, 0, max(along.start, lanes) if along.start else 0)
-        part(bounded, along.start, along.stop, along)
-        part(bounded, min(along.stop, size - lanes) if along.stop < size else size, size)
+        edge(0, max(along.start, lanes) if along.start else 0)
+        emit_part(k, shape, row, bounded, along, lanes, step, overlapping=True, past_caches=past_caches)
+        edge(min(along.stop, size - lanes) if along.stop < size else size, size)
         return []
 
     def any_row() -> list[Value]:
-        part(outer, 0, size)
+        emit_part(k, shape, row, outer, range(size), lanes, step, overlapping=True, past_caches=past_caches)
         return []
 
     k.if_else(functools.reduce(k.and_, inside, k.const(I1, 1)), with_elements, any_row)
+
+
+RowStep = Callable[[Indexing, Index, Value | None], None]
+"""What is done for the elements at an index, whose vector may not bypass the caches if a bit says so."""
+
+
+def emit_part(
+    k: KernelBuilder,
+    shape: Shape,
+    row: Value,
+    outer: Mapping[int, Coordinate],
+    part: range,
+    lanes: int,
+    step: RowStep,
+    *,
+    overlapping: bool,
+    past_caches: PastCaches | None,
+) -> None:
+    """A part of row number `row`, which is at the `outer` positions. Vectors lie as `past_caches` says, if given."""
+    bounds = part if len(part) < inner_size(shape) else None
+
+    def along_row(ix: Indexing, position: Value, misplaced: Value | None) -> None:
+        along = replace(ix.along_lanes(position), bounds=bounds)
+        step(ix, place_in_row(shape, outer, along), misplaced)
+
+    begin, end = k.const(I64, part.start), k.const(I64, part.stop)
+    if past_caches is not None:
+        past_caches.strip(k.mul(row, inner_size(shape)), begin, end, along_row)
+    else:
+        strip(k, begin, end, lanes, lambda ix, position: along_row(ix, position, None), overlapping=overlapping)
 
 
 def _is_within(k: KernelBuilder, at: Coordinate, positions: range) -> Value:

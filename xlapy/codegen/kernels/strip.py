@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
+from xlapy.codegen.arrays import Array
 from xlapy.codegen.indexing import Indexing
 from xlapy.codegen.ir import KernelBuilder, Value
+from xlapy.codegen.registers import memory_type
+
+LEAST_VECTORS = 8  # of a strip that does not begin where vectors do, but is worth to be stored past the caches
 
 
 def strip(
@@ -44,3 +49,35 @@ def strip(
         step(vector, loop.index)
     with k.loop(whole, end) as loop:
         step(scalar, loop.index)
+
+
+@dataclass(frozen=True, slots=True)
+class PastCaches:
+    """Where the vectors of a result begin that are stored past the caches, if strips begin anywhere."""
+
+    k: KernelBuilder
+    lanes: int
+    origin: Value  # elements from such a place to the first one of the result
+    is_askew: Value  # elements lie across such places
+
+    @staticmethod
+    def of(k: KernelBuilder, output: Array, lanes: int) -> PastCaches:
+        width = memory_type(output.shape.type).bytes
+        address = k.address(output.pointer)
+        is_askew = k.compare("ne", k.and_(address, width - 1), 0)
+        return PastCaches(k, lanes, k.and_(k.udiv(address, width), lanes - 1), is_askew)
+
+    def strip(
+        self, start: Value, begin: Value, end: Value, step: Callable[[Indexing, Value, Value | None], None]
+    ) -> None:
+        """Runs `step` over [begin, end) with overlapping vectors. Position 0 is element number `start` of the result.
+
+        The first vector begins at `begin`, and the last one ends at `end`. `step` is told where a vector does not begin
+        where those do that bypass the caches."""
+        k = self.k
+        phase = k.and_(k.add(k.add(self.origin, start), begin), self.lanes - 1)
+        last = k.sub(end, self.lanes)
+        with k.loop(k.sub(begin, phase), end, self.lanes) as loop:
+            position = k.smin(k.smax(loop.index, begin), last)
+            misplaced = k.or_(self.is_askew, k.compare("ne", position, loop.index))
+            step(Indexing(k, self.lanes), position, misplaced)
