@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from xlapy.codegen.indexing import Coordinate, Index, Indexing
-from xlapy.codegen.ir import I1, KernelBuilder, Value
+from xlapy.codegen.ir import I1, I32, KernelBuilder, Value
 from xlapy.codegen.ir_memory import CACHE_LINE
 from xlapy.codegen.registers import (
     Element,
@@ -28,6 +28,25 @@ MOST_STRIDE = 4  # up to which lanes are picked from whole vectors, rather than 
 
 
 @dataclass(frozen=True, slots=True)
+class Placement:
+    """Whether a vector lies where those do that bypass the caches: not if `is_off`.
+
+    Of one that is, only the lanes are stored that no other vector has, if `distance` says how many lanes behind its first
+    one (or in front of it) such a place is: a line that bypasses the caches while it is in one would be waited for."""
+
+    is_off: Value
+    distance: Value | None = None
+
+    def own_lanes(self, k: KernelBuilder, lanes: int) -> Value | None:
+        """The lanes of a vector that is off that are stored, if not all."""
+        if self.distance is None or not k.module.has_permute:
+            return None
+        type = I32.with_lanes(lanes)
+        numbers = k.sub(k.lane_numbers(type), k.splat(k.trunc(self.distance, I32), lanes))
+        return k.compare("lt", numbers, lanes, signed=False)
+
+
+@dataclass(frozen=True, slots=True)
 class Array:
     """An array at `pointer`, laid out as `shape` says. `alias` names its memory for LLVM, if no other array shares
     it."""
@@ -36,7 +55,7 @@ class Array:
     shape: Shape
     alias: str | None = None
     read_only: bool = True
-    misplaced: Value | None = None  # if given, stores bypass the caches, and are aligned, unless this bit is set
+    placement: Placement | None = None  # of stores that bypass the caches
     displacement: int = 0  # bytes from `pointer` to the first element
     ahead: int = 0  # bytes from what is loaded to what is fetched meanwhile; 0 leaves fetching to the processor
 
@@ -101,7 +120,7 @@ class Array:
     ) -> None:
         """Writes the parts of elements that lie side by side from the element number `start` on."""
         width = parts[0].type.bytes * len(parts)
-        if len(parts) == 1 and mask is None and self.misplaced is not None:
+        if len(parts) == 1 and mask is None and self.placement is not None:
             self._store_streaming(k, start, parts[0])
             return
         pointer = self._place(k, start, width)
@@ -121,11 +140,19 @@ class Array:
         """Writes a vector past the caches, if it is in its place.
 
         Each of the stores works out its address, as part of the instruction: one for both would be ready too late."""
-        assert self.misplaced is not None
-        width, alias = whole.type.bytes, self.alias
+        assert self.placement is not None
+        placement, width, alias = self.placement, whole.type.bytes, self.alias
+
+        def as_usual() -> None:
+            own, pointer = placement.own_lanes(k, whole.type.lanes), self._place(k, start, width)
+            if own is None:
+                k.store(pointer, whole, alias=alias)
+            else:
+                k.masked_store(pointer, whole, own, alias=alias)
+
         k.if_else(
-            self.misplaced,
-            lambda: k.store(self._place(k, start, width), whole, alias=alias),
+            placement.is_off,
+            as_usual,
             lambda: k.store(
                 self._place(k, start, width), whole, align=width * whole.type.lanes, alias=alias, nontemporal=True
             ),

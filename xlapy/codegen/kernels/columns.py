@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from xlapy.codegen.arrays import Array
+from xlapy.codegen.arrays import Array, Placement
 from xlapy.codegen.element_graph import SCALAR, ElementGraph, between
 from xlapy.codegen.indexing import Coordinate, Index, Indexing
 from xlapy.codegen.ir import I8, I64, KernelBuilder, Value
@@ -304,8 +304,8 @@ class _Strip:
         addresses = k.const(I64, 0)
         for _, output in self._results(outputs, full=True):
             addresses = k.or_(addresses, k.address(output.pointer))
-        misplaced = k.compare("ne", k.and_(addresses, ALIGNMENT - 1), 0)
-        self._store_down([replace(output, misplaced=misplaced) for output in outputs])
+        placement = Placement(k.compare("ne", k.and_(addresses, ALIGNMENT - 1), 0))
+        self._store_down([replace(output, placement=placement) for output in outputs])
         k.fence()
 
     def _store_down(self, outputs: Sequence[Array]) -> None:

@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from xlapy.codegen.arrays import Array
+from xlapy.codegen.arrays import Array, Placement
 from xlapy.codegen.element_graph import ElementGraph, between
 from xlapy.codegen.indexing import Index, Indexing
 from xlapy.codegen.ir import KernelBuilder, Value
@@ -105,11 +105,11 @@ def _copy(
     """Elements [low, high) of one stretch, from element number `source` on, to `target` on; a whole vector of them at
     the least, if some at all: what follows is the same whoever writes it."""
 
-    def step(ix: Indexing, position: Value, misplaced: Value | None) -> None:
+    def step(ix: Indexing, position: Value, placement: Placement | None) -> None:
         place = Index(operand.shape.dims, None, ix.along_lanes(k.add(source, position)))
         value = ElementGraph(ix, arrays).values([(operand, place)])[0]
         goal = Index(output.shape.dims, None, ix.along_lanes(k.add(target, position)))
-        replace(output, misplaced=misplaced).store(ix, goal, value)
+        replace(output, placement=placement).store(ix, goal, value)
 
     low, high = extent
     with k.if_(k.compare("lt", low, high)):

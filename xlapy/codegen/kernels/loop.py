@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from xlapy.codegen.arrays import Array
+from xlapy.codegen.arrays import Array, Placement
 from xlapy.codegen.element_graph import ElementGraph, between
 from xlapy.codegen.indexing import Index, Indexing
 from xlapy.codegen.ir import I64, KernelBuilder, Value
@@ -166,21 +166,21 @@ def _by_numbers(
     step = _storing(plan, arrays, outputs)
 
     def linear(ix: Indexing, position: Value) -> None:
-        misplaced = None if rest is None else _is_misplaced(k, plan, position, rest)
-        step(ix, Index(plan.shape.dims, None, ix.along_lanes(position)), misplaced)
+        placement = None if rest is None else Placement(_is_misplaced(k, plan, position, rest))
+        step(ix, Index(plan.shape.dims, None, ix.along_lanes(position)), placement)
 
     strip(k, begin, end, plan.lanes, linear, overlapping=not in_place, fits=plan.fills_vectors)
 
 
 def _storing(
     plan: LoopPlan, arrays: Mapping[Instruction, Array], outputs: Sequence[Array]
-) -> Callable[[Indexing, Index, Value | None], None]:
-    """Computes the elements at an index, and stores them: past the caches unless the bit says no, if there is one."""
+) -> Callable[[Indexing, Index, Placement | None], None]:
+    """Computes the elements at an index, and stores them: past the caches if they lie so that this may be."""
 
-    def step(ix: Indexing, index: Index, misplaced: Value | None) -> None:
+    def step(ix: Indexing, index: Index, placement: Placement | None) -> None:
         values = ElementGraph(ix, arrays).values([(root, index) for root in plan.roots])
         for output, value in zip(outputs, values, strict=True):
-            replace(output, misplaced=misplaced).store(ix, index, value)
+            replace(output, placement=placement).store(ix, index, value)
 
     return step
 
@@ -200,17 +200,17 @@ def _by_rows(
     interior = interior_of(plan.roots, arrays.__contains__, plan.lanes) if parts_pay else {}
     fetching = Fetching(plan.roots, plan.shape, arrays)
     storing = _storing(plan, fetching.arrays, outputs)
-    past_caches, all_misplaced = None, None
+    past_caches, placement_of_all = None, None
     if plan.streaming and not in_place:
         if len(outputs) > 1 and inner_dim(plan.shape) in interior:
             interior = {}  # parts of rows begin at other places in other results
         if inner_dim(plan.shape) in interior or inner_size(plan.shape) % plan.lanes:
             past_caches = PastCaches.of(k, outputs[0], plan.lanes)
         else:
-            all_misplaced = k.compare("ne", _rest_of_addresses(k, plan, outputs), 0)
+            placement_of_all = Placement(k.compare("ne", _rest_of_addresses(k, plan, outputs), 0))
 
-    def step(ix: Indexing, index: Index, misplaced: Value | None) -> None:
-        storing(ix, index, misplaced or all_misplaced)
+    def step(ix: Indexing, index: Index, placement: Placement | None) -> None:
+        storing(ix, index, placement or placement_of_all)
 
     with k.loop(begin, end) as loop:
         fetching.emit(k, loop.index, end)

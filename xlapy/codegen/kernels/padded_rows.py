@@ -10,6 +10,7 @@ import functools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
+from xlapy.codegen.arrays import Placement
 from xlapy.codegen.element_graph import between
 from xlapy.codegen.indexing import Coordinate, Index, Indexing
 from xlapy.codegen.ir import I1, I64, KernelBuilder, Value
@@ -60,17 +61,24 @@ def emit_padded_row(
     bounded = {dim: replace(at, bounds=interior.get(dim)) for dim, at in outer.items()}
     along = interior.get(inner, range(size))
 
-    def edge(begin: int, end: int) -> None:
+    def edge(begin: int, end: int, distance: int) -> None:
+        """`distance` from the only vector to one that has no element of the inside."""
+        is_single = past_caches is not None and end - begin == lanes
+        placement = Placement(k.const(I1, 1), k.const(I64, distance)) if is_single else None
+
         def at_edge(ix: Indexing, position: Value) -> None:
-            step(ix, place_in_row(shape, bounded, ix.along_lanes(position)), None)
+            step(ix, place_in_row(shape, bounded, ix.along_lanes(position)), placement)
 
         if begin < end:
             strip(k, k.const(I64, begin), k.const(I64, end), lanes, at_edge, overlapping=True)
 
     def with_elements() -> list[Value]:
-        edge(0, max(along.start, lanes) if along.start else 0)
+        if along.start:
+            edge(0, max(along.start, lanes), along.start - lanes)
         emit_part(k, shape, row, bounded, along, lanes, step, overlapping=True, past_caches=past_caches)
-        edge(min(along.stop, size - lanes) if along.stop < size else size, size)
+        if along.stop < size:
+            begin = min(along.stop, size - lanes)
+            edge(begin, size, along.stop - begin)
         return []
 
     def any_row() -> list[Value]:
@@ -80,8 +88,8 @@ def emit_padded_row(
     k.if_else(functools.reduce(k.and_, inside, k.const(I1, 1)), with_elements, any_row)
 
 
-RowStep = Callable[[Indexing, Index, Value | None], None]
-"""What is done for the elements at an index, whose vector may not bypass the caches if a bit says so."""
+RowStep = Callable[[Indexing, Index, Placement | None], None]
+"""What is done for the elements at an index, whose vector lies so, if it may bypass the caches."""
 
 
 def emit_part(
@@ -99,9 +107,9 @@ def emit_part(
     """A part of row number `row`, which is at the `outer` positions. Vectors lie as `past_caches` says, if given."""
     bounds = part if len(part) < inner_size(shape) else None
 
-    def along_row(ix: Indexing, position: Value, misplaced: Value | None) -> None:
+    def along_row(ix: Indexing, position: Value, placement: Placement | None) -> None:
         along = replace(ix.along_lanes(position), bounds=bounds)
-        step(ix, place_in_row(shape, outer, along), misplaced)
+        step(ix, place_in_row(shape, outer, along), placement)
 
     begin, end = k.const(I64, part.start), k.const(I64, part.stop)
     if past_caches is not None:

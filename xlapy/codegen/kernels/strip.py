@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from xlapy.codegen.arrays import Array
+from xlapy.codegen.arrays import Array, Placement
 from xlapy.codegen.indexing import Indexing
 from xlapy.codegen.ir import KernelBuilder, Value
 from xlapy.codegen.registers import memory_type
@@ -68,16 +68,15 @@ class PastCaches:
         return PastCaches(k, lanes, k.and_(k.udiv(address, width), lanes - 1), is_askew)
 
     def strip(
-        self, start: Value, begin: Value, end: Value, step: Callable[[Indexing, Value, Value | None], None]
+        self, start: Value, begin: Value, end: Value, step: Callable[[Indexing, Value, Placement | None], None]
     ) -> None:
         """Runs `step` over [begin, end) with overlapping vectors. Position 0 is element number `start` of the result.
 
-        The first vector begins at `begin`, and the last one ends at `end`. `step` is told where a vector does not begin
-        where those do that bypass the caches."""
+        The first vector begins at `begin`, and the last one ends at `end`. `step` is told how they lie."""
         k = self.k
         phase = k.and_(k.add(k.add(self.origin, start), begin), self.lanes - 1)
         last = k.sub(end, self.lanes)
         with k.loop(k.sub(begin, phase), end, self.lanes) as loop:
             position = k.smin(k.smax(loop.index, begin), last)
-            misplaced = k.or_(self.is_askew, k.compare("ne", position, loop.index))
-            step(Indexing(k, self.lanes), position, misplaced)
+            is_off = k.or_(self.is_askew, k.compare("ne", position, loop.index))
+            step(Indexing(k, self.lanes), position, Placement(is_off, k.sub(loop.index, position)))

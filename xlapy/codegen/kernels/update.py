@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from xlapy.codegen.arrays import Array
+from xlapy.codegen.arrays import Array, Placement
 from xlapy.codegen.element_graph import ElementGraph, clamped_starts
 from xlapy.codegen.indexing import Index, Indexing
 from xlapy.codegen.ir import KernelBuilder, Value
@@ -28,7 +28,7 @@ def emit_update(
     scalar = ElementGraph(Indexing(k, 1), arrays)
     origin = clamped_starts(scalar, starts, update_slice.shape.dims, update.shape.dims)
 
-    def step(ix: Indexing, index: Index, misplaced: Value | None) -> None:
+    def step(ix: Indexing, index: Index, placement: Placement | None) -> None:
         value = ElementGraph(ix, arrays).values([(update, index)])[0]
         moved = tuple(ix.add(coordinate, start) for coordinate, start in zip(ix.split(index), origin, strict=True))
         output.store(ix, Index(update_slice.shape.dims, moved), value)
