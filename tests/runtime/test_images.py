@@ -294,7 +294,7 @@ def test_images_that_reach_beyond_their_memory_are_refused(change: dict[str, Any
     (dumped,) = prelinked(objects())
     image = read_image(dumped)
     layout = image.layout._replace(imports={})._replace(**change)
-    with pytest.raises(InternalError, match="damaged image|cut short"):
+    with pytest.raises(InternalError, match=r"damaged image|cut short"):
         load(read_image(image._replace(layout=layout).dump()), {}, ["here"])
 
 
