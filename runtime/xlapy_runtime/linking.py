@@ -169,8 +169,14 @@ class InstalledOnce(Generic[Installed]):
     def __init__(self, what: str, make: Callable[[bytes], Installed]) -> None:
         self._what = what
         self._make = make
-        self._lock = threading.Lock()
+        self._unlock()
         self.found: Installed | None = None
+        if hasattr(os, "register_at_fork"):
+            os.register_at_fork(after_in_child=self._unlock)
+
+    def _unlock(self) -> None:
+        """At first, and in a forked child, where the thread that may hold the lock is not."""
+        self._lock = threading.Lock()
 
     def install(self, object_code: bytes) -> None:
         """Makes it. Whoever comes second changes nothing."""

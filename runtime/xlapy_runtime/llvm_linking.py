@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 import llvmlite.binding as llvm
 
+import xlapy_runtime.llvm_lock  # noqa: F401
 from xlapy_runtime.errors import InternalError
 
 _LIBRARIES_PER_LINKER = 64

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import threading
+import time
 from functools import partial
 
 import pytest
+from llvmlite.binding import ffi
 
+from tests.support.forks import works_in_a_child
 from xlapy.codegen.jit import Optimization, emit_assembly, emit_object, optimized_ir
 from xlapy.codegen.object_cache import compiler_version
 from xlapy.codegen.target import host_target, reference_target
@@ -119,3 +123,22 @@ def test_threads_compile_at_the_same_time() -> None:
     texts = [ADD_ONE.replace("i32 %b, 1", f"i32 %b, {number}") for number in range(40)]
     expected = [emit_object(text, host_target()) for text in texts]
     assert side_by_side([partial(emit_object, text, host_target()) for text in texts], 8) == expected
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there are no forks")
+def test_a_child_compiles_that_was_forked_while_another_thread_used_llvm() -> None:
+    """The lock around LLVM, held in the parent by a thread that the child does not have, was held in it for ever."""
+    is_inside = threading.Event()
+
+    def use_llvm() -> None:
+        with ffi.lib._lock:
+            is_inside.set()
+            time.sleep(0.1)
+
+    thread = threading.Thread(target=use_llvm)
+    thread.start()
+    is_inside.wait()
+    has_worked = works_in_a_child(lambda: emit_object(ADD_ONE, host_target()))
+    thread.join()
+    assert has_worked
+    emit_object(ADD_ONE, host_target())

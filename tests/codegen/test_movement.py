@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import xlapy
-from tests.support.guarded_memory import fenced_results
+from tests.support.guarded_memory import fenced_results, read_only
 from xlapy import ops
 from xlapy.codegen.ir_memory import CACHE_LINE
 from xlapy.codegen.kernels import concatenate, loop
@@ -210,3 +210,23 @@ def test_several_results_that_bypass_the_caches(monkeypatch: pytest.MonkeyPatch)
     code = executable.llvm_ir()
     assert code.count("@llvm.sqrt.v") == 2  # it is declared, and called
     assert code.count("!nontemporal") == 2 and len(re.findall(r"store <\d+ x ", code)) == 4
+
+
+def test_strided_reads_end_with_the_last_element() -> None:
+    """Lanes are picked from whole vectors. Two lanes, four elements apart, came from one that went beyond the array."""
+    shapes = [(count, step) for count in (2, 3, 4, 5, 8, 17) for step in (2, 3, 4, 5)]
+    arrays = [
+        read_only(numbers((3, (count - 1) * step + 1), dtype))
+        for count, step in shapes
+        for dtype in ("float32", "float64", "int8")
+    ]
+    steps = [step for _, step in shapes for _ in range(3)]
+    b = xlapy.XlaBuilder("strided")
+    parameters = [ops.Parameter(b, number, xlapy.Shape.of(x)) for number, x in enumerate(arrays)]
+    results = [
+        -ops.Slice(parameter, (0, 0), x.shape, (1, step))
+        for parameter, x, step in zip(parameters, arrays, steps, strict=True)
+    ]
+    executable = xlapy.compile(b.build(ops.Tuple(b, results)), CHECKED)
+    for got, x, step in zip(executable(*arrays), arrays, steps, strict=True):
+        np.testing.assert_array_equal(got, -x[:, ::step])

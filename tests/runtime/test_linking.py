@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import gc
 import math
+import os
 import subprocess
 import sys
 import threading
@@ -12,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.forks import works_in_a_child
 from xlapy.codegen.jit import emit_object
 from xlapy.codegen.target import host_target
 from xlapy_runtime import prelinking
@@ -173,6 +175,27 @@ def test_native_code_of_the_process_is_made_once() -> None:
         code.install(text)
         assert code.get() == code.found == 1
     assert made == [b"first"]
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there are no forks")
+def test_a_child_installs_what_another_thread_was_installing() -> None:
+    is_inside, may_end = threading.Event(), threading.Event()
+
+    def make(text: bytes) -> int:
+        if text == b"slow":
+            is_inside.set()
+            may_end.wait()
+        return len(text)
+
+    code = InstalledOnce("the code", make)
+    thread = threading.Thread(target=code.install, args=(b"slow",))
+    thread.start()
+    is_inside.wait()
+    has_worked = works_in_a_child(lambda: code.install(b"fast") or code.get())
+    may_end.set()
+    thread.join()
+    assert has_worked
+    assert code.get() == 4
 
 
 @pytest.mark.parametrize("count", [0, 1, 7, 1000])

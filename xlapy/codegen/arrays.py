@@ -85,7 +85,7 @@ class Array:
             order = range(ix.lanes - 1, -1, -1)
             parts = [k.shuffle(part, None, order) for part in parts_of(loaded)]
             return parts[0] if len(parts) == 1 else Pair(parts[0], parts[1])
-        if offset.vector is None and 1 < offset.step <= MOST_STRIDE and mask is None and not self.shape.type.is_complex:
+        if offset.vector is None and mask is None and self._may_be_picked(offset.step, ix.lanes):
             return self._load_strided(ix, offset)
         return self._gather(ix, offset, mask)
 
@@ -206,6 +206,11 @@ class Array:
             k.shuffle(pairs, None, range(0, 2 * lanes, 2)),
             k.shuffle(pairs, None, range(1, 2 * lanes, 2)),
         )
+
+    def _may_be_picked(self, step: int, lanes: int) -> bool:
+        """Whether lanes so far apart are picked from whole vectors, of which none reaches beyond the last lane's
+        element."""
+        return 1 < step <= min(MOST_STRIDE, lanes + 1) and not self.shape.type.is_complex
 
     def _load_strided(self, ix: Indexing, offset: Coordinate) -> Value:
         """Every second (third ...) element: whole vectors side by side, the last one ending with the last lane's

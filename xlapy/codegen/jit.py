@@ -20,6 +20,7 @@ from typing import Any, Literal
 import llvmlite.binding as llvm
 from llvmlite.binding import ffi
 
+import xlapy_runtime.llvm_lock  # noqa: F401
 from xlapy.codegen.target import Target
 from xlapy_runtime.errors import InternalError
 
