@@ -16,6 +16,7 @@ from typing import Any
 
 from xlapy.hlo.attributes import (
     ConvolutionDimensionNumbers,
+    ConvolutionSide,
     DotDimensionNumbers,
     GatherDimensionNumbers,
     Named,
@@ -29,6 +30,7 @@ from xlapy.hlo.attributes import (
     Window,
     WindowDimension,
 )
+from xlapy.hlo.dim_labels import LETTERS, labels_of, side_of
 from xlapy.hlo.literal import Literal
 from xlapy.hlo.ops import OpSpec
 from xlapy.hlo.process_groups import iota_groups
@@ -252,51 +254,24 @@ def _read_labels(lexer: Lexer) -> ConvolutionDimensionNumbers:
         lexer.expected("dimension labels such as b01f_01io->b01f")
     lexer.skip()
     try:
-        input_batch, input_feature, input_spatial = _label_positions(match[1], "bf")
-        kernel_input, kernel_output, kernel_spatial = _label_positions(match[2], "io")
-        output_batch, output_feature, output_spatial = _label_positions(match[3], "bf")
-        if not len(input_spatial) == len(kernel_spatial) == len(output_spatial):
+        sides = [_side(match[number], letters) for number, letters in enumerate(LETTERS, start=1)]
+        if len({len(spatial) for _, _, spatial in sides}) != 1:
             raise ValueError("its three parts have different numbers of spatial dimensions")
     except ValueError as error:
         raise lexer.error(f"{match[0].strip()!r}: {error}", start) from None
-    return ConvolutionDimensionNumbers(
-        input_batch,
-        input_feature,
-        input_spatial,
-        kernel_input,
-        kernel_output,
-        kernel_spatial,
-        output_batch,
-        output_feature,
-        output_spatial,
-    )
+    return ConvolutionDimensionNumbers.of_sides(*sides)
 
 
-def _label_positions(labels: str, letters: str) -> tuple[int, int, tuple[int, ...]]:
-    """Where the two letters stand, and where 0, 1, 2 ... do."""
-    wanted = [*letters, *map(str, range(len(labels) - 2))]
-    if sorted(labels) != sorted(wanted):
-        raise ValueError(f"{labels!r} does not have each of {', '.join(wanted)} once")
-    first, second, *spatial = (labels.index(label) for label in wanted)
-    return first, second, tuple(spatial)
+def _side(labels: str, letters: str) -> ConvolutionSide:
+    try:
+        return side_of([*labels], letters)
+    except ValueError as error:
+        raise ValueError(f"{labels!r} {error}") from None
 
 
 def _write_labels(numbers: ConvolutionDimensionNumbers) -> str:
-    def labels(letters: str, first: int, second: int, spatial: Sequence[int]) -> str:
-        row = [""] * (len(spatial) + 2)
-        row[first], row[second] = letters[0], letters[1]
-        for number, position in enumerate(spatial):
-            row[position] = str(number)
-        return "".join(row)
-
-    n = numbers
-    return (
-        labels("bf", n.input_batch, n.input_feature, n.input_spatial)
-        + "_"
-        + labels("io", n.kernel_input_feature, n.kernel_output_feature, n.kernel_spatial)
-        + "->"
-        + labels("bf", n.output_batch, n.output_feature, n.output_spatial)
-    )
+    lhs, rhs, result = map("".join, labels_of(numbers))
+    return f"{lhs}_{rhs}->{result}"
 
 
 _codec("ConvolutionDimensionNumbers", _read_labels, _write_labels)
