@@ -2,7 +2,8 @@
 
 import pytest
 
-from xlapy.hlo.kernel_plan import check_fusion, is_blocked_transpose, is_element_op
+from xlapy.hlo.kernel_faults import check_fusion
+from xlapy.hlo.kernel_plan import is_blocked_transpose, is_element_op
 from xlapy.hlo.leaves import is_renaming
 from xlapy.hlo.text import parse
 from xlapy.support.errors import InternalError

@@ -15,7 +15,7 @@ from tests.support.work import assert_linear
 from xlapy.hlo.attributes import ComparisonDirection, DotDimensionNumbers
 from xlapy.hlo.evaluate import evaluate
 from xlapy.hlo.graph import Computation, HloModule, Instruction
-from xlapy.hlo.kernel_plan import check_fusion
+from xlapy.hlo.kernel_faults import check_fusion
 from xlapy.hlo.literal import Literal
 from xlapy.hlo.random_values import random_arguments
 from xlapy.hlo.shape import Shape

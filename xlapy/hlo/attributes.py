@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import enum
 from dataclasses import dataclass, field
+from typing import TypeAlias
 
 
 class Named(enum.Enum):
@@ -157,6 +158,10 @@ NO_WINDOW = Window()
 """Of arrays without dimensions: text leaves it out."""
 
 
+ConvolutionSide: TypeAlias = tuple[int, int, tuple[int, ...]]
+"""The dimensions of one array of a convolution: batch and feature (input and output feature of the kernel), spatial."""
+
+
 @dataclass(frozen=True, slots=True)
 class ConvolutionDimensionNumbers:
     """Where batch, feature and spatial dimensions lie in the operands and the result of a convolution."""
@@ -170,6 +175,29 @@ class ConvolutionDimensionNumbers:
     output_batch: int
     output_feature: int
     output_spatial: tuple[int, ...]
+
+    @staticmethod
+    def of_sides(
+        inputs: ConvolutionSide, kernel: ConvolutionSide, output: ConvolutionSide
+    ) -> ConvolutionDimensionNumbers:
+        return ConvolutionDimensionNumbers(*inputs, *kernel, *output)
+
+    def sides(self) -> tuple[ConvolutionSide, ConvolutionSide, ConvolutionSide]:
+        """Of input, kernel and output."""
+        return (
+            (self.input_batch, self.input_feature, self.input_spatial),
+            (self.kernel_input_feature, self.kernel_output_feature, self.kernel_spatial),
+            (self.output_batch, self.output_feature, self.output_spatial),
+        )
+
+    def reordered(self, *orders: tuple[int, ...]) -> ConvolutionDimensionNumbers:
+        """The numbers for input, kernel and output whose dimension i was dimension `order[i]`, one order for each."""
+        return ConvolutionDimensionNumbers.of_sides(
+            *(
+                (order.index(first), order.index(second), tuple(map(order.index, spatial)))
+                for order, (first, second, spatial) in zip(orders, self.sides(), strict=True)
+            )
+        )
 
 
 @dataclass(frozen=True, slots=True)

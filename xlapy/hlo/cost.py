@@ -150,29 +150,31 @@ def _repeated(region: Computation, times: int) -> Cost:
     return Cost(once.flops * times, once.transcendentals * times, unknown_trips=once.unknown_trips)
 
 
+def _flops_of_product(instruction: Instruction) -> int:
+    """A product and its sum; of complex numbers four products and sums of real ones."""
+    return 8 if instruction.shape.type.is_complex else 2
+
+
 @ARITHMETIC.register("dot")
 def _dot(instruction: Instruction) -> Cost:
     numbers: DotDimensionNumbers = instruction.attributes["dimension_numbers"]
     lhs = instruction.operands[0].shape
     depth = math.prod(lhs.dims[dim] for dim in numbers.lhs_contracting)
-    per_product = 8 if instruction.shape.type.is_complex else 2
-    return Cost(flops=per_product * instruction.shape.size * depth)
+    return Cost(flops=_flops_of_product(instruction) * instruction.shape.size * depth)
 
 
 @ARITHMETIC.register("cholesky")
 def _cholesky(instruction: Instruction) -> Cost:
     """A third of the cube of the rows, in products and sums together."""
     rows = instruction.shape.dims[-1]
-    per_product = 8 if instruction.shape.type.is_complex else 2
-    return Cost(flops=per_product * instruction.shape.size * rows / 6)
+    return Cost(flops=_flops_of_product(instruction) * instruction.shape.size * rows / 6)
 
 
 @ARITHMETIC.register("triangular-solve")
 def _triangular_solve(instruction: Instruction) -> Cost:
     """Each unknown takes part in half as many products as there are rows."""
     rows = instruction.operands[0].shape.dims[-1]
-    per_product = 8 if instruction.shape.type.is_complex else 2
-    return Cost(flops=per_product * instruction.shape.size * rows / 2)
+    return Cost(flops=_flops_of_product(instruction) * instruction.shape.size * rows / 2)
 
 
 @ARITHMETIC.register("fft")
@@ -197,7 +199,7 @@ def _convolution(instruction: Instruction) -> Cost:
     count *= rhs.dims[numbers.kernel_input_feature]
     for part, dim in zip(window.dimensions, numbers.input_spatial, strict=True):
         count *= _products(part, lhs.dims[dim])
-    return Cost(flops=(8 if result.type.is_complex else 2) * count)
+    return Cost(flops=_flops_of_product(instruction) * count)
 
 
 def _products(part: WindowDimension, size: int) -> int:

@@ -309,7 +309,7 @@ class Computation:
     def add_copy(
         self, instruction: Instruction, operands: Sequence[Instruction], shape: Shape | None = None
     ) -> Instruction:
-        """Adds an instruction like `instruction`, with other operands (and shape)."""
+        """Adds an instruction like `instruction`, with other operands (and shape), which are not checked."""
         copy = self.add_unchecked(
             instruction.spec,
             shape or instruction.shape,
@@ -322,12 +322,23 @@ class Computation:
         copy.extra = dict(instruction.extra)
         return copy
 
-    def add_calling(
-        self, model: Instruction, operands: Sequence[Instruction], called: Sequence[Computation]
+    def add_like(
+        self,
+        model: Instruction,
+        operands: Sequence[Instruction],
+        called: Sequence[Computation] = (),
+        shape: Shape | None = None,
     ) -> Instruction:
-        """Adds an instruction like `model` that calls other computations; its shape is inferred from them."""
+        """Adds an instruction like `model` whose shape is inferred anew: other operands and called computations may
+        give it another one. `shape` is as in `add`."""
         instruction = self.add(
-            model.opcode, operands, called=called, name=model.name, metadata=model.metadata, **model.attributes
+            model.opcode,
+            operands,
+            called=called,
+            shape=shape,
+            name=model.name,
+            metadata=model.metadata,
+            **model.attributes,
         )
         instruction.extra = dict(model.extra)
         return instruction
@@ -524,6 +535,7 @@ class HloModule:
 
 __all__ = [
     "NO_METADATA",
+    "BufferDonor",
     "Computation",
     "DynamicSize",
     "HloModule",

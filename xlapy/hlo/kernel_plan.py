@@ -27,18 +27,14 @@ each element. Its instructions are scheduled, fused and given memory like those 
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from xlapy.hlo.attributes import FusionKind
-from xlapy.hlo.fold_steps import fold_steps
 from xlapy.hlo.graph import Computation, Instruction
-from xlapy.hlo.matrix_products import library_product
 from xlapy.hlo.ops import Trait
 from xlapy.hlo.shape import Shape
-from xlapy.support.errors import InternalError
 
 BLOCKED_TRANSPOSE_BYTES = 32 * 1024  # beyond a first-level cache, strided reads cost more than a blocked copy
 INDEXED_AT_RUN_TIME = ("dynamic-slice", "gather")
@@ -331,51 +327,6 @@ def fusion_roots(computation: Computation) -> tuple[Instruction, ...]:
     return root.operands if root.opcode == "tuple" else (root,)
 
 
-def check_fusion(fusion: Instruction) -> None:
-    """Raises InternalError unless `fusion` is one that codegen accepts."""
-    computation, kind = fusion.called[0], fusion.attributes["kind"]
-    fault = _fault_of_steps(computation, kind) if kind in _FAULTS else "unknown kind"
-    if fault:
-        raise InternalError(f"{fusion} is no kernel: {fault}")
-
-
-def _fault_of_steps(computation: Computation, kind: FusionKind) -> str:
-    steps = fold_steps(computation) if kind in FOLDING_KINDS else None
-    if steps is None:
-        return _FAULTS[kind](computation)
-    return _FAULTS[kind](steps[0]) or _fault_of_input(steps[1])
-
-
-def _fault_of_loop(computation: Computation) -> str:
-    roots = fusion_roots(computation)
-    if len({root.shape.dims for root in roots}) != 1:
-        return "its roots have different dimensions"
-    outside = {computation.root} if computation.root.opcode == "tuple" else set()
-    if len(roots) == 1 and roots[0].opcode == "dynamic-update-slice":
-        if roots[0].operands[0].opcode != "parameter":
-            return "its root updates what is not a parameter"
-        outside.add(roots[0])
-    return _fault_of_members(computation, outside)
-
-
-def _fault_of_input(computation: Computation) -> str:
-    folds = [instruction for instruction in computation if instruction.opcode in FOLDS]
-    if len(folds) != 1:
-        return f"it has {len(folds)} folds"
-    (fold,) = folds
-    values = fold_values(fold)
-    outside = {fold, *values} | ({computation.root} if computation.root.opcode == "tuple" else set())
-    made = {*values}
-    for instruction in computation.post_order():
-        if instruction not in outside and made & {*instruction.operands}:
-            if not continues_fold(instruction, values[0].shape.size):
-                return f"{instruction} is not made from each result of {fold}"
-            made.add(instruction)
-    if any(root.shape.leaves()[0].size != values[0].shape.size for root in fusion_roots(computation)):
-        return "it stores more or less than its fold makes"
-    return _fault_of_initial_values(fold) or _fault_of_members(computation, outside)
-
-
 FOLDS = ("reduce", "reduce-window")
 FOLDING_KINDS = (FusionKind.INPUT, FusionKind.OUTPUT)
 
@@ -405,46 +356,6 @@ def continues_fold(instruction: Instruction, size: int) -> bool:
     return instruction.opcode == "reshape" or is_pointwise(instruction)
 
 
-def _fault_of_initial_values(reduce: Instruction) -> str:
-    for init in reduce.operands[len(reduce.operands) // 2 :]:
-        if init.opcode not in ("parameter", "constant"):
-            return f"its initial value {init} is computed inside"
-    return ""
-
-
-def _fault_of_rows(computation: Computation) -> str:
-    order = computation.post_order()
-    reduces = [instruction for instruction in order if instruction.opcode == "reduce"]
-    space = row_space(reduces[0]) if reduces else None
-    if space is None:
-        return "nothing in it reduces rows"
-    from_rows: set[Instruction] = set()
-    outside = {computation.root} if computation.root.opcode == "tuple" else set()
-    for instruction in order:
-        if instruction.opcode == "reduce":
-            fault = _fault_of_initial_values(instruction)
-            if fault:
-                return fault
-        if instruction not in outside and (instruction.opcode == "reduce" or from_rows & {*instruction.operands}):
-            if not space.continues(instruction):
-                return f"{instruction} mixes rows"
-            from_rows.add(instruction)
-    for root in fusion_roots(computation):
-        if not space.is_full(root) and not space.is_per_row(root):
-            return f"{root} has no rows"
-    return _fault_of_members(computation, {*outside, *reduces})
-
-
-def _fault_of_members(computation: Computation, outside: set[Instruction]) -> str:
-    for instruction in computation:
-        if instruction not in outside and instruction.opcode != "parameter":
-            if not is_element_op(instruction):
-                return f"{instruction} is no element op"
-            if instruction.shape.is_scalar and instruction.opcode != "constant":
-                return f"{instruction} is a scalar computed inside"
-    return ""
-
-
 def holds_kernels(computation: Computation) -> bool:
     """What is fused are kernels, which run one after the other for each block of rows."""
     return any(instruction.opcode == "fusion" for instruction in computation)
@@ -454,7 +365,7 @@ def fused_product(fusion: Instruction) -> Instruction | None:
     """The dot or convolution inside of a fusion that is computed by the library, if it is one of that kind."""
     if fusion.attributes["kind"] is not FusionKind.CUSTOM or holds_kernels(fusion.called[0]):
         return None
-    return next(instruction for instruction in fusion.called[0] if instruction.opcode in _PRODUCTS)
+    return next(instruction for instruction in fusion.called[0] if instruction.opcode in PRODUCTS)
 
 
 def product_leaf(computation: Computation, product: Instruction) -> int | None:
@@ -463,48 +374,10 @@ def product_leaf(computation: Computation, product: Instruction) -> int | None:
     return widths.index(product.shape.type.bytes) if product.shape.type.bytes in widths else None
 
 
-_PRODUCTS = frozenset({"dot", "convolution"})
+PRODUCTS = frozenset({"dot", "convolution"})
 
 
-def _fault_of_custom(computation: Computation) -> str:
-    return _fault_of_kernels(computation) if holds_kernels(computation) else fault_of_product(computation)
-
-
-def _fault_of_kernels(computation: Computation) -> str:
-    """The root reads the rows, and these the other product; each is there for the next one only."""
-    *members, root = (member for member in computation.post_order() if member.opcode != "parameter")
-    kernels = [member.opcode for member in (*members, root) if not keeps_places(member)]
-    if kernels != ["dot", "fusion", "dot"]:
-        return "its kernels are no chain of a product, rows and a product"
-    is_chain = all(one.sole_user is other for one, other in itertools.pairwise([*members, root]))
-    return "" if is_chain else "what one of its kernels makes is not for the next one alone"
-
-
-def fault_of_product(computation: Computation) -> str:
-    """Why a fused computation is no matrix product with element-wise ops behind it, or ""."""
-    products = [instruction for instruction in computation if instruction.opcode in _PRODUCTS]
-    if len(products) != 1 or any(operand.opcode != "parameter" for operand in products[0].operands):
-        return "it holds no single product of parameters"
-    product, roots = products[0], fusion_roots(computation)
-    if library_product(product) is None:
-        return f"{product} is no product of the library"
-    if len({root.shape.dims for root in roots}) != 1 or roots[0].shape.size != product.shape.size:
-        return "its roots have not the dimensions of the product"
-    if product_leaf(computation, product) is None:
-        return f"no result has elements as wide as those of {product}"
-    if not all(is_row_major(instruction) for instruction in (product, *roots)):
-        return "its results are not row by row"
-    outside = {product} | ({computation.root} if computation.root.opcode == "tuple" else set())
-    made: set[Instruction] = {product}
-    for instruction in computation.post_order():
-        if instruction not in outside and made & {*instruction.operands}:
-            if not _keeps_place(instruction, product.shape.size):
-                return f"{instruction} moves elements of the product"
-            made.add(instruction)
-    return _fault_of_members(computation, outside)
-
-
-def _keeps_place(user: Instruction, size: int) -> bool:
+def is_element_by_element(user: Instruction, size: int) -> bool:
     """Element by element in memory, what `user` makes comes from what it reads of arrays of the same size."""
     keeps = user.opcode == "reshape" or (Trait.ELEMENTWISE in user.spec.traits and not user.called)
     return keeps and user.shape.size == size and is_row_major(user)
@@ -561,7 +434,7 @@ def rereads(update_slice: Instruction, source: Instruction) -> bool:
         for user in pending.pop().users:
             if user is update_slice:
                 continue
-            if not _keeps_place(user, update.shape.size):
+            if not is_element_by_element(user, update.shape.size):
                 return False
             if user not in seen:
                 seen.add(user)
@@ -574,11 +447,3 @@ def _is_same_index(one: Instruction, other: Instruction) -> bool:
         return True
     both = is_kernel_constant(one) and is_kernel_constant(other)
     return both and bool(one.attributes["literal"].scalar() == other.attributes["literal"].scalar())
-
-
-_FAULTS = {
-    FusionKind.LOOP: _fault_of_loop,
-    FusionKind.INPUT: _fault_of_input,
-    FusionKind.OUTPUT: _fault_of_rows,
-    FusionKind.CUSTOM: _fault_of_custom,
-}

@@ -29,9 +29,9 @@ Batches = tuple[tuple[Shape, Dims], tuple[Shape, Dims], tuple[Shape, Dims]]
 """A, B and C, each with its batch dimensions."""
 
 BATCH_STRIDES = ("a_batch", "b_batch", "c_batch")
-SMALLEST_WORK = (
-    2048  # multiplications; below, a loop nest with known sizes is done before the library has looked at them
-)
+SMALLEST_WORK = 2048
+"""Multiplications; below, a loop nest with known sizes is done before the library has looked at them."""
+
 SMALL_MATRIX_WORK = 8 * 8 * 8  # multiplications of one product of a batch; up to here, the same holds for each of them
 
 
@@ -87,12 +87,7 @@ def matrix_product(dot: Instruction) -> MatrixProduct | None:
         "c_row": _stride(result, range(batch_count, batch_count + len(rows))),
         "c_column": _stride(result, range(batch_count + len(rows), result.rank)),
     }
-    counts = {
-        "batches": count,
-        "m": m,
-        "n": n,
-        "k": depth,
-    }
+    counts = {"batches": count, "m": m, "n": n, "k": depth}
     known = {name: stride for name, stride in strides.items() if stride is not None}
     return MatrixProduct(kind, known | counts, _repetitions(batches, own)) if len(known) == len(strides) else None
 
@@ -174,53 +169,29 @@ class _Digit:
 def window_product(convolution: Instruction) -> MatrixProduct | None:
     """The library call that computes a convolution, or None if it is better, or only possible, without."""
     numbers: ConvolutionDimensionNumbers = convolution.attributes["dimension_numbers"]
-    window: Window = convolution.attributes["window"]
     lhs, rhs, result = convolution.operands[0].shape, convolution.operands[1].shape, convolution.shape
     groups: int = convolution.attributes["feature_group_count"]
     kind = product_kind(lhs.type, rhs.type, result.type)
-    rank = result.rank
-    row_dims = [dim for dim in range(rank) if dim != numbers.output_feature]
-    step_dims = [dim for dim in range(rank) if dim != numbers.kernel_output_feature]
+    row_dims = [dim for dim in range(result.rank) if dim != numbers.output_feature]
+    step_dims = [dim for dim in range(rhs.rank) if dim != numbers.kernel_output_feature]
     columns = result.dims[numbers.output_feature] // groups
     depth = math.prod(rhs.dims[dim] for dim in step_dims)
     c_row, b_step = _stride(result, row_dims), _stride(rhs, step_dims)
-    is_suited = (
-        kind is not None
-        and not lhs.type.is_complex
-        and len(window.dimensions) <= SPACES
-        and all(part.base_dilation == 1 for part in window.dimensions)
-        and convolution.attributes["batch_group_count"] == 1
-        and columns >= (LEAST_PRODUCT_FEATURES if groups > 1 else FEWEST_FEATURES)
-        and result.size * depth >= SMALLEST_CONVOLUTION
-        and result.strides()[numbers.output_feature] == rhs.strides()[numbers.kernel_output_feature] == 1
-        and c_row is not None
-        and b_step is not None
-    )
-    if not is_suited:
+    if kind is None or c_row is None or b_step is None or not _is_suited(convolution, columns, depth):
         return None
-    assert kind is not None and c_row is not None and b_step is not None
-    strides, parts = lhs.strides(), window.dimensions
-    batch, feature = strides[numbers.input_batch], strides[numbers.input_feature]
-    positions = [part.stride for part in parts]
-    rows = _digits(row_dims, result.dims, numbers.output_batch, batch, numbers.output_spatial, positions)
-    places = [-part.window_dilation if part.reversal else part.window_dilation for part in parts]
-    steps = _digits(step_dims, rhs.dims, numbers.kernel_input_feature, feature, numbers.kernel_spatial, places)
-    is_regular = row_dims == [numbers.output_batch, *numbers.output_spatial] and step_dims == [
-        *numbers.kernel_spatial,
-        numbers.kernel_input_feature,
-    ]
+    rows, steps = _rows(convolution, row_dims), _steps(convolution, step_dims)
+    is_regular = _is_regular(numbers, row_dims, step_dims)
     follows_rows = _follows_rows(lhs.type, rows[-1], steps[-1])
-    has_few = follows_rows is None
+    feature = lhs.strides()[numbers.input_feature]
     is_large = columns >= LEAST_FEATURES_OF_FEW and rows[-1].count >= LEAST_POSITIONS_OF_FEW
-    if has_few and not (is_large and is_regular and feature == 1 and kind in _KINDS_OF_REGIONS):
+    if follows_rows is None and not (is_large and is_regular and feature == 1 and kind in _KINDS_OF_REGIONS):
         return None
-    features = rhs.dims[numbers.kernel_input_feature]
     values = {
         "batches": groups,
         "m": math.prod(digit.count for digit in rows),
         "n": columns,
         "k": depth,
-        "a_batch": features * feature,
+        "a_batch": rhs.dims[numbers.kernel_input_feature] * feature,
         "b_batch": columns,
         "b_step": b_step,
         "b_column": 1,
@@ -228,21 +199,65 @@ def window_product(convolution: Instruction) -> MatrixProduct | None:
         "c_row": c_row,
         "c_column": 1,
     }
+    window: Window = convolution.attributes["window"]
     reaches_outside = any(part.padding_low > 0 or part.padding_high > 0 for part in window.dimensions)
-    described = {
+    windows = {
         "follows_rows": int(bool(follows_rows)),
-        "has_few": int(has_few),
+        "has_few": int(follows_rows is None),
         "reaches_outside": int(reaches_outside),
         "is_regular": int(is_regular),
+        **_spaces(convolution),
+        **_described("row", rows, 1 if is_regular else 0, lhs.type.bytes),
+        **_described("step", steps, 0, lhs.type.bytes),
     }
-    described |= _spaces(convolution)
-    described |= _described("row", rows, 1 if is_regular else 0, lhs.type.bytes)
-    described |= _described("step", steps, 0, lhs.type.bytes)
-    return MatrixProduct(kind, values, windows=described)
+    return MatrixProduct(kind, values, windows=windows)
+
+
+def _is_suited(convolution: Instruction, columns: int, depth: int) -> bool:
+    """The library can compute the convolution, and there is enough to multiply."""
+    numbers: ConvolutionDimensionNumbers = convolution.attributes["dimension_numbers"]
+    parts = convolution.attributes["window"].dimensions
+    lhs, rhs, result = convolution.operands[0].shape, convolution.operands[1].shape, convolution.shape
+    is_grouped = convolution.attributes["feature_group_count"] > 1
+    return (
+        not lhs.type.is_complex
+        and len(parts) <= SPACES
+        and all(part.base_dilation == 1 for part in parts)
+        and convolution.attributes["batch_group_count"] == 1
+        and columns >= (LEAST_PRODUCT_FEATURES if is_grouped else FEWEST_FEATURES)
+        and result.size * depth >= SMALLEST_CONVOLUTION
+        and result.strides()[numbers.output_feature] == rhs.strides()[numbers.kernel_output_feature] == 1
+    )
+
+
+def _is_regular(numbers: ConvolutionDimensionNumbers, row_dims: list[int], step_dims: list[int]) -> bool:
+    """Batch, then places are the digits of a row; places, then features those of a step."""
+    rows, steps = (
+        (numbers.output_batch, *numbers.output_spatial),
+        (*numbers.kernel_spatial, numbers.kernel_input_feature),
+    )
+    return tuple(row_dims) == rows and tuple(step_dims) == steps
 
 
 _KINDS_OF_REGIONS = frozenset({"f32", "f64", "s32", "s64"})
 """Libraries whose tiles compute with the elements of an array as they are in memory."""
+
+
+def _rows(convolution: Instruction, dims: Sequence[int]) -> list[_Digit]:
+    """The digits of a row: positions of the window in the input, in the order of `dims` of the result."""
+    numbers: ConvolutionDimensionNumbers = convolution.attributes["dimension_numbers"]
+    batch = convolution.operands[0].shape.strides()[numbers.input_batch]
+    moves = [part.stride for part in convolution.attributes["window"].dimensions]
+    return _digits(dims, convolution.shape.dims, numbers.output_batch, batch, numbers.output_spatial, moves)
+
+
+def _steps(convolution: Instruction, dims: Sequence[int]) -> list[_Digit]:
+    """The digits of a step: places in the window, in the order of `dims` of the kernel."""
+    numbers: ConvolutionDimensionNumbers = convolution.attributes["dimension_numbers"]
+    lhs, rhs = (operand.shape for operand in convolution.operands)
+    feature, parts = lhs.strides()[numbers.input_feature], convolution.attributes["window"].dimensions
+    moves = [-part.window_dilation if part.reversal else part.window_dilation for part in parts]
+    return _digits(dims, rhs.dims, numbers.kernel_input_feature, feature, numbers.kernel_spatial, moves)
 
 
 def _digits(

@@ -164,6 +164,15 @@ class Shape:
         assert self.elements is not None, f"{self} is not a tuple"
         return self.elements
 
+    def part_at(self, index: Sequence[int]) -> Shape | None:
+        """The part of a tuple at an index into nested tuples; None if there is none."""
+        part = self
+        for number in index:
+            if not part.is_tuple or not 0 <= number < len(part.parts):
+                return None
+            part = part.parts[number]
+        return part
+
     @property
     def size(self) -> int:
         """The number of elements, bounds counted in full."""

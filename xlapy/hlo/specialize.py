@@ -195,17 +195,7 @@ class _Copy:
     ) -> Instruction:
         """Adds an instruction like one of the original: its shape is inferred, or the given one."""
         operands = [self.copies[operand] for operand in instruction.operands]
-        copy = self.computation.add(
-            instruction.opcode,
-            operands,
-            called=called,
-            shape=shape,
-            name=instruction.name,
-            metadata=instruction.metadata,
-            **instruction.attributes,
-        )
-        copy.extra = dict(instruction.extra)
-        return copy
+        return self.computation.add_like(instruction, operands, called, shape)
 
     def constant(self, instruction: Instruction, literal: Literal) -> Instruction:
         copy = self.computation.add("constant", name=instruction.name, metadata=instruction.metadata, literal=literal)
@@ -313,12 +303,18 @@ def _computed(copy: _Copy, new: Instruction) -> Literal | None:
 
 def _with_regions(copy: _Copy, instruction: Instruction) -> Steps:
     """An operation whose computations take scalars, or what else does not depend on its operands' shapes."""
+    called = yield from _regions(instruction)
+    return copy.add(instruction, called=called, shape=instruction.shape)
+
+
+def _regions(instruction: Instruction) -> Generator[Request, Specialized, list[Computation]]:
+    """Copies of the called computations for the shapes that their parameters have; for `yield from`."""
     called = []
     for computation in instruction.called:
         shapes = tuple(parameter.shape.without_layout() for parameter in computation.parameters)
         answer = yield Request(computation, shapes, (None,) * len(shapes))
         called.append(answer.computation)
-    return copy.add(instruction, called=called, shape=instruction.shape)
+    return called
 
 
 def _call(copy: _Copy, instruction: Instruction) -> Steps:
@@ -394,11 +390,7 @@ def _custom_call(copy: _Copy, instruction: Instruction) -> Instruction | Steps:
 
 
 def _dynamic(copy: _Copy, instruction: Instruction) -> Steps:
-    called = []
-    for computation in instruction.called:
-        shapes = tuple(parameter.shape.without_layout() for parameter in computation.parameters)
-        answer = yield Request(computation, shapes, (None,) * len(shapes))
-        called.append(answer.computation)
+    called = yield from _regions(instruction)
     operands = [copy.copies[operand] for operand in instruction.operands]
     new = DYNAMIC[instruction.attributes["target"]](
         DynamicCall(copy.computation, instruction, operands, copy.knowledge, called)

@@ -12,7 +12,6 @@ from typing import NoReturn
 from xlapy.hlo.graph import Computation, HloModule, Instruction
 from xlapy.hlo.ops import OPS, OpSpec, Trait
 from xlapy.hlo.process_groups import group_mode, id_count, meeting_sizes
-from xlapy.hlo.shape import Shape
 from xlapy.hlo.text import to_text
 from xlapy.support.errors import InternalError, ShapeError, XlaError
 from xlapy.support.ordering import CycleError, post_order
@@ -242,21 +241,12 @@ def _verify_configuration(module: HloModule) -> None:
     if config.entry_layout is not None and not config.entry_layout.matches(signature):
         raise _Fault(f"the entry computation has type {signature}, not {config.entry_layout}")
     for alias in config.aliases:
-        output = _leaf(signature.result, alias.output_index)
+        output = signature.result.part_at(alias.output_index)
         in_range = 0 <= alias.parameter < len(signature.parameters)
-        parameter = _leaf(signature.parameters[alias.parameter], alias.parameter_index) if in_range else None
+        parameter = signature.parameters[alias.parameter].part_at(alias.parameter_index) if in_range else None
         if output is None or parameter is None or not output.matches(parameter):
             raise _Fault(f"{alias} does not connect a result of {signature} with a parameter of its shape")
     for donor in config.donors:
         in_range = 0 <= donor.parameter < len(signature.parameters)
-        if not in_range or _leaf(signature.parameters[donor.parameter], donor.parameter_index) is None:
+        if not in_range or signature.parameters[donor.parameter].part_at(donor.parameter_index) is None:
             raise _Fault(f"{donor} is not in a parameter of {signature}")
-
-
-def _leaf(shape: Shape, index: tuple[int, ...]) -> Shape | None:
-    """The part of a shape at an index path, or None."""
-    for position in index:
-        if not shape.is_tuple or not 0 <= position < len(shape.parts):
-            return None
-        shape = shape.parts[position]
-    return shape

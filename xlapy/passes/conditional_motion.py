@@ -245,7 +245,7 @@ def _new_conditional(plan: _Plan, outside: Outside) -> Instruction | None:
             operands[inputs] = old.parent.add("tuple", [outside.value(n) for n in inputs])
         called.append(rebuilt(branch, cut, [parts[number] for parts in plan.kept], as_tuple=as_tuple))
     handed = [operands[tuple(cut.inputs)] for cut in plan.cuts]
-    return old.parent.add_calling(old, [old.operands[0], *handed], called)
+    return old.parent.add_like(old, [old.operands[0], *handed], called)
 
 
 def _value(plan: _Plan, result: _Result, chosen: Instruction | None, outside: Outside) -> Instruction:

@@ -113,7 +113,7 @@ def _with_choice(conditional: Instruction, choice: _Choice) -> Instruction:
     """The choice between two of the branches."""
     branches = (choice.if_true, choice.if_false)
     operands = [choice.predicate, *(conditional.operands[1 + branch] for branch in branches)]
-    return conditional.parent.add_calling(conditional, operands, [conditional.called[branch] for branch in branches])
+    return conditional.parent.add_like(conditional, operands, [conditional.called[branch] for branch in branches])
 
 
 MOST_SELECTED = 8  # operations of both branches together that a select computes rather than to branch

@@ -111,7 +111,7 @@ def _carry(loop: Instruction, values: Sequence[Instruction]) -> None:
     state = computation.add("tuple", [*init.operands, *(outside[value] for value in values)])
     condition = _with_elements(loop.called[0], state.shape, values, hands_on=False)
     body = _with_elements(loop.called[1], state.shape, values, hands_on=True)
-    replace_loop(loop, computation.add_calling(loop, [state], [condition, body]))
+    replace_loop(loop, computation.add_like(loop, [state], [condition, body]))
 
 
 def replace_loop(loop: Instruction, larger: Instruction) -> None:

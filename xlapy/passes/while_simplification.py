@@ -155,7 +155,7 @@ def _drop_unneeded(loop: Instruction) -> bool:
     place = {index: number for number, index in enumerate(kept)}
     condition, body = (_with_fewer_elements(called, place) for called in loop.called)
     state = computation.add("tuple", [init.operands[index] for index in kept])
-    smaller = computation.add_calling(loop, [state], [condition, body])
+    smaller = computation.add_like(loop, [state], [condition, body])
     supplant(
         computation,
         {

@@ -28,8 +28,9 @@ from xlapy.hlo.graph import BufferDonor, Computation, HloModule
 from xlapy.hlo.ops import OPS
 from xlapy.hlo.shape import Shape
 from xlapy.hlo.text import fingerprint, parse, structural_equal, to_text
-from xlapy.hlo.text.attributes import FIELD_KEYS, codec_for, op_text
+from xlapy.hlo.text.attributes import codec_for
 from xlapy.hlo.text.lexer import Lexer
+from xlapy.hlo.text.op_keys import FIELD_KEYS, op_text
 from xlapy.hlo.verifier import verify
 from xlapy.support.source import Source
 

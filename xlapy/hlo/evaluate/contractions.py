@@ -83,11 +83,23 @@ def convolution(
     inputs = _grouped_inputs(lhs, numbers, feature_group_count, batch_group_count)
     kernel = _grouped_kernel(rhs, numbers, feature_group_count * batch_group_count)
     places = [part.size for part in window.dimensions]
-    kernel = grown(kernel, [*places, *kernel.shape[len(places) :]])
+    total = _summed_over_places(inputs, grown(kernel, [*places, *kernel.shape[len(places) :]]), window, result)
+    groups, batch, *counts, outputs = total.shape
+    merged = np.moveaxis(total, 0, -2).reshape([batch, *counts, groups * outputs])
+    order = [0] * lhs.ndim
+    order[numbers.output_feature] = lhs.ndim - 1
+    for spatial, dim in enumerate(numbers.output_spatial):
+        order[dim] = spatial + 1
+    return narrow(merged.transpose(order), result.type)
+
+
+def _summed_over_places(inputs: Array, kernel: Array, window: Window, result: Shape) -> Array:
+    """(group, batch, position ..., output feature) of inputs (group, batch, spatial ..., feature) and a kernel
+    (place ..., group, feature, output feature)."""
     groups, batch, *sizes, features = inputs.shape
     outputs = kernel.shape[-1]
     counts = [part.positions(size) for part, size in zip(window.dimensions, sizes, strict=True)]
-    dtype = sum_of_products(np.zeros((1, 1), lhs.dtype), np.zeros((1, 1), rhs.dtype), result).dtype
+    dtype = sum_of_products(np.zeros((1, 1), inputs.dtype), np.zeros((1, 1), kernel.dtype), result).dtype
     total = np.zeros([groups, batch, *counts, outputs], dtype)
     for place in itertools.product(*(range(part.size) for part in window.dimensions)):
         touched = [_touched(*one) for one in zip(window.dimensions, place, sizes, counts, strict=True)]
@@ -97,12 +109,7 @@ def convolution(
         where = np.ix_(*outer, *(positions for positions, _ in touched), np.arange(outputs))
         with np.errstate(all="ignore"):
             total[where] += sum_of_products(rows, kernel[place], result).reshape(total[where].shape)
-    merged = np.moveaxis(total, 0, -2).reshape([batch, *counts, groups * outputs])
-    order = [0] * lhs.ndim
-    order[numbers.output_feature] = lhs.ndim - 1
-    for spatial, dim in enumerate(numbers.output_spatial):
-        order[dim] = spatial + 1
-    return narrow(merged.transpose(order), result.type)
+    return total
 
 
 def _common_features(lhs: Array, rhs: Array, numbers: ConvolutionDimensionNumbers, groups: int) -> tuple[Array, Array]:

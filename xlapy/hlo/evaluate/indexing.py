@@ -67,6 +67,22 @@ def gathered(
     operand = grown(operand, slice_sizes)
     vectors = index_vectors(_common_batch(start_indices, available, numbers), numbers.index_vector_dim)
     batch = vectors.shape[:-1]
+    dropped = (*numbers.collapsed_slice_dims, *numbers.operand_batching_dims)
+    kept = iter([size for dim, size in enumerate(slice_sizes) if dim not in dropped])
+    rest = iter(batch)
+    rank = len(batch) + len(numbers.offset_dims)
+    dims = [next(kept) if axis in numbers.offset_dims else next(rest) for axis in range(rank)]
+    if not operand.size or not all(slice_sizes) or not all(dims):
+        return np.zeros(dims, operand.dtype)
+    places = _places(vectors, available, numbers, slice_sizes)
+    return np.broadcast_to(operand[places] if places else operand, dims).copy()
+
+
+def _places(
+    vectors: Array, available: Sequence[int], numbers: GatherDimensionNumbers, slice_sizes: Sequence[int]
+) -> tuple[Array, ...]:
+    """For each dimension of the operand, from where in it each element of the result is taken."""
+    batch = vectors.shape[:-1]
     rank = len(batch) + len(numbers.offset_dims)
     batch_axes = [axis for axis in range(rank) if axis not in numbers.offset_dims]
     dropped = (*numbers.collapsed_slice_dims, *numbers.operand_batching_dims)
@@ -85,15 +101,7 @@ def gathered(
         if dim not in dropped:
             place = place + _along_axes(np.arange(size), [next(offset_axes)], rank)
         places.append(place)
-    dims = [0] * rank
-    for axis, length in zip(batch_axes, batch, strict=True):
-        dims[axis] = length
-    kept = [size for dim, size in enumerate(slice_sizes) if dim not in dropped]
-    for axis, length in zip(numbers.offset_dims, kept, strict=True):
-        dims[axis] = length
-    if not operand.size or not all(slice_sizes) or not all(dims):
-        return np.zeros(dims, operand.dtype)
-    return np.broadcast_to(operand[tuple(places)] if places else operand, dims).copy()
+    return tuple(places)
 
 
 def _common_batch(indices: Array, available: Sequence[int], numbers: GatherDimensionNumbers) -> Array:
@@ -141,11 +149,7 @@ def scatter(
     dropped = (*numbers.inserted_window_dims, *numbers.input_batching_dims)
     counts = zip(vectors.shape[:-1], (updates[0].shape[axis] for axis in scatter_axes), strict=True)
     for position in np.ndindex(*map(min, counts)):
-        starts = [0] * inputs[0].ndim
-        for dim, start in zip(numbers.scatter_dims_to_operand_dims, vectors[position], strict=True):
-            starts[dim] = int(start)
-        for dim, axis in zip(numbers.input_batching_dims, numbers.scatter_indices_batching_dims, strict=True):
-            starts[dim] = position[axis - (axis > numbers.index_vector_dim)]
+        starts = _window_start(numbers, position, vectors[position], inputs[0].ndim)
         index: list[int | slice] = [slice(None)] * updates[0].ndim
         for axis, place in zip(scatter_axes, position, strict=True):
             index[axis] = place
@@ -157,6 +161,16 @@ def scatter(
             for result, values in zip(results, combined, strict=True):
                 result[target] = values
     return tuple(results) if len(results) > 1 else results[0]
+
+
+def _window_start(numbers: ScatterDimensionNumbers, position: Sequence[int], vector: Array, rank: int) -> list[int]:
+    """Where in the inputs the window of updates begins that has an index vector, at a position of the indices."""
+    starts = [0] * rank
+    for dim, start in zip(numbers.scatter_dims_to_operand_dims, vector, strict=True):
+        starts[dim] = int(start)
+    for dim, axis in zip(numbers.input_batching_dims, numbers.scatter_indices_batching_dims, strict=True):
+        starts[dim] = position[axis - (axis > numbers.index_vector_dim)]
+    return starts
 
 
 def _inside(

@@ -492,19 +492,10 @@ def check_aliases(operands: Sequence[Shape], result: Shape, aliases: Sequence[Ou
     if len(set(outputs)) != len(outputs):
         raise ShapeError("alias-once", f"an output has two aliases: {outputs}")
     for alias in aliases:
-        output = part_at(result, alias.output_index)
-        operand = part_at(operands[alias.operand], alias.operand_index) if alias.operand < len(operands) else None
+        output = result.part_at(alias.output_index)
+        operand = operands[alias.operand].part_at(alias.operand_index) if alias.operand < len(operands) else None
         if output is None or operand is None or not output.is_array or not operand.is_array:
             place = f"output {list(alias.output_index)}, operand {alias.operand} at {list(alias.operand_index)}"
             raise ShapeError("alias-exists", f"there are no arrays at {place}")
         if not output.matches(operand):
             raise ShapeError("alias-type", f"output {output} cannot live in operand {operand}")
-
-
-def part_at(shape: Shape, index: Sequence[int]) -> Shape | None:
-    """The part of a tuple shape at an index; None if there is none."""
-    for number in index:
-        if not shape.is_tuple or not 0 <= number < len(shape.parts):
-            return None
-        shape = shape.parts[number]
-    return shape

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from xlapy.hlo.attributes import NO_WINDOW, ConvolutionDimensionNumbers, DotDimensionNumbers, Precision, Window
+from xlapy.hlo.ops.checks import require_array
 from xlapy.hlo.ops.spec import PURE, ResultShape, op
 from xlapy.hlo.ops.windows import check_window_steps, window_positions
 from xlapy.hlo.shape import UNBOUNDED, Shape
@@ -38,11 +39,7 @@ def dot(
     contracting-sizes [B1 C10]: contracting dimensions agree in size.
     precision-count [C11]: a precision is given for both operands, or for none.
     """
-    for shape in (lhs, rhs, result):
-        if not shape.is_array:
-            raise ShapeError("array-operands", f"{shape} is not an array")
-    if lhs.type.kind != rhs.type.kind and not (lhs.type.is_integer and rhs.type.is_integer):
-        raise ShapeError("same-type", f"{lhs} and {rhs} have elements of different kinds")
+    _check_factors(lhs, rhs, result)
     numbers = dimension_numbers
     if len(numbers.lhs_batch) != len(numbers.rhs_batch):
         raise ShapeError("batch-count", f"batch dimensions {numbers.lhs_batch} and {numbers.rhs_batch} do not pair up")
@@ -53,8 +50,7 @@ def dot(
         )
     _check_dimensions("lhs", lhs, numbers.lhs_batch, numbers.lhs_contracting)
     _check_dimensions("rhs", rhs, numbers.rhs_batch, numbers.rhs_contracting)
-    if len(operand_precision) not in (0, 2):
-        raise ShapeError("precision-count", f"{len(operand_precision)} precisions are given for two operands")
+    _check_precisions(operand_precision)
     _check_sizes("batch-sizes", lhs, rhs, numbers.lhs_batch, numbers.rhs_batch)
     _check_sizes("contracting-sizes", lhs, rhs, numbers.lhs_contracting, numbers.rhs_contracting)
     order = [(lhs, dim) for dim in (*numbers.lhs_batch, *numbers.lhs_free(lhs.rank))]
@@ -64,6 +60,18 @@ def dot(
     for place, dim in enumerate(numbers.rhs_batch):
         dynamic[place] = dynamic[place] or (rhs.is_dynamic_dim(dim) and rhs.dims[dim] != UNBOUNDED)
     return Shape.array(result.type, sizes, dynamic)
+
+
+def _check_factors(lhs: Shape, rhs: Shape, result: Shape) -> None:
+    """Raises unless both operands and the result are arrays, and elements of the operands can be multiplied."""
+    require_array(lhs, rhs, result)
+    if lhs.type.kind != rhs.type.kind and not (lhs.type.is_integer and rhs.type.is_integer):
+        raise ShapeError("same-type", f"{lhs} and {rhs} have elements of different kinds")
+
+
+def _check_precisions(precisions: tuple[Precision, ...]) -> None:
+    if len(precisions) not in (0, 2):
+        raise ShapeError("precision-count", f"{len(precisions)} precisions are given for two operands")
 
 
 def _check_dimensions(side: str, shape: Shape, batch: tuple[int, ...], contracting: tuple[int, ...]) -> None:
@@ -128,19 +136,14 @@ def convolution(
     feature-groups-divide-output [B4 C16]: the feature groups divide the output features.
     precision-count [C24]: a precision is given for both operands, or for none.
     """
-    for shape in (lhs, rhs, result):
-        if not shape.is_array:
-            raise ShapeError("array-operands", f"{shape} is not an array")
-    if lhs.type.kind != rhs.type.kind and not (lhs.type.is_integer and rhs.type.is_integer):
-        raise ShapeError("same-type", f"{lhs} and {rhs} have elements of different kinds")
+    _check_factors(lhs, rhs, result)
     numbers = dimension_numbers
     if lhs.rank != rhs.rank or lhs.rank < 2:
         raise ShapeError("same-rank", f"{lhs} and {rhs} do not have the same rank, of 2 or more")
     _check_convolution_dimensions(lhs.rank, numbers)
     _check_convolution_window(rhs, window, numbers)
     _check_groups(lhs, rhs, numbers, feature_group_count, batch_group_count)
-    if len(operand_precision) not in (0, 2):
-        raise ShapeError("precision-count", f"{len(operand_precision)} precisions are given for two operands")
+    _check_precisions(operand_precision)
     batch = lhs.dims[numbers.input_batch]
     dims, dynamic = [0] * lhs.rank, [False] * lhs.rank
     dims[numbers.output_batch] = batch if batch == UNBOUNDED else batch // batch_group_count
@@ -154,16 +157,11 @@ def convolution(
 
 
 def _check_convolution_dimensions(rank: int, numbers: ConvolutionDimensionNumbers) -> None:
-    sides = (
-        ("input", (numbers.input_batch, numbers.input_feature), numbers.input_spatial),
-        ("kernel", (numbers.kernel_input_feature, numbers.kernel_output_feature), numbers.kernel_spatial),
-        ("output", (numbers.output_batch, numbers.output_feature), numbers.output_spatial),
-    )
-    for side, others, spatial in sides:
+    for side, (first, second, spatial) in zip(("input", "kernel", "output"), numbers.sides(), strict=True):
         if len(spatial) != rank - 2:
             raise ShapeError(f"{side}-spatial-count", f"{len(spatial)} {side} spatial dimensions for arrays of {rank}")
-        if sorted((*others, *spatial)) != list(range(rank)):
-            listed = f"{[*others, *spatial]}"
+        listed = [first, second, *spatial]
+        if sorted(listed) != list(range(rank)):
             raise ShapeError(f"{side}-dimensions", f"the {side} dimensions {listed} are not 0 to {rank - 1}, each once")
 
 

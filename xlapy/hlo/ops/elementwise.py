@@ -28,17 +28,12 @@ from xlapy.hlo.element_types import (
     describe,
     real_part_type,
 )
+from xlapy.hlo.ops.checks import require_array
 from xlapy.hlo.ops.spec import COMMUTATIVE, ELEMENTWISE, ResultShape, Trait, declare_op, op
 from xlapy.hlo.shape import UNBOUNDED, Shape
 from xlapy.support.errors import ShapeError
 
 Types = frozenset[ElementType]
-
-
-def require_array(*shapes: Shape) -> None:
-    for shape in shapes:
-        if not shape.is_array:
-            raise ShapeError("array-operands", f"{shape} is not an array")
 
 
 def common_dims(first: Shape, *others: Shape) -> Shape:
@@ -132,8 +127,6 @@ same-type [B1 C1]: the operands have the same element type.
 element-type [C1]: the element type is one that the operation takes.
 same-dims [B2 C1]: the operands have the same dimensions."""
 
-TO_PRED = {"result": lambda element_type: PRED}
-TO_REAL = {"result": real_part_type}
 FLOATING = FLOAT | COMPLEX
 LOGICAL = INTEGER | BOOLEAN
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from xlapy.hlo.attributes import GatherDimensionNumbers, ScatterDimensionNumbers
 from xlapy.hlo.element_types import INTEGER
+from xlapy.hlo.ops.checks import require_array
 from xlapy.hlo.ops.elementwise import common_dims
 from xlapy.hlo.ops.reductions import check_reduction
 from xlapy.hlo.ops.spec import PURE, Variadic, op
@@ -42,8 +43,7 @@ def dynamic_slice(operand: Shape, start_indices: Variadic, *, slice_sizes: tuple
     sizes-count [B1 C2]: there is one size for each dimension.
     slice-sizes [B2 C4]: 0 <= size <= size of the dimension.
     """
-    if not operand.is_array:
-        raise ShapeError("array-operands", f"{operand} is not an array")
+    require_array(operand)
     _check_starts(operand, start_indices)
     if len(slice_sizes) != operand.rank:
         raise ShapeError("sizes-count", f"{len(slice_sizes)} slice sizes are given for {operand}")
@@ -163,29 +163,10 @@ def gather(
     offset-in-range [C5]: offset_dims are dimensions of the result.
     """
     numbers = dimension_numbers
-    if not operand.is_array:
-        raise ShapeError("array-operands", f"{operand} is not an array")
-    starts, collapsed = numbers.start_index_map, numbers.collapsed_slice_dims
-    _check_index_vector(start_indices, numbers.index_vector_dim, len(starts))
-    in_range, unique = "start-index-map-in-range", "start-index-map-unique"
-    _check_listed(starts, operand.rank, "dimensions of start_index_map", in_range, None, unique)
-    ascending = "collapsed-ascending"
-    _check_listed(collapsed, operand.rank, "collapsed dimensions", "collapsed-in-range", ascending, ascending)
+    require_array(operand)
+    _check_lookup(operand, start_indices, numbers)
     batching = numbers.operand_batching_dims
-    _check_batching(
-        operand,
-        start_indices,
-        batching,
-        numbers.start_indices_batching_dims,
-        numbers.index_vector_dim,
-        (*collapsed, *starts),
-    )
-    dropped = (*collapsed, *batching)
-    if operand.rank != len(numbers.offset_dims) + len(dropped):
-        raise ShapeError(
-            "rank-adds-up",
-            f"{len(numbers.offset_dims)} offset dimensions and {len(dropped)} dropped ones do not make up {operand}",
-        )
+    dropped = (*numbers.collapsed_slice_dims, *batching)
     _check_slice_sizes(operand, slice_sizes, dropped)
     vectors = _without(range(start_indices.rank), numbers.index_vector_dim)
     batch = [start_indices.dims[dim] for dim in vectors]
@@ -199,6 +180,23 @@ def gather(
     rest = iter([_batch_size(operand, start_indices, dim, partners.get(dim)) for dim in vectors])
     dims = [next(window) if dim in numbers.offset_dims else next(rest) for dim in range(rank)]
     return operand.with_dims([size for size, _ in dims], [dynamic for _, dynamic in dims]).without_layout()
+
+
+def _check_lookup(operand: Shape, start_indices: Shape, numbers: GatherDimensionNumbers) -> None:
+    """Raises unless indices and slices together have the dimensions of the operand."""
+    starts, collapsed, batching = numbers.start_index_map, numbers.collapsed_slice_dims, numbers.operand_batching_dims
+    _check_index_vector(start_indices, numbers.index_vector_dim, len(starts))
+    in_range, unique = "start-index-map-in-range", "start-index-map-unique"
+    _check_listed(starts, operand.rank, "dimensions of start_index_map", in_range, None, unique)
+    ascending = "collapsed-ascending"
+    _check_listed(collapsed, operand.rank, "collapsed dimensions", "collapsed-in-range", ascending, ascending)
+    others = (*collapsed, *starts)
+    indices_batching = numbers.start_indices_batching_dims
+    _check_batching(operand, start_indices, batching, indices_batching, numbers.index_vector_dim, others)
+    offsets, dropped = len(numbers.offset_dims), len(collapsed) + len(batching)
+    if operand.rank != offsets + dropped:
+        message = f"{offsets} offset dimensions and {dropped} dropped ones do not make up {operand}"
+        raise ShapeError("rank-adds-up", message)
 
 
 def _batch_size(operand: Shape, indices: Shape, dim: int, partner: int | None) -> tuple[int, bool]:
@@ -255,41 +253,35 @@ def scatter(
     computation-type [C15]: the computation has type (T.., T..) -> T.. for element types T.
     """
     _check_scattered(inputs, updates)
-    operand, update, numbers = inputs[0], updates[0], dimension_numbers
-    targets, inserted = numbers.scatter_dims_to_operand_dims, numbers.inserted_window_dims
-    _check_index_vector(scatter_indices, numbers.index_vector_dim, len(targets))
-    in_range, unique = "scatter-dims-in-range", "scatter-dims-unique"
-    _check_listed(targets, operand.rank, "dimensions of scatter_dims_to_operand_dims", in_range, None, unique)
-    ascending = "inserted-ascending"
-    _check_listed(inserted, operand.rank, "inserted dimensions", "inserted-in-range", ascending, ascending)
-    _check_batching(
-        operand,
-        scatter_indices,
-        numbers.input_batching_dims,
-        numbers.scatter_indices_batching_dims,
-        numbers.index_vector_dim,
-        (*inserted, *targets),
-    )
-    dropped = (*inserted, *numbers.input_batching_dims)
-    if operand.rank != len(numbers.update_window_dims) + len(dropped):
-        raise ShapeError(
-            "rank-adds-up",
-            f"{len(numbers.update_window_dims)} window dimensions and {len(dropped)} dropped ones do not make up "
-            f"{operand}",
-        )
-    _check_updates(operand, scatter_indices, update, numbers, dropped)
+    _check_targets(inputs[0], scatter_indices, dimension_numbers)
+    _check_updates(inputs[0], scatter_indices, updates[0], dimension_numbers)
     check_reduction(inputs, update_computation)
     merged = common_dims(*inputs)
     results = [merged.with_type(shape.type).without_layout() for shape in inputs]
     return results[0] if len(results) == 1 else Shape.tuple(results)
 
 
+def _check_targets(operand: Shape, scatter_indices: Shape, numbers: ScatterDimensionNumbers) -> None:
+    """Raises unless indices and windows together have the dimensions of the operand."""
+    targets, inserted = numbers.scatter_dims_to_operand_dims, numbers.inserted_window_dims
+    _check_index_vector(scatter_indices, numbers.index_vector_dim, len(targets))
+    in_range, unique = "scatter-dims-in-range", "scatter-dims-unique"
+    _check_listed(targets, operand.rank, "dimensions of scatter_dims_to_operand_dims", in_range, None, unique)
+    ascending = "inserted-ascending"
+    _check_listed(inserted, operand.rank, "inserted dimensions", "inserted-in-range", ascending, ascending)
+    batching, others = numbers.input_batching_dims, (*inserted, *targets)
+    indices_batching = numbers.scatter_indices_batching_dims
+    _check_batching(operand, scatter_indices, batching, indices_batching, numbers.index_vector_dim, others)
+    windows, dropped = len(numbers.update_window_dims), len(inserted) + len(batching)
+    if operand.rank != windows + dropped:
+        message = f"{windows} window dimensions and {dropped} dropped ones do not make up {operand}"
+        raise ShapeError("rank-adds-up", message)
+
+
 def _check_scattered(inputs: Variadic, updates: Variadic) -> None:
     if not inputs:
         raise ShapeError("some-inputs", "nothing to scatter into")
-    for shape in (*inputs, *updates):
-        if not shape.is_array:
-            raise ShapeError("array-operands", f"{shape} is not an array")
+    require_array(*inputs, *updates)
     for shape in inputs:
         if not shape.has_dims_of(inputs[0]):
             raise ShapeError("same-dims", f"the inputs {inputs[0]} and {shape} have different dimensions")
@@ -301,10 +293,9 @@ def _check_scattered(inputs: Variadic, updates: Variadic) -> None:
             raise ShapeError("same-types", f"{update} cannot update {operand}: their element types differ")
 
 
-def _check_updates(
-    operand: Shape, indices: Shape, update: Shape, numbers: ScatterDimensionNumbers, dropped: Sequence[int]
-) -> None:
+def _check_updates(operand: Shape, indices: Shape, update: Shape, numbers: ScatterDimensionNumbers) -> None:
     """Raises unless the updates have a window for each index vector."""
+    dropped = (*numbers.inserted_window_dims, *numbers.input_batching_dims)
     windows = numbers.update_window_dims
     batch = _without(indices.dims, numbers.index_vector_dim)
     if update.rank != len(windows) + len(batch):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from xlapy.hlo.element_types import FLOAT, INTEGER, PRED, S32
+from xlapy.hlo.ops.checks import check_dimension
 from xlapy.hlo.ops.elementwise import common_dims
 from xlapy.hlo.ops.spec import PURE, Variadic, op
 from xlapy.hlo.shape import UNBOUNDED, Shape, Signature
@@ -30,8 +31,7 @@ def sort(inputs: Variadic, *, comparator: Signature, dimension: int, is_stable: 
             raise ShapeError("array-operands", f"{shape} is not an array")
         if not shape.has_dims_of(inputs[0]):
             raise ShapeError("same-dims", f"the inputs {inputs[0]} and {shape} have different dimensions")
-    if not 0 <= dimension < inputs[0].rank:
-        raise ShapeError("dimension-in-range", f"dimension {dimension} is outside {inputs[0]}")
+    check_dimension(inputs[0], dimension)
     wanted = [Shape.scalar(shape.type) for shape in inputs for _ in range(2)]
     if not Signature(tuple(wanted), Shape.scalar(PRED)).matches(comparator):
         types = ", ".join(shape.type.name for shape in inputs)

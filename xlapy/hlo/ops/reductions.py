@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from xlapy.hlo.ops.checks import check_dimensions, require_array
 from xlapy.hlo.ops.elementwise import common_dims
 from xlapy.hlo.ops.spec import PURE, Trait, Variadic, op
 from xlapy.hlo.shape import Shape, Signature
@@ -12,9 +13,7 @@ def check_inputs(inputs: Variadic) -> None:
     """Raises unless there is an input and all inputs are arrays of the same dimensions."""
     if not inputs:
         raise ShapeError("some-inputs", "nothing to reduce")
-    for shape in inputs:
-        if not shape.is_array:
-            raise ShapeError("array-operands", f"{shape} is not an array")
+    require_array(*inputs)
     common_dims(*inputs)
 
 
@@ -45,14 +44,6 @@ def check_reduction(inputs: Variadic, computation: Signature) -> tuple[Shape, ..
             "computation-type", f"a computation of type {computation} cannot fold elements of type {types}"
         )
     return results
-
-
-def check_dimensions(operand: Shape, dimensions: tuple[int, ...]) -> None:
-    for dim in dimensions:
-        if not 0 <= dim < operand.rank:
-            raise ShapeError("dimensions-in-range", f"dimension {dim} is outside {operand}")
-    if len(set(dimensions)) != len(dimensions):
-        raise ShapeError("dimensions-unique", f"dimensions {list(dimensions)} repeat one")
 
 
 @op("reduce", traits=PURE, hlo_text={"computation": "to_apply"})
@@ -91,9 +82,7 @@ def map_(operands: Variadic, *, computation: Signature, dimensions: tuple[int, .
     """
     if not operands:
         raise ShapeError("some-inputs", "nothing to map over")
-    for shape in operands:
-        if not shape.is_array:
-            raise ShapeError("array-operands", f"{shape} is not an array")
+    require_array(*operands)
     merged = common_dims(*operands)
     if dimensions != tuple(range(merged.rank)):
         raise ShapeError("all-dimensions", f"dimensions {list(dimensions)} are not all dimensions of {merged} in order")

@@ -5,14 +5,10 @@ from __future__ import annotations
 import math
 
 from xlapy.hlo.attributes import PaddingDimension, SliceDimension
+from xlapy.hlo.ops.checks import check_dimension, check_dimensions, require_array
 from xlapy.hlo.ops.spec import INDEX_MAP, ResultShape, Variadic, op
 from xlapy.hlo.shape import UNBOUNDED, Shape
 from xlapy.support.errors import ShapeError
-
-
-def _require_array(operand: Shape) -> None:
-    if not operand.is_array:
-        raise ShapeError("array-operands", f"{operand} is not an array")
 
 
 @op("broadcast", traits=INDEX_MAP, title="BroadcastInDim")
@@ -28,17 +24,12 @@ def broadcast(operand: Shape, *, dimensions: tuple[int, ...], result: ResultShap
     same-size [B1 C5]: a dimension of the operand has the size of the one it becomes.
     bounded-result: a bounded dimension of the operand becomes a bounded one.
     """
-    _require_array(operand)
-    _require_array(result)
+    require_array(operand, result)
     if operand.element_type is not result.element_type:
         raise ShapeError("array-operands", f"{operand} and {result} have different element types")
     if len(dimensions) != operand.rank:
         raise ShapeError("dimensions-count", f"{len(dimensions)} dimensions are given for {operand}")
-    for dim in dimensions:
-        if not 0 <= dim < result.rank:
-            raise ShapeError("dimensions-in-range", f"dimension {dim} is outside {result}")
-    if len(set(dimensions)) != len(dimensions):
-        raise ShapeError("dimensions-unique", f"dimensions {list(dimensions)} repeat one")
+    check_dimensions(result, dimensions)
     for dim, target in enumerate(dimensions):
         sizes = (operand.dims[dim], result.dims[target])
         if sizes[0] != sizes[1] and UNBOUNDED not in sizes:
@@ -62,8 +53,7 @@ def reshape(operand: Shape, *, result: ResultShape) -> Shape:
     same-size [B2 C2]: operand and result have the same number of elements.
     bounded-result: if a dimension of the operand is bounded, so is one of the result.
     """
-    _require_array(operand)
-    _require_array(result)
+    require_array(operand, result)
     if operand.element_type is not result.element_type:
         raise ShapeError("array-operands", f"{operand} and {result} have different element types")
     unbounded = operand.is_unbounded or result.is_unbounded
@@ -81,7 +71,7 @@ def transpose(operand: Shape, *, permutation: tuple[int, ...]) -> Shape:
     array-operands: the operand is an array.
     permutation [B1 C2]: `permutation` lists every dimension of the operand once.
     """
-    _require_array(operand)
+    require_array(operand)
     if sorted(permutation) != list(range(operand.rank)):
         raise ShapeError(
             "permutation", f"{list(permutation)} is not a permutation of the {operand.rank} dimensions of {operand}"
@@ -97,12 +87,8 @@ def reverse(operand: Shape, *, dimensions: tuple[int, ...]) -> Shape:
     dimensions-unique [B1 C2]: no dimension is listed twice.
     dimensions-in-range [B1 C3]: the dimensions are dimensions of the operand.
     """
-    _require_array(operand)
-    for dim in dimensions:
-        if not 0 <= dim < operand.rank:
-            raise ShapeError("dimensions-in-range", f"dimension {dim} is outside {operand}")
-    if len(set(dimensions)) != len(dimensions):
-        raise ShapeError("dimensions-unique", f"dimensions {list(dimensions)} repeat one")
+    require_array(operand)
+    check_dimensions(operand, dimensions)
     return operand.without_layout()
 
 
@@ -118,7 +104,7 @@ def slice_(operand: Shape, *, dimensions: tuple[SliceDimension, ...]) -> Shape:
     limit [B3 C3]: the limit is neither below the start nor beyond the size.
     stride [B4 C4]: the stride is positive.
     """
-    _require_array(operand)
+    require_array(operand)
     if len(dimensions) != operand.rank:
         raise ShapeError("one-each", f"{len(dimensions)} ranges are given for {operand}")
     sizes = []
@@ -144,7 +130,7 @@ def pad(operand: Shape, padding_value: Shape, *, dimensions: tuple[PaddingDimens
     interior [B2 C3]: interior padding is not negative.
     result-size [B4 C4]: no dimension of the result is negative.
     """
-    _require_array(operand)
+    require_array(operand)
     if not padding_value.is_scalar or padding_value.element_type is not operand.element_type:
         raise ShapeError("scalar-value", f"padding value {padding_value} is not a scalar of type {operand.type}")
     if len(dimensions) != operand.rank:
@@ -175,13 +161,12 @@ def concatenate(inputs: Variadic, *, dimension: int) -> Shape:
     if not inputs:
         raise ShapeError("some-inputs", "nothing to concatenate")
     first = inputs[0]
-    _require_array(first)
+    require_array(first)
     if not first.rank:
         raise ShapeError("not-scalars", f"{first} has no dimension to concatenate along")
-    if not 0 <= dimension < first.rank:
-        raise ShapeError("dimension-in-range", f"dimension {dimension} is outside {first}")
+    check_dimension(first, dimension)
     for other in inputs[1:]:
-        _require_array(other)
+        require_array(other)
         if other.element_type is not first.element_type:
             raise ShapeError("same-type", f"{other} and {first} have different element types")
         if other.rank != first.rank:

@@ -268,36 +268,18 @@ def declare_op(
     """Enters one row of the table; `op` is the usual way to call it."""
     if name in OPS:
         raise InternalError(f"op {name!r} is declared twice")
-    annotations = typing.get_type_hints(rule)
-    operands: list[OperandParameter] = []
-    regions: list[RegionParameter] = []
-    attributes: dict[str, AttributeParameter] = {}
-    takes_result = needs_result = False
-    for parameter in inspect.signature(rule).parameters.values():
-        annotation = annotations[parameter.name]
-        key = hlo_text.get(parameter.name, parameter.name)
-        if parameter.kind is not inspect.Parameter.KEYWORD_ONLY:
-            operands.append(OperandParameter(parameter.name, annotation == Variadic))
-        elif annotation is Signature or annotation == Regions:
-            regions.append(RegionParameter(parameter.name, annotation == Regions, key))
-        elif annotation is ResultShape or annotation == StatedResult:
-            takes_result, needs_result = True, annotation is ResultShape
-        else:
-            braces = key.endswith("={}")
-            attributes[parameter.name] = AttributeParameter(
-                parameter.name, annotation, parameter.default, key.removesuffix("={}"), braces
-            )
+    parameters = _parameters_of(rule, hlo_text)
     doc = inspect.getdoc(rule) or ""
     spec = OpSpec(
         name=name,
         family=rule.__module__.rpartition(".")[2],
         traits=traits,
         rule=rule,
-        operands=tuple(operands),
-        regions=tuple(regions),
-        attributes=attributes,
-        takes_result=takes_result,
-        needs_result=needs_result,
+        operands=tuple(parameters.operands),
+        regions=tuple(parameters.regions),
+        attributes=parameters.attributes,
+        takes_result=parameters.takes_result,
+        needs_result=parameters.needs_result,
         constraints=_constraints(doc),
         doc=doc,
         title=title or "".join(word.capitalize() for word in name.split("-")),
@@ -309,6 +291,37 @@ def declare_op(
     )
     OPS[name] = spec
     return spec
+
+
+@dataclass(slots=True)
+class _Parameters:
+    """The parameters of a shape rule, by what they stand for."""
+
+    operands: list[OperandParameter] = field(default_factory=list)
+    regions: list[RegionParameter] = field(default_factory=list)
+    attributes: dict[str, AttributeParameter] = field(default_factory=dict)
+    takes_result: bool = False
+    needs_result: bool = False
+
+
+def _parameters_of(rule: Callable[..., Shape], hlo_text: Mapping[str, str]) -> _Parameters:
+    found = _Parameters()
+    annotations = typing.get_type_hints(rule)
+    for parameter in inspect.signature(rule).parameters.values():
+        name, annotation = parameter.name, annotations[parameter.name]
+        key = hlo_text.get(name, name)
+        if parameter.kind is not inspect.Parameter.KEYWORD_ONLY:
+            found.operands.append(OperandParameter(name, annotation == Variadic))
+        elif annotation is Signature or annotation == Regions:
+            found.regions.append(RegionParameter(name, annotation == Regions, key))
+        elif annotation is ResultShape or annotation == StatedResult:
+            found.takes_result, found.needs_result = True, annotation is ResultShape
+        else:
+            braces = key.endswith("={}")
+            found.attributes[name] = AttributeParameter(
+                name, annotation, parameter.default, key.removesuffix("={}"), braces
+            )
+    return found
 
 
 _CONSTRAINT = re.compile(r"^([a-z][a-z0-9-]*)(?: \[([A-Z0-9 ]+)\])?: (.+(?:\n(?:  +).+)*)", re.MULTILINE)
@@ -328,8 +341,24 @@ def _derive_pair(spec: OpSpec, rule: Callable[..., Shape], hlo_text: Mapping[str
     convention: what the synchronous op returns, or, where there is an `async_shape`, a tuple of operands and results.
     Text may state more elements of that tuple, integer scalars: contexts, which nobody reads. The done op waits, and
     returns what the synchronous op returns."""
-    async_shape: Callable[[Sequence[Shape], Shape], Shape] | None = spec.options.get("async_shape")
     done_shape: Callable[[Shape], Shape] = spec.options.get("done_shape", lambda started: started)
+
+    def done(started: Shape) -> Shape:
+        return done_shape(started)
+
+    done.__module__ = rule.__module__
+    done.__doc__ = f"Waits for the {spec.name}-start that is its operand, and returns its result."
+    start = _start_rule(spec, rule, done_shape)
+    traits, options = spec.traits & ~Trait.ASYNC, spec.options
+    start_traits, done_traits = traits | Trait.START, traits | Trait.DONE
+    declare_op(f"{spec.name}-start", start, start_traits, hlo_text, spec.title, None, None, options, start_of=spec.name)
+    declare_op(f"{spec.name}-done", done, done_traits, {}, spec.title, None, None, {}, done_of=spec.name)
+
+
+def _start_rule(spec: OpSpec, rule: Callable[..., Shape], done_shape: Callable[[Shape], Shape]) -> Callable[..., Shape]:
+    """The shape rule of a start op. Its parameters are those of the synchronous op, and a result that text may state
+    where contexts can be behind it."""
+    async_shape: Callable[[Sequence[Shape], Shape], Shape] | None = spec.options.get("async_shape")
 
     @functools.wraps(rule)
     def start(*operands: Any, **attributes: Any) -> Shape:
@@ -347,25 +376,7 @@ def _derive_pair(spec: OpSpec, rule: Callable[..., Shape], hlo_text: Mapping[str
         result = inspect.Parameter("result", inspect.Parameter.KEYWORD_ONLY)
         vars(start)["__signature__"] = signature.replace(parameters=[*signature.parameters.values(), result])
         start.__annotations__ = {**rule.__annotations__, "result": StatedResult}
-
-    def done(started: Shape) -> Shape:
-        return done_shape(started)
-
-    done.__module__ = rule.__module__
-    done.__doc__ = f"Waits for the {spec.name}-start that is its operand, and returns its result."
-    traits = spec.traits & ~Trait.ASYNC
-    declare_op(
-        f"{spec.name}-start",
-        start,
-        traits | Trait.START,
-        hlo_text,
-        spec.title,
-        None,
-        None,
-        spec.options,
-        start_of=spec.name,
-    )
-    declare_op(f"{spec.name}-done", done, traits | Trait.DONE, {}, spec.title, None, None, {}, done_of=spec.name)
+    return start
 
 
 def _with_contexts(inferred: Shape, stated: Shape | None) -> Shape:
@@ -375,9 +386,3 @@ def _with_contexts(inferred: Shape, stated: Shape | None) -> Shape:
     if any(not context.is_scalar or not context.type.is_integer for context in contexts):
         raise ShapeError("contexts", f"{stated} has more behind {inferred} than integer scalars")
     return Shape.tuple([*inferred.parts, *contexts])
-
-
-def require(condition: bool, slug: str, message: str) -> None:
-    """Raises the ShapeError of constraint `slug` unless `condition` holds. For cheap messages; else raise directly."""
-    if not condition:
-        raise ShapeError(slug, message)

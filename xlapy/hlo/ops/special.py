@@ -7,7 +7,8 @@ StableHLO text has most of them as operations of `chlo`; HLO text spells them as
 from __future__ import annotations
 
 from xlapy.hlo.element_types import BF16, F16, F32, F64, FLOAT
-from xlapy.hlo.ops.elementwise import binary, common_dims, require_array, require_type, unary
+from xlapy.hlo.ops.checks import require_array
+from xlapy.hlo.ops.elementwise import binary, common_dims, require_type, unary
 from xlapy.hlo.ops.spec import ELEMENTWISE, op
 from xlapy.hlo.shape import Shape
 from xlapy.support.errors import ShapeError

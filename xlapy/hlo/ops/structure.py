@@ -5,6 +5,7 @@ from __future__ import annotations
 from xlapy.hlo.attributes import FusionKind, OutputOperandAlias
 from xlapy.hlo.element_types import NUMERIC, S32
 from xlapy.hlo.literal import Literal
+from xlapy.hlo.ops.checks import check_dimension, require_array
 from xlapy.hlo.ops.spec import INDEX_MAP, PURE, ResultShape, StatedResult, Trait, Variadic, op
 from xlapy.hlo.shape import TOKEN, Shape, Signature
 from xlapy.support.errors import ShapeError
@@ -39,8 +40,7 @@ def iota(*, dimension: int, result: ResultShape) -> Shape:
     """
     if not result.is_array:
         raise ShapeError("array-result", f"{result} is not an array")
-    if not 0 <= dimension < result.rank:
-        raise ShapeError("dimension-in-range", f"dimension {dimension} is outside {result}")
+    check_dimension(result, dimension)
     if result.element_type not in NUMERIC:
         raise ShapeError("element-type", f"elements of type {result.type} cannot count")
     return result.without_layout()
@@ -164,9 +164,8 @@ def get_dimension_size(operand: Shape, *, dimension: int) -> Shape:
     array-operands [B1]: the operand is an array.
     dimension-in-range [B2 C1]: `dimension` is a dimension of the operand.
     """
-    if not operand.is_array:
-        raise ShapeError("array-operands", f"{operand} is not an array")
-    _check_dimension(operand, dimension)
+    require_array(operand)
+    check_dimension(operand, dimension)
     return Shape.scalar("int32")
 
 
@@ -181,20 +180,14 @@ def set_dimension_size(operand: Shape, size: Shape, *, dimension: int, result: S
     size-type [B3]: the size is a scalar s32.
     dimension-in-range [B2]: `dimension` is a dimension of the operand.
     """
-    if not operand.is_array:
-        raise ShapeError("array-operands", f"{operand} is not an array")
+    require_array(operand)
     if not size.is_scalar or size.element_type is not S32:
         raise ShapeError("size-type", f"the size is {size}; it must be s32[]")
-    _check_dimension(operand, dimension)
+    check_dimension(operand, dimension)
     is_dynamic = (
         result is None or result.rank != operand.rank or result.is_dynamic_dim(dimension) or not result.is_array
     )
     return operand.with_dim(dimension, operand.dims[dimension], dynamic=is_dynamic).without_layout()
-
-
-def _check_dimension(operand: Shape, dimension: int) -> None:
-    if not 0 <= dimension < operand.rank:
-        raise ShapeError("dimension-in-range", f"dimension {dimension} is outside {operand}")
 
 
 def check_arguments(slug: str, arguments: Variadic, computation: Signature) -> None:

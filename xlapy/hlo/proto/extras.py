@@ -17,9 +17,8 @@ from xlapy.hlo.proto.messages import (
     StringEntry,
 )
 from xlapy.hlo.proto.shardings import sharding_from_text, sharding_to_text
-from xlapy.hlo.text.backend_config import config_bytes, config_text
+from xlapy.hlo.text.backend_config import config_bytes, config_text, is_group
 from xlapy.hlo.text.lexer import Lexer, quote
-from xlapy.support.errors import ParseError
 from xlapy.support.source import Source
 
 
@@ -33,14 +32,7 @@ class Extra:
 
 def as_value(text: str) -> str:
     """The text in quotes, unless it is a group in braces, such as JSON, which stands in HLO text as it is."""
-    if text.startswith("{"):
-        lexer = Lexer(Source(text))
-        try:
-            if lexer.balanced() == text and lexer.at_end:
-                return text
-        except ParseError:
-            pass  # a string that only begins like a group
-    return quote(text)
+    return text if is_group(text) else quote(text)
 
 
 # -- frontend attributes -------------------------------------------------------------------------------------------

@@ -1,36 +1,33 @@
 """Attribute values in HLO text: one codec per Python type, found by the type that the op table declares.
 
-Most types are one `key=value`. The dimension numbers of dot, gather and scatter are one key per field (`FIELD_KEYS`).
+Which key has which attribute of an op is said in `op_keys`.
 """
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 import re
 import types
 import typing
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from xlapy.hlo.attributes import (
     ConvolutionDimensionNumbers,
-    DotDimensionNumbers,
-    GatherDimensionNumbers,
+    ConvolutionSide,
     Named,
     OpMetadata,
     OutputOperandAlias,
     PaddingDimension,
     ReplicaGroups,
-    ScatterDimensionNumbers,
     SliceDimension,
     SourceTargetPairs,
     Window,
     WindowDimension,
 )
+from xlapy.hlo.dim_labels import LETTERS, labels_of, side_of
 from xlapy.hlo.literal import Literal
-from xlapy.hlo.ops import OpSpec
 from xlapy.hlo.process_groups import iota_groups
 from xlapy.hlo.shape import Shape
 from xlapy.hlo.text.lexer import Lexer, quote
@@ -252,73 +249,27 @@ def _read_labels(lexer: Lexer) -> ConvolutionDimensionNumbers:
         lexer.expected("dimension labels such as b01f_01io->b01f")
     lexer.skip()
     try:
-        input_batch, input_feature, input_spatial = _label_positions(match[1], "bf")
-        kernel_input, kernel_output, kernel_spatial = _label_positions(match[2], "io")
-        output_batch, output_feature, output_spatial = _label_positions(match[3], "bf")
-        if not len(input_spatial) == len(kernel_spatial) == len(output_spatial):
+        sides = [_side(match[number], letters) for number, letters in enumerate(LETTERS, start=1)]
+        if len({len(spatial) for _, _, spatial in sides}) != 1:
             raise ValueError("its three parts have different numbers of spatial dimensions")
     except ValueError as error:
         raise lexer.error(f"{match[0].strip()!r}: {error}", start) from None
-    return ConvolutionDimensionNumbers(
-        input_batch,
-        input_feature,
-        input_spatial,
-        kernel_input,
-        kernel_output,
-        kernel_spatial,
-        output_batch,
-        output_feature,
-        output_spatial,
-    )
+    return ConvolutionDimensionNumbers.of_sides(*sides)
 
 
-def _label_positions(labels: str, letters: str) -> tuple[int, int, tuple[int, ...]]:
-    """Where the two letters stand, and where 0, 1, 2 ... do."""
-    wanted = [*letters, *map(str, range(len(labels) - 2))]
-    if sorted(labels) != sorted(wanted):
-        raise ValueError(f"{labels!r} does not have each of {', '.join(wanted)} once")
-    first, second, *spatial = (labels.index(label) for label in wanted)
-    return first, second, tuple(spatial)
+def _side(labels: str, letters: str) -> ConvolutionSide:
+    try:
+        return side_of([*labels], letters)
+    except ValueError as error:
+        raise ValueError(f"{labels!r} {error}") from None
 
 
 def _write_labels(numbers: ConvolutionDimensionNumbers) -> str:
-    def labels(letters: str, first: int, second: int, spatial: Sequence[int]) -> str:
-        row = [""] * (len(spatial) + 2)
-        row[first], row[second] = letters[0], letters[1]
-        for number, position in enumerate(spatial):
-            row[position] = str(number)
-        return "".join(row)
-
-    n = numbers
-    return (
-        labels("bf", n.input_batch, n.input_feature, n.input_spatial)
-        + "_"
-        + labels("io", n.kernel_input_feature, n.kernel_output_feature, n.kernel_spatial)
-        + "->"
-        + labels("bf", n.output_batch, n.output_feature, n.output_spatial)
-    )
+    lhs, rhs, result = map("".join, labels_of(numbers))
+    return f"{lhs}_{rhs}->{result}"
 
 
 _codec("ConvolutionDimensionNumbers", _read_labels, _write_labels)
-
-
-def _same_names(kind: type[Any]) -> dict[str, str]:
-    return {field.name: field.name for field in dataclasses.fields(kind)}
-
-
-FIELD_KEYS: dict[type[Any], Mapping[str, str]] = {
-    DotDimensionNumbers: {
-        "lhs_batch": "lhs_batch_dims",
-        "lhs_contracting": "lhs_contracting_dims",
-        "rhs_batch": "rhs_batch_dims",
-        "rhs_contracting": "rhs_contracting_dims",
-    },
-    GatherDimensionNumbers: _same_names(GatherDimensionNumbers),
-    ScatterDimensionNumbers: _same_names(ScatterDimensionNumbers),
-}
-"""Types whose fields are attributes of their own in text: field -> key."""
-
-_field_types = functools.cache(typing.get_type_hints)
 
 
 # -- groups of processes -------------------------------------------------------------------------------------------
@@ -444,74 +395,3 @@ def metadata_to_text(metadata: OpMetadata) -> str:
     if metadata.source_line:
         parts.append(f"source_line={metadata.source_line}")
     return "{" + " ".join(parts + [f"{key}={value}" for key, value in metadata.extra]) + "}"
-
-
-# -- the keys of an op ---------------------------------------------------------------------------------------------
-
-SPELLINGS: dict[tuple[str, str], Codec] = {("dot", "algorithm"): WORD}
-"""Attributes of an op that are not spelled as their type usually is."""
-
-BETWEEN_PARENTHESES = "()"
-"""The text key of an attribute that stands where operands do: a parameter's number, a constant's literal."""
-
-
-@dataclass(frozen=True, slots=True)
-class TextField:
-    """One `key=` of an op: the attribute it belongs to, and the field within that where the type has FIELD_KEYS."""
-
-    key: str
-    attribute: str
-    field: str
-    codec: Codec
-    default: Any
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class OpText:
-    """How the attributes and regions of one op are spelled."""
-
-    fields: Mapping[str, TextField]
-    composed: Mapping[str, type[Any]]  # attributes that are put together from several keys
-    inner: TextField | None  # the attribute between the parentheses
-    regions: Mapping[str, int | None]  # key -> position of the called computation; None: a list of all of them
-
-    @property
-    def keys(self) -> list[str]:
-        return [*self.fields, *self.regions]
-
-
-REGION_KEYS: dict[str, dict[str, int | None]] = {
-    "conditional": {"true_computation": 0, "false_computation": 1, "branch_computations": None},
-    "custom-call": {"called_computations": None, "to_apply": 0},
-    "async-update": {"calls": 0},
-    "async-done": {"calls": 0},
-}
-"""Ops whose regions can be spelled in more than one way."""
-
-
-@functools.cache
-def op_text(spec: OpSpec) -> OpText:
-    """The spelling of an op, derived from the op table."""
-    fields: dict[str, TextField] = {}
-    composed: dict[str, type[Any]] = {}
-    inner = None
-    for parameter in spec.attributes.values():
-        if parameter.type in FIELD_KEYS:
-            composed[parameter.name] = parameter.type
-            defaults = {field.name: field.default for field in dataclasses.fields(parameter.type)}
-            for name, key in FIELD_KEYS[parameter.type].items():
-                codec = codec_for(_field_types(parameter.type)[name])
-                fields[key] = TextField(key, parameter.name, name, codec, defaults[name])
-            continue
-        codec = SPELLINGS.get((spec.name, parameter.name)) or codec_for(parameter.type)
-        if parameter.braces:
-            codec = BRACED_INTEGER
-        field = TextField(parameter.text_key, parameter.name, "", codec, parameter.default)
-        if parameter.text_key == BETWEEN_PARENTHESES:
-            inner = field
-        else:
-            fields[parameter.text_key] = field
-    regions = REGION_KEYS.get(spec.name) or {
-        region.text_key: None if region.variadic else position for position, region in enumerate(spec.regions)
-    }
-    return OpText(fields, composed, inner, regions)

@@ -56,12 +56,22 @@ def config_text(content: bytes) -> str:
     if content.startswith(b"{"):
         try:
             text = content.decode()
-            lexer = Lexer(Source(text))
-            if lexer.balanced() == text and lexer.at_end:
-                return text
-        except (ParseError, UnicodeDecodeError):
-            pass  # bytes that only begin like a group
+        except UnicodeDecodeError:
+            return quoted(content)
+        if is_group(text):
+            return text
     return quoted(content)
+
+
+def is_group(text: str) -> bool:
+    """The text is one group in braces, such as JSON, and not a string that only begins like one."""
+    if not text.startswith("{"):
+        return False
+    lexer = Lexer(Source(text))
+    try:
+        return lexer.balanced() == text and lexer.at_end
+    except ParseError:
+        return False
 
 
 def custom_call_config(text: str, version: CustomCallApiVersion) -> bytes | dict[str, Any]:

@@ -15,7 +15,8 @@ from xlapy.hlo.element_types import PRED
 from xlapy.hlo.graph import Computation, HloModule, Instruction, ModuleConfig
 from xlapy.hlo.ops import OPS
 from xlapy.hlo.shape import Shape
-from xlapy.hlo.text.attributes import LITERAL, TextField, alias_to_text, donor_to_text, metadata_to_text, op_text
+from xlapy.hlo.text.attributes import LITERAL, alias_to_text, donor_to_text, metadata_to_text
+from xlapy.hlo.text.op_keys import TextField, op_text
 from xlapy.support.naming import Names
 from xlapy.support.registry import Registry
 from xlapy.support.text_forms import TEXT_FORMS

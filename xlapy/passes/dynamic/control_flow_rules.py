@@ -49,7 +49,7 @@ def while_(padding: Padding, instruction: Instruction) -> None:
     (init,), state = instruction.operands, instruction.shape
     condition, body = instruction.called
     called = [padding.callee(condition), padding.callee(body)]
-    result = padding.computation.add_calling(instruction, [packed(padding, init, state)], called)
+    result = padding.computation.add_like(instruction, [packed(padding, init, state)], called)
     enter_packed(padding, instruction, result, state)
 
 
@@ -61,7 +61,7 @@ def conditional(padding: Padding, instruction: Instruction) -> None:
         packed(padding, operand, branch.parameters[0].shape) for operand, branch in zip(operands, branches, strict=True)
     ]
     called = [padding.callee(branch, instruction.shape) for branch in branches]
-    result = padding.computation.add_calling(instruction, [padding.copy(selector), *arguments], called)
+    result = padding.computation.add_like(instruction, [padding.copy(selector), *arguments], called)
     enter_packed(padding, instruction, result, instruction.shape)
 
 
@@ -72,5 +72,5 @@ def call(padding: Padding, instruction: Instruction) -> None:
         packed(padding, operand, parameter.shape)
         for operand, parameter in zip(instruction.operands, computation.parameters, strict=True)
     ]
-    result = padding.computation.add_calling(instruction, arguments, [padding.callee(computation)])
+    result = padding.computation.add_like(instruction, arguments, [padding.callee(computation)])
     enter_packed(padding, instruction, result, instruction.shape)

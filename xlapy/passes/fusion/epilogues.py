@@ -28,7 +28,8 @@ from typing import ClassVar
 
 from xlapy.hlo.attributes import FusionKind
 from xlapy.hlo.graph import Computation, HloModule, Instruction
-from xlapy.hlo.kernel_plan import KernelLimits, fault_of_product, is_element_op, is_kernel_constant
+from xlapy.hlo.kernel_faults import fault_of_product
+from xlapy.hlo.kernel_plan import KernelLimits, is_element_op, is_kernel_constant
 from xlapy.hlo.leaves import leaf_count, origin_of_leaf
 from xlapy.hlo.matrix_products import library_product
 from xlapy.passes.analysis.in_place import overwritable_operands

@@ -331,19 +331,7 @@ def _dot_numbers(
 @_FORMS.register("convolution")
 def _convolution(builder: _Builder, instruction: Instruction, operands: Sequence[Instruction], form: Form) -> None:
     numbers: ConvolutionDimensionNumbers = instruction.attributes["dimension_numbers"]
-    left, right, result = *form.operands, form.result
-    turned = replace(
-        numbers,
-        input_batch=left.index(numbers.input_batch),
-        input_feature=left.index(numbers.input_feature),
-        input_spatial=tuple(map(left.index, numbers.input_spatial)),
-        kernel_input_feature=right.index(numbers.kernel_input_feature),
-        kernel_output_feature=right.index(numbers.kernel_output_feature),
-        kernel_spatial=tuple(map(right.index, numbers.kernel_spatial)),
-        output_batch=result.index(numbers.output_batch),
-        output_feature=result.index(numbers.output_feature),
-        output_spatial=tuple(map(result.index, numbers.output_spatial)),
-    )
+    turned = numbers.reordered(*form.operands, form.result)
     builder.computation.set_attributes(instruction, dimension_numbers=turned)
     builder.computation.set_operands(instruction, operands)
-    builder.computation.set_shape(instruction, instruction.shape.select_dims(result))
+    builder.computation.set_shape(instruction, instruction.shape.select_dims(form.result))

@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from xlapy.hlo.attributes import ConvolutionDimensionNumbers, Window, WindowDimension
+from xlapy.hlo.attributes import ConvolutionDimensionNumbers, ConvolutionSide, Window, WindowDimension
+from xlapy.hlo.dim_labels import LETTERS, side_of
 from xlapy.hlo.graph import Computation, Instruction
 from xlapy.hlo.literal import Literal
 from xlapy.hlo.shape import Shape
@@ -131,28 +132,12 @@ def _numbers(operation: Operation) -> ConvolutionDimensionNumbers:
             f"{operation.name} needs the attribute `dimension_numbers`, like "
             "#stablehlo.conv<[b, 0, f]x[0, i, o]->[b, 0, f]>"
         )
-    lhs, rhs, result = written
-    input_batch, input_feature, input_spatial = _places(lhs, "bf", "C13")
-    kernel_input, kernel_output, kernel_spatial = _places(rhs, "io", "C18")
-    output_batch, output_feature, output_spatial = _places(result, "bf", "C20")
-    return ConvolutionDimensionNumbers(
-        input_batch,
-        input_feature,
-        input_spatial,
-        kernel_input,
-        kernel_output,
-        kernel_spatial,
-        output_batch,
-        output_feature,
-        output_spatial,
-    )
+    rules = ("C13", "C18", "C20")
+    return ConvolutionDimensionNumbers.of_sides(*map(_side, written, LETTERS, rules))
 
 
-def _places(labels: Sequence[str], letters: str, label: str) -> tuple[int, int, tuple[int, ...]]:
-    """Where the two letters stand, and where 0, 1, 2 ... do."""
-    wanted = [*letters, *map(str, range(len(labels) - 2))]
-    if sorted(labels) != sorted(wanted):
-        message = f"[{', '.join(labels)}] does not have each of {', '.join(wanted)} once"
-        raise ShapeError(f"convolution.{label}", message)
-    first, second, *spatial = (list(labels).index(one) for one in wanted)
-    return first, second, tuple(spatial)
+def _side(labels: Sequence[str], letters: str, rule: str) -> ConvolutionSide:
+    try:
+        return side_of(labels, letters)
+    except ValueError as error:
+        raise ShapeError(f"convolution.{rule}", f"[{', '.join(labels)}] {error}") from None

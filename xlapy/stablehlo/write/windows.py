@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from xlapy.hlo.attributes import Window
+from xlapy.hlo.dim_labels import labels_of
 from xlapy.hlo.graph import Instruction
 from xlapy.stablehlo.write.base import EMITTERS, Steps, Tree, Writer, integers_text, unpacked_shapes
 from xlapy.stablehlo.write.emitters import Trees, precision_attribute, with_own_arguments
@@ -62,16 +61,8 @@ def convolution(w: Writer, i: Instruction, operands: Trees) -> Tree:
 
 
 def _numbers_text(i: Instruction) -> str:
-    numbers = i.attributes["dimension_numbers"]
-    lhs = _labels("bf", numbers.input_batch, numbers.input_feature, numbers.input_spatial)
-    rhs = _labels("io", numbers.kernel_input_feature, numbers.kernel_output_feature, numbers.kernel_spatial)
-    result = _labels("bf", numbers.output_batch, numbers.output_feature, numbers.output_spatial)
+    lhs, rhs, result = (f"[{', '.join(labels)}]" for labels in labels_of(i.attributes["dimension_numbers"]))
     return f"#stablehlo.conv<{lhs}x{rhs}->{result}>"
-
-
-def _labels(letters: str, first: int, second: int, spatial: Sequence[int]) -> str:
-    row = {first: letters[0], second: letters[1], **{place: str(number) for number, place in enumerate(spatial)}}
-    return f"[{', '.join(row[place] for place in sorted(row))}]"
 
 
 @emits("batch-norm-training", "batch-norm-inference", "batch-norm-grad")
