@@ -76,7 +76,6 @@ HLO_FLOORS = (
         "loop_counter",
         "overwritten",
         "nesting",
-        "regions",
         "specialize",
     },
 )
