@@ -22,7 +22,6 @@ import math
 import struct
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from enum import IntEnum
 from types import MappingProxyType
 from typing import Any, Protocol
@@ -34,6 +33,7 @@ from xlapy_runtime.alignment import LINE_WORDS, aligned_words
 from xlapy_runtime.capsules import capsule_address
 from xlapy_runtime.errors import InternalError
 from xlapy_runtime.linking import LinkedCode, link, symbol_address
+from xlapy_runtime.records import Record, field
 
 Array = np.ndarray[Any, Any]
 
@@ -88,8 +88,7 @@ class WrapperWord(IntEnum):
     OBJECTS = -1
 
 
-@dataclass(frozen=True, slots=True)
-class ArraySpec:
+class ArraySpec(Record):
     """An array that a program takes or gives."""
 
     dims: tuple[int, ...]
@@ -109,8 +108,7 @@ class ArraySpec:
         return math.prod(self.dims) * self.dtype.itemsize
 
 
-@dataclass(frozen=True, slots=True)
-class EntryPoint:
+class EntryPoint(Record):
     """Native code `i32 entry(context, parameters, results)` and what it takes and gives, tuples flattened.
 
     `code` keeps the address valid. `donations` are the results, by number, that live in the memory of a parameter: the

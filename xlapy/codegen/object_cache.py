@@ -17,7 +17,6 @@ import os
 import stat
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import llvmlite
@@ -26,6 +25,7 @@ from llvmlite.utils import get_library_name
 import xlapy_runtime
 from xlapy.support.version import VERSION
 from xlapy_runtime.late import late
+from xlapy_runtime.records import Record
 
 try:  # as `hashlib` has it, which first loads OpenSSL for others
     from _blake2 import blake2b
@@ -50,8 +50,7 @@ _KEPT_FRACTION = 0.75
 """How full eviction leaves the cache, so that the next entry does not evict again."""
 
 
-@dataclass(frozen=True, slots=True)
-class CacheInfo:
+class CacheInfo(Record):
     """What `ObjectCache.info()` reports. `usable` is false for a directory that is absent, disabled or not private."""
 
     directory: Path | None
