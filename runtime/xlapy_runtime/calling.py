@@ -22,7 +22,6 @@ import math
 import struct
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from enum import IntEnum
 from types import MappingProxyType
 from typing import Any, Protocol
 
@@ -40,8 +39,9 @@ Array = np.ndarray[Any, Any]
 _WORD_BYTES = 8
 
 
-class ContextWord(IntEnum):
-    """The words of a call context, as native code sees them. More may follow: a program's own."""
+class ContextWord:
+    """The words of a call context, as native code sees them. More may follow: a program's own. (These and the other
+    numbers here are no enumerations, because every process would make them, for 0.1 ms each.)"""
 
     RUNTIME_CALL = 0
     ARENA = 1
@@ -66,10 +66,10 @@ class ContextWord(IntEnum):
     """in the context of region functions: how many were called since one looked at the signals"""
 
 
-CONTEXT_WORDS = len(ContextWord)
+CONTEXT_WORDS = ContextWord.CALLS + 1
 
 
-class Status(IntEnum):
+class Status:
     """What native code returns to its caller."""
 
     OK = 0
@@ -79,7 +79,7 @@ class Status(IntEnum):
     """Of combine kernels only."""
 
 
-class WrapperWord(IntEnum):
+class WrapperWord:
     """Words just before a context that belong to the call wrapper, counted backwards from the context."""
 
     NEXT_IDLE = -4
@@ -174,7 +174,7 @@ class CallContext:
     def results_address(self) -> int:
         return self._wrapper_word(WrapperWord.RESULTS)
 
-    def _wrapper_word(self, word: WrapperWord) -> int:
+    def _wrapper_word(self, word: int) -> int:
         return ctypes.c_int64.from_address(self.address + word * _WORD_BYTES).value
 
 
@@ -496,12 +496,15 @@ def _wrapper_imports() -> dict[str, int]:
     return imports
 
 
-class _NumpyApi(IntEnum):
+class _NumpyApi:
     """Places in numpy's table of C functions; fixed since numpy 1.7."""
 
     ABI_VERSION = 0
     ARRAY_TYPE = 2
     NEW_FROM_DESCRIPTOR = 94
+
+
+_NUMPY_PLACES = (_NumpyApi.ABI_VERSION, _NumpyApi.ARRAY_TYPE, _NumpyApi.NEW_FROM_DESCRIPTOR)
 
 
 _NUMPY_ABI_VERSIONS = (0x01000009, 0x02000000)
@@ -577,7 +580,7 @@ _NEW_ARRAY = ctypes.PYFUNCTYPE(
 def _numpy_api() -> Mapping[int, int]:
     """The addresses in numpy's table of C functions that matter here."""
     table = capsule_address(_numpy_multiarray()._ARRAY_API)
-    return {place: ctypes.c_void_p.from_address(table + place * _WORD_BYTES).value or 0 for place in _NumpyApi}
+    return {place: ctypes.c_void_p.from_address(table + place * _WORD_BYTES).value or 0 for place in _NUMPY_PLACES}
 
 
 def _numpy_multiarray() -> Any:

@@ -71,7 +71,7 @@ define i32 @meet(ptr %context, ptr %parameters, ptr %results) nounwind {{
   %mark_pointer = load ptr, ptr %third
   %wanted = load i64, ptr %wanted_pointer
   %mark = load i64, ptr %mark_pointer
-  %arena_field = getelementptr ptr, ptr %context, i64 {ContextWord.ARENA.value}
+  %arena_field = getelementptr ptr, ptr %context, i64 {ContextWord.ARENA}
   %arena = load ptr, ptr %arena_field
   store i64 %mark, ptr %arena
   %before = atomicrmw add ptr %begun, i64 1 seq_cst

@@ -146,7 +146,7 @@ define private ptr @take_context(ptr %table) nounwind {{
   %is_empty = icmp eq ptr %idle, null
   br i1 %is_empty, label %make, label %pop
 pop:
-  %next_field = getelementptr i64, ptr %idle, i64 {WrapperWord.NEXT_IDLE.value}
+  %next_field = getelementptr i64, ptr %idle, i64 {WrapperWord.NEXT_IDLE}
   %next = load ptr, ptr %next_field
   store ptr %next, ptr %idle_field
   ret ptr %idle
@@ -165,7 +165,7 @@ failed:
 
 define private void @return_context(ptr %table, ptr %context) nounwind {{
   {_load("idle", "Table", "idle_contexts", "%table")}
-  %next_field = getelementptr i64, ptr %context, i64 {WrapperWord.NEXT_IDLE.value}
+  %next_field = getelementptr i64, ptr %context, i64 {WrapperWord.NEXT_IDLE}
   store ptr %idle, ptr %next_field
   store ptr %context, ptr %idle_field
   ret void
@@ -230,7 +230,7 @@ no:
 define private i1 @take_arguments(ptr %table, ptr %context, ptr %arguments) nounwind alwaysinline {{
   {_load("count", "Table", "parameter_count", "%table")}
   {_load("parameters", "Table", "parameters", "%table")}
-  %pointers = call ptr @wrapper_word(ptr %context, i64 {WrapperWord.PARAMETERS.value})
+  %pointers = call ptr @wrapper_word(ptr %context, i64 {WrapperWord.PARAMETERS})
   {_each("%count", body="compare", latch="note", done="yes")}
   {_item("argument", "ptr", "%arguments", "%index")}
   %parameter = getelementptr %Parameter, ptr %parameters, i64 %index
@@ -300,7 +300,7 @@ no:
 ; Whether every argument that is to become a result may: its flags say that it is contiguous, aligned and writeable, it
 ; owns its memory, and no other argument has a part of that. Where the data of all arguments is has been noted.
 define private i1 @donations_fit(ptr %table, ptr %context, ptr %arguments) nounwind noinline {{
-  %pointers = call ptr @wrapper_word(ptr %context, i64 {WrapperWord.PARAMETERS.value})
+  %pointers = call ptr @wrapper_word(ptr %context, i64 {WrapperWord.PARAMETERS})
   {_each_result(fresh="fits", latch="fits")}
   {_load("flags", "Array", "flags", "%argument")}
   %found = and i32 %flags, {LENDABLE_FLAGS}
@@ -347,8 +347,8 @@ large:
 ; Makes all results, of donated arguments where there are some, notes the objects and where their data is. After an
 ; error none is left.
 define private i1 @make_results(ptr %table, ptr %context, ptr %arguments) nounwind alwaysinline {{
-  %pointers = call ptr @wrapper_word(ptr %context, i64 {WrapperWord.RESULTS.value})
-  %objects = call ptr @wrapper_word(ptr %context, i64 {WrapperWord.OBJECTS.value})
+  %pointers = call ptr @wrapper_word(ptr %context, i64 {WrapperWord.RESULTS})
+  %objects = call ptr @wrapper_word(ptr %context, i64 {WrapperWord.OBJECTS})
   {_each_result(fresh="fresh", latch="note")}
   call void @Py_IncRef(ptr %argument)
   br label %note
@@ -397,7 +397,7 @@ done:
 
 ; What the call returns, made of the results, which it takes over.
 define private ptr @hand_out(ptr %table, ptr %context) nounwind alwaysinline {{
-  %objects = call ptr @wrapper_word(ptr %context, i64 {WrapperWord.OBJECTS.value})
+  %objects = call ptr @wrapper_word(ptr %context, i64 {WrapperWord.OBJECTS})
   {_load("gives_tuple", "Table", "gives_tuple", "%table")}
   %is_single = icmp eq i64 %gives_tuple, 0
   br i1 %is_single, label %single, label %pack
@@ -440,11 +440,11 @@ define i64 @{CALL_NUMBER_SYMBOL}(ptr %table) nounwind {{
 ; Runs the program, without the GIL where the table says so. Its status.
 define private i32 @execute(ptr %table, ptr %context) nounwind alwaysinline {{
   %number = call i64 @{CALL_NUMBER_SYMBOL}(ptr %table)
-  %number_field = getelementptr i64, ptr %context, i64 {ContextWord.CALL_NUMBER.value}
+  %number_field = getelementptr i64, ptr %context, i64 {ContextWord.CALL_NUMBER}
   store i64 %number, ptr %number_field
   {_load("entry", "Table", "entry", "%table")}
-  %parameters = call ptr @wrapper_word(ptr %context, i64 {WrapperWord.PARAMETERS.value})
-  %results = call ptr @wrapper_word(ptr %context, i64 {WrapperWord.RESULTS.value})
+  %parameters = call ptr @wrapper_word(ptr %context, i64 {WrapperWord.PARAMETERS})
+  %results = call ptr @wrapper_word(ptr %context, i64 {WrapperWord.RESULTS})
   {_load("release", "Table", "release_gil", "%table")}
   %keep_gil = icmp eq i64 %release, 0
   br i1 %keep_gil, label %with_gil, label %without_gil
@@ -460,7 +460,7 @@ without_gil:
 
 ; Lets Python raise for a status. The value, if it returns one after all.
 define private ptr @report_failure(ptr %table, ptr %context, i32 %status) nounwind noinline {{
-  %objects = call ptr @wrapper_word(ptr %context, i64 {WrapperWord.OBJECTS.value})
+  %objects = call ptr @wrapper_word(ptr %context, i64 {WrapperWord.OBJECTS})
   {_load("count", "Table", "result_count", "%table")}
   call void @drop_results(ptr %objects, i64 %count)
   %arguments = alloca [2 x ptr]

@@ -9,12 +9,12 @@ emitted and read. Importing this module starts nothing, and does not load LLVM.
 from __future__ import annotations
 
 import functools
-import json
 import os
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from xlapy.codegen.processor import processor_identity
+from xlapy_runtime.json_text import read_json
 from xlapy_runtime.late import late
 from xlapy_runtime.records import Record, replaced, values_of
 from xlapy_runtime.threads import usable_cores
@@ -129,11 +129,11 @@ def remembered_host(cache: ObjectCache) -> Target:
     key = identity + (b" with" if os.path.isdir(_CACHE_TABLE) else b" without") + b" sizes of caches"
     found = cache.get(_HOSTS, key)
     if found is not None:
-        return Target(**json.loads(found), cores=usable_cores())
+        return Target(**read_json(found.decode()), cores=usable_cores())
     target = host_target()
     facts = values_of(target)
     del facts["cores"]
-    cache.put(_HOSTS, key, json.dumps(facts).encode())
+    cache.put(_HOSTS, key, late("json").dumps(facts).encode())
     return target
 
 
