@@ -170,7 +170,7 @@ class Machine:
     def _pool(self) -> Loaded:
         """The thread pool with all its workers, which nobody stops."""
         workers = self._num_threads - 1
-        pool = self.load([POOL.object_code(TARGET, object_cache(environment()))])
+        pool = self.load(POOL.objects(TARGET, object_cache(environment())))
         self.call(pool.address("pool_reset"))
         place = pool.address("pool_state")
         never = place + PoolState._6.offset  # nothing interrupts: the word is in the padding
