@@ -7,7 +7,7 @@ a microsecond. Elsewhere it is `PortableCall`, the same in Python over ctypes. B
 other dtypes, strided arrays, wrong arguments) to the caller's own `general` function.
 
 The native code reads private fields of Python and numpy objects. `load_wrapper` compares each of them with what Python
-says about probe objects first, and answers None if anything differs.
+says about probe objects first, unless a process of the same Python and numpy did, and answers None if anything differs.
 
 A running call owns a `CallContext`: the words through which native code reaches the runtime, with an arena of its own.
 Contexts are recycled; as many exist as calls ever overlapped.
@@ -19,6 +19,7 @@ import ctypes
 import functools
 import itertools
 import math
+import os
 import struct
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -476,9 +477,11 @@ PYTHON_SYMBOLS = (
 _wrappers: dict[bytes, CallWrapper] = {}
 
 
-def load_wrapper(object_code: bytes) -> CallWrapper | None:
-    """Links the wrapper that `codegen.call_wrapper` made, once per process. None where only `PortableCall` is safe."""
-    if not _layout_is_known():
+def load_wrapper(object_code: bytes, *, is_checked: bool = False) -> CallWrapper | None:
+    """Links the wrapper that `codegen.call_wrapper` made, once per process. None where only `PortableCall` is safe.
+
+    `is_checked` says that another process of the same `layout_identity` has found it safe."""
+    if not (is_checked or is_layout_known()):
         return None
     wrapper = _wrappers.get(object_code)
     if wrapper is None:
@@ -544,7 +547,18 @@ class DtypeFields(ctypes.Structure):
 
 
 @functools.cache
-def _layout_is_known() -> bool:
+def layout_identity() -> str | None:
+    """What tells Pythons and numpys apart whose objects may be laid out in different ways; None where it is unknown."""
+    try:
+        numpy = os.stat(_numpy_multiarray().__file__)
+    except (KeyError, AttributeError, OSError):
+        return None
+    flags = getattr(sys, "abiflags", "")
+    return f"Python {sys.version}, {flags}; numpy {np.__version__} of {numpy.st_size} bytes from {numpy.st_mtime_ns}"
+
+
+@functools.cache
+def is_layout_known() -> bool:
     """Whether Python and numpy are laid out in memory as the wrapper takes for granted. Computed once."""
     return _is_known_python() and _is_known_numpy() and all(map(_fields_agree, _probe_arrays()))
 

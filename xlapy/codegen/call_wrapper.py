@@ -16,7 +16,7 @@ from collections.abc import Mapping
 
 from xlapy.codegen.jit import emit_object
 from xlapy.codegen.object_cache import ObjectCache
-from xlapy.codegen.stored_code import WRAPPER, StoredCode, find_code, keep_code
+from xlapy.codegen.stored_code import StoredCode, find_code, keep_code, wrapper_name
 from xlapy.codegen.target import Target
 from xlapy_runtime.calling import (
     ARRAY_TYPE_SYMBOL,
@@ -31,6 +31,7 @@ from xlapy_runtime.calling import (
     ResultRecord,
     TableRecord,
     WrapperWord,
+    is_layout_known,
 )
 from xlapy_runtime.prelinking import prelinked
 
@@ -44,11 +45,13 @@ def call_wrapper_object(target: Target, cache: ObjectCache) -> bytes:
 
     What a call passes through is inlined as the text says. LLVM's full pipeline takes twice as long, and calls are no
     faster."""
-    found = find_code(WRAPPER, target, cache)
+    name = wrapper_name()
+    found = find_code(name, target, cache)
     if found is None:
         made = [emit_object(call_wrapper_ir(), target, optimization="light")]
         found = StoredCode(prelinked(made), (CALL_SYMBOL, CALL_NUMBER_SYMBOL))
-        keep_code(WRAPPER, target, cache, found)
+        if is_layout_known():
+            keep_code(name, target, cache, found)
     (code,) = found.objects
     return code
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from xlapy_runtime.calling import layout_identity
 from xlapy_runtime.json_text import read_json
 from xlapy_runtime.late import late
 from xlapy_runtime.records import Record
@@ -17,9 +18,15 @@ if TYPE_CHECKING:
     from xlapy.codegen.object_cache import ObjectCache
     from xlapy.codegen.target import Target
 
-WRAPPER = "call-wrapper"
 POOL = "pool"
-"""What every program needs, by name: the native call wrapper and the thread pool."""
+"""The thread pool, which every program needs, as it does the call wrapper."""
+
+
+def wrapper_name() -> str:
+    """The name of the native call wrapper, under which it is kept by processes that found Python and numpy laid out in
+    memory as it takes for granted: who finds it need not look again."""
+    return f"call-wrapper for {layout_identity()}"
+
 
 _KIND = "library"
 _SIZE_BYTES = 8
