@@ -208,7 +208,7 @@ def seconds_to_fork_and_join(calls: int = 20_000) -> float:
     with KernelBuilder(module, "nothing", [("data", PTR), ("begin", I64), ("end", I64)], None):
         pass
     code = link([emit_object(module.text(), target)], {}, ["nothing"])
-    threads.install(POOL.object_code(target, ObjectCache(None)))
+    threads.install(POOL.objects(target, ObjectCache(None)))
     address = threads.parallel_address(2)
     parallel = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)(address)
     nothing, times = code.address("nothing"), []

@@ -72,7 +72,7 @@ def own_figures(name: str, num_threads: int) -> list[float]:
     objects = [code for one in (library, *needed) for code in one.objects(host_target(), cache)]
     code = link(objects, {}, library.exports)
     print(f"made and linked in {time.perf_counter() - started:.2f} s")
-    threads.install(POOL.object_code(host_target(), ObjectCache(None)))
+    threads.install(POOL.objects(host_target(), ObjectCache(None)))
     parallel = threads.parallel_address(num_threads)
     run = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 7)(code.address(f"gemm_{name}_run"))
     figures = []

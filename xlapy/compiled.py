@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from xlapy.codegen.target import Target
@@ -11,14 +10,14 @@ from xlapy.native import library_symbols
 from xlapy.support.late import late
 from xlapy_runtime.linking import LinkedCode, link
 from xlapy_runtime.program import Program
+from xlapy_runtime.records import Record
 
 if TYPE_CHECKING:
     from xlapy.hlo.graph import HloModule
     from xlapy.passes.pipeline import PipelineReport
 
 
-@dataclass(frozen=True, slots=True)
-class CompileStats:
+class CompileStats(Record):
     """What a compilation produced and what it took."""
 
     instructions: int  # of the module as given
@@ -44,8 +43,7 @@ class CompileStats:
         )
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Compiled:
+class Compiled(Record, eq=False):
     """A compiled program, with what is known about its making. `report` is None if it came from the cache. `source`
     gives the module again that it was made of, for a report on it."""
 

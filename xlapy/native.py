@@ -4,6 +4,7 @@ A program that comes from the cache needs no more than this to run, so nothing h
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cache
 from typing import TYPE_CHECKING
 
@@ -14,7 +15,7 @@ from xlapy.codegen.target import Target, remembered_host
 from xlapy.options import Environment, environment
 from xlapy.support.late import late
 from xlapy_runtime import threads, trimming
-from xlapy_runtime.calling import CallWrapper, load_wrapper
+from xlapy_runtime.calling import CallWrapper, is_layout_known, layout_identity, load_wrapper
 from xlapy_runtime.linking import LinkedCode, link
 from xlapy_runtime.program import Program
 
@@ -44,9 +45,11 @@ def host_target() -> Target:
 def native_wrapper() -> CallWrapper | None:
     """The native call wrapper of this process; None where only the portable way of calling works."""
     target, cache = host_target(), object_cache(environment())
-    found = find_code(stored_code.WRAPPER, target, cache)
+    found = find_code(stored_code.wrapper_name(), target, cache)
     if found is not None:
-        return load_wrapper(found.objects[0])
+        return load_wrapper(found.objects[0], is_checked=layout_identity() is not None)
+    if not is_layout_known():
+        return None
     code: bytes = late("xlapy.codegen.call_wrapper").call_wrapper_object(target, cache)
     return load_wrapper(code)
 
@@ -75,7 +78,7 @@ _LOADED_LIBRARIES: list[LinkedCode] = []
 def install_rendezvous() -> None:
     """Lets programs run as several processes. Starts no thread."""
     code: Library = late("xlapy.codegen.rendezvous").RENDEZVOUS
-    late("xlapy_runtime.rendezvous").NATIVE.install(code.object_code(host_target(), object_cache(environment())))
+    late("xlapy_runtime.rendezvous").NATIVE.install(code.objects(host_target(), object_cache(environment())))
 
 
 def parallel_function(num_threads: int | None) -> int:
@@ -85,14 +88,14 @@ def parallel_function(num_threads: int | None) -> int:
 
 
 @cache
-def _pool() -> bytes:
-    """The object code of the thread pool, which is made or read once in a process."""
+def _pool() -> Sequence[bytes]:
+    """The object files of the thread pool, which are made or read once in a process."""
     target, cache = host_target(), object_cache(environment())
     found = find_code(stored_code.POOL, target, cache)
     if found is not None:
-        return found.objects[0]
-    code: bytes = late("xlapy.codegen.pool").POOL.object_code(target, cache)
-    return code
+        return found.objects
+    made: Sequence[bytes] = late("xlapy.codegen.pool").POOL.objects(target, cache)
+    return made
 
 
 def install_batch_calls(program: Program) -> None:
@@ -103,4 +106,4 @@ def install_batch_calls(program: Program) -> None:
     lapack = late("xlapy_runtime.lapack")
     if any(target in lapack.NAMES for target in targets):
         loops: Library = late("xlapy.codegen.batch_calls").BATCH_CALLS
-        lapack.LOOPS.install(loops.object_code(host_target(), object_cache(environment())))
+        lapack.LOOPS.install(loops.objects(host_target(), object_cache(environment())))

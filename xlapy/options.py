@@ -14,14 +14,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 from xlapy.support.errors import ArgumentError
+from xlapy_runtime.records import Record, field
 
 
-@dataclass(frozen=True, slots=True)
-class CompileOptions:
+class CompileOptions(Record):
     """How to compile. Immutable; equal options compile alike.
 
     `num_replicas` and `num_partitions` override the module's grid where they are above 1. `num_threads` bounds the
@@ -61,8 +60,7 @@ class CompileOptions:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class Environment:
+class Environment(Record):
     """What the environment variables say, read at each compilation."""
 
     cache_dir: str | None

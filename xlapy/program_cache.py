@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import asdict, replace
 from typing import TYPE_CHECKING
 
 from xlapy.compiled import Compiled, CompileStats
@@ -12,6 +11,7 @@ from xlapy.native import host_target, object_cache
 from xlapy.options import CompileOptions, environment
 from xlapy.support.late import late
 from xlapy_runtime.program_file import dump_program, load_program
+from xlapy_runtime.records import replaced, values_of
 
 if TYPE_CHECKING:
     from xlapy.hlo.graph import HloModule
@@ -40,9 +40,9 @@ def compile_cached(key: str, load: Callable[[], HloModule], options: CompileOpti
             pass  # written by another version, or damaged beyond the checksum: compile again
     compile_module: Callable[..., Compiled] = late("xlapy.compiler").compile_module
     compiled = compile_module(load(), options, target)
-    facts = asdict(compiled.stats) | {"passes_ms": 0.0, "llvm_ms": 0.0}
+    facts = values_of(compiled.stats) | {"passes_ms": 0.0, "llvm_ms": 0.0}
     cache.put(_PROGRAM_KIND, full_key, dump_program(compiled.program, facts))
-    return replace(compiled, source=load)
+    return replaced(compiled, source=load)
 
 
 _PROGRAM_KIND = "programs"

@@ -14,11 +14,12 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 
 from xlapy_runtime.alignment import LINE_BYTES, aligned
+from xlapy_runtime.calling import CONTEXT_WORDS as KNOWN_WORDS
 from xlapy_runtime.calling import ContextWord
 from xlapy_runtime.program import ArraySpec
 
 CONTEXT_WORDS = 16
-RESERVED_WORDS = CONTEXT_WORDS - len(ContextWord)
+RESERVED_WORDS = CONTEXT_WORDS - KNOWN_WORDS
 
 MAX_IDLE = 8
 """Of a pool. More runs at once allocate, and free, what they work in."""

@@ -7,7 +7,7 @@ a microsecond. Elsewhere it is `PortableCall`, the same in Python over ctypes. B
 other dtypes, strided arrays, wrong arguments) to the caller's own `general` function.
 
 The native code reads private fields of Python and numpy objects. `load_wrapper` compares each of them with what Python
-says about probe objects first, and answers None if anything differs.
+says about probe objects first, unless a process of the same Python and numpy did, and answers None if anything differs.
 
 A running call owns a `CallContext`: the words through which native code reaches the runtime, with an arena of its own.
 Contexts are recycled; as many exist as calls ever overlapped.
@@ -19,11 +19,10 @@ import ctypes
 import functools
 import itertools
 import math
+import os
 import struct
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from enum import IntEnum
 from types import MappingProxyType
 from typing import Any, Protocol
 
@@ -34,14 +33,16 @@ from xlapy_runtime.alignment import LINE_WORDS, aligned_words
 from xlapy_runtime.capsules import capsule_address
 from xlapy_runtime.errors import InternalError
 from xlapy_runtime.linking import LinkedCode, link, symbol_address
+from xlapy_runtime.records import Record, field
 
 Array = np.ndarray[Any, Any]
 
 _WORD_BYTES = 8
 
 
-class ContextWord(IntEnum):
-    """The words of a call context, as native code sees them. More may follow: a program's own."""
+class ContextWord:
+    """The words of a call context, as native code sees them. More may follow: a program's own. (These and the other
+    numbers here are no enumerations, because every process would make them, for 0.1 ms each.)"""
 
     RUNTIME_CALL = 0
     ARENA = 1
@@ -66,10 +67,10 @@ class ContextWord(IntEnum):
     """in the context of region functions: how many were called since one looked at the signals"""
 
 
-CONTEXT_WORDS = len(ContextWord)
+CONTEXT_WORDS = ContextWord.CALLS + 1
 
 
-class Status(IntEnum):
+class Status:
     """What native code returns to its caller."""
 
     OK = 0
@@ -79,7 +80,7 @@ class Status(IntEnum):
     """Of combine kernels only."""
 
 
-class WrapperWord(IntEnum):
+class WrapperWord:
     """Words just before a context that belong to the call wrapper, counted backwards from the context."""
 
     NEXT_IDLE = -4
@@ -88,8 +89,7 @@ class WrapperWord(IntEnum):
     OBJECTS = -1
 
 
-@dataclass(frozen=True, slots=True)
-class ArraySpec:
+class ArraySpec(Record):
     """An array that a program takes or gives."""
 
     dims: tuple[int, ...]
@@ -109,8 +109,7 @@ class ArraySpec:
         return math.prod(self.dims) * self.dtype.itemsize
 
 
-@dataclass(frozen=True, slots=True)
-class EntryPoint:
+class EntryPoint(Record):
     """Native code `i32 entry(context, parameters, results)` and what it takes and gives, tuples flattened.
 
     `code` keeps the address valid. `donations` are the results, by number, that live in the memory of a parameter: the
@@ -176,7 +175,7 @@ class CallContext:
     def results_address(self) -> int:
         return self._wrapper_word(WrapperWord.RESULTS)
 
-    def _wrapper_word(self, word: WrapperWord) -> int:
+    def _wrapper_word(self, word: int) -> int:
         return ctypes.c_int64.from_address(self.address + word * _WORD_BYTES).value
 
 
@@ -478,9 +477,11 @@ PYTHON_SYMBOLS = (
 _wrappers: dict[bytes, CallWrapper] = {}
 
 
-def load_wrapper(object_code: bytes) -> CallWrapper | None:
-    """Links the wrapper that `codegen.call_wrapper` made, once per process. None where only `PortableCall` is safe."""
-    if not _layout_is_known():
+def load_wrapper(object_code: bytes, *, is_checked: bool = False) -> CallWrapper | None:
+    """Links the wrapper that `codegen.call_wrapper` made, once per process. None where only `PortableCall` is safe.
+
+    `is_checked` says that another process of the same `layout_identity` has found it safe."""
+    if not (is_checked or is_layout_known()):
         return None
     wrapper = _wrappers.get(object_code)
     if wrapper is None:
@@ -498,12 +499,15 @@ def _wrapper_imports() -> dict[str, int]:
     return imports
 
 
-class _NumpyApi(IntEnum):
+class _NumpyApi:
     """Places in numpy's table of C functions; fixed since numpy 1.7."""
 
     ABI_VERSION = 0
     ARRAY_TYPE = 2
     NEW_FROM_DESCRIPTOR = 94
+
+
+_NUMPY_PLACES = (_NumpyApi.ABI_VERSION, _NumpyApi.ARRAY_TYPE, _NumpyApi.NEW_FROM_DESCRIPTOR)
 
 
 _NUMPY_ABI_VERSIONS = (0x01000009, 0x02000000)
@@ -543,7 +547,18 @@ class DtypeFields(ctypes.Structure):
 
 
 @functools.cache
-def _layout_is_known() -> bool:
+def layout_identity() -> str | None:
+    """What tells Pythons and numpys apart whose objects may be laid out in different ways; None where it is unknown."""
+    try:
+        numpy = os.stat(_numpy_multiarray().__file__)
+    except (KeyError, AttributeError, OSError):
+        return None
+    flags = getattr(sys, "abiflags", "")
+    return f"Python {sys.version}, {flags}; numpy {np.__version__} of {numpy.st_size} bytes from {numpy.st_mtime_ns}"
+
+
+@functools.cache
+def is_layout_known() -> bool:
     """Whether Python and numpy are laid out in memory as the wrapper takes for granted. Computed once."""
     return _is_known_python() and _is_known_numpy() and all(map(_fields_agree, _probe_arrays()))
 
@@ -579,7 +594,7 @@ _NEW_ARRAY = ctypes.PYFUNCTYPE(
 def _numpy_api() -> Mapping[int, int]:
     """The addresses in numpy's table of C functions that matter here."""
     table = capsule_address(_numpy_multiarray()._ARRAY_API)
-    return {place: ctypes.c_void_p.from_address(table + place * _WORD_BYTES).value or 0 for place in _NumpyApi}
+    return {place: ctypes.c_void_p.from_address(table + place * _WORD_BYTES).value or 0 for place in _NUMPY_PLACES}
 
 
 def _numpy_multiarray() -> Any:

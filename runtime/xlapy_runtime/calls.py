@@ -13,7 +13,6 @@ import ctypes
 import itertools
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from types import CodeType, FunctionType
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
@@ -24,14 +23,14 @@ from xlapy_runtime.calling import ContextWord, Status
 from xlapy_runtime.device import Device
 from xlapy_runtime.errors import InternalError, XlaError
 from xlapy_runtime.program import ArraySpec, RuntimeCall
+from xlapy_runtime.records import Record
 from xlapy_runtime.waiting import Cancellation
 
 if TYPE_CHECKING:
     from xlapy_runtime.process_groups import Grid
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Site:
+class Site(Record, eq=False):
     """A call site, with what its preparation may need to know about the program around it."""
 
     index: int
@@ -44,18 +43,27 @@ class Site:
         return self.call.attributes.get(name, default)
 
 
-@dataclass(slots=True)
 class Buffers:
     """The arrays of one call, as views of native memory that are valid until the call returns.
 
     Operands are read-only, and cut to their run-time sizes where those are dynamic.
     """
 
-    site: RuntimeCall
-    addresses: Sequence[int]
-    address: int
-    operands: list[np.ndarray]
-    results: list[np.ndarray]
+    __slots__ = ("address", "addresses", "operands", "results", "site")
+
+    def __init__(
+        self,
+        site: RuntimeCall,
+        addresses: Sequence[int],
+        address: int,
+        operands: list[np.ndarray],
+        results: list[np.ndarray],
+    ) -> None:
+        self.site = site
+        self.addresses = addresses
+        self.address = address
+        self.operands = operands
+        self.results = results
 
     def write(self, index: int, value: np.ndarray) -> None:
         """Stores one result, with its sizes if it has dynamic dimensions. `value` is of the result's type."""
@@ -88,22 +96,49 @@ class Explaining(Protocol):
         """The error to raise, at a call site."""
 
 
-@dataclass(slots=True, eq=False)
 class RunningCall:
     """One process of one run, while its native code runs."""
 
-    actions: Sequence[Action]
-    sites: Sequence[RuntimeCall]
-    device: Device
-    process: int
-    cancelled: ctypes.c_int32
-    views: list[Known | None]
-    cancellation: Cancellation
-    timeout: float | None
-    rendezvous: Explaining | None = None
-    failure: BaseException | None = None
-    pending: dict[int, list[Started]] = field(default_factory=dict)
-    revocable: list[Started] = field(default_factory=list)
+    __slots__ = (
+        "actions",
+        "cancellation",
+        "cancelled",
+        "device",
+        "failure",
+        "pending",
+        "process",
+        "rendezvous",
+        "revocable",
+        "sites",
+        "timeout",
+        "views",
+    )
+
+    def __init__(
+        self,
+        *,
+        actions: Sequence[Action],
+        sites: Sequence[RuntimeCall],
+        device: Device,
+        process: int,
+        cancelled: ctypes.c_int32,
+        views: list[Known | None],
+        cancellation: Cancellation,
+        timeout: float | None,
+        rendezvous: Explaining | None = None,
+    ) -> None:
+        self.actions = actions
+        self.sites = sites
+        self.device = device
+        self.process = process
+        self.cancelled = cancelled
+        self.views = views
+        self.cancellation = cancellation
+        self.timeout = timeout
+        self.rendezvous = rendezvous
+        self.failure: BaseException | None = None
+        self.pending: dict[int, list[Started]] = {}
+        self.revocable: list[Started] = []
 
     def wait(self, condition: threading.Condition, ready: Callable[[], bool], timeout: float | None) -> bool:
         """Waits as long as this run goes on."""

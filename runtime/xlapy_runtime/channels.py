@@ -10,13 +10,13 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 
 from xlapy_runtime.errors import ArgumentError, DeadlineError, ExecutionError, ShapeError
 from xlapy_runtime.program import ArraySpec, TokenSpec, Tree, Value, flatten, tree_text, unflatten
+from xlapy_runtime.records import Record
 from xlapy_runtime.waiting import seconds, wait_until
 
 STREAM_CAPACITY = 64
@@ -26,8 +26,7 @@ MAILBOX_CAPACITY = 16
 """Messages in flight before a send-done waits."""
 
 
-@dataclass(frozen=True, slots=True)
-class Item:
+class Item(Record):
     """Arrays on their way, with the shape of the whole. The arrays belong to the item alone."""
 
     arrays: tuple[np.ndarray, ...]
@@ -106,12 +105,14 @@ class HostWaiter:
 HOST: Waiter = HostWaiter()
 
 
-@dataclass(eq=False, slots=True)
 class _Consumer:
     """Someone waiting for the next item, and what they wait for. `refused` is set when something else came."""
 
-    expected: Tree | None
-    refused: ShapeError | None = None
+    __slots__ = ("expected", "refused")
+
+    def __init__(self, expected: Tree | None) -> None:
+        self.expected = expected
+        self.refused: ShapeError | None = None
 
 
 class Stream:
@@ -199,30 +200,34 @@ class Stream:
         )
 
 
-@dataclass(eq=False, slots=True)
 class Message:
     """A sent item, and whether a receiver has it."""
 
-    item: Item
-    taken: bool = False
+    __slots__ = ("item", "taken")
+
+    def __init__(self, item: Item) -> None:
+        self.item = item
+        self.taken = False
 
 
-@dataclass(eq=False, slots=True)
 class Ticket:
     """A place in the queue of receivers."""
 
-    message: Message | None = None
+    __slots__ = ("message",)
+
+    def __init__(self) -> None:
+        self.message: Message | None = None
 
 
-@dataclass(eq=False)
 class Mailbox:
     """One channel: messages and receivers meet in order, whoever comes first."""
 
-    name: str
-    capacity: int = MAILBOX_CAPACITY
-    _changed: threading.Condition = field(default_factory=lambda: threading.Condition(threading.Lock()))
-    _messages: deque[Message] = field(default_factory=deque)
-    _tickets: deque[Ticket] = field(default_factory=deque)
+    def __init__(self, name: str, capacity: int = MAILBOX_CAPACITY) -> None:
+        self.name = name
+        self.capacity = capacity
+        self._changed = threading.Condition(threading.Lock())
+        self._messages: deque[Message] = deque()
+        self._tickets: deque[Ticket] = deque()
 
     def send(self, item: Item) -> Message:
         """Deposits a message and returns at once."""

@@ -11,11 +11,14 @@ cannot be written to once they are in use. Behind the constants are slots, words
 that are elsewhere jump to what a slot holds.
 """
 
-import json
+from __future__ import annotations
+
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
 
 from xlapy_runtime.errors import InternalError
+from xlapy_runtime.json_text import read_json
+from xlapy_runtime.late import late
+from xlapy_runtime.records import Record, values_of
 
 PAGE_BYTES = 4096
 
@@ -23,7 +26,7 @@ _MAGIC = b"xlapy image 1\n\0\0"
 _LENGTH_BYTES = 8
 
 
-class Layout(NamedTuple):
+class Layout(Record):
     """What an image is made of. Offsets are from the beginning of the memory.
 
     `data_bytes` are of data, and `code_bytes` of code and constants; `data_space` is what data takes with its zeros,
@@ -58,7 +61,7 @@ class Layout(NamedTuple):
         )
 
 
-class Image(NamedTuple):
+class Image(Record):
     """A layout, with what is copied into memory."""
 
     layout: Layout
@@ -66,7 +69,8 @@ class Image(NamedTuple):
     code: bytes
 
     def dump(self) -> bytes:
-        header = json.dumps(self.layout, separators=(",", ":")).encode()
+        facts = list(values_of(self.layout).values())
+        header = late("json").dumps(facts, separators=(",", ":")).encode()
         return b"".join((_MAGIC, len(header).to_bytes(_LENGTH_BYTES, "little"), header, self.data, self.code))
 
 
@@ -79,7 +83,7 @@ def read_image(dumped: bytes) -> Image:
     start = len(_MAGIC) + _LENGTH_BYTES
     header_end = start + int.from_bytes(dumped[len(_MAGIC) : start], "little")
     try:
-        layout = Layout(*json.loads(dumped[start:header_end]))
+        layout = Layout(*read_json(dumped[start:header_end].decode()))
     except (ValueError, TypeError) as error:
         raise InternalError(f"cannot link object code: a damaged image: {error}") from None
     if not layout.is_sound:

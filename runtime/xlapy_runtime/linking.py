@@ -164,9 +164,9 @@ Installed = TypeVar("Installed")
 
 
 class InstalledOnce(Generic[Installed]):
-    """Native code of which a process needs one copy, made of the first object code that comes: `found`."""
+    """Native code of which a process needs one copy, made of the first object files that come: `found`."""
 
-    def __init__(self, what: str, make: Callable[[bytes], Installed]) -> None:
+    def __init__(self, what: str, make: Callable[[Sequence[bytes]], Installed]) -> None:
         self._what = what
         self._make = make
         self._unlock()
@@ -178,11 +178,11 @@ class InstalledOnce(Generic[Installed]):
         """At first, and in a forked child, where the thread that may hold the lock is not."""
         self._lock = threading.Lock()
 
-    def install(self, object_code: bytes) -> None:
+    def install(self, objects: Sequence[bytes]) -> None:
         """Makes it. Whoever comes second changes nothing."""
         with self._lock:
             if self.found is None:
-                self.found = self._make(object_code)
+                self.found = self._make(objects)
 
     def get(self) -> Installed:
         """What was made; there must be one."""

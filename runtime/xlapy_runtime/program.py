@@ -12,14 +12,14 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 import numpy as np
 
+from xlapy_runtime.records import Record, field
 
-@dataclass(frozen=True, slots=True)
-class ArraySpec:
+
+class ArraySpec(Record):
     """Element type and dimensions of an array; `dynamic` marks the dimensions whose size is only a bound.
 
     `order` lists the dimensions from minor to major in memory, where they do not lie row by row."""
@@ -61,8 +61,7 @@ class ArraySpec:
         return f"{element_name(self.dtype)}[{','.join(sizes)}]"
 
 
-@dataclass(frozen=True, slots=True)
-class TokenSpec:
+class TokenSpec(Record):
     """A value that only orders effects."""
 
     def __str__(self) -> str:
@@ -72,8 +71,7 @@ class TokenSpec:
 Tree: TypeAlias = ArraySpec | TokenSpec | tuple["Tree", ...]
 
 
-@dataclass(frozen=True, slots=True)
-class RuntimeCall:
+class RuntimeCall(Record):
     """One call site of native code into the runtime.
 
     `label` is the instruction ("all-reduce.3"), `where` the user's source line if it is known. `attributes` are plain
@@ -88,8 +86,7 @@ class RuntimeCall:
     attributes: Mapping[str, object] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Program:
+class Program(Record, eq=False):
     """A compiled program.
 
     `parameters` and `result` are trees; `aliases` maps a result leaf to the parameter leaf whose memory it takes over

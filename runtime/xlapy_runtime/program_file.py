@@ -8,12 +8,12 @@ reading, and everything is checked: bytes that are not a program of this format 
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
+from xlapy_runtime.json_text import read_json
 from xlapy_runtime.late import late
 from xlapy_runtime.program import ArraySpec, Program, RuntimeCall, TokenSpec
 
@@ -44,7 +44,7 @@ def dump_program(program: Program, extra: Mapping[str, Any] | None = None) -> by
         "constants": [[constant.dtype.name, list(constant.shape)] for constant in program.constants],
         "extra": _encode(dict(extra or {})),
     }
-    text = json.dumps(header).encode()
+    text = late("json").dumps(header).encode()
     return b"".join([MAGIC, len(text).to_bytes(_LENGTH_BYTES, "little"), text, *blobs])
 
 
@@ -55,7 +55,7 @@ def load_program(data: bytes) -> tuple[Program, dict[str, Any]]:
         raise ValueError("not a program of xlapy, or of another version")
     length = int.from_bytes(data[len(MAGIC) : start], "little")
     try:
-        header = json.loads(data[start : start + length])
+        header = read_json(data[start : start + length].decode())
         blobs = _Blobs(data, start + length)
         objects = tuple(blobs.take(size) for size in header["objects"])
         constants = tuple(blobs.array(_dtype(name), dims) for name, dims in header["constants"])
@@ -80,7 +80,7 @@ def load_program(data: bytes) -> tuple[Program, dict[str, Any]]:
             llvm_modules=tuple(llvm_modules),
         )
         return program, _decode(header["extra"])
-    except (KeyError, TypeError, IndexError, json.JSONDecodeError, UnicodeDecodeError) as error:
+    except (KeyError, TypeError, IndexError, ValueError) as error:
         raise ValueError(f"a damaged program: {error}") from error
 
 

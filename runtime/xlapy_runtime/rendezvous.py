@@ -41,8 +41,8 @@ _NANOSECONDS = 1e9
 class Native:
     """The native half, linked."""
 
-    def __init__(self, object_code: bytes) -> None:
-        self._code: LinkedCode = link([object_code], {}, SYMBOLS)
+    def __init__(self, objects: Sequence[bytes]) -> None:
+        self._code: LinkedCode = link(objects, {}, SYMBOLS)
         self.call_address = self._code.address("rendezvous_call")
         self.run = self._function("rendezvous_run", ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64)
         self.wait = self._function("rendezvous_wait", ctypes.c_void_p)

@@ -19,10 +19,11 @@ import os
 import time
 from collections import deque
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+
+from xlapy_runtime.records import Record
 
 LARGE_BYTES = 32 * 1024
 """Results from this size on are pooled. Below, numpy's allocator mostly reuses pages itself and is quicker to ask."""
@@ -41,8 +42,7 @@ _CLASS_COUNT = 68
 """Size classes reach from LARGE_BYTES to 2**17 times that; larger blocks are not recycled."""
 
 
-@dataclass(frozen=True, slots=True)
-class ResultMemoryStatistics:
+class ResultMemoryStatistics(Record):
     """`idle` blocks wait in the pool; of the allocations, `recycled` came from it and `fresh` from the system."""
 
     idle_blocks: int

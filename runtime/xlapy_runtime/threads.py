@@ -17,6 +17,7 @@ import functools
 import os
 import threading
 import time
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
 from xlapy_runtime.calls import INTERRUPTED_ADDRESS, LOOK_FOR_SIGNALS_ADDRESS
@@ -86,9 +87,9 @@ class PoolState(ctypes.Structure):
     ]
 
 
-def install(object_code: bytes) -> None:
+def install(objects: Sequence[bytes]) -> None:
     """Gives the process its pool. Whoever comes second changes nothing: one pool serves all programs."""
-    _POOL.install(object_code)
+    _POOL.install(objects)
 
 
 def parallel_address(num_threads: int | None = None) -> int:
@@ -159,8 +160,8 @@ _WORKING = ctypes.CFUNCTYPE(None, ctypes.c_int64)
 class _Pool:
     """The pool of this process: its native code, its memory, and the workers started so far."""
 
-    def __init__(self, object_code: bytes) -> None:
-        self._code: LinkedCode = link([object_code], {}, POOL_SYMBOLS)
+    def __init__(self, objects: Sequence[bytes]) -> None:
+        self._code: LinkedCode = link(objects, {}, POOL_SYMBOLS)
         self._state = PoolState.from_address(self._code.address("pool_state"))
         self._entries = (ctypes.c_void_p * MAX_THREADS).from_address(self._code.address("parallel_entries"))
         self._reset = _ACTION(self._code.address("pool_reset"))

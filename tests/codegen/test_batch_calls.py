@@ -17,7 +17,7 @@ from xlapy_runtime.lapack import batches
 def loops(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     monkeypatch.setattr(batches.LOOPS, "found", None)
     if request.param == "native":
-        batches.LOOPS.install(BATCH_CALLS.object_code(host_target(), ObjectCache(None)))
+        batches.LOOPS.install(BATCH_CALLS.objects(host_target(), ObjectCache(None)))
     return str(request.param)
 
 

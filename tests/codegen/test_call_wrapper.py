@@ -8,9 +8,11 @@ from typing import Any
 
 import pytest
 
+from xlapy.codegen import call_wrapper, stored_code
 from xlapy.codegen.call_wrapper import call_wrapper_ir, call_wrapper_object
 from xlapy.codegen.jit import emit_object
 from xlapy.codegen.object_cache import ObjectCache
+from xlapy.codegen.stored_code import find_code, wrapper_name
 from xlapy.codegen.target import host_target, reference_target
 from xlapy_runtime import calling
 from xlapy_runtime.calling import load_wrapper
@@ -22,6 +24,21 @@ def test_the_wrapper_is_compiled_once_per_machine(tmp_path: Path) -> None:
     assert call_wrapper_object(host_target(), cache) == first
     assert cache.info().hits == 1
     assert load_wrapper(first) is load_wrapper(first)
+
+
+def test_only_a_wrapper_that_is_safe_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever finds it does not look again how Python and numpy are laid out: not in the same Python and numpy."""
+    cache = ObjectCache(tmp_path / "cache", version=b"1")
+    monkeypatch.setattr(call_wrapper, "is_layout_known", lambda: False)
+    call_wrapper_object(host_target(), cache)
+    assert not cache.info().entries
+    monkeypatch.setattr(call_wrapper, "is_layout_known", lambda: True)
+    code = call_wrapper_object(host_target(), cache)
+    assert cache.info().entries == 1
+    found = find_code(wrapper_name(), host_target(), cache)
+    assert found is not None and found.objects == [code]
+    monkeypatch.setattr(stored_code, "layout_identity", lambda: "another numpy")
+    assert find_code(wrapper_name(), host_target(), cache) is None
 
 
 def test_the_wrapper_names_no_address() -> None:

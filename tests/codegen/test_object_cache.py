@@ -15,8 +15,7 @@ from pathlib import Path
 import pytest
 
 import xlapy
-from tests.test_imports import MAY_IMPORT
-from xlapy.codegen.object_cache import _FRONT_ENDS, ObjectCache, _state_of_sources, cache_directory, code_version
+from xlapy.codegen.object_cache import ObjectCache, cache_directory, code_version
 from xlapy.support.version import VERSION
 
 KIND = "kernels"
@@ -66,54 +65,6 @@ def test_another_version_finds_nothing(tmp_path: Path) -> None:
 def test_the_version_names_compiler_and_sources() -> None:
     assert b"LLVM" in code_version()
     assert code_version() is code_version()
-
-
-@pytest.mark.parametrize("change", ["edit", "touch", "add", "remove", "rename", "add a package"])
-def test_in_a_checkout_every_change_of_the_sources_counts(change: str, tmp_path: Path) -> None:
-    inner = tmp_path / "package" / "inner"
-    inner.mkdir(parents=True)
-    for path in (inner.parent / "one.py", inner / "two.py"):
-        path.write_text("x = 1\n")
-    before = _state_of_sources((str(inner.parent),))
-    assert _state_of_sources((str(inner.parent),)) == before
-    two = inner / "two.py"
-    if change == "edit":
-        two.write_text("x = 12\n")
-    elif change == "touch":
-        os.utime(two, ns=(5, 5))
-    elif change == "add":
-        (inner / "three.py").touch()
-    elif change == "remove":
-        two.unlink()
-    elif change == "rename":
-        two.rename(inner / "deux.py")
-    else:
-        (inner / "deeper").mkdir()
-        (inner / "deeper" / "four.py").touch()
-    assert _state_of_sources((str(inner.parent),)) != before
-
-
-def test_what_cannot_change_code_does_not_count(tmp_path: Path) -> None:
-    """Compiled modules, other files, and front ends, whose programs are keys of their own."""
-    (tmp_path / "one.py").touch()
-    before = _state_of_sources((str(tmp_path),))
-    for name in ("__pycache__/one.py", "LICENSE", "notes.txt", "jax/lowering.py", "builder/op.py"):
-        path = tmp_path / name
-        path.parent.mkdir(exist_ok=True)
-        path.touch()
-    assert _state_of_sources((str(tmp_path),)) == before
-    (tmp_path / "inner").mkdir()
-    (tmp_path / "inner" / "jax").mkdir()
-    (tmp_path / "inner" / "jax" / "two.py").touch()
-    assert _state_of_sources((str(tmp_path),)) != before
-
-
-def test_front_ends_are_packages_that_nothing_of_the_compiler_imports() -> None:
-    package = Path(xlapy.__file__).parent
-    for name in _FRONT_ENDS:
-        assert (package / name / "__init__.py").exists()
-        allowed = [importer for importer, targets in MAY_IMPORT.items() if f"xlapy.{name}" in targets]
-        assert set(allowed) <= {"top", "xlapy.report", *(f"xlapy.{other}" for other in _FRONT_ENDS)}
 
 
 def test_the_version_is_that_of_the_package() -> None:

@@ -71,7 +71,7 @@ define i32 @meet(ptr %context, ptr %parameters, ptr %results) nounwind {{
   %mark_pointer = load ptr, ptr %third
   %wanted = load i64, ptr %wanted_pointer
   %mark = load i64, ptr %mark_pointer
-  %arena_field = getelementptr ptr, ptr %context, i64 {ContextWord.ARENA.value}
+  %arena_field = getelementptr ptr, ptr %context, i64 {ContextWord.ARENA}
   %arena = load ptr, ptr %arena_field
   store i64 %mark, ptr %arena
   %before = atomicrmw add ptr %begun, i64 1 seq_cst
@@ -488,9 +488,9 @@ def test_programs_come_and_go_without_a_trace(program: MakeProgram) -> None:
 
 @pytest.fixture
 def forgetful_layout_check() -> Iterator[None]:
-    calling._layout_is_known.cache_clear()
+    calling.is_layout_known.cache_clear()
     yield
-    calling._layout_is_known.cache_clear()
+    calling.is_layout_known.cache_clear()
 
 
 @pytest.mark.usefixtures("forgetful_layout_check")
@@ -541,3 +541,9 @@ def with_padding_before(structure: type[ctypes.Structure], field: str) -> type[c
 
 def resident_bytes() -> int:
     return int(Path("/proc/self/statm").read_text().split()[1]) * 4096
+
+
+def test_a_layout_has_no_identity_without_the_library_that_has_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert calling.layout_identity() == calling.layout_identity() is not None
+    monkeypatch.setattr(calling, "_numpy_multiarray", lambda: sys)  # which is no file
+    assert calling.layout_identity.__wrapped__() is None

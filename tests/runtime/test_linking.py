@@ -9,6 +9,7 @@ import os
 import subprocess
 import sys
 import threading
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -161,10 +162,10 @@ def mappings() -> int:
 
 
 def test_native_code_of_the_process_is_made_once() -> None:
-    made: list[bytes] = []
+    made: list[Sequence[bytes]] = []
 
-    def make(text: bytes) -> int:
-        made.append(text)
+    def make(objects: Sequence[bytes]) -> int:
+        made.append(objects)
         return len(made)
 
     code = InstalledOnce("the code", make)
@@ -172,9 +173,9 @@ def test_native_code_of_the_process_is_made_once() -> None:
     with pytest.raises(InternalError, match="the code is not installed"):
         code.get()
     for text in (b"first", b"second"):
-        code.install(text)
+        code.install([text])
         assert code.get() == code.found == 1
-    assert made == [b"first"]
+    assert made == [[b"first"]]
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there are no forks")

@@ -57,7 +57,7 @@ define void @nested(ptr %args, i64 %begin, i64 %end) {
 
 @functools.cache
 def kernels() -> LinkedCode:
-    threads.install(POOL.object_code(host_target(), ObjectCache(None)))
+    threads.install(POOL.objects(host_target(), ObjectCache(None)))
     return link([emit_object(KERNELS, host_target())], {}, ["mark", "nested"])
 
 

@@ -34,7 +34,7 @@ from xlapy.codegen.target import reference_target
 from xlapy.compiled import Compiled
 from xlapy.native import object_cache
 from xlapy.options import environment
-from xlapy_runtime.calling import ContextWord, Status
+from xlapy_runtime.calling import CONTEXT_WORDS, ContextWord, Status
 from xlapy_runtime.program import ArraySpec, flatten
 from xlapy_runtime.threads import PoolState
 
@@ -170,7 +170,7 @@ class Machine:
     def _pool(self) -> Loaded:
         """The thread pool with all its workers, which nobody stops."""
         workers = self._num_threads - 1
-        pool = self.load([POOL.object_code(TARGET, object_cache(environment()))])
+        pool = self.load(POOL.objects(TARGET, object_cache(environment())))
         self.call(pool.address("pool_reset"))
         place = pool.address("pool_state")
         never = place + PoolState._6.offset  # nothing interrupts: the word is in the padding
@@ -286,7 +286,7 @@ class EmulatedProgram:
             ContextWord.PARALLEL: self.machine.parallel(self.num_threads),
             ContextWord.INTERRUPTED: memory.place(np.zeros(1, np.int32)),
         }
-        return memory.table([words.get(word, 0) for word in ContextWord])
+        return memory.table([words.get(word, 0) for word in range(CONTEXT_WORDS)])
 
 
 def _blank(spec: ArraySpec) -> Array:

@@ -16,7 +16,7 @@ from collections.abc import Mapping
 
 from xlapy.codegen.jit import emit_object
 from xlapy.codegen.object_cache import ObjectCache
-from xlapy.codegen.stored_code import WRAPPER, StoredCode, find_code, keep_code
+from xlapy.codegen.stored_code import StoredCode, find_code, keep_code, wrapper_name
 from xlapy.codegen.target import Target
 from xlapy_runtime.calling import (
     ARRAY_TYPE_SYMBOL,
@@ -31,6 +31,7 @@ from xlapy_runtime.calling import (
     ResultRecord,
     TableRecord,
     WrapperWord,
+    is_layout_known,
 )
 from xlapy_runtime.prelinking import prelinked
 
@@ -40,12 +41,17 @@ LENDABLE_FLAGS = 0x0001 | 0x0100 | 0x0400
 
 
 def call_wrapper_object(target: Target, cache: ObjectCache) -> bytes:
-    """The wrapper's object code for `calling.load_wrapper`, compiled if the cache does not have it."""
-    found = find_code(WRAPPER, target, cache)
+    """The wrapper's object code for `calling.load_wrapper`, compiled if the cache does not have it.
+
+    What a call passes through is inlined as the text says. LLVM's full pipeline takes twice as long, and calls are no
+    faster."""
+    name = wrapper_name()
+    found = find_code(name, target, cache)
     if found is None:
-        made = [emit_object(call_wrapper_ir(), target, optimization="full", codegen_level=2)]
+        made = [emit_object(call_wrapper_ir(), target, optimization="light")]
         found = StoredCode(prelinked(made), (CALL_SYMBOL, CALL_NUMBER_SYMBOL))
-        keep_code(WRAPPER, target, cache, found)
+        if is_layout_known():
+            keep_code(name, target, cache, found)
     (code,) = found.objects
     return code
 
@@ -141,12 +147,12 @@ declare void @Py_IncRef(ptr)
 
 _CONTEXTS = f"""
 ; An idle context, or a new one; null after an error. Holding the GIL is what makes taking and returning atomic.
-define private ptr @take_context(ptr %table) nounwind {{
+define private ptr @take_context(ptr %table) nounwind alwaysinline {{
   {_load("idle", "Table", "idle_contexts", "%table")}
   %is_empty = icmp eq ptr %idle, null
   br i1 %is_empty, label %make, label %pop
 pop:
-  %next_field = getelementptr i64, ptr %idle, i64 {WrapperWord.NEXT_IDLE.value}
+  %next_field = getelementptr i64, ptr %idle, i64 {WrapperWord.NEXT_IDLE}
   %next = load ptr, ptr %next_field
   store ptr %next, ptr %idle_field
   ret ptr %idle
@@ -163,9 +169,9 @@ failed:
   ret ptr null
 }}
 
-define private void @return_context(ptr %table, ptr %context) nounwind {{
+define private void @return_context(ptr %table, ptr %context) nounwind alwaysinline {{
   {_load("idle", "Table", "idle_contexts", "%table")}
-  %next_field = getelementptr i64, ptr %context, i64 {WrapperWord.NEXT_IDLE.value}
+  %next_field = getelementptr i64, ptr %context, i64 {WrapperWord.NEXT_IDLE}
   store ptr %idle, ptr %next_field
   store ptr %context, ptr %idle_field
   ret void
@@ -230,7 +236,7 @@ no:
 define private i1 @take_arguments(ptr %table, ptr %context, ptr %arguments) nounwind alwaysinline {{
   {_load("count", "Table", "parameter_count", "%table")}
   {_load("parameters", "Table", "parameters", "%table")}
-  %pointers = call ptr @wrapper_word(ptr %context, i64 {WrapperWord.PARAMETERS.value})
+  %pointers = call ptr @wrapper_word(ptr %context, i64 {WrapperWord.PARAMETERS})
   {_each("%count", body="compare", latch="note", done="yes")}
   {_item("argument", "ptr", "%arguments", "%index")}
   %parameter = getelementptr %Parameter, ptr %parameters, i64 %index
@@ -248,7 +254,7 @@ no:
 
 _DONATIONS = f"""
 ; Whether the memory of an argument touches that of another one.
-define private i1 @is_shared(ptr %table, ptr %pointers, i64 %number) nounwind {{
+define private i1 @is_shared(ptr %table, ptr %pointers, i64 %number) nounwind alwaysinline {{
   {_load("count", "Table", "parameter_count", "%table")}
   {_load("parameters", "Table", "parameters", "%table")}
   {_item("own", "i64", "%pointers", "%number")}
@@ -273,7 +279,7 @@ shared:
 }}
 
 ; Whether an array owns its memory, or is a large result: its base is the bytes of its block.
-define private i1 @owns_memory(ptr %array, i64 %byte_count) nounwind {{
+define private i1 @owns_memory(ptr %array, i64 %byte_count) nounwind alwaysinline {{
   {_load("flags", "Array", "flags", "%array")}
   %owns_bit = and i32 %flags, {OWNS_DATA_FLAG}
   %owns = icmp ne i32 %owns_bit, 0
@@ -300,7 +306,7 @@ no:
 ; Whether every argument that is to become a result may: its flags say that it is contiguous, aligned and writeable, it
 ; owns its memory, and no other argument has a part of that. Where the data of all arguments is has been noted.
 define private i1 @donations_fit(ptr %table, ptr %context, ptr %arguments) nounwind noinline {{
-  %pointers = call ptr @wrapper_word(ptr %context, i64 {WrapperWord.PARAMETERS.value})
+  %pointers = call ptr @wrapper_word(ptr %context, i64 {WrapperWord.PARAMETERS})
   {_each_result(fresh="fits", latch="fits")}
   {_load("flags", "Array", "flags", "%argument")}
   %found = and i32 %flags, {LENDABLE_FLAGS}
@@ -326,7 +332,7 @@ no:
 _RESULTS = f"""
 ; A new array: from the result's own allocator for large ones, else from numpy, which takes over a reference to the
 ; dtype.
-define private ptr @new_array(ptr %result) nounwind {{
+define private ptr @new_array(ptr %result) nounwind alwaysinline {{
   {_load("allocator", "Result", "allocator", "%result")}
   %is_plain = icmp eq ptr %allocator, null
   br i1 %is_plain, label %plain, label %large
@@ -347,8 +353,8 @@ large:
 ; Makes all results, of donated arguments where there are some, notes the objects and where their data is. After an
 ; error none is left.
 define private i1 @make_results(ptr %table, ptr %context, ptr %arguments) nounwind alwaysinline {{
-  %pointers = call ptr @wrapper_word(ptr %context, i64 {WrapperWord.RESULTS.value})
-  %objects = call ptr @wrapper_word(ptr %context, i64 {WrapperWord.OBJECTS.value})
+  %pointers = call ptr @wrapper_word(ptr %context, i64 {WrapperWord.RESULTS})
+  %objects = call ptr @wrapper_word(ptr %context, i64 {WrapperWord.OBJECTS})
   {_each_result(fresh="fresh", latch="note")}
   call void @Py_IncRef(ptr %argument)
   br label %note
@@ -369,7 +375,7 @@ no:
   ret i1 false
 }}
 
-define private void @drop_results(ptr %objects, i64 %count) nounwind {{
+define private void @drop_results(ptr %objects, i64 %count) nounwind alwaysinline {{
   {_each("%count", body="drop", latch="drop", done="done")}
   {_item("object", "ptr", "%objects", "%index")}
   call void @Py_DecRef(ptr %object)
@@ -379,7 +385,7 @@ done:
 }}
 
 ; A tuple that takes over the results; null, and none left, after an error.
-define private ptr @pack_tuple(ptr %objects, i64 %count) nounwind {{
+define private ptr @pack_tuple(ptr %objects, i64 %count) nounwind alwaysinline {{
   %tuple = call ptr @PyTuple_New(i64 %count)
   %has_failed = icmp eq ptr %tuple, null
   br i1 %has_failed, label %failed, label %made
@@ -397,7 +403,7 @@ done:
 
 ; What the call returns, made of the results, which it takes over.
 define private ptr @hand_out(ptr %table, ptr %context) nounwind alwaysinline {{
-  %objects = call ptr @wrapper_word(ptr %context, i64 {WrapperWord.OBJECTS.value})
+  %objects = call ptr @wrapper_word(ptr %context, i64 {WrapperWord.OBJECTS})
   {_load("gives_tuple", "Table", "gives_tuple", "%table")}
   %is_single = icmp eq i64 %gives_tuple, 0
   br i1 %is_single, label %single, label %pack
@@ -440,11 +446,11 @@ define i64 @{CALL_NUMBER_SYMBOL}(ptr %table) nounwind {{
 ; Runs the program, without the GIL where the table says so. Its status.
 define private i32 @execute(ptr %table, ptr %context) nounwind alwaysinline {{
   %number = call i64 @{CALL_NUMBER_SYMBOL}(ptr %table)
-  %number_field = getelementptr i64, ptr %context, i64 {ContextWord.CALL_NUMBER.value}
+  %number_field = getelementptr i64, ptr %context, i64 {ContextWord.CALL_NUMBER}
   store i64 %number, ptr %number_field
   {_load("entry", "Table", "entry", "%table")}
-  %parameters = call ptr @wrapper_word(ptr %context, i64 {WrapperWord.PARAMETERS.value})
-  %results = call ptr @wrapper_word(ptr %context, i64 {WrapperWord.RESULTS.value})
+  %parameters = call ptr @wrapper_word(ptr %context, i64 {WrapperWord.PARAMETERS})
+  %results = call ptr @wrapper_word(ptr %context, i64 {WrapperWord.RESULTS})
   {_load("release", "Table", "release_gil", "%table")}
   %keep_gil = icmp eq i64 %release, 0
   br i1 %keep_gil, label %with_gil, label %without_gil
@@ -460,7 +466,7 @@ without_gil:
 
 ; Lets Python raise for a status. The value, if it returns one after all.
 define private ptr @report_failure(ptr %table, ptr %context, i32 %status) nounwind noinline {{
-  %objects = call ptr @wrapper_word(ptr %context, i64 {WrapperWord.OBJECTS.value})
+  %objects = call ptr @wrapper_word(ptr %context, i64 {WrapperWord.OBJECTS})
   {_load("count", "Table", "result_count", "%table")}
   call void @drop_results(ptr %objects, i64 %count)
   %arguments = alloca [2 x ptr]

@@ -17,15 +17,16 @@ import os
 import stat
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import llvmlite
 from llvmlite.utils import get_library_name
 
 import xlapy_runtime
+from xlapy.codegen.sources import state_of_sources
 from xlapy.support.version import VERSION
 from xlapy_runtime.late import late
+from xlapy_runtime.records import Record
 
 try:  # as `hashlib` has it, which first loads OpenSSL for others
     from _blake2 import blake2b
@@ -36,6 +37,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 DEFAULT_LIMIT_BYTES = 1 << 30
+
+_NO_VERSION = b"any version"
+"""Of what is remembered about the sources, from which the version follows."""
 
 _MAGIC = b"xlapy entry 2\n\0\0"
 _DIGEST_BYTES = 32
@@ -50,8 +54,7 @@ _KEPT_FRACTION = 0.75
 """How full eviction leaves the cache, so that the next entry does not evict again."""
 
 
-@dataclass(frozen=True, slots=True)
-class CacheInfo:
+class CacheInfo(Record):
     """What `ObjectCache.info()` reports. `usable` is false for a directory that is absent, disabled or not private."""
 
     directory: Path | None
@@ -77,15 +80,16 @@ def cache_directory(setting: str | None, cache_home: str | None = None) -> str |
 
 
 @functools.cache
-def code_version() -> bytes:
+def code_version(directory: str | None = None) -> bytes:
     """The versions of everything that turns a program into code.
 
-    In a checkout the version number does not move with the sources, so there their sizes and times count. (Reading
-    them all would take longer than all else that a program from the cache needs.)"""
+    In a checkout the version number does not move with the sources, so there their sizes and times count; where they
+    are is remembered in the cache in the directory."""
     ours = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
     packages = (ours, os.path.dirname(os.path.abspath(xlapy_runtime.__file__)))
     in_checkout = os.path.exists(os.path.join(os.path.dirname(packages[0]), "pyproject.toml"))
-    return f"{_state_of_sources(packages) if in_checkout else VERSION}; {compiler_version()}".encode()
+    ours_now = state_of_sources(packages, ObjectCache(directory, version=_NO_VERSION)) if in_checkout else VERSION
+    return f"{ours_now}; {compiler_version()}".encode()
 
 
 def compiler_version() -> str:
@@ -97,31 +101,6 @@ def compiler_version() -> str:
     except OSError:
         return f"llvmlite {llvmlite.__version__}, LLVM {late('llvmlite.binding').llvm_version_info}"
     return f"llvmlite {llvmlite.__version__}, LLVM of {status.st_size} bytes from {status.st_mtime_ns}"
-
-
-_FRONT_ENDS = ("builder", "jax", "tools", "xla_client")
-"""What stands in front of the compiler only makes programs, and those are keys of their own."""
-
-
-def _state_of_sources(packages: tuple[str, ...]) -> str:
-    """A digest of the names, sizes and times of all Python files in these packages."""
-    states: list[str] = []
-    for package in packages:
-        _add_states(package, _FRONT_ENDS, states)
-    return blake2b("\n".join(sorted(states)).encode()).hexdigest()
-
-
-def _add_states(folder: str, skipped: tuple[str, ...], states: list[str]) -> None:
-    """Notes the states of the Python files below a folder. These are hundreds, at which every process looks, so nothing
-    else is looked at (what has a dot in its name is no package), and nothing is kept that garbage collection counts."""
-    for name in os.listdir(folder):
-        path = f"{folder}/{name}"
-        if name.endswith(".py"):
-            status = os.stat(path)
-            states.append(f"{path} {status.st_size} {status.st_mtime_ns}")
-        elif "." not in name and name != "__pycache__" and name not in skipped:
-            with contextlib.suppress(NotADirectoryError):
-                _add_states(path, (), states)
 
 
 class ObjectCache:
@@ -184,7 +163,7 @@ class ObjectCache:
         return os.path.join(self._directory, kind, self._digest(kind, key).hexdigest())
 
     def _digest(self, kind: str, key: bytes) -> blake2b:
-        version = self._version if self._version is not None else code_version()
+        version = self._version if self._version is not None else code_version(self._directory)
         digest = blake2b(digest_size=_DIGEST_BYTES)
         for part in (kind.encode(), version, key):
             digest.update(len(part).to_bytes(8, "little"))

@@ -50,11 +50,27 @@ def emit_pool(target: Target) -> Module:
     emitter.worker()
     emitter.run_alone()
     emitter.run_shared()
-    emitter.entries()
     return module
 
 
-POOL = Library(NAME, POOL_SYMBOLS, emit_pool)
+def emit_entries(target: Target) -> Module:
+    """One function for each cap on the number of threads, since `parallel` has no argument for it."""
+    module = Module(has_fma=target.has_fma)
+    for cap in range(1, MAX_THREADS + 1):
+        with KernelBuilder(module, f"parallel_{cap}", _JOB, None, "internal") as k:
+            job = list(k.parameters.values())
+            if cap == 1:
+                k.call(_RUN_ALONE, job)
+            else:
+                k.call(_RUN_SHARED, [*job, k.const(I64, cap - 1)])
+    names = ", ".join(f"ptr @parallel_{cap}" for cap in range(1, MAX_THREADS + 1))
+    module.define("parallel_entries", f"@parallel_entries = constant [{MAX_THREADS} x ptr] [{names}]")
+    return module
+
+
+POOL = Library(NAME, POOL_SYMBOLS, emit_pool, glue=emit_entries)
+
+_RUN_ALONE, _RUN_SHARED = "pool_run_alone", "pool_run_shared"
 
 
 class _PoolEmitter:
@@ -204,7 +220,7 @@ class _PoolEmitter:
 
     def run_alone(self) -> None:
         """All chunks in order, in this thread, unless a signal handler raises."""
-        with KernelBuilder(self._module, "pool_run_alone", _JOB, None, "internal") as k:
+        with KernelBuilder(self._module, _RUN_ALONE, _JOB, None) as k:
             kernel, args, count, grain = k.parameters.values()
 
             def chunk(values: list[Value]) -> list[Value]:
@@ -221,15 +237,15 @@ class _PoolEmitter:
 
     def run_shared(self) -> None:
         """A job for at most `workers` workers and the caller."""
-        with KernelBuilder(self._module, "pool_run_shared", [*_JOB, ("workers", I64)], None, "internal") as k:
+        with KernelBuilder(self._module, _RUN_SHARED, [*_JOB, ("workers", I64)], None) as k:
             kernel, args, count, grain, workers = k.parameters.values()
             chunks = _chunks(k, count, grain)
             with k.if_(k.compare("le", chunks, 1)):
-                k.call("pool_run_alone", [kernel, args, count, grain])
+                k.call(_RUN_ALONE, [kernel, args, count, grain])
                 k.ret()
             _, owned = k.compare_exchange(_field(k, "busy"), k.const(I32, 0), k.const(I32, 1))
             with k.if_(k.not_(owned)):
-                k.call("pool_run_alone", [kernel, args, count, grain])
+                k.call(_RUN_ALONE, [kernel, args, count, grain])
                 k.ret()
             self._ask_for_workers(k, workers)
             claims = self._publish(k, kernel, args, count, grain, chunks, workers)
@@ -283,18 +299,6 @@ class _PoolEmitter:
 
         completed = _field(k, "completed")
         k.while_loop(lambda _: k.compare("lt", k.atomic_load(completed, I64), claims), wait, [k.const(I64, 0)])
-
-    def entries(self) -> None:
-        """One function for each cap on the number of threads, since `parallel` has no argument for it."""
-        for cap in range(1, MAX_THREADS + 1):
-            with KernelBuilder(self._module, f"parallel_{cap}", _JOB, None, "internal") as k:
-                job = list(k.parameters.values())
-                if cap == 1:
-                    k.call("pool_run_alone", job)
-                else:
-                    k.call("pool_run_shared", [*job, k.const(I64, cap - 1)])
-        names = ", ".join(f"ptr @parallel_{cap}" for cap in range(1, MAX_THREADS + 1))
-        self._module.define("parallel_entries", f"@parallel_entries = constant [{MAX_THREADS} x ptr] [{names}]")
 
 
 _JOB = [("kernel", PTR), ("args", PTR), ("count", I64), ("grain", I64)]

@@ -55,7 +55,7 @@ _SYSTEM_ANSWERS = 1 << 27  # of the third word of the model
 
 def processor_identity() -> bytes | None:
     """Equal only for processes that may run each other's code; None where only LLVM can tell."""
-    if sys.platform != "linux" or os.uname().machine != "x86_64" or struct.calcsize("P") != 8:
+    if not is_linux_on_x86():
         return None
     try:
         with open(_BOOT, "rb", buffering=0) as file:
@@ -63,6 +63,11 @@ def processor_identity() -> bytes | None:
     except OSError:
         return None
     return boot + struct.pack("<12I", *_answers()) if boot else None
+
+
+def is_linux_on_x86() -> bool:
+    """Whether the machine code that is written here by hand can run."""
+    return sys.platform == "linux" and os.uname().machine == "x86_64" and struct.calcsize("P") == 8
 
 
 def _answers() -> list[int]:

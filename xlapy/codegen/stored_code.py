@@ -4,23 +4,35 @@ The emitters of a library are many modules, which a process that finds it in the
 says also what is otherwise written beside the emitter: which functions it offers, and which other libraries it calls.
 """
 
-import json
+from __future__ import annotations
+
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
+
+from xlapy_runtime.calling import layout_identity
+from xlapy_runtime.json_text import read_json
+from xlapy_runtime.late import late
+from xlapy_runtime.records import Record
 
 if TYPE_CHECKING:
     from xlapy.codegen.object_cache import ObjectCache
     from xlapy.codegen.target import Target
 
-WRAPPER = "call-wrapper"
 POOL = "pool"
-"""What every program needs, by name: the native call wrapper and the thread pool."""
+"""The thread pool, which every program needs, as it does the call wrapper."""
+
+
+def wrapper_name() -> str:
+    """The name of the native call wrapper, under which it is kept by processes that found Python and numpy laid out in
+    memory as it takes for granted: who finds it need not look again."""
+    return f"call-wrapper for {layout_identity()}"
+
 
 _KIND = "library"
 _SIZE_BYTES = 8
 
 
-class StoredCode(NamedTuple):
+class StoredCode(Record):
     """Object code, the symbols that it offers, and the names of the libraries whose functions it calls. `trim` is the
     one of its functions that gives memory it keeps back to the system, if any."""
 
@@ -30,7 +42,7 @@ class StoredCode(NamedTuple):
     trim: str = ""
 
 
-def find_code(name: str, target: "Target", cache: "ObjectCache") -> StoredCode | None:
+def find_code(name: str, target: Target, cache: ObjectCache) -> StoredCode | None:
     """What is kept under the name for this target, if there is something.
 
     The cache's version covers the emitter's sources, the key what they may ask of the target. How many cores there are
@@ -39,7 +51,7 @@ def find_code(name: str, target: "Target", cache: "ObjectCache") -> StoredCode |
     if found is None:
         return None
     begin = _SIZE_BYTES + int.from_bytes(found[:_SIZE_BYTES], "little")
-    facts = json.loads(found[_SIZE_BYTES:begin])
+    facts = read_json(found[_SIZE_BYTES:begin].decode())
     objects = []
     for size in facts["sizes"]:
         objects.append(found[begin : begin + size])
@@ -47,13 +59,13 @@ def find_code(name: str, target: "Target", cache: "ObjectCache") -> StoredCode |
     return StoredCode(objects, facts["exports"], facts["needs"], facts["trim"])
 
 
-def keep_code(name: str, target: "Target", cache: "ObjectCache", code: StoredCode) -> None:
+def keep_code(name: str, target: Target, cache: ObjectCache, code: StoredCode) -> None:
     """Keeps it for `find_code`."""
     sizes = [len(part) for part in code.objects]
     told = {"sizes": sizes, "exports": list(code.exports), "needs": list(code.needs), "trim": code.trim}
-    facts = json.dumps(told).encode()
+    facts = late("json").dumps(told).encode()
     cache.put(_KIND, _key(name, target), b"".join((len(facts).to_bytes(_SIZE_BYTES, "little"), facts, *code.objects)))
 
 
-def _key(name: str, target: "Target") -> bytes:
+def _key(name: str, target: Target) -> bytes:
     return f"{name}|{target.code_key}|{target.l1_bytes}|{target.l2_bytes}|{target.l3_bytes}".encode()

@@ -9,14 +9,14 @@ emitted and read. Importing this module starts nothing, and does not load LLVM.
 from __future__ import annotations
 
 import functools
-import json
 import os
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from xlapy.codegen.processor import processor_identity
+from xlapy_runtime.json_text import read_json
 from xlapy_runtime.late import late
+from xlapy_runtime.records import Record, replaced, values_of
 from xlapy_runtime.threads import usable_cores
 
 if TYPE_CHECKING:
@@ -35,8 +35,7 @@ Elsewhere 64 bytes are not slower: on a Zen 5 a polynomial of 12 multiply-adds t
 takes with 32-byte vectors, and loops bound by memory take the same."""
 
 
-@dataclass(frozen=True, slots=True)
-class Target:
+class Target(Record):
     """One machine. Compared by value: equal targets run each other's code and deserve the same plans."""
 
     triple: str
@@ -100,7 +99,7 @@ class Target:
         return f"{self.triple}|{self.cpu}|{self.features}|{self.vector_bytes}"
 
     def with_vector_bytes(self, vector_bytes: int) -> Target:
-        return replace(self, vector_bytes=vector_bytes)
+        return replaced(self, vector_bytes=vector_bytes)
 
 
 @functools.cache
@@ -130,11 +129,11 @@ def remembered_host(cache: ObjectCache) -> Target:
     key = identity + (b" with" if os.path.isdir(_CACHE_TABLE) else b" without") + b" sizes of caches"
     found = cache.get(_HOSTS, key)
     if found is not None:
-        return Target(**json.loads(found), cores=usable_cores())
+        return Target(**read_json(found.decode()), cores=usable_cores())
     target = host_target()
-    facts = asdict(target)
+    facts = values_of(target)
     del facts["cores"]
-    cache.put(_HOSTS, key, json.dumps(facts).encode())
+    cache.put(_HOSTS, key, late("json").dumps(facts).encode())
     return target
 
 

@@ -18,8 +18,8 @@ PROBLEMS_PER_LOOP = 256
 _Loop = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p)
 
 
-def _linked(object_code: bytes) -> LinkedCode:
-    return link([object_code], {}, tuple(LOOP_SYMBOLS.values()))
+def _linked(objects: Sequence[bytes]) -> LinkedCode:
+    return link(objects, {}, tuple(LOOP_SYMBOLS.values()))
 
 
 LOOPS: InstalledOnce[LinkedCode] = InstalledOnce("the native loop over the problems of a batch", _linked)

@@ -39,7 +39,7 @@ ROOM = 1 << 21
 
 @functools.cache
 def linked(kind: str, target: str) -> LinkedCode:
-    threads.install(POOL.object_code(host_target(), ObjectCache(None)))
+    threads.install(POOL.objects(host_target(), ObjectCache(None)))
     library = FFT_LIBRARIES[kind]
     return link(library.objects(TARGETS[target], ObjectCache(None)), {}, library.exports)
 

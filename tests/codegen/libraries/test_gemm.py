@@ -102,7 +102,7 @@ TARGETS = {
 
 @functools.cache
 def linked(name: str, target: str = "host") -> LinkedCode:
-    threads.install(POOL.object_code(host_target(), ObjectCache(None)))
+    threads.install(POOL.objects(host_target(), ObjectCache(None)))
     library = GEMM_LIBRARIES[name]
     return link(library.objects(TARGETS[target], ObjectCache(None)), scratch(), library.exports)
 

@@ -54,10 +54,8 @@ class Library:
     most_parts: int = 1
     """Modules that it may be cut into, for LLVM to work on side by side; with one, it may have data of its own."""
 
-    def object_code(self, target: Target, cache: ObjectCache) -> bytes:
-        """A library in one part as an object file."""
-        (code,) = self.objects(target, cache)
-        return code
+    glue: Callable[[Target], Module] | None = None
+    """Writes functions that do nothing but call others: a module of its own, compiled in the fastest way."""
 
     def objects(self, target: Target, cache: ObjectCache) -> list[bytes]:
         """The library as object files, from the cache if they are there; else they are made, and kept."""
@@ -71,8 +69,10 @@ class Library:
         compile_ir = partial(
             emit_object, target=target, optimization=self.optimization, codegen_level=self.codegen_level
         )
-        parts = self.emit(target).parts(self.most_parts)
-        made = side_by_side([partial(compile_ir, text) for text in parts], thread_limit())
+        work = [partial(compile_ir, text) for text in self.emit(target).parts(self.most_parts)]
+        if self.glue is not None:
+            work.append(partial(emit_object, self.glue(target).text(), target, codegen_level=0))
+        made = side_by_side(work, thread_limit())
         code = StoredCode(prelinked(made), self.exports, self.needs, self.trim)
         keep_code(self.name, target, cache, code)
         return code
