@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import operator
+import re
 from collections.abc import Callable
 
 import numpy as np
@@ -656,6 +657,35 @@ def test_constants_of_a_function_that_hardly_runs_are_loaded() -> None:
     x = np.arange(64, dtype=np.float32)
     Compiled(text).call("g", x)
     np.testing.assert_array_equal(x, np.arange(64) * 3 + 4.5)
+
+
+@pytest.mark.parametrize("kind", ["f32", "f64"])
+def test_signs_where_constants_are_loaded(kind: str) -> None:
+    """Masks and sums of integers read theirs, too; shifts and divisions know them."""
+    module, vector = Module(has_fma=HAS_FMA), IRType(kind, 8)
+    dtype = np.dtype(np.float32 if kind == "f32" else np.float64)
+    with KernelBuilder(module, "f", [("x", PTR), ("y", PTR), ("z", PTR)], None, loads_constants=True) as k:
+        x, y, z = (k.parameters[name] for name in "xyz")
+        a, b = k.load(x, vector), k.load(y, vector)
+        bits = k.and_(k.add(k.to_integer_bits(a), 12345), 0xFFFF)
+        quotients = k.add(k.shl(k.udiv(bits, 10), 3), k.urem(bits, 10))
+        for number, value in enumerate((k.fabs(a), k.copysign(a, b), k.copysign(2.5, b), k.copysign(0.0, b))):
+            k.store(k.gep(z, number * 8 * dtype.itemsize), value)
+        k.store(k.gep(z, 4 * 8 * dtype.itemsize), quotients)
+    text = module.text()
+    assert "@llvm.fabs" not in text and "@llvm.copysign" not in text
+    code = text[text.index("define") :]
+    assert len(re.findall(r"(?:udiv|urem|shl) .*splat \(", code)) == 3
+    assert not re.findall(r"(?:add|and|or) .*splat \(", code)
+    values = np.array([0.0, -0.0, 1.5, -1.5, np.inf, -np.inf, np.nan, -np.nan], dtype)
+    signs = np.roll(values, 3)
+    found = np.zeros(5 * 8, dtype)
+    Compiled(text).call("f", values, signs, found)
+    floats = np.concatenate([np.abs(values), *(np.copysign(m, signs) for m in (values, 2.5, 0.0))], dtype=dtype)
+    integer = np.dtype(f"u{dtype.itemsize}")
+    np.testing.assert_array_equal(found[:32].view(integer), floats.view(integer))
+    low = (values.view(integer) + integer.type(12345)) & integer.type(0xFFFF)
+    np.testing.assert_array_equal(found[32:].view(integer), low // 10 * 8 + low % 10)
 
 
 def test_constants_in_addresses_come_last() -> None:

@@ -61,7 +61,7 @@ def test_as_xla_and_the_same_bits_with_any_threads(name: str, monkeypatch: pytes
             assert_same(got, same)
 
 
-OF_LIBRARIES = ("sum", "integers")
+OF_LIBRARIES = ("sum", "integers", "sum_of_squares")
 
 
 @pytest.mark.parametrize("name", ["sum", "sum_of_squares", "few_columns", "integers", "cross_entropy"])

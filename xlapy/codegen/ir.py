@@ -110,6 +110,8 @@ class Module:
         self._tables: dict[str, str] = {}
         self._metadata: list[str] = []
         self._metadata_numbers: dict[str, int] = {}
+        self._unused_metadata: list[int] = []
+        self._shared: dict[str, str] = {}  # names of functions, by what they do
 
     def declare(self, name: str, returns: IRType | None, parameters: Sequence[IRType], attributes: str = "") -> None:
         """Makes an outer function or an intrinsic known; once is enough, and again does no harm."""
@@ -122,6 +124,10 @@ class Module:
         if name in self._functions:
             raise InternalError(f"function {name} is defined twice")
         self._functions[name] = text
+
+    def share(self, name: str, code: str) -> str:
+        """The name of the first function with this code: one that is there, or the one that is to be defined."""
+        return self._shared.setdefault(code, name)
 
     def defines(self, name: str) -> bool:
         return name in self._functions
@@ -148,8 +154,14 @@ class Module:
 
     def reserve_metadata(self) -> int:
         """The number of a node whose contents `define_metadata` will give."""
+        if self._unused_metadata:
+            return self._unused_metadata.pop()
         self._metadata.append("!{}")
         return len(self._metadata) - 1
+
+    def release_metadata(self, number: int) -> None:
+        """A reserved node will not be used."""
+        self._unused_metadata.append(number)
 
     def define_metadata(self, number: int, contents: str) -> None:
         self._metadata[number] = contents
@@ -215,7 +227,8 @@ def _declaration(text: str) -> str:
 
 class KernelBuilder(Control):
     """Writes one function into a module; `parameters` are its values by name, `functions` the names of functions that
-    emitters find by what they compute. `leave` writes how to end it early, if that may be (see `stopping`).
+    emitters find by what they compute. `leave` writes how to end it early, if that may be (see `stopping`). If it
+    `is_shared`, it is not written if the module has the same function already, whose `name` it has at the end.
 
     Used as a context, it is finished at the end; a function without results then needs no `ret`.
     """
@@ -233,6 +246,7 @@ class KernelBuilder(Control):
         hoists_constants: bool = False,
         loads_constants: bool = False,
         joins_offsets: bool = False,
+        is_shared: bool = False,
     ) -> None:
         super().__init__(
             module, hoists_constants=hoists_constants, loads_constants=loads_constants, joins_offsets=joins_offsets
@@ -250,8 +264,9 @@ class KernelBuilder(Control):
             f"{type.text} {extra[parameter]} %{parameter}" if parameter in extra else f"{type.text} %{parameter}"
             for parameter, type in parameters
         )
-        words = ["define", linkage, "void" if returns is None else returns.text, f"@{name}({declared})", attributes]
-        self._header = " ".join(word for word in words if word)
+        self._is_shared = is_shared
+        self._kind = " ".join(filter(None, ("define", linkage, "void" if returns is None else returns.text)))
+        self._signature = f"({declared}) {attributes}".rstrip()
 
     def table(self, type: IRType, numbers: Sequence[Number]) -> Value:
         """A pointer to a constant array of scalars."""
@@ -309,8 +324,14 @@ class KernelBuilder(Control):
             if self.returns is not None:
                 raise InternalError(f"{self.name}: control reaches the end without a value to return")
             self.ret()
+        body = f"{self._signature} {{\nentry:\n{self._body_text()}\n}}"
+        if self._is_shared:
+            own, self.name = self.name, self.module.share(self.name, self._without_alias_nodes(f"{self._kind}{body}"))
+            if self.name != own:
+                self._release_alias_nodes()
+                return
         self._define_alias_scopes(self.name)
-        self.module.define(self.name, f"{self._header} {{\nentry:\n{self._body_text()}\n}}")
+        self.module.define(self.name, f"{self._kind} @{self.name}{body}")
 
     def __enter__(self) -> Self:
         return self

@@ -63,6 +63,8 @@ _FLOAT_FOLDS: dict[str, Callable[[float, float], float]] = {
 _SHIFTS = frozenset(("shl", "lshr", "ashr"))
 _DIVISIONS = frozenset(("sdiv", "udiv", "srem", "urem"))
 _COMMUTATIVE = frozenset(("add", "mul", "and", "or", "xor"))
+_LOADED = frozenset(("add", "sub", "and", "or", "xor"))
+"""Operations that are one instruction, whatever their operands are, so that constants may come from memory."""
 _IDENTITY = {
     "add": 0,
     "sub": 0,
@@ -111,6 +113,8 @@ class Arithmetic(Emitter):
             folded = self._fold_integer(operation, a, b)
             if folded is not None:
                 return folded
+            if self.loads_constants and operation in _LOADED and b.type.lanes > 1 and b.type.bits > 1:
+                b = self.loaded(b)
         elif operation in _DIVISIONS:
             return self._pinned(a.type, f"{operation} {a.type.text} {a.text}, {b.text}", a, b)
         elif a.text == b.text and operation in ("sub", "xor"):
@@ -340,6 +344,8 @@ class Arithmetic(Emitter):
         return self._intrinsic("sqrt", a.type, a)
 
     def fabs(self, a: Value) -> Value:
+        if self.loads_constants and a.type.lanes > 1:
+            return self.bitcast(self._without_sign(a), a.type)
         return self._intrinsic("fabs", a.type, a)
 
     def floor(self, a: Value) -> Value:
@@ -357,7 +363,16 @@ class Arithmetic(Emitter):
 
     def copysign(self, magnitude: Operand, sign: Operand) -> Value:
         magnitude, sign = self._pair(magnitude, sign)
+        if self.loads_constants and magnitude.type.lanes > 1:
+            bits = self.to_integer_bits(sign)
+            signs = self.and_(bits, -1 << (bits.type.bits - 1))
+            return self.bitcast(self.or_(self._without_sign(magnitude), signs), magnitude.type)
         return self._intrinsic("copysign", magnitude.type, magnitude, sign)
+
+    def _without_sign(self, a: Value) -> Value:
+        """The encoding of a magnitude. LLVM would make the mask anew for each."""
+        bits = self.to_integer_bits(a)
+        return self.and_(bits, (1 << (bits.type.bits - 1)) - 1)
 
     # Bits
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from xlapy.codegen.ir_types import I64, IRType, Number, Operand, Scope, Value, canonical, literal, vector_literal
@@ -47,7 +48,7 @@ class Emitter:
         joins_offsets: bool = False,
     ) -> None:
         self.module = module
-        self._loads_constants = loads_constants
+        self.loads_constants = loads_constants
         self.joins_offsets = joins_offsets
         self._hoisted_constants = 0 if hoists_constants else HOISTED_CONSTANTS
         self._offsets: dict[str, tuple[Value, int]] = {}  # values that are another one and a constant
@@ -72,10 +73,9 @@ class Emitter:
         key = (type.text, number if number else repr(number))
         found = self._constants.get(key)
         if found is None:
-            exact = canonical(type, number)
-            text = literal(type, exact)
+            exact, text = _spelled(type.kind, type.lanes, number, "" if number else repr(number))
             if type.is_float and type.lanes > 1 and number:
-                if self._loads_constants:
+                if self.loads_constants:
                     text = self._loaded(type, text)
                 elif self._hoisted_constants < HOISTED_CONSTANTS:
                     self._hoisted_constants += 1
@@ -91,6 +91,15 @@ class Emitter:
         """The name of a constant that is read from memory."""
         table = self.module.vector(type, text)
         return self._at_entry(f"load {type.text}, ptr @{table}, align {type.bytes * type.lanes}")
+
+    def loaded(self, constant: Value) -> Value:
+        """A constant vector of integers as one that is read from memory, where operations need not know it."""
+        key = (constant.type.text, f"loaded {constant.text}")
+        found = self._constants.get(key)
+        if found is None:
+            text = self._loaded(constant.type, constant.text)
+            found = self._constants[key] = Value(constant.type, text, constant.constant, self._function_scope)
+        return found
 
     def _at_entry(self, text: str) -> str:
         self._names += 1
@@ -170,11 +179,13 @@ class Emitter:
                 available = scope.depth
                 if available >= len(scopes) or scopes[available] is not scope:
                     raise InternalError(f"{operand.text} is used outside of the loop or branch that defines it: {text}")
-        for depth in range(max(target, available), available - 1, -1):
+        depth = highest = target if target > available else available  # `max` takes as long as all the rest
+        while depth >= available:
             found = scopes[depth].shared.get(text)
             if found is not None:
                 return found
-        scope = scopes[max(target, available)]
+            depth -= 1
+        scope = scopes[highest]
         self._names += 1
         name = f"%v{self._names}"
         scope.lines.append(f"  {name} = {text}")
@@ -267,3 +278,13 @@ class Emitter:
 
 
 _NAME = re.compile(r"%v\d+")
+
+
+@lru_cache(maxsize=1 << 12)
+def _spelled(kind: str, lanes: int, number: Number, zero: str) -> tuple[Number, str]:
+    """A number as a type holds it, and LLVM's text for it. Zeros are equal: `zero` tells them apart.
+
+    Kernels have the same constants, those of functions above all."""
+    type = IRType(kind, lanes)
+    exact = canonical(type, number)
+    return exact, literal(type, exact)

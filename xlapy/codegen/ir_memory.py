@@ -267,7 +267,18 @@ class Memory(Arithmetic):
         nodes = self._alias_nodes.get(alias)
         if nodes is None:
             nodes = self._alias_nodes[alias] = (self.module.reserve_metadata(), self.module.reserve_metadata())
-        return f", !alias.scope !{nodes[0]}, !noalias !{nodes[1]}"
+        return _alias_text(nodes)
+
+    def _without_alias_nodes(self, text: str) -> str:
+        """The same with the names of scopes in place of the numbers of their nodes, which each function has others."""
+        for alias, nodes in self._alias_nodes.items():
+            text = text.replace(_alias_text(nodes), f", alias {alias}")
+        return text
+
+    def _release_alias_nodes(self) -> None:
+        for nodes in self._alias_nodes.values():
+            for node in nodes:
+                self.module.release_metadata(node)
 
     def _define_alias_scopes(self, function: str) -> None:
         """Writes the lists that the accesses refer to, now that all scopes of the function are known."""
@@ -287,3 +298,7 @@ class Memory(Arithmetic):
         if value.type.kind != "ptr":
             raise InternalError(f"{value.text} is {value.type.text}, not a pointer")
         return value
+
+
+def _alias_text(nodes: tuple[int, int]) -> str:
+    return f", !alias.scope !{nodes[0]}, !noalias !{nodes[1]}"

@@ -73,7 +73,9 @@ class KernelLibrary:
     """Constants that code reads; the program has them behind those of its module."""
 
     shared_tables: dict[Hashable, tuple[int, ...]] = field(default_factory=dict)
+    names: int = 0
     written: int = 0
+    """Kernels that are different. Some with different names turn out to be the same code."""
 
     def kernel(self, instruction: Instruction, overwritten: tuple[int, ...], *, runs_once: bool) -> NativeKernel:
         """The kernel of an instruction; `overwritten` are the operands whose memory is a result's too, `runs_once` says
@@ -125,6 +127,7 @@ class KernelLibrary:
         if isinstance(kernel.body, LibraryCall):
             finish = self._write_finish(name, pointers, instruction, kernel, overwritten)
             return replace(_of_library(kernel, kernel.body), finish=finish)
+        own_name = name
         if kernel.units:
             functions = self._functions(kernel.functions)
             module = self.quick_module if kernel.is_quick else self.module
@@ -140,9 +143,11 @@ class KernelLibrary:
                     k.functions = functions
                     k.parameters["region_context"] = region_context(k, k.parameters.get("scratch"))
                 kernel.body(k, arrays[: len(operands)], arrays[len(operands) :], begin, end)
-        finish = self._write_finish(name, pointers, instruction, kernel, ()) if kernel.finish is not None else ""
+            name = k.name
+            self.written -= name != own_name
+        finish = self._write_finish(own_name, pointers, instruction, kernel, ()) if kernel.finish is not None else ""
         range_name = f"{name}.range"
-        if kernel.grain < kernel.units:
+        if kernel.grain < kernel.units and not self.quick_module.defines(range_name):
             self._write_range(name, range_name, len(pointers))
         work = (kernel.units, kernel.grain, kernel.bytes_per_unit)
         return NativeKernel(name, range_name, *work, kernel.overwrites, has_scratch, has_context, finish=finish)
@@ -175,7 +180,8 @@ class KernelLibrary:
 
     def new_name(self, what: str) -> str:
         self.written += 1
-        return f"kernel.{self.written - 1}.{what}"
+        self.names += 1
+        return f"kernel.{self.names - 1}.{what}"
 
     def add_table(self, numbers: np.ndarray[Any, Any]) -> int:
         """Adds a constant that code reads; its number among the constants of the program."""
@@ -201,6 +207,7 @@ class KernelLibrary:
             hoists_constants=is_light,
             loads_constants=module is self.quick_module,
             joins_offsets=True,
+            is_shared=True,
         )
 
     @property
