@@ -539,9 +539,6 @@ def _sort(instruction: Instruction, situation: Situation) -> Kernel:
 
 @KERNELS.register("convolution")
 def _convolution(instruction: Instruction, situation: Situation) -> Kernel:
-    call = call_of_window(instruction, situation.target)
-    if call is not None:
-        return Kernel(call.units, call.unit_bytes, call.call)
     plan = plan_convolution(instruction, situation.target)
 
     def body(k: KernelBuilder, arrays: Sequence[Array], outputs: Sequence[Array], begin: Value, end: Value) -> None:

@@ -1,10 +1,10 @@
-"""Windows that slide over rows and positions, with channels side by side in lanes, as `sliding_plan` finds them.
+"""Folds of windows over rows and positions, with channels side by side in lanes, as `sliding_plan` finds them.
 
     slide_OPERATION_TYPE.V.T        V vectors of channels by tiles of T positions
 
 A unit is a row of the result. The results of a tile are in registers while the places of the window run; tiles lie
 where all places of a row are inside, and the positions beside them go one by one, over those places that are. Results
-are summed place by place, those outside left out, in the order of the window.
+are folded place by place, those outside left out, in the order of the window.
 """
 
 from __future__ import annotations
@@ -21,35 +21,35 @@ from xlapy.codegen.libraries import Library, LibraryCall
 from xlapy.codegen.libraries.fold_problem import FoldKind
 from xlapy.codegen.libraries.sliding_plan import (
     NEUTRAL,
-    PRODUCTS,
     TYPES,
     Sliding,
     bits_of,
     sliding_fold,
-    sliding_products,
 )
-from xlapy.codegen.registers import Element, register_type
+from xlapy.codegen.registers import register_type
 from xlapy.codegen.target import Target
 from xlapy.hlo.element_types import ElementType
 from xlapy.hlo.graph import Computation, Instruction
 
-_AXIS = ("size", "count", "window", "stride", "dilation", "low", "source", "result", "kernel")
+_AXIS = ("size", "count", "window", "stride", "dilation", "low", "source", "result")
 NUMBERS = (
-    *("source", "kernel", "result", "channels", "source_image", "result_image", "kernel_start"),
+    *("source", "result", "channels", "source_image", "result_image"),
     *("inside", "first", "divisor", "ahead"),
     *(f"{axis}_{name}" for axis in ("row", "position") for name in _AXIS),
 )
-"""By name, in order: places of the arrays in the table, channels, bytes from image to image, where the first place of
-the kernel is; the positions of which all places are inside, and the first of them; the bits of what results are divided
-by; how far ahead of what is read memory is fetched, 0 for not at all. Of rows and positions: how many the array has and
-the result, places of the window, how it moves, and bytes from one to the next in the three arrays."""
+"""By name, in order: places of the arrays in the table, channels, bytes from image to image; the positions of which all
+places are inside, and the first of them; the bits of what results are divided by; how far ahead of what is read memory
+is fetched, 0 for not at all. Of rows and positions: how many the array has and the result, places of the window, how it
+moves, and bytes from one to the next in both arrays."""
 
 NUMBERS_PLACE, FIRST_ARRAY = 0, 3  # in the table of a library call
 
 VECTORS = (2, 1)
-TILES = (12, 10, 8, 7, 6, 5, 4, 3, 2)
+TILES = tuple(range(12, 1, -1))
 MOST_TILE = {True: 12, False: 5}
 """Positions of a tile of two vectors, by whether there are 32 registers (or 16)."""
+
+Range = tuple[Value, Value]
 
 LEAST_SIZE = 1 << 13  # results that are made in a microsecond
 
@@ -68,17 +68,14 @@ def call_of_windows(computation: Computation, target: Target) -> SlidingCall | N
     found = sliding_fold(computation.root, lambda source: source.opcode == "parameter")
     if found is None:
         return None
-    places = FIRST_ARRAY + found.source.attributes["number"], 0, FIRST_ARRAY + len(computation.parameters)
+    places = FIRST_ARRAY + found.source.attributes["number"], FIRST_ARRAY + len(computation.parameters)
     return _call(found, places, target)
 
 
 def call_of_window(instruction: Instruction, target: Target) -> SlidingCall | None:
-    """The same of one instruction by itself, a convolution or a fold."""
-    if instruction.opcode == "convolution":
-        found = sliding_products(instruction)
-    else:
-        found = sliding_fold(instruction, lambda source: source is instruction.operands[0])
-    places = FIRST_ARRAY, FIRST_ARRAY + 1, FIRST_ARRAY + len(instruction.operands)
+    """The same of one instruction by itself."""
+    found = sliding_fold(instruction, lambda source: source is instruction.operands[0])
+    places = FIRST_ARRAY, FIRST_ARRAY + len(instruction.operands)
     return None if found is None else _call(found, places, target)
 
 
@@ -92,21 +89,18 @@ def _call(sliding: Sliding, places: Sequence[int], target: Target) -> SlidingCal
     first, inside = _inside(positions)
     tile = _best_tile(inside, MOST_TILE[target.is_avx512 or not target.is_x86])
     source_bytes = sliding.images * rows.size * positions.size * sliding.channels * width
-    values = dict(zip(("source", "kernel", "result"), places, strict=True)) | {
+    values = dict(zip(("source", "result"), places, strict=True)) | {
         "channels": sliding.channels,
         "source_image": rows.size * positions.size * sliding.channels * width,
         "result_image": rows.count * line * width,
-        "kernel_start": sliding.start * width,
         "inside": inside,
         "first": first,
         "divisor": bits_of(sliding.divisor, sliding.type),
         "ahead": FETCHED_AHEAD if source_bytes > target.l2_bytes else 0,
     }
-    for name, axis, step, inner in (
-        ("row", rows, sliding.steps[0], (positions.size, positions.count)),
-        ("position", positions, sliding.steps[1], (1, 1)),
-    ):
-        values |= {f"{name}_{what}": value for what, value in _axis_numbers(axis, step, inner, sliding, width).items()}
+    for name, axis, inner in (("row", rows, (positions.size, positions.count)), ("position", positions, (1, 1))):
+        numbers = _axis_numbers(axis, inner, sliding.channels * width)
+        values |= {f"{name}_{what}": value for what, value in numbers.items()}
     function = function_name(sliding.operation, sliding.type, vectors, tile)
     library = library_name(sliding.operation, sliding.type)
     units = sliding.images * rows.count
@@ -114,12 +108,11 @@ def _call(sliding: Sliding, places: Sequence[int], target: Target) -> SlidingCal
     return SlidingCall(LibraryCall(library, function, tuple(values[name] for name in NUMBERS)), units, work)
 
 
-def _axis_numbers(
-    axis: WindowAxis, step: int, inner: tuple[int, int], sliding: Sliding, width: int
-) -> dict[str, int]:
-    part, pixel = axis.part, sliding.channels * width
+def _axis_numbers(axis: WindowAxis, inner: tuple[int, int], pixel: int) -> dict[str, int]:
+    """Of one dimension; `inner` is how many pixels one step of it is in each array."""
+    part = axis.part
     values = (axis.size, axis.count, part.size, part.stride, part.window_dilation, part.padding_low)
-    return dict(zip(_AXIS, (*values, inner[0] * pixel, inner[1] * pixel, step * width), strict=True))
+    return dict(zip(_AXIS, (*values, *(count * pixel for count in inner)), strict=True))
 
 
 def _inside(axis: WindowAxis) -> tuple[int, int]:
@@ -171,8 +164,7 @@ def _library(operation: str, type: ElementType) -> Library:
 
 
 SLIDING_LIBRARIES = {
-    library.name: library
-    for library in (_library(operation, type) for operation in (*NEUTRAL, PRODUCTS) for type in TYPES)
+    library.name: library for library in (_library(operation, type) for operation in NEUTRAL for type in TYPES)
 }
 """By name."""
 
@@ -189,9 +181,8 @@ class _Rows:
         self._vector_bytes = lanes * type.bytes
         self._vectors = vectors
         self._tile = tile
-        self._has_kernel = operation == PRODUCTS
-        self._combiner = None if self._has_kernel else FoldKind(operation, type, type).combiner()
-        self._initial = k.const(self._vector, NEUTRAL.get(operation, 0.0))
+        self._combiner = FoldKind(operation, type, type).combiner()
+        self._initial = k.const(self._vector, NEUTRAL[operation])
         table = k.load(k.gep(k.parameters["table"], NUMBERS_PLACE, PTR.bytes), PTR, hoistable=True)
         self._numbers = {
             name: k.load(k.gep(table, place, I64.bytes), I64, hoistable=True) for place, name in enumerate(NUMBERS)
@@ -206,7 +197,7 @@ class _Rows:
 
     def emit(self) -> None:
         k = self._k
-        fetches = None if self._has_kernel else k.compare("ne", self["ahead"], 0)
+        fetches = k.compare("ne", self["ahead"], 0)
         with k.loop(k.parameters["begin"], k.parameters["end"]) as units:
             image = k.udiv(units.index, self["row_count"])
             row = k.sub(units.index, k.mul(image, self["row_count"]))
@@ -216,12 +207,9 @@ class _Rows:
             start, places = self._places("row", row)
             source = k.gep(source, k.mul(start, self["row_source"]))
             line = partial(self._line, source, result, places)
-            if fetches is None:
-                line(fetches=False)
-            else:
-                k.if_else(fetches, partial(line, fetches=True), partial(line, fetches=False))
+            k.if_else(fetches, partial(line, fetches=True), partial(line, fetches=False))
 
-    def _places(self, axis: str, position: Value) -> tuple[Value, tuple[Value, Value]]:
+    def _places(self, axis: str, position: Value) -> tuple[Value, Range]:
         """Where the window lies at a position, and which of its places are inside."""
         k = self._k
         dilation = self[f"{axis}_dilation"]
@@ -230,29 +218,32 @@ class _Rows:
         end = k.udiv(k.smax(k.sub(k.add(self[f"{axis}_size"], k.sub(dilation, 1)), start), 0), dilation)
         return start, (begin, k.smin(end, self[f"{axis}_window"]))
 
-    def _line(self, source: Value, result: Value, rows: tuple[Value, Value], *, fetches: bool) -> None:
+    def _line(self, source: Value, result: Value, rows: Range, *, fetches: bool) -> None:
         """One row: tiles where all places are inside, the last of which may overlap; single positions beside them."""
         k, tile = self._k, self._tile
         first, inside, count = self["first"], self["inside"], self["position_count"]
-        has_tiles = k.compare("ge", inside, tile)
-        with k.loop(0, k.select(has_tiles, inside, 0), tile) as loop:
-            position = k.add(first, k.smin(loop.index, k.sub(inside, tile)))
-            everything = k.const(I64, 0), self["position_window"]
-            self._positions(source, result, rows, position, everything, tile, fetches=fetches)
-        skipped = k.select(has_tiles, inside, 0)
-        with k.loop(0, k.sub(count, skipped)) as loop:
-            is_behind = k.compare("ge", loop.index, first)
-            position = k.add(loop.index, k.select(is_behind, skipped, 0))
+        end = k.select(k.compare("ge", inside, tile), k.add(first, inside), first)
+
+        def single(position: Value) -> None:
             _, places = self._places("position", position)
             self._positions(source, result, rows, position, places, 1, fetches=fetches)
+
+        with k.loop(0, first) as loop:
+            single(loop.index)
+        with k.loop(first, end, tile) as loop:
+            position = k.smin(loop.index, k.sub(end, tile))
+            everything = k.const(I64, 0), self["position_window"]
+            self._positions(source, result, rows, position, everything, tile, fetches=fetches)
+        with k.loop(end, count) as loop:
+            single(loop.index)
 
     def _positions(
         self,
         source: Value,
         result: Value,
-        rows: tuple[Value, Value],
+        rows: Range,
         position: Value,
-        places: tuple[Value, Value],
+        places: Range,
         tile: int,
         *,
         fetches: bool,
@@ -265,7 +256,7 @@ class _Rows:
         width = self._vectors * self._vector.lanes
         with k.loop(0, self["channels"], width, runs=True) as loop:
             channel = k.mul(k.smin(loop.index, k.sub(self["channels"], width)), self._type.bytes)
-            sums = self._folded(k.gep(source, channel), channel, rows, places, tile, fetches=fetches)
+            sums = self._folded(k.gep(source, channel), rows, places, tile, fetches=fetches)
             cells = iter(self._divided(sums))
             for goal in self._moved(k.gep(result, channel), self["position_result"], tile):
                 for vector in range(self._vectors):
@@ -276,64 +267,38 @@ class _Rows:
         k = self._k
         return [k.gep(first, k.mul(step, number)) for number in range(count)]
 
-    def _folded(
-        self,
-        source: Value,
-        channel: Value,
-        rows: tuple[Value, Value],
-        places: tuple[Value, Value],
-        tile: int,
-        *,
-        fetches: bool,
-    ) -> list[Value]:
+    def _folded(self, source: Value, rows: Range, places: Range, tile: int, *, fetches: bool) -> list[Value]:
         """The results of a tile."""
         k = self._k
-        kernel = k.gep(k.gep(self._array("kernel"), self["kernel_start"]), channel) if self._has_kernel else None
         row_step = k.mul(self["row_dilation"], self["row_source"])
         step = k.mul(self["position_dilation"], self["position_source"])
         apart = k.mul(self["position_stride"], self["position_source"])
         with k.loop(*rows, carry=[self._initial] * (tile * self._vectors)) as row:
             line = k.gep(source, k.mul(row.index, row_step))
-            factors = None if kernel is None else k.gep(kernel, k.mul(row.index, self["row_kernel"]))
             with k.loop(*places, carry=row.values) as place:
-                here = k.gep(line, k.mul(place.index, step))
-                factor = self._factor(factors, place.index)
-                sums = iter(place.values)
+                cells = self._moved(k.gep(line, k.mul(place.index, step)), apart, tile)
+                vectors = [
+                    k.gep(cell, vector * self._vector_bytes) for cell in cells for vector in range(self._vectors)
+                ]
                 place.next = [
-                    self._step(next(sums), cell, vector, factor, fetches=fetches)
-                    for cell in self._moved(here, apart, tile)
-                    for vector in range(self._vectors)
+                    self._step(total, vector, fetches=fetches)
+                    for total, vector in zip(place.values, vectors, strict=True)
                 ]
             row.next = place.results
         return row.results
 
-    def _factor(self, line: Value | None, place: Value) -> list[Value]:
-        """The vectors of the kernel for a place."""
-        k = self._k
-        if line is None:
-            return []
-        here = k.gep(line, k.mul(place, self["position_kernel"]))
-        return [self._load(here, vector) for vector in range(self._vectors)]
-
-    def _load(self, place: Value, vector: int) -> Value:
-        k = self._k
-        return k.load(k.gep(place, vector * self._vector_bytes), self._vector)
-
-    def _step(self, total: Value, cell: Value, vector: int, factor: Sequence[Value], *, fetches: bool) -> Value:
+    def _step(self, total: Value, place: Value, *, fetches: bool) -> Value:
         k = self._k
         if fetches:
-            k.prefetch(k.gep(k.gep(cell, vector * self._vector_bytes), self["ahead"]), self._vector_bytes)
-        element = self._load(cell, vector)
-        if self._combiner is None:
-            return k.muladd(element, factor[vector], total)
-        (combined,) = _values([emit_element(k, self._combiner, [total, element], unrounded=True)])
+            k.prefetch(k.gep(place, self["ahead"]), self._vector_bytes)
+        element = k.load(place, self._vector)
+        combined = emit_element(k, self._combiner, [total, element], unrounded=True)
+        assert isinstance(combined, Value)
         return combined
 
     def _divided(self, sums: list[Value]) -> list[Value]:
         """The results, divided if that changes anything."""
         k = self._k
-        if self._has_kernel:
-            return sums
         scalar = self._vector.element
         bits = self["divisor"] if scalar.bits == I64.bits else k.trunc(self["divisor"], scalar.integer())
         divisor = k.bitcast(bits, scalar)
@@ -342,8 +307,3 @@ class _Rows:
             return [k.div(value, k.splat(divisor, self._vector.lanes)) for value in sums]
 
         return k.if_else(k.compare("ne", divisor, 1), divide, lambda: sums)
-
-
-def _values(elements: Sequence[Element]) -> list[Value]:
-    """Elements of one part each."""
-    return [element for element in elements if isinstance(element, Value)]

@@ -1,7 +1,6 @@
-"""Which windows libraries slide: over one or two neighbouring dimensions, with what comes behind them in lanes.
+"""Which folds of windows are those of libraries: over one or two neighbouring dimensions, with what is behind in lanes.
 
-reduce-window(x, init), perhaps divided by a number       by one operation, from what changes nothing
-convolution(x, k) with a kernel for each feature          as in networks whose convolutions are "depthwise"
+reduce-window(x, init), perhaps divided by a number: by one operation, from what changes nothing
 """
 
 from __future__ import annotations
@@ -14,14 +13,11 @@ from typing import Any
 
 from xlapy.codegen.kernels.window_axes import WindowAxis
 from xlapy.hlo import element_types as et
-from xlapy.hlo.attributes import ConvolutionDimensionNumbers, Window, WindowDimension
+from xlapy.hlo.attributes import WindowDimension
 from xlapy.hlo.element_types import ElementType
 from xlapy.hlo.graph import Instruction
 from xlapy.hlo.kernel_plan import is_row_major, sole_operation
 from xlapy.hlo.shape import Dims
-
-PRODUCTS = "convolve"
-"""The operation of convolutions; those of folds have the names of ops."""
 
 NEUTRAL = {"add": 0.0, "maximum": -math.inf, "minimum": math.inf}
 TYPES = (et.F32, et.F64)
@@ -32,20 +28,15 @@ _NO_WINDOW = WindowDimension(1)
 
 @dataclass(frozen=True, slots=True)
 class Sliding:
-    """Windows over `axes` of `images` arrays, each of as many `channels` as lie side by side.
-
-    `source` is the array, and `kernel` the other one if there is one, whose places lie `steps` elements apart from
-    `start` on. Each result is divided by `divisor`."""
+    """Windows over `axes` of `images` arrays, each of as many `channels` as lie side by side. Each result is divided by
+    `divisor`."""
 
     operation: str
     type: ElementType
     source: Instruction
-    kernel: Instruction | None
     images: int
     axes: tuple[WindowAxis, WindowAxis]
     channels: int
-    start: int = 0
-    steps: tuple[int, int] = (0, 0)
     divisor: float = 1.0
 
 
@@ -64,7 +55,7 @@ def sliding_fold(root: Instruction, is_source: Callable[[Instruction], bool]) ->
     if found is None or not all(map(is_row_major, (root, window, source))):
         return None
     images, axes, channels = found
-    return Sliding(combiner.opcode, source.shape.type, source, None, images, axes, channels, divisor=divisor)
+    return Sliding(combiner.opcode, source.shape.type, source, images, axes, channels, divisor)
 
 
 def _is_same(number: Any, other: float) -> bool:
@@ -86,37 +77,6 @@ def _divided(root: Instruction) -> tuple[Instruction, float]:
         return value, number if math.isfinite(number) else 0.0
     mantissa, exponent = math.frexp(number)
     return value, 1 / number if mantissa == 0.5 and abs(exponent) < 64 else 0.0
-
-
-def sliding_products(convolution: Instruction) -> Sliding | None:
-    """The windows of a convolution in which each feature has a kernel of its own, if features are side by side."""
-    numbers: ConvolutionDimensionNumbers = convolution.attributes["dimension_numbers"]
-    window: Window = convolution.attributes["window"]
-    lhs, rhs = (operand.shape for operand in convolution.operands)
-    result, rank, channels = convolution.shape, convolution.shape.rank, lhs.dims[numbers.input_feature]
-    groups = convolution.attributes["feature_group_count"], convolution.attributes["batch_group_count"]
-    is_suited = (
-        groups == (channels, 1)
-        and rhs.dims[numbers.kernel_output_feature] == channels
-        and lhs.type == rhs.type == result.type
-        and lhs.type in TYPES
-        and all(map(is_row_major, (convolution, *convolution.operands)))
-        and (numbers.input_batch, *numbers.input_spatial, numbers.input_feature) == tuple(range(rank))
-        and (numbers.output_batch, *numbers.output_spatial, numbers.output_feature) == tuple(range(rank))
-        and rhs.strides()[numbers.kernel_output_feature] == 1
-    )
-    parts = [_NO_WINDOW, *window.dimensions, _NO_WINDOW]
-    found = _parts(parts, lhs.dims, result.dims) if is_suited else None
-    if found is None or len(window.dimensions) > AXES:
-        return None
-    images, axes, _ = found
-    places = [rhs.strides()[dim] for dim in numbers.kernel_spatial]
-    places = [0] * (AXES - len(places)) + places
-    start = sum((axis.part.size - 1) * step for axis, step in zip(axes, places, strict=True) if axis.part.reversal)
-    signed = [-step if axis.part.reversal else step for axis, step in zip(axes, places, strict=True)]
-    source, kernel = convolution.operands
-    steps = signed[0], signed[1]
-    return Sliding(PRODUCTS, lhs.type, source, kernel, images, axes, channels, start, steps)
 
 
 def _parts(
