@@ -42,6 +42,7 @@ from xlapy.codegen.kernels.transpose import emit_transpose, plan_transpose
 from xlapy.codegen.kernels.update import emit_update
 from xlapy.codegen.libraries import LibraryCall
 from xlapy.codegen.libraries.fold import FoldCall, call_of_first_step, call_of_fusion, call_of_reduce, calls_of_steps
+from xlapy.codegen.libraries.sliding import call_of_window, call_of_windows
 from xlapy.codegen.libraries.sort import library_call
 from xlapy.codegen.libraries.turn import call_of_transpose
 from xlapy.codegen.registers import memory_type
@@ -261,6 +262,9 @@ def _one_step(computation: Computation, kind: FusionKind, situation: Situation) 
     call = call_of_fusion(computation, situation.target)
     if call is not None:
         return _library_fold(call, computation.parameters, computation.root)
+    windows = call_of_windows(computation, situation.target)
+    if windows is not None:
+        return Kernel(windows.units, windows.unit_bytes, windows.call)
     return _finished_fold(computation, situation) or _fold_kernel(computation, kind, situation)
 
 
@@ -545,6 +549,9 @@ def _convolution(instruction: Instruction, situation: Situation) -> Kernel:
 
 @KERNELS.register("reduce-window")
 def _reduce_window(instruction: Instruction, situation: Situation) -> Kernel:
+    call = call_of_window(instruction, situation.target)
+    if call is not None:
+        return Kernel(call.units, call.unit_bytes, call.call)
     return _reduce_window_kernel(instruction, (instruction,), instruction.operands, situation)
 
 

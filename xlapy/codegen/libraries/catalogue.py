@@ -10,6 +10,7 @@ from xlapy.codegen.libraries.gemm import GEMM_LIBRARIES
 from xlapy.codegen.libraries.linalg import LINALG_LIBRARIES
 from xlapy.codegen.libraries.powers import POWERS
 from xlapy.codegen.libraries.scratch import SCRATCH_LIBRARIES
+from xlapy.codegen.libraries.sliding import SLIDING_LIBRARIES
 from xlapy.codegen.libraries.sort import SORT_LIBRARIES
 from xlapy.codegen.libraries.spread import SPREAD_LIBRARIES
 from xlapy.codegen.libraries.turn import TURN_LIBRARIES
@@ -28,6 +29,7 @@ LIBRARIES: dict[str, Library] = {
         FOLD_LIBRARIES,
         FFT_LIBRARIES,
         TURN_LIBRARIES,
+        SLIDING_LIBRARIES,
         MATH_LIBRARIES,
     )
     for library in group.values()

@@ -1,0 +1,112 @@
+"""Folds of windows by a library, against the evaluator."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import xlapy
+from xlapy.hlo.text import parse
+
+IDENTITIES = {"add": "0", "maximum": "-inf", "minimum": "inf", "multiply": "1"}
+
+
+def pooling(
+    operation: str, shapes: tuple[str, str], window: str, *, init: str = "", element_type: str = "f32", behind: str = ""
+) -> str:
+    """A fold of windows; `behind` uses it as `w`, and `RESULT` as its shape."""
+    source, result = (f"{element_type}[{dims}]" for dims in shapes)
+    scalar, root = f"{element_type}[]", "" if behind else "ROOT "
+    return f"""HloModule m
+      fold {{
+        a = {scalar} parameter(0)
+        b = {scalar} parameter(1)
+        ROOT r = {scalar} {operation}(a, b)
+      }}
+      ENTRY main {{
+        x = {source} parameter(0)
+        i = {scalar} constant({init or IDENTITIES[operation]})
+        {root}w = {result} reduce-window(x, i), window={{{window}}}, to_apply=fold
+        {behind.replace("RESULT", result).replace("scalar", scalar)}
+      }}"""
+
+
+def argument(text: str) -> Any:
+    shape = parse(text).entry.parameters[0].shape
+    return (np.random.default_rng(shape.size).normal(size=shape.dims) * 9).astype(shape.type.dtype)
+
+
+def check(text: str, *, by_library: bool = True) -> None:
+    x = argument(text)
+    compiled = xlapy.compile(text)
+    assert ("slide_" in compiled.llvm_ir()) == by_library
+    got, wanted = compiled(x), xlapy.evaluate(text, x)
+    tolerance = 1e-5 if wanted.dtype == np.float32 else 1e-13
+    np.testing.assert_allclose(got, wanted, rtol=tolerance, atol=tolerance * 100)
+
+
+WINDOWS = {
+    "two by two": (("2,20,20,64", "2,10,10,64"), "size=1x2x2x1 stride=1x2x2x1"),
+    "padded, channels that fill no two vectors": (
+        ("2,21,41,49", "2,11,21,49"),
+        "size=1x3x3x1 stride=1x2x2x1 pad=0_0x1_1x1_1x0_0",
+    ),
+    "dilated": (("2,30,40,33", "2,30,34,33"), "size=1x3x4x1 pad=0_0x2_4x0_0x0_0 rhs_dilate=1x3x2x1"),
+    "lines": (("3,70,200", "3,70,200"), "size=1x5x1 pad=0_0x2_2x0_0"),
+    "shorter than a tile": (("9,5,3,130", "9,5,3,130"), "size=1x3x3x1 pad=0_0x1_1x1_1x0_0"),
+    "cut and far outside": (("2,9,70,48", "2,15,75,48"), "size=1x2x3x1 pad=0_0x3_4x-1_8x0_0"),
+    "between other dimensions": (("2,3,20,14,4,20", "2,3,18,7,4,20"), "size=1x1x3x2x1x1 stride=1x1x1x2x1x1"),
+    "without a window that is always inside": (("64,6,4,64", "64,6,4,64"), "size=1x9x9x1 pad=0_0x4_4x4_4x0_0"),
+}
+
+
+@pytest.mark.parametrize("name", WINDOWS)
+@pytest.mark.parametrize("operation", ["add", "maximum", "minimum"])
+def test_folds(operation: str, name: str) -> None:
+    shapes, window = WINDOWS[name]
+    check(pooling(operation, shapes, window, element_type="f64" if operation == "minimum" else "f32"))
+
+
+DIVISIONS = {
+    "divided": "n = scalar constant(9)\n b = RESULT broadcast(n), dimensions={}\n ROOT q = RESULT divide(w, b)",
+    "a power of two": "n = scalar constant(0.25)\n b = RESULT broadcast(n), dimensions={}\n ROOT q = RESULT multiply(w, b)",
+}
+
+
+@pytest.mark.parametrize("name", DIVISIONS)
+def test_means(name: str) -> None:
+    check(pooling("add", *WINDOWS["two by two"], behind=DIVISIONS[name]))
+
+
+OTHERS = {
+    "another operation": pooling("multiply", *WINDOWS["lines"]),
+    "an initial value that counts": pooling("add", *WINDOWS["lines"], init="1"),
+    "a zero with a sign": pooling("add", *WINDOWS["lines"], init="-0"),
+    "windows along vectors": pooling("add", ("40,70,200", "40,70,198"), "size=1x1x3"),
+    "dimensions apart": pooling("add", ("3,4,70,200", "2,4,68,200"), "size=2x1x3x1"),
+    "few channels": pooling("add", ("8,40,40,3", "8,20,20,3"), "size=1x2x2x1 stride=1x2x2x1"),
+    "holes": pooling("add", ("3,70,200", "3,137,200"), "size=1x3x1 lhs_dilate=1x2x1"),
+}
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_other_windows_have_kernels_of_their_own(name: str) -> None:
+    check(OTHERS[name], by_library=False)
+
+
+def test_special_numbers() -> None:
+    for operation in ("add", "maximum"):
+        text = pooling(operation, *WINDOWS["padded, channels that fill no two vectors"])
+        x = argument(text)
+        x.flat[[5, 700, 30_000]] = np.nan, np.inf, -np.inf
+        np.testing.assert_allclose(xlapy.compile(text)(x), xlapy.evaluate(text, x), rtol=1e-5, atol=1e-4)
+
+
+def test_results_do_not_depend_on_threads() -> None:
+    text = pooling("add", ("8,65,66,96", "8,65,66,96"), "size=1x3x3x1 pad=0_0x1_1x1_1x0_0")
+    x = argument(text)
+    results = [xlapy.compile(text, xlapy.CompileOptions(num_threads=threads))(x) for threads in (1, 2, 3, 8)]
+    for result in results[1:]:
+        np.testing.assert_array_equal(result, results[0])
