@@ -31,8 +31,8 @@ MOST_STRIDE = 4  # up to which lanes are picked from whole vectors, rather than 
 class Placement:
     """Whether a vector lies where those do that bypass the caches: not if `is_off`.
 
-    Of one that is, only the lanes are stored that no other vector has, if `distance` says how many lanes behind its first
-    one (or in front of it) such a place is: a line that bypasses the caches while it is in one would be waited for."""
+    Of one that is, only the lanes are stored that no other vector has, if `distance` says how many lanes behind its
+    first one (or in front of it) such a place is: a line that bypasses the caches while in one would be waited for."""
 
     is_off: Value
     distance: Value | None = None

@@ -71,7 +71,8 @@ def test_folds(operation: str, name: str) -> None:
 
 DIVISIONS = {
     "divided": "n = scalar constant(9)\n b = RESULT broadcast(n), dimensions={}\n ROOT q = RESULT divide(w, b)",
-    "a power of two": "n = scalar constant(0.25)\n b = RESULT broadcast(n), dimensions={}\n ROOT q = RESULT multiply(w, b)",
+    "a power of two": """n = scalar constant(0.25)  b = RESULT broadcast(n), dimensions={}
+      ROOT q = RESULT multiply(w, b)""",
 }
 
 
