@@ -217,21 +217,31 @@ class GemmBlocks(GemmFinish):
             return [k.const(I64, 0), b, b_step, a, sums, later]
 
         first, b_rest, b_step, *rest = k.if_else(copies, first_tile, no_tile)
-        with k.loop(first, rows, self._tile_rows, carry=rest) as tile:
-            height = k.smin(k.sub(rows, tile.index), self._tile_rows)
+        has_equal_rows = k.compare("eq", a_strip, k.mul(a_row, self._tile_rows))
+        with k.loop(first, rows, self._tile_rows, carry=[first, *rest]) as tile:
+            row = tile.values[0]
+            height = self._height(k, k.sub(rows, row), has_equal_rows)
             function = k.load(k.gep(table, k.sub(k.mul(height, kind.parts), 1), 8), PTR)
-            place_a, place_c, later = tile.values
+            _, place_a, place_c, later = tile.values
             goal, goal_row = goal_of(place_c)
             arguments = [depth, place_a, a_row, a_step, b_rest, b_step, goal, goal_row, columns, accumulate]
             arguments += [later, later_step, k.const(I64, 1), k.const(I64, 0)]  # one run
             assert len(arguments) == len(TILE_PARAMETERS)
             k.call(function, arguments)
             with k.if_(by_tiles):
-                self._finish_part(k, strip, goal, goal_row, tile.index, height)
-            below = k.gep(place_c, k.mul(sums_row, self._tile_rows))
-            tile.next = [k.gep(place_a, a_strip), below, k.gep(later, later_tile)]
+                self._finish_part(k, strip, goal, goal_row, row, height)
+            place_a = k.gep(place_a, k.select(has_equal_rows, k.mul(a_row, height), a_strip))
+            place_c = k.gep(place_c, k.mul(sums_row, height))
+            tile.next = [k.add(row, height), place_a, place_c, k.gep(later, later_tile)]
         with k.if_(k.and_(strip.ends, k.not_(by_tiles))):
             self._finish_part(k, strip, sums, sums_row, 0, rows)
+
+    def _height(self, k: KernelBuilder, rows: Value, has_equal_rows: Value) -> Value:
+        """Rows of the next tile, of `rows` that are left: the last two share theirs if all rows of A are equally far
+        apart, since a tile with few rows would wait for its own sums."""
+        most = self._tile_rows
+        shares = k.and_(has_equal_rows, k.and_(k.compare("gt", rows, most), k.compare("lt", rows, 2 * most)))
+        return k.smin(k.select(shares, k.lshr(k.add(rows, 1), 1), rows), most)
 
     def _may_buffer_tiles(self, k: KernelBuilder, problem: RecordValue, accumulate: Value) -> Value:
         """Whether tiles may put their sums into a buffer instead of C: these are all there is, and it has room."""

@@ -53,10 +53,10 @@ _UNPACKED_TILES = 4
 _UNPACKED_TILES_BY_COLUMNS = 20
 """The same where the rows of A are next to each other at each step along K, so that tiles share lines of it."""
 
-_EVEN_BLOCKS = 24
+_EVEN_BLOCKS = 16
 """With so many blocks of a product, the last ones keep nobody waiting for long."""
 
-_LEAST_BLOCK_ROWS = 96
+_LEAST_BLOCK_ROWS = 132
 """Lower blocks copy each strip of B for too few tiles (1 to 2 % slower than those of `BLOCK_ROWS`)."""
 
 _CROWDING_STRIDE = 4096
