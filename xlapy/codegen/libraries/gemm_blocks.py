@@ -13,6 +13,7 @@ from xlapy.codegen.libraries.gemm_problem import (
     PROBLEM,
     RANGE,
     ceil_div,
+    even_part,
     round_up,
     work_per_element,
 )
@@ -103,14 +104,15 @@ class GemmBlocks(GemmFinish):
             steps = k.select(is_stream, problem["depth"], self._steps(k, problem["depth"]))
             adds, is_last = problem["adds"], problem["is_last"]
             b_strip, a_step, b_step = problem["tile_b_strip"], problem["tile_a_step"], problem["tile_b_step"]
-            with k.loop(0, k.smax(steps, 1), self._chunk_steps) as chunk:
-                depth = k.smin(k.sub(steps, chunk.index), self._chunk_steps)
+            chunk_steps = problem["chunk_steps"]
+            with k.loop(0, k.smax(steps, 1), chunk_steps) as chunk:
+                depth = k.smin(k.sub(steps, chunk.index), chunk_steps)
                 accumulate = k.or_(adds, k.zext(k.compare("gt", chunk.index, 0), I64))
                 a_chunk = k.gep(a, k.mul(chunk.index, a_step))
                 b_chunk = k.gep(b, k.mul(chunk.index, b_step))
-                is_end = k.compare("ge", k.add(chunk.index, self._chunk_steps), steps)
+                is_end = k.compare("ge", k.add(chunk.index, chunk_steps), steps)
                 ends = k.and_(k.compare("ne", is_last, 0), is_end)
-                chunk_below = k.select(is_end, b_chunk, k.gep(b_chunk, k.mul(b_step, self._chunk_steps)))
+                chunk_below = k.select(is_end, b_chunk, k.gep(b_chunk, k.mul(b_step, chunk_steps)))
                 with k.loop(0, given["columns"], strip_columns, carry=[b_chunk]) as loop:
                     is_last_strip = k.compare("le", k.sub(given["columns"], loop.index), strip_columns)
                     b_beside = k.gep(b_here := loop.values[0], b_strip)
@@ -282,8 +284,17 @@ class GemmBlocks(GemmFinish):
         block_columns = round_up(k, columns, problem["strip_columns"])
         row_blocks = ceil_div(k, problem["rows"], block_rows)
         column_blocks = ceil_div(k, problem["columns"], block_columns)
+        chunk_steps = k.if_else(
+            k.compare("gt", problem["depth"], self._chunk_steps),
+            lambda: even_part(k, problem["depth"], self._chunk_steps, STEPS_OF_GROUP),
+            lambda: k.const(I64, self._chunk_steps),
+        )[0]
         problem.set(
-            block_rows=block_rows, block_columns=block_columns, row_blocks=row_blocks, column_blocks=column_blocks
+            block_rows=block_rows,
+            block_columns=block_columns,
+            row_blocks=row_blocks,
+            column_blocks=column_blocks,
+            chunk_steps=chunk_steps,
         )
         return k.mul(row_blocks, column_blocks)
 

@@ -118,9 +118,14 @@ class GemmInPlace(GemmPanels):
         )
         is_streamed = k.compare("le", problem["m"], self._tile_rows)
         columns = k.select(is_streamed, self._streamed_columns(k, problem), BLOCK_COLUMNS // 2)
-        column_blocks = k.mul(ceil_div(k, problem["n"], columns), problem["batches"])
-        even = ceil_div(k, k.mul(problem["m"], column_blocks), _EVEN_BLOCKS)
-        rows = k.smin(k.smax(even, _LEAST_BLOCK_ROWS), BLOCK_ROWS)
+
+        def even_rows() -> Value:
+            column_blocks = k.mul(ceil_div(k, problem["n"], columns), problem["batches"])
+            even = ceil_div(k, k.mul(problem["m"], column_blocks), _EVEN_BLOCKS)
+            return k.smin(k.smax(even, _LEAST_BLOCK_ROWS), BLOCK_ROWS)
+
+        is_high = k.compare("gt", problem["m"], _LEAST_BLOCK_ROWS)
+        rows = k.if_else(is_high, even_rows, lambda: k.const(I64, BLOCK_ROWS))[0]
         count = self._set_blocks(k, problem, rows, columns)
         self._run_blocks(k, k.parameters["parallel"], problem, k.mul(count, problem["batches"]))
 
