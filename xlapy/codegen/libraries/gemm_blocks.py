@@ -13,6 +13,7 @@ from xlapy.codegen.libraries.gemm_problem import (
     PROBLEM,
     RANGE,
     ceil_div,
+    even_part,
     round_up,
     work_per_element,
 )
@@ -103,14 +104,15 @@ class GemmBlocks(GemmFinish):
             steps = k.select(is_stream, problem["depth"], self._steps(k, problem["depth"]))
             adds, is_last = problem["adds"], problem["is_last"]
             b_strip, a_step, b_step = problem["tile_b_strip"], problem["tile_a_step"], problem["tile_b_step"]
-            with k.loop(0, k.smax(steps, 1), self._chunk_steps) as chunk:
-                depth = k.smin(k.sub(steps, chunk.index), self._chunk_steps)
+            chunk_steps = problem["chunk_steps"]
+            with k.loop(0, k.smax(steps, 1), chunk_steps) as chunk:
+                depth = k.smin(k.sub(steps, chunk.index), chunk_steps)
                 accumulate = k.or_(adds, k.zext(k.compare("gt", chunk.index, 0), I64))
                 a_chunk = k.gep(a, k.mul(chunk.index, a_step))
                 b_chunk = k.gep(b, k.mul(chunk.index, b_step))
-                is_end = k.compare("ge", k.add(chunk.index, self._chunk_steps), steps)
+                is_end = k.compare("ge", k.add(chunk.index, chunk_steps), steps)
                 ends = k.and_(k.compare("ne", is_last, 0), is_end)
-                chunk_below = k.select(is_end, b_chunk, k.gep(b_chunk, k.mul(b_step, self._chunk_steps)))
+                chunk_below = k.select(is_end, b_chunk, k.gep(b_chunk, k.mul(b_step, chunk_steps)))
                 with k.loop(0, given["columns"], strip_columns, carry=[b_chunk]) as loop:
                     is_last_strip = k.compare("le", k.sub(given["columns"], loop.index), strip_columns)
                     b_beside = k.gep(b_here := loop.values[0], b_strip)
@@ -217,21 +219,31 @@ class GemmBlocks(GemmFinish):
             return [k.const(I64, 0), b, b_step, a, sums, later]
 
         first, b_rest, b_step, *rest = k.if_else(copies, first_tile, no_tile)
-        with k.loop(first, rows, self._tile_rows, carry=rest) as tile:
-            height = k.smin(k.sub(rows, tile.index), self._tile_rows)
+        has_equal_rows = k.compare("eq", a_strip, k.mul(a_row, self._tile_rows))
+        with k.loop(first, rows, self._tile_rows, carry=[first, *rest]) as tile:
+            row = tile.values[0]
+            height = self._height(k, k.sub(rows, row), has_equal_rows)
             function = k.load(k.gep(table, k.sub(k.mul(height, kind.parts), 1), 8), PTR)
-            place_a, place_c, later = tile.values
+            _, place_a, place_c, later = tile.values
             goal, goal_row = goal_of(place_c)
             arguments = [depth, place_a, a_row, a_step, b_rest, b_step, goal, goal_row, columns, accumulate]
             arguments += [later, later_step, k.const(I64, 1), k.const(I64, 0)]  # one run
             assert len(arguments) == len(TILE_PARAMETERS)
             k.call(function, arguments)
             with k.if_(by_tiles):
-                self._finish_part(k, strip, goal, goal_row, tile.index, height)
-            below = k.gep(place_c, k.mul(sums_row, self._tile_rows))
-            tile.next = [k.gep(place_a, a_strip), below, k.gep(later, later_tile)]
+                self._finish_part(k, strip, goal, goal_row, row, height)
+            place_a = k.gep(place_a, k.select(has_equal_rows, k.mul(a_row, height), a_strip))
+            place_c = k.gep(place_c, k.mul(sums_row, height))
+            tile.next = [k.add(row, height), place_a, place_c, k.gep(later, later_tile)]
         with k.if_(k.and_(strip.ends, k.not_(by_tiles))):
             self._finish_part(k, strip, sums, sums_row, 0, rows)
+
+    def _height(self, k: KernelBuilder, rows: Value, has_equal_rows: Value) -> Value:
+        """Rows of the next tile, of `rows` that are left: the last two share theirs if all rows of A are equally far
+        apart, since a tile with few rows would wait for its own sums."""
+        most = self._tile_rows
+        shares = k.and_(has_equal_rows, k.and_(k.compare("gt", rows, most), k.compare("lt", rows, 2 * most)))
+        return k.smin(k.select(shares, k.lshr(k.add(rows, 1), 1), rows), most)
 
     def _may_buffer_tiles(self, k: KernelBuilder, problem: RecordValue, accumulate: Value) -> Value:
         """Whether tiles may put their sums into a buffer instead of C: these are all there is, and it has room."""
@@ -272,8 +284,17 @@ class GemmBlocks(GemmFinish):
         block_columns = round_up(k, columns, problem["strip_columns"])
         row_blocks = ceil_div(k, problem["rows"], block_rows)
         column_blocks = ceil_div(k, problem["columns"], block_columns)
+        chunk_steps = k.if_else(
+            k.compare("gt", problem["depth"], self._chunk_steps),
+            lambda: even_part(k, problem["depth"], self._chunk_steps, STEPS_OF_GROUP),
+            lambda: k.const(I64, self._chunk_steps),
+        )[0]
         problem.set(
-            block_rows=block_rows, block_columns=block_columns, row_blocks=row_blocks, column_blocks=column_blocks
+            block_rows=block_rows,
+            block_columns=block_columns,
+            row_blocks=row_blocks,
+            column_blocks=column_blocks,
+            chunk_steps=chunk_steps,
         )
         return k.mul(row_blocks, column_blocks)
 

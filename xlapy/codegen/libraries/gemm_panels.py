@@ -23,6 +23,7 @@ from xlapy.codegen.libraries.gemm_problem import (
     work_per_element,
 )
 from xlapy.codegen.libraries.gemm_record import RecordValue
+from xlapy.codegen.libraries.gemm_tile import STEPS_OF_GROUP
 from xlapy.codegen.libraries.gemm_windows import emit_window_packing, has_windows
 from xlapy.codegen.libraries.scratch import acquire_scratch, release_scratch
 
@@ -187,7 +188,7 @@ class GemmPanels(GemmBlocks):
             is_free = k.and_(self._leaves_a(k, problem), k.compare("eq", problem["uses_scratch"], 0))
             panel_rows = k.select(is_free, round_up(k, m, self._tile_rows), panel_rows)
             panel_columns = even_part(k, n, PANEL_COLUMNS, self._shape.columns)
-            panel_depth = self._chunk_steps * self._kind.pair
+            panel_depth = even_part(k, k.smax(depth, 1), self._chunk_steps * self._kind.pair, STEPS_OF_GROUP)
             room = self._room(k, problem, panel_rows, panel_columns)
             scratch = acquire_scratch(k, room.bytes)
             problem["strip_columns"] = self._shape.columns

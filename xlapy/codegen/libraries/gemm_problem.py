@@ -89,6 +89,7 @@ PROBLEM = Record(
     block_columns=I64,
     row_blocks=I64,
     column_blocks=I64,
+    chunk_steps=I64,
     a_strips=I64,
     packs_steps=I64,  # whether B is packed some steps of all strips at a time, or strip by strip
     # The units of a convolution that tiles read directly, and the region of the array that one of them needs.

@@ -157,30 +157,28 @@ class _TileEmitter:
         self._store(self._sums(k.if_else(accumulates, self._old_sums, self._zeros)))
 
     def _sums(self, initial: Sequence[Value]) -> list[Value]:
-        """The products along K added to `initial`, vector by vector of each row."""
-        k = self._k
-        a, b = k.parameters["a"], k.parameters["b"]
-        if self._tile.copies:
-            return self._sums_of_run(a, b, initial)[1]
-        with k.loop(0, k.parameters["runs"], carry=[a, b, *initial]) as run:
-            a, b, *sums = run.values
-            b, sums = self._sums_of_run(a, b, sums)
-            run.next = [k.gep(a, k.parameters["a_run"]), b, *sums]
-        return run.results[2:]
-
-    def _sums_of_run(self, a: Value, b: Value, initial: Sequence[Value]) -> tuple[Value, list[Value]]:
-        """The same along one run; also the row of B behind it. What to fetch for later is decided every few steps."""
+        """The products along K added to `initial`, vector by vector of each row; a few steps at a time, between which
+        it is decided what to fetch for later."""
         k, given = self._k, self._k.parameters
-        depth, row_bytes = given["depth"], self._shape.vectors * self._vector_bytes
-        with k.loop(0, depth, STEPS_OF_GROUP, carry=[a, b, given["c"], given["later"], *initial]) as group:
-            a, b, c, later, *sums = group.values
+        depth, strip_bytes = given["depth"], self._shape.vectors * self._vector_bytes
+        groups = k.lshr(k.add(depth, STEPS_OF_GROUP - 1), STEPS_OF_GROUP.bit_length() - 1)
+        if not self._tile.copies:
+            groups = k.mul(groups, given["runs"])
+            to_next_run = k.sub(given["a_run"], k.mul(depth, given["a_step"]))
+        places = [given["a"], given["b"], given["c"], given["later"]]
+        with k.loop(0, groups, carry=[depth, *places, *initial]) as group:
+            left, a, b, c, later, *sums = group.values
             self._prefetch(c, for_writing=True)
             self._prefetch(later, level=2)
-            steps = k.smin(k.sub(depth, group.index), STEPS_OF_GROUP)
-            goal = k.gep(given["packed"], k.mul(group.index, row_bytes)) if self._tile.copies else None
-            a, b, *sums = self._sums_of_group(steps, a, b, self._distance_ahead(group.index), goal, sums)
-            group.next = [a, b, k.gep(c, given["c_row"]), k.gep(later, given["later_step"]), *sums]
-        return group.results[1], group.results[4:]
+            steps, left_then = k.smin(left, STEPS_OF_GROUP), k.sub(left, STEPS_OF_GROUP)
+            goal = k.gep(given["packed"], k.mul(k.sub(depth, left), strip_bytes)) if self._tile.copies else None
+            a, b, *sums = self._sums_of_group(steps, a, b, self._distance_ahead(left), goal, sums)
+            if not self._tile.copies:
+                ends = k.compare("le", left_then, 0)
+                left_then = k.select(ends, depth, left_then)
+                a = k.gep(a, k.select(ends, to_next_run, 0))
+            group.next = [left_then, a, b, k.gep(c, given["c_row"]), k.gep(later, given["later_step"]), *sums]
+        return group.results[5:]
 
     def _sums_of_group(
         self, steps: Value, a: Value, b: Value, ahead: Value, goal: Value | None, initial: Sequence[Value]
@@ -198,13 +196,13 @@ class _TileEmitter:
             loop.next = [k.gep(a, a_step), k.gep(b, b_step), *self._step(a, vectors, sums)]
         return loop.results
 
-    def _distance_ahead(self, step: Value) -> Value:
+    def _distance_ahead(self, left: Value) -> Value:
         """From a row of B to the one to fetch: that of some steps later, in the end one of the strip beside."""
         k = self._k
         depth, b_step = k.parameters["depth"], k.parameters["b_step"]
         ahead = k.smin(depth, _STEPS_AHEAD)
         next_strip = k.add(k.mul(k.sub(ahead, depth), b_step), self._row_bytes)
-        return k.select(k.compare("lt", step, k.sub(depth, ahead)), k.mul(ahead, b_step), next_strip)
+        return k.select(k.compare("gt", left, ahead), k.mul(ahead, b_step), next_strip)
 
     def _prefetch(self, row: Value, *, level: int = 1, for_writing: bool = False) -> None:
         """Fetches the lines of a row, except one that it begins in the middle of: that came with the strip before."""
