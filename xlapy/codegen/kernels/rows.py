@@ -53,6 +53,24 @@ class RowPlan:
 
 
 @dataclass(frozen=True, slots=True)
+class Extent:
+    """How many rows there are, how long they are, and how many are taken together: constants, unless a kernel finds out
+    when it runs. There is room for the most rows that may be taken together, and for their elements."""
+
+    rows: Value
+    length: Value
+    block: Value
+    most_rows: int
+    most_elements: int
+
+    @classmethod
+    def of(cls, k: KernelBuilder, plan: RowPlan) -> Extent:
+        space, block = plan.space, plan.block
+        rows, length, together = (k.const(I64, size) for size in (space.rows, space.row_length, block))
+        return cls(rows, length, together, block, block * space.row_length)
+
+
+@dataclass(frozen=True, slots=True)
 class RowScratch(Array):
     """One row of an array, wherever in the array it is."""
 
@@ -104,17 +122,21 @@ def emit_rows(
     end: Value,
     *,
     in_place: bool,
+    extent: Extent | None = None,
 ) -> None:
-    """Writes the kernel over rows [begin, end). `in_place`: some output is also an operand."""
-    block = _Block(k, plan, arrays)
+    """Writes the kernel over blocks of rows [begin, end). `in_place`: some output is also an operand. With an `extent`,
+    that is what counts, and not the sizes of the plan, whose rows then have one dimension."""
+    extent = extent or Extent.of(k, plan)
+    block = _Block(k, plan, extent, arrays)
+    last = k.sub(extent.rows, extent.block)
     scalar = Indexing(k, 1)
     inits = [ElementGraph(scalar, arrays).values([(reduce.reduce.operands[1], SCALAR)])[0] for reduce in plan.reduces]
     with k.loop(begin, end) as units:
-        first = k.smin(k.mul(units.index, plan.block), plan.space.rows - plan.block)
+        first = k.smin(k.mul(units.index, extent.block), last)
         for sweep, init in enumerate(inits):
-            with k.loop(0, plan.block) as rows:
+            with k.loop(0, extent.block) as rows:
                 block.row(first, rows.index, sweep).reduce(init)
-        with k.loop(0, plan.block) as rows:
+        with k.loop(0, extent.block) as rows:
             row = block.row(first, rows.index, len(inits))
             # What is stored may take the place of an operand, so all that reads one comes first.
             values = row.values_per_row()
@@ -126,36 +148,39 @@ class _Block:
     """Room for what the rows of a block keep from one sweep to the next: one row of each kept value, and the results
     of the reduces."""
 
-    def __init__(self, k: KernelBuilder, plan: RowPlan, arrays: Mapping[Instruction, Array]) -> None:
+    def __init__(
+        self, k: KernelBuilder, plan: RowPlan, extent: Extent, arrays: Mapping[Instruction, Array]
+    ) -> None:
         self.k = k
         self.plan = plan
+        self.extent = extent
         self.arrays = arrays
-        self.kept = {value: self._room(value, plan.space.row_length) for values in plan.kept for value in values}
-        self.values = {reduce.reduce: self._room(reduce.reduce, 1) for reduce in plan.reduces}
+        self.kept = {value: self._room(value, extent.most_elements) for values in plan.kept for value in values}
+        self.values = {reduce.reduce: self._room(reduce.reduce, extent.most_rows) for reduce in plan.reduces}
 
     def _room(self, instruction: Instruction, elements: int) -> Value:
         parts = 2 if instruction.shape.type.is_complex else 1
-        return self.k.alloca(memory_type(instruction.shape.type), elements * parts * self.plan.block, align=64)
+        return self.k.alloca(memory_type(instruction.shape.type), elements * parts, align=64)
 
     def row(self, first: Value, slot: Value, sweep: int) -> _Row:
         """Row `first + slot`, as sweep number `sweep` finds it."""
-        k, plan = self.k, self.plan
+        k, plan, most_rows = self.k, self.plan, self.extent.most_rows
         scratch: dict[Instruction, Array] = {}
         for value, room in self.kept.items():
-            pointer = k.gep(room, k.mul(slot, plan.space.row_length), memory_type(value.shape.type).bytes)
+            pointer = k.gep(room, k.mul(slot, self.extent.length), memory_type(value.shape.type).bytes)
             scratch[value] = RowScratch(
                 pointer, value.shape, f"row.{value.name}", read_only=False, kept=len(plan.space.kept)
             )
         results = {
-            reduce: Array(room, Shape.array(reduce.shape.element_type, (plan.block,)), f"value.{reduce.name}", False)
+            reduce: Array(room, Shape.array(reduce.shape.element_type, (most_rows,)), f"value.{reduce.name}", False)
             for reduce, room in self.values.items()
         }
         scalar = Indexing(k, 1)
-        place = Index((plan.block,), (Coordinate(slot),))
+        place = Index((most_rows,), (Coordinate(slot),))
         known = {reduce.reduce: results[reduce.reduce].load(scalar, place) for reduce in plan.reduces[:sweep]}
         stored = {value: scratch[value] for values in plan.kept[:sweep] for value in values}
         arrays = {**self._fetched(sweep), **stored}
-        return _Row(k, plan, sweep, arrays, scratch, results, known, place, k.add(first, slot))
+        return _Row(k, plan, self.extent.length, sweep, arrays, scratch, results, known, place, k.add(first, slot))
 
     def _fetched(self, sweep: int) -> dict[Instruction, Array]:
         """The operands. Rows that an earlier sweep has read are in a cache, so nothing is fetched ahead of them."""
@@ -172,6 +197,7 @@ class _Row:
 
     k: KernelBuilder
     plan: RowPlan
+    length: Value
     sweep: int
     arrays: Mapping[Instruction, Array]
     scratch: Mapping[Instruction, Array]
@@ -183,7 +209,8 @@ class _Row:
     def reduce(self, init: Element) -> None:
         """Folds the row, and keeps what later sweeps need of what this one computes."""
         plan = self.plan.reduces[self.sweep]
-        result = fold_along(self.k, plan, self._positions(), init, self._element)
+        size = self.length if self.length.constant is None else None
+        result = fold_along(self.k, plan, self._positions(), init, self._element, size)
         value = rounded(self.k, result, plan.reduce.shape.type)
         self.results[plan.reduce].store(Indexing(self.k, 1), self.place, value)
 
@@ -232,7 +259,8 @@ class _Row:
                 for (_, output), value in zip(results, values, strict=True):
                     output.store(ix, index, value)
 
-            ends = self.k.const(I64, 0), self.k.const(I64, dims[-1])
+            size = self.k.const(I64, dims[-1]) if self.length.constant is not None else self.length
+            ends = self.k.const(I64, 0), size
             strip(self.k, *ends, self.plan.lanes, step, overlapping=overlapping)
 
         if results:
