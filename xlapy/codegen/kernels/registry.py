@@ -339,7 +339,7 @@ def _shared_array(k: KernelBuilder, shape: Shape, *, read_only: bool) -> Array:
 def _rows_kernel(computation: Computation, situation: Situation) -> Kernel:
     operands = computation.parameters
     total = sum(operand.shape.bytes for operand in operands)
-    chain = call_of_chain(computation, situation.target, in_place=situation.in_place)
+    chain = call_of_chain(computation, in_place=situation.in_place)
     if chain is not None:
         return Kernel(chain.units, (total + computation.root.shape.bytes) // chain.units, chain.call)
     plan = plan_rows(computation, total, situation.target, in_place=situation.in_place)

@@ -12,7 +12,7 @@ something to do meanwhile, short rows are taken in blocks, each sweep going over
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from xlapy.codegen.arrays import Array
@@ -148,9 +148,7 @@ class _Block:
     """Room for what the rows of a block keep from one sweep to the next: one row of each kept value, and the results
     of the reduces."""
 
-    def __init__(
-        self, k: KernelBuilder, plan: RowPlan, extent: Extent, arrays: Mapping[Instruction, Array]
-    ) -> None:
+    def __init__(self, k: KernelBuilder, plan: RowPlan, extent: Extent, arrays: Mapping[Instruction, Array]) -> None:
         self.k = k
         self.plan = plan
         self.extent = extent
@@ -259,12 +257,22 @@ class _Row:
                 for (_, output), value in zip(results, values, strict=True):
                     output.store(ix, index, value)
 
+            if self.length.constant is None and overlapping:
+                self._strip_of_unknown_length(step)
+                return
             size = self.k.const(I64, dims[-1]) if self.length.constant is not None else self.length
-            ends = self.k.const(I64, 0), size
-            strip(self.k, *ends, self.plan.lanes, step, overlapping=overlapping)
+            strip(self.k, self.k.const(I64, 0), size, self.plan.lanes, step, overlapping=overlapping)
 
         if results:
             nest(())
+
+    def _strip_of_unknown_length(self, step: Callable[[Indexing, Value], None]) -> None:
+        """Runs `step` over a row in whole vectors, and over a last one where they leave something over."""
+        k, lanes = self.k, self.plan.lanes
+        whole = k.and_(self.length, -lanes)
+        strip(k, k.const(I64, 0), whole, lanes, step, overlapping=True, fits=True)
+        with k.if_(k.compare("lt", whole, self.length)):
+            step(Indexing(k, lanes), k.sub(self.length, lanes))
 
     def _results(self, outputs: Sequence[Array], *, full: bool) -> Iterator[tuple[Instruction, Array]]:
         for root, output in zip(self.plan.roots, outputs, strict=True):

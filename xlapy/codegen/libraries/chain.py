@@ -30,9 +30,15 @@ from xlapy.hlo import element_types as et
 from xlapy.hlo.element_types import ElementType
 from xlapy.hlo.graph import Computation
 
+LEAST_BYTES = 1 << 20  # of a result that takes some tens of microseconds to write
+
 _NARROW = (et.BF16, et.F16)
-_TEXTS = {**{name: (text, (et.F32, et.F64)) for name, text in BODIES.items()}}
-_TEXTS |= {name: (text, _NARROW) for name, text in WIDE_BODIES.items()}
+_WIDE = (et.F32, et.F64)
+_BODIES = {
+    **{name: (text, _WIDE) for name, text in BODIES.items()},
+    **{name: (text, _NARROW) for name, text in WIDE_BODIES.items()},
+}
+"""Texts, and the types of elements for which there are libraries."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,11 +49,11 @@ class ChainCall:
     units: int
 
 
-def call_of_chain(computation: Computation, target: Target, *, in_place: bool) -> ChainCall | None:
+def call_of_chain(computation: Computation, *, in_place: bool) -> ChainCall | None:
     """How a library computes a fused computation of row kind, if one does. `in_place`: the result overwrites an
     operand."""
     root = computation.root
-    if root.opcode == "tuple" or root.shape.bytes <= target.l2_bytes:
+    if root.opcode == "tuple" or root.shape.bytes < LEAST_BYTES:
         return None
     chain = find_chain(computation)
     if chain is None or chain.space.is_columns or not LEAST_LENGTH <= chain.space.row_length <= MOST_LENGTH:
@@ -58,7 +64,7 @@ def call_of_chain(computation: Computation, target: Target, *, in_place: bool) -
 
 def _name_of(chain: FoundChain) -> str | None:
     """The name of the library that has the body of a chain."""
-    for name, (text, types) in _TEXTS.items():
+    for name, (text, types) in _BODIES.items():
         may_be = chain.type in types and text.count("=") + text.count(NUMBER) == len(chain.body.nodes)
         if may_be and _body(name) == chain.body:
             return library_name(name, chain.type)
@@ -67,7 +73,7 @@ def _name_of(chain: FoundChain) -> str | None:
 
 @functools.cache
 def _body(name: str) -> ChainBody:
-    return read_body(_TEXTS[name][0])
+    return read_body(_BODIES[name][0])
 
 
 def _call(name: str, chain: FoundChain, computation: Computation, *, in_place: bool) -> ChainCall:
@@ -102,5 +108,5 @@ def _libraries(names: Sequence[tuple[str, ElementType]]) -> dict[str, Library]:
     return {library_name(*name): _library(*name) for name in names}
 
 
-CHAIN_LIBRARIES = _libraries([(body, type) for body, (_, types) in _TEXTS.items() for type in types])
+CHAIN_LIBRARIES = _libraries([(body, type) for body, (_, types) in _BODIES.items() for type in types])
 """By name."""

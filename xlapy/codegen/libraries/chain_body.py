@@ -206,8 +206,8 @@ def read_body(text: str) -> ChainBody:
         nodes.append(Node(NUMBER, word.partition(":")[2], ()))
         return len(nodes) - 1
 
-    for line in text.strip().splitlines():
-        name, _, value = line.strip().partition(" = ")
+    for line in filter(None, map(str.strip, text.splitlines())):
+        name, _, value = line.partition(" = ")
         op, *operands = value.split()
         places = tuple(place(operand) for operand in operands)
         names[name] = len(nodes)
@@ -253,5 +253,3 @@ def _renumbered(nodes: Sequence[Node], order: Sequence[int]) -> ChainBody:
 
 def _commutes(op: str) -> bool:
     return op in OPS and Trait.COMMUTATIVE in OPS[op].traits
-
-
