@@ -55,13 +55,15 @@ class RowPlan:
 @dataclass(frozen=True, slots=True)
 class Extent:
     """How many rows there are, how long they are, and how many are taken together: constants, unless a kernel finds out
-    when it runs. There is room for the most rows that may be taken together, and for their elements."""
+    when it runs. There is room for the most rows that may be taken together, and for their elements. The last sweep
+    goes over `together` of them side by side, which share what is read of arrays that are repeated for all rows."""
 
     rows: Value
     length: Value
     block: Value
     most_rows: int
     most_elements: int
+    together: int = 1
 
     @classmethod
     def of(cls, k: KernelBuilder, plan: RowPlan) -> Extent:
@@ -136,12 +138,14 @@ def emit_rows(
         for sweep, init in enumerate(inits):
             with k.loop(0, extent.block) as rows:
                 block.row(first, rows.index, sweep).reduce(init)
-        with k.loop(0, extent.block) as rows:
-            row = block.row(first, rows.index, len(inits))
+        with k.loop(0, extent.block, extent.together) as rows:
+            slots = [k.add(rows.index, number) for number in range(extent.together)]
+            group = [block.row(first, slot, len(inits)) for slot in slots]
             # What is stored may take the place of an operand, so all that reads one comes first.
-            values = row.values_per_row()
-            row.store_full(outputs, overlapping=not in_place)
-            row.store_per_row(outputs, values)
+            values = [row.values_per_row() for row in group]
+            store_full(group, outputs, overlapping=not in_place)
+            for row, own in zip(group, values, strict=True):
+                row.store_per_row(outputs, own)
 
 
 class _Block:
@@ -208,7 +212,7 @@ class _Row:
         """Folds the row, and keeps what later sweeps need of what this one computes."""
         plan = self.plan.reduces[self.sweep]
         size = self.length if self.length.constant is None else None
-        result = fold_along(self.k, plan, self._positions(), init, self._element, size)
+        result = fold_along(self.k, plan, self.positions(), init, self._element, size)
         value = rounded(self.k, result, plan.reduce.shape.type)
         self.results[plan.reduce].store(Indexing(self.k, 1), self.place, value)
 
@@ -222,6 +226,9 @@ class _Row:
             self.scratch[instruction].store(ix, index, other)
         return value
 
+    def elements(self, ix: Indexing, requests: Sequence[tuple[Instruction, Index]]) -> list[Element]:
+        return ElementGraph(ix, self.arrays, self.scalars).values(requests)
+
     def values_per_row(self) -> list[Element]:
         """The results that have one value for the row."""
         graph = ElementGraph(Indexing(self.k, 1), self.arrays, self.scalars)
@@ -229,7 +236,7 @@ class _Row:
         return graph.values([(root, self._place_of(root)) for root in roots])
 
     def store_per_row(self, outputs: Sequence[Array], values: Sequence[Element]) -> None:
-        for (root, output), value in zip(self._results(outputs, full=False), values, strict=True):
+        for (root, output), value in zip(self.stored(outputs, full=False), values, strict=True):
             output.store(Indexing(self.k, 1), self._place_of(root), value)
 
     def _place_of(self, root: Instruction) -> Index:
@@ -237,49 +244,58 @@ class _Row:
         dims = root.shape.dims
         return Index(dims, Indexing(self.k, 1).delinearize(Coordinate(self.number), dims))
 
-    def store_full(self, outputs: Sequence[Array], *, overlapping: bool) -> None:
-        """The last sweep: the results that have a value per element."""
-        results = list(self._results(outputs, full=True))
-        dims, kept = self.plan.space.dims, len(self.plan.space.kept)
-        rows = list(self._positions().values())
-
-        def nest(inner: tuple[Coordinate, ...]) -> None:
-            dim = kept + len(inner)
-            if dim < len(dims) - 1:
-                with self.k.loop(0, dims[dim]) as loop:
-                    nest((*inner, Coordinate(loop.index)))
-                return
-
-            def step(ix: Indexing, position: Value) -> None:
-                index = Index(dims, (*rows, *inner, ix.along_lanes(position)))
-                graph = ElementGraph(ix, self.arrays, self.scalars)
-                values = graph.values([(root, index) for root, _ in results])
-                for (_, output), value in zip(results, values, strict=True):
-                    output.store(ix, index, value)
-
-            if self.length.constant is None and overlapping:
-                self._strip_of_unknown_length(step)
-                return
-            size = self.k.const(I64, dims[-1]) if self.length.constant is not None else self.length
-            strip(self.k, self.k.const(I64, 0), size, self.plan.lanes, step, overlapping=overlapping)
-
-        if results:
-            nest(())
-
-    def _strip_of_unknown_length(self, step: Callable[[Indexing, Value], None]) -> None:
-        """Runs `step` over a row in whole vectors, and over a last one where they leave something over."""
-        k, lanes = self.k, self.plan.lanes
-        whole = k.and_(self.length, -lanes)
-        strip(k, k.const(I64, 0), whole, lanes, step, overlapping=True, fits=True)
-        with k.if_(k.compare("lt", whole, self.length)):
-            step(Indexing(k, lanes), k.sub(self.length, lanes))
-
-    def _results(self, outputs: Sequence[Array], *, full: bool) -> Iterator[tuple[Instruction, Array]]:
+    def stored(self, outputs: Sequence[Array], *, full: bool) -> Iterator[tuple[Instruction, Array]]:
         for root, output in zip(self.plan.roots, outputs, strict=True):
             if self.plan.space.is_full(root) == full:
                 yield root, output
 
-    def _positions(self) -> dict[int, Coordinate]:
+    def positions(self) -> dict[int, Coordinate]:
         """Where the row is in the dimensions that count rows."""
         dims = self.plan.space.kept_dims
         return dict(enumerate(Indexing(self.k, 1).delinearize(Coordinate(self.number), dims)))
+
+
+def store_full(rows: Sequence[_Row], outputs: Sequence[Array], *, overlapping: bool) -> None:
+    """The last sweep, over some rows side by side: the results that have a value per element."""
+    k, plan = rows[0].k, rows[0].plan
+    dims, kept = plan.space.dims, len(plan.space.kept)
+    starts = [[*row.positions().values()] for row in rows]
+    results = [*rows[0].stored(outputs, full=True)]
+
+    def nest(inner: tuple[Coordinate, ...]) -> None:
+        dim = kept + len(inner)
+        if dim < len(dims) - 1:
+            with k.loop(0, dims[dim]) as loop:
+                nest((*inner, Coordinate(loop.index)))
+            return
+
+        def step(ix: Indexing, position: Value) -> None:
+            indices = [Index(dims, (*start, *inner, ix.along_lanes(position))) for start in starts]
+            made = [
+                row.elements(ix, [(root, index) for root, _ in results])
+                for row, index in zip(rows, indices, strict=True)
+            ]
+            for index, values in zip(indices, made, strict=True):
+                for (_, output), value in zip(results, values, strict=True):
+                    output.store(ix, index, value)
+
+        _over_row(k, rows[0].length, plan, step, overlapping=overlapping)
+
+    if results:
+        nest(())
+
+
+def _over_row(
+    k: KernelBuilder, length: Value, plan: RowPlan, step: Callable[[Indexing, Value], None], *, overlapping: bool
+) -> None:
+    """Runs `step` over the last dimension; if its size is not known, over whole vectors, and over a last one where they
+    leave something over."""
+    begin, lanes = k.const(I64, 0), plan.lanes
+    if length.constant is not None or not overlapping:
+        size = length if length.constant is None else k.const(I64, plan.space.dims[-1])
+        strip(k, begin, size, lanes, step, overlapping=overlapping)
+        return
+    whole = k.and_(length, -lanes)
+    strip(k, begin, whole, lanes, step, overlapping=True, fits=True)
+    with k.if_(k.compare("lt", whole, length)):
+        step(Indexing(k, lanes), k.sub(length, lanes))

@@ -24,6 +24,7 @@ from xlapy.codegen.libraries.chain_rows import (
     MOST_LENGTH,
     emit_chain,
     in_place_name,
+    rows_together,
 )
 from xlapy.codegen.target import Target
 from xlapy.hlo import element_types as et
@@ -76,9 +77,11 @@ def _body(name: str) -> ChainBody:
     return read_body(_BODIES[name][0])
 
 
-def _call(name: str, chain: FoundChain, computation: Computation, *, in_place: bool) -> ChainCall:
-    space, parameters = chain.space, computation.parameters
-    block = space.rows_at_once(in_place=in_place)
+def _call(name: str, chain: FoundChain, computation: Computation, *, in_place: bool) -> ChainCall | None:
+    space, parameters, together = chain.space, computation.parameters, rows_together(chain.body)
+    block = -(-space.rows_at_once(in_place=in_place) // together) * together
+    if block > space.rows or (in_place and space.rows % block):
+        return None
     sizes = (space.rows, space.row_length, block, FIRST_ARRAY + len(parameters))
     places = (FIRST_ARRAY + parameters.index(array) for array in chain.arrays)
     function = in_place_name(name) if in_place else name

@@ -58,6 +58,11 @@ def emit_chain(name: str, body: ChainBody, type: ElementType, target: Target) ->
     return module
 
 
+def rows_together(body: ChainBody) -> int:
+    """Rows that the last sweep goes over side by side; a block holds so many, or several times as many."""
+    return LEAST_ROWS if any(node.op == ALONG for node in body.nodes) else 1
+
+
 def in_place_name(name: str) -> str:
     return f"{name}.in_place"
 
@@ -73,7 +78,8 @@ class _Chain:
         plan = plan_rows(computation, 0, target, in_place=in_place)
         rows, length, block, place = (self._number(number) for number in range(len(SIZES)))
         most_rows = SWEPT_ELEMENTS // LEAST_LENGTH
-        extent = Extent(rows, length, block, most_rows, max(SWEPT_ELEMENTS, LEAST_ROWS * MOST_LENGTH))
+        elements = max(SWEPT_ELEMENTS, LEAST_ROWS * MOST_LENGTH)
+        extent = Extent(rows, length, block, most_rows, elements, rows_together(self.body))
         arrays = self._inputs(computation, length, in_place=in_place)
         alias = None if in_place else "result"
         result = ChainRow(self._pointer(place), computation.root.shape, alias, read_only=False, length=length)
