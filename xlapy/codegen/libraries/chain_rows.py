@@ -59,8 +59,9 @@ def emit_chain(name: str, body: ChainBody, type: ElementType, target: Target) ->
 
 
 def rows_together(body: ChainBody) -> int:
-    """Rows that the last sweep goes over side by side; a block holds so many, or several times as many."""
-    return LEAST_ROWS if any(node.op == ALONG for node in body.nodes) else 1
+    """Rows that the last sweep goes over side by side, where it reads more of arrays that are repeated for all rows
+    than of a row itself; a block holds so many, or several times as many."""
+    return LEAST_ROWS if sum(node.op == ALONG for node in body.nodes) > 1 else 1
 
 
 def in_place_name(name: str) -> str:
