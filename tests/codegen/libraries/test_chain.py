@@ -15,63 +15,68 @@ import xlapy
 from tests.support.values import assert_same
 from xlapy import ops
 from xlapy.codegen.libraries.chain import CHAIN_LIBRARIES, library_name
-from xlapy.codegen.libraries.chain_bodies import BODIES, WIDE_BODIES
+from xlapy.codegen.libraries.chain_bodies import BODIES, WIDE_BODIES, is_softmax
 from xlapy.codegen.libraries.chain_body import read_body
-from xlapy.codegen.libraries.chain_rows import MOST_LENGTH
+from xlapy.codegen.libraries.chain_columns import COLUMNS
+from xlapy.codegen.libraries.chain_rows import MOST_LENGTH, ROWS
 from xlapy.hlo import element_types as et
 
-Program = Callable[[Any, Any, Any], Any]
+Program = Callable[..., Any]
 UNEVEN = (601, 1003)  # rows, columns
 EVEN = (600, 1024)
 
 
-def layer_norm(x: Any, scale: Any, shift: Any) -> Any:
-    mean = x.mean(-1, keepdims=True)
-    variance = ((x - mean) ** 2).mean(-1, keepdims=True)
+def layer_norm(x: Any, scale: Any, shift: Any, axis: int = -1) -> Any:
+    mean = x.mean(axis, keepdims=True)
+    variance = ((x - mean) ** 2).mean(axis, keepdims=True)
     return scale * ((x - mean) * jax.lax.rsqrt(variance + 1e-5)) + shift
 
 
-def layer_norm_by_root(x: Any, scale: Any, shift: Any) -> Any:
-    return (x - x.mean(-1, keepdims=True)) / jnp.sqrt(x.var(-1, keepdims=True) + 1e-5) * scale + shift
+def layer_norm_by_root(x: Any, scale: Any, shift: Any, axis: int = -1) -> Any:
+    return (x - x.mean(axis, keepdims=True)) / jnp.sqrt(x.var(axis, keepdims=True) + 1e-5) * scale + shift
 
 
-def layer_norm_of_moments(x: Any, scale: Any, shift: Any) -> Any:
-    mean, square = x.mean(-1, keepdims=True), (x * x).mean(-1, keepdims=True)
+def layer_norm_of_moments(x: Any, scale: Any, shift: Any, axis: int = -1) -> Any:
+    mean, square = x.mean(axis, keepdims=True), (x * x).mean(axis, keepdims=True)
     variance = jnp.maximum(0, square - mean * mean)
     return (x - mean) * (jax.lax.rsqrt(variance + 1e-6) * scale) + shift
 
 
-def standard(x: Any, _scale: Any, _shift: Any) -> Any:
-    return (x - x.mean(-1, keepdims=True)) * jax.lax.rsqrt(x.var(-1, keepdims=True) + 1e-5)
+def standard(x: Any, _scale: Any, _shift: Any, axis: int = -1) -> Any:
+    return (x - x.mean(axis, keepdims=True)) * jax.lax.rsqrt(x.var(axis, keepdims=True) + 1e-5)
 
 
-def rms(x: Any, _scale: Any, _shift: Any) -> Any:
-    return x * jax.lax.rsqrt((x * x).mean(-1, keepdims=True) + 1e-6)
+def rms(x: Any, _scale: Any, _shift: Any, axis: int = -1) -> Any:
+    return x * jax.lax.rsqrt((x * x).mean(axis, keepdims=True) + 1e-6)
 
 
-def wide_layer_norm(x: Any, scale: Any, shift: Any) -> Any:
+def rms_norm_by_root(x: Any, scale: Any, _shift: Any, axis: int = -1) -> Any:
+    return x / jnp.sqrt((x**2).mean(axis, keepdims=True) + 1e-6) * scale
+
+
+def wide_layer_norm(x: Any, scale: Any, shift: Any, axis: int = -1) -> Any:
     wide = x.astype(np.float32)
-    mean, variance = wide.mean(-1, keepdims=True), wide.var(-1, keepdims=True)
+    mean, variance = wide.mean(axis, keepdims=True), wide.var(axis, keepdims=True)
     return ((wide - mean) * jax.lax.rsqrt(variance + 1e-5) * scale + shift).astype(x.dtype)
 
 
-def wide_rms_norm(x: Any, scale: Any, _shift: Any) -> Any:
-    return rms(x.astype(np.float32), scale, _shift).astype(x.dtype) * scale
+def wide_rms_norm(x: Any, scale: Any, shift: Any, axis: int = -1) -> Any:
+    return rms(x.astype(np.float32), scale, shift, axis).astype(x.dtype) * scale
 
 
 PROGRAMS: dict[str, Program] = {
-    "softmax": lambda x, *_: jax.nn.softmax(x, -1),
-    "softmax_of_products": lambda x, *_: jax.nn.softmax(x * 0.125, -1),
-    "softmax_of_quotients": lambda x, *_: jax.nn.softmax(x / 3, -1),
-    "log_softmax": lambda x, *_: jax.nn.log_softmax(x, -1),
+    "softmax": lambda x, _scale, _shift, axis=-1: jax.nn.softmax(x, axis),
+    "softmax_of_products": lambda x, _scale, _shift, axis=-1: jax.nn.softmax(x * 0.125, axis),
+    "softmax_of_quotients": lambda x, _scale, _shift, axis=-1: jax.nn.softmax(x / 3, axis),
+    "log_softmax": lambda x, _scale, _shift, axis=-1: jax.nn.log_softmax(x, axis),
     "layer_norm": layer_norm,
     "layer_norm_by_root": layer_norm_by_root,
     "layer_norm_of_moments": layer_norm_of_moments,
     "standard": standard,
-    "standard_of_moments": lambda x, *_: jax.nn.standardize(x, axis=-1, epsilon=1e-5),
+    "standard_of_moments": lambda x, _scale, _shift, axis=-1: jax.nn.standardize(x, axis=axis, epsilon=1e-5),
     "rms": rms,
-    "rms_norm": lambda x, scale, shift: rms(x, scale, shift) * scale,
-    "rms_norm_by_root": lambda x, scale, _: x / jnp.sqrt((x**2).mean(-1, keepdims=True) + 1e-6) * scale,
+    "rms_norm": lambda x, scale, shift, axis=-1: rms(x, scale, shift, axis) * scale,
+    "rms_norm_by_root": rms_norm_by_root,
 }
 WIDE_PROGRAMS: dict[str, Program] = {
     "wide_softmax": PROGRAMS["softmax"],
@@ -105,27 +110,23 @@ def without_libraries(text: str, patch: pytest.MonkeyPatch, options: xlapy.Compi
     return executable
 
 
-@pytest.mark.parametrize("shape", [UNEVEN, EVEN], ids=["uneven", "even"])
-@pytest.mark.parametrize("dtype", [np.float32, np.float64, ml_dtypes.bfloat16, np.float16])
-def test_a_library_does_what_a_kernel_does(dtype: Any, shape: tuple[int, int], monkeypatch: pytest.MonkeyPatch) -> None:
-    is_wide = np.dtype(dtype).itemsize > 2
-    programs = PROGRAMS if is_wide else WIDE_PROGRAMS
-    if not is_wide:
-        shape = (shape[0] * 2, shape[1])
+def check_all(programs: dict[str, Program], way: str, x: Any, scale: Any, shift: Any, patch: Any) -> None:
+    """All programs, each of an array of its own: by libraries, by kernels, and by XLA."""
+    axis = -1 if way == ROWS else 0
+    if way == COLUMNS:
+        scale, shift = scale[:, None], shift[:, None]
 
     def all_of_them(scale: Any, shift: Any, *xs: Any) -> Any:
-        return [program(x, scale, shift) for program, x in zip(programs.values(), xs, strict=True)]
+        return [program(x, scale, shift, axis) for program, x in zip(programs.values(), xs, strict=True)]
 
-    x, scale, shift = arguments(shape, dtype)
     values = [scale, shift, *(np.roll(x, number) for number in range(len(programs)))]
     with jax.enable_x64(True):
         text, wanted = text_of(all_of_them, values), jax.jit(all_of_them)(*values)
-    options = xlapy.CompileOptions(verify=True)
+    options, type = xlapy.CompileOptions(verify=True), et.element_type_of(x.dtype)
     from_library = xlapy.compile(text, options)
-    type = et.element_type_of(np.dtype(dtype))
-    assert sorted(libraries_of(from_library)) == sorted(library_name(name, type) for name in programs)
-    from_kernels = without_libraries(text, monkeypatch, options)
-    limits = {2: 2e-2, 4: 2e-5, 8: 1e-12}[np.dtype(dtype).itemsize]
+    assert libraries_of(from_library) == sorted(library_name(way, name, type) for name in programs)
+    from_kernels = without_libraries(text, patch, options)
+    limits = {2: 2e-2, 4: 2e-5, 8: 1e-12}[x.dtype.itemsize]
     for found, own, jax_found in zip(from_library(*values), from_kernels(*values), wanted, strict=True):
         assert_same(found, own)
         np.testing.assert_allclose(
@@ -133,8 +134,52 @@ def test_a_library_does_what_a_kernel_does(dtype: Any, shape: tuple[int, int], m
         )
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, ml_dtypes.bfloat16, np.float16])
+@pytest.mark.parametrize("shape", [UNEVEN, EVEN], ids=["uneven", "even"])
+def test_rows_of_a_library_are_those_of_a_kernel(
+    dtype: Any, shape: tuple[int, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    is_wide = np.dtype(dtype).itemsize > 2
+    x, scale, shift = arguments((shape[0] * (1 if is_wide else 2), shape[1]), dtype)
+    check_all(PROGRAMS if is_wide else WIDE_PROGRAMS, ROWS, x, scale, shift, monkeypatch)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, ml_dtypes.bfloat16, np.float16])
+def test_columns_of_a_library_are_those_of_a_kernel(dtype: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("xlapy.passes.fusion.rows.LARGE_ARRAY_BYTES", 1 << 20)
+    is_wide = np.dtype(dtype).itemsize > 2
+    x, scale, shift = arguments((512, 1031), dtype)
+    programs = PROGRAMS if is_wide else WIDE_PROGRAMS
+    softmaxes = {name: program for name, program in programs.items() if is_softmax(name)}
+    check_all(softmaxes, COLUMNS, x.T.copy(), scale, shift, monkeypatch)
+
+
+def test_columns_of_arrays_that_no_cache_holds(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Their results go past the caches."""
+    x = np.random.default_rng(6).normal(size=(2, 1024, 4096)).astype(np.float32)
+    text = jax.jit(lambda x: jax.nn.softmax(x, 1)).lower(x).as_text()
+    from_library = xlapy.compile(text)
+    assert libraries_of(from_library) == ["chain_columns_softmax_f32"]
+    assert_same(from_library(x), without_libraries(text, monkeypatch, xlapy.CompileOptions())(x))
+
+
+@pytest.mark.parametrize("columns", [16, 64, 128, 256, 512])
+def test_strips_of_any_width(columns: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("xlapy.passes.fusion.rows.LARGE_ARRAY_BYTES", 1 << 20)
+    x = np.random.default_rng(columns).normal(size=((1 << 21) // columns // 300, 300, columns)).astype(np.float32)
+    text = jax.jit(lambda x: jax.nn.log_softmax(x, 1)).lower(x).as_text()
+    from_library = xlapy.compile(text)
+    found = from_library(x)
+    assert_same(found, without_libraries(text, monkeypatch, xlapy.CompileOptions())(x))
+    np.testing.assert_allclose(found, np.asarray(jax.nn.log_softmax(x, 1)), rtol=1e-5, atol=1e-5)
+
+
 def test_libraries_have_what_programs_write() -> None:
-    assert set(CHAIN_LIBRARIES) == {library_name(name, et.element_type_of(np.dtype(type))) for name, type in CASES}
+    assert set(CHAIN_LIBRARIES) == {
+        library_name(way, name, et.element_type_of(np.dtype(type)))
+        for name, type in CASES
+        for way in (ROWS, COLUMNS)[: 1 + is_softmax(name)]
+    }
     assert set(PROGRAMS) == set(BODIES)
     assert set(WIDE_PROGRAMS) == set(WIDE_BODIES)
 

@@ -141,3 +141,8 @@ WIDE_BODIES = {
         {_SCALED}""",
 }
 """For elements that are narrower in memory than what is folded."""
+
+
+def is_softmax(body: str) -> bool:
+    """It keeps exponentials. Only such are usual over columns, too."""
+    return "softmax" in body
