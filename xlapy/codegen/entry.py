@@ -42,7 +42,7 @@ from xlapy.codegen.libraries.gemm_windows import WINDOW_NUMBERS
 from xlapy.codegen.libraries.spread import SPREAD_SIZES
 from xlapy.codegen.native_fields import word
 from xlapy.codegen.registers import Element, constant_element, from_parts, parts_of
-from xlapy.codegen.row_blocks import libraries_of, write_row_blocks
+from xlapy.codegen.row_blocks import write_row_blocks
 from xlapy.codegen.runtime_sites import RuntimeSites
 from xlapy.codegen.scalar_code import ScalarCode, is_scalar_operation
 from xlapy.codegen.slice_copies import copy_slice, copy_update, is_block_copy
@@ -390,8 +390,8 @@ def _row_blocks(emitter: EntryEmitter, frame: Frame, instruction: Instruction, b
     """Calls a function that runs several kernels for a range of blocks of rows, through the pool."""
     k = frame.k
     runs_once = instruction.parent is emitter.runs_once
-    function = write_row_blocks(emitter.kernels, instruction, blocks, runs_once=runs_once)
-    emitter.libraries |= libraries_of(blocks)
+    function, libraries = write_row_blocks(emitter.kernels, instruction, blocks, runs_once=runs_once)
+    emitter.libraries |= libraries
     emitter.steps[instruction] = (Step(function, blocks.units, blocks.grain),)
     parallel = frame.context_word(CONTEXT_PARALLEL)
     arrays = [frame.array(value) for value in (*instruction.operands, instruction)]

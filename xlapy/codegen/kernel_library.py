@@ -328,7 +328,7 @@ def _of_library(kernel: Kernel, call: LibraryCall) -> NativeKernel:
         kernel.units,
         kernel.grain,
         kernel.bytes_per_unit,
-        has_scratch=kernel.shared_bytes > 0,
+        has_scratch=kernel.shared_bytes + kernel.task_bytes > 0,
         has_context=kernel.listens,
         call=call,
         finish_call=kernel.finish if isinstance(kernel.finish, LibraryCall) else None,

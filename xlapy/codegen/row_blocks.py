@@ -15,6 +15,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from xlapy.codegen.ir import I64, PTR, KernelBuilder, Value
+from xlapy.codegen.kernel_calls import table_of
 from xlapy.codegen.kernel_library import KernelLibrary, NativeKernel
 from xlapy.codegen.libraries.gemm import SIZES
 from xlapy.codegen.libraries.scratch import acquire_scratch, release_scratch
@@ -24,12 +25,11 @@ from xlapy.hlo.row_blocks import BlockProduct, RowBlocks
 _TABLE = [("table", PTR), ("begin", I64), ("end", I64)]
 
 
-def libraries_of(blocks: RowBlocks) -> set[str]:
-    return {"scratch", *(f"gemm_{product.kind}" for product in (blocks.first, blocks.second))}
-
-
-def write_row_blocks(library: KernelLibrary, fusion: Instruction, blocks: RowBlocks, *, runs_once: bool) -> str:
-    """Writes the function; its table has the operands of the fusion, its result, and the pool's `parallel`."""
+def write_row_blocks(
+    library: KernelLibrary, fusion: Instruction, blocks: RowBlocks, *, runs_once: bool
+) -> tuple[str, set[str]]:
+    """Writes the function; its table has the operands of the fusion, its result, and the pool's `parallel`. Its name,
+    and the libraries that it calls."""
     kernel = library.kernel(blocks.rows, (blocks.number,), runs_once=runs_once)
     name = library.new_name("row_blocks")
     with KernelBuilder(library.quick_module, name, _TABLE, None, attributes=library.attributes) as k:
@@ -41,7 +41,8 @@ def write_row_blocks(library: KernelLibrary, fusion: Instruction, blocks: RowBlo
         with k.loop(k.parameters["begin"], k.parameters["end"]) as block:
             emitter.block(scratch.memory, block.index)
         release_scratch(k, scratch)
-    return name
+    libraries = {"scratch", *(f"gemm_{product.kind}" for product in (blocks.first, blocks.second))}
+    return name, libraries if kernel.call is None else {*libraries, kernel.call.library}
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,4 +107,11 @@ class _Emitter:
         ]
         together = blocks.space.rows // self.kernel.units
         units = k.udiv(row, together), k.udiv(k.add(row, rows), together)
-        k.call(self.kernel.name, [*operands, begin, *units])
+        call = self.kernel.call
+        if call is None:
+            k.call(self.kernel.name, [*operands, begin, *units])
+            return
+        k.module.declare(call.function, None, [PTR, I64, I64])
+        nothing = k.const(PTR, 0)
+        table = table_of(k, [k.table(I64, call.numbers), nothing, nothing, *operands, begin])
+        k.call(call.function, [table, *units])

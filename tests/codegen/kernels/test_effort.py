@@ -111,6 +111,14 @@ def softmax(rows: int, *, folded: int) -> str:
     return program(SOFTMAX.format(dims=f"{rows},1024", kept=kept, folded=folded, other=1 - folded))
 
 
+@pytest.fixture
+def no_libraries(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Chains are compiled with their programs, however usual they are."""
+    monkeypatch.setattr("xlapy.codegen.libraries.chain.LEAST_BYTES", 1 << 60)
+    monkeypatch.setenv("XLAPY_CACHE_DIR", "off")
+
+
+@pytest.mark.usefixtures("no_libraries")
 def test_what_waits_for_memory_is_light() -> None:
     assert is_light(softmax(ROWS, folded=1))
     assert not is_light(softmax(ROWS // 2, folded=1))

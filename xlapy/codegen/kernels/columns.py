@@ -165,6 +165,17 @@ def _in_slots(values: Sequence[Instruction], uses: Uses) -> tuple[tuple[Kept, ..
     return tuple(kept), tuple(slots)
 
 
+@dataclass(frozen=True, slots=True)
+class ColumnExtent:
+    """How many elements a column has, how many columns and strips lie side by side, and whether results go past the
+    caches: for kernels that find out when they run, whose arrays have one dimension before the folded one."""
+
+    length: Value
+    columns: Value
+    strips: Value
+    streams: Value
+
+
 # -- code ------------------------------------------------------------------------------------------------------------
 
 
@@ -175,18 +186,21 @@ def emit_columns(
     outputs: Sequence[Array],
     begin: Value,
     end: Value,
+    extent: ColumnExtent | None = None,
 ) -> None:
-    """Writes the kernel over strips [begin, end)."""
+    """Writes the kernel over strips [begin, end). With an `extent`, that is what counts, and not the sizes of the plan;
+    what is kept, and what is fetched ahead, is then for the caller to place."""
     scalar = Indexing(k, 1)
-    room = k.alloca(I8, plan.scratch_bytes, align=ALIGNMENT) if plan.fits_stack else k.parameters["scratch"]
+    has_own_room = extent is None and plan.fits_stack
+    room = k.alloca(I8, plan.scratch_bytes, align=ALIGNMENT) if has_own_room else k.parameters["scratch"]
     inits = {
         reduce: ElementGraph(scalar, arrays).values([(reduce.operands[1], SCALAR)])[0]
         for sweep in plan.sweeps
         for reduce in sweep
     }
-    arrays = _fetched_by_rows(plan, arrays)
+    arrays = _fetched_by_rows(plan, arrays) if extent is None else arrays
     with k.loop(begin, end) as units:
-        strip = _Strip(k, plan, arrays, room, units.index)
+        strip = _Strip(k, plan, arrays, room, units.index, extent)
         for number in range(len(plan.sweeps)):
             strip.fold(number, inits)
         # What is stored may take the place of an operand, so all that reads one comes first.
@@ -229,29 +243,43 @@ class _Strip:
     """One strip: where it is, what is kept of it, and what its columns have been folded to."""
 
     def __init__(
-        self, k: KernelBuilder, plan: ColumnPlan, arrays: Mapping[Instruction, Array], room: Value, unit: Value
+        self,
+        k: KernelBuilder,
+        plan: ColumnPlan,
+        arrays: Mapping[Instruction, Array],
+        room: Value,
+        unit: Value,
+        extent: ColumnExtent | None = None,
     ) -> None:
         self.k = k
         self.plan = plan
         self.arrays = arrays
+        self.extent = extent
         self.ix = Indexing(k, plan.lanes)
         dims, scalar = plan.space.dims, Indexing(k, 1)
-        outside, strip = scalar.divide(Coordinate(unit), plan.strips)
-        assert strip.start is not None
-        first = k.smin(k.mul(strip.start, plan.width), dims[-1] - plan.width)
+        outside, strip = self._divided(unit)
+        columns = k.const(I64, dims[-1]) if extent is None else extent.columns
+        first = k.smin(k.mul(strip.start, plan.width), k.sub(columns, plan.width))
         outer = [dim for dim in plan.space.kept if dim != len(dims) - 1]
         self.outer = dict(zip(outer, scalar.delinearize(outside, [dims[dim] for dim in outer]), strict=True))
         self.columns = [self.ix.along_lanes(k.add(first, number * plan.lanes)) for number in range(plan.vectors)]
         self.scratch = self._kept_in(room, first)
         self.known: list[dict[Instruction, Element]] = [{} for _ in self.columns]
 
+    def _divided(self, unit: Value) -> tuple[Coordinate, Coordinate]:
+        """Which columns of strips lie before a unit, and which of their strips it is."""
+        if self.extent is None:
+            return Indexing(self.k, 1).divide(Coordinate(unit), self.plan.strips)
+        outside = self.k.udiv(unit, self.extent.strips)
+        return Coordinate(outside), Coordinate(self.k.sub(unit, self.k.mul(outside, self.extent.strips)))
+
     def _kept_in(self, room: Value, first: Value) -> dict[Instruction, Array]:
-        plan = self.plan
-        strip = plan.space.row_length * plan.width
-        starts = [sum(plan.slot_bytes[:number]) * strip for number in range(len(plan.slot_bytes))]
+        k, plan = self.k, self.plan
+        length = k.const(I64, plan.space.row_length) if self.extent is None else self.extent.length
+        starts = [sum(plan.slot_bytes[:number]) * plan.width for number in range(len(plan.slot_bytes))]
         return {
             kept.value: StripScratch(
-                self.k.gep(room, starts[kept.slot]),
+                k.gep(room, k.mul(length, starts[kept.slot])),
                 kept.value.shape,
                 f"slot.{kept.slot}",
                 read_only=False,
@@ -304,8 +332,10 @@ class _Strip:
         addresses = k.const(I64, 0)
         for _, output in self._results(outputs, full=True):
             addresses = k.or_(addresses, k.address(output.pointer))
-        placement = Placement(k.compare("ne", k.and_(addresses, ALIGNMENT - 1), 0))
-        self._store_down([replace(output, placement=placement) for output in outputs])
+        is_off = k.compare("ne", k.and_(addresses, ALIGNMENT - 1), 0)
+        if self.extent is not None:
+            is_off = k.or_(is_off, k.compare("eq", self.extent.streams, 0))
+        self._store_down([replace(output, placement=Placement(is_off)) for output in outputs])
         k.fence()
 
     def _store_down(self, outputs: Sequence[Array]) -> None:
@@ -332,7 +362,8 @@ class _Strip:
         def nest(dims: Sequence[int], folded: Mapping[int, Coordinate], values: Sequence[Element]) -> list[Element]:
             if not dims:
                 return body(folded, values)
-            with self.k.loop(0, space.dims[dims[0]], carry=flatten(values)) as loop:
+            size = space.dims[dims[0]] if self.extent is None else self.extent.length
+            with self.k.loop(0, size, carry=flatten(values)) as loop:
                 inner = {**folded, dims[0]: Coordinate(loop.index)}
                 loop.next = flatten(nest(dims[1:], inner, unflatten(loop.values, initial)))
             return unflatten(loop.results, initial)

@@ -316,16 +316,17 @@ def fold_along(
     positions: Mapping[int, Coordinate],
     init: Element,
     element: Callable[[Indexing, Index], Element],
+    size: Value | None = None,
 ) -> Element:
     """Folds the last dimension by vectors with one op. `positions` says where in the kept dimensions; `element` gives
-    what is folded, each element once."""
+    what is folded, each element once. `size` is that of the dimension, if the plan does not know it."""
     assert plan.combiner is not None
     fold = folding(k, plan.combiner, identity_element(k, plan.combiner))
 
     def step(state: Sequence[Element], elements: Sequence[Element], _: Value) -> list[Element]:
         return fold.step(state, elements)
 
-    state = _run_along(k, plan, fold.start, step, positions, element)
+    state = _run_along(k, plan, fold.start, step, positions, element, size)
     alone = len(fold.start(1, 1))
     return fold.finish(init, state[:-alone], state[-alone:])
 
@@ -361,6 +362,7 @@ def _run_along(
     step: Callable[[Sequence[Element], Sequence[Element], Value], list[Element]],
     positions: Mapping[int, Coordinate],
     element: Callable[[Indexing, Index], Element],
+    size: Value | None = None,
     *,
     overlapping: bool = False,
 ) -> list[Element]:
@@ -369,9 +371,11 @@ def _run_along(
 
     With `overlapping`, a last vector takes the place of single elements, and repeats some."""
     last = _last_folded(plan)
-    size, lanes = plan.input_shape.dims[last], plan.lanes
-    accumulators = max(1, min(plan.vectors, size // lanes))
+    known_size, lanes = plan.input_shape.dims[last], plan.lanes
+    accumulators = max(1, min(plan.vectors, known_size // lanes))
     block = lanes * accumulators
+    end = known_size if size is None else size
+    blocks_end, vectors_end = _whole(k, end, block), _whole(k, end, lanes)
 
     def elements(ix: Indexing, folded: Mapping[int, Coordinate], position: Value) -> Element:
         return element(ix, _input_index(plan, {**positions, **folded, last: ix.along_lanes(position)}))
@@ -382,7 +386,6 @@ def _run_along(
     def body(folded: Mapping[int, Coordinate], running: Sequence[Element]) -> list[Element]:
         vector, scalar = Indexing(k, lanes), Indexing(k, 1)
         state, rest = list(running[: len(beginning)]), list(running[len(beginning) :])
-        blocks_end = size // block * block
 
         def vectors(count: int) -> Callable[[Sequence[Element], Value], list[Element]]:
             return lambda state, position: step(
@@ -390,33 +393,39 @@ def _run_along(
             )
 
         state = _carry(k, 0, blocks_end, block, state, vectors(accumulators))
-        vectors_end = blocks_end + (size - blocks_end) // lanes * lanes
         state = _carry(k, blocks_end, vectors_end, lanes, state, vectors(1))
         if overlapping:
-            return vectors(1)(state, k.const(I64, size - lanes)) if vectors_end < size else state
+            is_left_over = known_size % lanes != 0
+            return vectors(1)(state, k.const(I64, known_size - lanes)) if is_left_over else state
 
         def one_element(state: Sequence[Element], position: Value) -> list[Element]:
             return step(state, [elements(scalar, folded, position)], position)
 
-        return [*state, *_carry(k, vectors_end, size, 1, rest, one_element)]
+        return [*state, *_carry(k, vectors_end, end, 1, rest, one_element)]
 
     outer = tuple(dim for dim in plan.folded if dim != last)
-    return _fold(k, plan, outer, [*beginning, *alone], body, weight=max(1, size // block))
+    return _fold(k, plan, outer, [*beginning, *alone], body, weight=max(1, known_size // block))
+
+
+def _whole(k: KernelBuilder, size: int | Value, step: int) -> int | Value:
+    """What whole steps cover of a size; if that is a value, the step is a power of two."""
+    return size // step * step if isinstance(size, int) else k.and_(size, -step)
 
 
 def _carry(
     k: KernelBuilder,
-    begin: int,
-    end: int,
+    begin: int | Value,
+    end: int | Value,
     step: int,
     values: list[Element],
     body: Callable[[Sequence[Element], Value], list[Element]],
 ) -> list[Element]:
-    """A counted loop that carries elements; a loop that would run once or never is not one."""
-    if begin >= end:
-        return values
-    if begin + step >= end:
-        return body(values, k.const(I64, begin))
+    """A counted loop that carries elements; a loop that is known to run once or never is not one."""
+    if isinstance(begin, int) and isinstance(end, int):
+        if begin >= end:
+            return values
+        if begin + step >= end:
+            return body(values, k.const(I64, begin))
     with listening_loop(k, begin, end, step, carry=flatten(values)) as loop:
         loop.next = flatten(body(unflatten(loop.values, values), loop.index))
     return unflatten(loop.results, values)

@@ -41,6 +41,7 @@ from xlapy.codegen.kernels.tasks import MOST_TASKS_WITH_SCRATCH, units_per_task
 from xlapy.codegen.kernels.transpose import emit_transpose, plan_transpose
 from xlapy.codegen.kernels.update import emit_update
 from xlapy.codegen.libraries import LibraryCall
+from xlapy.codegen.libraries.chain import call_over_columns, call_over_rows
 from xlapy.codegen.libraries.fold import FoldCall, call_of_first_step, call_of_fusion, call_of_reduce, calls_of_steps
 from xlapy.codegen.libraries.sliding import call_of_window, call_of_windows
 from xlapy.codegen.libraries.sort import library_call
@@ -344,6 +345,9 @@ def _shared_array(k: KernelBuilder, shape: Shape, *, read_only: bool) -> Array:
 def _rows_kernel(computation: Computation, situation: Situation) -> Kernel:
     operands = computation.parameters
     total = sum(operand.shape.bytes for operand in operands)
+    chain = call_over_rows(computation, in_place=situation.in_place)
+    if chain is not None:
+        return Kernel(chain.units, (total + computation.root.shape.bytes) // chain.units, chain.call)
     plan = plan_rows(computation, total, situation.target, in_place=situation.in_place)
 
     def body(k: KernelBuilder, arrays: Sequence[Array], outputs: Sequence[Array], begin: Value, end: Value) -> None:
@@ -361,7 +365,10 @@ def _columns_kernel(computation: Computation, situation: Situation) -> Kernel:
     def body(k: KernelBuilder, arrays: Sequence[Array], outputs: Sequence[Array], begin: Value, end: Value) -> None:
         emit_columns(k, plan, dict(zip(operands, arrays, strict=True)), outputs, begin, end)
 
-    return Kernel(plan.units, plan.bytes_per_unit, body, own_bytes=0 if plan.fits_stack else plan.scratch_bytes)
+    own_bytes = 0 if plan.fits_stack else plan.scratch_bytes
+    kernel = Kernel(plan.units, plan.bytes_per_unit, body, own_bytes=own_bytes)
+    call = call_over_columns(computation, plan, kernel.grain, kernel.task_bytes)
+    return kernel if call is None else replace(kernel, body=call)
 
 
 @KERNELS.register("transpose")

@@ -12,7 +12,7 @@ something to do meanwhile, short rows are taken in blocks, each sweep going over
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from xlapy.codegen.arrays import Array
@@ -50,6 +50,26 @@ class RowPlan:
     @property
     def units(self) -> int:
         return -(-self.space.rows // self.block)
+
+
+@dataclass(frozen=True, slots=True)
+class Extent:
+    """How many rows there are, how long they are, and how many are taken together: constants, unless a kernel finds out
+    when it runs. There is room for the most rows that may be taken together, and for their elements. The last sweep
+    goes over `together` of them side by side, which share what is read of arrays that are repeated for all rows."""
+
+    rows: Value
+    length: Value
+    block: Value
+    most_rows: int
+    most_elements: int
+    together: int = 1
+
+    @classmethod
+    def of(cls, k: KernelBuilder, plan: RowPlan) -> Extent:
+        space, block = plan.space, plan.block
+        rows, length, together = (k.const(I64, size) for size in (space.rows, space.row_length, block))
+        return cls(rows, length, together, block, block * space.row_length)
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,58 +124,65 @@ def emit_rows(
     end: Value,
     *,
     in_place: bool,
+    extent: Extent | None = None,
 ) -> None:
-    """Writes the kernel over rows [begin, end). `in_place`: some output is also an operand."""
-    block = _Block(k, plan, arrays)
+    """Writes the kernel over blocks of rows [begin, end). `in_place`: some output is also an operand. With an `extent`,
+    that is what counts, and not the sizes of the plan, whose rows then have one dimension."""
+    extent = extent or Extent.of(k, plan)
+    block = _Block(k, plan, extent, arrays)
+    last = k.sub(extent.rows, extent.block)
     scalar = Indexing(k, 1)
     inits = [ElementGraph(scalar, arrays).values([(reduce.reduce.operands[1], SCALAR)])[0] for reduce in plan.reduces]
     with k.loop(begin, end) as units:
-        first = k.smin(k.mul(units.index, plan.block), plan.space.rows - plan.block)
+        first = k.smin(k.mul(units.index, extent.block), last)
         for sweep, init in enumerate(inits):
-            with k.loop(0, plan.block) as rows:
+            with k.loop(0, extent.block) as rows:
                 block.row(first, rows.index, sweep).reduce(init)
-        with k.loop(0, plan.block) as rows:
-            row = block.row(first, rows.index, len(inits))
+        with k.loop(0, extent.block, extent.together) as rows:
+            slots = [k.add(rows.index, number) for number in range(extent.together)]
+            group = [block.row(first, slot, len(inits)) for slot in slots]
             # What is stored may take the place of an operand, so all that reads one comes first.
-            values = row.values_per_row()
-            row.store_full(outputs, overlapping=not in_place)
-            row.store_per_row(outputs, values)
+            values = [row.values_per_row() for row in group]
+            store_full(group, outputs, overlapping=not in_place)
+            for row, own in zip(group, values, strict=True):
+                row.store_per_row(outputs, own)
 
 
 class _Block:
     """Room for what the rows of a block keep from one sweep to the next: one row of each kept value, and the results
     of the reduces."""
 
-    def __init__(self, k: KernelBuilder, plan: RowPlan, arrays: Mapping[Instruction, Array]) -> None:
+    def __init__(self, k: KernelBuilder, plan: RowPlan, extent: Extent, arrays: Mapping[Instruction, Array]) -> None:
         self.k = k
         self.plan = plan
+        self.extent = extent
         self.arrays = arrays
-        self.kept = {value: self._room(value, plan.space.row_length) for values in plan.kept for value in values}
-        self.values = {reduce.reduce: self._room(reduce.reduce, 1) for reduce in plan.reduces}
+        self.kept = {value: self._room(value, extent.most_elements) for values in plan.kept for value in values}
+        self.values = {reduce.reduce: self._room(reduce.reduce, extent.most_rows) for reduce in plan.reduces}
 
     def _room(self, instruction: Instruction, elements: int) -> Value:
         parts = 2 if instruction.shape.type.is_complex else 1
-        return self.k.alloca(memory_type(instruction.shape.type), elements * parts * self.plan.block, align=64)
+        return self.k.alloca(memory_type(instruction.shape.type), elements * parts, align=64)
 
     def row(self, first: Value, slot: Value, sweep: int) -> _Row:
         """Row `first + slot`, as sweep number `sweep` finds it."""
-        k, plan = self.k, self.plan
+        k, plan, most_rows = self.k, self.plan, self.extent.most_rows
         scratch: dict[Instruction, Array] = {}
         for value, room in self.kept.items():
-            pointer = k.gep(room, k.mul(slot, plan.space.row_length), memory_type(value.shape.type).bytes)
+            pointer = k.gep(room, k.mul(slot, self.extent.length), memory_type(value.shape.type).bytes)
             scratch[value] = RowScratch(
                 pointer, value.shape, f"row.{value.name}", read_only=False, kept=len(plan.space.kept)
             )
         results = {
-            reduce: Array(room, Shape.array(reduce.shape.element_type, (plan.block,)), f"value.{reduce.name}", False)
+            reduce: Array(room, Shape.array(reduce.shape.element_type, (most_rows,)), f"value.{reduce.name}", False)
             for reduce, room in self.values.items()
         }
         scalar = Indexing(k, 1)
-        place = Index((plan.block,), (Coordinate(slot),))
+        place = Index((most_rows,), (Coordinate(slot),))
         known = {reduce.reduce: results[reduce.reduce].load(scalar, place) for reduce in plan.reduces[:sweep]}
         stored = {value: scratch[value] for values in plan.kept[:sweep] for value in values}
         arrays = {**self._fetched(sweep), **stored}
-        return _Row(k, plan, sweep, arrays, scratch, results, known, place, k.add(first, slot))
+        return _Row(k, plan, self.extent.length, sweep, arrays, scratch, results, known, place, k.add(first, slot))
 
     def _fetched(self, sweep: int) -> dict[Instruction, Array]:
         """The operands. Rows that an earlier sweep has read are in a cache, so nothing is fetched ahead of them."""
@@ -172,6 +199,7 @@ class _Row:
 
     k: KernelBuilder
     plan: RowPlan
+    length: Value
     sweep: int
     arrays: Mapping[Instruction, Array]
     scratch: Mapping[Instruction, Array]
@@ -183,7 +211,8 @@ class _Row:
     def reduce(self, init: Element) -> None:
         """Folds the row, and keeps what later sweeps need of what this one computes."""
         plan = self.plan.reduces[self.sweep]
-        result = fold_along(self.k, plan, self._positions(), init, self._element)
+        size = self.length if self.length.constant is None else None
+        result = fold_along(self.k, plan, self.positions(), init, self._element, size)
         value = rounded(self.k, result, plan.reduce.shape.type)
         self.results[plan.reduce].store(Indexing(self.k, 1), self.place, value)
 
@@ -197,6 +226,9 @@ class _Row:
             self.scratch[instruction].store(ix, index, other)
         return value
 
+    def elements(self, ix: Indexing, requests: Sequence[tuple[Instruction, Index]]) -> list[Element]:
+        return ElementGraph(ix, self.arrays, self.scalars).values(requests)
+
     def values_per_row(self) -> list[Element]:
         """The results that have one value for the row."""
         graph = ElementGraph(Indexing(self.k, 1), self.arrays, self.scalars)
@@ -204,7 +236,7 @@ class _Row:
         return graph.values([(root, self._place_of(root)) for root in roots])
 
     def store_per_row(self, outputs: Sequence[Array], values: Sequence[Element]) -> None:
-        for (root, output), value in zip(self._results(outputs, full=False), values, strict=True):
+        for (root, output), value in zip(self.stored(outputs, full=False), values, strict=True):
             output.store(Indexing(self.k, 1), self._place_of(root), value)
 
     def _place_of(self, root: Instruction) -> Index:
@@ -212,38 +244,58 @@ class _Row:
         dims = root.shape.dims
         return Index(dims, Indexing(self.k, 1).delinearize(Coordinate(self.number), dims))
 
-    def store_full(self, outputs: Sequence[Array], *, overlapping: bool) -> None:
-        """The last sweep: the results that have a value per element."""
-        results = list(self._results(outputs, full=True))
-        dims, kept = self.plan.space.dims, len(self.plan.space.kept)
-        rows = list(self._positions().values())
-
-        def nest(inner: tuple[Coordinate, ...]) -> None:
-            dim = kept + len(inner)
-            if dim < len(dims) - 1:
-                with self.k.loop(0, dims[dim]) as loop:
-                    nest((*inner, Coordinate(loop.index)))
-                return
-
-            def step(ix: Indexing, position: Value) -> None:
-                index = Index(dims, (*rows, *inner, ix.along_lanes(position)))
-                graph = ElementGraph(ix, self.arrays, self.scalars)
-                values = graph.values([(root, index) for root, _ in results])
-                for (_, output), value in zip(results, values, strict=True):
-                    output.store(ix, index, value)
-
-            ends = self.k.const(I64, 0), self.k.const(I64, dims[-1])
-            strip(self.k, *ends, self.plan.lanes, step, overlapping=overlapping)
-
-        if results:
-            nest(())
-
-    def _results(self, outputs: Sequence[Array], *, full: bool) -> Iterator[tuple[Instruction, Array]]:
+    def stored(self, outputs: Sequence[Array], *, full: bool) -> Iterator[tuple[Instruction, Array]]:
         for root, output in zip(self.plan.roots, outputs, strict=True):
             if self.plan.space.is_full(root) == full:
                 yield root, output
 
-    def _positions(self) -> dict[int, Coordinate]:
+    def positions(self) -> dict[int, Coordinate]:
         """Where the row is in the dimensions that count rows."""
         dims = self.plan.space.kept_dims
         return dict(enumerate(Indexing(self.k, 1).delinearize(Coordinate(self.number), dims)))
+
+
+def store_full(rows: Sequence[_Row], outputs: Sequence[Array], *, overlapping: bool) -> None:
+    """The last sweep, over some rows side by side: the results that have a value per element."""
+    k, plan = rows[0].k, rows[0].plan
+    dims, kept = plan.space.dims, len(plan.space.kept)
+    starts = [[*row.positions().values()] for row in rows]
+    results = [*rows[0].stored(outputs, full=True)]
+
+    def nest(inner: tuple[Coordinate, ...]) -> None:
+        dim = kept + len(inner)
+        if dim < len(dims) - 1:
+            with k.loop(0, dims[dim]) as loop:
+                nest((*inner, Coordinate(loop.index)))
+            return
+
+        def step(ix: Indexing, position: Value) -> None:
+            indices = [Index(dims, (*start, *inner, ix.along_lanes(position))) for start in starts]
+            made = [
+                row.elements(ix, [(root, index) for root, _ in results])
+                for row, index in zip(rows, indices, strict=True)
+            ]
+            for index, values in zip(indices, made, strict=True):
+                for (_, output), value in zip(results, values, strict=True):
+                    output.store(ix, index, value)
+
+        _over_row(k, rows[0].length, plan, step, overlapping=overlapping)
+
+    if results:
+        nest(())
+
+
+def _over_row(
+    k: KernelBuilder, length: Value, plan: RowPlan, step: Callable[[Indexing, Value], None], *, overlapping: bool
+) -> None:
+    """Runs `step` over the last dimension; if its size is not known, over whole vectors, and over a last one where they
+    leave something over."""
+    begin, lanes = k.const(I64, 0), plan.lanes
+    if length.constant is not None or not overlapping:
+        size = length if length.constant is None else k.const(I64, plan.space.dims[-1])
+        strip(k, begin, size, lanes, step, overlapping=overlapping)
+        return
+    whole = k.and_(length, -lanes)
+    strip(k, begin, whole, lanes, step, overlapping=True, fits=True)
+    with k.if_(k.compare("lt", whole, length)):
+        step(Indexing(k, lanes), k.sub(length, lanes))

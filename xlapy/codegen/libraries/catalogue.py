@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from xlapy.codegen.libraries import Library
 from xlapy.codegen.libraries.angles import ANGLES
+from xlapy.codegen.libraries.chain import CHAIN_LIBRARIES
 from xlapy.codegen.libraries.fft import FFT_LIBRARIES
 from xlapy.codegen.libraries.fold import FOLD_LIBRARIES
 from xlapy.codegen.libraries.gemm import GEMM_LIBRARIES
@@ -27,6 +28,7 @@ LIBRARIES: dict[str, Library] = {
         LINALG_LIBRARIES,
         SORT_LIBRARIES,
         FOLD_LIBRARIES,
+        CHAIN_LIBRARIES,
         FFT_LIBRARIES,
         TURN_LIBRARIES,
         SLIDING_LIBRARIES,

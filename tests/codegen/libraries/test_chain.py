@@ -1,0 +1,314 @@
+"""The functions of the chain libraries: which chains call them, and that they do what kernels of programs do."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import ml_dtypes
+import numpy as np
+import pytest
+
+import xlapy
+from tests.support.values import assert_same
+from xlapy import ops
+from xlapy.codegen.libraries.chain import CHAIN_LIBRARIES, library_name
+from xlapy.codegen.libraries.chain_bodies import BODIES, WIDE_BODIES, is_softmax
+from xlapy.codegen.libraries.chain_body import read_body
+from xlapy.codegen.libraries.chain_columns import COLUMNS
+from xlapy.codegen.libraries.chain_rows import MOST_LENGTH, ROWS
+from xlapy.hlo import element_types as et
+
+Program = Callable[..., Any]
+UNEVEN = (601, 1003)  # rows, columns
+EVEN = (600, 1024)
+
+
+def layer_norm(x: Any, scale: Any, shift: Any, axis: int = -1) -> Any:
+    mean = x.mean(axis, keepdims=True)
+    variance = ((x - mean) ** 2).mean(axis, keepdims=True)
+    return scale * ((x - mean) * jax.lax.rsqrt(variance + 1e-5)) + shift
+
+
+def layer_norm_by_root(x: Any, scale: Any, shift: Any, axis: int = -1) -> Any:
+    return (x - x.mean(axis, keepdims=True)) / jnp.sqrt(x.var(axis, keepdims=True) + 1e-5) * scale + shift
+
+
+def layer_norm_of_moments(x: Any, scale: Any, shift: Any, axis: int = -1) -> Any:
+    mean, square = x.mean(axis, keepdims=True), (x * x).mean(axis, keepdims=True)
+    variance = jnp.maximum(0, square - mean * mean)
+    return (x - mean) * (jax.lax.rsqrt(variance + 1e-6) * scale) + shift
+
+
+def standard(x: Any, _scale: Any, _shift: Any, axis: int = -1) -> Any:
+    return (x - x.mean(axis, keepdims=True)) * jax.lax.rsqrt(x.var(axis, keepdims=True) + 1e-5)
+
+
+def rms(x: Any, _scale: Any, _shift: Any, axis: int = -1) -> Any:
+    return x * jax.lax.rsqrt((x * x).mean(axis, keepdims=True) + 1e-6)
+
+
+def rms_norm_by_root(x: Any, scale: Any, _shift: Any, axis: int = -1) -> Any:
+    return x / jnp.sqrt((x**2).mean(axis, keepdims=True) + 1e-6) * scale
+
+
+def wide_layer_norm(x: Any, scale: Any, shift: Any, axis: int = -1) -> Any:
+    wide = x.astype(np.float32)
+    mean, variance = wide.mean(axis, keepdims=True), wide.var(axis, keepdims=True)
+    return ((wide - mean) * jax.lax.rsqrt(variance + 1e-5) * scale + shift).astype(x.dtype)
+
+
+def wide_rms_norm(x: Any, scale: Any, shift: Any, axis: int = -1) -> Any:
+    return rms(x.astype(np.float32), scale, shift, axis).astype(x.dtype) * scale
+
+
+PROGRAMS: dict[str, Program] = {
+    "softmax": lambda x, _scale, _shift, axis=-1: jax.nn.softmax(x, axis),
+    "softmax_of_products": lambda x, _scale, _shift, axis=-1: jax.nn.softmax(x * 0.125, axis),
+    "softmax_of_quotients": lambda x, _scale, _shift, axis=-1: jax.nn.softmax(x / 3, axis),
+    "log_softmax": lambda x, _scale, _shift, axis=-1: jax.nn.log_softmax(x, axis),
+    "layer_norm": layer_norm,
+    "layer_norm_by_root": layer_norm_by_root,
+    "layer_norm_of_moments": layer_norm_of_moments,
+    "standard": standard,
+    "standard_of_moments": lambda x, _scale, _shift, axis=-1: jax.nn.standardize(x, axis=axis, epsilon=1e-5),
+    "rms": rms,
+    "rms_norm": lambda x, scale, shift, axis=-1: rms(x, scale, shift, axis) * scale,
+    "rms_norm_by_root": rms_norm_by_root,
+}
+WIDE_PROGRAMS: dict[str, Program] = {
+    "wide_softmax": PROGRAMS["softmax"],
+    "wide_softmax_of_products": PROGRAMS["softmax_of_products"],
+    "wide_log_softmax": PROGRAMS["log_softmax"],
+    "wide_layer_norm": wide_layer_norm,
+    "wide_rms_norm": wide_rms_norm,
+}
+CASES = [(name, type) for name in BODIES for type in (np.float32, np.float64)]
+CASES += [(name, type) for name in WIDE_BODIES for type in (ml_dtypes.bfloat16, np.float16)]
+
+
+def arguments(shape: tuple[int, ...], dtype: Any) -> list[np.ndarray[Any, Any]]:
+    random = np.random.default_rng(4)
+    return [random.normal(size=dims).astype(dtype) for dims in (shape, shape[-1:], shape[-1:])]
+
+
+def text_of(program: Program, values: list[np.ndarray[Any, Any]]) -> str:
+    return jax.jit(program, keep_unused=True).lower(*values).as_text()
+
+
+def libraries_of(executable: xlapy.Executable) -> list[str]:
+    return [name for name in executable._compiled.program.libraries if name.startswith("chain_")]
+
+
+def without_libraries(text: str, patch: pytest.MonkeyPatch, options: xlapy.CompileOptions) -> xlapy.Executable:
+    patch.setattr("xlapy.codegen.libraries.chain.LEAST_BYTES", 1 << 60)
+    patch.setenv("XLAPY_CACHE_DIR", "off")
+    executable = xlapy.compile(text, options)
+    assert not libraries_of(executable)
+    return executable
+
+
+def check_all(programs: dict[str, Program], way: str, x: Any, scale: Any, shift: Any, patch: Any) -> None:
+    """All programs, each of an array of its own: by libraries, by kernels, and by XLA."""
+    axis = -1 if way == ROWS else 0
+    if way == COLUMNS:
+        scale, shift = scale[:, None], shift[:, None]
+
+    def all_of_them(scale: Any, shift: Any, *xs: Any) -> Any:
+        return [program(x, scale, shift, axis) for program, x in zip(programs.values(), xs, strict=True)]
+
+    values = [scale, shift, *(np.roll(x, number) for number in range(len(programs)))]
+    with jax.enable_x64(True):
+        text, wanted = text_of(all_of_them, values), jax.jit(all_of_them)(*values)
+    options, type = xlapy.CompileOptions(verify=True), et.element_type_of(x.dtype)
+    from_library = xlapy.compile(text, options)
+    assert libraries_of(from_library) == sorted(library_name(way, name, type) for name in programs)
+    from_kernels = without_libraries(text, patch, options)
+    limits = {2: 2e-2, 4: 2e-5, 8: 1e-12}[x.dtype.itemsize]
+    for found, own, jax_found in zip(from_library(*values), from_kernels(*values), wanted, strict=True):
+        assert_same(found, own)
+        np.testing.assert_allclose(
+            found.astype(np.float64), np.asarray(jax_found).astype(np.float64), rtol=limits, atol=limits
+        )
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, ml_dtypes.bfloat16, np.float16])
+@pytest.mark.parametrize("shape", [UNEVEN, EVEN], ids=["uneven", "even"])
+def test_rows_of_a_library_are_those_of_a_kernel(
+    dtype: Any, shape: tuple[int, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    is_wide = np.dtype(dtype).itemsize > 2
+    x, scale, shift = arguments((shape[0] * (1 if is_wide else 2), shape[1]), dtype)
+    check_all(PROGRAMS if is_wide else WIDE_PROGRAMS, ROWS, x, scale, shift, monkeypatch)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, ml_dtypes.bfloat16, np.float16])
+def test_columns_of_a_library_are_those_of_a_kernel(dtype: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("xlapy.passes.fusion.rows.LARGE_ARRAY_BYTES", 1 << 20)
+    is_wide = np.dtype(dtype).itemsize > 2
+    x, scale, shift = arguments((512, 1031), dtype)
+    programs = PROGRAMS if is_wide else WIDE_PROGRAMS
+    softmaxes = {name: program for name, program in programs.items() if is_softmax(name)}
+    check_all(softmaxes, COLUMNS, x.T.copy(), scale, shift, monkeypatch)
+
+
+def test_columns_of_arrays_that_no_cache_holds(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Their results go past the caches."""
+    x = np.random.default_rng(6).normal(size=(2, 1024, 4096)).astype(np.float32)
+    text = jax.jit(lambda x: jax.nn.softmax(x, 1)).lower(x).as_text()
+    from_library = xlapy.compile(text)
+    assert libraries_of(from_library) == ["chain_columns_softmax_f32"]
+    assert_same(from_library(x), without_libraries(text, monkeypatch, xlapy.CompileOptions())(x))
+
+
+@pytest.mark.parametrize("columns", [16, 64, 128, 256, 512])
+def test_strips_of_any_width(columns: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("xlapy.passes.fusion.rows.LARGE_ARRAY_BYTES", 1 << 20)
+    x = np.random.default_rng(columns).normal(size=((1 << 21) // columns // 300, 300, columns)).astype(np.float32)
+    text = jax.jit(lambda x: jax.nn.log_softmax(x, 1)).lower(x).as_text()
+    from_library = xlapy.compile(text)
+    found = from_library(x)
+    assert_same(found, without_libraries(text, monkeypatch, xlapy.CompileOptions())(x))
+    np.testing.assert_allclose(found, np.asarray(jax.nn.log_softmax(x, 1)), rtol=1e-5, atol=1e-5)
+
+
+def test_libraries_have_what_programs_write() -> None:
+    assert set(CHAIN_LIBRARIES) == {
+        library_name(way, name, et.element_type_of(np.dtype(type)))
+        for name, type in CASES
+        for way in (ROWS, COLUMNS)[: 1 + is_softmax(name)]
+    }
+    assert set(PROGRAMS) == set(BODIES)
+    assert set(WIDE_PROGRAMS) == set(WIDE_BODIES)
+
+
+@pytest.mark.parametrize("shape", [UNEVEN, (600, 1003), EVEN], ids=["uneven", "pairs", "even"])
+def test_a_result_may_take_the_place_of_the_operand(shape: tuple[int, int], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rows are then not computed twice: a library that takes them in pairs wants an even number."""
+
+    def program(x: Any, scale: Any, shift: Any) -> Any:
+        barrier = jax.lax.optimization_barrier
+        return layer_norm(barrier(jax.nn.softmax(barrier(jnp.cumsum(x, 0)), -1)), scale, shift)
+
+    values = arguments(shape, np.float32)
+    text = text_of(program, values)
+    from_library = xlapy.compile(text)
+    pairs = [] if shape == UNEVEN else ["chain_rows_layer_norm_f32"]
+    assert libraries_of(from_library) == [*pairs, "chain_rows_softmax_f32"]
+    assert ".in_place" in from_library.llvm_ir()
+    found = from_library(*values)
+    assert_same(found, without_libraries(text, monkeypatch, xlapy.CompileOptions())(*values))
+
+
+def test_rows_and_their_elements_may_have_several_dimensions() -> None:
+    def program(x: Any, _scale: Any, _shift: Any) -> Any:
+        return jax.nn.softmax(x, (2, 3)), jax.nn.softmax(x, 3)
+
+    values = arguments((7, 50, 12, 150), np.float32)
+    executable = xlapy.compile(text_of(program, values))
+    assert libraries_of(executable) == ["chain_rows_softmax_f32"]
+    for found, wanted in zip(executable(*values), jax.jit(program)(*values), strict=True):
+        np.testing.assert_allclose(found, np.asarray(wanted), rtol=2e-5, atol=1e-7)
+
+
+def test_the_bits_do_not_depend_on_the_threads() -> None:
+    values = arguments((1101, 1003), np.float32)
+    text = text_of(lambda *operands: [layer_norm(*operands), PROGRAMS["softmax"](*operands)], values)
+    programs = [xlapy.compile(text, xlapy.CompileOptions(num_threads=n)) for n in (1, 2, 3, 8)]
+    assert len(libraries_of(programs[0])) == 2
+    first, *others = [program(*values) for program in programs]
+    for other in others:
+        for one, same in zip(first, other, strict=True):
+            assert_same(one, same)
+
+
+def test_constants_are_numbers_of_a_call() -> None:
+    x = np.random.default_rng(0).normal(size=UNEVEN).astype(np.float32)
+
+    def program(x: Any) -> Any:
+        return [jax.nn.softmax(x * factor, -1) for factor in (0.5, -0.25, 3.0)]
+
+    executable = xlapy.compile(jax.jit(program).lower(x).as_text())
+    assert libraries_of(executable) == ["chain_rows_softmax_of_products_f32"]
+    for found, wanted in zip(executable(x), program(x), strict=True):
+        np.testing.assert_allclose(found, np.asarray(wanted), rtol=2e-5, atol=1e-7)
+
+
+def test_special_values_are_as_in_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
+    values = arguments(UNEVEN, np.float32)
+    x = values[0]
+    x[3, 7], x[4, 9], x[5, 11], x[6] = np.nan, np.inf, -np.inf, -np.inf
+    x[7], x[8, 10] = 0, -0.0
+    text = text_of(lambda *operands: [layer_norm(*operands), PROGRAMS["softmax"](*operands)], values)
+    found = xlapy.compile(text)(*values)
+    for one, other in zip(found, without_libraries(text, monkeypatch, xlapy.CompileOptions())(*values), strict=True):
+        assert_same(one, other)
+
+
+def test_blocks_of_rows_between_products_call_libraries() -> None:
+    """A softmax in attention, in the memory of the first product."""
+
+    def attention(q: Any, key: Any, v: Any) -> Any:
+        return jax.nn.softmax(q @ key.swapaxes(-1, -2) * 0.125, -1) @ v
+
+    random = np.random.default_rng(1)
+    values = [random.normal(size=(2, 8, 200, 64)).astype(np.float32) for _ in range(3)]
+    executable = xlapy.compile(jax.jit(attention).lower(*values).as_text())
+    assert "blocks" in executable.hlo_text()
+    assert libraries_of(executable) == ["chain_rows_softmax_of_products_f32"]
+    np.testing.assert_allclose(executable(*values), np.asarray(jax.jit(attention)(*values)), rtol=2e-4, atol=1e-5)
+
+
+def stays(program: Any, *values: np.ndarray[Any, Any]) -> None:
+    text = jax.jit(program).lower(*values).as_text()
+    executable = xlapy.compile(text, xlapy.CompileOptions(verify=True))
+    assert not libraries_of(executable)
+
+
+def test_other_chains_are_compiled() -> None:
+    x, scale, shift = arguments(UNEVEN, np.float32)
+    stays(lambda x: jax.nn.softmax(x, -1), x[:50])  # it is small
+    stays(lambda x: jnp.exp(x - x.min(-1, keepdims=True)), x)  # another fold
+    stays(lambda x, s: layer_norm(x, s, s[::-1]), x, scale)  # a reverse
+    stays(lambda x, t: jax.nn.softmax(x * t, -1), x, np.float32(3)[()])  # a number that is not known
+    stays(lambda x: jax.nn.softmax(x, -1), np.ones((20, MOST_LENGTH * 4), np.float32))  # long rows
+    rows = np.random.default_rng(2).normal(size=(UNEVEN[0],)).astype(np.float32)
+    stays(lambda x, r: jax.nn.softmax(x * r[:, None], -1), x, rows)  # a number for each row
+    del shift
+
+
+def test_what_is_repeated_for_rows_is_told_from_what_is_one_for_each() -> None:
+    """In a square both have the same dimensions."""
+    x, scale, shift = arguments((800, 800), np.float32)
+
+    def by_rows(x: Any, scale: Any, shift: Any) -> Any:
+        mean = x.mean(-1, keepdims=True)
+        variance = ((x - mean) ** 2).mean(-1, keepdims=True)
+        return (x - mean) * jax.lax.rsqrt(variance + 1e-5) * scale[:, None] + shift
+
+    text = text_of(by_rows, [x, scale, shift])
+    executable = xlapy.compile(text)
+    assert not libraries_of(executable)
+    wanted = np.asarray(jax.jit(by_rows)(x, scale, shift))
+    np.testing.assert_allclose(executable(x, scale, shift), wanted, rtol=1e-4, atol=1e-5)
+
+
+def test_the_order_of_operands_that_commute_does_not_count() -> None:
+    one = read_body("x = whole \n s = along \n y = multiply x s \n z = add y # \n w = subtract z x")
+    other = read_body("s = along \n x = whole \n y = multiply s x \n z = add # y \n w = subtract z x")
+    swapped = read_body("x = whole \n s = along \n y = multiply x s \n z = add y # \n w = subtract x z")
+    assert one == other
+    assert one != swapped
+
+
+def test_a_program_of_the_builder_calls_a_library() -> None:
+    builder = xlapy.XlaBuilder("softmax")
+    x = ops.Parameter(builder, 0, xlapy.Shape.array(np.float32, EVEN), "x")
+    e = ops.Exp(x - x.reduce(-np.inf, ops.Max, (1,)).broadcast_in_dim(EVEN, (0,)))
+    module = builder.build(e / e.reduce(0, ops.Add, (1,)).broadcast_in_dim(EVEN, (0,)))
+    executable = xlapy.compile(module)
+    assert libraries_of(executable) == ["chain_rows_softmax_f32"]
+    value = np.random.default_rng(3).normal(size=EVEN).astype(np.float32)
+    np.testing.assert_allclose(executable(value), xlapy.evaluate(module, value), rtol=2e-5)

@@ -1,0 +1,166 @@
+"""Chains over the rows or columns of large arrays that are so usual that a library has them: softmaxes, normalizations.
+
+What memory and exponentials take does not depend on whether code knows the sizes of its arrays, so where they are
+large it is not compiled with each program. Other chains, and small arrays, have kernels of their own (`kernels.rows`,
+`kernels.columns`), which do the same in the same order.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from xlapy.codegen.arrays import FETCHED_AHEAD
+from xlapy.codegen.ir import Module
+from xlapy.codegen.kernels.columns import ColumnPlan
+from xlapy.codegen.libraries import Library, LibraryCall
+from xlapy.codegen.libraries.chain_bodies import BODIES, WIDE_BODIES, is_softmax
+from xlapy.codegen.libraries.chain_body import NUMBER, ChainBody, FoundChain, find_chain, read_body
+from xlapy.codegen.libraries.chain_columns import COLUMNS, WIDTHS, columns_name, emit_columns_chain
+from xlapy.codegen.libraries.chain_columns import SIZES as COLUMN_SIZES
+from xlapy.codegen.libraries.chain_problem import FIRST_ARRAY
+from xlapy.codegen.libraries.chain_rows import (
+    LEAST_LENGTH,
+    MOST_LENGTH,
+    ROWS,
+    emit_rows_chain,
+    in_place_name,
+    rows_together,
+)
+from xlapy.codegen.target import Target
+from xlapy.hlo import element_types as et
+from xlapy.hlo.element_types import ElementType
+from xlapy.hlo.graph import Computation
+
+LEAST_BYTES = 1 << 20  # of a result that takes some tens of microseconds to write
+
+_NARROW = (et.BF16, et.F16)
+_WIDE = (et.F32, et.F64)
+_BODIES = {
+    **{name: (text, _WIDE) for name, text in BODIES.items()},
+    **{name: (text, _NARROW) for name, text in WIDE_BODIES.items()},
+}
+"""Texts, and the types of elements for which there are libraries."""
+
+_EMITTERS = {ROWS: emit_rows_chain, COLUMNS: emit_columns_chain}
+
+
+@dataclass(frozen=True, slots=True)
+class ChainCall:
+    """How a library computes a chain: by which function, in how many units."""
+
+    call: LibraryCall
+    units: int
+
+
+def call_over_rows(computation: Computation, *, in_place: bool) -> ChainCall | None:
+    """How a library computes a fused computation over rows, if one does. `in_place`: the result overwrites an
+    operand."""
+    chain = _large_chain(computation)
+    if chain is None or not LEAST_LENGTH <= chain.space.row_length <= MOST_LENGTH:
+        return None
+    name, space, together = _name_of(chain, ROWS), chain.space, rows_together(chain.body)
+    block = -(-space.rows_at_once(in_place=in_place) // together) * together
+    if name is None or block > space.rows or (in_place and space.rows % block):
+        return None
+    sizes = (space.rows, space.row_length, block, FIRST_ARRAY + len(computation.parameters))
+    function = in_place_name(name) if in_place else name
+    return ChainCall(_call(name, function, sizes, chain, computation), -(-space.rows // block))
+
+
+def call_over_columns(computation: Computation, plan: ColumnPlan, grain: int, task_bytes: int) -> LibraryCall | None:
+    """How a library computes a fused computation over columns as planned, if one does: in tasks of `grain` units, with
+    so much memory for each."""
+    is_on_stack = plan.fits_stack and plan.scratch_bytes > 0
+    chain = None if is_on_stack or plan.vectors not in WIDTHS else _large_chain(computation)
+    parts = None if chain is None else _three_parts(chain)
+    name = None if chain is None or parts is None else _name_of(chain, COLUMNS)
+    if chain is None or parts is None or name is None:
+        return None
+    _, length, columns = parts
+    row_bytes = plan.width * chain.type.bytes
+    sizes = {
+        "length": length,
+        "columns": columns,
+        "strips": plan.strips,
+        "streams": plan.streaming,
+        "ahead": max(1, FETCHED_AHEAD // row_bytes) * columns * chain.type.bytes,
+        "grain": grain,
+        "task_bytes": task_bytes,
+        "result": FIRST_ARRAY + len(computation.parameters),
+    }
+    numbers = (int(sizes[size]) for size in COLUMN_SIZES)
+    return _call(name, columns_name(name, plan.vectors), numbers, chain, computation)
+
+
+def _large_chain(computation: Computation) -> FoundChain | None:
+    root = computation.root
+    return None if root.opcode == "tuple" or root.shape.bytes < LEAST_BYTES else find_chain(computation)
+
+
+def _three_parts(chain: FoundChain) -> tuple[int, int, int] | None:
+    """Groups, length and columns, if the folded dimensions lie side by side."""
+    dims, folded = chain.space.dims, [dim for dim in chain.space.folded if chain.space.dims[dim] > 1]
+    first, end = folded[0], folded[-1] + 1
+    if any(dims[dim] > 1 and dim not in folded for dim in range(first, end)):
+        return None
+    return math.prod(dims[:first]), math.prod(dims[first:end]), math.prod(dims[end:])
+
+
+def _name_of(chain: FoundChain, way: str) -> str | None:
+    """The name of the library that has the body of a chain."""
+    for name, (text, types) in _BODIES.items():
+        if way == COLUMNS and not is_softmax(name):
+            continue
+        may_be = chain.type in types and text.count("=") + text.count(NUMBER) == len(chain.body.nodes)
+        if may_be and _body(name) == chain.body:
+            return library_name(way, name, chain.type)
+    return None
+
+
+@functools.cache
+def _body(name: str) -> ChainBody:
+    return read_body(_BODIES[name][0])
+
+
+def _call(
+    library: str, function: str, sizes: Iterable[int], chain: FoundChain, computation: Computation
+) -> LibraryCall:
+    places = (FIRST_ARRAY + computation.parameters.index(array) for array in chain.arrays)
+    return LibraryCall(library, function, (*sizes, *places, *map(_bits, chain.numbers)))
+
+
+def _bits(number: np.ndarray[Any, Any]) -> int:
+    """A scalar as memory holds it, in the first bytes of a number."""
+    return int.from_bytes(number.tobytes(), "little")
+
+
+def library_name(way: str, body: str, type: ElementType) -> str:
+    return f"chain_{way}_{body}_{type.name}"
+
+
+def _emit(way: str, body: str, type: ElementType, target: Target) -> Module:
+    return _EMITTERS[way](library_name(way, body, type), _body(body), type, target)
+
+
+def _library(way: str, body: str, type: ElementType) -> Library:
+    name = library_name(way, body, type)
+    exports: tuple[str, ...] = tuple(columns_name(name, vectors) for vectors in WIDTHS)
+    if way == ROWS:
+        exports = (name, in_place_name(name))
+    return Library(name, exports, partial(_emit, way, body, type))
+
+
+CHAIN_LIBRARIES = {
+    library.name: library
+    for body, (_, types) in _BODIES.items()
+    for way in ((ROWS, COLUMNS) if is_softmax(body) else (ROWS,))
+    for library in (_library(way, body, type) for type in types)
+}
+"""By name."""

@@ -1,0 +1,148 @@
+"""The chains over rows that libraries have: softmaxes and normalizations, as programs write them once they are
+simplified. `chain_body.read_body` says how they are written here."""
+
+from __future__ import annotations
+
+
+def _softmax(wide: str = "", scaling: str = "") -> str:
+    """The quotient of exponentials and their sum, which is of a wider type if one is given; of scaled elements."""
+    scaled = f"scaled = {scaling} x #" if scaling else ""
+    return f"""
+        x = whole
+        {scaled}
+        {_exponentials("scaled" if scaling else "x", wide)}
+        result = divide e sum
+    """
+
+
+def _log_softmax(wide: str = "") -> str:
+    return f"""
+        x = whole
+        {_exponentials("x", wide)}
+        log = log sum
+        result = subtract lower log
+    """
+
+
+def _exponentials(x: str, wide: str) -> str:
+    exponentials = f"""
+        top = fold.maximum {x} #
+        lower = subtract {x} top
+        e = exponential lower
+    """
+    if not wide:
+        return f"{exponentials} sum = fold.add e #"
+    return f"""
+        {exponentials}
+        terms = convert:{wide} e
+        total = fold.add terms #:{wide}
+        sum = convert total
+    """
+
+
+def _centered(x: str, type: str = "") -> str:
+    """Elements without their mean, and the variance: the mean of their squares."""
+    return f"""
+        sum = fold.add {x} #{type}
+        mean = divide sum #{type}
+        centered = subtract {x} mean
+        square = multiply centered centered
+        squares = fold.add square #{type}
+        variance = divide squares #{type}
+    """
+
+
+_MOMENTS = """
+        square = multiply x x
+        squares = fold.add square #
+        mean_square = divide squares #
+        sum = fold.add x #
+        mean = divide sum #
+        centered = subtract x mean
+        square_mean = multiply mean mean
+        difference = subtract mean_square square_mean
+        variance = maximum difference #
+"""
+"""The same, with the variance from one sweep: the mean of the squares less the square of the mean."""
+
+
+def _mean_square(x: str, type: str = "") -> str:
+    return f"""
+        square = multiply {x} {x}
+        squares = fold.add square #{type}
+        variance = divide squares #{type}
+    """
+
+
+def _normal(x: str, *, by_root: bool = False, type: str = "") -> str:
+    """Divided by the root of the variance and a little more."""
+    ways = ("inverse = rsqrt shifted", f"normal = multiply {x} inverse")
+    if by_root:
+        ways = ("deviation = sqrt shifted", f"normal = divide {x} deviation")
+    return "\n".join([f"shifted = add variance #{type}", *ways])
+
+
+def _affine(type: str = "") -> str:
+    return f"""
+        scale = along{type}
+        shift = along{type}
+        scaled = multiply normal scale
+        result = add scaled shift
+    """
+
+
+_SCALED = """
+        scale = along
+        result = multiply normal scale
+"""
+
+_FACTOR_FIRST = """
+        shifted = add variance #
+        inverse = rsqrt shifted
+        scale = along
+        shift = along
+        factor = multiply inverse scale
+        scaled = multiply centered factor
+        result = add scaled shift
+"""
+
+_WHOLE = "x = whole\n"
+_WIDENED = "x = whole\nwide = convert:f32 x\n"
+
+BODIES = {
+    "softmax": _softmax(),
+    "softmax_of_products": _softmax(scaling="multiply"),
+    "softmax_of_quotients": _softmax(scaling="divide"),
+    "log_softmax": _log_softmax(),
+    "layer_norm": _WHOLE + _centered("x") + _normal("centered") + _affine(),
+    "layer_norm_by_root": _WHOLE + _centered("x") + _normal("centered", by_root=True) + _affine(),
+    "layer_norm_of_moments": _WHOLE + _MOMENTS + _FACTOR_FIRST,
+    "standard": _WHOLE + _centered("x") + _normal("centered"),
+    "standard_of_moments": _WHOLE + _MOMENTS + _normal("centered"),
+    "rms": _WHOLE + _mean_square("x") + _normal("x"),
+    "rms_norm": _WHOLE + _mean_square("x") + _normal("x") + _SCALED,
+    "rms_norm_by_root": _WHOLE + _mean_square("x") + _normal("x", by_root=True) + _SCALED,
+}
+"""By name, for elements of one type."""
+
+WIDE_BODIES = {
+    "wide_softmax": _softmax("f32"),
+    "wide_softmax_of_products": _softmax("f32", "multiply"),
+    "wide_log_softmax": _log_softmax("f32"),
+    "wide_layer_norm": f"""{_WIDENED}
+        {_centered("wide", ":f32")}
+        {_normal("centered", type=":f32")}
+        {_affine(":f32").replace("result = ", "exact = ")}
+        result = convert exact""",
+    "wide_rms_norm": f"""{_WIDENED}
+        {_mean_square("wide", ":f32")}
+        {_normal("wide", type=":f32").replace("normal = ", "exact = ")}
+        normal = convert exact
+        {_SCALED}""",
+}
+"""For elements that are narrower in memory than what is folded."""
+
+
+def is_softmax(body: str) -> bool:
+    """It keeps exponentials. Only such are usual over columns, too."""
+    return "softmax" in body

@@ -1,0 +1,255 @@
+"""What a chain over rows computes, apart from sizes and numbers: the text by which libraries know it.
+
+    top = fold maximum x #          each value with its op and what that is given; # is a number of the program
+    e = exponential (subtract x top)
+
+Two chains with one text differ in the lengths of their arrays, in their constants and in the types of elements only.
+Whether a value is whole, one for a row, or one for a place in all rows, follows from what it is made of: broadcasts and
+reshapes are not written down. Operands of commutative ops stand in an order that does not depend on the program.
+"""
+
+from __future__ import annotations
+
+import math
+import zlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from xlapy.hlo.element_types import ElementType
+from xlapy.hlo.graph import Computation, Instruction
+from xlapy.hlo.kernel_plan import RowSpace, fusion_roots, is_row_major, row_space, sole_operation
+from xlapy.hlo.ops import OPS, Trait
+
+NUMBER, WHOLE, ALONG = "#", "whole", "along"
+"""What a chain is given: numbers, arrays of all elements, and arrays of one for each place in a row."""
+
+FOLD = "fold"
+MOST_INSTRUCTIONS = 64  # of a chain for which there may be a library
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A value: an op, its type where that is another one than of its operands, and places of operands in the list."""
+
+    op: str
+    type: str
+    operands: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ChainBody:
+    """The values of a chain, operands first; the last one is its result."""
+
+    nodes: tuple[Node, ...]
+
+    @property
+    def text(self) -> str:
+        return "\n".join(" ".join([node.op, node.type, *map(str, node.operands)]) for node in self.nodes)
+
+
+@dataclass(slots=True)
+class FoundChain:
+    """A chain of a program: its body, its space and type, and what stands for what the body is given, in order."""
+
+    body: ChainBody
+    space: RowSpace
+    type: ElementType
+    arrays: list[Instruction]
+    numbers: list[np.ndarray[Any, Any]]
+
+
+def find_chain(computation: Computation) -> FoundChain | None:
+    """The chain that a fused computation of row kind is, if libraries might know it: one result, of whole rows."""
+    (root, *others), order = fusion_roots(computation), computation.post_order()
+    first = next((instruction for instruction in order if instruction.opcode == "reduce"), None)
+    space = None if first is None or len(order) > MOST_INSTRUCTIONS else row_space(first)
+    if space is None or others or not space.is_full(root) or not is_row_major(root):
+        return None
+    writer = _Writer(space, root.shape.type)
+    for instruction in order:
+        if not writer.add(instruction):
+            return None
+    order_of_nodes = _canonical_order(writer.nodes, writer.known[root])
+    sources = [writer.sources.get(number) for number in order_of_nodes]
+    return FoundChain(
+        _renumbered(writer.nodes, order_of_nodes),
+        space,
+        root.shape.type,
+        [source for source in sources if isinstance(source, Instruction)],
+        [source for source in sources if isinstance(source, np.ndarray)],
+    )
+
+
+Source = Instruction | np.ndarray[Any, Any]
+"""An array that a body is given, or a number."""
+
+
+@dataclass(slots=True)
+class _Writer:
+    """Writes down instructions, operands first."""
+
+    space: RowSpace
+    type: ElementType
+    nodes: list[Node] = field(default_factory=list)
+    known: dict[Instruction, int] = field(default_factory=dict)
+    sources: dict[int, Source] = field(default_factory=dict)  # of what the body is given
+    scalars: dict[Instruction, Instruction] = field(default_factory=dict)  # constants, by what repeats them
+
+    def add(self, instruction: Instruction) -> bool:
+        """Whether the instruction could be written down."""
+        if not is_row_major(instruction):
+            return False
+        if instruction.opcode == "parameter":
+            return self._add_parameter(instruction)
+        if instruction.opcode == "constant":
+            self.scalars[instruction] = instruction
+            return instruction.shape.is_scalar
+        if instruction.opcode in ("broadcast", "reshape"):
+            return self._add_renaming(instruction)
+        if instruction.opcode == "reduce":
+            return self._add_fold(instruction)
+        if Trait.ELEMENTWISE not in instruction.spec.traits or instruction.called or instruction.attributes:
+            return False
+        if instruction.opcode == "multiply" and not self.space.is_full(instruction):
+            return self._add_part(instruction) or self._add_node(instruction, "multiply", instruction.operands)
+        return self._add_node(instruction, instruction.opcode, instruction.operands)
+
+    def _add_part(self, product: Instruction) -> bool:
+        """A value of each row times a power of two is one divided by another one. Means are divided, unless rows are so
+        long that a law has found this product; for libraries they are the same."""
+        for value, factor in (product.operands, reversed(product.operands)):
+            constant = self.scalars.get(factor)
+            if constant is None or value not in self.known:
+                continue
+            number = constant.attributes["literal"].scalar()
+            if math.frexp(float(number))[0] == 0.5 and math.isfinite(1 / float(number)):
+                size = np.asarray(1 / number, constant.shape.type.dtype)
+                self._append(product, "divide", (self.known[value], self._add_number(constant, size)))
+                return True
+        return False
+
+    def _add_parameter(self, parameter: Instruction) -> bool:
+        """An array of all elements, or one that is repeated for all rows."""
+        if self.space.is_full(parameter):
+            return self._add_source(parameter, WHOLE)
+        return all(self._is_repeated_along(user) for user in parameter.users) and self._add_source(parameter, ALONG)
+
+    def _is_repeated_along(self, user: Instruction) -> bool:
+        folded = self.space.folded
+        return user.opcode == "broadcast" and self.space.is_full(user) and user.attributes["dimensions"] == folded
+
+    def _add_source(self, source: Instruction, op: str) -> bool:
+        self.known[source] = len(self.nodes)
+        self.sources[len(self.nodes)] = source
+        self.nodes.append(Node(op, self._type_name(source), ()))
+        return True
+
+    def _add_renaming(self, instruction: Instruction) -> bool:
+        """A value under another name: repeated, or with other dimensions of one element."""
+        (operand,) = instruction.operands
+        if operand in self.scalars:
+            self.scalars[instruction] = self.scalars[operand]
+            return True
+        is_along = operand.opcode == "parameter" and self._is_repeated_along(instruction)
+        if operand not in self.known or not (is_along or self.space.continues(instruction)):
+            return False
+        self.known[instruction] = self.known[operand]
+        return True
+
+    def _add_fold(self, reduce: Instruction) -> bool:
+        operation = sole_operation(reduce.called[0])
+        if operation is None or row_space(reduce) != self.space:
+            return False
+        return self._add_node(reduce, f"{FOLD}.{operation.opcode}", reduce.operands)
+
+    def _add_node(self, instruction: Instruction, op: str, operands: Sequence[Instruction]) -> bool:
+        places = [self._place(operand) for operand in operands]
+        self._append(instruction, op, [place for place in places if place is not None])
+        return None not in places
+
+    def _append(self, instruction: Instruction, op: str, operands: Sequence[int]) -> None:
+        type = self._type_name(instruction) if op == "convert" else ""
+        self.known[instruction] = len(self.nodes)
+        self.nodes.append(Node(op, type, tuple(operands)))
+
+    def _place(self, operand: Instruction) -> int | None:
+        """Each use of a constant is a number of its own."""
+        constant = self.scalars.get(operand)
+        if constant is None:
+            return self.known.get(operand)
+        return self._add_number(constant, constant.attributes["literal"].array)
+
+    def _add_number(self, constant: Instruction, number: np.ndarray[Any, Any]) -> int:
+        self.sources[len(self.nodes)] = number
+        self.nodes.append(Node(NUMBER, self._type_name(constant), ()))
+        return len(self.nodes) - 1
+
+    def _type_name(self, instruction: Instruction) -> str:
+        """That of the result stands for many."""
+        type = instruction.shape.type
+        return "" if type == self.type else type.name
+
+
+def read_body(text: str) -> ChainBody:
+    """The body that is written in a table: a line for each value, with its name, its op and the names of what that is
+    given, as `name = op a b`; the type of a conversion, or of what is given, behind a colon, if it is not that of the
+    result."""
+    nodes: list[Node] = []
+    names: dict[str, int] = {}
+
+    def place(word: str) -> int:
+        if word.partition(":")[0] != NUMBER:
+            return names[word]
+        nodes.append(Node(NUMBER, word.partition(":")[2], ()))
+        return len(nodes) - 1
+
+    for line in filter(None, map(str.strip, text.splitlines())):
+        name, _, value = line.partition(" = ")
+        op, *operands = value.split()
+        places = tuple(place(operand) for operand in operands)
+        names[name] = len(nodes)
+        opcode, _, type = op.partition(":")
+        nodes.append(Node(opcode, type, places))
+    return _renumbered(nodes, _canonical_order(nodes, len(nodes) - 1))
+
+
+def _canonical_order(nodes: Sequence[Node], root: int) -> list[int]:
+    """The nodes that the root needs, operands first, from left to right where the order counts; else by what they
+    are."""
+    prints: list[int] = []
+    ordered: list[tuple[int, ...]] = []
+    for node in nodes:
+        operands = node.operands
+        if _commutes(node.op):
+            operands = tuple(sorted(operands, key=prints.__getitem__))
+        ordered.append(operands)
+        words = [node.op, node.type, *(str(prints[operand]) for operand in operands)]
+        prints.append(zlib.crc32(" ".join(words).encode()))
+    order: dict[int, None] = {}
+    pending: list[tuple[int, Iterator[int]]] = [(root, iter(ordered[root]))]
+    while pending:
+        number, rest = pending[-1]
+        operand = next((operand for operand in rest if operand not in order), None)
+        if operand is None:
+            order[number] = None
+            pending.pop()
+        else:
+            pending.append((operand, iter(ordered[operand])))
+    return [*order]
+
+
+def _renumbered(nodes: Sequence[Node], order: Sequence[int]) -> ChainBody:
+    places = {number: place for place, number in enumerate(order)}
+    found = []
+    for number in order:
+        node = nodes[number]
+        operands = [places[operand] for operand in node.operands]
+        found.append(Node(node.op, node.type, tuple(sorted(operands) if _commutes(node.op) else operands)))
+    return ChainBody(tuple(found))
+
+
+def _commutes(op: str) -> bool:
+    return op in OPS and Trait.COMMUTATIVE in OPS[op].traits

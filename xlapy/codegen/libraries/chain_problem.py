@@ -1,0 +1,122 @@
+"""What the functions of the chain libraries are told, and the computations for which they are written."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from xlapy.codegen.arrays import Array
+from xlapy.codegen.ir import I64, PTR, KernelBuilder, Module, Operand, Value
+from xlapy.codegen.libraries.chain_body import ALONG, FOLD, NUMBER, WHOLE, ChainBody, Node
+from xlapy.codegen.target import Target
+from xlapy.hlo.element_types import ElementType, element_type_named
+from xlapy.hlo.graph import Computation, Instruction
+from xlapy.hlo.kernel_plan import RowSpace
+from xlapy.hlo.shape import Dims, Shape
+
+NUMBERS_PLACE, SCRATCH_PLACE, FIRST_ARRAY = 0, 2, 3
+"""In the table of pointers, which goes on with the context behind the numbers."""
+
+
+@dataclass(frozen=True, slots=True)
+class ChainProblem:
+    """The numbers and arrays of one call, loaded where they are asked for. First come `sizes`, by name, then the places
+    of the arrays in the table, then the constants. Nothing writes to them."""
+
+    k: KernelBuilder
+    sizes: tuple[str, ...]
+    computation: Computation
+
+    def __getitem__(self, name: str) -> Value:
+        return self._number(self.sizes.index(name))
+
+    def inputs(self, whole: Callable[[Value, Shape], Array], alias: str | None) -> dict[Instruction, Array]:
+        """The arrays, those of all elements made from where they are, and the constants, which are read from the
+        table."""
+        arrays: dict[Instruction, Array] = {}
+        for number, parameter in enumerate(self.computation.parameters, start=len(self.sizes)):
+            shape = parameter.shape
+            if shape.is_scalar:
+                place = self.k.gep(self.pointer(NUMBERS_PLACE), number, I64.bytes)
+                arrays[parameter] = Array(place, shape, "numbers")
+            else:
+                pointer = self.pointer(self._number(number))
+                arrays[parameter] = Array(pointer, shape, alias) if shape.rank == 1 else whole(pointer, shape)
+        return arrays
+
+    def pointer(self, place: Operand) -> Value:
+        k = self.k
+        return k.load(k.gep(k.parameters["table"], place, PTR.bytes), PTR, hoistable=True)
+
+    def _number(self, number: int) -> Value:
+        k = self.k
+        return k.load(k.gep(self.pointer(NUMBERS_PLACE), number, I64.bytes), I64, hoistable=True)
+
+
+@contextmanager
+def chain_function(
+    module: Module, name: str, sizes: tuple[str, ...], computation: Computation, target: Target
+) -> Iterator[ChainProblem]:
+    """Writes a function of a range of units."""
+    parameters = [("table", PTR), ("begin", I64), ("end", I64)]
+    attributes = f"nounwind {target.function_attributes}".rstrip()
+    with KernelBuilder(module, name, parameters, None, attributes=attributes, joins_offsets=True) as k:
+        yield ChainProblem(k, sizes, computation)
+
+
+def chain_of(body: ChainBody, type: ElementType, space: RowSpace) -> Computation:
+    """The computation of a body, of arrays as large as the space says: its parameters are the arrays, and behind them
+    the numbers. All dimensions of the space are different."""
+    computation = Computation("chain")
+    given = [node for node in body.nodes if node.op in (WHOLE, ALONG)]
+    numbers = [node for node in body.nodes if node.op == NUMBER]
+    along = tuple(space.dims[dim] for dim in space.folded)
+    dims: dict[str, Dims] = {WHOLE: space.dims, ALONG: along, NUMBER: ()}
+    for place, node in enumerate([*given, *numbers]):
+        shape = Shape.array(_type(node, type), dims[node.op])
+        computation.add("parameter", shape=shape, number=place)
+    arrays, scalars = iter(computation.parameters[: len(given)]), iter(computation.parameters[len(given) :])
+    values: list[Instruction] = []
+    for node in body.nodes:
+        if node.op in dims:
+            values.append(next(scalars if node.op == NUMBER else arrays))
+        else:
+            values.append(_value(computation, node, [values[place] for place in node.operands], type, space))
+    computation.set_root(values[-1])
+    return computation
+
+
+def _type(node: Node, type: ElementType) -> ElementType:
+    return element_type_named(node.type) if node.type else type
+
+
+def _value(
+    computation: Computation, node: Node, operands: Sequence[Instruction], type: ElementType, space: RowSpace
+) -> Instruction:
+    op, _, operation = node.op.partition(".")
+    if op == FOLD:
+        region = Computation(operation)
+        scalar = Shape.array(operands[0].shape.type, ())
+        pair = [region.add("parameter", shape=scalar, name=name, number=number) for number, name in enumerate("ab")]
+        region.set_root(region.add(operation, pair))
+        return computation.add("reduce", operands, called=[region], dimensions=space.folded)
+    dims = _common_dims(operands, space)
+    together = [_repeated(computation, operand, dims) for operand in operands]
+    if op == "convert":
+        return computation.add(op, together, shape=together[0].shape.with_type(_type(node, type)))
+    return computation.add(op, together)
+
+
+def _common_dims(operands: Sequence[Instruction], space: RowSpace) -> Dims:
+    """Those of what is made of all operands: whole, unless all have one value for each row."""
+    found = {operand.shape.dims for operand in operands if operand.shape.rank}
+    return found.pop() if len(found) == 1 else space.dims if found else ()
+
+
+def _repeated(computation: Computation, operand: Instruction, dims: Dims) -> Instruction:
+    if operand.shape.dims == dims:
+        return operand
+    dimensions = tuple(dims.index(size) for size in operand.shape.dims)
+    shape = Shape.array(operand.shape.type, dims)
+    return computation.add("broadcast", [operand], shape=shape, dimensions=dimensions)

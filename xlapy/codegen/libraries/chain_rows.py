@@ -1,0 +1,79 @@
+"""Chains over rows whose number and length their functions are told: the kernels that programs have for such, with
+sizes and constants in a table.
+
+    chain_rows_BODY_TYPE              one row of the result for each row of the arrays
+    chain_rows_BODY_TYPE.in_place     the same, in the memory of one of them
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from xlapy.codegen.arrays import FETCHED_AHEAD, Array
+from xlapy.codegen.indexing import Coordinate, Index, Indexing
+from xlapy.codegen.ir import Module, Value
+from xlapy.codegen.kernels.rows import Extent, emit_rows, plan_rows
+from xlapy.codegen.libraries.chain_body import ALONG, ChainBody
+from xlapy.codegen.libraries.chain_problem import ChainProblem, chain_function, chain_of
+from xlapy.codegen.target import Target
+from xlapy.hlo.element_types import ElementType
+from xlapy.hlo.kernel_plan import LEAST_ROWS, MOST_ROW_BYTES, SWEPT_ELEMENTS, RowSpace
+from xlapy.hlo.shape import Shape
+
+ROWS = "rows"
+SIZES = ("rows", "length", "block", "result")
+"""How many rows there are, their elements, how many are taken together, and the place of the result in the table."""
+
+LEAST_LENGTH = 64
+MOST_LENGTH = MOST_ROW_BYTES // (8 * LEAST_ROWS)
+"""Elements of a row. A stack has room for some rows of what is kept of the widest ones."""
+
+_SPACE = RowSpace((1 << 20, MOST_LENGTH), (1,))
+"""For plans, in which the number of rows has no part."""
+
+
+@dataclass(frozen=True, slots=True)
+class ChainRows(Array):
+    """An array of rows of a length that is not known."""
+
+    length: Value | None = None
+
+    def offset(self, ix: Indexing, index: Index) -> Coordinate:
+        assert self.length is not None
+        row, place = ix.split(index)
+        return ix.sum(ix.at(ix.k.mul(row.start, self.length)), place)
+
+
+def emit_rows_chain(name: str, body: ChainBody, type: ElementType, target: Target) -> Module:
+    module, computation = Module.of(target), chain_of(body, type, _SPACE)
+    for in_place in (False, True):
+        function = in_place_name(name) if in_place else name
+        with chain_function(module, function, SIZES, computation, target) as problem:
+            _emit(problem, rows_together(body), target, in_place=in_place)
+    return module
+
+
+def rows_together(body: ChainBody) -> int:
+    """Rows that the last sweep goes over side by side, where it reads more of arrays that are repeated for all rows
+    than of a row itself; a block holds so many, or several times as many."""
+    return LEAST_ROWS if sum(node.op == ALONG for node in body.nodes) > 1 else 1
+
+
+def in_place_name(name: str) -> str:
+    return f"{name}.in_place"
+
+
+def _emit(problem: ChainProblem, together: int, target: Target, *, in_place: bool) -> None:
+    k, length, root = problem.k, problem["length"], problem.computation.root
+    plan = plan_rows(problem.computation, 0, target, in_place=in_place)
+    most_rows, most_elements = SWEPT_ELEMENTS // LEAST_LENGTH, max(SWEPT_ELEMENTS, LEAST_ROWS * MOST_LENGTH)
+    extent = Extent(problem["rows"], length, problem["block"], most_rows, most_elements, together)
+    alias = None if in_place else "operands"
+
+    def whole(pointer: Value, shape: Shape) -> Array:
+        return ChainRows(pointer, shape, alias, read_only=not in_place, ahead=FETCHED_AHEAD, length=length)
+
+    result_alias = None if in_place else "result"
+    result = ChainRows(problem.pointer(problem["result"]), root.shape, result_alias, read_only=False, length=length)
+    units = k.parameters["begin"], k.parameters["end"]
+    emit_rows(k, plan, problem.inputs(whole, alias), [result], *units, in_place=in_place, extent=extent)
