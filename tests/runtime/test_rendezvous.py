@@ -131,7 +131,7 @@ def test_it_works_where_there_is_no_futex(size: int, monkeypatch: pytest.MonkeyP
     target = dataclasses.replace(host_target(), triple=host_target().triple.replace("linux", "unknown"))
     text = emit_rendezvous(target).text()
     assert "syscall" not in text
-    SLEEPLESS.append(rendezvous.Native(emit_object(text, host_target())))
+    SLEEPLESS.append(rendezvous.Native([emit_object(text, host_target())]))
     monkeypatch.setattr(rendezvous.NATIVE, "found", SLEEPLESS[-1])
     monkeypatch.setattr(runs, "ENTRY_THREADS", EntryThreads())
     run = chain(size, ROUNDS, 3)
