@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-import numpy as np
 import pytest
 
 from tests.builder.examples import EXAMPLES, Example
+from tests.support.values import assert_same
 from xlapy.hlo.evaluate import evaluate
 from xlapy.hlo.shape import Shape
 from xlapy.hlo.text import parse, structural_equal
@@ -26,15 +24,6 @@ def test_value_of_the_result(example: Example) -> None:
     module = example.computation().module
     verify(module)
     assert_same(evaluate(module, *example.arguments), example.expected)
-
-
-def assert_same(found: Any, expected: Any) -> None:
-    if isinstance(expected, tuple):
-        assert len(found) == len(expected)
-        for element, wanted in zip(found, expected, strict=True):
-            assert_same(element, wanted)
-        return
-    np.testing.assert_array_equal(found, expected, strict=True)
 
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: example.label)

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 import textwrap
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 import xlapy
+from tests.support.fresh import printed_by
 from xlapy_runtime.calling import ContextWord
 
-ROOT = Path(__file__).resolve().parents[2]
 TIMEOUT = 240
 
 PRELUDE = """
@@ -45,16 +41,8 @@ def interrupted(function, *arguments):
 
 def script(body: str, threads: int | None = None) -> list[str]:
     """The words that a script prints."""
-    done = subprocess.run(
-        [sys.executable, "-c", PRELUDE.replace("THREADS", str(threads)) + textwrap.dedent(body)],
-        env={**os.environ, "PYTHONPATH": f"{ROOT}{os.pathsep}{ROOT / 'runtime'}"},
-        capture_output=True,
-        text=True,
-        timeout=TIMEOUT,
-        check=False,
-    )
-    assert done.stderr == ""
-    return done.stdout.split()
+    prelude = PRELUDE.replace("THREADS", str(threads))
+    return printed_by(prelude + textwrap.dedent(body), seconds=TIMEOUT).split()
 
 
 def test_a_loop_over_scalars_stops_and_can_be_called_again() -> None:

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 import textwrap
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
 import xlapy
+from tests.support.fresh import printed_by
 from tests.support.values import assert_same
 
 Array = np.ndarray[Any, Any]
-ROOT = Path(__file__).resolve().parents[2]
 
 REGIONS = """\
 add { x = f32[] parameter(0) y = f32[] parameter(1) ROOT s = f32[] add(x, y) }
@@ -155,16 +151,8 @@ def program(name):
     module = module_of(PROGRAMS[name])
     return xlapy.compile(module), arguments_of(module)
 """
-    done = subprocess.run(
-        [sys.executable, "-W", "ignore::DeprecationWarning", "-c", prelude + textwrap.dedent(script)],
-        env={**os.environ, "PYTHONPATH": f"{ROOT}:{ROOT / 'runtime'}", "OPENBLAS_NUM_THREADS": "1", **environment},
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
-    assert (done.returncode, done.stderr) == (0, "")
-    return done.stdout.strip()
+    surroundings = {"PYTHONWARNINGS": "ignore::DeprecationWarning", "OPENBLAS_NUM_THREADS": "1", **environment}
+    return printed_by(prelude + textwrap.dedent(script), surroundings)
 
 
 @pytest.mark.parametrize(("setting", "workers"), [("1", 0), ("2", 1), ("5", 4)])

@@ -1,14 +1,10 @@
 """Ctrl-C, in processes of their own: each script interrupts itself, and KeyboardInterrupt must come within a second."""
 
-import os
-import subprocess
-import sys
 import textwrap
-from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[2]
+from tests.support.fresh import printed_by
 
 PRELUDE = """
 import os, signal, threading, time
@@ -31,19 +27,8 @@ def interrupted(function, *arguments, **keywords):
 
 
 def script(body):
-    """The standard output of a script; anything on its error stream fails the test."""
-    path = f"{ROOT}{os.pathsep}{ROOT / 'runtime'}"
-    done = subprocess.run(
-        [sys.executable, "-c", PRELUDE + textwrap.dedent(body)],
-        env={**os.environ, "PYTHONPATH": path},
-        capture_output=True,
-        text=True,
-        timeout=20,
-        check=False,
-    )
-    assert done.stderr == ""
-    assert done.returncode == 0
-    return done.stdout.split()
+    """The words that a script prints."""
+    return printed_by(PRELUDE + textwrap.dedent(body), seconds=20).split()
 
 
 def test_a_native_loop_stops_and_the_executable_stays_usable():

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import ctypes
 import functools
-import subprocess
-import sys
 import threading
 import time
 from pathlib import Path
 
 import pytest
 
+from tests.support.fresh import printed_by
 from xlapy.codegen.jit import emit_assembly, emit_object
 from xlapy.codegen.object_cache import ObjectCache
 from xlapy.codegen.pool import POOL, emit_pool
@@ -136,26 +135,15 @@ def test_thousands_of_ranges_in_a_row() -> None:
             time.sleep(0.001)
 
 
-def run_script(script: str, **environment: str) -> str:
+def run_script(script: str) -> str:
     """What a fresh interpreter prints; anything on its standard error is a failure."""
-    root = Path(__file__).resolve().parents[2]
     prelude = (
         "import ctypes, os, sys, threading\n"
         "from tests.runtime.test_threads import expected_marks, kernels, marks_of\n"
         "from xlapy_runtime import threads\n"
         "kernels()\n"
     )
-    path = f"{root}:{root / 'runtime'}"
-    done = subprocess.run(
-        [sys.executable, "-W", "ignore::DeprecationWarning", "-c", prelude + script],
-        env={"PYTHONPATH": path, **environment},
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
-    assert (done.returncode, done.stderr) == (0, "")
-    return done.stdout.strip()
+    return printed_by(prelude + script, {"PYTHONWARNINGS": "ignore::DeprecationWarning"})
 
 
 def test_threads_start_with_the_first_range_that_is_shared() -> None:

@@ -7,6 +7,7 @@ import pytest
 
 import xlapy
 from tests.stablehlo.structure import opcodes
+from tests.support.values import assert_same
 from xlapy import stablehlo
 from xlapy.hlo.evaluate import evaluate
 from xlapy.hlo.graph import HloModule
@@ -23,17 +24,8 @@ def rewritten(hlo: str, *arguments: object) -> HloModule:
     """The module that is read from what is written for `hlo`; both must evaluate to the same."""
     module = parse(hlo)
     again = stablehlo.parse(stablehlo.to_text(module))
-    _same(evaluate(module, *arguments), evaluate(again, *arguments))
+    assert_same(evaluate(module, *arguments), evaluate(again, *arguments))
     return again
-
-
-def _same(first: object, second: object) -> None:
-    if isinstance(first, tuple):
-        assert isinstance(second, tuple)
-        for one, other in zip(first, second, strict=True):
-            _same(one, other)
-    elif first is not None:
-        np.testing.assert_array_equal(first, second)
 
 
 def test_every_op_has_a_spelling() -> None:
@@ -94,7 +86,7 @@ def test_bitcasts_between_types_convert_bits(source: str, target: str) -> None:
     (shape,) = module.signature.parameters
     argument = np.random.default_rng(0).integers(0, 100, shape.dims).astype(shape.type.dtype)
     again = stablehlo.parse(stablehlo.to_text(module))
-    _same(evaluate(module, argument), evaluate(again, argument))
+    assert_same(evaluate(module, argument), evaluate(again, argument))
 
 
 @pytest.mark.parametrize("narrow", ["s4", "u4", "s2", "u2", "pred", "f4e2m1fn"])
@@ -107,8 +99,8 @@ def test_bitcasts_of_numbers_below_a_byte_go_through_bytes(narrow: str) -> None:
         numbers = np.random.default_rng(0).integers(0, 2 if source == "pred" else 250, parameter.dims)
         argument = numbers.astype(parameter.type.dtype)
         expected = evaluate(module, argument)
-        _same(expected, evaluate(stablehlo.parse(stablehlo.to_text(module)), argument))
-        _same(expected, xlapy.compile(module)(argument))
+        assert_same(expected, evaluate(stablehlo.parse(stablehlo.to_text(module)), argument))
+        assert_same(expected, xlapy.compile(module)(argument))
 
 
 @pytest.mark.parametrize("narrow", ["s4", "pred", "f4e2m1fn"])
@@ -120,7 +112,7 @@ def test_computed_numbers_below_a_byte_have_no_other_bits(narrow: str) -> None:
     )
     (parameter,) = module.signature.parameters
     argument = np.array([1, 0, 1, 1]).astype(parameter.type.dtype)
-    _same(evaluate(module, argument), xlapy.compile(module)(argument))
+    assert_same(evaluate(module, argument), xlapy.compile(module)(argument))
     assert evaluate(module, argument).max() < 16
 
 
