@@ -29,11 +29,11 @@ from xlapy.hlo.graph import (
     ModuleConfig,
 )
 from xlapy.hlo.ops import OPS, OpSpec
-from xlapy.hlo.shape import Shape, Signature
+from xlapy.hlo.shape import MAX_NESTING, Shape, Signature
 from xlapy.hlo.text.attributes import LITERAL, OpText, op_text, read_alias, read_donor, read_list, read_metadata
 from xlapy.hlo.text.lexer import NAME, SPACE, Lexer
 from xlapy.hlo.text.literals import read_literal
-from xlapy.hlo.text.shapes import MAX_NESTING, ShapeReader
+from xlapy.hlo.text.shapes import ShapeReader
 from xlapy.hlo.text.stack_frames import StackFrames, read_stack_frames
 from xlapy.support.collection import paused_collection
 from xlapy.support.errors import ShapeError, XlaError
