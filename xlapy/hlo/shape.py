@@ -22,6 +22,7 @@ UNBOUNDED = -1  # the size of a `?` dimension
 Dims = tuple[int, ...]
 Flags = tuple[bool, ...]
 Shapes: TypeAlias = "tuple[Shape, ...]"
+Extent: TypeAlias = "tuple[int, int]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +62,7 @@ class Shape:
     layout: Layout | None = None
     elements: Shapes | None = None
     _leaves: Shapes = field(default=(), init=False, compare=False)  # of a tuple, once somebody asked
-    _extent: tuple[int, int] | None = field(default=None, init=False, compare=False)  # likewise
+    _extent: Extent | None = field(default=None, init=False, compare=False)  # likewise
     _hash: int | None = field(default=None, init=False, compare=False)  # likewise: shapes are parts of many keys
 
     def __eq__(self, other: object) -> bool:
@@ -223,7 +224,7 @@ class Shape:
         if parts > MAX_PARTS:
             raise ShapeError("shape.parts", f"a tuple has {parts} parts in all, beyond the largest, {MAX_PARTS}")
 
-    def _measured(self) -> tuple[int, int]:
+    def _measured(self) -> Extent:
         """The number of parts in all, tuples included, and how deep they nest."""
         if self.elements is None:
             return 1, 0
