@@ -483,7 +483,7 @@ def test_what_is_no_program(source: Any) -> None:
         xlapy.compile(source)
 
 
-# -- what doubles with every line ----------------------------------------------------------------------------------------
+# -- what doubles with every line --------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("program", [None, b"ENTRY e { ROOT x = f32[] parameter(0) }", 3])
