@@ -33,10 +33,22 @@ class XlaError(Exception):
         return self
 
     def __str__(self) -> str:
-        headline = f"{self.subject}: {self.message}" if self.subject else self.message
+        headline = _shortened(f"{self.subject}: {self.message}" if self.subject else self.message)
         if self.rule:
             headline += f"  [{self.rule}]"
         return headline + ("\n  " + self.where.replace("\n", "\n  ") if self.where else "")
+
+
+_LONGEST_LINE = 4000
+
+
+def _shortened(text: str) -> str:
+    """The text without the middle of lines that nobody reads to their end: an operation may have a million operands."""
+    if len(text) <= _LONGEST_LINE:
+        return text
+    half = _LONGEST_LINE // 2
+    lines = (line if len(line) <= _LONGEST_LINE else f"{line[:half]} ... {line[-half:]}" for line in text.split("\n"))
+    return "\n".join(lines)
 
 
 class ShapeError(XlaError, ValueError):

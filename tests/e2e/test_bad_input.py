@@ -481,3 +481,36 @@ def test_text_that_is_no_program(text: str) -> None:
 def test_what_is_no_program(source: Any) -> None:
     with pytest.raises(xlapy.XlaError):
         xlapy.compile(source)
+
+
+# -- what doubles with every line --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("program", [None, b"ENTRY e { ROOT x = f32[] parameter(0) }", 3])
+@pytest.mark.parametrize("parse", [xlapy.hlo.parse, xlapy.stablehlo.parse])
+def test_only_text_is_parsed(parse: Any, program: Any) -> None:
+    with pytest.raises(xlapy.ParseError, match="read from text, a str, not from"):
+        parse(program)
+
+
+def test_an_attribute_of_aliases_that_double() -> None:
+    aliases = "".join(f"#a{n} = [#a{n - 1}, #a{n - 1}]\n" for n in range(1, 40))
+    call = "stablehlo.custom_call @f(%x) {api_version = 4 : i32, backend_config = {a = #a39}}"
+    body = f"%0 = {call} : (tensor<f32>) -> tensor<f32> return %0 : tensor<f32>"
+    with pytest.raises(xlapy.ParseError, match=r"longer than .* when it is written out"):
+        xlapy.stablehlo.parse(f"#a0 = [1]\n{aliases}func.func @main(%x: tensor<f32>) -> tensor<f32> {{ {body} }}")
+
+
+def test_a_type_of_aliases_that_double() -> None:
+    aliases = "".join(f"!a{n} = tuple<!a{n - 1}, !a{n - 1}>\n" for n in range(1, 40))
+    text = f"!a0 = tuple<>\n{aliases}func.func @main(%x: !a39) -> !a39 {{ return %x : !a39 }}"
+    with pytest.raises(xlapy.ShapeError, match=r"parts in all(?s:.*)line 22, column 1"):
+        xlapy.stablehlo.parse(text)
+
+
+def test_an_error_about_many_operands_can_be_read() -> None:
+    many = "%x, " * 100_000
+    text = f"func.func @main(%x: tensor<f32>) {{ %0 = stablehlo.add {many}%x : tensor<f32> return }}"
+    with pytest.raises(xlapy.ShapeError, match=r"f32\[\], f \.\.\. ") as caught:
+        xlapy.stablehlo.parse(text)
+    assert len(str(caught.value)) < 10_000

@@ -6,8 +6,10 @@ import copy
 import pickle
 
 import numpy as np
+import pytest
 
-from xlapy.hlo.shape import TOKEN, Layout, Shape
+from xlapy.hlo.shape import MAX_NESTING, MAX_PARTS, TOKEN, Layout, Shape
+from xlapy.support.errors import ShapeError
 
 MATRIX = Shape.array(np.float32, (3, 4))
 SHAPES = (
@@ -52,3 +54,19 @@ def test_matching_says_nothing_of_layouts() -> None:
     assert SHAPES[4].matches(MATRIX) and SHAPES[5].matches(SHAPES[4])
     assert not MATRIX.matches(SHAPES[3]) and not MATRIX.matches(SHAPES[2]) and not MATRIX.matches(TOKEN)
     assert Shape.tuple([MATRIX]).matches(Shape.tuple([SHAPES[4]])) and not Shape.tuple([MATRIX]).matches(MATRIX)
+
+
+def test_how_deep_tuples_nest_is_bounded() -> None:
+    shape = MATRIX
+    for _ in range(MAX_NESTING):
+        shape = Shape.tuple([shape])
+    with pytest.raises(ShapeError, match="nests 101 deep"):
+        Shape.tuple([MATRIX, shape])
+
+
+@pytest.mark.parametrize("innermost", [Shape.tuple([]), Shape.tuple([TOKEN])])
+def test_a_tuple_that_doubles_again_and_again_is_refused_in_time(innermost: Shape) -> None:
+    shape = innermost
+    with pytest.raises(ShapeError, match="parts in all"):
+        for _ in range(MAX_PARTS.bit_length() + 1):
+            shape = Shape.tuple([shape, shape])

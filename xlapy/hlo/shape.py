@@ -22,6 +22,7 @@ UNBOUNDED = -1  # the size of a `?` dimension
 Dims = tuple[int, ...]
 Flags = tuple[bool, ...]
 Shapes: TypeAlias = "tuple[Shape, ...]"
+Extent: TypeAlias = "tuple[int, int]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +62,7 @@ class Shape:
     layout: Layout | None = None
     elements: Shapes | None = None
     _leaves: Shapes = field(default=(), init=False, compare=False)  # of a tuple, once somebody asked
+    _extent: Extent | None = field(default=None, init=False, compare=False)  # likewise
     _hash: int | None = field(default=None, init=False, compare=False)  # likewise: shapes are parts of many keys
 
     def __eq__(self, other: object) -> bool:
@@ -118,7 +120,12 @@ class Shape:
 
     @classmethod
     def tuple(cls, elements: Sequence[Shape]) -> Shape:
-        return cls(None, elements=(*elements,))
+        """A tuple of `elements`. Raises ShapeError if it nests too deep, or has too many parts: a tuple of one tuple
+        twice, which is twice in another, and so on, is soon more than memory holds."""
+        made = cls(None, elements=(*elements,))
+        if any(element.elements is not None for element in made.parts):
+            made._check_extent()
+        return made
 
     @classmethod
     def token(cls) -> Shape:
@@ -218,6 +225,24 @@ class Shape:
             leaves = self.elements if is_flat else sum((element.leaves() for element in self.elements), ())
             object.__setattr__(self, "_leaves", leaves)
         return self._leaves
+
+    def _check_extent(self) -> None:
+        parts, depth = self._measured()
+        if depth > MAX_NESTING:
+            raise ShapeError("shape.nesting", f"a tuple nests {depth} deep, beyond the deepest, {MAX_NESTING}")
+        if parts > MAX_PARTS:
+            raise ShapeError("shape.parts", f"a tuple has {parts} parts in all, beyond the largest, {MAX_PARTS}")
+
+    def _measured(self) -> Extent:
+        """The number of parts in all, tuples included, and how deep they nest."""
+        if self.elements is None:
+            return 1, 0
+        if self._extent is None:
+            measured = [element._measured() for element in self.elements]
+            parts = 1 + sum(count for count, _ in measured)
+            object.__setattr__(self, "_extent", (parts, 1 + max((depth for _, depth in measured), default=0)))
+        assert self._extent is not None
+        return self._extent
 
     def strides(self) -> Dims:
         """Distance, in elements, between neighbours along each dimension."""
@@ -340,6 +365,8 @@ def _check_dims(dims: Dims) -> None:
 
 MAX_RANK = 64
 MAX_ELEMENTS = 1 << 48
+MAX_NESTING = 100  # of tuples: far beyond any program, far below Python's recursion limit
+MAX_PARTS = 1 << 20
 TOKEN = Shape(None)
 
 

@@ -10,6 +10,7 @@ from xlapy.hlo.shape import Shape
 from xlapy.stablehlo.constants import dense_text
 from xlapy.stablehlo.tree import Opaque, Symbol
 from xlapy.stablehlo.types import type_text
+from xlapy.support.errors import ParseError
 
 ALIASING_OUTPUT = "tf.aliasing_output"
 """Of an argument: the number of the result that may live in its memory."""
@@ -43,6 +44,11 @@ def stated(value: Any, type_name: str) -> Any:
     return value
 
 
+MOST_CHARACTERS = 1 << 22
+"""How long the spelling of an attribute may get that has others inside: of a list of one alias twice, which is twice in
+another list, and so on, it soon is more than memory holds."""
+
+
 def attribute_text(value: Any) -> str:
     """The spelling of an attribute. Numbers that do not state their type are written as i64 or f64."""
     if isinstance(value, bool):
@@ -54,9 +60,9 @@ def attribute_text(value: Any) -> str:
     if isinstance(value, str):
         return string_text(value)
     if isinstance(value, tuple):
-        return "[" + ", ".join(map(attribute_text, value)) + "]"
+        return _bounded("[" + ", ".join(map(attribute_text, value)) + "]")
     if isinstance(value, dict):
-        return "{" + ", ".join(f"{name} = {attribute_text(inner)}" for name, inner in value.items()) + "}"
+        return _bounded("{" + ", ".join(f"{name} = {attribute_text(inner)}" for name, inner in value.items()) + "}")
     if isinstance(value, Literal):
         return f"{dense_text(value)} : {type_text(value.shape)}"
     if isinstance(value, Symbol):
@@ -64,6 +70,12 @@ def attribute_text(value: Any) -> str:
     if isinstance(value, Shape):
         return type_text(value)
     return str(value) if isinstance(value, Opaque) else string_text(str(value))
+
+
+def _bounded(text: str) -> str:
+    if len(text) > MOST_CHARACTERS:
+        raise ParseError(f"an attribute is longer than {MOST_CHARACTERS:,} characters when it is written out")
+    return text
 
 
 _PLAIN_SYMBOL = re.compile(r"[A-Za-z_][\w$.]*", re.ASCII)

@@ -223,7 +223,7 @@ class Reader:
         self.index += 1
         self.expect("<")
         if token == "tuple":
-            return Shape.tuple(self.listed(self.value_type, ">"))
+            return self.placed(Shape.tuple, self.listed(self.value_type, ">"))
         part = self.texts[self.index]
         element_type = ELEMENT_TYPES.get(f"complex<{part}>")
         if element_type is None:

@@ -17,6 +17,8 @@ class Source:
     __slots__ = ("_line_starts", "name", "text")
 
     def __init__(self, text: str, name: str = "") -> None:
+        if not isinstance(text, str):
+            raise ParseError(f"a program is read from text, a str, not from {type(text).__name__}")
         self.text = text
         self.name = name
         self._line_starts: list[int] | None = None

@@ -192,7 +192,11 @@ def imag(x: Array) -> Array:
 
 @elementwise("logistic")
 def logistic(x: Array) -> Array:
-    return 1 / (1 + np.exp(-x))
+    """For negative numbers e^x / (1 + e^x), which is still a number where e^-x would overflow."""
+    if np.iscomplexobj(x):
+        return 1 / (1 + np.exp(-x))
+    small = np.exp(-np.abs(x))
+    return np.asarray(np.where(x < 0, small, 1) / (1 + small)).astype(x.dtype)
 
 
 @elementwise("rsqrt")

@@ -5,13 +5,10 @@ from __future__ import annotations
 import re
 
 from xlapy.hlo.element_types import ALL, element_type_named, is_element_type_name
-from xlapy.hlo.shape import TOKEN, UNBOUNDED, Layout, Shape, Signature
+from xlapy.hlo.shape import MAX_NESTING, TOKEN, UNBOUNDED, Layout, Shape, Signature
 from xlapy.hlo.text.lexer import NAME, Lexer, token
 from xlapy.support.errors import ParseError, ShapeError
 from xlapy.support.source import suggestion
-
-MAX_NESTING = 100
-"""How deep tuples may nest. The bound keeps every walk over a shape far from the recursion limit."""
 
 _ARRAY = token(r"[a-z][a-z0-9]*+\[[^\]\n{}()]*+\](?:\{[0-9, ]*+(?::[^{}\n]*+)?\})?")
 _PARTS = re.compile(r"([a-z0-9]+)\[([^\]]*)\](?:\{([0-9, ]*)(?::(.*))?\})?")
@@ -121,4 +118,4 @@ def parse_shape(lexer: Lexer) -> Shape:
     return ShapeReader(lexer).shape()
 
 
-__all__ = ["MAX_NESTING", "ParseError", "ShapeReader", "parse_shape"]
+__all__ = ["ParseError", "ShapeReader", "parse_shape"]
