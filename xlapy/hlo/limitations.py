@@ -61,6 +61,12 @@ LIMITATIONS = (
         "each place has memory and kernels of its own: two calls of what has two calls ... are a million, twenty deep",
     ),
     Limitation(
+        ("sort", "topk"),
+        "along rows of more than 4,294,967,296 elements, unless a sort has these alone and a comparator that is "
+        "recognised",
+        "what is ordered says in 32 bits which element it comes from",
+    ),
+    Limitation(
         ("bitcast",),
         "between complex numbers and others, and of 6-bit floats to elements of another width (also when written as "
         "StableHLO)",

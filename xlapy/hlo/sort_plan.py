@@ -63,6 +63,16 @@ class SortPlan:
     candidates: int = 0  # the room for records from which the few to be kept are selected, if they are
 
     @property
+    def has_small_numbers(self) -> bool:
+        """Positions in a row, and how many elements it has, fit 32 bits."""
+        return self.length <= MOST_POSITIONS
+
+    @property
+    def has_positions(self) -> bool:
+        """Records say which element they are of."""
+        return self.key is None or self.payload is Payload.POSITION
+
+    @property
     def groups(self) -> int:
         """Groups of `lanes` rows; the last one may overlap the one before it."""
         return -(-self.rows // self.lanes)
@@ -102,6 +112,7 @@ def plan_sort(instruction: Instruction) -> SortPlan:
     return replace(plan, candidates=_candidates(plan)) if instruction.opcode == "topk" else plan
 
 
+MOST_POSITIONS = 1 << 32  # in a row, that records have room for
 SELECTION_LANES = 16
 LEAST_CANDIDATES = 128
 

@@ -17,6 +17,7 @@ from xlapy.codegen.context import CONTEXT_CANCELLED, CONTEXT_WORDS
 from xlapy.codegen.libraries import LibraryCall
 from xlapy.codegen.libraries.sort import SORT_LIBRARIES, library_call
 from xlapy.codegen.libraries.sort_network import FEW, phases
+from xlapy.codegen.libraries.sort_problem import NUMBERS
 from xlapy.codegen.target import host_target
 from xlapy.hlo.element_types import ALL, ElementType
 from xlapy.hlo.graph import Instruction
@@ -142,3 +143,14 @@ def test_the_network_sorts() -> None:
                 values[i], values[j] = min(values[i], values[j]), max(values[i], values[j])
         assert values == sorted(values)
     assert sum(len(list(phase.positions(FEW))) for phase in phases(FEW)) == 63  # Batcher's count
+
+
+def test_rows_whose_positions_need_more_than_32_bits() -> None:
+    """Nothing of that size runs here: keys alone are merged, as counters of digits have 32 bits; others are refused."""
+    length = (1 << 32) + 1
+    x = f"ENTRY e {{ x = s8[{length}] parameter(0)"
+    less = "less { a = s8[] parameter(0)  b = s8[] parameter(1)  ROOT c = pred[] compare(a, b), direction=LT }"
+    alone = xlapy.hlo.parse(f"{less} {x}  ROOT s = s8[{length}] sort(x), dimensions={{0}}, to_apply=less }}")
+    assert call_of(alone.entry.root).numbers[NUMBERS.index("is_long")] == 0
+    with pytest.raises(xlapy.UnsupportedError, match=rf"topk of s8\[{length}\]: rows are of {length} elements"):
+        xlapy.compile(f"{x}  ROOT s = (s8[2], s32[2]) topk(x), k=2, largest=true }}")

@@ -53,7 +53,7 @@ def library_call(instruction: Instruction, plan: SortPlan, key: SortKey) -> Libr
         "operands": len(instruction.operands),
         "key": key.operand,
         "candidates": plan.candidates,
-        "is_long": int(plan.length >= RADIX_LENGTH_PER_BYTE * element_type.bytes),
+        "is_long": int(plan.has_small_numbers and plan.length >= RADIX_LENGTH_PER_BYTE * element_type.bytes),
         "top": top_of(plan.length),
         "source_layout": layout_of(plan.stride, plan.length, plan.lanes),
         "result_layout": layout_of(plan.stride, plan.kept, plan.lanes),
