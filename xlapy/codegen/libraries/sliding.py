@@ -45,8 +45,8 @@ moves, and bytes from one to the next in both arrays."""
 NUMBERS_PLACE, FIRST_ARRAY = 0, 3  # in the table of a library call
 
 VECTORS = (2, 1)
-TILES = tuple(range(12, 1, -1))
-MOST_TILE = {True: 12, False: 5}
+TILES = (8, 4)
+MOST_TILE = {True: 8, False: 4}
 """Positions of a tile of two vectors, by whether there are 32 registers (or 16)."""
 
 Range = tuple[Value, Value]
@@ -222,20 +222,16 @@ class _Rows:
         """One row: tiles where all places are inside, the last of which may overlap; single positions beside them."""
         k, tile = self._k, self._tile
         first, inside, count = self["first"], self["inside"], self["position_count"]
-        end = k.select(k.compare("ge", inside, tile), k.add(first, inside), first)
-
-        def single(position: Value) -> None:
-            _, places = self._places("position", position)
-            self._positions(source, result, rows, position, places, 1, fetches=fetches)
-
-        with k.loop(0, first) as loop:
-            single(loop.index)
-        with k.loop(first, end, tile) as loop:
-            position = k.smin(loop.index, k.sub(end, tile))
+        covered = k.select(k.compare("ge", inside, tile), inside, 0)
+        with k.loop(0, covered, tile) as loop:
+            position = k.add(first, k.smin(loop.index, k.sub(covered, tile)))
             everything = k.const(I64, 0), self["position_window"]
             self._positions(source, result, rows, position, everything, tile, fetches=fetches)
-        with k.loop(end, count) as loop:
-            single(loop.index)
+        with k.loop(0, k.sub(count, covered)) as loop:
+            is_behind = k.compare("ge", loop.index, first)
+            position = k.add(loop.index, k.select(is_behind, covered, 0))
+            _, places = self._places("position", position)
+            self._positions(source, result, rows, position, places, 1, fetches=fetches)
 
     def _positions(
         self,
