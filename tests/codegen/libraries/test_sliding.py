@@ -69,16 +69,14 @@ def test_folds(operation: str, name: str) -> None:
     check(pooling(operation, shapes, window, element_type="f64" if operation == "minimum" else "f32"))
 
 
-DIVISIONS = {
-    "divided": "n = scalar constant(9)\n b = RESULT broadcast(n), dimensions={}\n ROOT q = RESULT divide(w, b)",
-    "a power of two": """n = scalar constant(0.25)  b = RESULT broadcast(n), dimensions={}
-      ROOT q = RESULT multiply(w, b)""",
-}
+DIVISIONS = {"divided": ("divide", "9"), "a power of two": ("multiply", "0.25")}
 
 
 @pytest.mark.parametrize("name", DIVISIONS)
 def test_means(name: str) -> None:
-    check(pooling("add", *WINDOWS["two by two"], behind=DIVISIONS[name]))
+    operation, number = DIVISIONS[name]
+    behind = f"n = scalar constant({number})\n b = RESULT broadcast(n), dimensions={{}}\n"
+    check(pooling("add", *WINDOWS["two by two"], behind=f"{behind} ROOT q = RESULT {operation}(w, b)"))
 
 
 OTHERS = {

@@ -1,6 +1,6 @@
 """Folds of windows over rows and positions, with channels side by side in lanes, as `sliding_plan` finds them.
 
-    slide_OPERATION_TYPE.V.T        V vectors of channels by tiles of T positions
+    slide_OPERATION_TYPE.V          V vectors of channels side by side
 
 A unit is a row of the result. The results of a tile are in registers while the places of the window run; tiles lie
 where all places of a row are inside, and the positions beside them go one by one, over those places that are. Results
@@ -44,10 +44,9 @@ moves, and bytes from one to the next in both arrays."""
 
 NUMBERS_PLACE, FIRST_ARRAY = 0, 3  # in the table of a library call
 
-VECTORS = (2, 1)
-TILES = tuple(range(12, 1, -1))
-MOST_TILE = {True: 12, False: 5}
-"""Positions of a tile of two vectors, by whether there are 32 registers (or 16)."""
+VECTORS = (4, 2, 1)
+TILE = 4
+"""Positions of a tile, if there are registers for so many results, with as many left for what is read."""
 
 Range = tuple[Value, Value]
 
@@ -87,7 +86,6 @@ def _call(sliding: Sliding, places: Sequence[int], target: Target) -> SlidingCal
     if vectors is None or sliding.images * rows.count * line < LEAST_SIZE:
         return None
     first, inside = _inside(positions)
-    tile = _best_tile(inside, MOST_TILE[target.is_avx512 or not target.is_x86])
     source_bytes = sliding.images * rows.size * positions.size * sliding.channels * width
     values = dict(zip(("source", "result"), places, strict=True)) | {
         "channels": sliding.channels,
@@ -101,7 +99,7 @@ def _call(sliding: Sliding, places: Sequence[int], target: Target) -> SlidingCal
     for name, axis, inner in (("row", rows, (positions.size, positions.count)), ("position", positions, (1, 1))):
         numbers = _axis_numbers(axis, inner, sliding.channels * width)
         values |= {f"{name}_{what}": value for what, value in numbers.items()}
-    function = function_name(sliding.operation, sliding.type, vectors, tile)
+    function = function_name(sliding.operation, sliding.type, vectors)
     library = library_name(sliding.operation, sliding.type)
     units = sliding.images * rows.count
     work = line * rows.part.size * positions.part.size * width
@@ -124,26 +122,21 @@ def _inside(axis: WindowAxis) -> tuple[int, int]:
     return (first, end - first) if first < end else (0, 0)
 
 
-def _best_tile(inside: int, most: int) -> int:
-    """The size of tiles that cover so many positions with the fewest, and with little overlap."""
-    tiles = [tile for tile in TILES if tile <= min(most, max(inside, TILES[-1]))]
-    return min(tiles, key=lambda tile: (-(-inside // tile) * (tile + 1), -tile))
-
-
 def library_name(operation: str, type: ElementType) -> str:
     return f"slide_{operation}_{type.name}"
 
 
-def function_name(operation: str, type: ElementType, vectors: int, tile: int) -> str:
-    return f"{library_name(operation, type)}.{vectors}.{tile}"
+def function_name(operation: str, type: ElementType, vectors: int) -> str:
+    return f"{library_name(operation, type)}.{vectors}"
 
 
 def _lanes(type: ElementType, target: Target) -> int:
     return target.lanes(type.bits)
 
 
-def _tiles(target: Target) -> list[int]:
-    return [tile for tile in TILES if tile <= MOST_TILE[target.is_avx512 or not target.is_x86]]
+def _tile(vectors: int, target: Target) -> int:
+    registers = 32 if target.is_avx512 or not target.is_x86 else 16
+    return min(TILE, registers // 2 // vectors)
 
 
 def emit_sliding(operation: str, type: ElementType, target: Target) -> Module:
@@ -151,15 +144,14 @@ def emit_sliding(operation: str, type: ElementType, target: Target) -> Module:
     attributes = f"nounwind {target.function_attributes}".rstrip()
     parameters = [("table", PTR), ("begin", I64), ("end", I64)]
     for vectors in VECTORS:
-        for tile in _tiles(target):
-            name = function_name(operation, type, vectors, tile)
-            with KernelBuilder(module, name, parameters, None, attributes=attributes, joins_offsets=True) as k:
-                _Rows(k, operation, type, _lanes(type, target), vectors, tile).emit()
+        name = function_name(operation, type, vectors)
+        with KernelBuilder(module, name, parameters, None, attributes=attributes, joins_offsets=True) as k:
+            _Rows(k, operation, type, _lanes(type, target), vectors, _tile(vectors, target)).emit()
     return module
 
 
 def _library(operation: str, type: ElementType) -> Library:
-    names = tuple(function_name(operation, type, vectors, tile) for vectors in VECTORS for tile in TILES)
+    names = tuple(function_name(operation, type, vectors) for vectors in VECTORS)
     return Library(library_name(operation, type), names, partial(emit_sliding, operation, type), most_parts=2)
 
 
@@ -222,20 +214,16 @@ class _Rows:
         """One row: tiles where all places are inside, the last of which may overlap; single positions beside them."""
         k, tile = self._k, self._tile
         first, inside, count = self["first"], self["inside"], self["position_count"]
-        end = k.select(k.compare("ge", inside, tile), k.add(first, inside), first)
-
-        def single(position: Value) -> None:
-            _, places = self._places("position", position)
-            self._positions(source, result, rows, position, places, 1, fetches=fetches)
-
-        with k.loop(0, first) as loop:
-            single(loop.index)
-        with k.loop(first, end, tile) as loop:
-            position = k.smin(loop.index, k.sub(end, tile))
+        covered = k.select(k.compare("ge", inside, tile), inside, 0)
+        with k.loop(0, covered, tile) as loop:
+            position = k.add(first, k.smin(loop.index, k.sub(covered, tile)))
             everything = k.const(I64, 0), self["position_window"]
             self._positions(source, result, rows, position, everything, tile, fetches=fetches)
-        with k.loop(end, count) as loop:
-            single(loop.index)
+        with k.loop(0, k.sub(count, covered)) as loop:
+            is_behind = k.compare("ge", loop.index, first)
+            position = k.add(loop.index, k.select(is_behind, covered, 0))
+            _, places = self._places("position", position)
+            self._positions(source, result, rows, position, places, 1, fetches=fetches)
 
     def _positions(
         self,

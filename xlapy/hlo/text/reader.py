@@ -7,12 +7,13 @@ from dataclasses import MISSING
 
 from xlapy.hlo.graph import BufferDonor, InputOutputAlias, ModuleConfig
 from xlapy.hlo.ops import OPS, OpSpec
+from xlapy.hlo.shape import MAX_NESTING
 from xlapy.hlo.text.attributes import LITERAL, read_alias, read_donor, read_list, read_metadata
 from xlapy.hlo.text.lexer import NAME, SPACE, Lexer
 from xlapy.hlo.text.literals import read_literal
 from xlapy.hlo.text.op_keys import OpText
 from xlapy.hlo.text.records import ComputationRecord, InstructionRecord, ModuleRecord
-from xlapy.hlo.text.shapes import MAX_NESTING, ShapeReader
+from xlapy.hlo.text.shapes import ShapeReader
 from xlapy.hlo.text.stack_frames import StackFrames, read_stack_frames
 from xlapy.support.source import Source, suggestion
 
