@@ -180,7 +180,7 @@ def test_libraries_have_what_programs_write() -> None:
         for name, type in CASES
         for way in (ROWS, COLUMNS)[: 1 + is_softmax(name)]
     }
-    assert set(PROGRAMS) == set(BODIES)
+    assert {*PROGRAMS, "cross_entropy"} == set(BODIES)
     assert set(WIDE_PROGRAMS) == set(WIDE_BODIES)
 
 
@@ -301,6 +301,32 @@ def test_the_order_of_operands_that_commute_does_not_count() -> None:
     swapped = read_body("x = whole \n s = along \n y = multiply x s \n z = add y # \n w = subtract x z")
     assert one == other
     assert one != swapped
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("shape", [UNEVEN, EVEN], ids=["uneven", "even"])
+def test_the_first_step_of_a_fold_may_be_a_chain(
+    dtype: Any, shape: tuple[int, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A number for each row, and what is folded of these."""
+
+    def cross_entropy(x: Any, y: Any) -> Any:
+        return (jax.nn.log_softmax(x, -1) * jax.nn.softmax(y, -1)).sum(-1)
+
+    def losses(x: Any, y: Any, z: Any, w: Any) -> Any:
+        return -cross_entropy(x, y).mean(), cross_entropy(z, w)
+
+    random = np.random.default_rng(5)
+    values = [random.normal(size=shape).astype(dtype) for _ in range(4)]
+    with jax.enable_x64(True):
+        text, wanted = text_of(losses, values), jax.jit(losses)(*values)
+    from_library = xlapy.compile(text, xlapy.CompileOptions(verify=True, num_threads=2))
+    assert libraries_of(from_library) == [library_name(ROWS, "cross_entropy", et.element_type_of(np.dtype(dtype)))]
+    assert from_library.hlo_text().count("kind=kOutput") == 2
+    from_kernels = without_libraries(text, monkeypatch, xlapy.CompileOptions())
+    for found, own, jax_found in zip(from_library(*values), from_kernels(*values), wanted, strict=True):
+        assert_same(found, own)
+        np.testing.assert_allclose(found, np.asarray(jax_found), rtol=2e-5)
 
 
 def test_a_program_of_the_builder_calls_a_library() -> None:

@@ -41,7 +41,7 @@ from xlapy.codegen.kernels.tasks import MOST_TASKS_WITH_SCRATCH, units_per_task
 from xlapy.codegen.kernels.transpose import emit_transpose, plan_transpose
 from xlapy.codegen.kernels.update import emit_update
 from xlapy.codegen.libraries import LibraryCall
-from xlapy.codegen.libraries.chain import call_over_columns, call_over_rows
+from xlapy.codegen.libraries.chain import ChainCall, call_over_columns, call_over_rows
 from xlapy.codegen.libraries.fold import FoldCall, call_of_first_step, call_of_fusion, call_of_reduce, calls_of_steps
 from xlapy.codegen.libraries.sliding import call_of_window, call_of_windows
 from xlapy.codegen.libraries.sort import library_call
@@ -316,15 +316,28 @@ def _two_steps(first: Computation, second: Computation, kind: FusionKind, situat
         call, finish_call = calls
         library_fold = _library_fold(call, first.parameters, first.root)
         return replace(library_fold, finish=finish_call, shared_bytes=first.root.shape.bytes)
-    made = _fold_kernel(first, kind, situation)
+    made = _chain_of_first_step(first, kind) or _into_shared(_fold_kernel(first, kind, situation), first.root.shape)
     last = _fold_kernel(second, FusionKind.INPUT, situation)
     shape = first.root.shape
+    return replace(made, finish=_of_shared(last, shape), shared_bytes=shape.bytes)
+
+
+def _chain_of_first_step(first: Computation, kind: FusionKind) -> Kernel | None:
+    """A first step that a library computes, in shared memory."""
+    if kind is not FusionKind.OUTPUT or column_space(first) is not None:
+        return None
+    chain = call_over_rows(first, in_place=False, is_first_step=True)
+    return None if chain is None else _chain_kernel(chain, first)
+
+
+def _into_shared(made: Kernel, shape: Shape) -> Kernel:
+    """A kernel with its result in shared memory."""
 
     def body(k: KernelBuilder, arrays: Sequence[Array], outputs: Sequence[Array], begin: Value, end: Value) -> None:
         assert not isinstance(made.body, LibraryCall)
         made.body(k, arrays, [_shared_array(k, shape, read_only=False)], begin, end)
 
-    return replace(made, body=body, finish=_of_shared(last, shape), shared_bytes=shape.bytes)
+    return replace(made, body=body)
 
 
 def _of_shared(last: Kernel, shape: Shape) -> Finish:
@@ -347,7 +360,7 @@ def _rows_kernel(computation: Computation, situation: Situation) -> Kernel:
     total = sum(operand.shape.bytes for operand in operands)
     chain = call_over_rows(computation, in_place=situation.in_place)
     if chain is not None:
-        return Kernel(chain.units, (total + computation.root.shape.bytes) // chain.units, chain.call)
+        return _chain_kernel(chain, computation)
     plan = plan_rows(computation, total, situation.target, in_place=situation.in_place)
 
     def body(k: KernelBuilder, arrays: Sequence[Array], outputs: Sequence[Array], begin: Value, end: Value) -> None:
@@ -355,6 +368,11 @@ def _rows_kernel(computation: Computation, situation: Situation) -> Kernel:
         emit_rows(k, plan, bound, outputs, begin, end, in_place=situation.in_place)
 
     return Kernel(plan.units, plan.bytes_per_unit, body)
+
+
+def _chain_kernel(chain: ChainCall, computation: Computation) -> Kernel:
+    total = computation.root.shape.bytes + sum(operand.shape.bytes for operand in computation.parameters)
+    return Kernel(chain.units, total // chain.units, chain.call)
 
 
 def _columns_kernel(computation: Computation, situation: Situation) -> Kernel:

@@ -24,7 +24,7 @@ from xlapy.codegen.libraries.chain_bodies import BODIES, WIDE_BODIES, is_softmax
 from xlapy.codegen.libraries.chain_body import NUMBER, ChainBody, FoundChain, find_chain, read_body
 from xlapy.codegen.libraries.chain_columns import COLUMNS, WIDTHS, columns_name, emit_columns_chain
 from xlapy.codegen.libraries.chain_columns import SIZES as COLUMN_SIZES
-from xlapy.codegen.libraries.chain_problem import FIRST_ARRAY
+from xlapy.codegen.libraries.chain_problem import FIRST_ARRAY, SCRATCH_PLACE
 from xlapy.codegen.libraries.chain_rows import (
     LEAST_LENGTH,
     MOST_LENGTH,
@@ -38,7 +38,7 @@ from xlapy.hlo import element_types as et
 from xlapy.hlo.element_types import ElementType
 from xlapy.hlo.graph import Computation
 
-LEAST_BYTES = 1 << 20  # of a result that takes some tens of microseconds to write
+LEAST_BYTES = 1 << 20  # of an array that takes some tens of microseconds to read
 
 _NARROW = (et.BF16, et.F16)
 _WIDE = (et.F32, et.F64)
@@ -59,9 +59,9 @@ class ChainCall:
     units: int
 
 
-def call_over_rows(computation: Computation, *, in_place: bool) -> ChainCall | None:
-    """How a library computes a fused computation over rows, if one does. `in_place`: the result overwrites an
-    operand."""
+def call_over_rows(computation: Computation, *, in_place: bool, is_first_step: bool = False) -> ChainCall | None:
+    """How a library computes a fused computation over rows, if one does. `in_place`: the result overwrites an operand.
+    That of a first step lies in scratch memory."""
     chain = _large_chain(computation)
     if chain is None or not LEAST_LENGTH <= chain.space.row_length <= MOST_LENGTH:
         return None
@@ -69,7 +69,8 @@ def call_over_rows(computation: Computation, *, in_place: bool) -> ChainCall | N
     block = -(-space.rows_at_once(in_place=in_place) // together) * together
     if name is None or block > space.rows or (in_place and space.rows % block):
         return None
-    sizes = (space.rows, space.row_length, block, FIRST_ARRAY + len(computation.parameters))
+    place = SCRATCH_PLACE if is_first_step else FIRST_ARRAY + len(computation.parameters)
+    sizes = (space.rows, space.row_length, block, place)
     function = in_place_name(name) if in_place else name
     return ChainCall(_call(name, function, sizes, chain, computation), -(-space.rows // block))
 
@@ -100,8 +101,9 @@ def call_over_columns(computation: Computation, plan: ColumnPlan, grain: int, ta
 
 
 def _large_chain(computation: Computation) -> FoundChain | None:
-    root = computation.root
-    return None if root.opcode == "tuple" or root.shape.bytes < LEAST_BYTES else find_chain(computation)
+    largest = max((parameter.shape.bytes for parameter in computation.parameters), default=0)
+    is_large = computation.root.opcode != "tuple" and largest >= LEAST_BYTES
+    return find_chain(computation) if is_large else None
 
 
 def _three_parts(chain: FoundChain) -> tuple[int, int, int] | None:

@@ -24,14 +24,14 @@ def _log_softmax(wide: str = "") -> str:
     """
 
 
-def _exponentials(x: str, wide: str) -> str:
+def _exponentials(x: str, wide: str = "", suffix: str = "") -> str:
     exponentials = f"""
         top = fold.maximum {x} #
-        lower = subtract {x} top
-        e = exponential lower
+        lower{suffix} = subtract {x} top
+        e{suffix} = exponential lower{suffix}
     """
     if not wide:
-        return f"{exponentials} sum = fold.add e #"
+        return f"{exponentials} sum{suffix} = fold.add e{suffix} #"
     return f"""
         {exponentials}
         terms = convert:{wide} e
@@ -106,6 +106,19 @@ _FACTOR_FIRST = """
         result = add scaled shift
 """
 
+_CROSS_ENTROPY = f"""
+        x = whole
+        y = whole
+        {_exponentials("x")}
+        log = log sum
+        logarithm = subtract lower log
+        {_exponentials("y", suffix="_of_y")}
+        probability = divide e_of_y sum_of_y
+        product = multiply logarithm probability
+        result = fold.add product #
+"""
+"""Of two softmaxes, one number for each row."""
+
 _WHOLE = "x = whole\n"
 _WIDENED = "x = whole\nwide = convert:f32 x\n"
 
@@ -114,6 +127,7 @@ BODIES = {
     "softmax_of_products": _softmax(scaling="multiply"),
     "softmax_of_quotients": _softmax(scaling="divide"),
     "log_softmax": _log_softmax(),
+    "cross_entropy": _CROSS_ENTROPY,
     "layer_norm": _WHOLE + _centered("x") + _normal("centered") + _affine(),
     "layer_norm_by_root": _WHOLE + _centered("x") + _normal("centered", by_root=True) + _affine(),
     "layer_norm_of_moments": _WHOLE + _MOMENTS + _FACTOR_FIRST,

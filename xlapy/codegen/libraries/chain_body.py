@@ -62,11 +62,11 @@ class FoundChain:
 
 
 def find_chain(computation: Computation) -> FoundChain | None:
-    """The chain that a fused computation of row kind is, if libraries might know it: one result, of whole rows."""
+    """The chain that a fused computation of row kind is, if libraries might know it: one with one result."""
     (root, *others), order = fusion_roots(computation), computation.post_order()
     first = next((instruction for instruction in order if instruction.opcode == "reduce"), None)
     space = None if first is None or len(order) > MOST_INSTRUCTIONS else row_space(first)
-    if space is None or others or not space.is_full(root) or not is_row_major(root):
+    if space is None or others or not is_row_major(root) or not (space.is_full(root) or root.opcode == "reduce"):
         return None
     writer = _Writer(space, root.shape.type)
     for instruction in order:

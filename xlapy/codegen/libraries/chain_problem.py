@@ -56,12 +56,22 @@ class ChainProblem:
 
 @contextmanager
 def chain_function(
-    module: Module, name: str, sizes: tuple[str, ...], computation: Computation, target: Target
+    module: Module,
+    name: str,
+    sizes: tuple[str, ...],
+    computation: Computation,
+    target: Target,
+    *,
+    is_light: bool = False,
 ) -> Iterator[ChainProblem]:
-    """Writes a function of a range of units."""
+    """Writes a function of a range of units. With `is_light`, LLVM leaves its loops as they are written."""
     parameters = [("table", PTR), ("begin", I64), ("end", I64)]
     attributes = f"nounwind {target.function_attributes}".rstrip()
-    with KernelBuilder(module, name, parameters, None, attributes=attributes, joins_offsets=True) as k:
+    if is_light:
+        attributes = f"noinline optnone {attributes}"
+    with KernelBuilder(
+        module, name, parameters, None, attributes=attributes, hoists_constants=is_light, joins_offsets=True
+    ) as k:
         yield ChainProblem(k, sizes, computation)
 
 

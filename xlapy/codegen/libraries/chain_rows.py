@@ -48,7 +48,7 @@ def emit_rows_chain(name: str, body: ChainBody, type: ElementType, target: Targe
     module, computation = Module.of(target), chain_of(body, type, _SPACE)
     for in_place in (False, True):
         function = in_place_name(name) if in_place else name
-        with chain_function(module, function, SIZES, computation, target) as problem:
+        with chain_function(module, function, SIZES, computation, target, is_light=_is_light(body)) as problem:
             _emit(problem, rows_together(body), target, in_place=in_place)
     return module
 
@@ -57,6 +57,11 @@ def rows_together(body: ChainBody) -> int:
     """Rows that the last sweep goes over side by side, where it reads more of arrays that are repeated for all rows
     than of a row itself; a block holds so many, or several times as many."""
     return LEAST_ROWS if sum(node.op == ALONG for node in body.nodes) > 1 else 1
+
+
+def _is_light(body: ChainBody) -> bool:
+    """With exponentials of two arrays, what LLVM moves in its later passes takes a thirtieth longer than before."""
+    return sum(node.op == "exponential" for node in body.nodes) > 1
 
 
 def in_place_name(name: str) -> str:
@@ -74,6 +79,11 @@ def _emit(problem: ChainProblem, together: int, target: Target, *, in_place: boo
         return ChainRows(pointer, shape, alias, read_only=not in_place, ahead=FETCHED_AHEAD, length=length)
 
     result_alias = None if in_place else "result"
-    result = ChainRows(problem.pointer(problem["result"]), root.shape, result_alias, read_only=False, length=length)
+    pointer = problem.pointer(problem["result"])
+    result = (
+        ChainRows(pointer, root.shape, result_alias, read_only=False, length=length)
+        if plan.space.is_full(root)
+        else Array(pointer, root.shape, result_alias, read_only=False)
+    )
     units = k.parameters["begin"], k.parameters["end"]
     emit_rows(k, plan, problem.inputs(whole, alias), [result], *units, in_place=in_place, extent=extent)
