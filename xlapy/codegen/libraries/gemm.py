@@ -155,7 +155,10 @@ class _GemmEmitter(GemmDirect):
 
     def _sum_rows(self) -> None:
         """A range of rows of one matrix."""
-        with self._function("sum_rows", RANGE, is_glue=True) as k, k.loop(k.parameters["begin"], k.parameters["end"]) as row:
+        with (
+            self._function("sum_rows", RANGE, is_glue=True) as k,
+            k.loop(k.parameters["begin"], k.parameters["end"]) as row,
+        ):
             problem = PROBLEM.at(k, k.parameters["problem"])
             batch = problem["batch"]
             a, b, c = (k.gep(problem[name], k.mul(batch, problem[f"{name}_batch"])) for name in "abc")

@@ -321,7 +321,10 @@ class GemmPanels(GemmBlocks):
 
     def matrices(self) -> None:
         """A range of the batch, each in one thread."""
-        with self._function("matrices", RANGE, is_glue=True) as k, k.loop(k.parameters["begin"], k.parameters["end"]) as item:
+        with (
+            self._function("matrices", RANGE, is_glue=True) as k,
+            k.loop(k.parameters["begin"], k.parameters["end"]) as item,
+        ):
             alone = k.function_pointer(f"{self._prefix}_alone")
             k.call(f"{self._prefix}_matrix", [alone, k.parameters["problem"], item.index])
 
