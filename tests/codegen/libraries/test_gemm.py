@@ -88,6 +88,7 @@ SIZES_TO_TEST = [
     (29, 520, 300),  # strips of B copied
     (150, 531, 600),  # the same, for more than one block, chunk by chunk
     (125, 290, 1024),  # rows of A a power of two apart
+    (19, 35, 530),  # two tiles share the rows, two chunks the steps
     (26, 290, 523),  # the same of types that are widened, with steps left over
     (30, 1024, 19),  # rows of B a power of two apart
 ]

@@ -118,7 +118,7 @@ class _GemmEmitter(GemmDirect):
 
     def windows(self) -> None:
         """Convolutions: with C by rows, B packed, and A too unless its rows are read from copied regions."""
-        with self._function("windows", [*_RUN, ("windows", PTR)], linkage="") as k:
+        with self._function("windows", [*_RUN, ("windows", PTR)], linkage="", is_glue=True) as k:
             problem = PROBLEM.new(k)
             self._read_call(k, problem)
             problem.set(windows=k.parameters["windows"], uses_scratch=0 if self._kind.accumulates_in_result else 1)
@@ -155,7 +155,10 @@ class _GemmEmitter(GemmDirect):
 
     def _sum_rows(self) -> None:
         """A range of rows of one matrix."""
-        with self._function("sum_rows", RANGE) as k, k.loop(k.parameters["begin"], k.parameters["end"]) as row:
+        with (
+            self._function("sum_rows", RANGE, is_glue=True) as k,
+            k.loop(k.parameters["begin"], k.parameters["end"]) as row,
+        ):
             problem = PROBLEM.at(k, k.parameters["problem"])
             batch = problem["batch"]
             a, b, c = (k.gep(problem[name], k.mul(batch, problem[f"{name}_batch"])) for name in "abc")

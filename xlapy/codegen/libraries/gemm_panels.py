@@ -68,7 +68,7 @@ class GemmPanels(GemmBlocks):
 
     def pack_strips(self) -> None:
         """A range of the panel's strips, those of A first."""
-        with self._function("pack_strips", RANGE) as k:
+        with self._function("pack_strips", RANGE, is_glue=True) as k:
             problem = PROBLEM.at(k, k.parameters["problem"])
             a_strips = problem["a_strips"]
             with k.loop(k.parameters["begin"], k.parameters["end"]) as strip:
@@ -179,7 +179,7 @@ class GemmPanels(GemmBlocks):
 
     def matrix(self) -> None:
         """Number `batch` of the problem's products, panel by panel."""
-        with self._function("matrix", [("parallel", PTR), ("problem", PTR), ("batch", I64)]) as k:
+        with self._function("matrix", [("parallel", PTR), ("problem", PTR), ("batch", I64)], is_glue=True) as k:
             parallel = k.parameters["parallel"]
             problem = PROBLEM.at(k, k.parameters["problem"]).copy()
             problem["batch"] = k.parameters["batch"]
@@ -321,7 +321,10 @@ class GemmPanels(GemmBlocks):
 
     def matrices(self) -> None:
         """A range of the batch, each in one thread."""
-        with self._function("matrices", RANGE) as k, k.loop(k.parameters["begin"], k.parameters["end"]) as item:
+        with (
+            self._function("matrices", RANGE, is_glue=True) as k,
+            k.loop(k.parameters["begin"], k.parameters["end"]) as item,
+        ):
             alone = k.function_pointer(f"{self._prefix}_alone")
             k.call(f"{self._prefix}_matrix", [alone, k.parameters["problem"], item.index])
 

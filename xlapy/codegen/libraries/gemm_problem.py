@@ -140,8 +140,13 @@ class GemmFunctions:
             self._most_packed_bytes + panel_strips[0] * self._tile_rows * PANEL_COLUMNS * kind.accumulator.bytes
         )
 
-    def _function(self, name: str, parameters: list[tuple[str, IRType]], linkage: str = "internal") -> KernelBuilder:
-        return KernelBuilder(self._module, f"{self._prefix}_{name}", parameters, None, linkage, self._attributes)
+    def _function(
+        self, name: str, parameters: list[tuple[str, IRType]], linkage: str = "internal", *, is_glue: bool = False
+    ) -> KernelBuilder:
+        """A function of the library. What `is_glue` only decides and calls, a few times for a product: LLVM does
+        without the passes that would make it faster."""
+        attributes = f"noinline optnone {self._attributes}" if is_glue else self._attributes
+        return KernelBuilder(self._module, f"{self._prefix}_{name}", parameters, None, linkage, attributes)
 
     def _whole_columns(self, k: KernelBuilder, reals: Value) -> Value:
         return k.lshr(reals, self._kind.parts - 1)

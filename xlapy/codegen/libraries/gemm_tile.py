@@ -47,6 +47,9 @@ _STEPS_AHEAD = 32
 the processor does not foresee them, and in the first level of the caches those a power of two apart would be in each
 other's way."""
 
+STREAMED_ROWS = 8
+"""Where masks are free, products with up to so many (real) rows are streamed (`gemm_vector`) if B is large."""
+
 STEPS_OF_GROUP = 16
 """How slowly the rows of C are fetched, and those of B that are for later. All at once they would keep the operands
 waiting (10 % slower)."""
@@ -110,7 +113,8 @@ class Tile:
 def tiles_of(kind: GemmType, shape: TileShape) -> list[Tile]:
     """Every variant that products of this type may call, of each height those for whole strips last.
 
-    Where masks are free, edges stand for those that only see strips of B in cache: all but the widest of each height.
+    Where masks are free, edges stand for those that only see strips of B in cache: all but the widest of each height,
+    and those of so few rows that B would be streamed if it were larger.
     """
     heights = range(kind.parts, shape.rows + 1, kind.parts)
     tiles = []
@@ -118,6 +122,8 @@ def tiles_of(kind: GemmType, shape: TileShape) -> list[Tile]:
         widest = shape.most_vectors_of(rows)
         tiles += [Tile(rows, vectors, is_edge=True) for vectors in range(1, widest + 1)]
         whole = {widest} if shape.masks_are_free else {shape.vectors, widest}
+        if shape.masks_are_free and rows <= STREAMED_ROWS:
+            whole = set()
         tiles += [Tile(rows, vectors) for vectors in sorted(whole)]
     return tiles
 
