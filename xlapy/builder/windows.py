@@ -251,18 +251,11 @@ def ConvGeneralDilated(
     like = common_type((lhs, rhs))
     left, right = (as_op(builder, side, like) for side in (lhs, rhs))
     inputs, kernel = require_array(left), require_array(right)
-    if inputs.rank != kernel.rank or inputs.rank < 2:
-        raise ShapeError("ConvWithGeneralPadding.B1", f"{inputs} and {kernel} do not have the same rank, of 2 or more")
-    if inputs.type is not kernel.type and preferred_element_type is None:
-        raise ShapeError("ConvWithGeneralPadding.B1", f"{inputs} and {kernel} have different element types")
+    _check_sides(inputs, kernel, types_may_differ=preferred_element_type is not None)
     numbers = convolution_dimension_numbers(dimension_numbers, inputs.rank - 2)
-    spatial = [*numbers.input_spatial, *numbers.kernel_spatial]
-    if any(not 0 <= dim < inputs.rank for dim in spatial):
-        raise ShapeError("convolution.input-dimensions", f"spatial dimensions {spatial} are not all those of {inputs}")
     window = _window(
         "ConvWithGeneralPadding.B2",
-        [inputs.dims[dim] for dim in numbers.input_spatial],
-        [kernel.dims[dim] for dim in numbers.kernel_spatial],
+        *_spatial_sizes(inputs, kernel, numbers),
         window_strides,
         padding,
         lhs_dilation,
@@ -282,6 +275,22 @@ def ConvGeneralDilated(
     )
 
 
+def _check_sides(inputs: Shape, kernel: Shape, *, types_may_differ: bool) -> None:
+    rule = "ConvWithGeneralPadding.B1"
+    if inputs.rank != kernel.rank or inputs.rank < 2:
+        raise ShapeError(rule, f"{inputs} and {kernel} do not have the same rank, of 2 or more")
+    if inputs.type is not kernel.type and not types_may_differ:
+        raise ShapeError(rule, f"{inputs} and {kernel} have different element types")
+
+
+def _spatial_sizes(inputs: Shape, kernel: Shape, numbers: ConvolutionDimensionNumbers) -> tuple[list[int], list[int]]:
+    """The sizes of the spatial dimensions of the input and of the kernel, which slides along them."""
+    spatial = [*numbers.input_spatial, *numbers.kernel_spatial]
+    if any(not 0 <= dim < inputs.rank for dim in spatial):
+        raise ShapeError("convolution.input-dimensions", f"spatial dimensions {spatial} are not all those of {inputs}")
+    return [inputs.dims[dim] for dim in numbers.input_spatial], [kernel.dims[dim] for dim in numbers.kernel_spatial]
+
+
 def convolution_dimension_numbers(given: Any, spatial_rank: int) -> ConvolutionDimensionNumbers:
     """Dimension numbers from whatever users have: see `ConvGeneralDilated`."""
     if given is None:
@@ -290,16 +299,15 @@ def convolution_dimension_numbers(given: Any, spatial_rank: int) -> ConvolutionD
     if isinstance(given, ConvolutionDimensionNumbers):
         return given
     if hasattr(given, "input_batch_dimension"):
-        return ConvolutionDimensionNumbers(*(_proto_field(given, field.name) for field in fields(_NUMBERS)))
+        return ConvolutionDimensionNumbers(
+            *(_proto_field(given, field.name) for field in fields(ConvolutionDimensionNumbers))
+        )
     if isinstance(given, (list, tuple)) and len(given) == 3 and all(isinstance(part, str) for part in given):
         return _from_labels(*given)
     raise ArgumentError(
         "dimension_numbers are a ConvolutionDimensionNumbers or labels such as ('NHWC', 'HWIO', 'NHWC'), not "
         + described(given)
     )
-
-
-_NUMBERS = ConvolutionDimensionNumbers
 
 
 def _proto_field(proto: Any, name: str) -> Any:
@@ -312,20 +320,14 @@ def _proto_field(proto: Any, name: str) -> Any:
 def _from_labels(lhs: str, rhs: str, out: str) -> ConvolutionDimensionNumbers:
     """Numbers from labels: N, C in arrays, I, O in kernels; any other letters are spatial, in the kernel's order."""
     spatial = [letter for letter in rhs if letter not in "IO"]
+    sides = []
     for labels, letters in ((lhs, "NC"), (rhs, "IO"), (out, "NC")):
-        if sorted(labels) != sorted([*letters, *spatial]):
-            raise ArgumentError(f"{labels!r} does not have each of {', '.join([*letters, *spatial])} once")
-    return ConvolutionDimensionNumbers(
-        lhs.index("N"),
-        lhs.index("C"),
-        tuple(map(lhs.index, spatial)),
-        rhs.index("I"),
-        rhs.index("O"),
-        tuple(map(rhs.index, spatial)),
-        out.index("N"),
-        out.index("C"),
-        tuple(map(out.index, spatial)),
-    )
+        wanted = [*letters, *spatial]
+        if sorted(labels) != sorted(wanted):
+            raise ArgumentError(f"{labels!r} does not have each of {', '.join(wanted)} once")
+        first, second, *places = map(labels.index, wanted)
+        sides.append((first, second, tuple(places)))
+    return ConvolutionDimensionNumbers.of_sides(*sides)
 
 
 # -- windows -------------------------------------------------------------------------------------------------------
