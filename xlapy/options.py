@@ -15,7 +15,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, SupportsIndex
 
 from xlapy.support.errors import ArgumentError
 
@@ -24,8 +24,8 @@ from xlapy.support.errors import ArgumentError
 class CompileOptions:
     """How to compile. Immutable; equal options compile alike.
 
-    `num_replicas` and `num_partitions` override the module's grid where they are above 1. `num_threads` bounds the
-    threads of one call (None: all that the process may use; 1 really is one). `fast_math` allows laws that are not
+    `num_replicas` and `num_partitions` override the module's grid where one of them is above 1. `num_threads` bounds
+    the threads of one call (None: all that the process may use; 1 really is one). `fast_math` allows laws that are not
     exact. `disabled_passes` and `disabled_laws` are names. `passes` are passes of your own at their places (`after` and
     `before` of `xlapy.passes.user`), `laws` books of laws of your own. `custom_calls` are targets of this program
     alone, by name. `timeout` bounds every wait of the running program for another process, device or host, in seconds.
@@ -47,6 +47,10 @@ class CompileOptions:
     verify: bool = False
 
     def __post_init__(self) -> None:
+        for name in ("num_replicas", "num_partitions"):
+            given = getattr(self, name)
+            if not isinstance(given, SupportsIndex) or int(given) < 1:
+                raise ArgumentError(f"{name} is a number of processes, 1 or more, not {given!r}")
         for name in ("disabled_passes", "disabled_laws"):
             given = getattr(self, name)
             if isinstance(given, str):

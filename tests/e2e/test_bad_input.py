@@ -514,3 +514,25 @@ def test_an_error_about_many_operands_can_be_read() -> None:
     with pytest.raises(xlapy.ShapeError, match=r"f32\[\], f \.\.\. ") as caught:
         xlapy.stablehlo.parse(text)
     assert len(str(caught.value)) < 10_000
+
+
+@pytest.mark.parametrize("count", [0, -3, "2", 2.5, None])
+@pytest.mark.parametrize("name", ["num_replicas", "num_partitions"])
+def test_a_number_of_processes_is_one_or_more(name: str, count: Any) -> None:
+    with pytest.raises(xlapy.ArgumentError, match=f"{name} is a number of processes, 1 or more, not {count!r}"):
+        xlapy.CompileOptions(**{name: count})
+
+
+@pytest.mark.parametrize("body", ["negate(x)", "all-reduce(x), to_apply=sum"])
+def test_more_processes_than_devices(body: str) -> None:
+    region = "sum { a = f32[] parameter(0)  b = f32[] parameter(1)  ROOT c = f32[] add(a, b) }"
+    text = (
+        f"HloModule m, replica_count=4294967296\n{region}\nENTRY e {{ x = f32[] parameter(0)  ROOT y = f32[] {body} }}"
+    )
+    with pytest.raises(xlapy.ArgumentError, match="4294967296 replicas of 1 partitions are more processes"):
+        xlapy.compile(text)
+
+
+def test_a_device_with_an_enormous_number() -> None:
+    with pytest.raises(xlapy.ArgumentError, match="no 1099511627777 devices"):
+        xlapy.compile("ENTRY e { ROOT x = f32[] parameter(0) }", xlapy.CompileOptions(device_assignment=[1 << 40]))
