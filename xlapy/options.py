@@ -13,7 +13,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, SupportsIndex
 
@@ -55,6 +55,18 @@ class CompileOptions:
             given = getattr(self, name)
             if isinstance(given, str):
                 raise ArgumentError(f"{name} is a set of names: {{{given!r}}} instead of {given!r}")
+        for name in ("disabled_passes", "disabled_laws", "passes", "laws"):
+            if not isinstance(getattr(self, name), Collection):
+                raise ArgumentError(f"{name} is a collection, not {getattr(self, name)!r}")
+        if not isinstance(self.seed, SupportsIndex):
+            raise ArgumentError(f"seed is an integer, not {self.seed!r}")
+        if not isinstance(self.num_threads, SupportsIndex | None):
+            raise ArgumentError(f"num_threads is an integer or None, not {self.num_threads!r}")
+        devices: Any = () if self.device_assignment is None else self.device_assignment
+        if not isinstance(devices, Collection) or not all(isinstance(device, SupportsIndex) for device in devices):
+            raise ArgumentError(f"device_assignment is a list of the numbers of devices, not {devices!r}")
+        if not isinstance(self.custom_calls, Mapping):
+            raise ArgumentError(f"custom_calls gives targets by their names, which {self.custom_calls!r} does not")
 
     @property
     def cache_key(self) -> str:

@@ -536,3 +536,28 @@ def test_more_processes_than_devices(body: str) -> None:
 def test_a_device_with_an_enormous_number() -> None:
     with pytest.raises(xlapy.ArgumentError, match="no 1099511627777 devices"):
         xlapy.compile("ENTRY e { ROOT x = f32[] parameter(0) }", xlapy.CompileOptions(device_assignment=[1 << 40]))
+
+
+OPTIONS = [
+    *(("num_threads", value) for value in ("x", 2.5)),
+    *(("seed", value) for value in ("x", None, 1.5)),
+    *(("device_assignment", value) for value in (3, ["a"], "0")),
+    *(("disabled_passes", 3), ("disabled_laws", None), ("passes", 3), ("laws", 3), ("custom_calls", ["f"])),
+]
+
+
+@pytest.mark.parametrize(("name", "value"), OPTIONS)
+def test_options_of_another_kind(name: str, value: Any) -> None:
+    with pytest.raises(xlapy.ArgumentError, match=name):
+        xlapy.CompileOptions(**{name: value})
+
+
+@pytest.mark.parametrize("dims", [(2.5,), ("a",), 3, None, (np.float32(2),), ((2,),)])
+def test_sizes_are_integers(dims: Any) -> None:
+    with pytest.raises(xlapy.ShapeError, match="the sizes of an array are a list of integers"):
+        xlapy.Shape.array(F32, dims)
+
+
+def test_a_flag_for_each_dimension() -> None:
+    with pytest.raises(xlapy.ShapeError, match="2 flags say which of 1 dimensions are dynamic"):
+        xlapy.Shape.array(F32, (2,), (True, False))
