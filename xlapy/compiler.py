@@ -34,9 +34,11 @@ from xlapy.passes.pipelines import PipelineOptions, cpu_pipeline
 from xlapy.passes.scheduling import schedule
 from xlapy.support.collection import paused_collection
 from xlapy.support.dump import DumpFolder
+from xlapy.support.errors import ArgumentError
 from xlapy.support.side_by_side import side_by_side
 from xlapy.support.timing import Timings
 from xlapy_runtime import threads
+from xlapy_runtime.device import MOST_DEVICES
 from xlapy_runtime.program import Program
 
 
@@ -84,6 +86,17 @@ def compile_module(source: HloModule, options: CompileOptions, target: Target | 
     return Compiled(program, stats, lowered.target, lowered.report)
 
 
+def _set_grid(module: HloModule, options: CompileOptions) -> None:
+    """The processes that the module runs as: its own grid, unless the options have another one."""
+    config = module.config
+    if options.num_replicas > 1 or options.num_partitions > 1:
+        config.num_replicas = options.num_replicas
+        config.num_partitions = options.num_partitions
+    if config.num_replicas * config.num_partitions > MOST_DEVICES:
+        grid = f"{config.num_replicas} replicas of {config.num_partitions} partitions"
+        raise ArgumentError(f"{grid} are more processes than there are devices: at most {MOST_DEVICES}")
+
+
 def lower(
     source: HloModule,
     options: CompileOptions,
@@ -100,9 +113,7 @@ def lower(
         check_nesting(source)
         check_copies(source)
         module = source.clone()
-    if options.num_replicas > 1 or options.num_partitions > 1:
-        module.config.num_replicas = options.num_replicas
-        module.config.num_partitions = options.num_partitions
+    _set_grid(module, options)
     verify_processes(module, module.config.num_replicas, module.config.num_partitions)
     pipeline_options = PipelineOptions(
         fast_math=options.fast_math,

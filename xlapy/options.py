@@ -13,8 +13,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any, SupportsIndex
 
 from xlapy.support.errors import ArgumentError
 from xlapy_runtime.records import Record, field
@@ -23,8 +23,8 @@ from xlapy_runtime.records import Record, field
 class CompileOptions(Record):
     """How to compile. Immutable; equal options compile alike.
 
-    `num_replicas` and `num_partitions` override the module's grid where they are above 1. `num_threads` bounds the
-    threads of one call (None: all that the process may use; 1 really is one). `fast_math` allows laws that are not
+    `num_replicas` and `num_partitions` override the module's grid where one of them is above 1. `num_threads` bounds
+    the threads of one call (None: all that the process may use; 1 really is one). `fast_math` allows laws that are not
     exact. `disabled_passes` and `disabled_laws` are names. `passes` are passes of your own at their places (`after` and
     `before` of `xlapy.passes.user`), `laws` books of laws of your own. `custom_calls` are targets of this program
     alone, by name. `timeout` bounds every wait of the running program for another process, device or host, in seconds.
@@ -46,10 +46,26 @@ class CompileOptions(Record):
     verify: bool = False
 
     def __post_init__(self) -> None:
+        for name in ("num_replicas", "num_partitions"):
+            given = getattr(self, name)
+            if not isinstance(given, SupportsIndex) or int(given) < 1:
+                raise ArgumentError(f"{name} is a number of processes, 1 or more, not {given!r}")
         for name in ("disabled_passes", "disabled_laws"):
             given = getattr(self, name)
             if isinstance(given, str):
                 raise ArgumentError(f"{name} is a set of names: {{{given!r}}} instead of {given!r}")
+        for name in ("disabled_passes", "disabled_laws", "passes", "laws"):
+            if not isinstance(getattr(self, name), Collection):
+                raise ArgumentError(f"{name} is a collection, not {getattr(self, name)!r}")
+        if not isinstance(self.seed, SupportsIndex):
+            raise ArgumentError(f"seed is an integer, not {self.seed!r}")
+        if not isinstance(self.num_threads, SupportsIndex | None):
+            raise ArgumentError(f"num_threads is an integer or None, not {self.num_threads!r}")
+        devices: Any = () if self.device_assignment is None else self.device_assignment
+        if not isinstance(devices, Collection) or not all(isinstance(device, SupportsIndex) for device in devices):
+            raise ArgumentError(f"device_assignment is a list of the numbers of devices, not {devices!r}")
+        if not isinstance(self.custom_calls, Mapping):
+            raise ArgumentError(f"custom_calls gives targets by their names, which {self.custom_calls!r} does not")
 
     @property
     def cache_key(self) -> str:

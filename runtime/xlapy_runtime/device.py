@@ -131,6 +131,9 @@ def _set_callback(callbacks: dict[int, SendCallback] | dict[int, RecvCallback], 
         raise ArgumentError(f"the callback of channel {channel} is a {type(callback).__name__}, which is not callable")
 
 
+MOST_DEVICES = 1 << 16
+"""Each has queues of its own, which take memory: a number read from somewhere must not take all there is."""
+
 _devices: list[Device] = []
 _devices_lock = threading.Lock()
 
@@ -139,6 +142,8 @@ def devices(count: int | None = None) -> tuple[Device, ...]:
     """The first `count` devices, the same objects every time; without a count all there are, at least one."""
     if count is not None and count < 1:
         raise ArgumentError(f"there are no {count} devices: ask for one or more")
+    if count is not None and count > MOST_DEVICES:
+        raise ArgumentError(f"there are no {count} devices: ask for at most {MOST_DEVICES}")
     with _devices_lock:
         wanted = max(len(_devices), 1) if count is None else count
         _devices.extend(Device(number) for number in range(len(_devices), wanted))

@@ -514,3 +514,50 @@ def test_an_error_about_many_operands_can_be_read() -> None:
     with pytest.raises(xlapy.ShapeError, match=r"f32\[\], f \.\.\. ") as caught:
         xlapy.stablehlo.parse(text)
     assert len(str(caught.value)) < 10_000
+
+
+@pytest.mark.parametrize("count", [0, -3, "2", 2.5, None])
+@pytest.mark.parametrize("name", ["num_replicas", "num_partitions"])
+def test_a_number_of_processes_is_one_or_more(name: str, count: Any) -> None:
+    with pytest.raises(xlapy.ArgumentError, match=f"{name} is a number of processes, 1 or more, not {count!r}"):
+        xlapy.CompileOptions(**{name: count})
+
+
+@pytest.mark.parametrize("body", ["negate(x)", "all-reduce(x), to_apply=sum"])
+def test_more_processes_than_devices(body: str) -> None:
+    region = "sum { a = f32[] parameter(0)  b = f32[] parameter(1)  ROOT c = f32[] add(a, b) }"
+    text = (
+        f"HloModule m, replica_count=4294967296\n{region}\nENTRY e {{ x = f32[] parameter(0)  ROOT y = f32[] {body} }}"
+    )
+    with pytest.raises(xlapy.ArgumentError, match="4294967296 replicas of 1 partitions are more processes"):
+        xlapy.compile(text)
+
+
+def test_a_device_with_an_enormous_number() -> None:
+    with pytest.raises(xlapy.ArgumentError, match="no 1099511627777 devices"):
+        xlapy.compile("ENTRY e { ROOT x = f32[] parameter(0) }", xlapy.CompileOptions(device_assignment=[1 << 40]))
+
+
+OPTIONS = [
+    *(("num_threads", value) for value in ("x", 2.5)),
+    *(("seed", value) for value in ("x", None, 1.5)),
+    *(("device_assignment", value) for value in (3, ["a"], "0")),
+    *(("disabled_passes", 3), ("disabled_laws", None), ("passes", 3), ("laws", 3), ("custom_calls", ["f"])),
+]
+
+
+@pytest.mark.parametrize(("name", "value"), OPTIONS)
+def test_options_of_another_kind(name: str, value: Any) -> None:
+    with pytest.raises(xlapy.ArgumentError, match=name):
+        xlapy.CompileOptions(**{name: value})
+
+
+@pytest.mark.parametrize("dims", [(2.5,), ("a",), 3, None, (np.float32(2),), ((2,),)])
+def test_sizes_are_integers(dims: Any) -> None:
+    with pytest.raises(xlapy.ShapeError, match="the sizes of an array are a list of integers"):
+        xlapy.Shape.array(F32, dims)
+
+
+def test_a_flag_for_each_dimension() -> None:
+    with pytest.raises(xlapy.ShapeError, match="2 flags say which of 1 dimensions are dynamic"):
+        xlapy.Shape.array(F32, (2,), (True, False))

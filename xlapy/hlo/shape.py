@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import math
+import operator
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
@@ -100,11 +101,16 @@ class Shape:
         """An array of `dims`; `dynamic[d]` makes `dims[d]` a bound; `layout` is minor to major (None: row-major).
 
         `element_type` is an `ElementType` or a numpy dtype. Raises ShapeError for a negative size or a bad layout."""
-        dims = tuple(map(int, dims))
+        try:
+            dims = (*map(operator.index, dims),)
+        except TypeError:
+            raise ShapeError("shape.sizes", f"the sizes of an array are a list of integers, not {dims!r}") from None
         _check_dims(dims)
         flags: Flags = ()
         if any(dynamic) or UNBOUNDED in dims:
             given = dynamic or (False,) * len(dims)
+            if len(given) != len(dims):
+                raise ShapeError("shape.sizes", f"{len(given)} flags say which of {len(dims)} dimensions are dynamic")
             flags = tuple(bool(flag) or size == UNBOUNDED for flag, size in zip(given, dims, strict=True))
         if isinstance(layout, Layout) or layout is None:
             chosen = layout
