@@ -23,7 +23,7 @@ from xlapy.hlo.ops import OPS, OpSpec, Trait
 from xlapy.hlo.text import parse
 from xlapy.passes.pipelines import EXPANDED
 from xlapy.stablehlo.convert import CONVERSIONS
-from xlapy_runtime import executable  # noqa: F401 - fills PREPARE
+from xlapy_runtime import runs  # noqa: F401 - fills PREPARE
 from xlapy_runtime.calls import PREPARE
 from xlapy_runtime.collectives import is_collective
 

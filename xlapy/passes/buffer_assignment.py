@@ -32,6 +32,7 @@ from xlapy.hlo.ops import OPS, Trait
 from xlapy.hlo.schedule import Schedule
 from xlapy.hlo.shape import Shape
 from xlapy.passes.analysis.in_place import overwritable_operands
+from xlapy.support.records import Record
 from xlapy.support.registry import Registry
 
 ALIGNMENT = 64  # bytes: a cache line, and the widest vector
@@ -380,8 +381,7 @@ ScratchBytes = Callable[[Instruction, FunctionPlans], int]
 """How much memory an instruction uses while it runs, besides operands and results."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Walk:
+class _Walk(Record):
     """What decides where the buffers of one computation lie: `functions` are the plans of those that it calls,
     `possible` the donations that the caller allows."""
 
@@ -523,8 +523,7 @@ LEAST_HOLE_BYTES = 16 * 1024
 MOST_CHOOSING = 192  # buffers that are compared with each other: some milliseconds
 
 
-@dataclass(frozen=True, slots=True)
-class _Placement:
+class _Placement(Record):
     """Where buffers lie, and how far that reaches."""
 
     offsets: dict[Buffer, int]

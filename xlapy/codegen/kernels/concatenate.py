@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 
 from xlapy.codegen.arrays import Array
 from xlapy.codegen.element_graph import ElementGraph, between
@@ -18,12 +17,12 @@ from xlapy.codegen.kernels.loop import follows_row_major_numbers, widest_lanes
 from xlapy.codegen.kernels.strip import strip
 from xlapy.codegen.target import Target
 from xlapy.hlo.graph import Instruction
+from xlapy_runtime.records import Record
 
 SHARE = 8192  # elements of a stretch in one unit of work, where rows are few
 
 
-@dataclass(frozen=True, slots=True)
-class ConcatenatePlan:
+class ConcatenatePlan(Record):
     """`stretches` are the elements that each operand has in a row. A unit is `share` elements of a row."""
 
     concatenate: Instruction

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from xlapy.codegen.arrays import Array
 from xlapy.codegen.indexing import Coordinate, Indexing
@@ -19,13 +18,13 @@ from xlapy.codegen.registers import memory_type
 from xlapy.codegen.target import Target
 from xlapy.hlo.graph import Instruction
 from xlapy.hlo.shape import Dims
+from xlapy_runtime.records import Record
 
 SQUARE_BYTES = 256  # side of the larger squares: four lines of each row, and rows enough to use them up
 MOST_LANES = 16
 
 
-@dataclass(frozen=True, slots=True)
-class TransposePlan:
+class TransposePlan(Record):
     """Which dimensions are turned over, of `dims`: those of the operand, neighbours that stay neighbours as one.
 
     Elements change places with their opposites in those that are `reversed`. `slow` is the one that becomes the fastest

@@ -8,7 +8,6 @@ from __future__ import annotations
 import math
 import struct
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from xlapy.codegen.libraries.fold_problem import FoldKind
 from xlapy.codegen.registers import register_type
@@ -17,6 +16,7 @@ from xlapy.hlo.element_types import ElementType
 from xlapy.hlo.graph import Instruction
 from xlapy.hlo.kernel_plan import is_row_major, sole_operation
 from xlapy.hlo.shape import Shape
+from xlapy_runtime.records import Record
 
 _OPCODES = ("add", "multiply", "maximum", "minimum")
 _NARROW = (et.BF16, et.F16)
@@ -28,8 +28,7 @@ KINDS = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class PlainFold:
+class PlainFold(Record):
     """A fold that a library may compute, and its array in three parts."""
 
     kind: FoldKind

@@ -11,7 +11,6 @@ import re
 import types
 import typing
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from xlapy.hlo.attributes import (
@@ -37,11 +36,11 @@ from xlapy.hlo.text.lexer import Lexer, quote
 from xlapy.hlo.text.literals import literal_to_text
 from xlapy.hlo.text.shapes import parse_shape
 from xlapy.support.errors import InternalError
+from xlapy.support.records import Record
 from xlapy.support.registry import Registry
 
 
-@dataclass(frozen=True, slots=True)
-class Codec:
+class Codec(Record):
     """How values of one type are read at the cursor and written."""
 
     read: Callable[[Lexer], Any]
@@ -455,8 +454,7 @@ BETWEEN_PARENTHESES = "()"
 """The text key of an attribute that stands where operands do: a parameter's number, a constant's literal."""
 
 
-@dataclass(frozen=True, slots=True)
-class TextField:
+class TextField(Record):
     """One `key=` of an op: the attribute it belongs to, and the field within that where the type has FIELD_KEYS."""
 
     key: str
@@ -466,8 +464,7 @@ class TextField:
     default: Any
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class OpText:
+class OpText(Record, eq=False):
     """How the attributes and regions of one op are spelled."""
 
     fields: Mapping[str, TextField]

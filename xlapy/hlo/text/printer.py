@@ -17,6 +17,7 @@ from xlapy.hlo.ops import OPS
 from xlapy.hlo.shape import Shape
 from xlapy.hlo.text.attributes import LITERAL, TextField, alias_to_text, donor_to_text, metadata_to_text, op_text
 from xlapy.support.naming import Names
+from xlapy.support.records import Record
 from xlapy.support.registry import Registry
 from xlapy.support.text_forms import TEXT_FORMS
 
@@ -114,8 +115,7 @@ def _config_to_text(config: ModuleConfig) -> list[str]:
     return parts + [f"{key}={value}" for key, value in config.extra.items()]
 
 
-@dataclass(frozen=True, slots=True)
-class _Style:
+class _Style(Record):
     long: bool
     layouts: bool
     large_constants: bool = True

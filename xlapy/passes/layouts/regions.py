@@ -18,6 +18,7 @@ from xlapy.hlo.shape import Shape
 from xlapy.passes.base import pinned, program_computations
 from xlapy.passes.layouts.forms import FORMS, SOURCES, following, is_movable
 from xlapy.passes.layouts.orders import Order, order_of, row_major
+from xlapy.support.records import Record
 
 UNKNOWN_TRIPS = 16
 """How often a loop is taken to run that does not count."""
@@ -37,8 +38,7 @@ class Region:
         self.order = row_major(self.shape.rank)
 
 
-@dataclass(frozen=True, slots=True)
-class Element:
+class Element(Record):
     """One element of a loop's state."""
 
     loop: Instruction
