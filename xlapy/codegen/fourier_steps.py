@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -25,6 +25,7 @@ from xlapy.codegen.libraries.fft_record import (
     step_kinds,
 )
 from xlapy.codegen.target import Target
+from xlapy_runtime.records import Record
 
 Array = np.ndarray[Any, Any]
 Factors = tuple[float, float]
@@ -34,8 +35,7 @@ PLAIN: Factors = (1.0, 1.0)
 CONJUGATE: Factors = (1.0, -1.0)
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(Record):
     """Where numbers lie: in operand, result or scratch memory, at distances in real numbers."""
 
     array: int
@@ -58,8 +58,7 @@ class Place:
         return self.column_pitch == 2 and self.row_pitch > 2
 
 
-@dataclass(frozen=True, slots=True)
-class Block:
+class Block(Record):
     """What a unit is: `width` transforms, or a little less, whose elements are rows; one if lanes run along rows."""
 
     rows: int  # elements that are in work at once

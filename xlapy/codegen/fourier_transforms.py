@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import functools
 import math
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -25,6 +24,7 @@ from xlapy.codegen.target import Target
 from xlapy.hlo.attributes import FftType
 from xlapy.hlo.graph import Instruction
 from xlapy.hlo.shape import Shape
+from xlapy_runtime.records import Record
 
 LONGEST_SIDE_BY_SIDE = 16
 """Vectors. Transforms up to this length are computed side by side, one in each lane, if there are enough."""
@@ -36,8 +36,7 @@ MOST_COLUMNS = 64
 SCRATCH_ALIGNMENT = 64
 
 
-@dataclass(frozen=True, slots=True)
-class Side:
+class Side(Record):
     """The operand or the result of a pass: which array it is, and how it is laid out, in real numbers."""
 
     array: str  # "operand", "result" or "shared": memory besides
@@ -47,8 +46,7 @@ class Side:
     group_pitch: int
 
 
-@dataclass(frozen=True, slots=True)
-class FourierPass:
+class FourierPass(Record):
     """Transforms one dimension: groups of `columns` transforms of `length`."""
 
     real_bytes: int

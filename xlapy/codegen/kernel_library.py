@@ -26,10 +26,10 @@ from xlapy.hlo.graph import Computation, Instruction
 from xlapy.hlo.kernel_plan import is_inlinable, region_functions
 from xlapy.hlo.shape import Shape
 from xlapy_runtime.calling import Status
+from xlapy_runtime.records import Record
 
 
-@dataclass(frozen=True, slots=True)
-class NativeKernel:
+class NativeKernel(Record):
     """A kernel by its symbols. `range_name` takes its pointers from a table, as the pool calls it; it exists only if
     the kernel is worth splitting, into tasks of `grain` units, or is a function of a library."""
 

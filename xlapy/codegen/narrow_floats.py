@@ -9,13 +9,12 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from xlapy.codegen.ir import F32, I8, I16, I32, KernelBuilder, Value
+from xlapy_runtime.records import Record
 
 
-@dataclass(frozen=True, slots=True)
-class NarrowFloat:
+class NarrowFloat(Record):
     """The conversions of one element type."""
 
     widen: Callable[[KernelBuilder, Value], Value]
@@ -58,8 +57,7 @@ def _narrow_f16(k: KernelBuilder, value: Value) -> Value:
 _NEGATIVE_NAN = -0x400000  # bits of f32
 
 
-@dataclass(frozen=True, slots=True)
-class _Format:
+class _Format(Record):
     """An IEEE-like format: `exponent` and `mantissa` bits, `bias`, and what its largest codes mean."""
 
     exponent: int

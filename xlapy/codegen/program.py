@@ -8,7 +8,6 @@ nothing to do), compiled as fast as LLVM can. The first and the last are cut int
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -27,6 +26,7 @@ from xlapy.hlo.schedule import Schedule
 from xlapy.hlo.shape import Shape
 from xlapy_runtime.prelinking import prelinked
 from xlapy_runtime.program import Program
+from xlapy_runtime.records import Record
 
 ENTRY = "xlapy.entry"
 PRINTED_CONSTANTS = 10_000  # elements of constants in the text that is kept; with more, it is for reading only
@@ -38,8 +38,7 @@ Compile = Callable[[Sequence[tuple[str, int]]], list[bytes]]
 """Modules, each as IR text and code generation level, to object code; may look in a cache first."""
 
 
-@dataclass(frozen=True, slots=True)
-class EmittedProgram:
+class EmittedProgram(Record):
     """LLVM IR of one program, with what is needed to run it. Many kernels are several modules.
 
     `steps` lists the functions that each instruction calls. `counters` is the number among the program's constants of

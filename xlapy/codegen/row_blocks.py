@@ -12,7 +12,6 @@ of the block come to lie there.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from xlapy.codegen.ir import I64, PTR, KernelBuilder, Value
 from xlapy.codegen.kernel_calls import table_of
@@ -21,6 +20,7 @@ from xlapy.codegen.libraries.gemm import SIZES
 from xlapy.codegen.libraries.scratch import acquire_scratch, release_scratch
 from xlapy.hlo.graph import Instruction
 from xlapy.hlo.row_blocks import BlockProduct, RowBlocks
+from xlapy_runtime.records import Record
 
 _TABLE = [("table", PTR), ("begin", I64), ("end", I64)]
 
@@ -45,8 +45,7 @@ def write_row_blocks(
     return name, libraries if kernel.call is None else {*libraries, kernel.call.library}
 
 
-@dataclass(frozen=True, slots=True)
-class _Emitter:
+class _Emitter(Record):
     """What the code for one block knows: the arrays of the fusion by its parameters, and what it calls."""
 
     k: KernelBuilder

@@ -19,12 +19,12 @@ from xlapy.hlo.process_groups import group_mode
 from xlapy.hlo.text.backend_config import custom_call_config, typed_config
 from xlapy.support.registry import Registry
 from xlapy_runtime.program import RuntimeCall
+from xlapy_runtime.records import Record
 
 Leaf = tuple[Instruction, int]
 
 
-@dataclass(frozen=True, slots=True)
-class Buffers:
+class Buffers(Record):
     """The array leaves that a call reads and writes, in order."""
 
     operands: Sequence[Leaf]

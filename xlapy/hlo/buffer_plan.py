@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from xlapy.hlo.graph import Computation, Instruction
+from xlapy.support.records import Record, field
 
 
 class Home(enum.Enum):
@@ -34,16 +35,14 @@ class Location:
         return f"{self.home.value}[{self.index}]"
 
 
-@dataclass(frozen=True, slots=True)
-class Scratch:
+class Scratch(Record):
     """Memory that an instruction uses while it runs, besides operands and results."""
 
     location: Location
     bytes: int
 
 
-@dataclass(frozen=True, slots=True)
-class Lifetime:
+class Lifetime(Record):
     """A block of the arena and when it is needed: `ranges` of points, first and last, ascending.
 
     `owners` are the instructions whose values, or whose scratch memory, take turns in it."""
@@ -54,8 +53,7 @@ class Lifetime:
     owners: tuple[Instruction, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Timeline:
+class Timeline(Record):
     """The arena over time. `points` numbers the instructions in the order in which the program comes to them."""
 
     points: Mapping[Instruction, int]
@@ -66,8 +64,7 @@ FunctionPlans = Mapping[Computation, "BufferPlan"]
 """The plans of region functions."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class BufferPlan:
+class BufferPlan(Record, eq=False):
     """The memory of one program.
 
     `leaves` lists, for every instruction that runs, one entry per leaf of its shape, depth first: a location, or None

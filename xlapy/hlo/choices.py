@@ -13,12 +13,12 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TypeAlias
 
 from xlapy.hlo.attributes import ComparisonDirection, ComparisonType
 from xlapy.hlo.element_types import ElementType
 from xlapy.hlo.graph import Computation, Instruction
+from xlapy.support.records import Record
 
 LEAST_CHOSEN = 32  # elements of a row in which it pays to choose by vectors
 MOST_PLACES = 1 << 31  # of a row, so that 32 bits number them
@@ -31,8 +31,7 @@ class Tie(enum.Enum):
     LAST = "last"
 
 
-@dataclass(frozen=True, slots=True)
-class Choice:
+class Choice(Record):
     """A fold of two arrays, one of which has the `key`s; of equal ones, `ties` says for each result which counts.
 
     A NaN counts more than any number, and the first one more than others."""
@@ -83,8 +82,7 @@ _HOLDS: Mapping[ComparisonDirection, frozenset[Relation]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class _Case:
+class _Case(Record):
     """How the two arguments of each operand compare, and which parameters are NaN."""
 
     relations: tuple[Relation, Relation]

@@ -17,6 +17,7 @@ from xlapy.hlo.ops import OPS, OpSpec, Trait
 from xlapy.hlo.shape import Shape, Signature
 from xlapy.support.errors import InternalError
 from xlapy.support.ordering import CycleError, post_order
+from xlapy.support.records import Record
 from xlapy.support.text_forms import TEXT_FORMS
 
 NO_METADATA = OpMetadata()
@@ -425,8 +426,7 @@ def _predecessors(instruction: Instruction) -> Iterator[Instruction]:
     return iter((*instruction.operands, *instruction.control_predecessors))
 
 
-@dataclass(frozen=True, slots=True)
-class InputOutputAlias:
+class InputOutputAlias(Record):
     """Result leaf `output_index` may live in the memory of leaf `parameter_index` of parameter `parameter`."""
 
     output_index: tuple[int, ...]
@@ -435,16 +435,14 @@ class InputOutputAlias:
     must_alias: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class BufferDonor:
+class BufferDonor(Record):
     """The memory of leaf `parameter_index` of parameter `parameter` may become that of any result of its shape."""
 
     parameter: int
     parameter_index: tuple[int, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class DynamicSize:
+class DynamicSize(Record):
     """Names one bounded dimension of an entry parameter or of the result: leaf number (depth first), dimension.
 
     Once the padder has made every shape static, the run-time sizes travel as s32 scalars: as entry parameters behind
@@ -469,8 +467,7 @@ class ModuleConfig:
     extra: dict[str, str] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class ModuleSource:
+class ModuleSource(Record):
     """The text that a module was read from, where that says more than the graph can.
 
     It speaks for the module as long as this has the fingerprint that it had then: whoever changes the module need not

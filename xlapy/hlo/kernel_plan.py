@@ -35,6 +35,7 @@ from xlapy.hlo.attributes import FusionKind
 from xlapy.hlo.graph import Computation, Instruction
 from xlapy.hlo.ops import Trait
 from xlapy.hlo.shape import Shape
+from xlapy.support.records import Record
 
 BLOCKED_TRANSPOSE_BYTES = 32 * 1024  # beyond a first-level cache, strided reads cost more than a blocked copy
 INDEXED_AT_RUN_TIME = ("dynamic-slice", "gather")
@@ -48,8 +49,7 @@ WIDEST_STRIP = 256  # columns: sixteen of the widest vectors
 MOST_STRIP_BYTES = 256 * 1024  # of the narrowest strip of one array: a few of these are in a second-level cache
 
 
-@dataclass(frozen=True, slots=True)
-class KernelLimits:
+class KernelLimits(Record):
     """How large one kernel may get. Compile time and register pressure set the numbers, not the program."""
 
     instructions: int = 1200

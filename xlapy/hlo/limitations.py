@@ -9,13 +9,11 @@ looked at one by one, and all others that the tests know agree.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from xlapy.hlo.element_types import ALL, ElementType
+from xlapy.support.records import Record
 
 
-@dataclass(frozen=True, slots=True)
-class Limitation:
+class Limitation(Record):
     """`ops` lack native code for some of their uses: those of `types`, or those that `what` describes."""
 
     ops: tuple[str, ...]
@@ -75,8 +73,7 @@ LIMITATIONS = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Processor:
+class Processor(Record):
     """How far code for one kind of processor is tested, and why no further ("" if tests run all of it)."""
 
     machine: str  # the name of codegen's reference target
@@ -101,8 +98,7 @@ PROCESSORS = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class JaxDifference:
+class JaxDifference(Record):
     """Results that differ from XLA's: of expressions with one of `functions` in them, in some uses. No modes or types:
     in all."""
 

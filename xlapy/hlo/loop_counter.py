@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from xlapy.hlo.attributes import ComparisonDirection
 from xlapy.hlo.graph import Computation, Instruction
 from xlapy.hlo.patterns import number_of
+from xlapy.support.records import Record
 
 
-@dataclass(frozen=True, slots=True)
-class LoopCounter:
+class LoopCounter(Record):
     """The element `index` of the state of a loop is `first`, then `step` more in each of `trips` iterations."""
 
     index: int

@@ -24,6 +24,7 @@ from xlapy.hlo.attributes import ConvolutionDimensionNumbers, DotDimensionNumber
 from xlapy.hlo.element_types import C64, C128, F32, F64, S8, S32, S64, U8, ElementType
 from xlapy.hlo.graph import Instruction
 from xlapy.hlo.shape import Dims, Shape
+from xlapy.support.records import Record
 
 Batches = tuple[tuple[Shape, Dims], tuple[Shape, Dims], tuple[Shape, Dims]]
 """A, B and C, each with its batch dimensions."""
@@ -35,8 +36,7 @@ SMALLEST_WORK = 2048
 SMALL_MATRIX_WORK = 8 * 8 * 8  # multiplications of one product of a batch; up to here, the same holds for each of them
 
 
-@dataclass(frozen=True, slots=True)
-class Repetition:
+class Repetition(Record):
     """A dimension along which a call is repeated: how often, and the bytes to the next matrix of A, B and C."""
 
     count: int
@@ -156,8 +156,7 @@ LEVELS = 1 + SPACES
 """Digits of a row and of a step: batch (or feature) and one for each space, outermost first."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Digit:
+class _Digit(Record):
     """One digit of a row or of a step: its range, its offset in elements, or the space in which it moves, how far."""
 
     count: int

@@ -10,10 +10,10 @@ Results of all steps of a scan, or of all pieces of a batch, are made so. What t
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from xlapy.hlo.graph import Computation, Instruction
 from xlapy.hlo.loop_counter import LoopCounter, loop_counter, state_index
+from xlapy.support.records import Record
 
 
 def is_overwritten(initial: Instruction) -> bool:
@@ -39,8 +39,7 @@ def _elements(computation: Computation, index: int) -> list[Instruction]:
     return [user for user in computation.parameters[0].users if state_index(user, computation) == index]
 
 
-@dataclass(frozen=True, slots=True)
-class _Update:
+class _Update(Record):
     """A part of a whole, and where it begins."""
 
     part: Instruction

@@ -15,19 +15,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, TypeAlias
 
 import numpy as np
 
 from xlapy.hlo.graph import Instruction
 from xlapy.hlo.ops import OPS, OpSpec, Trait
+from xlapy.support.records import Record
 
 Bindings = dict[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class Variable:
+class Variable(Record):
     """Matches anything, and binds it to `name`."""
 
     name: str
@@ -42,26 +42,22 @@ class Variable:
         return Bound(self, pattern)
 
 
-@dataclass(frozen=True, slots=True)
-class Rest:
+class Rest(Record):
     variable: Variable
 
 
-@dataclass(frozen=True, slots=True)
-class Bound:
+class Bound(Record):
     variable: Variable
     pattern: Pattern
 
 
-@dataclass(frozen=True, slots=True)
-class Number:
+class Number(Record):
     """A constant all of whose elements are one number: `value` with its sign, any for None, bound for a variable."""
 
     value: Any
 
 
-@dataclass(frozen=True, slots=True)
-class OpPattern:
+class OpPattern(Record):
     """An instruction of one op. Without operand patterns, its operands do not matter."""
 
     spec: OpSpec

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from xlapy.hlo.attributes import DotDimensionNumbers, FusionKind
 from xlapy.hlo.fold_steps import fold_steps
@@ -31,6 +30,7 @@ from xlapy.hlo.kernel_plan import (
 )
 from xlapy.hlo.matrix_products import library_product
 from xlapy.hlo.shape import Dims
+from xlapy.support.records import Record
 
 ROOM_BYTES = 256 * 1024  # of the rows of a block: beside what products read, a second-level cache holds that
 LEAST_ROWS = 128  # of a block, even if that takes more room: each block packs the right sides anew
@@ -41,8 +41,7 @@ _TURNED = {"a_batch": "b_batch", "a_row": "b_column", "a_step": "b_step", "m": "
 """The numbers that a product has exchanged with that of the transposes."""
 
 
-@dataclass(frozen=True, slots=True)
-class BlockProduct:
+class BlockProduct(Record):
     """A dot whose result is a batch of matrices with `sizes` rows, columns and depth, as the library wants them.
 
     `left` is the number of the operand that is its left side. `batch` are the sizes of the batch dimensions, and
@@ -64,8 +63,7 @@ class BlockProduct:
         return self.sizes["n"] * self.sizes["k"]
 
 
-@dataclass(frozen=True, slots=True)
-class RowBlocks:
+class RowBlocks(Record):
     """The two products, and the chain over `space`, whose operand `number` is the first one; `members` are all three,
     and what gives their results other names, in order."""
 

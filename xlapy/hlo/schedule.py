@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 
 from xlapy.hlo.graph import Computation, Instruction
+from xlapy.support.records import Record, field
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class JointRun:
+class JointRun(Record, eq=False):
     """Kernels that run at the same time, shared out among the threads as one: `members`, one behind the other in the
     order, none of which needs another one. `bytes` are those that they read and write."""
 
@@ -17,8 +16,7 @@ class JointRun:
     bytes: int
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Schedule:
+class Schedule(Record, eq=False):
     """For each computation that runs as a sequence: all its instructions, each behind what it depends on.
 
     `joint` has the joint run of each instruction that is in one."""

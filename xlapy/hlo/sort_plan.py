@@ -10,12 +10,13 @@ from __future__ import annotations
 import enum
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import permutations
 
 from xlapy.hlo.attributes import ComparisonDirection, ComparisonType
 from xlapy.hlo.element_types import ElementType
 from xlapy.hlo.graph import Computation, Instruction
+from xlapy.support.records import Record
 
 MAX_UNITS = 64  # parts of a sort that may run at once, each with scratch memory of its own
 ALIGNMENT = 64
@@ -34,8 +35,7 @@ class Payload(enum.Enum):
     POSITION = "position"
 
 
-@dataclass(frozen=True, slots=True)
-class SortKey:
+class SortKey(Record):
     """The elements of one operand in ascending or descending order.
 
     `merges_zeros`: -0 equals 0. `merges_nans`: NaNs are equal and come last (first, if descending)."""
@@ -46,8 +46,7 @@ class SortKey:
     merges_nans: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class SortPlan:
+class SortPlan(Record):
     """`rows` rows of `length` elements, `stride` elements apart, of which the first `kept` are results.
 
     Neighbouring rows of a group of `stride` begin next to each other."""
@@ -243,8 +242,7 @@ def has_key(element_type: ElementType) -> bool:
     return not element_type.is_complex and not element_type.name.endswith(("fnuz", "fnu"))
 
 
-@dataclass(frozen=True, slots=True)
-class _Canonical:
+class _Canonical(Record):
     """A parameter of a comparator, perhaps with zeros and NaNs replaced by one of each."""
 
     parameter: int

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, NoReturn, TypeAlias
 
 import numpy as np
@@ -24,6 +24,7 @@ from xlapy.hlo.literal import Literal
 from xlapy.hlo.ops import OPS, Trait
 from xlapy.hlo.shape import UNBOUNDED, Shape, Signature
 from xlapy.support.errors import ArgumentError, ShapeError, UnsupportedError, XlaError
+from xlapy.support.records import Record
 from xlapy.support.registry import Registry
 
 Known: TypeAlias = "Literal | tuple[Known, ...] | None"
@@ -33,8 +34,7 @@ MAX_KNOWN = 4096
 """Elements of a value that is worth knowing: sizes are few."""
 
 
-@dataclass(frozen=True, slots=True)
-class Request:
+class Request(Record):
     """A copy of `computation` for parameters of these shapes, of which so much is known."""
 
     computation: Computation
@@ -42,16 +42,14 @@ class Request:
     known: tuple[Known, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Specialized:
+class Specialized(Record):
     """A copy, and what is known of its result."""
 
     computation: Computation
     known: Known
 
 
-@dataclass(frozen=True, slots=True)
-class DynamicCall:
+class DynamicCall(Record):
     """A custom call for an operation that takes sizes as operands: what replaces it goes into `computation`."""
 
     computation: Computation

@@ -19,7 +19,7 @@ A region function is planned by itself, like a program: its arena is scratch mem
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from xlapy.hlo.buffer_plan import BufferPlan, FunctionPlans, Home, Lifetime, Location, Scratch, Timeline
 from xlapy.hlo.donation import Donation
@@ -31,13 +31,13 @@ from xlapy.hlo.schedule import Schedule
 from xlapy.passes.buffers.arena import aligned, live_bytes, place_in_arena
 from xlapy.passes.buffers.merging import donate, handovers_of, merge
 from xlapy.passes.buffers.walk import Assigner, Buffer, Leaves
+from xlapy.support.records import Record
 
 ScratchBytes = Callable[[Instruction, FunctionPlans], int]
 """How much memory an instruction uses while it runs, besides operands and results."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Walk:
+class _Walk(Record):
     """What decides where the buffers of one computation lie: `functions` are the plans of those that it calls,
     `possible` the donations that the caller allows."""
 

@@ -25,6 +25,7 @@ from xlapy.hlo.patterns import number_of
 from xlapy.passes.base import ComputationPass, pinned
 from xlapy.passes.cse import content
 from xlapy.passes.fusion.cost import operation_cost
+from xlapy.support.records import Record
 
 
 @dataclass
@@ -83,8 +84,7 @@ def _are_alike(conditional: Instruction) -> bool:
     return all(content(branch, {}) == content(first, {}) for branch in others)
 
 
-@dataclass(frozen=True, slots=True)
-class _Choice:
+class _Choice(Record):
     """A pred, and the branches that run where it is true and where it is false."""
 
     predicate: Instruction

@@ -9,7 +9,6 @@ one has fewer steps.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 
 from xlapy.hlo.attributes import ComparisonDirection
 from xlapy.hlo.element_types import S64
@@ -19,12 +18,12 @@ from xlapy.hlo.loop_counter import LoopCounter, loop_counters, state_index, trip
 from xlapy.hlo.patterns import number_of
 from xlapy.hlo.shape import Shape
 from xlapy.passes.loop_invariants import replace_loop, unchanged_elements
+from xlapy.support.records import Record
 
 _COUNT = Shape.scalar(S64)
 
 
-@dataclass(frozen=True, slots=True)
-class Progression:
+class Progression(Record):
     """An integer that is `first` in the first iteration, and `step` more in each following one, without wrapping."""
 
     first: int
@@ -69,8 +68,7 @@ def can_be_cut(loop: Instruction) -> bool:
     return is_plain and all(user.opcode == "get-tuple-element" for state in states for user in state.users)
 
 
-@dataclass(frozen=True, slots=True)
-class Share:
+class Share(Record):
     """What a block has for its steps: `make` adds it to the loop over blocks, where it is given copies of `needed` and
     the number of steps that are done; `use` takes the place of `value` in the body, where it is given what was made
     and copies of the operands of `value`."""

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-
 import xlapy.passes.algebra  # noqa: F401  (fills the book of laws)
 from xlapy.hlo.kernel_plan import KernelLimits
 from xlapy.passes.async_unwrapping import AsyncUnwrapping
@@ -42,6 +40,7 @@ from xlapy.passes.tuple_simplification import TupleSimplification
 from xlapy.passes.user import Placement, placed, with_laws
 from xlapy.passes.while_simplification import WhileSimplification
 from xlapy.passes.zero_sized import ZeroSized
+from xlapy.support.records import Record, field
 
 ORDER = (
     Order(AsyncUnwrapping, CallInlining, "what is not a collective becomes a call"),
@@ -104,8 +103,7 @@ EXPANDED = {
 """Ops that no program has any more after the passes, by the pass that takes them away."""
 
 
-@dataclass(frozen=True, slots=True)
-class PipelineOptions:
+class PipelineOptions(Record):
     """What a compilation may choose about its passes."""
 
     fast_math: bool = False  # laws that are not exact

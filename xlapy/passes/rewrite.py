@@ -25,6 +25,7 @@ from xlapy.hlo.patterns import Bindings, OpPattern, match, may_match
 from xlapy.passes.base import ComputationPass, pinned
 from xlapy.passes.new import Value, materialize
 from xlapy.support.errors import ArgumentError, InternalError
+from xlapy.support.records import Record
 
 Condition = Callable[[Instruction], bool]
 Rewrite = Callable[..., "Value | None"]
@@ -40,8 +41,7 @@ class Exactness(enum.Enum):
     APPROXIMATE = "last bits, or what NaN, infinities and signs of zero do: under fast_math only"
 
 
-@dataclass(frozen=True, slots=True)
-class Law:
+class Law(Record):
     """A rewrite, and how exact it is."""
 
     name: str

@@ -16,7 +16,7 @@ import hashlib
 import inspect
 import time
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from xlapy.hlo.graph import HloModule
@@ -26,10 +26,10 @@ from xlapy.passes.base import Pass
 from xlapy.passes.pipeline import FixedPoint, Step
 from xlapy.passes.rewrite import LAWS, LawBook
 from xlapy.support.errors import ArgumentError, InternalError, XlaError
+from xlapy.support.records import Record
 
 
-@dataclass(frozen=True, slots=True)
-class Placement:
+class Placement(Record):
     """A pass, and the place where it runs: `behind` the pass or group named `place`, or in front of it."""
 
     place: str

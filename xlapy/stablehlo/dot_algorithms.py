@@ -5,12 +5,12 @@ An algorithm allows less precise products than those that we compute, so it chan
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
+from xlapy.support.records import Record
 
-@dataclass(frozen=True, slots=True)
-class DotAlgorithm:
+
+class DotAlgorithm(Record):
     """Operands are rounded to `precision_type`, perhaps as several components, of which products are accumulated."""
 
     precision_type: str

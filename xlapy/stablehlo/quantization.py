@@ -21,10 +21,10 @@ from xlapy.hlo.literal import Literal
 from xlapy.hlo.shape import Dims, Shape
 from xlapy.stablehlo.spellings import ELEMENT_TYPES, SPELLING
 from xlapy.support.errors import ParseError, ShapeError, UnsupportedError
+from xlapy.support.records import Record
 
 
-@dataclass(frozen=True, slots=True)
-class QuantizedType:
+class QuantizedType(Record):
     """A quantized element type. Scales are values of the expressed type; without a dimension there is one of them."""
 
     storage_type: ElementType
@@ -75,8 +75,7 @@ class QuantizedShape(Shape):
         return self.quantization
 
 
-@dataclass(frozen=True, slots=True)
-class QuantizedConstant:
+class QuantizedConstant(Record):
     """A constant as the text gives it: integers of the storage type, and the quantized type that they have."""
 
     literal: Literal

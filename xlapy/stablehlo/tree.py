@@ -6,24 +6,22 @@ regions capture. Attributes are named as in the generic form, whichever form was
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from xlapy.hlo.shape import Shape
+from xlapy.support.records import Record
 
 CONSTANTS = frozenset({"stablehlo.constant", "chlo.constant", "arith.constant"})
 """Operations whose value is copied into each region that uses it, rather than captured."""
 
 
-@dataclass(frozen=True, slots=True)
-class Symbol:
+class Symbol(Record):
     """`@name`."""
 
     name: str
 
 
-@dataclass(frozen=True, slots=True)
-class Opaque:
+class Opaque(Record):
     """An attribute that we skip, as tokens."""
 
     tokens: tuple[str, ...]

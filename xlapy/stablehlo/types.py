@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import TypeAlias
 
 from xlapy.hlo.element_types import ElementType
@@ -12,10 +11,10 @@ from xlapy.hlo.shape import UNBOUNDED, Shape
 from xlapy.stablehlo.quantization import QuantizedShape, QuantizedType, quantized_shape, quantized_type
 from xlapy.stablehlo.spellings import ELEMENT_TYPES, SPELLING
 from xlapy.support.errors import ParseError
+from xlapy.support.records import Record
 
 
-@dataclass(frozen=True, slots=True)
-class FunctionType:
+class FunctionType(Record):
     """`(inputs) -> (results)`."""
 
     inputs: tuple[Shape, ...]
@@ -26,8 +25,7 @@ class FunctionType:
         return f"({inputs}) -> ({results})"
 
 
-@dataclass(frozen=True, slots=True)
-class OtherType:
+class OtherType(Record):
     """A type that no value of ours has, as text: `none`, `!dialect.type<...>`."""
 
     text: str

@@ -9,17 +9,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
 from functools import reduce
 
 from xlapy.codegen.ir import I32, I64, KernelBuilder, Value
 from xlapy.codegen.registers import Element, register_type
 from xlapy.hlo.choices import MOST_PLACES, Choice, Tie
 from xlapy.hlo.element_types import ElementType
+from xlapy_runtime.records import Record
 
 
-@dataclass(frozen=True, slots=True)
-class _Best:
+class _Best(Record):
     """The best element, in each lane, and where equals of it are: the first, and the last if that is asked for."""
 
     value: Value

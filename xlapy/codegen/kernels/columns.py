@@ -28,6 +28,7 @@ from xlapy.codegen.target import Target
 from xlapy.hlo.graph import Computation, Instruction
 from xlapy.hlo.kernel_plan import WIDEST_STRIP, RowSpace, fusion_roots, row_space
 from xlapy.support.errors import InternalError
+from xlapy_runtime.records import Record
 
 MOST_WORK = 1024  # operations in the code of one sweep, which has a part for each vector
 MOST_KEPT_BYTES = 1 << 20  # of a strip: about a second-level cache
@@ -36,8 +37,7 @@ MOST_STACK_BYTES = 64 * 1024  # of what is kept; more is memory of the program
 ALIGNMENT = 64
 
 
-@dataclass(frozen=True, slots=True)
-class Kept:
+class Kept(Record):
     """A value of which a strip is kept, from the sweep that makes it to the last one that reads it."""
 
     value: Instruction
@@ -45,8 +45,7 @@ class Kept:
     slot: int
 
 
-@dataclass(frozen=True, slots=True)
-class ColumnPlan:
+class ColumnPlan(Record):
     """The sweeps down a strip of columns: the reduces of each, and what it leaves for later ones. The last sweep has no
     reduce, but the results that are whole arrays."""
 

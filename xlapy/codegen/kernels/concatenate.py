@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from xlapy.codegen.arrays import Array, Placement
 from xlapy.codegen.element_graph import ElementGraph, between
@@ -18,12 +18,12 @@ from xlapy.codegen.kernels.loop import follows_row_major_numbers, is_streamed, w
 from xlapy.codegen.kernels.strip import LEAST_VECTORS, PastCaches, strip
 from xlapy.codegen.target import Target
 from xlapy.hlo.graph import Instruction
+from xlapy.support.records import Record
 
 SHARE = 8192  # elements of a stretch in one unit of work, where rows are few
 
 
-@dataclass(frozen=True, slots=True)
-class ConcatenatePlan:
+class ConcatenatePlan(Record):
     """`stretches` are the elements that each operand has in a row. A unit is `share` elements of a row. `streaming`
     results are too large to stay in cache until somebody reads them."""
 

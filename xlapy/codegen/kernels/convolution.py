@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from xlapy.codegen.arrays import Array
 from xlapy.codegen.indexing import Coordinate, Index, Indexing
@@ -29,6 +29,7 @@ from xlapy.codegen.target import Target
 from xlapy.hlo.attributes import ConvolutionDimensionNumbers
 from xlapy.hlo.graph import Instruction
 from xlapy.hlo.kernel_plan import has_features_in_lanes
+from xlapy_runtime.records import Record
 
 VECTORS = 2  # along the lanes
 TILE = {True: 12, False: 6}
@@ -41,8 +42,7 @@ BATCH, GROUP, FEATURE, SPATIAL = 0, 1, 2, 3
 Positions = Mapping[int, Coordinate]
 
 
-@dataclass(frozen=True, slots=True)
-class ConvolutionPlan:
+class ConvolutionPlan(Record):
     """A convolution as loops over results. `sizes` are those of the loops, by number.
 
     Groups are one of the loops, unless lanes lie across several groups: then there is one loop over all features."""
@@ -249,8 +249,7 @@ def _are_lanes_inside(k: KernelBuilder, plan: ConvolutionPlan, first: Value) -> 
     return k.and_(k.compare("ge", start, 0), k.compare("lt", k.add(start, extent), axis.size))
 
 
-@dataclass(frozen=True, slots=True)
-class _Tile:
+class _Tile(Record):
     """One tile of results: `rows` along the tile loop by vectors along the lanes.
 
     `first` is where it begins in all loops but that of the lanes."""

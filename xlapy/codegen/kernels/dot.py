@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from xlapy.codegen.arrays import Array
 from xlapy.codegen.elements.conversion import convert_real
@@ -20,13 +19,13 @@ from xlapy.codegen.target import Target
 from xlapy.hlo.attributes import DotDimensionNumbers
 from xlapy.hlo.element_types import F32, ElementType, real_part_type
 from xlapy.hlo.graph import Instruction
+from xlapy_runtime.records import Record
 
 ROWS = 4  # of the result, computed together: each element of the right side is used this often
 VECTORS = 2
 
 
-@dataclass(frozen=True, slots=True)
-class DotPlan:
+class DotPlan(Record):
     """A dot as batch x rows x columns x depth. Columns are the last free dimension of the right side, or none."""
 
     dot: Instruction
@@ -56,8 +55,7 @@ def plan_dot(dot: Instruction, target: Target) -> DotPlan:
     return DotPlan(dot, numbers, lanes, row_tile, lanes * vectors, rows, columns, units, total // max(units, 1))
 
 
-@dataclass(frozen=True, slots=True)
-class _Tile:
+class _Tile(Record):
     """Where one tile lies: coordinates by dimension of each side, row by row and vector by vector."""
 
     lhs_rows: Sequence[Mapping[int, Coordinate]]

@@ -12,7 +12,6 @@ No element may be computed twice. So what does not fill a vector at the end of a
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from xlapy.codegen.arrays import Array
 from xlapy.codegen.element_graph import ElementGraph, between
@@ -32,6 +31,7 @@ from xlapy.hlo.kernel_plan import fused_product, fusion_roots, product_leaf
 from xlapy.hlo.matrix_products import library_product
 from xlapy.hlo.shape import Shape
 from xlapy.support.errors import InternalError
+from xlapy_runtime.records import Record
 
 EPILOGUE_PARAMETERS = [("pointers", PTR), ("block", PTR)] + [
     (name, I64) for name in ("batch", "row", "rows", "column", "columns")
@@ -41,8 +41,7 @@ MOVES_PER_ELEMENT = 4  # operations that take as long as loads and stores of an 
 MOST_LANES_OF_COLUMN = 16  # of a product with a single column: so many elements of it are finished together
 
 
-@dataclass(frozen=True, slots=True)
-class EpiloguePlan:
+class EpiloguePlan(Record):
     """What an epilogue computes, and how blocks are walked."""
 
     product: Instruction
@@ -63,8 +62,7 @@ class EpiloguePlan:
         return self.is_linear or self.row_stride % rows_and_columns(self.shape)[1] == 0 or self.columns == 1
 
 
-@dataclass(frozen=True, slots=True)
-class _Rows:
+class _Rows(Record):
     """Rows of a block: the number of the first element, and where the values of the product are."""
 
     first: Value

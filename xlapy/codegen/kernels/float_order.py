@@ -7,15 +7,13 @@ What is added then turns the circle of all integers: for maxima NaNs of both sig
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from xlapy.codegen.ir import IRType, KernelBuilder, Value
+from xlapy_runtime.records import Record
 
 _FRACTION_BITS = {"f32": 23, "f64": 52}
 
 
-@dataclass(frozen=True, slots=True)
-class FloatOrder:
+class FloatOrder(Record):
     """The integers for floats of `type`, of which the largest is searched, or the smallest."""
 
     k: KernelBuilder

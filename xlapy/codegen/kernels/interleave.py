@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import product
 
 from xlapy.codegen.arrays import Array
@@ -22,12 +21,12 @@ from xlapy.codegen.registers import memory_type
 from xlapy.codegen.target import Target
 from xlapy.hlo.graph import Instruction
 from xlapy.hlo.shape import Dims
+from xlapy_runtime.records import Record
 
 STRIP = 32  # vectors of each line that a task does at least
 
 
-@dataclass(frozen=True, slots=True)
-class Sides:
+class Sides(Record):
     """Which dimensions change places.
 
     `few` are those whose `count` elements lie side by side, in their order: in the result if it `joins` them, else in
@@ -39,8 +38,7 @@ class Sides:
     count: int
 
 
-@dataclass(frozen=True, slots=True)
-class InterleavePlan:
+class InterleavePlan(Record):
     """A transpose of `dims`: those of the operand, neighbours that stay neighbours as one. It takes `lanes` of the long
     one at a time, and each task takes a `strip` of it."""
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 from xlapy.codegen.arrays import Array
 from xlapy.codegen.indexing import Coordinate, Index, Indexing
@@ -19,6 +18,7 @@ from xlapy.codegen.registers import Element, register_type
 from xlapy.codegen.target import Target
 from xlapy.hlo.attributes import Transpose
 from xlapy.hlo.graph import Instruction
+from xlapy_runtime.records import Record
 
 LARGEST_BLOCK = 64
 """Rows of a matrix that a kernel factors or solves by itself."""
@@ -28,8 +28,7 @@ MOST_UNROLLED_COLUMNS = 8
 VECTORS = 4  # right sides are solved so many vectors at a time, which hides the latency of multiply-adds
 
 
-@dataclass(frozen=True, slots=True)
-class TrianglePlan:
+class TrianglePlan(Record):
     """How an instruction with triangular matrices of `rows` rows runs."""
 
     type: IRType
@@ -148,8 +147,7 @@ def _small_cholesky(ix: Indexing, first: Value, plan: TrianglePlan, a: Array, ou
             at.store(output, place(row, column), factor[row][column] if column <= row else nothing)
 
 
-@dataclass(frozen=True, slots=True)
-class _Elements:
+class _Elements(Record):
     """Elements of the matrices of a batch, of one matrix in each lane."""
 
     ix: Indexing
@@ -174,8 +172,7 @@ class _Elements:
 # -- triangular-solve --------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class System:
+class System(Record):
     """A triangular-solve as systems op(a) x = b: how the matrices of both are walked, in elements."""
 
     a_row: int

@@ -12,7 +12,7 @@ result overwrites an operand that would compute elements twice, so there the res
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from xlapy.codegen.arrays import Array, Placement
 from xlapy.codegen.element_graph import ElementGraph, between
@@ -30,6 +30,7 @@ from xlapy.hlo.graph import Instruction
 from xlapy.hlo.kernel_plan import region_functions
 from xlapy.hlo.ops import Trait
 from xlapy.hlo.shape import Shape
+from xlapy_runtime.records import Record
 
 STREAMED_BYTES = 16 << 20  # results smaller than this may be in cache when they are read next
 VECTORS_PER_STEP = 2  # two native vectors hide the latency of one another's operations
@@ -37,8 +38,7 @@ QUICK_WORK = 1 << 15  # operations on elements that take no longer than a call o
 FUNCTION_WORK = 20  # a transcendental function is about so many operations
 
 
-@dataclass(frozen=True, slots=True)
-class LoopPlan:
+class LoopPlan(Record):
     """The shape of a loop kernel: how many units of work there are, and how they are walked."""
 
     roots: tuple[Instruction, ...]

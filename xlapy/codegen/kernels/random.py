@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from xlapy.codegen.arrays import Array
 from xlapy.codegen.indexing import Indexing
@@ -28,13 +27,13 @@ from xlapy.hlo.evaluate.random import (
 )
 from xlapy.hlo.graph import Instruction
 from xlapy.support.errors import InternalError
+from xlapy_runtime.records import Record
 
 WORD_BYTES = 4
 WORK_PER_WORD = 8  # bytes that could be moved while one word is computed
 
 
-@dataclass(frozen=True, slots=True)
-class BitsPlan:
+class BitsPlan(Record):
     """How many counters there are, and what each becomes."""
 
     algorithm: RandomAlgorithm

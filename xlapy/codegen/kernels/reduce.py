@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from xlapy.codegen.arrays import Array
 from xlapy.codegen.element_graph import ElementGraph, between
@@ -45,6 +45,7 @@ from xlapy.hlo.element_types import ElementType
 from xlapy.hlo.graph import Computation, Instruction
 from xlapy.hlo.kernel_plan import sole_operation
 from xlapy.hlo.shape import Shape
+from xlapy_runtime.records import Record
 
 ACCUMULATORS = 4  # vectors that are folded side by side, to hide the latency of the op; functions hide it themselves
 WIDE_ACCUMULATORS = (16, 8)  # across lanes, if registers hold them: memory streams long pieces of rows better
@@ -58,8 +59,7 @@ FEW_ACCUMULATORS = 2  # where each has places beside it, if registers are few or
 LEAST_GATHERED = 8  # results for which it pays to gather a lane of each, rather than to fold them one by one
 
 
-@dataclass(frozen=True, slots=True)
-class ReducePlan:
+class ReducePlan(Record):
     """How a reduce runs: its dimensions sorted out, the strategy, the lanes, the units of work."""
 
     reduce: Instruction
@@ -254,8 +254,7 @@ def _across(
         store_results(vector, plan.reduce, plan.roots, arrays, outputs, index, own)
 
 
-@dataclass(frozen=True, slots=True)
-class _LaneFold:
+class _LaneFold(Record):
     """What each lane does that folds a result of its own: what it begins with, its next state, and the result."""
 
     start: Callable[[Sequence[Element]], Sequence[Element]]

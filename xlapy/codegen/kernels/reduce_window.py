@@ -12,7 +12,6 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 
 from xlapy.codegen.arrays import Array
 from xlapy.codegen.element_graph import SCALAR, ElementGraph, between
@@ -27,12 +26,12 @@ from xlapy.codegen.target import Target
 from xlapy.hlo.attributes import Window
 from xlapy.hlo.graph import Computation, Instruction
 from xlapy.hlo.shape import Shape
+from xlapy_runtime.records import Record
 
 UNROLLED_INSTRUCTIONS = 64  # of the computation, over all places of the window: written out instead of loops
 
 
-@dataclass(frozen=True, slots=True)
-class ReduceWindowPlan:
+class ReduceWindowPlan(Record):
     """How a reduce-window runs. `inner` is the fastest dimension of the result, across which the lanes lie."""
 
     instruction: Instruction

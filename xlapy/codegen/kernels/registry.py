@@ -14,7 +14,7 @@ data all share the loop kernel.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
 from xlapy.codegen.arrays import Array
 from xlapy.codegen.fourier_transforms import fourier_scratch_bytes
@@ -69,6 +69,7 @@ from xlapy.hlo.sort_plan import plan_sort
 from xlapy.hlo.sort_plan import scratch_bytes as scratch_of_sort
 from xlapy.support.errors import UnsupportedError
 from xlapy.support.registry import Registry
+from xlapy_runtime.records import Record, field
 
 SCRATCH_ALIGNMENT = 64
 
@@ -76,8 +77,7 @@ Body = Callable[[KernelBuilder, Sequence[Array], Sequence[Array], Value, Value],
 Finish = Callable[[KernelBuilder, Sequence[Array], Sequence[Array]], None]
 
 
-@dataclass(frozen=True, slots=True)
-class Kernel:
+class Kernel(Record):
     """How one instruction runs: `body(k, operands, results, begin, end)` writes the code for a range of units, unless
     a library has it."""
 
@@ -121,8 +121,7 @@ class Kernel:
         return -(-self.units // self.grain)
 
 
-@dataclass(frozen=True, slots=True)
-class Situation:
+class Situation(Record):
     """What a kernel may know besides the instruction: the target, whether a result overwrites an operand, and what
     memory region functions need, and whether it runs once per call of the program, or perhaps in a loop."""
 

@@ -10,7 +10,7 @@ one is halved, until a byte is full or a narrow element done. Full bytes already
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from xlapy.codegen.arrays import Array
 from xlapy.codegen.indexing import Index, Indexing
@@ -22,12 +22,12 @@ from xlapy.codegen.target import Target
 from xlapy.hlo.element_types import U8, U16, U32, U64, ElementType
 from xlapy.hlo.graph import Instruction
 from xlapy.hlo.shape import Shape
+from xlapy_runtime.records import Record
 
 _STORAGE = {1: U8, 2: U16, 4: U32, 8: U64}
 
 
-@dataclass(frozen=True, slots=True)
-class RepackPlan:
+class RepackPlan(Record):
     """`parts` elements of `narrow` are one of `wide`. A unit is a wide element; a step of the loop takes `lanes`."""
 
     wide: Shape

@@ -29,10 +29,10 @@ from xlapy.hlo.graph import Computation, Instruction
 from xlapy.hlo.kernel_plan import MOST_ROW_BYTES, RowSpace, fusion_roots, row_space
 from xlapy.hlo.shape import Shape
 from xlapy.support.errors import InternalError
+from xlapy_runtime.records import Record
 
 
-@dataclass(frozen=True, slots=True)
-class RowPlan:
+class RowPlan(Record):
     """The sweeps over a row: one for each reduce, then one for the results that are whole arrays.
 
     `kept[n]` are the values that sweep n computes and later ones read from scratch, `again[n]` the operands of which an
@@ -193,8 +193,7 @@ class _Block:
         }
 
 
-@dataclass(frozen=True, slots=True)
-class _Row:
+class _Row(Record):
     """One row in one sweep: the arrays that can be read, and the values per row that are known."""
 
     k: KernelBuilder

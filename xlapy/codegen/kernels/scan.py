@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from xlapy.codegen.arrays import Array
 from xlapy.codegen.indexing import Coordinate, Index, Indexing
@@ -25,12 +25,12 @@ from xlapy.codegen.registers import Element, from_parts, parts_of, splat
 from xlapy.hlo.attributes import WindowDimension
 from xlapy.hlo.graph import Instruction
 from xlapy.hlo.kernel_plan import sole_operation
+from xlapy_runtime.records import Record
 
 SHORTEST = 8  # elements; shorter windows are folded anew
 
 
-@dataclass(frozen=True, slots=True)
-class ScanPlan:
+class ScanPlan(Record):
     """`windows` says how the windows would be folded; the scan runs along `dim`, from its end if `is_reversed`."""
 
     windows: ReduceWindowPlan

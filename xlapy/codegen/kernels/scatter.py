@@ -9,7 +9,6 @@ is the vector one; windows are cut to what lies inside before they are walked, s
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from xlapy.codegen.arrays import Array
 from xlapy.codegen.indexing import Coordinate, Index, Indexing
@@ -22,6 +21,7 @@ from xlapy.codegen.target import Target
 from xlapy.hlo.attributes import ScatterDimensionNumbers
 from xlapy.hlo.element_types import ElementType
 from xlapy.hlo.graph import Computation, Instruction
+from xlapy_runtime.records import Record
 
 FAR_AWAY = 1 << 62
 """Indices beyond this are outside of every array; up to it, sums with sizes do not overflow."""
@@ -47,8 +47,7 @@ def emit_scatter(
     _Scatter(k, numbers, scatter.called[0], lanes, arrays[count], arrays[count + 1 :], outputs).emit()
 
 
-@dataclass(frozen=True, slots=True)
-class _Start:
+class _Start(Record):
     """Where windows of `size` begin in one operand dimension, of `available` elements; None is a 0 that is known."""
 
     position: Value | None
@@ -56,8 +55,7 @@ class _Start:
     available: int
 
 
-@dataclass(frozen=True, slots=True)
-class _Scatter:
+class _Scatter(Record):
     k: KernelBuilder
     numbers: ScatterDimensionNumbers
     region: Computation

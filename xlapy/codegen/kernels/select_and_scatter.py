@@ -10,7 +10,6 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 
 from xlapy.codegen.arrays import Array, zero_element
 from xlapy.codegen.indexing import Coordinate, Index, Indexing, row_major_strides
@@ -22,10 +21,10 @@ from xlapy.codegen.registers import Element, register_type, select, splat
 from xlapy.codegen.target import Target
 from xlapy.hlo.graph import Computation, Instruction
 from xlapy.hlo.kernel_plan import is_inlinable
+from xlapy_runtime.records import Record
 
 
-@dataclass(frozen=True, slots=True)
-class SelectAndScatterPlan:
+class SelectAndScatterPlan(Record):
     """The window's own dimensions, and the others, whose elements are units of work."""
 
     instruction: Instruction

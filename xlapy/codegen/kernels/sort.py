@@ -7,7 +7,6 @@ Keys that are recognised are sorted by libraries (`libraries.sort`).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from xlapy.codegen.arrays import Array
 from xlapy.codegen.indexing import Coordinate, Index, Indexing
@@ -19,10 +18,10 @@ from xlapy.codegen.registers import Element
 from xlapy.codegen.stopping import listening_loop
 from xlapy.hlo.graph import Computation
 from xlapy.hlo.sort_plan import ALIGNMENT, Payload, SortPlan, fits_stack
+from xlapy_runtime.records import Record
 
 
-@dataclass(frozen=True, slots=True)
-class _Row:
+class _Row(Record):
     """One row of all operands and results, and the memory for its records."""
 
     base: Value

@@ -6,11 +6,11 @@ Both move all records between two places, back and forth, and say where they are
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from xlapy.codegen.ir import I32, I64, KernelBuilder, Operand, Value
 from xlapy.codegen.kernels.sort_records import Records
 from xlapy.codegen.stopping import listening_loop
+from xlapy_runtime.records import Record
 
 DIGIT_BITS = 8  # 11 would mean fewer passes, but twice the time: the buckets do not fit the innermost cache
 BUCKETS = 1 << DIGIT_BITS
@@ -19,8 +19,7 @@ RUN = 8  # records that are inserted one by one before runs are merged
 Less = Callable[[Value, Value], Value]
 
 
-@dataclass(frozen=True, slots=True)
-class Histograms:
+class Histograms(Record):
     """How often each digit of the keys occurs, digit after digit, in memory on the stack."""
 
     memory: Value

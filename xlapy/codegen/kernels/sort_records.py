@@ -7,11 +7,11 @@ A key is an unsigned integer that orders as the element does. A record is a key 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from xlapy.codegen.ir import I8, I16, I32, I64, IRType, KernelBuilder, Operand, Value
 from xlapy.codegen.register_transpose import transposed
 from xlapy.hlo.sort_plan import Payload
+from xlapy_runtime.records import Record
 
 _WORDS = {1: I8, 2: I16, 4: I32, 8: I64, 16: I64.with_lanes(2)}
 PAYLOAD_BITS = 32  # of a record in one word
@@ -23,8 +23,7 @@ def word_type(element_bytes: int) -> IRType:
     return _WORDS[element_bytes]
 
 
-@dataclass(frozen=True, slots=True)
-class Column:
+class Column(Record):
     """The elements of one row of an array, as words: `stride` elements apart, from `base` on.
 
     Where `base` has lanes, there is a row in each of them; `neighbours` says that they begin next to each other."""
@@ -87,8 +86,7 @@ class Column:
         return [k.gep(self.pointer, k.add(base, start), self.element_bytes) for base in bases]
 
 
-@dataclass(frozen=True, slots=True)
-class Records:
+class Records(Record):
     """Records in memory, one or (in the lanes of `type`) several. Payloads come out as i64, their upper bits zero."""
 
     type: IRType

@@ -5,20 +5,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from xlapy.codegen.element_graph import between
 from xlapy.hlo.cost import TRANSCENDENTAL
 from xlapy.hlo.graph import Instruction
 from xlapy.hlo.kernel_plan import INDEXED_AT_RUN_TIME, RowSpace
 from xlapy.hlo.ops import Trait
+from xlapy_runtime.records import Record
 
 DEAR = TRANSCENDENTAL | {"divide", "remainder", "sqrt", "map", *INDEXED_AT_RUN_TIME}
 """Ops that take longer than a store and a load."""
 
 
-@dataclass(frozen=True, slots=True)
-class Uses:
+class Uses(Record):
     """Sweeps by number: for each value the `first` one that needs it, and for those that are kept from then on the
     `last` one that reads them."""
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from xlapy.codegen.arrays import Array
 from xlapy.codegen.indexing import Coordinate, Indexing
@@ -24,6 +24,7 @@ from xlapy.codegen.registers import memory_type
 from xlapy.codegen.target import Target
 from xlapy.hlo.graph import Instruction
 from xlapy.hlo.shape import Dims
+from xlapy.support.records import Record
 
 SQUARE_BYTES = 256  # side of the larger squares: four lines of each row, and rows enough to use them up
 STREAMED_BYTES = 1024  # of each row of the operand, where results bypass the caches
@@ -33,8 +34,7 @@ MOST_LANES = 16
 LEVELS = 3  # dimensions in front of those that are turned over, at most, in the library
 
 
-@dataclass(frozen=True, slots=True)
-class TransposePlan:
+class TransposePlan(Record):
     """Which dimensions are turned over, of `dims`: those of the operand, neighbours that stay neighbours as one.
 
     Elements change places with their opposites in those that are `reversed`. `slow` is the one that becomes the fastest

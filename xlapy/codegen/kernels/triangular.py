@@ -14,13 +14,13 @@ from xlapy.codegen.ir import I64, IRType, KernelBuilder, Operand, Value
 from xlapy.codegen.math.complex import Complex
 from xlapy.codegen.math.complex import divide as complex_quotient
 from xlapy.codegen.registers import Element, Pair, from_parts, parts_of
+from xlapy_runtime.records import Record
 
 QUIET_NAN_BITS = {32: 0x7FC00000, 64: 0x7FF8000000000000}
 """By the bits of a float. What is added in the low bits stays a NaN."""
 
 
-@dataclass(frozen=True, slots=True)
-class Matrix:
+class Matrix(Record):
     """Elements in memory: `parts` is 2 for complex ones. Pitches count elements."""
 
     pointer: Value

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 from xlapy.codegen.indexing import Coordinate, Indexing
 from xlapy.codegen.ir import I64, KernelBuilder, Value
 from xlapy.codegen.registers import Element, flatten, unflatten
 from xlapy.codegen.stopping import listening_loop
 from xlapy.hlo.attributes import WindowDimension
+from xlapy_runtime.records import Record
 
 
-@dataclass(frozen=True, slots=True)
-class WindowAxis:
+class WindowAxis(Record):
     """One dimension over which a window slides."""
 
     part: WindowDimension

@@ -7,7 +7,6 @@ worth a second of compile time once, and costs some milliseconds to reload.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 
 from xlapy.codegen.ir import Module
@@ -17,11 +16,11 @@ from xlapy.codegen.stored_code import StoredCode, find_code, keep_code
 from xlapy.codegen.target import Target
 from xlapy.support.side_by_side import side_by_side
 from xlapy_runtime.prelinking import prelinked
+from xlapy_runtime.records import Record
 from xlapy_runtime.threads import thread_limit
 
 
-@dataclass(frozen=True, slots=True)
-class LibraryCall:
+class LibraryCall(Record):
     """How an instruction runs whose code is in a library: by a function of ranges of units,
 
         void function(ptr table, i64 begin, i64 end)
@@ -34,8 +33,7 @@ class LibraryCall:
     numbers: tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Library:
+class Library(Record):
     """Native code that does not depend on any program: how to emit it, and the symbols it offers."""
 
     name: str

@@ -12,7 +12,6 @@ What else is made from the elements before they are folded, or from the results,
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import partial
 
 from xlapy.codegen.arrays import FETCHED_AHEAD
@@ -25,13 +24,13 @@ from xlapy.codegen.libraries.fold_rows import ROWS, emit_rows
 from xlapy.codegen.stopping import LONG
 from xlapy.codegen.target import Target
 from xlapy.hlo.graph import Computation, Instruction
+from xlapy.support.records import Record
 
 LEAST_SIZE = 1 << 15  # elements that take microseconds to fold
 LEAST_ROW = 1 << 7  # elements of a row beside which it does not count that its length is a number
 
 
-@dataclass(frozen=True, slots=True)
-class FoldCall:
+class FoldCall(Record):
     """How a library computes a fold: by which function, in how many units."""
 
     call: LibraryCall

@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 import struct
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from xlapy.codegen.libraries.fold_maps import ITSELF, MAPS, FoldMap
 from xlapy.codegen.libraries.fold_problem import FoldKind
@@ -20,6 +19,7 @@ from xlapy.hlo.element_types import ElementType
 from xlapy.hlo.graph import Instruction
 from xlapy.hlo.kernel_plan import is_row_major, sole_operation
 from xlapy.hlo.shape import Shape
+from xlapy.support.records import Record
 
 _OPCODES = ("add", "multiply", "maximum", "minimum")
 _NARROW = (et.BF16, et.F16)
@@ -35,8 +35,7 @@ KINDS = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class PlainFold:
+class PlainFold(Record):
     """A fold that a library may compute, and its arrays in three parts."""
 
     kind: FoldKind

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 
 from xlapy.codegen.arrays import Array
 from xlapy.codegen.indexing import Index, Indexing
@@ -20,6 +19,7 @@ from xlapy.codegen.target import Target
 from xlapy.hlo.element_types import ElementType
 from xlapy.hlo.graph import Computation, Instruction
 from xlapy.hlo.shape import Shape
+from xlapy.support.records import Record
 
 INPUTS = ("input", "other")
 NUMBERS = (*INPUTS, "result", "init", "length", "columns", "blocks", "ahead")
@@ -31,8 +31,7 @@ NUMBERS_PLACE, SCRATCH_PLACE, FIRST_ARRAY = 0, 2, 3
 """In the table, which goes on with the context behind the numbers."""
 
 
-@dataclass(frozen=True, slots=True)
-class FoldKind:
+class FoldKind(Record):
     """One operation on elements of one type, as registers have them, or on what is made from these, and the type of its
     results."""
 
@@ -57,8 +56,7 @@ class FoldKind:
         return computation.add(self.opcode, operands)
 
 
-@dataclass(frozen=True, slots=True)
-class FoldProblem:
+class FoldProblem(Record):
     """The numbers and arrays of one call, loaded where they are asked for. Nothing writes to them."""
 
     k: KernelBuilder

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-from dataclasses import dataclass
 
 from xlapy.codegen.ir import I8, I64, PTR, KernelBuilder, Value
 from xlapy.codegen.libraries.gemm_finish import GemmFinish
@@ -28,13 +27,13 @@ from xlapy.codegen.libraries.gemm_tile import (
     tiles_of,
 )
 from xlapy.codegen.libraries.gemm_vector import STREAM_PARAMETERS, emit_stream, stream_heights, stream_name
+from xlapy.support.records import Record
 
 _NEAR_BYTES = 1 << 15
 """From the first to the last row of a block of C that the nearest cache holds beside the operands of tiles."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Strip:
+class _Strip(Record):
     """What the tiles of one strip of B read, and where their sums go: `sums` is in C or in scratch. `next_b` is the
     strip that follows, or this one. `ends` if K does, so that C is finished."""
 

@@ -16,7 +16,6 @@ often as there are places in the window; this pays where runs are long, and most
 from __future__ import annotations
 
 import functools
-from dataclasses import dataclass
 
 from xlapy.codegen.ir import I1, I64, PTR, KernelBuilder, Value
 from xlapy.codegen.libraries.gemm_in_place import GemmInPlace
@@ -26,6 +25,7 @@ from xlapy.codegen.libraries.gemm_record import RecordValue
 from xlapy.codegen.libraries.gemm_tile import TILE_PARAMETERS
 from xlapy.codegen.libraries.gemm_windows import WINDOW_NUMBERS, Spot, Windows
 from xlapy.codegen.libraries.scratch import acquire_scratch, release_scratch
+from xlapy_runtime.records import Record
 
 _LEAST_STEPS = 48
 """Steps of the runs of a tile. With fewer, it would mostly load and store its sums."""
@@ -46,8 +46,7 @@ _FEW_ROWS = 4
 _COPY = [("windows", PTR), ("array", PTR), ("row", I64), ("lines", I64), ("pixels", I64), ("region", PTR)]
 
 
-@dataclass(frozen=True, slots=True)
-class _Geometry:
+class _Geometry(Record):
     """What the windows look like; pixels and lines are places in the last space and the one before it."""
 
     planes: Value

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from xlapy.codegen.ir import I1, I64, PTR, KernelBuilder, Value
 from xlapy.codegen.libraries.gemm_blocks import GemmBlocks
 from xlapy.codegen.libraries.gemm_packing import emit_packing
@@ -26,6 +24,7 @@ from xlapy.codegen.libraries.gemm_record import RecordValue
 from xlapy.codegen.libraries.gemm_tile import STEPS_OF_GROUP
 from xlapy.codegen.libraries.gemm_windows import emit_window_packing, has_windows
 from xlapy.codegen.libraries.scratch import acquire_scratch, release_scratch
+from xlapy.support.records import Record
 
 _PACKED_CHUNK = 1 << 16
 """Elements that a thread packs at a time."""
@@ -45,8 +44,7 @@ _MATRIX_WORK = 1 << 24
 """Up to so many multiplications the matrices of a batch are computed in one thread each."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Room:
+class _Room(Record):
     """How the scratch memory of a matrix is divided: packed rows of A, then packed columns of B at `b`, then sums at
     `sums`, if it has such, with rows `sums_row` bytes apart. `bytes` is all of it."""
 

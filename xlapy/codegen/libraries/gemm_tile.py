@@ -15,12 +15,12 @@ neither the choice of tiles nor how K is cut into chunks changes a bit of it.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from xlapy.codegen.ir import I1, I32, I64, PTR, IRType, KernelBuilder, Module, Value
 from xlapy.codegen.ir_memory import CACHE_LINE
 from xlapy.codegen.libraries.gemm_types import GemmType
 from xlapy.codegen.target import Target
+from xlapy_runtime.records import Record
 
 PRODUCT_PARAMETERS = [
     ("depth", I64),
@@ -55,8 +55,7 @@ STEPS_OF_GROUP = 16
 waiting (10 % slower)."""
 
 
-@dataclass(frozen=True, slots=True)
-class TileShape:
+class TileShape(Record):
     """How much of C a target holds in registers.
 
     `rows` and `vectors` are those of the tile for large products; `wide` has the most rows for which wider tiles fit,
@@ -96,8 +95,7 @@ def tile_shape(kind: GemmType, target: Target) -> TileShape:
     return TileShape(6, 2, ((2, 4), (4, 3)), lanes, 16, has_masks, False)
 
 
-@dataclass(frozen=True, slots=True)
-class Tile:
+class Tile(Record):
     """One variant. `is_edge` tiles leave the last vector's surplus columns alone; `copies` packs B on the way."""
 
     rows: int

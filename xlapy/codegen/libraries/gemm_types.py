@@ -14,15 +14,15 @@ and of C holds twice as many reals; and the two accumulators of a complex row ar
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from xlapy.codegen.ir import F32, F64, I8, I16, I32, I64, IRType, KernelBuilder, Value
 from xlapy.codegen.narrow_floats import NARROW_FLOATS
 from xlapy.codegen.target import Target
+from xlapy_runtime.records import Record
 
 
-@dataclass(frozen=True, slots=True)
-class GemmType:
+class GemmType(Record):
     """One element type of a matrix product.
 
     `element` is one real of an operand in memory, `result` one of C; `packed` and `accumulator` are what tiles

@@ -18,7 +18,6 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 from xlapy.codegen.ir import I64, PTR, KernelBuilder, Module, Value
 from xlapy.codegen.libraries.gemm_packing import TurningEmitter, padded_width
@@ -26,6 +25,7 @@ from xlapy.codegen.libraries.gemm_tile import TileShape
 from xlapy.codegen.libraries.gemm_types import GemmType
 from xlapy.codegen.target import Target
 from xlapy.hlo.matrix_products import LEVELS, SPACES
+from xlapy_runtime.records import Record
 
 _ZERO_BYTES = 1 << 12
 """More than a chunk along K takes of a row."""
@@ -91,8 +91,7 @@ class _RowPackingEmitter(TurningEmitter):
         return k.gep(row, depth, self._kind.element.bytes)
 
 
-@dataclass(frozen=True, slots=True)
-class Spot:
+class Spot(Record):
     """Where in the array something lies: an offset in bytes, and a place in each space."""
 
     offset: Value

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import reduce
 
 import numpy as np
@@ -23,6 +22,7 @@ from xlapy.codegen.libraries.sort_problem import Problem
 from xlapy.codegen.stopping import listening_loop
 from xlapy.hlo.element_types import ElementType
 from xlapy.hlo.sort_plan import SortKey
+from xlapy_runtime.records import Record
 
 
 def key_numbers(element_type: ElementType, key: SortKey) -> dict[str, int]:
@@ -46,8 +46,7 @@ def key_numbers(element_type: ElementType, key: SortKey) -> dict[str, int]:
     }
 
 
-@dataclass(frozen=True, slots=True)
-class KeyCode:
+class KeyCode(Record):
     """The code between words of elements and keys of the same width, scalars or vectors."""
 
     problem: Problem

@@ -9,8 +9,6 @@ The network that sorts them is not stable; positions make all records different.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from xlapy.codegen.ir import I32, I64, IRType, Module, Value
 from xlapy.codegen.kernels.sort_records import Column, Records
 from xlapy.codegen.libraries.sort_keys import KeyCode, restore_merged
@@ -21,10 +19,10 @@ from xlapy.codegen.libraries.sort_problem import row_bases, sort_library
 from xlapy.codegen.libraries.sort_rows import key_result
 from xlapy.codegen.target import Target
 from xlapy.hlo.sort_plan import Payload, lanes_of
+from xlapy_runtime.records import Record
 
 
-@dataclass(frozen=True, slots=True)
-class LanesKind:
+class LanesKind(Record):
     """What one library sorts."""
 
     key: IRType
@@ -46,8 +44,7 @@ def emit_lanes(kind: LanesKind, target: Target) -> Module:
     return sort_library(kind.name, target, lambda problem: _Lanes(kind, KeyCode(problem, kind.key)).sort)
 
 
-@dataclass(frozen=True, slots=True)
-class _Lanes:
+class _Lanes(Record):
     kind: LanesKind
     code: KeyCode
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from xlapy.codegen.ir import I64, Operand, Value
 from xlapy.codegen.kernels.sort_records import Column
 from xlapy.codegen.libraries.sort_problem import Problem, row_bases
+from xlapy_runtime.records import Record
 
 
 class Layout(enum.IntEnum):
@@ -27,8 +27,7 @@ def layout_of(stride: int, length: int, lanes: int) -> Layout:
     return Layout.NEIGHBOURS if stride % lanes == 0 else Layout.ANY
 
 
-@dataclass(frozen=True, slots=True)
-class Rows:
+class Rows(Record):
     """The first elements of the rows in each lane, in operands and in results."""
 
     problem: Problem

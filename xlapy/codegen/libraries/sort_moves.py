@@ -9,7 +9,6 @@ Elements are moved as words; those of two words half by half.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from xlapy.codegen.ir import I8, I16, I32, I64, PTR, IRType, KernelBuilder, Module, Value
 from xlapy.codegen.kernels.sort_records import PAYLOAD_BITS
@@ -17,6 +16,7 @@ from xlapy.codegen.libraries.sort_layouts import Layout, Rows, in_layout
 from xlapy.codegen.libraries.sort_problem import Problem, function_attributes
 from xlapy.codegen.stopping import define_look, listening_loop
 from xlapy.codegen.target import Target
+from xlapy_runtime.records import Record
 
 MOVES = "sort_moves"
 MOVE_ROW, MOVE_LANES = f"{MOVES}_row", f"{MOVES}_lanes"
@@ -42,8 +42,7 @@ def emit_moves(target: Target) -> Module:
     return module
 
 
-@dataclass(frozen=True, slots=True)
-class _Half:
+class _Half(Record):
     """Words of an operand and of its result, `bytes` apart: whole elements, or one half of each."""
 
     word: IRType

@@ -7,16 +7,15 @@ Batcher's merge exchange, which takes any length. It is not stable: equal record
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from xlapy.codegen.ir import I64, IRType, KernelBuilder, Operand, Value
+from xlapy_runtime.records import Record
 
 FEW = 16  # vectors that are sorted in registers (some of them on the stack)
 EXCHANGES_PER_STEP = 4
 
 
-@dataclass(frozen=True, slots=True)
-class Phase:
+class Phase(Record):
     """Exchanges of i with i + distance, for i in blocks of `block` positions, 2 * `block` apart, from `first` on."""
 
     block: int
@@ -55,8 +54,7 @@ def sort_in_registers(k: KernelBuilder, records: list[Value]) -> list[Value]:
     return ordered
 
 
-@dataclass(frozen=True, slots=True)
-class Lanes:
+class Lanes(Record):
     """`length` vectors of records in memory. `top` is the largest power of two below `length`."""
 
     memory: Value

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TypeAlias
 
 from xlapy.codegen.ir import I8, I64, PTR, KernelBuilder, Module, Operand, Value
 from xlapy.codegen.stopping import define_look
 from xlapy.codegen.target import Target
 from xlapy.hlo.sort_plan import ALIGNMENT, STACK_BYTES
+from xlapy_runtime.records import Record
 
 NUMBERS = (
     *("rows", "length", "stride", "kept"),
@@ -30,8 +30,7 @@ _POINTERS = ("numbers", "context", "scratch")
 RANGE = [("table", PTR), ("begin", I64), ("end", I64)]
 
 
-@dataclass(frozen=True, slots=True)
-class Problem:
+class Problem(Record):
     """The numbers and pointers of one call, loaded where they are asked for. Nothing writes to them."""
 
     k: KernelBuilder

@@ -10,8 +10,6 @@ Both ways of sorting are stable.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from xlapy.codegen.ir import I32, I64, IRType, Module, Value
 from xlapy.codegen.kernels.sort_algorithms import Histograms, emit_merge_sort, emit_radix_sort
 from xlapy.codegen.kernels.sort_records import Column, Records, word_type
@@ -21,10 +19,10 @@ from xlapy.codegen.libraries.sort_problem import Problem, row_bases, sort_librar
 from xlapy.codegen.stopping import listening_loop
 from xlapy.codegen.target import Target
 from xlapy.hlo.sort_plan import Payload
+from xlapy_runtime.records import Record
 
 
-@dataclass(frozen=True, slots=True)
-class RowsKind:
+class RowsKind(Record):
     """What one library sorts: `element` are the words of payloads that are elements."""
 
     key: IRType
@@ -49,8 +47,7 @@ def emit_rows(kind: RowsKind, target: Target) -> Module:
     return sort_library(kind.name, target, lambda problem: _Rows(kind, KeyCode(problem, kind.key)).sort)
 
 
-@dataclass(frozen=True, slots=True)
-class _Rows:
+class _Rows(Record):
     kind: RowsKind
     code: KeyCode
 

@@ -9,7 +9,6 @@ some k log(n / k) become candidates. Records hold their positions: of equal elem
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import partial
 
 from xlapy.codegen.ir import I32, I64, IRType, KernelBuilder, Module, Value
@@ -21,6 +20,7 @@ from xlapy.codegen.libraries.sort_rows import decode_row, key_result, other_resu
 from xlapy.codegen.stopping import look
 from xlapy.codegen.target import Target
 from xlapy.hlo.sort_plan import SELECTION_LANES, Payload
+from xlapy_runtime.records import Record
 
 _STRETCH = 1 << 20
 """Elements between two looks whether the run was stopped."""
@@ -47,8 +47,7 @@ def emit_selection(key: IRType, target: Target) -> Module:
     return sort_library(selection_name(key), target, lambda problem: partial(select, KeyCode(problem, key)))
 
 
-@dataclass(frozen=True, slots=True)
-class _Selection:
+class _Selection(Record):
     """Puts the first records of one row into `room`, in order."""
 
     problem: Problem

@@ -8,17 +8,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 
 from xlapy.codegen.ir import F32, F64, IRType, KernelBuilder, Operand, Value
 from xlapy.codegen.ir_types import float_to_bits
+from xlapy_runtime.records import Record
 
 INFINITY = math.inf
 NAN = math.nan
 
 
-@dataclass(frozen=True, slots=True)
-class Format:
+class Format(Record):
     """The parameters of an IEEE float type."""
 
     mantissa: int

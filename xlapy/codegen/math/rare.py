@@ -7,17 +7,16 @@ every cosine of every program. Operands and results pass through memory, which m
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 from xlapy.codegen.ir import I64, PTR, IRType, KernelBuilder, Module, Value
 from xlapy.codegen.ir_memory import CACHE_LINE
+from xlapy_runtime.records import Record
 
 LANES_PER_STEP = 16
 """Lanes that are computed together; operands and results have room for a multiple of these."""
 
 
-@dataclass(frozen=True, slots=True)
-class RareFunction:
+class RareFunction(Record):
     """A function from vectors to vectors, lane by lane, that is compiled once for all programs."""
 
     symbol: str

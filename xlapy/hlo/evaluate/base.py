@@ -15,7 +15,6 @@ from __future__ import annotations
 import inspect
 from collections import deque
 from collections.abc import Callable, Generator, Hashable, Mapping
-from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias
 
 import numpy as np
@@ -24,6 +23,7 @@ from xlapy.hlo.evaluate.numerics import Array, narrow, widen
 from xlapy.hlo.graph import Computation, Instruction
 from xlapy.hlo.ops import OPS
 from xlapy.hlo.process_groups import Place
+from xlapy.support.records import Record
 from xlapy.support.registry import Registry
 
 Value: TypeAlias = Any
@@ -48,29 +48,25 @@ class Process(Protocol):
 # -- requests ------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class Run:
+class Run(Record):
     """Answered by the result of the computation."""
 
     computation: Computation
     arguments: tuple[Value, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class WhoAmI:
+class WhoAmI(Record):
     """Answered by the process that evaluates."""
 
 
-@dataclass(frozen=True, slots=True)
-class Take:
+class Take(Record):
     """Answered by the next item of a queue, once there is one."""
 
     queue: deque[Value]
     what: str
 
 
-@dataclass(frozen=True, slots=True)
-class Deposit:
+class Deposit(Record):
     """A contribution to a meeting of `members` (process numbers). Answered by an `Await` to yield when it is needed."""
 
     meeting: Hashable
@@ -78,8 +74,7 @@ class Deposit:
     value: Value
 
 
-@dataclass(frozen=True, slots=True)
-class Await:
+class Await(Record):
     """Answered by the contributions of all members, in their order, once all are there."""
 
     meeting: Hashable

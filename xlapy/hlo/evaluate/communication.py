@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Generator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -35,6 +34,7 @@ from xlapy.hlo.process_groups import group_mode, group_of, process_number
 from xlapy.hlo.shape import Shape
 from xlapy.hlo.text.backend_config import custom_call_config
 from xlapy.support.errors import ExecutionError, XlaError
+from xlapy.support.records import Record
 
 # -- queues and channels -------------------------------------------------------------------------------------------
 
@@ -77,8 +77,7 @@ def recv(token: Value, *, channel_id: int, is_host_transfer: bool, result: Shape
     return (_Message(waiting, result.parts[0]), np.zeros((), np.uint32), TOKEN)
 
 
-@dataclass(frozen=True, slots=True)
-class _Message:
+class _Message(Record):
     waiting: Take
     shape: Shape
 
@@ -133,8 +132,7 @@ def partition_id() -> Steps:
     return np.asarray(np.uint32(process.place.partition))
 
 
-@dataclass(frozen=True, slots=True)
-class Meeting:
+class Meeting(Record):
     """Which processes a collective brings together."""
 
     operation: str
@@ -283,8 +281,7 @@ def reduce_over_processes(arrays: Sequence[Array], computation: Computation) -> 
 # -- start and done ------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class _Started:
+class _Started(Record):
     """A collective that has deposited, and waits."""
 
     rest: Generator[Any, Any, Value]

@@ -26,6 +26,7 @@ from typing import Any, NewType
 
 from xlapy.hlo.shape import Shape, Signature
 from xlapy.support.errors import InternalError, ShapeError
+from xlapy.support.records import Record
 
 Variadic = Sequence[Shape]
 Regions = Sequence[Signature]
@@ -64,21 +65,18 @@ COMMUTATIVE = ELEMENTWISE | Trait.COMMUTATIVE
 INDEX_MAP = Trait.PURE | Trait.INDEX_MAP
 
 
-@dataclass(frozen=True, slots=True)
-class OperandParameter:
+class OperandParameter(Record):
     name: str
     variadic: bool
 
 
-@dataclass(frozen=True, slots=True)
-class RegionParameter:
+class RegionParameter(Record):
     name: str
     variadic: bool
     text_key: str
 
 
-@dataclass(frozen=True, slots=True)
-class AttributeParameter:
+class AttributeParameter(Record):
     """An attribute: its Python type, its default (`REQUIRED` if none), its spelling in HLO text."""
 
     name: str
@@ -92,8 +90,7 @@ class AttributeParameter:
         return self.default is REQUIRED
 
 
-@dataclass(frozen=True, slots=True)
-class Constraint:
+class Constraint(Record):
     """One numbered rule of an op."""
 
     slug: str

@@ -7,7 +7,6 @@ import functools
 import types
 import typing
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from xlapy.hlo.attributes import (
@@ -57,14 +56,14 @@ from xlapy.hlo.proto.messages import (
 from xlapy.hlo.proto.shapes import shape_from_proto, shape_to_proto
 from xlapy.support.errors import InternalError, ParseError
 from xlapy.support.protobuf import enumerated
+from xlapy.support.records import Record
 from xlapy.support.registry import Registry
 
 Read = Callable[[InstructionProto], Any]
 Write = Callable[[InstructionProto, Any], None]
 
 
-@dataclass(frozen=True, slots=True)
-class Codec:
+class Codec(Record):
     """How one attribute is found in a message and put there."""
 
     read: Read

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from xlapy.hlo.proto.messages import (
     FrontendAttributesProto,
@@ -19,11 +18,11 @@ from xlapy.hlo.proto.messages import (
 from xlapy.hlo.proto.shardings import sharding_from_text, sharding_to_text
 from xlapy.hlo.text.backend_config import config_bytes, config_text, is_group
 from xlapy.hlo.text.lexer import Lexer, quote
+from xlapy.support.records import Record
 from xlapy.support.source import Source
 
 
-@dataclass(frozen=True, slots=True)
-class Extra:
+class Extra(Record):
     """How one of these attributes is found in a message, as text or "", and put there."""
 
     read: Callable[[InstructionProto], str]

@@ -10,7 +10,6 @@ import re
 import types
 import typing
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from xlapy.hlo.attributes import (
@@ -34,11 +33,11 @@ from xlapy.hlo.text.lexer import Lexer, quote
 from xlapy.hlo.text.literals import literal_to_text
 from xlapy.hlo.text.shapes import parse_shape
 from xlapy.support.errors import InternalError
+from xlapy.support.records import Record
 from xlapy.support.registry import Registry
 
 
-@dataclass(frozen=True, slots=True)
-class Codec:
+class Codec(Record):
     """How values of one type are read at the cursor and written."""
 
     read: Callable[[Lexer], Any]

@@ -18,6 +18,7 @@ from xlapy.hlo.shape import Shape
 from xlapy.hlo.text.attributes import LITERAL, alias_to_text, donor_to_text, metadata_to_text
 from xlapy.hlo.text.op_keys import TextField, op_text
 from xlapy.support.naming import Names
+from xlapy.support.records import Record
 from xlapy.support.registry import Registry
 from xlapy.support.text_forms import TEXT_FORMS
 
@@ -115,8 +116,7 @@ def _config_to_text(config: ModuleConfig) -> list[str]:
     return parts + [f"{key}={value}" for key, value in config.extra.items()]
 
 
-@dataclass(frozen=True, slots=True)
-class _Style:
+class _Style(Record):
     long: bool
     layouts: bool
     large_constants: bool = True

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -15,6 +14,7 @@ from xlapy.hlo.graph import Computation, Instruction
 from xlapy.hlo.literal import Literal
 from xlapy.hlo.ops import OPS
 from xlapy.hlo.shape import Shape
+from xlapy.support.records import Record
 from xlapy.support.registry import Registry
 
 Path: TypeAlias = tuple[int, ...]
@@ -29,8 +29,7 @@ Copies: TypeAlias = Mapping[tuple[Computation, Shape], Computation]
 """The static copies of called computations, by original and shape of the result that callers want."""
 
 
-@dataclass(frozen=True, slots=True)
-class Extent:
+class Extent(Record):
     """The bound of a dimension, and its run-time size where that may be another."""
 
     bound: int

@@ -9,7 +9,6 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 
 from xlapy.hlo.attributes import ConvolutionDimensionNumbers, DotDimensionNumbers
 from xlapy.hlo.choices import LEAST_CHOSEN, choice_of
@@ -26,11 +25,11 @@ from xlapy.passes.layouts.orders import (
     wide,
     without,
 )
+from xlapy.support.records import Record
 from xlapy.support.registry import Registry
 
 
-@dataclass(frozen=True, slots=True)
-class Form:
+class Form(Record):
     """The orders in which an op reads its arrays and writes its result, and what that costs."""
 
     operands: tuple[Order, ...]
@@ -91,8 +90,7 @@ def _behind(found: Sequence[int], dim: int) -> int:
     return found.index(dim - 1) + 1 if dim - 1 in found else 0
 
 
-@dataclass(frozen=True, slots=True)
-class _Run:
+class _Run(Record):
     before: Dims
     after: Dims
 
@@ -169,8 +167,7 @@ def _dot(instruction: Instruction, operands: Sequence[Order], result: Order) -> 
                     yield Form((left, right), order)
 
 
-@dataclass(frozen=True, slots=True)
-class DotDims:
+class DotDims(Record):
     """The dimensions of a dot's result by where they come from, each with the dimension that it is in the operands."""
 
     batch: tuple[tuple[int, int, int], ...]  # result, left, right

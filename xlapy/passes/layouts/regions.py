@@ -19,6 +19,7 @@ from xlapy.passes.base import pinned, program_computations
 from xlapy.passes.layouts.followers import SOURCES, following
 from xlapy.passes.layouts.forms import FORMS
 from xlapy.passes.layouts.orders import Order, is_movable, order_of, row_major
+from xlapy.support.records import Record
 
 UNKNOWN_TRIPS = 16
 """How often a loop is taken to run that does not count."""
@@ -38,8 +39,7 @@ class Region:
         self.order = row_major(self.shape.rank)
 
 
-@dataclass(frozen=True, slots=True)
-class Element:
+class Element(Record):
     """One element of a loop's state."""
 
     loop: Instruction

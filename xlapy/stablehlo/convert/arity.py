@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import lru_cache
 
 from xlapy.stablehlo.tree import Operation
 from xlapy.support.errors import ParseError
+from xlapy.support.records import Record
 
 MANY = 1 << 30
 
 
-@dataclass(frozen=True, slots=True)
-class Arity:
+class Arity(Record):
     """The least and the largest number of operands, and the numbers of regions and of results (None: any)."""
 
     least: int

@@ -7,7 +7,6 @@ for one result, a tuple-shaped one for several. Its errors need no place: the ca
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import numpy as np
@@ -21,6 +20,7 @@ from xlapy.stablehlo.quantization import QuantizedConstant, storage_shape
 from xlapy.stablehlo.tree import Operation, Region, Symbol, Value
 from xlapy.stablehlo.types import type_text
 from xlapy.support.errors import InternalError, ParseError, ShapeError, UnsupportedError
+from xlapy.support.records import Record
 from xlapy.support.registry import Registry
 
 Kind = TypeVar("Kind")
@@ -135,8 +135,7 @@ class Body:
         self.set_elements(values, self.computation.add("parameter", number=0, shape=shape, name="state"))
 
 
-@dataclass(frozen=True, slots=True)
-class Elements:
+class Elements(Record):
     """The results are the first elements of a tuple, of which there may be more, or only one."""
 
     whole: Instruction
@@ -145,16 +144,14 @@ class Elements:
 Converter = Callable[[Body, Operation], Instruction | Elements]
 
 
-@dataclass(frozen=True, slots=True)
-class RegionKind:
+class RegionKind(Record):
     """How the regions of an operation become computations: what their parameters are, and what they return."""
 
     parameters: Callable[[Operation, Region, Body], None]
     root: Callable[[Operation, Region, Body], Instruction]
 
 
-@dataclass(frozen=True, slots=True)
-class Conversion:
+class Conversion(Record):
     """How an operation becomes instructions: by its attributes and types alone, or `by_value` of operands too."""
 
     convert: Converter

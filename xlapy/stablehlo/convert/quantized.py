@@ -9,7 +9,6 @@ must satisfy, which the storage no longer shows, `quantized_rules.py` checks fir
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -66,6 +65,7 @@ from xlapy.stablehlo.quantization import (
 from xlapy.stablehlo.tree import Operation, Value
 from xlapy.stablehlo.types import type_text
 from xlapy.support.errors import ShapeError, UnsupportedError
+from xlapy.support.records import Record
 from xlapy.support.registry import Registry
 
 # -- the two formulas --------------------------------------------------------------------------------------------------
@@ -296,8 +296,7 @@ def as_written(body: Body, operation: Operation, convert: Converter) -> Instruct
 # -- the table ---------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class Treatment:
+class Treatment(Record):
     """The way an operation takes, which places may be quantized per axis, and what the types must satisfy."""
 
     way: Way

@@ -28,13 +28,13 @@ from xlapy.stablehlo.write.forms import (
     result_types,
     signature,
 )
+from xlapy.support.records import Record
 from xlapy.support.registry import Registry
 
 Tree: TypeAlias = "str | tuple[Tree, ...]"
 
 
-@dataclass(frozen=True, slots=True)
-class Request:
+class Request(Record):
     """Write the instructions of `computation`, its parameters being `arguments`; answered by the tree of its root."""
 
     computation: Computation
