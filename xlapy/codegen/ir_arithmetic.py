@@ -175,7 +175,6 @@ class Arithmetic(Emitter):
             return a
         if operation == "fadd" and a.constant is not None and _is_negative_zero(a.constant):
             return b
-        a, b = self._operand(a), self._operand(b)
         return self._pure(a.type, f"{operation} {a.type.text} {a.text}, {b.text}", a, b)
 
     def opaque(self, value: Value) -> Value:
@@ -333,7 +332,7 @@ class Arithmetic(Emitter):
         a, b = self._pair(a, b)
         b, c = self._pair(b, c)
         a, c = self._value(a, b.type), self._value(c, b.type)
-        return self._intrinsic("fma", a.type, self._operand(b), self._operand(a), self._operand(c))
+        return self._intrinsic("fma", a.type, b, a, c)
 
     def muladd(self, a: Operand, b: Operand, c: Operand) -> Value:
         """a * b + c the quick way: fused if the target can, else rounded twice."""

@@ -35,9 +35,10 @@ class Emitter:
     """The text of one function while it is being written.
 
     If it `hoists_constants`, vectors of a float constant are made in front of all loops: for functions that LLVM does
-    not optimize, which would make them again each time around. If it `loads_constants`, these come from memory: for
-    functions that had better be compiled fast. If it `joins_offsets`, what is constant in a sum of integers is added
-    last, so that addresses are a few sums, each with many displacements."""
+    not optimize, which would make them again each time around. If it `loads_constants`, masks and other vectors of an
+    integer come from memory: for functions that had better be compiled fast, as LLVM makes such vectors lane by lane.
+    (Those of floats are parts of instructions otherwise, and faster so.) If it `joins_offsets`, what is constant in a sum
+    of integers is added last, so that addresses are a few sums, each with many displacements."""
 
     def __init__(
         self,
@@ -89,7 +90,7 @@ class Emitter:
 
     def _operand(self, value: Value) -> Value:
         """The operand of an operation that is one instruction, whatever it is made from: a constant vector comes from
-        memory, if this function loads such, where it is needed. At best that is part of the instruction."""
+        memory, if this function loads such."""
         type = value.type
         if not self.loads_constants or not value.constant or type.lanes == 1 or type.bits == 1:
             return value
