@@ -37,8 +37,8 @@ class Emitter:
     If it `hoists_constants`, vectors of a float constant are made in front of all loops: for functions that LLVM does
     not optimize, which would make them again each time around. If it `loads_constants`, masks and other vectors of an
     integer come from memory: for functions that had better be compiled fast, as LLVM makes such vectors lane by lane.
-    (Those of floats are parts of instructions otherwise, and faster so.) If it `joins_offsets`, what is constant in a sum
-    of integers is added last, so that addresses are a few sums, each with many displacements."""
+    (Those of floats are parts of instructions otherwise, and faster so.) If it `joins_offsets`, what is constant in a
+    sum of integers is added last, so that addresses are a few sums, each with many displacements."""
 
     def __init__(
         self,
