@@ -641,27 +641,9 @@ def test_constants_of_a_function_that_is_not_optimized_are_made_once() -> None:
     np.testing.assert_array_equal(x, np.arange(64) * 3 + sum(number + 4.5 for number in range(20)))
 
 
-def test_constants_of_a_function_that_hardly_runs_are_loaded() -> None:
-    """Vectors of them, once and from one place, but for zeros; functions of the module share these places."""
-    module = Module(has_fma=HAS_FMA)
-    vector = IRType("f32", 8)
-    for name in "fg":
-        with KernelBuilder(module, name, [("x", PTR)], None, loads_constants=True) as k, k.loop(0, 64, 8) as loop:
-            place = k.gep(k.parameters["x"], loop.index, 4)
-            value = k.muladd(k.add(k.load(place, vector), 0.0), 3.0, 1.5)
-            k.store(place, k.add(value, 3.0))
-    text = module.text()
-    assert text.count("constant <8 x float> splat") == 2
-    assert text.count("load <8 x float>, ptr @table.") == 4
-    assert text.count("splat (float 0x0000000000000000)") == 2 and text.count("splat (") == 4
-    x = np.arange(64, dtype=np.float32)
-    Compiled(text).call("g", x)
-    np.testing.assert_array_equal(x, np.arange(64) * 3 + 4.5)
-
-
 @pytest.mark.parametrize("kind", ["f32", "f64"])
 def test_signs_where_constants_are_loaded(kind: str) -> None:
-    """Masks and sums of integers read theirs, too; shifts and divisions know them."""
+    """Masks and sums of integers read theirs; shifts and divisions know them."""
     module, vector = Module(has_fma=HAS_FMA), IRType(kind, 8)
     dtype = np.dtype(np.float32 if kind == "f32" else np.float64)
     with KernelBuilder(module, "f", [("x", PTR), ("y", PTR), ("z", PTR)], None, loads_constants=True) as k:

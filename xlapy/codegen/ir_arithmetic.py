@@ -113,8 +113,8 @@ class Arithmetic(Emitter):
             folded = self._fold_integer(operation, a, b)
             if folded is not None:
                 return folded
-            if self.loads_constants and operation in _LOADED and b.type.lanes > 1 and b.type.bits > 1:
-                b = self.loaded(b)
+            if operation in _LOADED:
+                b = self._operand(b)
         elif operation in _DIVISIONS:
             return self._pinned(a.type, f"{operation} {a.type.text} {a.text}, {b.text}", a, b)
         elif a.text == b.text and operation in ("sub", "xor"):
@@ -331,8 +331,8 @@ class Arithmetic(Emitter):
         """a * b + c rounded once, on every target: one call of libm per lane where `has_fma` is false."""
         a, b = self._pair(a, b)
         b, c = self._pair(b, c)
-        a = self._value(a, b.type)
-        return self._intrinsic("fma", a.type, b, a, self._value(c, b.type))
+        a, c = self._value(a, b.type), self._value(c, b.type)
+        return self._intrinsic("fma", a.type, b, a, c)
 
     def muladd(self, a: Operand, b: Operand, c: Operand) -> Value:
         """a * b + c the quick way: fused if the target can, else rounded twice."""

@@ -35,9 +35,10 @@ class Emitter:
     """The text of one function while it is being written.
 
     If it `hoists_constants`, vectors of a float constant are made in front of all loops: for functions that LLVM does
-    not optimize, which would make them again each time around. If it `loads_constants`, these come from memory: for
-    functions that had better be compiled fast. If it `joins_offsets`, what is constant in a sum of integers is added
-    last, so that addresses are a few sums, each with many displacements."""
+    not optimize, which would make them again each time around. If it `loads_constants`, masks and other vectors of an
+    integer come from memory: for functions that had better be compiled fast, as LLVM makes such vectors lane by lane.
+    (Those of floats are parts of instructions otherwise, and faster so.) If it `joins_offsets`, what is constant in a
+    sum of integers is added last, so that addresses are a few sums, each with many displacements."""
 
     def __init__(
         self,
@@ -74,38 +75,27 @@ class Emitter:
         found = self._constants.get(key)
         if found is None:
             exact, text = _spelled(type.kind, type.lanes, number, "" if number else repr(number))
-            if type.is_float and type.lanes > 1 and number:
-                if self.loads_constants:
-                    text = self._loaded(type, text)
-                elif self._hoisted_constants < HOISTED_CONSTANTS:
-                    self._hoisted_constants += 1
-                    text = self._hoisted(type, text)
+            if type.is_float and type.lanes > 1 and number and self._hoisted_constants < HOISTED_CONSTANTS:
+                self._hoisted_constants += 1
+                text = self._hoisted(type, text)
             found = self._constants[key] = Value(type, text, exact, self._function_scope)
         return found
 
     def _hoisted(self, type: IRType, text: str) -> str:
         """The name of a constant that is made once. What is frozen is not known elsewhere to be a constant."""
-        return self._at_entry(f"freeze {type.text} {text}")
-
-    def _loaded(self, type: IRType, text: str) -> str:
-        """The name of a constant that is read from memory."""
-        table = self.module.vector(type, text)
-        return self._at_entry(f"load {type.text}, ptr @{table}, align {type.bytes * type.lanes}")
-
-    def loaded(self, constant: Value) -> Value:
-        """A constant vector of integers as one that is read from memory, where operations need not know it."""
-        key = (constant.type.text, f"loaded {constant.text}")
-        found = self._constants.get(key)
-        if found is None:
-            text = self._loaded(constant.type, constant.text)
-            found = self._constants[key] = Value(constant.type, text, constant.constant, self._function_scope)
-        return found
-
-    def _at_entry(self, text: str) -> str:
         self._names += 1
         name = f"%v{self._names}"
-        self._entry_lines.append(f"  {name} = {text}")
+        self._entry_lines.append(f"  {name} = freeze {type.text} {text}")
         return name
+
+    def _operand(self, value: Value) -> Value:
+        """The operand of an operation that is one instruction, whatever it is made from: a constant vector comes from
+        memory, if this function loads such."""
+        type = value.type
+        if not self.loads_constants or not value.constant or type.lanes == 1 or type.bits == 1:
+            return value
+        table = self.module.vector(type, value.text)
+        return self._pinned(type, f"load {type.text}, ptr @{table}, align {type.bytes * type.lanes}")
 
     def const_vector(self, type: IRType, numbers: Sequence[Number]) -> Value:
         """A constant with its own number in each lane."""
