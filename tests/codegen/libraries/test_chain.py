@@ -18,7 +18,7 @@ from xlapy.codegen.libraries.chain import CHAIN_LIBRARIES, library_name
 from xlapy.codegen.libraries.chain_bodies import BODIES, WIDE_BODIES, is_softmax
 from xlapy.codegen.libraries.chain_body import read_body
 from xlapy.codegen.libraries.chain_columns import COLUMNS
-from xlapy.codegen.libraries.chain_rows import MOST_LENGTH, ROWS
+from xlapy.codegen.libraries.chain_rows import LEAST_LENGTH, MOST_LENGTH, ROWS
 from xlapy.hlo import element_types as et
 
 Program = Callable[..., Any]
@@ -135,7 +135,7 @@ def check_all(programs: dict[str, Program], way: str, x: Any, scale: Any, shift:
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64, ml_dtypes.bfloat16, np.float16])
-@pytest.mark.parametrize("shape", [UNEVEN, EVEN], ids=["uneven", "even"])
+@pytest.mark.parametrize("shape", [UNEVEN, pytest.param(EVEN, marks=pytest.mark.slow)], ids=["uneven", "even"])
 def test_rows_of_a_library_are_those_of_a_kernel(
     dtype: Any, shape: tuple[int, int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -163,7 +163,7 @@ def test_columns_of_arrays_that_no_cache_holds(monkeypatch: pytest.MonkeyPatch) 
     assert_same(from_library(x), without_libraries(text, monkeypatch, xlapy.CompileOptions())(x))
 
 
-@pytest.mark.parametrize("columns", [16, 64, 128, 256, 512])
+@pytest.mark.parametrize("columns", [32, 64, 256, 512])
 def test_strips_of_any_width(columns: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("xlapy.passes.fusion.rows.LARGE_ARRAY_BYTES", 1 << 20)
     x = np.random.default_rng(columns).normal(size=((1 << 21) // columns // 300, 300, columns)).astype(np.float32)
@@ -200,6 +200,26 @@ def test_a_result_may_take_the_place_of_the_operand(shape: tuple[int, int], monk
     assert ".in_place" in from_library.llvm_ir()
     found = from_library(*values)
     assert_same(found, without_libraries(text, monkeypatch, xlapy.CompileOptions())(*values))
+
+
+def test_rows_of_any_length(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However many of them make a block."""
+    random = np.random.default_rng(9)
+    lengths = [LEAST_LENGTH, LEAST_LENGTH + 1, 100, 341, 700, 1025, MOST_LENGTH]
+    values = [
+        random.normal(size=dims).astype(np.float32) for n in lengths for dims in ((300_000 // n + 200, n), (n,), (n,))
+    ]
+
+    def program(*operands: Any) -> Any:
+        return [layer_norm(*operands[start : start + 3]) for start in range(0, len(operands), 3)]
+
+    text = text_of(program, values)
+    from_library = xlapy.compile(text)
+    assert libraries_of(from_library) == ["chain_rows_layer_norm_f32"]
+    assert "kernel.0" not in from_library.llvm_ir()
+    found = from_library(*values)
+    for one, other in zip(found, without_libraries(text, monkeypatch, xlapy.CompileOptions())(*values), strict=True):
+        assert_same(one, other)
 
 
 def test_rows_and_their_elements_may_have_several_dimensions() -> None:

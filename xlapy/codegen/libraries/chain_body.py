@@ -27,6 +27,7 @@ NUMBER, WHOLE, ALONG = "#", "whole", "along"
 """What a chain is given: numbers, arrays of all elements, and arrays of one for each place in a row."""
 
 FOLD = "fold"
+_HALF = 0.5  # the significand of powers of two
 MOST_INSTRUCTIONS = 64  # of a chain for which there may be a library
 
 
@@ -122,11 +123,14 @@ class _Writer:
         long that a law has found this product; for libraries they are the same."""
         for value, factor in (product.operands, reversed(product.operands)):
             constant = self.scalars.get(factor)
-            if constant is None or value not in self.known:
+            if constant is None or value not in self.known or not constant.shape.type.is_float:
                 continue
-            number = constant.attributes["literal"].scalar()
-            if math.frexp(float(number))[0] == 0.5 and math.isfinite(1 / float(number)):
-                size = np.asarray(1 / number, constant.shape.type.dtype)
+            number = float(constant.attributes["literal"].scalar())
+            if math.frexp(number)[0] != _HALF:
+                continue
+            with np.errstate(over="ignore"):
+                size = np.asarray(1 / number).astype(constant.shape.type.dtype)
+            if np.isfinite(size):
                 self._append(product, "divide", (self.known[value], self._add_number(constant, size)))
                 return True
         return False

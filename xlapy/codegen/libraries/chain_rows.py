@@ -71,7 +71,7 @@ def in_place_name(name: str) -> str:
 def _emit(problem: ChainProblem, together: int, target: Target, *, in_place: bool) -> None:
     k, length, root = problem.k, problem["length"], problem.computation.root
     plan = plan_rows(problem.computation, 0, target, in_place=in_place)
-    most_rows, most_elements = SWEPT_ELEMENTS // LEAST_LENGTH, max(SWEPT_ELEMENTS, LEAST_ROWS * MOST_LENGTH)
+    most_rows, most_elements = SWEPT_ELEMENTS // LEAST_LENGTH, max(SWEPT_ELEMENTS * LEAST_ROWS, together * MOST_LENGTH)
     extent = Extent(problem["rows"], length, problem["block"], most_rows, most_elements, together)
     alias = None if in_place else "operands"
 
