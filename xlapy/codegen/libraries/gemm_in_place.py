@@ -118,16 +118,19 @@ class GemmInPlace(GemmPanels):
         )
         is_streamed = k.compare("le", problem["m"], self._tile_rows)
         columns = k.select(is_streamed, self._streamed_columns(k, problem), BLOCK_COLUMNS // 2)
+        count = self._set_blocks(k, problem, self._even_rows(k, problem, columns), columns)
+        self._run_blocks(k, k.parameters["parallel"], problem, k.mul(count, problem["batches"]))
 
-        def even_rows() -> Value:
+    def _even_rows(self, k: KernelBuilder, problem: RecordValue, columns: Value) -> Value:
+        """Rows of a block that has so many columns: fewer where there would be too few blocks to share out evenly."""
+
+        def even() -> Value:
             column_blocks = k.mul(ceil_div(k, problem["n"], columns), problem["batches"])
-            even = ceil_div(k, k.mul(problem["m"], column_blocks), _EVEN_BLOCKS)
-            return k.smin(k.smax(even, _LEAST_BLOCK_ROWS), BLOCK_ROWS)
+            part = ceil_div(k, k.mul(problem["m"], column_blocks), _EVEN_BLOCKS)
+            return k.smin(k.smax(part, _LEAST_BLOCK_ROWS), BLOCK_ROWS)
 
         is_high = k.compare("gt", problem["m"], _LEAST_BLOCK_ROWS)
-        rows = k.if_else(is_high, even_rows, lambda: k.const(I64, BLOCK_ROWS))[0]
-        count = self._set_blocks(k, problem, rows, columns)
-        self._run_blocks(k, k.parameters["parallel"], problem, k.mul(count, problem["batches"]))
+        return k.if_else(is_high, even, lambda: k.const(I64, BLOCK_ROWS))[0]
 
     def _describe_operands_in_place(self, k: KernelBuilder, problem: RecordValue) -> None:
         """One panel, the whole matrix, as it lies in memory."""

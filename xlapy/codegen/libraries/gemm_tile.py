@@ -168,21 +168,26 @@ class _TileEmitter:
         groups = k.lshr(k.add(depth, STEPS_OF_GROUP - 1), STEPS_OF_GROUP.bit_length() - 1)
         if not self._tile.copies:
             groups = k.mul(groups, given["runs"])
-            to_next_run = k.sub(given["a_run"], k.mul(depth, given["a_step"]))
         places = [given["a"], given["b"], given["c"], given["later"]]
         with k.loop(0, groups, carry=[depth, *places, *initial]) as group:
             left, a, b, c, later, *sums = group.values
             self._prefetch(c, for_writing=True)
             self._prefetch(later, level=2)
-            steps, left_then = k.smin(left, STEPS_OF_GROUP), k.sub(left, STEPS_OF_GROUP)
+            steps = k.smin(left, STEPS_OF_GROUP)
             goal = k.gep(given["packed"], k.mul(k.sub(depth, left), strip_bytes)) if self._tile.copies else None
             a, b, *sums = self._sums_of_group(steps, a, b, self._distance_ahead(left), goal, sums)
-            if not self._tile.copies:
-                ends = k.compare("le", left_then, 0)
-                left_then = k.select(ends, depth, left_then)
-                a = k.gep(a, k.select(ends, to_next_run, 0))
-            group.next = [left_then, a, b, k.gep(c, given["c_row"]), k.gep(later, given["later_step"]), *sums]
+            left, a = self._behind_group(k.sub(left, STEPS_OF_GROUP), a)
+            group.next = [left, a, b, k.gep(c, given["c_row"]), k.gep(later, given["later_step"]), *sums]
         return group.results[5:]
+
+    def _behind_group(self, left: Value, a: Value) -> tuple[Value, Value]:
+        """Steps that are left and the place in A: those of the next run, if this one is over."""
+        if self._tile.copies:
+            return left, a
+        k, given = self._k, self._k.parameters
+        to_next_run = k.sub(given["a_run"], k.mul(given["depth"], given["a_step"]))
+        ends = k.compare("le", left, 0)
+        return k.select(ends, given["depth"], left), k.gep(a, k.select(ends, to_next_run, 0))
 
     def _sums_of_group(
         self, steps: Value, a: Value, b: Value, ahead: Value, goal: Value | None, initial: Sequence[Value]
