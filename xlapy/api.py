@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 from xlapy.executable import Executable
 from xlapy.options import CompileOptions
 from xlapy.program_cache import compile_cached, module_key
-from xlapy.support.errors import ParseError
+from xlapy.support.errors import ArgumentError, ParseError
 from xlapy.support.late import late
 
 if TYPE_CHECKING:
@@ -80,7 +80,9 @@ def compile(source: Source, options: CompileOptions | None = None) -> Executable
     knowingly does not do.
 
     A program with `?` dimensions becomes a `DynamicExecutable`, which compiles itself for the sizes of each call."""
-    chosen = options or CompileOptions()
+    chosen = CompileOptions() if options is None else options
+    if not isinstance(chosen, CompileOptions):
+        raise ArgumentError(f"options are CompileOptions, not {options!r}")
     if isinstance(source, str) and "?" not in source:
         return Executable(compile_cached(source, lambda: _static(load(source)), chosen), chosen)
     module = load(source)

@@ -107,7 +107,9 @@ class ProgramExecutable:
             raise ArgumentError(f"{self.program.name} runs as {self.program.num_processes} processes: use run_parallel")
         limit = self._timeout(timeout)
         buffers = self._buffers([arguments])
-        place = device or self.devices[0]
+        place = self.devices[0] if device is None else device
+        if not isinstance(place, Device):
+            raise ArgumentError(f"device is one of xlapy.devices(), not {device!r}")
         if self._direct is not None:
             return self._run_directly(buffers[0], place, seed)
         (results,) = self._run([place], buffers, seed, limit)
@@ -206,8 +208,11 @@ def _first_buffers(specs: Sequence[Any]) -> list[int]:
 
 
 def _word(number: int) -> int:
-    """The low 64 bits of a number, as a signed word."""
-    return ctypes.c_int64(number).value
+    """The low 64 bits of a seed, as a signed word."""
+    try:
+        return ctypes.c_int64(number).value
+    except TypeError:
+        raise ArgumentError(f"seed is an integer, not {number!r}") from None
 
 
 def _chosen_devices(chosen: Sequence[Device] | None, count: int) -> tuple[Device, ...]:

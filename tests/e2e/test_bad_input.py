@@ -561,3 +561,12 @@ def test_sizes_are_integers(dims: Any) -> None:
 def test_a_flag_for_each_dimension() -> None:
     with pytest.raises(xlapy.ShapeError, match="2 flags say which of 1 dimensions are dynamic"):
         xlapy.Shape.array(F32, (2,), (True, False))
+
+
+def test_arguments_of_another_kind() -> None:
+    exe = exe_of()
+    for arguments in ({"seed": "x"}, {"device": 3}, {"device": 0}):
+        with pytest.raises(xlapy.ArgumentError, match=next(iter(arguments))):
+            exe.run(GOOD, GOOD, **arguments)
+    with pytest.raises(xlapy.ArgumentError, match="options are CompileOptions"):
+        xlapy.compile("ENTRY e { ROOT x = f32[] parameter(0) }", {"num_threads": 1})  # type: ignore[arg-type]
