@@ -32,6 +32,7 @@ from xlapy.passes.joint_runs import join_kernels
 from xlapy.passes.pipeline import Checks, PipelineReport, Watch
 from xlapy.passes.pipelines import PipelineOptions, cpu_pipeline
 from xlapy.passes.scheduling import schedule
+from xlapy.passes.user import check_laws_left_out, check_left_out, with_laws
 from xlapy.support.collection import paused_collection
 from xlapy.support.dump import DumpFolder
 from xlapy.support.errors import ArgumentError
@@ -121,7 +122,12 @@ def lower(
         passes=tuple(options.passes),
         laws=tuple(options.laws),
     )
-    report = cpu_pipeline(pipeline_options, watch).run(module)
+    pipeline = cpu_pipeline(pipeline_options, watch)
+    if options.disabled_passes:
+        check_left_out(pipeline, options.disabled_passes, others=(JOINT_RUNS,))
+    if options.disabled_laws:
+        check_laws_left_out(with_laws(options.laws), options.disabled_laws)
+    report = pipeline.run(module)
     for run in report.runs:
         timings.add(run.name, run.seconds)
     donations = possible_donations(source)

@@ -333,7 +333,7 @@ ENTRY main {
   called = s32[3,16,4] call(x), to_apply=filled
   ROOT r = (s32[3,16,4], s32[3,16,4]) tuple(chosen, called)
 }"""
-    run = xlapy.compile(text, xlapy.CompileOptions(disabled_passes={"inline-calls", "move-out-of-conditionals"}))
+    run = xlapy.compile(text, xlapy.CompileOptions(disabled_passes={"move-out-of-conditionals"}))
     for which in (True, False):
         arguments = [read_only(np.array(value)) for value in (which, np.int32(7))]
         assert_same(run(*arguments), xlapy.evaluate(text, *arguments))

@@ -72,3 +72,20 @@ def test_without_books_the_laws_are_those_of_everybody() -> None:
 def test_names_are_a_set_not_letters(option: str) -> None:
     with pytest.raises(xlapy.ArgumentError, match=rf"{option} is a set of names: \{{'cse'\}} instead of 'cse'"):
         xlapy.CompileOptions(**{option: "cse"})  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("options", "reason"),
+    [
+        ({"disabled_passes": {"row-block"}}, "the pass 'row-block' .*: there is none .*; did you mean 'row-blocks'"),
+        ({"disabled_passes": {"verify("}}, r"'verify\(' is no name of a pass: missing \)"),
+        ({"disabled_passes": {"inline-calls", "layout-assignment"}}, "no program is finished without it"),
+        (
+            {"disabled_laws": {"negate-twise"}},
+            "the law 'negate-twise' .*: there is none .*; did you mean 'negate-twice'",
+        ),
+    ],
+)
+def test_what_is_left_out_is_known(options: dict[str, set[str]], reason: str) -> None:
+    with pytest.raises(xlapy.ArgumentError, match=reason):
+        xlapy.compile(PROGRAM, xlapy.CompileOptions(**options))  # type: ignore[arg-type]

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import hashlib
 import inspect
+import re
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
@@ -23,10 +24,11 @@ from xlapy.hlo.graph import HloModule
 from xlapy.hlo.text import fingerprint
 from xlapy.hlo.verifier import verify
 from xlapy.passes.base import Pass
-from xlapy.passes.pipeline import FixedPoint, Step
+from xlapy.passes.pipeline import FixedPoint, Pipeline, Step
 from xlapy.passes.rewrite import LAWS, LawBook
 from xlapy.support.errors import ArgumentError, InternalError, XlaError
 from xlapy.support.records import Record
+from xlapy.support.source import suggestion
 
 
 class Placement(Record):
@@ -45,6 +47,31 @@ def after(place: str, step: Pass) -> Placement:
 def before(place: str, step: Pass) -> Placement:
     """The pass runs in front of the pass or group named `place`, the first one of that name."""
     return Placement(place, step, behind=False)
+
+
+def check_left_out(pipeline: Pipeline, passes: Iterable[str], others: Iterable[str] = ()) -> None:
+    """Raises ArgumentError unless the names, which may be regular expressions, are of passes that a pipeline can do
+    without, or of `others` that it does not have."""
+    optional = {step.name for step in pipeline.passes() if not step.required} | {*others}
+    for name in passes:
+        try:
+            is_known = any(re.fullmatch(name, known) for known in optional)
+        except re.error as error:
+            raise ArgumentError(f"{name!r} is no name of a pass: {error}") from None
+        if not is_known:
+            is_required = any(step.name == name for step in pipeline.passes())
+            reason = "no program is finished without it" if is_required else "there is none of that name"
+            raise ArgumentError(f"the pass {name!r} cannot be left out: {reason}{suggestion(name, optional)}")
+
+
+def check_laws_left_out(book: LawBook, laws: Iterable[str]) -> None:
+    """Raises ArgumentError unless these are names of laws."""
+    known = {law.name for law in book}
+    for name in laws:
+        if name not in known:
+            raise ArgumentError(
+                f"the law {name!r} cannot be left out: there is none of that name{suggestion(name, known)}"
+            )
 
 
 def placed(steps: Sequence[Step], placements: Iterable[Placement]) -> tuple[Step, ...]:
