@@ -6,6 +6,7 @@ import ctypes
 import random
 import re
 import struct
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -293,9 +294,9 @@ def test_images_that_reach_beyond_their_memory_are_refused(change: dict[str, Any
     """Whoever wrote the header: nothing is copied, filled in or exported that lies elsewhere."""
     (dumped,) = prelinked(objects())
     image = read_image(dumped)
-    layout = image.layout._replace(imports={})._replace(**change)
+    layout = replace(image.layout, **({"imports": {}} | change))
     with pytest.raises(InternalError, match=r"damaged image|cut short"):
-        load(read_image(image._replace(layout=layout).dump()), {}, ["here"])
+        load(read_image(replace(image, layout=layout).dump()), {}, ["here"])
 
 
 def test_places_outside_of_their_section_are_refused() -> None:

@@ -40,7 +40,8 @@ PLAIN = {
         c = f32[] constant(2.5)
         b = f32[600,500] broadcast(c), dimensions={}
         m = f32[600,500] multiply(x, b)  ROOT s = f32[600,500] add(m, x)""",
-    "sums of long rows": """x = f64[1000,600] parameter(0)  z = f64[] constant(0)  y = f64[1000,600] multiply(x, x)
+    "sums of long rows": """x = f64[1000,600] parameter(0)  w = f64[1000,600] parameter(1)
+        z = f64[] constant(0)  y = f64[1000,600] subtract(x, w)
         ROOT r = f64[1000] reduce(y, z), dimensions={1}, to_apply=doubles""",
     "rows joined": """x = f32[50,3000] parameter(0)  y = f32[40,3000] parameter(1)
         ROOT c = f32[90,3000] concatenate(x, y), dimensions={0}""",
