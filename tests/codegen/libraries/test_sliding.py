@@ -86,6 +86,8 @@ OTHERS = {
     "windows along vectors": pooling("add", ("40,70,200", "40,70,198"), "size=1x1x3"),
     "dimensions apart": pooling("add", ("3,4,70,200", "2,4,68,200"), "size=2x1x3x1"),
     "few channels": pooling("add", ("8,40,40,3", "8,20,20,3"), "size=1x2x2x1 stride=1x2x2x1"),
+    "sums from the first element on": pooling("add", ("40,70,200", "40,70,200"), "size=1x70x1 pad=0_0x69_0x0_0"),
+    "largest elements from the last one on": pooling("maximum", ("70,1600", "70,1600"), "size=70x1 pad=0_69x0_0"),
     "holes": pooling("add", ("3,70,200", "3,137,200"), "size=1x3x1 lhs_dilate=1x2x1"),
 }
 

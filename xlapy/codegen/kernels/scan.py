@@ -22,7 +22,6 @@ from xlapy.codegen.kernels.reduce import identity_element
 from xlapy.codegen.kernels.reduce_window import ReduceWindowPlan, WindowFold
 from xlapy.codegen.kernels.window_axes import both, carried_loop
 from xlapy.codegen.registers import Element, from_parts, parts_of, splat
-from xlapy.hlo.attributes import WindowDimension
 from xlapy.hlo.graph import Instruction
 from xlapy.hlo.kernel_plan import sole_operation
 from xlapy_runtime.records import Record
@@ -57,8 +56,7 @@ def plan_scan(windows: ReduceWindowPlan) -> ScanPlan | None:
         return None
     dim = wide[0]
     axis = windows.axes[dim]
-    part = axis.part
-    if part not in (_to_first(part.size), _to_last(part.size)) or not SHORTEST <= axis.size <= part.size:
+    if not axis.is_cumulative or axis.size < SHORTEST:
         return None
     if windows.inner == dim and sole_operation(windows.computation) is None:
         windows = replace(windows, lanes=1)
@@ -67,15 +65,8 @@ def plan_scan(windows: ReduceWindowPlan) -> ScanPlan | None:
     if windows.inner != dim and windows.inner >= 0:
         units = rows // windows.axes[windows.inner].count * windows.blocks
     total = sum(operand.shape.bytes for operand in instruction.operands) + instruction.shape.bytes
-    return ScanPlan(windows, dim, part == _to_last(part.size), units, total // max(units, 1))
-
-
-def _to_first(size: int) -> WindowDimension:
-    return WindowDimension(size, padding_low=size - 1)
-
-
-def _to_last(size: int) -> WindowDimension:
-    return WindowDimension(size, padding_high=size - 1)
+    is_reversed = axis.part.padding_high > 0
+    return ScanPlan(windows, dim, is_reversed, units, total // max(units, 1))
 
 
 def emit_scan(

@@ -26,6 +26,13 @@ class WindowAxis(Record):
         return (part.size, part.stride, part.padding_low, part.base_dilation) == (1, 1, 0, 1)
 
     @property
+    def is_cumulative(self) -> bool:
+        """Each window has all elements up to one, or all from one on: it continues its neighbour."""
+        size = self.part.size
+        ways = (WindowDimension(size, padding_low=size - 1), WindowDimension(size, padding_high=size - 1))
+        return self.part in ways and 1 < self.size <= size
+
+    @property
     def is_always_inside(self) -> bool:
         """Every place of every position lies on an element."""
         part = self.part

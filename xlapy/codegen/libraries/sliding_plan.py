@@ -89,7 +89,7 @@ def _parts(
         return None
     last = moving[-1]
     inner = axes[max(0, last - AXES + 1) : last + 1]
-    if any(axis.part.base_dilation > 1 for axis in inner):
+    if any(axis.part.base_dilation > 1 or axis.is_cumulative for axis in inner):
         return None
     outer, second = inner if len(inner) == AXES else (WindowAxis(_NO_WINDOW, 1, 1), inner[0])
     return math.prod(dims[: max(0, last - AXES + 1)]), (outer, second), math.prod(dims[last + 1 :])
