@@ -24,7 +24,7 @@ def arrays(*shapes: tuple[int, ...]) -> list[np.ndarray]:
 def copies(function: Callable[..., Any], *arguments: Any, without: str = "") -> list[str]:
     """The transposes in a compiled program that move elements, by the op of their operand. `without` is a pass."""
     text = jax.jit(function, keep_unused=True).lower(*arguments).as_text()
-    options = xlapy.CompileOptions(disabled_passes=frozenset({without}))
+    options = xlapy.CompileOptions(disabled_passes=frozenset({without} - {""}))
     module = xlapy.hlo.parse(xlapy.compile(text, options).hlo_text())
     return [
         instruction.operands[0].opcode
