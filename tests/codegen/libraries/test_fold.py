@@ -22,7 +22,7 @@ from xlapy.codegen.libraries.fold_maps import MAPS
 from xlapy.codegen.libraries.fold_plan import KINDS
 from xlapy.codegen.libraries.fold_problem import NUMBERS
 from xlapy.codegen.target import host_target
-from xlapy.hlo.element_types import ElementType
+from xlapy.hlo.element_types import F32, F64, ElementType
 
 COMBINERS = {"add": ops.Add, "multiply": ops.Mul, "maximum": ops.Max, "minimum": ops.Min}
 INITS = {"add": 3, "multiply": 2, "maximum": -5, "minimum": 9}
@@ -105,6 +105,10 @@ MADE = {
 }
 
 
+def test_all_maps_are_tested() -> None:
+    assert {made.name for maps in MAPS.values() for made in maps} == {*MADE, *MADE_WITH_EACH}
+
+
 @pytest.mark.parametrize("way", ["rows", "columns"])
 @pytest.mark.parametrize("made", MADE)
 def test_what_is_made_before_a_fold_is_made_by_the_library(
@@ -134,6 +138,59 @@ def test_what_is_made_before_a_fold_is_made_by_the_library(
         for result, own, wanted in results:
             assert_same(result, own)
             np.testing.assert_allclose(result, wanted, rtol=1e-4 if result.dtype == np.float32 else 1e-12)
+
+
+MADE_WITH_EACH = {
+    "square_of_deviation": lambda x, each: (x - each) * (x - each),
+    "exponential": lambda x, each: ops.Exp(x - each),
+}
+
+
+@pytest.mark.parametrize("way", UNEVEN)
+@pytest.mark.parametrize("made", MADE_WITH_EACH)
+@pytest.mark.parametrize("is_one", [False, True])
+def test_elements_and_a_number_for_each_fold(
+    made: str, way: str, is_one: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    dims, folded = UNEVEN[way]
+    kept = () if is_one else tuple(dim for dim in range(len(dims)) if dim not in folded)
+    shapes = (dims, tuple(dims[dim] for dim in kept))
+    arrays = [np.asarray(elements(F64, "add", shape), type.dtype) for type in (F32, F64) for shape in shapes]
+
+    def build(x: XlaOp, y: XlaOp, z: XlaOp, w: XlaOp) -> list[XlaOp]:
+        return [fold(MADE_WITH_EACH[made](x, each(y, x, *kept)), "add", folded, 3) for x, y in ((x, y), (z, w))]
+
+    module = record(build, *arrays)
+    from_library = xlapy.compile(module, xlapy.CompileOptions(verify=True))
+    by_columns = way in ("columns", "groups")
+    names = {f"fold_{'columns' if by_columns else 'rows'}_add_{type}_{made}" for type in ("f32", "f64")}
+    assert set(libraries_of(from_library)) == (set() if by_columns and is_one else names)
+    monkeypatch.setattr("xlapy.codegen.libraries.fold.LEAST_SIZE", 1 << 60)
+    monkeypatch.setenv("XLAPY_CACHE_DIR", "off")
+    from_kernel = xlapy.compile(module, xlapy.CompileOptions(verify=True))
+    assert not libraries_of(from_kernel)
+    results = zip(from_library(*arrays), from_kernel(*arrays), xlapy.evaluate(module, *arrays), strict=True)
+    for result, own, wanted in results:
+        if way != "all":  # of which kernels make one row after the other
+            assert_same(result, own)
+        np.testing.assert_allclose(result, wanted, rtol=1e-4 if result.dtype == np.float32 else 1e-12)
+
+
+@pytest.mark.parametrize("dims", [(0,), (0, 1)])
+def test_a_logarithm_of_sums_of_exponentials_is_two_folds(dims: tuple[int, ...]) -> None:
+    """Of columns, one after the other; of everything, each in two steps of which the library has the first."""
+    x = np.random.default_rng(6).normal(size=(2048, 2048)).astype(np.float32)
+    lowered = jax.jit(lambda x: jax.nn.logsumexp(x, dims)).lower(x)
+    first = None
+    for threads in (1, 2, 3, 8):
+        program = xlapy.compile(lowered.as_text(), xlapy.CompileOptions(num_threads=threads, verify=True))
+        way = "columns" if dims == (0,) else "rows"
+        assert {f"fold_{way}_maximum_f32", f"fold_{way}_add_f32_exponential"} <= set(libraries_of(program))
+        found = program(x)
+        first = found if first is None else first
+        assert_same(found, first)
+    wanted = np.log(np.exp(x.astype(np.float64)).sum(dims))
+    np.testing.assert_allclose(first, wanted, rtol=1e-6)
 
 
 def test_the_bits_do_not_depend_on_the_threads() -> None:
@@ -285,12 +342,21 @@ def test_folds_of_what_is_made_otherwise_are_no_calls() -> None:
         return lambda *operands: fold(made(*operands), "add", (1,), 0)
 
     assert libraries(sums(lambda x, y: (x - y) * (x - y)), x, x) == ["fold_rows_add_f32_square_of_difference"]
+    assert libraries(sums(lambda x, y: ops.Exp(x - each(y, x, 0))), x, x[0]) == ["fold_rows_add_f32_exponential"]
+    assert not libraries(sums(lambda x, y: ops.Exp(x - each(y, x, 1))), x, x[0])  # a number for each place, not row
+    assert not libraries(sums(lambda x, y: ops.Exp(each(y, x, 0) - x)), x, x[0])
+    assert not libraries(sums(lambda x: ops.Exp(x - ops.Constant(x.builder, np.float32(2)))), x)
     assert not libraries(sums(lambda x, y: (x - y) * (y - x)), x, x)
     assert not libraries(sums(lambda x, y: x - y), x, x)
     assert not libraries(sums(lambda x: x * x), narrow)  # rounded before it is folded
     assert not libraries(sums(lambda x, y: x * ops.ConvertElementType(y, np.float32)), x, narrow)
     assert not libraries(sums(lambda x, y: x * ops.Broadcast(y, (512,))), x, x[0])
     assert not libraries(lambda x: fold(x * x, "maximum", (1,), 0), x)
+
+
+def each(numbers: XlaOp, x: XlaOp, *dimensions: int) -> XlaOp:
+    """Numbers that stand in these dimensions of `x`, repeated in all others."""
+    return ops.BroadcastInDim(numbers, x.shape.dims, dimensions)
 
 
 def sum_region() -> Any:

@@ -315,15 +315,19 @@ def _two_steps(first: Computation, second: Computation, kind: FusionKind, situat
         call, finish_call = calls
         library_fold = _library_fold(call, first.parameters, first.root)
         return replace(library_fold, finish=finish_call, shared_bytes=first.root.shape.bytes)
-    made = _chain_of_first_step(first, kind) or _into_shared(_fold_kernel(first, kind, situation), first.root.shape)
+    made = _library_of_first_step(first, kind, situation.target)
+    made = made or _into_shared(_fold_kernel(first, kind, situation), first.root.shape)
     last = _fold_kernel(second, FusionKind.INPUT, situation)
     shape = first.root.shape
     return replace(made, finish=_of_shared(last, shape), shared_bytes=shape.bytes)
 
 
-def _chain_of_first_step(first: Computation, kind: FusionKind) -> Kernel | None:
+def _library_of_first_step(first: Computation, kind: FusionKind, target: Target) -> Kernel | None:
     """A first step that a library computes, in shared memory."""
-    if kind is not FusionKind.OUTPUT or column_space(first) is not None:
+    if kind is not FusionKind.OUTPUT:
+        call = call_of_first_step(first, target)
+        return None if call is None else _library_fold(call, first.parameters, first.root)
+    if column_space(first) is not None:
         return None
     chain = call_over_rows(first, in_place=False, is_first_step=True)
     return None if chain is None else _chain_kernel(chain, first)

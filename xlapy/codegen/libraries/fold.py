@@ -11,7 +11,7 @@ What else is made from the elements before they are folded, or from the results,
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable
 from functools import partial
 
 from xlapy.codegen.arrays import FETCHED_AHEAD
@@ -40,7 +40,7 @@ class FoldCall(Record):
 def call_of_reduce(reduce: Instruction, target: Target) -> FoldCall | None:
     """How a library computes a reduce, if one does."""
     fold = plain_fold(reduce, lambda source: source is reduce.operands[0])
-    return None if fold is None else _call(fold, target, [FIRST_ARRAY], FIRST_ARRAY + len(reduce.operands))
+    return None if fold is None else _call(fold, target, lambda _: FIRST_ARRAY, FIRST_ARRAY + len(reduce.operands))
 
 
 def call_of_fusion(computation: Computation, target: Target) -> FoldCall | None:
@@ -48,7 +48,7 @@ def call_of_fusion(computation: Computation, target: Target) -> FoldCall | None:
     fold = _fold_of(computation)
     if fold is None:
         return None
-    return _call(fold, target, _places_of(fold, computation), FIRST_ARRAY + len(computation.parameters))
+    return _call(fold, target, _place_in(computation), FIRST_ARRAY + len(computation.parameters))
 
 
 def call_of_first_step(first: Computation, target: Target) -> FoldCall | None:
@@ -56,7 +56,7 @@ def call_of_first_step(first: Computation, target: Target) -> FoldCall | None:
     fold = _fold_of(first)
     if fold is None:
         return None
-    return _call(fold, target, _places_of(fold, first), SCRATCH_PLACE)
+    return _call(fold, target, _place_in(first), SCRATCH_PLACE)
 
 
 def calls_of_steps(first: Computation, second: Computation, target: Target) -> tuple[FoldCall, LibraryCall] | None:
@@ -64,25 +64,30 @@ def calls_of_steps(first: Computation, second: Computation, target: Target) -> t
     call, last, operands = call_of_first_step(first, target), _fold_of(second), len(first.parameters)
     if call is None or last is None or last.columns > 1 or last.groups > 1:
         return None
-    if [source.attributes["number"] for source in last.sources] != [operands]:
+    if [source.attributes["number"] for source in last.sources] != [operands] or last.each is not None:
         return None
-    return call, _rows_call(last, _numbers(last, [SCRATCH_PLACE], FIRST_ARRAY + operands), is_fetched=False)
+    numbers = _numbers(last, lambda _: SCRATCH_PLACE, FIRST_ARRAY + operands)
+    return call, _rows_call(last, numbers, is_fetched=False)
 
 
 def _fold_of(computation: Computation) -> PlainFold | None:
     return plain_fold(computation.root, lambda source: source.opcode == "parameter")
 
 
-def _places_of(fold: PlainFold, computation: Computation) -> list[int]:
-    return [FIRST_ARRAY + computation.parameters.index(source) for source in fold.sources]
+Place = Callable[[Instruction], int]
+"""Where an array is in the table."""
 
 
-def _call(fold: PlainFold, target: Target, sources: Sequence[int], result: int) -> FoldCall | None:
+def _place_in(computation: Computation) -> Place:
+    return lambda array: FIRST_ARRAY + computation.parameters.index(array)
+
+
+def _call(fold: PlainFold, target: Target, place: Place, result: int) -> FoldCall | None:
     """The call for arrays at places in the table."""
     if fold.size < LEAST_SIZE or fold.length >= LONG:
         return None
     is_fetched = fold.sources[0].shape.bytes > target.l2_bytes
-    numbers = _numbers(fold, sources, result)
+    numbers = _numbers(fold, place, result)
     if fold.columns > 1:
         return _columns_call(fold, numbers, target, is_fetched=is_fetched)
     if fold.length < LEAST_ROW:
@@ -90,9 +95,10 @@ def _call(fold: PlainFold, target: Target, sources: Sequence[int], result: int) 
     return FoldCall(_rows_call(fold, numbers, is_fetched=is_fetched), fold.groups)
 
 
-def _numbers(fold: PlainFold, sources: Sequence[int], result: int) -> dict[str, int]:
-    places = {"input": sources[0], "other": sources[-1], "result": result}
-    return {**places, "init": fold.init, "length": fold.length, "columns": fold.columns}
+def _numbers(fold: PlainFold, place: Place, result: int) -> dict[str, int]:
+    places = {"input": place(fold.sources[0]), "other": place(fold.sources[-1]), "result": result}
+    each = {"each": place(fold.each or fold.sources[0]), "each_step": fold.each_step}
+    return {**places, **each, "init": fold.init, "length": fold.length, "columns": fold.columns}
 
 
 def _rows_call(fold: PlainFold, numbers: dict[str, int], *, is_fetched: bool) -> LibraryCall:
@@ -103,7 +109,7 @@ def _rows_call(fold: PlainFold, numbers: dict[str, int], *, is_fetched: bool) ->
 def _columns_call(fold: PlainFold, numbers: dict[str, int], target: Target, *, is_fetched: bool) -> FoldCall | None:
     """Blocks as wide as registers allow, of which memory is fetched in the rows that will be folded next."""
     kind, lanes = fold.kind, fold.kind.lanes(target)
-    if fold.columns < lanes * ACCUMULATORS:
+    if fold.columns < lanes * ACCUMULATORS or (fold.each is not None and not fold.each_step):
         return None
     *wide, _ = widths_of(kind)
     vectors = vectors_across(fold.columns, lanes, target, wide)

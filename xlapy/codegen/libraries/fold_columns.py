@@ -24,7 +24,9 @@ WIDTHS = (*WIDE_ACCUMULATORS, ACCUMULATORS)
 
 
 def widths_of(kind: FoldKind) -> tuple[int, ...]:
-    """The widths of blocks. What is made from elements takes registers, too."""
+    """The widths of blocks. What is made from elements takes registers, too, and so does what columns have one of."""
+    if kind.map.has_each:
+        return WIDTHS[-1:]
     return WIDTHS if kind.map is ITSELF else WIDTHS[1:]
 
 
@@ -62,12 +64,15 @@ class _Blocks:
             block = k.sub(units.index, k.mul(group, blocks))
             start = k.smin(k.mul(block, width), k.sub(columns, width))
             first = k.add(k.mul(k.mul(group, problem["length"]), columns), start)
-            results = self._folded(first, initial, fetches=fetches)
             place = k.add(k.mul(group, columns), start)
+            each = [problem.each(self._ix, k.add(place, number * lanes)) for number in range(self._vectors)]
+            results = self._folded(first, initial, each, fetches=fetches)
             for number, result in enumerate(results):
                 problem.result.store(self._ix, problem.place(self._ix, k.add(place, number * lanes)), result)
 
-    def _folded(self, first: Value, initial: Sequence[Element], *, fetches: bool) -> list[Element]:
+    def _folded(
+        self, first: Value, initial: Sequence[Element], each: Sequence[Sequence[Element]], *, fetches: bool
+    ) -> list[Element]:
         """The block whose first element has a number."""
         problem, k = self._problem, self._problem.k
         inputs, columns = problem.inputs(), problem["columns"]
@@ -80,7 +85,7 @@ class _Blocks:
                 for source in inputs if fetches else ():
                     ahead = k.gep(k.gep(source.pointer, row, element_bytes), problem["ahead"])
                     k.prefetch(k.gep(ahead, number * vector_bytes), vector_bytes)
-                element = problem.load(self._ix, inputs, k.add(row, number * self._ix.lanes))
+                element = problem.load(self._ix, inputs, k.add(row, number * self._ix.lanes), each[number])
                 following.append(emit_element(k, self._combiner, [old, element], unrounded=True))
             loop.next = flatten(following)
         return unflatten(loop.results, initial)

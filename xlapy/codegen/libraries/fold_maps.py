@@ -1,4 +1,5 @@
-"""What the fold libraries make from elements before they fold them: what norms, products and distances are sums of.
+"""What the fold libraries make from elements before they fold them: what norms, products and distances are sums of,
+deviations and weights.
 
 A tree is the number of an array, or an op on trees.
 """
@@ -11,11 +12,13 @@ from dataclasses import dataclass
 from xlapy.codegen.elements import emit_element
 from xlapy.codegen.ir import KernelBuilder
 from xlapy.codegen.registers import Element
+from xlapy.hlo.cost import TRANSCENDENTAL
 from xlapy.hlo.element_types import ElementType
 from xlapy.hlo.graph import Computation, Instruction
 from xlapy.hlo.shape import Shape
 
 Tree = int | tuple[str, tuple["Tree", ...]]
+Leaf = Callable[[Instruction], Instruction | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,28 +28,33 @@ class FoldMap:
     name: str
     tree: Tree
     arrays: int = 1
+    has_each: bool = False  # behind the arrays comes one with a number for each fold: a mean, or the largest element
 
-    def sources(self, value: Instruction, leaf: Callable[[Instruction], Instruction | None]) -> list[Instruction]:
+    @property
+    def hides_latency(self) -> bool:
+        """It is so much to compute for each element that folds need not run side by side."""
+        return _has_function(self.tree)
+
+    def sources(self, value: Instruction, leaf: Leaf, each: Leaf) -> list[Instruction]:
         """The arrays that `value` is made from in this way, none if it is not; `leaf` says what array a value is, and
-        None if that is something to be made."""
+        None if that is something to be made, and `each` what array a value repeats that has a number for each fold."""
         found: dict[int, Instruction] = {}
-        return [found[number] for number in range(self.arrays)] if _matches(self.tree, value, leaf, found) else []
+        leaves = [leaf] * self.arrays + [each] * self.has_each
+        return [found[number] for number in sorted(found)] if _matches(self.tree, value, leaves, found) else []
 
     def emit(self, k: KernelBuilder, type: ElementType, elements: Sequence[Element]) -> Element:
         """What is made from the elements of its arrays, in the precision of registers."""
         return _emitted(k, self.tree, Computation(self.name), Shape.array(type, ()), elements)[1]
 
 
-def _matches(
-    tree: Tree, value: Instruction, leaf: Callable[[Instruction], Instruction | None], found: dict[int, Instruction]
-) -> bool:
+def _matches(tree: Tree, value: Instruction, leaves: Sequence[Leaf], found: dict[int, Instruction]) -> bool:
     if isinstance(tree, int):
-        array = leaf(value)
+        array = leaves[tree](value)
         return array is not None and found.setdefault(tree, array) is array
     opcode, operands = tree
-    if value.opcode != opcode or leaf(value) is not None:
+    if value.opcode != opcode or leaves[0](value) is not None:
         return False
-    return all(_matches(inner, operand, leaf, found) for inner, operand in zip(operands, value.operands, strict=True))
+    return all(_matches(inner, operand, leaves, found) for inner, operand in zip(operands, value.operands, strict=True))
 
 
 def _emitted(
@@ -61,6 +69,13 @@ def _emitted(
     return operation, emit_element(k, operation, [element for _, element in made], unrounded=True)
 
 
+def _has_function(tree: Tree) -> bool:
+    if isinstance(tree, int):
+        return False
+    opcode, operands = tree
+    return opcode in TRANSCENDENTAL or any(map(_has_function, operands))
+
+
 _DIFFERENCE: Tree = ("subtract", (0, 1))
 
 ITSELF = FoldMap("", 0)
@@ -70,8 +85,11 @@ SQUARE_OF_DIFFERENCE = FoldMap("square_of_difference", ("multiply", (_DIFFERENCE
 MAGNITUDE = FoldMap("abs", ("abs", (0,)))
 DISTANCE = FoldMap("abs_of_difference", ("abs", (_DIFFERENCE,)), arrays=2)
 
+SQUARE_OF_DEVIATION = FoldMap("square_of_deviation", ("multiply", (_DIFFERENCE, _DIFFERENCE)), has_each=True)
+EXPONENTIAL = FoldMap("exponential", ("exponential", (_DIFFERENCE,)), has_each=True)
+
 MAPS = {
-    "add": (SQUARE, PRODUCT, SQUARE_OF_DIFFERENCE, MAGNITUDE, DISTANCE),
+    "add": (SQUARE, PRODUCT, SQUARE_OF_DIFFERENCE, MAGNITUDE, DISTANCE, SQUARE_OF_DEVIATION, EXPONENTIAL),
     "maximum": (MAGNITUDE, DISTANCE),
 }
 """By the op that folds; a square comes before products of any two arrays."""

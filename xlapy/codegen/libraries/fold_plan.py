@@ -3,13 +3,14 @@ them, and nothing else but that.
 
 reduce(x, 0)                           and with elements that are wider in between: convert(reduce(convert(x), 0))
 reduce(multiply(x, y), 0)              and other norms, products and distances
+reduce(exponential(x - each), 0)       and others with a number for each fold: each = broadcast(m)
 """
 
 from __future__ import annotations
 
 import math
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from xlapy.codegen.libraries.fold_maps import ITSELF, MAPS, FoldMap
 from xlapy.codegen.libraries.fold_problem import FoldKind
@@ -25,13 +26,22 @@ _OPCODES = ("add", "multiply", "maximum", "minimum")
 _NARROW = (et.BF16, et.F16)
 _TYPES = (*_NARROW, et.F32, et.F64, et.S32, et.U32, et.S64, et.U64)
 
-_FLOATS = (*_NARROW, et.F32, et.F64)
+_WIDE = (et.F32, et.F64)
+_MADE = tuple((opcode, made) for opcode, maps in MAPS.items() for made in maps)
+
+
+def _narrow_types(made: FoldMap) -> Iterator[tuple[ElementType, ElementType]]:
+    """Of elements and results; what has a number for each fold has one type for all."""
+    for type in () if made.has_each else _NARROW:
+        yield type, type
+        yield type, et.F32
+
 
 KINDS = (
     *(FoldKind(opcode, type, type) for opcode in _OPCODES for type in _TYPES),
     *(FoldKind(opcode, type, et.F32) for opcode in _OPCODES for type in _NARROW),
-    *(FoldKind(opcode, type, type, made) for opcode, maps in MAPS.items() for made in maps for type in _FLOATS),
-    *(FoldKind(opcode, type, et.F32, made) for opcode, maps in MAPS.items() for made in maps for type in _NARROW),
+    *(FoldKind(opcode, type, type, made) for opcode, made in _MADE for type in _WIDE),
+    *(FoldKind(opcode, type, result, made) for opcode, made in _MADE for type, result in _narrow_types(made)),
 )
 
 
@@ -40,10 +50,16 @@ class PlainFold(Record):
 
     kind: FoldKind
     sources: tuple[Instruction, ...]
+    each: Instruction | None  # an array with a number for each fold, or one for all of them
     init: int  # its bits in a register
     groups: int
     length: int
     columns: int  # 1 where rows are folded
+
+    @property
+    def each_step(self) -> int:
+        """The distance of the numbers that folds have one each of; there may be one for all."""
+        return int(self.each is not None and self.each.shape.rank > 0)
 
     @property
     def size(self) -> int:
@@ -55,34 +71,51 @@ def plain_fold(root: Instruction, is_source: Callable[[Instruction], bool]) -> P
     reduce = root if root.opcode == "reduce" else _unconverted(root)
     if reduce.opcode != "reduce" or len(reduce.operands) != 2:
         return None
-    value, init = reduce.operands
+    init = reduce.operands[1]
     combiner = sole_operation(reduce.called[0])
     if combiner is None or init.opcode != "constant":
         return None
-    made, sources = _made_of(value, combiner.opcode, is_source)
+    made, sources = _made_of(reduce, combiner.opcode, is_source)
     if not sources or {source.shape.type for source in sources} != {sources[0].shape.type}:
         return None
     kind, parts = FoldKind(combiner.opcode, sources[0].shape.type, root.shape.type, made), _three_parts(reduce)
     if kind not in KINDS or parts is None or not all(map(is_row_major, (root, reduce, *sources))):
         return None
-    return PlainFold(kind, tuple(sources), _bits(init, kind.type), *parts)
+    each = sources.pop() if made.has_each else None
+    return PlainFold(kind, tuple(sources), each, _bits(init, kind.type), *parts)
 
 
 def _made_of(
-    value: Instruction, opcode: str, is_source: Callable[[Instruction], bool]
+    reduce: Instruction, opcode: str, is_source: Callable[[Instruction], bool]
 ) -> tuple[FoldMap, list[Instruction]]:
     """How what is folded by an op is made from sources, and from which; from none, if the libraries do not know how."""
+    value = reduce.operands[0]
 
     def leaf(value: Instruction) -> Instruction | None:
         return next((source for source in (value, _unconverted(value)) if is_source(source)), None)
 
     if leaf(value) is None and register_type(value.shape.type).bits != value.shape.type.bits:
         return ITSELF, []  # what is made is rounded before it is folded
+
+    def each(value: Instruction) -> Instruction | None:
+        repeated = _repeated(value, reduce)
+        return repeated if repeated is not None and is_source(repeated) else None
+
     for made in (ITSELF, *MAPS.get(opcode, ())):
-        sources = made.sources(value, leaf)
+        sources = made.sources(value, leaf, each)
         if sources:
             return made, sources
+
     return ITSELF, []
+
+
+def _repeated(value: Instruction, reduce: Instruction) -> Instruction | None:
+    """The array that a value repeats, if that has a number for each fold, or one for all of them."""
+    if value.opcode != "broadcast":
+        return None
+    kept = tuple(dim for dim in range(value.shape.rank) if dim not in reduce.attributes["dimensions"])
+    (operand,) = value.operands
+    return operand if value.attributes["dimensions"] in ((), kept) else None
 
 
 def _unconverted(value: Instruction) -> Instruction:

@@ -14,7 +14,7 @@ from xlapy.codegen.indexing import Index, Indexing
 from xlapy.codegen.ir import I64, PTR, KernelBuilder, Module, Operand, Value
 from xlapy.codegen.kernels.loop import VECTORS_PER_STEP
 from xlapy.codegen.libraries.fold_maps import ITSELF, FoldMap
-from xlapy.codegen.registers import Element, register_type
+from xlapy.codegen.registers import Element, register_type, splat
 from xlapy.codegen.target import Target
 from xlapy.hlo.element_types import ElementType
 from xlapy.hlo.graph import Computation, Instruction
@@ -22,10 +22,11 @@ from xlapy.hlo.shape import Shape
 from xlapy.support.records import Record
 
 INPUTS = ("input", "other")
-NUMBERS = (*INPUTS, "result", "init", "length", "columns", "blocks", "ahead")
-"""By name, in order: places of the arrays in the table (the other input, if two are folded), the bits that a fold
-begins with, elements of a fold, folds side by side, blocks of them, and how many bytes ahead of what is read memory is
-fetched, 0 for not at all."""
+NUMBERS = (*INPUTS, "each", "each_step", "result", "init", "length", "columns", "blocks", "ahead")
+"""By name, in order: places of the arrays in the table (the other input, if two are folded, and the one that has a
+number for each fold, if there is one, with the distance of these: 0 if there is one number for all), the bits that a
+fold begins with, elements of a fold, folds side by side, blocks of them, and how many bytes ahead of what is read
+memory is fetched, 0 for not at all."""
 
 NUMBERS_PLACE, SCRATCH_PLACE, FIRST_ARRAY = 0, 2, 3
 """In the table, which goes on with the context behind the numbers."""
@@ -76,10 +77,19 @@ class FoldProblem(Record):
         shape, names = _unsized(self.kind.type), INPUTS[: self.kind.map.arrays]
         return [Array(self._pointer(self[name]), shape, "input", ahead=ahead) for name in names]
 
-    def load(self, ix: Indexing, inputs: Sequence[Array], number: Value) -> Element:
-        """What is folded of the elements side by side, from one of a number on."""
+    def each(self, ix: Indexing, fold: Value) -> list[Element]:
+        """What folds side by side, from one of a number on, have one number each for: nothing, or an element."""
+        if not self.kind.map.has_each:
+            return []
+        array = Array(self._pointer(self["each"]), _unsized(self.kind.type), "input")
+        return [array.load(ix, self.place(ix, self.k.mul(fold, self["each_step"])))]
+
+    def load(self, ix: Indexing, inputs: Sequence[Array], number: Value, each: Sequence[Element] = ()) -> Element:
+        """What is folded of the elements side by side, from one of a number on, and of what their folds have one number
+        each for."""
         elements = [array.load(ix, self.place(ix, number)) for array in inputs]
-        return self.kind.map.emit(self.k, self.kind.type, elements)
+        together = [splat(self.k, element, ix.lanes) for element in (*elements, *each)]
+        return self.kind.map.emit(self.k, self.kind.type, together)
 
     @property
     def result(self) -> Array:

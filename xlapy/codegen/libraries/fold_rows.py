@@ -24,7 +24,7 @@ def emit_rows(kind: FoldKind, target: Target) -> Module:
     with fold_function(module, kind.name(ROWS), kind, target) as problem:
         combiner = kind.combiner()
         fold = folding(problem.k, combiner, identity_element(problem.k, combiner))
-        rows = _Rows(problem, fold, kind.lanes(target))
+        rows = _Rows(problem, fold, kind.lanes(target), 1 if kind.map.hides_latency else ACCUMULATORS)
         is_fetched = problem.k.compare("ne", problem["ahead"], 0)
         problem.k.if_else(
             is_fetched, lambda: rows.emit(problem.inputs(FETCHED_AHEAD)), lambda: rows.emit(problem.inputs())
@@ -35,33 +35,43 @@ def emit_rows(kind: FoldKind, target: Target) -> Module:
 class _Rows:
     """The loop over rows, for inputs that are fetched ahead or not."""
 
-    def __init__(self, problem: FoldProblem, fold: Folding, lanes: int) -> None:
+    def __init__(self, problem: FoldProblem, fold: Folding, lanes: int, vectors: int) -> None:
         self._problem = problem
         self._fold = fold
         self._lanes = lanes
+        self._vectors = vectors  # side by side
 
     def emit(self, inputs: Sequence[Array]) -> None:
-        problem, k, lanes = self._problem, self._problem.k, self._lanes
+        problem, k, lanes, vectors = self._problem, self._problem.k, self._lanes, self._vectors
         length, scalar = problem["length"], Indexing(problem.k, 1)
         init = problem.init()
         with k.loop(k.parameters["begin"], k.parameters["end"]) as rows:
             first = k.mul(rows.index, length)
-            blocks_end = k.add(first, k.and_(length, -(lanes * ACCUMULATORS)))
+            each = problem.each(scalar, rows.index)
+            blocks_end = k.add(first, k.and_(length, -(lanes * vectors)))
             vectors_end = k.add(first, k.and_(length, -lanes))
-            state = self._fold.start(ACCUMULATORS, lanes)
-            state = self._run(first, blocks_end, state, inputs, ACCUMULATORS, lanes)
-            state = self._run(blocks_end, vectors_end, state, inputs, 1, lanes)
-            rest = self._run(vectors_end, k.add(first, length), self._fold.start(1, 1), inputs, 1, 1)
+            state = self._fold.start(vectors, lanes)
+            state = self._run(first, blocks_end, state, inputs, each, vectors, lanes)
+            if vectors > 1:
+                state = self._run(blocks_end, vectors_end, state, inputs, each, 1, lanes)
+            rest = self._run(vectors_end, k.add(first, length), self._fold.start(1, 1), inputs, each, 1, 1)
             result = self._fold.finish(init, state, rest)
             problem.result.store(scalar, problem.place(scalar, rows.index), result)
 
     def _run(
-        self, begin: Value, end: Operand, state: Sequence[Element], inputs: Sequence[Array], count: int, lanes: int
+        self,
+        begin: Value,
+        end: Operand,
+        state: Sequence[Element],
+        inputs: Sequence[Array],
+        each: Sequence[Element],
+        count: int,
+        lanes: int,
     ) -> list[Element]:
         """Folds [begin, end) in steps of `count` vectors."""
         problem, k, ix = self._problem, self._problem.k, Indexing(self._problem.k, lanes)
         with k.loop(begin, end, lanes * count, carry=flatten(state)) as loop:
             starts = [k.add(loop.index, number * lanes) for number in range(count)]
-            elements = [problem.load(ix, inputs, start) for start in starts]
+            elements = [problem.load(ix, inputs, start, each) for start in starts]
             loop.next = flatten(self._fold.step(unflatten(loop.values, state), elements))
         return unflatten(loop.results, state)
