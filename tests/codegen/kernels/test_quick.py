@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 import xlapy
+from xlapy.codegen.kernels.loop import LONG_ROW
 from xlapy.executable import Executable
 
 ONCE = """HloModule once
@@ -54,6 +55,25 @@ def test_a_small_kernel_is_in_the_module_of_the_entry() -> None:
         (only,) = modules_of(executable)
         assert "define void @kernel." in only
         np.testing.assert_allclose(executable(inputs(size)), xlapy.evaluate(text, inputs(size)), rtol=1e-6)
+
+
+def long_row(size: int, operations: int, function: str = "negate") -> str:
+    """Sums and products in turn, the first of which a function follows."""
+    opcodes = ("add", "multiply")
+    lines = [f"  y{n + 1} = f32[{size}] {opcodes[n % 2]}(y{n}, x)" for n in range(operations)]
+    lines[-1] = lines[-1].replace("  y", "  ROOT y")
+    body = "\n".join([f"  y0 = f32[{size}] {function}(x)", *lines])
+    return f"HloModule row\nENTRY main {{ x = f32[{size}] parameter(0)\n{body} }}"
+
+
+def test_a_long_row_of_operations_with_few_elements_is_in_the_module_of_the_entry() -> None:
+    x = inputs(512) / 4
+    text = long_row(512, 2 * LONG_ROW)
+    executable = xlapy.compile(text)
+    assert len(modules_of(executable)) == 1
+    np.testing.assert_array_equal(executable(x), xlapy.evaluate(text, x))
+    for other in (long_row(1 << 14, 2 * LONG_ROW), long_row(1 << 11, 32), long_row(512, 2 * LONG_ROW, "exponential")):
+        assert len(modules_of(xlapy.compile(other))) == 2
 
 
 def test_a_large_kernel_is_optimized() -> None:

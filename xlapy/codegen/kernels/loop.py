@@ -35,6 +35,8 @@ from xlapy_runtime.records import Record
 STREAMED_BYTES = 16 << 20  # results smaller than this may be in cache when they are read next
 VECTORS_PER_STEP = 2  # two native vectors hide the latency of one another's operations
 QUICK_WORK = 1 << 15  # operations on elements that take no longer than a call of the program, even if done badly
+LONG_ROW = 64  # operations on one element, behind one another: LLVM takes long to find next to nothing in them
+FEW_STEPS = 16  # that are so long, of a loop that runs once in a call
 FUNCTION_WORK = 20  # a transcendental function is about so many operations
 
 
@@ -79,10 +81,12 @@ def plan_loop(
     extent = shape.size if is_linear else inner_size(shape)
     # Functions take one element at a time, and tasks that call them are too small to be whole vectors.
     calls = any(region_functions(instruction) for instruction in instructions)
-    is_quick = runs_once and not calls and shape.size * work_per_element(instructions) <= QUICK_WORK
-    widest = widest_lanes(instructions, target, 1 if is_quick else VECTORS_PER_STEP)
+    is_tiny = runs_once and not calls and shape.size * work_per_element(instructions) <= QUICK_WORK
+    widest = widest_lanes(instructions, target, 1 if is_tiny else VECTORS_PER_STEP)
     lanes = 1 if calls else min(widest, power_of_two_below(extent))
     units = shape.size if is_linear else rows_and_columns(shape)[0]
+    steps = -(-extent // lanes) * (1 if is_linear else units)
+    is_quick = is_tiny or (runs_once and not calls and steps <= FEW_STEPS and _is_long_row(instructions))
     total = operand_bytes + sum(root.shape.bytes for root in roots)
     is_placed = is_linear or not extent % lanes or (len(roots) == 1 and extent >= LEAST_VECTORS * lanes)
     streaming = is_placed and is_streamed(roots, lanes, target)
@@ -92,6 +96,12 @@ def plan_loop(
 def work_per_element(instructions: Sequence[Instruction]) -> int:
     """About how many operations compute one element."""
     return sum(FUNCTION_WORK if instruction.opcode in TRANSCENDENTAL else 1 for instruction in instructions)
+
+
+def _is_long_row(instructions: Sequence[Instruction]) -> bool:
+    """Whether an element takes many operations, of which none is a function: between the parts of these, an order is
+    worth looking for."""
+    return len(instructions) >= LONG_ROW and not any(i.opcode in TRANSCENDENTAL for i in instructions)
 
 
 def is_streamed(roots: Sequence[Instruction], lanes: int, target: Target) -> bool:
