@@ -64,12 +64,31 @@ def wide_rms_norm(x: Any, scale: Any, shift: Any, axis: int = -1) -> Any:
     return rms(x.astype(np.float32), scale, shift, axis).astype(x.dtype) * scale
 
 
+def other(x: Any) -> Any:
+    """Another array, in memory that no result takes."""
+    return jax.lax.optimization_barrier(x)
+
+
+def mask(x: Any) -> Any:
+    """Which elements of an array count, as an array."""
+    return jax.lax.optimization_barrier(jnp.flip(x, 1) > 0.3)
+
+
 PROGRAMS: dict[str, Program] = {
     "softmax": lambda x, _scale, _shift, axis=-1: jax.nn.softmax(x, axis),
     "softmax_of_products": lambda x, _scale, _shift, axis=-1: jax.nn.softmax(x * 0.125, axis),
     "softmax_of_quotients": lambda x, _scale, _shift, axis=-1: jax.nn.softmax(x / 3, axis),
+    "softmax_of_sums": lambda x, _scale, _shift, axis=-1: jax.nn.softmax(x + other(x), axis),
+    "softmax_of_chosen": lambda x, _scale, _shift, axis=-1: jax.nn.softmax(jnp.where(mask(x), x, -1e9), axis),
+    "softmax_of_chosen_products": lambda x, _scale, _shift, axis=-1: jax.nn.softmax(
+        jnp.where(mask(x), x * 0.125, -jnp.inf), axis
+    ),
     "log_softmax": lambda x, _scale, _shift, axis=-1: jax.nn.log_softmax(x, axis),
+    "log_sum_exp": lambda x, _scale, _shift, axis=-1: jax.nn.logsumexp(x, axis),
     "layer_norm": layer_norm,
+    "layer_norm_of_sums": lambda x, scale, shift, axis=-1: layer_norm(x + other(x), scale, shift, axis),
+    "rms_norm_of_sums": lambda x, scale, _shift, axis=-1: rms(x + other(x), scale, _shift, axis) * scale,
+    "unit": lambda x, _scale, _shift, axis=-1: x / jnp.linalg.norm(x, axis=axis, keepdims=True),
     "layer_norm_by_root": layer_norm_by_root,
     "layer_norm_of_moments": layer_norm_of_moments,
     "standard": standard,
@@ -256,6 +275,30 @@ def test_constants_are_numbers_of_a_call() -> None:
         np.testing.assert_allclose(found, np.asarray(wanted), rtol=2e-5, atol=1e-7)
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_numbers_may_be_in_memory(dtype: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those of the caller, those that the program computes, and constants."""
+    x = np.random.default_rng(0).normal(size=UNEVEN).astype(dtype)
+
+    def program(x: Any, t: Any) -> Any:
+        scale = jnp.full(x.shape[1], 2, x.dtype)
+        return [jax.nn.softmax(x * t), jax.nn.softmax(x / t), jax.nn.softmax(x * jnp.exp(t)), rms(x + t, scale, scale)]
+
+    def rms(x: Any, scale: Any, _: Any) -> Any:
+        x = jax.lax.optimization_barrier(x)
+        return x * jax.lax.rsqrt((x * x).mean(-1, keepdims=True) + scale[0] * 0.5)
+
+    values = [x, np.asarray(0.625, dtype)]
+    with jax.enable_x64(True):
+        text, wanted = text_of(program, values), jax.jit(program)(*values)
+    executable = xlapy.compile(text, xlapy.CompileOptions(verify=True))
+    assert len(libraries_of(executable)) == 3
+    own = without_libraries(text, monkeypatch, xlapy.CompileOptions())(*values)
+    for found, kernel_found, jax_found in zip(executable(*values), own, wanted, strict=True):
+        assert_same(found, kernel_found)
+        np.testing.assert_allclose(found, np.asarray(jax_found), rtol=2e-5, atol=1e-7)
+
+
 def test_special_values_are_as_in_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
     values = arguments(UNEVEN, np.float32)
     x = values[0]
@@ -292,7 +335,6 @@ def test_other_chains_are_compiled() -> None:
     stays(lambda x: jax.nn.softmax(x, -1), x[:50])  # it is small
     stays(lambda x: jnp.exp(x - x.min(-1, keepdims=True)), x)  # another fold
     stays(lambda x, s: layer_norm(x, s, s[::-1]), x, scale)  # a reverse
-    stays(lambda x, t: jax.nn.softmax(x * t, -1), x, np.float32(3)[()])  # a number that is not known
     stays(lambda x: jax.nn.softmax(x, -1), np.ones((20, MOST_LENGTH * 4), np.float32))  # long rows
     rows = np.random.default_rng(2).normal(size=(UNEVEN[0],)).astype(np.float32)
     stays(lambda x, r: jax.nn.softmax(x * r[:, None], -1), x, rows)  # a number for each row

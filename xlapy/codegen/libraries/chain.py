@@ -12,19 +12,18 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
 
 import numpy as np
 
 from xlapy.codegen.arrays import FETCHED_AHEAD
-from xlapy.codegen.ir import Module
+from xlapy.codegen.ir import I64, Module
 from xlapy.codegen.kernels.columns import ColumnPlan
 from xlapy.codegen.libraries import Library, LibraryCall
 from xlapy.codegen.libraries.chain_bodies import BODIES, WIDE_BODIES, is_softmax
 from xlapy.codegen.libraries.chain_body import NUMBER, ChainBody, FoundChain, find_chain, read_body
 from xlapy.codegen.libraries.chain_columns import COLUMNS, WIDTHS, columns_name, emit_columns_chain
 from xlapy.codegen.libraries.chain_columns import SIZES as COLUMN_SIZES
-from xlapy.codegen.libraries.chain_problem import FIRST_ARRAY, SCRATCH_PLACE
+from xlapy.codegen.libraries.chain_problem import FIRST_ARRAY, NUMBERS_PLACE, SCRATCH_PLACE
 from xlapy.codegen.libraries.chain_rows import (
     LEAST_LENGTH,
     MOST_LENGTH,
@@ -36,7 +35,7 @@ from xlapy.codegen.libraries.chain_rows import (
 from xlapy.codegen.target import Target
 from xlapy.hlo import element_types as et
 from xlapy.hlo.element_types import ElementType
-from xlapy.hlo.graph import Computation
+from xlapy.hlo.graph import Computation, Instruction
 
 LEAST_BYTES = 1 << 20  # of an array that takes some tens of microseconds to read
 
@@ -134,13 +133,17 @@ def _body(name: str) -> ChainBody:
 def _call(
     library: str, function: str, sizes: Iterable[int], chain: FoundChain, computation: Computation
 ) -> LibraryCall:
-    places = (FIRST_ARRAY + computation.parameters.index(array) for array in chain.arrays)
-    return LibraryCall(library, function, (*sizes, *places, *map(_bits, chain.numbers)))
+    numbers = [*sizes, *(_place(computation, array) for array in chain.arrays)]
+    for number in chain.numbers:
+        if isinstance(number, np.ndarray):
+            numbers += [NUMBERS_PLACE, (len(numbers) + 2) * I64.bytes, int.from_bytes(number.tobytes(), "little")]
+        else:
+            numbers += [_place(computation, number), 0, 0]
+    return LibraryCall(library, function, tuple(numbers))
 
 
-def _bits(number: np.ndarray[Any, Any]) -> int:
-    """A scalar as memory holds it, in the first bytes of a number."""
-    return int.from_bytes(number.tobytes(), "little")
+def _place(computation: Computation, array: Instruction) -> int:
+    return FIRST_ARRAY + computation.parameters.index(array)
 
 
 def library_name(way: str, body: str, type: ElementType) -> str:

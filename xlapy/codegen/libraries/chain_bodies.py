@@ -15,6 +15,16 @@ def _softmax(wide: str = "", scaling: str = "") -> str:
     """
 
 
+def _softmax_of(scaled: str) -> str:
+    """The same, of what is made from several arrays."""
+    return f"""
+        x = whole
+        {scaled}
+        {_exponentials("scaled")}
+        result = divide e sum
+    """
+
+
 def _log_softmax(wide: str = "") -> str:
     return f"""
         x = whole
@@ -119,21 +129,51 @@ _CROSS_ENTROPY = f"""
 """
 """Of two softmaxes, one number for each row."""
 
+_LOG_SUM_EXP = """
+        x = whole
+        top = fold.maximum x #
+        is_finite = is-finite top
+        shift = select is_finite top #
+        lower = subtract x shift
+        e = exponential lower
+        sum = fold.add e #
+        size = abs sum
+        log = log size
+        result = add log shift
+"""
+"""One number for each row, and a finite one where all elements are the least."""
+
+_MASK = "mask = whole:pred\n"
+
 _WHOLE = "x = whole\n"
+_SUM = """
+        y = whole
+        z = whole
+        x = add y z
+"""
+"""Of an array and what a block of a model adds to it."""
+
 _WIDENED = "x = whole\nwide = convert:f32 x\n"
 
 BODIES = {
     "softmax": _softmax(),
     "softmax_of_products": _softmax(scaling="multiply"),
     "softmax_of_quotients": _softmax(scaling="divide"),
+    "softmax_of_sums": _softmax_of("bias = whole \n scaled = add x bias"),
+    "softmax_of_chosen": _softmax_of(f"{_MASK} scaled = select mask x #"),
+    "softmax_of_chosen_products": _softmax_of(f"{_MASK} product = multiply x # \n scaled = select mask product #"),
     "log_softmax": _log_softmax(),
+    "log_sum_exp": _LOG_SUM_EXP,
     "cross_entropy": _CROSS_ENTROPY,
     "layer_norm": _WHOLE + _centered("x") + _normal("centered") + _affine(),
+    "layer_norm_of_sums": _SUM + _centered("x") + _normal("centered") + _affine(),
     "layer_norm_by_root": _WHOLE + _centered("x") + _normal("centered", by_root=True) + _affine(),
     "layer_norm_of_moments": _WHOLE + _MOMENTS + _FACTOR_FIRST,
     "standard": _WHOLE + _centered("x") + _normal("centered"),
     "standard_of_moments": _WHOLE + _MOMENTS + _normal("centered"),
     "rms": _WHOLE + _mean_square("x") + _normal("x"),
+    "rms_norm_of_sums": _SUM + _mean_square("x") + _normal("x") + _SCALED,
+    "unit": _WHOLE + "square = multiply x x \n squares = fold.add square # \n norm = sqrt squares \n y = divide x norm",
     "rms_norm": _WHOLE + _mean_square("x") + _normal("x") + _SCALED,
     "rms_norm_by_root": _WHOLE + _mean_square("x") + _normal("x", by_root=True) + _SCALED,
 }

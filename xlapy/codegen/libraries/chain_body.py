@@ -24,7 +24,8 @@ from xlapy.hlo.kernel_plan import RowSpace, fusion_roots, is_row_major, row_spac
 from xlapy.hlo.ops import OPS, Trait
 
 NUMBER, WHOLE, ALONG = "#", "whole", "along"
-"""What a chain is given: numbers, arrays of all elements, and arrays of one for each place in a row."""
+"""What a chain is given: numbers (constants, or what is in memory), arrays of all elements, and arrays of one for each
+place in a row."""
 
 FOLD = "fold"
 _HALF = 0.5  # the significand of powers of two
@@ -51,6 +52,10 @@ class ChainBody:
         return "\n".join(" ".join([node.op, node.type, *map(str, node.operands)]) for node in self.nodes)
 
 
+Source = Instruction | np.ndarray[Any, Any]
+"""What a body is given: a parameter of the program's computation, or a constant."""
+
+
 @dataclass(slots=True)
 class FoundChain:
     """A chain of a program: its body, its space and type, and what stands for what the body is given, in order."""
@@ -59,7 +64,7 @@ class FoundChain:
     space: RowSpace
     type: ElementType
     arrays: list[Instruction]
-    numbers: list[np.ndarray[Any, Any]]
+    numbers: list[Source]
 
 
 def find_chain(computation: Computation) -> FoundChain | None:
@@ -67,25 +72,22 @@ def find_chain(computation: Computation) -> FoundChain | None:
     (root, *others), order = fusion_roots(computation), computation.post_order()
     first = next((instruction for instruction in order if instruction.opcode == "reduce"), None)
     space = None if first is None or len(order) > MOST_INSTRUCTIONS else row_space(first)
-    if space is None or others or not is_row_major(root) or not (space.is_full(root) or root.opcode == "reduce"):
+    if space is None or others or not is_row_major(root) or root.shape.size not in (space.rows, math.prod(space.dims)):
         return None
     writer = _Writer(space, root.shape.type)
     for instruction in order:
         if not writer.add(instruction):
             return None
     order_of_nodes = _canonical_order(writer.nodes, writer.known[root])
-    sources = [writer.sources.get(number) for number in order_of_nodes]
+    given = [number for number in order_of_nodes if number in writer.sources]
+    arrays = [writer.sources[number] for number in given if writer.nodes[number].op != NUMBER]
     return FoundChain(
         _renumbered(writer.nodes, order_of_nodes),
         space,
         root.shape.type,
-        [source for source in sources if isinstance(source, Instruction)],
-        [source for source in sources if isinstance(source, np.ndarray)],
+        [array for array in arrays if isinstance(array, Instruction)],
+        [writer.sources[number] for number in given if writer.nodes[number].op == NUMBER],
     )
-
-
-Source = Instruction | np.ndarray[Any, Any]
-"""An array that a body is given, or a number."""
 
 
 @dataclass(slots=True)
@@ -97,7 +99,7 @@ class _Writer:
     nodes: list[Node] = field(default_factory=list)
     known: dict[Instruction, int] = field(default_factory=dict)
     sources: dict[int, Source] = field(default_factory=dict)  # of what the body is given
-    scalars: dict[Instruction, Instruction] = field(default_factory=dict)  # constants, by what repeats them
+    scalars: dict[Instruction, Instruction] = field(default_factory=dict)  # by what repeats them
 
     def add(self, instruction: Instruction) -> bool:
         """Whether the instruction could be written down."""
@@ -125,6 +127,8 @@ class _Writer:
             constant = self.scalars.get(factor)
             if constant is None or value not in self.known or not constant.shape.type.is_float:
                 continue
+            if constant.opcode != "constant":
+                continue
             number = float(constant.attributes["literal"].scalar())
             if math.frexp(number)[0] != _HALF:
                 continue
@@ -136,7 +140,10 @@ class _Writer:
         return False
 
     def _add_parameter(self, parameter: Instruction) -> bool:
-        """An array of all elements, or one that is repeated for all rows."""
+        """A number, an array of all elements, or one that is repeated for all rows."""
+        if parameter.shape.is_scalar:
+            self.scalars[parameter] = parameter
+            return True
         if self.space.is_full(parameter):
             return self._add_source(parameter, WHOLE)
         return all(self._is_repeated_along(user) for user in parameter.users) and self._add_source(parameter, ALONG)
@@ -180,15 +187,15 @@ class _Writer:
         self.nodes.append(Node(op, type, tuple(operands)))
 
     def _place(self, operand: Instruction) -> int | None:
-        """Each use of a constant is a number of its own."""
-        constant = self.scalars.get(operand)
-        if constant is None:
+        """Each use of a scalar is a number of its own."""
+        scalar = self.scalars.get(operand)
+        if scalar is None:
             return self.known.get(operand)
-        return self._add_number(constant, constant.attributes["literal"].array)
+        return self._add_number(scalar, scalar.attributes["literal"].array if scalar.opcode == "constant" else scalar)
 
-    def _add_number(self, constant: Instruction, number: np.ndarray[Any, Any]) -> int:
+    def _add_number(self, scalar: Instruction, number: Source) -> int:
         self.sources[len(self.nodes)] = number
-        self.nodes.append(Node(NUMBER, self._type_name(constant), ()))
+        self.nodes.append(Node(NUMBER, self._type_name(scalar), ()))
         return len(self.nodes) - 1
 
     def _type_name(self, instruction: Instruction) -> str:

@@ -18,11 +18,14 @@ from xlapy.hlo.shape import Dims, Shape
 NUMBERS_PLACE, SCRATCH_PLACE, FIRST_ARRAY = 0, 2, 3
 """In the table of pointers, which goes on with the context behind the numbers."""
 
+NUMBERS_OF_NUMBER = 3  # of a call, for one of the body
+
 
 @dataclass(frozen=True, slots=True)
 class ChainProblem:
     """The numbers and arrays of one call, loaded where they are asked for. First come `sizes`, by name, then the places
-    of the arrays in the table, then the constants. Nothing writes to them."""
+    of the arrays in the table, then three for each number of the body: the place of the memory in the table that has
+    it, where in that it is, and itself, if it is a constant. Nothing writes to them."""
 
     k: KernelBuilder
     sizes: tuple[str, ...]
@@ -32,17 +35,17 @@ class ChainProblem:
         return self._number(self.sizes.index(name))
 
     def inputs(self, whole: Callable[[Value, Shape], Array], alias: str | None) -> dict[Instruction, Array]:
-        """The arrays, those of all elements made from where they are, and the constants, which are read from the
-        table."""
+        """The arrays, those of all elements made from where they are, and the numbers."""
         arrays: dict[Instruction, Array] = {}
-        for number, parameter in enumerate(self.computation.parameters, start=len(self.sizes)):
-            shape = parameter.shape
+        number = len(self.sizes)
+        for parameter in self.computation.parameters:
+            shape, pointer = parameter.shape, self.pointer(self._number(number))
             if shape.is_scalar:
-                place = self.k.gep(self.pointer(NUMBERS_PLACE), number, I64.bytes)
-                arrays[parameter] = Array(place, shape, "numbers")
+                arrays[parameter] = Array(self.k.gep(pointer, self._number(number + 1)), shape, "numbers")
+                number += NUMBERS_OF_NUMBER
             else:
-                pointer = self.pointer(self._number(number))
                 arrays[parameter] = Array(pointer, shape, alias) if shape.rank == 1 else whole(pointer, shape)
+                number += 1
         return arrays
 
     def pointer(self, place: Operand) -> Value:
