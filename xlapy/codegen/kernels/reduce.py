@@ -48,6 +48,7 @@ from xlapy.hlo.shape import Shape
 from xlapy_runtime.records import Record
 
 ACCUMULATORS = 4  # vectors that are folded side by side, to hide the latency of the op; functions hide it themselves
+FETCHED_ACCUMULATORS = 2  # along memory: processors fetch ahead for few loads in a loop much better than for many
 WIDE_ACCUMULATORS = (16, 8)  # across lanes, if registers hold them: memory streams long pieces of rows better
 """Extrema take the second number: they compute as long as memory takes, and more code takes longer to compile."""
 
@@ -117,7 +118,9 @@ def plan_reduce(
     vectors = (
         _vectors_of_choice(size, lanes, target)
         if choice is not None
-        else _vectors(size, lanes, members, target, across=across, wide=widths)
+        else _vectors(size, lanes, members, target, wide=widths)
+        if across
+        else _vectors_along(members, is_fetched=operand_bytes > target.l2_bytes)
     )
     if across:
         units = units // max(size, 1) * _blocks(size, lanes * vectors)
@@ -135,12 +138,15 @@ def _is_found_in_order(combiner: Instruction, target: Target) -> bool:
     return is_extremum and target.is_x86 and (type.bits == I32.bits or target.is_avx512)
 
 
-def _vectors(
-    size: int, lanes: int, members: Collection[Instruction], target: Target, *, across: bool, wide: Sequence[int]
-) -> int:
-    """How many vectors to fold side by side; one of the `wide` numbers, where little else needs registers."""
-    if not across:
-        return 1 if any(member.opcode in TRANSCENDENTAL for member in members) else ACCUMULATORS
+def _vectors_along(members: Collection[Instruction], *, is_fetched: bool) -> int:
+    """How many vectors to fold side by side along a row."""
+    if any(member.opcode in TRANSCENDENTAL for member in members):
+        return 1
+    return FETCHED_ACCUMULATORS if is_fetched else ACCUMULATORS
+
+
+def _vectors(size: int, lanes: int, members: Collection[Instruction], target: Target, *, wide: Sequence[int]) -> int:
+    """How many vectors of results to fold side by side; one of the `wide` numbers, where registers allow."""
     return vectors_across(size, lanes, target, wide if len(members) <= LIGHT_INSTRUCTIONS else ())
 
 

@@ -3,6 +3,7 @@ products and distances.
 
     fold_rows_OPCODE_TYPE          each row by vectors along it
     fold_columns_OPCODE_TYPE.N     N vectors of neighbouring columns side by side
+    fold_columns_OPCODE_TYPE.wide  several rows of many columns: what is in memory
     fold_rows_add_TYPE_square      the same with a map of the elements (`fold_maps`)
 
 What else is made from the elements before they are folded, or from the results, is compiled with its program
@@ -17,16 +18,21 @@ from functools import partial
 from xlapy.codegen.arrays import FETCHED_AHEAD
 from xlapy.codegen.kernels.reduce import ACCUMULATORS, vectors_across
 from xlapy.codegen.libraries import Library, LibraryCall
-from xlapy.codegen.libraries.fold_columns import COLUMNS, columns_name, emit_columns, widths_of
+from xlapy.codegen.libraries.fold_columns import COLUMNS, columns_name, emit_columns, wide_name, widths_of
 from xlapy.codegen.libraries.fold_plan import KINDS, PlainFold, plain_fold
 from xlapy.codegen.libraries.fold_problem import FIRST_ARRAY, NUMBERS, SCRATCH_PLACE, FoldKind
 from xlapy.codegen.libraries.fold_rows import ROWS, emit_rows
+from xlapy.codegen.libraries.fold_wide import MOST_BYTES
+from xlapy.codegen.registers import register_type
 from xlapy.codegen.stopping import LONG
 from xlapy.codegen.target import Target
 from xlapy.hlo.graph import Computation, Instruction
 from xlapy.support.records import Record
 
 LEAST_SIZE = 1 << 15  # elements that take microseconds to fold
+PAGE_BYTES = 4096  # of a row, and a piece of it that is worth to be read by itself; processors fetch ahead within one
+LEAST_PIECE_BYTES = 1024
+FEW_BLOCKS = 4  # that there should be at the least: so many threads can read as fast as memory gives
 LEAST_ROW = 1 << 7  # elements of a row beside which it does not count that its length is a number
 
 
@@ -103,25 +109,39 @@ def _numbers(fold: PlainFold, place: Place, result: int) -> dict[str, int]:
 
 def _rows_call(fold: PlainFold, numbers: dict[str, int], *, is_fetched: bool) -> LibraryCall:
     name = fold.kind.name(ROWS)
-    return _numbered(name, name, {**numbers, "blocks": 1, "ahead": FETCHED_AHEAD if is_fetched else 0})
+    return _numbered(name, name, {**numbers, "ahead": FETCHED_AHEAD if is_fetched else 0})
 
 
 def _columns_call(fold: PlainFold, numbers: dict[str, int], target: Target, *, is_fetched: bool) -> FoldCall | None:
-    """Blocks as wide as registers allow, of which memory is fetched in the rows that will be folded next."""
+    """What is in memory, by wide blocks; anything else by blocks as wide as registers allow, of which is fetched what
+    lies in the rows that will be folded next."""
     kind, lanes = fold.kind, fold.kind.lanes(target)
     if fold.columns < lanes * ACCUMULATORS or (fold.each is not None and not fold.each_step):
         return None
-    *wide, _ = widths_of(kind)
-    vectors = vectors_across(fold.columns, lanes, target, wide)
+    if fold.size * kind.type.bytes > target.l3_bytes // 2:  # others share that cache
+        vectors, function, ahead = _vectors_of_memory(fold, lanes), wide_name(kind), 0
+    else:
+        *wide, _ = widths_of(kind)
+        vectors = vectors_across(fold.columns, lanes, target, wide)
+        rows_ahead = max(1, FETCHED_AHEAD // (lanes * vectors * kind.type.bytes))
+        function, ahead = columns_name(kind, vectors), rows_ahead * fold.columns * kind.type.bytes
     blocks = -(-fold.columns // (lanes * vectors))
-    rows_ahead = max(1, FETCHED_AHEAD // (lanes * vectors * kind.type.bytes))
-    ahead = rows_ahead * fold.columns * kind.type.bytes if is_fetched else 0
-    call = _numbered(kind.name(COLUMNS), columns_name(kind, vectors), {**numbers, "blocks": blocks, "ahead": ahead})
-    return FoldCall(call, fold.groups * blocks)
+    numbers = {**numbers, "blocks": blocks, "width": vectors, "ahead": ahead if is_fetched else 0}
+    return FoldCall(_numbered(kind.name(COLUMNS), function, numbers), fold.groups * blocks)
+
+
+def _vectors_of_memory(fold: PlainFold, lanes: int) -> int:
+    """How many vectors make a wide block: pages, or shorter pieces of rows where there are few to share out."""
+    vectors = -(-fold.columns // lanes)
+    width = lanes * fold.kind.type.bytes
+    blocks = max(1, vectors * width // PAGE_BYTES)
+    if fold.groups * blocks < FEW_BLOCKS:
+        blocks = min(-(-FEW_BLOCKS // fold.groups), max(1, vectors * width // LEAST_PIECE_BYTES))
+    return min(-(-vectors // blocks), MOST_BYTES // (lanes * register_type(fold.kind.type).bytes))
 
 
 def _numbered(library: str, function: str, numbers: dict[str, int]) -> LibraryCall:
-    return LibraryCall(library, function, tuple(numbers[name] for name in NUMBERS))
+    return LibraryCall(library, function, tuple(numbers.get(name, 0) for name in NUMBERS))
 
 
 def _rows_library(kind: FoldKind) -> Library:
@@ -130,7 +150,7 @@ def _rows_library(kind: FoldKind) -> Library:
 
 
 def _columns_library(kind: FoldKind) -> Library:
-    exports = tuple(columns_name(kind, vectors) for vectors in widths_of(kind))
+    exports = (*(columns_name(kind, vectors) for vectors in widths_of(kind)), wide_name(kind))
     return Library(kind.name(COLUMNS), exports, partial(emit_columns, kind))
 
 

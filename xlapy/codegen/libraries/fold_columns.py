@@ -1,6 +1,7 @@
 """Folds of columns: a block of neighbouring ones at a time, a lane for each, in the order of the elements.
 
-How wide a block is, is part of a function's name: its results stay in registers.
+How wide a block is, is part of a function's name: its results stay in registers. What is in memory is folded by wider
+blocks (`fold_wide`).
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from xlapy.codegen.ir import Module, Value
 from xlapy.codegen.kernels.reduce import ACCUMULATORS, WIDE_ACCUMULATORS
 from xlapy.codegen.libraries.fold_maps import ITSELF
 from xlapy.codegen.libraries.fold_problem import FoldKind, FoldProblem, fold_function
+from xlapy.codegen.libraries.fold_wide import WideBlocks
 from xlapy.codegen.registers import Element, flatten, memory_type, splat, unflatten
 from xlapy.codegen.target import Target
 from xlapy.hlo.graph import Instruction
@@ -34,6 +36,10 @@ def columns_name(kind: FoldKind, vectors: int) -> str:
     return f"{kind.name(COLUMNS)}.{vectors}"
 
 
+def wide_name(kind: FoldKind) -> str:
+    return f"{kind.name(COLUMNS)}.wide"
+
+
 def emit_columns(kind: FoldKind, target: Target) -> Module:
     module = Module.of(target)
     for vectors in widths_of(kind):
@@ -41,6 +47,8 @@ def emit_columns(kind: FoldKind, target: Target) -> Module:
             blocks = _Blocks(problem, kind.combiner(), kind.lanes(target), vectors)
             is_fetched = problem.k.compare("ne", problem["ahead"], 0)
             problem.k.if_else(is_fetched, partial(blocks.emit, fetches=True), partial(blocks.emit, fetches=False))
+    with fold_function(module, wide_name(kind), kind, target) as problem:
+        WideBlocks(problem, kind.combiner(), kind.lanes(target)).emit()
     return module
 
 

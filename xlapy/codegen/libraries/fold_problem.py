@@ -22,11 +22,11 @@ from xlapy.hlo.shape import Shape
 from xlapy.support.records import Record
 
 INPUTS = ("input", "other")
-NUMBERS = (*INPUTS, "each", "each_step", "result", "init", "length", "columns", "blocks", "ahead")
+NUMBERS = (*INPUTS, "each", "each_step", "result", "init", "length", "columns", "blocks", "width", "ahead")
 """By name, in order: places of the arrays in the table (the other input, if two are folded, and the one that has a
 number for each fold, if there is one, with the distance of these: 0 if there is one number for all), the bits that a
-fold begins with, elements of a fold, folds side by side, blocks of them, and how many bytes ahead of what is read
-memory is fetched, 0 for not at all."""
+fold begins with, elements of a fold, folds side by side, blocks of them, vectors in a wide block, and how many bytes
+ahead of what is read memory is fetched, 0 for not at all."""
 
 NUMBERS_PLACE, SCRATCH_PLACE, FIRST_ARRAY = 0, 2, 3
 """In the table, which goes on with the context behind the numbers."""

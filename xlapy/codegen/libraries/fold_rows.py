@@ -11,7 +11,7 @@ from xlapy.codegen.arrays import FETCHED_AHEAD, Array
 from xlapy.codegen.indexing import Indexing
 from xlapy.codegen.ir import Module, Operand, Value
 from xlapy.codegen.kernels.folding import Folding, folding
-from xlapy.codegen.kernels.reduce import ACCUMULATORS, identity_element
+from xlapy.codegen.kernels.reduce import ACCUMULATORS, FETCHED_ACCUMULATORS, identity_element
 from xlapy.codegen.libraries.fold_problem import FoldKind, FoldProblem, fold_function
 from xlapy.codegen.registers import Element, flatten, unflatten
 from xlapy.codegen.target import Target
@@ -24,10 +24,13 @@ def emit_rows(kind: FoldKind, target: Target) -> Module:
     with fold_function(module, kind.name(ROWS), kind, target) as problem:
         combiner = kind.combiner()
         fold = folding(problem.k, combiner, identity_element(problem.k, combiner))
-        rows = _Rows(problem, fold, kind.lanes(target), 1 if kind.map.hides_latency else ACCUMULATORS)
+        rows = _Rows(problem, fold, kind.lanes(target))
+        most = 1 if kind.map.hides_latency else ACCUMULATORS
         is_fetched = problem.k.compare("ne", problem["ahead"], 0)
         problem.k.if_else(
-            is_fetched, lambda: rows.emit(problem.inputs(FETCHED_AHEAD)), lambda: rows.emit(problem.inputs())
+            is_fetched,
+            lambda: rows.emit(problem.inputs(FETCHED_AHEAD), min(most, FETCHED_ACCUMULATORS)),
+            lambda: rows.emit(problem.inputs(), most),
         )
     return module
 
@@ -35,14 +38,14 @@ def emit_rows(kind: FoldKind, target: Target) -> Module:
 class _Rows:
     """The loop over rows, for inputs that are fetched ahead or not."""
 
-    def __init__(self, problem: FoldProblem, fold: Folding, lanes: int, vectors: int) -> None:
+    def __init__(self, problem: FoldProblem, fold: Folding, lanes: int) -> None:
         self._problem = problem
         self._fold = fold
         self._lanes = lanes
-        self._vectors = vectors  # side by side
 
-    def emit(self, inputs: Sequence[Array]) -> None:
-        problem, k, lanes, vectors = self._problem, self._problem.k, self._lanes, self._vectors
+    def emit(self, inputs: Sequence[Array], vectors: int) -> None:
+        """Writes the loop, with so many vectors side by side."""
+        problem, k, lanes = self._problem, self._problem.k, self._lanes
         length, scalar = problem["length"], Indexing(problem.k, 1)
         init = problem.init()
         with k.loop(k.parameters["begin"], k.parameters["end"]) as rows:
