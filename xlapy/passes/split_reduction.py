@@ -29,7 +29,8 @@ from xlapy.hlo.shape import Dims
 from xlapy.passes.base import ComputationPass, pinned, replace_all
 
 LEAST_BYTES = 1 << 20  # of the operand: some tens of microseconds of reading
-FEW_RESULTS = 256  # with more, there is enough to hand out already
+FEW_ROWS = 32  # results of rows: with more, there is enough to hand out already
+FEW_COLUMNS = 256  # results of columns, of which a task folds many side by side
 LEAST_FOLDED = 16  # elements of each partial fold, in all dimensions: with fewer, what is stored is no longer small
 PARTS = range(128, 15, -1)  # how many partial folds there may be, the best first
 MOST_FOLLOWED = 64  # instructions on the way back to what folded rows before
@@ -85,7 +86,8 @@ def _rows_before(reduce: Instruction) -> RowSpace | None:
 def _is_worth_it(reduce: Instruction) -> bool:
     array, results = reduce.operands[0].shape, reduce.shape.size
     is_large = array.bytes >= LEAST_BYTES and array.size >= LEAST_FOLDED * PARTS.start * results
-    return is_large and results <= FEW_RESULTS
+    is_along_rows = array.rank - 1 in reduce.attributes["dimensions"]
+    return is_large and results <= (FEW_ROWS if is_along_rows else FEW_COLUMNS)
 
 
 def _in_parts(reduce: Instruction) -> Instruction | None:
