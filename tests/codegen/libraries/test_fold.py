@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import jax
@@ -17,10 +18,11 @@ from xlapy import ops
 from xlapy.builder import XlaOp
 from xlapy.codegen.arrays import FETCHED_AHEAD
 from xlapy.codegen.libraries import LibraryCall
-from xlapy.codegen.libraries.fold import FOLD_LIBRARIES, LEAST_SIZE, call_of_reduce
+from xlapy.codegen.libraries.fold import FEW_BLOCKS, FOLD_LIBRARIES, LEAST_SIZE, call_of_reduce
 from xlapy.codegen.libraries.fold_maps import MAPS
 from xlapy.codegen.libraries.fold_plan import KINDS
 from xlapy.codegen.libraries.fold_problem import NUMBERS
+from xlapy.codegen.libraries.fold_wide import MOST_BYTES
 from xlapy.codegen.target import host_target
 from xlapy.hlo.element_types import F32, F64, ElementType
 
@@ -365,21 +367,64 @@ def sum_region() -> Any:
     return region.build(a + b)
 
 
-def test_large_arrays_are_fetched_ahead() -> None:
-    def ahead(rows: int, dim: int) -> int:
-        call = call_of(lambda x: fold(x, "maximum", (dim,), 0), np.zeros((rows, 1024), np.float32))
-        assert call is not None
-        return call.numbers[NUMBERS.index("ahead")]
+def maximum_call(rows: int, columns: int, dim: int) -> LibraryCall:
+    call = call_of(lambda x: fold(x, "maximum", (dim,), 0), np.zeros((rows, columns), np.float32))
+    assert call is not None
+    return call
 
+
+def number_of(call: LibraryCall, name: str) -> int:
+    return call.numbers[NUMBERS.index(name)]
+
+
+def test_large_arrays_are_fetched_ahead() -> None:
     rows = host_target().l2_bytes // (1024 * 4)
-    assert [ahead(rows, dim) for dim in (0, 1)] == [0, 0]
-    assert all(ahead(rows + 1, dim) >= FETCHED_AHEAD for dim in (0, 1))
+    assert [number_of(maximum_call(rows, 1024, dim), "ahead") for dim in (0, 1)] == [0, 0]
+    assert all(number_of(maximum_call(rows + 1, 1024, dim), "ahead") >= FETCHED_AHEAD for dim in (0, 1))
+
+
+def test_columns_in_memory_are_folded_by_wide_blocks() -> None:
+    rows = host_target().l3_bytes // (2 * 1024 * 4)
+    near, far = maximum_call(rows, 1024, 0), maximum_call(rows + 1, 1024, 0)
+    assert not near.function.endswith(".wide") and far.function.endswith(".wide")
+    blocks, lanes = number_of(far, "blocks"), 1024 // (number_of(far, "blocks") * number_of(far, "width"))
+    assert blocks == FEW_BLOCKS and lanes * blocks * number_of(far, "width") == 1024
+    assert number_of(maximum_call(2 * rows // 1000, 500_000, 0), "blocks") >= 500_000 * 4 // MOST_BYTES
+
+
+@pytest.mark.parametrize("opcode", COMBINERS)
+@pytest.mark.parametrize("dims", [(140, 259), (3, 70, 261), (2, 5, 9000), (8, 40, 150)])
+def test_wide_blocks_fold_in_the_order_of_narrow_ones(
+    opcode: str, dims: tuple[int, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Rows that are no multiple of those folded together, columns that are none of a vector, several blocks."""
+    arrays = [elements(type, opcode, dims) for type in TYPES]
+    module = record(lambda *operands: [fold(x, opcode, (len(dims) - 2,), INITS[opcode]) for x in operands], *arrays)
+    monkeypatch.setenv("XLAPY_CACHE_DIR", "off")
+    narrow = xlapy.compile(module)(*arrays)
+    monkeypatch.setattr("xlapy.codegen.libraries.fold.is_in_memory", lambda *_: True)
+    executable = xlapy.compile(module, xlapy.CompileOptions(verify=True))
+    called = set(re.findall(r"fold_columns_[\w.]+", executable.llvm_ir()))
+    assert {name for name in called if name.endswith(".wide")} == called and len(called) == len(TYPES)
+    for found, wanted in zip(executable(*arrays), narrow, strict=True):
+        assert_same(found, wanted)
+
+
+def test_elements_in_another_shape_are_folded_as_they_lie() -> None:
+    x = np.random.default_rng(4).normal(size=(512, 384)).astype(np.float32)
+
+    def build(x: XlaOp) -> list[XlaOp]:
+        halves = ops.Reshape(x, (4, 256, 192))
+        return [fold(halves, "add", (1,), 0), fold(ops.Mul(halves, halves), "add", (2,), 0)]
+
+    executable = xlapy.compile(record(build, x))
+    assert sorted(libraries_of(executable)) == ["fold_columns_add_f32", "fold_rows_add_f32_square"]
+    halves = x.reshape(4, 256, 192).astype(np.float64)
+    for found, wanted in zip(executable(x), (halves.sum(1), (halves**2).sum(2)), strict=True):
+        np.testing.assert_allclose(found, wanted, atol=1e-4)
 
 
 def test_every_call_names_a_function_of_its_library() -> None:
-    found = set()
-    for columns in (200, 3000, 5000):
-        call = call_of(lambda x: fold(x, "minimum", (0,), 0), np.zeros((400, columns), np.float32))
-        assert call is not None and call.function in FOLD_LIBRARIES[call.library].exports
-        found.add(call.function)
-    assert found
+    for columns in (200, 3000, 5000, 50_000):
+        call = maximum_call(400, columns, 0)
+        assert call.function in FOLD_LIBRARIES[call.library].exports

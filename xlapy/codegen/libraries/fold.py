@@ -118,7 +118,7 @@ def _columns_call(fold: PlainFold, numbers: dict[str, int], target: Target, *, i
     kind, lanes = fold.kind, fold.kind.lanes(target)
     if fold.columns < lanes * ACCUMULATORS or (fold.each is not None and not fold.each_step):
         return None
-    if fold.size * kind.type.bytes > target.l3_bytes // 2:  # others share that cache
+    if is_in_memory(fold, target):
         vectors, function, ahead = _vectors_of_memory(fold, lanes), wide_name(kind), 0
     else:
         *wide, _ = widths_of(kind)
@@ -128,6 +128,11 @@ def _columns_call(fold: PlainFold, numbers: dict[str, int], target: Target, *, i
     blocks = -(-fold.columns // (lanes * vectors))
     numbers = {**numbers, "blocks": blocks, "width": vectors, "ahead": ahead if is_fetched else 0}
     return FoldCall(_numbered(kind.name(COLUMNS), function, numbers), fold.groups * blocks)
+
+
+def is_in_memory(fold: PlainFold, target: Target) -> bool:
+    """Whether an array is nowhere near the processor. Others share the last cache."""
+    return fold.size * fold.kind.type.bytes > target.l3_bytes // 2
 
 
 def _vectors_of_memory(fold: PlainFold, lanes: int) -> int:

@@ -92,7 +92,8 @@ def _made_of(
     value = reduce.operands[0]
 
     def leaf(value: Instruction) -> Instruction | None:
-        return next((source for source in (value, _unconverted(value)) if is_source(source)), None)
+        plain = _unreshaped(_unconverted(_unreshaped(value)))
+        return next((source for source in (value, _unconverted(value), plain) if is_source(source)), None)
 
     if leaf(value) is None and register_type(value.shape.type).bits != value.shape.type.bits:
         return ITSELF, []  # what is made is rounded before it is folded
@@ -125,6 +126,14 @@ def _unconverted(value: Instruction) -> Instruction:
     (operand,) = value.operands
     types = {value.shape.type, operand.shape.type}
     return operand if et.F32 in types and types & {*_NARROW} else value
+
+
+def _unreshaped(value: Instruction) -> Instruction:
+    """The same elements in the same order in memory."""
+    if value.opcode != "reshape" or not is_row_major(value):
+        return value
+    (operand,) = value.operands
+    return operand if is_row_major(operand) else value
 
 
 def _three_parts(reduce: Instruction) -> tuple[int, int, int] | None:
