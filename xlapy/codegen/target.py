@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from xlapy.codegen.processor import processor_identity
 from xlapy_runtime.json_text import read_json
 from xlapy_runtime.late import late
-from xlapy_runtime.records import Record, replaced, values_of
+from xlapy_runtime.records import Record, values_of
 from xlapy_runtime.threads import usable_cores
 
 if TYPE_CHECKING:
@@ -97,9 +97,6 @@ class Target(Record):
     def code_key(self) -> str:
         """What machine code depends on, for cache keys. Cache sizes and cores enter through the IR that they shape."""
         return f"{self.triple}|{self.cpu}|{self.features}|{self.vector_bytes}"
-
-    def with_vector_bytes(self, vector_bytes: int) -> Target:
-        return replaced(self, vector_bytes=vector_bytes)
 
 
 @functools.cache
