@@ -75,6 +75,12 @@ class Situation(Record):
     runs_once: bool = False
 
 
+def kernel_of_call(call: LibraryCall, units: int, operands: Sequence[Instruction], root: Instruction) -> Kernel:
+    """A kernel that a library has, which reads all operands and writes the result once."""
+    total = root.shape.bytes + sum(operand.shape.bytes for operand in operands)
+    return Kernel(units, total // units, call)
+
+
 KernelMaker = Callable[[Instruction, Situation], Kernel]
 KERNELS: Registry[KernelMaker] = Registry("native kernels", OPS)
 

@@ -8,9 +8,9 @@ from dataclasses import replace
 from xlapy.codegen.arrays import Array
 from xlapy.codegen.ir import KernelBuilder, Value
 from xlapy.codegen.kernels.columns import emit_columns, plan_columns
-from xlapy.codegen.kernels.makers.base import Kernel, Situation
+from xlapy.codegen.kernels.makers.base import Kernel, Situation, kernel_of_call
 from xlapy.codegen.kernels.rows import emit_rows, plan_rows
-from xlapy.codegen.libraries.chain import ChainCall, call_over_columns, call_over_rows
+from xlapy.codegen.libraries.chain import call_over_columns, call_over_rows
 from xlapy.hlo.attributes import FusionKind
 from xlapy.hlo.graph import Computation
 from xlapy.hlo.kernel_plan import column_space
@@ -27,7 +27,7 @@ def kernel_of_first_step(first: Computation, kind: FusionKind) -> Kernel | None:
     if kind is not FusionKind.OUTPUT or column_space(first) is not None:
         return None
     chain = call_over_rows(first, in_place=False, is_first_step=True)
-    return None if chain is None else _chain_kernel(chain, first)
+    return None if chain is None else kernel_of_call(chain.call, chain.units, first.parameters, first.root)
 
 
 def _rows_kernel(computation: Computation, situation: Situation) -> Kernel:
@@ -35,7 +35,7 @@ def _rows_kernel(computation: Computation, situation: Situation) -> Kernel:
     total = sum(operand.shape.bytes for operand in operands)
     chain = call_over_rows(computation, in_place=situation.in_place)
     if chain is not None:
-        return _chain_kernel(chain, computation)
+        return kernel_of_call(chain.call, chain.units, operands, computation.root)
     plan = plan_rows(computation, total, situation.target, in_place=situation.in_place)
 
     def body(k: KernelBuilder, arrays: Sequence[Array], outputs: Sequence[Array], begin: Value, end: Value) -> None:
@@ -43,11 +43,6 @@ def _rows_kernel(computation: Computation, situation: Situation) -> Kernel:
         emit_rows(k, plan, bound, outputs, begin, end, in_place=situation.in_place)
 
     return Kernel(plan.units, plan.bytes_per_unit, body)
-
-
-def _chain_kernel(chain: ChainCall, computation: Computation) -> Kernel:
-    total = computation.root.shape.bytes + sum(operand.shape.bytes for operand in computation.parameters)
-    return Kernel(chain.units, total // chain.units, chain.call)
 
 
 def _columns_kernel(computation: Computation, situation: Situation) -> Kernel:

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 
 from xlapy.codegen.arrays import Array
 from xlapy.codegen.ir import KernelBuilder, Value
-from xlapy.codegen.kernels.makers.base import KERNELS, Kernel, Situation
+from xlapy.codegen.kernels.makers.base import KERNELS, Kernel, Situation, kernel_of_call
 from xlapy.codegen.kernels.reduce import emit_reduce, plan_reduce
 from xlapy.codegen.kernels.reduce_window import emit_reduce_window, plan_reduce_window
 from xlapy.codegen.kernels.scan import emit_scan, plan_scan
-from xlapy.codegen.libraries.fold import FoldCall, call_of_reduce
+from xlapy.codegen.libraries.fold import call_of_reduce
 from xlapy.codegen.libraries.sliding import call_of_window
 from xlapy.codegen.stopping import LONG
 from xlapy.hlo.graph import Instruction
@@ -21,13 +21,8 @@ def _reduce(instruction: Instruction, situation: Situation) -> Kernel:
     """Large folds by one operation are a library's."""
     call = call_of_reduce(instruction, situation.target)
     if call is not None:
-        return library_fold(call, instruction.operands, instruction)
+        return kernel_of_call(call.call, call.units, instruction.operands, instruction)
     return _reduce_kernel(instruction, (instruction,), instruction.operands, situation)
-
-
-def library_fold(fold: FoldCall, operands: Sequence[Instruction], root: Instruction) -> Kernel:
-    total = root.shape.bytes + sum(operand.shape.bytes for operand in operands)
-    return Kernel(fold.units, total // fold.units, fold.call)
 
 
 def _reduce_kernel(
