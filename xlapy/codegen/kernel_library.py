@@ -145,7 +145,8 @@ class KernelLibrary:
                     k.parameters["region_context"] = region_context(k, k.parameters.get("scratch"))
                 kernel.body(k, arrays[: len(operands)], arrays[len(operands) :], begin, end)
             name = k.name
-            self.written -= name != own_name
+            if name != own_name:
+                self.written -= 1
         finish = self._write_finish(own_name, pointers, instruction, kernel, ()) if kernel.finish is not None else ""
         range_name = f"{name}.range"
         if kernel.grain < kernel.units and not self.quick_module.defines(range_name):
