@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import os
 import threading
 from collections.abc import Callable
@@ -140,14 +141,23 @@ _devices_lock = threading.Lock()
 
 def devices(count: int | None = None) -> tuple[Device, ...]:
     """The first `count` devices, the same objects every time; without a count all there are, at least one."""
-    if count is not None and count < 1:
-        raise ArgumentError(f"there are no {count} devices: ask for one or more")
-    if count is not None and count > MOST_DEVICES:
-        raise ArgumentError(f"there are no {count} devices: ask for at most {MOST_DEVICES}")
+    if count is not None:
+        _check_count(count)
     with _devices_lock:
         wanted = max(len(_devices), 1) if count is None else count
         _devices.extend(Device(number) for number in range(len(_devices), wanted))
         return tuple(_devices[:wanted])
+
+
+def _check_count(count: int) -> None:
+    try:
+        number = operator.index(count)
+    except TypeError:
+        raise ArgumentError(f"a number of devices is an integer, not {count!r}") from None
+    if number < 1:
+        raise ArgumentError(f"there are no {number} devices: ask for one or more")
+    if number > MOST_DEVICES:
+        raise ArgumentError(f"there are no {number} devices: ask for at most {MOST_DEVICES}")
 
 
 def _begin_again() -> None:

@@ -166,4 +166,4 @@ def _decode(value: Any) -> Any:
             return bytes.fromhex(content)
         case "mapping":
             return {key: _decode(part) for key, part in content}
-    raise ValueError(f"a damaged program: {kind!r} is unknown")
+    raise ValueError(f"{kind!r} is unknown")

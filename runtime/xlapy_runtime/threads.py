@@ -126,11 +126,6 @@ def usable_cores(cgroup_root: str = _CGROUP_ROOT) -> int:
     return max(1, allowed if quota is None else min(allowed, round(quota + 0.25)))
 
 
-def worker_count() -> int:
-    """How many workers this process has started so far."""
-    return 0 if _POOL.found is None else len(_POOL.found.workers)
-
-
 @functools.cache
 def _cgroup_quota(root: str) -> float | None:
     """CPU seconds per second that the control group grants, or None without a limit. Both versions are read, once:

@@ -7,7 +7,7 @@ import pytest
 
 import xlapy
 from xlapy import ops
-from xlapy.codegen import entry
+from xlapy.codegen.entry import emitter
 
 CARRIES = """
 condition { s = (s32[], f32[], f32[]) parameter(0)
@@ -59,7 +59,7 @@ ENTRY main { c = pred[] parameter(0)
 @pytest.mark.parametrize("weight", [1, 2, 3, 16, 40])
 def test_a_loop_body_in_parts(weight: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XLAPY_CACHE_DIR", "off")
-    monkeypatch.setattr(entry, "FUNCTION_WEIGHT", weight)
+    monkeypatch.setattr(emitter, "FUNCTION_WEIGHT", weight)
     arguments = (np.float32(1), np.float32(2))
     assert xlapy.compile(CARRIES)(*arguments) == xlapy.evaluate(CARRIES, *arguments)
 
@@ -68,7 +68,7 @@ def test_a_loop_body_in_parts(weight: int, monkeypatch: pytest.MonkeyPatch) -> N
 @pytest.mark.parametrize("taken", [True, False])
 def test_a_branch_in_parts(weight: int, taken: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XLAPY_CACHE_DIR", "off")
-    monkeypatch.setattr(entry, "FUNCTION_WEIGHT", weight)
+    monkeypatch.setattr(emitter, "FUNCTION_WEIGHT", weight)
     arguments = (np.bool_(taken), np.linspace(-1, 1, 8, dtype=np.float32), np.float32(0.5))
     array, scalar = xlapy.compile(BRANCHES)(*arguments)
     expected_array, expected_scalar = xlapy.evaluate(BRANCHES, *arguments)

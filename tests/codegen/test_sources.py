@@ -142,6 +142,14 @@ def test_what_is_remembered_is_used(package: Path, notes: ObjectCache, monkeypat
     assert state_of_sources((str(package),), notes) == before
 
 
+@pytest.mark.parametrize("form", [b"", b"sources 2", bytes(40), b"\xff" * 64, (1 << 40).to_bytes(8, "little") * 4])
+def test_what_is_remembered_in_another_form_is_listed_again(package: Path, notes: ObjectCache, form: bytes) -> None:
+    """Sources of another time may have written it."""
+    state = state_of_sources((str(package),), notes)
+    assert notes.put("sources", os.fsencode(package), form)
+    assert state_of_sources((str(package),), notes) == state
+
+
 def test_what_cannot_change_code_does_not_count(package: Path, notes: ObjectCache) -> None:
     """Compiled modules, other files, and front ends, whose programs are keys of their own."""
     before = state_of_sources((str(package),), notes)

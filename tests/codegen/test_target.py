@@ -13,6 +13,7 @@ from xlapy.codegen.target import (
     host_target,
     reference_target,
 )
+from xlapy_runtime.records import replaced
 
 
 def test_host_target_is_read_once_and_complete() -> None:
@@ -47,7 +48,7 @@ def test_features_are_asked_by_exact_name() -> None:
 
 def test_narrow_vectors_on_avx512_need_attributes_and_another_key() -> None:
     wide = reference_target("avx512")
-    narrow = wide.with_vector_bytes(32)
+    narrow = replaced(wide, vector_bytes=32)
     assert wide.function_attributes == ""
     assert '"prefer-vector-width"="256"' in narrow.function_attributes
     assert wide.code_key != narrow.code_key

@@ -570,3 +570,10 @@ def test_arguments_of_another_kind() -> None:
             exe.run(GOOD, GOOD, **arguments)
     with pytest.raises(xlapy.ArgumentError, match="options are CompileOptions"):
         xlapy.compile("ENTRY e { ROOT x = f32[] parameter(0) }", {"num_threads": 1})  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("count", [0, -1, 1.0, 2.5, "2", [1], (1 << 16) + 1])
+def test_numbers_of_devices(count: Any) -> None:
+    with pytest.raises(xlapy.ArgumentError, match=r"no -?\d+ devices|is an integer"):
+        xlapy.devices(count)
+    assert len(xlapy.devices(np.int64(2))) == 2

@@ -16,6 +16,7 @@ import xlapy
 from xlapy import CompileOptions, ops
 from xlapy.builder import XlaOp
 from xlapy.codegen.target import host_target
+from xlapy_runtime.records import replaced
 
 Array = np.ndarray[Any, Any]
 
@@ -84,7 +85,7 @@ def test_transform(kind: str, shape: tuple[int, ...], count: int) -> None:
 
 @pytest.mark.parametrize("vector_bytes", [16, 32])
 def test_narrower_vectors(vector_bytes: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    target = host_target().with_vector_bytes(vector_bytes)
+    target = replaced(host_target(), vector_bytes=vector_bytes)
     monkeypatch.setattr("xlapy.program_cache.host_target", lambda: target)
     for kind, shape, count in (("FFT", (2, 96), 1), ("RFFT", (20, 18), 2), ("IRFFT", (40, 30), 1)):
         lengths = shape[len(shape) - count :]

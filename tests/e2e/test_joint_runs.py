@@ -12,7 +12,7 @@ import xlapy
 from tests.e2e.random_programs import random_program
 from tests.report.programs import LIMITS
 from tests.support.values import assert_same
-from xlapy.codegen import entry
+from xlapy.codegen.entry import kernels
 from xlapy.codegen.kernels import tasks
 from xlapy.passes import joint_runs
 from xlapy.stablehlo import parse as parse_stablehlo
@@ -191,7 +191,7 @@ def test_random_programs(first: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XLAPY_CACHE_DIR", "off")
     for limit in ("LEAST_MEMBER_BYTES", "LEAST_RUN_BYTES"):
         monkeypatch.setattr(joint_runs, limit, 1)
-    monkeypatch.setattr(entry, "PARALLEL_BYTES", 1)
+    monkeypatch.setattr(kernels, "PARALLEL_BYTES", 1)
     monkeypatch.setattr(tasks, "TASK_BYTES", 256)
     monkeypatch.setattr(tasks, "JOINT_TASK_BYTES", 512)
     joint = 0

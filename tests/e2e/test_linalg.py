@@ -13,6 +13,7 @@ import xlapy
 from xlapy import CompileOptions, ops
 from xlapy.codegen.target import host_target
 from xlapy.hlo.attributes import Transpose
+from xlapy_runtime.records import replaced
 
 Array = np.ndarray[Any, Any]
 
@@ -93,7 +94,7 @@ def test_systems(left: bool, lower: bool, transpose: Transpose) -> None:
 
 @pytest.mark.parametrize("vector_bytes", [16, 32])
 def test_narrower_vectors(vector_bytes: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    target = host_target().with_vector_bytes(vector_bytes)
+    target = replaced(host_target(), vector_bytes=vector_bytes)
     monkeypatch.setattr("xlapy.program_cache.host_target", lambda: target)
     for batch, size in ((20, 3), (2, 20)):
         a = np.broadcast_to(np.tri(size) + size * np.eye(size), (batch, size, size)).astype(np.complex64)

@@ -142,7 +142,7 @@ import os, threading, time
 import numpy as np
 import xlapy
 from tests.e2e.test_threads import PROGRAMS, arguments_of, module_of
-from xlapy_runtime import threads
+from tests.support.workers import worker_count
 
 def tasks():
     return len(os.listdir("/proc/self/task"))
@@ -165,7 +165,7 @@ def test_the_environment_bounds_the_threads_of_a_program(setting: str, workers: 
         small(np.ones(8, np.float32))
         alone = tasks() - before
         exe(*arguments)
-        print(alone, tasks() - before, threads.worker_count())
+        print(alone, tasks() - before, worker_count())
     """
     assert run_script(script, XLAPY_NUM_THREADS=setting) == f"0 {workers} {workers}"
 
@@ -174,7 +174,7 @@ def test_a_program_that_may_use_one_thread_starts_none() -> None:
     script = """
         module = module_of(PROGRAMS["softmax"])
         xlapy.compile(module, xlapy.CompileOptions(num_threads=1))(*arguments_of(module))
-        print(threads.worker_count())
+        print(worker_count())
     """
     assert run_script(script, XLAPY_NUM_THREADS="4") == "0"
 
@@ -186,7 +186,7 @@ def test_workers_sleep_after_a_program() -> None:
         exe, arguments = program("softmax")
         for _ in range(20):
             exe(*arguments)
-        assert threads.worker_count() == 3
+        assert worker_count() == 3
 
         def others():
             own, found = threading.get_native_id(), {}
@@ -215,8 +215,8 @@ def test_a_child_of_fork_runs_programs_too() -> None:
             other, rows = program("sum_of_rows")
             other(*rows)
             same = all((exe(*arguments) == expected).all() for _ in range(5))
-            os._exit(0 if same and threads.worker_count() == 2 else 1)
+            os._exit(0 if same and worker_count() == 2 else 1)
         _, status = os.waitpid(child, 0)
-        print(os.waitstatus_to_exitcode(status), (exe(*arguments) == expected).all(), threads.worker_count())
+        print(os.waitstatus_to_exitcode(status), (exe(*arguments) == expected).all(), worker_count())
     """
     assert run_script(script, XLAPY_NUM_THREADS="3") == "0 True 2"

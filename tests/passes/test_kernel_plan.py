@@ -2,7 +2,7 @@
 
 import pytest
 
-from xlapy.hlo.kernel_faults import check_fusion
+from tests.support.kernel_faults import check_fusion
 from xlapy.hlo.kernel_plan import is_blocked_transpose, is_element_op
 from xlapy.hlo.leaves import is_renaming
 from xlapy.hlo.text import parse

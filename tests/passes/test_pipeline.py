@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 
 from tests.support.hlo_cases import assert_same, check_same_values
+from tests.support.kernel_faults import check_fusion
 from tests.support.random_programs import random_program
 from tests.support.work import assert_linear
 from xlapy.hlo.attributes import ComparisonDirection, DotDimensionNumbers
 from xlapy.hlo.evaluate import evaluate
 from xlapy.hlo.graph import Computation, HloModule, Instruction
-from xlapy.hlo.kernel_faults import check_fusion
 from xlapy.hlo.literal import Literal
 from xlapy.hlo.random_values import random_arguments
 from xlapy.hlo.shape import Shape

@@ -140,6 +140,7 @@ def run_script(script: str) -> str:
     prelude = (
         "import ctypes, os, sys, threading\n"
         "from tests.runtime.test_threads import expected_marks, kernels, marks_of\n"
+        "from tests.support.workers import worker_count\n"
         "from xlapy_runtime import threads\n"
         "kernels()\n"
     )
@@ -149,16 +150,16 @@ def run_script(script: str) -> str:
 def test_threads_start_with_the_first_range_that_is_shared() -> None:
     script = """
 def native():
-    return len(os.listdir("/proc/self/task")) if os.path.exists("/proc/self/task") else 1 + threads.worker_count()
+    return len(os.listdir("/proc/self/task")) if os.path.exists("/proc/self/task") else 1 + worker_count()
 before = native()
 threads.parallel_address(4)
 marks_of(100, 1, 1)
 marks_of(100, 100, 4)
-alone = native() - before, threads.worker_count()
+alone = native() - before, worker_count()
 marks_of(100, 1, 2)
-two = threads.worker_count()
+two = worker_count()
 marks_of(100, 1, 4)
-print(*alone, two, threads.worker_count())
+print(*alone, two, worker_count())
 """
     assert run_script(script) == "0 0 1 3"
 
@@ -168,9 +169,9 @@ def test_a_forked_child_has_a_pool_of_its_own() -> None:
 assert marks_of(100, 1, 3) == [1] * 100
 child = os.fork()
 if not child:
-    empty = threads.worker_count() == 0
+    empty = worker_count() == 0
     right = all(marks_of(100, 1, 3) == [1] * 100 for _ in range(50))
-    os._exit(0 if empty and right and threads.worker_count() == 2 else 1)
+    os._exit(0 if empty and right and worker_count() == 2 else 1)
 _, status = os.waitpid(child, 0)
 assert marks_of(100, 1, 3) == [1] * 100
 print(os.waitstatus_to_exitcode(status))

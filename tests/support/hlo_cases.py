@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,11 +12,17 @@ import numpy as np
 from xlapy.hlo.graph import HloModule
 from xlapy.passes import trial
 from xlapy.passes.base import Pass
-from xlapy.passes.trial import Case, assert_same, evaluate_padded, load_cases, load_folder
+from xlapy.passes.trial import Case, assert_same, evaluate_padded, load_cases
 
 __all__ = ["Case", "assert_same", "check_case", "check_same_values", "evaluate_padded", "load_cases", "load_folder"]
 
 TARGETS: dict[str, Any] = {"negate": np.negative}  # what cases may call by custom calls
+
+
+def load_folder(folder: Path) -> Iterator[Case]:
+    """The cases of all files of a folder."""
+    for path in sorted(folder.glob("*.hlo")):
+        yield from load_cases(path)
 
 
 def check_case(case: Case, step: Pass, *, tolerance: float = 0.0) -> None:

@@ -7,7 +7,7 @@ the processes wait for each other.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from xlapy.builder.arguments import as_flag, as_int, as_ints, as_list
@@ -43,7 +43,8 @@ def AllReduce(
     if callable(computation) and len({require_array(array).type for array in arrays}) > 1:
         rest = (replica_groups, channel_id, None, use_global_device_ids)
         return _by_type(builder, arrays, lambda some: AllReduce(some, computation, *rest))
-    reduced = _all_reduce(builder, "all-reduce", arrays, computation, replica_groups, channel_id, use_global_device_ids)
+    meeting = _meeting_of_devices(replica_groups, channel_id, use_global_device_ids)
+    reduced = _all_reduce("all-reduce", builder, arrays, computation, meeting)
     if shape_with_layout is not None and not is_tuple:
         check_stated(reduced, shape_with_layout)
     return builder.record("tuple", [reduced]) if is_tuple and len(arrays) == 1 else reduced
@@ -70,9 +71,8 @@ def AllReduceStart(
     """Begins an AllReduce; its result is for AllReduceDone."""
     builder = builder_of(operand)
     arrays, _ = _arrays_of(builder, operand)
-    return _all_reduce(
-        builder, "all-reduce-start", arrays, computation, replica_groups, channel_id, use_global_device_ids
-    )
+    meeting = _meeting_of_devices(replica_groups, channel_id, use_global_device_ids)
+    return _all_reduce("all-reduce-start", builder, arrays, computation, meeting)
 
 
 @op_function("all-reduce-done")
@@ -90,22 +90,14 @@ def _arrays_of(builder: XlaBuilder, operand: Any) -> tuple[list[XlaOp], bool]:
 
 
 def _all_reduce(
-    builder: XlaBuilder,
     opcode: str,
+    builder: XlaBuilder,
     arrays: Sequence[XlaOp],
     computation: ComputationLike,
-    replica_groups: Any,
-    channel_id: Any,
-    use_global_device_ids: bool | None,
+    meeting: Mapping[str, Any],
 ) -> XlaOp:
-    return builder.record(
-        opcode,
-        arrays,
-        called=[_reduction(builder, "AllReduce.B3", arrays, computation)],
-        replica_groups=as_replica_groups(replica_groups),
-        channel_id=_optional_channel(channel_id),
-        use_global_device_ids=_optional_flag(use_global_device_ids),
-    )
+    called = _reduction(builder, "AllReduce.B3", arrays, computation)
+    return builder.record(opcode, arrays, called=[called], **meeting)
 
 
 def _reduction(builder: XlaBuilder, rule: str, arrays: Sequence[XlaOp], computation: ComputationLike) -> Computation:
@@ -114,6 +106,17 @@ def _reduction(builder: XlaBuilder, rule: str, arrays: Sequence[XlaOp], computat
         raise ShapeError(rule, "there is nothing to reduce")
     scalar = Shape.scalar(require_array(arrays[0]).type)
     return computation_of(builder, computation, [scalar, scalar], "reduction", scalar)
+
+
+def _meeting(replica_groups: Any, channel_id: Any) -> dict[str, Any]:
+    """The attributes that say who meets, and on which channel."""
+    return {"replica_groups": as_replica_groups(replica_groups), "channel_id": _optional_channel(channel_id)}
+
+
+def _meeting_of_devices(replica_groups: Any, channel_id: Any, use_global_device_ids: bool | None) -> dict[str, Any]:
+    """The same, and whether groups list devices."""
+    is_global = use_global_device_ids is not None and as_flag(use_global_device_ids, "use_global_device_ids")
+    return {**_meeting(replica_groups, channel_id), "use_global_device_ids": is_global}
 
 
 def as_replica_groups(groups: Any) -> ReplicaGroups:
@@ -138,9 +141,8 @@ def AllGather(
     """Concatenates the operands of the processes of each group. A tuple, or a list of arrays, gives a tuple.
 
     `shard_count` is how many processes a group has."""
-    return _all_gather(
-        "all-gather", operand, all_gather_dimension, shard_count, replica_groups, channel_id, use_global_device_ids
-    )
+    meeting = _meeting_of_devices(replica_groups, channel_id, use_global_device_ids)
+    return _all_gather("all-gather", operand, all_gather_dimension, shard_count, meeting)
 
 
 @op_function("all-gather-start")
@@ -153,32 +155,17 @@ def AllGatherStart(
     use_global_device_ids: bool | None = None,
 ) -> XlaOp:
     """Begins an AllGather; its result is for AllGatherDone."""
-    return _all_gather(
-        "all-gather-start",
-        operand,
-        all_gather_dimension,
-        shard_count,
-        replica_groups,
-        channel_id,
-        use_global_device_ids,
-    )
+    meeting = _meeting_of_devices(replica_groups, channel_id, use_global_device_ids)
+    return _all_gather("all-gather-start", operand, all_gather_dimension, shard_count, meeting)
 
 
-def _all_gather(
-    opcode: str,
-    operand: Any,
-    dimension: int,
-    shard_count: int,
-    replica_groups: Any,
-    channel_id: Any,
-    use_global_device_ids: bool | None,
-) -> XlaOp:
+def _all_gather(opcode: str, operand: Any, dimension: int, shard_count: int, meeting: Mapping[str, Any]) -> XlaOp:
     count = _shard_count("AllGather", shard_count)
 
     def gathered(shape: Shape, dimension: int) -> Shape:
         return shape.with_dim(dimension, shape.dims[dimension] * count)
 
-    return _resized(opcode, operand, dimension, gathered, (), replica_groups, channel_id, use_global_device_ids)
+    return _resized(opcode, operand, dimension, gathered, (), meeting)
 
 
 @op_function("all-gather-done")
@@ -201,16 +188,8 @@ def ReduceScatter(
     """Reduces over the processes of each group; the k-th one gets the k-th part. A tuple or a list gives a tuple.
 
     `shard_count` is how many processes a group has, and how many parts there are."""
-    return _reduce_scatter(
-        "reduce-scatter",
-        operand,
-        computation,
-        scatter_dimension,
-        shard_count,
-        replica_groups,
-        channel_id,
-        use_global_device_ids,
-    )
+    meeting = _meeting_of_devices(replica_groups, channel_id, use_global_device_ids)
+    return _reduce_scatter("reduce-scatter", operand, computation, scatter_dimension, shard_count, meeting)
 
 
 @op_function("reduce-scatter-start")
@@ -224,16 +203,8 @@ def ReduceScatterStart(
     use_global_device_ids: bool | None = None,
 ) -> XlaOp:
     """Begins a ReduceScatter; its result is for ReduceScatterDone."""
-    return _reduce_scatter(
-        "reduce-scatter-start",
-        operand,
-        computation,
-        scatter_dimension,
-        shard_count,
-        replica_groups,
-        channel_id,
-        use_global_device_ids,
-    )
+    meeting = _meeting_of_devices(replica_groups, channel_id, use_global_device_ids)
+    return _reduce_scatter("reduce-scatter-start", operand, computation, scatter_dimension, shard_count, meeting)
 
 
 def _reduce_scatter(
@@ -242,9 +213,7 @@ def _reduce_scatter(
     computation: ComputationLike,
     dimension: int,
     shard_count: int,
-    replica_groups: Any,
-    channel_id: Any,
-    use_global_device_ids: bool | None,
+    meeting: Mapping[str, Any],
 ) -> XlaOp:
     count = _shard_count("ReduceScatter", shard_count)
     builder = builder_of(operand)
@@ -255,7 +224,7 @@ def _reduce_scatter(
             raise ShapeError("ReduceScatter.B4", f"dimension {dimension} of {shape} cannot be cut into {count} parts")
         return shape.with_dim(dimension, shape.dims[dimension] // count)
 
-    return _resized(opcode, operand, dimension, scattered, (called,), replica_groups, channel_id, use_global_device_ids)
+    return _resized(opcode, operand, dimension, scattered, (called,), meeting)
 
 
 @op_function("reduce-scatter-done")
@@ -277,9 +246,7 @@ def _resized(
     dimension: int,
     resize: Callable[[Shape, int], Shape],
     called: Sequence[Computation],
-    replica_groups: Any,
-    channel_id: Any,
-    use_global_device_ids: bool | None,
+    meeting: Mapping[str, Any],
 ) -> XlaOp:
     """Records a collective that changes the size of one dimension of each array."""
     builder = builder_of(operand)
@@ -290,16 +257,7 @@ def _resized(
     result = results[0] if len(results) == 1 else Shape.tuple(results)
     if opcode.endswith("-start"):
         result = OPS[opcode].options["async_shape"](shapes, result)
-    recorded = builder.record(
-        opcode,
-        arrays,
-        called=called,
-        shape=result,
-        dimension=along,
-        replica_groups=as_replica_groups(replica_groups),
-        channel_id=_optional_channel(channel_id),
-        use_global_device_ids=_optional_flag(use_global_device_ids),
-    )
+    recorded = builder.record(opcode, arrays, called=called, shape=result, dimension=along, **meeting)
     packs = is_tuple and len(arrays) == 1 and not opcode.endswith("-start")
     return builder.record("tuple", [recorded]) if packs else recorded
 
@@ -327,16 +285,11 @@ def AllToAll(
         raise ShapeError("dimension-in-range", f"dimensions {split} and {concat} are not both dimensions of {shape}")
     if shape.dims[split] % count:
         raise ShapeError("AllToAll.B1", f"dimension {split} of {shape} cannot be cut into {count} parts")
-    groups = as_replica_groups(replica_groups)
-    if groups.groups and any(len(group) != count for group in groups.groups):
-        raise ShapeError("AllToAll.B3", f"split_count is {count}, but the groups are {groups.groups}")
-    exchanged = builder.record(
-        "all-to-all",
-        [array],
-        dimension=split,
-        replica_groups=groups,
-        channel_id=_optional_channel(channel_id),
-    )
+    meeting = _meeting(replica_groups, channel_id)
+    groups = meeting["replica_groups"].groups
+    if groups and any(len(group) != count for group in groups):
+        raise ShapeError("AllToAll.B3", f"split_count is {count}, but the groups are {groups}")
+    exchanged = builder.record("all-to-all", [array], dimension=split, **meeting)
     return exchanged if split == concat else _moved_blocks(exchanged, split, concat, count)
 
 
@@ -356,21 +309,15 @@ def AllToAllTuple(operands: Any, replica_groups: Any = (), layout: Any = None, c
     """The k-th process of a group gets the k-th operand of everybody, as a tuple."""
     builder = builder_of(operands)
     arrays, _ = _arrays_of(builder, operands)
-    groups = as_replica_groups(replica_groups)
-    return builder.record("all-to-all", arrays, replica_groups=groups, channel_id=_optional_channel(channel_id))
+    return builder.record("all-to-all", arrays, **_meeting(replica_groups, channel_id))
 
 
 @op_function("all-to-all-start")
 def AllToAllStart(operand: Operand, dimension: int, replica_groups: Any = (), channel_id: Any = None) -> XlaOp:
     """Begins an AllToAll that cuts and concatenates along one dimension; its result is for AllToAllDone."""
     builder = builder_of(operand)
-    return builder.record(
-        "all-to-all-start",
-        [as_op(builder, operand)],
-        dimension=as_int(dimension, "a dimension"),
-        replica_groups=as_replica_groups(replica_groups),
-        channel_id=_optional_channel(channel_id),
-    )
+    along, meeting = as_int(dimension, "a dimension"), _meeting(replica_groups, channel_id)
+    return builder.record("all-to-all-start", [as_op(builder, operand)], dimension=along, **meeting)
 
 
 @op_function("all-to-all-done")
@@ -439,18 +386,13 @@ def CollectiveBroadcastStart(operand: Any, replica_groups: Any = (), channel_id:
 def _collective_broadcast(opcode: str, operand: Any, replica_groups: Any, channel_id: Any) -> XlaOp:
     builder = builder_of(operand)
     arrays, _ = _arrays_of(builder, operand)
-    groups = as_replica_groups(replica_groups)
-    return builder.record(opcode, arrays, replica_groups=groups, channel_id=_optional_channel(channel_id))
+    return builder.record(opcode, arrays, **_meeting(replica_groups, channel_id))
 
 
 @op_function("collective-broadcast-done")
 def CollectiveBroadcastDone(started: XlaOp) -> XlaOp:
     """Waits for a CollectiveBroadcastStart and returns what CollectiveBroadcast would."""
     return as_handle(started).builder.record("collective-broadcast-done", [started])
-
-
-def _optional_flag(use_global_device_ids: bool | None) -> bool:
-    return use_global_device_ids is not None and as_flag(use_global_device_ids, "use_global_device_ids")
 
 
 def _optional_channel(channel_id: Any) -> int | None:

@@ -53,12 +53,6 @@ def emit_assembly(ir_text: str, target: Target, *, optimization: Optimization = 
         return str(backend.machine.emit_assembly(module))
 
 
-def optimized_ir(ir_text: str, target: Target, *, optimization: Optimization = "none") -> str:
-    """The IR as it reaches instruction selection."""
-    with _backend(target, 2) as backend, _optimized_module(ir_text, backend, optimization) as module:
-        return str(module)
-
-
 @dataclass(frozen=True)
 class _Backend:
     """LLVM's code generator for a target, and what a module for it begins with."""

@@ -13,7 +13,8 @@ from xlapy.codegen.indexing import Index, Indexing
 from xlapy.codegen.ir import I32, I64, PTR, KernelBuilder, Module, Operand, Value
 from xlapy.codegen.kernels.epilogue import EPILOGUE_PARAMETERS, emit_epilogue, plan_epilogue
 from xlapy.codegen.kernels.loop import VECTORS_PER_STEP
-from xlapy.codegen.kernels.registry import SCRATCH_ALIGNMENT, Kernel, Situation, aligned, kernel_for
+from xlapy.codegen.kernels.makers import SCRATCH_ALIGNMENT, Kernel, Situation, aligned
+from xlapy.codegen.kernels.registry import kernel_for
 from xlapy.codegen.kernels.strip import strip
 from xlapy.codegen.kernels.tasks import Work
 from xlapy.codegen.libraries import LibraryCall
@@ -144,7 +145,8 @@ class KernelLibrary:
                     k.parameters["region_context"] = region_context(k, k.parameters.get("scratch"))
                 kernel.body(k, arrays[: len(operands)], arrays[len(operands) :], begin, end)
             name = k.name
-            self.written -= name != own_name
+            if name != own_name:
+                self.written -= 1
         finish = self._write_finish(own_name, pointers, instruction, kernel, ()) if kernel.finish is not None else ""
         range_name = f"{name}.range"
         if kernel.grain < kernel.units and not self.quick_module.defines(range_name):

@@ -73,8 +73,18 @@ def emit_program(
     def write_function(region: Computation, name: str) -> None:
         """Like the program, but all in the module that is optimized: it runs for each element."""
         numbers = _numbers_of_region(region)
-        inner = EntryEmitter(schedule, plan.functions[region], loops, loops, library, sites, numbers, attributes)
-        inner.libraries, inner.prefix = emitter.libraries, f"{name}."
+        inner = EntryEmitter(
+            schedule=schedule,
+            plan=plan.functions[region],
+            glue=loops,
+            loops=loops,
+            kernels=library,
+            sites=sites,
+            pointers=numbers,
+            attributes=attributes,
+            libraries=emitter.libraries,
+            prefix=f"{name}.",
+        )
         inner.emit(region, name, is_entry=False)
 
     library = KernelLibrary(kernels, glue, target, RegionFunctions(plan.functions, write_function), len(plan.constants))
@@ -83,7 +93,16 @@ def emit_program(
         Home.PARAMETER: _pointer_numbers(module, plan, results=False),
         Home.RESULT: _pointer_numbers(module, plan, results=True),
     }
-    emitter = EntryEmitter(schedule, plan, glue, loops, library, sites, pointers, attributes)
+    emitter = EntryEmitter(
+        schedule=schedule,
+        plan=plan,
+        glue=glue,
+        loops=loops,
+        kernels=library,
+        sites=sites,
+        pointers=pointers,
+        attributes=attributes,
+    )
     if counting:
         emitter.counters = library.add_table(np.zeros(0, np.int64))  # how many there are is known at the end
     emitter.emit(module.entry, ENTRY)

@@ -62,10 +62,15 @@ def state_of_sources(packages: tuple[str, ...], notes: Notes) -> str:
 
 
 def _state_if_complete(remembered: bytes) -> str | None:
-    """The state of the files whose paths are remembered, if no folder has changed since."""
+    """The state of the files whose paths are remembered, if no folder has changed since. What is remembered by sources
+    of another time may have another form: nobody looks where it only seems to say."""
+    if len(remembered) < _COUNT.size:
+        return None
     folders, files = _COUNT.unpack_from(remembered)
     begin = _COUNT.size + folders * _ROW.size
     rows, paths = remembered[_COUNT.size : begin], remembered[begin:]
+    if min(folders, files) < 0 or paths.count(0) != folders + files:
+        return None
     seen = look(paths, folders + files)
     return _digest(paths, seen[len(rows) :]) if seen.startswith(rows) else None
 

@@ -9,21 +9,17 @@ looked at one by one, and all others that the tests know agree.
 
 from __future__ import annotations
 
-from xlapy.hlo.element_types import ALL, ElementType
+from xlapy.hlo.element_types import ALL
 from xlapy.support.records import Record
 
 
 class Limitation(Record):
-    """`ops` lack native code for some of their uses: those of `types`, or those that `what` describes."""
+    """`ops` lack native code for some of their uses: those that `what` describes."""
 
     ops: tuple[str, ...]
     what: str
     reason: str
-    types: frozenset[ElementType] = frozenset()
 
-
-ALTOGETHER = "anything yet"
-"""Of an op that has its row in the op table and still lacks code, text or tests."""
 
 LIMITATIONS = (
     Limitation(
@@ -140,18 +136,8 @@ JAX_DIFFERENCES = (
 )
 
 
-def jax_difference(expression: str, element_type: str, mode: str) -> JaxDifference | None:
-    """Why an expression may differ; None if it must not."""
-    return next((row for row in JAX_DIFFERENCES if row.covers(expression, element_type, mode)), None)
-
-
 def limitations_of(op: str) -> list[Limitation]:
     return [limitation for limitation in LIMITATIONS if op in limitation.ops]
-
-
-def is_limited(op: str, element_type: ElementType) -> bool:
-    """The op has no native code for elements of this type."""
-    return any(element_type in limitation.types for limitation in limitations_of(op))
 
 
 def page() -> str:

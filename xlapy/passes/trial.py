@@ -64,11 +64,6 @@ def load_cases(path: Path) -> list[Case]:
     return cases
 
 
-def load_folder(folder: Path) -> Iterator[Case]:
-    for path in sorted(folder.glob("*.hlo")):
-        yield from load_cases(path)
-
-
 def check_case(
     case: Case,
     step: Pass,

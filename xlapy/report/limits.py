@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -109,7 +110,7 @@ def measure(cores: int | None = None, *, processor_time: bool = False) -> Limits
         arrays = _Arrays(target)
         read, copy, triad = (
             Pair(*[max(_bandwidth(kernels, team, arrays, name) for name in names) for team in (one, many)])
-            for names in (("read",), ("copy", "copy_streaming"), ("triad", "triad_streaming"))
+            for names in (_ways("read"), *(_ways(name, f"{name}_streaming") for name in ("copy", "triad")))
         )
     finally:
         one.close()
@@ -124,19 +125,23 @@ class _Kernels:
         self.lanes = {type: target.lanes(type.bits) for type in (F32, F64)}
         module = Module.of(target)
         attributes = f"nounwind {target.function_attributes}".strip()
-        names = ["multiply_add.f32", "multiply_add.f64", "read"]
+        names = ["multiply_add.f32", "multiply_add.f64"]
         for type in (F32, F64):
             with _kernel(module, f"multiply_add.{type.kind}", attributes) as k:
                 _write_multiply_adds(k, type.with_lanes(self.lanes[type]))
         vector = F32.with_lanes(self.lanes[F32])
-        with _kernel(module, "read", attributes) as k:
-            _write_read(k, vector)
-        for suffix, streaming in (("", False), ("_streaming", True)):
-            with _kernel(module, f"copy{suffix}", attributes) as k:
-                _write_copy(k, vector, streaming)
-            with _kernel(module, f"triad{suffix}", attributes) as k:
-                _write_triad(k, vector, streaming)
-            names += [f"copy{suffix}", f"triad{suffix}"]
+        writers: dict[str, _Writer] = {
+            "read": _write_read,
+            "copy": partial(_write_copy, streaming=False),
+            "copy_streaming": partial(_write_copy, streaming=True),
+            "triad": partial(_write_triad, streaming=False),
+            "triad_streaming": partial(_write_triad, streaming=True),
+        }
+        for name, write in writers.items():
+            for way, asks_ahead in zip(_ways(name), (False, True), strict=True):
+                with _kernel(module, way, attributes) as k:
+                    write(k, _Reader(k, vector, asks_ahead))
+                names.append(way)
         self._code: LinkedCode = link([emit_object(module.text(), target, codegen_level=2)], {}, names)
         signature = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 3, ctypes.c_int64)
         self._functions: dict[str, _Kernel] = {name: signature(self._code.address(name)) for name in names}
@@ -160,39 +165,55 @@ def _write_multiply_adds(k: KernelBuilder, vector: IRType) -> None:
         k.store(k.gep(p["target"], chain * vector.lanes, vector.bytes), value)
 
 
-def _load_early(k: KernelBuilder, place: Value, vector: IRType) -> Value:
-    """What is at `place`; what a kernel of ours would fetch meanwhile is fetched."""
-    k.prefetch(k.gep(place, FETCHED_AHEAD), vector.lanes * vector.bytes)
-    return k.load(place, vector)
+def _ways(*names: str) -> list[str]:
+    """Kernels without and with requests for what they read later: which is faster, processors differ in."""
+    return [f"{name}{suffix}" for name in names for suffix in ("", ".ahead")]
 
 
-def _write_read(k: KernelBuilder, vector: IRType) -> None:
-    p = k.parameters
+@dataclass(frozen=True)
+class _Reader:
+    """How a kernel reads vectors; what one of ours would fetch meanwhile is fetched, if it asks for it."""
+
+    k: KernelBuilder
+    vector: IRType
+    asks_ahead: bool
+
+    def load(self, name: str, offset: Value) -> Value:
+        """What is so many bytes behind the beginning of a source."""
+        k, vector = self.k, self.vector
+        place = k.gep(k.parameters[name], offset)
+        if self.asks_ahead:
+            k.prefetch(k.gep(place, FETCHED_AHEAD), vector.lanes * vector.bytes)
+        return k.load(place, vector)
+
+
+_Writer = Callable[[KernelBuilder, _Reader], None]
+
+
+def _write_read(k: KernelBuilder, reader: _Reader) -> None:
+    p, vector = k.parameters, reader.vector
     size = vector.lanes * vector.bytes
-    chains = 2 * UNROLLED
-    with k.loop(0, p["length"], size * chains, carry=[k.const(vector, 0)] * chains) as loop:
+    with k.loop(0, p["length"], size * UNROLLED, carry=[k.const(vector, 0)] * UNROLLED) as loop:
         loop.next = [
-            k.add(value, _load_early(k, k.gep(p["first"], k.add(loop.index, chain * size)), vector))
+            k.add(value, reader.load("first", k.add(loop.index, chain * size)))
             for chain, value in enumerate(loop.values)
         ]
     for value in loop.results:
         k.store(p["target"], value)
 
 
-def _write_copy(k: KernelBuilder, vector: IRType, streaming: bool) -> None:
-    p = k.parameters
-    _write_stores(k, vector, streaming, lambda offset: _load_early(k, k.gep(p["first"], offset), vector))
+def _write_copy(k: KernelBuilder, reader: _Reader, *, streaming: bool) -> None:
+    _write_stores(k, reader.vector, streaming, lambda offset: reader.load("first", offset))
 
 
-def _write_triad(k: KernelBuilder, vector: IRType, streaming: bool) -> None:
-    p = k.parameters
-    three = k.const(vector, 3)
+def _write_triad(k: KernelBuilder, reader: _Reader, *, streaming: bool) -> None:
+    three = k.const(reader.vector, 3)
 
     def element(offset: Value) -> Value:
-        first, second = (_load_early(k, k.gep(p[name], offset), vector) for name in ("first", "second"))
+        first, second = (reader.load(name, offset) for name in ("first", "second"))
         return k.fma(second, three, first)
 
-    _write_stores(k, vector, streaming, element)
+    _write_stores(k, reader.vector, streaming, element)
 
 
 def _write_stores(k: KernelBuilder, vector: IRType, streaming: bool, element: Callable[[Value], Value]) -> None:
@@ -261,7 +282,7 @@ def _arithmetic(kernels: _Kernels, team: _Team, type: IRType) -> float:
 
 def _bandwidth(kernels: _Kernels, team: _Team, arrays: _Arrays, name: str) -> float:
     """Bytes that the program reads and writes per second, each member on its own part of the arrays."""
-    kernel = kernels[name]
+    kernel, name = kernels[name], name.removesuffix(".ahead")
     step = 8 * UNROLLED * ALIGNMENT
     part = arrays.nbytes // team.size // step * step
     scratch = [np.zeros(2 * ALIGNMENT, np.float32) for _ in range(team.size)]

@@ -9,7 +9,7 @@ from typing import Any
 from xlapy.builder.registry import NOT_RECORDED, RECORDED_BY
 from xlapy.codegen.elements import ELEMENTS
 from xlapy.codegen.entry import HANDLERS, NO_CODE
-from xlapy.codegen.kernels.registry import KERNELS, RUNS_AS_LOOP
+from xlapy.codegen.kernels.makers import KERNELS, RUNS_AS_LOOP
 from xlapy.hlo.evaluate import EVALUATORS
 from xlapy.hlo.ops import OPS, OpSpec, Trait
 from xlapy.passes.pipelines import EXPANDED

@@ -338,6 +338,8 @@ def test_other_chains_are_compiled() -> None:
     stays(lambda x: jax.nn.softmax(x, -1), np.ones((20, MOST_LENGTH * 4), np.float32))  # long rows
     rows = np.random.default_rng(2).normal(size=(UNEVEN[0],)).astype(np.float32)
     stays(lambda x, r: jax.nn.softmax(x * r[:, None], -1), x, rows)  # a number for each row
+    stays(lambda x: (jax.nn.softmax(x, -1), x.max(-1)), x)  # two results
+    stays(lambda x: jax.nn.softmax(x, -1), np.ones((9000, LEAST_LENGTH - 1), np.float32))  # short rows
     del shift
 
 

@@ -38,11 +38,14 @@ def argument(text: str) -> Any:
     return (np.random.default_rng(shape.size).normal(size=shape.dims) * 9).astype(shape.type.dtype)
 
 
-def check(text: str, *, by_library: bool = True) -> None:
+def check(text: str, *others: Any, by_library: bool = True) -> None:
     x = argument(text)
     compiled = xlapy.compile(text)
     assert ("slide_" in compiled.llvm_ir()) == by_library
-    got, wanted = compiled(x), xlapy.evaluate(text, x)
+    got, wanted = compiled(x, *others), xlapy.evaluate(text, x, *others)
+    if wanted.dtype.kind not in "f":
+        np.testing.assert_array_equal(got, wanted)  # integers, and maxima of narrow numbers, are exact
+        return
     tolerance = 1e-5 if wanted.dtype == np.float32 else 1e-13
     np.testing.assert_allclose(got, wanted, rtol=tolerance, atol=tolerance * 100)
 
@@ -69,14 +72,40 @@ def test_folds(operation: str, name: str) -> None:
     check(pooling(operation, shapes, window, element_type="f64" if operation == "minimum" else "f32"))
 
 
-DIVISIONS = {"divided": ("divide", "9"), "a power of two": ("multiply", "0.25")}
+def divided(operation: str, number: str) -> str:
+    behind = f"n = scalar constant({number})\n b = RESULT broadcast(n), dimensions={{}}\n"
+    return pooling("add", *WINDOWS["two by two"], behind=f"{behind} ROOT q = RESULT {operation}(w, b)")
+
+
+DIVISIONS = {"divided": ("divide", "9"), "by less than nothing": ("divide", "-3"), "halves": ("multiply", "0.25")}
 
 
 @pytest.mark.parametrize("name", DIVISIONS)
 def test_means(name: str) -> None:
-    operation, number = DIVISIONS[name]
-    behind = f"n = scalar constant({number})\n b = RESULT broadcast(n), dimensions={{}}\n"
-    check(pooling("add", *WINDOWS["two by two"], behind=f"{behind} ROOT q = RESULT {operation}(w, b)"))
+    check(divided(*DIVISIONS[name]))
+
+
+OTHER_DIVISIONS = {
+    "by nothing": ("divide", "0"),
+    "by everything": ("divide", "inf"),
+    "by no number": ("divide", "nan"),
+    "times what is no power of two": ("multiply", "0.3"),
+    "times a power of two that is too small": ("multiply", "1e-30"),
+    "less a number": ("subtract", "2"),
+}
+
+
+@pytest.mark.parametrize("name", OTHER_DIVISIONS)
+@pytest.mark.filterwarnings("ignore:divide by zero|invalid value:RuntimeWarning")
+def test_other_means_have_kernels_of_their_own(name: str) -> None:
+    check(divided(*OTHER_DIVISIONS[name]), by_library=False)
+
+
+def test_what_is_divided_by_an_array_has_a_kernel_of_its_own() -> None:
+    shapes, window = WINDOWS["two by two"]
+    text = pooling("add", shapes, window, behind="y = RESULT parameter(1)\n ROOT q = RESULT divide(w, y)")
+    divisors = np.full([int(size) for size in shapes[1].split(",")], 4, np.float32)
+    check(text, divisors, by_library=False)
 
 
 OTHERS = {
@@ -89,6 +118,10 @@ OTHERS = {
     "sums from the first element on": pooling("add", ("40,70,200", "40,70,200"), "size=1x70x1 pad=0_0x69_0x0_0"),
     "largest elements from the last one on": pooling("maximum", ("70,1600", "70,1600"), "size=70x1 pad=0_69x0_0"),
     "holes": pooling("add", ("3,70,200", "3,137,200"), "size=1x3x1 lhs_dilate=1x2x1"),
+    "three dimensions": pooling("add", ("4,9,9,9,40", "4,8,8,8,40"), "size=1x2x2x2x1"),
+    "few results": pooling("add", ("2,6,6,64", "2,5,5,64"), "size=1x2x2x1"),
+    "integers": pooling("add", *WINDOWS["two by two"], element_type="s32"),
+    "narrow numbers": pooling("maximum", *WINDOWS["two by two"], element_type="bf16"),
 }
 
 

@@ -55,8 +55,22 @@ def test_reversed_dimensions(mirrored: tuple[int, ...]) -> None:
     check(text_of("f64", (4, 3, 33, 70), (1, 3, 0, 2), mirrored))
 
 
-def test_short_dimensions_that_are_turned_together_have_code_of_their_own() -> None:
-    check(text_of("f32", (64, 6, 7), (2, 1, 0), ()), by_library=False)
+OTHERS = {
+    "short dimensions that are turned together": text_of("f32", (64, 6, 7), (2, 1, 0), ()),
+    "many matrices in as many directions": text_of("f32", (2, 40, 3, 2, 2, 33), (0, 4, 3, 2, 5, 1), (0,)),
+    "a side shorter than a block": text_of("s8", (7, 200), (1, 0), ()),
+    "elements wider than any": text_of("c128", (40, 50), (1, 0), ()),
+    "the fastest dimension stays": text_of("f32", (40, 50, 60), (1, 0, 2), ()),
+}
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_other_transposes_have_code_of_their_own(name: str) -> None:
+    check(OTHERS[name], by_library=False)
+
+
+def test_as_many_digits_as_there_are() -> None:
+    check(text_of("f32", (4, 40, 3, 2, 33), (0, 3, 2, 4, 1), (0,)))
 
 
 def test_results_do_not_depend_on_threads() -> None:

@@ -29,6 +29,9 @@ STREAM_PARAMETERS = [*PRODUCT_PARAMETERS, ("rows", I64)]
 _MANY_REGISTERS = 32
 """With so many, eight rows of C can have two factors each."""
 
+_FEW_ROWS = 2
+"""Of C. With so few, products only wait for memory."""
+
 _LONG_VECTOR = 64
 """Bytes. Vectors that are shorter take longer to add to eight rows of C than memory to send the next ones."""
 
@@ -185,7 +188,7 @@ class _StreamEmitter:
         raw = kind.element.with_lanes(self._vector.lanes)
         place = k.gep(k.parameters["b"], k.mul(k.parameters["b_step"], step))
         place = k.gep(place, column, kind.element.bytes)
-        if count is None:
+        if count is None and (self._target.asks_ahead or self._rows > _FEW_ROWS):
             k.prefetch(k.gep(place, k.mul(k.parameters["b_step"], self._group * kind.pair)), raw.lanes * raw.bytes)
         first = self._partial.load(place, raw, count)
         if kind.pair == 2:
@@ -265,7 +268,7 @@ class _DotsEmitter:
         k, kind = self._k, self._kind
         line = k.gep(k.parameters[matrix], k.mul(k.parameters[stride], index))
         place = k.gep(line, position, kind.element.bytes)
-        if matrix == "b" and count is None:
+        if matrix == "b" and count is None and (self._target.asks_ahead or len(self._rows) > _FEW_ROWS):
             k.prefetch(k.gep(place, FETCHED_AHEAD), self._raw.lanes * self._raw.bytes)
         raw = self._partial.load(place, self._raw, count)
         return kind.widen_adjacent(k, raw) if kind.pair == 2 else kind.widen(k, raw)

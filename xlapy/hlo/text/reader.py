@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import MISSING
+from typing import Any
 
 from xlapy.hlo.graph import BufferDonor, InputOutputAlias, ModuleConfig
 from xlapy.hlo.ops import OPS, OpSpec
-from xlapy.hlo.shape import MAX_NESTING
+from xlapy.hlo.shape import MAX_NESTING, Signature
 from xlapy.hlo.text.attributes import LITERAL, read_alias, read_donor, read_list, read_metadata
 from xlapy.hlo.text.lexer import NAME, SPACE, Lexer
 from xlapy.hlo.text.literals import read_literal
@@ -95,37 +97,13 @@ class Reader:
         return ModuleRecord(name, config, computations, entry)
 
     def _module_attribute(self, config: ModuleConfig) -> None:
-        lexer = self.lexer
-        key = lexer.key()
-        if key == "replica_count":
-            config.num_replicas = self._count()
-        elif key == "num_partitions":
-            config.num_partitions = self._count()
-        elif key == "is_scheduled":
-            config.is_scheduled = self._flag()
-        elif key == "input_output_alias":
-            config.aliases = tuple(read_list(lexer, _read_input_output_alias))
-        elif key == "buffer_donor":
-            config.donors = tuple(BufferDonor(*donor) for donor in read_list(lexer, read_donor))
-        elif key == "entry_computation_layout":
-            lexer.expect("{")
-            config.entry_layout = self.shapes.signature()
-            lexer.expect("}", " after the entry computation's layout")
+        key = self.lexer.key()
+        known = _MODULE_ATTRIBUTES.get(key)
+        if known is None:
+            config.extra[key] = self.lexer.verbatim()
         else:
-            config.extra[key] = lexer.verbatim()
-
-    def _count(self) -> int:
-        start = self.lexer.position
-        count = self.lexer.integer()
-        if count < 1:
-            raise self.lexer.error(f"{count} is not a number of processes", start)
-        return count
-
-    def _flag(self) -> bool:
-        if self.lexer.accept("true"):
-            return True
-        self.lexer.expect("false", " or 'true'")
-        return False
+            name, read = known
+            setattr(config, name, read(self.lexer))
 
     def _computation(self) -> ComputationRecord:
         lexer = self.lexer
@@ -311,6 +289,50 @@ def _read_reference(lexer: Lexer) -> tuple[str, int]:
     return lexer.reference(), start
 
 
+# -- attributes of modules ---------------------------------------------------------------------------------------------
+
+
+def _read_count(lexer: Lexer) -> int:
+    start = lexer.position
+    count = lexer.integer()
+    if count < 1:
+        raise lexer.error(f"{count} is not a number of processes", start)
+    return count
+
+
+def _read_flag(lexer: Lexer) -> bool:
+    if lexer.accept("true"):
+        return True
+    lexer.expect("false", " or 'true'")
+    return False
+
+
+def _read_aliases(lexer: Lexer) -> tuple[InputOutputAlias, ...]:
+    return tuple(read_list(lexer, _read_input_output_alias))
+
+
 def _read_input_output_alias(lexer: Lexer) -> InputOutputAlias:
     output_index, parameter, parameter_index, kind = read_alias(lexer)
     return InputOutputAlias(output_index, parameter, parameter_index, kind in ("must-alias", "must_alias"))
+
+
+def _read_donors(lexer: Lexer) -> tuple[BufferDonor, ...]:
+    return tuple(BufferDonor(*donor) for donor in read_list(lexer, read_donor))
+
+
+def _read_entry_layout(lexer: Lexer) -> Signature:
+    lexer.expect("{")
+    layout = ShapeReader(lexer).signature()
+    lexer.expect("}", " after the entry computation's layout")
+    return layout
+
+
+_MODULE_ATTRIBUTES: dict[str, tuple[str, Callable[[Lexer], Any]]] = {
+    "replica_count": ("num_replicas", _read_count),
+    "num_partitions": ("num_partitions", _read_count),
+    "is_scheduled": ("is_scheduled", _read_flag),
+    "input_output_alias": ("aliases", _read_aliases),
+    "buffer_donor": ("donors", _read_donors),
+    "entry_computation_layout": ("entry_layout", _read_entry_layout),
+}
+"""For each key that is looked at, the field of a ModuleConfig and what reads its value."""

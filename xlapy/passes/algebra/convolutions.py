@@ -223,7 +223,7 @@ def dilated_input_by_phases(
         return None
     dilation, dim = part.base_dilation, numbers.output_spatial[spatial]
     positions = -(-root.shape.dims[dim] // dilation)
-    phases = [_phase(root, x, y, numbers, window, spatial, phase, positions) for phase in range(dilation)]
+    phases = [_phase(root, spatial, phase, positions) for phase in range(dilation)]
     dims = root.shape.dims
     apart = [new.reshaped(phase, (*dims[:dim], positions, 1, *dims[dim + 1 :])) for phase in phases]
     woven = new.reshaped(
@@ -234,24 +234,18 @@ def dilated_input_by_phases(
     return new.slice(woven, dimensions=tuple(SliceDimension(0, size) for size in dims))
 
 
-def _phase(
-    root: Instruction,
-    x: Instruction,
-    y: Instruction,
-    numbers: ConvolutionDimensionNumbers,
-    window: Window,
-    spatial: int,
-    phase: int,
-    positions: int,
-) -> Value:
+def _phase(convolution: Instruction, spatial: int, phase: int, positions: int) -> Value:
     """Every d-th position from `phase` on, `positions` of them, along one spatial dimension that is dilated by d."""
+    (x, y), result = convolution.operands, convolution.shape
+    numbers: ConvolutionDimensionNumbers = convolution.attributes["dimension_numbers"]
+    window: Window = convolution.attributes["window"]
     part, axis = window.dimensions[spatial], numbers.kernel_spatial[spatial]
     dilation = part.base_dilation
     first = (part.padding_low - phase) % dilation  # the first place that lies on elements
     size = -(-(part.size - first) // dilation)
-    dims = tuple(positions if dim == numbers.output_spatial[spatial] else n for dim, n in enumerate(root.shape.dims))
+    dims = tuple(positions if dim == numbers.output_spatial[spatial] else n for dim, n in enumerate(result.dims))
     if size <= 0:
-        return new.filled(0, Shape.array(root.shape.type, dims))
+        return new.filled(0, Shape.array(result.type, dims))
     low = -((phase + first - part.padding_low) // dilation)
     high = positions - x.shape.dims[numbers.input_spatial[spatial]] - low + size - 1
     thinned = replace(part, size=size, padding_low=low, padding_high=high, base_dilation=1)
@@ -262,8 +256,8 @@ def _phase(
     return new.op(
         "convolution",
         [x, new.slice(y, dimensions=tuple(places))],
-        shape=Shape.array(root.shape.type, dims),
-        **{**root.attributes, "window": windows},
+        shape=Shape.array(result.type, dims),
+        **{**convolution.attributes, "window": windows},
     )
 
 

@@ -1,0 +1,64 @@
+"""Kernels of chains over rows and columns."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from xlapy.codegen.arrays import Array
+from xlapy.codegen.ir import KernelBuilder, Value
+from xlapy.codegen.kernels.columns import emit_columns, plan_columns
+from xlapy.codegen.kernels.makers.base import Kernel, Situation, kernel_of_call
+from xlapy.codegen.kernels.rows import emit_rows, plan_rows
+from xlapy.codegen.libraries.chain import call_over_columns, call_over_rows
+from xlapy.codegen.libraries.fold import call_of_first_step
+from xlapy.codegen.target import Target
+from xlapy.hlo.attributes import FusionKind
+from xlapy.hlo.graph import Computation
+from xlapy.hlo.kernel_plan import column_space
+
+
+def kernel_of_chain(computation: Computation, situation: Situation) -> Kernel:
+    """The kernel of a fused computation of row kind."""
+    maker = _rows_kernel if column_space(computation) is None else _columns_kernel
+    return maker(computation, situation)
+
+
+def kernel_of_first_step(first: Computation, kind: FusionKind, target: Target) -> Kernel | None:
+    """A first step that a library computes, in shared memory."""
+    if kind is not FusionKind.OUTPUT:
+        call = call_of_first_step(first, target)
+        return None if call is None else kernel_of_call(call.call, call.units, first.parameters, first.root)
+    if column_space(first) is not None:
+        return None
+    chain = call_over_rows(first, in_place=False, is_first_step=True)
+    return None if chain is None else kernel_of_call(chain.call, chain.units, first.parameters, first.root)
+
+
+def _rows_kernel(computation: Computation, situation: Situation) -> Kernel:
+    operands = computation.parameters
+    total = sum(operand.shape.bytes for operand in operands)
+    chain = call_over_rows(computation, in_place=situation.in_place)
+    if chain is not None:
+        return kernel_of_call(chain.call, chain.units, operands, computation.root)
+    plan = plan_rows(computation, total, situation.target, in_place=situation.in_place)
+
+    def body(k: KernelBuilder, arrays: Sequence[Array], outputs: Sequence[Array], begin: Value, end: Value) -> None:
+        bound = dict(zip(operands, arrays, strict=True))
+        emit_rows(k, plan, bound, outputs, begin, end, in_place=situation.in_place)
+
+    return Kernel(plan.units, plan.bytes_per_unit, body)
+
+
+def _columns_kernel(computation: Computation, situation: Situation) -> Kernel:
+    operands = computation.parameters
+    total = sum(operand.shape.bytes for operand in operands)
+    plan = plan_columns(computation, total, situation.target)
+
+    def body(k: KernelBuilder, arrays: Sequence[Array], outputs: Sequence[Array], begin: Value, end: Value) -> None:
+        emit_columns(k, plan, dict(zip(operands, arrays, strict=True)), outputs, begin, end)
+
+    own_bytes = 0 if plan.fits_stack else plan.scratch_bytes
+    kernel = Kernel(plan.units, plan.bytes_per_unit, body, own_bytes=own_bytes)
+    call = call_over_columns(computation, plan, kernel.grain, kernel.task_bytes)
+    return kernel if call is None else replace(kernel, body=call)

@@ -1,0 +1,67 @@
+"""Kernels of one fold: a reduce, or a fold of windows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xlapy.codegen.arrays import Array
+from xlapy.codegen.ir import KernelBuilder, Value
+from xlapy.codegen.kernels.makers.base import KERNELS, Kernel, Situation, kernel_of_call
+from xlapy.codegen.kernels.reduce import emit_reduce, plan_reduce
+from xlapy.codegen.kernels.reduce_window import emit_reduce_window, plan_reduce_window
+from xlapy.codegen.kernels.scan import emit_scan, plan_scan
+from xlapy.codegen.libraries.fold import call_of_reduce
+from xlapy.codegen.libraries.sliding import call_of_window
+from xlapy.codegen.stopping import LONG
+from xlapy.hlo.graph import Instruction
+
+
+@KERNELS.register("reduce")
+def _reduce(instruction: Instruction, situation: Situation) -> Kernel:
+    """Large folds by one operation are a library's."""
+    call = call_of_reduce(instruction, situation.target)
+    if call is not None:
+        return kernel_of_call(call.call, call.units, instruction.operands, instruction)
+    return _reduce_kernel(instruction, (instruction,), instruction.operands, situation)
+
+
+def _reduce_kernel(
+    reduce: Instruction, roots: Sequence[Instruction], operands: Sequence[Instruction], situation: Situation
+) -> Kernel:
+    known = frozenset(operands)
+    plan = plan_reduce(reduce, roots, known.__contains__, sum(i.shape.bytes for i in known), situation.target)
+
+    def body(k: KernelBuilder, arrays: Sequence[Array], outputs: Sequence[Array], begin: Value, end: Value) -> None:
+        emit_reduce(k, plan, dict(zip(operands, arrays, strict=True)), outputs, begin, end)
+
+    return Kernel(plan.units, plan.bytes_per_unit, body, listens=plan.fold_size >= LONG)
+
+
+@KERNELS.register("reduce-window")
+def _reduce_window(instruction: Instruction, situation: Situation) -> Kernel:
+    call = call_of_window(instruction, situation.target)
+    if call is not None:
+        return Kernel(call.units, call.unit_bytes, call.call)
+    return _reduce_window_kernel(instruction, (instruction,), instruction.operands, situation)
+
+
+def _reduce_window_kernel(
+    fold: Instruction, roots: Sequence[Instruction], operands: Sequence[Instruction], situation: Situation
+) -> Kernel:
+    known = frozenset(operands)
+    plan = plan_reduce_window(fold, roots, known.__contains__, situation.target)
+    scan = plan_scan(plan)
+
+    def body(k: KernelBuilder, arrays: Sequence[Array], outputs: Sequence[Array], begin: Value, end: Value) -> None:
+        bound = dict(zip(operands, arrays, strict=True))
+        if scan is not None:
+            emit_scan(k, scan, bound, outputs, begin, end)
+        else:
+            emit_reduce_window(k, plan, bound, outputs, begin, end)
+
+    chosen = plan if scan is None else scan
+    listens = scan is not None and scan.count >= LONG
+    return Kernel(chosen.units, chosen.bytes_per_unit, body, listens=listens)
+
+
+FOLD_KERNELS = {"reduce": _reduce_kernel, "reduce-window": _reduce_window_kernel}

@@ -1,0 +1,138 @@
+"""Kernels of fusions: loops, and folds with what they fold and what is made from their results, in a step or two."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from xlapy.codegen.arrays import Array
+from xlapy.codegen.ir import I64, KernelBuilder, Value
+from xlapy.codegen.kernels.makers.base import KERNELS, Finish, Kernel, Situation, kernel_of_call
+from xlapy.codegen.kernels.makers.chains import kernel_of_chain, kernel_of_first_step
+from xlapy.codegen.kernels.makers.folds import FOLD_KERNELS
+from xlapy.codegen.kernels.makers.loops import loop_kernel, update_kernel
+from xlapy.codegen.kernels.makers.movement import concatenate_kernel, transpose_kernel
+from xlapy.codegen.libraries import LibraryCall
+from xlapy.codegen.libraries.fold import call_of_first_step, call_of_fusion, calls_of_steps
+from xlapy.codegen.libraries.sliding import call_of_windows
+from xlapy.hlo.attributes import FusionKind
+from xlapy.hlo.fold_steps import fold_steps, split_at
+from xlapy.hlo.graph import Computation, Instruction
+from xlapy.hlo.kernel_plan import (
+    FOLDING_KINDS,
+    FOLDS,
+    fold_of,
+    fusion_roots,
+    is_blocked_transpose,
+    turns_reversed,
+)
+from xlapy.hlo.shape import Shape
+
+MOST_FINISHED = 1 << 14  # results of a fold that one thread takes some microseconds to finish
+LEAST_FOLDED_BYTES = 2 << 20  # smaller ones may run together with others, and are kernels as others are for that
+
+
+@KERNELS.register("fusion")
+def _fusion(instruction: Instruction, situation: Situation) -> Kernel:
+    computation = instruction.called[0]
+    root = computation.root
+    kind = instruction.attributes["kind"]
+    if kind in FOLDING_KINDS:
+        steps = fold_steps(computation)
+        return _one_step(computation, kind, situation) if steps is None else _two_steps(*steps, kind, situation)
+    if root.opcode == "dynamic-update-slice":
+        return update_kernel(root, computation.parameters, situation)
+    if is_blocked_transpose(root) and turns_reversed(root, root.operands[0]):
+        turned = transpose_kernel(root, root.operands[0].attributes["dimensions"], situation)
+        if turned is not None:
+            return turned
+    if root.opcode == "concatenate":
+        joined = concatenate_kernel(root, computation.parameters, situation)
+        if joined is not None:
+            return joined
+    roots = root.operands if root.opcode == "tuple" else (root,)
+    return loop_kernel(roots, computation.parameters, computation.parameters, situation)
+
+
+def _one_step(computation: Computation, kind: FusionKind, situation: Situation) -> Kernel:
+    call = call_of_fusion(computation, situation.target)
+    if call is not None:
+        return kernel_of_call(call.call, call.units, computation.parameters, computation.root)
+    windows = call_of_windows(computation, situation.target)
+    if windows is not None:
+        return Kernel(windows.units, windows.unit_bytes, windows.call)
+    return _finished_fold(computation, situation) or _fold_kernel(computation, kind, situation)
+
+
+def fold_to_finish(computation: Computation) -> Instruction | None:
+    """The only fold of a computation, if it is large and has few results, of which all roots are made."""
+    fold, *others = (instruction for instruction in computation if instruction.opcode in FOLDS)
+    if others or fold.opcode != "reduce" or not fold.shape.is_array or fold.shape.size > MOST_FINISHED:
+        return None
+    is_whole = all(root.shape.dims == fold.shape.dims for root in fusion_roots(computation))
+    return fold if is_whole and fold.operands[0].shape.bytes >= LEAST_FOLDED_BYTES else None
+
+
+def _finished_fold(computation: Computation, situation: Situation) -> Kernel | None:
+    """A fold by a library into shared memory, and behind it, by one thread, what is made from its results."""
+    fold = fold_to_finish(computation)
+    if fold is None:
+        return None
+    first, second = split_at(computation, fold)
+    call = call_of_first_step(first, situation.target)
+    if call is None:
+        return None
+    loop = loop_kernel(fusion_roots(second), second.parameters, second.parameters, situation)
+    return replace(
+        kernel_of_call(call.call, call.units, first.parameters, fold),
+        finish=_of_shared(loop, fold.shape),
+        is_quick=loop.is_quick,
+        shared_bytes=fold.shape.bytes,
+    )
+
+
+def _fold_kernel(computation: Computation, kind: FusionKind, situation: Situation) -> Kernel:
+    if kind is FusionKind.OUTPUT:
+        return kernel_of_chain(computation, situation)
+    fold = fold_of(computation)
+    roots = (fold,) if computation.root is fold else fusion_roots(computation)
+    return FOLD_KERNELS[fold.opcode](fold, roots, computation.parameters, situation)
+
+
+def _two_steps(first: Computation, second: Computation, kind: FusionKind, situation: Situation) -> Kernel:
+    """A fold of parts that lie in shared memory, behind one that makes them."""
+    calls = calls_of_steps(first, second, situation.target)
+    if calls is not None:
+        call, finish_call = calls
+        made = kernel_of_call(call.call, call.units, first.parameters, first.root)
+        return replace(made, finish=finish_call, shared_bytes=first.root.shape.bytes)
+    made = kernel_of_first_step(first, kind, situation.target)
+    made = made or _into_shared(_fold_kernel(first, kind, situation), first.root.shape)
+    last = _fold_kernel(second, FusionKind.INPUT, situation)
+    shape = first.root.shape
+    return replace(made, finish=_of_shared(last, shape), shared_bytes=shape.bytes)
+
+
+def _into_shared(made: Kernel, shape: Shape) -> Kernel:
+    """A kernel with its result in shared memory."""
+
+    def body(k: KernelBuilder, arrays: Sequence[Array], outputs: Sequence[Array], begin: Value, end: Value) -> None:
+        assert not isinstance(made.body, LibraryCall)
+        made.body(k, arrays, [_shared_array(k, shape, read_only=False)], begin, end)
+
+    return replace(made, body=body)
+
+
+def _of_shared(last: Kernel, shape: Shape) -> Finish:
+    """A kernel, of which the last operand lies in shared memory, for all its units."""
+
+    def finish(k: KernelBuilder, arrays: Sequence[Array], outputs: Sequence[Array]) -> None:
+        assert not isinstance(last.body, LibraryCall)
+        units = k.const(I64, 0), k.const(I64, last.units)
+        last.body(k, [*arrays, _shared_array(k, shape, read_only=True)], outputs, *units)
+
+    return finish
+
+
+def _shared_array(k: KernelBuilder, shape: Shape, *, read_only: bool) -> Array:
+    return Array(k.parameters["shared"], shape, "parts", read_only=read_only)

@@ -1,0 +1,71 @@
+"""Kernels of what is made element by element: all ops that are element-wise or move data share the loop kernel."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from xlapy.codegen.arrays import Array
+from xlapy.codegen.ir import KernelBuilder, Value
+from xlapy.codegen.kernels.loop import LoopPlan, emit_loop, plan_loop
+from xlapy.codegen.kernels.makers.base import KERNELS, Kernel, Situation
+from xlapy.codegen.kernels.row_order import rows_and_columns
+from xlapy.codegen.kernels.update import emit_update
+from xlapy.hlo.graph import Instruction
+from xlapy.hlo.ops import Trait
+
+RUNS_AS_LOOP = ("iota", "dynamic-slice", "gather")
+
+
+def runs_as_loop(instruction: Instruction) -> bool:
+    """Every element of the result is a function of a few elements of the operands."""
+    traits = instruction.spec.traits
+    return Trait.ELEMENTWISE in traits or Trait.INDEX_MAP in traits or instruction.opcode in RUNS_AS_LOOP
+
+
+def loop_of(instruction: Instruction, situation: Situation) -> Kernel:
+    """One unfused instruction: its operands are the inputs."""
+    operands = tuple(dict.fromkeys(instruction.operands))
+    return loop_kernel((instruction,), operands, instruction.operands, situation)
+
+
+def loop_kernel(
+    roots: Sequence[Instruction],
+    inputs: Sequence[Instruction],
+    operands: Sequence[Instruction],
+    situation: Situation,
+) -> Kernel:
+    """`operands` are the instructions that the kernel's pointer arguments stand for, in order."""
+    known = frozenset(inputs)
+    operand_bytes = sum(i.shape.bytes for i in inputs)
+    plan = plan_loop(roots, known.__contains__, operand_bytes, situation.target, runs_once=situation.runs_once)
+
+    def body(k: KernelBuilder, arrays: Sequence[Array], outputs: Sequence[Array], begin: Value, end: Value) -> None:
+        bound = dict(zip(operands, arrays, strict=True))
+        emit_loop(k, plan, bound, outputs, begin, end, in_place=situation.in_place)
+
+    units = plan.units if plan.shape.size else 0
+    return Kernel(units, plan.bytes_per_unit, body, is_quick=plan.is_quick, least_units=plan.least_units)
+
+
+@KERNELS.register("dynamic-update-slice")
+def _update(instruction: Instruction, situation: Situation) -> Kernel:
+    return update_kernel(instruction, instruction.operands, situation)
+
+
+def update_kernel(root: Instruction, operands: Sequence[Instruction], situation: Situation) -> Kernel:
+    known = frozenset(operands)
+    plan = _rows(plan_loop((root.operands[1],), known.__contains__, 0, situation.target))
+
+    def body(k: KernelBuilder, arrays: Sequence[Array], outputs: Sequence[Array], begin: Value, end: Value) -> None:
+        emit_update(k, root, plan, dict(zip(operands, arrays, strict=True)), outputs[0], begin, end)
+
+    overwrites = ((list(operands).index(root.operands[0]), 0),)
+    return Kernel(plan.units if plan.shape.size else 0, plan.bytes_per_unit, body, overwrites)
+
+
+def _rows(plan: LoopPlan) -> LoopPlan:
+    """The plan by rows, even where one loop over element numbers would do."""
+    rows, columns = rows_and_columns(plan.shape)
+    lanes = min(plan.lanes, 1 << (columns.bit_length() - 1)) if columns else 1
+    return replace(plan, is_linear=False, lanes=lanes, units=rows)

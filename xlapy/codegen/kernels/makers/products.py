@@ -1,0 +1,54 @@
+"""Kernels of what multiplies matrices, and solves with them, where no library does."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xlapy.codegen.arrays import Array
+from xlapy.codegen.ir import KernelBuilder, Value
+from xlapy.codegen.kernels.convolution import emit_convolution, plan_convolution
+from xlapy.codegen.kernels.dot import emit_dot, plan_dot
+from xlapy.codegen.kernels.linalg import emit_cholesky, emit_triangular_solve, plan_triangle
+from xlapy.codegen.kernels.makers.base import KERNELS, Kernel, Situation
+from xlapy.hlo.graph import Instruction
+
+
+@KERNELS.register("dot")
+def _dot(instruction: Instruction, situation: Situation) -> Kernel:
+    plan = plan_dot(instruction, situation.target)
+
+    def body(k: KernelBuilder, arrays: Sequence[Array], outputs: Sequence[Array], begin: Value, end: Value) -> None:
+        emit_dot(k, plan, arrays[0], arrays[1], outputs[0], begin, end)
+
+    return Kernel(plan.units, plan.bytes_per_unit, body)
+
+
+@KERNELS.register("convolution")
+def _convolution(instruction: Instruction, situation: Situation) -> Kernel:
+    plan = plan_convolution(instruction, situation.target)
+
+    def body(k: KernelBuilder, arrays: Sequence[Array], outputs: Sequence[Array], begin: Value, end: Value) -> None:
+        emit_convolution(k, plan, arrays[0], arrays[1], outputs[0], begin, end)
+
+    return Kernel(plan.units, plan.bytes_per_unit, body)
+
+
+@KERNELS.register("cholesky")
+def _cholesky(instruction: Instruction, situation: Situation) -> Kernel:
+    plan = plan_triangle(instruction, situation.target)
+
+    def body(k: KernelBuilder, arrays: Sequence[Array], outputs: Sequence[Array], begin: Value, end: Value) -> None:
+        emit_cholesky(k, instruction, plan, arrays[0], outputs[0], begin, end, in_place=situation.in_place)
+
+    return Kernel(plan.units, plan.bytes_per_unit, body, least_units=plan.least_units)
+
+
+@KERNELS.register("triangular-solve")
+def _triangular_solve(instruction: Instruction, situation: Situation) -> Kernel:
+    plan = plan_triangle(instruction, situation.target)
+
+    def body(k: KernelBuilder, arrays: Sequence[Array], outputs: Sequence[Array], begin: Value, end: Value) -> None:
+        a, b = arrays
+        emit_triangular_solve(k, instruction, plan, a, b, outputs[0], begin, end, in_place=situation.in_place)
+
+    return Kernel(plan.units, plan.bytes_per_unit, body, least_units=plan.least_units)
