@@ -12,6 +12,9 @@ becomes
 Folds of everything in an array whose rows were folded before, as for the mean of a loss, are split, too: row by row
 first. Then a kernel over rows makes one number of each, and the array is never stored.
 
+Folds of rows stay whole that are made into new rows: a kernel takes all of it row by row, if there are enough rows to
+hand out.
+
 Only for one commutative, associative op, whose order of folding is free. The split depends on the shape alone, so the
 result is the same for any number of threads.
 """
@@ -27,12 +30,14 @@ from xlapy.hlo.kernel_plan import RowSpace, row_space
 from xlapy.hlo.ops import Trait
 from xlapy.hlo.shape import Dims
 from xlapy.passes.base import ComputationPass, pinned, replace_all
+from xlapy.passes.fusion.rows import returns_to_elements
 
 LEAST_BYTES = 1 << 20  # of the operand: some tens of microseconds of reading
 FEW_ROWS = 32  # results of rows: with more, there is enough to hand out already
 FEW_COLUMNS = 256  # results of columns, of which a task folds many side by side
 LEAST_FOLDED = 16  # elements of each partial fold, in all dimensions: with fewer, what is stored is no longer small
 PARTS = range(128, 15, -1)  # how many partial folds there may be, the best first
+LEAST_ROWS = PARTS.stop  # of a chain over rows, to hand out
 MOST_FOLLOWED = 64  # instructions on the way back to what folded rows before
 
 
@@ -63,19 +68,34 @@ def _split(reduce: Instruction) -> Instruction | None:
     rows = _rows_before(reduce)
     if rows is not None:
         return _in_two_steps(reduce, reduce.operands[0], reduce.attributes["dimensions"], rows.folded)
-    return _in_parts(reduce) if _is_worth_it(reduce) else None
+    return _in_parts(reduce) if _is_worth_it(reduce) and not _is_of_row_chain(reduce) else None
+
+
+def _is_of_row_chain(reduce: Instruction) -> bool:
+    """A kernel may fold the rows that also makes something else from them, or from what it folded before."""
+    space = row_space(reduce)
+    if space is None or space.is_columns or space.rows < LEAST_ROWS:
+        return False
+    return returns_to_elements(reduce, space) or _folded_before(reduce.operands[0]) == space
 
 
 def _rows_before(reduce: Instruction) -> RowSpace | None:
     """The rows, folded by a reduce before, of the array of which this one folds all rows together."""
     array = reduce.operands[0]
+    space = _folded_before(array)
+    if space is None or space.is_columns or space.dims != array.shape.dims:
+        return None
+    return space if {*space.folded} < {*reduce.attributes["dimensions"]} else None
+
+
+def _folded_before(array: Instruction) -> RowSpace | None:
+    """The rows or columns of which an array is made that a reduce has folded."""
     pending, seen = [array], {array}
     while pending and len(seen) < MOST_FOLLOWED:
         value = pending.pop()
         space = row_space(value) if value.opcode == "reduce" else None
         if space is not None:
-            is_same = space.dims == array.shape.dims and not space.is_columns
-            return space if is_same and {*space.folded} < {*reduce.attributes["dimensions"]} else None
+            return space
         if Trait.ELEMENTWISE in value.spec.traits or value.opcode in ("broadcast", "reshape"):
             new = [operand for operand in value.operands if operand not in seen]
             seen.update(new)

@@ -69,6 +69,11 @@ def other(x: Any) -> Any:
     return jax.lax.optimization_barrier(x)
 
 
+def triangle(x: Any) -> Any:
+    rows, places = (jax.lax.broadcasted_iota(np.int32, x.shape[-2:], dim) for dim in (0, 1))
+    return rows >= places
+
+
 def mask(x: Any) -> Any:
     """Which elements of an array count, as an array."""
     return jax.lax.optimization_barrier(jnp.flip(x, 1) > 0.3)
@@ -82,6 +87,10 @@ PROGRAMS: dict[str, Program] = {
     "softmax_of_chosen": lambda x, _scale, _shift, axis=-1: jax.nn.softmax(jnp.where(mask(x), x, -1e9), axis),
     "softmax_of_chosen_products": lambda x, _scale, _shift, axis=-1: jax.nn.softmax(
         jnp.where(mask(x), x * 0.125, -jnp.inf), axis
+    ),
+    "weights_in_triangle": lambda x, _scale, _shift, axis=-1: jax.nn.softmax(jnp.where(triangle(x), x, -1e9), axis),
+    "weights_in_triangle_of_products": lambda x, _scale, _shift, axis=-1: jax.nn.softmax(
+        jnp.where(triangle(x), x * 0.125, -jnp.inf), axis
     ),
     "log_softmax": lambda x, _scale, _shift, axis=-1: jax.nn.log_softmax(x, axis),
     "log_sum_exp": lambda x, _scale, _shift, axis=-1: jax.nn.logsumexp(x, axis),
@@ -308,6 +317,34 @@ def test_special_values_are_as_in_kernels(monkeypatch: pytest.MonkeyPatch) -> No
     found = xlapy.compile(text)(*values)
     for one, other in zip(found, without_libraries(text, monkeypatch, xlapy.CompileOptions())(*values), strict=True):
         assert_same(one, other)
+
+
+@pytest.mark.parametrize("dims", [(6, 300, 300), (2, 3, 300, 412), (2, 2, 500, 300), (900, 600)])
+def test_each_matrix_has_a_triangle(dims: tuple[int, ...], monkeypatch: pytest.MonkeyPatch) -> None:
+    x = np.random.default_rng(2).normal(size=dims).astype(np.float32)
+
+    def by_numbers(x: Any) -> Any:
+        rows, places = (jax.lax.broadcasted_iota(np.int32, x.shape, x.ndim - n) for n in (2, 1))
+        return jax.nn.softmax(jnp.where(places <= rows, x, -1e9), -1)
+
+    def by_array(x: Any) -> Any:
+        return jax.nn.softmax(jnp.where(jnp.tril(jnp.ones(x.shape[-2:], bool)), x, -1e9), -1)
+
+    for program in (by_numbers, by_array):
+        text, wanted = jax.jit(program).lower(x).as_text(), np.asarray(jax.jit(program)(x))
+        executable = xlapy.compile(text, xlapy.CompileOptions(verify=True))
+        assert libraries_of(executable) == ["chain_rows_weights_in_triangle_f32"]
+        found = executable(x)
+        with monkeypatch.context() as patch:
+            assert_same(found, without_libraries(text, patch, xlapy.CompileOptions())(x))
+        np.testing.assert_allclose(found, wanted, rtol=2e-5, atol=1e-7)
+
+
+def test_other_triangles_are_compiled() -> None:
+    x = np.random.default_rng(2).normal(size=(4, 300, 300)).astype(np.float32)
+    stays(lambda x: jax.nn.softmax(jnp.where(jnp.triu(jnp.ones(x.shape[-2:], bool)), x, -1e9), -1), x)
+    stays(lambda x: jax.nn.softmax(jnp.where(jnp.tril(jnp.ones(x.shape[-2:], bool), -1), x, -1e9), -1), x)
+    stays(lambda x: jax.nn.softmax(jnp.where(jnp.tril(jnp.ones(x.shape[:2], bool))[:, :, None], x, -1e9), -1), x)
 
 
 def test_blocks_of_rows_between_products_call_libraries() -> None:

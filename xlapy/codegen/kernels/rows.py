@@ -36,13 +36,15 @@ class RowPlan(Record):
     """The sweeps over a row: one for each reduce, then one for the results that are whole arrays.
 
     `kept[n]` are the values that sweep n computes and later ones read from scratch, `again[n]` the operands of which an
-    earlier sweep than n has read the row."""
+    earlier sweep than n has read the row. `beforehand` are values per row that need no reduce: a division among them
+    would otherwise be done for each vector, as it must not move to where it might not be wanted."""
 
     space: RowSpace
     reduces: tuple[ReducePlan, ...]
     roots: tuple[Instruction, ...]
     kept: tuple[tuple[Instruction, ...], ...]
     again: tuple[frozenset[Instruction], ...]
+    beforehand: tuple[Instruction, ...]
     lanes: int  # of the last sweep
     block: int  # rows in a unit of work
     bytes_per_unit: int
@@ -112,7 +114,20 @@ def plan_rows(computation: Computation, operand_bytes: int, target: Target, *, i
         frozenset(p for p in computation.parameters if space.is_full(p) and uses.first.get(p, sweep) < sweep)
         for sweep in range(len(sweeps))
     )
-    return RowPlan(space, plans, roots, kept, again, lanes, block, total * block // space.rows)
+    beforehand = _made_beforehand(space, [*(reduce.operands[0] for reduce in reduces), *full])
+    return RowPlan(space, plans, roots, kept, again, beforehand, lanes, block, total * block // space.rows)
+
+
+def _made_beforehand(space: RowSpace, wanted: Sequence[Instruction]) -> tuple[Instruction, ...]:
+    """The values per row that are made from no reduce."""
+    folded: set[Instruction] = set()
+    found = []
+    for instruction in between(wanted, lambda i: i.opcode == "parameter"):
+        if instruction.opcode == "reduce" or not folded.isdisjoint(instruction.operands):
+            folded.add(instruction)
+        elif instruction.opcode != "parameter" and space.is_per_row(instruction):
+            found.append(instruction)
+    return tuple(found)
 
 
 def emit_rows(
@@ -182,7 +197,10 @@ class _Block:
         known = {reduce.reduce: results[reduce.reduce].load(scalar, place) for reduce in plan.reduces[:sweep]}
         stored = {value: scratch[value] for values in plan.kept[:sweep] for value in values}
         arrays = {**self._fetched(sweep), **stored}
-        return _Row(k, plan, self.extent.length, sweep, arrays, scratch, results, known, place, k.add(first, slot))
+        number = k.add(first, slot)
+        made = ElementGraph(scalar, arrays).values([(i, _place_in(i, scalar, number)) for i in plan.beforehand])
+        known.update(zip(plan.beforehand, made, strict=True))
+        return _Row(k, plan, self.extent.length, sweep, arrays, scratch, results, known, place, number)
 
     def _fetched(self, sweep: int) -> dict[Instruction, Array]:
         """The operands. Rows that an earlier sweep has read are in a cache, so nothing is fetched ahead of them."""
@@ -232,16 +250,12 @@ class _Row(Record):
         """The results that have one value for the row."""
         graph = ElementGraph(Indexing(self.k, 1), self.arrays, self.scalars)
         roots = [root for root in self.plan.roots if not self.plan.space.is_full(root)]
-        return graph.values([(root, self._place_of(root)) for root in roots])
+        return graph.values([(root, _place_in(root, graph.ix, self.number)) for root in roots])
 
     def store_per_row(self, outputs: Sequence[Array], values: Sequence[Element]) -> None:
+        scalar = Indexing(self.k, 1)
         for (root, output), value in zip(self.stored(outputs, full=False), values, strict=True):
-            output.store(Indexing(self.k, 1), self._place_of(root), value)
-
-    def _place_of(self, root: Instruction) -> Index:
-        """Where the row's value is in a result."""
-        dims = root.shape.dims
-        return Index(dims, Indexing(self.k, 1).delinearize(Coordinate(self.number), dims))
+            output.store(scalar, _place_in(root, scalar, self.number), value)
 
     def stored(self, outputs: Sequence[Array], *, full: bool) -> Iterator[tuple[Instruction, Array]]:
         for root, output in zip(self.plan.roots, outputs, strict=True):
@@ -252,6 +266,12 @@ class _Row(Record):
         """Where the row is in the dimensions that count rows."""
         dims = self.plan.space.kept_dims
         return dict(enumerate(Indexing(self.k, 1).delinearize(Coordinate(self.number), dims)))
+
+
+def _place_in(values: Instruction, scalar: Indexing, row: Value) -> Index:
+    """Where the value of a row is in an array that has one for each."""
+    dims = values.shape.dims
+    return Index(dims, scalar.delinearize(Coordinate(row), dims))
 
 
 def store_full(rows: Sequence[_Row], outputs: Sequence[Array], *, overlapping: bool) -> None:

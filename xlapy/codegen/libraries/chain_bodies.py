@@ -144,6 +144,7 @@ _LOG_SUM_EXP = """
 """One number for each row, and a finite one where all elements are the least."""
 
 _MASK = "mask = whole:pred\n"
+_TRIANGLE = "mask = triangle #:s32\n"
 
 _WHOLE = "x = whole\n"
 _SUM = """
@@ -162,6 +163,10 @@ BODIES = {
     "softmax_of_sums": _softmax_of("bias = whole \n scaled = add x bias"),
     "softmax_of_chosen": _softmax_of(f"{_MASK} scaled = select mask x #"),
     "softmax_of_chosen_products": _softmax_of(f"{_MASK} product = multiply x # \n scaled = select mask product #"),
+    "weights_in_triangle": _softmax_of(f"{_TRIANGLE} scaled = select mask x #"),
+    "weights_in_triangle_of_products": _softmax_of(
+        f"{_TRIANGLE} product = multiply x # \n scaled = select mask product #"
+    ),
     "log_softmax": _log_softmax(),
     "log_sum_exp": _LOG_SUM_EXP,
     "cross_entropy": _CROSS_ENTROPY,

@@ -18,6 +18,8 @@ from typing import Any
 
 import numpy as np
 
+from xlapy.hlo import element_types as et
+from xlapy.hlo.attributes import ComparisonDirection
 from xlapy.hlo.element_types import ElementType
 from xlapy.hlo.graph import Computation, Instruction
 from xlapy.hlo.kernel_plan import RowSpace, fusion_roots, is_row_major, row_space, sole_operation
@@ -27,8 +29,12 @@ NUMBER, WHOLE, ALONG = "#", "whole", "along"
 """What a chain is given: numbers (constants, or what is in memory), arrays of all elements, and arrays of one for each
 place in a row."""
 
+TRIANGLE = "triangle"
+"""Whether an element is at or before the diagonal of its matrix, whose number of rows is given."""
+
 FOLD = "fold"
 _HALF = 0.5  # the significand of powers of two
+MOST_ROWS = (1 << 31) - 1  # that are counted
 MOST_INSTRUCTIONS = 64  # of a chain for which there may be a library
 
 
@@ -107,6 +113,10 @@ class _Writer:
             return False
         if instruction.opcode == "parameter":
             return self._add_parameter(instruction)
+        if instruction.opcode == "iota" or self._is_part_of_triangle(instruction):
+            return True  # what else reads it does not find it
+        if self._is_triangle(instruction):
+            return self._add_triangle(instruction)
         if instruction.opcode == "constant":
             self.scalars[instruction] = instruction
             return instruction.shape.is_scalar
@@ -151,6 +161,42 @@ class _Writer:
     def _is_repeated_along(self, user: Instruction) -> bool:
         folded = self.space.folded
         return user.opcode == "broadcast" and self.space.is_full(user) and user.attributes["dimensions"] == folded
+
+    def _is_part_of_triangle(self, instruction: Instruction) -> bool:
+        return not self.space.is_full(instruction) and self._compares_row_and_place(instruction)
+
+    def _is_triangle(self, instruction: Instruction) -> bool:
+        """The same for all matrices, or of the only one."""
+        if not self.space.is_full(instruction):
+            return False
+        last = tuple(range(len(self.space.dims)))[-2:]
+        if instruction.opcode == "broadcast" and instruction.attributes["dimensions"] == last:
+            instruction = instruction.operands[0]
+        return self._compares_row_and_place(instruction)
+
+    def _compares_row_and_place(self, instruction: Instruction) -> bool:
+        """row >= place, or place <= row, for each element of a matrix of the last two dimensions."""
+        rank, dims = instruction.shape.rank, self.space.dims
+        if instruction.opcode != "compare" or self.space.folded != (len(dims) - 1,) or self.space.rows > MOST_ROWS:
+            return False
+        if rank < 2 or instruction.shape.dims[-2:] != dims[-2:]:
+            return False
+        operands, widest = instruction.operands, max(et.S32.bits, self.type.bits)
+        if any(operand.opcode != "iota" or operand.shape.type.bits < et.S32.bits for operand in operands):
+            return False
+        if operands[0].shape.type.bits > widest:
+            return False  # kernels of programs go in smaller steps for these
+        row_dim, place_dim = (operand.attributes["dimension"] for operand in operands)
+        direction: ComparisonDirection = instruction.attributes["direction"]
+        if row_dim > place_dim:
+            row_dim, place_dim, direction = place_dim, row_dim, direction.swapped()
+        return (row_dim, place_dim, direction) == (rank - 2, rank - 1, ComparisonDirection.GE)
+
+    def _add_triangle(self, instruction: Instruction) -> bool:
+        self.sources[len(self.nodes)] = np.asarray(self.space.dims[-2], np.int32)
+        self.nodes.append(Node(NUMBER, et.S32.name, ()))
+        self._append(instruction, TRIANGLE, [len(self.nodes) - 1])
+        return True
 
     def _add_source(self, source: Instruction, op: str) -> bool:
         self.known[source] = len(self.nodes)

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 
 from xlapy.codegen.arrays import Array
 from xlapy.codegen.ir import I64, PTR, KernelBuilder, Module, Operand, Value
-from xlapy.codegen.libraries.chain_body import ALONG, FOLD, NUMBER, WHOLE, ChainBody, Node
+from xlapy.codegen.libraries.chain_body import ALONG, FOLD, NUMBER, TRIANGLE, WHOLE, ChainBody, Node
 from xlapy.codegen.target import Target
+from xlapy.hlo.attributes import ComparisonDirection
 from xlapy.hlo.element_types import ElementType, element_type_named
 from xlapy.hlo.graph import Computation, Instruction
 from xlapy.hlo.kernel_plan import RowSpace
@@ -114,11 +115,24 @@ def _value(
         pair = [region.add("parameter", shape=scalar, name=name, number=number) for number, name in enumerate("ab")]
         region.set_root(region.add(operation, pair))
         return computation.add("reduce", operands, called=[region], dimensions=space.folded)
+    if op == TRIANGLE:
+        return _triangle(computation, operands[0], space)
     dims = _common_dims(operands, space)
     together = [_repeated(computation, operand, dims) for operand in operands]
     if op == "convert":
         return computation.add(op, together, shape=together[0].shape.with_type(_type(node, type)))
     return computation.add(op, together)
+
+
+def _triangle(computation: Computation, size: Instruction, space: RowSpace) -> Instruction:
+    """Of matrices of so many rows, one behind the other."""
+    rows, whole = (Shape.array(size.shape.type, dims) for dims in (space.kept_dims, space.dims))
+    row = computation.add("iota", shape=rows, dimension=0)
+    row = computation.add("remainder", [row, _repeated(computation, size, rows.dims)])
+    place = computation.add("iota", shape=whole, dimension=space.folded[0])
+    return computation.add(
+        "compare", [_repeated(computation, row, whole.dims), place], direction=ComparisonDirection.GE
+    )
 
 
 def _common_dims(operands: Sequence[Instruction], space: RowSpace) -> Dims:

@@ -192,11 +192,11 @@ def _may_take_columns(reduce: Instruction, space: RowSpace) -> bool:
     holds them, and strips of them can be stored past the caches. Else kernels that stream whole rows are as fast."""
     size = reduce.operands[0].shape.bytes
     pays = size <= SMALL_ARRAY_BYTES or (size >= LARGE_ARRAY_BYTES and space.has_whole_strips)
-    return pays and _returns_to_columns(reduce, space)
+    return pays and returns_to_elements(reduce, space)
 
 
-def _returns_to_columns(reduce: Instruction, space: RowSpace) -> bool:
-    """What the reduce makes of the columns is used for their elements again: all else is a single sweep."""
+def returns_to_elements(reduce: Instruction, space: RowSpace) -> bool:
+    """What the reduce makes of rows or columns is used for their elements again: all else is a single sweep."""
     pending, seen = [reduce], {reduce}
     while pending and len(seen) < MOST_FOLLOWED:
         for user in pending.pop().users:
