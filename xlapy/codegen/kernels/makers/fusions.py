@@ -104,10 +104,10 @@ def _two_steps(first: Computation, second: Computation, kind: FusionKind, situat
     calls = calls_of_steps(first, second, situation.target)
     if calls is not None:
         call, finish_call = calls
-        made = kernel_of_call(call.call, call.units, first.parameters, first.root)
-        return replace(made, finish=finish_call, shared_bytes=first.root.shape.bytes)
-    made = kernel_of_first_step(first, kind, situation.target)
-    made = made or _into_shared(_fold_kernel(first, kind, situation), first.root.shape)
+        parts = kernel_of_call(call.call, call.units, first.parameters, first.root)
+        return replace(parts, finish=finish_call, shared_bytes=first.root.shape.bytes)
+    of_library = kernel_of_first_step(first, kind, situation.target)
+    made = of_library or _into_shared(_fold_kernel(first, kind, situation), first.root.shape)
     last = _fold_kernel(second, FusionKind.INPUT, situation)
     shape = first.root.shape
     return replace(made, finish=_of_shared(last, shape), shared_bytes=shape.bytes)
