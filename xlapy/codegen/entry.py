@@ -32,6 +32,7 @@ from xlapy.codegen.indexing import Index, Indexing
 from xlapy.codegen.ir import I1, I32, I64, PTR, Module, Value
 from xlapy.codegen.kernel_calls import call_kernel, call_library, call_together, table_of
 from xlapy.codegen.kernel_library import KernelLibrary, NativeKernel
+from xlapy.codegen.kernels.effort import is_heavy
 from xlapy.codegen.kernels.epilogue import EPILOGUE_PARAMETERS
 from xlapy.codegen.kernels.linalg import is_large, system_of
 from xlapy.codegen.kernels.repack import load_joined
@@ -91,8 +92,8 @@ COUNTER_WORDS = 4  # of each instruction in the table of counters: runs, ticks i
 
 @dataclass(slots=True)
 class EntryEmitter:
-    """Writes the functions of one program, or of one region function. Straight-line ones go to `glue`, loops to
-    `loops`.
+    """Writes the functions of one program, or of one region function. Loops go to `loops`; straight-line code, and
+    loops with so much to do that their own code does not matter, to `glue`.
 
     `steps` lists what each instruction calls that is not done in registers. With `counters`, the number of a table
     among the constants, the program keeps the time of each of them there, in the order of `steps`."""
@@ -161,10 +162,10 @@ class EntryEmitter:
             self._part(frame, parts[0])
             return
         for part in parts:
-            is_loop = part[0].opcode == "while"
+            is_tight = part[0].opcode == "while" and not is_heavy(part[0])
             self.function_count += 1
             name = f"{self.prefix}part.{self.function_count}"
-            inner = self._frame(self.loops if is_loop or frame.k.module is self.loops else self.glue, name)
+            inner = self._frame(self.loops if is_tight or frame.k.module is self.loops else self.glue, name)
             self._part(inner, part)
             inner.finish()
             k = frame.k
