@@ -42,6 +42,7 @@ from xlapy.codegen.kernels.transpose import emit_transpose, plan_transpose
 from xlapy.codegen.kernels.update import emit_update
 from xlapy.codegen.libraries import LibraryCall
 from xlapy.codegen.libraries.chain import ChainCall, call_over_columns, call_over_rows
+from xlapy.codegen.libraries.depthwise import call_of_depthwise
 from xlapy.codegen.libraries.fold import FoldCall, call_of_first_step, call_of_fusion, call_of_reduce, calls_of_steps
 from xlapy.codegen.libraries.sliding import call_of_window, call_of_windows
 from xlapy.codegen.libraries.sort import library_call
@@ -568,6 +569,9 @@ def _sort(instruction: Instruction, situation: Situation) -> Kernel:
 
 @KERNELS.register("convolution")
 def _convolution(instruction: Instruction, situation: Situation) -> Kernel:
+    call = call_of_depthwise(instruction, situation.target)
+    if call is not None:
+        return Kernel(call.units, call.unit_bytes, call.call)
     plan = plan_convolution(instruction, situation.target)
 
     def body(k: KernelBuilder, arrays: Sequence[Array], outputs: Sequence[Array], begin: Value, end: Value) -> None:
