@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
+
 import pytest
 
+from xlapy.hlo.attributes import WindowDimension
 from xlapy.hlo.cost import Traffic, cost_analysis, program_cost, traffic
 from xlapy.hlo.text import parse
 
@@ -83,6 +86,22 @@ def test_windows_count_what_lies_on_elements() -> None:
             ROOT s = f32[6] select-and-scatter(x, r, z), window={size=2 stride=2}, select=ge, scatter=add }""")
     )
     assert cost["flops"] == 3 * 2 + 3 * (1 + 1)
+
+
+@pytest.mark.parametrize(("stride", "base", "apart"), [*itertools.product((1, 2, 3, 6), (1, 2, 4), (1, 2, 3))])
+def test_places_of_windows_on_elements_are_counted(stride: int, base: int, apart: int) -> None:
+    for size, low, high in ((1, 0, 0), (4, 3, -2), (3, -2, 7), (5, 6, 6)):
+        part = WindowDimension(size, stride, low, high, base, apart)
+        count = part.positions(9)
+        if not count:
+            continue
+        written = f"size={size} stride={stride} pad={low}_{high} lhs_dilate={base} rhs_dilate={apart}"
+        text = f"""ENTRY main {{ x = f32[1,9,1] parameter(0)  k = f32[{size},1,1] parameter(1)
+            ROOT c = f32[1,{count},1] convolution(x, k), window={{{written}}}, dim_labels=b0f_0io->b0f }}"""
+        elements = {place * base for place in range(9)}
+        places = itertools.product(range(count), range(size))
+        met = sum(position * stride + place * apart - low in elements for position, place in places)
+        assert cost_analysis(parse(text))["flops"] == 2 * met
 
 
 @pytest.mark.parametrize(

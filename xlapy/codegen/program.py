@@ -1,8 +1,9 @@
 """From a scheduled module with a buffer plan to a `Program`: object code, tables, constants.
 
 Three LLVM modules, by what their code deserves: `kernels` (loop nests), `loops` (control flow around scalars), both
-with optimizing instruction selection, and `glue` (the straight-line entry that calls them, and kernels with next to
-nothing to do), compiled as fast as LLVM can. The first and the last are cut into parts where there is much to compile.
+with optimizing instruction selection, and `glue` (the straight-line entry that calls them, loops around much work, and
+kernels with next to nothing to do), compiled as fast as LLVM can. The first and the last are cut into parts where there
+is much to compile.
 """
 
 from __future__ import annotations

@@ -204,12 +204,19 @@ def _convolution(instruction: Instruction) -> Cost:
 
 def _products(part: WindowDimension, size: int) -> int:
     """How many pairs of a position and a place of the window lie on an element."""
-    positions = range(part.positions(size))
-    return sum(
-        0 <= element < size * part.base_dilation and element % part.base_dilation == 0
-        for place in range(part.size)
-        for element in (p * part.stride + place * part.window_dilation - part.padding_low for p in positions)
-    )
+    offsets = (place * part.window_dilation - part.padding_low for place in range(part.size))
+    return sum(_positions_on_elements(part, size, offset) for offset in offsets)
+
+
+def _positions_on_elements(part: WindowDimension, size: int, offset: int) -> int:
+    """At how many positions of the window that lies on an element which is `offset` behind its start."""
+    first = max(0, -(offset // part.stride))
+    end = min(part.positions(size), -((offset - size * part.base_dilation) // part.stride))
+    apart = part.base_dilation // math.gcd(part.stride, part.base_dilation)
+    for position in range(first, min(first + apart, end)):
+        if (position * part.stride + offset) % part.base_dilation == 0:
+            return len(range(position, end, apart))
+    return 0
 
 
 @ARITHMETIC.register("reduce-window")

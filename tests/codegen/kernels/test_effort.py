@@ -9,8 +9,15 @@ import pytest
 
 import xlapy
 from tests.support.native import flatten
+from xlapy.codegen.kernels.effort import is_heavy
 from xlapy.codegen.kernels.loop import STREAMED_BYTES
+from xlapy.codegen.program import GLUE_LEVEL, KERNEL_LEVEL
 from xlapy.codegen.target import host_target
+from xlapy.compiler import lower
+from xlapy.hlo.text import parse
+from xlapy.options import CompileOptions
+from xlapy.passes.pipeline import Watch
+from xlapy.support.timing import Timings
 
 SUMS = """
   sum { a = f32[] parameter(0)
@@ -163,3 +170,53 @@ def test_small_matrices_of_bits_are_turned_with_all_of_llvm() -> None:
     text = "HloModule m ENTRY e { p = pred[66,14] parameter(0)  ROOT t = pred[14,66] transpose(p), dimensions={1,0} }"
     assert not is_light(text)
     assert (xlapy.compile(text)(x) == x.T).all()
+
+
+LOOP = """HloModule m
+  body {
+    s = (s32[], f32[ROWS,256]) parameter(0)
+    i = s32[] get-tuple-element(s), index=0
+    x = f32[ROWS,256] get-tuple-element(s), index=1
+    y = f32[ROWS,256] sine(x)
+    one = s32[] constant(1)
+    n = s32[] add(i, one)
+    ROOT r = (s32[], f32[ROWS,256]) tuple(n, y)
+  }
+  more {
+    s = (s32[], f32[ROWS,256]) parameter(0)
+    i = s32[] get-tuple-element(s), index=0
+    n = s32[] constant(5)
+    ROOT r = pred[] compare(i, n), direction=LT
+  }
+  ENTRY e {
+    x = f32[ROWS,256] parameter(0)
+    i = s32[] constant(0)
+    t = (s32[], f32[ROWS,256]) tuple(i, x)
+    w = (s32[], f32[ROWS,256]) while(t), condition=more, body=body
+    ROOT r = f32[ROWS,256] get-tuple-element(w), index=1
+  }"""
+
+
+@pytest.mark.parametrize(("rows", "heavy"), [(10, False), (1000, True)])
+def test_loops_around_much_work_are_compiled_as_fast_as_possible(rows: int, heavy: bool) -> None:
+    text = LOOP.replace("ROWS", str(rows))
+    (loop,) = (i for i in parse(text).instructions() if i.opcode == "while")
+    assert is_heavy(loop) == heavy
+    compiled = xlapy.compile(text)
+    lowered = lower(parse(text), CompileOptions(), host_target(), Watch(), Timings())
+    levels = [level for code, level in lowered.emitted.modules if "br label %while" in code]
+    assert levels == [GLUE_LEVEL if heavy else KERNEL_LEVEL]
+    x = np.random.default_rng(0).normal(size=(rows, 256)).astype(np.float32)
+    np.testing.assert_allclose(compiled(x), xlapy.evaluate(text, x), rtol=1e-5, atol=1e-6)
+
+
+def test_a_loop_with_a_tight_one_in_it_is_not_heavy() -> None:
+    tight = parse(LOOP.replace("ROWS", "1"))
+    heavy = parse(LOOP.replace("ROWS", "4000"))
+    (inner,) = (i for i in tight.instructions() if i.opcode == "while")
+    (outer,) = (i for i in heavy.instructions() if i.opcode == "while")
+    assert is_heavy(outer)
+    body = outer.called[1]
+    zero = body.add("parameter", shape=inner.operands[0].shape, number=1)
+    body.add("while", [zero], called=list(inner.called), shape=inner.shape)
+    assert not is_heavy(outer)

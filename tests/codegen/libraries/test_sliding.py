@@ -108,6 +108,95 @@ def test_what_is_divided_by_an_array_has_a_kernel_of_its_own() -> None:
     check(text, divisors, by_library=False)
 
 
+MADE = {
+    "rectified": "z = BROADCAST(0)  w = ELEMENT maximum(x, z)",
+    "shifted": "b = CHANNEL  w = ELEMENT add(x, b)",
+    "scaled and shifted": "a = CHANNEL  m = ELEMENT multiply(a, x)  b = CHANNEL  w = ELEMENT add(b, m)",
+    "a rectified sum": "b = CHANNEL  s = ELEMENT add(b, x)  z = BROADCAST(0)  w = ELEMENT maximum(z, s)",
+    "a rectified line": """a = CHANNEL  m = ELEMENT multiply(x, a)  b = CHANNEL  s = ELEMENT add(m, b)
+        z = BROADCAST(0)  w = ELEMENT maximum(s, z)""",
+}
+
+
+def made(how: str, operation: str, shapes: tuple[str, str], window: str, *, init: str = "", zero: str = "0") -> str:
+    """A fold of what is made from elements: `how` ends with `w`, of `x` and numbers of channels, as in `MADE`."""
+    dims, (source, result) = len(shapes[0].split(",")) - 1, (f"f64[{shape}]" for shape in shapes)
+    channels = shapes[0].rpartition(",")[2]
+    lines: list[str] = []
+    for number, line in enumerate(how.replace("ELEMENT", source).replace("  ", "\n").splitlines()):
+        name, _, value = line.strip().partition(" = ")
+        if value == "CHANNEL":
+            lines += [f"p{number} = f64[{channels}] parameter({1 + sum('parameter' in line for line in lines)})"]
+            lines += [f"{name} = {source} broadcast(p{number}), dimensions={{{dims}}}"]
+        elif value.startswith("BROADCAST"):
+            lines += [f"c{number} = f64[] constant({zero})", f"{name} = {source} broadcast(c{number}), dimensions={{}}"]
+        else:
+            lines += [f"{name} = {value}"] if name else []
+    return f"""HloModule m
+      fold {{
+        a = f64[] parameter(0)
+        b = f64[] parameter(1)
+        ROOT r = f64[] {operation}(a, b)
+      }}
+      ENTRY main {{
+        x = {source} parameter(0)
+        {chr(10).join(lines)}
+        i = f64[] constant({init or IDENTITIES[operation]})
+        ROOT r = {result} reduce-window(w, i), window={{{window}}}, to_apply=fold
+      }}"""
+
+
+def check_made(text: str, *, by_library: bool = True) -> None:
+    shapes = [parameter.shape for parameter in parse(text).entry.parameters]
+    arrays = [np.random.default_rng(number).normal(size=shape.dims) for number, shape in enumerate(shapes)]
+    arrays[0].flat[[5, 700, 8_000, 9_000]] = np.nan, np.inf, -np.inf, -0.0
+    compiled = xlapy.compile(text)
+    assert ("slide_" in compiled.llvm_ir()) == by_library
+    np.testing.assert_allclose(compiled(*arrays), xlapy.evaluate(text, *arrays), rtol=1e-13, atol=1e-11)
+
+
+@pytest.mark.parametrize("name", MADE)
+@pytest.mark.parametrize("operation", ["add", "maximum"])
+def test_folds_of_what_is_made_from_elements(operation: str, name: str) -> None:
+    for window in ("two by two", "padded, channels that fill no two vectors"):
+        check_made(made(MADE[name], operation, *WINDOWS[window]))
+
+
+@pytest.mark.parametrize("operation", ["maximum", "minimum"])
+@pytest.mark.parametrize("init", ["3", "-2.5", "-0"])
+def test_extrema_of_windows_and_of_a_number(operation: str, init: str) -> None:
+    check(pooling(operation, *WINDOWS["dilated"], init=init))
+    check_made(made(MADE["shifted"], operation, *WINDOWS["cut and far outside"], init=init))
+    check_made(made(MADE["a rectified sum"], "maximum", *WINDOWS["two by two"], init=init))
+
+
+KERNELS_OF_THEIR_OWN = {
+    "rectified, and nothing where nothing is": made(
+        MADE["rectified"], "maximum", ("2,20,20,64", "2,14,10,64"), "size=1x2x2x1 stride=1x2x2x1 pad=0_0x4_4x0_0x0_0"
+    ),
+    "a bound with a sign": made(MADE["rectified"], "maximum", *WINDOWS["two by two"], zero="-0"),
+    "another bound": made(MADE["a rectified sum"], "add", *WINDOWS["two by two"], zero="1"),
+    "the least of what is rectified": made(MADE["rectified"], "minimum", *WINDOWS["two by two"]),
+    "a function": made("w = ELEMENT tanh(x)", "maximum", *WINDOWS["two by two"]),
+}
+
+
+@pytest.mark.parametrize("name", KERNELS_OF_THEIR_OWN)
+def test_other_elements_have_kernels_of_their_own(name: str) -> None:
+    check_made(KERNELS_OF_THEIR_OWN[name], by_library=False)
+
+
+def test_what_no_cache_holds_is_read_in_order() -> None:
+    text = made(MADE["a rectified sum"], "maximum", ("64,112,112,64", "64,56,56,64"), WINDOWS["two by two"][1])
+    assert "slide_" not in xlapy.compile(text).llvm_ir()
+
+
+def test_numbers_of_rows_are_none_of_channels() -> None:
+    text = made(MADE["shifted"], "maximum", ("2,20,64,64", "2,10,32,64"), WINDOWS["two by two"][1])
+    assert "dimensions={3}" in text
+    check_made(text.replace("dimensions={3}", "dimensions={2}"), by_library=False)
+
+
 OTHERS = {
     "another operation": pooling("multiply", *WINDOWS["lines"]),
     "an initial value that counts": pooling("add", *WINDOWS["lines"], init="1"),

@@ -11,6 +11,7 @@ from xlapy.codegen.entry.runtime_calls import call_runtime
 from xlapy.codegen.entry.scalars import bind_renamed_scalar
 from xlapy.codegen.frame import Frame, Leaf
 from xlapy.codegen.ir import I32, PTR, Module
+from xlapy.codegen.kernels.effort import is_heavy
 from xlapy.codegen.scalar_code import ScalarCode, is_scalar_operation
 from xlapy.hlo.buffer_plan import Home
 from xlapy.hlo.graph import Computation, Instruction
@@ -24,8 +25,8 @@ FUNCTION_WEIGHT = 128 * SCALARS_PER_CALL  # the most that one function holds
 
 @dataclass(slots=True, kw_only=True)
 class EntryEmitter(Entry):
-    """Writes the functions of one program, or of one region function. Straight-line ones go to `glue`, loops to
-    `loops`."""
+    """Writes the functions of one program, or of one region function. Loops go to `loops`; straight-line code, and
+    loops with so much to do that their own code does not matter, to `glue`."""
 
     glue: Module
     loops: Module
@@ -80,10 +81,10 @@ class EntryEmitter(Entry):
             self._part(frame, parts[0])
             return
         for part in parts:
-            is_loop = part[0].opcode == "while"
+            is_tight = part[0].opcode == "while" and not is_heavy(part[0])
             self.function_count += 1
             name = f"{self.prefix}part.{self.function_count}"
-            inner = self._frame(self.loops if is_loop or frame.k.module is self.loops else self.glue, name)
+            inner = self._frame(self.loops if is_tight or frame.k.module is self.loops else self.glue, name)
             self._part(inner, part)
             inner.finish()
             k = frame.k

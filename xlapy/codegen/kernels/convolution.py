@@ -6,6 +6,8 @@ A tile of the result is accumulated in registers while the places of the window 
               dimension (the other way round), mostly by which is the fastest dimension of the result
     tile      a few results along another dimension, so that each vector that was loaded is used several times
 
+Where features at neighbouring places lie side by side, one loop goes over places of a line and features.
+
 Padding costs nothing inside: loops over the places of a window stop where elements do. Tiles lie where every window is
 inside; the results beside them, at the edges, are computed one by one. Where lanes cross an edge, a second version of
 the code adds products only to the results that have them. Products of floats are fused into the sum; narrow floats
@@ -60,6 +62,24 @@ class ConvolutionPlan(Record):
     features_per_group: int
     batch_per_group: int  # of the input, if the batch is grouped, else 0
     inputs: int  # features of a group
+
+    @property
+    def has_lines(self) -> bool:
+        """Input features at neighbouring places of the window are neighbours in both operands, so that one loop goes
+        over places along the last spatial dimension and features."""
+        numbers, (lhs, rhs) = self.numbers, (operand.shape for operand in self.instruction.operands)
+        axis, last = self.axes[-1], len(self.axes) - 1
+        if (
+            last + SPATIAL == self.lane_loop
+            or axis.part.reversal
+            or axis.part.window_dilation * axis.part.base_dilation > 1
+        ):
+            return False
+        steps = (
+            (lhs.strides()[numbers.input_spatial[last]], lhs.strides()[numbers.input_feature]),
+            (rhs.strides()[numbers.kernel_spatial[last]], rhs.strides()[numbers.kernel_input_feature]),
+        )
+        return all(place == self.inputs * feature for place, feature in steps)
 
     @property
     def units(self) -> int:
@@ -301,13 +321,16 @@ class _Tile(Record):
         k, plan = self.k, self.plan
         spatial = len(offsets)
         if spatial == len(plan.axes):
-            return self._over_features(offsets, sums, is_checked)
+            return self._over_features(offsets, sums, is_checked, k.const(I64, 0), k.const(I64, plan.inputs))
         axis, loop = plan.axes[spatial], SPATIAL + spatial
         first, last = k.const(I64, 0), k.const(I64, axis.part.size)
         is_outer = loop != plan.lane_loop and (loop != plan.tile_loop or self.rows == 1)
         if is_outer and axis.part.base_dilation == 1:
             position = self.first[loop].start
             first, last = axis.places_inside(k, position)
+        if spatial == len(plan.axes) - 1 and plan.has_lines:
+            features = (k.mul(place, plan.inputs) for place in (first, last))
+            return self._over_features([*offsets, k.const(I64, 0)], sums, is_checked, *features)
 
         def body(offset: Value, inner: Sequence[Element]) -> list[Element]:
             if not is_outer or axis.part.base_dilation == 1:
@@ -323,8 +346,11 @@ class _Tile(Record):
 
         return carried_loop(k, first, last, sums, body)
 
-    def _over_features(self, offsets: Sequence[Value], sums: Sequence[Element], is_checked: bool) -> list[Element]:
-        """Adds the products at one place of the window, over the input features of a group."""
+    def _over_features(
+        self, offsets: Sequence[Value], sums: Sequence[Element], is_checked: bool, first: Value, last: Value
+    ) -> list[Element]:
+        """Adds the products at one place of the window, over these input features of a group; those behind the last one
+        are at the places behind it (`has_lines`)."""
         k, plan = self.k, self.plan
         kind = accumulator_type(plan.instruction.shape.type)
         cells = self._cells()
@@ -353,7 +379,7 @@ class _Tile(Record):
                     results.append(added if mask is None else select(k, mask, added, total))
             return results
 
-        return carried_loop(k, k.const(I64, 0), k.const(I64, plan.inputs), sums, body)
+        return carried_loop(k, first, last, sums, body)
 
     def _rows_of_lhs(self) -> list[Array]:
         plan, numbers = self.plan, self.plan.numbers

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence, Set
 from xlapy.codegen.kernels.loop import FUNCTION_WORK, STREAMED_BYTES
 from xlapy.codegen.target import Target
 from xlapy.hlo import element_types as et
-from xlapy.hlo.cost import TRANSCENDENTAL, arithmetic_cost
+from xlapy.hlo.cost import TRANSCENDENTAL, arithmetic_cost, traffic
 from xlapy.hlo.element_types import ElementType
 from xlapy.hlo.graph import Instruction
 from xlapy.hlo.kernel_plan import region_functions
@@ -44,6 +44,11 @@ ROOTS = frozenset({"sqrt", "rsqrt"})  # instructions, or two
 MOSTLY_BROKEN = 0.75  # of the functions: sin(x) exp(y) + cos(x) is a tenth slower, the great circle's distance is not
 
 STAYING = frozenset({"parameter", "constant", "tuple", "broadcast"})
+
+NO_WORK = frozenset({"parameter", "constant", "tuple", "get-tuple-element", "bitcast", "reshape", "after-all"})
+BYTES_PER_STEP = 64 * 1024
+"""What the kernels of a loop move at least, for each instruction of it: a microsecond, of which code that LLVM did not
+work on takes no hundredth."""
 
 LONG_ROW = 1024  # elements behind which it does not matter what is done once in a row
 LONG_FOLD = 128  # the same for sums, which read a row and do not write another one
@@ -149,3 +154,20 @@ def _work(instruction: Instruction) -> float:
     cost = arithmetic_cost(instruction)
     moved = sum(leaf.size for leaf in instruction.shape.leaves() if leaf.is_array)
     return moved + cost.flops + FUNCTION_WORK * cost.transcendentals
+
+
+def is_heavy(loop: Instruction) -> bool:
+    """Whether each iteration of a loop, and of those in it, spends its time in kernels, so that it does not matter how
+    good the code is that calls these."""
+    bodies = [i for called in loop.called for i in called if i.opcode not in NO_WORK]
+    moved = sum(_bytes_moved(instruction) for instruction in bodies if not instruction.shape.is_scalar)
+    inner = [instruction for instruction in bodies if instruction.opcode == "while"]
+    return moved >= BYTES_PER_STEP * len(bodies) and all(map(is_heavy, inner))
+
+
+def _bytes_moved(instruction: Instruction) -> int:
+    """By the kernel of an instruction, if it has one."""
+    if Trait.CONTROL in instruction.spec.traits or Trait.RUNTIME in instruction.spec.traits:
+        return 0
+    bytes_moved = traffic(instruction, in_place=True)
+    return bytes_moved.read + bytes_moved.written

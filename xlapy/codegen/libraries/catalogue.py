@@ -5,6 +5,7 @@ from __future__ import annotations
 from xlapy.codegen.libraries import Library
 from xlapy.codegen.libraries.angles import ANGLES
 from xlapy.codegen.libraries.chain import CHAIN_LIBRARIES
+from xlapy.codegen.libraries.depthwise import DEPTHWISE_LIBRARIES
 from xlapy.codegen.libraries.fft import FFT_LIBRARIES
 from xlapy.codegen.libraries.fold import FOLD_LIBRARIES
 from xlapy.codegen.libraries.gemm import GEMM_LIBRARIES
@@ -32,6 +33,7 @@ LIBRARIES: dict[str, Library] = {
         FFT_LIBRARIES,
         TURN_LIBRARIES,
         SLIDING_LIBRARIES,
+        DEPTHWISE_LIBRARIES,
         MATH_LIBRARIES,
     )
     for library in group.values()

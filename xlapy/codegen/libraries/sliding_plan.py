@@ -1,6 +1,7 @@
 """Which folds of windows are those of libraries: over one or two neighbouring dimensions, with what is behind in lanes.
 
-reduce-window(x, init), perhaps divided by a number: by one operation, from what changes nothing
+reduce-window(f(x), init), perhaps divided by a number: by one operation, with f of `sliding_maps`. Sums begin with
+zero; extrema may begin with any number, so that the largest of rectified elements is that of the elements and zero.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from xlapy.codegen.kernels.window_axes import WindowAxis
+from xlapy.codegen.libraries.sliding_maps import CHANNELS, ITSELF, MAPS, Leaf, SlidingMap
 from xlapy.hlo import element_types as et
 from xlapy.hlo.attributes import WindowDimension
 from xlapy.hlo.element_types import ElementType
@@ -37,25 +39,110 @@ class Sliding:
     images: int
     axes: tuple[WindowAxis, WindowAxis]
     channels: int
+    init: float
     divisor: float = 1.0
+    is_rectified: bool = False
+    """`init` stands for the bound of what is at least zero, too."""
+
+    map: SlidingMap = ITSELF
+    numbers: tuple[Instruction, ...] = ()
+    """Of channels, which the map takes."""
+
+    @property
+    def makes_elements(self) -> bool:
+        """What is folded is no array, but made from one."""
+        return self.map is not ITSELF or self.is_rectified
 
 
 def sliding_fold(root: Instruction, is_source: Callable[[Instruction], bool]) -> Sliding | None:
-    """The windows that `root` folds, of an instruction for which `is_source` holds, if it is such."""
+    """The windows that `root` folds, of what is made from instructions for which `is_source` holds, if it is such."""
     window, divisor = _divided(root)
     if window.opcode != "reduce-window" or len(window.operands) != 2 or not divisor:
         return None
-    source, init = window.operands
+    value, init = window.operands
     combiner = sole_operation(window.called[0])
-    if combiner is None or combiner.opcode not in NEUTRAL or source.shape.type not in TYPES or not is_source(source):
+    if combiner is None or combiner.opcode not in NEUTRAL or value.shape.type not in TYPES:
         return None
-    if init.opcode != "constant" or not _is_same(init.attributes["literal"].scalar(), NEUTRAL[combiner.opcode]):
+    start = _start(combiner.opcode, init)
+    if start is None:
         return None
-    found = _parts(window.attributes["window"].dimensions, source.shape.dims, window.shape.dims)
-    if found is None or not all(map(is_row_major, (root, window, source))):
+    found = _parts(window.attributes["window"].dimensions, value.shape.dims, window.shape.dims)
+    if found is None or not all(map(is_row_major, (root, window))):
         return None
     images, axes, channels = found
-    return Sliding(combiner.opcode, source.shape.type, source, images, axes, channels, divisor)
+    element = _rectified(value) if combiner.opcode == "maximum" and all(map(_meets_elements, axes)) else None
+    if element is not None:
+        start = max(start, 0.0) or 0.0
+    made = _made(combiner.opcode, element or value, channels, is_source)
+    if made is None:
+        return None
+    source, numbers, how = made
+    parts = images, axes, channels, start, divisor, element is not None
+    return Sliding(combiner.opcode, value.shape.type, source, *parts, how, numbers)
+
+
+def _start(operation: str, init: Instruction) -> float | None:
+    """What a fold may begin with: a sum with nothing, so that places outside do not matter."""
+    if init.opcode != "constant":
+        return None
+    number = float(init.attributes["literal"].scalar())
+    is_fine = _is_same(number, NEUTRAL[operation]) if operation == "add" else not math.isnan(number)
+    return number if is_fine else None
+
+
+def _meets_elements(axis: WindowAxis) -> bool:
+    """Each position of the window has a place that lies on an element."""
+    part, size = axis.part, axis.size
+    starts = [position * part.stride - part.padding_low for position in range(axis.count)]
+    firsts = (start if start >= 0 else start % part.window_dilation for start in starts)
+    return all(
+        first < size and first - start <= (part.size - 1) * part.window_dilation
+        for first, start in zip(firsts, starts, strict=True)
+    )
+
+
+def _rectified(value: Instruction) -> Instruction | None:
+    """What `value` is, where that is not below zero."""
+    if value.opcode != "maximum":
+        return None
+    one, other = value.operands
+    return one if _is_zero(other) else other if _is_zero(one) else None
+
+
+def _is_zero(value: Instruction) -> bool:
+    """A positive zero, repeated."""
+    if value.opcode != "broadcast" or value.operands[0].opcode != "constant":
+        return False
+    literal = value.operands[0].attributes["literal"]
+    return literal.shape.is_scalar and _is_same(literal.scalar(), 0.0)
+
+
+def _made(
+    operation: str, value: Instruction, channels: int, is_source: Callable[[Instruction], bool]
+) -> tuple[Instruction, tuple[Instruction, ...], SlidingMap] | None:
+    """What `value` is made from: an array, and numbers of so many channels; and how."""
+
+    def is_leaf(leaf: Leaf, found: Instruction) -> bool:
+        if leaf is Leaf.ELEMENT:
+            return is_source(found) and is_row_major(found)
+        if leaf is Leaf.ZERO:
+            return _is_zero(found)
+        return found.opcode == "broadcast" and is_source(found.operands[0]) and _is_one_per_channel(found, channels)
+
+    for each in MAPS[operation]:
+        leaves = each.leaves(value, is_leaf)
+        if leaves is not None:
+            numbers = tuple(leaves[array].operands[0] for array in CHANNELS[: each.arrays])
+            return leaves[Leaf.ELEMENT], numbers, each
+    return None
+
+
+def _is_one_per_channel(broadcast: Instruction, channels: int) -> bool:
+    """What is repeated is row-major, and its dimensions are the last ones, those of the channels."""
+    rank = broadcast.shape.rank
+    repeated = broadcast.attributes["dimensions"]
+    are_last = repeated == tuple(range(rank - len(repeated), rank))
+    return are_last and is_row_major(broadcast.operands[0]) and broadcast.operands[0].shape.size == channels
 
 
 def _is_same(number: Any, other: float) -> bool:

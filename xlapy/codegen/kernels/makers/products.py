@@ -10,6 +10,7 @@ from xlapy.codegen.kernels.convolution import emit_convolution, plan_convolution
 from xlapy.codegen.kernels.dot import emit_dot, plan_dot
 from xlapy.codegen.kernels.linalg import emit_cholesky, emit_triangular_solve, plan_triangle
 from xlapy.codegen.kernels.makers.base import KERNELS, Kernel, Situation
+from xlapy.codegen.libraries.depthwise import call_of_depthwise
 from xlapy.hlo.graph import Instruction
 
 
@@ -25,6 +26,9 @@ def _dot(instruction: Instruction, situation: Situation) -> Kernel:
 
 @KERNELS.register("convolution")
 def _convolution(instruction: Instruction, situation: Situation) -> Kernel:
+    call = call_of_depthwise(instruction, situation.target)
+    if call is not None:
+        return Kernel(call.units, call.unit_bytes, call.call)
     plan = plan_convolution(instruction, situation.target)
 
     def body(k: KernelBuilder, arrays: Sequence[Array], outputs: Sequence[Array], begin: Value, end: Value) -> None:

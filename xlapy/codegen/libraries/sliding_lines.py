@@ -1,0 +1,116 @@
+"""What the functions share that slide windows over rows and positions: how these are walked, and what they are told.
+
+A unit is a row of the result.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from xlapy.codegen.ir import I64, PTR, KernelBuilder, Value
+from xlapy.codegen.kernels.window_axes import WindowAxis
+from xlapy.codegen.libraries import LibraryCall
+
+_AXIS = ("size", "count", "window", "stride", "dilation", "low", "source", "result")
+LINE_NUMBERS = (
+    *("source", "result", "channels", "source_image", "result_image"),
+    *(f"{axis}_{name}" for axis in ("row", "position") for name in _AXIS),
+)
+"""By name, in order: places of the arrays in the table, channels, bytes from image to image. Of rows and positions: how
+many the array has and the result, places of the window, how it moves, and bytes from one to the next in both arrays."""
+
+NUMBERS_PLACE, FIRST_ARRAY = 0, 3  # in the table of a library call
+
+LEAST_SIZE = 1 << 13  # results that are made in a microsecond
+
+Range = tuple[Value, Value]
+
+
+@dataclass(frozen=True, slots=True)
+class SlidingCall:
+    """How a library slides windows: by which function, in how many units, and what a unit moves."""
+
+    call: LibraryCall
+    units: int
+    unit_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Steps:
+    """Bytes from one image, row and position to the next."""
+
+    image: int
+    row: int
+    position: int
+
+
+def line_numbers(
+    axes: tuple[WindowAxis, WindowAxis], channels: int, source: tuple[int, Steps], result: tuple[int, Steps]
+) -> dict[str, int]:
+    """`LINE_NUMBERS`, of windows over rows and positions of two arrays, given by their places in the table."""
+    (source_place, read), (result_place, written) = source, result
+    values = {
+        "source": source_place,
+        "result": result_place,
+        "channels": channels,
+        "source_image": read.image,
+        "result_image": written.image,
+    }
+    steps = ((read.row, written.row), (read.position, written.position))
+    for name, axis, moves in zip(("row", "position"), axes, steps, strict=True):
+        part = axis.part
+        numbers = (axis.size, axis.count, part.size, part.stride, part.window_dilation, part.padding_low, *moves)
+        values |= {f"{name}_{what}": number for what, number in zip(_AXIS, numbers, strict=True)}
+    return values
+
+
+class SlidingLines(ABC):
+    """Writes the loop over rows of one function; the numbers that it is told are found by name."""
+
+    def __init__(self, k: KernelBuilder, names: Sequence[str]) -> None:
+        self._k = k
+        table = k.load(k.gep(k.parameters["table"], NUMBERS_PLACE, PTR.bytes), PTR, hoistable=True)
+        self._numbers: Mapping[str, Value] = {
+            name: k.load(k.gep(table, place, I64.bytes), I64, hoistable=True) for place, name in enumerate(names)
+        }
+
+    def __getitem__(self, name: str) -> Value:
+        return self._numbers[name]
+
+    def _array(self, name: str) -> Value:
+        k = self._k
+        return k.load(k.gep(k.parameters["table"], self[name], PTR.bytes), PTR, hoistable=True)
+
+    def emit(self) -> None:
+        k = self._k
+        with k.loop(k.parameters["begin"], k.parameters["end"]) as units:
+            image = k.udiv(units.index, self["row_count"])
+            row = k.sub(units.index, k.mul(image, self["row_count"]))
+            source = k.gep(self._array("source"), k.mul(image, self["source_image"]))
+            result = k.gep(self._array("result"), k.mul(image, self["result_image"]))
+            result = k.gep(result, k.mul(row, self["row_result"]))
+            start, places = self._places("row", row)
+            source = k.gep(source, k.mul(start, self["row_source"]))
+            self._line(source, result, places)
+
+    def _places(self, axis: str, position: Value) -> tuple[Value, Range]:
+        """Where the window lies at a position, and which of its places are inside."""
+        k = self._k
+        dilation = self[f"{axis}_dilation"]
+        start = k.sub(k.mul(position, self[f"{axis}_stride"]), self[f"{axis}_low"])
+        begin = k.udiv(k.smax(k.sub(k.sub(dilation, 1), start), 0), dilation)
+        end = k.udiv(k.smax(k.sub(k.add(self[f"{axis}_size"], k.sub(dilation, 1)), start), 0), dilation)
+        return start, (begin, k.smin(end, self[f"{axis}_window"]))
+
+    @abstractmethod
+    def _line(self, source: Value, result: Value, rows: Range) -> None:
+        """Writes a row of the result; of the window there, the given rows are inside."""
+
+    def _at(self, source: Value, result: Value, position: Value) -> tuple[Value, Value]:
+        """Both arrays from a position on; the source from the first place of its window."""
+        k = self._k
+        start = k.sub(k.mul(position, self["position_stride"]), self["position_low"])
+        start_of_source = k.gep(source, k.mul(start, self["position_source"]))
+        return start_of_source, k.gep(result, k.mul(position, self["position_result"]))
