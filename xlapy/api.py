@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from xlapy.executable import Executable
@@ -110,6 +111,8 @@ def _static(module: HloModule) -> HloModule:
 def evaluate(source: Source, *arguments: Any, custom_calls: Any = None) -> Any:
     """The result by the reference evaluator: obviously right, and slow. Arguments and result are as for an
     executable; LAPACK's functions are there for it too."""
+    if not isinstance(custom_calls, Mapping | None):
+        raise ArgumentError(f"custom_calls gives targets by their names, which {custom_calls!r} does not")
     module, specializing = load(source), late("xlapy.hlo.specialize")
     if specializing.has_open_parameters(module):
         module = specializing.specialize_to(module, arguments)

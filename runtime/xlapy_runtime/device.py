@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import os
 import threading
 from collections.abc import Callable
@@ -140,6 +141,10 @@ _devices_lock = threading.Lock()
 
 def devices(count: int | None = None) -> tuple[Device, ...]:
     """The first `count` devices, the same objects every time; without a count all there are, at least one."""
+    try:
+        count = None if count is None else operator.index(count)
+    except TypeError:
+        raise ArgumentError(f"how many devices is an integer, not {count!r}") from None
     if count is not None and count < 1:
         raise ArgumentError(f"there are no {count} devices: ask for one or more")
     if count is not None and count > MOST_DEVICES:
