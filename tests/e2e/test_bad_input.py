@@ -708,3 +708,43 @@ def test_aliases_and_donors_of_another_kind() -> None:
     for call in calls:
         with pytest.raises(xlapy.ArgumentError):
             call()
+
+
+# -- more memory than there is -----------------------------------------------------------------------------------------
+
+ENDLESS = 1 << 44
+ENDLESS_TYPE = f"f32[{ENDLESS}]"
+LOOSE = f"x = f32[] parameter(0)  y = {ENDLESS_TYPE} broadcast(x), dimensions={{}}"
+TOO_LARGE = {
+    "the result": (
+        f"ROOT z = {ENDLESS_TYPE} negate(y)",
+        rf"a result of 70,368,744,177,664 bytes, float32\[{ENDLESS}\]",
+    ),
+    "a part of it": (f"ROOT z = (f32[], {ENDLESS_TYPE}) tuple(x, y)", "a result of 70,368,744,177,664 bytes"),
+    "temporaries": (
+        f"s = {ENDLESS_TYPE} sine(y)  t = {ENDLESS_TYPE} sort(s), dimensions={{0}}, to_apply=less  "
+        "ROOT z = f32[1] slice(t), slice={[0:1]}",
+        r"[\d,]{18,} bytes of temporaries",
+    ),
+}
+
+
+@pytest.mark.parametrize("what", TOO_LARGE, ids=lambda what: what.replace(" ", "-"))
+def test_what_no_memory_holds(what: str) -> None:
+    """The error says what for, and how much."""
+    less = "less { a = f32[] parameter(0)  b = f32[] parameter(1)  ROOT c = pred[] compare(a, b), direction=LT }"
+    body, message = TOO_LARGE[what]
+    text = f"{less}  ENTRY e {{ {LOOSE}  {body} }}"
+    exe = xlapy.compile(text)
+    for call in (exe, exe.run):
+        with pytest.raises(xlapy.OutOfMemoryError, match=f"no memory for {message}") as caught:
+            call(F32(1))
+        assert isinstance(caught.value, MemoryError)
+    with pytest.raises(xlapy.OutOfMemoryError, match=r"no memory (to evaluate <|for a result: .*17592186044416)"):
+        xlapy.evaluate(text, F32(1))
+
+
+def test_an_argument_of_which_no_memory_holds_a_copy() -> None:
+    exe = xlapy.compile(f"ENTRY e {{ x = {ENDLESS_TYPE} parameter(0)  ROOT y = f32[1] slice(x), slice={{[0:1]}} }}")
+    with pytest.raises(xlapy.OutOfMemoryError, match=r"parameter 0 \(x\): no memory for a copy of 70,368,744,177,664"):
+        exe(np.broadcast_to(F32(1), (ENDLESS,)))
