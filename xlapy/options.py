@@ -116,8 +116,10 @@ class Environment(Record):
 
 
 def environment() -> Environment:
-    """The environment as it is now."""
+    """The environment as it is now. Raises ArgumentError for a number or an expression that is none."""
     limit = os.environ.get("XLAPY_PASS_LIMIT", "")
+    if limit and not limit.isdecimal():
+        raise ArgumentError(f"XLAPY_PASS_LIMIT is {limit!r}; it must be a number of changes, 0 or more")
     return Environment(
         cache_dir=os.environ.get("XLAPY_CACHE_DIR"),
         cache_home=os.environ.get("XDG_CACHE_HOME"),
@@ -125,5 +127,5 @@ def environment() -> Environment:
         dump_filter=os.environ.get("XLAPY_DUMP_FILTER", ""),
         verify=os.environ.get("XLAPY_VERIFY", "") not in ("", "0"),
         time_passes=os.environ.get("XLAPY_TIME_PASSES", "") not in ("", "0"),
-        pass_limit=int(limit) if limit.isdigit() else None,
+        pass_limit=int(limit) if limit else None,
     )
