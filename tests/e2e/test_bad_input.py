@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -748,3 +750,20 @@ def test_an_argument_of_which_no_memory_holds_a_copy() -> None:
     exe = xlapy.compile(f"ENTRY e {{ x = {ENDLESS_TYPE} parameter(0)  ROOT y = f32[1] slice(x), slice={{[0:1]}} }}")
     with pytest.raises(xlapy.OutOfMemoryError, match=r"parameter 0 \(x\): no memory for a copy of 70,368,744,177,664"):
         exe(np.broadcast_to(F32(1), (ENDLESS,)))
+
+
+# -- what stands for a program, nearly ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "source", [Path("m.hlo"), io.StringIO("ENTRY e"), np.zeros(2), memoryview(b"ENTRY e")], ids=repr
+)
+def test_what_would_give_a_program_is_named(source: Any) -> None:
+    with pytest.raises(xlapy.ParseError, match=r"is not a program: .*; what its (read|read_bytes|tobytes)\(\) returns"):
+        xlapy.load(source)
+
+
+@pytest.mark.parametrize("text", ["ENTRY e { ROOT x = f32[] parameter(0) }\r\n", STABLEHLO.replace("\n", "\r\n")])
+def test_text_as_some_editors_write_it(text: str) -> None:
+    marked = "\ufeff" + text
+    assert str(xlapy.load(marked)) == str(xlapy.load(marked.encode())) == str(xlapy.load(text))
