@@ -398,6 +398,12 @@ def test_serialized_programs(tmp_path: Path, capsys: Capture) -> None:
     assert "neither text in UTF-8 nor a serialized module" in capsys.readouterr().err
 
 
+def test_the_package_is_the_command() -> None:
+    for name in ("xlapy", "xlapy.tools"):
+        told = subprocess.run([sys.executable, "-m", name, "--version"], capture_output=True, text=True, check=True)
+        assert told.stdout == f"xlapy {xlapy.__version__}\n"
+
+
 def test_version(capsys: Capture) -> None:
     with pytest.raises(SystemExit) as caught:
         main(["--version"])
