@@ -169,6 +169,8 @@ def package_of(name: str) -> str:
     first, *rest = name.split(".")
     if first == "xlapy_runtime":
         return first
+    if rest == ["__main__"]:
+        return "xlapy.tools"  # the same command under a shorter name
     is_package = bool(rest) and f"xlapy.{rest[0]}" in modules() and modules()[f"xlapy.{rest[0]}"].name == "__init__.py"
     return f"xlapy.{rest[0]}" if is_package else TOP
 

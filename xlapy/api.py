@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from xlapy.executable import Executable
@@ -27,6 +28,9 @@ Source: TypeAlias = "HasModule | HloModule | str | bytes"
 
 _STABLEHLO = re.compile(r"\s*(?:module\b|func\.func\b|#\w|\"builtin\.module\"|\"func\.func\")")
 _COMMENTS = re.compile(r"(?:\s*//[^\n]*\n|\s*/\*.*?\*/)*", re.DOTALL)
+_BYTE_ORDER_MARK = "\ufeff"
+"""What some editors put in front of text."""
+
 _CONTROL_CHARACTERS = re.compile(rb"[\x00-\x08\x0e-\x1f]")
 _BEGINNING = 256  # bytes of a serialized module, among which is a character that no text has
 
@@ -42,11 +46,20 @@ def load(source: Source) -> HloModule:
     kind: type[HloModule] = late("xlapy.hlo.graph").HloModule
     module = source if isinstance(source, kind) else getattr(source, "module", None)
     if not isinstance(module, kind):
-        raise ParseError(f"a {type(source).__name__} is not a program: give a computation, a module, text or bytes")
+        name = next((name for name in _METHODS_THAT_GIVE_PROGRAMS if hasattr(source, name)), "")
+        hint = f"; what its {name}() returns may be one" if name else ""
+        raise ParseError(
+            f"a {type(source).__name__} is not a program: give a computation, a module, text or bytes{hint}"
+        )
     return module
 
 
+_METHODS_THAT_GIVE_PROGRAMS = ("as_text", "read_bytes", "read", "tobytes")
+"""Of JAX's lowered functions, paths, files, and views of bytes."""
+
+
 def _load_text(source: str) -> HloModule:
+    source = source.removeprefix(_BYTE_ORDER_MARK)
     comments = _COMMENTS.match(source)
     rest = source[comments.end() :] if comments else source
     if _STABLEHLO.match(rest) or rest.lstrip().startswith("module"):
@@ -110,6 +123,8 @@ def _static(module: HloModule) -> HloModule:
 def evaluate(source: Source, *arguments: Any, custom_calls: Any = None) -> Any:
     """The result by the reference evaluator: obviously right, and slow. Arguments and result are as for an
     executable; LAPACK's functions are there for it too."""
+    if not isinstance(custom_calls, Mapping | None):
+        raise ArgumentError(f"custom_calls gives targets by their names, which {custom_calls!r} does not")
     module, specializing = load(source), late("xlapy.hlo.specialize")
     if specializing.has_open_parameters(module):
         module = specializing.specialize_to(module, arguments)

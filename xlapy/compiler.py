@@ -91,8 +91,8 @@ def _set_grid(module: HloModule, options: CompileOptions) -> None:
     """The processes that the module runs as: its own grid, unless the options have another one."""
     config = module.config
     if options.num_replicas > 1 or options.num_partitions > 1:
-        config.num_replicas = options.num_replicas
-        config.num_partitions = options.num_partitions
+        config.num_replicas = int(options.num_replicas)
+        config.num_partitions = int(options.num_partitions)
     if config.num_replicas * config.num_partitions > MOST_DEVICES:
         grid = f"{config.num_replicas} replicas of {config.num_partitions} partitions"
         raise ArgumentError(f"{grid} are more processes than there are devices: at most {MOST_DEVICES}")

@@ -39,6 +39,8 @@ def explanation(compiled: Compiled, options: CompileOptions, given: Limits | Non
 
 def html_report(compiled: Compiled, options: CompileOptions, given: Limits | None, profile: Profile | None) -> str:
     """What `Executable.html_report` returns."""
+    if not isinstance(profile, Profile | None):
+        raise ArgumentError(f"a profile is what Executable.profile returns, not {profile!r}")
     return page(observe(compiled, options), _limits(options, given), profile)
 
 

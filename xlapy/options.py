@@ -12,9 +12,10 @@
 
 from __future__ import annotations
 
+import operator
 import os
-from collections.abc import Collection, Mapping, Sequence
-from typing import Any, SupportsIndex
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Any
 
 from xlapy.support.errors import ArgumentError
 from xlapy_runtime.records import Record, field
@@ -48,21 +49,25 @@ class CompileOptions(Record):
     def __post_init__(self) -> None:
         for name in ("num_replicas", "num_partitions"):
             given = getattr(self, name)
-            if not isinstance(given, SupportsIndex) or int(given) < 1:
+            if not _is_integer(given) or int(given) < 1:
                 raise ArgumentError(f"{name} is a number of processes, 1 or more, not {given!r}")
         for name in ("disabled_passes", "disabled_laws"):
             given = getattr(self, name)
             if isinstance(given, str):
                 raise ArgumentError(f"{name} is a set of names: {{{given!r}}} instead of {given!r}")
-        for name in ("disabled_passes", "disabled_laws", "passes", "laws"):
-            if not isinstance(getattr(self, name), Collection):
-                raise ArgumentError(f"{name} is a collection, not {getattr(self, name)!r}")
-        if not isinstance(self.seed, SupportsIndex):
+        for name, (is_part, parts) in _PARTS.items():
+            given = getattr(self, name)
+            if not isinstance(given, Collection) or isinstance(given, (str, bytes)) or not all(map(is_part, given)):
+                raise ArgumentError(f"{name} is a collection of {parts}, not {given!r}")
+        if not _is_integer(self.seed):
             raise ArgumentError(f"seed is an integer, not {self.seed!r}")
-        if not isinstance(self.num_threads, SupportsIndex | None):
+        if not (self.num_threads is None or _is_integer(self.num_threads)):
             raise ArgumentError(f"num_threads is an integer or None, not {self.num_threads!r}")
+        for name in ("fast_math", "verify"):
+            if not isinstance(getattr(self, name), bool):
+                raise ArgumentError(f"{name} is True or False, not {getattr(self, name)!r}")
         devices: Any = () if self.device_assignment is None else self.device_assignment
-        if not isinstance(devices, Collection) or not all(isinstance(device, SupportsIndex) for device in devices):
+        if not isinstance(devices, Collection) or not all(map(_is_integer, devices)):
             raise ArgumentError(f"device_assignment is a list of the numbers of devices, not {devices!r}")
         if not isinstance(self.custom_calls, Mapping):
             raise ArgumentError(f"custom_calls gives targets by their names, which {self.custom_calls!r} does not")
@@ -74,6 +79,28 @@ class CompileOptions(Record):
             f"replicas {self.num_replicas} partitions {self.num_partitions} fast_math {self.fast_math} "
             f"passes {sorted(self.disabled_passes)} laws {sorted(self.disabled_laws)}"
         )
+
+
+def _is_integer(value: Any) -> bool:
+    """Python's integers, and what numpy has for one."""
+    try:
+        operator.index(value)
+    except TypeError:
+        return False
+    return True
+
+
+def _is_name(value: Any) -> bool:
+    return isinstance(value, str)
+
+
+_PARTS: Mapping[str, tuple[Callable[[Any], bool], str]] = {
+    "disabled_passes": (_is_name, "names"),
+    "disabled_laws": (_is_name, "names"),
+    "passes": (lambda value: hasattr(value, "place"), "passes at their places"),
+    "laws": (lambda value: hasattr(value, "include"), "books of laws"),
+}
+"""What options that are collections hold. Passes and laws are not loaded to look at an option."""
 
 
 class Environment(Record):
@@ -89,8 +116,10 @@ class Environment(Record):
 
 
 def environment() -> Environment:
-    """The environment as it is now."""
+    """The environment as it is now. Raises ArgumentError for a number or an expression that is none."""
     limit = os.environ.get("XLAPY_PASS_LIMIT", "")
+    if limit and not limit.isdecimal():
+        raise ArgumentError(f"XLAPY_PASS_LIMIT is {limit!r}; it must be a number of changes, 0 or more")
     return Environment(
         cache_dir=os.environ.get("XLAPY_CACHE_DIR"),
         cache_home=os.environ.get("XDG_CACHE_HOME"),
@@ -98,5 +127,5 @@ def environment() -> Environment:
         dump_filter=os.environ.get("XLAPY_DUMP_FILTER", ""),
         verify=os.environ.get("XLAPY_VERIFY", "") not in ("", "0"),
         time_passes=os.environ.get("XLAPY_TIME_PASSES", "") not in ("", "0"),
-        pass_limit=int(limit) if limit.isdigit() else None,
+        pass_limit=int(limit) if limit else None,
     )

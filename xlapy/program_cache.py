@@ -26,7 +26,7 @@ def compile_cached(key: str, load: Callable[[], HloModule], options: CompileOpti
     cache = object_cache(around)
     target = host_target()
     brought = _identity_of_extensions(options)
-    full_key = f"{target.code_key}\n{options.cache_key}\n{brought}\n{key}".encode()
+    full_key = f"{target.code_key}\n{options.cache_key}\n{brought}\n{key}".encode("utf-8", "surrogatepass")
     checked = around.verify or options.verify
     observed = around.dump_to or checked or around.time_passes or around.pass_limit is not None
     found = None if observed else cache.get(_PROGRAM_KIND, full_key)

@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from xlapy_runtime.errors import OutOfMemoryError
+
 LINE_BYTES = 64
 """As long as the widest vector."""
 
@@ -15,6 +17,14 @@ LINE_WORDS = LINE_BYTES // 8
 def aligned(address: int) -> int:
     """The next address that begins a cache line."""
     return -(-address // LINE_BYTES) * LINE_BYTES
+
+
+def arena(byte_count: int) -> np.ndarray[Any, np.dtype[np.uint8]]:
+    """Room for so many bytes of temporaries, from the first cache line in it on."""
+    try:
+        return np.empty(byte_count + LINE_BYTES, np.uint8)
+    except MemoryError:
+        raise OutOfMemoryError(f"no memory for {byte_count:,} bytes of temporaries") from None
 
 
 def aligned_words(count: int) -> np.ndarray[Any, np.dtype[np.int64]]:

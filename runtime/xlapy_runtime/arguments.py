@@ -13,7 +13,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from xlapy_runtime.buffers import padded
-from xlapy_runtime.errors import ArgumentError
+from xlapy_runtime.errors import ArgumentError, OutOfMemoryError
 from xlapy_runtime.program import ArraySpec, Program, TokenSpec, Tree, Value, array_leaves, tree_text
 
 PYTHON_SCALARS = (bool, int, float, complex)
@@ -66,7 +66,7 @@ class ParameterList:
 def checked_array(spec: ArraySpec, value: Value, title: str) -> np.ndarray:
     """`value` as an array of `spec`, itself if it is one already; `title` names it in errors."""
     if type(value) is np.ndarray and value.dtype == spec.dtype and value.shape == spec.dims:
-        return value if value.flags.c_contiguous and value.dtype.isnative else _mended(value, spec)
+        return value if value.flags.c_contiguous and value.dtype.isnative else _mended(value, spec, title)
     if isinstance(value, PYTHON_SCALARS) and not isinstance(value, np.generic):
         return _scalar(spec, value, title)
     if not hasattr(value, "__array__"):
@@ -74,12 +74,17 @@ def checked_array(spec: ArraySpec, value: Value, title: str) -> np.ndarray:
     array = np.asarray(value)
     if array.dtype.newbyteorder("=") != spec.dtype or not spec.admits(array.shape):
         _refuse(title, spec, str(ArraySpec(array.dtype.newbyteorder("="), array.shape)))
-    return _mended(array, spec)
+    return _mended(array, spec, title)
 
 
-def _mended(array: np.ndarray, spec: ArraySpec) -> np.ndarray:
+def _mended(array: np.ndarray, spec: ArraySpec, title: str) -> np.ndarray:
     """The same values, contiguous and in native byte order."""
-    return np.asarray(array, dtype=spec.dtype, order="C")
+    try:
+        return np.asarray(array, dtype=spec.dtype, order="C")
+    except MemoryError:
+        raise OutOfMemoryError(
+            f"{title}: no memory for a copy of {array.nbytes:,} bytes in row-major order, {spec}"
+        ) from None
 
 
 _SCALARS: dict[str, tuple[type, ...]] = {

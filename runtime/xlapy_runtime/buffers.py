@@ -13,7 +13,7 @@ from typing import Any, Generic, TypeVar
 
 import numpy as np
 
-from xlapy_runtime.alignment import LINE_BYTES, aligned
+from xlapy_runtime.alignment import aligned, arena
 from xlapy_runtime.calling import CONTEXT_WORDS as KNOWN_WORDS
 from xlapy_runtime.calling import ContextWord
 from xlapy_runtime.program import ArraySpec
@@ -59,7 +59,7 @@ class Context:
         num_calls: int,
         words: Mapping[int, int],
     ) -> None:
-        self._arena = np.empty(arena_bytes + LINE_BYTES, np.uint8)
+        self._arena = arena(arena_bytes)
         self._keep_alive = constants
         self.cancelled = ctypes.c_int32(0)
         self.words = table(CONTEXT_WORDS)

@@ -93,6 +93,8 @@ class CustomCallTargets(Mapping[str, Target]):
 
     def register(self, name: str, target: Target) -> None:
         """Gives a target a name. Giving it the same name again is allowed."""
+        if not isinstance(name, str):
+            raise ArgumentError(f"the name of a custom call target is a string, not {name!r}")
         for pointer in _pointers(target).values():
             if not callable(pointer):
                 address_of_pointer(pointer)

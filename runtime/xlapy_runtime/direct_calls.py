@@ -10,10 +10,8 @@ import ctypes
 from collections.abc import Callable
 from typing import NoReturn
 
-import numpy as np
-
 from xlapy_runtime import calls
-from xlapy_runtime.alignment import LINE_BYTES, aligned
+from xlapy_runtime.alignment import aligned, arena
 from xlapy_runtime.buffers import RESERVED_WORDS, Words
 from xlapy_runtime.calling import ArraySpec, BoundCall, CallContext, CallWrapper, ContextWord, EntryPoint, bind
 from xlapy_runtime.device import Device
@@ -74,7 +72,7 @@ class DirectCalls:
 
     def new_context(self) -> CallContext:
         """A context of a call that may go on as long as it likes, but listens to Ctrl-C."""
-        arena = np.empty(self._program.arena_bytes + LINE_BYTES, np.uint8)
+        memory = arena(self._program.arena_bytes)
         call = calls.RunningCall(
             actions=(),
             sites=(),
@@ -90,13 +88,13 @@ class DirectCalls:
             self._entry,
             {
                 **self._words,
-                ContextWord.ARENA: aligned(arena.ctypes.data),
+                ContextWord.ARENA: aligned(memory.ctypes.data),
                 ContextWord.CONSTANTS: ctypes.addressof(self._constants),
                 ContextWord.CANCELLED: ctypes.addressof(call.cancelled),
                 ContextWord.HANDLE: registration.handle,
             },
             extra_words=RESERVED_WORDS,
-            keep=(arena, self._constants, registration),
+            keep=(memory, self._constants, registration),
         )
         self._contexts[context.address] = call
         return context

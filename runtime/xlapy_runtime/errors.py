@@ -77,6 +77,10 @@ class ExecutionError(XlaError, RuntimeError):
     """A running program failed: a custom call raised, a channel or a collective could not complete."""
 
 
+class OutOfMemoryError(ExecutionError, MemoryError):
+    """There is no memory for a result, a copy of an argument, or what a program needs in between; it says how much."""
+
+
 class DeadlineError(ExecutionError, TimeoutError):
     """A participant did not arrive in time; the message names it."""
 

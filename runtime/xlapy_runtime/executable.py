@@ -138,6 +138,8 @@ class ProgramExecutable:
         run draw different random numbers only if the program makes them depend on its replica or partition id.
         """
         expected = self.program.num_processes
+        if not _is_list_of_lists(arguments):
+            raise ArgumentError(f"{self.program.name} takes a list of arguments for each of {expected} processes")
         if len(arguments) != expected:
             raise ArgumentError(f"{self.program.name} runs as {expected} processes, got arguments for {len(arguments)}")
         if self._direct is not None:
@@ -205,6 +207,10 @@ class ProgramExecutable:
 def _first_buffers(specs: Sequence[Any]) -> list[int]:
     """For each leaf, the position of its data among all buffers."""
     return list(itertools.accumulate((spec.num_buffers for spec in specs), initial=0))
+
+
+def _is_list_of_lists(arguments: Any) -> bool:
+    return isinstance(arguments, Sequence) and all(isinstance(row, Sequence) for row in arguments)
 
 
 def _word(number: int) -> int:

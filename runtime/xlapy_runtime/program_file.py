@@ -23,7 +23,7 @@ _LENGTH_BYTES = 8
 
 def dump_program(program: Program, extra: Mapping[str, Any] | None = None) -> bytes:
     """The program as bytes; `extra` is plain data that `load_program` gives back."""
-    texts = [text.encode() for text in (program.hlo_text, *program.llvm_modules)]
+    texts = [text.encode("utf-8", "surrogatepass") for text in (program.hlo_text, *program.llvm_modules)]
     blobs: list[bytes] = [*program.objects, *(constant.tobytes() for constant in program.constants), *texts]
     header = {
         "name": program.name,
@@ -59,7 +59,7 @@ def load_program(data: bytes) -> tuple[Program, dict[str, Any]]:
         blobs = _Blobs(data, start + length)
         objects = tuple(blobs.take(size) for size in header["objects"])
         constants = tuple(blobs.array(_dtype(name), dims) for name, dims in header["constants"])
-        hlo_text, *llvm_modules = (blobs.take(size).decode() for size in header["texts"])
+        hlo_text, *llvm_modules = (blobs.take(size).decode("utf-8", "surrogatepass") for size in header["texts"])
         program = Program(
             name=header["name"],
             objects=objects,

@@ -23,6 +23,7 @@ from typing import Any
 
 import numpy as np
 
+from xlapy_runtime.errors import OutOfMemoryError
 from xlapy_runtime.records import Record
 
 LARGE_BYTES = 32 * 1024
@@ -103,7 +104,12 @@ class ResultMemory:
         byte_count = math.prod(dims) * dtype.itemsize
         if byte_count < LARGE_BYTES:
             return np.empty(dims, dtype)
-        return np.ndarray(dims, dtype, BlockBytes(self, self._take(byte_count), byte_count))
+        try:
+            block = self._take(byte_count)
+        except MemoryError:
+            shape = f"{dtype.name}[{','.join(map(str, dims))}]"
+            raise OutOfMemoryError(f"no memory for a result of {byte_count:,} bytes, {shape}") from None
+        return np.ndarray(dims, dtype, BlockBytes(self, block, byte_count))
 
     def trim(self) -> None:
         """Returns every idle block to the system."""
@@ -184,7 +190,7 @@ def _anonymous_mapping(byte_count: int) -> mmap.mmap:
             return mmap.mmap(-1, byte_count)
         mapping = mmap.mmap(-1, byte_count, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
     except OSError as error:
-        raise MemoryError(f"no memory for a result of {byte_count} bytes") from error
+        raise MemoryError(f"no mapping of {byte_count} bytes") from error
     if byte_count > _HUGE_PAGE_BYTES and hasattr(mmap, "MADV_HUGEPAGE"):
         with contextlib.suppress(OSError):
             mapping.madvise(mmap.MADV_HUGEPAGE)

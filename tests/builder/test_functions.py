@@ -219,3 +219,9 @@ def test_the_alternative_forms() -> None:
     )
     assert two_way.shape == x.shape
     assert ops.Compare(x, x, "lt", "totalorder").shape.type.name == "pred"
+
+
+def test_methods_are_named_word_by_word() -> None:
+    builder = XlaBuilder("names")
+    assert hasattr(builder, "approx_top_k") and hasattr(builder, "approx_top_k_fallback")
+    assert hasattr(XlaOp, "conv_general_dilated") and hasattr(XlaOp, "all_reduce")

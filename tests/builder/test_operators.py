@@ -175,6 +175,25 @@ def test_misuse_is_explained(misuse: Callable[[XlaOp], Any], hint: str) -> None:
     assert "test_operators.py:" in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    ("index", "reason"),
+    [
+        (slice(None, None, 0), "step cannot be zero"),
+        (slice("a", None), "slice indices must be integers"),
+        (slice(0.5), "slice indices must be integers"),
+        (True, "mask"),
+        (np.False_, "mask"),
+        ((slice(None), True), "mask"),
+    ],
+    ids=str,
+)
+def test_what_is_no_index(index: Any, reason: str) -> None:
+    (x,) = parameters("f32", (2, 3))
+    with pytest.raises(ArgumentError, match=reason) as caught:
+        x[index]
+    assert "test_operators.py:" in str(caught.value)
+
+
 def test_handles_are_keys() -> None:
     x, y = parameters("f32", (2,), (2,))
     assert {x: 1, y: 2}[y] == 2

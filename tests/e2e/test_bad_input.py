@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -543,6 +545,8 @@ OPTIONS = [
     *(("seed", value) for value in ("x", None, 1.5)),
     *(("device_assignment", value) for value in (3, ["a"], "0")),
     *(("disabled_passes", 3), ("disabled_laws", None), ("passes", 3), ("laws", 3), ("custom_calls", ["f"])),
+    *(("disabled_passes", [3]), ("disabled_laws", b"f"), ("passes", "dce"), ("laws", [[3]]), ("fast_math", "off")),
+    *((name, np.array([None])) for name in ("num_threads", "seed", "passes")),
 ]
 
 
@@ -558,6 +562,30 @@ def test_sizes_are_integers(dims: Any) -> None:
         xlapy.Shape.array(F32, dims)
 
 
+@pytest.mark.parametrize(
+    "dtype", [None, 3, "float31", np.array(1), object, [("x", "f4")], "U4", "M8[s]", (1, 2)], ids=str
+)
+def test_what_is_no_element_type(dtype: Any) -> None:
+    with pytest.raises(xlapy.ArgumentError, match="element type"):
+        xlapy.Shape.array(dtype, (2,))
+
+
+@pytest.mark.parametrize("elements", [None, 3, "ab", [None], [xlapy.Shape.scalar(F32), (2, 3)]], ids=str)
+def test_tuples_are_of_shapes(elements: Any) -> None:
+    with pytest.raises(xlapy.ArgumentError, match="a tuple is made of"):
+        xlapy.Shape.tuple(elements)
+
+
+def test_flags_and_layouts_are_lists() -> None:
+    for flags in (3, None, [np.zeros(2)]):
+        with pytest.raises(xlapy.ShapeError, match="flags of dimensions are a list of bools"):
+            xlapy.Shape.array(F32, (2,), flags)  # type: ignore[arg-type]
+    for layout in (3, ["a", "b"], [0.0, 1.0]):
+        with pytest.raises(xlapy.ShapeError, match="a layout is a list of dimensions"):
+            xlapy.Shape.array(F32, (2, 3), (), layout)  # type: ignore[arg-type]
+    assert str(xlapy.Shape.array(F32, (2, 3), np.array([False, True]))) == "f32[2,<=3]"  # type: ignore[arg-type]
+
+
 def test_a_flag_for_each_dimension() -> None:
     with pytest.raises(xlapy.ShapeError, match="2 flags say which of 1 dimensions are dynamic"):
         xlapy.Shape.array(F32, (2,), (True, False))
@@ -568,6 +596,12 @@ def test_arguments_of_another_kind() -> None:
     for arguments in ({"seed": "x"}, {"device": 3}, {"device": 0}):
         with pytest.raises(xlapy.ArgumentError, match=next(iter(arguments))):
             exe.run(GOOD, GOOD, **arguments)
+    for rows in (3, None, [3], [GOOD], GOOD):
+        with pytest.raises(xlapy.ArgumentError, match="takes a list of arguments for each of 1 processes"):
+            exe.run_parallel(rows)  # type: ignore[arg-type]
+    for profile in (3, "page.html"):
+        with pytest.raises(xlapy.ArgumentError, match=r"a profile is what Executable\.profile returns"):
+            exe.html_report(None, profile)  # type: ignore[arg-type]
     with pytest.raises(xlapy.ArgumentError, match="options are CompileOptions"):
         xlapy.compile("ENTRY e { ROOT x = f32[] parameter(0) }", {"num_threads": 1})  # type: ignore[arg-type]
 
@@ -577,3 +611,166 @@ def test_numbers_of_devices(count: Any) -> None:
     with pytest.raises(xlapy.ArgumentError, match=r"no -?\d+ devices|is an integer"):
         xlapy.devices(count)
     assert len(xlapy.devices(np.int64(2))) == 2
+
+
+@pytest.mark.parametrize("value", [3, "x", ["f"]])
+def test_functions_that_are_given_something_else(value: Any) -> None:
+    program = "ENTRY e { ROOT x = f32[] parameter(0) }"
+    calls = [
+        lambda: xlapy.evaluate(program, F32(1), custom_calls=value),
+        lambda: xlapy.stablehlo.to_text(value),
+        lambda: xlapy.register_custom_call_target(value, value),
+        lambda: xlapy.hlo.parse(program) and xlapy.devices("x"),  # type: ignore[arg-type]
+    ]
+    for call in calls:
+        with pytest.raises(
+            xlapy.ArgumentError,
+            match=r"custom_calls|is written as text|custom call target|nor a function pointer|devices",
+        ):
+            call()
+
+
+# -- names and texts that go along -------------------------------------------------------------------------------------
+
+AWKWARD = ['a"b', "a\nb", "a\\b", "na\u00efve", "{", "}", "a b", "", "\0", "x" * 10_000, "//", "/*", "\t", '\u00e9"\\n']
+
+
+class Metadata:
+    def __init__(self, text: str) -> None:
+        self.op_name = self.op_type = self.source_file = text
+        self.source_line = 3
+
+
+@pytest.mark.parametrize("text", AWKWARD, ids=range(len(AWKWARD)))
+def test_any_text_is_carried_along(text: str) -> None:
+    """As the name of a builder and a parameter, in metadata and frontend attributes: in all forms of the program."""
+    b = xlapy.XlaBuilder(text)
+    b.set_op_metadata(Metadata(text))
+    b.set_frontend_attributes({"key": text})
+    x = ops.Parameter(b, 0, xlapy.Shape.array(F32, (4,)), text)
+    computation = b.build(x + 1)
+    written = computation.module.to_text(long=True)
+    again = xlapy.hlo.parse(written)
+    assert again.to_text(long=True) == written
+    assert again.entry.root.metadata.op_name == text
+    value = np.ones(4, F32)
+    for program in (computation, written, xlapy.stablehlo.to_text(again), xlapy.stablehlo.to_text(again, pretty=True)):
+        assert_same(xlapy.compile(program)(value), value + 1)
+
+
+def test_half_a_character_is_no_text() -> None:
+    b = xlapy.XlaBuilder("half")
+    shape = xlapy.Shape.scalar(F32)
+    half = "\ud800"
+    calls = [
+        lambda: xlapy.XlaBuilder(half),
+        lambda: b.parameter(0, shape, half),
+        lambda: b.set_op_metadata(Metadata(half)),
+        lambda: b.set_frontend_attributes({"key": half}),
+        lambda: ops.CustomCall(b, half, [], shape),
+    ]
+    for call in calls:
+        with pytest.raises(xlapy.ArgumentError, match="half a character"):
+            call()
+
+
+def test_a_program_with_half_a_character_in_a_comment() -> None:
+    text = 'ENTRY e { x = f32[] parameter(0)  ROOT y = f32[] negate(x), metadata={op_name="\ud800"} } // \udfff'
+    for program in (text, xlapy.hlo.parse(text)):
+        assert_same(xlapy.compile(program)(F32(1)), F32(-1))
+
+
+def test_a_source_file_whose_name_is_no_text() -> None:
+    b = xlapy.XlaBuilder("named in Latin-1")
+    made = compile("x = b.constant(np.ones(2, np.float32)) + 1", "/tmp/caf\udce9.py", "exec")
+    scope = {"b": b, "np": np}
+    exec(made, scope)
+    computation = b.build()
+    assert_same(xlapy.compile(computation)(), np.full(2, 2, F32))
+    assert computation.module.entry.root.metadata.source_file == "/tmp/caf?.py"
+
+
+@pytest.mark.parametrize(
+    "attributes", [None, 3, "key", {"key": 3}, {3: "text"}, {"a key": "text"}, {"": ""}, {'"': ""}]
+)
+def test_what_are_no_frontend_attributes(attributes: Any) -> None:
+    with pytest.raises(xlapy.ArgumentError, match=r"set_frontend_attributes(?s:.*)test_bad_input\.py"):
+        xlapy.XlaBuilder("b").set_frontend_attributes(attributes)
+
+
+@pytest.mark.parametrize("sharding", [None, "", "replicated", "{", "}{", "{replicated} {}", '{"}', "{a}, metadata={"])
+def test_what_is_no_sharding(sharding: Any) -> None:
+    with pytest.raises(xlapy.ArgumentError, match=r"a sharding is HLO's text in braces(?s:.*)test_bad_input\.py"):
+        xlapy.XlaBuilder("b").set_sharding(sharding)
+
+
+def test_aliases_and_donors_of_another_kind() -> None:
+    b = xlapy.XlaBuilder("alias")
+    calls = [
+        lambda: xlapy.XlaBuilder(3),  # type: ignore[arg-type]
+        lambda: b.setup_alias((), "x"),  # type: ignore[arg-type]
+        lambda: b.setup_alias(("x",), 0),  # type: ignore[arg-type]
+        lambda: b.add_buffer_donor(None),  # type: ignore[arg-type]
+        lambda: b.add_buffer_donor(0, 1.5),  # type: ignore[arg-type]
+        lambda: b.set_hidden_token(True),  # type: ignore[arg-type]
+    ]
+    for call in calls:
+        with pytest.raises(xlapy.ArgumentError):
+            call()
+
+
+# -- more memory than there is -----------------------------------------------------------------------------------------
+
+ENDLESS = 1 << 44
+ENDLESS_TYPE = f"f32[{ENDLESS}]"
+LOOSE = f"x = f32[] parameter(0)  y = {ENDLESS_TYPE} broadcast(x), dimensions={{}}"
+TOO_LARGE = {
+    "the result": (
+        f"ROOT z = {ENDLESS_TYPE} negate(y)",
+        rf"a result of 70,368,744,177,664 bytes, float32\[{ENDLESS}\]",
+    ),
+    "a part of it": (f"ROOT z = (f32[], {ENDLESS_TYPE}) tuple(x, y)", "a result of 70,368,744,177,664 bytes"),
+    "temporaries": (
+        f"s = {ENDLESS_TYPE} sine(y)  t = {ENDLESS_TYPE} sort(s), dimensions={{0}}, to_apply=less  "
+        "ROOT z = f32[1] slice(t), slice={[0:1]}",
+        r"[\d,]{18,} bytes of temporaries",
+    ),
+}
+
+
+@pytest.mark.parametrize("what", TOO_LARGE, ids=lambda what: what.replace(" ", "-"))
+def test_what_no_memory_holds(what: str) -> None:
+    """The error says what for, and how much."""
+    less = "less { a = f32[] parameter(0)  b = f32[] parameter(1)  ROOT c = pred[] compare(a, b), direction=LT }"
+    body, message = TOO_LARGE[what]
+    text = f"{less}  ENTRY e {{ {LOOSE}  {body} }}"
+    exe = xlapy.compile(text)
+    for call in (exe, exe.run):
+        with pytest.raises(xlapy.OutOfMemoryError, match=f"no memory for {message}") as caught:
+            call(F32(1))
+        assert isinstance(caught.value, MemoryError)
+    with pytest.raises(xlapy.OutOfMemoryError, match=r"no memory (to evaluate <|for a result: .*17592186044416)"):
+        xlapy.evaluate(text, F32(1))
+
+
+def test_an_argument_of_which_no_memory_holds_a_copy() -> None:
+    exe = xlapy.compile(f"ENTRY e {{ x = {ENDLESS_TYPE} parameter(0)  ROOT y = f32[1] slice(x), slice={{[0:1]}} }}")
+    with pytest.raises(xlapy.OutOfMemoryError, match=r"parameter 0 \(x\): no memory for a copy of 70,368,744,177,664"):
+        exe(np.broadcast_to(F32(1), (ENDLESS,)))
+
+
+# -- what stands for a program, nearly ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "source", [Path("m.hlo"), io.StringIO("ENTRY e"), np.zeros(2), memoryview(b"ENTRY e")], ids=repr
+)
+def test_what_would_give_a_program_is_named(source: Any) -> None:
+    with pytest.raises(xlapy.ParseError, match=r"is not a program: .*; what its (read|read_bytes|tobytes)\(\) returns"):
+        xlapy.load(source)
+
+
+@pytest.mark.parametrize("text", ["ENTRY e { ROOT x = f32[] parameter(0) }\r\n", STABLEHLO.replace("\n", "\r\n")])
+def test_text_as_some_editors_write_it(text: str) -> None:
+    marked = "\ufeff" + text
+    assert str(xlapy.load(marked)) == str(xlapy.load(marked.encode())) == str(xlapy.load(text))

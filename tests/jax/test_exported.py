@@ -13,7 +13,7 @@ import pytest
 from jax import export
 
 import xlapy.jax
-from xlapy import ArgumentError, ShapeError, UnsupportedError
+from xlapy import ArgumentError, ParseError, ShapeError, UnsupportedError
 
 MATRIX = np.arange(12, dtype=np.float32).reshape(3, 4) / 7
 SHAPE = jax.ShapeDtypeStruct((3, 4), np.float32)
@@ -141,3 +141,16 @@ def test_serialized_bytes_are_read() -> None:
     blob = artifact(lambda x, y: {"sum": x + y}, SHAPE, 2.0).serialize()
     for form in (blob, bytes(blob)):
         np.testing.assert_array_equal(xlapy.jax.compile_exported(form)(MATRIX, 1.0)["sum"], MATRIX + 1)
+
+
+@pytest.mark.parametrize("given", [None, 3, "x", [1, 2], np.zeros(2)], ids=str)
+def test_what_is_no_artifact(given: Any) -> None:
+    with pytest.raises(ArgumentError, match="what JAX exported is an Exported"):
+        xlapy.jax.compile_exported(given)
+
+
+def test_bytes_of_something_else() -> None:
+    whole = export.export(jax.jit(jnp.sin), platforms=["cpu"])(np.float32(1)).serialize()
+    for damaged in (b"", b"\0\xff", bytes(range(256)) * 4, bytes(whole[: len(whole) // 2])):
+        with pytest.raises(ParseError, match="no function that JAX exported"):
+            xlapy.jax.compile_exported(damaged)

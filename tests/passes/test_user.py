@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import pytest
 
@@ -89,3 +89,10 @@ def test_names_are_a_set_not_letters(option: str) -> None:
 def test_what_is_left_out_is_known(options: dict[str, set[str]], reason: str) -> None:
     with pytest.raises(xlapy.ArgumentError, match=reason):
         xlapy.compile(PROGRAM, xlapy.CompileOptions(**options))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("step", [None, "dce", 3, object()], ids=str)
+@pytest.mark.parametrize("place", [after, before])
+def test_only_a_pass_has_a_place(place: Any, step: Any) -> None:
+    with pytest.raises(ArgumentError, match="is no pass: an instance of a dataclass"):
+        place("simplify", step)

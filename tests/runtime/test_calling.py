@@ -23,7 +23,7 @@ from xlapy.codegen.object_cache import ObjectCache
 from xlapy.codegen.target import host_target
 from xlapy_runtime import calling, result_memory
 from xlapy_runtime.calling import ArraySpec, CallContext, CallWrapper, ContextWord, EntryPoint, bind, load_wrapper
-from xlapy_runtime.errors import InternalError
+from xlapy_runtime.errors import InternalError, OutOfMemoryError
 from xlapy_runtime.linking import LinkedCode, link
 
 FLOAT32 = np.dtype(np.float32)
@@ -310,7 +310,9 @@ def test_failing_allocations_raise_and_leave_nothing(program: MakeProgram, monke
             plain()
     monkeypatch.undo()
     for _ in range(3):
-        with pytest.raises(MemoryError):
+        with pytest.raises(
+            OutOfMemoryError, match=r"a result of 1,152,921,504,606,846,976 bytes, uint8\[1152921504606846976\]"
+        ):
             pooled()
 
 

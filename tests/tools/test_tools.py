@@ -11,7 +11,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import xlapy
 from tests.report.programs import LIMITS
+from xlapy.hlo.proto import module_to_bytes
 from xlapy.tools import console
 from xlapy.tools.main import main
 from xlapy.tools.run import difference
@@ -218,7 +220,7 @@ def test_check(program: str, dynamic: str, wrong: str, capsys: Capture) -> None:
 
 
 def test_check_reads_standard_input(monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> None:
-    monkeypatch.setattr(sys, "stdin", io.StringIO(PROGRAM))
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(PROGRAM.encode())))
     assert main(["check", "-"]) == 0
     assert capsys.readouterr().out.startswith("-: right")
 
@@ -369,5 +371,51 @@ def test_cache_shows_and_clears(tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
     monkeypatch.setenv("XLAPY_CACHE_DIR", str(tmp_path / "cache"))
     main(["run", program])
     assert main(["cache", "--info"]) == 0
-    assert "entries=0" not in capsys.readouterr().out.replace(" ", "")
+    shown = capsys.readouterr().out
+    assert f"{tmp_path / 'cache'}: " in shown and " 0 entries" not in shown
     assert main(["cache", "--clear"]) == 0
+    assert "cache: 0 entries, 0 of at most" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("place", "told"), [("off", "the cache is off"), ("absent", "nothing there yet"), ("file", "not used, because")]
+)
+def test_cache_says_why_there_is_none(
+    place: str, told: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("XLAPY_CACHE_DIR", place if place == "off" else str(tmp_path / place))
+    assert main(["cache", "--info"]) == 0
+    assert told in capsys.readouterr().out
+
+
+def test_serialized_programs(tmp_path: Path, capsys: Capture) -> None:
+    path = tmp_path / "twice.pb"
+    path.write_bytes(module_to_bytes(xlapy.load(PROGRAM)))
+    assert main(["check", str(path)]) == 0
+    path.write_bytes(b"\xff\xfe, text in UTF-16")
+    assert main(["check", str(path)]) == 1
+    assert "neither text in UTF-8 nor a serialized module" in capsys.readouterr().err
+
+
+def test_the_package_is_the_command() -> None:
+    for name in ("xlapy", "xlapy.tools"):
+        told = subprocess.run([sys.executable, "-m", name, "--version"], capture_output=True, text=True, check=True)
+        assert told.stdout == f"xlapy {xlapy.__version__}\n"
+
+
+def test_version(capsys: Capture) -> None:
+    with pytest.raises(SystemExit) as caught:
+        main(["--version"])
+    assert caught.value.code == 0
+    assert capsys.readouterr().out == f"xlapy {xlapy.__version__}\n"
+
+
+@pytest.mark.parametrize(("name", "value"), [("XLAPY_PASS_LIMIT", "ten"), ("XLAPY_DUMP_FILTER", "(")])
+def test_variables_that_say_nothing(
+    name: str, value: str, program: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
+    monkeypatch.setenv("XLAPY_DUMP_TO", str(tmp_path))
+    monkeypatch.setenv(name, value)
+    assert main(["run", program]) == 1
+    assert repr(value) in capsys.readouterr().err

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import operator
-from collections.abc import Iterable, Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from xlapy.hlo.element_types import ElementType, element_type_of
 from xlapy.hlo.shape import Shape
 from xlapy.support.errors import ArgumentError
 
@@ -51,7 +51,20 @@ def as_text(value: Any, what: str) -> str:
         raise ArgumentError(f"{what} must be text, but {described(value)} is not UTF-8") from None
     if not isinstance(text, str):
         raise ArgumentError(f"{what} must be a string, got {described(value)}")
+    if not text.isascii() and _HALF_CHARACTER.search(text):
+        raise ArgumentError(f"{what} must be text, but {described(value)} has half a character in it")
     return text
+
+
+_HALF_CHARACTER = re.compile("[\ud800-\udfff]")
+"""Half of what UTF-16 spells one character with: alone it is none, and no encoding has it."""
+
+
+def as_texts(pairs: Any, what: str) -> dict[str, str]:
+    """Texts by their names."""
+    if not isinstance(pairs, Mapping):
+        raise ArgumentError(f"{what} must be a mapping from names to texts, got {described(pairs)}")
+    return {as_text(name, f"a name in {what}"): as_text(text, f"a text in {what}") for name, text in pairs.items()}
 
 
 def as_list(values: Any, what: str) -> Sequence[Any]:
@@ -67,14 +80,6 @@ def as_ints(values: Any, what: str) -> tuple[int, ...]:
     if not isinstance(values, Iterable) or getattr(values, "ndim", 1) == 0:
         return (as_int(values, what),)
     return tuple(as_int(value, what) for value in values)
-
-
-def as_element_type(value: Any) -> ElementType:
-    """An element type, from an ElementType, a numpy dtype or HLO's name."""
-    try:
-        return element_type_of(value)
-    except TypeError as error:
-        raise ArgumentError(f"{described(value)} is not an element type: {error}") from None
 
 
 def as_shape(value: Any, what: str) -> Shape:

@@ -6,9 +6,9 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from xlapy.builder.arguments import as_flag, as_int, as_list, as_shape, as_text
+from xlapy.builder.arguments import as_flag, as_int, as_ints, as_list, as_shape, as_text, as_texts, described
 from xlapy.builder.op import XlaOp
-from xlapy.builder.places import user_frame, user_line
+from xlapy.builder.places import printable, user_frame, user_line
 from xlapy.builder.registry import located
 from xlapy.hlo.attributes import OpMetadata
 from xlapy.hlo.graph import (
@@ -23,8 +23,10 @@ from xlapy.hlo.graph import (
 from xlapy.hlo.ops import OPS, Trait
 from xlapy.hlo.shape import Shape, Signature
 from xlapy.hlo.text import to_text
-from xlapy.support.errors import ArgumentError, ShapeError
+from xlapy.hlo.text.lexer import Lexer, quote
+from xlapy.support.errors import ArgumentError, ParseError, ShapeError
 from xlapy.support.naming import Names
+from xlapy.support.source import Source
 
 
 class XlaComputation:
@@ -68,9 +70,9 @@ class XlaBuilder:
     """
 
     def __init__(self, name: str, *, locations: bool = True, parent: XlaBuilder | None = None) -> None:
-        self.name = name
+        self.name = as_text(name, "the name of a builder")
         self.parent = parent
-        self._computation = Computation(_identifier(name, "computation"))
+        self._computation = Computation(_identifier(self.name, "computation"))
         self._locations: bool = locations if parent is None else parent._locations
         self._places: dict[tuple[str, int], OpMetadata] = {}
         self._last: XlaOp | None = None
@@ -132,7 +134,8 @@ class XlaBuilder:
         place = self._places.get(key)
         if place is None:
             set_ = self._metadata
-            place = set_ if set_.source_file else OpMetadata(set_.op_type, set_.op_name, *key, set_.extra)
+            file, line = printable(frame.f_code.co_filename), frame.f_lineno
+            place = set_ if set_.source_file else OpMetadata(set_.op_type, set_.op_name, file, line, set_.extra)
             self._places[key] = place
         return place
 
@@ -175,35 +178,46 @@ class XlaBuilder:
             self._hidden_token = self.record("after-all")
         return self._hidden_token
 
+    @located
     def set_hidden_token(self, token: XlaOp) -> None:
-        self._hidden_token = token
+        self._hidden_token = self.own(token)
 
     # -- what later instructions carry -----------------------------------------------------------------------------
 
+    @located
     def set_op_metadata(self, metadata: Any) -> None:
         """Instructions recorded from now on carry op_type, op_name, source_file and source_line of `metadata`."""
-        self._metadata = OpMetadata(
-            getattr(metadata, "op_type", "") or "",
-            getattr(metadata, "op_name", "") or "",
-            getattr(metadata, "source_file", "") or "",
-            getattr(metadata, "source_line", 0) or 0,
-        )
+
+        def text(name: str) -> str:
+            return as_text(getattr(metadata, name, "") or "", f"{name} of metadata")
+
+        line = as_int(getattr(metadata, "source_line", 0) or 0, "source_line of metadata")
+        self._metadata = OpMetadata(text("op_type"), text("op_name"), text("source_file"), line)
         self._places.clear()
 
     def clear_op_metadata(self) -> None:
         self._metadata = NO_METADATA
         self._places.clear()
 
+    @located
     def set_sharding(self, sharding: Any) -> None:
         """Instructions recorded from now on carry `sharding`, whose str() is HLO's text ("{replicated}")."""
-        self._extra["sharding"] = str(sharding)
+        text = str(sharding)
+        if not _is_group(text):
+            raise ArgumentError(f"a sharding is HLO's text in braces, as {{replicated}}; got {described(sharding)}")
+        self._extra["sharding"] = text
 
     def clear_sharding(self) -> None:
         self._extra.pop("sharding", None)
 
+    @located
     def set_frontend_attributes(self, attributes: Mapping[str, str]) -> None:
         """Instructions recorded from now on carry these attributes, which no pass looks at."""
-        pairs = ",".join(f'{key}="{value}"' for key, value in attributes.items())
+        texts = as_texts(attributes, "frontend attributes")
+        for key in texts:
+            if not re.fullmatch(r"[\w.-]+", key):
+                raise ArgumentError(f"the name of an attribute has letters, digits, '_', '.' and '-'; got {key!r}")
+        pairs = ",".join(f"{key}={quote(text)}" for key, text in texts.items())
         self._extra["frontend_attributes"] = "{" + pairs + "}"
 
     def clear_frontend_attributes(self) -> None:
@@ -214,13 +228,14 @@ class XlaBuilder:
         """Lets leaf `output_index` of the result live in the memory of leaf `param_index` of a parameter.
 
         `build` checks that both exist and have the same shape, and blames this line if not."""
-        alias = InputOutputAlias(tuple(output_index), int(param_number), tuple(param_index))
+        parameter, index = _leaf_of_parameter(param_number, param_index)
+        alias = InputOutputAlias(as_ints(output_index, "an index into the result"), parameter, index)
         self._aliases.append((alias, user_line()))
 
     @located
     def add_buffer_donor(self, param_number: int, param_index: Sequence[int] = ()) -> None:
         """Lets any leaf of the result that has the shape of leaf `param_index` of a parameter live in its memory."""
-        self._donors.append((BufferDonor(int(param_number), tuple(param_index)), user_line()))
+        self._donors.append((BufferDonor(*_leaf_of_parameter(param_number, param_index)), user_line()))
 
     # -- asking ----------------------------------------------------------------------------------------------------
 
@@ -330,6 +345,21 @@ def _check_waiter(started: Instruction, opcode: str) -> None:
 def _identifier(name: str, default: str) -> str:
     """The name as HLO text can spell it."""
     return re.sub(r"[^A-Za-z0-9_.-]", "_", name) or default
+
+
+def _is_group(text: str) -> bool:
+    """Whether all of the text stands in one pair of braces, with those inside it closed."""
+    lexer = Lexer(Source(text))
+    if '"' in re.sub(r'"(?:[^"\\]|\\.)*"', "", text):
+        return False  # a string that never ends
+    try:
+        return lexer.at("{") and bool(lexer.balanced()) and lexer.at_end
+    except ParseError:
+        return False
+
+
+def _leaf_of_parameter(number: Any, index: Any) -> tuple[int, tuple[int, ...]]:
+    return as_int(number, "the number of a parameter"), as_ints(index, "an index into a parameter")
 
 
 def _snapshot(recorded: Computation, root: Instruction, name: str) -> HloModule:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from xlapy.builder.arguments import as_element_type, as_ints
+from xlapy.builder.arguments import as_ints
 from xlapy.builder.op import XlaOp
 from xlapy.builder.operands import Operand, as_op, builder_of, common_type
 from xlapy.builder.registry import op_function
 from xlapy.builder.shapes import require_array
 from xlapy.hlo.attributes import DotDimensionNumbers, Precision
-from xlapy.hlo.element_types import ElementType
+from xlapy.hlo.element_types import ElementType, element_type_of
 from xlapy.hlo.shape import UNBOUNDED, Shape
 from xlapy.support.errors import ArgumentError, ShapeError
 
@@ -50,7 +50,7 @@ def DotGeneral(
     like = common_type((lhs, rhs))
     left, right = (as_op(builder, side, like) for side in (lhs, rhs))
     types = (require_array(left).type, require_array(right).type)
-    wanted = _wider(*types) if preferred_element_type is None else as_element_type(preferred_element_type)
+    wanted = _wider(*types) if preferred_element_type is None else element_type_of(preferred_element_type)
     return builder.record(
         "dot",
         [left, right],

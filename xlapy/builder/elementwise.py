@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Protocol
 
-from xlapy.builder.arguments import as_element_type, as_int, as_ints
+from xlapy.builder.arguments import as_int, as_ints
 from xlapy.builder.broadcasting import broadcast_operands, expand
 from xlapy.builder.builder import XlaBuilder
 from xlapy.builder.op import XlaOp
 from xlapy.builder.operands import Operand, as_handle, as_op, builder_of, common_type, is_weak
 from xlapy.builder.registry import op_function
 from xlapy.hlo.attributes import ComparisonDirection, ComparisonType
-from xlapy.hlo.element_types import ElementType
+from xlapy.hlo.element_types import ElementType, element_type_of
 from xlapy.hlo.ops import OPS
 from xlapy.hlo.shape import Shape
 from xlapy.support.errors import ArgumentError, ShapeError
@@ -211,7 +211,7 @@ def Clamp(min: Operand, operand: Operand, max: Operand) -> XlaOp:
 def ConvertElementType(operand: XlaOp, new_element_type: Any) -> XlaOp:
     """The same values in another element type: floats truncate and saturate to integers, integers wrap."""
     builder = as_handle(operand).builder
-    shape = _retyped(operand.shape, as_element_type(new_element_type))
+    shape = _retyped(operand.shape, element_type_of(new_element_type))
     return builder.record("convert", [operand], shape=shape)
 
 
@@ -224,7 +224,7 @@ def _retyped(shape: Shape, element_type: ElementType) -> Shape:
 def BitcastConvertType(operand: XlaOp, new_element_type: Any) -> XlaOp:
     """The bits of the elements read as another type; a narrower one adds a last dimension, a wider one consumes it."""
     builder = as_handle(operand).builder
-    element_type = as_element_type(new_element_type)
+    element_type = element_type_of(new_element_type)
     shape = _retyped(operand.shape, element_type)
     old_bits = operand.shape.type.bits if operand.shape.is_array else element_type.bits
     if old_bits > element_type.bits:

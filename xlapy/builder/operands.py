@@ -14,10 +14,10 @@ from typing import Any
 
 import numpy as np
 
-from xlapy.builder.arguments import as_element_type, as_list, described
+from xlapy.builder.arguments import as_list, described
 from xlapy.builder.builder import XlaBuilder
 from xlapy.builder.op import XlaOp
-from xlapy.hlo.element_types import C64, F32, PRED, S32, ElementType
+from xlapy.hlo.element_types import C64, F32, PRED, S32, ElementType, element_type_of
 from xlapy.hlo.literal import Literal
 from xlapy.support.errors import ArgumentError, ShapeError
 
@@ -78,7 +78,7 @@ def common_type(values: Iterable[Operand]) -> ElementType | None:
         elif is_weak(value):
             weak.append(value)
         elif hasattr(value, "dtype"):
-            return as_element_type(value.dtype)
+            return element_type_of(value.dtype)
     return weak_type(weak) if weak else None
 
 
@@ -102,7 +102,7 @@ def _literal_of(value: Any) -> Literal:
         hint = "; make an array of it with np.array(...)" if isinstance(value, (list, range)) else ""
         raise ArgumentError(f"{described(value)} is not an XlaOp, a Python scalar or a numpy array{hint}")
     array = np.asarray(value)
-    as_element_type(array.dtype)
+    element_type_of(array.dtype)
     if not array.flags.writeable and array.base is not None:
         array = array.copy()  # a read-only view may see its base change
     return Literal(array)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from xlapy.builder import contractions, elementwise
 from xlapy.builder.arguments import as_int
 from xlapy.builder.op import XlaOp
@@ -152,18 +154,28 @@ def _selected(selector: Any, dim: int, shape: Shape) -> tuple[SliceDimension, in
     if isinstance(selector, XlaOp):
         raise ArgumentError(f"{selector!r} is known only at run time; use ops.DynamicSlice for such indices")
     if isinstance(selector, slice):
-        picked = range(*selector.indices(size))
+        picked = _picked(selector, size)
         if picked.step > 0:
             stop = max(picked.start, picked.stop)
             return SliceDimension(picked.start, stop, picked.step), len(picked), False
         if not picked:
             return SliceDimension(0, 0), 0, False
         return SliceDimension(picked[-1], picked[0] + 1, -picked.step), len(picked), True
+    if isinstance(selector, (bool, np.bool_)):
+        raise ArgumentError(f"{selector} is no index: numpy would take it for a mask")
     position = as_int(selector, "an index")
     if not -size <= position < size:
         raise ShapeError("index", f"index {position} is outside dimension {dim} of {shape}")
     position %= size
     return SliceDimension(position, position + 1), None, False
+
+
+def _picked(selector: slice, size: int) -> range:
+    """The indices that a slice of a dimension stands for."""
+    try:
+        return range(*selector.indices(size))
+    except (TypeError, ValueError) as error:
+        raise ArgumentError(f"{selector} selects nothing: {error}") from None
 
 
 def _cut(operand: XlaOp, ranges: tuple[SliceDimension, ...], reversed_dims: tuple[int, ...], sizes: list[int]) -> XlaOp:

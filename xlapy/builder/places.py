@@ -23,7 +23,12 @@ def user_line() -> str:
         return ""
     path, line = frame.f_code.co_filename, frame.f_lineno
     source = linecache.getline(path, line, frame.f_globals).strip()
-    return f"{_shortened(path)}:{line}" + (f": {source}" if source else "")
+    return f"{printable(_shortened(path))}:{line}" + (f": {source}" if source else "")
+
+
+def printable(path: str) -> str:
+    """The path, with question marks for those bytes of it that are no text."""
+    return path if path.isascii() else path.encode("utf-8", "replace").decode()
 
 
 def _shortened(path: str) -> str:

@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from xlapy.builder.arguments import as_element_type, as_flag, as_int, as_list
+from xlapy.builder.arguments import as_flag, as_int, as_list
 from xlapy.builder.builder import XlaBuilder
 from xlapy.builder.op import XlaOp
 from xlapy.builder.operands import Operand, as_handle, as_op, as_ops, builder_of
 from xlapy.builder.registry import op_function
 from xlapy.builder.shapes import require_array
-from xlapy.hlo.element_types import S32
+from xlapy.hlo.element_types import S32, element_type_of
 from xlapy.hlo.shape import Shape
 from xlapy.support.errors import ArgumentError, ShapeError
 
@@ -52,7 +52,7 @@ def Iota(builder: XlaBuilder, shape: Any, iota_dimension: int | None = None, *, 
             raise ArgumentError("Iota(builder, shape, iota_dimension) needs the dimension along which to count")
         return builder.record("iota", shape=shape, dimension=as_int(iota_dimension, "iota_dimension"))
     length = as_int(iota_dimension if size is None else size, "the size")
-    return builder.record("iota", shape=Shape.array(as_element_type(shape), (length,)), dimension=0)
+    return builder.record("iota", shape=Shape.array(element_type_of(shape), (length,)), dimension=0)
 
 
 @op_function("tuple")

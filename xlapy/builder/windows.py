@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import fields
 from typing import Any
 
-from xlapy.builder.arguments import Integers, as_element_type, as_int, as_ints, as_list, described
+from xlapy.builder.arguments import Integers, as_int, as_ints, as_list, described
 from xlapy.builder.builder import ComputationLike
 from xlapy.builder.contractions import as_precision
 from xlapy.builder.op import XlaOp
@@ -16,7 +16,7 @@ from xlapy.builder.regions import computation_of
 from xlapy.builder.registry import op_function
 from xlapy.builder.shapes import require_array
 from xlapy.hlo.attributes import ConvolutionDimensionNumbers, Window, WindowDimension
-from xlapy.hlo.element_types import PRED
+from xlapy.hlo.element_types import PRED, element_type_of
 from xlapy.hlo.shape import UNBOUNDED, Shape
 from xlapy.support.errors import ArgumentError, ShapeError, UnsupportedError
 
@@ -262,7 +262,7 @@ def ConvGeneralDilated(
         rhs_dilation,
         window_reversal,
     )
-    wanted = inputs.type if preferred_element_type is None else as_element_type(preferred_element_type)
+    wanted = inputs.type if preferred_element_type is None else element_type_of(preferred_element_type)
     return builder.record(
         "convolution",
         [left, right],

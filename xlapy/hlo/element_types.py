@@ -5,11 +5,14 @@ Integers narrower than a byte are stored one per byte, as ml_dtypes does.
 
 from __future__ import annotations
 
+import reprlib
 from dataclasses import dataclass
 from typing import Any, Final
 
 import ml_dtypes
 import numpy as np
+
+from xlapy.support.errors import ArgumentError
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -152,22 +155,35 @@ def is_element_type_name(name: str) -> bool:
 def element_type_of(dtype: Any) -> ElementType:
     """The element type of a numpy dtype (or anything `np.dtype` takes), of HLO's name, or of an `ElementType` itself.
 
-    Raises TypeError for dtypes without an element type (strings, objects, records), and for the names that mean one
-    thing to HLO and another to numpy ("u8": 8 bits or 8 bytes). Byte order is ignored."""
+    Raises ArgumentError for what has no element type (strings, objects, records, None, which is f64 to numpy), and for
+    the names that mean one thing to HLO and another to numpy ("u8": 8 bits or 8 bytes). Byte order is ignored."""
     if isinstance(dtype, ElementType):
         return dtype
     if isinstance(dtype, str) and dtype in _BY_NAME:
         if dtype in _AMBIGUOUS:
-            raise TypeError(
+            raise ArgumentError(
                 f"{dtype!r} is {_BY_NAME[dtype].dtype} to HLO and {np.dtype(dtype)} to numpy; use either name"
             )
         return _BY_NAME[dtype]
     found = _BY_DTYPE.get(dtype) if isinstance(dtype, np.dtype) else None
     if found is None:
-        found = _BY_DTYPE.get(np.dtype(dtype).newbyteorder("="))
-    if found is None:
-        raise TypeError(f"xlapy has no element type for numpy dtype {np.dtype(dtype)!s}")
+        given = _numpy_dtype(dtype)
+        found = _BY_DTYPE.get(given.newbyteorder("="))
+        if found is None:
+            raise ArgumentError(f"xlapy has no element type for numpy dtype {given!s}")
     return found
+
+
+def _numpy_dtype(dtype: Any) -> np.dtype[Any]:
+    """What numpy makes of it."""
+    reason = "an element type is a numpy dtype, or a name of HLO"
+    if dtype is not None:
+        try:
+            found: np.dtype[Any] = np.dtype(dtype)
+            return found
+        except (TypeError, ValueError, SyntaxError) as error:
+            reason = str(error)
+    raise ArgumentError(f"{reprlib.repr(dtype)} is no element type: {reason}")
 
 
 def real_part_type(element_type: ElementType) -> ElementType:

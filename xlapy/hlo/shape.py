@@ -16,7 +16,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from xlapy.hlo.element_types import ElementType, element_type_of
-from xlapy.support.errors import ShapeError
+from xlapy.support.errors import ArgumentError, ShapeError
 
 UNBOUNDED = -1  # the size of a `?` dimension
 
@@ -106,16 +106,8 @@ class Shape:
         except TypeError:
             raise ShapeError("shape.sizes", f"the sizes of an array are a list of integers, not {dims!r}") from None
         _check_dims(dims)
-        flags: Flags = ()
-        if any(dynamic) or UNBOUNDED in dims:
-            given = dynamic or (False,) * len(dims)
-            if len(given) != len(dims):
-                raise ShapeError("shape.sizes", f"{len(given)} flags say which of {len(dims)} dimensions are dynamic")
-            flags = tuple(bool(flag) or size == UNBOUNDED for flag, size in zip(given, dims, strict=True))
-        if isinstance(layout, Layout) or layout is None:
-            chosen = layout
-        else:
-            chosen = Layout(tuple(layout))
+        flags = _flags(dims, dynamic) if not _is_empty(dynamic) or UNBOUNDED in dims else ()
+        chosen = layout if isinstance(layout, Layout) or layout is None else _layout(layout)
         if chosen is not None and sorted(chosen.minor_to_major) != list(range(len(dims))):
             raise ShapeError("shape.layout", f"layout {chosen} is not a permutation of {len(dims)} dimensions")
         return cls(element_type_of(element_type), dims, flags, chosen)
@@ -128,7 +120,13 @@ class Shape:
     def tuple(cls, elements: Sequence[Shape]) -> Shape:
         """A tuple of `elements`. Raises ShapeError if it nests too deep, or has too many parts: a tuple of one tuple
         twice, which is twice in another, and so on, is soon more than memory holds."""
-        made = cls(None, elements=(*elements,))
+        try:
+            made = cls(None, elements=(*elements,))
+        except TypeError:
+            raise ArgumentError(f"a tuple is made of a list of shapes, not of {elements!r}") from None
+        for element in made.parts:
+            if not isinstance(element, Shape):
+                raise ArgumentError(f"a tuple is made of shapes, which {element!r} is none of")
         if any(element.elements is not None for element in made.parts):
             made._check_extent()
         return made
@@ -357,6 +355,29 @@ class Shape:
 
     def __repr__(self) -> str:
         return str(self)
+
+
+def _is_empty(flags: Any) -> bool:
+    return isinstance(flags, (tuple, list)) and not flags
+
+
+def _flags(dims: Dims, dynamic: Sequence[bool]) -> Flags:
+    """Which dimensions are dynamic; empty if none is."""
+    try:
+        given = [bool(flag) for flag in dynamic] or [False] * len(dims)
+    except (TypeError, ValueError):
+        raise ShapeError("shape.sizes", f"the flags of dimensions are a list of bools, not {dynamic!r}") from None
+    if len(given) != len(dims):
+        raise ShapeError("shape.sizes", f"{len(given)} flags say which of {len(dims)} dimensions are dynamic")
+    flags = tuple(flag or size == UNBOUNDED for flag, size in zip(given, dims, strict=True))
+    return flags if any(flags) else ()
+
+
+def _layout(minor_to_major: Sequence[int]) -> Layout:
+    try:
+        return Layout((*map(operator.index, minor_to_major),))
+    except TypeError:
+        raise ShapeError("shape.layout", f"a layout is a list of dimensions, not {minor_to_major!r}") from None
 
 
 def _check_dims(dims: Dims) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -16,7 +17,7 @@ from xlapy.jax.leaves import ResultKind, copying, is_key, reader, signatures, wr
 from xlapy.jax.lowering import PLATFORM, check_grid, compile_text
 from xlapy.jax.specialization import nesting
 from xlapy.options import CompileOptions
-from xlapy.support.errors import ArgumentError
+from xlapy.support.errors import ArgumentError, ParseError
 
 
 def compile_exported(
@@ -30,11 +31,21 @@ def compile_exported(
     It is called as it was before its export. One with sizes left open is compiled anew for each set of sizes, which
     raises ShapeError for sizes that its export excluded; others are compiled right here. An artifact for several
     platforms takes the branches of the CPU if it has those, else of the first."""
-    artifact = exported if isinstance(exported, export.Exported) else export.deserialize(bytearray(exported))
+    artifact = exported if isinstance(exported, export.Exported) else _artifact(exported)
     chosen = options or CompileOptions()
     check_effects((*artifact.ordered_effects, *artifact.unordered_effects))
     check_grid(artifact.nr_devices)
     return ExportedFunction(artifact, chosen, results)
+
+
+def _artifact(exported: Any) -> export.Exported:
+    """The artifact in what `Exported.serialize` gave."""
+    if not isinstance(exported, (bytes, bytearray, memoryview)):
+        raise ArgumentError(f"what JAX exported is an Exported, or the bytes of one, not a {type(exported).__name__}")
+    try:
+        return export.deserialize(bytearray(exported))
+    except (ArithmeticError, AssertionError, AttributeError, LookupError, TypeError, ValueError, struct.error) as error:
+        raise ParseError(f"these {len(exported):,} bytes are no function that JAX exported: {error}") from error
 
 
 class ExportedFunction:

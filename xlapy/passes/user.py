@@ -17,7 +17,7 @@ import inspect
 import re
 import time
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from dataclasses import is_dataclass, replace
 from typing import Any
 
 from xlapy.hlo.graph import HloModule
@@ -41,12 +41,18 @@ class Placement(Record):
 
 def after(place: str, step: Pass) -> Placement:
     """The pass runs behind the pass or group named `place`, the last one of that name."""
-    return Placement(place, step, behind=True)
+    return _placement(place, step, behind=True)
 
 
 def before(place: str, step: Pass) -> Placement:
     """The pass runs in front of the pass or group named `place`, the first one of that name."""
-    return Placement(place, step, behind=False)
+    return _placement(place, step, behind=False)
+
+
+def _placement(place: str, step: Any, *, behind: bool) -> Placement:
+    if not isinstance(step, Pass) or not is_dataclass(step):
+        raise ArgumentError(f"{step!r} is no pass: an instance of a dataclass that is a ModulePass or ComputationPass")
+    return Placement(place, step, behind)
 
 
 def check_left_out(pipeline: Pipeline, passes: Iterable[str], others: Iterable[str] = ()) -> None:

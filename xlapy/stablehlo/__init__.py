@@ -9,6 +9,7 @@ from xlapy.stablehlo.reading import parse_tree
 from xlapy.stablehlo.tree import dissolve
 from xlapy.stablehlo.write import Writer
 from xlapy.support.collection import paused_collection
+from xlapy.support.errors import ArgumentError
 
 
 def parse(text: str) -> HloModule:
@@ -31,6 +32,10 @@ def to_text(module: HloModule, *, pretty: bool = False) -> str:
     graph holds only the arithmetic on storage, and that is what is written once it was changed.
 
     Raises UnsupportedError for what StableHLO cannot say."""
+    if not isinstance(module, HloModule):
+        raise ArgumentError(
+            f"an HloModule is written as text, not a {type(module).__name__}; xlapy.load makes one of any program"
+        )
     source = module.source
     if source is not None and source.fingerprint == fingerprint(module):
         return source.text

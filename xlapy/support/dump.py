@@ -6,6 +6,8 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
+from xlapy.support.errors import ArgumentError
+
 
 @dataclass(frozen=True, slots=True)
 class DumpFolder:
@@ -13,6 +15,14 @@ class DumpFolder:
 
     path: Path
     wanted: str = ""  # regular expression that a dump's name must contain
+
+    def __post_init__(self) -> None:
+        try:
+            re.compile(self.wanted)
+        except re.error as error:
+            raise ArgumentError(
+                f"dumps are wanted by a regular expression, which {self.wanted!r} is not: {error}"
+            ) from None
 
     def wants(self, *parts: str) -> bool:
         return re.search(self.wanted, ".".join(parts)) is not None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
+from xlapy.codegen.object_cache import CacheInfo
 from xlapy.native import object_cache
 from xlapy.options import environment
 
@@ -22,5 +23,15 @@ def _cache(chosen: argparse.Namespace) -> int:
     cache = object_cache(environment())
     if chosen.clear:
         cache.clear()
-    print(cache.info())
+    print(_described(cache.info()))
     return 0
+
+
+def _described(info: CacheInfo) -> str:
+    if info.directory is None:
+        return "the cache is off"
+    if not info.directory.exists():
+        return f"{info.directory}: nothing there yet"
+    if not info.usable:
+        return f"{info.directory}: not used, because it is no directory that belongs to you alone"
+    return f"{info.directory}: {info.entries:,} entries, {info.total_bytes:,} of at most {info.limit_bytes:,} bytes"

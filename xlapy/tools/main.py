@@ -8,6 +8,7 @@ import sys
 from collections.abc import Sequence
 
 from xlapy.support.errors import InternalError, XlaError
+from xlapy.support.version import VERSION
 from xlapy.tools import cache, laws, ops, opt, report, run, show, text
 from xlapy.tools.console import report_error
 
@@ -25,6 +26,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         epilog="`xlapy COMMAND --help` tells more. Exit status: 0; 1 for a program that is wrong or fails; "
         "2 for a wrong command line; 3 if `run --compare` finds a difference.",
     )
+    parser.add_argument("--version", action="version", version=f"xlapy {VERSION}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     for module in SUBCOMMANDS:
         module.add_to(commands)

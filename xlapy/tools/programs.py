@@ -19,26 +19,18 @@ from xlapy.tools.console import progress
 
 
 def add_program(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("file", metavar="FILE", help="HLO or StableHLO text; - for standard input")
+    parser.add_argument("file", metavar="FILE", help="HLO or StableHLO, as text or serialized; - for standard input")
 
 
 def add_size(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--size", type=int, default=4, metavar="N", help="of every `?` dimension (default: 4)")
 
 
-def read_program(file: str) -> str:
-    """The text of a program. Raises OSError, or ParseError for bytes that are no text."""
-    try:
-        return sys.stdin.read() if file == "-" else Path(file).read_text(encoding="utf-8")
-    except UnicodeDecodeError as error:
-        raise ParseError(f"{file} is not text in UTF-8: {error.reason} at byte {error.start}") from None
-
-
 def load_program(chosen: argparse.Namespace) -> HloModule:
-    """The module in a file, as it is written there."""
-    text = read_program(chosen.file)
+    """The module in a file, as it is written there. Raises OSError, or ParseError for what is no program."""
+    source = sys.stdin.buffer.read() if chosen.file == "-" else Path(chosen.file).read_bytes()
     with progress(f"reading {chosen.file}"):
-        return xlapy.load(text)
+        return xlapy.load(source)
 
 
 def load_static(chosen: argparse.Namespace) -> HloModule:

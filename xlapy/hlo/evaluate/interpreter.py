@@ -21,7 +21,7 @@ from xlapy.hlo.ops import Trait
 from xlapy.hlo.process_groups import Place
 from xlapy.hlo.shape import Shape
 from xlapy.hlo.verifier import verify_processes
-from xlapy.support.errors import ArgumentError, ExecutionError, InternalError
+from xlapy.support.errors import ArgumentError, ExecutionError, InternalError, OutOfMemoryError
 
 CustomCalls = Mapping[str, Callable[..., Any]]
 
@@ -193,7 +193,10 @@ def _execution(computation: Computation, arguments: Sequence[Value]) -> Generato
     for instruction in computation.post_order():
         if instruction not in values:
             operands = [values[operand] for operand in instruction.operands]
-            value = EVALUATORS[instruction.opcode](instruction, operands)
+            try:
+                value = EVALUATORS[instruction.opcode](instruction, operands)
+            except MemoryError as error:
+                raise OutOfMemoryError(f"no memory to evaluate {instruction}: {error}") from None
             if isinstance(value, Generator):
                 value = yield from value
             values[instruction] = _checked(value, instruction)
@@ -226,7 +229,10 @@ def _detached(value: Value) -> Any:
     """The result in memory of its own; tokens are None."""
     if isinstance(value, tuple):
         return tuple(_detached(element) for element in value)
-    return None if value is None else np.array(value)
+    try:
+        return None if value is None else np.array(value)
+    except MemoryError as error:
+        raise OutOfMemoryError(f"no memory for a result: {error}") from None
 
 
 # -- arguments -----------------------------------------------------------------------------------------------------

@@ -65,7 +65,7 @@ def structural_equal(a: HloModule, b: HloModule) -> bool:
 
 def fingerprint(module: HloModule) -> str:
     """A hash that is equal for structurally equal modules."""
-    return hashlib.sha256(canonical_text(module).encode()).hexdigest()
+    return hashlib.sha256(canonical_text(module).encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def _callees_first(module: HloModule) -> list[Computation]:
