@@ -375,38 +375,49 @@ class NativeCall:
 
 
 def _build_table(entry: EntryPoint, callbacks: Callbacks, context_address: Callable[[], int]) -> _TableArray:
-    """The table of a program with everything it points to behind it, in one array."""
-    records = (ParameterRecord * len(entry.parameters))(), (ResultRecord * len(entry.results))()
-    specs = entry.parameters + entry.results
-    dims = np.array([dim for spec in specs for dim in spec.dims], np.int64)
-    allocators = _allocators(entry.results)
+    """The table of a program with everything it points to behind it, in one array: a `TableRecord`, a `ParameterRecord`
+    for each parameter, a `ResultRecord` for each result, and the dimensions of all these."""
+    parameters, results = entry.parameters, entry.results
+    allocators = _allocators(results)
     general, failed = callbacks.general, callbacks.failed
-    dims_address = _data_address(dims)
-    for record, spec in zip(itertools.chain(*records), specs, strict=True):
-        record.dtype, record.rank, record.dims = id(spec.dtype), len(spec.dims), dims_address
+    parameters_place = _TABLE_WORDS
+    results_place = parameters_place + len(parameters) * _PARAMETER_WORDS
+    dims_place = results_place + len(results) * _RESULT_WORDS
+    dims = [dim for spec in parameters + results for dim in spec.dims]
+    array = np.empty(dims_place + len(dims), np.int64).view(_TableArray)
+    base = _data_address(array)
+    words = [
+        len(parameters),
+        len(results),
+        base + parameters_place * _WORD_BYTES,
+        base + results_place * _WORD_BYTES,
+        entry.address,
+        entry.release_gil,
+        entry.gives_tuple,
+        id(entry.restructure) if entry.restructure else 0,
+        id(general),
+        id(failed),
+        id(context_address),
+        0,  # idle contexts
+        0,  # call number
+        len(entry.donations),
+    ]
+    dims_address = base + dims_place * _WORD_BYTES
+    for spec in parameters:
+        words += (id(spec.dtype), len(spec.dims), dims_address, spec.byte_count)
         dims_address += len(spec.dims) * _WORD_BYTES
-    for parameter, spec in zip(records[0], entry.parameters, strict=True):
-        parameter.byte_count = spec.byte_count
-    for number, (result, allocator) in enumerate(zip(records[1], allocators, strict=True)):
-        result.allocator = id(allocator) if allocator else None
-        result.donor = entry.donations.get(number, -1)
-    table = TableRecord(
-        parameter_count=len(entry.parameters),
-        result_count=len(entry.results),
-        parameters=ctypes.addressof(records[0]),
-        results=ctypes.addressof(records[1]),
-        entry=entry.address,
-        release_gil=entry.release_gil,
-        gives_tuple=entry.gives_tuple,
-        restructure=id(entry.restructure) if entry.restructure else None,
-        general=id(general),
-        failed=id(failed),
-        new_context=id(context_address),
-        donation_count=len(entry.donations),
-    )
-    array = np.frombuffer(bytearray(table), np.int64).view(_TableArray)
-    array.owned = (entry, general, failed, context_address, allocators, records, dims)
+    for number, (spec, allocator) in enumerate(zip(results, allocators, strict=True)):
+        donor = entry.donations.get(number, -1)
+        words += (id(spec.dtype), len(spec.dims), dims_address, id(allocator) if allocator else 0, donor)
+        dims_address += len(spec.dims) * _WORD_BYTES
+    array[:] = words + dims
+    array.owned = (entry, general, failed, context_address, allocators)
     return array
+
+
+_TABLE_WORDS, _PARAMETER_WORDS, _RESULT_WORDS = (
+    ctypes.sizeof(record) // _WORD_BYTES for record in (TableRecord, ParameterRecord, ResultRecord)
+)
 
 
 def _allocators(results: Sequence[ArraySpec]) -> list[Callable[[], Array] | None]:

@@ -13,7 +13,7 @@ import os
 import sys
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from xlapy_runtime.errors import InternalError
 from xlapy_runtime.images import Image, Layout, is_image, read_image
@@ -72,27 +72,32 @@ def load(image: Image, imports: Mapping[str, int], exports: Sequence[str]) -> Li
     base = _memory(layout.space)
     addresses = {name: base + layout.exports[name] for name in exports}
     code = LinkedCode(addresses, functools.partial(_release, base, layout.space))
-    ctypes.memmove(base, image.data, layout.data_bytes)
-    ctypes.memmove(base + layout.data_space, image.code, layout.code_bytes)
-    _fill_in(layout, base, found)
+    memory = _view(base, layout.space, _WRITEABLE)
+    memory[: layout.data_bytes] = image.data
+    memory[layout.data_space : layout.data_space + layout.code_bytes] = image.code
+    _fill_in(layout, memory.cast("q"), base, found)
     _protect(base + layout.data_space, layout.space - layout.data_space)
     return code
 
 
-def _fill_in(layout: Layout, base: int, found: Mapping[str, int]) -> None:
+def _fill_in(layout: Layout, words: memoryview, base: int, found: Mapping[str, int]) -> None:
     """Completes the words that hold addresses."""
-    words = (ctypes.c_int64 * (layout.space // _WORD_BYTES)).from_address(base)
     try:
         for place in layout.addresses:
             words[place] += base
         for name, places in layout.imports.items():
             for place in places:
                 words[place] = found[name]
-    except (IndexError, TypeError) as error:
+    except (IndexError, TypeError, ValueError) as error:
         raise InternalError(f"cannot link object code: a damaged image: {error}") from None
 
 
-_WORD_BYTES = 8
+_WRITEABLE = 0x200
+"""CPython's PyBUF_WRITE."""
+
+_view = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.c_ssize_t, ctypes.c_int)(
+    ("PyMemoryView_FromMemory", ctypes.pythonapi)
+)
 
 
 def _address_of(name: str, imports: Mapping[str, int]) -> int:
@@ -117,15 +122,6 @@ def symbol_address(name: str) -> int:
     return ctypes.addressof(ctypes.c_char.in_dll(ctypes.pythonapi, name))
 
 
-class _System:
-    """The functions that give memory other rights than Python's own mappings have."""
-
-    def __init__(self) -> None:
-        self.mmap = _MMAP(symbol_address("mmap"))
-        self.mprotect = _MPROTECT(symbol_address("mprotect"))
-        self.munmap = _MUNMAP(symbol_address("munmap"))
-
-
 _PLACE, _SIZE, _NUMBER = ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int
 _MMAP = ctypes.CFUNCTYPE(_PLACE, _PLACE, _SIZE, _NUMBER, _NUMBER, _NUMBER, ctypes.c_long, use_errno=True)
 _MPROTECT = ctypes.CFUNCTYPE(_NUMBER, _PLACE, _SIZE, _NUMBER, use_errno=True)
@@ -133,14 +129,16 @@ _MUNMAP = ctypes.CFUNCTYPE(_NUMBER, _PLACE, _SIZE, use_errno=True)
 
 
 @functools.cache
-def _system() -> _System:
-    return _System()
+def system_function(prototype: Any, name: str) -> Callable[..., Any]:
+    """A function of the system's that Python has no name for, as a prototype of `ctypes` describes it."""
+    function: Callable[..., Any] = prototype((name, ctypes.pythonapi))
+    return function
 
 
 def _memory(space: int) -> int:
     """Pages that may be written to."""
     anonymous = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS
-    address = _system().mmap(None, space, mmap.PROT_READ | mmap.PROT_WRITE, anonymous, -1, 0)
+    address = system_function(_MMAP, "mmap")(None, space, mmap.PROT_READ | mmap.PROT_WRITE, anonymous, -1, 0)
     if address == _NO_MEMORY:
         raise MemoryError(f"no memory for {space} bytes of code: {os.strerror(ctypes.get_errno())}")
     assert isinstance(address, int)
@@ -152,12 +150,12 @@ _NO_MEMORY = ctypes.c_void_p(-1).value
 
 def _protect(address: int, space: int) -> None:
     """Makes pages code, which cannot be written to."""
-    if space and _system().mprotect(address, space, mmap.PROT_READ | mmap.PROT_EXEC):
+    if space and system_function(_MPROTECT, "mprotect")(address, space, mmap.PROT_READ | mmap.PROT_EXEC):
         raise InternalError(f"the system refuses to run code: {os.strerror(ctypes.get_errno())}")
 
 
 def _release(address: int, space: int) -> None:
-    _system().munmap(address, space)
+    system_function(_MUNMAP, "munmap")(address, space)
 
 
 Installed = TypeVar("Installed")

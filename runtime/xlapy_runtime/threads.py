@@ -23,6 +23,7 @@ from typing import Any, ClassVar
 from xlapy_runtime.calls import INTERRUPTED_ADDRESS, LOOK_FOR_SIGNALS_ADDRESS
 from xlapy_runtime.errors import ArgumentError
 from xlapy_runtime.linking import InstalledOnce, LinkedCode, link
+from xlapy_runtime.small_files import first_bytes
 
 MAX_THREADS = 128
 """The most threads that work on one range, the caller included."""
@@ -140,11 +141,7 @@ def _cgroup_quota(root: str) -> float | None:
 
 
 def _read_text(path: str) -> str:
-    try:
-        with open(path, "rb", buffering=0) as file:
-            return file.read().decode("ascii", "replace").strip()
-    except OSError:
-        return ""
+    return first_bytes(path).decode("ascii", "replace").strip()
 
 
 _ACTION = ctypes.CFUNCTYPE(None)

@@ -128,6 +128,15 @@ def test_least_recently_used_entries_go_first(tmp_path: Path) -> None:
     assert cache.info().total_bytes <= 10_000
 
 
+@pytest.mark.parametrize(("age", "is_noted"), [(60, False), (2 * 3600, True)])
+def test_that_an_entry_was_used_is_noted_now_and_then(age: int, is_noted: bool, cache: ObjectCache) -> None:
+    cache.put(KIND, b"key", b"payload")
+    then = int(time.time()) - age
+    os.utime(only_entry(cache), (then, then))
+    assert cache.get(KIND, b"key") == b"payload"
+    assert (only_entry(cache).stat().st_mtime > then) == is_noted
+
+
 def test_what_exceeds_the_limit_alone_is_not_stored(tmp_path: Path) -> None:
     cache = ObjectCache(tmp_path / "cache", 100, version=b"1")
     assert not cache.put(KIND, b"key", bytes(101))

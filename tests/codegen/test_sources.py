@@ -178,13 +178,22 @@ def test_front_ends_are_packages_that_nothing_of_the_compiler_imports() -> None:
         assert set(allowed) <= {"top", "xlapy.report", *(f"xlapy.{other}" for other in FRONT_ENDS)}
 
 
-def test_both_ways_to_look_see_the_same(package: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_both_ways_to_look_see_the_same(package: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     old = package / "old.py"
     old.touch()
     os.utime(old, ns=(-(10**18) - 7, -(10**18) - 7))  # before 1970
-    paths = [str(package), str(package / "one.py"), "/nowhere/at all", "", str(old), str(package / "inner"), "é" * 300]
+    paths = [
+        str(package),
+        str(package / "one.py"),
+        "/nowhere/at all",
+        "nor here",
+        str(old),
+        str(package / "inner"),
+        "é" * 300,
+        "package/one.py",
+    ]
     content = "".join(f"{path}\0" for path in paths).encode()
-    rows = look(content, len(paths))
+    rows = look(str(tmp_path), content, len(paths))
     monkeypatch.setattr(sys, "platform", "elsewhere")
-    assert rows == look(content, len(paths))
-    assert look(b"", 0) == b""
+    assert rows == look(str(tmp_path), content, len(paths))
+    assert look(str(tmp_path), b"", 0) == b""

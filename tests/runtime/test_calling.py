@@ -549,3 +549,33 @@ def test_a_layout_has_no_identity_without_the_library_that_has_it(monkeypatch: p
     assert calling.layout_identity() == calling.layout_identity() is not None
     monkeypatch.setattr(calling, "_numpy_multiarray", lambda: sys)  # which is no file
     assert calling.layout_identity.__wrapped__() is None
+
+
+def test_a_table_says_what_its_records_name() -> None:
+    """The words are written one by one, the fields are named in `TableRecord` and those that it points to."""
+    scalar = ArraySpec((), np.dtype(np.int16))
+    matrix = ArraySpec((3, 5), FLOAT32)
+    entry = EntryPoint(4096, (VECTOR, matrix), (scalar, matrix), gives_tuple=True, release_gil=False, donations={1: 1})
+
+    class Caller:
+        def general(self, *arguments: Any) -> None: ...
+
+        def failed(self, context_address: int, status: int) -> None: ...
+
+        def new_context(self) -> CallContext:
+            raise NotImplementedError
+
+    words = calling._build_table(entry, Caller(), lambda: 0)
+    table = calling.TableRecord.from_address(words.ctypes.data)
+    assert (table.parameter_count, table.result_count, table.donation_count) == (2, 2, 1)
+    assert (table.entry, table.release_gil, table.gives_tuple, table.restructure) == (4096, 0, 1, None)
+    assert (table.idle_contexts, table.call_number) == (None, 0)
+    _, general, failed, context_address, _ = words.owned
+    assert (table.general, table.failed, table.new_context) == (id(general), id(failed), id(context_address))
+    parameters = (calling.ParameterRecord * 2).from_address(table.parameters)
+    results = (calling.ResultRecord * 2).from_address(table.results)
+    for record, spec in zip((*parameters, *results), (VECTOR, matrix, scalar, matrix), strict=True):
+        assert record.dtype == id(spec.dtype)
+        assert tuple((ctypes.c_int64 * record.rank).from_address(record.dims)) == spec.dims
+    assert [record.byte_count for record in parameters] == [16, 60]
+    assert [(record.allocator, record.donor) for record in results] == [(None, -1), (None, 1)]

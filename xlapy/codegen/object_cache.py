@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 DEFAULT_LIMIT_BYTES = 1 << 30
 
-_NO_VERSION = b"any version"
+_NO_VERSION = b"any version, with paths from one folder"
 """Of what is remembered about the sources, from which the version follows."""
 
 _MAGIC = b"xlapy entry 2\n\0\0"
@@ -46,6 +46,9 @@ _DIGEST_BYTES = 32
 _TEMPORARY_PREFIX = ".writing-"
 _TEMPORARY_LIFETIME_SECONDS = 3600
 """A temporary file older than this has lost its writer."""
+
+_NOTED_SECONDS = 3600
+"""What was used within this time is not noted once more."""
 
 _SCAN_FRACTION = 16
 """The directory is measured again after this part of the limit was written: bounds both the cost and the overshoot."""
@@ -188,8 +191,6 @@ class ObjectCache:
         if content[: len(_MAGIC) + _DIGEST_BYTES] != _MAGIC + digest.digest():
             _remove(path)
             return None
-        with contextlib.suppress(OSError):
-            os.utime(path)
         return payload
 
     def _keep_within_limit(self, written: int) -> None:
@@ -238,12 +239,22 @@ def _listing(directory: str) -> list[str]:
 
 
 def _content(path: str) -> bytes | None:
-    """The bytes of a file, or None if it cannot be read."""
+    """The bytes of a file, or None if it cannot be read. That it was used is noted, unless it lately was."""
     try:
-        with open(path, "rb", buffering=0) as file:
-            return file.read()
+        descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_BINARY", 0))
     except OSError:
         return None
+    try:
+        status = os.fstat(descriptor)
+        content = os.read(descriptor, status.st_size)
+    except OSError:
+        return None
+    finally:
+        os.close(descriptor)
+    if status.st_mtime < time.time() - _NOTED_SECONDS:
+        with contextlib.suppress(OSError):
+            os.utime(path)
+    return content
 
 
 def _is_entry_name(name: str) -> bool:

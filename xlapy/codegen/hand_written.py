@@ -1,0 +1,125 @@
+"""Machine code that is written by hand, for what Linux on x86-64 does faster when it is not asked from Python.
+
+A few functions of a few bytes each, which are put into memory together when the first of them is called, and stay.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import itertools
+import os
+import struct
+import sys
+from typing import Any
+
+from xlapy_runtime.images import Image, Layout
+from xlapy_runtime.linking import LinkedCode, load
+
+
+def is_linux_on_x86() -> bool:
+    """Whether this code can run here."""
+    return sys.platform == "linux" and os.uname().machine == "x86_64" and struct.calcsize("P") == 8
+
+
+@functools.cache
+def ask_processor() -> Any:
+    """`void ask_processor(uint32 leaf, uint32 part, uint32 *answer)`: the four words that `cpuid` answers."""
+    return _ASKING(_code().address("ask_processor"))
+
+
+@functools.cache
+def ask_system() -> Any:
+    """`uint32 ask_system()`: which registers the system saves, so that they may be used."""
+    return _ASKING_SYSTEM(_code().address("ask_system"))
+
+
+@functools.cache
+def look_at_files() -> Any:
+    """`void look_at_files(int64 *what)`: writes the sizes of files, and their times in nanoseconds.
+
+    What it is given: the descriptor of the folder that paths begin in, the address of these, of which each ends with a
+    zero byte, how many there are, and the address of the rows, of two words each. That of a file that cannot be seen
+    stays as it is."""
+    return _LOOKING(_code().address("look_at_files"))
+
+
+@functools.cache
+def _code() -> LinkedCode:
+    return load(Image(_LAYOUT, b"", b"".join(_FUNCTIONS.values())), {}, list(_FUNCTIONS))
+
+
+_ASKING = ctypes.CFUNCTYPE(None, ctypes.c_uint32, ctypes.c_uint32, ctypes.c_void_p)
+_LOOKING = ctypes.CFUNCTYPE(None, ctypes.c_char_p)
+_ASKING_SYSTEM = ctypes.CFUNCTYPE(ctypes.c_uint32)
+
+_ASK_PROCESSOR = bytes.fromhex(
+    "53"  #         push rbx
+    "89f8"  #       mov eax, edi       the leaf
+    "89f1"  #       mov ecx, esi       its part
+    "4989d0"  #     mov r8, rdx        where the answer goes
+    "0fa2"  #       cpuid
+    "418900"  #     mov [r8], eax
+    "41895804"  #   mov [r8 + 4], ebx
+    "41894808"  #   mov [r8 + 8], ecx
+    "4189500c"  #   mov [r8 + 12], edx
+    "5b"  #         pop rbx
+    "c3"  #         ret
+)
+_ASK_SYSTEM = bytes.fromhex(
+    "31c9"  #       xor ecx, ecx
+    "0f01d0"  #     xgetbv
+    "c3"  #         ret
+)
+_LOOK_AT_FILES = bytes.fromhex(
+    "53"  #                push rbx
+    "55"  #                push rbp
+    "4154"  #              push r12
+    "4155"  #              push r13
+    "4881ec90000000"  #    sub rsp, 144           room for what the system knows of a file
+    "4c8b2f"  #            mov r13, [rdi]         the folder
+    "488b6f08"  #          mov rbp, [rdi + 8]     the paths
+    "4c8b6710"  #          mov r12, [rdi + 16]    how many are left
+    "488b5f18"  #          mov rbx, [rdi + 24]    the rows
+    # next:
+    "49ffcc"  #            dec r12
+    "7840"  #              js done
+    "4489ef"  #            mov edi, r13d
+    "4889ee"  #            mov rsi, rbp
+    "4889e2"  #            mov rdx, rsp
+    "4531d2"  #            xor r10d, r10d
+    "b806010000"  #        mov eax, 262           newfstatat
+    "0f05"  #              syscall
+    "85c0"  #              test eax, eax
+    "751a"  #              jnz after              the row stays as it is
+    "488b442430"  #        mov rax, [rsp + 48]    st_size
+    "488903"  #            mov [rbx], rax
+    "4869442458"  #        imul rax, [rsp + 88],  st_mtime
+    "00ca9a3b"  #                     1000000000
+    "4803442460"  #        add rax, [rsp + 96]    st_mtime_nsec
+    "48894308"  #          mov [rbx + 8], rax
+    # after:
+    "4883c310"  #          add rbx, 16
+    # skip:
+    "48ffc5"  #            inc rbp
+    "807dff00"  #          cmp byte ptr [rbp - 1], 0
+    "75f7"  #              jne skip
+    "ebbb"  #              jmp next
+    # done:
+    "4881c490000000"  #    add rsp, 144
+    "415d"  #              pop r13
+    "415c"  #              pop r12
+    "5d"  #                pop rbp
+    "5b"  #                pop rbx
+    "c3"  #                ret
+)
+_FUNCTIONS = {"ask_processor": _ASK_PROCESSOR, "ask_system": _ASK_SYSTEM, "look_at_files": _LOOK_AT_FILES}
+_ENDS = list(itertools.accumulate(map(len, _FUNCTIONS.values())))
+_LAYOUT = Layout(
+    data_bytes=0,
+    data_space=0,
+    code_bytes=_ENDS[-1],
+    exports=dict(zip(_FUNCTIONS, [0, *_ENDS], strict=False)),
+    imports={},
+    addresses=(),
+)
