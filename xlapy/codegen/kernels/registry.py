@@ -122,13 +122,15 @@ class Kernel(Record):
 
 
 class Situation(Record):
-    """What a kernel may know besides the instruction: the target, whether a result overwrites an operand, and what
-    memory region functions need, and whether it runs once per call of the program, or perhaps in a loop."""
+    """What a kernel may know besides the instruction: the target, whether a result overwrites an operand, what
+    memory region functions need, whether it runs once per call of the program, or perhaps in a loop, and of how many
+    rows at a time if not of all that it has."""
 
     target: Target
     in_place: bool
     functions: FunctionPlans = field(default_factory=dict)
     runs_once: bool = False
+    part: int = 0
 
 
 KernelMaker = Callable[[Instruction, Situation], Kernel]
@@ -357,10 +359,10 @@ def _shared_array(k: KernelBuilder, shape: Shape, *, read_only: bool) -> Array:
 def _rows_kernel(computation: Computation, situation: Situation) -> Kernel:
     operands = computation.parameters
     total = sum(operand.shape.bytes for operand in operands)
-    chain = call_over_rows(computation, in_place=situation.in_place)
+    chain = call_over_rows(computation, in_place=situation.in_place, part=situation.part)
     if chain is not None:
         return _chain_kernel(chain, computation)
-    plan = plan_rows(computation, total, situation.target, in_place=situation.in_place)
+    plan = plan_rows(computation, total, situation.target, in_place=situation.in_place, part=situation.part)
 
     def body(k: KernelBuilder, arrays: Sequence[Array], outputs: Sequence[Array], begin: Value, end: Value) -> None:
         bound = dict(zip(operands, arrays, strict=True))
