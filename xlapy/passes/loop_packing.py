@@ -48,7 +48,7 @@ FEW_ROWS = 8
 """Of a step, for which rows of a large matrix are read one by one, and a matrix by columns as it is."""
 
 MOST_ROWS = 128
-"""Of a step: with more the time that packing takes does not count, but for turning a matrix round."""
+"""Of a step: with more, rows of the matrix are as good as strips, each of which would be multiplied by all of them."""
 
 MOST_BYTES = 32 << 20
 """Of one matrix, that may take memory twice."""
@@ -142,7 +142,7 @@ def _width_of_strips(dot: Instruction) -> int | None:
     if is_by_rows and not (is_large and sizes["m"] <= MOST_ROWS):
         return None
     columns, width = sizes["n"], STRIP_BYTES // matrix.type.bytes
-    if columns % width == 0:
+    if columns % width == 0 and sizes["m"] <= MOST_ROWS:
         return width
     is_good_by_rows = not is_large or sizes["m"] > FEW_ROWS
     return columns if not is_by_rows and is_good_by_rows else None
