@@ -11,7 +11,7 @@ import functools
 
 from xlapy.codegen.ir import I1, I64, KernelBuilder, Value
 from xlapy.codegen.libraries.gemm_direct import GemmDirect
-from xlapy.codegen.libraries.gemm_problem import PACKED_CHUNK, PROBLEM, RANGE, ceil_div, row_pitch
+from xlapy.codegen.libraries.gemm_problem import BLOCK_COLUMNS, PACKED_CHUNK, PROBLEM, RANGE, ceil_div, row_pitch
 from xlapy.codegen.libraries.gemm_record import RecordValue
 from xlapy.codegen.libraries.gemm_tile import STREAMED_ROWS
 from xlapy.codegen.libraries.gemm_windows import WINDOW_NUMBERS
@@ -19,6 +19,9 @@ from xlapy.codegen.libraries.scratch import acquire_scratch, release_scratch
 
 _LEAST_FEATURES = 64
 """Of the input: they are copied at a time, and fewer are not worth the call that does so."""
+
+_EVEN_BLOCKS = 8
+"""Side by side in the result, to share out: there is one block or two below each other."""
 
 
 class GemmCopied(GemmDirect):
@@ -80,5 +83,6 @@ class GemmCopied(GemmDirect):
             a_row=pitch,
             a_step=self._element_bytes,
         )
-        self._run_unpacked(k, product)
+        even = k.smax(ceil_div(k, problem["n"], _EVEN_BLOCKS), self._shape.columns)
+        self._run_unpacked(k, product, k.smin(even, BLOCK_COLUMNS // 2))
         release_scratch(k, scratch)
