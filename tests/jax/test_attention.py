@@ -47,6 +47,15 @@ def turned(q: Any, k: Any, v: Any) -> Any:
     return v.T @ jax.nn.softmax(q @ k.T, -1).T
 
 
+def normalized(q: Any, k: Any, v: Any) -> Any:
+    """By more than one array that is the same for all rows."""
+    scores = q @ k.mT
+    centred = scores - scores.mean(-1, keepdims=True)
+    scale = jax.lax.rsqrt((centred * centred).mean(-1, keepdims=True) + 1e-5)
+    gain, bias = k[0, :, 0], v[0, :, 0]
+    return (centred * scale * gain + bias) @ v
+
+
 CASES: list[tuple[Callable[..., Any], tuple[int, ...]]] = [
     (heads_first, (2, 3, 515, 16)),
     (causal, (1, 2, 600, 24)),
@@ -54,6 +63,8 @@ CASES: list[tuple[Callable[..., Any], tuple[int, ...]]] = [
     (masked, (2, 2, 512, 8)),
     (one_head, (1030, 32)),
     (turned, (601, 32)),
+    (normalized, (4, 597, 16)),
+    (normalized, (2, 598, 16)),
 ]
 
 

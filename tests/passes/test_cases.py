@@ -29,6 +29,7 @@ from xlapy.passes.layout_assignment import LayoutAssignment
 from xlapy.passes.layout_choice import LayoutChoice
 from xlapy.passes.layout_normalization import LayoutNormalization
 from xlapy.passes.loop_invariants import LoopInvariantCodeMotion
+from xlapy.passes.loop_packing import LoopPacking
 from xlapy.passes.loop_unrolling import LoopUnrolling
 from xlapy.passes.range_folding import RangeFolding
 from xlapy.passes.region_deduplication import RegionDeduplication
@@ -58,6 +59,7 @@ PASSES: list[type[Pass]] = [
     LayoutNormalization,
     LoopInvariantCodeMotion,
     LoopFusion,
+    LoopPacking,
     LoopUnrolling,
     ProductEpilogues,
     RangeFolding,

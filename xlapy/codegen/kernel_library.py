@@ -78,16 +78,19 @@ class KernelLibrary:
     written: int = 0
     """Kernels that are different. Some with different names turn out to be the same code."""
 
-    def kernel(self, instruction: Instruction, overwritten: tuple[int, ...], *, runs_once: bool) -> NativeKernel:
+    def kernel(
+        self, instruction: Instruction, overwritten: tuple[int, ...], *, runs_once: bool, part: int = 0
+    ) -> NativeKernel:
         """The kernel of an instruction; `overwritten` are the operands whose memory is a result's too, `runs_once` says
-        that the program comes to the instruction once in each call."""
+        that the program comes to the instruction once in each call, and `part` that it calls the kernel for so many
+        rows at a time."""
         plans = self.functions.plans
         memory = tuple(plans[function].arena_bytes for function in region_functions(instruction))
-        key = (overwritten, instruction_key(instruction), memory)
+        key = (overwritten, part, instruction_key(instruction), memory)
         quick_key = ("quick", key)
         found = self.known.get(key) or (self.known.get(quick_key) if runs_once else None)
         if found is None:
-            kernel = kernel_for(instruction, Situation(self.target, bool(overwritten), plans, runs_once))
+            kernel = kernel_for(instruction, Situation(self.target, bool(overwritten), plans, runs_once, part))
             found = self._write(instruction, kernel, overwritten)
             # What a library is told of a reduce may depend on more than the key: on the constant that it begins with.
             if found.call is None or instruction.opcode == "fusion":

@@ -30,7 +30,7 @@ def write_row_blocks(
 ) -> tuple[str, set[str]]:
     """Writes the function; its table has the operands of the fusion, its result, and the pool's `parallel`. Its name,
     and the libraries that it calls."""
-    kernel = library.kernel(blocks.rows, (blocks.number,), runs_once=runs_once)
+    kernel = library.kernel(blocks.rows, (blocks.number,), runs_once=runs_once, part=blocks.first.sizes["m"])
     name = library.new_name("row_blocks")
     with KernelBuilder(library.quick_module, name, _TABLE, None, attributes=library.attributes) as k:
         count = len(fusion.operands) + 2

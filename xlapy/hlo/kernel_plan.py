@@ -204,10 +204,13 @@ class RowSpace:
     def row_length(self) -> int:
         return math.prod(self.dims[dim] for dim in self.folded)
 
-    def rows_at_once(self, *, in_place: bool) -> int:
+    def rows_at_once(self, *, in_place: bool, part: int = 0) -> int:
         """Rows that a kernel takes together. The last ones overlap those before them, but no row that is overwritten
-        can be computed twice."""
+        can be computed twice. If the kernel is called for a `part` of so many rows at a time, they divide that."""
         wanted = SWEPT_ELEMENTS // self.row_length
+        if part:
+            most = max(wanted, LEAST_ROWS if wanted == 1 else 1)
+            return max(rows for rows in range(1, most + 1) if part % rows == 0)
         pairs_up = not in_place or all(size % LEAST_ROWS == 0 for size in self.kept_dims[-1:])
         if wanted == 1 and pairs_up:
             wanted = LEAST_ROWS

@@ -3,7 +3,8 @@
 A dot is a batch of matrix products if each of its four groups of dimensions (batch, rows, columns, depth) can be
 walked with one stride in each operand. Most can, whatever is transposed; the others run as loop nests (`kernels.dot`).
 Only of the batch dimensions may the first ones need strides of their own, like those of sentences before the heads of
-attention: there is a call for each of their positions.
+attention: there is a call for each of their positions. And the right side may lie in strips of columns, which are a
+batch then, each multiplied by the same left side.
 
 A convolution is one matrix product per group: positions by features of the result, contracting places of the window
 and features of the input. It needs features side by side in kernel and result, and enough of them; the others run as
@@ -32,6 +33,9 @@ Batches = tuple[tuple[Shape, Dims], tuple[Shape, Dims], tuple[Shape, Dims]]
 BATCH_STRIDES = ("a_batch", "b_batch", "c_batch")
 SMALLEST_WORK = 2048
 """Multiplications; below, a loop nest with known sizes is done before the library has looked at them."""
+
+LEAST_STRIP_COLUMNS = 16
+"""Of the right side, where it is one of several strips: with fewer, most of what tiles could do is idle."""
 
 SMALL_MATRIX_WORK = 8 * 8 * 8  # multiplications of one product of a batch; up to here, the same holds for each of them
 
@@ -69,6 +73,8 @@ def matrix_product(dot: Instruction) -> MatrixProduct | None:
     numbers: DotDimensionNumbers = dot.attributes["dimension_numbers"]
     rows, columns = numbers.lhs_free(lhs.rank), numbers.rhs_free(rhs.rank)
     depth = math.prod(lhs.dims[dim] for dim in numbers.lhs_contracting)
+    if kind in KINDS_IN_MEMORY and _has_strips(dot):
+        return _product_of_strips(dot, kind, depth)
     m, n = (math.prod(shape.dims[dim] for dim in dims) for shape, dims in ((lhs, rows), (rhs, columns)))
     if kind is None or result.size * depth < SMALLEST_WORK or m * n * depth <= SMALL_MATRIX_WORK:
         return None
@@ -92,6 +98,38 @@ def matrix_product(dot: Instruction) -> MatrixProduct | None:
     return MatrixProduct(kind, known | counts, _repetitions(batches, own)) if len(known) == len(strides) else None
 
 
+def _has_strips(dot: Instruction) -> bool:
+    """Whether the columns have one stride only within positions of the first free dimension of the right side, where
+    there is no other batch."""
+    numbers: DotDimensionNumbers = dot.attributes["dimension_numbers"]
+    rhs = dot.operands[1].shape
+    columns = numbers.rhs_free(rhs.rank)
+    return len(columns) > 1 and not numbers.rhs_batch and _stride(rhs, columns) is None
+
+
+def _product_of_strips(dot: Instruction, kind: str, depth: int) -> MatrixProduct | None:
+    """The library call that has strips of the right side for a batch."""
+    lhs, rhs, result = dot.operands[0].shape, dot.operands[1].shape, dot.shape
+    numbers: DotDimensionNumbers = dot.attributes["dimension_numbers"]
+    rows, (strip, *columns) = numbers.lhs_free(lhs.rank), numbers.rhs_free(rhs.rank)
+    m, n = (math.prod(shape.dims[dim] for dim in dims) for shape, dims in ((lhs, rows), (rhs, columns)))
+    if n < LEAST_STRIP_COLUMNS or result.size * depth < SMALLEST_WORK or m * n * depth <= SMALL_MATRIX_WORK:
+        return None
+    strides = {
+        "b_batch": rhs.strides()[strip],
+        "c_batch": result.strides()[len(rows)],
+        "a_row": _stride(lhs, rows),
+        "a_step": _stride(lhs, numbers.lhs_contracting),
+        "b_step": _stride(rhs, numbers.rhs_contracting),
+        "b_column": _stride(rhs, columns),
+        "c_row": _stride(result, range(len(rows))),
+        "c_column": _stride(result, range(len(rows) + 1, result.rank)),
+    }
+    known = {name: stride for name, stride in strides.items() if stride is not None}
+    counts = {"batches": rhs.dims[strip], "m": m, "n": n, "k": depth, "a_batch": 0}
+    return MatrixProduct(kind, known | counts) if len(known) == len(strides) else None
+
+
 def _first_of_one_stride(batches: Batches) -> int:
     """From which batch dimension on all three arrays have one stride."""
     return next(
@@ -112,6 +150,9 @@ def _repetitions(batches: Batches, end: int) -> tuple[Repetition, ...]:
 
 
 _WIDE_KINDS = frozenset({F32, F64, S32, S64, C64, C128})
+KINDS_IN_MEMORY = frozenset(element_type.name for element_type in _WIDE_KINDS)
+"""Libraries whose tiles compute with the elements of matrices as they are in memory."""
+
 _BYTES = frozenset({S8, U8})  # summed as 32 bits, in pairs along K
 
 

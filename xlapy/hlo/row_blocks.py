@@ -28,7 +28,7 @@ from xlapy.hlo.kernel_plan import (
     region_functions,
     row_space,
 )
-from xlapy.hlo.matrix_products import library_product
+from xlapy.hlo.matrix_products import MatrixProduct, library_product
 from xlapy.hlo.shape import Dims
 from xlapy.support.records import Record
 
@@ -81,7 +81,7 @@ class RowBlocks(Record):
     @property
     def block_rows(self) -> int:
         """Rows of a block: the last one of a matrix may have fewer."""
-        rows, together = self.first.sizes["m"], self.space.rows_at_once(in_place=True)
+        rows, together = self.first.sizes["m"], self.space.rows_at_once(in_place=True, part=self.first.sizes["m"])
         most = max(min(ROOM_BYTES // self.row_bytes, self.space.rows // LEAST_BLOCKS), LEAST_ROWS)
         even = -(-rows // -(-rows // most))
         return -(-even // together) * together
@@ -162,9 +162,7 @@ def _product_in_rows(dot: Instruction, rows: Instruction, number: int, space: Ro
     if not is_read_at_own_index(parameter, rows=True):
         return None
     product = _block_product(dot, 0)
-    if product is None or product.sizes["n"] != space.row_length:
-        return None
-    return None if product.sizes["m"] % space.rows_at_once(in_place=True) else product
+    return product if product is not None and product.sizes["n"] == space.row_length else None
 
 
 def _product_of_rows(dot: Instruction, value: Instruction, space: RowSpace) -> BlockProduct | None:
@@ -181,9 +179,15 @@ def _product_of_rows(dot: Instruction, value: Instruction, space: RowSpace) -> B
     return product if product is not None and product.sizes["k"] == space.row_length else None
 
 
+def _has_strips(call: MatrixProduct, dot: Instruction) -> bool:
+    """Whether the library takes parts of a matrix for a batch."""
+    numbers: DotDimensionNumbers = dot.attributes["dimension_numbers"]
+    return not numbers.lhs_batch and call.sizes["batches"] > 1
+
+
 def _block_product(dot: Instruction, left: int) -> BlockProduct | None:
     call = library_product(dot)
-    if call is None:
+    if call is None or _has_strips(call, dot):
         return None
     sizes = dict(call.sizes)
     if left == 1:

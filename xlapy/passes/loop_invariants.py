@@ -38,7 +38,7 @@ class LoopInvariantCodeMotion(ComputationPass):
                 if values:
                     names = ", ".join(value.name for value in values)
                     self.records.append(Record.of(instruction, True, f"{names} never change"))
-                    _carry(instruction, values)
+                    carry(instruction, values)
                     changed = True
         return changed
 
@@ -104,14 +104,16 @@ def _is_computed(instruction: Instruction) -> bool:
     )
 
 
-def _carry(loop: Instruction, values: Sequence[Instruction]) -> None:
-    """Computes `values` of the body in front of the loop, and hands them in as further elements of its state."""
+def carry(loop: Instruction, values: Sequence[Instruction]) -> list[Instruction]:
+    """Computes `values` of the body in front of the loop, and hands them in as further elements of its state; what
+    they are there."""
     computation, init = loop.parent, loop.operands[0]
     outside = _computed_outside(loop, values)
     state = computation.add("tuple", [*init.operands, *(outside[value] for value in values)])
     condition = _with_elements(loop.called[0], state.shape, values, hands_on=False)
     body = _with_elements(loop.called[1], state.shape, values, hands_on=True)
     replace_loop(loop, computation.add_like(loop, [state], [condition, body]))
+    return [outside[value] for value in values]
 
 
 def replace_loop(loop: Instruction, larger: Instruction) -> None:

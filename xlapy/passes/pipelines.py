@@ -28,6 +28,7 @@ from xlapy.passes.layout_assignment import LayoutAssignment
 from xlapy.passes.layout_choice import LayoutChoice
 from xlapy.passes.layout_normalization import LayoutNormalization
 from xlapy.passes.loop_invariants import LoopInvariantCodeMotion
+from xlapy.passes.loop_packing import LoopPacking
 from xlapy.passes.loop_unrolling import LoopUnrolling
 from xlapy.passes.pipeline import FixedPoint, Order, Pipeline, Watch
 from xlapy.passes.range_folding import RangeFolding
@@ -64,6 +65,8 @@ ORDER = (
     Order(LayoutChoice, BatchPieces, "which dimension comes first is known then, and so is what stays between kernels"),
     Order(BatchPieces, LayoutAssignment, "pieces are read and written in the order of the whole"),
     Order(BatchPieces, RowFusion, "kernels are made of pieces"),
+    Order(LayoutChoice, LoopPacking, "it would take the strips of a matrix for a transpose that nobody needs"),
+    Order(LoopPacking, LayoutAssignment, "strips are logical arrays"),
     Order(LayoutChoice, SplitReduction, "which dimensions are the fast ones decides how a reduce is split"),
     Order(LayoutChoice, LayoutAssignment, "orders are chosen for logical arrays"),
     Order(LayoutNormalization, AlgebraicSimplification, "laws look at logical arrays only"),
@@ -161,6 +164,7 @@ def cpu_pipeline(options: PipelineOptions | None = None, watch: Watch | None = N
         ZeroSized(),
         LayoutChoice(keep_entry_layouts=options.keep_entry_layouts),
         BatchPieces(),
+        LoopPacking(),
         SplitReduction(),
         Dce(),
         RegionDeduplication(),

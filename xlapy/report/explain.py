@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from xlapy.passes.loop_packing import LoopPacking
 from xlapy.passes.pipeline import PassRun
+from xlapy.passes.scan_batching import ScanBatching
 from xlapy.report.fusions import FUSION_PASSES, Fusion, Refusal, fusions_of, merges_of, refusals_of
 from xlapy.report.kernels import KERNEL_HEAD, KERNEL_NUMERIC, Kernel, kernel_cells, kernels_of, shape_text
 from xlapy.report.limits import Limits
@@ -14,6 +16,7 @@ from xlapy.report.units import and_more, bytes_text, few, plural, time_text
 SHOWN = 40
 """Rows of each list; what is left out is counted."""
 
+LOOP_PASSES = (ScanBatching.name, LoopPacking.name)
 SHOWN_NAMES = 6
 SHOWN_OPS = 12
 
@@ -24,6 +27,7 @@ def explain(observation: Observation, limits: Limits) -> str:
     paragraphs = [
         _summary(observation, kernels),
         _passes(observation),
+        _loops(observation),
         _fusions(observation),
         _refusals(refusals_of(observation)),
         _kernels(kernels, limits),
@@ -91,6 +95,13 @@ def _passes(observation: Observation) -> list[str]:
     if report.unfinished:
         lines.append(f"  not at rest after the last round: {', '.join(report.unfinished)}")
     return lines
+
+
+def _loops(observation: Observation) -> list[str]:
+    """Products of loop bodies that are made for many steps at once, or whose matrices are packed once for all."""
+    records = [record for name in LOOP_PASSES for record in observation.passes.records.get(name, [])]
+    rows = [f"  {record.subject}: {record.reason}" for record in records if record.made]
+    return ["Products in loops", *elided(rows)] if rows else []
 
 
 def _fusions(observation: Observation) -> list[str]:

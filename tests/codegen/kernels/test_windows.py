@@ -436,6 +436,27 @@ PRODUCTS = {
       k = s32[3,2,3,3,32] parameter(1)
       ROOT c = s32[2,9,12,13,32] convolution(x, k),
         window={size=3x2x3 pad=1_1x1_0x1_1}, dim_labels=b012f_012io->b012f""",
+    "more features than positions": """
+      x = f32[1,7,7,96] parameter(0)
+      k = f32[3,3,96,176] parameter(1)
+      ROOT c = f32[1,7,7,176] convolution(x, k),
+        window={size=3x3 pad=1_1x1_1}, dim_labels=b01f_01io->b01f""",
+    "more features than positions, groups": """
+      x = f64[2,9,8,144] parameter(0)
+      k = f64[3,2,72,208] parameter(1)
+      ROOT c = f64[2,5,9,208] convolution(x, k),
+        window={size=3x2 stride=2x1 pad=2_2x1_3 rhs_dilate=2x3 rhs_reversal=1x0}, dim_labels=b01f_01io->b01f,
+        feature_group_count=2""",
+    "more features than positions, mixed orders": """
+      x = s32[5,3,6,64] parameter(0)
+      k = s32[3,3,64,130] parameter(1)
+      ROOT c = s32[6,3,5,130] convolution(x, k),
+        window={size=3x3 pad=1_1x1_1}, dim_labels=0b1f_10io->1b0f""",
+    "more features than positions, large kernel": """
+      x = f32[1,5,6,256] parameter(0)
+      k = f32[3,3,256,1024] parameter(1)
+      ROOT c = f32[1,5,6,1024] convolution(x, k),
+        window={size=3x3 pad=1_1x1_1}, dim_labels=b01f_01io->b01f""",
 }
 
 
@@ -447,6 +468,17 @@ def test_convolution_by_the_matrix_product_library(name: str) -> None:
     compiled = xlapy.compile(text)
     assert "_windows" in compiled.llvm_ir()
     check_same(compiled(*arguments), xlapy.evaluate(text, *arguments))
+
+
+@pytest.mark.parametrize("name", [name for name in PRODUCTS if name.startswith("more features than positions")])
+def test_convolutions_of_few_positions_do_not_depend_on_threads(name: str) -> None:
+    text = f"HloModule m\nENTRY main {{{PRODUCTS[name]}\n}}"
+    generator = np.random.default_rng(2)
+    arguments = [random_array(generator, parameter.shape) for parameter in parse(text).entry.parameters]
+    results = [
+        xlapy.compile(text, xlapy.CompileOptions(num_threads=count))(*arguments).tobytes() for count in (1, 2, 3, 8)
+    ]
+    assert len(set(results)) == 1
 
 
 def with_epilogue(text: str, behind: str) -> str:
@@ -472,7 +504,17 @@ def test_convolutions_and_what_is_behind_them(name: str) -> None:
     assert got.tobytes() == np.maximum(np.abs(product), product).tobytes()
 
 
-@pytest.mark.parametrize("name", ["features last", "one input feature", "gradient of a kernel", "groups", "bf16"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "features last",
+        "one input feature",
+        "gradient of a kernel",
+        "groups",
+        "more features than positions",
+        "bf16",
+    ],
+)
 def test_epilogues_do_not_hide_special_numbers(name: str) -> None:
     """What is summed again has its epilogue again, and whether it must be shows before the first one."""
     behind = "f = P[] is-finite(c)  z = T[] convert(f)  ROOT s = T[] select(f, c, z)"
@@ -493,6 +535,8 @@ def test_epilogues_do_not_hide_special_numbers(name: str) -> None:
         "short rows, features first",
         "gradient of a kernel",
         "groups",
+        "more features than positions, groups",
+        "more features than positions, large kernel",
         "bf16",
     ],
 )

@@ -84,15 +84,18 @@ class RowScratch(Array):
         return ix.linearize(ix.split(index)[self.kept :], self.shape.strides()[self.kept :])
 
 
-def plan_rows(computation: Computation, operand_bytes: int, target: Target, *, in_place: bool) -> RowPlan:
-    """How to run a fused computation of row kind. `in_place`: some output is also an operand."""
+def plan_rows(
+    computation: Computation, operand_bytes: int, target: Target, *, in_place: bool, part: int = 0
+) -> RowPlan:
+    """How to run a fused computation of row kind. `in_place`: some output is also an operand; `part`: rows for which
+    the kernel is called at a time, if not all."""
     roots = fusion_roots(computation)
     reduces = [instruction for instruction in computation.post_order() if instruction.opcode == "reduce"]
     space = row_space(reduces[0])
     if space is None:
         raise InternalError(f"{reduces[0]} folds no rows")
     full = [root for root in roots if space.is_full(root)]
-    block = space.rows_at_once(in_place=in_place)
+    block = space.rows_at_once(in_place=in_place, part=part)
     sweeps = [[reduce.operands[0]] for reduce in reduces] + [full]
     uses = uses_of_sweeps(space, sweeps, MOST_ROW_BYTES // block)
     kept = tuple(tuple(uses.made_in(sweep)) for sweep in range(len(sweeps)))

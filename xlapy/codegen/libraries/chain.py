@@ -58,14 +58,19 @@ class ChainCall:
     units: int
 
 
-def call_over_rows(computation: Computation, *, in_place: bool, is_first_step: bool = False) -> ChainCall | None:
-    """How a library computes a fused computation over rows, if one does. `in_place`: the result overwrites an operand.
-    That of a first step lies in scratch memory."""
+def call_over_rows(
+    computation: Computation, *, in_place: bool, part: int = 0, is_first_step: bool = False
+) -> ChainCall | None:
+    """How a library computes a fused computation over rows, if one does. `in_place`: the result overwrites an operand;
+    `part`: rows for which it is called at a time, if not all. That of a first step lies in scratch memory."""
     chain = _large_chain(computation)
     if chain is None or not LEAST_LENGTH <= chain.space.row_length <= MOST_LENGTH:
         return None
     name, space, together = _name_of(chain, ROWS), chain.space, rows_together(chain.body)
-    block = -(-space.rows_at_once(in_place=in_place) // together) * together
+    wanted = space.rows_at_once(in_place=in_place, part=part)
+    block = -(-wanted // together) * together
+    if part and block != wanted:
+        return None
     if name is None or block > space.rows or (in_place and space.rows % block):
         return None
     place = SCRATCH_PLACE if is_first_step else FIRST_ARRAY + len(computation.parameters)

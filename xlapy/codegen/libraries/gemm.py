@@ -32,7 +32,7 @@ from __future__ import annotations
 
 from xlapy.codegen.ir import I64, PTR, KernelBuilder, Module, Value
 from xlapy.codegen.libraries import Library
-from xlapy.codegen.libraries.gemm_direct import GemmDirect
+from xlapy.codegen.libraries.gemm_copied import GemmCopied
 from xlapy.codegen.libraries.gemm_problem import PROBLEM, RANGE, transpose
 from xlapy.codegen.libraries.gemm_record import RecordValue
 from xlapy.codegen.libraries.gemm_types import GEMM_TYPES, GemmType
@@ -79,6 +79,7 @@ def emit_gemm(kind: GemmType, target: Target) -> Module:
     emitter.run()
     if has_windows(kind):
         emitter.direct()
+        emitter.copied()
         emitter.windows()
     return module
 
@@ -96,7 +97,7 @@ GEMM_LIBRARIES = {name: _library(kind) for name, kind in GEMM_TYPES.items()}
 """By the element type of the operands; "bf16_f32" and the like leave the sums as they are."""
 
 
-class _GemmEmitter(GemmDirect):
+class _GemmEmitter(GemmCopied):
     """Writes the entries of the library."""
 
     def run(self) -> None:
@@ -117,21 +118,30 @@ class _GemmEmitter(GemmDirect):
             self._run_packed(k, problem)
 
     def windows(self) -> None:
-        """Convolutions: with C by rows, B packed, and A too unless its rows are read from copied regions."""
+        """Convolutions, with C by rows: B is packed, and A too unless its rows are read from copied regions; or A is
+        copied, and B read where it is."""
         with self._function("windows", [*_RUN, ("windows", PTR)], linkage="", is_glue=True) as k:
             problem = PROBLEM.new(k)
             self._read_call(k, problem)
             problem.set(windows=k.parameters["windows"], uses_scratch=0 if self._kind.accumulates_in_result else 1)
             flag = self._watch_for_special(k, problem) if self._sums_again else None
+            self._run_windows(k, problem)
+            if flag is not None:
+                self._sum_again_if_needed(k, problem, flag)
+        if self._sums_again:
+            self._sum_rows()
+
+    def _run_windows(self, k: KernelBuilder, problem: RecordValue) -> None:
+        """In the way that suits the sizes."""
+
+        def direct_or_packed() -> None:
             k.if_else(
                 self._is_direct(k, problem),
                 lambda: self._run_direct(k, problem),
                 lambda: self._run_packed(k, problem),
             )
-            if flag is not None:
-                self._sum_again_if_needed(k, problem, flag)
-        if self._sums_again:
-            self._sum_rows()
+
+        k.if_else(self._is_copied(k, problem), lambda: self._run_copied(k, problem), direct_or_packed)
 
     def _watch_for_special(self, k: KernelBuilder, problem: RecordValue) -> Value:
         """The flag that tells whether a convolution must be summed again; nobody raises it if nothing lies outside."""

@@ -99,7 +99,9 @@ class GemmInPlace(GemmPanels):
             return is_row
         return k.and_(is_row, k.compare("eq", k.and_(problem["n"], self._shape.lanes - 1), 0))
 
-    def _run_unpacked(self, k: KernelBuilder, problem: RecordValue) -> None:
+    def _run_unpacked(
+        self, k: KernelBuilder, problem: RecordValue, block_columns: Value | int = BLOCK_COLUMNS // 2
+    ) -> None:
         """One panel per matrix, the whole of it, read where it lies; all matrices at once."""
         shape, parts = self._shape, self._kind.parts
         b_bytes = k.mul(k.mul(problem["k"], problem["n"]), self._kind.element.bytes)
@@ -117,7 +119,7 @@ class GemmInPlace(GemmPanels):
             strip_columns=strip_columns,
         )
         is_streamed = k.compare("le", problem["m"], self._tile_rows)
-        columns = k.select(is_streamed, self._streamed_columns(k, problem), BLOCK_COLUMNS // 2)
+        columns = k.select(is_streamed, self._streamed_columns(k, problem), block_columns)
         count = self._set_blocks(k, problem, self._even_rows(k, problem, columns), columns)
         self._run_blocks(k, k.parameters["parallel"], problem, k.mul(count, problem["batches"]))
 

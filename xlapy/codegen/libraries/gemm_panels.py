@@ -9,6 +9,7 @@ from xlapy.codegen.libraries.gemm_problem import (
     BLOCK_COLUMNS,
     BLOCK_ROWS,
     CHUNK_WORK,
+    PACKED_CHUNK,
     PANEL_COLUMNS,
     PANEL_ROWS,
     PROBLEM,
@@ -25,9 +26,6 @@ from xlapy.codegen.libraries.gemm_tile import STEPS_OF_GROUP
 from xlapy.codegen.libraries.gemm_windows import emit_window_packing, has_windows
 from xlapy.codegen.libraries.scratch import acquire_scratch, release_scratch
 from xlapy.support.records import Record
-
-_PACKED_CHUNK = 1 << 16
-"""Elements that a thread packs at a time."""
 
 _STEPS_AT_ONCE = 8
 _STEPS_OF_PART = 16
@@ -292,7 +290,7 @@ class GemmPanels(GemmBlocks):
             packs_steps=k.zext(packs_steps, I64),
         )
         self._describe_a(k, problem, steps)
-        grain = ceil_div(k, k.const(I64, _PACKED_CHUNK), k.mul(k.smax(steps, 1), shape.columns))
+        grain = ceil_div(k, k.const(I64, PACKED_CHUNK), k.mul(k.smax(steps, 1), shape.columns))
         k.call(
             parallel,
             [

@@ -28,6 +28,9 @@ LEAST_ROWS = 16
 CHUNK_WORK = 1 << 21
 """Multiplications that make it worth to hand work to another thread: some ten microseconds."""
 
+PACKED_CHUNK = 1 << 16
+"""Elements that a thread packs at a time."""
+
 _LINE_BYTES = 64
 ROW_GAP_BYTES = _LINE_BYTES
 """At most, behind a row of A that is packed as it is."""

@@ -54,6 +54,8 @@ _PACK += [("packed", PTR)]
 
 _PACK_ROWS = [("depth", I64), ("rows", PTR), ("valid", I64), ("packed", PTR)]
 
+_COPY_ROW = [("windows", PTR), ("array", PTR), ("row", I64), ("step", I64), ("depth", I64), ("goal", PTR)]
+
 _SUM_ROW = [("windows", PTR), ("array", PTR), ("row", I64), ("step", I64), ("depth", I64)]
 _SUM_ROW += [("b", PTR), ("b_step", I64), ("columns", I64), ("c", PTR)]
 
@@ -64,7 +66,7 @@ def has_windows(kind: GemmType) -> bool:
 
 
 def emit_window_packing(module: Module, target: Target, kind: GemmType, shape: TileShape, prefix: str) -> None:
-    """Writes `PREFIX_pack_windows` and what it calls."""
+    """Writes `PREFIX_pack_windows`, `PREFIX_copy_row`, perhaps `PREFIX_sum_row`, and what they call."""
     attributes = f"nounwind {target.function_attributes}".rstrip()
     zeros = f"{prefix}_zeros"
     module.define(zeros, f"@{zeros} = internal constant [{_ZERO_BYTES} x i8] zeroinitializer, align 64")
@@ -72,6 +74,8 @@ def emit_window_packing(module: Module, target: Target, kind: GemmType, shape: T
         _RowPackingEmitter(k, kind, shape, shape.rows, prefix).emit()
     with KernelBuilder(module, f"{prefix}_pack_windows", _PACK, None, "internal", attributes) as k:
         _WindowPackingEmitter(k, kind, shape, prefix).emit()
+    with KernelBuilder(module, f"{prefix}_copy_row", _COPY_ROW, None, "internal", attributes) as k:
+        _RowCopyEmitter(k, kind, shape, prefix).emit()
     if not kind.accumulator.is_float:
         return
     with KernelBuilder(module, f"{prefix}_sum_row", _SUM_ROW, None, "internal", attributes) as k:
@@ -261,6 +265,27 @@ class _WindowPackingEmitter(Windows):
     @property
     def _step_bytes(self) -> int:
         return self._width * self._kind.packed.bytes
+
+
+class _RowCopyEmitter(Windows):
+    """One row of A as it is in the array, features side by side: a piece of memory for each place of the window."""
+
+    def emit(self) -> None:
+        k = self._k
+        spot = self._spot("row", self._digits("row", k.parameters["row"]))
+        element_bytes = self._kind.element.bytes
+
+        def segment(done: Value, length: Value, base: Spot) -> None:
+            here = _sum(k, spot, base)
+            goal = k.gep(k.parameters["goal"], k.mul(done, element_bytes))
+            size = k.mul(length, element_bytes)
+            k.if_else(
+                self._is_inside(here.places),
+                lambda: k.memcpy(goal, k.gep(k.parameters["array"], self._offset(here)), size),
+                lambda: k.memset(goal, 0, size),
+            )
+
+        self._segments(segment)
 
 
 class _RowSumsEmitter(Windows):

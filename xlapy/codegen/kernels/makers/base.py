@@ -66,13 +66,15 @@ class Kernel(Record):
 
 
 class Situation(Record):
-    """What a kernel may know besides the instruction: the target, whether a result overwrites an operand, and what
-    memory region functions need, and whether it runs once per call of the program, or perhaps in a loop."""
+    """What a kernel may know besides the instruction: the target, whether a result overwrites an operand, what
+    memory region functions need, whether it runs once per call of the program, or perhaps in a loop, and of how many
+    rows at a time if not of all that it has."""
 
     target: Target
     in_place: bool
     functions: FunctionPlans = field(default_factory=dict)
     runs_once: bool = False
+    part: int = 0
 
 
 def kernel_of_call(call: LibraryCall, units: int, operands: Sequence[Instruction], root: Instruction) -> Kernel:

@@ -38,10 +38,10 @@ def kernel_of_first_step(first: Computation, kind: FusionKind, target: Target) -
 def _rows_kernel(computation: Computation, situation: Situation) -> Kernel:
     operands = computation.parameters
     total = sum(operand.shape.bytes for operand in operands)
-    chain = call_over_rows(computation, in_place=situation.in_place)
+    chain = call_over_rows(computation, in_place=situation.in_place, part=situation.part)
     if chain is not None:
         return kernel_of_call(chain.call, chain.units, operands, computation.root)
-    plan = plan_rows(computation, total, situation.target, in_place=situation.in_place)
+    plan = plan_rows(computation, total, situation.target, in_place=situation.in_place, part=situation.part)
 
     def body(k: KernelBuilder, arrays: Sequence[Array], outputs: Sequence[Array], begin: Value, end: Value) -> None:
         bound = dict(zip(operands, arrays, strict=True))
