@@ -35,8 +35,8 @@ _STREAM_LEAST_COLUMNS = 128
 """Shorter rows of B are read by tiles just as well."""
 
 _STREAM_ALWAYS_ROWS = 2
-"""With more rows than these, tiles are quicker if they can read B where it lies, and find it in the second-level cache:
-else it comes twice as fast in long runs."""
+"""With more rows than these, tiles are quicker if they can read B where it lies, and find it in the second-level cache.
+"""
 
 _DOTS_ROWS = 8
 """The most rows (or columns) of a product that is computed as so many dot products along K."""
@@ -55,6 +55,9 @@ _UNPACKED_TILES_BY_COLUMNS = 20
 
 _EVEN_BLOCKS = 16
 """With so many blocks of a product, the last ones keep nobody waiting for long."""
+
+_EVEN_WIDE_BLOCKS = 8
+"""The same of blocks of `BLOCK_COLUMNS`."""
 
 _LEAST_BLOCK_ROWS = 132
 """Lower blocks copy each strip of B for too few tiles (1 to 2 % slower than those of `BLOCK_ROWS`)."""
@@ -117,9 +120,16 @@ class GemmInPlace(GemmPanels):
             strip_columns=strip_columns,
         )
         is_streamed = k.compare("le", problem["m"], self._tile_rows)
-        columns = k.select(is_streamed, self._streamed_columns(k, problem), BLOCK_COLUMNS // 2)
+        columns = k.select(is_streamed, self._streamed_columns(k, problem), self._columns_of_block(k, problem))
         count = self._set_blocks(k, problem, self._even_rows(k, problem, columns), columns)
         self._run_blocks(k, k.parameters["parallel"], problem, k.mul(count, problem["batches"]))
+
+    def _columns_of_block(self, k: KernelBuilder, problem: RecordValue) -> Value:
+        """More where each block must copy its rows of A, if there are enough blocks to share out evenly even then."""
+        row_blocks = ceil_div(k, problem["m"], _LEAST_BLOCK_ROWS)
+        blocks = k.mul(k.mul(row_blocks, ceil_div(k, problem["n"], BLOCK_COLUMNS)), problem["batches"])
+        wide = k.and_(self._has_crowded_rows(k, problem), k.compare("ge", blocks, _EVEN_WIDE_BLOCKS))
+        return k.select(wide, k.const(I64, BLOCK_COLUMNS), BLOCK_COLUMNS // 2)
 
     def _even_rows(self, k: KernelBuilder, problem: RecordValue, columns: Value) -> Value:
         """Rows of a block that has so many columns: fewer where there would be too few blocks to share out evenly."""
@@ -170,8 +180,8 @@ class GemmInPlace(GemmPanels):
         is_in_c = k.compare("eq", problem["uses_scratch"], 0)
         has_tiles = k.and_(is_in_c, self._can_read_b(k, problem))
         is_near = k.compare("le", k.mul(k.mul(problem["k"], n), self._kind.element.bytes), self._target.l2_bytes)
-        most = stream_heights(self._kind, self._shape)[-1]
-        few = k.select(k.and_(has_tiles, is_near), k.const(I64, _STREAM_ALWAYS_ROWS), most)
+        in_tiles = k.select(is_near, k.const(I64, _STREAM_ALWAYS_ROWS), self._shape.streamed_rows)
+        few = k.select(has_tiles, in_tiles, stream_heights(self._kind, self._shape)[-1])
         is_few = k.and_(k.compare("le", m, few), k.compare("ge", n, _STREAM_LEAST_COLUMNS))
         sums_row = k.mul(n, self._kind.accumulator.bytes)
         fits = k.and_(

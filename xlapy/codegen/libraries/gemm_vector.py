@@ -54,10 +54,10 @@ def dot_heights(kind: GemmType) -> tuple[int, ...]:
 
 
 def stream_heights(kind: GemmType, shape: TileShape) -> tuple[int, ...]:
-    """Rows of C that `stream` is made for, the most last."""
+    """Rows of C that `stream` is made for, the most last: more if tiles could read B only once it is packed."""
     has_room = shape.registers >= _MANY_REGISTERS and kind.parts == 1
     is_quick = shape.lanes * kind.accumulator.bytes >= _LONG_VECTOR
-    return (1, 2, 4, 8) if has_room and is_quick else (1, 2, 4)
+    return (1, 2, 4, 8) if has_room and is_quick and not kind.is_packed_in_memory else (1, 2, 4)
 
 
 def stream_name(kind: GemmType, rows: int) -> str:
