@@ -47,6 +47,9 @@ _DOTS_COLUMNS = 16
 _DOTS_DEPTH = 32
 """Shorter products would mostly sum up lanes."""
 
+_UNPACKED_WORK = CHUNK_WORK // 2
+"""There is nothing to be done before blocks that are not packed, so that less of them is worth to be handed out."""
+
 _UNPACKED_TILES = 4
 """Up to so many tiles one below the other A is not read often enough to be packed, whatever its strides."""
 
@@ -76,7 +79,7 @@ class GemmInPlace(GemmPanels):
 
         The first tile of a strip of B copies it for those below, which costs nothing as long as it computes; so it is A
         that decides. One that is contiguous along K is packed well enough: a block's part of it is read in long pieces.
-        Where its rows are a power of two apart little of it stays in cache, but the next level sends it in time.
+        Where its rows are a power of two apart they are in each other's way, so each block copies its part.
         If B fits the second-level cache, there are so few strips that A is not read often.
         """
         m, n = problem["m"], problem["n"]
@@ -122,14 +125,18 @@ class GemmInPlace(GemmPanels):
         is_streamed = k.compare("le", problem["m"], self._tile_rows)
         columns = k.select(is_streamed, self._streamed_columns(k, problem), self._columns_of_block(k, problem))
         count = self._set_blocks(k, problem, self._even_rows(k, problem, columns), columns)
-        self._run_blocks(k, k.parameters["parallel"], problem, k.mul(count, problem["batches"]))
+        self._run_blocks(k, k.parameters["parallel"], problem, k.mul(count, problem["batches"]), _UNPACKED_WORK)
 
     def _columns_of_block(self, k: KernelBuilder, problem: RecordValue) -> Value:
-        """More where each block must copy its rows of A, if there are enough blocks to share out evenly even then."""
+        """More where each block must copy its rows of A, if there are enough blocks to share out evenly even then; less
+        if all of C were a single block."""
         row_blocks = ceil_div(k, problem["m"], _LEAST_BLOCK_ROWS)
         blocks = k.mul(k.mul(row_blocks, ceil_div(k, problem["n"], BLOCK_COLUMNS)), problem["batches"])
         wide = k.and_(self._has_crowded_rows(k, problem), k.compare("ge", blocks, _EVEN_WIDE_BLOCKS))
-        return k.select(wide, k.const(I64, BLOCK_COLUMNS), BLOCK_COLUMNS // 2)
+        columns = k.const(I64, BLOCK_COLUMNS // 2)
+        is_single = k.compare("eq", k.mul(row_blocks, k.mul(ceil_div(k, problem["n"], columns), problem["batches"])), 1)
+        narrow = k.and_(is_single, k.not_(self._has_crowded_rows(k, problem)))
+        return k.select(wide, k.const(I64, BLOCK_COLUMNS), k.select(narrow, k.const(I64, BLOCK_COLUMNS // 4), columns))
 
     def _even_rows(self, k: KernelBuilder, problem: RecordValue, columns: Value) -> Value:
         """Rows of a block that has so many columns: fewer where there would be too few blocks to share out evenly."""
