@@ -23,13 +23,14 @@ import numpy as np
 
 from xlapy.codegen.ir import F32, I64, PTR, KernelBuilder, Module
 from xlapy.codegen.jit import emit_object
+from xlapy.codegen.libraries import Library
 from xlapy.codegen.libraries.catalogue import LIBRARIES
 from xlapy.codegen.libraries.gemm import GEMM_LIBRARIES, SIZES
 from xlapy.codegen.object_cache import ObjectCache
 from xlapy.codegen.pool import POOL
 from xlapy.codegen.target import host_target
 from xlapy_runtime import threads
-from xlapy_runtime.linking import link
+from xlapy_runtime.linking import LinkedCode, link
 
 SHAPES = [
     *[(size, size, size) for size in (16, 32, 64, 128, 256, 512, 1024, 2048)],
@@ -67,10 +68,10 @@ def main() -> None:
 
 def own_figures(name: str, num_threads: int) -> list[float]:
     started = time.perf_counter()
-    library, cache = GEMM_LIBRARIES[name], ObjectCache(None)
-    needed = [LIBRARIES[other] for other in library.needs]
-    objects = [code for one in (library, *needed) for code in one.objects(host_target(), cache)]
-    code = link(objects, {}, library.exports)
+    library = GEMM_LIBRARIES[name]
+    needed = [(LIBRARIES[other], linked(LIBRARIES[other], {})) for other in library.needs]
+    imports = {symbol: code.address(symbol) for other, code in needed for symbol in other.exports}
+    code = linked(library, imports)
     print(f"made and linked in {time.perf_counter() - started:.2f} s")
     threads.install(POOL.objects(host_target(), ObjectCache(None)))
     parallel = threads.parallel_address(num_threads)
@@ -82,6 +83,11 @@ def own_figures(name: str, num_threads: int) -> list[float]:
         arguments = (parallel, a.ctypes.data, b.ctypes.data, c.ctypes.data, ctypes.addressof(sizes), None, None)
         figures.append(gigaflops(m, n, k, c.dtype, lambda arguments=arguments: run(*arguments)))  # type: ignore[misc]
     return figures
+
+
+def linked(library: Library, imports: dict[str, int]) -> LinkedCode:
+    """The library in the memory of this process."""
+    return link(library.objects(host_target(), ObjectCache(None)), imports, library.exports)
 
 
 def figures_of_a_numpy_process(name: str, num_threads: int) -> list[float]:

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import functools
 
-from xlapy.codegen.ir import I8, I64, PTR, KernelBuilder, Value
+from xlapy.codegen.ir import I1, I8, I64, PTR, KernelBuilder, Value
 from xlapy.codegen.libraries.gemm_finish import GemmFinish
 from xlapy.codegen.libraries.gemm_problem import (
     CHUNK_WORK,
     LEAST_ROWS,
     PROBLEM,
     RANGE,
+    WAY_BYTES,
     ceil_div,
     even_part,
     round_up,
+    row_pitch,
     work_per_element,
 )
 from xlapy.codegen.libraries.gemm_record import RecordValue
@@ -27,17 +29,33 @@ from xlapy.codegen.libraries.gemm_tile import (
     tiles_of,
 )
 from xlapy.codegen.libraries.gemm_vector import STREAM_PARAMETERS, emit_stream, stream_heights, stream_name
+from xlapy.codegen.libraries.scratch import acquire_scratch, release_scratch
 from xlapy.support.records import Record
 
 _NEAR_BYTES = 1 << 15
 """From the first to the last row of a block of C that the nearest cache holds beside the operands of tiles."""
+
+_COPY_STRIPS = 4
+"""With fewer strips of B to be multiplied with, it takes longer to copy rows of A than to wait for them."""
+
+_PANELS_IN_CACHE = 4
+"""So many times what is read of B for a row of blocks fits the last cache, where the next row of blocks finds it."""
+
+
+class _RowsOfA(Record):
+    """A's part of a chunk of a block: where it is, and the bytes from row to row, step to step and strip to strip."""
+
+    place: Value
+    row: Value
+    step: Value
+    strip: Value
 
 
 class _Strip(Record):
     """What the tiles of one strip of B read, and where their sums go: `sums` is in C or in scratch. `next_b` is the
     strip that follows, or this one. `ends` if K does, so that C is finished."""
 
-    a: Value
+    a: _RowsOfA
     b: Value
     next_b: Value
     sums: Value
@@ -86,7 +104,10 @@ class GemmBlocks(GemmFinish):
     def block(self) -> None:
         """One block of the panel: chunk by chunk along K, strip by strip of B, tile by tile down the strips of A."""
         parameters = [("problem", PTR), ("batch", I64)]
-        parameters += [(name, I64) for name in ("row", "rows", "column", "columns")] + [("copy", PTR)]
+        parameters += [(name, I64) for name in ("row", "rows", "column", "columns")] + [
+            ("copy", PTR),
+            ("copy_of_a", PTR),
+        ]
         with self._function("block", parameters) as k:
             given = k.parameters
             problem = PROBLEM.at(k, given["problem"])
@@ -107,7 +128,7 @@ class GemmBlocks(GemmFinish):
             with k.loop(0, k.smax(steps, 1), chunk_steps) as chunk:
                 depth = k.smin(k.sub(steps, chunk.index), chunk_steps)
                 accumulate = k.or_(adds, k.zext(k.compare("gt", chunk.index, 0), I64))
-                a_chunk = k.gep(a, k.mul(chunk.index, a_step))
+                rows_of_a = self._rows_of_a(k, problem, k.gep(a, k.mul(chunk.index, a_step)), depth)
                 b_chunk = k.gep(b, k.mul(chunk.index, b_step))
                 is_end = k.compare("ge", k.add(chunk.index, chunk_steps), steps)
                 ends = k.and_(k.compare("ne", is_last, 0), is_end)
@@ -116,7 +137,7 @@ class GemmBlocks(GemmFinish):
                     is_last_strip = k.compare("le", k.sub(given["columns"], loop.index), strip_columns)
                     b_beside = k.gep(b_here := loop.values[0], b_strip)
                     strip = _Strip(
-                        a_chunk,
+                        rows_of_a,
                         b_here,
                         k.select(is_last_strip, chunk_below, b_beside),
                         k.gep(sums, loop.index, self._kind.accumulator.bytes),
@@ -135,6 +156,21 @@ class GemmBlocks(GemmFinish):
                     )
                     loop.next = [b_beside]
 
+    def _rows_of_a(self, k: KernelBuilder, problem: RecordValue, place: Value, depth: Value) -> _RowsOfA:
+        """A's part of a chunk, which begins at `place`: as it lies, or copied so that no row is in another's way."""
+        row, step, strip = problem["tile_a_row"], problem["tile_a_step"], problem["tile_a_strip"]
+        as_it_is = [place, row, step, strip]
+        if not self._kind.is_packed_in_memory:
+            return _RowsOfA(*as_it_is)
+
+        def copied() -> list[Value]:
+            pitch = row_pitch(k, depth, self._element_bytes)
+            copy, rows = k.parameters["copy_of_a"], k.mul(k.parameters["rows"], self._kind.parts)
+            k.call(f"{self._prefix}_copy_rows", [depth, place, row, step, rows, copy, pitch])
+            return [copy, pitch, step, k.mul(pitch, self._tile_rows)]
+
+        return _RowsOfA(*k.if_else(k.compare("ne", problem["copies_a"], 0), copied, lambda: as_it_is))
+
     def _finish_part(
         self, k: KernelBuilder, strip: _Strip, sums: Value, sums_row: Value, row: Value | int, rows: Value
     ) -> None:
@@ -147,9 +183,9 @@ class GemmBlocks(GemmFinish):
         rows, sums_row = k.parameters["rows"], problem["sums_row"]
         arguments = [
             strip.depth,
-            strip.a,
-            problem["tile_a_row"],
-            problem["tile_a_step"],
+            strip.a.place,
+            strip.a.row,
+            strip.a.step,
             strip.b,
             problem["tile_b_step"],
         ]
@@ -177,7 +213,7 @@ class GemmBlocks(GemmFinish):
         """All tiles of one strip of B. An epilogue sees each tile by itself if all of them are not in the nearest
         cache."""
         kind, shape, columns, depth = self._kind, self._shape, strip.columns, strip.depth
-        a, b, sums, accumulate = strip.a, strip.b, strip.sums, strip.accumulate
+        a, b, sums, accumulate = strip.a.place, strip.b, strip.sums, strip.accumulate
         has_epilogue = k.compare("ne", problem["epilogue"], k.const(PTR, 0))
         is_far = k.compare("gt", k.mul(k.parameters["rows"], problem["c_row"]), _NEAR_BYTES)
         by_tiles = k.and_(strip.ends, k.and_(has_epilogue, is_far))
@@ -186,7 +222,7 @@ class GemmBlocks(GemmFinish):
         is_edge = k.zext(k.compare("lt", columns, problem["strip_columns"]), I64)
         index = k.mul(k.sub(k.add(k.mul(is_edge, shape.most_vectors), vectors), 1), shape.rows)
         table = k.gep(k.function_pointer(f"{self._prefix}_tiles"), index, 8)
-        a_strip, a_row, a_step = problem["tile_a_strip"], problem["tile_a_row"], problem["tile_a_step"]
+        a_strip, a_row, a_step = strip.a.strip, strip.a.row, strip.a.step
         b_step, sums_row, rows = problem["tile_b_step"], problem["sums_row"], k.parameters["rows"]
         copies = k.and_(k.compare("ne", problem["copies"], 0), k.compare("gt", rows, self._tile_rows))
 
@@ -260,21 +296,43 @@ class GemmBlocks(GemmFinish):
         k.switch(k.select(k.compare("ne", is_edge, 0), vectors, 0), cases, functools.partial(call, whole))
 
     def blocks(self) -> None:
-        """A range of blocks, those of one row of blocks next to each other."""
+        """A range of blocks, those with the same rows next to each other, panel by panel."""
         with self._function("blocks", RANGE) as k:
             problem = PROBLEM.at(k, k.parameters["problem"])
-            row_blocks, column_blocks = problem["row_blocks"], problem["column_blocks"]
             block_rows, block_columns = problem["block_rows"], problem["block_columns"]
             total_rows, total_columns = problem["rows"], problem["columns"]
             copy = k.alloca(I8, self._copy_bytes, align=64)
-            with k.loop(k.parameters["begin"], k.parameters["end"]) as item:
-                rest = k.sdiv(item.index, column_blocks)
-                column = k.mul(k.sub(item.index, k.mul(rest, column_blocks)), block_columns)
-                batch = k.sdiv(rest, row_blocks)
-                row = k.mul(k.sub(rest, k.mul(batch, row_blocks)), block_rows)
-                rows = k.smin(k.sub(total_rows, row), block_rows)
-                columns = k.smin(k.sub(total_columns, column), block_columns)
-                k.call(f"{self._prefix}_block", [problem.place, batch, row, rows, column, columns, copy])
+
+            def compute(copy_of_a: Value) -> None:
+                with k.loop(k.parameters["begin"], k.parameters["end"]) as item:
+                    batch, row_number, column_number = self._numbers_of_block(k, problem, item.index)
+                    row, column = k.mul(row_number, block_rows), k.mul(column_number, block_columns)
+                    rows = k.smin(k.sub(total_rows, row), block_rows)
+                    columns = k.smin(k.sub(total_columns, column), block_columns)
+                    place = [batch, row, rows, column, columns]
+                    k.call(f"{self._prefix}_block", [problem.place, *place, copy, copy_of_a])
+
+            def with_room_for_a() -> None:
+                pitch = row_pitch(k, k.smin(problem["chunk_steps"], problem["depth"]), self._element_bytes)
+                scratch = acquire_scratch(k, k.mul(block_rows, pitch))
+                compute(scratch.memory)
+                release_scratch(k, scratch)
+
+            k.if_else(k.compare("ne", problem["copies_a"], 0), with_room_for_a, lambda: compute(k.const(PTR, 0)))
+
+    def _numbers_of_block(self, k: KernelBuilder, problem: RecordValue, item: Value) -> tuple[Value, Value, Value]:
+        """Which matrix the block is of, and its row and column of blocks. Of those that some columns of B fit the last
+        cache with all rows of blocks come first."""
+        row_blocks, column_blocks = problem["row_blocks"], problem["column_blocks"]
+        blocks = k.mul(row_blocks, column_blocks)
+        batch = k.sdiv(item, blocks)
+        rest = k.sub(item, k.mul(batch, blocks))
+        most = problem["panel_blocks"]
+        first = k.mul(k.sdiv(rest, k.mul(most, row_blocks)), most)
+        rest = k.sub(rest, k.mul(first, row_blocks))
+        width = k.smin(most, k.sub(column_blocks, first))
+        row = k.sdiv(rest, width)
+        return batch, row, k.add(first, k.sub(rest, k.mul(row, width)))
 
     def _set_blocks(self, k: KernelBuilder, problem: RecordValue, rows: Value | int, columns: Value) -> Value:
         """Cuts the panel into blocks of about this size; how many there are in one matrix."""
@@ -288,17 +346,39 @@ class GemmBlocks(GemmFinish):
             lambda: even_part(k, problem["depth"], self._chunk_steps, STEPS_OF_GROUP),
             lambda: k.const(I64, self._chunk_steps),
         )[0]
+        column_bytes = k.mul(k.smax(problem["depth"], 1), self._kind.packed.bytes)
+        panel_blocks = k.sdiv(
+            k.const(I64, self._target.l3_bytes // _PANELS_IN_CACHE), k.mul(column_bytes, block_columns)
+        )
         problem.set(
+            panel_blocks=k.smax(panel_blocks, 1),
             block_rows=block_rows,
             block_columns=block_columns,
             row_blocks=row_blocks,
             column_blocks=column_blocks,
             chunk_steps=chunk_steps,
+            copies_a=k.zext(self._copies_a(k, problem, columns), I64),
         )
         return k.mul(row_blocks, column_blocks)
 
-    def _run_blocks(self, k: KernelBuilder, parallel: Value, problem: RecordValue, count: Value) -> None:
+    def _copies_a(self, k: KernelBuilder, problem: RecordValue, columns: Value) -> Value:
+        """Whether rows of A that are in each other's way are read often enough to be copied."""
+        is_read_often = k.compare("ge", k.smin(problem["columns"], columns), _COPY_STRIPS * self._shape.columns)
+        is_high = k.compare("gt", problem["rows"], self._tile_rows)
+        return k.and_(self._has_crowded_rows(k, problem), k.and_(is_read_often, is_high))
+
+    def _has_crowded_rows(self, k: KernelBuilder, problem: RecordValue) -> Value:
+        """Whether the rows of a tile take turns in a set of the nearest cache, at each step along K."""
+        if not self._kind.is_packed_in_memory or self._tile_rows < self._target.l1_bytes // WAY_BYTES:
+            return k.const(I1, 0)
+        is_row = k.compare("eq", problem["tile_a_step"], self._element_bytes)
+        return k.and_(is_row, k.compare("eq", k.and_(problem["tile_a_row"], WAY_BYTES - 1), 0))
+
+    def _run_blocks(
+        self, k: KernelBuilder, parallel: Value, problem: RecordValue, count: Value, chunk_work: int = CHUNK_WORK
+    ) -> None:
+        """All blocks; a thread takes so many that there are `chunk_work` multiplications at least."""
         rows = k.smax(problem["block_rows"], LEAST_ROWS)
         work = k.mul(k.mul(rows, problem["block_columns"]), work_per_element(k, problem, problem["depth"]))
-        grain = ceil_div(k, k.const(I64, CHUNK_WORK), work)
+        grain = ceil_div(k, k.const(I64, chunk_work), work)
         k.call(parallel, [k.function_pointer(f"{self._prefix}_blocks"), problem.place, count, grain])

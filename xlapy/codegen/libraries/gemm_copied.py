@@ -13,10 +13,10 @@ from xlapy.codegen.ir import I1, I64, KernelBuilder, Value
 from xlapy.codegen.libraries.gemm_direct import GemmDirect
 from xlapy.codegen.libraries.gemm_problem import BLOCK_COLUMNS, PACKED_CHUNK, PROBLEM, RANGE, ceil_div, row_pitch
 from xlapy.codegen.libraries.gemm_record import RecordValue
-from xlapy.codegen.libraries.gemm_tile import STREAMED_ROWS
 from xlapy.codegen.libraries.gemm_windows import WINDOW_NUMBERS
 from xlapy.codegen.libraries.scratch import acquire_scratch, release_scratch
 
+_FEW_POSITIONS = 8  # of which there is too little to multiply to copy rows for
 _LEAST_FEATURES = 64
 """Of the input: they are copied at a time, and fewer are not worth the call that does so."""
 
@@ -58,7 +58,7 @@ class GemmCopied(GemmDirect):
             self._can_read_b(k, problem),
             k.compare("eq", follows_rows, 0),
             k.compare("ge", features, _LEAST_FEATURES),
-            k.compare("gt", problem["m"], STREAMED_ROWS),
+            k.compare("gt", problem["m"], _FEW_POSITIONS),
             k.compare("le", problem["m"], problem["n"]),
             k.compare("le", self._bytes_of_rows(k, problem), self._most_packed_bytes),
         ]

@@ -35,8 +35,8 @@ _STREAM_LEAST_COLUMNS = 128
 """Shorter rows of B are read by tiles just as well."""
 
 _STREAM_ALWAYS_ROWS = 2
-"""With more rows than these, tiles are quicker if they can read B where it lies, and find it in the second-level cache:
-else it comes twice as fast in long runs."""
+"""With more rows than these, tiles are quicker if they can read B where it lies, and find it in the second-level cache.
+"""
 
 _DOTS_ROWS = 8
 """The most rows (or columns) of a product that is computed as so many dot products along K."""
@@ -47,6 +47,9 @@ _DOTS_COLUMNS = 16
 _DOTS_DEPTH = 32
 """Shorter products would mostly sum up lanes."""
 
+_UNPACKED_WORK = CHUNK_WORK // 2
+"""There is nothing to be done before blocks that are not packed, so that less of them is worth to be handed out."""
+
 _UNPACKED_TILES = 4
 """Up to so many tiles one below the other A is not read often enough to be packed, whatever its strides."""
 
@@ -55,6 +58,9 @@ _UNPACKED_TILES_BY_COLUMNS = 20
 
 _EVEN_BLOCKS = 16
 """With so many blocks of a product, the last ones keep nobody waiting for long."""
+
+_EVEN_WIDE_BLOCKS = 8
+"""The same of blocks of `BLOCK_COLUMNS`."""
 
 _LEAST_BLOCK_ROWS = 132
 """Lower blocks copy each strip of B for too few tiles (1 to 2 % slower than those of `BLOCK_ROWS`)."""
@@ -73,7 +79,7 @@ class GemmInPlace(GemmPanels):
 
         The first tile of a strip of B copies it for those below, which costs nothing as long as it computes; so it is A
         that decides. One that is contiguous along K is packed well enough: a block's part of it is read in long pieces.
-        Where its rows are a power of two apart little of it stays in cache, but the next level sends it in time.
+        Where its rows are a power of two apart they are in each other's way, so each block copies its part.
         If B fits the second-level cache, there are so few strips that A is not read often.
         """
         m, n = problem["m"], problem["n"]
@@ -99,9 +105,7 @@ class GemmInPlace(GemmPanels):
             return is_row
         return k.and_(is_row, k.compare("eq", k.and_(problem["n"], self._shape.lanes - 1), 0))
 
-    def _run_unpacked(
-        self, k: KernelBuilder, problem: RecordValue, block_columns: Value | int = BLOCK_COLUMNS // 2
-    ) -> None:
+    def _run_unpacked(self, k: KernelBuilder, problem: RecordValue, block_columns: Value | None = None) -> None:
         """One panel per matrix, the whole of it, read where it lies; all matrices at once."""
         shape, parts = self._shape, self._kind.parts
         b_bytes = k.mul(k.mul(problem["k"], problem["n"]), self._kind.element.bytes)
@@ -119,9 +123,22 @@ class GemmInPlace(GemmPanels):
             strip_columns=strip_columns,
         )
         is_streamed = k.compare("le", problem["m"], self._tile_rows)
+        if block_columns is None:
+            block_columns = self._columns_of_block(k, problem)
         columns = k.select(is_streamed, self._streamed_columns(k, problem), block_columns)
         count = self._set_blocks(k, problem, self._even_rows(k, problem, columns), columns)
-        self._run_blocks(k, k.parameters["parallel"], problem, k.mul(count, problem["batches"]))
+        self._run_blocks(k, k.parameters["parallel"], problem, k.mul(count, problem["batches"]), _UNPACKED_WORK)
+
+    def _columns_of_block(self, k: KernelBuilder, problem: RecordValue) -> Value:
+        """More where each block must copy its rows of A, if there are enough blocks to share out evenly even then; less
+        if all of C were a single block."""
+        row_blocks = ceil_div(k, problem["m"], _LEAST_BLOCK_ROWS)
+        blocks = k.mul(k.mul(row_blocks, ceil_div(k, problem["n"], BLOCK_COLUMNS)), problem["batches"])
+        wide = k.and_(self._has_crowded_rows(k, problem), k.compare("ge", blocks, _EVEN_WIDE_BLOCKS))
+        columns = k.const(I64, BLOCK_COLUMNS // 2)
+        is_single = k.compare("eq", k.mul(row_blocks, k.mul(ceil_div(k, problem["n"], columns), problem["batches"])), 1)
+        narrow = k.and_(is_single, k.not_(self._has_crowded_rows(k, problem)))
+        return k.select(wide, k.const(I64, BLOCK_COLUMNS), k.select(narrow, k.const(I64, BLOCK_COLUMNS // 4), columns))
 
     def _even_rows(self, k: KernelBuilder, problem: RecordValue, columns: Value) -> Value:
         """Rows of a block that has so many columns: fewer where there would be too few blocks to share out evenly."""
@@ -172,8 +189,8 @@ class GemmInPlace(GemmPanels):
         is_in_c = k.compare("eq", problem["uses_scratch"], 0)
         has_tiles = k.and_(is_in_c, self._can_read_b(k, problem))
         is_near = k.compare("le", k.mul(k.mul(problem["k"], n), self._kind.element.bytes), self._target.l2_bytes)
-        most = stream_heights(self._kind, self._shape)[-1]
-        few = k.select(k.and_(has_tiles, is_near), k.const(I64, _STREAM_ALWAYS_ROWS), most)
+        in_tiles = k.select(is_near, k.const(I64, _STREAM_ALWAYS_ROWS), self._shape.streamed_rows)
+        few = k.select(has_tiles, in_tiles, stream_heights(self._kind, self._shape)[-1])
         is_few = k.and_(k.compare("le", m, few), k.compare("ge", n, _STREAM_LEAST_COLUMNS))
         sums_row = k.mul(n, self._kind.accumulator.bytes)
         fits = k.and_(

@@ -48,9 +48,8 @@ def emit_packing(module: Module, target: Target, kind: GemmType, shape: TileShap
     emitters: list[tuple[str, list[tuple[str, IRType]], type[PackingEmitter], int]] = [
         ("pack_a", PACK_PARAMETERS, PackingEmitter, shape.rows),
         ("pack_b", PACK_PARAMETERS, TurningEmitter, shape.columns),
+        ("copy_rows", [*PACK_PARAMETERS, ("pitch", I64)], RowCopyEmitter, shape.rows),
     ]
-    if not kind.is_packed_in_memory:
-        emitters.append(("copy_rows", [*PACK_PARAMETERS, ("pitch", I64)], RowCopyEmitter, shape.rows))
     noalias = {"source": "noalias", "packed": "noalias"}
     for name, parameters, emitter, width in emitters:
         with KernelBuilder(

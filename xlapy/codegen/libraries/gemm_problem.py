@@ -31,6 +31,10 @@ CHUNK_WORK = 1 << 21
 PACKED_CHUNK = 1 << 16
 """Elements that a thread packs at a time."""
 
+WAY_BYTES = 4096
+"""Lines a multiple of so many bytes apart share a set of the nearest cache: in general, a page, so that a set can be
+found before the page is."""
+
 _LINE_BYTES = 64
 ROW_GAP_BYTES = _LINE_BYTES
 """At most, behind a row of A that is packed as it is."""
@@ -86,12 +90,14 @@ PROBLEM = Record(
     sums_row=I64,
     streams=I64,
     copies=I64,
+    copies_a=I64,  # whether each block copies its part of A, chunk by chunk
     # Its blocks.
     strip_columns=I64,
     block_rows=I64,
     block_columns=I64,
     row_blocks=I64,
     column_blocks=I64,
+    panel_blocks=I64,  # columns of blocks that are computed with all rows before the next ones are begun
     chunk_steps=I64,
     a_strips=I64,
     packs_steps=I64,  # whether B is packed some steps of all strips at a time, or strip by strip
