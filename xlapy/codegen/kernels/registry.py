@@ -44,6 +44,7 @@ from xlapy.codegen.libraries import LibraryCall
 from xlapy.codegen.libraries.chain import ChainCall, call_over_columns, call_over_rows
 from xlapy.codegen.libraries.fold import FoldCall, call_of_first_step, call_of_fusion, call_of_reduce, calls_of_steps
 from xlapy.codegen.libraries.sliding import call_of_window, call_of_windows
+from xlapy.codegen.libraries.small_product import call_of_small_product
 from xlapy.codegen.libraries.sort import library_call
 from xlapy.codegen.libraries.turn import call_of_transpose
 from xlapy.codegen.registers import memory_type
@@ -504,6 +505,9 @@ def _rows(plan: LoopPlan) -> LoopPlan:
 @KERNELS.register("dot")
 def _dot(instruction: Instruction, situation: Situation) -> Kernel:
     plan = plan_dot(instruction, situation.target)
+    call = call_of_small_product(instruction)
+    if call is not None:
+        return Kernel(plan.units, plan.bytes_per_unit, call)
 
     def body(k: KernelBuilder, arrays: Sequence[Array], outputs: Sequence[Array], begin: Value, end: Value) -> None:
         emit_dot(k, plan, arrays[0], arrays[1], outputs[0], begin, end)
