@@ -19,6 +19,7 @@ from xlapy.codegen.arrays import Array, Placement
 from xlapy.codegen.element_graph import SCALAR, ElementGraph, between
 from xlapy.codegen.indexing import Coordinate, Index, Indexing
 from xlapy.codegen.ir import I8, I64, KernelBuilder, Value
+from xlapy.codegen.kernels.fetching import fetched_by_rows
 from xlapy.codegen.kernels.loop import is_streamed, power_of_two_below, widest_lanes, work_per_element
 from xlapy.codegen.kernels.sweeps import Uses, uses_of_sweeps
 from xlapy.codegen.kernels.tasks import PARALLEL_BYTES
@@ -197,7 +198,8 @@ def emit_columns(
         for sweep in plan.sweeps
         for reduce in sweep
     }
-    arrays = _fetched_by_rows(plan, arrays) if extent is None else arrays
+    if extent is None:
+        arrays = fetched_by_rows(arrays, plan.space.dims, plan.space.folded[-1], plan.width)
     with k.loop(begin, end) as units:
         strip = _Strip(k, plan, arrays, room, units.index, extent)
         for number in range(len(plan.sweeps)):
@@ -206,18 +208,6 @@ def emit_columns(
         per_column = strip.results_per_column()
         strip.store_full(outputs)
         strip.store_per_column(outputs, per_column)
-
-
-def _fetched_by_rows(plan: ColumnPlan, arrays: Mapping[Instruction, Array]) -> dict[Instruction, Array]:
-    """The whole arrays, with what is fetched ahead in the pieces of the strip that come next."""
-    fetched = dict(arrays)
-    for instruction, array in arrays.items():
-        if array.ahead and array.shape.dims == plan.space.dims:
-            width = memory_type(array.shape.type).bytes
-            rows = max(1, array.ahead // (plan.width * width))
-            stride = array.shape.strides()[plan.space.folded[-1]] * width
-            fetched[instruction] = replace(array, ahead=rows * stride)
-    return fetched
 
 
 @dataclass(frozen=True, slots=True)

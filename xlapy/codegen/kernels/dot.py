@@ -37,6 +37,7 @@ class DotPlan(Record):
     columns: int  # size of the last free dimension of the right side
     units: int
     bytes_per_unit: int
+    unrolled: bool = False  # no loop over the contracting dimensions: for code that is compiled once per machine
 
 
 def plan_dot(dot: Instruction, target: Target) -> DotPlan:
@@ -111,8 +112,10 @@ def _contract(k: KernelBuilder, plan: DotPlan, lhs: Array, rhs: Array, tile: _Ti
     def nest(depth: int, positions: Sequence[Coordinate], sums: list[Element]) -> list[Element]:
         if depth == len(sizes):
             return _products(k, plan, lhs, rhs, tile, positions, sums)
-        if sizes[depth] == 1:
-            return nest(depth + 1, [*positions, Coordinate(k.const(I64, 0))], sums)
+        if sizes[depth] == 1 or plan.unrolled:
+            for number in range(sizes[depth]):
+                sums = nest(depth + 1, [*positions, Coordinate(k.const(I64, number))], sums)
+            return sums
         with k.loop(0, sizes[depth], carry=[part for value in sums for part in parts_of(value)]) as loop:
             inner = nest(depth + 1, [*positions, Coordinate(loop.index)], _regroup(loop.values, accumulator))
             loop.next = [part for value in inner for part in parts_of(value)]

@@ -16,8 +16,9 @@ from xlapy.codegen.indexing import Indexing
 from xlapy.codegen.ir import I64, KernelBuilder, Value
 from xlapy.codegen.ir_memory import CACHE_LINE
 from xlapy.codegen.kernels.row_order import inner_dim, inner_size, outer_positions, place_in_row
+from xlapy.codegen.registers import memory_type
 from xlapy.hlo.graph import Instruction
-from xlapy.hlo.shape import Shape
+from xlapy.hlo.shape import Dims, Shape
 
 LEAST_SKIPPED = 1024  # bytes between rows that are worth not fetching
 
@@ -77,3 +78,17 @@ class Fetching:
         if between_rows - read < LEAST_SKIPPED:
             return source
         return replace(source, ahead=-(-source.ahead // read) * between_rows)
+
+
+def fetched_by_rows(
+    arrays: Mapping[Instruction, Array], dims: Dims, row_dim: int, width: int
+) -> dict[Instruction, Array]:
+    """The arrays, those of these dimensions with what is fetched ahead in the rows, counted by `row_dim`, that come
+    next, and of which `width` elements each are read."""
+    fetched = dict(arrays)
+    for instruction, array in arrays.items():
+        if array.ahead and array.shape.dims == dims:
+            element_bytes = memory_type(array.shape.type).bytes
+            rows = max(1, array.ahead // (width * element_bytes))
+            fetched[instruction] = replace(array, ahead=rows * array.shape.strides()[row_dim] * element_bytes)
+    return fetched

@@ -16,13 +16,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import replace
 
 from xlapy.codegen.arrays import Array
 from xlapy.codegen.element_graph import ElementGraph, between
 from xlapy.codegen.indexing import Coordinate, Index, Indexing
 from xlapy.codegen.ir import I32, I64, KernelBuilder, Value
 from xlapy.codegen.kernels.choosing import Choosing
+from xlapy.codegen.kernels.fetching import fetched_by_rows
 from xlapy.codegen.kernels.float_order import FloatOrder
 from xlapy.codegen.kernels.fold_results import store_results, stored_results
 from xlapy.codegen.kernels.folding import folding, only
@@ -32,7 +32,6 @@ from xlapy.codegen.registers import (
     Element,
     flatten,
     from_parts,
-    memory_type,
     register_type,
     splat,
     unflatten,
@@ -239,7 +238,9 @@ def _across(
     positions = dict(zip(outer, scalar.delinearize(row, [plan.input_shape.dims[dim] for dim in outer]), strict=True))
     start = k.smin(k.mul(block.start, width), size - width)
     columns = [vector.along_lanes(k.add(start, number * plan.lanes)) for number in range(plan.vectors)]
-    arrays = _fetched_by_rows(plan, arrays)
+    inner = next((dim for dim in reversed(plan.folded) if plan.input_shape.dims[dim] > 1), None)
+    if inner is not None:
+        arrays = fetched_by_rows(arrays, plan.input_shape.dims, inner, width)
     combine = _in_order(k, plan) if plan.in_order else _by_region(k, plan)
     initial = [splat(k, init, plan.lanes) for _ in columns for init in combine.start(inits)]
 
@@ -286,18 +287,6 @@ def _in_order(k: KernelBuilder, plan: ReducePlan) -> _LaneFold:
     return _LaneFold(
         lambda inits: [order.encode(only(inits[0]))], step, lambda results: [order.decode(only(results[0]))]
     )
-
-
-def _fetched_by_rows(plan: ReducePlan, arrays: Mapping[Instruction, Array]) -> dict[Instruction, Array]:
-    """The arrays of the input's shape, with what is fetched ahead in the rows that will be folded next."""
-    inner = next((dim for dim in reversed(plan.folded) if plan.input_shape.dims[dim] > 1), None)
-    fetched = dict(arrays)
-    for instruction, array in arrays.items():
-        if array.ahead and array.shape.dims == plan.input_shape.dims and inner is not None:
-            element_bytes = memory_type(array.shape.type).bytes
-            rows = max(1, array.ahead // (plan.lanes * plan.vectors * element_bytes))
-            fetched[instruction] = replace(array, ahead=rows * array.shape.strides()[inner] * element_bytes)
-    return fetched
 
 
 def _one_by_one(

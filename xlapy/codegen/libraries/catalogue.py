@@ -13,6 +13,7 @@ from xlapy.codegen.libraries.linalg import LINALG_LIBRARIES
 from xlapy.codegen.libraries.powers import POWERS
 from xlapy.codegen.libraries.scratch import SCRATCH_LIBRARIES
 from xlapy.codegen.libraries.sliding import SLIDING_LIBRARIES
+from xlapy.codegen.libraries.small_product import SMALL_PRODUCT_LIBRARIES
 from xlapy.codegen.libraries.sort import SORT_LIBRARIES
 from xlapy.codegen.libraries.spread import SPREAD_LIBRARIES
 from xlapy.codegen.libraries.turn import TURN_LIBRARIES
@@ -25,6 +26,7 @@ LIBRARIES: dict[str, Library] = {
     for group in (
         SCRATCH_LIBRARIES,
         GEMM_LIBRARIES,
+        SMALL_PRODUCT_LIBRARIES,
         SPREAD_LIBRARIES,
         LINALG_LIBRARIES,
         SORT_LIBRARIES,

@@ -11,12 +11,16 @@ from xlapy.codegen.kernels.dot import emit_dot, plan_dot
 from xlapy.codegen.kernels.linalg import emit_cholesky, emit_triangular_solve, plan_triangle
 from xlapy.codegen.kernels.makers.base import KERNELS, Kernel, Situation
 from xlapy.codegen.libraries.depthwise import call_of_depthwise
+from xlapy.codegen.libraries.small_product import call_of_small_product
 from xlapy.hlo.graph import Instruction
 
 
 @KERNELS.register("dot")
 def _dot(instruction: Instruction, situation: Situation) -> Kernel:
     plan = plan_dot(instruction, situation.target)
+    call = call_of_small_product(instruction)
+    if call is not None:
+        return Kernel(plan.units, plan.bytes_per_unit, call)
 
     def body(k: KernelBuilder, arrays: Sequence[Array], outputs: Sequence[Array], begin: Value, end: Value) -> None:
         emit_dot(k, plan, arrays[0], arrays[1], outputs[0], begin, end)

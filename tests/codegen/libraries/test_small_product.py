@@ -1,0 +1,69 @@
+"""The functions of the libraries of small products: which dots call them, and that they do what kernels do."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import xlapy
+from tests.support.native import record
+from tests.support.values import assert_same
+from xlapy import ops
+from xlapy.codegen.libraries.small_product import SIDES, SMALL_PRODUCT_LIBRARIES
+
+
+def libraries_of(executable: xlapy.Executable) -> list[str]:
+    return [name for name in executable._compiled.program.libraries if name.startswith("small_product")]
+
+
+def product(a: Any, b: Any) -> Any:
+    last = a.shape.rank - 1
+    batch = tuple(range(last - 1))
+    return ops.DotGeneral(a, b, (((last,), (last - 1,)), (batch, batch)))
+
+
+def products(*operands: Any) -> list[Any]:
+    return [product(a, b) for a, b in zip(operands[::2], operands[1::2], strict=True)]
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_a_library_does_what_a_kernel_does(dtype: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    random = np.random.default_rng(0)
+    shapes = [dims for side in SIDES for dims in ((5003, side, side), (7, 701, side, side))]
+    arrays = [random.normal(size=dims).astype(dtype) for dims in shapes for _ in "ab"]
+    module = record(products, *arrays)
+    programs = [xlapy.compile(module, xlapy.CompileOptions(num_threads=n, verify=True)) for n in (1, 2, 3, 8)]
+    name = np.dtype(dtype).str[1:].replace("4", "32").replace("8", "64")
+    assert libraries_of(programs[0]) == [f"small_product_{name}_{side}" for side in SIDES]
+    monkeypatch.setattr("xlapy.codegen.libraries.small_product.LEAST_WORK", 1 << 60)
+    monkeypatch.setenv("XLAPY_CACHE_DIR", "off")
+    from_kernels = xlapy.compile(module)
+    assert not libraries_of(from_kernels)
+    wanted = from_kernels(*arrays)
+    for program in programs:
+        for found, own in zip(program(*arrays), wanted, strict=True):
+            assert_same(found, own)
+    limit = 1e-4 if dtype == np.float32 else 1e-12
+    for number, own in enumerate(wanted):
+        np.testing.assert_allclose(own, arrays[2 * number] @ arrays[2 * number + 1], rtol=limit, atol=limit)
+
+
+def test_which_products_are_calls() -> None:
+    def is_called(build: Any, *arrays: np.ndarray[Any, Any]) -> bool:
+        return bool(libraries_of(xlapy.compile(record(build, *arrays))))
+
+    def transposed(a: Any, b: Any) -> Any:
+        return ops.DotGeneral(a, b, (((2,), (2,)), ((0,), (0,))))
+
+    cubes = np.ones((2000, 4, 4), np.float32)
+    assert is_called(product, cubes, cubes)
+    assert not is_called(product, cubes[:9], cubes[:9])  # few
+    assert not is_called(product, cubes, cubes[:, :, :3])
+    assert not is_called(transposed, cubes, cubes)
+    assert not is_called(product, np.ones((2000, 5, 5)), np.ones((2000, 5, 5)))
+
+
+def test_names() -> None:
+    assert all(library.exports == (name,) for name, library in SMALL_PRODUCT_LIBRARIES.items())
