@@ -763,7 +763,9 @@ def test_an_argument_of_which_no_memory_holds_a_copy() -> None:
 
 
 @pytest.mark.parametrize(
-    "source", [Path("m.hlo"), io.StringIO("ENTRY e"), np.zeros(2), memoryview(b"ENTRY e")], ids=repr
+    "source",
+    [Path("m.hlo"), io.StringIO("ENTRY e"), np.zeros(2), memoryview(b"ENTRY e")],
+    ids=lambda source: type(source).__name__,
 )
 def test_what_would_give_a_program_is_named(source: Any) -> None:
     with pytest.raises(xlapy.ParseError, match=r"is not a program: .*; what its (read|read_bytes|tobytes)\(\) returns"):

@@ -91,7 +91,7 @@ def test_what_is_left_out_is_known(options: dict[str, set[str]], reason: str) ->
         xlapy.compile(PROGRAM, xlapy.CompileOptions(**options))  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("step", [None, "dce", 3, object()], ids=str)
+@pytest.mark.parametrize("step", [None, "dce", 3, object()], ids=lambda step: type(step).__name__)
 @pytest.mark.parametrize("place", [after, before])
 def test_only_a_pass_has_a_place(place: Any, step: Any) -> None:
     with pytest.raises(ArgumentError, match="is no pass: an instance of a dataclass"):
