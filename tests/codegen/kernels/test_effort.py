@@ -66,8 +66,9 @@ WITH_MORE_TO_FIND = {
         b = f32[9000,40] broadcast(y), dimensions={1}  ROOT s = f32[9000,40] add(x, b)""",
     "sums of short rows": """x = f32[50000,20] parameter(0)  z = f32[] constant(0)
         ROOT r = f32[50000] reduce(x, z), dimensions={1}, to_apply=sum""",
-    "the largest": """x = f32[100,5000] parameter(0)  z = f32[] constant(-inf)
-        ROOT r = f32[100] reduce(x, z), dimensions={1}, to_apply=largest""",
+    "the largest": """x = f32[100,5000] parameter(0)  w = f32[100,5000] parameter(1)
+        z = f32[] constant(-inf)  y = f32[100,5000] multiply(x, w)
+        ROOT r = f32[100] reduce(y, z), dimensions={1}, to_apply=largest""",
 }
 SMALL = """x = f32[20,30] parameter(0)  z = f32[] constant(-inf)
     r = f32[20] reduce(x, z), dimensions={1}, to_apply=largest"""
