@@ -119,6 +119,7 @@ def _columns_call(fold: PlainFold, numbers: dict[str, int], target: Target, *, i
     if fold.columns < lanes * ACCUMULATORS or (fold.each is not None and not fold.each_step):
         return None
     if is_in_memory(fold, target):
+        lanes = kind.lanes_of_memory(target)
         vectors, function, ahead = _vectors_of_memory(fold, lanes), wide_name(kind), 0
     else:
         *wide, _ = widths_of(kind)

@@ -48,7 +48,7 @@ def emit_columns(kind: FoldKind, target: Target) -> Module:
             is_fetched = problem.k.compare("ne", problem["ahead"], 0)
             problem.k.if_else(is_fetched, partial(blocks.emit, fetches=True), partial(blocks.emit, fetches=False))
     with fold_function(module, wide_name(kind), kind, target) as problem:
-        WideBlocks(problem, kind.combiner(), kind.lanes(target)).emit()
+        WideBlocks(problem, kind.combiner(), kind.lanes_of_memory(target)).emit()
     return module
 
 

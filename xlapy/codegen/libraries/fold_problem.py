@@ -43,7 +43,11 @@ class FoldKind(Record):
 
     def lanes(self, target: Target) -> int:
         """Lanes of one step, as loops over elements of the type have them."""
-        return target.lanes(max(register_type(self.type).bits, 32)) * VECTORS_PER_STEP
+        return self.lanes_of_memory(target) * VECTORS_PER_STEP
+
+    def lanes_of_memory(self, target: Target) -> int:
+        """Lanes of one step that only waits for memory."""
+        return target.lanes(max(register_type(self.type).bits, 32))
 
     def name(self, way: str) -> str:
         types = self.type.name if self.result == self.type else f"{self.type.name}_{self.result.name}"
