@@ -35,8 +35,8 @@ Elsewhere 64 bytes are not slower: on a Zen 5 a polynomial of 12 multiply-adds t
 takes with 32-byte vectors, and loops bound by memory take the same."""
 
 _CPUS_THAT_WAIT_FOR_MEMORY = frozenset({"znver5"})
-"""One reader of memory is faster on these if it asks for what it will read. On a Zen 4 that makes a matrix times a
-vector 1.1 to 1.6 times slower."""
+"""What only reads memory is faster on these if it asks for what it will read. On a Zen 4 that makes a matrix times a
+vector and folds of rows 1.1 to 1.7 times slower."""
 
 
 class Target(Record):
@@ -66,7 +66,7 @@ class Target(Record):
     @property
     def asks_ahead(self) -> bool:
         """Whether what only reads should ask for what comes next: elsewhere that disturbs the processor's own fetching.
-        What writes, too, or computes much, asks anyway."""
+        What writes as much asks anyway."""
         return self.cpu in _CPUS_THAT_WAIT_FOR_MEMORY
 
     def lanes(self, bits: int) -> int:

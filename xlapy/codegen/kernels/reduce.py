@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
 
 from xlapy.codegen.arrays import Array
 from xlapy.codegen.element_graph import ElementGraph, between
@@ -74,6 +75,7 @@ class ReducePlan(Record):
     bytes_per_unit: int
     choice: Choice | None = None  # what the computation chooses, when doing that along lanes
     in_order: bool = False  # across lanes, extrema of floats are found among integers
+    asks_ahead: bool = True  # what will be read is fetched
 
     @property
     def input_shape(self) -> Shape:
@@ -126,7 +128,19 @@ def plan_reduce(
     unit_bytes = (operand_bytes + reduce.shape.bytes) // max(units, 1)
     combiner = combiner if along else None
     return ReducePlan(
-        reduce, tuple(roots), kept, folded, combiner, across, lanes, vectors, units, unit_bytes, choice, in_order
+        reduce=reduce,
+        roots=tuple(roots),
+        kept=kept,
+        folded=folded,
+        combiner=combiner,
+        across=across,
+        lanes=lanes,
+        vectors=vectors,
+        units=units,
+        bytes_per_unit=unit_bytes,
+        choice=choice,
+        in_order=in_order,
+        asks_ahead=across or target.asks_ahead,
     )
 
 
@@ -181,6 +195,8 @@ def emit_reduce(
 ) -> None:
     """Writes the kernel over units [begin, end): results, or blocks of results when folding across lanes."""
     scalar = Indexing(k, 1)
+    if not plan.asks_ahead:
+        arrays = {instruction: replace(array, ahead=0) for instruction, array in arrays.items()}
     inits = ElementGraph(scalar, arrays).values([(init, Index((), ())) for init in _init_values(plan)])
     with k.loop(begin, end) as units:
         if plan.across:

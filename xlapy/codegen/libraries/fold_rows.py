@@ -26,10 +26,11 @@ def emit_rows(kind: FoldKind, target: Target) -> Module:
         fold = folding(problem.k, combiner, identity_element(problem.k, combiner))
         rows = _Rows(problem, fold, kind.lanes(target))
         most = 1 if kind.map.hides_latency else ACCUMULATORS
+        ahead = FETCHED_AHEAD if target.asks_ahead else 0
         is_fetched = problem.k.compare("ne", problem["ahead"], 0)
         problem.k.if_else(
             is_fetched,
-            lambda: rows.emit(problem.inputs(FETCHED_AHEAD), min(most, FETCHED_ACCUMULATORS)),
+            lambda: rows.emit(problem.inputs(ahead), min(most, FETCHED_ACCUMULATORS)),
             lambda: rows.emit(problem.inputs(), most),
         )
     return module
