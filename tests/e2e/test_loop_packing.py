@@ -11,7 +11,7 @@ from xlapy.hlo.text import parse
 FEW_ROWS_BY_COLUMNS = "few rows, stored by columns"
 LOOPS = {  # rows, columns of the state, element type, dimension of the matrix that is contracted
     "few rows of a large matrix": (3, 576, "f32", 0),
-    "more rows of a large matrix": (33, 576, "f32", 0),
+    "more rows of a large matrix": (8, 576, "f32", 0),
     "large, of doubles": (2, 416, "f64", 0),
     FEW_ROWS_BY_COLUMNS: (5, 128, "f32", 1),
     "stored by columns": (17, 128, "f32", 1),
@@ -79,6 +79,12 @@ def test_packing_changes_no_number(name: str) -> None:
     else:
         assert results[0].tobytes() == alone.tobytes()
     np.testing.assert_allclose(results[0], xlapy.evaluate(text, *values), rtol=1e-4, atol=1e-5)
+
+
+def test_many_rows_take_a_large_matrix_as_it_is() -> None:
+    """To pack it would save little of each step, and take its memory twice."""
+    executable = xlapy.compile(loop(33, 576, "f32", depth=0))
+    assert "packed once" not in str(executable.explain())
 
 
 STRIPS = {

@@ -34,7 +34,7 @@ from dataclasses import dataclass
 from xlapy.hlo.attributes import FusionKind
 from xlapy.hlo.graph import Computation, Instruction
 from xlapy.hlo.ops import Trait
-from xlapy.hlo.shape import Shape
+from xlapy.hlo.shape import Dims, Shape
 from xlapy.support.records import Record
 
 BLOCKED_TRANSPOSE_BYTES = 32 * 1024  # beyond a first-level cache, strided reads cost more than a blocked copy
@@ -167,6 +167,18 @@ def sole_operation(computation: Computation) -> Instruction | None:
     if set(root.operands) != set(computation.parameters) or len(computation.parameters) != 2:
         return None
     return None if root.shape.type.is_complex and root.opcode not in ("add", "multiply") else root
+
+
+def three_parts(dims: Dims, folded: Sequence[int]) -> tuple[int, int, int] | None:
+    """How many elements lie before, in and behind the folded dimensions, row by row; None if these do not lie side by
+    side, or there is nothing to fold."""
+    folded = [dim for dim in sorted(folded) if dims[dim] > 1]
+    if not folded or 0 in dims:
+        return None
+    first, end = folded[0], folded[-1] + 1
+    if any(dims[dim] > 1 and dim not in folded for dim in range(first, end)):
+        return None
+    return math.prod(dims[:first]), math.prod(dims[first:end]), math.prod(dims[end:])
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,13 +1,13 @@
 """Packing for loops: a matrix that every step of a loop multiplies by is brought into strips once, in front of it.
 
     b { ...  w = f32[512,2048] get-tuple-element(s), index=1
-        p = f32[64,2048] dot(h, w), lhs_contracting_dims={1}, rhs_contracting_dims={0}  ... }
+        p = f32[4,2048] dot(h, w), lhs_contracting_dims={1}, rhs_contracting_dims={0}  ... }
 
 becomes
 
     b { ...  r = f32[512,32,64] reshape(w)  v = f32[32,512,64] transpose(r), dimensions={1,0,2}
-        q = f32[64,32,64] dot(h, v), lhs_contracting_dims={1}, rhs_contracting_dims={1}
-        p = f32[64,2048] reshape(q)  ... }
+        q = f32[4,32,64] dot(h, v), lhs_contracting_dims={1}, rhs_contracting_dims={1}
+        p = f32[4,2048] reshape(q)  ... }
 
 where v is one more element of the state, made in front of the loop, that never changes. A strip of some columns lies in
 one piece, as the tiles of a product read it; else each step would copy the strips of a large matrix, or turn round one
@@ -45,10 +45,12 @@ NEAR_BYTES = 1 << 20
 """What a second-level cache holds; rows of a larger matrix are copied, or read again from further away."""
 
 FEW_ROWS = 8
-"""Of a step, for which rows of a large matrix are read one by one, and a matrix by columns as it is."""
+"""Of a step: with more, what it takes to copy rows of a large matrix is little beside the product, and not worth the
+memory. With no more, a large matrix by columns is read as it is, unless it is in strips."""
 
 MOST_ROWS = 128
-"""Of a step: with more, rows of the matrix are as good as strips, each of which would be multiplied by all of them."""
+"""Of a step: with more, rows of a matrix by columns that is turned round are as good as strips, each of which would be
+multiplied by all of them."""
 
 MOST_BYTES = 32 << 20
 """Of one matrix, that may take memory twice."""
@@ -139,7 +141,7 @@ def _width_of_strips(dot: Instruction) -> int | None:
     is_by_rows, is_large = numbers.rhs_contracting == (0,), matrix.bytes > NEAR_BYTES
     if 1 in (sizes["m"], sizes["n"]) and not (is_by_rows and is_large and sizes["n"] > 1):
         return None
-    if is_by_rows and not (is_large and sizes["m"] <= MOST_ROWS):
+    if is_by_rows and not (is_large and sizes["m"] <= FEW_ROWS):
         return None
     columns, width = sizes["n"], STRIP_BYTES // matrix.type.bytes
     if columns % width == 0 and sizes["m"] <= MOST_ROWS:

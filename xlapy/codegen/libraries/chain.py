@@ -8,7 +8,6 @@ large it is not compiled with each program. Other chains, and small arrays, have
 from __future__ import annotations
 
 import functools
-import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import partial
@@ -36,6 +35,7 @@ from xlapy.codegen.target import Target
 from xlapy.hlo import element_types as et
 from xlapy.hlo.element_types import ElementType
 from xlapy.hlo.graph import Computation, Instruction
+from xlapy.hlo.kernel_plan import three_parts
 
 LEAST_BYTES = 1 << 20  # of an array that takes some tens of microseconds to read
 
@@ -84,7 +84,7 @@ def call_over_columns(computation: Computation, plan: ColumnPlan, grain: int, ta
     so much memory for each."""
     is_on_stack = plan.fits_stack and plan.scratch_bytes > 0
     chain = None if is_on_stack or plan.vectors not in WIDTHS else _large_chain(computation)
-    parts = None if chain is None else _three_parts(chain)
+    parts = None if chain is None else three_parts(chain.space.dims, chain.space.folded)
     name = None if chain is None or parts is None else _name_of(chain, COLUMNS)
     if chain is None or parts is None or name is None:
         return None
@@ -108,15 +108,6 @@ def _large_chain(computation: Computation) -> FoundChain | None:
     largest = max((parameter.shape.bytes for parameter in computation.parameters), default=0)
     is_large = computation.root.opcode != "tuple" and largest >= LEAST_BYTES
     return find_chain(computation) if is_large else None
-
-
-def _three_parts(chain: FoundChain) -> tuple[int, int, int] | None:
-    """Groups, length and columns, if the folded dimensions lie side by side."""
-    dims, folded = chain.space.dims, [dim for dim in chain.space.folded if chain.space.dims[dim] > 1]
-    first, end = folded[0], folded[-1] + 1
-    if any(dims[dim] > 1 and dim not in folded for dim in range(first, end)):
-        return None
-    return math.prod(dims[:first]), math.prod(dims[first:end]), math.prod(dims[end:])
 
 
 def _name_of(chain: FoundChain, way: str) -> str | None:

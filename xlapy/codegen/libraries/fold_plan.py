@@ -8,7 +8,6 @@ reduce(exponential(x - each), 0)       and others with a number for each fold: e
 
 from __future__ import annotations
 
-import math
 import struct
 from collections.abc import Callable, Iterator
 
@@ -18,8 +17,7 @@ from xlapy.codegen.registers import register_type
 from xlapy.hlo import element_types as et
 from xlapy.hlo.element_types import ElementType
 from xlapy.hlo.graph import Instruction
-from xlapy.hlo.kernel_plan import is_row_major, sole_operation
-from xlapy.hlo.shape import Shape
+from xlapy.hlo.kernel_plan import is_row_major, sole_operation, three_parts
 from xlapy.support.records import Record
 
 _OPCODES = ("add", "multiply", "maximum", "minimum")
@@ -78,7 +76,8 @@ def plain_fold(root: Instruction, is_source: Callable[[Instruction], bool]) -> P
     made, sources = _made_of(reduce, combiner.opcode, is_source)
     if not sources or {source.shape.type for source in sources} != {sources[0].shape.type}:
         return None
-    kind, parts = FoldKind(combiner.opcode, sources[0].shape.type, root.shape.type, made), _three_parts(reduce)
+    kind = FoldKind(combiner.opcode, sources[0].shape.type, root.shape.type, made)
+    parts = three_parts(reduce.operands[0].shape.dims, reduce.attributes["dimensions"])
     if kind not in KINDS or parts is None or not all(map(is_row_major, (root, reduce, *sources))):
         return None
     each = sources.pop() if made.has_each else None
@@ -134,18 +133,6 @@ def _unreshaped(value: Instruction) -> Instruction:
         return value
     (operand,) = value.operands
     return operand if is_row_major(operand) else value
-
-
-def _three_parts(reduce: Instruction) -> tuple[int, int, int] | None:
-    """Groups, length and columns, if the folded dimensions lie side by side."""
-    shape: Shape = reduce.operands[0].shape
-    folded = [dim for dim in sorted(reduce.attributes["dimensions"]) if shape.dims[dim] > 1]
-    if not folded or not shape.size:
-        return None
-    first, end = folded[0], folded[-1] + 1
-    if any(shape.dims[dim] > 1 and dim not in folded for dim in range(first, end)):
-        return None
-    return math.prod(shape.dims[:first]), math.prod(shape.dims[first:end]), math.prod(shape.dims[end:])
 
 
 def _bits(constant: Instruction, type: ElementType) -> int:
