@@ -188,7 +188,7 @@ class Meeting(ctypes.Structure):
     broken: once it can no longer be completed, the `Status` that says why; it stays.
 
     Behind it, by the position of members: what each has to do with it (`Attendance`), whether it works on a chunk, and
-    the addresses of its arrays. `codegen.meetings` finds them.
+    the addresses of its arrays. `codegen.rendezvous.meetings` finds them.
     """
 
     _fields_: ClassVar[list[Any]] = [

@@ -27,15 +27,7 @@ from xlapy.builder.decompositions.matrices import (
     zeros_like,
     zeros_of,
 )
-from xlapy.builder.elementwise import (
-    Abs,
-    And,
-    Conj,
-    Max,
-    Min,
-    Select,
-    Sqrt,
-)
+from xlapy.builder.elementwise import Abs, And, Conj, Max, Min, Select, Sqrt
 from xlapy.builder.indexing import DynamicSlice, DynamicUpdateSlice
 from xlapy.builder.op import XlaOp
 from xlapy.builder.operands import Operand, as_op, builder_of

@@ -37,17 +37,7 @@ from xlapy.builder.decompositions.matrices import (
     unit_of,
     zeros_like,
 )
-from xlapy.builder.elementwise import (
-    Abs,
-    And,
-    Conj,
-    ConvertElementType,
-    Max,
-    Or,
-    Select,
-    Sqrt,
-    Square,
-)
+from xlapy.builder.elementwise import Abs, And, Conj, ConvertElementType, Max, Or, Select, Sqrt, Square
 from xlapy.builder.op import XlaOp
 from xlapy.builder.operands import Operand, record_literal
 from xlapy.builder.reductions import Reduce

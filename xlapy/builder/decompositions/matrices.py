@@ -10,14 +10,7 @@ import numpy as np
 
 from xlapy.builder.builder import XlaBuilder
 from xlapy.builder.control_flow import While
-from xlapy.builder.elementwise import (
-    Conj,
-    ConvertElementType,
-    Or,
-    Real,
-    Select,
-    Square,
-)
+from xlapy.builder.elementwise import Conj, ConvertElementType, Or, Real, Select, Square
 from xlapy.builder.indexing import DynamicSlice
 from xlapy.builder.op import XlaOp
 from xlapy.builder.operands import Operand, as_op, builder_of, record_literal

@@ -12,8 +12,8 @@ from __future__ import annotations
 import ctypes
 
 from xlapy.codegen.ir import I32, I64, PTR, KernelBuilder, Module, Value
-from xlapy.codegen.meetings import place_of_arrays
 from xlapy.codegen.native_fields import get, is_null, not_zero, word
+from xlapy.codegen.rendezvous.meetings import place_of_arrays
 from xlapy_runtime.calling import Status
 from xlapy_runtime.native_records import GroupRecord, LeafRecord, Meeting, Member
 
