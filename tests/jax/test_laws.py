@@ -82,8 +82,9 @@ PROGRAMS = {
     "gradient of attention": Program(
         jax.grad(lambda x: attention(x, x, x).sum()),
         (X,),
-        "add-negated dot-with-ones-left select-one-or-zero transpose-of-broadcast reshape-around-elementwise",
+        "add-negated dot-with-ones-left transpose-of-broadcast reshape-around-elementwise",
     ),
+    "step": Program(lambda x: jnp.where(x > 0, 1.0, 0.0), (X,), "select-one-or-zero"),
     "normalization": Program(jax.grad(lambda x: (normalized(x, 0) ** 3).sum()), (X,), "select-true multiply-one"),
     "mean squared error": Program(
         jax.grad(lambda b, x: jnp.mean((x + b - 1) ** 2)), (V, X), "add-zero-to-positive-zero"

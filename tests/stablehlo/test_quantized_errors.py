@@ -381,6 +381,7 @@ KINDER = {
         "all_reduce.C7",
         "case.C3",
         "case.C4",
+        "collective_broadcast.C3",
         "get_tuple_element.C2",
         "if.C2",
         "if.C3",

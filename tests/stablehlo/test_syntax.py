@@ -80,6 +80,7 @@ SPELT_OUT = frozenset(
         "arg_attrs",
         "called_computations",
         "has_side_effect",
+        "is_stable",
         "mesh",
         "precision_config",
         "res_attrs",

@@ -416,12 +416,12 @@ class Reader:
         if texts[index + 2] == "=" or texts[index + 1] == ">":
             self.index += 1
             return self.nested(lambda: self.attributes(">"))
-        if texts[index + 3] == ">":
-            self.index += 4
-            return texts[index + 2]
         if texts[index + 2] == ">":
             self.index += 3
             return texts[index + 1]
+        if texts[index + 3] == ">":
+            self.index += 4
+            return texts[index + 2]
         return Opaque((token, *self.skip_balanced()))
 
     def convolution_numbers(self) -> tuple[tuple[str, ...], ...]:

@@ -229,8 +229,10 @@ _named("fusion_kind", FusionKind, "FusionKind")
 
 
 def _read_comparison_type(proto: InstructionProto) -> ComparisonType | None:
-    """The total order, if that is meant: the other types only repeat what the operands are."""
-    return ComparisonType.TOTALORDER if proto.comparison_type == str(ComparisonType.TOTALORDER) else None
+    """The total order, if that is meant: the other types only repeat what the operands are. Newer releases of XLA name
+    the order in a field of its own; that of integers is always total, and there for the reader to drop."""
+    is_total = proto.comparison_type == str(ComparisonType.TOTALORDER) or proto.comparison_order == "TOTAL"
+    return ComparisonType.TOTALORDER if is_total else None
 
 
 def _write_comparison_type(proto: InstructionProto, value: ComparisonType | None) -> None:

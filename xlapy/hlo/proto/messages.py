@@ -335,6 +335,7 @@ class InstructionProto:
     collective_device_list: CollectiveDeviceListProto | None = present(87, CollectiveDeviceListProto)
     is_composite: bool = single(89, BOOL)
     iota_collective_device_list: IotaReplicaGroupListProto | None = present(92, IotaReplicaGroupListProto)
+    comparison_order: str = single(102, STRING)
 
 
 @dataclass(slots=True)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from xlapy.hlo.attributes import OpMetadata
+from xlapy.hlo.attributes import ComparisonType, OpMetadata
 from xlapy.hlo.graph import (
     NO_METADATA,
     BufferDonor,
@@ -186,6 +186,8 @@ def _typed(
     if proto.shape is None:
         raise ParseError("it has no shape")
     shape = shape_from_proto(proto.shape)
+    if attributes.get("type") is ComparisonType.TOTALORDER and not operands[0].shape.type.is_float:
+        attributes["type"] = None  # the only order that integers have
     signatures = [computation.signature for computation in called]
     inferred = spec.infer([operand.shape for operand in operands], attributes, signatures, shape)
     if not shape.matches(inferred):

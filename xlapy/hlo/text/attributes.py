@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from xlapy.hlo.attributes import (
+    ComparisonType,
     ConvolutionDimensionNumbers,
     ConvolutionSide,
     Named,
@@ -120,6 +121,14 @@ def _enumeration(kind: type[Named]) -> Codec:
     return Codec(read, str)
 
 
+def _read_order(lexer: Lexer) -> ComparisonType | None:
+    """What of `order=` says more than the element type."""
+    if lexer.accept("PARTIAL"):
+        return None
+    return ComparisonType.TOTALORDER if lexer.accept("TOTAL") else lexer.expected("TOTAL or PARTIAL")
+
+
+COMPARISON_ORDER = Codec(_read_order, str)
 _codec("bool", _read_bool, lambda value: "true" if value else "false")
 INTEGER = _codec("int", lambda lexer: lexer.integer(), str)
 _codec("float", lambda lexer: lexer.number(), lambda value: repr(float(value)).removesuffix(".0"))

@@ -15,7 +15,7 @@ from typing import Any
 
 from xlapy.hlo.attributes import DotDimensionNumbers, GatherDimensionNumbers, ScatterDimensionNumbers
 from xlapy.hlo.ops import OpSpec
-from xlapy.hlo.text.attributes import BRACED_INTEGER, WORD, Codec, codec_for
+from xlapy.hlo.text.attributes import BRACED_INTEGER, COMPARISON_ORDER, WORD, Codec, codec_for
 
 
 def _same_names(kind: type[Any]) -> dict[str, str]:
@@ -39,9 +39,6 @@ _field_types = functools.cache(typing.get_type_hints)
 SPELLINGS: dict[tuple[str, str], Codec] = {("dot", "algorithm"): WORD}
 """Attributes of an op that are not spelled as their type usually is."""
 
-BETWEEN_PARENTHESES = "()"
-"""The text key of an attribute that stands where operands do: a parameter's number, a constant's literal."""
-
 
 @dataclass(frozen=True, slots=True)
 class TextField:
@@ -54,6 +51,13 @@ class TextField:
     default: Any
 
 
+FURTHER_KEYS: dict[str, tuple[TextField, ...]] = {"compare": (TextField("order", "type", "", COMPARISON_ORDER, None),)}
+"""Keys by which newer releases of XLA spell an attribute: read, and not written."""
+
+BETWEEN_PARENTHESES = "()"
+"""The text key of an attribute that stands where operands do: a parameter's number, a constant's literal."""
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class OpText:
     """How the attributes and regions of one op are spelled."""
@@ -62,6 +66,7 @@ class OpText:
     composed: Mapping[str, type[Any]]  # attributes that are put together from several keys
     inner: TextField | None  # the attribute between the parentheses
     regions: Mapping[str, int | None]  # key -> position of the called computation; None: a list of all of them
+    read: Mapping[str, TextField]  # `fields`, and those of `FURTHER_KEYS`
 
     @property
     def keys(self) -> list[str]:
@@ -102,4 +107,5 @@ def op_text(spec: OpSpec) -> OpText:
     regions = REGION_KEYS.get(spec.name) or {
         region.text_key: None if region.variadic else position for position, region in enumerate(spec.regions)
     }
-    return OpText(fields, composed, inner, regions)
+    read = fields | {field.key: field for field in FURTHER_KEYS.get(spec.name, ())}
+    return OpText(fields, composed, inner, regions, read)

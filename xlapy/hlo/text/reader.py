@@ -54,6 +54,7 @@ _KEPT = frozenset(
         "rhs_sparsity",
         "sparsity",
         "delta_accuracy",
+        "is_stable",  # of a topk: it is stable here
         "is_unordered",
         "unique_id",
     }
@@ -231,7 +232,7 @@ class Reader:
         lexer = self.lexer
         start = lexer.position
         key = lexer.key()
-        text_field = table.fields.get(key)
+        text_field = table.read.get(key)
         if text_field is not None:
             value = text_field.codec.read(lexer)
             if text_field.field:
