@@ -111,6 +111,8 @@ class _Writer:
             codec.write(proto, instruction.attributes[name])
         if instruction.opcode == "constant":
             proto.literal = literal_to_proto(instruction.attributes["literal"], instruction.shape)
+        if instruction.opcode == "topk":
+            proto.is_stable = True  # as it is here; newer releases of XLA ask
         for key, text in instruction.extra.items():
             if key in EXTRAS:
                 EXTRAS[key].write(proto, text)
