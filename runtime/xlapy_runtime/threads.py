@@ -134,7 +134,7 @@ def _cgroup_quota(root: str) -> float | None:
     quota, _, period = _read_text(f"{root}/cpu.max").partition(" ")
     if not quota:
         quota = _read_text(f"{root}/cpu/cpu.cfs_quota_us")
-        period = _read_text(f"{root}/cpu/cpu.cfs_period_us")
+        period = _read_text(f"{root}/cpu/cpu.cfs_period_us") if quota.isdecimal() else ""
     if quota.isdecimal() and period.isdecimal() and int(period) > 0:
         return int(quota) / int(period)
     return None

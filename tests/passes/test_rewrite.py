@@ -2,6 +2,7 @@
 
 import pytest
 
+import xlapy.passes.algebra  # noqa: F401 (fills the book of laws)
 from xlapy.hlo.graph import Instruction
 from xlapy.hlo.patterns import P, match, number_of, variables
 from xlapy.hlo.text import parse
@@ -36,6 +37,18 @@ def test_commutative_ops_match_in_both_orders() -> None:
     assert found["x"].name == "x"
 
 
+def test_what_comes_later_decides_between_orders() -> None:
+    text = "ENTRY e {\n a = f32[] parameter(0)\n b = f32[] parameter(1)\n s = f32[] add(a, b)\n ROOT d = %s\n}"
+    for last, other in ("ab", "ba"):
+        found = match(P.subtract(P.add(x, y), y), root_of(text % f"f32[] subtract(s, {last})"))
+        assert found is not None
+        assert (found["x"].name, found["y"].name) == (other, last)
+    assert match(P.subtract(P.add(x, y), y), root_of(text % "f32[] subtract(s, s)")) is None
+    found = match(P.multiply(P.add(x, y), P.add(y, x)), root_of(text % "f32[] multiply(s, s)"))
+    assert found is not None
+    assert (found["x"].name, found["y"].name) == ("a", "b")
+
+
 def test_a_variable_used_twice_is_one_instruction() -> None:
     root = root_of("ENTRY e {\n x = f32[] parameter(0)\n y = f32[] parameter(1)\n ROOT s = f32[] subtract(x, y)\n}")
     assert match(P.subtract(x, x), root) is None
@@ -55,6 +68,11 @@ def test_all_operands_of_a_variadic_op() -> None:
     found = match(P.concatenate(x, xs.rest), root)
     assert found is not None
     assert len(found["xs"]) == 2
+    found = match(P.concatenate(x, x, x, xs.rest), root)
+    assert found is not None
+    assert found["xs"] == ()
+    for wrong in (P.concatenate(x), P.concatenate(x, x), P.concatenate(x, x, x, x), P.concatenate(x, y, z, c, xs.rest)):
+        assert match(wrong, root) is None
 
 
 def test_unknown_ops_and_attributes_are_errors() -> None:

@@ -20,6 +20,17 @@ def test_what_a_node_needs_comes_first_and_once() -> None:
     assert ordered(graph, "ea") == "dbcea"
 
 
+def test_starts_may_come_in_any_order() -> None:
+    graph = {"a": "", "b": "ad", "c": "b", "d": "a", "e": "cf", "f": ""}
+    assert ordered(graph, "abcdef") == "adbcfe"
+    assert ordered(graph, "fedcba") == "fadbce"
+
+
+def test_a_node_that_needs_itself_is_a_cycle() -> None:
+    with pytest.raises(CycleError):
+        ordered({"a": "", "b": "ab"}, "ab")
+
+
 def test_a_cycle_is_named_by_the_edge_that_closes_it() -> None:
     with pytest.raises(CycleError) as caught:
         ordered({"a": "b", "b": "c", "c": "b"}, "a")

@@ -160,8 +160,8 @@ class Computation:
         """The computations that instructions of this one call, each once, in order."""
         seen: dict[Computation, None] = {}
         for instruction in self._instructions:
-            for computation in instruction.called:
-                seen.setdefault(computation)
+            if instruction.called:
+                seen.update(dict.fromkeys(instruction.called))
         return iter(seen)
 
     # -- changing --------------------------------------------------------------------------------------------------
@@ -422,8 +422,10 @@ def topological(instructions: Iterable[Instruction]) -> list[Instruction]:
         raise InternalError(f"{cycle.target.name} in {cycle.target.parent.name} depends on itself") from None
 
 
-def _predecessors(instruction: Instruction) -> Iterator[Instruction]:
-    return iter((*instruction.operands, *instruction.control_predecessors))
+def _predecessors(instruction: Instruction) -> tuple[Instruction, ...]:
+    if not instruction.control_predecessors:
+        return instruction.operands
+    return (*instruction.operands, *instruction.control_predecessors)
 
 
 class InputOutputAlias(Record):

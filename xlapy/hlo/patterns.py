@@ -25,6 +25,8 @@ from xlapy.hlo.ops import OPS, OpSpec, Trait
 from xlapy.support.records import Record
 
 Bindings = dict[str, Any]
+Ways: TypeAlias = Sequence[Bindings]
+"""The ways in which something matches, the first one first: mostly there is one, or none."""
 
 
 class Variable(Record):
@@ -109,7 +111,8 @@ def variables(names: str) -> Iterator[Variable]:
 
 def match(pattern: Pattern, instruction: Instruction) -> Bindings | None:
     """The variables of the first way in which `pattern` matches, or None."""
-    return next(_match(pattern, instruction, {}), None)
+    ways = _match(pattern, instruction, {})
+    return ways[0] if ways else None
 
 
 def may_match(pattern: OpPattern, operands: Sequence[str], are_same: bool) -> bool:
@@ -134,71 +137,74 @@ def _looks_like(pattern: Pattern | Rest, opcode: str) -> bool:
     return not isinstance(pattern, Number) or opcode in NUMBERS
 
 
-def _match(pattern: Pattern, instruction: Instruction, bindings: Bindings) -> Iterator[Bindings]:
+def _match(pattern: Pattern, instruction: Instruction, bindings: Bindings) -> Ways:
     match pattern:
-        case Variable(name):
-            yield from _bind(name, instruction, bindings)
-        case Bound(variable, inner):
-            for found in _match(inner, instruction, bindings):
-                yield from _bind(variable.name, instruction, found)
-        case Number(value):
-            yield from _match_number(value, instruction, bindings)
+        case Variable():
+            return _bind(pattern.name, instruction, bindings)
         case OpPattern():
-            yield from _match_op(pattern, instruction, bindings)
+            return _match_op(pattern, instruction, bindings)
+        case Bound(variable, inner):
+            found = _match(inner, instruction, bindings)
+            return [way for outer in found for way in _bind(variable.name, instruction, outer)]
+        case Number(value):
+            return _match_number(value, instruction, bindings)
 
 
-def _bind(name: str, value: Any, bindings: Bindings) -> Iterator[Bindings]:
+def _bind(name: str, value: Any, bindings: Bindings) -> Ways:
     if name not in bindings:
-        yield {**bindings, name: value}
-    elif bindings[name] is value or (not isinstance(value, Instruction) and bindings[name] == value):
-        yield bindings
+        return ({**bindings, name: value},)
+    bound = bindings[name]
+    agrees = bound is value or (not isinstance(value, Instruction) and bound == value)
+    return (bindings,) if agrees else ()
 
 
-def _match_op(pattern: OpPattern, instruction: Instruction, bindings: Bindings) -> Iterator[Bindings]:
+def _match_op(pattern: OpPattern, instruction: Instruction, bindings: Bindings) -> Ways:
     if instruction.spec is not pattern.spec or (pattern.only and instruction.sole_user is None):
-        return
+        return ()
     for name, wanted in pattern.attributes.items():
         value = instruction.attributes[name]
         if isinstance(wanted, Variable):
-            bound = next(_bind(wanted.name, value, bindings), None)
-            if bound is None:
-                return
-            bindings = bound
+            bound = _bind(wanted.name, value, bindings)
+            if not bound:
+                return ()
+            (bindings,) = bound
         elif wanted != value:
-            return
+            return ()
     if not pattern.operands:
-        yield bindings
-        return
-    yield from _match_operands(pattern.operands, instruction.operands, bindings)
+        return (bindings,)
+    ways = _match_operands(pattern.operands, instruction.operands, bindings)
     if Trait.COMMUTATIVE in pattern.spec.traits:
-        yield from _match_operands(pattern.operands, instruction.operands[::-1], bindings)
+        ways = (*ways, *_match_operands(pattern.operands, instruction.operands[::-1], bindings))
+    return ways
 
 
 def _match_operands(
     patterns: tuple[Pattern | Rest, ...], operands: tuple[Instruction, ...], bindings: Bindings
-) -> Iterator[Bindings]:
-    if not patterns:
-        if not operands:
-            yield bindings
-        return
-    first, *others = patterns
-    if isinstance(first, Rest):
-        yield from _bind(first.variable.name, operands, bindings)
-    elif operands:
-        if isinstance(first, OpPattern) and operands[0].spec is not first.spec:
-            return  # as nearly always, and far quicker than to find it out
-        for found in _match(first, operands[0], bindings):
-            yield from _match_operands((*others,), operands[1:], found)
+) -> Ways:
+    """Operand by operand, each in all ways that go with those before it."""
+    ways: Ways = (bindings,)
+    for place, pattern in enumerate(patterns):
+        if isinstance(pattern, Rest):
+            return [way for before in ways for way in _bind(pattern.variable.name, operands[place:], before)]
+        if place == len(operands):
+            return ()
+        operand = operands[place]
+        if len(ways) == 1:  # as nearly always
+            ways = _match(pattern, operand, ways[0])
+        else:
+            ways = [way for before in ways for way in _match(pattern, operand, before)]
+        if not ways:
+            return ()
+    return ways if len(patterns) == len(operands) else ()
 
 
-def _match_number(value: Any, instruction: Instruction, bindings: Bindings) -> Iterator[Bindings]:
+def _match_number(value: Any, instruction: Instruction, bindings: Bindings) -> Ways:
     number = number_of(instruction)
     if number is None:
-        return
+        return ()
     if isinstance(value, Variable):
-        yield from _bind(value.name, number, bindings)
-    elif value is None or (number == value and _sign(number) == _sign(value)):
-        yield bindings
+        return _bind(value.name, number, bindings)
+    return (bindings,) if value is None or (number == value and _sign(number) == _sign(value)) else ()
 
 
 def _sign(number: Any) -> float:

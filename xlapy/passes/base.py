@@ -88,7 +88,8 @@ def program_computations(module: HloModule) -> list[Computation]:
     for computation in reversed(module.computations()):
         if computation in reached:
             for instruction in computation:
-                reached.update(sequences(instruction))
+                if instruction.called:
+                    reached.update(sequences(instruction))
     return [computation for computation in module.computations() if computation in reached]
 
 
