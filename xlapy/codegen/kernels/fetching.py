@@ -81,15 +81,14 @@ class Fetching:
 
 
 def fetched_by_rows(
-    arrays: Mapping[Instruction, Array], dims: Dims, row_dim: int, width: int, *, from_end: bool = False
+    arrays: Mapping[Instruction, Array], dims: Dims, row_dim: int, width: int
 ) -> dict[Instruction, Array]:
     """The arrays, those of these dimensions with what is fetched ahead in the rows, counted by `row_dim`, that come
-    next, and of which `width` elements each are read. `from_end`: these are the ones before."""
+    next, and of which `width` elements each are read."""
     fetched = dict(arrays)
     for instruction, array in arrays.items():
         if array.ahead and array.shape.dims == dims:
             element_bytes = memory_type(array.shape.type).bytes
             rows = max(1, array.ahead // (width * element_bytes))
-            distance = rows * array.shape.strides()[row_dim] * element_bytes
-            fetched[instruction] = replace(array, ahead=-distance if from_end else distance)
+            fetched[instruction] = replace(array, ahead=rows * array.shape.strides()[row_dim] * element_bytes)
     return fetched

@@ -50,7 +50,7 @@ def _reduce_window_kernel(
 ) -> Kernel:
     known = frozenset(operands)
     plan = plan_reduce_window(fold, roots, known.__contains__, situation.target)
-    scan = plan_scan(plan, situation.target)
+    scan = plan_scan(plan)
 
     def body(k: KernelBuilder, arrays: Sequence[Array], outputs: Sequence[Array], begin: Value, end: Value) -> None:
         bound = dict(zip(operands, arrays, strict=True))
