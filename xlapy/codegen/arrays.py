@@ -58,6 +58,7 @@ class Array:
     placement: Placement | None = None  # of stores that bypass the caches
     displacement: int = 0  # bytes from `pointer` to the first element
     ahead: int = 0  # bytes from what is loaded to what is fetched meanwhile; 0 leaves fetching to the processor
+    following: Value | None = None  # bytes to what will be loaded much later, so that it is fetched less far
 
     def offset(self, ix: Indexing, index: Index) -> Coordinate:
         """Where the element of each lane lies, in elements from the start."""
@@ -165,7 +166,9 @@ class Array:
 
     def _raw_load(self, k: KernelBuilder, pointer: Value, lanes: int) -> Value:
         type = memory_type(self.shape.type, lanes)
-        if self.ahead and lanes > 1:
+        if self.following is not None and lanes > 1:
+            k.prefetch(k.gep(pointer, self.following), type.bytes * lanes, level=2)
+        elif self.ahead and lanes > 1:
             k.prefetch(k.gep(pointer, self.ahead), type.bytes * lanes)
         if self.read_only:
             return k.load(pointer, type, alias=self.alias, hoistable=True)

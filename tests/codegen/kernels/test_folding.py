@@ -1,7 +1,10 @@
-"""Extrema of floats along lanes: NaN wins, and zeros have signs."""
+"""Folds along lanes and across them. Extrema of floats along lanes: NaN wins, and zeros have signs."""
 
 from __future__ import annotations
 
+from typing import Any
+
+import jax
 import numpy as np
 import pytest
 
@@ -49,3 +52,15 @@ def test_what_a_fold_begins_with_takes_part(op: str, init: str) -> None:
     x = np.where(np.arange(4000).reshape(40, 100) % 3, 0.0, -0.0).astype(np.float32)
     text = program("f32", op, 100, init)
     assert_same_bits(xlapy.compile(text)(x), xlapy.evaluate(text, x))
+
+
+@pytest.mark.parametrize("columns", [1, 20, 32, 64, 96, 100, 127, 128, 160])
+def test_short_rows_of_groups_are_folded_whole(columns: int) -> None:
+    x = np.random.default_rng(columns).integers(-99, 99, (9, 50, columns)).astype(np.float32)
+
+    def program(x: Any) -> Any:
+        return x.sum(1), x.max(1), x.argmin(1), (2 * x + 1).sum(1)
+
+    found = xlapy.compile(jax.jit(program).lower(x).as_text())(x)
+    for one, other in zip(found, (x.sum(1), x.max(1), x.argmin(1), (2 * x + 1).sum(1)), strict=True):
+        assert (one == other).all()

@@ -9,6 +9,8 @@ import pytest
 from xlapy.codegen.kernels.tasks import (
     GRAIN_MULTIPLE,
     JOINT_TASK_BYTES,
+    LEAST_LONG_TASKS,
+    LONG_TASK_BYTES,
     PARALLEL_BYTES,
     TASK_BYTES,
     Work,
@@ -60,3 +62,12 @@ def test_a_task_has_a_vector_at_least(least: int) -> None:
     for units in (1, 7, 11, 33, 100, 10_000):
         for size in (1, 500, TASK_BYTES // 40, TASK_BYTES, PARALLEL_BYTES):
             assert units_per_task(units, size, least) >= min(least, units)
+
+
+def test_long_tasks_are_long_where_there_are_many() -> None:
+    for units in (1000, 10_000, 100_000):
+        total = units * 4096
+        tasks = total // TASK_BYTES, -(-units // units_per_task(units, 4096, is_long=True))
+        assert tasks[1] >= min(tasks[0], LEAST_LONG_TASKS)
+        assert -(-units // tasks[1]) * 4096 <= LONG_TASK_BYTES
+    assert units_per_task(100_000, 4096, is_long=True) * 4096 == LONG_TASK_BYTES

@@ -250,6 +250,27 @@ def test_rows_of_any_length(monkeypatch: pytest.MonkeyPatch) -> None:
         assert_same(one, other)
 
 
+@pytest.mark.parametrize("length", [1024, 1040, 1003])
+@pytest.mark.parametrize("name", ["softmax", "layer_norm"])
+def test_rows_may_go_past_the_caches(name: str, length: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those of lengths that do not fit are stored as usual, and results that lie elsewhere."""
+    monkeypatch.setenv("XLAPY_CACHE_DIR", "off")
+    values = arguments((301, length), np.float32)
+    text = text_of(PROGRAMS[name], values)
+    wanted = xlapy.compile(text)(*values)
+    for module in ("kernels.rows", "libraries.chain"):
+        monkeypatch.setattr(f"xlapy.codegen.{module}.is_streamed", lambda *_: True)
+    from_library = xlapy.compile(text)
+    assert libraries_of(from_library)
+    assert_same(from_library(*values), wanted)
+    from_kernel = without_libraries(text, monkeypatch, xlapy.CompileOptions())
+    assert "!nontemporal" in from_kernel.llvm_ir()
+    for _ in range(4):  # numpy puts results at other places each time
+        kept = from_kernel(*values)
+        assert_same(from_kernel(*values), wanted)
+        assert_same(kept, wanted)
+
+
 def test_rows_and_their_elements_may_have_several_dimensions() -> None:
     def program(x: Any, _scale: Any, _shift: Any) -> Any:
         return jax.nn.softmax(x, (2, 3)), jax.nn.softmax(x, 3)

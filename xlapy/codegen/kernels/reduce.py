@@ -119,7 +119,7 @@ def plan_reduce(
     vectors = (
         _vectors_of_choice(size, lanes, target)
         if choice is not None
-        else _vectors(size, lanes, members, target, wide=widths)
+        else _vectors(size, lanes, members, target, wide=widths, groups=units // max(size, 1))
         if across
         else _vectors_along(members, is_fetched=operand_bytes > target.l2_bytes)
     )
@@ -158,8 +158,19 @@ def _vectors_along(members: Collection[Instruction], *, is_fetched: bool) -> int
     return FETCHED_ACCUMULATORS if is_fetched else ACCUMULATORS
 
 
-def _vectors(size: int, lanes: int, members: Collection[Instruction], target: Target, *, wide: Sequence[int]) -> int:
-    """How many vectors of results to fold side by side; one of the `wide` numbers, where registers allow."""
+def _vectors(
+    size: int,
+    lanes: int,
+    members: Collection[Instruction],
+    target: Target,
+    *,
+    wide: Sequence[int],
+    groups: int,
+) -> int:
+    """How many vectors of results to fold side by side; one of the `wide` numbers, where registers allow. Short rows
+    are folded whole, if there are groups of them to share out: memory is not made for every second piece."""
+    if groups >= WIDE_BLOCKS and size < lanes * ACCUMULATORS and size % lanes == 0:
+        return size // lanes
     return vectors_across(size, lanes, target, wide if len(members) <= LIGHT_INSTRUCTIONS else ())
 
 

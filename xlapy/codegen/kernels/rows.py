@@ -15,11 +15,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from xlapy.codegen.arrays import Array
+from xlapy.codegen.arrays import Array, Placement
 from xlapy.codegen.element_graph import SCALAR, ElementGraph, between
 from xlapy.codegen.indexing import Coordinate, Index, Indexing
-from xlapy.codegen.ir import I64, KernelBuilder, Value
-from xlapy.codegen.kernels.loop import widest_lanes
+from xlapy.codegen.ir import I1, I64, KernelBuilder, Value
+from xlapy.codegen.kernels.loop import is_streamed, widest_lanes
 from xlapy.codegen.kernels.reduce import ReducePlan, fold_along, plan_reduce
 from xlapy.codegen.kernels.strip import strip
 from xlapy.codegen.kernels.sweeps import uses_of_sweeps
@@ -35,19 +35,20 @@ from xlapy_runtime.records import Record
 class RowPlan(Record):
     """The sweeps over a row: one for each reduce, then one for the results that are whole arrays.
 
-    `kept[n]` are the values that sweep n computes and later ones read from scratch, `again[n]` the operands of which an
-    earlier sweep than n has read the row. `beforehand` are values per row that need no reduce: a division among them
+    `kept[n]` are the values that sweep n computes and later ones read from scratch, `readers` the sweeps that read each
+    operand that is a whole array. `beforehand` are values per row that need no reduce: a division among them
     would otherwise be done for each vector, as it must not move to where it might not be wanted."""
 
     space: RowSpace
     reduces: tuple[ReducePlan, ...]
     roots: tuple[Instruction, ...]
     kept: tuple[tuple[Instruction, ...], ...]
-    again: tuple[frozenset[Instruction], ...]
+    readers: dict[Instruction, tuple[int, ...]]
     beforehand: tuple[Instruction, ...]
     lanes: int  # of the last sweep
     block: int  # rows in a unit of work
     bytes_per_unit: int
+    streaming: bool  # whole results are too large to stay in cache until somebody reads them
 
     @property
     def units(self) -> int:
@@ -65,13 +66,14 @@ class Extent:
     block: Value
     most_rows: int
     most_elements: int
+    streams: Value  # whether results go past the caches
     together: int = 1
 
     @classmethod
     def of(cls, k: KernelBuilder, plan: RowPlan) -> Extent:
         space, block = plan.space, plan.block
         rows, length, together = (k.const(I64, size) for size in (space.rows, space.row_length, block))
-        return cls(rows, length, together, block, block * space.row_length)
+        return cls(rows, length, together, block, block * space.row_length, k.const(I1, plan.streaming))
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,12 +115,25 @@ def plan_rows(
     last = space.dims[-1]
     lanes = min(widest_lanes(between(full, (known - {*full}).__contains__), target), 1 << (last.bit_length() - 1))
     total = operand_bytes + sum(root.shape.bytes for root in roots)
-    again = tuple(
-        frozenset(p for p in computation.parameters if space.is_full(p) and uses.first.get(p, sweep) < sweep)
-        for sweep in range(len(sweeps))
-    )
     beforehand = _made_beforehand(space, [*(reduce.operands[0] for reduce in reduces), *full])
-    return RowPlan(space, plans, roots, kept, again, beforehand, lanes, block, total * block // space.rows)
+    streaming = not (in_place or part) and bool(full) and is_streamed(full, lanes, target)
+    bytes_per_unit = total * block // space.rows
+    readers = _readers(space, sweeps, kept)
+    return RowPlan(space, plans, roots, kept, readers, beforehand, lanes, block, bytes_per_unit, streaming)
+
+
+def _readers(
+    space: RowSpace, sweeps: Sequence[Sequence[Instruction]], kept: Sequence[Sequence[Instruction]]
+) -> dict[Instruction, tuple[int, ...]]:
+    """The sweeps that read each operand that is a whole array."""
+    readers: dict[Instruction, tuple[int, ...]] = {}
+    stored: set[Instruction] = set()
+    for number, goals in enumerate(sweeps):
+        for source in between(goals, lambda i: i.opcode in ("parameter", "reduce") or i in stored):
+            if source.opcode == "parameter" and space.is_full(source):
+                readers[source] = (*readers.get(source, ()), number)
+        stored.update(kept[number])
+    return readers
 
 
 def _made_beforehand(space: RowSpace, wanted: Sequence[Instruction]) -> tuple[Instruction, ...]:
@@ -148,6 +163,7 @@ def emit_rows(
     that is what counts, and not the sizes of the plan, whose rows then have one dimension."""
     extent = extent or Extent.of(k, plan)
     block = _Block(k, plan, extent, arrays)
+    stored = _past_caches(k, plan, extent, outputs) if plan.streaming else outputs
     last = k.sub(extent.rows, extent.block)
     scalar = Indexing(k, 1)
     inits = [ElementGraph(scalar, arrays).values([(reduce.reduce.operands[1], SCALAR)])[0] for reduce in plan.reduces]
@@ -161,9 +177,25 @@ def emit_rows(
             group = [block.row(first, slot, len(inits)) for slot in slots]
             # What is stored may take the place of an operand, so all that reads one comes first.
             values = [row.values_per_row() for row in group]
-            store_full(group, outputs, overlapping=not in_place)
+            store_full(group, stored, overlapping=not in_place)
             for row, own in zip(group, values, strict=True):
                 row.store_per_row(outputs, own)
+    if plan.streaming:
+        k.fence()
+
+
+def _past_caches(k: KernelBuilder, plan: RowPlan, extent: Extent, outputs: Sequence[Array]) -> list[Array]:
+    """The outputs, those of whole arrays stored past the caches if all vectors of all rows lie so that this may be."""
+    is_off = k.xor(extent.streams, 1)
+    for root, output in zip(plan.roots, outputs, strict=True):
+        if plan.space.is_full(root):
+            width = memory_type(root.shape.type).bytes
+            ends = k.or_(k.address(output.pointer), k.mul(extent.length, width))
+            is_off = k.or_(is_off, k.compare("ne", k.and_(ends, plan.lanes * width - 1), 0))
+    return [
+        replace(output, placement=Placement(is_off)) if plan.space.is_full(root) else output
+        for root, output in zip(plan.roots, outputs, strict=True)
+    ]
 
 
 class _Block:
@@ -206,12 +238,16 @@ class _Block:
         return _Row(k, plan, self.extent.length, sweep, arrays, scratch, results, known, place, number)
 
     def _fetched(self, sweep: int) -> dict[Instruction, Array]:
-        """The operands. Rows that an earlier sweep has read are in a cache, so nothing is fetched ahead of them."""
-        again = self.plan.again[sweep]
-        return {
-            instruction: replace(array, ahead=0) if array.ahead and instruction in again else array
-            for instruction, array in self.arrays.items()
-        }
+        """The operands. Of rows that several sweeps read, which are in a cache from the first one on, those of the next
+        block are fetched in the second one: it has most to compute, or waits for nothing."""
+        k, fetched = self.k, dict(self.arrays)
+        for instruction, sweeps in self.plan.readers.items():
+            array = self.arrays[instruction]
+            if array.ahead and len(sweeps) > 1:
+                row_bytes = k.mul(self.extent.length, memory_type(array.shape.type).bytes)
+                following = k.mul(row_bytes, self.extent.block) if sweep == sweeps[1] else None
+                fetched[instruction] = replace(array, ahead=0, following=following)
+        return fetched
 
 
 class _Row(Record):

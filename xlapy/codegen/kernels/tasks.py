@@ -8,16 +8,20 @@ from dataclasses import dataclass
 TASK_BYTES = 128 * 1024  # traffic of one task of the pool: some microseconds, well above the cost of handing it out
 PARALLEL_BYTES = 4 * TASK_BYTES
 JOINT_TASK_BYTES = 2 * TASK_BYTES  # of a task of several kernels, each of which begins anew
+LONG_TASK_BYTES = 4 * TASK_BYTES  # of a task whose first unit takes longer than the others
+LEAST_LONG_TASKS = 64  # all of them long: fewer would keep many cores waiting for the last one
 MOST_TASKS_WITH_SCRATCH = 16  # each has scratch memory of its own
 GRAIN_MULTIPLE = 64  # units: tasks of elements begin where vectors do
 
 
-def units_per_task(units: int, bytes_per_unit: int, least: int = 1) -> int:
+def units_per_task(units: int, bytes_per_unit: int, least: int = 1, *, is_long: bool = False) -> int:
     """All units if the kernel is too small to split. Never less than `least`: the last vector of a task, which ends
-    where the task does, must not begin in front of the array."""
-    if units * bytes_per_unit < PARALLEL_BYTES or units < 2:
+    where the task does, must not begin in front of the array. `is_long`: tasks are longer where there are many."""
+    total = units * bytes_per_unit
+    if total < PARALLEL_BYTES or units < 2:
         return max(units, 1)
-    grain = max(least, TASK_BYTES // max(bytes_per_unit, 1))
+    task_bytes = max(TASK_BYTES, min(LONG_TASK_BYTES, total // LEAST_LONG_TASKS)) if is_long else TASK_BYTES
+    grain = max(least, task_bytes // max(bytes_per_unit, 1))
     return grain // GRAIN_MULTIPLE * GRAIN_MULTIPLE or grain
 
 

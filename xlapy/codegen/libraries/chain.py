@@ -17,6 +17,7 @@ import numpy as np
 from xlapy.codegen.arrays import FETCHED_AHEAD
 from xlapy.codegen.ir import I64, Module
 from xlapy.codegen.kernels.columns import ColumnPlan
+from xlapy.codegen.kernels.loop import is_streamed
 from xlapy.codegen.libraries import Library, LibraryCall
 from xlapy.codegen.libraries.chain_bodies import BODIES, WIDE_BODIES, is_softmax
 from xlapy.codegen.libraries.chain_body import NUMBER, ChainBody, FoundChain, find_chain, read_body
@@ -59,7 +60,7 @@ class ChainCall:
 
 
 def call_over_rows(
-    computation: Computation, *, in_place: bool, part: int = 0, is_first_step: bool = False
+    computation: Computation, target: Target, *, in_place: bool, part: int = 0, is_first_step: bool = False
 ) -> ChainCall | None:
     """How a library computes a fused computation over rows, if one does. `in_place`: the result overwrites an operand;
     `part`: rows for which it is called at a time, if not all. That of a first step lies in scratch memory."""
@@ -74,7 +75,8 @@ def call_over_rows(
     if name is None or block > space.rows or (in_place and space.rows % block):
         return None
     place = SCRATCH_PLACE if is_first_step else FIRST_ARRAY + len(computation.parameters)
-    sizes = (space.rows, space.row_length, block, place)
+    streams = not (in_place or part) and is_streamed([computation.root], target.lanes(chain.type.bits), target)
+    sizes = (space.rows, space.row_length, block, streams, place)
     function = in_place_name(name) if in_place else name
     return ChainCall(_call(name, function, sizes, chain, computation), -(-space.rows // block))
 

@@ -7,7 +7,7 @@ sizes and constants in a table.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from xlapy.codegen.arrays import FETCHED_AHEAD, Array
 from xlapy.codegen.indexing import Coordinate, Index, Indexing
@@ -21,8 +21,9 @@ from xlapy.hlo.kernel_plan import LEAST_ROWS, MOST_ROW_BYTES, SWEPT_ELEMENTS, Ro
 from xlapy.hlo.shape import Shape
 
 ROWS = "rows"
-SIZES = ("rows", "length", "block", "result")
-"""How many rows there are, their elements, how many are taken together, and the place of the result in the table."""
+SIZES = ("rows", "length", "block", "streams", "result")
+"""How many rows there are, their elements, how many are taken together, whether results go past the caches, and the
+place of the result in the table."""
 
 LEAST_LENGTH = 64
 MOST_LENGTH = MOST_ROW_BYTES // (8 * LEAST_ROWS)
@@ -71,8 +72,10 @@ def in_place_name(name: str) -> str:
 def _emit(problem: ChainProblem, together: int, target: Target, *, in_place: bool) -> None:
     k, length, root = problem.k, problem["length"], problem.computation.root
     plan = plan_rows(problem.computation, 0, target, in_place=in_place)
+    plan = replace(plan, streaming=not in_place and plan.space.is_full(root))
     most_rows, most_elements = SWEPT_ELEMENTS // LEAST_LENGTH, max(SWEPT_ELEMENTS * LEAST_ROWS, together * MOST_LENGTH)
-    extent = Extent(problem["rows"], length, problem["block"], most_rows, most_elements, together)
+    streams = k.compare("ne", problem["streams"], 0)
+    extent = Extent(problem["rows"], length, problem["block"], most_rows, most_elements, streams, together)
     alias = None if in_place else "operands"
 
     def whole(pointer: Value, shape: Shape) -> Array:

@@ -38,6 +38,7 @@ class Kernel(Record):
     is_small: bool = False  # it has so little to do, once in a call, that LLVM should not try hard
     is_plain: bool = False  # LLVM would try hard for nothing
     least_units: int = 1  # that a task must have
+    has_long_tasks: bool = False  # each unit fetches what the next one reads, and nobody what the first one does
 
     @property
     def is_light(self) -> bool:
@@ -52,7 +53,7 @@ class Kernel(Record):
     @property
     def grain(self) -> int:
         """Units per task: all of them if the kernel is too small to split. Fixed, whatever the threads."""
-        grain = units_per_task(self.units, self.bytes_per_unit, self.least_units)
+        grain = units_per_task(self.units, self.bytes_per_unit, self.least_units, is_long=self.has_long_tasks)
         return max(grain, -(-self.units // MOST_TASKS_WITH_SCRATCH)) if self.task_bytes else grain
 
     @property

@@ -31,23 +31,25 @@ def kernel_of_first_step(first: Computation, kind: FusionKind, target: Target) -
         return None if call is None else kernel_of_call(call.call, call.units, first.parameters, first.root)
     if column_space(first) is not None:
         return None
-    chain = call_over_rows(first, in_place=False, is_first_step=True)
-    return None if chain is None else kernel_of_call(chain.call, chain.units, first.parameters, first.root)
+    chain = call_over_rows(first, target, in_place=False, is_first_step=True)
+    if chain is None:
+        return None
+    return replace(kernel_of_call(chain.call, chain.units, first.parameters, first.root), has_long_tasks=True)
 
 
 def _rows_kernel(computation: Computation, situation: Situation) -> Kernel:
     operands = computation.parameters
     total = sum(operand.shape.bytes for operand in operands)
-    chain = call_over_rows(computation, in_place=situation.in_place, part=situation.part)
+    chain = call_over_rows(computation, situation.target, in_place=situation.in_place, part=situation.part)
     if chain is not None:
-        return kernel_of_call(chain.call, chain.units, operands, computation.root)
+        return replace(kernel_of_call(chain.call, chain.units, operands, computation.root), has_long_tasks=True)
     plan = plan_rows(computation, total, situation.target, in_place=situation.in_place, part=situation.part)
 
     def body(k: KernelBuilder, arrays: Sequence[Array], outputs: Sequence[Array], begin: Value, end: Value) -> None:
         bound = dict(zip(operands, arrays, strict=True))
         emit_rows(k, plan, bound, outputs, begin, end, in_place=situation.in_place)
 
-    return Kernel(plan.units, plan.bytes_per_unit, body)
+    return Kernel(plan.units, plan.bytes_per_unit, body, has_long_tasks=True)
 
 
 def _columns_kernel(computation: Computation, situation: Situation) -> Kernel:
