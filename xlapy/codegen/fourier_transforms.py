@@ -167,17 +167,20 @@ class FourierPass(Record):
         return is_large and self.operand.array != self.result.array
 
     def _fetched(self) -> dict[str, int]:
-        """Which rows of the operand the library fetches for a unit to come, while another is in work: none if a cache
-        holds all, lines as rows if they follow each other."""
+        """Which rows of the operand the library fetches for a unit to come, while another is in work; lines count as
+        rows if they follow each other. None if a cache holds all, or each unit has so many lines that the processor
+        is quick to see where that leads."""
         side, width = self.operand, self.block.width
-        line = CACHE_LINE // self.real_bytes
+        ahead = rows = pitch = bytes = 0
         if self.groups * side.group_pitch * self.real_bytes <= self.target.l2_bytes:
-            ahead = rows = pitch = bytes = 0
+            pass
         elif self.columns > 1 and self.has_neighbours:
             ahead, rows, pitch, bytes = 1, self.length, side.row_pitch, 2 * width * self.real_bytes
         else:
-            rows = -(-(side.group_pitch if self.columns == 1 else width * side.column_pitch) // line)
-            ahead, pitch, bytes = -(-FETCHED_AHEAD // (rows * CACHE_LINE)), line, CACHE_LINE
+            unit_bytes = self.real_bytes * (side.group_pitch if self.columns == 1 else width * side.column_pitch)
+            if unit_bytes <= self.target.l1_bytes // 2:
+                ahead, rows = -(-FETCHED_AHEAD // unit_bytes), -(-unit_bytes // CACHE_LINE)
+                pitch, bytes = CACHE_LINE // self.real_bytes, CACHE_LINE
         return {"ahead": ahead, "fetched_rows": rows, "fetched_pitch": pitch, "fetched_bytes": bytes}
 
 
