@@ -104,6 +104,23 @@ def test_a_transform_split_among_threads_is_the_same() -> None:
     assert_accurate(one, operand, "FFT", (300, 256), WORST_ERROR)
 
 
+@pytest.mark.parametrize("shape", [(1100, 2048), (1100, 2009), (140_000, 15), (34, 256, 256)])
+def test_large_results_bypass_the_caches(shape: tuple[int, ...], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rows that begin with lines of the caches and others, many side by side, and dimensions in place."""
+    monkeypatch.setattr("xlapy.program_cache.host_target", lambda: replaced(host_target(), l3_bytes=0))
+    count = len(shape) - 1
+    for kind in ("FFT", "IRFFT"):
+        operand = random_operand(kind, shape, double=kind == "IRFFT")
+        lengths = shape[-count:]
+        found = transform(kind, operand, lengths)
+        assert_accurate(found, operand, kind, lengths, WORST_ERROR)
+        builder = xlapy.XlaBuilder("threads")
+        computation = builder.build(ops.Fft(builder.parameter(0, xlapy.Shape.of(operand)), kind, lengths))
+        for threads in (1, 3, 8):
+            same = xlapy.compile(computation, CompileOptions(num_threads=threads))(operand)
+            assert same.tobytes() == found.tobytes()
+
+
 def test_imaginary_parts_that_a_real_result_cannot_have_do_not_count() -> None:
     for length in (2, 8, 9, 256):
         half = random_operand("IRFFT", (2, length), double=True)

@@ -11,6 +11,7 @@ import pytest
 
 import xlapy
 from xlapy import CompileOptions, ops
+from xlapy.codegen.kernels.loop import STREAMED_BYTES
 from xlapy.codegen.target import host_target
 from xlapy.hlo.attributes import Transpose
 from xlapy_runtime.records import replaced
@@ -92,11 +93,42 @@ def test_systems(left: bool, lower: bool, transpose: Transpose) -> None:
         check(lambda a, b, unit=unit: ops.TriangularSolve(a, b, left, lower, unit, transpose), given, b)
 
 
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_small_matrices_go_side_by_side(dtype: Any) -> None:
+    """Of less than a vector, of several, and of parts of one; batches that fill vectors, and others."""
+    for size, batch in itertools.product((1, 2, 4, 5, 7, 8), (48, 35)):
+        columns = 1 + size * 5 % 8
+        a = one_triangle(random((batch, size, size), dtype) / dtype(4) + 2 * np.eye(size, dtype=dtype), True)
+        factor = np.nan_to_num(a)
+        check(ops.Cholesky, one_triangle(factor @ np.swapaxes(factor.conj(), -1, -2), True))
+        for left in (True, False):
+            b = random((batch, size, columns) if left else (batch, columns, size), dtype, 1)
+            check(lambda a, b, left=left: ops.TriangularSolve(a, b, left, True, False, Transpose.ADJOINT), a, b)
+
+
+def test_large_batches_bypass_the_caches(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Wherever in memory they begin."""
+    monkeypatch.setattr("xlapy.program_cache.host_target", lambda: replaced(host_target(), l3_bytes=0))
+    size, batch = 8, STREAMED_BYTES // 256 + 5
+    for count in (batch, batch // 64 * 64 + 64):
+        a = np.broadcast_to(4 * np.eye(size, dtype=np.float32) + 1, (count, size, size)).copy()
+        a += np.linspace(0, 1, count, dtype=np.float32)[:, None, None] * np.eye(size, dtype=np.float32)
+        factor = check(ops.Cholesky, a)
+        b = random((count, size, size), np.float32)
+        x = check(lambda a, b: ops.TriangularSolve(a, b, True, True, False), factor, b)
+        builder = xlapy.XlaBuilder("threads")
+        operands = [builder.parameter(number, xlapy.Shape.of(array)) for number, array in enumerate((factor, b))]
+        computation = builder.build(ops.TriangularSolve(*operands, True, True, False))
+        for threads in (1, 2, 3, 8):
+            found = xlapy.compile(computation, CompileOptions(num_threads=threads))(factor, b)
+            assert found.tobytes() == x.tobytes()
+
+
 @pytest.mark.parametrize("vector_bytes", [16, 32])
 def test_narrower_vectors(vector_bytes: int, monkeypatch: pytest.MonkeyPatch) -> None:
     target = replaced(host_target(), vector_bytes=vector_bytes)
     monkeypatch.setattr("xlapy.program_cache.host_target", lambda: target)
-    for batch, size in ((20, 3), (2, 20)):
+    for batch, size in ((20, 3), (21, 6), (2, 20)):
         a = np.broadcast_to(np.tri(size) + size * np.eye(size), (batch, size, size)).astype(np.complex64)
         check(lambda a: ops.Cholesky(a, lower=False), a)
         check(lambda a: ops.TriangularSolve(a, a, False, True, False, Transpose.ADJOINT), a)

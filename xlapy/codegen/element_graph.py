@@ -330,7 +330,7 @@ def _pad(graph: ElementGraph, instruction: Instruction, index: Index) -> Demand:
             limits.append(k.compare("eq", _position(ix, rest), 0))
             limits.append(k.compare("lt", _position(ix, moved), size))
         elif (padding.low > 0 or padding.high > 0) and not moved.lies_in(size):
-            limits.append(k.compare("lt", _position(ix, moved), size, signed=False))
+            limits.append(ix.lies_below(moved, size, abs(padding.low) + size + abs(padding.high)))
         for limit in limits:
             inside = limit if inside is None else ix.masked(Index((), (), None, inside), limit)
         coordinates.append(moved)

@@ -109,10 +109,11 @@ def rows_in_work(length: int) -> int:
 
 
 class Composer:
-    """Collects the steps of a block."""
+    """Collects the steps of a block, which write to the result `past_caches`, if they can."""
 
-    def __init__(self, block: Block, tables: Tables, target: Target) -> None:
+    def __init__(self, block: Block, tables: Tables, target: Target, *, past_caches: bool = False) -> None:
         self._block = block
+        self._past_caches = past_caches
         self._tables = tables
         self._kinds = step_kinds(target)
         self._has_short = has_short_stages(target)
@@ -130,6 +131,7 @@ class Composer:
             "target_plane": self._block.plane,
             "re_factor": _bits(factors[0]),
             "im_factor": _bits(factors[1]),
+            "past_caches": int(self._past_caches and not target.is_scratch),
             **numbers,
         }
         self.steps.append(tuple(values.get(name, 0) for name in STEP_NUMBERS))

@@ -13,10 +13,12 @@ from typing import Any
 
 import numpy as np
 
+from xlapy.codegen.arrays import FETCHED_AHEAD
 from xlapy.codegen.fourier_steps import Block, Composer, Place, is_direct, rows_in_work
 from xlapy.codegen.fourier_tables import Tables
 from xlapy.codegen.ir import F64
-from xlapy.codegen.kernels.loop import power_of_two_below
+from xlapy.codegen.ir_memory import CACHE_LINE
+from xlapy.codegen.kernels.loop import STREAMED_BYTES, power_of_two_below
 from xlapy.codegen.kernels.tasks import MOST_TASKS_WITH_SCRATCH, PARALLEL_BYTES, units_per_task
 from xlapy.codegen.libraries.fft_record import OPERAND, PASS_NUMBERS, RESULT
 from xlapy.codegen.registers import register_type
@@ -33,6 +35,7 @@ LONGEST_POWER_SIDE_BY_SIDE = 4
 """The same for powers of two, whose stages have good use for the vectors."""
 
 MOST_COLUMNS = 64
+PARTS_OF_CACHE = 8
 SCRATCH_ALIGNMENT = 64
 
 
@@ -75,12 +78,12 @@ class FourierPass(Record):
 
     @property
     def blocks(self) -> int:
-        """Units into which a group is cut: the memory for columns stays in the second-level cache, in the first if that
-        is where they become neighbours."""
+        """Units into which a group is cut. The memory for columns takes a part of the second-level cache, through which
+        operand and result pass too; of the first one, if that is where they become neighbours."""
         lanes = self.target.lanes(8 * self.real_bytes)
-        least, cache = (2 * lanes, self.target.l2_bytes // 2) if self.has_neighbours else (lanes, self.target.l1_bytes)
+        cache = self.target.l2_bytes // PARTS_OF_CACHE if self.has_neighbours else self.target.l1_bytes
         fitting = cache // (4 * self.real_bytes * rows_in_work(self.work_length))
-        widest = max(least, min(MOST_COLUMNS, power_of_two_below(max(fitting, 1))))
+        widest = max(lanes, min(MOST_COLUMNS, power_of_two_below(max(fitting, 1))))
         return -(-self.columns // widest)
 
     @property
@@ -128,7 +131,7 @@ class FourierPass(Record):
         """The library's table for the pass, and its numbers."""
         tables = Tables(np.dtype(np.float64 if self.real_bytes == F64.bytes else np.float32))
         block = self.block
-        composer = Composer(block, tables, self.target)
+        composer = Composer(block, tables, self.target, past_caches=self.streams)
         sides = (OPERAND, self.operand), (RESULT, self.result)
         source, target = (Place(array, 0, side.row_pitch, side.column_pitch) for array, side in sides)
         if not self.is_real:
@@ -148,10 +151,37 @@ class FourierPass(Record):
             "result_column": self.result.column_pitch,
             "task_memory": block.memory,
             "steps": len(composer.steps),
+            **self._fetched(),
+            "past_caches": int(self.streams),
         }
         numbers = [values[name] for name in PASS_NUMBERS]
         numbers += [number for step in composer.steps for number in step]
         return tables.array, np.array(numbers, np.int64)
+
+    @property
+    def streams(self) -> bool:
+        """Whether storing the result past the caches pays: it is large, and its lines are not in cache as those of an
+        operand in the same place."""
+        result_bytes = self.groups * self.result.group_pitch * self.real_bytes
+        is_large = result_bytes >= max(self.target.l3_bytes // 2, STREAMED_BYTES)
+        return is_large and self.operand.array != self.result.array
+
+    def _fetched(self) -> dict[str, int]:
+        """Which rows of the operand the library fetches for a unit to come, while another is in work; lines count as
+        rows if they follow each other. None if a cache holds all, or each unit has so many lines that the processor
+        is quick to see where that leads."""
+        side, width = self.operand, self.block.width
+        ahead = rows = pitch = bytes = 0
+        if self.groups * side.group_pitch * self.real_bytes <= self.target.l2_bytes:
+            pass
+        elif self.columns > 1 and self.has_neighbours:
+            ahead, rows, pitch, bytes = 1, self.length, side.row_pitch, 2 * width * self.real_bytes
+        else:
+            unit_bytes = self.real_bytes * (side.group_pitch if self.columns == 1 else width * side.column_pitch)
+            if unit_bytes <= self.target.l1_bytes // 2:
+                ahead, rows = -(-FETCHED_AHEAD // unit_bytes), -(-unit_bytes // CACHE_LINE)
+                pitch, bytes = CACHE_LINE // self.real_bytes, CACHE_LINE
+        return {"ahead": ahead, "fetched_rows": rows, "fetched_pitch": pitch, "fetched_bytes": bytes}
 
 
 @functools.lru_cache(maxsize=4)  # of what the plan of the memory asked for, and the program asks again

@@ -15,7 +15,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from xlapy.codegen.ir import I64, KernelBuilder, Operand, Value
+from xlapy.codegen.ir import I32, I64, KernelBuilder, Operand, Value
 
 MOST_REACH = 1 << 31  # what 32 bits hold as a number that is not negative
 
@@ -95,6 +95,18 @@ class Indexing:
         if not coordinate.step:
             return positions
         return k.add(positions, k.mul(k.lane_numbers(I64.with_lanes(self.lanes)), coordinate.step))
+
+    def lies_below(self, coordinate: Coordinate, size: int, reach: int) -> Value:
+        """Whether positions, none of which is farther than `reach` from 0, are in [0, size): for all lanes alike, or
+        each of them."""
+        k = self.k
+        if coordinate.is_uniform:
+            return k.compare("lt", coordinate.start, size, signed=False)
+        if coordinate.vector is not None or reach > MOST_REACH // 2:
+            return k.compare("lt", self.vector(coordinate), size, signed=False)
+        steps = k.mul(k.lane_numbers(I32.with_lanes(self.lanes)), coordinate.step)
+        positions = k.add(k.splat(k.trunc(coordinate.start, I32), self.lanes), steps)
+        return k.compare("lt", positions, size, signed=False)
 
     def _wide(self, coordinate: Coordinate) -> Value:
         """The vector of a coordinate in 64 bits."""

@@ -1,7 +1,7 @@
-"""Transposing a square block that lies in vector registers.
+"""Transposing blocks that lie in vector registers: square ones, and those with fewer columns than a vector has lanes.
 
-Lanes are exchanged within pieces of 128 bits first, and then these pieces as a whole: processors do either in a cycle,
-but take several to bring any lane anywhere.
+In square ones, lanes are exchanged within pieces of 128 bits first, and then these pieces as a whole: processors do
+either in a cycle, but take several to bring any lane anywhere.
 """
 
 from __future__ import annotations
@@ -45,3 +45,32 @@ def _transposed_by_pieces(k: KernelBuilder, vectors: Sequence[Value], size: int)
         order = [at + lane for at in range(parity, 2 * lanes, 2 * size) for lane in range(size)]
         halves.append(_transposed_by_pieces(k, [k.shuffle(one, other, order) for one, other in pairs], size))
     return [column for both in zip(*halves, strict=True) for column in both]
+
+
+def dealt(k: KernelBuilder, vectors: Sequence[Value]) -> list[Value]:
+    """The columns of a block whose rows of `len(vectors)` elements follow each other in the vectors."""
+    count, lanes = len(vectors), vectors[0].type.lanes
+    picks = [[divmod(lane * count + number, lanes) for lane in range(lanes)] for number in range(count)]
+    return [_picked(k, vectors, each) for each in picks]
+
+
+def joined(k: KernelBuilder, columns: Sequence[Value]) -> list[Value]:
+    """The inverse of `dealt`: rows that follow each other, of the elements of as many columns."""
+    count, lanes = len(columns), columns[0].type.lanes
+    starts = range(0, count * lanes, lanes)
+    return [_picked(k, columns, [divmod(at, count)[::-1] for at in range(start, start + lanes)]) for start in starts]
+
+
+def _picked(k: KernelBuilder, vectors: Sequence[Value], picks: Sequence[tuple[int, int]]) -> Value:
+    """The lanes (vector, lane) of several vectors, of which one more is looked at in each step."""
+    lanes = len(picks)
+    used = sorted({vector for vector, _ in picks})
+    chosen = vectors[used[0]]
+    own = [lane if vector == used[0] else 0 for vector, lane in picks]
+    if len(used) == 1:
+        return k.shuffle(chosen, None, own)
+    for number in used[1:]:
+        own = [lanes + lane if vector == number else kept for (vector, lane), kept in zip(picks, own, strict=True)]
+        chosen = k.shuffle(chosen, vectors[number], own)
+        own = list(range(lanes))
+    return chosen

@@ -11,8 +11,10 @@ import pytest
 
 from tests.support.native import check_native
 from xlapy import ops
-from xlapy.builder import XlaOp
+from xlapy.builder import XlaBuilder, XlaOp
 from xlapy.codegen.kernels import loop
+from xlapy.codegen.kernels.padded_rows import interior_of
+from xlapy.hlo.shape import Shape
 
 Widths = list[tuple[int, int, int]]
 
@@ -44,12 +46,24 @@ def padded(x: XlaOp, low: int, high: int) -> XlaOp:
     return ops.Pad(x, np.float32(-1), [(low, high, 0), (high, low, 0)])
 
 
+def neighbours(x: XlaOp, width: int = 1) -> XlaOp:
+    """The sum of those above, below, left and right."""
+    (rows, columns), around = x.shape.dims, ops.Pad(x, np.float32(0), [(width, width, 0)] * 2)
+    places = [(0, width), (2 * width, width), (width, 0), (width, 2 * width)]
+    parts = [ops.Slice(around, [row, column], [row + rows, column + columns], [1, 1]) for row, column in places]
+    return (parts[0] + parts[1]) + (parts[2] + parts[3])
+
+
 PROGRAMS: dict[str, Callable[[XlaOp], XlaOp]] = {
     "computed before and behind": lambda x: ops.Neg(padded(x * x, 1, 3)) + np.float32(1),
     "two that differ": lambda x: padded(x, 1, 3) * padded(x + x, 3, 1),
     "turned": lambda x: padded(x, 2, 2) + ops.Transpose(padded(x, 3, 1), [1, 0]),
     "reversed": lambda x: ops.Rev(padded(x, 1, 2), [0, 1]) + padded(x, 2, 1),
     "read elsewhere": lambda x: ops.Slice(padded(x, 1, 2), [1, 1], [203, 203], [1, 1]) * padded(x, 1, 1),
+    "neighbours": lambda x: x + neighbours(x) * np.float32(0.2),
+    "neighbours of neighbours": lambda x: neighbours(neighbours(x, 3) - x),
+    "neighbours of few": lambda x: neighbours(ops.Slice(x, [0, 3], [200, 100], [1, 1]), 30),
+    "every second": lambda x: ops.Slice(padded(x, 1, 2), [0, 1], [203, 203], [2, 1]),
     "of a pad": lambda x: padded(padded(x, 1, 2), 40, 3),
     "beside a row": lambda x: ops.Mul(padded(x, 3, 3), ops.Slice(padded(x, 3, 3), [0, 0], [1, 206], [1, 1])),
 }
@@ -59,6 +73,14 @@ PROGRAMS: dict[str, Callable[[XlaOp], XlaOp]] = {
 def test_pads_inside_of_kernels(name: str) -> None:
     x = np.random.default_rng(0).normal(size=(200, 200)).astype(np.float32)
     check_native(PROGRAMS[name], x)
+
+
+def test_only_the_edges_of_a_stencil_are_asked() -> None:
+    """All neighbours of what is not at an edge are there."""
+    builder = XlaBuilder("stencil")
+    x = builder.parameter(0, Shape.array("f32", (200, 200)))
+    root = builder.build(x + neighbours(x)).module.entry.root
+    assert interior_of([root], lambda i: i.opcode == "parameter", 16) == {0: range(1, 199), 1: range(1, 199)}
 
 
 @pytest.mark.parametrize("widths", [[(1, 1, 0), (1, 0, 0), (0, 0, 0)], [(1, 1, 0), (1, 0, 0), (32, 32, 0)]])

@@ -22,9 +22,11 @@ from tests.support.random_windows import (
 )
 from xlapy import ops
 from xlapy.builder import XlaBuilder, XlaOp
+from xlapy.codegen.target import host_target
 from xlapy.hlo.element_types import PRED
 from xlapy.hlo.shape import Shape
 from xlapy.hlo.text import parse
+from xlapy_runtime.records import replaced
 
 TOLERANCES = {
     "bfloat16": 0.02,
@@ -205,6 +207,69 @@ def test_narrow_floats_accumulate_in_f32() -> None:
         [ones],
     )
     assert float(across[0, -1]) == float(along[-1, 1]) == 1000
+
+
+def scanned(operand: XlaOp, fold: Any, init: Any, dim: int, *, is_reversed: bool = False) -> XlaOp:
+    """Windows from each element to the first, or the last, along a dimension."""
+    dims = operand.shape.dims
+    sizes, padding = [1] * len(dims), [(0, 0)] * len(dims)
+    sizes[dim] = dims[dim]
+    padding[dim] = (0, dims[dim] - 1) if is_reversed else (dims[dim] - 1, 0)
+    return ops.ReduceWindow(operand, init, fold, sizes, None, padding)
+
+
+@pytest.mark.parametrize("is_reversed", [False, True])
+@pytest.mark.parametrize("dims", [(3, 11, 1000), (20, 2048), (9, 1037)])
+def test_scans_across_rows_go_by_strips(dims: tuple[int, ...], is_reversed: bool) -> None:
+    generator = np.random.default_rng(21)
+    values = generator.normal(size=dims)
+    kinds = (np.float32, np.float64, np.int32, np.complex64, Shape.scalar("bf16").type.dtype)
+    arguments = [values.astype(kind) for kind in kinds] + [values > 0.5]
+
+    def build(builder: XlaBuilder, p: list[XlaOp]) -> list[XlaOp]:
+        *numbers, flags = p
+        results = [scanned(operand, ops.Add, 0, len(dims) - 2, is_reversed=is_reversed) for operand in numbers]
+        return [*results, scanned(flags, ops.Or, False, len(dims) - 2, is_reversed=is_reversed)]
+
+    run_both(build, arguments)
+
+
+@pytest.mark.parametrize("is_reversed", [False, True])
+def test_scans_for_the_largest_and_smallest_floats(is_reversed: bool) -> None:
+    """NaNs reach all that follows, and 0 is more than -0, in vectors and in what is left over."""
+    generator = np.random.default_rng(22)
+    for kind in (np.float32, np.float64, np.float16):
+        lines = np.round(generator.normal(size=(6, 1003)) * 2).astype(kind)
+        lines[1, 500] = lines[2, 1001] = lines[3, 3] = np.nan
+        lines[3, 700], lines[4, ::7], lines[4, ::5] = -np.nan, np.inf, -np.inf
+        lines[5] = np.where(np.arange(1003) % 40 < 20, -0.0, 0.0)
+        largest, smallest = run_both(
+            lambda builder, p: [
+                scanned(p[0], ops.Max, -np.inf, 1, is_reversed=is_reversed),
+                scanned(p[0], ops.Min, np.inf, 1, is_reversed=is_reversed),
+            ],
+            [lines],
+        )
+        turned = lines[:, ::-1] if is_reversed else lines
+        for found, fold in ((largest, np.maximum), (smallest, np.minimum)):
+            expected = fold.accumulate(turned, axis=1)
+            np.testing.assert_array_equal(found[:, ::-1] if is_reversed else found, expected)
+        signs = np.signbit((largest[:, ::-1] if is_reversed else largest)[5])
+        has_zero = np.logical_or.accumulate(~np.signbit(turned[5]))
+        np.testing.assert_array_equal(signs, ~has_zero)
+
+
+def test_large_scans_bypass_the_caches_and_do_not_depend_on_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("xlapy.program_cache.host_target", lambda: replaced(host_target(), l3_bytes=0))
+    generator = np.random.default_rng(23)
+    for dims, dim in (((2080, 2048), 0), ((2080, 2048), 1), ((2080, 2051), 0), ((2080, 2051), 1)):
+        values = generator.integers(-9, 9, dims).astype(np.float32)
+        builder = XlaBuilder("scan")
+        operand = builder.parameter(0, Shape.of(values))
+        computation = builder.build(scanned(operand, ops.Add, 0, dim))
+        for threads in (1, 2, 3, 8):
+            found = xlapy.compile(computation, xlapy.CompileOptions(num_threads=threads))(values)
+            np.testing.assert_array_equal(found, np.cumsum(values, axis=dim))
 
 
 # -- threads -----------------------------------------------------------------------------------------------------------

@@ -17,6 +17,7 @@ from xlapy.codegen.arrays import Array
 from xlapy.codegen.indexing import Coordinate, Indexing
 from xlapy.codegen.ir import KernelBuilder, Value
 from xlapy.codegen.kernels.transpose import MOST_LANES, merged_dimensions, strides_of
+from xlapy.codegen.register_transpose import dealt, joined
 from xlapy.codegen.registers import memory_type
 from xlapy.codegen.target import Target
 from xlapy.hlo.graph import Instruction
@@ -112,35 +113,12 @@ def emit_interleave(
                 lines: [k.add(k.add(bases[lines], line), start) for line in plan.lines(all_strides[lines])],
             }
             vectors = [k.load(k.gep(source.pointer, place, block.bytes), block) for place in places[0]]
-            for number, place in enumerate(places[1]):
-                k.store(k.gep(result.pointer, place, block.bytes), _picked(k, vectors, _picks(plan, number)))
+            changed = joined(k, vectors) if joins else dealt(k, vectors)
+            for place, vector in zip(places[1], changed, strict=True):
+                k.store(k.gep(result.pointer, place, block.bytes), vector)
 
 
 def _neighbours(k: KernelBuilder, plan: InterleavePlan, base: Value, start: Value) -> list[Value]:
     """Where the vectors begin that hold all of the few elements, from some place in the long dimension on."""
     first = k.add(base, k.mul(start, plan.sides.count))
     return [k.add(first, vector * plan.lanes) for vector in range(plan.sides.count)]
-
-
-def _picks(plan: InterleavePlan, number: int) -> list[tuple[int, int]]:
-    """The vector and the lane in it that each lane of a vector of the result is."""
-    count, lanes = plan.sides.count, plan.lanes
-    if plan.sides.joins:
-        elements = range(number * lanes, (number + 1) * lanes)
-        return [(element % count, element // count) for element in elements]
-    return [divmod(lane * count + number, lanes) for lane in range(lanes)]
-
-
-def _picked(k: KernelBuilder, vectors: Sequence[Value], picks: Sequence[tuple[int, int]]) -> Value:
-    """Lanes from several vectors, of which one more is looked at in each step."""
-    lanes = len(picks)
-    used = sorted({vector for vector, _ in picks})
-    chosen = vectors[used[0]]
-    own = [lane if vector == used[0] else 0 for vector, lane in picks]
-    if len(used) == 1:
-        return k.shuffle(chosen, None, own)
-    for number in used[1:]:
-        own = [lanes + lane if vector == number else kept for (vector, lane), kept in zip(picks, own, strict=True)]
-        chosen = k.shuffle(chosen, vectors[number], own)
-        own = list(range(lanes))
-    return chosen

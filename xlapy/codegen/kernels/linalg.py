@@ -9,9 +9,10 @@ import math
 from collections.abc import Callable, Sequence
 
 from xlapy.codegen.arrays import Array
-from xlapy.codegen.indexing import Coordinate, Index, Indexing
-from xlapy.codegen.ir import I64, IRType, KernelBuilder, Operand, Value
+from xlapy.codegen.ir import I64, IRType, KernelBuilder, Value
 from xlapy.codegen.kernels import triangular
+from xlapy.codegen.kernels.lane_matrices import LaneMatrices
+from xlapy.codegen.kernels.loop import is_streamed
 from xlapy.codegen.kernels.strip import strip
 from xlapy.codegen.kernels.triangular import Buffer, Matrix
 from xlapy.codegen.registers import Element, register_type
@@ -40,6 +41,7 @@ class TrianglePlan(Record):
     width: int  # right sides that are solved together
     across: bool  # one matrix in each lane
     units: int  # with one matrix in each lane, vectors of them if they are all full
+    streaming: bool  # results bypass the caches
     bytes_per_unit: int
 
     @property
@@ -69,7 +71,8 @@ def plan_triangle(instruction: Instruction, target: Target) -> TrianglePlan:
     work = rows * rows * (columns if len(instruction.operands) > 1 else rows) * batch
     bytes_per_unit = (instruction.shape.bytes + a.bytes + work * type.bytes // lanes) // max(units, 1)
     parts = 2 if a.type.is_complex else 1
-    return TrianglePlan(type, parts, rows, columns, batch, lanes, width, across, units, bytes_per_unit)
+    streaming = across and is_streamed([instruction], lanes, target)
+    return TrianglePlan(type, parts, rows, columns, batch, lanes, width, across, units, streaming, bytes_per_unit)
 
 
 # -- cholesky ----------------------------------------------------------------------------------------------------------
@@ -89,7 +92,12 @@ def emit_cholesky(
     """Writes the factors of matrices [begin, end)."""
     lower = cholesky.attributes["lower"]
     if plan.across:
-        _across_batch(k, plan, begin, end, lambda ix, m: _small_cholesky(ix, m, plan, a, output, lower), in_place)
+        past_caches = plan.streaming and not in_place
+
+        def factor(lanes: int, first: Value) -> None:
+            _small_cholesky(k, lanes, first, plan, a, output, lower, past_caches)
+
+        _across_batch(k, plan, begin, end, factor, in_place)
         return
     width = -(-plan.rows // plan.lanes) * plan.lanes
     buffer = Buffer.new(k, plan.type, plan.parts, plan.rows, width)
@@ -120,53 +128,49 @@ def _across_batch(
     plan: TrianglePlan,
     begin: Value,
     end: Value,
-    step: Callable[[Indexing, Value], None],
+    step: Callable[[int, Value], None],
     in_place: bool,
 ) -> None:
+    """Calls `step` with the number of lanes, and that of the matrix in the first one."""
     if plan.batch % plan.lanes:
-        strip(k, begin, end, plan.lanes, step, overlapping=not in_place)
-        return
-    vector = Indexing(k, plan.lanes)
-    with k.loop(begin, end) as loop:
-        step(vector, k.mul(loop.index, plan.lanes))
+        strip(k, begin, end, plan.lanes, lambda ix, first: step(ix.lanes, first), overlapping=not in_place)
+    else:
+        with k.loop(begin, end) as loop:
+            step(plan.lanes, k.mul(loop.index, plan.lanes))
+    if plan.streaming and not in_place:
+        k.fence()
 
 
-def _small_cholesky(ix: Indexing, first: Value, plan: TrianglePlan, a: Array, output: Array, lower: bool) -> None:
+def _small_cholesky(
+    k: KernelBuilder,
+    lanes: int,
+    first: Value,
+    plan: TrianglePlan,
+    a: Array,
+    output: Array,
+    lower: bool,
+    past_caches: bool,
+) -> None:
     """Complex conjugates take no part: the upper triangle is that of the conjugate matrix, and so is its factor."""
-    at = _Elements(ix, first, plan.rows, plan.rows)
     size = range(plan.rows)
+    matrices = LaneMatrices.new(k, plan.type.with_lanes(lanes), plan.parts, plan.rows**2)
 
     def place(row: int, column: int) -> int:
         return row * plan.rows + column if lower else column * plan.rows + row
 
-    matrix = [[at.load(a, place(row, column)) for column in range(row + 1)] for row in size]
-    factor = triangular.small_factor(ix.k, matrix)
-    nothing = triangular.zero(ix.k, plan.type, plan.parts, ix.lanes)
+    matrices.read(k, _matrix_place(k, plan, a, first, plan.rows))
+    triangle = [[matrices.load(k, place(row, column)) for column in range(row + 1)] for row in size]
+    factor = triangular.small_factor(k, triangle)
+    nothing = triangular.zero(k, plan.type, plan.parts, lanes)
     for row in size:
         for column in size:
-            at.store(output, place(row, column), factor[row][column] if column <= row else nothing)
+            matrices.store(k, place(row, column), factor[row][column] if column <= row else nothing)
+    matrices.write(k, _matrix_place(k, plan, output, first, plan.rows), past_caches=past_caches)
 
 
-class _Elements(Record):
-    """Elements of the matrices of a batch, of one matrix in each lane."""
-
-    ix: Indexing
-    first: Value  # matrix
-    rows: int
-    columns: int
-
-    def load(self, array: Array, place: Operand) -> Element:
-        """The elements at this place in their matrices."""
-        return array.load(self.ix, self._index(array, place))
-
-    def store(self, array: Array, place: Operand, element: Element) -> None:
-        array.store(self.ix, self._index(array, place), element)
-
-    def _index(self, array: Array, place: Operand) -> Index:
-        size = self.rows * self.columns
-        start = self.ix.k.add(self.ix.k.mul(self.first, size), place)
-        linear = Coordinate(start, size if self.ix.lanes > 1 else 0)
-        return Index(array.shape.dims, None, linear)
+def _matrix_place(k: KernelBuilder, plan: TrianglePlan, array: Array, number: Value, columns: int) -> Value:
+    """Where a matrix of an array begins."""
+    return k.gep(array.pointer, k.mul(number, plan.rows * columns), plan.parts * plan.type.bytes)
 
 
 # -- triangular-solve --------------------------------------------------------------------------------------------------
@@ -213,7 +217,12 @@ def emit_triangular_solve(
     """Solves units [begin, end): groups of right sides, matrix after matrix; or matrices, if they go across lanes."""
     system = system_of(solve)
     if plan.across:
-        _across_batch(k, plan, begin, end, lambda ix, m: _small_solve(ix, m, plan, system, (a, b, output)), in_place)
+        past_caches = plan.streaming and not in_place
+
+        def solve_few(lanes: int, first: Value) -> None:
+            _small_solve(k, lanes, first, plan, system, (a, b, output), past_caches)
+
+        _across_batch(k, plan, begin, end, solve_few, in_place)
         return
     groups = -(-plan.columns // plan.width)
     buffer = Buffer.new(k, plan.type, plan.parts, plan.rows, plan.width)
@@ -240,23 +249,34 @@ def emit_triangular_solve(
         triangular.store_columns(k, buffer, plan.rows, count, target, change)
 
 
-def _small_solve(ix: Indexing, first: Value, plan: TrianglePlan, system: System, arrays: Sequence[Array]) -> None:
-    k = ix.k
+def _small_solve(
+    k: KernelBuilder,
+    lanes: int,
+    first: Value,
+    plan: TrianglePlan,
+    system: System,
+    arrays: Sequence[Array],
+    past_caches: bool,
+) -> None:
     a, b, output = arrays
-    matrices = _Elements(ix, first, plan.rows, plan.rows)
+    type = plan.type.with_lanes(lanes)
+    triangles = LaneMatrices.new(k, type, plan.parts, plan.rows**2)
+    sides = LaneMatrices.new(k, type, plan.parts, plan.rows * plan.columns)
+    triangles.read(k, _matrix_place(k, plan, a, first, plan.rows))
+    sides.read(k, _matrix_place(k, plan, b, first, plan.columns))
     order = [*range(plan.rows)][:: -1 if system.is_upper else 1]
     triangle = {
-        (row, column): matrices.load(a, order[row] * system.a_row + order[column] * system.a_column)
+        (row, column): triangles.load(k, order[row] * system.a_row + order[column] * system.a_column)
         for row in range(plan.rows)
         for column in range(row + 1 - system.unit_diagonal)
     }
-    sides = _Elements(ix, first, plan.rows, plan.columns)
     with k.loop(0, plan.columns) as columns:
         start = k.mul(columns.index, system.x_column)
         places = [k.add(start, order[row] * system.x_row) for row in range(plan.rows)]
-        right_side = [sides.load(b, place) for place in places]
+        right_side = [sides.load(k, place) for place in places]
         if system.conjugates:
             right_side = [triangular.conjugate(k, element) for element in right_side]
         solution = triangular.small_substitute(k, triangle, right_side, unit_diagonal=system.unit_diagonal)
         for place, element in zip(places, solution, strict=True):
-            sides.store(output, place, triangular.conjugate(k, element) if system.conjugates else element)
+            sides.store(k, place, triangular.conjugate(k, element) if system.conjugates else element)
+    sides.write(k, _matrix_place(k, plan, output, first, plan.columns), past_caches=past_caches)

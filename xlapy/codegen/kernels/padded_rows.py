@@ -7,17 +7,17 @@ are told from those without, and the part of a row that has elements from its en
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from xlapy.codegen.arrays import Placement
-from xlapy.codegen.element_graph import between
 from xlapy.codegen.indexing import Coordinate, Index, Indexing
 from xlapy.codegen.ir import I1, I64, KernelBuilder, Value
 from xlapy.codegen.kernels.row_order import inner_dim, inner_size, outer_positions, place_in_row
 from xlapy.codegen.kernels.strip import PastCaches, strip
 from xlapy.hlo.graph import Instruction
-from xlapy.hlo.shape import Shape
+from xlapy.hlo.ops.spec import Trait
+from xlapy.hlo.shape import Dims, Shape
 
 LEAST_BYTES = 64 * 1024  # of a result: less is not worth code for rows and parts of several kinds
 
@@ -31,16 +31,51 @@ def interior_of(roots: Sequence[Instruction], is_input: Callable[[Instruction], 
     interior: dict[int, range] = {}
     if shape.bytes < LEAST_BYTES:
         return interior
-    for pad in between(roots, is_input):
-        if is_input(pad) or pad.opcode != "pad" or pad.shape.dims != shape.dims:
-            continue
-        for dim, padding in enumerate(pad.attributes["dimensions"]):
+    for pad, offsets in _pads_behind(roots, is_input):
+        for dim, (padding, offset) in enumerate(zip(pad.attributes["dimensions"], offsets, strict=True)):
             if not padding.interior and (padding.low > 0 or padding.high > 0):
                 known = interior.get(dim, range(shape.dims[dim]))
-                end = padding.low + pad.operands[0].shape.dims[dim]
-                interior[dim] = range(max(known.start, padding.low), min(known.stop, end))
+                start = padding.low - offset
+                end = start + pad.operands[0].shape.dims[dim]
+                interior[dim] = range(max(known.start, start), min(known.stop, end))
     along = interior.get(inner_dim(shape), range(lanes))
     return interior if all(interior.values()) and len(along) >= lanes else {}
+
+
+Offsets = tuple[int, ...]
+"""What is added to a position in a result, to find what is read for it."""
+
+
+def _pads_behind(
+    roots: Sequence[Instruction], is_input: Callable[[Instruction], bool]
+) -> Iterator[tuple[Instruction, Offsets]]:
+    """Each pad that the roots are made from, with where it is read: itself, or a part that begins elsewhere. What only
+    has the roots' dimensions is taken to lie as they do."""
+    dims = roots[0].shape.dims
+    waiting = [(root, (0,) * len(dims)) for root in reversed(roots)]
+    seen = {*waiting}
+    while waiting:
+        instruction, offsets = waiting.pop()
+        if is_input(instruction):
+            continue
+        if instruction.opcode == "pad":
+            yield instruction, offsets
+        for operand in reversed(instruction.operands):
+            behind = _offsets_of_operand(instruction, operand, offsets, dims)
+            if behind is not None and (operand, behind) not in seen:
+                seen.add((operand, behind))
+                waiting.append((operand, behind))
+
+
+def _offsets_of_operand(instruction: Instruction, operand: Instruction, offsets: Offsets, dims: Dims) -> Offsets | None:
+    parts = instruction.attributes.get("dimensions", ())
+    if instruction.opcode == "slice" and all(part.stride == 1 for part in parts):
+        return tuple(offset + part.start for offset, part in zip(offsets, parts, strict=True))
+    if instruction.opcode == "pad" and operand.shape.rank == len(dims) and not any(part.interior for part in parts):
+        return tuple(offset - part.low for offset, part in zip(offsets, parts, strict=True))
+    if Trait.ELEMENTWISE in instruction.spec.traits and operand.shape.dims == instruction.shape.dims:
+        return offsets
+    return (0,) * len(dims) if operand.shape.is_array and operand.shape.dims == dims else None
 
 
 def emit_padded_row(
@@ -75,7 +110,8 @@ def emit_padded_row(
     def with_elements() -> list[Value]:
         if along.start:
             edge(0, max(along.start, lanes), along.start - lanes)
-        emit_part(k, shape, row, bounded, along, lanes, step, overlapping=True, past_caches=past_caches)
+        part = along if past_caches is not None else _between_edges(along, lanes, size)
+        emit_part(k, shape, row, bounded, part, lanes, step, overlapping=True, past_caches=past_caches)
         if along.stop < size:
             begin = min(along.stop, size - lanes)
             edge(begin, size, along.stop - begin)
@@ -86,6 +122,13 @@ def emit_padded_row(
         return []
 
     k.if_else(functools.reduce(k.and_, inside, k.const(I1, 1)), with_elements, any_row)
+
+
+def _between_edges(along: range, lanes: int, size: int) -> range:
+    """The part of the inside that no vector has that is at an edge; all of it, if no vector fits in then."""
+    start = max(along.start, lanes) if along.start else 0
+    stop = min(along.stop, size - lanes) if along.stop < size else size
+    return range(start, stop) if stop - start >= lanes else along
 
 
 RowStep = Callable[[Indexing, Index, Placement | None], None]

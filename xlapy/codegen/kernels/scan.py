@@ -5,8 +5,9 @@
 Each result continues the one before it, instead of folding its window anew. That is right if the initial values that
 padding holds change nothing, which the kernel finds out at run time: init + init = init. If not, it folds windows.
 
-Lanes lie across the rows, where another dimension is the fastest. Along the fastest dimension a vector is scanned in
-itself in log2(lanes) steps, if the computation is one associative op; any other runs element by element.
+Lanes lie across the rows, where another dimension is the fastest: a strip of such vectors goes from one end to the
+other, so that memory is read by more than a line at a time. Along the fastest dimension a vector is scanned in itself
+in log2(lanes) steps, if the computation is one associative op; any other runs element by element.
 """
 
 from __future__ import annotations
@@ -15,18 +16,28 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
-from xlapy.codegen.arrays import Array
+from xlapy.codegen.arrays import Array, Placement
 from xlapy.codegen.indexing import Coordinate, Index, Indexing
-from xlapy.codegen.ir import I1, I64, KernelBuilder, Value
+from xlapy.codegen.ir import I1, I8, I64, IRType, KernelBuilder, Value
+from xlapy.codegen.ir_memory import CACHE_LINE
+from xlapy.codegen.kernels.fetching import fetched_by_rows
+from xlapy.codegen.kernels.float_order import FloatOrder
+from xlapy.codegen.kernels.folding import only
+from xlapy.codegen.kernels.loop import is_streamed
 from xlapy.codegen.kernels.reduce import identity_element
 from xlapy.codegen.kernels.reduce_window import ReduceWindowPlan, WindowFold
 from xlapy.codegen.kernels.window_axes import both, carried_loop
-from xlapy.codegen.registers import Element, from_parts, parts_of, splat
+from xlapy.codegen.registers import Element, flatten, from_parts, parts_of, register_type, splat, unflatten
+from xlapy.codegen.stopping import listening_loop
+from xlapy.codegen.target import Target
 from xlapy.hlo.graph import Instruction
 from xlapy.hlo.kernel_plan import sole_operation
 from xlapy_runtime.records import Record
 
 SHORTEST = 8  # elements; shorter windows are folded anew
+
+STRIP_BYTES = 2048  # of the operands: more lets the processor fetch what comes next in a row, and stays in cache
+LEAST_UNITS = 16  # into which the rows are cut if there are enough vectors, whatever the strips
 
 
 class ScanPlan(Record):
@@ -35,6 +46,8 @@ class ScanPlan(Record):
     windows: ReduceWindowPlan
     dim: int
     is_reversed: bool
+    strip: int  # vectors side by side in a unit, if lanes are rows
+    streaming: bool  # results bypass the caches
     units: int
     bytes_per_unit: int
 
@@ -47,8 +60,13 @@ class ScanPlan(Record):
     def count(self) -> int:
         return self.windows.axes[self.dim].count
 
+    @property
+    def strips(self) -> int:
+        """Side by side."""
+        return 1 if self.is_along_lanes else -(-self.windows.blocks // self.strip)
 
-def plan_scan(windows: ReduceWindowPlan) -> ScanPlan | None:
+
+def plan_scan(windows: ReduceWindowPlan, target: Target) -> ScanPlan | None:
     """How a reduce-window runs as a scan, or None if its window is another."""
     instruction = windows.instruction
     wide = [dim for dim, axis in enumerate(windows.axes) if not axis.is_trivial or axis.size != axis.count]
@@ -61,12 +79,23 @@ def plan_scan(windows: ReduceWindowPlan) -> ScanPlan | None:
     if windows.inner == dim and sole_operation(windows.computation) is None:
         windows = replace(windows, lanes=1)
     rows = math.prod(windows.result.dims) // axis.count
-    units = rows
+    units, strip = rows, 1
     if windows.inner != dim and windows.inner >= 0:
-        units = rows // windows.axes[windows.inner].count * windows.blocks
+        rows //= windows.axes[windows.inner].count
+        strip = _vectors_of_strip(windows, rows)
+        units = rows * -(-windows.blocks // strip)
     total = sum(operand.shape.bytes for operand in instruction.operands) + instruction.shape.bytes
+    fills_vectors = windows.inner >= 0 and not windows.axes[windows.inner].count % windows.lanes
+    streaming = windows.lanes > 1 and fills_vectors and is_streamed(windows.roots, windows.lanes, target)
     is_reversed = axis.part.padding_high > 0
-    return ScanPlan(windows, dim, is_reversed, units, total // max(units, 1))
+    return ScanPlan(windows, dim, is_reversed, strip, streaming, units, total // max(units, 1))
+
+
+def _vectors_of_strip(windows: ReduceWindowPlan, rows: int) -> int:
+    """As many as `STRIP_BYTES`, or fewer to make enough units of so many rows."""
+    inputs, _ = windows.instruction.grouped_operands()
+    vector_bytes: int = windows.lanes * sum(operand.shape.type.bytes for operand in inputs)
+    return max(1, min(STRIP_BYTES // vector_bytes, rows * windows.blocks // LEAST_UNITS))
 
 
 def emit_scan(
@@ -76,35 +105,77 @@ def emit_scan(
     outputs: Sequence[Array],
     begin: Value,
     end: Value,
+    *,
+    in_place: bool,
 ) -> None:
-    """Writes units [begin, end): rows, or vectors of neighbouring rows."""
+    """Writes units [begin, end): rows, or strips of neighbouring rows."""
     windows = plan.windows
-    fold = WindowFold(k, windows, arrays)
+    streaming = plan.streaming and not in_place
+    if streaming:
+        outputs = _past_caches(k, outputs)
+    fold = WindowFold(k, windows, _fetched(plan, arrays))
     neutral = _changes_nothing(k, fold)
     scalar = Indexing(k, 1)
-    ix = scalar if plan.is_along_lanes else Indexing(k, windows.lanes)
-    blocks = 1 if plan.is_along_lanes else windows.blocks
     outer = [dim for dim in windows.outer if dim != plan.dim]
     with k.loop(begin, end) as units:
-        row, block = scalar.divide(Coordinate(units.index), blocks)
+        row, strip = scalar.divide(Coordinate(units.index), plan.strips)
         places = scalar.delinearize(row, [windows.axes[dim].count for dim in outer])
         positions = dict(zip(outer, places, strict=True))
-        if not plan.is_along_lanes:
-            last = windows.axes[windows.inner].count - windows.lanes
-            positions[windows.inner] = ix.along_lanes(k.smin(k.mul(block.start, windows.lanes), last))
 
         def scanned() -> None:
-            if plan.is_along_lanes and windows.lanes > 1:
+            if not plan.is_along_lanes:
+                _scan_strip(k, plan, fold, outputs, positions, strip.start)
+            elif windows.lanes > 1:
                 _scan_vectors(k, plan, fold, outputs, positions)
             else:
-                _scan_elements(k, plan, fold, outputs, ix, positions)
+                _scan_elements(k, plan, fold, outputs, scalar, positions)
 
         def folded() -> None:
-            with k.loop(0, plan.count) as loop:
-                here = {**positions, plan.dim: Coordinate(loop.index)}
+            with k.loop(*_vectors_of(k, plan, strip.start)) as vectors, k.loop(0, plan.count) as loop:
+                ix, here = _place_of(k, plan, positions, vectors.index)
+                here[plan.dim] = Coordinate(loop.index)
                 fold.store(ix, outputs, here, fold.results(ix, here))
 
         k.if_else(neutral, scanned, folded)
+    if streaming:
+        k.fence()
+
+
+def _past_caches(k: KernelBuilder, outputs: Sequence[Array]) -> list[Array]:
+    """The results, whose vectors bypass the caches if the first ones begin where lines do."""
+    addresses = k.const(I64, 0)
+    for output in outputs:
+        addresses = k.or_(addresses, k.address(output.pointer))
+    is_off = k.compare("ne", k.and_(addresses, CACHE_LINE - 1), 0)
+    return [replace(output, placement=Placement(is_off)) for output in outputs]
+
+
+def _fetched(plan: ScanPlan, arrays: Mapping[Instruction, Array]) -> Mapping[Instruction, Array]:
+    """The arrays, with what comes next in strips fetched ahead."""
+    windows = plan.windows
+    if plan.is_along_lanes:
+        return arrays
+    return fetched_by_rows(arrays, windows.operand.dims, plan.dim, plan.strip * windows.lanes)
+
+
+def _vectors_of(k: KernelBuilder, plan: ScanPlan, strip: Value) -> tuple[Value, Value]:
+    """The vectors of rows [first, end) that a strip has; a row along lanes counts as one."""
+    if plan.is_along_lanes:
+        return k.const(I64, 0), k.const(I64, 1)
+    first = k.mul(strip, plan.strip)
+    return first, k.smin(k.add(first, plan.strip), plan.windows.blocks)
+
+
+def _place_of(
+    k: KernelBuilder, plan: ScanPlan, positions: Mapping[int, Coordinate], vector: Value
+) -> tuple[Indexing, dict[int, Coordinate]]:
+    """Where one of those vectors is, but for the place along the scan; the last one of a row overlaps another."""
+    if plan.is_along_lanes:
+        return Indexing(k, 1), {**positions}
+    windows = plan.windows
+    ix = Indexing(k, windows.lanes)
+    first = k.smin(k.mul(vector, windows.lanes), windows.axes[windows.inner].count - windows.lanes)
+    return ix, {**positions, windows.inner: ix.along_lanes(first)}
 
 
 def _changes_nothing(k: KernelBuilder, fold: WindowFold) -> Value:
@@ -150,6 +221,94 @@ def _scan_elements(
     carried_loop(k, k.const(I64, 0), k.const(I64, plan.count), initial, step)
 
 
+def _scan_strip(
+    k: KernelBuilder,
+    plan: ScanPlan,
+    fold: WindowFold,
+    outputs: Sequence[Array],
+    positions: Mapping[int, Coordinate],
+    strip: Value,
+) -> None:
+    """Vectors of rows side by side. What was scanned of several lies in the stack frame, as many registers there are
+    not."""
+    first, end = _vectors_of(k, plan, strip)
+    if plan.strip == 1:
+        ix, here = _place_of(k, plan, positions, first)
+        _scan_elements(k, plan, fold, outputs, ix, here)
+        return
+    lanes = plan.windows.lanes
+    running = [_Kept.new(k, part.type.with_lanes(lanes), plan.strip) for part in flatten(fold.inits)]
+    with k.loop(0, plan.strip) as vectors:
+        for kept, part in zip(running, flatten(fold.inits), strict=True):
+            kept.store(k, vectors.index, k.splat(part, lanes))
+    with listening_loop(k, 0, plan.count, weight=plan.strip) as loop:
+        along = k.sub(plan.count - 1, loop.index) if plan.is_reversed else loop.index
+        with k.loop(first, end) as vectors:
+            ix, here = _place_of(k, plan, positions, vectors.index)
+            here[plan.dim] = Coordinate(along)
+            number = k.sub(vectors.index, first)
+            before = unflatten([kept.load(k, number) for kept in running], fold.inits)
+            results = _in_order(plan, fold, before, _load(fold, ix, here), lanes)
+            fold.store(ix, outputs, here, results)
+            for kept, part in zip(running, flatten(results), strict=True):
+                kept.store(k, number, part)
+
+
+class _Kept(Record):
+    """Vectors of a type in the stack frame; truth values as bytes."""
+
+    room: Value
+    type: IRType
+
+    @classmethod
+    def new(cls, k: KernelBuilder, type: IRType, count: int) -> _Kept:
+        wide = I8.with_lanes(type.lanes) if type.element == I1 else type
+        return cls(k.alloca(wide, count, align=CACHE_LINE), type)
+
+    def load(self, k: KernelBuilder, number: Value) -> Value:
+        if self.type.element == I1:
+            return k.compare("ne", k.load(self._place(k, number), I8.with_lanes(self.type.lanes)), 0)
+        return k.load(self._place(k, number), self.type)
+
+    def store(self, k: KernelBuilder, number: Value, value: Value) -> None:
+        if self.type.element == I1:
+            value = k.zext(value, I8.with_lanes(self.type.lanes))
+        k.store(self._place(k, number), value)
+
+    def _place(self, k: KernelBuilder, number: Value) -> Value:
+        return k.gep(self.room, number, self.type.bytes * self.type.lanes)
+
+
+class _LaneScan(Record):
+    """How vectors are scanned: on numbers into which elements are turned, and from which results are turned back. What
+    is combined with `identity` stays as it is."""
+
+    encode: Callable[[Element], Element]
+    combine: Callable[[Element, Element, int], Element]  # what comes first, what follows, lanes
+    decode: Callable[[Element], Element]
+    identity: Element
+
+
+def _lane_scan(k: KernelBuilder, plan: ScanPlan, fold: WindowFold) -> _LaneScan:
+    """Extrema of floats are those of integers in the same order."""
+    operation = sole_operation(plan.windows.computation)
+    assert operation is not None
+    type = register_type(operation.shape.type)
+    if type.is_float and operation.opcode in ("maximum", "minimum"):
+        order = FloatOrder(k, type, operation.opcode == "maximum")
+        first = k.const(type.integer(), 0 if operation.opcode == "maximum" else -1)
+
+        def extreme(one: Element, other: Element, lanes: int) -> Element:
+            return order.extreme(only(one), only(other))
+
+        return _LaneScan(lambda x: order.encode(only(x)), extreme, lambda x: order.decode(only(x)), first)
+
+    def combine(earlier: Element, later: Element, lanes: int) -> Element:
+        return _in_order(plan, fold, [earlier], [later], lanes)[0]
+
+    return _LaneScan(lambda x: x, combine, lambda x: x, identity_element(k, operation))
+
+
 def _scan_vectors(
     k: KernelBuilder, plan: ScanPlan, fold: WindowFold, outputs: Sequence[Array], positions: dict[int, Coordinate]
 ) -> None:
@@ -158,37 +317,40 @@ def _scan_vectors(
     vector, scalar = Indexing(k, lanes), Indexing(k, 1)
     whole = plan.count // lanes
     end = 0 if plan.is_reversed else lanes - 1  # the lane that has everything so far
+    scan = _lane_scan(k, plan, fold)
 
     def place(first: Value, ix: Indexing) -> dict[int, Coordinate]:
         start = k.sub(plan.count - ix.lanes, first) if plan.is_reversed else first
         return {**positions, plan.dim: ix.along_lanes(start)}
 
-    def step(ix: Indexing, scan: Callable[[Element], Element]) -> Callable[[Value, Sequence[Element]], list[Element]]:
-        def body(number: Value, running: Sequence[Element]) -> list[Element]:
-            here = place(k.mul(number, ix.lanes), ix)
-            own = [scan(element) for element in _load(fold, ix, here)]
-            carried = [splat(k, element, ix.lanes) for element in running]
-            results = _in_order(plan, fold, carried, own, ix.lanes)
-            fold.store(ix, outputs, here, results)
-            if ix.lanes == 1:
-                return results
-            return [from_parts([k.extract(part, end) for part in parts_of(result)]) for result in results]
+    def of_vector(number: Value, running: Sequence[Element]) -> list[Element]:
+        """The total so far comes from those before it and the vector: so it does not wait for lanes of the results."""
+        here = place(k.mul(number, lanes), vector)
+        (element,), (before,) = _load(fold, vector, here), running
+        own = _scanned_vector(k, plan, scan, scan.encode(element))
+        fold.store(vector, outputs, here, [scan.decode(scan.combine(before, own, lanes))])
+        total = from_parts([k.shuffle(part, None, [end] * lanes) for part in parts_of(own)])
+        return [scan.combine(before, total, lanes)]
 
-        return body
+    def of_element(number: Value, running: Sequence[Element]) -> list[Element]:
+        here = place(number, scalar)
+        results = _in_order(plan, fold, running, _load(fold, scalar, here), 1)
+        fold.store(scalar, outputs, here, results)
+        return results
 
-    inside = step(vector, lambda element: _scanned_vector(k, plan, fold, element))
-    running = carried_loop(k, k.const(I64, 0), k.const(I64, whole), list(fold.inits), inside) if whole else fold.inits
+    running = list(fold.inits)
+    if whole:
+        initial = [scan.encode(splat(k, init, lanes)) for init in running]
+        totals = carried_loop(k, k.const(I64, 0), k.const(I64, whole), initial, of_vector)
+        running = [scan.decode(from_parts([k.extract(part, end) for part in parts_of(total)])) for total in totals]
     if whole * lanes < plan.count:
-        first, last = k.const(I64, whole * lanes), k.const(I64, plan.count)
-        carried_loop(k, first, last, running, step(scalar, lambda element: element))
+        carried_loop(k, k.const(I64, whole * lanes), k.const(I64, plan.count), running, of_element)
 
 
-def _scanned_vector(k: KernelBuilder, plan: ScanPlan, fold: WindowFold, element: Element) -> Element:
+def _scanned_vector(k: KernelBuilder, plan: ScanPlan, scan: _LaneScan, element: Element) -> Element:
     """Each lane combined with all lanes before it (behind it, if reversed), by doubling distances."""
     lanes = plan.windows.lanes
-    operation = sole_operation(plan.windows.computation)
-    assert operation is not None
-    identity = splat(k, identity_element(k, operation), lanes)
+    identity = splat(k, scan.identity, lanes)
     distance = 1
     while distance < lanes:
         if plan.is_reversed:
@@ -200,6 +362,6 @@ def _scanned_vector(k: KernelBuilder, plan: ScanPlan, fold: WindowFold, element:
             k.shuffle(part, neutral, order) if plan.is_reversed else k.shuffle(neutral, part, order)
             for part, neutral in pairs
         ]
-        (element,) = _in_order(plan, fold, [from_parts(parts)], [element], lanes)
+        element = scan.combine(from_parts(parts), element, lanes)
         distance *= 2
     return element

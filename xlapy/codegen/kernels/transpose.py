@@ -27,8 +27,7 @@ from xlapy.hlo.shape import Dims
 from xlapy.support.records import Record
 
 SQUARE_BYTES = 256  # side of the larger squares: four lines of each row, and rows enough to use them up
-STREAMED_BYTES = 1024  # of each row of the operand, where results bypass the caches
-CROWDING_BYTES = 4096  # lines of the result that lie a multiple of that apart share few places on their way to memory
+STREAMED_BYTES = 16384  # of each row of the operand, where results bypass the caches: the longer, the faster
 UNIT_BYTES = 256 << 10  # of the operand, about; enough to be worth a task
 MOST_LANES = 16
 LEVELS = 3  # dimensions in front of those that are turned over, at most, in the library
@@ -88,9 +87,9 @@ def plan_transpose(transpose: Instruction, target: Target, mirrored: Dims = ()) 
         and not dims[slow] % lanes
         and is_streamed([transpose], lanes, target)
     )
-    is_crowded = not dims[slow] * width % CROWDING_BYTES
-    square = STREAMED_BYTES // width if is_streaming and not is_crowded else square_side(width, target)
-    stretch = max(UNIT_BYTES // (square * width), square)
+    side = square_side(width, target)
+    square = STREAMED_BYTES // width if is_streaming else side
+    stretch = side if is_streaming else max(UNIT_BYTES // (square * width), square)
     plan = TransposePlan(dims, permutation, mirrored, tuple(fast), slow, lanes, square, stretch, is_streaming, 0, 0)
     units = operand.size // (_size(dims, fast) * dims[slow]) * plan.strips * plan.stretches
     return replace(plan, units=units, bytes_per_unit=2 * operand.bytes // units)

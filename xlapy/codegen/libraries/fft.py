@@ -16,6 +16,7 @@ from collections.abc import Callable
 from functools import partial
 
 from xlapy.codegen.ir import F32, F64, I64, PTR, IRType, KernelBuilder, Module, Value
+from xlapy.codegen.ir_memory import CACHE_LINE
 from xlapy.codegen.libraries import Library
 from xlapy.codegen.libraries.fft_copies import emit_clear, emit_copy, emit_times, emit_times_rows, emit_turn
 from xlapy.codegen.libraries.fft_halves import emit_join, emit_join_rows, emit_split, emit_split_rows
@@ -125,9 +126,16 @@ def _emit_units(module: Module, type: IRType, kind: str, attributes: str) -> Non
             for place, (name, array) in enumerate((("operand", operand), ("result", result))):
                 moved = k.mul(group, number(f"{name}_group")), k.mul(first, number(f"{name}_column"))
                 k.store(k.gep(places, place, PTR.bytes), k.gep(array, k.add(*moved), type.bytes))
+            coming = k.add(units.index, number("ahead"))
+            group, first, _ = _columns_of(k, coming, columns, blocks)
+            distance = k.add(k.mul(group, number("operand_group")), k.mul(first, number("operand_column")))
+            fetched = k.gep(operand, distance, type.bytes)
             with k.loop(0, number("steps")) as steps:
+                _fetch_part(k, type, fetched, steps.index, number)
                 step = k.gep(k.gep(numbers, len(PASS_NUMBERS), 8), steps.index, 8 * len(STEP_NUMBERS))
                 _take_step(k, type, kind, step, places, table, width)
+        with k.if_(k.compare("ne", number("past_caches"), 0)):
+            k.fence()
 
 
 def _columns_of(k: KernelBuilder, unit: Value, columns: Value, blocks: Value) -> list[Value]:
@@ -140,6 +148,15 @@ def _columns_of(k: KernelBuilder, unit: Value, columns: Value, blocks: Value) ->
         return [group, first, k.sub(k.udiv(k.mul(k.add(block, 1), columns), blocks), first)]
 
     return k.if_else(k.compare("eq", blocks, 1), lambda: [unit, k.const(I64, 0), columns], cut)
+
+
+def _fetch_part(k: KernelBuilder, type: IRType, place: Value, step: Value, number: Callable[[str], Value]) -> None:
+    """Starts to fetch the part of a unit's operand that is fetched with a step: arithmetic covers the time it takes."""
+    rows, steps = number("fetched_rows"), number("steps")
+    begin, end = (k.udiv(k.mul(rows, each), steps) for each in (step, k.add(step, 1)))
+    with k.loop(begin, end) as loop, k.loop(0, number("fetched_bytes"), CACHE_LINE) as lines:
+        row = k.gep(place, k.mul(loop.index, number("fetched_pitch")), type.bytes)
+        k.prefetch(k.gep(row, lines.index), 1, level=2)
 
 
 def _take_step(

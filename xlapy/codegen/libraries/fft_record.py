@@ -27,6 +27,11 @@ PASS_NUMBERS = (
     "result_column",
     "task_memory",  # of its own for each task
     "steps",
+    "ahead",  # units from the one at hand to the one whose operand is fetched meanwhile
+    "fetched_rows",  # of that; none if caches hold the operand
+    "fetched_pitch",  # from row to row
+    "fetched_bytes",  # of each row
+    "past_caches",  # 1 if some step writes past the caches
 )
 
 STEP_NUMBERS = (
@@ -46,6 +51,7 @@ STEP_NUMBERS = (
     "roots",  # where the step's numbers begin in the table
     "re_factor",  # what real and imaginary parts are multiplied by: the bits of an f64
     "im_factor",
+    "past_caches",  # 1 if what is written had better not fill them
 )
 
 OPERAND, RESULT, SCRATCH = range(3)

@@ -42,11 +42,19 @@ def emit_middle(e: StepEmitter, radix: int) -> None:
 def emit_last(e: StepEmitter, radix: int) -> None:
     """Planes to pairs, each multiplied by the factors."""
     k, distance = e.k, e["target_distance"]
+    past_caches = k.compare("ne", e["past_caches"], 0)
 
     def write(place: Value, values: Sequence[Pair]) -> None:
-        for value in values:
-            e.store_pairs(place, e.scaled(value))
-            place = e.moved(place, distance)
+        scaled = [e.scaled(value) for value in values]
+
+        def write_all(**how: bool) -> None:
+            at = place
+            for value in scaled:
+                e.store_pairs(at, value, **how)
+                at = e.moved(at, distance)
+
+        streams = k.and_(past_caches, e.begin_lines(place, distance))
+        k.if_else(streams, lambda: write_all(past_caches=True), write_all)
 
     with k.loop(0, e["count"]) as positions:
         source = e.moved(e.source, k.mul(positions.index, e["source_step"]))

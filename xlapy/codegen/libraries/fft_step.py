@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from xlapy.codegen.ir import F64, I64, PTR, IRType, KernelBuilder, Module, Operand, Value
+from xlapy.codegen.ir_memory import CACHE_LINE
 from xlapy.codegen.libraries.fft_record import STEP_NUMBERS
 from xlapy.codegen.registers import Pair
 from xlapy.codegen.target import Target
@@ -87,9 +88,20 @@ class StepEmitter:
         re, im = (k.shuffle(whole, None, range(2 * lanes - 2 + part, -1, -2)) for part in range(2))
         return Pair(re, im)
 
-    def store_pairs(self, place: Value, value: Pair) -> None:
+    def store_pairs(self, place: Value, value: Pair, *, past_caches: bool = False) -> None:
         order = [lane + self.lanes * part for lane in range(self.lanes) for part in range(2)]
-        self.k.store(place, self.shuffled(value.re, value.im, order))
+        pairs = self.shuffled(value.re, value.im, order)
+        self.k.store(place, pairs, align=self._line_bytes if past_caches else None, nontemporal=past_caches)
+
+    @property
+    def _line_bytes(self) -> int:
+        """What pairs fill that are stored past the caches: lines, or vectors shorter than these."""
+        return min(CACHE_LINE, 2 * self.lanes * self.type.bytes)
+
+    def begin_lines(self, place: Value, distance: Value) -> Value:
+        """Whether a vector of pairs begins where lines do, and others some distances behind it."""
+        bits = self.k.or_(self.k.address(place), self.k.mul(distance, self.type.bytes))
+        return self.k.compare("eq", self.k.and_(bits, self._line_bytes - 1), 0)
 
     def shuffled(self, a: Value, b: Value, lanes: Sequence[int]) -> Value:
         """A shuffle of vectors that may have one lane."""

@@ -50,12 +50,12 @@ def _reduce_window_kernel(
 ) -> Kernel:
     known = frozenset(operands)
     plan = plan_reduce_window(fold, roots, known.__contains__, situation.target)
-    scan = plan_scan(plan)
+    scan = plan_scan(plan, situation.target)
 
     def body(k: KernelBuilder, arrays: Sequence[Array], outputs: Sequence[Array], begin: Value, end: Value) -> None:
         bound = dict(zip(operands, arrays, strict=True))
         if scan is not None:
-            emit_scan(k, scan, bound, outputs, begin, end)
+            emit_scan(k, scan, bound, outputs, begin, end, in_place=situation.in_place)
         else:
             emit_reduce_window(k, plan, bound, outputs, begin, end)
 
