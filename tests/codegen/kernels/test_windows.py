@@ -549,3 +549,47 @@ def test_special_numbers_do_not_meet_what_lies_outside(name: str) -> None:
         got, wanted = xlapy.compile(text)(image, kernel), xlapy.evaluate(text, image, kernel)
         assert 0 < np.isfinite(wanted.astype(np.float32)).mean() < 1
         check_same(got, wanted)
+
+
+# -- select-and-scatter ------------------------------------------------------------------------------------------------
+
+SELECTIONS = {
+    "blocks of overlapping rows": ((2, 70, 9, 16), (1, 3, 3, 1), (1, 2, 2, 1), (0, 0), (0, 1)),
+    "each row in several windows": ((1, 90, 7, 8), (1, 5, 2, 1), (1, 1, 1, 1), (3, 2), (0, 0)),
+    "tiles": ((1, 80, 6, 16), (1, 2, 2, 1), (1, 2, 2, 1), (0, 0), (0, 0)),
+    "tiles over the edges": ((3, 65, 5, 8), (1, 2, 2, 1), (1, 2, 2, 1), (1, 0), (0, 1)),
+    "gaps": ((1, 75, 7, 16), (1, 2, 1, 1), (1, 3, 2, 1), (0, 0), (1, 1)),
+    "windows beside the array": ((1, 40, 6, 8), (1, 2, 2, 1), (1, 1, 1, 1), (9, 9), (5, 1)),
+    "cut edges": ((1, 60, 8, 8), (1, 2, 2, 1), (1, 2, 2, 1), (-5, -4), (-1, 0)),
+    "no lanes": ((2, 3, 40, 12), (1, 1, 3, 3), (1, 1, 2, 2), (0, 0), (0, 0)),
+    "free dimensions inside": ((40, 5, 3, 8), (2, 3, 1, 1), (2, 2, 1, 1), (1, 1), (0, 1)),
+}
+"""The array, sizes and strides of the window, and the padding of its dimensions 1 and 2 (0 and 1 for the last case)."""
+
+
+@pytest.mark.parametrize("case", SELECTIONS)
+@pytest.mark.parametrize("kind", ["f32", "f64", "bf16"])
+def test_selections_by_blocks_of_rows(case: str, kind: str) -> None:
+    """The same bits as the reference, with one thread and with three: each element is updated in the same order."""
+    dims, sizes, strides, *paddings = SELECTIONS[case]
+    axes = (0, 1) if case == "free dimensions inside" else (1, 2)
+    padding = [(0, 0)] * 4
+    for axis, each in zip(axes, paddings, strict=True):
+        padding[axis] = each
+    counts = [
+        (size + low + high - window) // stride + 1
+        for size, window, stride, (low, high) in zip(dims, sizes, strides, padding, strict=True)
+    ]
+    generator = np.random.default_rng(len(case))
+    few = generator.integers(-2, 3, dims)  # many are equal
+    operand = np.where(generator.random(dims) < 0.02, np.nan, few).astype(Shape.scalar(kind).type.dtype)
+    source = random_array(generator, Shape.array(kind, counts))
+    builder = XlaBuilder("selection")
+    parameters = [builder.parameter(number, Shape.of(value)) for number, value in enumerate((operand, source))]
+    computation = builder.build(
+        ops.SelectAndScatter(parameters[0], ops.Ge, sizes, strides, padding, parameters[1], 0.25, ops.Add)
+    )
+    wanted = xlapy.evaluate(computation, operand, source)
+    for threads in (1, 3):
+        got = xlapy.compile(computation, xlapy.CompileOptions(num_threads=threads))(operand, source)
+        np.testing.assert_array_equal(got.view(np.uint8), wanted.view(np.uint8))

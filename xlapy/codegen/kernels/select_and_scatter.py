@@ -1,19 +1,28 @@
 """Select-and-scatter kernels.
 
-A unit of work owns all of the result that its windows can touch, so it may update that in place, position after
-position, and the order never depends on how units are split. Lanes lie across a fastest dimension that the window
-leaves alone; each selects an element of its own.
+Windows are taken row after row, as the rows lie in memory: a row of the result is filled with the initial value when
+the first window reaches it, and is in a cache until the last one has added to it. Lanes lie across a fastest dimension
+that the window leaves alone; each selects an element of its own.
+
+A unit of work owns some rows of the result. It looks at all windows that reach these, those of its neighbours as well,
+and scatters only to its own rows. So the order of what is added to an element never depends on how units are split.
+
+What is selected is known as a place of the window. If there are several lanes, each place of the result is loaded,
+updated in the lanes that selected it, and stored; scattering lane by lane would take several times as long.
 """
 
 from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import nullcontext
+from dataclasses import replace
+from functools import partial
 
 from xlapy.codegen.arrays import Array, zero_element
-from xlapy.codegen.indexing import Coordinate, Index, Indexing, row_major_strides
-from xlapy.codegen.ir import I1, I64, KernelBuilder, Value
+from xlapy.codegen.indexing import Coordinate, Index, Indexing
+from xlapy.codegen.ir import I1, I32, I64, KernelBuilder, Value
 from xlapy.codegen.kernels.reduce_window import UNROLLED_INSTRUCTIONS, inner_dim, window_axes
 from xlapy.codegen.kernels.window_axes import WindowAxis, both, carried_choice, carried_loop
 from xlapy.codegen.regions import emit_region
@@ -21,33 +30,105 @@ from xlapy.codegen.registers import Element, register_type, select, splat
 from xlapy.codegen.target import Target
 from xlapy.hlo.graph import Computation, Instruction
 from xlapy.hlo.kernel_plan import is_inlinable
+from xlapy.hlo.shape import Shape
 from xlapy_runtime.records import Record
+
+UNITS = 64
+"""Enough for the cores of most machines, with some to spare for those that are late."""
+
+LEAST_ROWS = 8
+"""Rows of windows of a unit, for each row that it looks at for the sake of its neighbours."""
 
 
 class SelectAndScatterPlan(Record):
-    """The window's own dimensions, and the others, whose elements are units of work."""
+    """The dimensions that the window moves along or folds are `touched`, first to last; the others are free."""
 
     instruction: Instruction
     axes: tuple[WindowAxis, ...]
     touched: tuple[int, ...]
-    free: tuple[int, ...]
+    leading: tuple[int, ...]  # free dimensions around the touched ones, slowest first: a unit has one element of each
+    inner: tuple[int, ...]  # the other free dimensions, slowest first
     lanes: int  # across the last free dimension, which they divide
-    units: int
-    bytes_per_unit: int
+    unit_rows: int  # positions along the first touched dimension; 0 for all of them
+    by_places: bool  # every place of the result is updated in some lanes; else only the selected one
+
+    @property
+    def operand(self) -> Shape:
+        return self.instruction.operands[0].shape
+
+    @property
+    def windows(self) -> tuple[WindowAxis, ...]:
+        """The axes of the touched dimensions."""
+        return tuple(self.axes[dim] for dim in self.touched)
+
+    @property
+    def steps(self) -> dict[int, int]:
+        """How many elements of each free dimension are taken at once."""
+        free = (*self.leading, *self.inner)
+        return {dim: self.lanes if dim == free[-1] else 1 for dim in free}
+
+    @property
+    def unit_sizes(self) -> list[int]:
+        """The loops over units: blocks of rows come last."""
+        sizes = [self.operand.dims[dim] // self.steps[dim] for dim in self.leading]
+        return [*sizes, -(-self.windows[0].count // self.unit_rows)] if self.unit_rows else sizes
+
+    @property
+    def units(self) -> int:
+        return math.prod(self.unit_sizes)
+
+    @property
+    def bytes_per_unit(self) -> int:
+        total = 2 * self.operand.bytes + self.instruction.operands[1].shape.bytes
+        return total // max(self.units, 1)
+
+    @property
+    def is_disjoint(self) -> bool:
+        """No element lies in two windows."""
+        return all(axis.part.size <= axis.part.stride for axis in self.windows)
+
+    @property
+    def is_tiling(self) -> bool:
+        """Every element lies in just one window."""
+        return self.is_disjoint and all(
+            axis.part.size == axis.part.stride
+            and axis.part.padding_low >= 0
+            and axis.count * axis.part.stride - axis.part.padding_low >= axis.size
+            for axis in self.windows
+        )
 
 
 def plan_select_and_scatter(instruction: Instruction, target: Target) -> SelectAndScatterPlan:
     operand, source, _ = (operand.shape for operand in instruction.operands)
     axes = window_axes(instruction.attributes["window"], operand.dims, source.dims)
     touched = tuple(dim for dim, axis in enumerate(axes) if not axis.is_trivial or axis.size != axis.count)
-    free = tuple(dim for dim in reversed(operand.minor_to_major) if dim not in touched)
+    order = tuple(reversed(operand.minor_to_major))
+    first = min(map(order.index, touched), default=len(order))
+    leading = order[:first]
+    inner = tuple(dim for dim in order[first:] if dim not in touched)
+    free = leading + inner
     lanes = 1
     if free and free[-1] == inner_dim(operand):
         size = operand.dims[free[-1]]
         lanes = min(target.lanes(max(32, register_type(operand.type).bits)), size & -size or 1)
-    units = math.prod(operand.dims[dim] for dim in free) // lanes
-    total = 2 * operand.bytes + source.bytes
-    return SelectAndScatterPlan(instruction, axes, touched, free, lanes, units, total // max(units, 1))
+    places = math.prod(axis.part.size for axis in axes)
+    selection, scatter = instruction.called
+    is_short = places * max(len(selection), len(scatter)) <= UNROLLED_INSTRUCTIONS
+    by_places = lanes > 1 and is_short and is_inlinable(scatter)
+    rows = 0
+    if by_places and touched and source.size:
+        rows = _unit_rows(axes[touched[0]], math.prod(operand.dims[dim] for dim in leading))
+    return SelectAndScatterPlan(instruction, axes, touched, leading, inner, lanes, rows, by_places)
+
+
+def _unit_rows(axis: WindowAxis, units: int) -> int:
+    """Positions of a window along one dimension that make a unit, where there are so many `units` of them all."""
+    return max(axis.count * units // UNITS, LEAST_ROWS * _shared_rows(axis), 1)
+
+
+def _shared_rows(axis: WindowAxis) -> int:
+    """Positions of the window before some that see elements which it sees as well."""
+    return (axis.part.size - 1) // axis.part.stride
 
 
 def emit_select_and_scatter(
@@ -58,128 +139,303 @@ def emit_select_and_scatter(
     begin: Value,
     end: Value,
 ) -> None:
-    """Writes units [begin, end): vectors of elements of the free dimensions, with all positions of the window."""
+    """Writes units [begin, end)."""
+    scalar = Indexing(k, 1)
     operand, source, init_value = operands
-    scalar, ix = Indexing(k, 1), Indexing(k, plan.lanes)
     init = init_value.load(scalar, Index((), ()))
-    sizes = [operand.shape.dims[dim] for dim in plan.free]
-    if sizes:
-        sizes[-1] //= plan.lanes
     with k.loop(begin, end) as units:
-        places = scalar.delinearize(Coordinate(units.index), sizes)
-        free = dict(zip(plan.free, places, strict=True))
-        if plan.lanes > 1:
-            start = free[plan.free[-1]].start
-            free[plan.free[-1]] = ix.along_lanes(k.mul(start, plan.lanes))
-
-        def fill(positions: Mapping[int, Coordinate]) -> None:
-            output.store(ix, _index(output, positions), init)
-
-        def update(positions: Mapping[int, Coordinate]) -> None:
-            _update(k, plan, ix, operand, source, output, positions)
-
-        _loops(k, plan.touched, operand.shape.dims, free, fill)
-        if source.shape.size:
-            _loops(k, plan.touched, source.shape.dims, free, update)
+        places = scalar.delinearize(Coordinate(units.index), plan.unit_sizes)
+        leading = dict(zip(plan.leading, places, strict=False))
+        block = places[-1].start if plan.unit_rows else None
+        _Unit(k, plan, (operand, source, output), init, leading, block).emit()
 
 
-def _index(array: Array, positions: Mapping[int, Coordinate]) -> Index:
+Positions = Mapping[int, Coordinate]
+"""Where loops are, by dimension."""
+
+
+class _Unit:
+    """Writes the code of one unit; `leading` says where it is, and `block` the number of its rows, if there are several
+    such blocks."""
+
+    def __init__(
+        self,
+        k: KernelBuilder,
+        plan: SelectAndScatterPlan,
+        arrays: tuple[Array, Array, Array],
+        init: Element,
+        leading: Positions,
+        block: Value | None,
+    ) -> None:
+        self._k = k
+        self._plan = plan
+        self._ix = Indexing(k, plan.lanes)
+        self._operand, self._source, self._output = arrays
+        self._init = splat(k, init, plan.lanes)
+        self._leading = {dim: self._free(dim, at.start) for dim, at in leading.items()}
+        self._block = block
+        self._rows = self._own_rows() if plan.touched else None
+
+    def emit(self) -> None:
+        """Fills rows as windows reach them, and takes the windows."""
+        k, plan = self._k, self._plan
+        if self._rows is None:
+            self._over(plan.inner, self._leading, self._element)
+            return
+        low, high = self._rows
+        row = plan.windows[0]
+        first, last = self._rows_of_windows()
+
+        def reached(position: Value) -> Value:
+            """The end of the own rows that the windows up to some row of them see."""
+            end = k.add(k.mul(position, row.part.stride), row.part.size - row.part.padding_low)
+            return k.smin(k.smax(end, low), high)
+
+        with k.loop(first, last) as windows:
+            before = reached(k.sub(windows.index, 1))
+            self._fill(k.select(k.compare("eq", windows.index, first), low, before), reached(windows.index))
+            positions = {**self._leading, plan.touched[0]: Coordinate(windows.index)}
+            self._over(plan.touched[1:], positions, self._windows, plan.instruction.operands[1].shape.dims)
+        self._fill(k.select(k.compare("lt", first, last), reached(k.sub(last, 1)), low), high)
+
+    def _own_rows(self) -> tuple[Value, Value]:
+        """The range of rows of the result that the unit owns."""
+        k, plan, row = self._k, self._plan, self._plan.windows[0]
+        if self._block is None:
+            return k.const(I64, 0), k.const(I64, row.size)
+        distance = plan.unit_rows * row.part.stride
+        start = k.sub(k.mul(self._block, distance), row.part.padding_low)
+        low, high = (k.smin(k.smax(at, 0), row.size) for at in (start, k.add(start, distance)))
+        is_first, is_last = (k.compare("eq", self._block, number) for number in (0, plan.unit_sizes[-1] - 1))
+        return k.select(is_first, 0, low), k.select(is_last, row.size, high)
+
+    def _rows_of_windows(self) -> tuple[Value, Value]:
+        """The range of rows of windows that reach these."""
+        k, plan, row = self._k, self._plan, self._plan.windows[0]
+        if self._block is None:
+            return k.const(I64, 0), k.const(I64, row.count if plan.instruction.operands[1].shape.size else 0)
+        first = k.mul(self._block, plan.unit_rows)
+        return k.smax(k.sub(first, _shared_rows(row)), 0), k.smin(k.add(first, plan.unit_rows), row.count)
+
+    def _free(self, dim: int, number: Value) -> Coordinate:
+        """Where the elements with that number lie along a free dimension."""
+        lanes = self._plan.steps[dim]
+        return self._ix.along_lanes(self._k.mul(number, lanes)) if lanes > 1 else Coordinate(number)
+
+    def _over(
+        self,
+        dims: Sequence[int],
+        positions: Positions,
+        body: Callable[[Positions], None],
+        sizes: Sequence[int] | None = None,
+    ) -> None:
+        """Loops over `dims`, outermost first, of the sizes of the operand if nothing else is said."""
+        if not dims:
+            body(positions)
+            return
+        dim, *others = dims
+        sizes = self._plan.operand.dims if sizes is None else sizes
+        if dim in self._plan.touched:
+            with self._k.loop(0, sizes[dim]) as loop:
+                self._over(others, {**positions, dim: Coordinate(loop.index)}, body, sizes)
+        else:
+            with self._k.loop(0, sizes[dim] // self._plan.steps[dim]) as loop:
+                self._over(others, {**positions, dim: self._free(dim, loop.index)}, body, sizes)
+
+    def _element(self, positions: Positions) -> None:
+        """The result of a window of one element."""
+        index = _index(self._output, positions)
+        self._output.store(self._ix, index, self._scattered(self._init, positions))
+
+    def _fill(self, begin: Value, end: Value) -> None:
+        """Writes the initial value to rows of the result, unless windows write all elements anyway."""
+        plan = self._plan
+        if plan.is_tiling and plan.by_places:
+            return
+        first, *others = plan.touched
+        inside = [dim for dim in reversed(plan.operand.minor_to_major) if dim in (*others, *plan.inner)]
+
+        def store(positions: Positions) -> None:
+            self._output.store(self._ix, _index(self._output, positions), self._init)
+
+        with self._k.loop(begin, end) as rows:
+            self._over(inside, {**self._leading, first: Coordinate(rows.index)}, store)
+
+    # -- windows -------------------------------------------------------------------------------------------------------
+
+    def _windows(self, positions: Positions) -> None:
+        """All windows at one position: most of them see nothing but own rows of the array."""
+
+        def take(is_whole: bool) -> None:
+            self._over(self._plan.inner, positions, lambda each: self._window(each, is_whole))
+
+        whole = self._are_whole(positions)
+        if whole is None:
+            take(True)
+        else:
+            self._k.if_else(whole, lambda: take(True), lambda: take(False))
+
+    def _are_whole(self, positions: Positions) -> Value | None:
+        """All places of windows lie on elements that the unit may write; None if they always do."""
+        k, whole = self._k, None
+        for dim, axis in zip(self._plan.touched, self._plan.windows, strict=True):
+            is_cut = self._block is not None and dim == self._plan.touched[0]
+            if axis.is_always_inside and not is_cut:
+                continue
+            low, high = self._rows if is_cut and self._rows is not None else (0, axis.size)
+            start = k.sub(k.mul(positions[dim].start, axis.part.stride), axis.part.padding_low)
+            end = k.add(start, axis.part.size)
+            whole = both(k, whole, k.and_(k.compare("ge", start, low), k.compare("le", end, high)))
+        return whole
+
+    def _window(self, positions: Positions, is_whole: bool) -> None:
+        """Selects an element in each lane, and scatters the source element to it."""
+        start = dict(positions)
+        for dim, axis in zip(self._plan.touched, self._plan.windows, strict=True):
+            start[dim] = self._ix.add(self._ix.scale(positions[dim], axis.part.stride), -axis.part.padding_low)
+        if self._plan.by_places:
+            self._scatter_to_places(positions, start, self._number_of_place(positions, start, is_whole), is_whole)
+        else:
+            self._scatter_to_elements(positions, start, *self._selected(positions, start))
+
+    def _places(self) -> Iterator[tuple[int, ...]]:
+        """The places of the window, by touched dimension."""
+        return itertools.product(*(range(axis.part.size) for axis in self._plan.windows))
+
+    def _is_inside(self, positions: Positions, offsets: Sequence[Value]) -> Value | None:
+        """There is an element at a place of the window; None if there is one everywhere."""
+        inside: Value | None = None
+        for dim, axis, offset in zip(self._plan.touched, self._plan.windows, offsets, strict=True):
+            inside = both(self._k, inside, axis.locate(self._ix, positions[dim], offset)[1])
+        return inside
+
+    def _is_own(self, positions: Positions, start: Positions, offsets: Sequence[Value]) -> Value | None:
+        """There is an element of an own row at a place of the window."""
+        k, inside = self._k, self._is_inside(positions, offsets)
+        if self._block is None or self._rows is None:
+            return inside
+        row = k.add(start[self._plan.touched[0]].start, offsets[0])
+        low, high = self._rows
+        return both(k, inside, k.and_(k.compare("ge", row, low), k.compare("lt", row, high)))
+
+    def _numbers(self, offsets: Sequence[int]) -> list[Value]:
+        return [self._k.const(I64, offset) for offset in offsets]
+
+    def _number_of_place(self, positions: Positions, start: Positions, is_whole: bool) -> Value:
+        """The number of the place that each lane selects, -1 if there is no element in the window."""
+        k, ix = self._k, self._ix
+        operand, first = _flat(self._operand), _element_number(ix, self._operand, start)
+        numbers = I32.with_lanes(ix.lanes)
+        nothing = splat(k, zero_element(k, self._operand.shape, 1), ix.lanes)
+        running: list[Element] = [k.const(I1, 0), k.const(numbers, -1), nothing]
+        for number, place in enumerate(self._places()):
+            element = ix.add(first, _distance(self._operand.shape, self._plan.touched, place))
+            look = partial(self._looked, operand, element, k.const(numbers, number), running)
+            inside = None if is_whole else self._is_inside(positions, self._numbers(place))
+            running = carried_choice(k, inside, running, look, partial(list, running))
+        chosen = running[1]
+        assert isinstance(chosen, Value)
+        return chosen
+
+    def _looked(self, operand: Array, element: Coordinate, number: Value, seen: Sequence[Element]) -> list[Element]:
+        """What is selected once one more element was looked at: (found, number, value)."""
+        k, ix = self._k, self._ix
+        found, chosen, best = seen
+        assert isinstance(found, Value) and isinstance(chosen, Value)
+        value = splat(k, operand.load(ix, Index(operand.shape.dims, None, element)), ix.lanes)
+        if found.constant == 0:
+            return [k.const(I1, 1), number, value]
+        keep = _keeps(k, self._plan.instruction.called[0], found, best, value, ix.lanes)
+        return [k.const(I1, 1), k.select(keep, chosen, number), select(k, keep, best, value)]
+
+    def _scatter_to_places(self, positions: Positions, start: Positions, chosen: Value, is_whole: bool) -> None:
+        """Updates the lanes of each place that selected it."""
+        k, ix = self._k, self._ix
+        output, first = _flat(self._output), _element_number(ix, self._output, start)
+        only = self._scattered(self._init, positions) if self._plan.is_disjoint else None
+        for number, place in enumerate(self._places()):
+            at = ix.add(first, _distance(self._output.shape, self._plan.touched, place))
+            index = Index(output.shape.dims, None, at)
+            own = None if is_whole else self._is_own(positions, start, self._numbers(place))
+            with nullcontext() if own is None else k.if_(own):
+                old = output.load(ix, index) if only is None else self._init
+                new = self._scattered(old, positions) if only is None else only
+                is_chosen = k.compare("eq", chosen, k.const(chosen.type, number))
+                output.store(ix, index, select(k, is_chosen, new, old))
+
+    def _selected(self, positions: Positions, start: Positions) -> tuple[Value, Value]:
+        """Whether there is an element in the window, and how far each lane's is behind the start of the result's."""
+        k, ix, plan = self._k, self._ix, self._plan
+        operand, first = _flat(self._operand), _element_number(ix, self._operand, start)
+        nothing = splat(k, zero_element(k, self._operand.shape, 1), ix.lanes)
+        running: list[Element] = [k.const(I1, 0), k.const(I64.with_lanes(ix.lanes), 0), nothing]
+
+        def visit(offsets: Sequence[Value], seen: Sequence[Element]) -> list[Element]:
+            def look() -> list[Element]:
+                element = ix.add(first, _moved(k, self._operand.shape, plan.touched, offsets))
+                distance = k.splat(_moved(k, self._output.shape, plan.touched, offsets), ix.lanes)
+                return self._looked(operand, element, distance, seen)
+
+            return carried_choice(k, self._is_inside(positions, offsets), seen, look, lambda: seen)
+
+        sizes = [axis.part.size for axis in plan.windows]
+        if math.prod(sizes) * len(plan.instruction.called[0]) <= UNROLLED_INSTRUCTIONS:
+            for place in self._places():
+                running = visit(self._numbers(place), running)
+        else:
+
+            def nest(offsets: Sequence[Value], values: Sequence[Element]) -> Sequence[Element]:
+                if len(offsets) == len(sizes):
+                    return visit(offsets, values)
+                begin, end = k.const(I64, 0), k.const(I64, sizes[len(offsets)])
+                return carried_loop(k, begin, end, values, lambda offset, inner: nest([*offsets, offset], inner))
+
+            running = list(nest([], running))
+        found, chosen, _ = running
+        assert isinstance(found, Value) and isinstance(chosen, Value)
+        return found, chosen
+
+    def _scatter_to_elements(self, positions: Positions, start: Positions, found: Value, chosen: Value) -> None:
+        """Updates the element that each lane selected."""
+        k, ix = self._k, self._ix
+        output, first = _flat(self._output), _element_number(ix, self._output, start)
+        with k.if_(found):
+            index = Index(output.shape.dims, None, ix.at(k.add(chosen, ix.vector(first))))
+            output.store(ix, index, self._scattered(output.load(ix, index), positions))
+
+    def _scattered(self, old: Element, positions: Positions) -> Element:
+        """What becomes of elements of the result to which the source elements of a window are scattered."""
+        source = self._source.load(self._ix, _index(self._source, positions))
+        return emit_region(self._k, self._plan.instruction.called[1], [old, source])[0]
+
+
+def _index(array: Array, positions: Positions) -> Index:
     return Index(array.shape.dims, tuple(positions[dim] for dim in range(array.shape.rank)))
 
 
-def _loops(
-    k: KernelBuilder,
-    dims: Sequence[int],
-    sizes: Sequence[int],
-    positions: Mapping[int, Coordinate],
-    body: Callable[[Mapping[int, Coordinate]], None],
-) -> None:
-    """Loops over `dims`, outermost first."""
-    if not dims:
-        body(positions)
-        return
-    with k.loop(0, sizes[dims[0]]) as loop:
-        _loops(k, dims[1:], sizes, {**positions, dims[0]: Coordinate(k.opaque(loop.index))}, body)
+def _flat(array: Array) -> Array:
+    """The array as a line of elements, as they lie in memory."""
+    return replace(array, shape=Shape.array(array.shape.type, (array.shape.size,)))
 
 
-def _update(
-    k: KernelBuilder,
-    plan: SelectAndScatterPlan,
-    ix: Indexing,
-    operand: Array,
-    source: Array,
-    output: Array,
-    positions: Mapping[int, Coordinate],
-) -> None:
-    """Selects the element of each lane at one position of the window, and scatters the source element to it."""
-    found, chosen = _selected(k, plan, ix, operand, positions)
-    scatter = plan.instruction.called[1]
-    with k.if_(found):
-        place = ix.at(chosen)
-        index = Index(output.shape.dims, None, place)
-        values = [output.load(ix, index), source.load(ix, _index(source, positions))]
-        output.store(ix, index, emit_region(k, scatter, values)[0])
+def _element_number(ix: Indexing, array: Array, positions: Positions) -> Coordinate:
+    """How many elements lie in front of one in memory; the number is negative for some places in front of the array."""
+    return ix.linearize([positions[dim] for dim in range(array.shape.rank)], array.shape.strides())
 
 
-def _selected(
-    k: KernelBuilder,
-    plan: SelectAndScatterPlan,
-    ix: Indexing,
-    operand: Array,
-    positions: Mapping[int, Coordinate],
-) -> tuple[Value, Value]:
-    """Whether the window has an element at this position (the same for all lanes), and the number of each lane's."""
-    sizes = [axis.part.size for axis in plan.axes]
-    nothing = splat(k, zero_element(k, operand.shape, 1), ix.lanes)
-    running: list[Element] = [k.const(I1, 0), k.const(I64.with_lanes(ix.lanes), 0), nothing]
-
-    def visit(offsets: Sequence[Value], running: Sequence[Element]) -> list[Element]:
-        return _visit(k, plan, ix, operand, positions, offsets, running)
-
-    if math.prod(sizes) * len(plan.instruction.called[0]) <= UNROLLED_INSTRUCTIONS:
-        for place in itertools.product(*map(range, sizes)):
-            running = visit([k.const(I64, offset) for offset in place], running)
-    else:
-
-        def nest(offsets: Sequence[Value], values: Sequence[Element]) -> Sequence[Element]:
-            if len(offsets) == len(sizes):
-                return visit(offsets, values)
-            first, last = k.const(I64, 0), k.const(I64, sizes[len(offsets)])
-            return carried_loop(k, first, last, values, lambda offset, inner: nest([*offsets, offset], inner))
-
-        running = list(nest([], running))
-    found, chosen, _ = running
-    assert isinstance(found, Value) and isinstance(chosen, Value)
-    return found, chosen
+def _distance(shape: Shape, dims: Sequence[int], place: Sequence[int]) -> int:
+    """Elements in memory from the first place of a window over some dimensions to another one."""
+    strides = shape.strides()
+    return sum(offset * strides[dim] for dim, offset in zip(dims, place, strict=True))
 
 
-def _visit(
-    k: KernelBuilder,
-    plan: SelectAndScatterPlan,
-    ix: Indexing,
-    operand: Array,
-    positions: Mapping[int, Coordinate],
-    offsets: Sequence[Value],
-    running: Sequence[Element],
-) -> list[Element]:
-    """What is selected once one more place of the window was looked at: (found, number, value)."""
-    inside: Value | None = None
-    coordinates = []
-    for dim, (axis, offset) in enumerate(zip(plan.axes, offsets, strict=True)):
-        coordinate, condition = axis.locate(ix, positions[dim], offset)
-        coordinates.append(coordinate)
-        inside = both(k, inside, condition)
-    found, chosen, best = running
-    assert isinstance(found, Value) and isinstance(chosen, Value)
-
-    def look() -> list[Element]:
-        index = Index(operand.shape.dims, tuple(coordinates))
-        value = splat(k, operand.load(ix, index), ix.lanes)
-        keep = _keeps(k, plan.instruction.called[0], found, best, value, ix.lanes)
-        number = ix.vector(ix.linearize(coordinates, row_major_strides(operand.shape.dims)))
-        return [k.const(I1, 1), k.select(keep, chosen, number), select(k, keep, best, value)]
-
-    return carried_choice(k, inside, running, look, lambda: running)
+def _moved(k: KernelBuilder, shape: Shape, dims: Sequence[int], offsets: Sequence[Value]) -> Value:
+    """The same, where the place is known at run time only."""
+    strides = shape.strides()
+    distance = k.const(I64, 0)
+    for dim, offset in zip(dims, offsets, strict=True):
+        distance = k.add(distance, k.mul(offset, strides[dim]))
+    return distance
 
 
 def _keeps(k: KernelBuilder, selection: Computation, found: Value, best: Element, value: Element, lanes: int) -> Value:
