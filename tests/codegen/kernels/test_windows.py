@@ -23,6 +23,7 @@ from tests.support.random_windows import (
 from xlapy import ops
 from xlapy.builder import XlaBuilder, XlaOp
 from xlapy.hlo.element_types import PRED
+from xlapy.hlo.graph import HloModule
 from xlapy.hlo.shape import Shape
 from xlapy.hlo.text import parse
 
@@ -593,3 +594,56 @@ def test_selections_by_blocks_of_rows(case: str, kind: str) -> None:
     for threads in (1, 3):
         got = xlapy.compile(computation, xlapy.CompileOptions(num_threads=threads))(operand, source)
         np.testing.assert_array_equal(got.view(np.uint8), wanted.view(np.uint8))
+
+
+def padded_selection(kind: str, dims: tuple[int, ...], lows: tuple[int, ...], cuts: tuple[int, ...]) -> HloModule:
+    """A selection over an array with `lows` elements of padding in front of each dimension and one behind the first
+    two, of whose result `cuts` elements are dropped in front of each dimension, and one behind the first two."""
+    highs = (1, 1, *(0 for _ in dims[2:]))
+    padded = [low + size + high for low, size, high in zip(lows, dims, highs, strict=True)]
+    windows, strides = (3, 2, *(1 for _ in dims[2:])), (2, 2, *(1 for _ in dims[2:]))
+    counts = [(size - window) // stride + 1 for size, window, stride in zip(padded, windows, strides, strict=True)]
+    kept = [(cut, size - high) for cut, size, high in zip(cuts, padded, highs, strict=True)]
+    listed = [",".join(map(str, sizes)) for sizes in (dims, counts, padded, [end - begin for begin, end in kept])]
+    x, source, whole, result = (f"{kind}[{sizes}]" for sizes in listed)
+    return parse(f"""HloModule m
+      ge {{ a = {kind}[] parameter(0)  b = {kind}[] parameter(1)  ROOT c = pred[] compare(a, b), direction=GE }}
+      add {{ a = {kind}[] parameter(0)  b = {kind}[] parameter(1)  ROOT s = {kind}[] add(a, b) }}
+      ENTRY main {{
+        x = {x} parameter(0)
+        source = {source} parameter(1)
+        beside = {kind}[] constant(0.5)
+        p = {whole} pad(x, beside), padding={"x".join(f"{low}_{high}" for low, high in zip(lows, highs, strict=True))}
+        init = {kind}[] constant(2)
+        s = {whole} select-and-scatter(p, source, init), select=ge, scatter=add,
+          window={{size={"x".join(map(str, windows))} stride={"x".join(map(str, strides))}}}
+        ROOT r = {result} slice(s), slice={{{", ".join(f"[{begin}:{end}]" for begin, end in kept)}}}
+      }}""")
+
+
+@pytest.mark.parametrize("kind", ["f32", "f64", "bf16"])
+@pytest.mark.parametrize(
+    ("dims", "lows", "cuts"),
+    [
+        ((70, 6, 16), (0, 0, 0), (0, 0, 0)),
+        ((70, 6, 16), (2, 1, 0), (2, 1, 0)),
+        ((41, 5, 8), (1, 3, 0), (5, 0, 0)),
+        ((41, 5, 3), (1, 2, 0), (0, 3, 0)),
+        ((40, 6, 7), (0, 1, 1), (3, 1, 2)),
+        ((37, 9), (1, 1), (1, 1)),
+    ],
+)
+def test_selections_with_what_lies_beside_the_array(
+    dims: tuple[int, ...], lows: tuple[int, ...], cuts: tuple[int, ...], kind: str
+) -> None:
+    """Padding may be selected, and then nothing of that is in the result; in one kernel, with the same bits."""
+    module = padded_selection(kind, dims, lows, cuts)
+    generator = np.random.default_rng(sum(dims))
+    few = np.where(generator.random(dims) < 0.02, np.nan, generator.integers(-2, 3, dims))
+    operand = few.astype(Shape.scalar(kind).type.dtype)
+    source = random_array(generator, module.entry.parameters[1].shape)
+    wanted = xlapy.evaluate(module, operand, source)
+    for threads in (1, 3):
+        executable = xlapy.compile(module, xlapy.CompileOptions(num_threads=threads))
+        assert "s.fusion" in executable.hlo_text()
+        np.testing.assert_array_equal(executable(operand, source).view(np.uint8), wanted.view(np.uint8))

@@ -21,6 +21,7 @@ from dataclasses import replace
 from functools import partial
 
 from xlapy.codegen.arrays import Array, zero_element
+from xlapy.codegen.element_graph import SCALAR, ElementGraph
 from xlapy.codegen.indexing import Coordinate, Index, Indexing
 from xlapy.codegen.ir import I1, I32, I64, KernelBuilder, Value
 from xlapy.codegen.kernels.reduce_window import UNROLLED_INSTRUCTIONS, inner_dim, window_axes
@@ -30,6 +31,7 @@ from xlapy.codegen.registers import Element, register_type, select, splat
 from xlapy.codegen.target import Target
 from xlapy.hlo.graph import Computation, Instruction
 from xlapy.hlo.kernel_plan import is_inlinable
+from xlapy.hlo.padded_selections import PaddedSelection, may_update_places
 from xlapy.hlo.shape import Shape
 from xlapy_runtime.records import Record
 
@@ -43,7 +45,7 @@ LEAST_ROWS = 8
 class SelectAndScatterPlan(Record):
     """The dimensions that the window moves along or folds are `touched`, first to last; the others are free."""
 
-    instruction: Instruction
+    found: PaddedSelection
     axes: tuple[WindowAxis, ...]
     touched: tuple[int, ...]
     leading: tuple[int, ...]  # free dimensions around the touched ones, slowest first: a unit has one element of each
@@ -53,13 +55,32 @@ class SelectAndScatterPlan(Record):
     by_places: bool  # every place of the result is updated in some lanes; else only the selected one
 
     @property
+    def selection(self) -> Instruction:
+        return self.found.selection
+
+    @property
     def operand(self) -> Shape:
-        return self.instruction.operands[0].shape
+        """What windows slide over."""
+        return self.selection.shape
+
+    @property
+    def source(self) -> Shape:
+        return self.selection.operands[1].shape
 
     @property
     def windows(self) -> tuple[WindowAxis, ...]:
         """The axes of the touched dimensions."""
         return tuple(self.axes[dim] for dim in self.touched)
+
+    @property
+    def kept(self) -> tuple[range, ...]:
+        """The parts of the touched dimensions that are stored."""
+        return tuple(self.found.kept[dim] for dim in self.touched)
+
+    @property
+    def read(self) -> tuple[range, ...]:
+        """The parts of the touched dimensions that are in memory."""
+        return tuple(self.found.read[dim] for dim in self.touched)
 
     @property
     def steps(self) -> dict[int, int]:
@@ -79,7 +100,7 @@ class SelectAndScatterPlan(Record):
 
     @property
     def bytes_per_unit(self) -> int:
-        total = 2 * self.operand.bytes + self.instruction.operands[1].shape.bytes
+        total = self.found.array.shape.bytes + self.source.bytes + self.found.root.shape.bytes
         return total // max(self.units, 1)
 
     @property
@@ -92,16 +113,17 @@ class SelectAndScatterPlan(Record):
         """Every element lies in just one window."""
         return self.is_disjoint and all(
             axis.part.size == axis.part.stride
-            and axis.part.padding_low >= 0
-            and axis.count * axis.part.stride - axis.part.padding_low >= axis.size
-            for axis in self.windows
+            and -axis.part.padding_low <= kept.start
+            and axis.count * axis.part.stride - axis.part.padding_low >= kept.stop
+            for axis, kept in zip(self.windows, self.kept, strict=True)
         )
 
 
-def plan_select_and_scatter(instruction: Instruction, target: Target) -> SelectAndScatterPlan:
-    operand, source, _ = (operand.shape for operand in instruction.operands)
-    axes = window_axes(instruction.attributes["window"], operand.dims, source.dims)
-    touched = tuple(dim for dim, axis in enumerate(axes) if not axis.is_trivial or axis.size != axis.count)
+def plan_select_and_scatter(found: PaddedSelection, target: Target) -> SelectAndScatterPlan:
+    selection = found.selection
+    operand, source = selection.shape, selection.operands[1].shape
+    axes = window_axes(selection.attributes["window"], operand.dims, source.dims)
+    touched = tuple(dim for dim, axis in enumerate(axes) if _is_touched(found, dim, axis))
     order = tuple(reversed(operand.minor_to_major))
     first = min(map(order.index, touched), default=len(order))
     leading = order[:first]
@@ -111,14 +133,16 @@ def plan_select_and_scatter(instruction: Instruction, target: Target) -> SelectA
     if free and free[-1] == inner_dim(operand):
         size = operand.dims[free[-1]]
         lanes = min(target.lanes(max(32, register_type(operand.type).bits)), size & -size or 1)
-    places = math.prod(axis.part.size for axis in axes)
-    selection, scatter = instruction.called
-    is_short = places * max(len(selection), len(scatter)) <= UNROLLED_INSTRUCTIONS
-    by_places = lanes > 1 and is_short and is_inlinable(scatter)
+    by_places = may_update_places(selection) and (lanes > 1 or not found.is_plain)
     rows = 0
     if by_places and touched and source.size:
         rows = _unit_rows(axes[touched[0]], math.prod(operand.dims[dim] for dim in leading))
-    return SelectAndScatterPlan(instruction, axes, touched, leading, inner, lanes, rows, by_places)
+    return SelectAndScatterPlan(found, axes, touched, leading, inner, lanes, rows, by_places)
+
+
+def _is_touched(found: PaddedSelection, dim: int, axis: WindowAxis) -> bool:
+    whole = range(axis.size)
+    return not axis.is_trivial or axis.size != axis.count or found.read[dim] != whole or found.kept[dim] != whole
 
 
 def _unit_rows(axis: WindowAxis, units: int) -> int:
@@ -134,20 +158,18 @@ def _shared_rows(axis: WindowAxis) -> int:
 def emit_select_and_scatter(
     k: KernelBuilder,
     plan: SelectAndScatterPlan,
-    operands: Sequence[Array],
+    arrays: Mapping[Instruction, Array],
     output: Array,
     begin: Value,
     end: Value,
 ) -> None:
     """Writes units [begin, end)."""
     scalar = Indexing(k, 1)
-    operand, source, init_value = operands
-    init = init_value.load(scalar, Index((), ()))
     with k.loop(begin, end) as units:
         places = scalar.delinearize(Coordinate(units.index), plan.unit_sizes)
         leading = dict(zip(plan.leading, places, strict=False))
         block = places[-1].start if plan.unit_rows else None
-        _Unit(k, plan, (operand, source, output), init, leading, block).emit()
+        _Unit(k, plan, arrays, output, leading, block).emit()
 
 
 Positions = Mapping[int, Coordinate]
@@ -162,19 +184,28 @@ class _Unit:
         self,
         k: KernelBuilder,
         plan: SelectAndScatterPlan,
-        arrays: tuple[Array, Array, Array],
-        init: Element,
+        arrays: Mapping[Instruction, Array],
+        output: Array,
         leading: Positions,
         block: Value | None,
     ) -> None:
         self._k = k
         self._plan = plan
         self._ix = Indexing(k, plan.lanes)
-        self._operand, self._source, self._output = arrays
-        self._init = splat(k, init, plan.lanes)
+        self._arrays = arrays
+        self._array = arrays[plan.found.array]
+        self._output = output
+        _, self._source, init = plan.selection.operands
+        self._init = splat(k, self._scalar(init), plan.lanes)
+        self._nothing = splat(k, zero_element(k, plan.operand, 1), plan.lanes)
+        beside = plan.found.beside
+        self._beside = None if beside is None else splat(k, self._scalar(beside), plan.lanes)
         self._leading = {dim: self._free(dim, at.start) for dim, at in leading.items()}
         self._block = block
         self._rows = self._own_rows() if plan.touched else None
+
+    def _scalar(self, value: Instruction) -> Element:
+        return ElementGraph(Indexing(self._k, 1), self._arrays).values([(value, SCALAR)])[0]
 
     def emit(self) -> None:
         """Fills rows as windows reach them, and takes the windows."""
@@ -195,25 +226,25 @@ class _Unit:
             before = reached(k.sub(windows.index, 1))
             self._fill(k.select(k.compare("eq", windows.index, first), low, before), reached(windows.index))
             positions = {**self._leading, plan.touched[0]: Coordinate(windows.index)}
-            self._over(plan.touched[1:], positions, self._windows, plan.instruction.operands[1].shape.dims)
+            self._over(plan.touched[1:], positions, self._windows, [range(size) for size in plan.source.dims])
         self._fill(k.select(k.compare("lt", first, last), reached(k.sub(last, 1)), low), high)
 
     def _own_rows(self) -> tuple[Value, Value]:
         """The range of rows of the result that the unit owns."""
-        k, plan, row = self._k, self._plan, self._plan.windows[0]
+        k, plan, row, kept = self._k, self._plan, self._plan.windows[0], self._plan.kept[0]
         if self._block is None:
-            return k.const(I64, 0), k.const(I64, row.size)
+            return k.const(I64, kept.start), k.const(I64, kept.stop)
         distance = plan.unit_rows * row.part.stride
         start = k.sub(k.mul(self._block, distance), row.part.padding_low)
-        low, high = (k.smin(k.smax(at, 0), row.size) for at in (start, k.add(start, distance)))
+        low, high = (k.smin(k.smax(at, kept.start), kept.stop) for at in (start, k.add(start, distance)))
         is_first, is_last = (k.compare("eq", self._block, number) for number in (0, plan.unit_sizes[-1] - 1))
-        return k.select(is_first, 0, low), k.select(is_last, row.size, high)
+        return k.select(is_first, kept.start, low), k.select(is_last, kept.stop, high)
 
     def _rows_of_windows(self) -> tuple[Value, Value]:
         """The range of rows of windows that reach these."""
         k, plan, row = self._k, self._plan, self._plan.windows[0]
         if self._block is None:
-            return k.const(I64, 0), k.const(I64, row.count if plan.instruction.operands[1].shape.size else 0)
+            return k.const(I64, 0), k.const(I64, row.count if plan.source.size else 0)
         first = k.mul(self._block, plan.unit_rows)
         return k.smax(k.sub(first, _shared_rows(row)), 0), k.smin(k.add(first, plan.unit_rows), row.count)
 
@@ -227,25 +258,30 @@ class _Unit:
         dims: Sequence[int],
         positions: Positions,
         body: Callable[[Positions], None],
-        sizes: Sequence[int] | None = None,
+        spans: Sequence[range] | None = None,
     ) -> None:
-        """Loops over `dims`, outermost first, of the sizes of the operand if nothing else is said."""
+        """Loops over `dims`, outermost first, where the result is kept if nothing else is said."""
         if not dims:
             body(positions)
             return
         dim, *others = dims
-        sizes = self._plan.operand.dims if sizes is None else sizes
+        spans = self._plan.found.kept if spans is None else spans
         if dim in self._plan.touched:
-            with self._k.loop(0, sizes[dim]) as loop:
-                self._over(others, {**positions, dim: Coordinate(loop.index)}, body, sizes)
+            with self._k.loop(spans[dim].start, spans[dim].stop) as loop:
+                self._over(others, {**positions, dim: Coordinate(loop.index)}, body, spans)
         else:
-            with self._k.loop(0, sizes[dim] // self._plan.steps[dim]) as loop:
-                self._over(others, {**positions, dim: self._free(dim, loop.index)}, body, sizes)
+            with self._k.loop(0, len(spans[dim]) // self._plan.steps[dim]) as loop:
+                self._over(others, {**positions, dim: self._free(dim, loop.index)}, body, spans)
 
     def _element(self, positions: Positions) -> None:
         """The result of a window of one element."""
-        index = _index(self._output, positions)
-        self._output.store(self._ix, index, self._scattered(self._init, positions))
+        self._store(positions, self._scattered(self._init, positions))
+
+    def _store(self, positions: Positions, element: Element) -> None:
+        """Writes one element of the result, the same in all lanes or one for each."""
+        output = _flat(self._output)
+        at = self._number(self._output, self._plan.found.kept, positions)
+        output.store(self._ix, Index(output.shape.dims, None, at), element)
 
     def _fill(self, begin: Value, end: Value) -> None:
         """Writes the initial value to rows of the result, unless windows write all elements anyway."""
@@ -255,11 +291,9 @@ class _Unit:
         first, *others = plan.touched
         inside = [dim for dim in reversed(plan.operand.minor_to_major) if dim in (*others, *plan.inner)]
 
-        def store(positions: Positions) -> None:
-            self._output.store(self._ix, _index(self._output, positions), self._init)
-
         with self._k.loop(begin, end) as rows:
-            self._over(inside, {**self._leading, first: Coordinate(rows.index)}, store)
+            positions = {**self._leading, first: Coordinate(rows.index)}
+            self._over(inside, positions, lambda each: self._store(each, self._init))
 
     # -- windows -------------------------------------------------------------------------------------------------------
 
@@ -276,16 +310,18 @@ class _Unit:
             self._k.if_else(whole, lambda: take(True), lambda: take(False))
 
     def _are_whole(self, positions: Positions) -> Value | None:
-        """All places of windows lie on elements that the unit may write; None if they always do."""
-        k, whole = self._k, None
-        for dim, axis in zip(self._plan.touched, self._plan.windows, strict=True):
-            is_cut = self._block is not None and dim == self._plan.touched[0]
-            if axis.is_always_inside and not is_cut:
+        """All places of windows lie on elements of the array that the unit may write; None if they always do."""
+        k, plan, whole = self._k, self._plan, None
+        for dim, axis, read, kept in zip(plan.touched, plan.windows, plan.read, plan.kept, strict=True):
+            both_in = range(max(read.start, kept.start), min(read.stop, kept.stop))
+            rows = self._rows if self._block is not None and dim == plan.touched[0] else None
+            if rows is None and _always_lies_in(axis, both_in):
                 continue
-            low, high = self._rows if is_cut and self._rows is not None else (0, axis.size)
             start = k.sub(k.mul(positions[dim].start, axis.part.stride), axis.part.padding_low)
             end = k.add(start, axis.part.size)
-            whole = both(k, whole, k.and_(k.compare("ge", start, low), k.compare("le", end, high)))
+            whole = both(k, whole, _are_in_order(k, both_in.start, start, end, both_in.stop))
+            if rows is not None:
+                whole = both(k, whole, _are_in_order(k, rows[0], start, end, rows[1]))
         return whole
 
     def _window(self, positions: Positions, is_whole: bool) -> None:
@@ -309,54 +345,82 @@ class _Unit:
             inside = both(self._k, inside, axis.locate(self._ix, positions[dim], offset)[1])
         return inside
 
-    def _is_own(self, positions: Positions, start: Positions, offsets: Sequence[Value]) -> Value | None:
-        """There is an element of an own row at a place of the window."""
-        k, inside = self._k, self._is_inside(positions, offsets)
+    def _lies_in(self, start: Positions, place: Sequence[int], spans: Sequence[range]) -> Value | None:
+        """A place of the window lies in parts of the touched dimensions; None if all of them do."""
+        k, plan = self._k, self._plan
+        inside: Value | None = None
+        for dim, axis, offset, span in zip(plan.touched, plan.windows, place, spans, strict=True):
+            if not _always_lies_in(axis, span):
+                distance = k.sub(k.add(start[dim].start, offset), span.start)
+                inside = both(k, inside, k.compare("lt", distance, len(span), signed=False))
+        return inside
+
+    def _is_own(self, start: Positions, place: Sequence[int]) -> Value | None:
+        """A place of the window lies in own rows of the result."""
+        k, inside = self._k, self._lies_in(start, place, self._plan.kept)
         if self._block is None or self._rows is None:
             return inside
-        row = k.add(start[self._plan.touched[0]].start, offsets[0])
+        row = k.add(start[self._plan.touched[0]].start, place[0])
         low, high = self._rows
         return both(k, inside, k.and_(k.compare("ge", row, low), k.compare("lt", row, high)))
 
     def _numbers(self, offsets: Sequence[int]) -> list[Value]:
         return [self._k.const(I64, offset) for offset in offsets]
 
+    def _number(self, array: Array, spans: Sequence[range], positions: Positions) -> Coordinate:
+        """How many elements of an array that lies in `spans` come before one in memory. The number is negative for
+        places in front of it."""
+        moved = [self._ix.add(positions[dim], -span.start) for dim, span in enumerate(spans)]
+        return self._ix.linearize(moved, array.shape.strides())
+
     def _number_of_place(self, positions: Positions, start: Positions, is_whole: bool) -> Value:
         """The number of the place that each lane selects, -1 if there is no element in the window."""
-        k, ix = self._k, self._ix
-        operand, first = _flat(self._operand), _element_number(ix, self._operand, start)
+        k, ix, plan = self._k, self._ix, self._plan
+        first = self._number(self._array, plan.found.read, start)
         numbers = I32.with_lanes(ix.lanes)
-        nothing = splat(k, zero_element(k, self._operand.shape, 1), ix.lanes)
-        running: list[Element] = [k.const(I1, 0), k.const(numbers, -1), nothing]
+        running: list[Element] = [k.const(I1, 0), k.const(numbers, -1), self._nothing]
         for number, place in enumerate(self._places()):
-            element = ix.add(first, _distance(self._operand.shape, self._plan.touched, place))
-            look = partial(self._looked, operand, element, k.const(numbers, number), running)
+            element = ix.add(first, _distance(self._array.shape, plan.touched, place))
+            in_array = None if is_whole else self._lies_in(start, place, plan.read)
             inside = None if is_whole else self._is_inside(positions, self._numbers(place))
+            look = partial(self._looked_at, element, in_array, k.const(numbers, number), running)
             running = carried_choice(k, inside, running, look, partial(list, running))
         chosen = running[1]
         assert isinstance(chosen, Value)
         return chosen
 
-    def _looked(self, operand: Array, element: Coordinate, number: Value, seen: Sequence[Element]) -> list[Element]:
-        """What is selected once one more element was looked at: (found, number, value)."""
+    def _looked_at(
+        self, element: Coordinate, in_array: Value | None, number: Value, seen: Sequence[Element]
+    ) -> list[Element]:
+        """What is selected once one more element was looked at, with a condition for there being one in memory."""
+        beside = self._nothing if self._beside is None else self._beside
+        (value,) = carried_choice(self._k, in_array, [beside], lambda: [self._loaded(element)], partial(list, [beside]))
+        return self._looked(value, number, seen)
+
+    def _loaded(self, element: Coordinate) -> Element:
+        """The elements of the array with these numbers in memory."""
+        array, ix = _flat(self._array), self._ix
+        return splat(self._k, array.load(ix, Index(array.shape.dims, None, element)), ix.lanes)
+
+    def _looked(self, value: Element, number: Value, seen: Sequence[Element]) -> list[Element]:
+        """What is selected then: (found, number, value)."""
         k, ix = self._k, self._ix
         found, chosen, best = seen
         assert isinstance(found, Value) and isinstance(chosen, Value)
-        value = splat(k, operand.load(ix, Index(operand.shape.dims, None, element)), ix.lanes)
         if found.constant == 0:
             return [k.const(I1, 1), number, value]
-        keep = _keeps(k, self._plan.instruction.called[0], found, best, value, ix.lanes)
+        keep = _keeps(k, self._plan.selection.called[0], found, best, value, ix.lanes)
         return [k.const(I1, 1), k.select(keep, chosen, number), select(k, keep, best, value)]
 
     def _scatter_to_places(self, positions: Positions, start: Positions, chosen: Value, is_whole: bool) -> None:
         """Updates the lanes of each place that selected it."""
         k, ix = self._k, self._ix
-        output, first = _flat(self._output), _element_number(ix, self._output, start)
+        output, first = _flat(self._output), self._number(self._output, self._plan.found.kept, start)
         only = self._scattered(self._init, positions) if self._plan.is_disjoint else None
         for number, place in enumerate(self._places()):
             at = ix.add(first, _distance(self._output.shape, self._plan.touched, place))
             index = Index(output.shape.dims, None, at)
-            own = None if is_whole else self._is_own(positions, start, self._numbers(place))
+            own = None if is_whole else self._is_own(start, place)
             with nullcontext() if own is None else k.if_(own):
                 old = output.load(ix, index) if only is None else self._init
                 new = self._scattered(old, positions) if only is None else only
@@ -366,20 +430,19 @@ class _Unit:
     def _selected(self, positions: Positions, start: Positions) -> tuple[Value, Value]:
         """Whether there is an element in the window, and how far each lane's is behind the start of the result's."""
         k, ix, plan = self._k, self._ix, self._plan
-        operand, first = _flat(self._operand), _element_number(ix, self._operand, start)
-        nothing = splat(k, zero_element(k, self._operand.shape, 1), ix.lanes)
-        running: list[Element] = [k.const(I1, 0), k.const(I64.with_lanes(ix.lanes), 0), nothing]
+        first = self._number(self._array, plan.found.read, start)
+        running: list[Element] = [k.const(I1, 0), k.const(I64.with_lanes(ix.lanes), 0), self._nothing]
 
         def visit(offsets: Sequence[Value], seen: Sequence[Element]) -> list[Element]:
             def look() -> list[Element]:
-                element = ix.add(first, _moved(k, self._operand.shape, plan.touched, offsets))
+                element = ix.add(first, _moved(k, self._array.shape, plan.touched, offsets))
                 distance = k.splat(_moved(k, self._output.shape, plan.touched, offsets), ix.lanes)
-                return self._looked(operand, element, distance, seen)
+                return self._looked(self._loaded(element), distance, seen)
 
             return carried_choice(k, self._is_inside(positions, offsets), seen, look, lambda: seen)
 
         sizes = [axis.part.size for axis in plan.windows]
-        if math.prod(sizes) * len(plan.instruction.called[0]) <= UNROLLED_INSTRUCTIONS:
+        if math.prod(sizes) * len(plan.selection.called[0]) <= UNROLLED_INSTRUCTIONS:
             for place in self._places():
                 running = visit(self._numbers(place), running)
         else:
@@ -398,29 +461,31 @@ class _Unit:
     def _scatter_to_elements(self, positions: Positions, start: Positions, found: Value, chosen: Value) -> None:
         """Updates the element that each lane selected."""
         k, ix = self._k, self._ix
-        output, first = _flat(self._output), _element_number(ix, self._output, start)
+        output, first = _flat(self._output), self._number(self._output, self._plan.found.kept, start)
         with k.if_(found):
             index = Index(output.shape.dims, None, ix.at(k.add(chosen, ix.vector(first))))
             output.store(ix, index, self._scattered(output.load(ix, index), positions))
 
     def _scattered(self, old: Element, positions: Positions) -> Element:
         """What becomes of elements of the result to which the source elements of a window are scattered."""
-        source = self._source.load(self._ix, _index(self._source, positions))
-        return emit_region(self._k, self._plan.instruction.called[1], [old, source])[0]
+        index = Index(self._plan.source.dims, tuple(positions[dim] for dim in range(self._plan.source.rank)))
+        (source,) = ElementGraph(self._ix, self._arrays).values([(self._source, index)])
+        return emit_region(self._k, self._plan.selection.called[1], [old, source])[0]
 
 
-def _index(array: Array, positions: Positions) -> Index:
-    return Index(array.shape.dims, tuple(positions[dim] for dim in range(array.shape.rank)))
+def _are_in_order(k: KernelBuilder, low: Value | int, start: Value, end: Value, high: Value | int) -> Value:
+    return k.and_(k.compare("ge", start, low), k.compare("le", end, high))
+
+
+def _always_lies_in(axis: WindowAxis, span: range) -> bool:
+    """All places of the window, in all its positions, lie in a part of the dimension."""
+    last = (axis.count - 1) * axis.part.stride + axis.part.size - axis.part.padding_low
+    return -axis.part.padding_low >= span.start and last <= span.stop
 
 
 def _flat(array: Array) -> Array:
     """The array as a line of elements, as they lie in memory."""
     return replace(array, shape=Shape.array(array.shape.type, (array.shape.size,)))
-
-
-def _element_number(ix: Indexing, array: Array, positions: Positions) -> Coordinate:
-    """How many elements lie in front of one in memory; the number is negative for some places in front of the array."""
-    return ix.linearize([positions[dim] for dim in range(array.shape.rank)], array.shape.strides())
 
 
 def _distance(shape: Shape, dims: Sequence[int], place: Sequence[int]) -> int:
