@@ -303,7 +303,7 @@ class _Unit:
         def take(is_whole: bool) -> None:
             self._over(self._plan.inner, positions, lambda each: self._window(each, is_whole))
 
-        whole = self._are_whole(positions)
+        whole = self._are_whole(positions) if self._plan.by_places else None
         if whole is None:
             take(True)
         else:
