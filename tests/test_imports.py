@@ -65,6 +65,7 @@ HLO_FLOORS = (
         "matrix_products",
         "spread_products",
         "row_blocks",
+        "padded_selections",
         "identities",
         "regions",
         "sort_plan",

@@ -117,6 +117,11 @@ PROGRAMS = {
         (IMAGES, np.ones((3, 3, 3, 4), np.float32)),
         "reversed-kernel dilated-input-by-phases kernel-with-features-last merge-slices",
     ),
+    "correlation of channels": Program(
+        lambda x, y: jnp.einsum("bchw,bdhw->cd", x, y),
+        (np.ones((2, 3, 8, 8), np.float32), np.ones((2, 4, 8, 8), np.float32)),
+        "dot-of-depth-in-parts",
+    ),
     "pointwise convolution": Program(convolved, (IMAGES, np.ones((1, 1, 3, 4), np.float32)), "convolution-as-dot"),
     "gradient of a grouped convolution": Program(
         jax.grad(lambda x, k: (convolved(x, k, groups=2) ** 2).sum()),

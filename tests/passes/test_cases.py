@@ -20,6 +20,7 @@ from xlapy.passes.expand.random import ExpandRandom
 from xlapy.passes.flatten_call_graph import FlattenCallGraph
 from xlapy.passes.fusion.epilogues import ProductEpilogues
 from xlapy.passes.fusion.fusion import LoopFusion
+from xlapy.passes.fusion.padded_selections import PaddedSelections
 from xlapy.passes.fusion.row_blocks import RowBlocking
 from xlapy.passes.fusion.rows import RowFusion
 from xlapy.passes.fusion.sibling_reduces import SiblingReduces
@@ -65,6 +66,7 @@ PASSES: list[type[Pass]] = [
     RangeFolding,
     RegionDeduplication,
     RegionInlining,
+    PaddedSelections,
     RowBlocking,
     RowFusion,
     ScanBatching,

@@ -4,7 +4,8 @@ Everything here is a fact about an instruction or a fused computation; nothing i
 *element ops*: each element of their result is computed by itself, by recursion from the element of the root.
 
     kLoop   the root is an element op, a tuple of element ops of the same dimensions, or a dynamic-update-slice whose
-            operand 0 is a parameter (only the slice is written when the buffers are one)
+            operand 0 is a parameter (only the slice is written when the buffers are one). Or a select-and-scatter with
+            the padding that it reads, and the part of its result that is kept (`hlo/padded_selections.py`)
     kInput  a reduce, or a reduce-window with a small window (several inputs: variadic), whose initial values are scalar
             parameters or constants. The outputs are its results, or what is made from each of them, element by element
     kOutput a chain over the rows of one array: reduces over its last dimensions, all the same ones, and element-wise

@@ -8,7 +8,8 @@ batch then, each multiplied by the same left side.
 
 A convolution is one matrix product per group: positions by features of the result, contracting places of the window
 and features of the input. It needs features side by side in kernel and result, and enough of them; the others run as
-loop nests (`kernels.convolution`). Few features of the input will do where lines of positions are long.
+loop nests (`kernels.convolution`). Few features of the input will do where lines of positions are long. If the window
+is one element, and positions of an image have one stride, features may lie anywhere: the kernel multiplies each image.
 
 Everything here is a fact about shapes and attributes, which passes and codegen share: what is a library call may take
 the element-wise ops behind it along.
@@ -19,9 +20,9 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from xlapy.hlo.attributes import ConvolutionDimensionNumbers, DotDimensionNumbers, Window
+from xlapy.hlo.attributes import ConvolutionDimensionNumbers, DotDimensionNumbers, Window, WindowDimension
 from xlapy.hlo.element_types import C64, C128, F32, F64, S8, S32, S64, U8, ElementType
 from xlapy.hlo.graph import Instruction
 from xlapy.hlo.shape import Dims, Shape
@@ -52,12 +53,19 @@ class MatrixProduct:
     """Calls of the library `gemm_KIND`: its numbers by name, strides in elements, and the loops around, outermost
     first.
 
-    `windows` describes the left side of a convolution, also by name; that of a dot is a matrix in memory."""
+    `windows` describes the left side of a convolution, also by name; that of a dot is a matrix in memory. The left
+    side is the first operand, unless they are `exchanged`."""
 
     kind: str
     sizes: Mapping[str, int]
     repetitions: tuple[Repetition, ...] = ()
     windows: Mapping[str, int] | None = None
+    exchanged: bool = False
+
+    def sides(self, product: Instruction) -> tuple[Instruction, Instruction]:
+        """The operands that are the left and the right side."""
+        lhs, rhs = product.operands
+        return (rhs, lhs) if self.exchanged else (lhs, rhs)
 
 
 def library_product(instruction: Instruction) -> MatrixProduct | None:
@@ -85,13 +93,13 @@ def matrix_product(dot: Instruction) -> MatrixProduct | None:
     if count * m * n * depth < SMALLEST_WORK:
         return None
     strides = {
-        **{name: _stride(shape, dims[own:]) for name, (shape, dims) in zip(BATCH_STRIDES, batches, strict=True)},
-        "a_row": _stride(lhs, rows),
-        "a_step": _stride(lhs, numbers.lhs_contracting),
-        "b_step": _stride(rhs, numbers.rhs_contracting),
-        "b_column": _stride(rhs, columns),
-        "c_row": _stride(result, range(batch_count, batch_count + len(rows))),
-        "c_column": _stride(result, range(batch_count + len(rows), result.rank)),
+        **{name: one_stride(shape, dims[own:]) for name, (shape, dims) in zip(BATCH_STRIDES, batches, strict=True)},
+        "a_row": one_stride(lhs, rows),
+        "a_step": one_stride(lhs, numbers.lhs_contracting),
+        "b_step": one_stride(rhs, numbers.rhs_contracting),
+        "b_column": one_stride(rhs, columns),
+        "c_row": one_stride(result, range(batch_count, batch_count + len(rows))),
+        "c_column": one_stride(result, range(batch_count + len(rows), result.rank)),
     }
     counts = {"batches": count, "m": m, "n": n, "k": depth}
     known = {name: stride for name, stride in strides.items() if stride is not None}
@@ -104,7 +112,7 @@ def _has_strips(dot: Instruction) -> bool:
     numbers: DotDimensionNumbers = dot.attributes["dimension_numbers"]
     rhs = dot.operands[1].shape
     columns = numbers.rhs_free(rhs.rank)
-    return len(columns) > 1 and not numbers.rhs_batch and _stride(rhs, columns) is None
+    return len(columns) > 1 and not numbers.rhs_batch and one_stride(rhs, columns) is None
 
 
 def _product_of_strips(dot: Instruction, kind: str, depth: int) -> MatrixProduct | None:
@@ -118,12 +126,12 @@ def _product_of_strips(dot: Instruction, kind: str, depth: int) -> MatrixProduct
     strides = {
         "b_batch": rhs.strides()[strip],
         "c_batch": result.strides()[len(rows)],
-        "a_row": _stride(lhs, rows),
-        "a_step": _stride(lhs, numbers.lhs_contracting),
-        "b_step": _stride(rhs, numbers.rhs_contracting),
-        "b_column": _stride(rhs, columns),
-        "c_row": _stride(result, range(len(rows))),
-        "c_column": _stride(result, range(len(rows) + 1, result.rank)),
+        "a_row": one_stride(lhs, rows),
+        "a_step": one_stride(lhs, numbers.lhs_contracting),
+        "b_step": one_stride(rhs, numbers.rhs_contracting),
+        "b_column": one_stride(rhs, columns),
+        "c_row": one_stride(result, range(len(rows))),
+        "c_column": one_stride(result, range(len(rows) + 1, result.rank)),
     }
     known = {name: stride for name, stride in strides.items() if stride is not None}
     counts = {"batches": rhs.dims[strip], "m": m, "n": n, "k": depth, "a_batch": 0}
@@ -135,7 +143,7 @@ def _first_of_one_stride(batches: Batches) -> int:
     return next(
         first
         for first in range(len(batches[0][1]) + 1)
-        if all(_stride(shape, dims[first:]) is not None for shape, dims in batches)
+        if all(one_stride(shape, dims[first:]) is not None for shape, dims in batches)
     )
 
 
@@ -167,7 +175,7 @@ def product_kind(lhs: ElementType, rhs: ElementType, result: ElementType) -> str
     return f"{lhs.name}_f32" if lhs.is_narrow_float and result is F32 else None
 
 
-def _stride(shape: Shape, dims: Sequence[int]) -> int | None:
+def one_stride(shape: Shape, dims: Sequence[int]) -> int | None:
     """The one distance between neighbours when `dims` are walked in order, last fastest; None if there is no such."""
     strides = shape.strides()
     wide = [dim for dim in dims if shape.dims[dim] != 1]
@@ -216,7 +224,7 @@ def window_product(convolution: Instruction) -> MatrixProduct | None:
     step_dims = [dim for dim in range(rhs.rank) if dim != numbers.kernel_output_feature]
     columns = result.dims[numbers.output_feature] // groups
     depth = math.prod(rhs.dims[dim] for dim in step_dims)
-    c_row, b_step = _stride(result, row_dims), _stride(rhs, step_dims)
+    c_row, b_step = one_stride(result, row_dims), one_stride(rhs, step_dims)
     if kind is None or c_row is None or b_step is None or not _is_suited(convolution, columns, depth):
         return None
     rows, steps = _rows(convolution, row_dims), _steps(convolution, step_dims)
@@ -251,6 +259,50 @@ def window_product(convolution: Instruction) -> MatrixProduct | None:
         **_described("step", steps, 0, lhs.type.bytes),
     }
     return MatrixProduct(kind, values, windows=windows)
+
+
+def convolution_product(convolution: Instruction) -> MatrixProduct | None:
+    """The library call that computes a convolution, one way or another."""
+    return window_product(convolution) or pointwise_product(convolution)
+
+
+def pointwise_product(convolution: Instruction) -> MatrixProduct | None:
+    """The library call that multiplies the kernel by each image, if the window is a single element: features of the
+    result by positions."""
+    numbers: ConvolutionDimensionNumbers = convolution.attributes["dimension_numbers"]
+    lhs, rhs, result = convolution.operands[0].shape, convolution.operands[1].shape, convolution.shape
+    kind = product_kind(lhs.type, rhs.type, result.type)
+    groups = convolution.attributes["feature_group_count"] * convolution.attributes["batch_group_count"]
+    is_plain = all(
+        replace(part, reversal=False) == WindowDimension(1) for part in convolution.attributes["window"].dimensions
+    )
+    if kind is None or groups != 1 or not is_plain:
+        return None
+    batches, inputs = lhs.dims[numbers.input_batch], lhs.dims[numbers.input_feature]
+    features = result.dims[numbers.output_feature]
+    positions = math.prod(lhs.dims[dim] for dim in numbers.input_spatial)
+    work = features * positions * inputs
+    if batches * work < SMALLEST_WORK or work <= SMALL_MATRIX_WORK or positions < LEAST_STRIP_COLUMNS:
+        return None
+    column = one_stride(lhs, numbers.input_spatial)
+    if column is None or one_stride(result, numbers.output_spatial) != 1:
+        return None
+    values = {
+        "batches": batches,
+        "m": features,
+        "n": positions,
+        "k": inputs,
+        "a_batch": 0,
+        "a_row": rhs.strides()[numbers.kernel_output_feature],
+        "a_step": rhs.strides()[numbers.kernel_input_feature],
+        "b_batch": lhs.strides()[numbers.input_batch],
+        "b_step": lhs.strides()[numbers.input_feature],
+        "b_column": column,
+        "c_batch": result.strides()[numbers.output_batch],
+        "c_row": result.strides()[numbers.output_feature],
+        "c_column": 1,
+    }
+    return MatrixProduct(kind, values, exchanged=True)
 
 
 def _is_suited(convolution: Instruction, columns: int, depth: int) -> bool:
@@ -356,4 +408,4 @@ def _described(side: str, digits: Sequence[_Digit], first: int, element_bytes: i
     return described
 
 
-_PRODUCTS = {"dot": matrix_product, "convolution": window_product}
+_PRODUCTS = {"dot": matrix_product, "convolution": convolution_product}

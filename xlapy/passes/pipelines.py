@@ -19,6 +19,7 @@ from xlapy.passes.expand.random import ExpandRandom
 from xlapy.passes.flatten_call_graph import FlattenCallGraph
 from xlapy.passes.fusion.epilogues import ProductEpilogues
 from xlapy.passes.fusion.fusion import LoopFusion
+from xlapy.passes.fusion.padded_selections import PaddedSelections
 from xlapy.passes.fusion.row_blocks import RowBlocking
 from xlapy.passes.fusion.rows import RowFusion
 from xlapy.passes.fusion.sibling_reduces import SiblingReduces
@@ -79,6 +80,8 @@ ORDER = (
     Order(RowFusion, SiblingReduces, "a chain over rows takes its reduces with it"),
     Order(SiblingReduces, LoopFusion, "what is folded is then computed in the kernel of all the reduces"),
     Order(RowFusion, LoopFusion, "a chain is taken whole, before loops take it apart"),
+    Order(PaddedSelections, LoopFusion, "a pad is then computed in the kernel of what reads it"),
+    Order(LayoutAssignment, PaddedSelections, "a fused selection has one layout for all its arrays"),
     Order(LayoutAssignment, LoopFusion, "a fused loop has one layout per operand"),
     Order(LoopFusion, TwoStepFolds, "a fold has its producers, and what is made from its results, by then"),
     Order(LoopFusion, ProductEpilogues, "a product takes the kernel behind it as it is"),
@@ -171,6 +174,7 @@ def cpu_pipeline(options: PipelineOptions | None = None, watch: Watch | None = N
         LayoutAssignment(keep_entry_layouts=options.keep_entry_layouts),
         RowFusion(options.limits),
         SiblingReduces(),
+        PaddedSelections(),
         LoopFusion(options.limits, options.multi_output_fusion),
         TwoStepFolds(options.limits),
         RowBlocking(),

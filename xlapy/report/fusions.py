@@ -9,13 +9,16 @@ from xlapy.hlo.graph import Instruction
 from xlapy.passes.base import Record
 from xlapy.passes.fusion.epilogues import ProductEpilogues
 from xlapy.passes.fusion.fusion import LoopFusion
+from xlapy.passes.fusion.padded_selections import PaddedSelections
 from xlapy.passes.fusion.row_blocks import RowBlocking
 from xlapy.passes.fusion.rows import RowFusion
 from xlapy.passes.fusion.two_step_folds import TwoStepFolds
 from xlapy.report.kernels import members, place_of, sources
 from xlapy.report.observation import Observation
 
-FUSION_PASSES = (RowFusion.name, LoopFusion.name, TwoStepFolds.name, RowBlocking.name, ProductEpilogues.name)
+FUSION_PASSES = tuple(
+    each.name for each in (RowFusion, PaddedSelections, LoopFusion, TwoStepFolds, RowBlocking, ProductEpilogues)
+)
 
 
 @dataclass(frozen=True, slots=True)

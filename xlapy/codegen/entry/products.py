@@ -36,7 +36,7 @@ def _product(entry: Entry, frame: Frame, instruction: Instruction) -> None:
     if call is None:
         write_kernel(entry, frame, instruction)
         return
-    arrays = [frame.array(operand) for operand in instruction.operands]
+    arrays = [frame.array(side) for side in call.sides(instruction)]
     _product_call(entry, frame, instruction, call, [*arrays, frame.array(instruction)])
 
 
@@ -61,7 +61,7 @@ def _fusion(entry: Entry, frame: Frame, instruction: Instruction) -> None:
     k.module.declare(epilogue, None, [type for _, type in EPILOGUE_PARAMETERS])
     leaf = product_leaf(instruction.called[0], product)
     assert leaf is not None
-    arrays = [operands[operand.attributes["number"]] for operand in product.operands]
+    arrays = [operands[side.attributes["number"]] for side in call.sides(product)]
     call = replace(call, sizes={**call.sizes, "epilogue_work": work})
     behind = k.function_pointer(epilogue), pointers
     _product_call(entry, frame, instruction, call, [*arrays, results[leaf]], *behind)

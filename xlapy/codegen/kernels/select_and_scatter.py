@@ -1,19 +1,29 @@
 """Select-and-scatter kernels.
 
-A unit of work owns all of the result that its windows can touch, so it may update that in place, position after
-position, and the order never depends on how units are split. Lanes lie across a fastest dimension that the window
-leaves alone; each selects an element of its own.
+Windows are taken row after row, as the rows lie in memory: a row of the result is filled with the initial value when
+the first window reaches it, and is in a cache until the last one has added to it. Lanes lie across a fastest dimension
+that the window leaves alone; each selects an element of its own.
+
+A unit of work owns some rows of the result. It looks at all windows that reach these, those of its neighbours as well,
+and scatters only to its own rows. So the order of what is added to an element never depends on how units are split.
+
+What is selected is known as a place of the window. If there are several lanes, each place of the result is loaded,
+updated in the lanes that selected it, and stored; scattering lane by lane would take several times as long.
 """
 
 from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import nullcontext
+from dataclasses import replace
+from functools import partial
 
 from xlapy.codegen.arrays import Array, zero_element
-from xlapy.codegen.indexing import Coordinate, Index, Indexing, row_major_strides
-from xlapy.codegen.ir import I1, I64, KernelBuilder, Value
+from xlapy.codegen.element_graph import SCALAR, ElementGraph
+from xlapy.codegen.indexing import Coordinate, Index, Indexing
+from xlapy.codegen.ir import I1, I32, I64, KernelBuilder, Value
 from xlapy.codegen.kernels.reduce_window import UNROLLED_INSTRUCTIONS, inner_dim, window_axes
 from xlapy.codegen.kernels.window_axes import WindowAxis, both, carried_choice, carried_loop
 from xlapy.codegen.regions import emit_region
@@ -21,165 +31,476 @@ from xlapy.codegen.registers import Element, register_type, select, splat
 from xlapy.codegen.target import Target
 from xlapy.hlo.graph import Computation, Instruction
 from xlapy.hlo.kernel_plan import is_inlinable
+from xlapy.hlo.padded_selections import PaddedSelection, may_update_places
+from xlapy.hlo.shape import Shape
 from xlapy_runtime.records import Record
+
+UNITS = 64
+"""Enough for the cores of most machines, with some to spare for those that are late."""
+
+LEAST_ROWS = 8
+"""Rows of windows of a unit, for each row that it looks at for the sake of its neighbours."""
 
 
 class SelectAndScatterPlan(Record):
-    """The window's own dimensions, and the others, whose elements are units of work."""
+    """The dimensions that the window moves along or folds are `touched`, first to last; the others are free."""
 
-    instruction: Instruction
+    found: PaddedSelection
     axes: tuple[WindowAxis, ...]
     touched: tuple[int, ...]
-    free: tuple[int, ...]
+    leading: tuple[int, ...]  # free dimensions around the touched ones, slowest first: a unit has one element of each
+    inner: tuple[int, ...]  # the other free dimensions, slowest first
     lanes: int  # across the last free dimension, which they divide
-    units: int
-    bytes_per_unit: int
+    unit_rows: int  # positions along the first touched dimension; 0 for all of them
+    by_places: bool  # every place of the result is updated in some lanes; else only the selected one
+
+    @property
+    def selection(self) -> Instruction:
+        return self.found.selection
+
+    @property
+    def operand(self) -> Shape:
+        """What windows slide over."""
+        return self.selection.shape
+
+    @property
+    def source(self) -> Shape:
+        return self.selection.operands[1].shape
+
+    @property
+    def windows(self) -> tuple[WindowAxis, ...]:
+        """The axes of the touched dimensions."""
+        return tuple(self.axes[dim] for dim in self.touched)
+
+    @property
+    def kept(self) -> tuple[range, ...]:
+        """The parts of the touched dimensions that are stored."""
+        return tuple(self.found.kept[dim] for dim in self.touched)
+
+    @property
+    def read(self) -> tuple[range, ...]:
+        """The parts of the touched dimensions that are in memory."""
+        return tuple(self.found.read[dim] for dim in self.touched)
+
+    @property
+    def steps(self) -> dict[int, int]:
+        """How many elements of each free dimension are taken at once."""
+        free = (*self.leading, *self.inner)
+        return {dim: self.lanes if dim == free[-1] else 1 for dim in free}
+
+    @property
+    def unit_sizes(self) -> list[int]:
+        """The loops over units: blocks of rows come last."""
+        sizes = [self.operand.dims[dim] // self.steps[dim] for dim in self.leading]
+        return [*sizes, -(-self.windows[0].count // self.unit_rows)] if self.unit_rows else sizes
+
+    @property
+    def units(self) -> int:
+        return math.prod(self.unit_sizes)
+
+    @property
+    def bytes_per_unit(self) -> int:
+        total = self.found.array.shape.bytes + self.source.bytes + self.found.root.shape.bytes
+        return total // max(self.units, 1)
+
+    @property
+    def is_disjoint(self) -> bool:
+        """No element lies in two windows."""
+        return all(axis.part.size <= axis.part.stride for axis in self.windows)
+
+    @property
+    def is_tiling(self) -> bool:
+        """Every element lies in just one window."""
+        return self.is_disjoint and all(
+            axis.part.size == axis.part.stride
+            and -axis.part.padding_low <= kept.start
+            and axis.count * axis.part.stride - axis.part.padding_low >= kept.stop
+            for axis, kept in zip(self.windows, self.kept, strict=True)
+        )
 
 
-def plan_select_and_scatter(instruction: Instruction, target: Target) -> SelectAndScatterPlan:
-    operand, source, _ = (operand.shape for operand in instruction.operands)
-    axes = window_axes(instruction.attributes["window"], operand.dims, source.dims)
-    touched = tuple(dim for dim, axis in enumerate(axes) if not axis.is_trivial or axis.size != axis.count)
-    free = tuple(dim for dim in reversed(operand.minor_to_major) if dim not in touched)
+def plan_select_and_scatter(found: PaddedSelection, target: Target) -> SelectAndScatterPlan:
+    selection = found.selection
+    operand, source = selection.shape, selection.operands[1].shape
+    axes = window_axes(selection.attributes["window"], operand.dims, source.dims)
+    touched = tuple(dim for dim, axis in enumerate(axes) if _is_touched(found, dim, axis))
+    order = tuple(reversed(operand.minor_to_major))
+    first = min(map(order.index, touched), default=len(order))
+    leading = order[:first]
+    inner = tuple(dim for dim in order[first:] if dim not in touched)
+    free = leading + inner
     lanes = 1
     if free and free[-1] == inner_dim(operand):
         size = operand.dims[free[-1]]
         lanes = min(target.lanes(max(32, register_type(operand.type).bits)), size & -size or 1)
-    units = math.prod(operand.dims[dim] for dim in free) // lanes
-    total = 2 * operand.bytes + source.bytes
-    return SelectAndScatterPlan(instruction, axes, touched, free, lanes, units, total // max(units, 1))
+    by_places = may_update_places(selection) and (lanes > 1 or not found.is_plain)
+    rows = 0
+    if by_places and touched and source.size:
+        rows = _unit_rows(axes[touched[0]], math.prod(operand.dims[dim] for dim in leading))
+    return SelectAndScatterPlan(found, axes, touched, leading, inner, lanes, rows, by_places)
+
+
+def _is_touched(found: PaddedSelection, dim: int, axis: WindowAxis) -> bool:
+    whole = range(axis.size)
+    return not axis.is_trivial or axis.size != axis.count or found.read[dim] != whole or found.kept[dim] != whole
+
+
+def _unit_rows(axis: WindowAxis, units: int) -> int:
+    """Positions of a window along one dimension that make a unit, where there are so many `units` of them all."""
+    return max(axis.count * units // UNITS, LEAST_ROWS * _shared_rows(axis), 1)
+
+
+def _shared_rows(axis: WindowAxis) -> int:
+    """Positions of the window before some that see elements which it sees as well."""
+    return (axis.part.size - 1) // axis.part.stride
 
 
 def emit_select_and_scatter(
     k: KernelBuilder,
     plan: SelectAndScatterPlan,
-    operands: Sequence[Array],
+    arrays: Mapping[Instruction, Array],
     output: Array,
     begin: Value,
     end: Value,
 ) -> None:
-    """Writes units [begin, end): vectors of elements of the free dimensions, with all positions of the window."""
-    operand, source, init_value = operands
-    scalar, ix = Indexing(k, 1), Indexing(k, plan.lanes)
-    init = init_value.load(scalar, Index((), ()))
-    sizes = [operand.shape.dims[dim] for dim in plan.free]
-    if sizes:
-        sizes[-1] //= plan.lanes
+    """Writes units [begin, end)."""
+    scalar = Indexing(k, 1)
     with k.loop(begin, end) as units:
-        places = scalar.delinearize(Coordinate(units.index), sizes)
-        free = dict(zip(plan.free, places, strict=True))
-        if plan.lanes > 1:
-            start = free[plan.free[-1]].start
-            free[plan.free[-1]] = ix.along_lanes(k.mul(start, plan.lanes))
-
-        def fill(positions: Mapping[int, Coordinate]) -> None:
-            output.store(ix, _index(output, positions), init)
-
-        def update(positions: Mapping[int, Coordinate]) -> None:
-            _update(k, plan, ix, operand, source, output, positions)
-
-        _loops(k, plan.touched, operand.shape.dims, free, fill)
-        if source.shape.size:
-            _loops(k, plan.touched, source.shape.dims, free, update)
+        places = scalar.delinearize(Coordinate(units.index), plan.unit_sizes)
+        leading = dict(zip(plan.leading, places, strict=False))
+        block = places[-1].start if plan.unit_rows else None
+        _Unit(k, plan, arrays, output, leading, block).emit()
 
 
-def _index(array: Array, positions: Mapping[int, Coordinate]) -> Index:
-    return Index(array.shape.dims, tuple(positions[dim] for dim in range(array.shape.rank)))
+Positions = Mapping[int, Coordinate]
+"""Where loops are, by dimension."""
 
 
-def _loops(
-    k: KernelBuilder,
-    dims: Sequence[int],
-    sizes: Sequence[int],
-    positions: Mapping[int, Coordinate],
-    body: Callable[[Mapping[int, Coordinate]], None],
-) -> None:
-    """Loops over `dims`, outermost first."""
-    if not dims:
-        body(positions)
-        return
-    with k.loop(0, sizes[dims[0]]) as loop:
-        _loops(k, dims[1:], sizes, {**positions, dims[0]: Coordinate(k.opaque(loop.index))}, body)
+class _Unit:
+    """Writes the code of one unit; `leading` says where it is, and `block` the number of its rows, if there are several
+    such blocks."""
 
+    def __init__(
+        self,
+        k: KernelBuilder,
+        plan: SelectAndScatterPlan,
+        arrays: Mapping[Instruction, Array],
+        output: Array,
+        leading: Positions,
+        block: Value | None,
+    ) -> None:
+        self._k = k
+        self._plan = plan
+        self._ix = Indexing(k, plan.lanes)
+        self._arrays = arrays
+        self._array = arrays[plan.found.array]
+        self._output = output
+        _, self._source, init = plan.selection.operands
+        self._init = splat(k, self._scalar(init), plan.lanes)
+        self._nothing = splat(k, zero_element(k, plan.operand, 1), plan.lanes)
+        beside = plan.found.beside
+        self._beside = None if beside is None else splat(k, self._scalar(beside), plan.lanes)
+        self._leading = {dim: self._free(dim, at.start) for dim, at in leading.items()}
+        self._block = block
+        self._rows = self._own_rows() if plan.touched else None
 
-def _update(
-    k: KernelBuilder,
-    plan: SelectAndScatterPlan,
-    ix: Indexing,
-    operand: Array,
-    source: Array,
-    output: Array,
-    positions: Mapping[int, Coordinate],
-) -> None:
-    """Selects the element of each lane at one position of the window, and scatters the source element to it."""
-    found, chosen = _selected(k, plan, ix, operand, positions)
-    scatter = plan.instruction.called[1]
-    with k.if_(found):
-        place = ix.at(chosen)
-        index = Index(output.shape.dims, None, place)
-        values = [output.load(ix, index), source.load(ix, _index(source, positions))]
-        output.store(ix, index, emit_region(k, scatter, values)[0])
+    def _scalar(self, value: Instruction) -> Element:
+        return ElementGraph(Indexing(self._k, 1), self._arrays).values([(value, SCALAR)])[0]
 
+    def emit(self) -> None:
+        """Fills rows as windows reach them, and takes the windows."""
+        k, plan = self._k, self._plan
+        if self._rows is None:
+            self._over(plan.inner, self._leading, self._element)
+            return
+        low, high = self._rows
+        row = plan.windows[0]
+        first, last = self._rows_of_windows()
 
-def _selected(
-    k: KernelBuilder,
-    plan: SelectAndScatterPlan,
-    ix: Indexing,
-    operand: Array,
-    positions: Mapping[int, Coordinate],
-) -> tuple[Value, Value]:
-    """Whether the window has an element at this position (the same for all lanes), and the number of each lane's."""
-    sizes = [axis.part.size for axis in plan.axes]
-    nothing = splat(k, zero_element(k, operand.shape, 1), ix.lanes)
-    running: list[Element] = [k.const(I1, 0), k.const(I64.with_lanes(ix.lanes), 0), nothing]
+        def reached(position: Value) -> Value:
+            """The end of the own rows that the windows up to some row of them see."""
+            end = k.add(k.mul(position, row.part.stride), row.part.size - row.part.padding_low)
+            return k.smin(k.smax(end, low), high)
 
-    def visit(offsets: Sequence[Value], running: Sequence[Element]) -> list[Element]:
-        return _visit(k, plan, ix, operand, positions, offsets, running)
+        with k.loop(first, last) as windows:
+            before = reached(k.sub(windows.index, 1))
+            self._fill(k.select(k.compare("eq", windows.index, first), low, before), reached(windows.index))
+            positions = {**self._leading, plan.touched[0]: Coordinate(windows.index)}
+            self._over(plan.touched[1:], positions, self._windows, [range(size) for size in plan.source.dims])
+        self._fill(k.select(k.compare("lt", first, last), reached(k.sub(last, 1)), low), high)
 
-    if math.prod(sizes) * len(plan.instruction.called[0]) <= UNROLLED_INSTRUCTIONS:
-        for place in itertools.product(*map(range, sizes)):
-            running = visit([k.const(I64, offset) for offset in place], running)
-    else:
+    def _own_rows(self) -> tuple[Value, Value]:
+        """The range of rows of the result that the unit owns."""
+        k, plan, row, kept = self._k, self._plan, self._plan.windows[0], self._plan.kept[0]
+        if self._block is None:
+            return k.const(I64, kept.start), k.const(I64, kept.stop)
+        distance = plan.unit_rows * row.part.stride
+        start = k.sub(k.mul(self._block, distance), row.part.padding_low)
+        low, high = (k.smin(k.smax(at, kept.start), kept.stop) for at in (start, k.add(start, distance)))
+        is_first, is_last = (k.compare("eq", self._block, number) for number in (0, plan.unit_sizes[-1] - 1))
+        return k.select(is_first, kept.start, low), k.select(is_last, kept.stop, high)
 
-        def nest(offsets: Sequence[Value], values: Sequence[Element]) -> Sequence[Element]:
-            if len(offsets) == len(sizes):
-                return visit(offsets, values)
-            first, last = k.const(I64, 0), k.const(I64, sizes[len(offsets)])
-            return carried_loop(k, first, last, values, lambda offset, inner: nest([*offsets, offset], inner))
+    def _rows_of_windows(self) -> tuple[Value, Value]:
+        """The range of rows of windows that reach these."""
+        k, plan, row = self._k, self._plan, self._plan.windows[0]
+        if self._block is None:
+            return k.const(I64, 0), k.const(I64, row.count if plan.source.size else 0)
+        first = k.mul(self._block, plan.unit_rows)
+        return k.smax(k.sub(first, _shared_rows(row)), 0), k.smin(k.add(first, plan.unit_rows), row.count)
 
-        running = list(nest([], running))
-    found, chosen, _ = running
-    assert isinstance(found, Value) and isinstance(chosen, Value)
-    return found, chosen
+    def _free(self, dim: int, number: Value) -> Coordinate:
+        """Where the elements with that number lie along a free dimension."""
+        lanes = self._plan.steps[dim]
+        return self._ix.along_lanes(self._k.mul(number, lanes)) if lanes > 1 else Coordinate(number)
 
+    def _over(
+        self,
+        dims: Sequence[int],
+        positions: Positions,
+        body: Callable[[Positions], None],
+        spans: Sequence[range] | None = None,
+    ) -> None:
+        """Loops over `dims`, outermost first, where the result is kept if nothing else is said."""
+        if not dims:
+            body(positions)
+            return
+        dim, *others = dims
+        spans = self._plan.found.kept if spans is None else spans
+        if dim in self._plan.touched:
+            with self._k.loop(spans[dim].start, spans[dim].stop) as loop:
+                self._over(others, {**positions, dim: Coordinate(loop.index)}, body, spans)
+        else:
+            with self._k.loop(0, len(spans[dim]) // self._plan.steps[dim]) as loop:
+                self._over(others, {**positions, dim: self._free(dim, loop.index)}, body, spans)
 
-def _visit(
-    k: KernelBuilder,
-    plan: SelectAndScatterPlan,
-    ix: Indexing,
-    operand: Array,
-    positions: Mapping[int, Coordinate],
-    offsets: Sequence[Value],
-    running: Sequence[Element],
-) -> list[Element]:
-    """What is selected once one more place of the window was looked at: (found, number, value)."""
-    inside: Value | None = None
-    coordinates = []
-    for dim, (axis, offset) in enumerate(zip(plan.axes, offsets, strict=True)):
-        coordinate, condition = axis.locate(ix, positions[dim], offset)
-        coordinates.append(coordinate)
-        inside = both(k, inside, condition)
-    found, chosen, best = running
-    assert isinstance(found, Value) and isinstance(chosen, Value)
+    def _element(self, positions: Positions) -> None:
+        """The result of a window of one element."""
+        self._store(positions, self._scattered(self._init, positions))
 
-    def look() -> list[Element]:
-        index = Index(operand.shape.dims, tuple(coordinates))
-        value = splat(k, operand.load(ix, index), ix.lanes)
-        keep = _keeps(k, plan.instruction.called[0], found, best, value, ix.lanes)
-        number = ix.vector(ix.linearize(coordinates, row_major_strides(operand.shape.dims)))
+    def _store(self, positions: Positions, element: Element) -> None:
+        """Writes one element of the result, the same in all lanes or one for each."""
+        output = _flat(self._output)
+        at = self._number(self._output, self._plan.found.kept, positions)
+        output.store(self._ix, Index(output.shape.dims, None, at), element)
+
+    def _fill(self, begin: Value, end: Value) -> None:
+        """Writes the initial value to rows of the result, unless windows write all elements anyway."""
+        plan = self._plan
+        if plan.is_tiling and plan.by_places:
+            return
+        first, *others = plan.touched
+        inside = [dim for dim in reversed(plan.operand.minor_to_major) if dim in (*others, *plan.inner)]
+
+        with self._k.loop(begin, end) as rows:
+            positions = {**self._leading, first: Coordinate(rows.index)}
+            self._over(inside, positions, lambda each: self._store(each, self._init))
+
+    # -- windows -------------------------------------------------------------------------------------------------------
+
+    def _windows(self, positions: Positions) -> None:
+        """All windows at one position: most of them see nothing but own rows of the array."""
+
+        def take(is_whole: bool) -> None:
+            self._over(self._plan.inner, positions, lambda each: self._window(each, is_whole))
+
+        whole = self._are_whole(positions) if self._plan.by_places else None
+        if whole is None:
+            take(True)
+        else:
+            self._k.if_else(whole, lambda: take(True), lambda: take(False))
+
+    def _are_whole(self, positions: Positions) -> Value | None:
+        """All places of windows lie on elements of the array that the unit may write; None if they always do."""
+        k, plan, whole = self._k, self._plan, None
+        for dim, axis, read, kept in zip(plan.touched, plan.windows, plan.read, plan.kept, strict=True):
+            both_in = range(max(read.start, kept.start), min(read.stop, kept.stop))
+            rows = self._rows if self._block is not None and dim == plan.touched[0] else None
+            if rows is None and _always_lies_in(axis, both_in):
+                continue
+            start = k.sub(k.mul(positions[dim].start, axis.part.stride), axis.part.padding_low)
+            end = k.add(start, axis.part.size)
+            whole = both(k, whole, _are_in_order(k, both_in.start, start, end, both_in.stop))
+            if rows is not None:
+                whole = both(k, whole, _are_in_order(k, rows[0], start, end, rows[1]))
+        return whole
+
+    def _window(self, positions: Positions, is_whole: bool) -> None:
+        """Selects an element in each lane, and scatters the source element to it."""
+        start = dict(positions)
+        for dim, axis in zip(self._plan.touched, self._plan.windows, strict=True):
+            start[dim] = self._ix.add(self._ix.scale(positions[dim], axis.part.stride), -axis.part.padding_low)
+        if self._plan.by_places:
+            self._scatter_to_places(positions, start, self._number_of_place(positions, start, is_whole), is_whole)
+        else:
+            self._scatter_to_elements(positions, start, *self._selected(positions, start))
+
+    def _places(self) -> Iterator[tuple[int, ...]]:
+        """The places of the window, by touched dimension."""
+        return itertools.product(*(range(axis.part.size) for axis in self._plan.windows))
+
+    def _is_inside(self, positions: Positions, offsets: Sequence[Value]) -> Value | None:
+        """There is an element at a place of the window; None if there is one everywhere."""
+        inside: Value | None = None
+        for dim, axis, offset in zip(self._plan.touched, self._plan.windows, offsets, strict=True):
+            inside = both(self._k, inside, axis.locate(self._ix, positions[dim], offset)[1])
+        return inside
+
+    def _lies_in(self, start: Positions, place: Sequence[int], spans: Sequence[range]) -> Value | None:
+        """A place of the window lies in parts of the touched dimensions; None if all of them do."""
+        k, plan = self._k, self._plan
+        inside: Value | None = None
+        for dim, axis, offset, span in zip(plan.touched, plan.windows, place, spans, strict=True):
+            if not _always_lies_in(axis, span):
+                distance = k.sub(k.add(start[dim].start, offset), span.start)
+                inside = both(k, inside, k.compare("lt", distance, len(span), signed=False))
+        return inside
+
+    def _is_own(self, start: Positions, place: Sequence[int]) -> Value | None:
+        """A place of the window lies in own rows of the result."""
+        k, inside = self._k, self._lies_in(start, place, self._plan.kept)
+        if self._block is None or self._rows is None:
+            return inside
+        row = k.add(start[self._plan.touched[0]].start, place[0])
+        low, high = self._rows
+        return both(k, inside, k.and_(k.compare("ge", row, low), k.compare("lt", row, high)))
+
+    def _numbers(self, offsets: Sequence[int]) -> list[Value]:
+        return [self._k.const(I64, offset) for offset in offsets]
+
+    def _number(self, array: Array, spans: Sequence[range], positions: Positions) -> Coordinate:
+        """How many elements of an array that lies in `spans` come before one in memory. The number is negative for
+        places in front of it."""
+        moved = [self._ix.add(positions[dim], -span.start) for dim, span in enumerate(spans)]
+        return self._ix.linearize(moved, array.shape.strides())
+
+    def _number_of_place(self, positions: Positions, start: Positions, is_whole: bool) -> Value:
+        """The number of the place that each lane selects, -1 if there is no element in the window."""
+        k, ix, plan = self._k, self._ix, self._plan
+        first = self._number(self._array, plan.found.read, start)
+        numbers = I32.with_lanes(ix.lanes)
+        running: list[Element] = [k.const(I1, 0), k.const(numbers, -1), self._nothing]
+        for number, place in enumerate(self._places()):
+            element = ix.add(first, _distance(self._array.shape, plan.touched, place))
+            in_array = None if is_whole else self._lies_in(start, place, plan.read)
+            inside = None if is_whole else self._is_inside(positions, self._numbers(place))
+            look = partial(self._looked_at, element, in_array, k.const(numbers, number), running)
+            running = carried_choice(k, inside, running, look, partial(list, running))
+        chosen = running[1]
+        assert isinstance(chosen, Value)
+        return chosen
+
+    def _looked_at(
+        self, element: Coordinate, in_array: Value | None, number: Value, seen: Sequence[Element]
+    ) -> list[Element]:
+        """What is selected once one more element was looked at, with a condition for there being one in memory."""
+        beside = self._nothing if self._beside is None else self._beside
+        (value,) = carried_choice(self._k, in_array, [beside], lambda: [self._loaded(element)], partial(list, [beside]))
+        return self._looked(value, number, seen)
+
+    def _loaded(self, element: Coordinate) -> Element:
+        """The elements of the array with these numbers in memory."""
+        array, ix = _flat(self._array), self._ix
+        return splat(self._k, array.load(ix, Index(array.shape.dims, None, element)), ix.lanes)
+
+    def _looked(self, value: Element, number: Value, seen: Sequence[Element]) -> list[Element]:
+        """What is selected then: (found, number, value)."""
+        k, ix = self._k, self._ix
+        found, chosen, best = seen
+        assert isinstance(found, Value) and isinstance(chosen, Value)
+        if found.constant == 0:
+            return [k.const(I1, 1), number, value]
+        keep = _keeps(k, self._plan.selection.called[0], found, best, value, ix.lanes)
         return [k.const(I1, 1), k.select(keep, chosen, number), select(k, keep, best, value)]
 
-    return carried_choice(k, inside, running, look, lambda: running)
+    def _scatter_to_places(self, positions: Positions, start: Positions, chosen: Value, is_whole: bool) -> None:
+        """Updates the lanes of each place that selected it."""
+        k, ix = self._k, self._ix
+        output, first = _flat(self._output), self._number(self._output, self._plan.found.kept, start)
+        only = self._scattered(self._init, positions) if self._plan.is_disjoint else None
+        for number, place in enumerate(self._places()):
+            at = ix.add(first, _distance(self._output.shape, self._plan.touched, place))
+            index = Index(output.shape.dims, None, at)
+            own = None if is_whole else self._is_own(start, place)
+            with nullcontext() if own is None else k.if_(own):
+                old = output.load(ix, index) if only is None else self._init
+                new = self._scattered(old, positions) if only is None else only
+                is_chosen = k.compare("eq", chosen, k.const(chosen.type, number))
+                output.store(ix, index, select(k, is_chosen, new, old))
+
+    def _selected(self, positions: Positions, start: Positions) -> tuple[Value, Value]:
+        """Whether there is an element in the window, and how far each lane's is behind the start of the result's."""
+        k, ix, plan = self._k, self._ix, self._plan
+        first = self._number(self._array, plan.found.read, start)
+        running: list[Element] = [k.const(I1, 0), k.const(I64.with_lanes(ix.lanes), 0), self._nothing]
+
+        def visit(offsets: Sequence[Value], seen: Sequence[Element]) -> list[Element]:
+            def look() -> list[Element]:
+                element = ix.add(first, _moved(k, self._array.shape, plan.touched, offsets))
+                distance = k.splat(_moved(k, self._output.shape, plan.touched, offsets), ix.lanes)
+                return self._looked(self._loaded(element), distance, seen)
+
+            return carried_choice(k, self._is_inside(positions, offsets), seen, look, lambda: seen)
+
+        sizes = [axis.part.size for axis in plan.windows]
+        if math.prod(sizes) * len(plan.selection.called[0]) <= UNROLLED_INSTRUCTIONS:
+            for place in self._places():
+                running = visit(self._numbers(place), running)
+        else:
+
+            def nest(offsets: Sequence[Value], values: Sequence[Element]) -> Sequence[Element]:
+                if len(offsets) == len(sizes):
+                    return visit(offsets, values)
+                begin, end = k.const(I64, 0), k.const(I64, sizes[len(offsets)])
+                return carried_loop(k, begin, end, values, lambda offset, inner: nest([*offsets, offset], inner))
+
+            running = list(nest([], running))
+        found, chosen, _ = running
+        assert isinstance(found, Value) and isinstance(chosen, Value)
+        return found, chosen
+
+    def _scatter_to_elements(self, positions: Positions, start: Positions, found: Value, chosen: Value) -> None:
+        """Updates the element that each lane selected."""
+        k, ix = self._k, self._ix
+        output, first = _flat(self._output), self._number(self._output, self._plan.found.kept, start)
+        with k.if_(found):
+            index = Index(output.shape.dims, None, ix.at(k.add(chosen, ix.vector(first))))
+            output.store(ix, index, self._scattered(output.load(ix, index), positions))
+
+    def _scattered(self, old: Element, positions: Positions) -> Element:
+        """What becomes of elements of the result to which the source elements of a window are scattered."""
+        index = Index(self._plan.source.dims, tuple(positions[dim] for dim in range(self._plan.source.rank)))
+        (source,) = ElementGraph(self._ix, self._arrays).values([(self._source, index)])
+        return emit_region(self._k, self._plan.selection.called[1], [old, source])[0]
+
+
+def _are_in_order(k: KernelBuilder, low: Value | int, start: Value, end: Value, high: Value | int) -> Value:
+    return k.and_(k.compare("ge", start, low), k.compare("le", end, high))
+
+
+def _always_lies_in(axis: WindowAxis, span: range) -> bool:
+    """All places of the window, in all its positions, lie in a part of the dimension."""
+    last = (axis.count - 1) * axis.part.stride + axis.part.size - axis.part.padding_low
+    return -axis.part.padding_low >= span.start and last <= span.stop
+
+
+def _flat(array: Array) -> Array:
+    """The array as a line of elements, as they lie in memory."""
+    return replace(array, shape=Shape.array(array.shape.type, (array.shape.size,)))
+
+
+def _distance(shape: Shape, dims: Sequence[int], place: Sequence[int]) -> int:
+    """Elements in memory from the first place of a window over some dimensions to another one."""
+    strides = shape.strides()
+    return sum(offset * strides[dim] for dim, offset in zip(dims, place, strict=True))
+
+
+def _moved(k: KernelBuilder, shape: Shape, dims: Sequence[int], offsets: Sequence[Value]) -> Value:
+    """The same, where the place is known at run time only."""
+    strides = shape.strides()
+    distance = k.const(I64, 0)
+    for dim, offset in zip(dims, offsets, strict=True):
+        distance = k.add(distance, k.mul(offset, strides[dim]))
+    return distance
 
 
 def _keeps(k: KernelBuilder, selection: Computation, found: Value, best: Element, value: Element, lanes: int) -> Value:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import math
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import reduce
 from typing import TypeAlias
@@ -10,7 +11,7 @@ from typing import TypeAlias
 from xlapy.hlo.attributes import DotDimensionNumbers, SliceDimension
 from xlapy.hlo.graph import Instruction
 from xlapy.hlo.literal import Literal
-from xlapy.hlo.matrix_products import product_kind
+from xlapy.hlo.matrix_products import one_stride, product_kind
 from xlapy.hlo.patterns import P, variables
 from xlapy.hlo.regions import binary_region
 from xlapy.hlo.shape import Dims, Shape
@@ -199,6 +200,46 @@ def _cut(value: Instruction, dim: int, parts: Parts, joined_dim: int) -> Iterato
 
 def _sum(values: Iterable[Value]) -> Value:
     return reduce(new.add, values)
+
+
+@LAWS.law(P.dot(x, y, dimension_numbers=numbers), when=_is_summed_in_its_type, exactness=Exactness.FREE)
+def dot_of_depth_in_parts(
+    root: Instruction, x: Instruction, y: Instruction, numbers: DotDimensionNumbers
+) -> Value | None:
+    """dot(x, y) -> sum over a batch of dots, where depth has no single stride, but parts of it do
+
+    As in gradients of kernels: in images with features first, these lie between the batch and the places. Not where
+    the parts of the sum would take more memory than what is multiplied."""
+    is_product = product_kind(x.shape.type, y.shape.type, root.shape.type) is not None
+    if numbers.lhs_batch or not root.shape.size or not is_product or not _have_single_strides(x, y, numbers):
+        return None
+    pairs = sorted(zip(numbers.lhs_contracting, numbers.rhs_contracting, strict=True))
+    count = next(number for number in range(len(pairs) + 1) if _is_single_stride(x, y, pairs[number:]))
+    parts = math.prod(x.shape.dims[dim] for dim, _ in pairs[:count])
+    if not 0 < count < len(pairs) or parts * root.shape.size > x.shape.size + y.shape.size:
+        return None
+    batch, depth = (list(zip(*part, strict=True)) for part in (pairs[:count], pairs[count:]))
+    products = new.dot(
+        x,
+        y,
+        shape=Shape.scalar(root.shape.type),
+        **{**root.attributes, "dimension_numbers": DotDimensionNumbers(*depth, *batch)},
+    )
+    zero = new.op("constant", literal=Literal(root.shape.type.dtype.type(0)))
+    region = binary_region("add", root.shape.type)
+    return new.op("reduce", [products, zero], called=[region], dimensions=tuple(range(count)))
+
+
+def _have_single_strides(x: Instruction, y: Instruction, numbers: DotDimensionNumbers) -> bool:
+    """There is one distance from row to row of x, and from column to column of y."""
+    rows, columns = numbers.lhs_free(x.shape.rank), numbers.rhs_free(y.shape.rank)
+    return one_stride(x.shape, rows) is not None and one_stride(y.shape, columns) is not None
+
+
+def _is_single_stride(x: Instruction, y: Instruction, pairs: Sequence[tuple[int, int]]) -> bool:
+    """There is one distance between neighbours along these dimensions, in x and in y."""
+    left, right = zip(*pairs, strict=True) if pairs else ((), ())
+    return one_stride(x.shape, left) is not None and one_stride(y.shape, right) is not None
 
 
 @LAWS.law(P.dot(x, P.number(1), dimension_numbers=numbers), exactness=Exactness.FREE)

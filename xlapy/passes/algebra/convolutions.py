@@ -190,7 +190,10 @@ def _deserves_transposes(
     if features < LEAST_PRODUCT_FEATURES or root.attributes["batch_group_count"] != 1:
         return False
     products = root.shape.size * y.shape.size // root.shape.dims[numbers.output_feature]
-    if products < MULTIPLICATIONS_PER_ELEMENT * (root.shape.size + x.shape.size + y.shape.size):
+    moved = root.shape.size + x.shape.size
+    if not has_features_in_lanes(root):
+        moved += y.shape.size  # which is brought into that order anyway if lanes lie across features
+    if products < MULTIPLICATIONS_PER_ELEMENT * moved:
         return False
     return groups == 1 or (inputs >= LEAST_PRODUCT_FEATURES and _has_awkward_rows(root, window))
 

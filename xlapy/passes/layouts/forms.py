@@ -14,7 +14,7 @@ from xlapy.hlo.attributes import ConvolutionDimensionNumbers, DotDimensionNumber
 from xlapy.hlo.choices import LEAST_CHOSEN, choice_of
 from xlapy.hlo.graph import Instruction
 from xlapy.hlo.kernel_plan import LEAST_ROW
-from xlapy.hlo.matrix_products import LEAST_PRODUCT_FEATURES
+from xlapy.hlo.matrix_products import LEAST_PRODUCT_FEATURES, pointwise_product
 from xlapy.hlo.reshape_groups import reshape_groups
 from xlapy.hlo.shape import Dims, Shape
 from xlapy.passes.layouts.orders import (
@@ -261,7 +261,9 @@ def _convolution(instruction: Instruction, operands: Sequence[Order], result: Or
     regular = regular_orders(instruction)
     irregular = float(IRREGULAR * lhs.bytes)
     slow = 0.0 if own == regular[:3] else irregular
-    if not _has_neighbours(instruction, *own):
+    if pointwise_product(instruction) is not None:
+        slow = 0.0
+    elif not _has_neighbours(instruction, *own):
         slow = float(LOOP_NEST * (lhs.bytes + rhs.bytes + instruction.shape.bytes))
     yield Form(own[:2], own[2], slow)
     sides = dict.fromkeys((operands[0], regular[0])), dict.fromkeys((operands[1], regular[1]))

@@ -12,6 +12,7 @@ from xlapy.codegen.kernels.makers.chains import kernel_of_chain, kernel_of_first
 from xlapy.codegen.kernels.makers.folds import FOLD_KERNELS
 from xlapy.codegen.kernels.makers.loops import loop_kernel, update_kernel
 from xlapy.codegen.kernels.makers.movement import concatenate_kernel, transpose_kernel
+from xlapy.codegen.kernels.makers.scatters import selection_kernel
 from xlapy.codegen.libraries import LibraryCall
 from xlapy.codegen.libraries.fold import call_of_first_step, call_of_fusion, calls_of_steps
 from xlapy.codegen.libraries.sliding import call_of_windows
@@ -26,6 +27,7 @@ from xlapy.hlo.kernel_plan import (
     is_blocked_transpose,
     turns_reversed,
 )
+from xlapy.hlo.padded_selections import padded_selection
 from xlapy.hlo.shape import Shape
 
 MOST_FINISHED = 1 << 14  # results of a fold that one thread takes some microseconds to finish
@@ -40,6 +42,9 @@ def _fusion(instruction: Instruction, situation: Situation) -> Kernel:
     if kind in FOLDING_KINDS:
         steps = fold_steps(computation)
         return _one_step(computation, kind, situation) if steps is None else _two_steps(*steps, kind, situation)
+    selection = padded_selection(root)
+    if selection is not None:
+        return selection_kernel(selection, computation.parameters, situation)
     if root.opcode == "dynamic-update-slice":
         return update_kernel(root, computation.parameters, situation)
     if is_blocked_transpose(root) and turns_reversed(root, root.operands[0]):

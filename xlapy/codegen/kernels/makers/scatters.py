@@ -11,6 +11,7 @@ from xlapy.codegen.kernels.scatter import emit_scatter, scatter_lanes
 from xlapy.codegen.kernels.select_and_scatter import emit_select_and_scatter, plan_select_and_scatter
 from xlapy.codegen.stopping import LONG
 from xlapy.hlo.graph import Instruction
+from xlapy.hlo.padded_selections import PaddedSelection, whole_selection
 
 
 @KERNELS.register("scatter")
@@ -30,9 +31,14 @@ def _scatter(instruction: Instruction, situation: Situation) -> Kernel:
 
 @KERNELS.register("select-and-scatter")
 def _select_and_scatter(instruction: Instruction, situation: Situation) -> Kernel:
-    plan = plan_select_and_scatter(instruction, situation.target)
+    return selection_kernel(whole_selection(instruction), instruction.operands, situation)
+
+
+def selection_kernel(found: PaddedSelection, operands: Sequence[Instruction], situation: Situation) -> Kernel:
+    """A selection and what is around it, given the arrays of `operands`."""
+    plan = plan_select_and_scatter(found, situation.target)
 
     def body(k: KernelBuilder, arrays: Sequence[Array], outputs: Sequence[Array], begin: Value, end: Value) -> None:
-        emit_select_and_scatter(k, plan, arrays, outputs[0], begin, end)
+        emit_select_and_scatter(k, plan, dict(zip(operands, arrays, strict=True)), outputs[0], begin, end)
 
     return Kernel(plan.units, plan.bytes_per_unit, body)
