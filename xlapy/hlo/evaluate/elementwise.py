@@ -9,7 +9,7 @@ import numpy as np
 
 from xlapy.hlo.attributes import ComparisonDirection, ComparisonType
 from xlapy.hlo.evaluate.base import EVALUATORS, Value, align, elementwise, evaluator
-from xlapy.hlo.evaluate.numerics import Array, convert, element_type, total_order, widen
+from xlapy.hlo.evaluate.numerics import Array, convert, total_order, widen
 from xlapy.hlo.ops import OPS
 from xlapy.hlo.shape import Shape
 
@@ -250,9 +250,7 @@ def select(pred: Array, on_true: Array, on_false: Array) -> Array:
 @evaluator("clamp")
 def clamp(min: Array, operand: Array, max: Array) -> Array:
     low, value, high = (widen(array) for array in align(min, operand, max))
-    if element_type(operand).is_float:
-        return np.asarray(minimum(maximum(low, value), high).astype(operand.dtype))
-    return np.minimum(np.maximum(low, value), high).astype(operand.dtype)
+    return np.asarray(minimum(maximum(low, value), high).astype(operand.dtype))
 
 
 # -- change of type ------------------------------------------------------------------------------------------------
