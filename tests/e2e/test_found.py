@@ -350,6 +350,28 @@ def test_extrema_of_complex_zeros() -> None:
         assert_same(xlapy.compile(text)(rhs, lhs), expected)
 
 
+def test_sums_of_complex_products_begin_with_zero() -> None:
+    """The evaluator had -0 from numpy's library."""
+    random = np.random.default_rng(0)
+    lhs, rhs = (random.integers(-1, 2, dims).astype(np.complex64) * -1 for dims in ((5, 3), (3, 2)))
+    text = """ENTRY e { x = c64[5,3] parameter(0)  y = c64[3,2] parameter(1)
+      ROOT d = c64[5,2] dot(x, y), lhs_contracting_dims={1}, rhs_contracting_dims={0} }"""
+    expected = xlapy.evaluate(text, lhs, rhs)
+    assert not (np.signbit(expected.real) & (expected.real == 0)).any()
+    assert not (np.signbit(expected.imag) & (expected.imag == 0)).any()
+    assert_same(xlapy.compile(text)(lhs, rhs), expected)
+
+
+def test_signs_of_the_smallest_complex_numbers() -> None:
+    """The evaluator divided complex numbers, which numpy does by way of reciprocals: infinite ones here."""
+    values = np.array([1e-45j, -1e-45, 3 + 4j, complex(np.inf, 0), 0], np.complex64)
+    text = "ENTRY e { x = c64[5] parameter(0)  ROOT r = c64[5] sign(x) }"
+    with np.errstate(all="ignore"):
+        expected = xlapy.evaluate(text, values)
+    assert_same(expected, np.array([1j, -1, 0.6 + 0.8j, complex(np.nan, 0), 0], np.complex64))
+    assert_same(xlapy.compile(text)(values), expected)
+
+
 def test_complex_numbers_are_ordered() -> None:
     """By real part, then by imaginary part, as StableHLO has it; they were refused. NaN in either part has no order."""
     values = edges(C64)[::5]

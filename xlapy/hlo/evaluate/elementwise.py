@@ -214,7 +214,9 @@ def round_nearest_afz(x: Array) -> Array:
 def sign(x: Array) -> Array:
     """Keeps NaN and the sign of zero; x / |x| for a complex number."""
     if np.issubdtype(x.dtype, np.complexfloating):
-        unit = x / np.abs(x)
+        size = np.abs(x)  # by part: numpy's quotient of complex numbers overflows for the smallest ones
+        unit = np.empty_like(x)
+        unit.real, unit.imag = x.real / size, x.imag / size
         undefined = np.isnan(x.real) | np.isnan(x.imag)
         return np.where(undefined, complex(np.nan, np.nan), np.where(x == 0, 0, unit)).astype(x.dtype)
     if np.issubdtype(x.dtype, np.integer):
