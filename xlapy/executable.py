@@ -20,6 +20,7 @@ from xlapy_runtime.executable import ProgramExecutable, needs_rendezvous
 from xlapy_runtime.program import Program, flatten, tree_text
 
 if TYPE_CHECKING:
+    from xlapy.hlo.graph import HloModule
     from xlapy.report.limits import Limits
     from xlapy.report.profile import Profile
 
@@ -47,6 +48,21 @@ class Executable:
     @property
     def name(self) -> str:
         return self._compiled.program.name
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickled are the module and the options: who reads them compiles again, or finds the program in the cache."""
+        return late("xlapy.api").compile, (self._source(), self.options)
+
+    def __copy__(self) -> Executable:
+        return self
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Executable:
+        return self
+
+    def _source(self) -> HloModule:
+        """The module that was compiled."""
+        assert self._compiled.source is not None
+        return self._compiled.source()
 
     def run(self, *arguments: Any, device: Any = None, seed: int | None = None, timeout: float | None = None) -> Any:
         """Runs the program once, like a call, with a device, a seed or a timeout of its own."""

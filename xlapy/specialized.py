@@ -50,6 +50,9 @@ class DynamicExecutable(Executable):
         self._lock = threading.Lock()
         self.__call__ = self._run_specialized
 
+    def _source(self) -> HloModule:
+        return self._module
+
     def _run_specialized(self, *arguments: Any) -> Any:
         return self.specialize(*arguments)(*arguments)
 

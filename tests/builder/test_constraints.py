@@ -438,8 +438,6 @@ UNTYPED: list[tuple[str, Callable[[Bench], Any]]] = [
     ("exp of integers", lambda b: ops.Exp(b.s32(2))),
     ("add of tuples", lambda b: ops.Add(b.tuple(b.f32()), b.tuple(b.f32()))),
     ("and of floats", lambda b: ops.And(b.f32(2), b.f32(2))),
-    ("order of complex numbers", lambda b: ops.Lt(b.of(Shape.scalar("c64")), b.of(Shape.scalar("c64")))),
-    ("clamp of complex numbers", lambda b: ops.Clamp(0, b.of(Shape.scalar("c64")), 1)),
     ("iota of pred", lambda b: ops.Iota(b.builder, np.bool_, 3)),
     ("iota of a scalar", lambda b: ops.Iota(b.builder, SCALAR, 0)),
     ("element of an array", lambda b: ops.GetTupleElement(b.f32(2), 0)),

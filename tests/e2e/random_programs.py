@@ -36,10 +36,11 @@ MAX_DEPTH = 2
 SMALL = 8  # sums are taken of whole numbers up to this
 
 UNARY = ("abs", "ceil", "copy", "floor", "is-finite", "negate", "not", "popcnt", "count-leading-zeros", "sign")
-UNARY += ("round-nearest-even", "round-nearest-afz", "real", "imag", "opt-barrier")
+UNARY += ("round-nearest-even", "round-nearest-afz", "real", "imag", "opt-barrier", "sqrt")
 BINARY = ("add", "subtract", "multiply", "divide", "remainder", "maximum", "minimum", "and", "or", "xor")
-BINARY += ("shift-left", "shift-right-arithmetic", "shift-right-logical")
-INEXACT_FOR_COMPLEX = frozenset({"abs", "sign", "multiply", "divide"})
+BINARY += ("shift-left", "shift-right-arithmetic", "shift-right-logical", "power")
+INEXACT_FOR_COMPLEX = frozenset({"abs", "sign", "multiply", "divide", "sqrt"})
+EXACT_FOR_INTEGERS = frozenset({"power"})
 FOLDS = {"float": ("add", "maximum", "minimum"), "pred": ("and", "or", "xor"), "complex": ("add",)}
 INTEGER_FOLDS = ("add", "multiply", "maximum", "minimum", "and", "or", "xor")
 
@@ -156,10 +157,7 @@ class Generator:
 
     def compare(self) -> Instruction:
         lhs = self.value()
-        directions = [ComparisonDirection.EQ, ComparisonDirection.NE]
-        if lhs.shape.type not in COMPLEX:
-            directions = list(ComparisonDirection)
-        direction, rhs = self.choose(directions), self.partner(lhs)
+        direction, rhs = self.choose(list(ComparisonDirection)), self.partner(lhs)
         if lhs.shape.type in FLOAT and self.chance(0.3):
             lhs, rhs = self.without_nan(lhs), self.without_nan(rhs)
             return self.add("compare", lhs, rhs, direction=direction, type=ComparisonType.TOTALORDER)
@@ -182,7 +180,7 @@ class Generator:
         return self.add("select", pred, on_true, self.partner(on_true))
 
     def clamp(self) -> Instruction:
-        value = self.value(lambda shape: shape.type not in COMPLEX)
+        value = self.value()
         bounds = [
             self.constant(Shape.scalar(value.shape.type)) if self.chance(0.5) else self.partner(value) for _ in range(2)
         ]
@@ -476,6 +474,8 @@ class Generator:
 def _exact_types(opcode: str) -> frozenset[ElementType]:
     """The element types for which an op is correctly rounded."""
     types = OPS[opcode].options.get("types", ANY)
+    if opcode in EXACT_FOR_INTEGERS:
+        return types & INTEGER
     return types - COMPLEX if opcode in INEXACT_FOR_COMPLEX else types
 
 

@@ -9,7 +9,8 @@ import pytest
 
 import xlapy
 from tests.support.guarded_memory import read_only
-from tests.support.values import assert_same, random_array
+from tests.support.values import assert_same, edges, random_array
+from xlapy.hlo.element_types import C64
 
 
 @dataclass(frozen=True, slots=True)
@@ -292,6 +293,38 @@ ENTRY main {
   ROOT r = s32[16,80] get-tuple-element(l), index=3
 }""",
     ),
+    Case(
+        "a fold whose group, joined with what follows, could be joined with more",
+        """HloModule again
+sum {
+  a = s32[] parameter(0)
+  b = s32[] parameter(1)
+  ROOT s = s32[] add(a, b)
+}
+larger {
+  a = s32[] parameter(0)
+  b = s32[] parameter(1)
+  ROOT m = s32[] maximum(a, b)
+}
+ENTRY main {
+  x = s32[3,3] parameter(0)
+  s = s32[] parameter(1)
+  zero = s32[] constant(0)
+  r = s32[3] reduce(x, zero), dimensions={0}, to_apply=sum
+  multiply = s32[3] multiply(r, r)
+  low = s32[3] broadcast(s), dimensions={}
+  clamp = s32[3] clamp(low, multiply, s)
+  seven = s32[] constant(7)
+  sevens = s32[3] broadcast(seven), dimensions={}
+  xor = s32[3] xor(sevens, clamp)
+  add = s32[3] add(sevens, multiply)
+  last = s32[3] clamp(seven, xor, add)
+  converted = f32[3] convert(add)
+  folded = s32[] reduce(clamp, zero), dimensions={0}, to_apply=larger
+  everywhere = s32[3] broadcast(folded), dimensions={}
+  ROOT t = (s32[3], s32[3], f32[3], s32[3]) tuple(last, xor, converted, everywhere)
+}""",
+    ),
 ]
 
 
@@ -315,6 +348,45 @@ def test_extrema_of_complex_zeros() -> None:
         expected = xlapy.evaluate(xlapy.hlo.parse(text), lhs, rhs)
         assert_same(xlapy.compile(text)(lhs, rhs), expected)
         assert_same(xlapy.compile(text)(rhs, lhs), expected)
+
+
+def test_sums_of_complex_products_begin_with_zero() -> None:
+    """The evaluator had -0 from numpy's library."""
+    random = np.random.default_rng(0)
+    lhs, rhs = (random.integers(-1, 2, dims).astype(np.complex64) * -1 for dims in ((5, 3), (3, 2)))
+    text = """ENTRY e { x = c64[5,3] parameter(0)  y = c64[3,2] parameter(1)
+      ROOT d = c64[5,2] dot(x, y), lhs_contracting_dims={1}, rhs_contracting_dims={0} }"""
+    expected = xlapy.evaluate(text, lhs, rhs)
+    assert not (np.signbit(expected.real) & (expected.real == 0)).any()
+    assert not (np.signbit(expected.imag) & (expected.imag == 0)).any()
+    assert_same(xlapy.compile(text)(lhs, rhs), expected)
+
+
+def test_signs_of_the_smallest_complex_numbers() -> None:
+    """The evaluator divided complex numbers, which numpy does by way of reciprocals: infinite ones here."""
+    values = np.array([1e-45j, -1e-45, 3 + 4j, complex(np.inf, 0), 0], np.complex64)
+    text = "ENTRY e { x = c64[5] parameter(0)  ROOT r = c64[5] sign(x) }"
+    with np.errstate(all="ignore"):
+        expected = xlapy.evaluate(text, values)
+    assert_same(expected, np.array([1j, -1, 0.6 + 0.8j, complex(np.nan, 0), 0], np.complex64))
+    assert_same(xlapy.compile(text)(values), expected)
+
+
+def test_complex_numbers_are_ordered() -> None:
+    """By real part, then by imaginary part, as StableHLO has it; they were refused. NaN in either part has no order."""
+    values = edges(C64)[::5]
+    lhs, rhs = np.repeat(values, values.size), np.tile(values, values.size)
+    directions = {"LT": np.less, "LE": np.less_equal, "GT": np.greater, "GE": np.greater_equal}
+    n = lhs.size
+    lines = [f"{d} = pred[{n}] compare(x, y), direction={d}" for d in directions]
+    text = f"""ENTRY e {{ x = c64[{n}] parameter(0)  y = c64[{n}] parameter(1)  s = c64[] constant((1, 2))
+      {" ".join(lines)}  arrays = c64[{n}] clamp(x, y, x)  scalars = c64[{n}] clamp(s, y, s)
+      ROOT t = ({f"pred[{n}], " * 4}c64[{n}], c64[{n}]) tuple({", ".join(directions)}, arrays, scalars) }}"""
+    with np.errstate(all="ignore"):
+        expected = xlapy.evaluate(text, lhs, rhs)
+        wanted = tuple(function(lhs, rhs) for function in directions.values())
+    assert_same(expected[:4], wanted)
+    assert_same(xlapy.compile(text)(lhs, rhs), expected)
 
 
 def test_arguments_are_not_written_to() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 
 import pytest
 
@@ -283,3 +284,12 @@ def test_unclosed_strings_do_not_take_quadratic_time() -> None:
     located('func.func @main() attributes {a = "' + '\\"' * 200_000)
     located("func.func @main(%x: " + "tensor<" * 100_000)
     located("func.func @main() attributes {a = " + "dense<" * 100_000)
+
+
+@pytest.mark.parametrize("where", ["{}", "{}x", "{}\n" + "//"])
+def test_much_space_is_skipped_at_once(where: str) -> None:
+    """Not a place in the text after the other, with all that a token may be tried at each."""
+    began = time.perf_counter()
+    with pytest.raises(ParseError):
+        stablehlo.parse(where.format("\n" * 20_000_000))
+    assert time.perf_counter() - began < 10

@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
+from jaxlib.mlir.dialects import chlo, func, stablehlo
 
 from xlapy.builder.registry import NOT_RECORDED, RECORDED_BY
 from xlapy.hlo.ops import OPS
@@ -78,3 +79,9 @@ def test_other_names_are_names_that_the_parser_reads() -> None:
     assert OTHER_NAMES.keys() <= OPS.keys()
     assert all(name in CONVERSIONS for names in OTHER_NAMES.values() for name in names)
     assert stablehlo_names(OPS["dot"]) == ["stablehlo.dot_general", "stablehlo.dot"]
+
+
+def test_other_names_are_operations_of_those_dialects() -> None:
+    members = [member for dialect in (stablehlo, chlo, func) for member in vars(dialect).values()]
+    known = {name for member in members if (name := getattr(member, "OPERATION_NAME", None))}
+    assert {name for spec in OPS.values() for name in stablehlo_names(spec)} <= known | {"func.call"}

@@ -517,6 +517,12 @@ class HloModule:
         copy.source = self.source
         return copy
 
+    def __copy__(self) -> HloModule:
+        return self.clone()
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> HloModule:
+        return self.clone()
+
     def to_text(self, *, long: bool = False, layouts: bool = True, large_constants: bool = True) -> str:
         """The module as HLO text; `long` adds metadata and the `%` before names.
 

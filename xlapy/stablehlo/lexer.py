@@ -6,6 +6,7 @@ line that seems to be one operation. Where a token stands in the text is found o
 cutting the text once more.
 
 Every alternative is linear in the text: repetitions are possessive, and none of them can run over its own beginning.
+So is the space in front of a token: there is none behind the last one, and whoever skips some finds a token.
 """
 
 from __future__ import annotations
@@ -43,13 +44,13 @@ _TOKEN = r"""
     | \S
     """
 
-_TOKENS = re.compile(_TOKEN, re.VERBOSE)
-_LINES = re.compile(_LINE + _TOKEN, re.VERBOSE)
+_TOKENS = re.compile(rf"\s*+({_TOKEN})", re.VERBOSE)
+_LINES = re.compile(rf"\s*+({_LINE}{_TOKEN})", re.VERBOSE)
 
 
 def cut(text: str, expression: re.Pattern[str] = _TOKENS) -> list[str]:
     """The tokens of a text, comments left out, with `END` behind them, often enough for any look ahead."""
-    texts: list[str] = expression.findall(text)
+    texts: list[str] = expression.findall(text.rstrip())
     if "//" in text:
         texts = [token for token in texts if not token.startswith("//")]
     texts += [END] * LOOKAHEAD
@@ -67,11 +68,12 @@ class Tokens:
     def offset(self, index: int) -> int:
         """Where token `index` begins in the text."""
         counted = -1
-        for match in self._expression.finditer(self.source.text):
-            counted += not match[0].startswith("//")
+        text = self.source.text.rstrip()
+        for match in self._expression.finditer(text):
+            counted += not match[1].startswith("//")
             if counted == index:
-                return match.start()
-        return len(self.source.text.rstrip())
+                return match.start(1)
+        return len(text)
 
     def where(self, index: int) -> str:
         """Line, column and caret of token `index`."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import bisect
 import difflib
 from collections.abc import Iterable
 
@@ -14,19 +13,17 @@ LINE_WIDTH = 100  # longer lines are shown in part, around the caret
 class Source:
     """A text that is being read. Lines and columns count from 1."""
 
-    __slots__ = ("_line_starts", "name", "text")
+    __slots__ = ("name", "text")
 
     def __init__(self, text: str, name: str = "") -> None:
         if not isinstance(text, str):
             raise ParseError(f"a program is read from text, a str, not from {type(text).__name__}")
         self.text = text
         self.name = name
-        self._line_starts: list[int] | None = None
 
     def line_and_column(self, offset: int) -> tuple[int, int]:
-        starts = self._starts()
-        line = bisect.bisect_right(starts, offset)
-        return line, offset - starts[line - 1] + 1
+        start = self.text.rfind("\n", 0, offset) + 1
+        return self.text.count("\n", 0, start) + 1, offset - start + 1
 
     def where(self, offset: int) -> str:
         """`line 3, column 7:`, then that line of the text, then a caret below the place."""
@@ -51,16 +48,6 @@ class Source:
         error = ParseError(message)
         error.add_context(where=self.where(offset))
         return error
-
-    def _starts(self) -> list[int]:
-        if self._line_starts is None:
-            starts = [0]
-            position = self.text.find("\n")
-            while position >= 0:
-                starts.append(position + 1)
-                position = self.text.find("\n", position + 1)
-            self._line_starts = starts
-        return self._line_starts
 
 
 def suggestion(wrong: str, known: Iterable[str]) -> str:

@@ -110,8 +110,14 @@ def _is_signed(element_type: ElementType) -> bool:
 
 
 def _complex_compare(k: KernelBuilder, direction: ComparisonDirection, x: Pair, y: Pair) -> Value:
-    equal = k.and_(k.compare("eq", x.re, y.re), k.compare("eq", x.im, y.im))
-    return equal if direction is ComparisonDirection.EQ else k.not_(equal)
+    """By real part, then by imaginary part; only NE holds with a NaN in either."""
+    same_re = k.compare("eq", x.re, y.re)
+    if direction in (ComparisonDirection.EQ, ComparisonDirection.NE):
+        equal = k.and_(same_re, k.compare("eq", x.im, y.im))
+        return equal if direction is ComparisonDirection.EQ else k.not_(equal)
+    name = direction.value.lower()
+    decided = k.and_(k.compare(name[0] + "t", x.re, y.re), k.not_(k.or_(k.is_nan(x.im), k.is_nan(y.im))))
+    return k.or_(decided, k.and_(same_re, k.compare(name, x.im, y.im)))
 
 
 def _ordered_bits(k: KernelBuilder, x: Value) -> Value:

@@ -36,12 +36,15 @@ def dot(
 
 
 def sum_of_products(left: Array, right: Array, result: Shape) -> Array:
-    """Matrix products, accumulated in the widest of the types involved."""
+    """Matrix products, accumulated in the widest of the types involved.
+
+    Sums begin with 0, and so are never -0, which numpy's libraries return for some of complex numbers."""
     if result.type.is_integer:
         left, right = convert(left, result.type), convert(right, result.type)
     dtype = np.result_type(wide_dtype(element_type(left)), wide_dtype(element_type(right)), wide_dtype(result.type))
     with np.errstate(all="ignore"):
-        return np.asarray(np.matmul(widen(left).astype(dtype, copy=False), widen(right).astype(dtype, copy=False)))
+        product = np.matmul(widen(left).astype(dtype, copy=False), widen(right).astype(dtype, copy=False))
+        return np.asarray(product + dtype.type(0))
 
 
 def _matrices(array: Array, batch: Sequence[int], rows: Sequence[int], columns: Sequence[int]) -> Array:

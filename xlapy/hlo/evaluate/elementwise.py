@@ -9,7 +9,7 @@ import numpy as np
 
 from xlapy.hlo.attributes import ComparisonDirection, ComparisonType
 from xlapy.hlo.evaluate.base import EVALUATORS, Value, align, elementwise, evaluator
-from xlapy.hlo.evaluate.numerics import Array, convert, element_type, total_order, widen
+from xlapy.hlo.evaluate.numerics import Array, convert, total_order, widen
 from xlapy.hlo.ops import OPS
 from xlapy.hlo.shape import Shape
 
@@ -214,7 +214,9 @@ def round_nearest_afz(x: Array) -> Array:
 def sign(x: Array) -> Array:
     """Keeps NaN and the sign of zero; x / |x| for a complex number."""
     if np.issubdtype(x.dtype, np.complexfloating):
-        unit = x / np.abs(x)
+        size = np.abs(x)  # by part: numpy's quotient of complex numbers overflows for the smallest ones
+        unit = np.empty_like(x)
+        unit.real, unit.imag = x.real / size, x.imag / size
         undefined = np.isnan(x.real) | np.isnan(x.imag)
         return np.where(undefined, complex(np.nan, np.nan), np.where(x == 0, 0, unit)).astype(x.dtype)
     if np.issubdtype(x.dtype, np.integer):
@@ -250,9 +252,7 @@ def select(pred: Array, on_true: Array, on_false: Array) -> Array:
 @evaluator("clamp")
 def clamp(min: Array, operand: Array, max: Array) -> Array:
     low, value, high = (widen(array) for array in align(min, operand, max))
-    if element_type(operand).is_float:
-        return np.asarray(minimum(maximum(low, value), high).astype(operand.dtype))
-    return np.minimum(np.maximum(low, value), high).astype(operand.dtype)
+    return np.asarray(minimum(maximum(low, value), high).astype(operand.dtype))
 
 
 # -- change of type ------------------------------------------------------------------------------------------------

@@ -192,21 +192,19 @@ def compare(lhs: Shape, rhs: Shape, *, direction: ComparisonDirection, type: Com
     """Compares element by element; the result is pred.
 
     FLOAT follows IEEE-754 (only NE holds with a NaN); TOTALORDER orders -NaN < -inf < ... < -0 < +0 < ... < +inf < +NaN.
-    Without a type, the element type decides.
+    Complex numbers are ordered by real part, equal ones of these by imaginary part; only NE holds with a NaN in either
+    part. Without a type, the element type decides.
 
     array-operands: the operands are arrays.
     same-type [B1 C1]: the operands have the same element type.
     same-dims [B2 C2]: the operands have the same dimensions.
     comparison-type [C3]: the comparison type suits the element type.
-    complex-direction: complex numbers compare EQ and NE only.
     """
     require_array(lhs, rhs)
     if lhs.element_type is not rhs.element_type:
         raise ShapeError("same-type", f"{lhs} and {rhs} have different element types")
     if type is not None and type not in _comparison_types(lhs.type):
         raise ShapeError("comparison-type", f"{type} does not compare elements of type {lhs.type}")
-    if lhs.type.is_complex and direction not in (ComparisonDirection.EQ, ComparisonDirection.NE):
-        raise ShapeError("complex-direction", f"{lhs.type} numbers have no order: {direction} is not defined for them")
     return common_dims(lhs, rhs).with_type(PRED).with_layout(None)
 
 
@@ -244,13 +242,12 @@ def select(pred: Shape, on_true: Shape, on_false: Shape) -> Shape:
 
 @op("clamp", traits=ELEMENTWISE)
 def clamp(min: Shape, operand: Shape, max: Shape) -> Shape:
-    """min(max(min, operand), max).
+    """min(max(min, operand), max); complex numbers in the order of `maximum` and `minimum`.
 
     array-operands: the operands are arrays.
     same-type [B1 C3]: all three have the same element type.
     min-dims [B2 C1]: `min` is a scalar or has the dimensions of the operand.
     max-dims [B2 C2]: `max` is a scalar or has the dimensions of the operand.
-    element-type: complex numbers have no order.
     """
     require_array(min, operand, max)
     merged = operand
@@ -261,7 +258,6 @@ def clamp(min: Shape, operand: Shape, max: Shape) -> Shape:
             if bound.dims != operand.dims and UNBOUNDED not in (*bound.dims, *operand.dims):
                 raise ShapeError(slug, f"{bound} is neither a scalar nor of the dimensions of {operand}")
             merged = common_dims(merged, bound)
-    require_type("clamp", operand, ANY - COMPLEX)
     return merged.with_layout(None)
 
 

@@ -124,6 +124,10 @@ class OpSpec:
     def __post_init__(self) -> None:
         object.__setattr__(self, "variadic", sum(operand.variadic for operand in self.operands))
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """There is one for each name, in copies and pickles of graphs, too."""
+        return _known, (self.name,)
+
     @property
     def python_name(self) -> str:
         return self.name.replace("-", "_")
@@ -224,6 +228,11 @@ class OpSpec:
 
 OPS: dict[str, OpSpec] = {}
 """The op table, by HLO opcode, in the order of declaration."""
+
+
+def _known(name: str) -> OpSpec:
+    return OPS[name]
+
 
 Rule = typing.TypeVar("Rule", bound=Callable[..., Shape])
 

@@ -20,7 +20,7 @@ import math
 
 from xlapy.hlo.attributes import FusionKind
 from xlapy.hlo.graph import Instruction
-from xlapy.hlo.kernel_plan import continues_fold, fold_values, is_blocked_transpose
+from xlapy.hlo.kernel_plan import FOLDS, continues_fold, fold_values, is_blocked_transpose
 from xlapy.passes.base import Record
 from xlapy.passes.fusion.cost import KERNEL_START, operation_cost
 from xlapy.passes.fusion.plan import FusionPlan, Group
@@ -30,9 +30,11 @@ ALONE = 8.0
 
 
 def join_results(plan: FusionPlan) -> None:
-    """Merges folds of `plan` with the groups that compute something from each result."""
+    """Merges folds of `plan` with the groups that compute something from each result.
+
+    A group that a fold has joined comes by a second time, with another root: it is done."""
     for fold in list(plan.groups()):
-        if fold.kind is FusionKind.INPUT:
+        if fold.kind is FusionKind.INPUT and fold.root.opcode in FOLDS:
             following = _following(plan, fold)
             if following is not None and _is_worth_it(fold, following) and _fits(plan, fold, following):
                 _merge(plan, fold, following)

@@ -1,0 +1,92 @@
+"""Programs and what they are made of, copied and pickled: to other processes, into caches of users, by deepcopy."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import xlapy
+from tests.support.values import assert_same
+from xlapy import ops, stablehlo
+from xlapy.hlo.ops import OPS
+
+X = np.arange(4, dtype=np.float32)
+STABLEHLO = """func.func @main(%a: tensor<4xf32> {mhlo.sharding = "{replicated}"}) -> tensor<4xf32> {
+  %r = stablehlo.abs %a : tensor<4xf32> loc("here"("file.py":3:4))
+  return %r : tensor<4xf32>
+}"""
+
+
+def recorded(length: int = 3) -> xlapy.XlaComputation:
+    b = xlapy.XlaBuilder("chain")
+    value = ops.Parameter(b, 0, xlapy.Shape.array(np.float32, (4,)))
+    for _ in range(length):
+        value = -value * 3
+    return b.build(value)
+
+
+def through_pickle(value: Any) -> Any:
+    return pickle.loads(pickle.dumps(value))
+
+
+COPIES: list[Callable[[Any], Any]] = [through_pickle, copy.copy, copy.deepcopy]
+every_copy = pytest.mark.parametrize("copied", COPIES, ids=lambda function: function.__name__)
+
+
+@every_copy
+def test_executables(copied: Callable[[Any], Any]) -> None:
+    options = xlapy.CompileOptions(num_threads=1)
+    run = xlapy.compile(recorded(), options)
+    again = copied(run)
+    assert again.options == options
+    assert_same(again(X), run(X))
+    assert again.hlo_text() == run.hlo_text()
+
+
+@every_copy
+def test_executables_of_open_sizes(copied: Callable[[Any], Any]) -> None:
+    run = xlapy.compile(
+        "func.func @main(%a: tensor<?xf32>) -> tensor<?xf32> {\n"
+        "%r = stablehlo.negate %a : tensor<?xf32> return %r : tensor<?xf32> }"
+    )
+    assert_same(copied(run)(X), -X)
+
+
+@every_copy
+def test_modules(copied: Callable[[Any], Any]) -> None:
+    for module in (stablehlo.parse(STABLEHLO), recorded().module):
+        again = copied(module)
+        assert again is not module and again.entry is not module.entry
+        assert again.to_text(long=True) == module.to_text(long=True)
+        assert stablehlo.to_text(again) == stablehlo.to_text(module)
+
+
+@every_copy
+def test_long_chains(copied: Callable[[Any], Any]) -> None:
+    """Longer than what Python's recursion would follow."""
+    computation = recorded(length=3000)
+    assert copied(computation).module.to_text() == computation.module.to_text()
+
+
+@every_copy
+def test_what_is_being_recorded(copied: Callable[[Any], Any]) -> None:
+    b = xlapy.XlaBuilder("open")
+    x = copied(ops.Parameter(b, 0, xlapy.Shape.array(np.float32, (4,))))
+    assert_same(xlapy.compile(x.builder.build(x + 1))(X), X + 1)
+    assert x.instruction.spec is OPS["parameter"]
+
+
+def test_another_process_runs_it(tmp_path: Path) -> None:
+    kept = tmp_path / "run.pickle"
+    kept.write_bytes(pickle.dumps(xlapy.compile(recorded())))
+    script = f"import pickle, numpy; print(pickle.load(open({str(kept)!r}, 'rb'))(numpy.ones(4, numpy.float32)))"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["[-27.", "-27.", "-27.", "-27.]"]
