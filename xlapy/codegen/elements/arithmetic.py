@@ -125,14 +125,14 @@ def _with_special_quotients(k: KernelBuilder, x: Pair, y: Pair, quotient: Pair) 
     return Pair(re, im)
 
 
-@element("negate")
+@element("negate", changes_sign=True)
 def negate(e: Emission, x: Element) -> Element:
     if isinstance(x, Pair):
         return Pair(e.k.neg(x.re), e.k.neg(x.im))
     return wrap_narrow_integer(e.k, e.k.neg(x), e.result_type)
 
 
-@element("abs")
+@element("abs", changes_sign=True)
 def absolute(e: Emission, x: Element) -> Element:
     k = e.k
     if isinstance(x, Pair):
