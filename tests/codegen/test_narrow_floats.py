@@ -77,3 +77,39 @@ def interesting_floats(name: str) -> np.ndarray:
     with np.errstate(over="ignore"):
         edges = limit * np.array([1, 1.03, 1.05, 1.07, 1.5, -1.5, -1.05], np.float32)
     return np.concatenate([codes, middles, *beside, random, special, edges])
+
+
+@pytest.mark.parametrize("name", ["bf16", "f16"])
+@pytest.mark.parametrize("operation", ["Add", "Sub", "Mul", "Div", "Max", "Rem", "Pow", "Atan2"])
+def test_operations_on_all_codes_keep_nans(name: str, operation: str) -> None:
+    """NaNs of all kinds stay NaNs, next to one another and next to numbers; what is no NaN is rounded once."""
+    codes = all_codes(name)
+    for other in (codes[::-1].copy(), np.full(codes.size, 3.0, codes.dtype)):
+        got = computed(operation, codes, other)
+        with np.errstate(all="ignore"):
+            expected = computed(operation, codes.astype(np.float32), other.astype(np.float32)).astype(codes.dtype)
+        assert same(got, expected).all(), codes.view(np.uint16)[~same(got, expected)][:8]
+
+
+@pytest.mark.parametrize("name", ["bf16", "f16"])
+def test_exact_operations_behind_one_that_rounds(name: str) -> None:
+    """Signs change, and values are chosen, without being rounded once more; a converted NaN stays one."""
+    codes, element_type = all_codes(name), element_type_named(name)
+    b = xlapy.XlaBuilder("exact")
+    wide = ops.Parameter(b, 0, xlapy.Shape.array(F32, (codes.size,)))
+    x = ops.ConvertElementType(wide, element_type)
+    largest = ops.Max(ops.Neg(ops.Abs(x)), ops.Neg(ops.Mul(x, x)))
+    values = np.arange(codes.size, dtype=np.uint32) << 16 | 0xFFFF
+    values = values.view(np.float32)
+    with np.errstate(all="ignore"):
+        rounded = np.where(np.isnan(values), np.float32(np.nan), values).astype(codes.dtype)
+        squares = (rounded.astype(np.float32) ** 2).astype(codes.dtype)
+        expected = np.maximum(-np.abs(rounded), -squares)
+    got = xlapy.compile(b.build(largest))(values)
+    assert same(got, expected).all(), values.view(np.uint32)[~same(got, expected)][:8]
+
+
+def computed(operation: str, *arrays: np.ndarray) -> np.ndarray:
+    b = xlapy.XlaBuilder(operation)
+    operands = [ops.Parameter(b, i, xlapy.Shape.array(array.dtype, array.shape)) for i, array in enumerate(arrays)]
+    return np.asarray(xlapy.compile(b.build(getattr(ops, operation)(*operands)))(*arrays))

@@ -70,6 +70,21 @@ def minimax(
         chosen = moved
 
 
+def rounded_minimax(
+    function: Callable[[Real], Real], weight: Callable[[Real], Real], low: Real, high: Real, degree: int, bits: int
+) -> list[float]:
+    """The same with coefficients of `bits` bits, each chosen to suit those before it, which are rounded."""
+    coefficients: list[float] = []
+
+    def rest(x: Real) -> Real:
+        return (function(x) - sum(c * x**n for n, c in enumerate(coefficients))) / x ** len(coefficients)
+
+    while len(coefficients) <= degree:
+        constant = minimax(rest, lambda x: weight(x) * x ** len(coefficients), low, high, degree - len(coefficients))[0]
+        coefficients.append(split(constant, bits)[0])
+    return coefficients
+
+
 def alternating_peaks(errors: list[Real], count: int) -> list[int]:
     """Where `count` errors of alternating sign are largest: one of each run of a sign, less the smaller ends."""
     runs = [list(run) for _, run in itertools.groupby(range(len(errors)), key=lambda i: errors[i] > 0)]
@@ -283,6 +298,20 @@ SINGLE_ONLY: dict[str, tuple[str, Callable[[Real], Real], Callable[[Real], Real]
 }
 
 
+# the same for both, with coefficients that are rounded one by one: meaning, function, weight, low, high, degrees
+WEIGHTED: dict[str, tuple[str, Callable[[Real], Real], Callable[[Real], Real], Real, Real, int, int]] = {
+    "SINE": (
+        "(sin r - r) / r^3 of r^2 up to a quarter turn, with relative errors of sin r",
+        root(lambda r: (mp.sin(r) - r) / r**3),
+        lambda z: z * mp.sqrt(z) / mp.sin(mp.sqrt(z)),
+        mp.mpf(0),
+        4 * QUARTER_PI_SQUARED,
+        3,
+        7,
+    ),
+}
+
+
 # the same as the first table for functions that are computed in f64 only: function, low, high, degree
 DOUBLE_ONLY: dict[str, tuple[str, Callable[[Real], Real], Real, Real, int]] = {
     "ERF": (
@@ -388,6 +417,12 @@ def main() -> None:
     for name, (meaning, function, weight, low, high, degree) in SINGLE_ONLY.items():
         print(f"# {meaning}")
         write_tuple(f"{name} =", minimax(function, weight, low, high, degree))
+    for name, (meaning, function, weight, low, high, *degrees) in WEIGHTED.items():
+        print(f"# {meaning}")
+        print(f"{name} = {{")
+        for kind, bits, degree in zip(("f32", "f64"), (24, 53), degrees, strict=True):
+            write_tuple(f'"{kind}":', rounded_minimax(function, weight, low, high, degree, bits), "    ")
+        print("}")
     for name, (meaning, function, low, high, degree) in DOUBLE_ONLY.items():
         print(f"# {meaning}")
         write_tuple(f"{name} =", polynomial(function, low, high, degree))

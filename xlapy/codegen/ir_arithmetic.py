@@ -12,6 +12,9 @@ from collections.abc import Callable, Sequence
 from xlapy.codegen.ir_emitter import Emitter
 from xlapy.codegen.ir_types import (
     I1,
+    I8,
+    I16,
+    I32,
     I64,
     IRType,
     Number,
@@ -485,6 +488,25 @@ class Arithmetic(Emitter):
         self.module.declare(symbol, x.type, [x.type, n.type])
         text = f"call {x.type.text} @{symbol}({x.type.text} {x.text}, {n.type.text} {n.text})"
         return self._pure(x.type, text, x, n)
+
+    def scalef(self, x: Value, whole: Value, n: Value) -> Value:
+        """The same for an n that is there as a float, too, and needs not be made one where vectors fill registers."""
+        per_register = 512 // x.type.bits
+        if x.type.lanes % per_register or x.type.lanes & (x.type.lanes - 1):
+            return self.ldexp(x, n)
+        type, suffix = x.type.with_lanes(per_register), "ps" if x.type.bits == 32 else "pd"
+        symbol, mask = f"llvm.x86.avx512.mask.scalef.{suffix}.512", I16 if per_register == 16 else I8
+        self.module.declare(symbol, type, [type, type, type, mask, I32])
+        parts = []
+        for start in range(0, x.type.lanes, per_register):
+            lanes = range(start, start + per_register)
+            a, b = self.shuffle(x, None, lanes), self.shuffle(whole, None, lanes)
+            operands = f"{type.text} {a.text}, {type.text} {b.text}, {type.text} {a.text}, {mask.text} -1, i32 4"
+            parts.append(self._pure(type, f"call {type.text} @{symbol}({operands})", a, b))
+        while len(parts) > 1:
+            joined = range(2 * parts[0].type.lanes)
+            parts = [self.shuffle(a, b, joined) for a, b in zip(parts[::2], parts[1::2], strict=True)]
+        return parts[0]
 
     # Lanes
 

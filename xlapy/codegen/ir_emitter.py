@@ -52,6 +52,7 @@ class Emitter:
         self.loads_constants = loads_constants
         self.joins_offsets = joins_offsets
         self._hoisted_constants = 0 if hoists_constants else HOISTED_CONSTANTS
+        self.rounded: set[tuple[str, str]] = set()  # values that are known to be of a narrower type, and which
         self._offsets: dict[str, tuple[Value, int]] = {}  # values that are another one and a constant
         self.has_fma = module.has_fma
         self.has_f16c = module.has_f16c

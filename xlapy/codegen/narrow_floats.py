@@ -19,6 +19,10 @@ class NarrowFloat(Record):
 
     widen: Callable[[KernelBuilder, Value], Value]
     narrow: Callable[[KernelBuilder, Value], Value]
+    encode: Callable[[KernelBuilder, Value], Value] | None = None
+    """The bits of a value that is rounded already, if that is less work than `narrow`."""
+    round_result: Callable[[KernelBuilder, Value], Value] | None = None
+    """Rounds what was computed from values of the type, if that is less work than `round`."""
 
     def round(self, k: KernelBuilder, value: Value) -> Value:
         return self.widen(k, self.narrow(k, value))
@@ -32,18 +36,52 @@ def _float(k: KernelBuilder, bits: Value) -> Value:
     return k.bitcast(bits, F32.with_lanes(bits.type.lanes))
 
 
+_LEAST_PERMUTED = 16
+"""Lanes that fill a long register, as f32."""
+
+
+def _permutes(k: KernelBuilder, lanes: int) -> bool:
+    """Whether halves of lanes had better be moved by permutations, of which one does what a conversion between widths
+    and a shift do."""
+    return k.module.has_permute and lanes >= _LEAST_PERMUTED
+
+
 def _widen_bf16(k: KernelBuilder, raw: Value) -> Value:
-    return _float(k, k.shl(k.zext(raw, I32.with_lanes(raw.type.lanes)), 16))
+    lanes = raw.type.lanes
+    if _permutes(k, lanes):
+        zeros_and_halves = [place for lane in range(lanes) for place in (lane, lanes + lane)]
+        return k.bitcast(k.shuffle(k.const(raw.type, 0), raw, zeros_and_halves), F32.with_lanes(lanes))
+    return _float(k, k.shl(k.zext(raw, I32.with_lanes(lanes)), 16))
+
+
+def _nearest_bf16(k: KernelBuilder, bits: Value) -> Value:
+    """Adds just under half a unit, or half of one to what is odd, so that ties go to even. The upper halves count."""
+    odd = k.compare("ne", k.and_(bits, 1 << 16), 0)
+    return k.add(bits, k.select(odd, k.const(bits.type, 0x8000), 0x7FFF))
 
 
 def _narrow_bf16(k: KernelBuilder, value: Value) -> Value:
-    """Adds just under half a unit, and the last kept bit, so that ties go to even; a NaN keeps its upper bits,
-    quiet."""
+    """A NaN keeps its upper bits, quiet."""
     bits = _bits(k, value)
-    last = k.and_(k.lshr(bits, 16), 1)
-    nearest = k.add(bits, k.add(last, 0x7FFF))
-    chosen = k.select(k.is_nan(value), k.or_(bits, 0x400000), nearest)
-    return k.trunc(k.lshr(chosen, 16), I16.with_lanes(value.type.lanes))
+    chosen = k.select(k.is_nan(value), k.or_(bits, 0x400000), _nearest_bf16(k, bits))
+    return _upper_halves(k, chosen)
+
+
+def _upper_halves(k: KernelBuilder, bits: Value) -> Value:
+    lanes = bits.type.lanes
+    if _permutes(k, lanes):
+        return k.shuffle(k.bitcast(bits, I16.with_lanes(2 * lanes)), None, range(1, 2 * lanes, 2))
+    return k.trunc(k.lshr(bits, 16), I16.with_lanes(bits.type.lanes))
+
+
+def _encode_bf16(k: KernelBuilder, value: Value) -> Value:
+    return _upper_halves(k, _bits(k, value))
+
+
+def _round_bf16_result(k: KernelBuilder, value: Value) -> Value:
+    """Needs no look at NaNs: those that operations make, or pass on from values of the type, have nothing in the lower
+    half, so that adding to it changes nothing in the upper one."""
+    return _float(k, k.and_(_nearest_bf16(k, _bits(k, value)), -1 << 16))
 
 
 def _widen_f16(k: KernelBuilder, raw: Value) -> Value:
@@ -190,7 +228,7 @@ def _narrow_e8m0(k: KernelBuilder, value: Value) -> Value:
 
 
 NARROW_FLOATS = {
-    "bf16": NarrowFloat(_widen_bf16, _narrow_bf16),
+    "bf16": NarrowFloat(_widen_bf16, _narrow_bf16, _encode_bf16, _round_bf16_result),
     "f16": NarrowFloat(_widen_f16, _narrow_f16),
     "f8e8m0fnu": NarrowFloat(_widen_e8m0, _narrow_e8m0),
 } | {name: NarrowFloat(_WIDEN_SMALL[name], _NARROW_SMALL[name]) for name in _FORMATS if name != "f16"}

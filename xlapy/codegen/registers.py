@@ -60,7 +60,7 @@ def from_memory(k: KernelBuilder, raw: Value, element_type: ElementType) -> Valu
     if part.kind == "pred":
         return k.compare("ne", raw, 0)
     if part.is_narrow_float:
-        return NARROW_FLOATS[part.name].widen(k, raw)
+        return note_rounded(k, NARROW_FLOATS[part.name].widen(k, raw), part)
     return wrap_narrow_integer(k, raw, part)
 
 
@@ -70,8 +70,20 @@ def to_memory(k: KernelBuilder, value: Value, element_type: ElementType) -> Valu
     if part.kind == "pred":
         return k.zext(value, I8.with_lanes(value.type.lanes))
     if part.is_narrow_float:
-        return NARROW_FLOATS[part.name].narrow(k, value)
+        form = NARROW_FLOATS[part.name]
+        return (form.encode if form.encode and is_rounded(k, value, part) else form.narrow)(k, value)
     return value
+
+
+def note_rounded(k: KernelBuilder, value: Value, element_type: ElementType) -> Value:
+    """The same value, of which `is_rounded` will tell that it is one of the narrow type."""
+    k.rounded.add((value.text, element_type.name))
+    return value
+
+
+def is_rounded(k: KernelBuilder, value: Value, element_type: ElementType) -> bool:
+    """Whether the value is known to be one of the narrow type. Most are, but not all are known to be."""
+    return (value.text, element_type.name) in k.rounded
 
 
 def wrap_narrow_integer(k: KernelBuilder, value: Value, element_type: ElementType) -> Value:
@@ -83,12 +95,16 @@ def wrap_narrow_integer(k: KernelBuilder, value: Value, element_type: ElementTyp
     return shift_right(k.shl(value, spare), spare)
 
 
-def rounded(k: KernelBuilder, element: Element, element_type: ElementType) -> Element:
-    """The result of an operation, brought into the range of its type: narrow floats round, narrow integers wrap."""
+def rounded(k: KernelBuilder, element: Element, element_type: ElementType, *, of_its_type: bool = False) -> Element:
+    """The result of an operation, brought into the range of its type: narrow floats round, narrow integers wrap.
+
+    `of_its_type`: where the operation took floats, these were of the same type."""
     if isinstance(element, Pair):
         return element
     if element_type.is_narrow_float:
-        return NARROW_FLOATS[element_type.name].round(k, element)
+        form = NARROW_FLOATS[element_type.name]
+        round_ = form.round_result if form.round_result and of_its_type else form.round
+        return note_rounded(k, round_(k, element), element_type)
     return wrap_narrow_integer(k, element, element_type)
 
 

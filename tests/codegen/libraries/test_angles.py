@@ -7,6 +7,7 @@ import numpy as np
 import xlapy
 from tests.support.native import assert_same_bits
 from xlapy.codegen.libraries.angles import ANGLES
+from xlapy.codegen.math.trigonometric import LARGE_SINES
 from xlapy.codegen.math.trigonometric_reduction import LARGE_ANGLES, SINGLE_ANGLES
 from xlapy.codegen.target import host_target
 
@@ -23,9 +24,19 @@ def test_programs_call_the_library() -> None:
         program = xlapy.compile(BODY.format(kind="f32", size=size))._compiled.program
         assert ANGLES.name in program.libraries
         code = "".join(program.llvm_modules)
-        assert f"declare void @{SINGLE_ANGLES.symbol}(" in code and "define internal" not in code
+        for turns in (0, 1):
+            assert f"declare void @{LARGE_SINES['f32', turns].symbol}(" in code and "define internal" not in code
     wide = xlapy.compile(BODY.format(kind="f64", size=40))._compiled.program
-    assert f"declare void @{LARGE_ANGLES}(" in "".join(wide.llvm_modules)
+    for turns in (0, 1):
+        assert f"declare void @{LARGE_SINES['f64', turns].symbol}(" in "".join(wide.llvm_modules)
+
+
+def test_tangents_call_for_the_reduction() -> None:
+    for kind, symbol in (("f32", SINGLE_ANGLES.symbol), ("f64", LARGE_ANGLES)):
+        text = f"HloModule m\nENTRY e {{ x = {kind}[40] parameter(0)\n  ROOT t = {kind}[40] tan(x) }}\n"
+        program = xlapy.compile(text)._compiled.program
+        assert ANGLES.name in program.libraries
+        assert f"declare void @{symbol}(" in "".join(program.llvm_modules)
 
 
 def test_large_angles_in_every_lane() -> None:
@@ -40,6 +51,19 @@ def test_large_angles_in_every_lane() -> None:
                 assert_same_bits(got[number], want[0])
         wide = angles[angles < 1e6].astype(np.float64)
         np.testing.assert_allclose(together[0][: wide.size], np.sin(wide), rtol=1e-5, atol=1e-7)
+
+
+def test_one_and_zero_are_met() -> None:
+    """A cosine of next to nothing is 1, none is beyond 1, and sines of next to nothing are their angles."""
+    for dtype in (np.float32, np.float64):
+        tiny = np.array([0.0, -0.0, 1e-30, -1e-30, 1e-9, -1e-9], dtype)
+        largest = np.arange(-300, 300).astype(dtype) * dtype(np.pi / 2)
+        kind = np.dtype(dtype).name.replace("float", "f")
+        sines, cosines = xlapy.compile(BODY.format(kind=kind, size=tiny.size))(tiny)
+        assert_same_bits(sines, tiny)
+        assert (cosines == 1).all()
+        for waves in xlapy.compile(BODY.format(kind=kind, size=largest.size))(largest):
+            assert np.abs(waves).max() == 1
 
 
 def test_the_library_has_the_only_copy() -> None:

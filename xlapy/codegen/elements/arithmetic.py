@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from xlapy.codegen.elements.registry import Emission, element
-from xlapy.codegen.ir import KernelBuilder, Value
+from xlapy.codegen.ir import F32, F64, KernelBuilder, Value
 from xlapy.codegen.math import MATH
 from xlapy.codegen.math.complex import COMPLEX_MATH, Complex
 from xlapy.codegen.math.complex import absolute as absolute_of
@@ -70,11 +70,31 @@ def _guarded_division(e: Emission, x: Value, y: Value, *, quotient: bool) -> Val
         lowest = k.compare("eq", x, element_type.integer_range[0])
         unsafe = k.or_(zero, k.and_(lowest, k.compare("eq", y, -1)))
     safe = k.select(unsafe, 1, y)
-    if quotient:
+    if _divides_as_floats(safe):
+        whole = _quotient_of_floats(k, x, safe, signed=element_type.is_signed)
+        result = whole if quotient else k.sub(x, k.mul(whole, safe))
+    elif quotient:
         result = (k.sdiv if element_type.is_signed else k.udiv)(x, safe)
-        return k.select(zero, -1, result)
-    result = (k.srem if element_type.is_signed else k.urem)(x, safe)
-    return k.select(zero, x, result)
+    else:
+        result = (k.srem if element_type.is_signed else k.urem)(x, safe)
+    return k.select(zero, -1 if quotient else x, result)
+
+
+def _divides_as_floats(divisor: Value) -> bool:
+    """Whether there is nothing better: hardware divides vectors of floats only, and LLVM multiplies instead of dividing
+    by constants."""
+    type = divisor.type
+    return type.lanes > 1 and type.bits <= 32 and divisor.constant is None
+
+
+def _quotient_of_floats(k: KernelBuilder, x: Value, y: Value, *, signed: bool) -> Value:
+    """x / y towards zero: of 32 bits in f64, of fewer in f32.
+
+    A quotient that is no integer is at least 1 / y away from one, and rounding moves it by less: by its size, which is
+    at most 2^bits / y, times 2^-53 or 2^-24."""
+    wide = F64 if x.type.bits == 32 else F32
+    to_float, to_integer = (k.sitofp, k.fptosi) if signed else (k.uitofp, k.fptoui)
+    return to_integer(k.div(to_float(x, wide), to_float(y, wide)), x.type)
 
 
 def _complex_quotient(k: KernelBuilder, x: Pair, y: Pair) -> Pair:
@@ -125,14 +145,14 @@ def _with_special_quotients(k: KernelBuilder, x: Pair, y: Pair, quotient: Pair) 
     return Pair(re, im)
 
 
-@element("negate")
+@element("negate", changes_sign=True)
 def negate(e: Emission, x: Element) -> Element:
     if isinstance(x, Pair):
         return Pair(e.k.neg(x.re), e.k.neg(x.im))
     return wrap_narrow_integer(e.k, e.k.neg(x), e.result_type)
 
 
-@element("abs")
+@element("abs", changes_sign=True)
 def absolute(e: Emission, x: Element) -> Element:
     k = e.k
     if isinstance(x, Pair):

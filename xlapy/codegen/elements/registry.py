@@ -14,8 +14,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from xlapy.codegen.ir import IRType, KernelBuilder
-from xlapy.codegen.registers import Element, lanes_of, register_type, rounded, splat
-from xlapy.hlo.element_types import ElementType
+from xlapy.codegen.registers import Element, Pair, is_rounded, lanes_of, note_rounded, register_type, rounded, splat
+from xlapy.hlo.element_types import BF16, F16, ElementType
 from xlapy.hlo.graph import Instruction
 from xlapy.hlo.ops import OPS
 from xlapy.support.registry import Registry
@@ -46,9 +46,11 @@ class Emission:
 ElementEmitter = Callable[..., Element]
 ELEMENTS: Registry[ElementEmitter] = Registry("native elements", OPS)
 EXACT: set[str] = set()
+SIGN_CHANGES: set[str] = set()  # exact for floats that have numbers and zeros of both signs
+_SIGNED_FLOATS = (BF16, F16)
 
 
-def element(*names: str, exact: bool = False) -> Callable[[ElementEmitter], ElementEmitter]:
+def element(*names: str, exact: bool = False, changes_sign: bool = False) -> Callable[[ElementEmitter], ElementEmitter]:
     """Registers the emitter of each of `names`."""
 
     def register(emitter: ElementEmitter) -> ElementEmitter:
@@ -56,6 +58,8 @@ def element(*names: str, exact: bool = False) -> Callable[[ElementEmitter], Elem
             ELEMENTS.add(name, emitter)
             if exact:
                 EXACT.add(name)
+            if changes_sign:
+                SIGN_CHANGES.add(name)
         return emitter
 
     return register
@@ -70,6 +74,29 @@ def emit_element(
     lanes = max(map(lanes_of, operands), default=1)
     spread = [splat(k, operand, lanes) for operand in operands]
     result = ELEMENTS[instruction.opcode](Emission(k, instruction, lanes), *spread)
-    if unrounded or instruction.opcode in EXACT:
+    if unrounded:
         return result
-    return rounded(k, result, instruction.shape.type)
+    type = instruction.shape.type
+    if instruction.opcode in EXACT or (instruction.opcode in SIGN_CHANGES and type in _SIGNED_FLOATS):
+        return _as_rounded_as(k, result, instruction, operands)
+    return rounded(k, result, type, of_its_type=_takes_its_type(instruction))
+
+
+def _takes_its_type(instruction: Instruction) -> bool:
+    """Whether all floats that the operation takes are of the type of its result."""
+    types = {operand.shape.type for operand in instruction.operands}
+    return all(type is instruction.shape.type or not (type.is_float or type.is_complex) for type in types)
+
+
+def _as_rounded_as(k: KernelBuilder, result: Element, instruction: Instruction, operands: Sequence[Element]) -> Element:
+    """The result of an exact operation, which is known to be rounded if all operands of its type are."""
+    type = instruction.shape.type
+    if not type.is_narrow_float or isinstance(result, Pair):
+        return result
+    values = [
+        value
+        for operand, value in zip(instruction.operands, operands, strict=True)
+        if operand.shape.type is type and not isinstance(value, Pair)
+    ]
+    known = all(value.constant is not None or is_rounded(k, value, type) for value in values)
+    return note_rounded(k, result, type) if values and known else result

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from xlapy.codegen.ir import Module
 from xlapy.codegen.libraries import Library
+from xlapy.codegen.math.trigonometric import LARGE_SINES
 from xlapy.codegen.math.trigonometric_reduction import (
     ANGLES_LIBRARY,
     LARGE_ANGLES,
@@ -17,8 +18,10 @@ def emit_angles(target: Target) -> Module:
     """The library for a target."""
     module = Module.of(target)
     define_reduce_large(module)
-    SINGLE_ANGLES.define(module, attributes=target.function_attributes)
+    for function in _FUNCTIONS:
+        function.define(module, attributes=target.function_attributes)
     return module
 
 
-ANGLES = Library(ANGLES_LIBRARY, (LARGE_ANGLES, SINGLE_ANGLES.symbol), emit_angles)
+_FUNCTIONS = (SINGLE_ANGLES, *LARGE_SINES.values())
+ANGLES = Library(ANGLES_LIBRARY, (LARGE_ANGLES, *(function.symbol for function in _FUNCTIONS)), emit_angles)

@@ -64,16 +64,34 @@ def round_to_integer(k: KernelBuilder, x: Value) -> tuple[Value, Value]:
     return k.sub(shifted, shift), number
 
 
+def nearest_multiple(k: KernelBuilder, x: Value, factor: float) -> tuple[Value, Value]:
+    """The same for x * factor, which is not rounded before if there is fma."""
+    shift = format_of(x.type).round_shift
+    shifted = k.muladd(x, factor, k.const(x.type, shift))
+    return k.sub(shifted, shift), k.sub(k.to_integer_bits(shifted), float_to_bits(shift, x.type.bits))
+
+
+def nearest_power(k: KernelBuilder, x: Value, factor: float, exponent: int) -> tuple[Value, Value]:
+    """n, the integer next to x * factor, and 2^(n + exponent), if that is normal.
+
+    What is added to round puts the biased exponent into the low bits of the sum, and the shift leaves nothing else."""
+    form = format_of(x.type)
+    shift = form.round_shift + form.bias + exponent
+    shifted = k.muladd(x, factor, k.const(x.type, shift))
+    return k.sub(shifted, shift), k.bitcast(k.shl(k.to_integer_bits(shifted), form.mantissa), x.type)
+
+
 def power_of_two(k: KernelBuilder, n: Value, type: IRType) -> Value:
     """2^n for exponents of normal numbers."""
     form = format_of(type)
     return k.bitcast(k.shl(k.add(n, form.bias), form.mantissa), type)
 
 
-def scale(k: KernelBuilder, x: Value, n: Value) -> Value:
-    """x * 2^n, for |n| up to twice the range of exponents; rounded once if x is normal."""
+def scale(k: KernelBuilder, x: Value, n: Value, whole: Value | None = None) -> Value:
+    """x * 2^n, for |n| up to twice the range of exponents; rounded once if x is normal. `whole` is n as a float, if
+    that is known anyway."""
     if k.has_scalef:
-        return k.ldexp(x, n)
+        return k.ldexp(x, n) if whole is None else k.scalef(x, whole, n)
     # A logical shift of a positive number, because AVX2 has no arithmetic shift of 64 bits.
     half = k.sub(k.lshr(k.add(n, 1 << 13), 1), 1 << 12)
     return k.mul(k.mul(x, power_of_two(k, half, x.type)), power_of_two(k, k.sub(n, half), x.type))

@@ -20,8 +20,8 @@ from xlapy.codegen.math.coefficients import (
 from xlapy.codegen.math.common import (
     INFINITY,
     clamp,
-    format_of,
     horner,
+    nearest_power,
     power_of_two,
     quick_two_sum,
     scale,
@@ -57,7 +57,7 @@ def _erf_single(k: KernelBuilder, x: Value) -> Value:
     So a small result is as accurate as Q, which is -|x| + |x| P(|x|)."""
     magnitude = _at_most(k, k.fabs(x), _ERF_LIMIT["f32"])
     exponent = k.muladd(magnitude, horner(k, magnitude, LOG_ERFC_SINGLE), k.neg(magnitude))
-    n, power = _nearest_power(k, exponent, 1 / math.log(2), 0)
+    n, power = nearest_power(k, exponent, 1 / math.log(2), 0)
     r = exponent
     for part in LN2["f32"]:
         r = k.muladd(n, -part, r)
@@ -125,21 +125,11 @@ def _muladd_with_error(k: KernelBuilder, a: Value, b: Value, c: Value) -> tuple[
 def _reduced_negative_square(k: KernelBuilder, x: Value) -> tuple[Value, Value]:
     """r and 2^(n + 64) with e^(-x^2) = 2^n e^r; the square is exact, because its error matters as much as its value."""
     high, low = LN2["f32"]
-    n, power = _nearest_power(k, k.mul(x, x), -1 / math.log(2), _ERFC_EXPONENT)
+    n, power = nearest_power(k, k.mul(x, x), -1 / math.log(2), _ERFC_EXPONENT)
     if k.has_fma:
         return k.muladd(n, -low, k.fma(k.neg(x), x, k.mul(n, -high))), power
     square, square_low = two_product(k, x, x)
     return k.sub(k.sub(k.mul(n, -high), square), k.add(square_low, k.mul(n, low))), power
-
-
-def _nearest_power(k: KernelBuilder, x: Value, factor: float, exponent: int) -> tuple[Value, Value]:
-    """n, the integer next to x * factor, and 2^(n + exponent), if that is normal.
-
-    What is added to round puts the biased exponent into the low bits of the sum, and the shift leaves nothing else."""
-    form = format_of(x.type)
-    shift = form.round_shift + form.bias + exponent
-    shifted = k.muladd(x, factor, k.const(x.type, shift))
-    return k.sub(shifted, shift), k.bitcast(k.shl(k.to_integer_bits(shifted), form.mantissa), x.type)
 
 
 def _at_most(k: KernelBuilder, x: Value, high: float) -> Value:
@@ -157,7 +147,7 @@ def _erfc_double(k: KernelBuilder, x: Value) -> Value:
     scaled = k.div(horner(k, t, ERFCX), k.muladd(magnitude, 2.0, k.const(x.type, 1.0)))
     square, square_low = two_product(k, magnitude, magnitude)
     part = reduced_exp(k, k.neg(square), k.neg(square_low))
-    tail = scale(k, k.muladd(scaled, part.p, scaled), part.n)
+    tail = scale(k, k.muladd(scaled, part.p, scaled), part.n, part.whole)
     far = k.select(k.compare("lt", x, 0.0), k.sub(2.0, tail), tail)
     return k.select(k.compare("lt", k.fabs(x), 0.5), near, far)
 

@@ -14,6 +14,7 @@ from xlapy.codegen.math.common import (
     clamp,
     format_of,
     horner,
+    nearest_multiple,
     power_of_two,
     quick_two_sum,
     round_to_integer,
@@ -32,15 +33,17 @@ class Reduced(NamedTuple):
 
     p: Value
     n: Value
+    whole: Value
+    """n as a float."""
 
 
 def reduced_exp(k: KernelBuilder, x: Value, low: Value | None = None) -> Reduced:
     """The parts of e^(x + low), for x within the range of the type."""
     high_ln2, low_ln2 = LN2[x.type.kind]
-    n, number = round_to_integer(k, k.mul(x, 1 / math.log(2)))
+    n, number = nearest_multiple(k, x, 1 / math.log(2))
     r = k.muladd(n, -high_ln2, x)
     r = k.muladd(n, -low_ln2, r) if low is None else k.add(r, k.muladd(n, -low_ln2, low))
-    return Reduced(k.muladd(k.mul(r, r), horner(k, r, EXP), r), number)
+    return Reduced(k.muladd(k.mul(r, r), horner(k, r, EXP), r), number, n)
 
 
 def exp(k: KernelBuilder, x: Value) -> Value:
@@ -51,7 +54,7 @@ def exp(k: KernelBuilder, x: Value) -> Value:
 def exp_of_sum(k: KernelBuilder, x: Value, low: Value | None) -> Value:
     """e^(x + low), where `low` holds what x is too short for."""
     part = reduced_exp(k, clamp(k, x, *_RANGE[x.type.kind]), low)
-    return scale(k, k.add(part.p, 1.0), part.n)
+    return scale(k, k.add(part.p, 1.0), part.n, part.whole)
 
 
 def exp_of_pair(k: KernelBuilder, x: Value, low: Value, *, moderate: bool = False) -> Value:
@@ -61,14 +64,14 @@ def exp_of_pair(k: KernelBuilder, x: Value, low: Value, *, moderate: bool = Fals
     if not moderate:
         x = clamp(k, x, *_RANGE[x.type.kind])
     high_ln2, low_ln2 = LN2[x.type.kind]
-    n, number = round_to_integer(k, k.mul(k.add(x, low), 1 / math.log(2)))
+    n, number = nearest_multiple(k, k.add(x, low), 1 / math.log(2))
     r, low = k.muladd(n, -high_ln2, x), k.muladd(n, -low_ln2, low)
     whole = k.add(r, low)
     high, error = quick_two_sum(k, 1.0, r)
     rest = k.muladd(k.mul(whole, whole), horner(k, whole, EXP), low)
     result = k.add(high, k.add(error, rest))
     if not moderate:
-        return scale(k, result, number)
+        return scale(k, result, number, n)
     power = k.add(k.to_integer_bits(result), k.shl(number, format_of(x.type).mantissa))
     return k.bitcast(power, x.type)
 
@@ -78,7 +81,7 @@ def exp2(k: KernelBuilder, x: Value) -> Value:
     x = clamp(k, x, *_BASE_2_RANGE[x.type.kind])
     n, number = round_to_integer(k, x)
     r = k.sub(x, n)
-    return scale(k, k.add(k.mul(r, horner(k, r, EXP2)), 1.0), number)
+    return scale(k, k.add(k.mul(r, horner(k, r, EXP2)), 1.0), number, n)
 
 
 def expm1(k: KernelBuilder, x: Value) -> Value:
@@ -97,7 +100,7 @@ def logistic(k: KernelBuilder, x: Value) -> Value:
     With z = e^-|x| this is 1 / (1 + z), or z / (1 + z) for negative x; z and 1 + z keep their rounding errors."""
     part = reduced_exp(k, clamp(k, k.neg(k.fabs(x)), *_RANGE[x.type.kind]))
     rounded, error = quick_two_sum(k, 1.0, part.p)
-    z, z_low = scale(k, rounded, part.n), scale(k, error, part.n)
+    z, z_low = (scale(k, value, part.n, part.whole) for value in (rounded, error))
     below, below_low = quick_two_sum(k, 1.0, z)
     below_low = k.add(below_low, z_low)
     negative = k.compare("lt", x, 0.0)

@@ -7,10 +7,19 @@ from __future__ import annotations
 
 import math
 
-from xlapy.codegen.ir import KernelBuilder, Value
-from xlapy.codegen.math.coefficients import ASIN, ATAN, COS, HALF_PI, SIN, TAN_SINGLE
+from xlapy.codegen.ir import F32, F64, IRType, KernelBuilder, Value
+from xlapy.codegen.math.coefficients import ASIN, ATAN, COS, HALF_PI, SIN, SINE, TAN_SINGLE
 from xlapy.codegen.math.common import INFINITY, horner, quick_two_sum, sign_bit, two_product
-from xlapy.codegen.math.trigonometric_reduction import Reduced, reduce_angle, reduce_single
+from xlapy.codegen.math.rare import RareFunction
+from xlapy.codegen.math.trigonometric_reduction import (
+    ANGLE_LIMITS,
+    ANGLES_LIBRARY,
+    Reduced,
+    reduce_angle,
+    reduce_single,
+    reduce_to_half_turns,
+    reduce_to_odd_quarters,
+)
 
 # Beyond this the square root is small enough for its rounding error not to matter.
 _FOLD = 0.7
@@ -42,7 +51,41 @@ def _bit(k: KernelBuilder, quadrant: Value, bit: int) -> Value:
 
 
 def _sine_of(k: KernelBuilder, x: Value, quarter_turns: int) -> Value:
-    """sin(x + quarter_turns * pi/2)"""
+    """sin(x + quarter_turns * pi/2), for none or one. Only without fma it needs no others for large angles."""
+    if not k.has_fma:
+        return _sine_by_quadrant(k, x, quarter_turns)
+    quick = _sine_by_half_turns(k, x, quarter_turns)
+    large = k.compare("ge", k.fabs(x), ANGLE_LIMITS[x.type.kind])
+
+    def with_large() -> Value:
+        (sine,) = LARGE_SINES[x.type.kind, quarter_turns].call(k, x)
+        return k.select(large, sine, quick)
+
+    (result,) = k.if_else(k.any_lane(large), with_large, lambda: quick, likely=False)
+    return result
+
+
+def _sine_by_half_turns(k: KernelBuilder, x: Value, quarter_turns: int) -> Value:
+    """x = n pi + r or (n + 1/2) pi + r with |r| up to pi/2, for angles below the limit: the sine, but for the sign of
+    the odd n, is that of r, or of -r with the cosine for the odd ones."""
+    if quarter_turns:
+        r, low, turns = reduce_to_odd_quarters(k, x)
+    else:
+        r, low, turns = reduce_to_half_turns(k, x)
+    z, z_low = two_product(k, r, r)
+    cube, cube_low = two_product(k, r, z)
+    factor = horner(k, z, SINE)
+    # The slope, cos r, nearly enough for a factor of `low`.
+    slope = k.muladd(z, -4 / math.pi**2, 1.0)
+    rest_low = k.muladd(low, slope, k.mul(k.muladd(r, z_low, cube_low), factor))
+    value = k.add(r, k.muladd(cube, factor, rest_low))
+    flipped = k.bitcast(k.xor(k.to_integer_bits(value), k.shl(turns, x.type.bits - 1)), x.type)
+    # The reduction turns -0 into +0.
+    return flipped if quarter_turns else k.select(k.compare("eq", x, 0.0), x, flipped)
+
+
+def _sine_by_quadrant(k: KernelBuilder, x: Value, quarter_turns: int) -> Value:
+    """The sine or cosine of r up to pi/4, for angles of any size."""
     r, low, quadrant = _reduced(k, x)
     quadrant = k.add(quadrant, quarter_turns)
     sine, cosine = _sin_pair(k, r, low)[0], _cos_pair(k, r, low)[0]
@@ -50,6 +93,17 @@ def _sine_of(k: KernelBuilder, x: Value, quarter_turns: int) -> Value:
     flipped = k.select(_bit(k, quadrant, 2), k.neg(value), value)
     # The reduction turns -0 into +0.
     return flipped if quarter_turns else k.select(k.compare("eq", x, 0.0), x, flipped)
+
+
+def _large_sine(type: IRType, quarter_turns: int) -> RareFunction:
+    def compute(k: KernelBuilder, x: Value) -> tuple[Value]:
+        return (_sine_by_quadrant(k, x, quarter_turns),)
+
+    name = "cosine" if quarter_turns else "sine"
+    return RareFunction(f"xlapy.math.large_{name}.{type.kind}", ANGLES_LIBRARY, compute, (type,), (type,))
+
+
+LARGE_SINES = {(type.kind, turns): _large_sine(type, turns) for type in (F32, F64) for turns in (0, 1)}
 
 
 def sin(k: KernelBuilder, x: Value) -> Value:

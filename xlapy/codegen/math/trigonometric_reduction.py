@@ -15,13 +15,15 @@ from typing import NamedTuple
 from xlapy.codegen.ir import F32, F64, I32, I64, PTR, KernelBuilder, Module, Value
 from xlapy.codegen.ir_memory import CACHE_LINE
 from xlapy.codegen.math.coefficients import HALF_PI, HALF_PI_FUSED, HALF_PI_PARTS, TWO_OVER_PI_WORDS
-from xlapy.codegen.math.common import quick_two_sum, round_to_integer, two_product, two_sum
+from xlapy.codegen.math.common import format_of, quick_two_sum, round_to_integer, two_product, two_sum
 from xlapy.codegen.math.rare import RareFunction
 
 # |x| up to here has fewer than 2^20 quarter turns.
 _QUICK_LIMIT = 2.0**20
 # |x| up to here has fewer than 2^11 quarter turns, which is what f32 can take off without losing anything.
 _SINGLE_LIMIT = 2.0**11
+ANGLE_LIMITS = {"f32": _SINGLE_LIMIT, "f64": _QUICK_LIMIT}
+"""Angles below these are reduced by a few steps with fma."""
 LARGE_ANGLES = "xlapy.math.reduce_large_angles"
 ANGLES_LIBRARY = "angles"
 # The function is rarely called, and compiles in half the time without the optimizing code generator.
@@ -70,6 +72,46 @@ def _reduce_fused(k: KernelBuilder, x: Value) -> Reduced:
     high = k.fma(turns, -second, rough)
     error = k.fma(turns, -second, k.sub(rough, high))
     return Reduced(high, k.fma(turns, -third, error), quadrant)
+
+
+class ReducedToHalfTurns(NamedTuple):
+    """r = high + low, up to pi/2, and an integer whose lowest bit tells whether the sine of r is to be negated."""
+
+    high: Value
+    low: Value
+    turns: Value
+
+
+def reduce_to_half_turns(k: KernelBuilder, x: Value) -> ReducedToHalfTurns:
+    """x = n pi + r for |x| below the limit of its type, with fma: as above, everything being twice as large."""
+    shifted, n = _rounded_by_adding(k, k.mul(x, 1 / math.pi))
+    first, second, third = (2 * part for part in HALF_PI_FUSED[x.type.kind])
+    rough = k.fma(n, -first, x)
+    high = k.fma(n, -second, rough)
+    error = k.fma(n, -second, k.sub(rough, high))
+    return ReducedToHalfTurns(high, k.fma(n, -third, error), shifted)
+
+
+def reduce_to_odd_quarters(k: KernelBuilder, x: Value) -> ReducedToHalfTurns:
+    """x = (n + 1/2) pi - r, likewise; cos x = sin r for the even n.
+
+    Where |x| is below 1, so that n + 1/2 is plus or minus 1/2, the first difference is rounded; what it loses is the
+    difference between x and the sum that should give x again."""
+    shifted, n = _rounded_by_adding(k, k.muladd(x, 1 / math.pi, -0.5))
+    half_turns = k.add(n, 0.5)
+    first, second, third = (2 * part for part in HALF_PI_FUSED[x.type.kind])
+    rough = k.fma(half_turns, first, k.neg(x))
+    lost = k.sub(k.fma(half_turns, first, k.neg(rough)), x)
+    high = k.fma(half_turns, second, rough)
+    error = k.fma(half_turns, second, k.sub(rough, high))
+    return ReducedToHalfTurns(high, k.add(k.fma(half_turns, third, error), lost), shifted)
+
+
+def _rounded_by_adding(k: KernelBuilder, x: Value) -> tuple[Value, Value]:
+    """An integer with the parity of the nearest one, and that as a float."""
+    shift = format_of(x.type).round_shift
+    shifted = k.add(x, shift)
+    return k.to_integer_bits(shifted), k.sub(shifted, shift)
 
 
 def _reduce_single_through_double(k: KernelBuilder, x: Value) -> Reduced:
