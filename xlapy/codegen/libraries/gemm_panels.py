@@ -15,6 +15,7 @@ from xlapy.codegen.libraries.gemm_problem import (
     PROBLEM,
     RANGE,
     ceil_div,
+    depth_of,
     even_part,
     round_up,
     row_pitch,
@@ -178,7 +179,8 @@ class GemmPanels(GemmBlocks):
         with self._function("matrix", [("parallel", PTR), ("problem", PTR), ("batch", I64)], is_glue=True) as k:
             parallel = k.parameters["parallel"]
             problem = PROBLEM.at(k, k.parameters["problem"]).copy()
-            problem["batch"] = k.parameters["batch"]
+            batch = k.parameters["batch"]
+            problem.set(batch=batch, k=depth_of(k, problem, batch, problem["k"]), missing_steps=0)
             m, n, depth = problem["m"], problem["n"], problem["k"]
             panel_rows = even_part(k, m, PANEL_ROWS, self._tile_rows)
             is_free = k.and_(self._leaves_a(k, problem), k.compare("eq", problem["uses_scratch"], 0))
@@ -261,7 +263,7 @@ class GemmPanels(GemmBlocks):
         def in_c() -> list[Value]:
             place = k.gep(problem["c"], k.mul(problem["batch"], problem["c_batch"]))
             place = k.gep(place, k.mul(problem["row"], problem["c_row"]))
-            return [k.gep(place, problem["column"], self._result_bytes), problem["c_row"]]
+            return [k.gep(place, problem["column"], self._kind.accumulator.bytes), problem["c_row"]]
 
         def in_scratch() -> list[Value]:
             return [scratch, scratch_row]

@@ -22,8 +22,14 @@ BLOCK_ROWS = 240
 BLOCK_COLUMNS = 256
 """A block is half a megabyte of packed A and 60,000 sums, and takes a millisecond: many enough to share out evenly."""
 
+LEAST_BLOCK_ROWS = 132
+"""Lower blocks copy each strip of B for too few tiles (1 to 2 % slower than those of `BLOCK_ROWS`)."""
+
 LEAST_ROWS = 16
 """With fewer rows than this the time is that of reading B, as if there were so many."""
+
+PANELS_IN_CACHE = 4
+"""So many times what is read of B for a row of blocks fits the last cache, where the next row of blocks finds it."""
 
 CHUNK_WORK = 1 << 21
 """Multiplications that make it worth to hand work to another thread: some ten microseconds."""
@@ -59,6 +65,7 @@ PROBLEM = Record(
     c_column=I64,
     accumulate=I64,
     epilogue_work=I64,
+    missing_steps=I64,  # along K, of the last matrix of a batch
     is_transposed=I64,
     epilogue=PTR,
     epilogue_args=PTR,
@@ -89,6 +96,7 @@ PROBLEM = Record(
     sums_batch=I64,
     sums_row=I64,
     streams=I64,
+    is_far=I64,  # whether a B that is streamed comes from memory
     copies=I64,
     copies_a=I64,  # whether each block copies its part of A, chunk by chunk
     # Its blocks.
@@ -163,6 +171,12 @@ class GemmFunctions:
     def _steps(self, k: KernelBuilder, depth: Value) -> Value:
         """Packed steps for `depth` elements along K."""
         return k.lshr(k.add(depth, self._kind.pair - 1), self._kind.pair - 1)
+
+
+def depth_of(k: KernelBuilder, problem: RecordValue, batch: Value, depth: Value) -> Value:
+    """Elements along K of one matrix of the batch, of which all but the last one have `depth`."""
+    is_last = k.compare("eq", batch, k.sub(problem["batches"], 1))
+    return k.sub(depth, k.select(is_last, problem["missing_steps"], 0))
 
 
 def work_per_element(k: KernelBuilder, problem: RecordValue, depth: Value) -> Value:
