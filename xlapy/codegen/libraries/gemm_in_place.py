@@ -6,7 +6,6 @@ from xlapy.codegen.ir import I1, I64, KernelBuilder, Value
 from xlapy.codegen.libraries.gemm_panels import GemmPanels
 from xlapy.codegen.libraries.gemm_problem import (
     BLOCK_COLUMNS,
-    BLOCK_ROWS,
     CHUNK_WORK,
     LEAST_BLOCK_ROWS,
     LEAST_ROWS,
@@ -62,8 +61,9 @@ _UNPACKED_TILES_BY_COLUMNS = 20
 _EVEN_BLOCKS = 16
 """With so many blocks of a product, the last ones keep nobody waiting for long."""
 
+_WIDE_BLOCK_COLUMNS = 512
 _EVEN_WIDE_BLOCKS = 8
-"""The same of blocks of `BLOCK_COLUMNS`."""
+"""The same of blocks of `BLOCK_COLUMNS` and more."""
 
 _CROWDING_STRIDE = 4096
 """Rows of B a multiple of so many bytes apart are in each other's way in the second-level cache."""
@@ -132,13 +132,23 @@ class GemmInPlace(GemmPanels):
     def _columns_of_block(self, k: KernelBuilder, problem: RecordValue) -> Value:
         """More where each block must copy its rows of A, if there are enough blocks to share out evenly even then; less
         if all of C were a single block."""
-        row_blocks = ceil_div(k, problem["m"], LEAST_BLOCK_ROWS)
-        blocks = k.mul(k.mul(row_blocks, ceil_div(k, problem["n"], BLOCK_COLUMNS)), problem["batches"])
-        wide = k.and_(self._has_crowded_rows(k, problem), k.compare("ge", blocks, _EVEN_WIDE_BLOCKS))
-        columns = k.const(I64, BLOCK_COLUMNS // 2)
-        is_single = k.compare("eq", k.mul(row_blocks, k.mul(ceil_div(k, problem["n"], columns), problem["batches"])), 1)
-        narrow = k.and_(is_single, k.not_(self._has_crowded_rows(k, problem)))
-        return k.select(wide, k.const(I64, BLOCK_COLUMNS), k.select(narrow, k.const(I64, BLOCK_COLUMNS // 4), columns))
+        row_blocks = k.mul(ceil_div(k, problem["m"], LEAST_BLOCK_ROWS), problem["batches"])
+
+        def blocks_of(columns: int) -> Value:
+            return k.mul(row_blocks, ceil_div(k, problem["n"], columns))
+
+        def wide() -> Value:
+            columns = k.const(I64, BLOCK_COLUMNS // 2)
+            for wider in (BLOCK_COLUMNS, _WIDE_BLOCK_COLUMNS):
+                is_even = k.compare("ge", blocks_of(wider), _EVEN_WIDE_BLOCKS)
+                columns = k.select(is_even, k.const(I64, wider), columns)
+            return columns
+
+        def usual() -> Value:
+            is_single = k.compare("eq", blocks_of(BLOCK_COLUMNS // 2), 1)
+            return k.select(is_single, k.const(I64, BLOCK_COLUMNS // 4), BLOCK_COLUMNS // 2)
+
+        return k.if_else(self._has_crowded_rows(k, problem), wide, usual)[0]
 
     def _even_rows(self, k: KernelBuilder, problem: RecordValue, columns: Value) -> Value:
         """Rows of a block that has so many columns: fewer where there would be too few blocks to share out evenly."""
@@ -146,10 +156,10 @@ class GemmInPlace(GemmPanels):
         def even() -> Value:
             column_blocks = k.mul(ceil_div(k, problem["n"], columns), problem["batches"])
             part = ceil_div(k, k.mul(problem["m"], column_blocks), _EVEN_BLOCKS)
-            return k.smin(k.smax(part, LEAST_BLOCK_ROWS), BLOCK_ROWS)
+            return k.smin(k.smax(part, LEAST_BLOCK_ROWS), self._block_rows)
 
         is_high = k.compare("gt", problem["m"], LEAST_BLOCK_ROWS)
-        return k.if_else(is_high, even, lambda: k.const(I64, BLOCK_ROWS))[0]
+        return k.if_else(is_high, even, lambda: k.const(I64, self._block_rows))[0]
 
     def _describe_operands_in_place(self, k: KernelBuilder, problem: RecordValue) -> None:
         """One panel, the whole matrix, as it lies in memory."""

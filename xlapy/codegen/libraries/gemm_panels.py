@@ -7,7 +7,6 @@ from xlapy.codegen.libraries.gemm_blocks import GemmBlocks
 from xlapy.codegen.libraries.gemm_packing import emit_packing
 from xlapy.codegen.libraries.gemm_problem import (
     BLOCK_COLUMNS,
-    BLOCK_ROWS,
     CHUNK_WORK,
     PACKED_CHUNK,
     PANEL_COLUMNS,
@@ -313,7 +312,7 @@ class GemmPanels(GemmBlocks):
         even = ceil_div(k, k.mul(problem["rows"], column_blocks), _EVEN_BLOCKS)
         across = k.mul(k.smin(problem["columns"], columns), k.smax(problem["depth"], 1))
         least = ceil_div(k, k.const(I64, CHUNK_WORK), across)
-        return k.smin(BLOCK_ROWS, k.smax(even, least))
+        return k.smin(self._block_rows, k.smax(even, least))
 
     # A batch
 
