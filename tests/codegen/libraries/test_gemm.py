@@ -91,6 +91,8 @@ SIZES_TO_TEST = [
     (19, 35, 530),  # two tiles share the rows, two chunks the steps
     (26, 290, 523),  # the same of types that are widened, with steps left over
     (30, 1024, 19),  # rows of B a power of two apart
+    (40, 70, 2500),  # pieces along K, the last one shorter
+    (3, 5, 70001),  # the same of dot products
 ]
 
 
@@ -219,7 +221,7 @@ def test_other_machines(name: str, target: str) -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_threads_do_not_change_a_bit(name: str) -> None:
     sizes = [(260, 300, 270), (1, 5000, 300), (5000, 3, 300), (90, 700, 600), (40, 1100, 1050), (7, 1100, 600)]
-    for m, n, k in [*sizes, (290, 600, 1024)]:
+    for m, n, k in [*sizes, (290, 600, 1024), (64, 60, 4100), (8, 8, 70001)]:
         a, b = random_array(name, (m, k), 4), random_array(name, (k, n), 5)
         alone = multiply(name, a, b, np.empty((m, n), RESULTS[name]))
         for num_threads in (2, 3, 8):
@@ -309,10 +311,16 @@ EPILOGUE_CASES = [
 ]
 
 
+LONG_EPILOGUE_CASES = [("f32", 64, 60, 4100), ("bf16", 64, 60, 4100), ("c128", 40, 50, 4100), ("f32", 3, 5, 70001)]
+"""Products in pieces along K, which a batch is not cut into."""
+
+
 @pytest.mark.parametrize("order", ["C", "F"])
-@pytest.mark.parametrize(("name", "m", "n", "k"), EPILOGUE_CASES)
-def test_the_epilogue_sees_every_finished_block_once(name: str, m: int, n: int, k: int, order: str) -> None:
-    batch = 2
+@pytest.mark.parametrize(
+    ("batch", "name", "m", "n", "k"),
+    [*((2, *case) for case in EPILOGUE_CASES), *((1, *case) for case in LONG_EPILOGUE_CASES)],
+)
+def test_the_epilogue_sees_every_finished_block_once(batch: int, name: str, m: int, n: int, k: int, order: str) -> None:
     a, b = random_array(name, (batch, m, k), 10), random_array(name, (batch, k, n), 11)
     plain = np.empty((batch, m, n), RESULTS[name])
     room = np.empty((batch, n, m), RESULTS[name]).swapaxes(1, 2) if order == "F" else np.empty_like(plain)

@@ -20,6 +20,7 @@ How a product is computed:
 
     panel      a part of A, B and C that is packed at once, if packing pays: strips of A and of B, in shared scratch
     block      a part of the panel's C, the unit of work of a thread
+    piece      a part of K, if that is long beside few elements of C (`gemm_pieces`)
     chunk      a stretch of K, so that A's part of a block stays in the second-level cache while strips of B go by
     tile       what the registers hold (`gemm_tile`)
 
@@ -33,7 +34,7 @@ from __future__ import annotations
 
 from xlapy.codegen.ir import I64, PTR, KernelBuilder, Module, Value
 from xlapy.codegen.libraries import Library
-from xlapy.codegen.libraries.gemm_copied import GemmCopied
+from xlapy.codegen.libraries.gemm_pieces import GemmPieces
 from xlapy.codegen.libraries.gemm_problem import PROBLEM, RANGE, transpose
 from xlapy.codegen.libraries.gemm_record import RecordValue
 from xlapy.codegen.libraries.gemm_types import GEMM_TYPES, GemmType
@@ -77,6 +78,8 @@ def emit_gemm(kind: GemmType, target: Target) -> Module:
     emitter.matrix()
     emitter.matrices()
     emitter.dots()
+    emitter.multiply()
+    emitter.add_pieces()
     emitter.run()
     if has_windows(kind):
         emitter.direct()
@@ -98,7 +101,7 @@ GEMM_LIBRARIES = {name: _library(kind) for name, kind in GEMM_TYPES.items()}
 """By the element type of the operands; "bf16_f32" and the like leave the sums as they are."""
 
 
-class _GemmEmitter(GemmCopied):
+class _GemmEmitter(GemmPieces):
     """Writes the entries of the library."""
 
     def run(self) -> None:
@@ -107,13 +110,24 @@ class _GemmEmitter(GemmCopied):
             self._read_call(k, problem)
             with k.if_(k.compare("le", k.smin(k.smin(problem["batches"], problem["m"]), problem["n"]), 0)):
                 k.ret()
-            self._run_dots_if_suited(k, problem)
-            problem["n"] = k.mul(problem["n"], self._kind.parts)
             scattered = k.compare("ne", problem["c_column"], self._c_bytes)
             problem["uses_scratch"] = k.zext(scattered, I64) if self._kind.accumulates_in_result else 1
+            steps = self._steps_of_piece(k, problem)
+            k.if_else(
+                k.compare("lt", steps, problem["k"]),
+                lambda: self._run_pieces(k, problem, steps),
+                lambda: k.call(f"{self._prefix}_multiply", [k.parameters["parallel"], problem.place]),
+            )
+
+    def multiply(self) -> None:
+        """A batch of products, in the way that suits the sizes."""
+        with self._function("multiply", [("parallel", PTR), ("problem", PTR)]) as k:
+            problem = PROBLEM.at(k, k.parameters["problem"])
+            self._run_dots_if_suited(k, problem)
+            problem["n"] = k.mul(problem["n"], self._kind.parts)
             self._run_streams_if_suited(k, problem)
             if self._kind.is_packed_in_memory:
-                with k.if_(self._stays_unpacked(k, problem, scattered)):
+                with k.if_(self._stays_unpacked(k, problem)):
                     self._run_unpacked(k, problem)
                     k.ret()
             self._run_packed(k, problem)
@@ -194,6 +208,7 @@ class _GemmEmitter(GemmCopied):
             a=given["a"],
             b=given["b"],
             c=given["c"],
+            missing_steps=0,
             is_transposed=0,
             windows=k.const(PTR, 0),
             suspect=k.const(PTR, 0),

@@ -9,10 +9,12 @@ from xlapy.codegen.libraries.gemm_finish import GemmFinish
 from xlapy.codegen.libraries.gemm_problem import (
     CHUNK_WORK,
     LEAST_ROWS,
+    PANELS_IN_CACHE,
     PROBLEM,
     RANGE,
     WAY_BYTES,
     ceil_div,
+    depth_of,
     even_part,
     round_up,
     row_pitch,
@@ -37,9 +39,6 @@ _NEAR_BYTES = 1 << 15
 
 _COPY_STRIPS = 4
 """With fewer strips of B to be multiplied with, it takes longer to copy rows of A than to wait for them."""
-
-_PANELS_IN_CACHE = 4
-"""So many times what is read of B for a row of blocks fits the last cache, where the next row of blocks finds it."""
 
 
 class _RowsOfA(Record):
@@ -121,7 +120,8 @@ class GemmBlocks(GemmFinish):
             sums = k.gep(sums, k.mul(given["row"], problem["sums_row"]))
             sums = k.gep(sums, given["column"], self._kind.accumulator.bytes)
             is_stream = k.compare("ne", problem["streams"], 0)
-            steps = k.select(is_stream, problem["depth"], self._steps(k, problem["depth"]))
+            elements = depth_of(k, problem, batch, problem["depth"])
+            steps = k.select(is_stream, elements, self._steps(k, elements))
             adds, is_last = problem["adds"], problem["is_last"]
             b_strip, a_step, b_step = problem["tile_b_strip"], problem["tile_a_step"], problem["tile_b_step"]
             chunk_steps = problem["chunk_steps"]
@@ -189,7 +189,7 @@ class GemmBlocks(GemmFinish):
             strip.b,
             problem["tile_b_step"],
         ]
-        arguments += [strip.sums, sums_row, strip.columns, strip.accumulate, rows]
+        arguments += [strip.sums, sums_row, strip.columns, strip.accumulate, rows, problem["is_far"]]
         assert len(arguments) == len(STREAM_PARAMETERS)
 
         heights = stream_heights(self._kind, self._shape)
@@ -348,7 +348,7 @@ class GemmBlocks(GemmFinish):
         )[0]
         column_bytes = k.mul(k.smax(problem["depth"], 1), self._kind.packed.bytes)
         panel_blocks = k.sdiv(
-            k.const(I64, self._target.l3_bytes // _PANELS_IN_CACHE), k.mul(column_bytes, block_columns)
+            k.const(I64, self._target.l3_bytes // PANELS_IN_CACHE), k.mul(column_bytes, block_columns)
         )
         problem.set(
             panel_blocks=k.smax(panel_blocks, 1),

@@ -6,12 +6,14 @@ from xlapy.codegen.ir import I1, I64, KernelBuilder, Value
 from xlapy.codegen.libraries.gemm_panels import GemmPanels
 from xlapy.codegen.libraries.gemm_problem import (
     BLOCK_COLUMNS,
-    BLOCK_ROWS,
     CHUNK_WORK,
+    LEAST_BLOCK_ROWS,
     LEAST_ROWS,
+    PANELS_IN_CACHE,
     PROBLEM,
     RANGE,
     ceil_div,
+    depth_of,
     round_up,
     transpose,
     work_per_element,
@@ -38,10 +40,10 @@ _STREAM_ALWAYS_ROWS = 2
 """With more rows than these, tiles are quicker if they can read B where it lies, and find it in the second-level cache.
 """
 
-_DOTS_ROWS = 8
+DOTS_ROWS = 8
 """The most rows (or columns) of a product that is computed as so many dot products along K."""
 
-_DOTS_COLUMNS = 16
+DOTS_COLUMNS = 16
 """Columns that are handed out together."""
 
 _DOTS_DEPTH = 32
@@ -59,11 +61,9 @@ _UNPACKED_TILES_BY_COLUMNS = 20
 _EVEN_BLOCKS = 16
 """With so many blocks of a product, the last ones keep nobody waiting for long."""
 
+_WIDE_BLOCK_COLUMNS = 512
 _EVEN_WIDE_BLOCKS = 8
-"""The same of blocks of `BLOCK_COLUMNS`."""
-
-_LEAST_BLOCK_ROWS = 132
-"""Lower blocks copy each strip of B for too few tiles (1 to 2 % slower than those of `BLOCK_ROWS`)."""
+"""The same of blocks of `BLOCK_COLUMNS` and more."""
 
 _CROWDING_STRIDE = 4096
 """Rows of B a multiple of so many bytes apart are in each other's way in the second-level cache."""
@@ -74,7 +74,7 @@ class GemmInPlace(GemmPanels):
 
     # Unpacked tiles
 
-    def _stays_unpacked(self, k: KernelBuilder, problem: RecordValue, scattered: Value) -> Value:
+    def _stays_unpacked(self, k: KernelBuilder, problem: RecordValue) -> Value:
         """Whether tiles can read the operands where they lie, and packing would not pay.
 
         The first tile of a strip of B copies it for those below, which costs nothing as long as it computes; so it is A
@@ -83,7 +83,7 @@ class GemmInPlace(GemmPanels):
         If B fits the second-level cache, there are so few strips that A is not read often.
         """
         m, n = problem["m"], problem["n"]
-        possible = k.and_(k.not_(scattered), self._can_read_b(k, problem))
+        possible = k.and_(k.compare("eq", problem["uses_scratch"], 0), self._can_read_b(k, problem))
         b_bytes = k.mul(k.mul(problem["k"], n), self._kind.element.bytes)
         by_rows = k.compare("eq", problem["a_step"], self._element_bytes)
         by_columns = k.compare("eq", problem["a_row"], self._element_bytes)
@@ -132,13 +132,23 @@ class GemmInPlace(GemmPanels):
     def _columns_of_block(self, k: KernelBuilder, problem: RecordValue) -> Value:
         """More where each block must copy its rows of A, if there are enough blocks to share out evenly even then; less
         if all of C were a single block."""
-        row_blocks = ceil_div(k, problem["m"], _LEAST_BLOCK_ROWS)
-        blocks = k.mul(k.mul(row_blocks, ceil_div(k, problem["n"], BLOCK_COLUMNS)), problem["batches"])
-        wide = k.and_(self._has_crowded_rows(k, problem), k.compare("ge", blocks, _EVEN_WIDE_BLOCKS))
-        columns = k.const(I64, BLOCK_COLUMNS // 2)
-        is_single = k.compare("eq", k.mul(row_blocks, k.mul(ceil_div(k, problem["n"], columns), problem["batches"])), 1)
-        narrow = k.and_(is_single, k.not_(self._has_crowded_rows(k, problem)))
-        return k.select(wide, k.const(I64, BLOCK_COLUMNS), k.select(narrow, k.const(I64, BLOCK_COLUMNS // 4), columns))
+        row_blocks = k.mul(ceil_div(k, problem["m"], LEAST_BLOCK_ROWS), problem["batches"])
+
+        def blocks_of(columns: int) -> Value:
+            return k.mul(row_blocks, ceil_div(k, problem["n"], columns))
+
+        def wide() -> Value:
+            columns = k.const(I64, BLOCK_COLUMNS // 2)
+            for wider in (BLOCK_COLUMNS, _WIDE_BLOCK_COLUMNS):
+                is_even = k.compare("ge", blocks_of(wider), _EVEN_WIDE_BLOCKS)
+                columns = k.select(is_even, k.const(I64, wider), columns)
+            return columns
+
+        def usual() -> Value:
+            is_single = k.compare("eq", blocks_of(BLOCK_COLUMNS // 2), 1)
+            return k.select(is_single, k.const(I64, BLOCK_COLUMNS // 4), BLOCK_COLUMNS // 2)
+
+        return k.if_else(self._has_crowded_rows(k, problem), wide, usual)[0]
 
     def _even_rows(self, k: KernelBuilder, problem: RecordValue, columns: Value) -> Value:
         """Rows of a block that has so many columns: fewer where there would be too few blocks to share out evenly."""
@@ -146,10 +156,10 @@ class GemmInPlace(GemmPanels):
         def even() -> Value:
             column_blocks = k.mul(ceil_div(k, problem["n"], columns), problem["batches"])
             part = ceil_div(k, k.mul(problem["m"], column_blocks), _EVEN_BLOCKS)
-            return k.smin(k.smax(part, _LEAST_BLOCK_ROWS), BLOCK_ROWS)
+            return k.smin(k.smax(part, LEAST_BLOCK_ROWS), self._block_rows)
 
-        is_high = k.compare("gt", problem["m"], _LEAST_BLOCK_ROWS)
-        return k.if_else(is_high, even, lambda: k.const(I64, BLOCK_ROWS))[0]
+        is_high = k.compare("gt", problem["m"], LEAST_BLOCK_ROWS)
+        return k.if_else(is_high, even, lambda: k.const(I64, self._block_rows))[0]
 
     def _describe_operands_in_place(self, k: KernelBuilder, problem: RecordValue) -> None:
         """One panel, the whole matrix, as it lies in memory."""
@@ -188,7 +198,8 @@ class GemmInPlace(GemmPanels):
         is_row = k.compare("eq", problem["b_column"], self._element_bytes)
         is_in_c = k.compare("eq", problem["uses_scratch"], 0)
         has_tiles = k.and_(is_in_c, self._can_read_b(k, problem))
-        is_near = k.compare("le", k.mul(k.mul(problem["k"], n), self._kind.element.bytes), self._target.l2_bytes)
+        b_bytes = k.mul(k.mul(problem["k"], n), self._kind.element.bytes)
+        is_near = k.compare("le", b_bytes, self._target.l2_bytes)
         in_tiles = k.select(is_near, k.const(I64, _STREAM_ALWAYS_ROWS), self._shape.streamed_rows)
         few = k.select(has_tiles, in_tiles, stream_heights(self._kind, self._shape)[-1])
         is_few = k.and_(k.compare("le", m, few), k.compare("ge", n, _STREAM_LEAST_COLUMNS))
@@ -200,8 +211,13 @@ class GemmInPlace(GemmPanels):
             self._describe_operands_in_place(k, problem)
             few_columns = round_up(k, ceil_div(k, n, _STREAM_BLOCKS), self._shape.columns)
             columns = k.smin(k.smax(few_columns, _STREAM_FEW_COLUMNS), _STREAM_COLUMNS)
+            bytes_of_b = k.mul(b_bytes, problem["batches"])
             problem.set(
-                streams=1, copies=0, strip_columns=columns, tile_b_strip=k.mul(columns, self._kind.element.bytes)
+                streams=1,
+                copies=0,
+                is_far=k.zext(k.compare("gt", bytes_of_b, self._target.l3_bytes // PANELS_IN_CACHE), I64),
+                strip_columns=columns,
+                tile_b_strip=k.mul(columns, self._kind.element.bytes),
             )
 
             def in_scratch() -> None:
@@ -220,7 +236,7 @@ class GemmInPlace(GemmPanels):
     # Few rows or columns, the other operand contiguous along K
 
     def dots(self) -> None:
-        """A range of groups of `_DOTS_COLUMNS` columns."""
+        """A range of groups of `DOTS_COLUMNS` columns."""
         for rows in dot_heights(self._kind):
             emit_dots(self._module, self._target, self._kind, self._shape, rows)
         with self._function("dots", RANGE) as k:
@@ -228,8 +244,8 @@ class GemmInPlace(GemmPanels):
             n, groups = problem["n"], problem["column_blocks"]
             with k.loop(k.parameters["begin"], k.parameters["end"]) as item:
                 batch = k.sdiv(item.index, groups)
-                first = k.mul(k.sub(item.index, k.mul(batch, groups)), _DOTS_COLUMNS)
-                last = k.smin(k.add(first, _DOTS_COLUMNS), n)
+                first = k.mul(k.sub(item.index, k.mul(batch, groups)), DOTS_COLUMNS)
+                last = k.smin(k.add(first, DOTS_COLUMNS), n)
                 with k.loop(first, last, DOT_COLUMNS) as column:
                     columns = k.smin(k.sub(last, column.index), DOT_COLUMNS)
                     self._dot_columns(k, problem, batch, column.index, columns)
@@ -246,7 +262,7 @@ class GemmInPlace(GemmPanels):
         b_column, c_column = problem["b_column"], problem["c_column"]
         b = k.gep(k.gep(problem["b"], k.mul(batch, problem["b_batch"])), k.mul(column, b_column))
         c = k.gep(k.gep(problem["c"], k.mul(batch, problem["c_batch"])), k.mul(column, c_column))
-        depth, accumulate = problem["k"], problem["accumulate"]
+        depth, accumulate = depth_of(k, problem, batch, problem["k"]), problem["accumulate"]
         heights = dot_heights(self._kind)
         with k.loop(0, m, heights[-1]) as row:
             rows = k.smin(k.sub(m, row.index), heights[-1])
@@ -260,7 +276,7 @@ class GemmInPlace(GemmPanels):
             copied = k.mul(k.mul(problem[few], problem["k"]), self._element_bytes)
             can_copy = k.and_(k.compare("eq", problem["batches"], 1), k.compare("le", copied, self._most_scratch_bytes))
             is_contiguous = k.compare("eq", problem[along], self._element_bytes)
-            is_few = k.compare("le", problem[few], _DOTS_ROWS)
+            is_few = k.compare("le", problem[few], DOTS_ROWS)
             other = k.compare("eq", problem[other_along], self._element_bytes)
             return k.and_(k.and_(is_few, other), k.or_(is_contiguous, can_copy))
 
@@ -275,9 +291,9 @@ class GemmInPlace(GemmPanels):
             k.ret()
 
     def _run_dots(self, k: KernelBuilder, problem: RecordValue) -> None:
-        problem.set(uses_scratch=0, column_blocks=ceil_div(k, problem["n"], _DOTS_COLUMNS))
+        problem.set(uses_scratch=0, column_blocks=ceil_div(k, problem["n"], DOTS_COLUMNS))
         rows = k.smax(problem["m"], LEAST_ROWS)
-        work = k.mul(k.mul(rows, work_per_element(k, problem, problem["k"])), _DOTS_COLUMNS)
+        work = k.mul(k.mul(rows, work_per_element(k, problem, problem["k"])), DOTS_COLUMNS)
         grain = ceil_div(k, k.const(I64, CHUNK_WORK), work)
         count = k.mul(problem["batches"], problem["column_blocks"])
         arguments = [k.function_pointer(f"{self._prefix}_dots"), problem.place, count, grain]

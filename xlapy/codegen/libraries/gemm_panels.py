@@ -7,7 +7,6 @@ from xlapy.codegen.libraries.gemm_blocks import GemmBlocks
 from xlapy.codegen.libraries.gemm_packing import emit_packing
 from xlapy.codegen.libraries.gemm_problem import (
     BLOCK_COLUMNS,
-    BLOCK_ROWS,
     CHUNK_WORK,
     PACKED_CHUNK,
     PANEL_COLUMNS,
@@ -15,6 +14,7 @@ from xlapy.codegen.libraries.gemm_problem import (
     PROBLEM,
     RANGE,
     ceil_div,
+    depth_of,
     even_part,
     round_up,
     row_pitch,
@@ -178,7 +178,8 @@ class GemmPanels(GemmBlocks):
         with self._function("matrix", [("parallel", PTR), ("problem", PTR), ("batch", I64)], is_glue=True) as k:
             parallel = k.parameters["parallel"]
             problem = PROBLEM.at(k, k.parameters["problem"]).copy()
-            problem["batch"] = k.parameters["batch"]
+            batch = k.parameters["batch"]
+            problem.set(batch=batch, k=depth_of(k, problem, batch, problem["k"]), missing_steps=0)
             m, n, depth = problem["m"], problem["n"], problem["k"]
             panel_rows = even_part(k, m, PANEL_ROWS, self._tile_rows)
             is_free = k.and_(self._leaves_a(k, problem), k.compare("eq", problem["uses_scratch"], 0))
@@ -261,7 +262,7 @@ class GemmPanels(GemmBlocks):
         def in_c() -> list[Value]:
             place = k.gep(problem["c"], k.mul(problem["batch"], problem["c_batch"]))
             place = k.gep(place, k.mul(problem["row"], problem["c_row"]))
-            return [k.gep(place, problem["column"], self._result_bytes), problem["c_row"]]
+            return [k.gep(place, problem["column"], self._kind.accumulator.bytes), problem["c_row"]]
 
         def in_scratch() -> list[Value]:
             return [scratch, scratch_row]
@@ -311,7 +312,7 @@ class GemmPanels(GemmBlocks):
         even = ceil_div(k, k.mul(problem["rows"], column_blocks), _EVEN_BLOCKS)
         across = k.mul(k.smin(problem["columns"], columns), k.smax(problem["depth"], 1))
         least = ceil_div(k, k.const(I64, CHUNK_WORK), across)
-        return k.smin(BLOCK_ROWS, k.smax(even, least))
+        return k.smin(self._block_rows, k.smax(even, least))
 
     # A batch
 

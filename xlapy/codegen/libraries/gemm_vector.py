@@ -14,6 +14,7 @@ is made for some numbers of rows and for `DOT_COLUMNS` columns; of fewer, the la
 
 from __future__ import annotations
 
+import functools
 import itertools
 from collections.abc import Sequence
 
@@ -23,8 +24,9 @@ from xlapy.codegen.libraries.gemm_tile import PRODUCT_PARAMETERS, TileShape
 from xlapy.codegen.libraries.gemm_types import GemmType
 from xlapy.codegen.target import Target
 
-STREAM_PARAMETERS = [*PRODUCT_PARAMETERS, ("rows", I64)]
-"""`rows` is how many of C there are."""
+STREAM_PARAMETERS = [*PRODUCT_PARAMETERS, ("rows", I64), ("is_far", I64)]
+"""`rows` is how many of C there are, and whether B comes from memory: then rows of it are fetched ahead. From a cache
+they are there in time, and it takes a fifth longer to ask for them."""
 
 _MANY_REGISTERS = 32
 """With so many, eight rows of C can have two factors each."""
@@ -165,10 +167,25 @@ class _StreamEmitter:
         k, lanes, columns = self._k, self._vector.lanes, self._k.parameters["columns"]
         factors = [[self._factors(row, step, is_half) for step in steps] for row in range(self._rows)]
         whole = k.and_(columns, -lanes)
-        with k.loop(0, whole, lanes) as column:
-            self._add_vectors(factors, steps, column.index, None, is_half)
+
+        def vectors(is_far: bool) -> None:
+            with k.loop(0, whole, lanes) as column:
+                if is_far:
+                    self._fetch_later(steps, column.index)
+                self._add_vectors(factors, steps, column.index, None, is_half)
+
+        is_far = k.compare("ne", k.parameters["is_far"], 0)
+        k.if_else(is_far, functools.partial(vectors, True), functools.partial(vectors, False))
         with k.if_(k.compare("lt", whole, columns)):
             self._add_vectors(factors, steps, whole, k.sub(columns, whole), is_half)
+
+    def _fetch_later(self, steps: Sequence[Value], column: Value) -> None:
+        """Fetches a vector of each of the rows of B that come after these."""
+        k, kind = self._k, self._kind
+        for step in steps:
+            later = k.mul(k.parameters["b_step"], k.add(step, self._group * kind.pair))
+            place = k.gep(k.gep(k.parameters["b"], later), column, kind.element.bytes)
+            k.prefetch(place, self._vector.lanes * kind.element.bytes, level=2)
 
     def _factors(self, row: int, step: Value, is_half: bool) -> list[Value]:
         """What to multiply the pieces of a row of B with: one vector, or two for a complex element of A."""
@@ -193,9 +210,6 @@ class _StreamEmitter:
         raw = kind.element.with_lanes(self._vector.lanes)
         place = k.gep(k.parameters["b"], k.mul(k.parameters["b_step"], step))
         place = k.gep(place, column, kind.element.bytes)
-        if count is None:
-            later = k.gep(place, k.mul(k.parameters["b_step"], self._group * kind.pair))
-            k.prefetch(later, raw.lanes * raw.bytes, level=2)
         first = self._partial.load(place, raw, count)
         if kind.pair == 2:
             next_place = k.gep(place, k.parameters["b_step"])

@@ -1,0 +1,129 @@
+"""Products of many steps along K and few elements: K is cut into pieces, which are shared out like a batch.
+
+Each piece is a product of its own. Its sums lie in scratch memory, and those of all pieces are added up in their order.
+How K is cut depends on the sizes alone, so that an element is the same for any number of threads.
+"""
+
+from __future__ import annotations
+
+import functools
+
+from xlapy.codegen.ir import I64, PTR, KernelBuilder, Value
+from xlapy.codegen.libraries.gemm_copied import GemmCopied
+from xlapy.codegen.libraries.gemm_in_place import DOTS_COLUMNS, DOTS_ROWS
+from xlapy.codegen.libraries.gemm_problem import (
+    BLOCK_COLUMNS,
+    CHUNK_WORK,
+    LEAST_BLOCK_ROWS,
+    LEAST_ROWS,
+    PROBLEM,
+    RANGE,
+    ceil_div,
+    round_up,
+    work_per_element,
+)
+from xlapy.codegen.libraries.gemm_record import RecordValue
+from xlapy.codegen.libraries.gemm_tile import STEPS_OF_GROUP
+from xlapy.codegen.libraries.scratch import acquire_scratch, release_scratch
+
+_MOST_PIECES = 16
+"""With so many there is enough to share out."""
+
+_LEAST_STEPS = 512
+"""Of a piece. It takes less time then to store its sums and to add them up than a fiftieth of what it takes to make
+them."""
+
+_STEPS_PER_ROW = 16
+"""So many times more steps than rows or columns are many. With fewer, an element is one chain of sums, and does not
+depend on how many others there are."""
+
+_ADDITION_WORK = 4
+"""Multiplications in registers that take as long as to add a sum that lies in a cache."""
+
+
+class GemmPieces(GemmCopied):
+    """Writes what decides for this way of computing a product, what cuts it, and what adds the pieces up."""
+
+    def add_pieces(self) -> None:
+        """A range of rows: the sums of all pieces, `sums_batch` bytes apart, added to those of the first, and
+        finished."""
+        with self._function("add_pieces", RANGE) as k:
+            begin, end = k.parameters["begin"], k.parameters["end"]
+            problem = PROBLEM.at(k, k.parameters["problem"])
+            pieces, piece_bytes, pitch = problem["batches"], problem["sums_batch"], problem["sums_row"]
+            first = k.gep(problem["sums"], k.mul(begin, pitch))
+            vector = self._kind.accumulator.with_lanes(self._shape.lanes)
+            reals = k.mul(k.sub(end, begin), k.udiv(pitch, self._kind.accumulator.bytes))  # rows lie side by side
+            with k.loop(0, reals, vector.lanes) as loop:
+                place = k.gep(first, loop.index, self._kind.accumulator.bytes)
+                with k.loop(1, pieces, carry=[k.load(place, vector)]) as piece:
+                    sums = k.load(k.gep(place, k.mul(piece.index, piece_bytes)), vector)
+                    piece.next = [k.add(piece.values[0], sums)]
+                k.store(place, piece.results[0])
+            zero = k.const(I64, 0)
+            k.call(
+                f"{self._prefix}_finish",
+                [problem.place, first, pitch, zero, begin, k.sub(end, begin), zero, problem["n"]],
+            )
+
+    def _steps_of_piece(self, k: KernelBuilder, problem: RecordValue) -> Value:
+        """Steps along K of each piece, or K if the product is better computed as a whole."""
+        m, n, depth = problem["m"], problem["n"], problem["k"]
+        longer, shorter = k.smax(m, n), k.smin(m, n)
+
+        def in_pieces() -> Value:
+            is_low = k.compare("le", shorter, DOTS_ROWS)
+            of_dots = ceil_div(k, longer, DOTS_COLUMNS)
+            of_tiles = k.mul(ceil_div(k, m, LEAST_BLOCK_ROWS), ceil_div(k, n, BLOCK_COLUMNS // 2))
+            blocks = k.select(is_low, of_dots, of_tiles)
+            work = k.mul(k.mul(k.smax(shorter, LEAST_ROWS), longer), depth)
+            most = k.smin(k.sdiv(depth, _LEAST_STEPS), k.sdiv(work, CHUNK_WORK))
+            pieces = k.smin(most, k.sdiv(k.const(I64, _MOST_PIECES), blocks))
+            return k.smin(round_up(k, ceil_div(k, depth, k.smax(pieces, 1)), STEPS_OF_GROUP), depth)
+
+        conditions = [
+            k.compare("eq", problem["batches"], 1),
+            k.compare("ge", depth, 2 * _LEAST_STEPS),
+            k.compare("ge", depth, k.mul(longer, _STEPS_PER_ROW)),
+        ]
+        if not self._kind.accumulates_in_result:  # dot products along K are rounded at once
+            conditions.append(k.compare("gt", shorter, DOTS_ROWS))
+        return k.if_else(functools.reduce(k.and_, conditions), in_pieces, lambda: depth)[0]
+
+    def _run_pieces(self, k: KernelBuilder, problem: RecordValue, steps: Value) -> None:
+        """All pieces of `steps` steps, the last of which may be shorter, and their sum."""
+        kind, parallel = self._kind, k.parameters["parallel"]
+        whole_depth, pieces = problem["k"], ceil_div(k, problem["k"], steps)
+        pitch = k.mul(round_up(k, k.mul(problem["n"], kind.parts), self._shape.lanes), kind.accumulator.bytes)
+        piece_bytes = k.mul(pitch, problem["m"])
+        scratch = acquire_scratch(k, k.mul(pieces, piece_bytes))
+        batch = problem.copy()
+        batch.set(
+            batches=pieces,
+            k=steps,
+            missing_steps=k.sub(k.mul(pieces, steps), whole_depth),
+            a_batch=k.mul(problem["a_step"], steps),
+            b_batch=k.mul(problem["b_step"], steps),
+            c=scratch.memory,
+            c_batch=piece_bytes,
+            c_row=pitch,
+            c_column=self._c_bytes,
+            accumulate=0,
+            uses_scratch=0,
+            epilogue=k.const(PTR, 0),
+            epilogue_work=0,
+        )
+        k.call(f"{self._prefix}_multiply", [parallel, batch.place])
+        problem.set(
+            batches=pieces,
+            n=k.mul(problem["n"], kind.parts),
+            sums=scratch.memory,
+            sums_row=pitch,
+            sums_batch=piece_bytes,
+            uses_scratch=1,
+        )
+        work = k.mul(work_per_element(k, problem, k.mul(pieces, _ADDITION_WORK)), problem["n"])
+        grain = ceil_div(k, k.const(I64, CHUNK_WORK), work)
+        rows = k.function_pointer(f"{self._prefix}_add_pieces")
+        k.call(parallel, [rows, problem.place, problem["m"], grain])
+        release_scratch(k, scratch)
