@@ -1,4 +1,5 @@
-"""Transposing blocks that lie in vector registers: square ones, and those with fewer columns than a vector has lanes.
+"""Transposing blocks that lie in vector registers: square ones, and those with fewer columns than a vector has lanes,
+of which rows of a piece take the fewest instructions.
 
 In square ones, lanes are exchanged within pieces of 128 bits first, and then these pieces as a whole: processors do
 either in a cycle, but take several to bring any lane anywhere.
@@ -8,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from xlapy.codegen.ir import KernelBuilder, Value
+from xlapy.codegen.ir import IRType, KernelBuilder, Value
 
 _PIECE_BITS = 128
 
@@ -45,6 +46,32 @@ def _transposed_by_pieces(k: KernelBuilder, vectors: Sequence[Value], size: int)
         order = [at + lane for at in range(parity, 2 * lanes, 2 * size) for lane in range(size)]
         halves.append(_transposed_by_pieces(k, [k.shuffle(one, other, order) for one, other in pairs], size))
     return [column for both in zip(*halves, strict=True) for column in both]
+
+
+def row_piece(type: IRType) -> IRType:
+    """The part of a vector of that type in which lanes are exchanged."""
+    return type.with_lanes(min(type.lanes, _PIECE_BITS // type.element.bits))
+
+
+def columns_of_pieces(k: KernelBuilder, pieces: Sequence[Value]) -> list[Value]:
+    """The columns of a block of as many rows as a vector has lanes, each of them one piece."""
+    size = pieces[0].type.lanes
+    return _transposed_in_pieces(k, [_concatenated(k, pieces[row::size]) for row in range(size)], size)
+
+
+def pieces_of_columns(k: KernelBuilder, columns: Sequence[Value]) -> list[Value]:
+    """The inverse of `columns_of_pieces`: one piece for each lane."""
+    size, lanes = len(columns), columns[0].type.lanes
+    rows = _transposed_in_pieces(k, columns, size)
+    return [k.shuffle(row, None, range(first, first + size)) for first in range(0, lanes, size) for row in rows]
+
+
+def _concatenated(k: KernelBuilder, vectors: Sequence[Value]) -> Value:
+    """One vector of a power of two of them."""
+    while len(vectors) > 1:
+        lanes = range(2 * vectors[0].type.lanes)
+        vectors = [k.shuffle(low, high, lanes) for low, high in zip(vectors[::2], vectors[1::2], strict=True)]
+    return vectors[0]
 
 
 def dealt(k: KernelBuilder, vectors: Sequence[Value]) -> list[Value]:

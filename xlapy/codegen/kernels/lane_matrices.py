@@ -1,8 +1,8 @@
 """Small matrices of a batch, one in each lane: how they get there, and back to memory.
 
-They lie in the stack frame meanwhile, a vector for each number of a matrix. A vector of neighbours from each matrix
-makes a square block, which is turned over in registers; matrices of less than a vector follow each other in memory, and
-their numbers are picked out of as many vectors. So memory is read and written by whole vectors.
+They lie in the stack frame meanwhile, a vector for each number of a matrix. A few neighbours from each matrix, loaded
+at once, make a block that is turned over in registers, with a quarter of a square block's code: LLVM takes its time for
+each shuffle. Matrices of fewer numbers follow each other in memory, and are picked out of as many vectors.
 """
 
 from __future__ import annotations
@@ -12,7 +12,14 @@ from functools import partial
 
 from xlapy.codegen.ir import IRType, KernelBuilder, Operand, Value
 from xlapy.codegen.ir_memory import CACHE_LINE
-from xlapy.codegen.register_transpose import dealt, joined, transposed
+from xlapy.codegen.register_transpose import (
+    columns_of_pieces,
+    dealt,
+    joined,
+    pieces_of_columns,
+    row_piece,
+    transposed,
+)
 from xlapy.codegen.registers import Element, from_parts, parts_of
 from xlapy_runtime.records import Record
 
@@ -51,19 +58,23 @@ class LaneMatrices(Record):
 
     def read(self, k: KernelBuilder, source: Value) -> None:
         """Fills the lanes with the matrices from that place on, and fetches those behind them."""
-        ahead = self._numbers * self._vector_bytes
-        if self._numbers < self.type.lanes:
-            k.prefetch(k.gep(source, ahead), ahead)
+        behind = k.gep(source, self._numbers * self._vector_bytes)
+        if self._are_tiny:
+            k.prefetch(behind, self._numbers * self._vector_bytes)
             vectors = [k.load(place, self.type) for place in self._side_by_side(k, source)]
             self._store_run(k, self.room, dealt(k, vectors))
             return
+        piece = row_piece(self.type)
 
-        def read_block(lines: Sequence[Value], vectors: Value) -> None:
-            for line in lines:
-                k.prefetch(k.gep(line, ahead), 1)
-            self._store_run(k, vectors, transposed(k, [k.load(line, self.type) for line in lines]))
+        def read_block(number: Value, lines: Sequence[Value], vectors: Value) -> None:
+            k.prefetch(k.gep(behind, number, self._vector_bytes), piece.lanes * self._vector_bytes)
+            self._store_run(k, vectors, columns_of_pieces(k, [k.load(line, piece) for line in lines]))
 
-        self._for_blocks(k, source, read_block)
+        self._for_blocks(k, source, piece.lanes, read_block)
+
+    @property
+    def _are_tiny(self) -> bool:
+        return self._numbers < row_piece(self.type).lanes
 
     @property
     def fills_lines(self) -> bool:
@@ -72,34 +83,45 @@ class LaneMatrices(Record):
 
     def write(self, k: KernelBuilder, target: Value, *, past_caches: bool = False) -> None:
         """Writes the matrices of all lanes from that place on; past the caches, if they begin where lines do."""
-        if self._numbers < self.type.lanes:
+        if self._are_tiny:
             vectors = joined(k, self._load_run(k, self.room, self._numbers))
             _store(k, self._side_by_side(k, target), vectors)
-            return
+        elif past_caches and self.fills_lines:
+            self._write_lines(k, target)
+        else:
+            self._write_pieces(k, target)
 
-        def write_block(lines: Sequence[Value], vectors: Value) -> None:
+    def _write_pieces(self, k: KernelBuilder, target: Value) -> None:
+        size = row_piece(self.type).lanes
+
+        def write_block(_number: Value, lines: Sequence[Value], vectors: Value) -> None:
+            _store(k, lines, pieces_of_columns(k, self._load_run(k, vectors, size)))
+
+        self._for_blocks(k, target, size, write_block)
+
+    def _write_lines(self, k: KernelBuilder, target: Value) -> None:
+        begins_with_line = k.compare("eq", k.and_(k.address(target), CACHE_LINE - 1), 0)
+
+        def write_block(_number: Value, lines: Sequence[Value], vectors: Value) -> None:
             turned = transposed(k, self._load_run(k, vectors, self.type.lanes))
-            if past_caches and self.fills_lines:
-                begins_with_line = k.compare("eq", k.and_(k.address(target), CACHE_LINE - 1), 0)
-                k.if_else(begins_with_line, partial(_stream, k, lines, turned), partial(_store, k, lines, turned))
-            else:
-                _store(k, lines, turned)
+            k.if_else(begins_with_line, partial(_stream, k, lines, turned), partial(_store, k, lines, turned))
 
-        self._for_blocks(k, target, write_block)
+        self._for_blocks(k, target, self.type.lanes, write_block)
 
     def _side_by_side(self, k: KernelBuilder, place: Value) -> list[Value]:
         """Where the vectors begin that hold all matrices."""
         return [k.gep(place, number * self.type.lanes, self.type.bytes) for number in range(self._numbers)]
 
-    def _for_blocks(self, k: KernelBuilder, place: Value, block: Callable[[Sequence[Value], Value], None]) -> None:
-        """Calls `block` with where a vector of each matrix begins, and where the vectors of their lanes do. The last
-        one overlaps the one before."""
-        lanes, width = self.type.lanes, self.type.bytes
-        with k.loop(0, self._numbers, lanes) as loop:
-            number = k.smin(loop.index, self._numbers - lanes)
-            first = k.gep(place, number, width)
-            lines = [k.gep(first, matrix * self._numbers, width) for matrix in range(lanes)]
-            block(lines, k.gep(self.room, number, self._vector_bytes))
+    def _for_blocks(
+        self, k: KernelBuilder, place: Value, size: int, block: Callable[[Value, Sequence[Value], Value], None]
+    ) -> None:
+        """Calls `block` with the first of `size` numbers, where each matrix has them, and where the vectors of their
+        lanes begin. The last block overlaps the one before."""
+        with k.loop(0, self._numbers, size) as loop:
+            number = k.smin(loop.index, self._numbers - size)
+            first = k.gep(place, number, self.type.bytes)
+            lines = [k.gep(first, matrix * self._numbers, self.type.bytes) for matrix in range(self.type.lanes)]
+            block(number, lines, k.gep(self.room, number, self._vector_bytes))
 
     def _store_run(self, k: KernelBuilder, place: Value, vectors: Sequence[Value]) -> None:
         for number, vector in enumerate(vectors):
