@@ -1,6 +1,11 @@
-"""Markers of the suite. Whatever tests share lives in tests/support."""
+"""Markers of the suite, and what its processes start with. Whatever tests share lives in tests/support."""
+
+import signal
 
 import pytest
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as shells start what runs in the background
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_configure(config: pytest.Config) -> None:
