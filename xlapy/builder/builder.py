@@ -291,6 +291,7 @@ class XlaBuilder:
         result = self._root(root)
         self._numbered_parameters()
         module = _snapshot(self._computation, result.instruction, self._computation.name)
+        _check_apart(self._aliases)
         module.config.aliases = tuple(_checked_alias(module, alias, where) for alias, where in self._aliases)
         module.config.donors = tuple(_checked_donor(module, donor, where) for donor, where in self._donors)
         return XlaComputation(module)
@@ -419,6 +420,22 @@ def _checked_alias(module: HloModule, alias: InputOutputAlias, where: str) -> In
             f"{alias.parameter} ({source or 'missing'}) cannot share their memory in {module.signature}",
         ).add_context(where=where)
     return alias
+
+
+def _check_apart(aliases: Sequence[tuple[InputOutputAlias, str]]) -> None:
+    """Raises unless each leaf of the result, and each of a parameter, is in one alias at most."""
+    outputs: set[tuple[int, ...]] = set()
+    sources: set[tuple[int, tuple[int, ...]]] = set()
+    for alias, where in aliases:
+        source = (alias.parameter, alias.parameter_index)
+        if alias.output_index in outputs or source in sources:
+            raise ShapeError(
+                "setup_alias",
+                f"output {list(alias.output_index)}, or {list(alias.parameter_index)} of parameter {alias.parameter}, "
+                "shares its memory already",
+            ).add_context(where=where)
+        outputs.add(alias.output_index)
+        sources.add(source)
 
 
 def _checked_donor(module: HloModule, donor: BufferDonor, where: str) -> BufferDonor:
