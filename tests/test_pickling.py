@@ -39,6 +39,7 @@ def through_pickle(value: Any) -> Any:
 
 COPIES: list[Callable[[Any], Any]] = [through_pickle, copy.copy, copy.deepcopy]
 every_copy = pytest.mark.parametrize("copied", COPIES, ids=lambda function: function.__name__)
+every_deep_copy = pytest.mark.parametrize("copied", [through_pickle, copy.deepcopy], ids=lambda copied: copied.__name__)
 
 
 @every_copy
@@ -82,6 +83,41 @@ def test_what_is_being_recorded(copied: Callable[[Any], Any]) -> None:
     x = copied(ops.Parameter(b, 0, xlapy.Shape.array(np.float32, (4,))))
     assert_same(xlapy.compile(x.builder.build(x + 1))(X), X + 1)
     assert x.instruction.spec is OPS["parameter"]
+
+
+@every_deep_copy
+def test_a_builder_of_many_instructions(copied: Callable[[Any], Any]) -> None:
+    """Its graph is deeper than what Python's recursion would follow; it goes on as the original would."""
+    b = xlapy.XlaBuilder("long")
+    x = ops.Parameter(b, 0, xlapy.Shape.array(np.float32, (4,)))
+    state = x
+    for _ in range(3000):
+        state = state + 1.0
+    ops.Outfeed(state)
+    again = copied(state)
+    assert again.builder is not b and again.builder.get_shape(again) == state.shape
+    pairs = [(op.builder, ops.Outfeed(op + x)) for op, x in ((state, 1.0), (again, 1.0))]
+    texts = [builder.build(root).module.to_text() for builder, root in pairs]
+    assert texts[0] == texts[1]
+
+
+@every_deep_copy
+def test_a_builder_with_computations_and_effects(copied: Callable[[Any], Any]) -> None:
+    b = xlapy.XlaBuilder("effects")
+    x = ops.Parameter(b, 0, xlapy.Shape.array(np.float32, (4,)))
+    y = ops.While(lambda s: s.reduce(0.0, ops.Add, [0]) < 9, lambda s: s + 1.0, x)
+    ops.Outfeed(y)
+    b.setup_alias((), 0)
+    again = copied(b)
+    for builder in (b, again):
+        ops.Outfeed(ops.Infeed(builder, xlapy.Shape.array(np.float32)))
+    root = y.instruction.name
+    found = next(i for i in again._computation if i.name == root)
+    assert list(found.users) and all(user.parent is again._computation for user in found.users)
+    texts = [
+        builder.build(xlapy.XlaOp(builder, i)).module.to_text() for builder, i in ((b, y.instruction), (again, found))
+    ]
+    assert texts[0] == texts[1] and "control-predecessors" in texts[0]
 
 
 def test_another_process_runs_it(tmp_path: Path) -> None:

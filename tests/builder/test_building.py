@@ -179,6 +179,16 @@ def test_aliases() -> None:
         builder.build([x + 1, x])
 
 
+@pytest.mark.parametrize("second", [((0,), 1), ((1,), 0)], ids=["one output", "one parameter"])
+def test_nothing_is_in_two_aliases(second: tuple[tuple[int, ...], int]) -> None:
+    builder, x = started()
+    y = ops.Parameter(builder, 1, x.shape)
+    builder.setup_alias((0,), 0)
+    builder.setup_alias(*second)
+    with pytest.raises(ShapeError, match=r"shares its memory already(.|\n)*builder\.setup_alias\(\*second\)"):
+        builder.build([x + y, x - y])
+
+
 def test_an_error_shows_the_users_source() -> None:
     _, x = started()
     with pytest.raises(ShapeError) as caught:

@@ -12,6 +12,8 @@ import scipy.stats
 
 import xlapy
 from xlapy import ops
+from xlapy.hlo.element_types import ALL, ElementType
+from xlapy.hlo.evaluate.numerics import to_bits
 
 U32, U64 = np.uint32, np.uint64
 
@@ -90,6 +92,21 @@ def test_other_types_have_the_same_bits(dtype: Any) -> None:
         computation = generator(algorithm, len(state), (3, 7), dtype)
         for run in (xlapy.evaluate, native):
             assert run(computation, key)[1].tobytes() == expected.tobytes()
+
+
+@pytest.mark.parametrize("element_type", [t for t in ALL if t.bits < 8 and t.kind != "pred"], ids=str)
+def test_types_of_less_than_a_byte_have_the_low_bits(element_type: ElementType) -> None:
+    for algorithm, state in (("rng_philox", STATES[3][0]), ("rng_three_fry", STATES[2][1])):
+        key = np.array(state, U64)
+        following, expected = native(generator(algorithm, len(state), (97, 7), np.uint8), key)
+        low = expected & np.uint8((1 << element_type.bits) - 1)
+        assert set(low.reshape(-1).tolist()) == set(range(1 << element_type.bits))
+        computation = generator(algorithm, len(state), (97, 7), element_type)
+        for run in (xlapy.evaluate, native):
+            new_state, made = run(computation, key)
+            assert new_state.tolist() == following.tolist()
+            assert made.dtype == element_type.dtype
+            assert to_bits(made).tolist() == low.tolist()
 
 
 @pytest.mark.parametrize("state", STATES[3], ids=str)

@@ -107,6 +107,10 @@ def _wrong_alias(module: HloModule, at: dict) -> None:
     module.config.aliases = (InputOutputAlias((0,), 0, ()),)
 
 
+def _two_aliases(module: HloModule, at: dict) -> None:
+    module.config.aliases = (InputOutputAlias((), 0, ()), InputOutputAlias((), 1, ()))
+
+
 def _wrong_donor(module: HloModule, at: dict) -> None:
     module.config.donors = (BufferDonor(7),)
 
@@ -137,6 +141,7 @@ FAULTS = [
     (_start_used_twice, "its only user must be one all-reduce-done"),
     (_recursive_call, "calls itself"),
     (_wrong_alias, "does not connect"),
+    (_two_aliases, "is in two aliases"),
     (_wrong_donor, "is not in a parameter"),
     (_wrong_entry_layout, "the entry computation has type"),
     (_no_processes, "are no processes"),

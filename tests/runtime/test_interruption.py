@@ -7,7 +7,7 @@ import pytest
 from tests.support.fresh import printed_by
 
 PRELUDE = """
-import os, signal, threading, time
+import os, signal, threading, time, warnings
 import numpy as np
 from xlapy_runtime.device import devices
 from xlapy_runtime.program import RuntimeCall
@@ -136,6 +136,7 @@ def test_a_forked_child_runs_programs_of_its_own():
     run = executable([Call(0, ("p0", "r0"))], parameters=(one,), result=two, calls=calls, num_replicas=2)
     values = [[np.array([3])], [np.array([4])]]
     run.run_parallel(values)
+    warnings.simplefilter("ignore", DeprecationWarning)  # of forks in processes with threads, by newer Pythons
     child = os.fork()
     if child == 0:
         ok = run.run_parallel(values)[1].tolist() == [3, 4]

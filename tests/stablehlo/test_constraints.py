@@ -73,7 +73,57 @@ def sort(operands: str, types: str, attributes: str = "dimension = 0", body: str
     return f'"stablehlo.sort"({operands}) {body} {{{attributes}}} : ({types}) -> ({results})'
 
 
+OF_FLOATS = [
+    "cbrt",
+    "ceil",
+    "cosine",
+    "exponential",
+    "exponential_minus_one",
+    "floor",
+    "log",
+    "log_plus_one",
+    "logistic",
+    "negate",
+    "optimization_barrier",
+    "round_nearest_afz",
+    "round_nearest_even",
+    "rsqrt",
+    "sign",
+    "sine",
+    "sqrt",
+    "tanh",
+    "is_finite",
+]
+OF_INTEGERS = ("count_leading_zeros", "not", "popcnt")
+OF_PAIRS = [
+    "divide",
+    "maximum",
+    "minimum",
+    "multiply",
+    "or",
+    "power",
+    "remainder",
+    "shift_left",
+    "shift_right_arithmetic",
+    "shift_right_logical",
+    "subtract",
+    "xor",
+]
+
 BROKEN = [
+    *((f"{name}.C1", f"stablehlo.{name} %x : ({X}) -> {Y}") for name in OF_FLOATS),
+    *((f"{name}.C1", f"stablehlo.{name} %i : ({I}) -> {V}") for name in OF_INTEGERS),
+    *((f"{name}.C1", f'"stablehlo.{name}"(%i, %i) : ({I}, {I}) -> {V}') for name in OF_PAIRS),
+    *((f"{name}.C1", f'"stablehlo.{name}"(%i, %v) : ({I}, {V}) -> {I}') for name in OF_PAIRS),
+    ("constant.C1", f'"stablehlo.constant"() {{value = dense<1> : {V}}} : () -> {I}'),
+    ("convert.C1", f"stablehlo.convert %x : ({X}) -> {V}"),
+    ("get_dimension_size.C1", f'"stablehlo.get_dimension_size"(%x) {{dimension = 2 : i64}} : ({X}) -> {N}'),
+    ("imag.C1", f"stablehlo.imag %z : ({Z}) -> {Y}"),
+    ("imag.C2", f"stablehlo.imag %z : ({Z}) -> {D}"),
+    ("iota.C1", f'"stablehlo.iota"() {{iota_dimension = 2 : i64}} : () -> {I}'),
+    ("real.C1", f"stablehlo.real %x : ({X}) -> {Y}"),
+    ("real.C2", f"stablehlo.real %x : ({X}) -> {D}"),
+    ("tuple.C1", f'"stablehlo.tuple"(%x) : ({X}) -> tuple<{Y}>'),
     ("abs.C1", f"stablehlo.abs %x : ({X}) -> {Y}"),
     ("abs.C2", f"stablehlo.abs %z : ({Z}) -> {Z}"),
     ("all_gather.C1", collective("all_gather", f"all_gather_dim = 2 : i64, {PAIR}", results="tensor<4x3xf32>")),

@@ -91,14 +91,17 @@ def as_shape(value: Any, what: str) -> Shape:
 def described(value: Any) -> str:
     """A wrong argument as an error shows it."""
     return (
-        repr(value)
+        _abbreviated(value)
         if value is None or isinstance(value, (bool, int, float, complex))
         else f"{type(value).__name__} {_abbreviated(value)}"
     )
 
 
 def _abbreviated(value: Any) -> str:
-    text = repr(value).replace("\n", " ")
+    try:
+        text = repr(value).replace("\n", " ")
+    except ValueError:  # Python spells no integers of thousands of digits
+        return "(too long to be printed)"
     return text if len(text) <= _LONGEST_REPR else text[:_LONGEST_REPR] + "..."
 
 

@@ -291,9 +291,17 @@ class XlaBuilder:
         result = self._root(root)
         self._numbered_parameters()
         module = _snapshot(self._computation, result.instruction, self._computation.name)
+        _check_apart(self._aliases)
         module.config.aliases = tuple(_checked_alias(module, alias, where) for alias, where in self._aliases)
         module.config.donors = tuple(_checked_donor(module, donor, where) for donor, where in self._donors)
         return XlaComputation(module)
+
+    @located
+    def build_constant_sub_graph(self, op: XlaOp) -> XlaComputation:
+        """A computation without parameters, for what `op` is whatever the parameters are (see `is_constant`)."""
+        if not self.is_constant(op):
+            raise ArgumentError(f"{op!r} is not constant: it depends on a parameter, on an effect or on the process")
+        return XlaComputation(_snapshot(self._computation, op.instruction, self._computation.name, alone=True))
 
     def _root(self, root: Any) -> XlaOp:
         if root is None:
@@ -322,6 +330,7 @@ class XlaBuilder:
     GetShape = get_shape
     GetProgramShape = get_program_shape
     IsConstant = is_constant
+    BuildConstantSubGraph = build_constant_sub_graph
     Build = build
 
     def __repr__(self) -> str:
@@ -362,9 +371,9 @@ def _leaf_of_parameter(number: Any, index: Any) -> tuple[int, tuple[int, ...]]:
     return as_int(number, "the number of a parameter"), as_ints(index, "an index into a parameter")
 
 
-def _snapshot(recorded: Computation, root: Instruction, name: str) -> HloModule:
+def _snapshot(recorded: Computation, root: Instruction, name: str, *, alone: bool = False) -> HloModule:
     """A module of what is alive, sharing nothing with `recorded` or with the computations that it calls."""
-    entry = _copy_alive(recorded, root)
+    entry = _copy_alive(recorded, root, alone=alone)
     module = HloModule(name, entry)
     copies: dict[Computation, Computation] = {}
     taken = Names([entry.name])
@@ -377,12 +386,13 @@ def _snapshot(recorded: Computation, root: Instruction, name: str) -> HloModule:
     return module
 
 
-def _copy_alive(recorded: Computation, root: Instruction) -> Computation:
-    """The parameters, the effects, and what these and `root` need, in the order in which they were recorded."""
+def _copy_alive(recorded: Computation, root: Instruction, *, alone: bool) -> Computation:
+    """The parameters, the effects, and what these and `root` need, in the order in which they were recorded; `root`
+    and what it needs if it comes `alone`."""
     instructions = list(recorded)
-    alive = {root, *recorded.parameters}
+    alive = {root} if alone else {root, *recorded.parameters}
     for instruction in reversed(instructions):  # operands are recorded before their users
-        if instruction in alive or instruction.has_effect:
+        if instruction in alive or (instruction.has_effect and not alone):
             alive.add(instruction)
             alive.update(instruction.operands, instruction.control_predecessors)
     entry = Computation(recorded.name)
@@ -410,6 +420,22 @@ def _checked_alias(module: HloModule, alias: InputOutputAlias, where: str) -> In
             f"{alias.parameter} ({source or 'missing'}) cannot share their memory in {module.signature}",
         ).add_context(where=where)
     return alias
+
+
+def _check_apart(aliases: Sequence[tuple[InputOutputAlias, str]]) -> None:
+    """Raises unless each leaf of the result, and each of a parameter, is in one alias at most."""
+    outputs: set[tuple[int, ...]] = set()
+    sources: set[tuple[int, tuple[int, ...]]] = set()
+    for alias, where in aliases:
+        source = (alias.parameter, alias.parameter_index)
+        if alias.output_index in outputs or source in sources:
+            raise ShapeError(
+                "setup_alias",
+                f"output {list(alias.output_index)}, or {list(alias.parameter_index)} of parameter {alias.parameter}, "
+                "shares its memory already",
+            ).add_context(where=where)
+        outputs.add(alias.output_index)
+        sources.add(source)
 
 
 def _checked_donor(module: HloModule, donor: BufferDonor, where: str) -> BufferDonor:

@@ -12,7 +12,7 @@ from xlapy.builder.op import XlaOp
 from xlapy.builder.operands import Operand, as_handle, as_op, builder_of, common_type, is_weak
 from xlapy.builder.registry import op_function
 from xlapy.hlo.attributes import ComparisonDirection, ComparisonType
-from xlapy.hlo.element_types import ElementType, element_type_of
+from xlapy.hlo.element_types import PRED, ElementType, element_type_of
 from xlapy.hlo.ops import OPS
 from xlapy.hlo.shape import Shape
 from xlapy.support.errors import ArgumentError, ShapeError
@@ -187,7 +187,8 @@ def Select(pred: Operand, on_true: Operand, on_false: Operand) -> XlaOp:
 
 def _select_tuple(builder: XlaBuilder, pred: XlaOp, on_true: XlaOp, on_false: XlaOp) -> XlaOp:
     """Element by element: HLO has no select of tuples."""
-    if not pred.shape.is_scalar or not on_true.shape.matches(on_false.shape):
+    selects = pred.shape.is_scalar and pred.shape.element_type is PRED
+    if not selects or not on_true.shape.matches(on_false.shape):
         raise ShapeError(
             "Select.B3",
             f"{pred.shape} cannot choose between {on_true.shape} and {on_false.shape}: tuples of one shape take pred[]",

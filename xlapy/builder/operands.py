@@ -128,8 +128,8 @@ def weak_value(value: Any, element_type: ElementType) -> np.ndarray[Any, Any]:
     if representable is None:
         raise ShapeError(
             "weak-scalar",
-            f"{element_type.name} cannot represent the Python scalar {value!r}; give it a type of its own, such as "
-            f"np.{'float32' if isinstance(value, float) else 'int64'}(...), and convert",
+            f"{element_type.name} cannot represent the Python scalar {described(value)}; give it a type of its own, "
+            f"such as np.{'float32' if isinstance(value, float) else 'int64'}(...), and convert",
         )
     return representable
 

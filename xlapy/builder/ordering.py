@@ -61,7 +61,7 @@ def _sort(
         called = computation_of(builder, comparator, scalars, "comparator", Shape.scalar(PRED))
     place = as_int(dimension, "dimension")
     rank = require_array(arrays[0]).rank
-    place = place + rank if place < 0 else place
+    place = place + rank if -rank <= place < 0 else place
     return builder.record("sort", arrays, called=[called], dimension=place, is_stable=as_flag(is_stable, "is_stable"))
 
 

@@ -15,7 +15,7 @@ from xlapy.builder.operands import Operand, as_handle, as_op, as_ops, builder_of
 from xlapy.builder.registry import op_function
 from xlapy.hlo.attributes import PaddingDimension, SliceDimension
 from xlapy.hlo.reshape_groups import reshaped_flags
-from xlapy.hlo.shape import Shape
+from xlapy.hlo.shape import UNBOUNDED, Shape
 from xlapy.support.errors import ArgumentError, ShapeError
 
 
@@ -55,6 +55,9 @@ def BroadcastInDim(operand: XlaOp, shape: Integers, broadcast_dimensions: Intege
         raise ShapeError("BroadcastInDim.B2", f"{list(dimensions)} are not all dimensions of {list(sizes)}")
     if any(first >= second for first, second in pairwise(dimensions)):
         raise ShapeError("BroadcastInDim.B2", f"broadcast_dimensions {list(dimensions)} are not strictly increasing")
+    for target, size in enumerate(sizes):
+        if size < 0 and not (target in dimensions and source.dims[dimensions.index(target)] == size):
+            raise ShapeError("BroadcastInDim.B1", f"size {size} of dimension {target} is negative")
     for dim, target in enumerate(dimensions):
         if source.dims[dim] not in (1, sizes[target]):
             raise ShapeError(
@@ -69,19 +72,22 @@ def BroadcastInDim(operand: XlaOp, shape: Integers, broadcast_dimensions: Intege
 
 
 @op_function("reshape")
-def Reshape(operand: XlaOp, dimensions: Integers, new_sizes: Integers | None = None) -> XlaOp:
+def Reshape(operand: XlaOp, dimensions: Integers | None, new_sizes: Integers | None = None) -> XlaOp:
     """The elements in row-major order under new sizes: `Reshape(x, new_sizes)`.
 
-    `Reshape(x, dimensions, new_sizes)` reads them in the order that a transpose by `dimensions` would give."""
+    `Reshape(x, dimensions, new_sizes)` reads them in the order that a transpose by `dimensions` would give, which may
+    be None for the order that they have."""
     builder = as_handle(operand).builder
     shape = require_array(operand)
     if new_sizes is not None:
-        order = as_ints(dimensions, "dimensions")
+        order = tuple(range(shape.rank)) if dimensions is None else as_ints(dimensions, "dimensions")
         if sorted(order) != list(range(shape.rank)):
             raise ShapeError("Reshape.B1", f"{list(order)} is not a permutation of the dimensions of {shape}")
         if list(order) != sorted(order):
             operand = builder.record("transpose", [operand], permutation=order)
     sizes = as_ints(dimensions if new_sizes is None else new_sizes, "new_sizes")
+    if min(sizes, default=0) < 0 and UNBOUNDED not in shape.dims:
+        raise ShapeError("Reshape.B2", f"a size of {list(sizes)} is negative; sizes are not found out")
     return _reshaped(builder, operand, sizes)
 
 

@@ -52,6 +52,8 @@ def Iota(builder: XlaBuilder, shape: Any, iota_dimension: int | None = None, *, 
             raise ArgumentError("Iota(builder, shape, iota_dimension) needs the dimension along which to count")
         return builder.record("iota", shape=shape, dimension=as_int(iota_dimension, "iota_dimension"))
     length = as_int(iota_dimension if size is None else size, "the size")
+    if length < 0:
+        raise ShapeError("Iota.size", f"the size is {length}, which is negative")
     return builder.record("iota", shape=Shape.array(element_type_of(shape), (length,)), dimension=0)
 
 
@@ -138,6 +140,8 @@ def DynamicReshape(
     bounds = [as_int(size, "a bound") for size in as_list(new_size_bounds, "new_size_bounds")]
     flags = [as_flag(flag, "a flag of dims_are_dynamic") for flag in as_list(dims_are_dynamic, "dims_are_dynamic")]
     sizes = [as_op(builder, size, S32) for size in as_list(dim_sizes, "dim_sizes")]
+    if any(bound < 0 for bound in bounds):
+        raise ShapeError("DynamicReshape.bounds", f"a bound of {bounds} is negative")
     if not len(bounds) == len(flags) == len(sizes):
         raise ShapeError(
             "DynamicReshape.counts", f"{len(sizes)} sizes, {len(bounds)} bounds and {len(flags)} flags are given"

@@ -90,6 +90,10 @@ class Instruction:
         """The only user, if there is exactly one and the value is not also the result of the computation."""
         return next(iter(self.users)) if len(self.users) == 1 and not self.is_root else None
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickled is where it stands, for its computation to have it again."""
+        return _nth_instruction, (self.parent, list(self.parent).index(self))
+
     def grouped_operands(self) -> list[Any]:
         """The operands by parameter of the op: an instruction, or a tuple of them where the parameter is variadic."""
         return self.spec.group(self.operands)
@@ -110,6 +114,48 @@ class Computation:
         self._names: dict[str, int] = {}
         self._root: Instruction | None = None
         self._order: list[Instruction] | None = None
+
+    # -- pickling and copying --------------------------------------------------------------------------------------
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Rows, which name instructions by number: graphs are deeper than what pickles by recursion."""
+        numbers = {instruction: number for number, instruction in enumerate(self._instructions)}
+
+        def numbered(instructions: Iterable[Instruction]) -> list[int]:
+            return [numbers[instruction] for instruction in instructions]
+
+        rows = [
+            (
+                (i.spec, i.shape, i.attributes, i.called, i.name, i.metadata),
+                i.extra,
+                (numbered(i.operands), numbered(i.users), numbered(i.control_predecessors)),
+            )
+            for i in self._instructions
+        ]
+        return {
+            "name": self.name,
+            "names": self._names,
+            "rows": rows,
+            "parameters": numbered(self.parameters),
+            "held": numbered(self._held),
+            "root": None if self._root is None else numbers[self._root],
+        }
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.name, self._names, self._order = state["name"], state["names"], None
+        made = [
+            Instruction(spec, shape, (), attributes, called, name, self, metadata)
+            for (spec, shape, attributes, called, name, metadata), _, _ in state["rows"]
+        ]
+        for instruction, (_, extra, (operands, users, before)) in zip(made, state["rows"], strict=True):
+            instruction.extra = extra
+            instruction.operands = tuple(made[number] for number in operands)
+            instruction.users = {made[number]: None for number in users}
+            instruction.control_predecessors = tuple(made[number] for number in before)
+        self._instructions = dict.fromkeys(made)
+        self.parameters = [made[number] for number in state["parameters"]]
+        self._held = {made[number]: None for number in state["held"]}
+        self._root = None if state["root"] is None else made[state["root"]]
 
     # -- reading ---------------------------------------------------------------------------------------------------
 
@@ -383,6 +429,10 @@ class Computation:
 
 
 _NUMBER = re.compile(r"(\.\d+)+$")
+
+
+def _nth_instruction(computation: Computation, number: int) -> Instruction:
+    return list(computation)[number]
 
 
 def _have_effect(computations: Iterable[Computation]) -> bool:

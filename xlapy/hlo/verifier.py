@@ -246,6 +246,10 @@ def _verify_configuration(module: HloModule) -> None:
         parameter = signature.parameters[alias.parameter].part_at(alias.parameter_index) if in_range else None
         if output is None or parameter is None or not output.matches(parameter):
             raise _Fault(f"{alias} does not connect a result of {signature} with a parameter of its shape")
+    outputs = [alias.output_index for alias in config.aliases]
+    sources = [(alias.parameter, alias.parameter_index) for alias in config.aliases]
+    if len(set(outputs)) < len(outputs) or len(set(sources)) < len(sources):
+        raise _Fault(f"a result or a parameter is in two aliases of {list(config.aliases)}")
     for donor in config.donors:
         in_range = 0 <= donor.parameter < len(signature.parameters)
         if not in_range or signature.parameters[donor.parameter].part_at(donor.parameter_index) is None:

@@ -7,7 +7,6 @@ Everything here stands around xlapy's own classes, whose properties are methods 
 
 from __future__ import annotations
 
-from functools import cache
 from typing import Any
 
 from ml_dtypes import (
@@ -21,12 +20,12 @@ from ml_dtypes import (
     float8_e5m2fnuz,
 )
 
-from xlapy.builder import ComputationBuilder
 from xlapy.support.errors import UnsupportedError
 from xlapy.support.errors import XlaError as XlaRuntimeError
 from xlapy.xla_client import _xla, ops, profiler
 from xlapy.xla_client.buffers import Buffer
-from xlapy.xla_client.client import Client
+from xlapy.xla_client.client import Client, cpu_backend
+from xlapy.xla_client.computation_builder import ComputationBuilder
 from xlapy.xla_client.computations import XlaBuilder, XlaComputation
 from xlapy.xla_client.devices import Device
 from xlapy.xla_client.executables import (
@@ -93,16 +92,11 @@ xla_platform_names = {"cpu": "Host"}
 make_cpu_client = _xla.get_tfrt_cpu_client
 
 
-@cache
-def _cpu_backend() -> Client:
-    return make_cpu_client()
-
-
 def get_local_backend(name: str | None = None) -> Client:
     """The client that all scripts of this process share, with one device."""
     if name not in (None, "cpu", "Host"):
         raise UnsupportedError(f"there is no backend {name!r}: xlapy compiles for CPUs")
-    return _cpu_backend()
+    return cpu_backend()
 
 
 def transfer_to_infeed(value: Any, device_ordinal: int = 0) -> None:

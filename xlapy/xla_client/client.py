@@ -6,6 +6,7 @@ import itertools
 import threading
 import weakref
 from collections.abc import Callable, Sequence
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -234,3 +235,9 @@ class Client:
 
     def __repr__(self) -> str:
         return f"<Client of {len(self._devices)} CPU devices>"
+
+
+@cache
+def cpu_backend() -> Client:
+    """The client of one device that all scripts of this process share."""
+    return Client(1)

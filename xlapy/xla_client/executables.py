@@ -189,6 +189,9 @@ class LoadedExecutable:
         outputs = self.execute_sharded_on_local_devices(list(map(list, zip(*arguments, strict=True))))
         return list(map(list, zip(*outputs, strict=True)))
 
+    def DeviceOrdinals(self) -> list[int]:
+        return [device.id for device in self._devices]
+
     def __repr__(self) -> str:
         return repr(self._executable)
 

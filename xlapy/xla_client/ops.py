@@ -46,6 +46,7 @@ __all__ = [
 
 
 OLD_KEYWORDS = {
+    "Conditional": {"branch_index": "selector", "predicate": "selector"},
     "Iota": {"type": "shape"},
     "NextAfter": {"from": "start", "to": "end"},
     "OptimizationBarrier": {"arg": "operand"},

@@ -13,7 +13,7 @@ import numpy as np
 from xlapy.hlo.attributes import RandomAlgorithm, RandomDistribution
 from xlapy.hlo.element_types import ElementType
 from xlapy.hlo.evaluate.base import Steps, evaluator, who_am_i
-from xlapy.hlo.evaluate.numerics import Array, element_type, narrow, widen
+from xlapy.hlo.evaluate.numerics import Array, element_type, from_bits, narrow, widen
 from xlapy.hlo.evaluate.special import erf_inv, scalar
 from xlapy.hlo.shape import Shape
 
@@ -37,7 +37,7 @@ def rng_bit_generator(state: Array, *, algorithm: RandomAlgorithm, result: Shape
 
 def _as_type(bits: Array, target: ElementType) -> Array:
     """The low bits of each element, read as another type."""
-    return bits.astype(np.dtype(f"u{target.bytes}")).view(target.dtype)
+    return from_bits(bits & np.uint64((1 << target.bits) - 1), target)
 
 
 # -- bits ----------------------------------------------------------------------------------------------------------

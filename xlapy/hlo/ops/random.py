@@ -9,7 +9,7 @@ from xlapy.hlo.ops.spec import PURE, ResultShape, Trait, op
 from xlapy.hlo.shape import Shape
 from xlapy.support.errors import ShapeError
 
-BITS = frozenset(element_type for element_type in INTEGER | FLOAT if element_type.bits >= 8)
+BITS = INTEGER | FLOAT
 
 STATE_SIZES = {
     RandomAlgorithm.DEFAULT: (2, 3),
@@ -55,7 +55,7 @@ def rng_bit_generator(state: Shape, *, algorithm: RandomAlgorithm, result: Resul
     state [C2]: the state is u64[2], for Philox u64[2] or u64[3].
     result-pair: the result is a pair of a state and an array.
     same-state [C1]: the new state has the shape of the old one.
-    element-type: the random array has integer or floating-point elements of whole bytes.
+    element-type: the random array has integer or floating-point elements.
     """
     sizes = STATE_SIZES[algorithm]
     if not state.is_array or state.element_type is not U64 or state.dims not in [(size,) for size in sizes]:
@@ -67,7 +67,7 @@ def rng_bit_generator(state: Shape, *, algorithm: RandomAlgorithm, result: Resul
     if not following.matches(state):
         raise ShapeError("same-state", f"the state {state} becomes {following}")
     if not bits.is_array or bits.element_type not in BITS:
-        raise ShapeError("element-type", f"{bits} is not an array of integers or floats of whole bytes")
+        raise ShapeError("element-type", f"{bits} is not an array of integers or floats")
     return Shape.tuple([state.without_layout(), bits.without_layout()])
 
 

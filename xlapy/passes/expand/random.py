@@ -19,15 +19,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
+import ml_dtypes
+
 from xlapy.hlo.attributes import ComparisonDirection, RandomAlgorithm, RandomDistribution, SliceDimension
-from xlapy.hlo.element_types import F32, F64, PRED, S32, S64, U8, U16, U32, U64, ElementType
+from xlapy.hlo.element_types import F32, F64, PRED, S32, S64, U2, U4, U8, U16, U32, U64, ElementType
 from xlapy.hlo.graph import Computation, Instruction
 from xlapy.hlo.shape import Dims, Shape
 from xlapy.passes import new
 from xlapy.passes.base import ComputationPass, replace_all
 from xlapy.passes.new import Value
 
-UNSIGNED = {8: U8, 16: U16, 32: U32, 64: U64}
+UNSIGNED = {2: U2, 4: U4, 8: U8, 16: U16, 32: U32, 64: U64}
 
 
 @dataclass
@@ -128,10 +130,30 @@ def _leading(array: Value, dimension: int, size: int) -> Value:
 
 def _as_type(words: Value, target: ElementType) -> Value:
     """The low bits of words as another type."""
+    if target.bits not in UNSIGNED:
+        return _as_narrow_float(words, target)
     unsigned = new.converted(words, UNSIGNED[target.bits])
     if target is unsigned.shape.type:
         return unsigned
     return new.bitcast_convert(unsigned, shape=unsigned.shape.with_type(target))
+
+
+def _as_narrow_float(words: Value, target: ElementType) -> Value:
+    """The low bits of words as a float of a width that no integer has, all of whose bits spell finite numbers.
+
+    Sign, exponent and mantissa move to where an f32 has them, which makes them smaller by a power of two."""
+    limits = ml_dtypes.finfo(target.dtype)  # type: ignore[no-untyped-call]
+    sign = new.number(1 << (target.bits - 1), words)
+    magnitude = new.number((1 << (target.bits - 1)) - 1, words)
+    signs = new.shift_left(new.and_(words, sign), new.number(F32.bits - target.bits, words))
+    moved = new.shift_left(new.and_(words, magnitude), new.number(_F32_MANTISSA - limits.nmant, words))
+    small = new.bitcast_convert(new.or_(signs, moved), shape=words.shape.with_type(F32))
+    scale = float(limits.smallest_subnormal) * 2.0 ** (limits.nmant - _F32_LEAST)
+    return new.converted(new.multiply(small, new.number(scale, small)), target)
+
+
+_F32_MANTISSA = 23  # bits
+_F32_LEAST = -126  # the exponent of the least normal f32
 
 
 # -- numbers -------------------------------------------------------------------------------------------------------

@@ -55,6 +55,8 @@ _RESULT_TYPE = {
     "concatenate": "C5",
     "dynamic_slice": "C1",
     "gather": "C14",
+    "imag": "C2",
+    "real": "C2",
     "reduce": "C8",
     "reduce_scatter": "C9",
     "reduce_window": "C16",
