@@ -9,10 +9,10 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from xlapy.codegen import stored_code
-from xlapy.codegen.object_cache import ObjectCache, cache_directory
+from xlapy.codegen.object_cache import ObjectCache, cache_directory, code_version
 from xlapy.codegen.stored_code import find_code
 from xlapy.codegen.target import Target, remembered_host
-from xlapy.options import Environment, environment
+from xlapy.options import Environment, cache_settings, environment
 from xlapy.support.late import late
 from xlapy_runtime import threads, trimming
 from xlapy_runtime.calling import CallWrapper, is_layout_known, layout_identity, load_wrapper
@@ -28,6 +28,17 @@ CACHE_LIMIT_BYTES = 1 << 30
 def object_cache(around: Environment) -> ObjectCache:
     """The cache of object code on disk, where the environment wants it."""
     return _object_cache(cache_directory(around.cache_dir, around.cache_home))
+
+
+def _note_version() -> None:
+    """Looks at the sources when they are loaded: what is edited later is not what this process compiles with, nor what
+    those do that are forked from it. A cache that is switched off needs no version."""
+    directory = cache_directory(*cache_settings())
+    if directory is not None:
+        code_version(directory)
+
+
+_note_version()
 
 
 @cache
