@@ -106,6 +106,28 @@ def _status_pair(line: str) -> tuple[str, int]:
     return name.rstrip(":"), int(figure) * 1024
 
 
+def take_own_pages() -> None:
+    """Gives a forked process its own copy of all that it may write to.
+
+    Until then it shares the pages of its parent, and the system copies each at the first write, of which a processor
+    takes 1 to 4 us to tell; Python writes to a page by looking at an object. A process that has made these objects
+    itself has nothing to copy."""
+    try:
+        mappings = Path("/proc/self/maps").read_text().splitlines()
+        advise = ctypes.CDLL(None).madvise
+    except (OSError, AttributeError):
+        return
+    for mapping in mappings:
+        addresses, access, *_ = mapping.split()
+        if access.startswith("rw") and access.endswith("p"):
+            begin, end = (int(address, 16) for address in addresses.split("-"))
+            advise(ctypes.c_void_p(begin), ctypes.c_size_t(end - begin), _POPULATE_WRITE)
+
+
+_POPULATE_WRITE = 23
+"""Linux's MADV_POPULATE_WRITE. Systems before 5.14 do not know it, and change nothing."""
+
+
 def total_cpu_seconds(processes: Iterable[int]) -> float:
     return time.process_time() + sum(cpu_seconds(process) or 0.0 for process in processes)
 

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.engines import Engine, Program, Unsupported, make_engine
-from benchmarks.machine import has_running_thread, peak_growth, pin
+from benchmarks.machine import has_running_thread, peak_growth, pin, take_own_pages
 
 CALIBRATION_SECONDS = 0.005
 ANSWER_SECONDS = 60.0
@@ -55,10 +55,11 @@ class Worker:
         forked: bool = False,
     ) -> None:
         """A `forked` worker begins as a copy of a process that has imported xlapy and did nothing with it: as new as
-        any, and there at once."""
+        any, and there at once; its memory is its own before it begins."""
         self.engine = engine
         self._environment = dict(environment or {})
         self._core = core
+        self._forked = forked
         self._context = _context(forked)
         self._start()
 
@@ -109,7 +110,7 @@ class Worker:
 
     def _start(self) -> None:
         self._connection, theirs = self._context.Pipe()
-        arguments = (theirs, self.engine, self._core, self._environment)
+        arguments = (theirs, self.engine, self._core, self._environment, self._forked)
         with changed_environment(self._environment):  # some libraries look at it while they are loaded
             self._process = self._context.Process(target=serve, args=arguments, daemon=True)
             self._process.start()
@@ -148,10 +149,12 @@ def changed_environment(changes: Mapping[str, str]) -> Iterator[None]:
                 os.environ[name] = value
 
 
-def serve(connection: Connection, name: str, core: int | None, environment: Mapping[str, str]) -> None:
+def serve(connection: Connection, name: str, core: int | None, environment: Mapping[str, str], forked: bool) -> None:
     """What the process runs: answers commands until it is told to stop or the pipe closes."""
     os.environ.update(environment)
     pin(core)
+    if forked:
+        take_own_pages()
     session = _Session(name)
     while True:
         try:

@@ -12,8 +12,8 @@ import pytest
 
 import xlapy
 from xlapy import ops
-from xlapy_runtime.program import ArraySpec, Program, RuntimeCall, TokenSpec
-from xlapy_runtime.program_file import dump_program, load_program
+from xlapy_runtime.program import ArraySpec, Program, RuntimeCall, Texts, TokenSpec
+from xlapy_runtime.program_file import dump_program, dump_texts, load_program, load_texts
 
 SOURCE = """HloModule cached
 ENTRY main { x = f32[100] parameter(0)
@@ -71,6 +71,22 @@ def test_the_second_compilation_is_a_load(folder: Path) -> None:
     assert (second(X) == X * 2).all()
     assert second.hlo_text() == first.hlo_text() and second.llvm_ir() == first.llvm_ir()
     assert second.compile_stats().kernels == first.compile_stats().kernels
+
+
+def test_texts_that_the_cache_has_lost_are_made_again(folder: Path) -> None:
+    first, second = xlapy.compile(SOURCE), xlapy.compile(SOURCE)
+    for path in (folder / "programs").iterdir():
+        path.unlink()
+    assert second.compile_stats().cached
+    assert second.hlo_text() == first.hlo_text() and second.llvm_ir() == first.llvm_ir()
+
+
+def test_texts_as_bytes() -> None:
+    texts = Texts("HloModule \u03c0", ("define", ""))
+    assert load_texts(dump_texts(texts)) == texts
+    for damaged in (b"", dump_texts(texts)[:-1], b"\1" + dump_texts(texts)[1:]):
+        with pytest.raises(ValueError, match="damaged"):
+            load_texts(damaged)
 
 
 def test_another_process_loads_it(folder: Path) -> None:

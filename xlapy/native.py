@@ -9,10 +9,10 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from xlapy.codegen import stored_code
-from xlapy.codegen.object_cache import ObjectCache, cache_directory
+from xlapy.codegen.object_cache import ObjectCache, cache_directory, code_version
 from xlapy.codegen.stored_code import find_code
 from xlapy.codegen.target import Target, remembered_host
-from xlapy.options import Environment, environment
+from xlapy.options import Environment, cache_settings
 from xlapy.support.late import late
 from xlapy_runtime import threads, trimming
 from xlapy_runtime.calling import CallWrapper, is_layout_known, layout_identity, load_wrapper
@@ -30,6 +30,22 @@ def object_cache(around: Environment) -> ObjectCache:
     return _object_cache(cache_directory(around.cache_dir, around.cache_home))
 
 
+def _present_cache() -> ObjectCache:
+    """The same, where the environment wants it now."""
+    return _object_cache(cache_directory(*cache_settings()))
+
+
+def _note_version() -> None:
+    """Looks at the sources when they are loaded: what is edited later is not what this process compiles with, nor what
+    those do that are forked from it. A cache that is switched off needs no version."""
+    directory = cache_directory(*cache_settings())
+    if directory is not None:
+        code_version(directory)
+
+
+_note_version()
+
+
 @cache
 def _object_cache(directory: str | None) -> ObjectCache:
     return ObjectCache(directory, CACHE_LIMIT_BYTES)
@@ -38,13 +54,13 @@ def _object_cache(directory: str | None) -> ObjectCache:
 @cache
 def host_target() -> Target:
     """This machine, as this process may use it. Read once."""
-    return remembered_host(object_cache(environment()))
+    return remembered_host(_present_cache())
 
 
 @cache
 def native_wrapper() -> CallWrapper | None:
     """The native call wrapper of this process; None where only the portable way of calling works."""
-    target, cache = host_target(), object_cache(environment())
+    target, cache = host_target(), _present_cache()
     found = find_code(stored_code.wrapper_name(), target, cache)
     if found is not None:
         return load_wrapper(found.objects[0], is_checked=layout_identity() is not None)
@@ -57,7 +73,7 @@ def native_wrapper() -> CallWrapper | None:
 @cache
 def library_symbols(name: str, target: Target) -> dict[str, int]:
     """The addresses of a library's functions; loaded once, and for as long as the process lives."""
-    cache = object_cache(environment())
+    cache = _present_cache()
     code = find_code(name, target, cache)
     if code is None:
         library: Library = late("xlapy.codegen.libraries.catalogue").LIBRARIES[name]
@@ -78,7 +94,7 @@ _LOADED_LIBRARIES: list[LinkedCode] = []
 def install_rendezvous() -> None:
     """Lets programs run as several processes. Starts no thread."""
     code: Library = late("xlapy.codegen.rendezvous").RENDEZVOUS
-    late("xlapy_runtime.rendezvous").NATIVE.install(code.objects(host_target(), object_cache(environment())))
+    late("xlapy_runtime.rendezvous").NATIVE.install(code.objects(host_target(), _present_cache()))
 
 
 def parallel_function(num_threads: int | None) -> int:
@@ -90,7 +106,7 @@ def parallel_function(num_threads: int | None) -> int:
 @cache
 def _pool() -> Sequence[bytes]:
     """The object files of the thread pool, which are made or read once in a process."""
-    target, cache = host_target(), object_cache(environment())
+    target, cache = host_target(), _present_cache()
     found = find_code(stored_code.POOL, target, cache)
     if found is not None:
         return found.objects
@@ -106,4 +122,4 @@ def install_batch_calls(program: Program) -> None:
     lapack = late("xlapy_runtime.lapack")
     if any(target in lapack.NAMES for target in targets):
         loops: Library = late("xlapy.codegen.batch_calls").BATCH_CALLS
-        lapack.LOOPS.install(loops.objects(host_target(), object_cache(environment())))
+        lapack.LOOPS.install(loops.objects(host_target(), _present_cache()))

@@ -129,12 +129,18 @@ def environment() -> Environment:
     limit = os.environ.get("XLAPY_PASS_LIMIT", "")
     if limit and not limit.isdecimal():
         raise ArgumentError(f"XLAPY_PASS_LIMIT is {limit!r}; it must be a number of changes, 0 or more")
+    cache_dir, cache_home = cache_settings()
     return Environment(
-        cache_dir=os.environ.get("XLAPY_CACHE_DIR"),
-        cache_home=os.environ.get("XDG_CACHE_HOME"),
+        cache_dir=cache_dir,
+        cache_home=cache_home,
         dump_to=os.environ.get("XLAPY_DUMP_TO", ""),
         dump_filter=os.environ.get("XLAPY_DUMP_FILTER", ""),
         verify=os.environ.get("XLAPY_VERIFY", "") not in ("", "0"),
         time_passes=os.environ.get("XLAPY_TIME_PASSES", "") not in ("", "0"),
         pass_limit=int(limit) if limit else None,
     )
+
+
+def cache_settings() -> tuple[str | None, str | None]:
+    """What the environment says of where the cache is: its folder, and that of all caches."""
+    return os.environ.get("XLAPY_CACHE_DIR"), os.environ.get("XDG_CACHE_HOME")

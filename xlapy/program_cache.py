@@ -10,11 +10,14 @@ from xlapy.compiled import Compiled, CompileStats
 from xlapy.native import host_target, object_cache
 from xlapy.options import CompileOptions, environment
 from xlapy.support.late import late
-from xlapy_runtime.program_file import dump_program, load_program
+from xlapy_runtime.program_file import dump_program, dump_texts, load_program, load_texts
 from xlapy_runtime.records import replaced, values_of
 
 if TYPE_CHECKING:
+    from xlapy.codegen.object_cache import ObjectCache
+    from xlapy.codegen.target import Target
     from xlapy.hlo.graph import HloModule
+    from xlapy_runtime.program import Texts
 
 
 def compile_cached(key: str, load: Callable[[], HloModule], options: CompileOptions) -> Compiled:
@@ -32,17 +35,35 @@ def compile_cached(key: str, load: Callable[[], HloModule], options: CompileOpti
     found = None if observed else cache.get(_PROGRAM_KIND, full_key)
     if found is not None:
         try:
-            program, facts = load_program(found)
+            program, facts = load_program(found, lambda: _texts(cache, full_key, load, options, target))
             elapsed = (time.perf_counter() - began) * 1e3
             stats = CompileStats(**{**facts, "compile_ms": elapsed, "cached": True})
             return Compiled(program, stats, target, source=load)
         except (ValueError, TypeError):
             pass  # written by another version, or damaged beyond the checksum: compile again
-    compile_module: Callable[..., Compiled] = late("xlapy.compiler").compile_module
-    compiled = compile_module(load(), options, target)
+    compiled = _compile(load, options, target)
     facts = values_of(compiled.stats) | {"passes_ms": 0.0, "llvm_ms": 0.0}
-    cache.put(_PROGRAM_KIND, full_key, dump_program(compiled.program, facts))
+    program = compiled.program
+    cache.put(_PROGRAM_KIND, full_key, dump_program(program, facts), dump_texts(program.texts()))
     return replaced(compiled, source=load)
+
+
+def _compile(load: Callable[[], HloModule], options: CompileOptions, target: Target) -> Compiled:
+    compile_module: Callable[..., Compiled] = late("xlapy.compiler").compile_module
+    return compile_module(load(), options, target)
+
+
+def _texts(
+    cache: ObjectCache, key: bytes, load: Callable[[], HloModule], options: CompileOptions, target: Target
+) -> Texts:
+    """What a program from the cache was made of. If the cache has lost it since, the program is compiled again."""
+    found = cache.appendix(_PROGRAM_KIND, key)
+    if found is not None:
+        try:
+            return load_texts(found)
+        except ValueError:
+            pass  # damaged beyond the checksum
+    return _compile(load, options, target).program.texts()
 
 
 _PROGRAM_KIND = "programs"

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -86,13 +86,21 @@ class RuntimeCall(Record):
     attributes: Mapping[str, object] = field(default_factory=dict)
 
 
+class Texts(Record):
+    """What object code was made of: the module as HLO text, and LLVM IR."""
+
+    hlo_text: str = ""
+    llvm_modules: tuple[str, ...] = ()
+
+
 class Program(Record, eq=False):
     """A compiled program.
 
     `parameters` and `result` are trees; `aliases` maps a result leaf to the parameter leaf whose memory it takes over
     (both counted among the array leaves). `kernels` are the symbols that native code exports besides `entry`.
     `has_loops` says that a call may take any time. `libraries` are those whose functions it calls: shape-generic code
-    that the process loads once for all programs.
+    that the process loads once for all programs. `texts` gives what the program was made of, which is more than itself
+    and needed only to be read.
     """
 
     name: str
@@ -108,14 +116,21 @@ class Program(Record, eq=False):
     num_replicas: int = 1
     num_partitions: int = 1
     aliases: Mapping[int, int] = field(default_factory=dict)
-    hlo_text: str = ""
-    llvm_modules: tuple[str, ...] = ()
+    texts: Callable[[], Texts] = Texts
     libraries: tuple[str, ...] = ()
     has_loops: bool = False
 
     @property
     def num_processes(self) -> int:
         return self.num_replicas * self.num_partitions
+
+    @property
+    def hlo_text(self) -> str:
+        return self.texts().hlo_text
+
+    @property
+    def llvm_modules(self) -> tuple[str, ...]:
+        return self.texts().llvm_modules
 
 
 Value: TypeAlias = Any

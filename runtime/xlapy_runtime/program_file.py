@@ -1,30 +1,33 @@
-"""Programs as bytes: what caches keep and what `save` writes.
+"""Programs as bytes, as caches keep them.
 
-A header in JSON holds the structure; object code, constants and texts follow as they are. Nothing in it is executed on
-reading, and everything is checked: bytes that are not a program of this format are a ValueError.
+A header in JSON holds the structure; constants and object code follow as they are. Nothing in it is executed on
+reading, and everything is checked: bytes that are not a program of this format are a ValueError. Texts, which are most
+of what there is to keep, are apart from what is needed to run.
 
-    magic (8 bytes) | length of the header (8 bytes, little endian) | header | blobs, one behind the other
+    magic (8 bytes) | length of the header (8 bytes, little endian) | header | blobs, each in a multiple of 16 bytes
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
+from xlapy_runtime.images import rounded_up
 from xlapy_runtime.json_text import read_json
 from xlapy_runtime.late import late
-from xlapy_runtime.program import ArraySpec, Program, RuntimeCall, TokenSpec
+from xlapy_runtime.program import ArraySpec, Program, RuntimeCall, Texts, TokenSpec
 
-MAGIC = b"xlapy\x00\x02\n"
+MAGIC = b"xlapy\x00\x03\n"
 _LENGTH_BYTES = 8
+_ALIGNMENT = 16
+"""Of constants and code in the data, which is as aligned itself."""
 
 
 def dump_program(program: Program, extra: Mapping[str, Any] | None = None) -> bytes:
     """The program as bytes; `extra` is plain data that `load_program` gives back."""
-    texts = [text.encode("utf-8", "surrogatepass") for text in (program.hlo_text, *program.llvm_modules)]
-    blobs: list[bytes] = [*program.objects, *(constant.tobytes() for constant in program.constants), *texts]
     header = {
         "name": program.name,
         "entry": program.entry,
@@ -40,26 +43,46 @@ def dump_program(program: Program, extra: Mapping[str, Any] | None = None) -> by
         "num_partitions": program.num_partitions,
         "aliases": sorted(program.aliases.items()),
         "objects": [len(code) for code in program.objects],
-        "texts": [len(text) for text in texts],
         "constants": [[constant.dtype.name, list(constant.shape)] for constant in program.constants],
         "extra": _encode(dict(extra or {})),
     }
     text = late("json").dumps(header).encode()
-    return b"".join([MAGIC, len(text).to_bytes(_LENGTH_BYTES, "little"), text, *blobs])
+    head = b"".join((MAGIC, len(text).to_bytes(_LENGTH_BYTES, "little"), text))
+    blobs = (head, *(constant.tobytes() for constant in program.constants), *program.objects)
+    return b"".join(blob.ljust(rounded_up(len(blob), _ALIGNMENT), b"\0") for blob in blobs)
 
 
-def load_program(data: bytes) -> tuple[Program, dict[str, Any]]:
-    """The program in `data`, and the extra data beside it. Raises ValueError if `data` is not one."""
+def dump_texts(texts: Texts) -> bytes:
+    """What a program was made of, as bytes."""
+    encoded = [text.encode("utf-8", "surrogatepass") for text in (texts.hlo_text, *texts.llvm_modules)]
+    head = late("json").dumps([len(text) for text in encoded]).encode()
+    return b"".join([len(head).to_bytes(_LENGTH_BYTES, "little"), head, *encoded])
+
+
+def load_texts(data: bytes) -> Texts:
+    """What `dump_texts` made bytes of. Raises ValueError for others."""
+    begin = _LENGTH_BYTES + int.from_bytes(data[:_LENGTH_BYTES], "little")
+    try:
+        blobs = _Blobs(data, begin, 1)
+        sizes = read_json(data[_LENGTH_BYTES:begin].decode())
+        hlo_text, *llvm_modules = (str(blobs.take(size), "utf-8", "surrogatepass") for size in sizes)
+        return Texts(hlo_text, tuple(llvm_modules))
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"damaged texts of a program: {error}") from error
+
+
+def load_program(data: bytes, texts: Callable[[], Texts] = Texts) -> tuple[Program, dict[str, Any]]:
+    """The program in `data`, and the extra data beside it. Raises ValueError if `data` is not one. Constants stay where
+    they are in `data`."""
     start = len(MAGIC) + _LENGTH_BYTES
     if data[: len(MAGIC)] != MAGIC or len(data) < start:
         raise ValueError("not a program of xlapy, or of another version")
     length = int.from_bytes(data[len(MAGIC) : start], "little")
     try:
         header = read_json(data[start : start + length].decode())
-        blobs = _Blobs(data, start + length)
-        objects = tuple(blobs.take(size) for size in header["objects"])
+        blobs = _Blobs(data, start + length, _ALIGNMENT)
         constants = tuple(blobs.array(_dtype(name), dims) for name, dims in header["constants"])
-        hlo_text, *llvm_modules = (blobs.take(size).decode("utf-8", "surrogatepass") for size in header["texts"])
+        objects = tuple(bytes(blobs.take(size)) for size in header["objects"])
         program = Program(
             name=header["name"],
             objects=objects,
@@ -76,8 +99,7 @@ def load_program(data: bytes) -> tuple[Program, dict[str, Any]]:
             num_replicas=header["num_replicas"],
             num_partitions=header["num_partitions"],
             aliases=dict(header["aliases"]),
-            hlo_text=hlo_text,
-            llvm_modules=tuple(llvm_modules),
+            texts=texts,
         )
         return program, _decode(header["extra"])
     except (KeyError, TypeError, IndexError, ValueError) as error:
@@ -85,23 +107,22 @@ def load_program(data: bytes) -> tuple[Program, dict[str, Any]]:
 
 
 class _Blobs:
-    """The bytes behind the header, taken in order."""
+    """What is behind the header, in order: each begins where the alignment has it, and stays where it is."""
 
-    def __init__(self, data: bytes, position: int) -> None:
-        self._data = data
-        self._position = position
+    def __init__(self, data: bytes, position: int, alignment: int) -> None:
+        self._data = memoryview(data)
+        self._position = rounded_up(position, alignment)
+        self._alignment = alignment
 
-    def take(self, size: int) -> bytes:
-        end = self._position + size
-        if size < 0 or end > len(self._data):
+    def take(self, size: int) -> memoryview:
+        begin = self._position
+        self._position = begin + rounded_up(size, self._alignment)
+        if size < 0 or self._position > len(self._data):
             raise ValueError("a program cut short")
-        taken = self._data[self._position : end]
-        self._position = end
-        return taken
+        return self._data[begin : begin + size]
 
     def array(self, dtype: np.dtype[Any], dims: Sequence[int]) -> np.ndarray[Any, Any]:
-        count = int(np.prod(dims, dtype=np.int64))
-        return np.frombuffer(self.take(count * dtype.itemsize), dtype).reshape(dims)
+        return np.frombuffer(self.take(math.prod(dims) * dtype.itemsize), dtype).reshape(dims)
 
 
 def _encode_call(call: RuntimeCall) -> list[Any]:

@@ -7,6 +7,8 @@ import os
 import random
 import resource
 import signal
+import subprocess
+import sys
 import tempfile
 import time
 import tomllib
@@ -64,7 +66,20 @@ def test_another_version_finds_nothing(tmp_path: Path) -> None:
 
 def test_the_version_names_compiler_and_sources() -> None:
     assert b"LLVM" in code_version()
-    assert code_version() is code_version()
+    assert code_version() is code_version("/some/cache")
+
+
+@pytest.mark.parametrize(("setting", "looks"), [("", False), ("/some/cache", True)])
+def test_sources_are_looked_at_when_they_are_loaded(setting: str, looks: bool) -> None:
+    """Not when the first program comes: by then somebody may have edited them. Without a cache nobody asks."""
+    script = """
+import xlapy.api
+from xlapy.codegen import object_cache
+print(object_cache._VERSION_OF_CODE != [])"""
+    surroundings = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "XLAPY_CACHE_DIR": setting}
+    command = [sys.executable, "-c", script]
+    answer = subprocess.run(command, capture_output=True, text=True, check=True, env=surroundings)
+    assert answer.stdout.strip() == str(looks)
 
 
 def test_the_version_is_that_of_the_package() -> None:
@@ -103,6 +118,29 @@ def test_every_flipped_or_missing_byte_is_a_miss(cache: ObjectCache) -> None:
         assert not path.exists()
     assert cache.put(KIND, b"key", b"payload")
     assert cache.get(KIND, b"key") == b"payload"
+
+
+def test_an_appendix_is_read_by_itself(cache: ObjectCache) -> None:
+    assert cache.put(KIND, b"key", b"payload", b"appendix")
+    assert cache.get(KIND, b"key") == b"payload"
+    assert cache.appendix(KIND, b"key") == b"appendix"
+    assert cache.appendix(KIND, b"other key") is None
+    assert cache.put(KIND, b"key", b"payload")
+    assert cache.appendix(KIND, b"key") == b""
+
+
+def test_a_damaged_appendix_is_a_miss_and_spares_the_payload(cache: ObjectCache) -> None:
+    cache.put(KIND, b"key", b"payload", b"appendix")
+    (path,) = (path for path in (cache.info().directory / KIND).iterdir())
+    good = path.read_bytes()
+    for at in range(good.index(b"appendix"), len(good)):
+        path.write_bytes(good[:at] + bytes([good[at] ^ 4]) + good[at + 1 :])
+        assert cache.get(KIND, b"key") == b"payload"
+        assert cache.appendix(KIND, b"key") is None
+        assert not path.exists()
+    for length in range(len(good)):
+        path.write_bytes(good[:length])
+        assert cache.appendix(KIND, b"key") is None
 
 
 def test_an_entry_under_another_name_is_a_miss(cache: ObjectCache) -> None:

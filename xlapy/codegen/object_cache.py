@@ -6,18 +6,18 @@ than a wait: an unwritable home, a full disk, a flipped byte, a writer killed ha
 never an exception.
 
 Payloads become machine code, so nothing is read from a directory that other users may write to, and no entry is
-believed unless its checksum covers its kind, its key and its payload.
+believed unless its checksum covers its kind, its key and what is read of it.
 """
 
 from __future__ import annotations
 
 import contextlib
-import functools
 import os
 import stat
+import struct
 import time
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, TypeAlias
 
 import llvmlite
 from llvmlite.utils import get_library_name
@@ -41,8 +41,15 @@ DEFAULT_LIMIT_BYTES = 1 << 30
 _NO_VERSION = b"any version, with paths from one folder"
 """Of what is remembered about the sources, from which the version follows."""
 
-_MAGIC = b"xlapy entry 2\n\0\0"
+_MAGIC = b"xlapy entry 3\n\0\0"
 _DIGEST_BYTES = 32
+_LENGTHS = struct.Struct("<QQ")
+_LENGTHS_END = len(_MAGIC) + _LENGTHS.size
+_FACTS_BYTES = _LENGTHS_END + _DIGEST_BYTES
+_HEAD_BYTES = _FACTS_BYTES + _DIGEST_BYTES
+"""An entry is: magic | lengths of payload and appendix | checksum of the appendix | checksum of all this and of the
+payload | payload | appendix."""
+
 _TEMPORARY_PREFIX = ".writing-"
 _TEMPORARY_LIFETIME_SECONDS = 3600
 """A temporary file older than this has lost its writer."""
@@ -82,12 +89,20 @@ def cache_directory(setting: str | None, cache_home: str | None = None) -> str |
     return None if home == "~" else os.path.join(home, ".cache", "xlapy")
 
 
-@functools.cache
 def code_version(directory: str | None = None) -> bytes:
-    """The versions of everything that turns a program into code.
+    """The versions of everything that turns a program into code, as they were when a process first asked.
 
     In a checkout the version number does not move with the sources, so there their sizes and times count; where they
     are is remembered in the cache in the directory."""
+    if not _VERSION_OF_CODE:
+        _VERSION_OF_CODE.append(_code_version(directory))
+    return _VERSION_OF_CODE[0]
+
+
+_VERSION_OF_CODE: list[bytes] = []
+
+
+def _code_version(directory: str | None) -> bytes:
     ours = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
     packages = (ours, os.path.dirname(os.path.abspath(xlapy_runtime.__file__)))
     in_checkout = os.path.exists(os.path.join(os.path.dirname(packages[0]), "pyproject.toml"))
@@ -126,22 +141,29 @@ class ObjectCache:
 
     def get(self, kind: str, key: bytes) -> bytes | None:
         """The payload that was put under this kind and key, or None."""
-        payload = self._read(kind, key)
+        payload = self._read(kind, key, _payload)
         if payload is None:
             self._misses += 1
         else:
             self._hits += 1
         return payload
 
-    def put(self, kind: str, key: bytes, payload: bytes) -> bool:
-        """Stores the payload, replacing an earlier one. Says whether it is stored."""
-        if self._directory is None or len(payload) > self._limit_bytes:
+    def appendix(self, kind: str, key: bytes) -> bytes | None:
+        """What was put beside the payload, or None."""
+        return self._read(kind, key, _appendix)
+
+    def put(self, kind: str, key: bytes, payload: bytes, appendix: bytes = b"") -> bool:
+        """Stores the payload, replacing an earlier one. Says whether it is stored. The `appendix` is what belongs to it
+        and hardly anybody needs: it is read only when it is asked for."""
+        size = len(payload) + len(appendix)
+        if self._directory is None or size > self._limit_bytes:
             return False
-        path = self._path(kind, key)
+        digest = self._digest(kind, key)
+        path = os.path.join(self._directory, kind, digest.hexdigest())
         stored = _make_private(self._directory) and _make_private(os.path.dirname(path))
-        stored = stored and _write_atomically(path, self._checksum(kind, key, payload), payload)
+        stored = stored and _write_atomically(path, (_head(digest, payload, appendix), payload, appendix))
         if stored:
-            self._keep_within_limit(len(payload))
+            self._keep_within_limit(size)
         return stored
 
     def info(self) -> CacheInfo:
@@ -173,25 +195,19 @@ class ObjectCache:
             digest.update(part)
         return digest
 
-    def _checksum(self, kind: str, key: bytes, payload: bytes) -> bytes:
-        digest = self._digest(kind, key)
-        digest.update(payload)
-        return digest.digest()
-
-    def _read(self, kind: str, key: bytes) -> bytes | None:
+    def _read(self, kind: str, key: bytes, part: _Part) -> bytes | None:
+        """A part of an entry. One that is damaged is removed."""
         if self._directory is None or not _is_private(self._directory):
             return None
         digest = self._digest(kind, key)
         path = os.path.join(self._directory, kind, digest.hexdigest())
-        content = _content(path)
-        if content is None:
+        try:
+            return _part_of_file(path, part, digest)
+        except OSError:
             return None
-        payload = content[len(_MAGIC) + _DIGEST_BYTES :]
-        digest.update(payload)
-        if content[: len(_MAGIC) + _DIGEST_BYTES] != _MAGIC + digest.digest():
+        except ValueError:
             _remove(path)
             return None
-        return payload
 
     def _keep_within_limit(self, written: int) -> None:
         """Evicts if the directory may have outgrown its limit; mostly only counts what was written."""
@@ -238,23 +254,60 @@ def _listing(directory: str) -> list[str]:
         return []
 
 
-def _content(path: str) -> bytes | None:
-    """The bytes of a file, or None if it cannot be read. That it was used is noted, unless it lately was."""
-    try:
-        descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_BINARY", 0))
-    except OSError:
-        return None
+def _head(digest: blake2b, payload: bytes, appendix: bytes) -> bytes:
+    """What an entry begins with; `digest` is that of its kind and key."""
+    facts = _MAGIC + _LENGTHS.pack(len(payload), len(appendix)) + _checksum(digest, _APPENDIX, appendix)
+    return facts + _checksum(digest, facts, payload)
+
+
+_APPENDIX = b"appendix"
+
+
+def _checksum(digest: blake2b, *parts: bytes) -> bytes:
+    of_all = digest.copy()
+    for part in parts:
+        of_all.update(part)
+    return of_all.digest()
+
+
+def _part_of_file(path: str, part: _Part, digest: blake2b) -> bytes:
+    """What `part` finds in a file that is an entry; else raises OSError, or ValueError for a damaged one. That it was
+    used is noted, unless it lately was."""
+    descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_BINARY", 0))
     try:
         status = os.fstat(descriptor)
-        content = os.read(descriptor, status.st_size)
-    except OSError:
-        return None
+        head = os.read(descriptor, _HEAD_BYTES)
+        if len(head) < _HEAD_BYTES or not head.startswith(_MAGIC):
+            raise ValueError("not an entry of this format")
+        lengths = _LENGTHS.unpack_from(head, len(_MAGIC))
+        if _HEAD_BYTES + sum(lengths) != status.st_size:
+            raise ValueError("an entry cut short")
+        found = part(descriptor, head, lengths, digest)
     finally:
         os.close(descriptor)
     if status.st_mtime < time.time() - _NOTED_SECONDS:
         with contextlib.suppress(OSError):
             os.utime(path)
-    return content
+    return found
+
+
+def _payload(descriptor: int, head: bytes, lengths: tuple[int, ...], digest: blake2b) -> bytes:
+    payload = os.read(descriptor, lengths[0])
+    if _checksum(digest, head[:_FACTS_BYTES], payload) != head[_FACTS_BYTES:]:
+        raise ValueError("a damaged payload")
+    return payload
+
+
+def _appendix(descriptor: int, head: bytes, lengths: tuple[int, ...], digest: blake2b) -> bytes:
+    os.lseek(descriptor, lengths[0], os.SEEK_CUR)
+    appendix = os.read(descriptor, lengths[1])
+    if _checksum(digest, _APPENDIX, appendix) != head[_LENGTHS_END:_FACTS_BYTES]:
+        raise ValueError("a damaged appendix")
+    return appendix
+
+
+_Part: TypeAlias = Callable[[int, bytes, tuple[int, ...], blake2b], bytes]
+"""Reads a part of an entry: of the file, behind its head, the lengths in it, the digest of kind and key."""
 
 
 def _is_entry_name(name: str) -> bool:
@@ -288,14 +341,13 @@ def _make_private(directory: str) -> bool:
     return _is_private(directory)
 
 
-def _write_atomically(path: str, checksum: bytes, payload: bytes) -> bool:
+def _write_atomically(path: str, parts: Sequence[bytes]) -> bool:
     """Readers see the whole entry or none. Not synced: after a power cut the checksum tells."""
     temporary = os.path.join(os.path.dirname(path), f"{_TEMPORARY_PREFIX}{os.getpid()}-{os.urandom(8).hex()}")
     try:
         descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o600)
         with open(descriptor, "wb") as file:
-            file.write(_MAGIC + checksum)
-            file.write(payload)
+            file.writelines(parts)
         os.replace(temporary, path)
     except OSError:
         _remove(temporary)

@@ -26,7 +26,7 @@ from xlapy.hlo.kernel_plan import region_functions
 from xlapy.hlo.schedule import Schedule
 from xlapy.hlo.shape import Shape
 from xlapy_runtime.prelinking import prelinked
-from xlapy_runtime.program import Program
+from xlapy_runtime.program import Program, Texts
 from xlapy_runtime.records import Record
 
 ENTRY = "xlapy.entry"
@@ -169,6 +169,7 @@ def compile_program(
 ) -> Program:
     """Object code and tables. `parameters` and `result` are the shapes that the caller sees."""
     modules = emitted.modules
+    texts = Texts(printed(module, plan), tuple(text for text, _ in modules))
     return Program(
         name=module.name,
         objects=prelinked(compile_ir(modules)),
@@ -191,8 +192,7 @@ def compile_program(
         aliases=plan.donations,
         libraries=emitted.libraries,
         has_loops=any(i.opcode == "while" or region_functions(i) for i in module.instructions()),
-        hlo_text=printed(module, plan),
-        llvm_modules=tuple(text for text, _ in modules),
+        texts=lambda: texts,
     )
 
 
