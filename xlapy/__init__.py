@@ -8,6 +8,7 @@ z = exe(np.ones(1024, np.float32), np.ones(1024, np.float32))
 """
 
 import importlib
+import sys
 from typing import TYPE_CHECKING, Any
 
 from xlapy.support.text_forms import TEXT_FORMS
@@ -127,7 +128,7 @@ def _html(module: "HloModule") -> str:
 
 def __getattr__(name: str) -> Any:
     if name not in _AT_FIRST_USE:
-        raise AttributeError(f"module 'xlapy' has no attribute {name!r}")
+        raise AttributeError(f"module 'xlapy' has no attribute {name!r}", name=name, obj=sys.modules[__name__])
     module = importlib.import_module(_AT_FIRST_USE[name])
     value = module if module.__name__ == f"xlapy.{name}" else getattr(module, _NAMED_OTHERWISE.get(name, name))
     globals()[name] = value

@@ -27,6 +27,7 @@ Source: TypeAlias = "HasModule | HloModule | str | bytes"
 """A program: what a builder built, a module, text in HLO or StableHLO, or the bytes of a serialized module."""
 
 _STABLEHLO = re.compile(r"\s*(?:module\b|func\.func\b|#\w|\"builtin\.module\"|\"func\.func\")")
+_FILE_NAME = re.compile(r"[^\s(){}]+\.(?:hlo|mlir|mlirbc|pb|txt)")
 _COMMENTS = re.compile(r"(?:\s*//[^\n]*\n|\s*/\*.*?\*/)*", re.DOTALL)
 _BYTE_ORDER_MARK = "\ufeff"
 """What some editors put in front of text."""
@@ -48,17 +49,19 @@ def load(source: Source) -> HloModule:
     if not isinstance(module, kind):
         name = next((name for name in _METHODS_THAT_GIVE_PROGRAMS if hasattr(source, name)), "")
         hint = f"; what its {name}() returns may be one" if name else ""
-        raise ParseError(
-            f"a {type(source).__name__} is not a program: give a computation, a module, text or bytes{hint}"
-        )
+        raise ParseError(f"{type(source).__name__} is not a program: give a computation, a module, text or bytes{hint}")
     return module
 
 
-_METHODS_THAT_GIVE_PROGRAMS = ("as_text", "read_bytes", "read", "tobytes")
-"""Of JAX's lowered functions, paths, files, and views of bytes."""
+_METHODS_THAT_GIVE_PROGRAMS = ("build", "as_text", "read_bytes", "read", "tobytes")
+"""Of builders, JAX's lowered functions, paths, files, and views of bytes."""
 
 
 def _load_text(source: str) -> HloModule:
+    if _FILE_NAME.fullmatch(source):
+        raise ParseError(
+            f"a program is its text, not the name of a file: Path({source!r}).read_bytes() is what is in it"
+        )
     source = source.removeprefix(_BYTE_ORDER_MARK)
     comments = _COMMENTS.match(source)
     rest = source[comments.end() :] if comments else source

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from xlapy.codegen.target import Target
 from xlapy.native import library_symbols
 from xlapy.support.late import late
+from xlapy_runtime.arguments import counted
 from xlapy_runtime.linking import LinkedCode, link
 from xlapy_runtime.program import Program
 from xlapy_runtime.records import Record
@@ -37,9 +38,9 @@ class CompileStats(Record):
     def __str__(self) -> str:
         source = "loaded" if self.cached else "compiled"
         return (
-            f"{self.instructions} instructions in {self.kernels} kernels ({self.fusions} fusions), "
-            f"{self.arena_bytes} bytes of temporaries, {source} in {self.compile_ms:.1f} ms "
-            f"(passes {self.passes_ms:.1f}, LLVM {self.llvm_ms:.1f})"
+            f"{counted(self.instructions, 'instruction')} in {counted(self.kernels, 'kernel')} "
+            f"({counted(self.fusions, 'fusion')}), {self.arena_bytes:,} bytes of temporaries, "
+            f"{source} in {self.compile_ms:.1f} ms (passes {self.passes_ms:.1f}, LLVM {self.llvm_ms:.1f})"
         )
 
 

@@ -15,6 +15,7 @@ from xlapy.native import (
 from xlapy.options import CompileOptions
 from xlapy.support.errors import ArgumentError
 from xlapy.support.late import late
+from xlapy_runtime.arguments import counted
 from xlapy_runtime.device import Device, devices
 from xlapy_runtime.executable import ProgramExecutable, needs_rendezvous
 from xlapy_runtime.program import Program, flatten, tree_text
@@ -47,6 +48,7 @@ class Executable:
 
     @property
     def name(self) -> str:
+        """The name of the module."""
         return self._compiled.program.name
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -153,7 +155,7 @@ class Executable:
     def __repr__(self) -> str:
         program = self._compiled.program
         signature = f"{tree_text(program.parameters)} -> {tree_text(program.result)}"
-        return f"<Executable {self.name} {signature}, {self._compiled.stats.kernels} kernels>"
+        return f"<Executable {self.name} {signature}, {counted(self._compiled.stats.kernels, 'kernel')}>"
 
     def _repr_html_(self) -> str:
         html: str = _inspection().executable_html(repr(self)[1:-1], str(self._compiled.stats), self.hlo_text())

@@ -15,7 +15,7 @@ from xlapy.codegen.target import Target, remembered_host
 from xlapy.options import Environment, cache_settings
 from xlapy.support.late import late
 from xlapy_runtime import threads, trimming
-from xlapy_runtime.calling import CallWrapper, is_layout_known, layout_identity, load_wrapper
+from xlapy_runtime.calling import CallWrapper, layout_identity, load_wrapper
 from xlapy_runtime.linking import LinkedCode, link
 from xlapy_runtime.program import Program
 
@@ -64,7 +64,7 @@ def native_wrapper() -> CallWrapper | None:
     found = find_code(stored_code.wrapper_name(), target, cache)
     if found is not None:
         return load_wrapper(found.objects[0], is_checked=layout_identity() is not None)
-    if not is_layout_known():
+    if not late("xlapy_runtime.object_layouts").is_layout_known():
         return None
     code: bytes = late("xlapy.codegen.call_wrapper").call_wrapper_object(target, cache)
     return load_wrapper(code)

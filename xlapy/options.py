@@ -30,7 +30,7 @@ class CompileOptions(Record):
     `before` of `xlapy.passes.user`), `laws` books of laws of your own. `custom_calls` are targets of this program
     alone, by name. `timeout` bounds every wait of the running program for another process, device or host, in seconds.
     `seed` is where stateful random numbers start. `device_assignment` lists device ids, one per process,
-    replica-major."""
+    replica-major. `verify` checks the module after every pass that changed it, as XLAPY_VERIFY=1 does."""
 
     num_replicas: int = 1
     num_partitions: int = 1

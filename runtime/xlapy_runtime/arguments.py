@@ -38,7 +38,7 @@ class ParameterList:
         """The array leaves of nested arguments."""
         if len(arguments) != len(self._trees):
             raise ArgumentError(
-                f"{self._name} takes {_count(len(self._trees), 'argument')}, got {len(arguments)}; it wants "
+                f"{self._name} takes {counted(len(self._trees), 'argument')}, got {len(arguments)}; it wants "
                 f"({', '.join(self._titles)})"
             )
         if self._is_flat:
@@ -51,7 +51,7 @@ class ParameterList:
     def checked(self, leaves: Sequence[Value]) -> list[np.ndarray]:
         """The buffers of all leaves: each an array that native code may read, sizes behind those that need them."""
         if len(leaves) != len(self.leaves):
-            raise ArgumentError(f"{self._name} takes {_count(len(self.leaves), 'array')}, got {len(leaves)}")
+            raise ArgumentError(f"{self._name} takes {counted(len(self.leaves), 'array')}, got {len(leaves)}")
         arrays: list[np.ndarray] = []
         for spec, value, title in zip(self.leaves, leaves, self._leaf_titles, strict=True):
             array = checked_array(spec, value, title)
@@ -70,10 +70,13 @@ def checked_array(spec: ArraySpec, value: Value, title: str) -> np.ndarray:
     if isinstance(value, PYTHON_SCALARS) and not isinstance(value, np.generic):
         return _scalar(spec, value, title)
     if not hasattr(value, "__array__"):
-        _refuse(title, spec, type(value).__name__)
+        hint = f"; np.asarray(it, {spec.dtype.name!r}) makes an array of it" if isinstance(value, list | tuple) else ""
+        _refuse(title, spec, f"{type(value).__name__}{hint}")
     array = np.asarray(value)
-    if array.dtype.newbyteorder("=") != spec.dtype or not spec.admits(array.shape):
-        _refuse(title, spec, str(ArraySpec(array.dtype.newbyteorder("="), array.shape)))
+    dtype, is_admitted = array.dtype.newbyteorder("="), spec.admits(array.shape)
+    if dtype != spec.dtype or not is_admitted:
+        hint = f"; .astype({spec.dtype.name!r}) converts it" if is_admitted else ""
+        _refuse(title, spec, f"{ArraySpec(dtype, array.shape)}{hint}")
     return _mended(array, spec, title)
 
 
@@ -140,8 +143,9 @@ def _title(program: Program, index: int) -> str:
     return f"parameter {index}" + (f" ({names[index]})" if index < len(names) and names[index] else "")
 
 
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}" + "s" * (number != 1)
+def counted(number: int, noun: str) -> str:
+    """1 kernel, 2 kernels."""
+    return f"{number:,} {noun}" + "s" * (number != 1)
 
 
 def _refuse(title: str, spec: ArraySpec, got: str) -> NoReturn:

@@ -6,8 +6,8 @@ arguments with what the entry expects, allocates the results, calls the entry an
 a microsecond. Elsewhere it is `PortableCall`, the same in Python over ctypes. Both leave everything unusual (lists,
 other dtypes, strided arrays, wrong arguments) to the caller's own `general` function.
 
-The native code reads private fields of Python and numpy objects. `load_wrapper` compares each of them with what Python
-says about probe objects first, unless a process of the same Python and numpy did, and answers None if anything differs.
+The native code reads private fields of Python and numpy objects. `load_wrapper` checks first that they are where they
+should be (`object_layouts`), unless a process of the same Python and numpy did, and answers None if they are not.
 
 A running call owns a `CallContext`: the words through which native code reaches the runtime, with an arena of its own.
 Contexts are recycled; as many exist as calls ever overlapped.
@@ -20,9 +20,8 @@ import functools
 import itertools
 import math
 import os
-import struct
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Protocol
 
@@ -32,6 +31,7 @@ from xlapy_runtime import result_memory
 from xlapy_runtime.alignment import LINE_WORDS, aligned_words
 from xlapy_runtime.capsules import capsule_address
 from xlapy_runtime.errors import InternalError
+from xlapy_runtime.late import late
 from xlapy_runtime.linking import LinkedCode, link, symbol_address
 from xlapy_runtime.records import Record, field
 
@@ -276,10 +276,10 @@ _ENTRY = ctypes.PYFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p, cty
 def _store_pointers(address: int, arrays: Sequence[Array]) -> None:
     pointers = (ctypes.c_void_p * len(arrays)).from_address(address)
     for index, array in enumerate(arrays):
-        pointers[index] = _data_address(array)
+        pointers[index] = data_address(array)
 
 
-def _data_address(array: Array) -> int:
+def data_address(array: Array) -> int:
     """Where the data of an array is; as `array.ctypes.data`, which makes some objects first."""
     address: int = array.__array_interface__["data"][0]
     return address
@@ -348,7 +348,7 @@ class NativeCall:
         table = _build_table(entry, callbacks, self._context_address)
         self._function = wrapper.function(table)
         self._make_portable = functools.partial(
-            PortableCall, entry, callbacks, functools.partial(wrapper.next_call_number, _data_address(table))
+            PortableCall, entry, callbacks, functools.partial(wrapper.next_call_number, data_address(table))
         )
 
     @property
@@ -385,7 +385,7 @@ def _build_table(entry: EntryPoint, callbacks: Callbacks, context_address: Calla
     dims_place = results_place + len(results) * _RESULT_WORDS
     dims = [dim for spec in parameters + results for dim in spec.dims]
     array = np.empty(dims_place + len(dims), np.int64).view(_TableArray)
-    base = _data_address(array)
+    base = data_address(array)
     words = [
         len(parameters),
         len(results),
@@ -492,7 +492,7 @@ def load_wrapper(object_code: bytes, *, is_checked: bool = False) -> CallWrapper
     """Links the wrapper that `codegen.call_wrapper` made, once per process. None where only `PortableCall` is safe.
 
     `is_checked` says that another process of the same `layout_identity` has found it safe."""
-    if not (is_checked or is_layout_known()):
+    if not (is_checked or late("xlapy_runtime.object_layouts").is_layout_known()):
         return None
     wrapper = _wrappers.get(object_code)
     if wrapper is None:
@@ -502,15 +502,15 @@ def load_wrapper(object_code: bytes, *, is_checked: bool = False) -> CallWrapper
 
 
 def _wrapper_imports() -> dict[str, int]:
-    numpy_api = _numpy_api()
+    api = numpy_api()
     imports = {name: symbol_address(name) for name in PYTHON_SYMBOLS}
-    imports[NEW_ARRAY_SYMBOL] = numpy_api[_NumpyApi.NEW_FROM_DESCRIPTOR]
-    imports[ARRAY_TYPE_SYMBOL] = numpy_api[_NumpyApi.ARRAY_TYPE]
+    imports[NEW_ARRAY_SYMBOL] = api[NumpyApi.NEW_FROM_DESCRIPTOR]
+    imports[ARRAY_TYPE_SYMBOL] = api[NumpyApi.ARRAY_TYPE]
     imports[BLOCK_BYTES_SYMBOL] = id(result_memory.BlockBytes)
     return imports
 
 
-class _NumpyApi:
+class NumpyApi:
     """Places in numpy's table of C functions; fixed since numpy 1.7."""
 
     ABI_VERSION = 0
@@ -518,43 +518,7 @@ class _NumpyApi:
     NEW_FROM_DESCRIPTOR = 94
 
 
-_NUMPY_PLACES = (_NumpyApi.ABI_VERSION, _NumpyApi.ARRAY_TYPE, _NumpyApi.NEW_FROM_DESCRIPTOR)
-
-
-_NUMPY_ABI_VERSIONS = (0x01000009, 0x02000000)
-"""Those of numpy 1 and 2, whose arrays agree in the fields that the wrapper reads."""
-
-
-class _ObjectFields(ctypes.Structure):
-    """CPython's PyObject."""
-
-    _fields_ = (("reference_count", ctypes.c_int64), ("type", ctypes.c_void_p))
-
-
-class ArrayFields(ctypes.Structure):
-    """numpy's PyArrayObject, as far as the wrapper knows it."""
-
-    _fields_ = (
-        ("object", _ObjectFields),
-        ("data", ctypes.c_void_p),
-        ("rank", ctypes.c_int),
-        ("dims", ctypes.c_void_p),
-        ("strides", ctypes.c_void_p),
-        ("base", ctypes.c_void_p),
-        ("descriptor", ctypes.c_void_p),
-        ("flags", ctypes.c_int),
-    )
-
-
-class DtypeFields(ctypes.Structure):
-    """numpy's PyArray_Descr, as far as the wrapper knows it. Dtypes that came out of a pickle are not numpy's own ones,
-    but `identity` is the same."""
-
-    _fields_ = (
-        ("object", _ObjectFields),
-        ("scalar_type", ctypes.c_void_p),
-        ("identity", ctypes.c_int64),  # characters for kind, type, byte order and flags, and the number of the type
-    )
+_NUMPY_PLACES = (NumpyApi.ABI_VERSION, NumpyApi.ARRAY_TYPE, NumpyApi.NEW_FROM_DESCRIPTOR)
 
 
 @functools.cache
@@ -569,40 +533,7 @@ def layout_identity() -> str | None:
 
 
 @functools.cache
-def is_layout_known() -> bool:
-    """Whether Python and numpy are laid out in memory as the wrapper takes for granted. Computed once."""
-    return _is_known_python() and _is_known_numpy() and all(map(_fields_agree, _probe_arrays()))
-
-
-def _is_known_python() -> bool:
-    """CPython with 64 bits and its lock; without the lock, objects are larger."""
-    is_64_bit = struct.calcsize("P") == _WORD_BYTES
-    return sys.implementation.name == "cpython" and is_64_bit and _OBJECT_BYTES == 16
-
-
-_OBJECT_BYTES = object.__basicsize__
-
-
-def _is_known_numpy() -> bool:
-    try:
-        api = _numpy_api()
-    except (KeyError, AttributeError, ValueError):
-        return False
-    if api[_NumpyApi.ARRAY_TYPE] != id(np.ndarray):
-        return False
-    version = _VERSION(api[_NumpyApi.ABI_VERSION])()
-    return version in _NUMPY_ABI_VERSIONS and _makes_arrays(api[_NumpyApi.NEW_FROM_DESCRIPTOR])
-
-
-_POINTER, _OBJECT = ctypes.c_void_p, ctypes.py_object
-_VERSION = ctypes.PYFUNCTYPE(ctypes.c_uint)
-_NEW_ARRAY = ctypes.PYFUNCTYPE(
-    _OBJECT, _POINTER, _OBJECT, ctypes.c_int, _POINTER, _POINTER, _POINTER, ctypes.c_int, _POINTER
-)
-
-
-@functools.cache
-def _numpy_api() -> Mapping[int, int]:
+def numpy_api() -> Mapping[int, int]:
     """The addresses in numpy's table of C functions that matter here."""
     table = capsule_address(_numpy_multiarray()._ARRAY_API)
     return {place: ctypes.c_void_p.from_address(table + place * _WORD_BYTES).value or 0 for place in _NUMPY_PLACES}
@@ -612,43 +543,3 @@ def _numpy_multiarray() -> Any:
     """numpy's C extension, which moved with numpy 2."""
     name = "_multiarray_umath"
     return sys.modules.get(f"numpy._core.{name}") or sys.modules[f"numpy.core.{name}"]
-
-
-def _makes_arrays(address: int) -> bool:
-    """Whether numpy's PyArray_NewFromDescr is at the address: tries it."""
-    new_array = _NEW_ARRAY(address)
-    dtype = np.dtype(np.float32)
-    dims = (ctypes.c_int64 * 2)(3, 5)
-    ctypes.pythonapi.Py_IncRef(ctypes.py_object(dtype))
-    array = new_array(id(np.ndarray), dtype, 2, ctypes.addressof(dims), None, None, 0, None)
-    return type(array) is np.ndarray and ArraySpec((3, 5), dtype).matches(array)
-
-
-def _probe_arrays() -> Iterable[Array]:
-    """Arrays that differ in every field the wrapper reads."""
-    yield np.empty((2, 3, 4, 5))[:, 1:, ::2].T
-    yield np.empty((), np.int8)
-    yield np.empty((0, 7), np.complex64)
-    yield np.frombuffer(b"read only bytes!", np.uint16)
-
-
-def _fields_agree(array: Array) -> bool:
-    fields = ArrayFields.from_address(id(array))
-    if fields.object.type != id(np.ndarray) or fields.rank != array.ndim or fields.flags != array.flags.num:
-        return False
-    dims = (ctypes.c_int64 * array.ndim).from_address(fields.dims) if array.ndim else ()
-    strides = (ctypes.c_int64 * array.ndim).from_address(fields.strides) if array.ndim else ()
-    return (
-        tuple(dims) == array.shape
-        and tuple(strides) == array.strides
-        and fields.data == _data_address(array)
-        and fields.base == (None if array.base is None else id(array.base))
-        and fields.descriptor == id(array.dtype)
-        and _is_identity(DtypeFields.from_address(id(array.dtype)).identity, array.dtype)
-    )
-
-
-def _is_identity(identity: int, dtype: np.dtype[Any]) -> bool:
-    kind, character, order, _, number = struct.unpack("=cccBi", struct.pack("=q", identity))
-    text = (kind + character + order).decode("latin-1")
-    return text == dtype.kind + dtype.char + dtype.byteorder and bool(number == dtype.num)

@@ -143,7 +143,9 @@ def _completed(kind: _RecordType, values: tuple[Any, ...], named: dict[str, Any]
             raise TypeError(f"{kind.__name__} cannot be made without {name}")
     if named or len(completed) > len(names):
         wrong = ", ".join(named) or f"{len(values)} values"
-        raise TypeError(f"{kind.__name__} has the fields {', '.join(names)}, and was given {wrong}")
+        near = late("difflib").get_close_matches(next(iter(named), ""), names, n=1)
+        hint = f"; did you mean {near[0]}?" if near else ""
+        raise TypeError(f"{kind.__name__} has the fields {', '.join(names)}, and was given {wrong}{hint}")
     return completed
 
 

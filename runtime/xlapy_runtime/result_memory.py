@@ -44,7 +44,8 @@ _CLASS_COUNT = 68
 
 
 class ResultMemoryStatistics(Record):
-    """`idle` blocks wait in the pool; of the allocations, `recycled` came from it and `fresh` from the system."""
+    """How many blocks and bytes wait in the pool now; of all large results since the process began, how many were
+    `recycled` from it, and how many got `fresh` memory from the system."""
 
     idle_blocks: int
     idle_bytes: int
@@ -117,6 +118,7 @@ class ResultMemory:
             idle.clear()
 
     def statistics(self) -> ResultMemoryStatistics:
+        """What the pool holds now, and how often it was of use."""
         return ResultMemoryStatistics(
             idle_blocks=sum(len(idle) for idle in self._idle),
             idle_bytes=self._idle_bytes(),

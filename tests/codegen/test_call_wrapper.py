@@ -14,7 +14,7 @@ from xlapy.codegen.jit import emit_object
 from xlapy.codegen.object_cache import ObjectCache
 from xlapy.codegen.stored_code import find_code, wrapper_name
 from xlapy.codegen.target import host_target, reference_target
-from xlapy_runtime import calling
+from xlapy_runtime import calling, object_layouts
 from xlapy_runtime.calling import load_wrapper
 
 
@@ -48,7 +48,7 @@ def test_the_wrapper_names_no_address() -> None:
 @pytest.mark.parametrize(
     ("name", "structure"),
     [
-        ("Array", calling.ArrayFields),
+        ("Array", object_layouts.ArrayFields),
         ("Parameter", calling.ParameterRecord),
         ("Result", calling.ResultRecord),
         ("Table", calling.TableRecord),

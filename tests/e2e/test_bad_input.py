@@ -772,6 +772,37 @@ def test_what_would_give_a_program_is_named(source: Any) -> None:
         xlapy.load(source)
 
 
+def test_a_builder_is_not_built_yet() -> None:
+    with pytest.raises(xlapy.ParseError, match=r"XlaBuilder is not a program: .*; what its build\(\) returns"):
+        xlapy.compile(xlapy.XlaBuilder("m"))  # type: ignore[arg-type]
+
+
+def test_the_name_of_a_file_is_not_what_is_in_it() -> None:
+    with pytest.raises(xlapy.ParseError, match=r"not the name of a file: Path\('some/model.mlir'\).read_bytes\(\)"):
+        xlapy.compile("some/model.mlir")
+
+
+def test_a_misspelt_option() -> None:
+    with pytest.raises(TypeError, match=r"was given num_thread; did you mean num_threads\?"):
+        xlapy.CompileOptions(num_thread=2)  # type: ignore[call-arg]
+
+
+def test_a_misspelt_name_of_the_package() -> None:
+    with pytest.raises(AttributeError) as caught:
+        xlapy.complie  # noqa: B018
+    assert caught.value.name == "complie" and caught.value.obj is xlapy
+
+
+def test_how_to_make_the_argument_that_is_wanted() -> None:
+    exe = xlapy.compile("ENTRY e { x = f32[2] parameter(0)  ROOT y = f32[2] negate(x) }")
+    with pytest.raises(xlapy.ArgumentError, match=r"f32\[2\], got f64\[2\]; \.astype\('float32'\) converts it"):
+        exe(np.zeros(2))
+    with pytest.raises(xlapy.ArgumentError, match=r"f32\[2\], got f64\[3\]$"):
+        exe(np.zeros(3))
+    with pytest.raises(xlapy.ArgumentError, match=r"f32\[2\], got list; np\.asarray\(it, 'float32'\) makes an array"):
+        exe([1.0, 2.0])
+
+
 @pytest.mark.parametrize("text", ["ENTRY e { ROOT x = f32[] parameter(0) }\r\n", STABLEHLO.replace("\n", "\r\n")])
 def test_text_as_some_editors_write_it(text: str) -> None:
     marked = "\ufeff" + text

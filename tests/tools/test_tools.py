@@ -301,6 +301,7 @@ def test_an_error_is_one_message(tmp_path: Path, capsys: Capture) -> None:
     printed = capsys.readouterr().err
     assert printed.startswith("xlapy: ") and "frobnicate" in printed and "Traceback" not in printed
     assert "\x1b" not in printed
+    assert f"\n  {path}, line 1, column " in printed
 
 
 @pytest.mark.parametrize("content", [b"\xff\xfe\x00", b"", b"\x00"])
@@ -314,7 +315,29 @@ def test_what_is_no_program(content: bytes, tmp_path: Path, capsys: Capture) -> 
 
 def test_a_missing_file(capsys: Capture) -> None:
     assert main(["run", "/no/such/file"]) == 1
-    assert "/no/such/file" in capsys.readouterr().err
+    assert capsys.readouterr().err == "xlapy: /no/such/file: No such file or directory\n"
+
+
+def test_check_looks_at_all_files(program: str, wrong: str, capsys: Capture) -> None:
+    assert main(["check", wrong, "/no/such/file", program]) == 1
+    printed = capsys.readouterr()
+    assert printed.err.count("xlapy: ") == 2 and printed.out.startswith(f"{program}: right")
+
+
+@pytest.mark.parametrize(
+    ("line", "meant"),
+    [
+        ("chek FILE", "there is no command 'chek'; did you mean 'check'?"),
+        ("run FILE --sead 3", "unrecognized arguments: --sead 3; did you mean '--seed'?"),
+        ("opt FILE --unitl=dce", "unrecognized arguments: --unitl=dce; did you mean '--until'?"),
+        ("cache --info FILE", "unrecognized arguments: FILE\n"),
+    ],
+)
+def test_a_misspelt_word_on_the_command_line(line: str, meant: str, capsys: Capture) -> None:
+    with pytest.raises(SystemExit) as caught:
+        main(line.split())
+    assert caught.value.code == 2
+    assert meant in capsys.readouterr().err
 
 
 def test_an_input_that_holds_no_arrays(program: str, capsys: Capture) -> None:

@@ -44,13 +44,16 @@ class XlaComputation:
 
     @property
     def name(self) -> str:
+        """The name of the builder, as HLO text spells it."""
         return self.module.name
 
     @property
     def program_shape(self) -> Signature:
+        """The shapes of the parameters, in order, and of the result."""
         return self.module.signature
 
     def as_hlo_module(self) -> HloModule:
+        """The module itself, not a copy; `compile` and passes leave it as it is."""
         return self.module
 
     def as_hlo_text(self, print_large_constants: bool = False) -> str:
@@ -180,6 +183,7 @@ class XlaBuilder:
 
     @located
     def set_hidden_token(self, token: XlaOp) -> None:
+        """`token` is what the next operation without token operands waits for."""
         self._hidden_token = self.own(token)
 
     # -- what later instructions carry -----------------------------------------------------------------------------
@@ -196,6 +200,7 @@ class XlaBuilder:
         self._places.clear()
 
     def clear_op_metadata(self) -> None:
+        """Instructions recorded from now on carry the user's line only."""
         self._metadata = NO_METADATA
         self._places.clear()
 
@@ -208,6 +213,7 @@ class XlaBuilder:
         self._extra["sharding"] = text
 
     def clear_sharding(self) -> None:
+        """Instructions recorded from now on carry no sharding."""
         self._extra.pop("sharding", None)
 
     @located
@@ -221,6 +227,7 @@ class XlaBuilder:
         self._extra["frontend_attributes"] = "{" + pairs + "}"
 
     def clear_frontend_attributes(self) -> None:
+        """Instructions recorded from now on carry none of these attributes."""
         self._extra.pop("frontend_attributes", None)
 
     @located
@@ -241,6 +248,7 @@ class XlaBuilder:
 
     @located
     def get_shape(self, op: XlaOp) -> Shape:
+        """The shape of a value of this builder."""
         return self.own(op).shape
 
     @located

@@ -34,6 +34,7 @@ class XlaOp:
 
     @property
     def shape(self) -> Shape:
+        """The shape of the value, known as soon as it is recorded."""
         return self.instruction.shape
 
     def __repr__(self) -> str:

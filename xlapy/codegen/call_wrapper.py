@@ -24,15 +24,13 @@ from xlapy_runtime.calling import (
     CALL_NUMBER_SYMBOL,
     CALL_SYMBOL,
     NEW_ARRAY_SYMBOL,
-    ArrayFields,
     ContextWord,
-    DtypeFields,
     ParameterRecord,
     ResultRecord,
     TableRecord,
     WrapperWord,
-    is_layout_known,
 )
+from xlapy_runtime.object_layouts import ArrayFields, DtypeFields, is_layout_known
 from xlapy_runtime.prelinking import prelinked
 
 OWNS_DATA_FLAG = 0x0004

@@ -7,29 +7,22 @@ bit, what the machine would compute.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
-from xlapy.codegen.ir_emitter import Emitter
+from xlapy.codegen.ir_conversions import Conversions, unsigned
 from xlapy.codegen.ir_types import (
     I1,
     I8,
     I16,
     I32,
     I64,
-    IRType,
     Number,
     Operand,
     Value,
-    bits_to_float,
-    float_to_bits,
     round_float,
     wrap_integer,
 )
 from xlapy_runtime.errors import InternalError
-
-
-def _unsigned(number: Number, bits: int) -> int:
-    return int(number) & ((1 << bits) - 1)
 
 
 def _truncated_quotient(a: int, b: int) -> int:
@@ -46,16 +39,16 @@ _INTEGER_FOLDS: dict[str, Callable[[int, int, int], int]] = {
     "or": lambda a, b, bits: a | b,
     "xor": lambda a, b, bits: a ^ b,
     "shl": lambda a, b, bits: a << b,
-    "lshr": lambda a, b, bits: _unsigned(a, bits) >> b,
+    "lshr": lambda a, b, bits: unsigned(a, bits) >> b,
     "ashr": lambda a, b, bits: a >> b,
     "sdiv": lambda a, b, bits: _truncated_quotient(a, b),
     "srem": lambda a, b, bits: a - b * _truncated_quotient(a, b),
-    "udiv": lambda a, b, bits: _unsigned(a, bits) // _unsigned(b, bits),
-    "urem": lambda a, b, bits: _unsigned(a, bits) % _unsigned(b, bits),
+    "udiv": lambda a, b, bits: unsigned(a, bits) // unsigned(b, bits),
+    "urem": lambda a, b, bits: unsigned(a, bits) % unsigned(b, bits),
     "smin": lambda a, b, bits: min(a, b),
     "smax": lambda a, b, bits: max(a, b),
-    "umin": lambda a, b, bits: min(_unsigned(a, bits), _unsigned(b, bits)),
-    "umax": lambda a, b, bits: max(_unsigned(a, bits), _unsigned(b, bits)),
+    "umin": lambda a, b, bits: min(unsigned(a, bits), unsigned(b, bits)),
+    "umax": lambda a, b, bits: max(unsigned(a, bits), unsigned(b, bits)),
 }
 _FLOAT_FOLDS: dict[str, Callable[[float, float], float]] = {
     "fadd": lambda a, b: a + b,
@@ -101,7 +94,7 @@ def _is_negative_zero(number: Number) -> bool:
     return number == 0 and math.copysign(1.0, number) < 0
 
 
-class Arithmetic(Emitter):
+class Arithmetic(Conversions):
     """Operations on values. Operands are values or numbers; a scalar that meets a vector is splatted."""
 
     # Binary operations
@@ -271,7 +264,7 @@ class Arithmetic(Emitter):
         if a.constant is not None and b.constant is not None:
             left, right = a.constant, b.constant
             if not signed and not a.type.is_float:
-                left, right = _unsigned(left, a.type.bits), _unsigned(right, b.type.bits)
+                left, right = unsigned(left, a.type.bits), unsigned(right, b.type.bits)
             return self.const(type, int(_COMPARISONS[predicate](left, right)))
         if a.type.is_float:
             return self._pure(type, f"fcmp {_FLOAT_PREDICATES[predicate]} {a.type.text} {a.text}, {b.text}", a, b)
@@ -364,124 +357,6 @@ class Arithmetic(Emitter):
     def roundeven(self, a: Value) -> Value:
         return self._intrinsic("roundeven", a.type, a)
 
-    def copysign(self, magnitude: Operand, sign: Operand) -> Value:
-        magnitude, sign = self._pair(magnitude, sign)
-        if self.loads_constants and magnitude.type.lanes > 1:
-            bits = self.to_integer_bits(sign)
-            signs = self.and_(bits, -1 << (bits.type.bits - 1))
-            return self.bitcast(self.or_(self._without_sign(magnitude), signs), magnitude.type)
-        return self._intrinsic("copysign", magnitude.type, magnitude, sign)
-
-    def _without_sign(self, a: Value) -> Value:
-        """The encoding of a magnitude. LLVM would make the mask anew for each."""
-        bits = self.to_integer_bits(a)
-        return self.and_(bits, (1 << (bits.type.bits - 1)) - 1)
-
-    # Bits
-
-    def ctlz(self, a: Value) -> Value:
-        """Leading zero bits; all of them for zero."""
-        return self._intrinsic("ctlz", a.type, a, self.const(I1, 0))
-
-    def ctpop(self, a: Value) -> Value:
-        if a.constant is not None:
-            return self.const(a.type, _unsigned(a.constant, a.type.bits).bit_count())
-        return self._intrinsic("ctpop", a.type, a)
-
-    # Conversions: `type` gives the kind, the lanes are those of the value
-
-    def _convert(self, operation: str, a: Value, type: IRType) -> Value:
-        type = type.with_lanes(a.type.lanes)
-        if type == a.type:
-            return a
-        return self._pure(type, f"{operation} {a.type.text} {a.text} to {type.text}", a)
-
-    def trunc(self, a: Value, type: IRType) -> Value:
-        """The low bits of an integer."""
-        if a.constant is not None:
-            return self.const(type.with_lanes(a.type.lanes), int(a.constant))
-        return self._convert("trunc", a, type)
-
-    def zext(self, a: Value, type: IRType) -> Value:
-        if a.constant is not None:
-            return self.const(type.with_lanes(a.type.lanes), _unsigned(a.constant, a.type.bits))
-        return self._convert("zext", a, type)
-
-    def sext(self, a: Value, type: IRType) -> Value:
-        if a.constant is not None:
-            number = -int(a.constant) if a.type.kind == "i1" else int(a.constant)
-            return self.const(type.with_lanes(a.type.lanes), number)
-        return self._convert("sext", a, type)
-
-    def fpext(self, a: Value, type: IRType) -> Value:
-        if a.constant is not None and not math.isnan(a.constant):
-            return self.const(type.with_lanes(a.type.lanes), a.constant)
-        return self._convert("fpext", a, type)
-
-    def fptrunc(self, a: Value, type: IRType) -> Value:
-        if a.constant is not None and not math.isnan(a.constant):
-            return self.const(type.with_lanes(a.type.lanes), a.constant)
-        return self._convert("fptrunc", a, type)
-
-    def half_to_float(self, a: Value) -> Value:
-        """f32 of f16 bit patterns, in hardware; only where the target has the conversion (`has_f16c`)."""
-        lanes = a.type.lanes
-        half = "half" if lanes == 1 else f"<{lanes} x half>"
-        type = a.type.with_kind("f32")
-        bits = self._pure(a.type, f"bitcast {a.type.text} {a.text} to {half}", a)
-        return self._pure(type, f"fpext {half} {bits.text} to {type.text}", bits)
-
-    def float_to_half(self, a: Value) -> Value:
-        """f16 bit patterns of f32, rounded to nearest even in hardware; only where `has_f16c`."""
-        lanes = a.type.lanes
-        half = "half" if lanes == 1 else f"<{lanes} x half>"
-        type = a.type.with_kind("i16")
-        rounded = self._pure(type, f"fptrunc {a.type.text} {a.text} to {half}", a)
-        return self._pure(type, f"bitcast {half} {rounded.text} to {type.text}", rounded)
-
-    def sitofp(self, a: Value, type: IRType) -> Value:
-        return self._integer_to_float("sitofp", a, type, a.constant)
-
-    def uitofp(self, a: Value, type: IRType) -> Value:
-        number = None if a.constant is None else _unsigned(a.constant, a.type.bits)
-        return self._integer_to_float("uitofp", a, type, number)
-
-    def _integer_to_float(self, operation: str, a: Value, type: IRType, number: Number | None) -> Value:
-        if number is not None and abs(number) <= 1 << 53:
-            if a.type.kind == "i1" and operation == "sitofp":
-                number = -number
-            return self.const(type.with_lanes(a.type.lanes), float(number))
-        return self._convert(operation, a, type)
-
-    def fptosi(self, a: Value, type: IRType) -> Value:
-        """Raw: the value must be in the range of `type` and not a NaN."""
-        if a.constant is not None and abs(a.constant) < 2.0 ** (type.bits - 1):
-            return self.const(type.with_lanes(a.type.lanes), int(a.constant))
-        return self._convert("fptosi", a, type)
-
-    def fptoui(self, a: Value, type: IRType) -> Value:
-        if a.constant is not None and 0 <= a.constant < 2.0**type.bits:
-            return self.const(type.with_lanes(a.type.lanes), int(a.constant))
-        return self._convert("fptoui", a, type)
-
-    def bitcast(self, a: Value, type: IRType) -> Value:
-        """The same bits as `type`, which may have other lanes if the total width is the same."""
-        if type == a.type:
-            return a
-        same_lanes = type.lanes == a.type.lanes
-        if a.constant is not None and same_lanes and type.is_float != a.type.is_float:
-            if type.is_float:
-                number: Number = bits_to_float(int(a.constant), type.bits)
-            else:
-                number = float_to_bits(a.constant, a.type.bits)
-            if not math.isnan(number) and not math.isnan(a.constant):
-                return self.const(type, number)
-        return self._pure(type, f"bitcast {a.type.text} {a.text} to {type.text}", a)
-
-    def to_integer_bits(self, a: Value) -> Value:
-        """The encoding of a float."""
-        return self.bitcast(a, a.type.integer())
-
     def ldexp(self, x: Value, n: Value) -> Value:
         """x * 2^n, rounded once; only where the target has an instruction for it (`has_scalef`)."""
         symbol = f"llvm.ldexp.{x.type.suffix}.{n.type.suffix}"
@@ -508,54 +383,26 @@ class Arithmetic(Emitter):
             parts = [self.shuffle(a, b, joined) for a, b in zip(parts[::2], parts[1::2], strict=True)]
         return parts[0]
 
-    # Lanes
+    def copysign(self, magnitude: Operand, sign: Operand) -> Value:
+        magnitude, sign = self._pair(magnitude, sign)
+        if self.loads_constants and magnitude.type.lanes > 1:
+            bits = self.to_integer_bits(sign)
+            signs = self.and_(bits, -1 << (bits.type.bits - 1))
+            return self.bitcast(self.or_(self._without_sign(magnitude), signs), magnitude.type)
+        return self._intrinsic("copysign", magnitude.type, magnitude, sign)
 
-    def extract(self, a: Value, lane: Operand) -> Value:
+    def _without_sign(self, a: Value) -> Value:
+        """The encoding of a magnitude. LLVM would make the mask anew for each."""
+        bits = self.to_integer_bits(a)
+        return self.and_(bits, (1 << (bits.type.bits - 1)) - 1)
+
+    # Bits
+
+    def ctlz(self, a: Value) -> Value:
+        """Leading zero bits; all of them for zero."""
+        return self._intrinsic("ctlz", a.type, a, self.const(I1, 0))
+
+    def ctpop(self, a: Value) -> Value:
         if a.constant is not None:
-            return self.const(a.type.element, a.constant)
-        if a.type.lanes == 1:
-            return a
-        index = self._as_index(lane)
-        return self._pure(
-            a.type.element, f"extractelement {a.type.text} {a.text}, {index.type.text} {index.text}", a, index
-        )
-
-    def insert(self, a: Value, element: Operand, lane: Operand) -> Value:
-        element = self._value(element, a.type.element)
-        if a.type.lanes == 1:
-            return element
-        index = self._as_index(lane)
-        text = (
-            f"insertelement {a.type.text} {a.text}, {element.type.text} {element.text}, {index.type.text} {index.text}"
-        )
-        return self._pure(a.type, text, a, element, index)
-
-    def shuffle(self, a: Value, b: Value | None, lanes: Sequence[int]) -> Value:
-        """The lanes `lanes` of `a` followed by `b`; -1 leaves a lane undefined."""
-        type = a.type.with_lanes(len(lanes))
-        if b is None and a.constant is not None:
-            return self.const(type, a.constant)
-        if b is None and list(lanes) == list(range(a.type.lanes)):
-            return a
-        if a.type.lanes == 1:
-            raise InternalError(f"a shuffle of the scalar {a.text}")
-        mask = ", ".join("i32 poison" if lane < 0 else f"i32 {lane}" for lane in lanes)
-        if len(lanes) == 1:
-            whole, lane = (a, lanes[0]) if lanes[0] < a.type.lanes or b is None else (b, lanes[0] - a.type.lanes)
-            return self.extract(whole, lane)
-        other = "poison" if b is None else b.text
-        text = f"shufflevector {a.type.text} {a.text}, {a.type.text} {other}, <{len(lanes)} x i32> <{mask}>"
-        return self._pure(type, text, *((a,) if b is None else (a, b)))
-
-    def horizontal(self, combine: Callable[[Value, Value], Value], value: Value) -> Value:
-        """Combines all lanes into a scalar, the upper half with the lower half until one is left."""
-        while value.type.lanes > 1:
-            lanes = value.type.lanes
-            half = lanes // 2
-            low = self.shuffle(value, None, range(half))
-            high = self.shuffle(value, None, range(half, 2 * half))
-            rest = self.extract(value, lanes - 1) if lanes % 2 else None
-            value = combine(low, high)
-            if rest is not None:
-                value = self.insert(value, combine(self.extract(value, 0), rest), 0)
-        return value
+            return self.const(a.type, unsigned(a.constant, a.type.bits).bit_count())
+        return self._intrinsic("ctpop", a.type, a)

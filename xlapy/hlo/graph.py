@@ -546,15 +546,18 @@ class HloModule:
             raise InternalError(f"computation {cycle.target.name} calls itself") from None
 
     def instructions(self) -> Iterator[Instruction]:
+        """Those of all computations, callees before callers, operands before users."""
         for computation in self.computations():
             yield from computation.post_order()
 
     @property
     def signature(self) -> Signature:
+        """The shapes of the parameters of the entry, in order, and of its result."""
         return self.entry.signature
 
     @property
     def instruction_count(self) -> int:
+        """How many there are in all computations."""
         return sum(len(computation) for computation in self.computations())
 
     def clone(self) -> HloModule:

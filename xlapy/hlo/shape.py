@@ -114,6 +114,7 @@ class Shape:
 
     @classmethod
     def scalar(cls, element_type: Any) -> Shape:
+        """An array without dimensions, of one element."""
         return cls.array(element_type)
 
     @classmethod
@@ -133,6 +134,7 @@ class Shape:
 
     @classmethod
     def token(cls) -> Shape:
+        """What orders effects: it has no value, and `None` stands for it in arguments and results."""
         return TOKEN
 
     @classmethod
@@ -145,22 +147,27 @@ class Shape:
 
     @property
     def is_array(self) -> bool:
+        """It has an element type; scalars are arrays, too."""
         return self.element_type is not None
 
     @property
     def is_tuple(self) -> bool:
+        """It has parts, none perhaps."""
         return self.elements is not None
 
     @property
     def is_token(self) -> bool:
+        """It is neither an array nor a tuple."""
         return self.element_type is None and self.elements is None
 
     @property
     def is_scalar(self) -> bool:
+        """It is an array without dimensions."""
         return self.element_type is not None and not self.dims
 
     @property
     def rank(self) -> int:
+        """The number of dimensions."""
         return len(self.dims)
 
     @property
@@ -198,6 +205,7 @@ class Shape:
 
     @property
     def is_static(self) -> bool:
+        """No dimension of any array is a bound, or `?`."""
         if self.elements is None:
             return not self.dynamic
         return not any(leaf.dynamic for leaf in self.leaves())
@@ -209,6 +217,7 @@ class Shape:
 
     @property
     def minor_to_major(self) -> Dims:
+        """The dimensions, the fastest in memory first; row-major where no layout is set."""
         return self.layout.minor_to_major if self.layout else tuple(range(self.rank - 1, -1, -1))
 
     @property
@@ -217,6 +226,7 @@ class Shape:
         return self.leaves() is self.elements
 
     def is_dynamic_dim(self, dim: int) -> bool:
+        """The size of the dimension is known at run time; `dims` has its bound, or `?`."""
         return bool(self.dynamic) and self.dynamic[dim]
 
     def leaves(self) -> Shapes:
@@ -258,6 +268,7 @@ class Shape:
         return (*strides,)
 
     def with_type(self, element_type: ElementType) -> Shape:
+        """The same dimensions and layout with another element type."""
         if element_type is self.element_type:
             return self
         return Shape(element_type, self.dims, self.dynamic, self.layout, self.elements)
@@ -284,6 +295,7 @@ class Shape:
         return Shape.array(self.type, [self.dims[dim] for dim in order], dynamic)
 
     def with_layout(self, layout: Layout | None) -> Shape:
+        """The same array in another order in memory; None leaves the order open."""
         if layout is self.layout:
             return self
         return Shape(self.element_type, self.dims, self.dynamic, layout, self.elements)

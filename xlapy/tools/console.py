@@ -11,6 +11,9 @@ from typing import TextIO
 
 RED, GREEN, BOLD, PLAIN = "\x1b[31m", "\x1b[32m", "\x1b[1m", "\x1b[0m"
 
+WRONG = 1
+"""The exit status for a program that is wrong or fails, or a file that cannot be read."""
+
 PATIENCE = 0.5  # seconds before progress is worth telling
 
 _CARET = re.compile(r"^(\s*)(\^)$", re.MULTILINE)
@@ -23,7 +26,7 @@ def painted(text: str, colour: str, stream: TextIO) -> str:
 
 def report_error(error: Exception) -> None:
     """One message on stderr, with the place in the program where there is one."""
-    text = str(error)
+    text = f"{error.filename}: {error.strerror}" if isinstance(error, OSError) and error.filename else str(error)
     if sys.stderr.isatty():
         text = _CARET.sub(rf"\1{RED}\2{PLAIN}", text)
     print(f"{painted('xlapy:', RED, sys.stderr)} {text}", file=sys.stderr)

@@ -12,7 +12,7 @@ from xlapy.passes.pipelines import PipelineOptions, cpu_pipeline
 from xlapy.passes.rewrite import LAWS, Exactness, Law
 from xlapy.report.units import plural
 from xlapy.tools.console import BOLD, painted, progress
-from xlapy.tools.programs import add_size, load_static
+from xlapy.tools.programs import PROGRAM, add_size, load_static
 
 _NOTES = {Exactness.EXACT: "", Exactness.FREE: "  (order or last bits)", Exactness.APPROXIMATE: "  (fast_math only)"}
 
@@ -20,7 +20,7 @@ _NOTES = {Exactness.EXACT: "", Exactness.FREE: "  (order or last bits)", Exactne
 def add_to(commands: Any) -> None:
     """Adds the subcommand to the parser."""
     parser = commands.add_parser("laws", help="list the algebraic laws, or how often each fires in a program")
-    parser.add_argument("file", metavar="FILE", nargs="?", help="HLO or StableHLO text; - for standard input")
+    parser.add_argument("file", metavar="FILE", nargs="?", help=PROGRAM)
     add_size(parser)
     parser.add_argument("--fast-math", action="store_true", help="with laws that are not exact")
     parser.add_argument("--all", action="store_true", help="list those that did not fire as well")

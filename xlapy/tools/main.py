@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from xlapy.support.errors import InternalError, XlaError
+from xlapy.support.source import suggestion
 from xlapy.support.version import VERSION
 from xlapy.tools import cache, laws, ops, opt, report, run, show, text
-from xlapy.tools.console import report_error
+from xlapy.tools.console import WRONG, report_error
 
 SUBCOMMANDS = (run, opt, text, show, report, laws, ops, cache)
 
-WRONG, INTERRUPTED = 1, 130
-"""Exit statuses, besides 0, argparse's 2 for a wrong command line, and 3 of `run` for a difference."""
+INTERRUPTED = 130
+"""The exit status after Ctrl-C, as shells have it. Others are 0, WRONG, argparse's 2, and 3 of `run --compare`."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -30,7 +32,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     for module in SUBCOMMANDS:
         module.add_to(commands)
-    chosen = parser.parse_args(arguments)
+    chosen = _parsed(parser, commands.choices, sys.argv[1:] if arguments is None else arguments)
     try:
         status: int = chosen.run(chosen)
         sys.stdout.flush()
@@ -46,3 +48,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         print("xlapy: interrupted", file=sys.stderr)
         return INTERRUPTED
+
+
+def _parsed(
+    parser: argparse.ArgumentParser, commands: Mapping[str, argparse.ArgumentParser], arguments: Sequence[str]
+) -> argparse.Namespace:
+    """What the command line says. What it gets wrong is answered with what may have been meant."""
+    command = next((word for word in arguments if not word.startswith("-")), None)
+    if command is not None and command not in commands:
+        near = suggestion(command, commands)
+        parser.error(f"there is no command {command!r}{near}; the commands are {', '.join(commands)}")
+    chosen, unknown = parser.parse_known_args(arguments)
+    if unknown:
+        options = sorted(set(re.findall(r"--[\w-]+", commands[chosen.command].format_help())))
+        near = next(filter(None, (suggestion(word.partition("=")[0], options) for word in unknown)), "")
+        commands[chosen.command].error(f"unrecognized arguments: {' '.join(unknown)}{near}")
+    return chosen

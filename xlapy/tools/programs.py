@@ -14,12 +14,15 @@ import xlapy
 from xlapy.hlo.graph import HloModule
 from xlapy.hlo.shape import UNBOUNDED, Shape
 from xlapy.hlo.specialize import is_dynamic, specialize
-from xlapy.support.errors import ParseError, UnsupportedError
+from xlapy.support.errors import ParseError, UnsupportedError, XlaError
 from xlapy.tools.console import progress
+
+PROGRAM = "HLO or StableHLO, as text or serialized; - for standard input"
+"""What the argument FILE names."""
 
 
 def add_program(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("file", metavar="FILE", help="HLO or StableHLO, as text or serialized; - for standard input")
+    parser.add_argument("file", metavar="FILE", help=PROGRAM)
 
 
 def add_size(parser: argparse.ArgumentParser) -> None:
@@ -27,10 +30,14 @@ def add_size(parser: argparse.ArgumentParser) -> None:
 
 
 def load_program(chosen: argparse.Namespace) -> HloModule:
-    """The module in a file, as it is written there. Raises OSError, or ParseError for what is no program."""
+    """The module in a file, as it is written there. Raises OSError, or XlaError for what is no program."""
     source = sys.stdin.buffer.read() if chosen.file == "-" else Path(chosen.file).read_bytes()
-    with progress(f"reading {chosen.file}"):
-        return xlapy.load(source)
+    try:
+        with progress(f"reading {chosen.file}"):
+            return xlapy.load(source)
+    except XlaError as error:
+        error.where = f"{chosen.file}, {error.where}" if error.where else chosen.file
+        raise
 
 
 def load_static(chosen: argparse.Namespace) -> HloModule:
@@ -76,8 +83,8 @@ def read_arguments(files: Sequence[str]) -> list[Any]:
     for file in files:
         try:
             loaded = np.load(file, allow_pickle=False)
-        except ValueError as error:
-            raise ParseError(f"{file} holds no arrays: {error}") from None
+        except (ValueError, EOFError):
+            raise ParseError(f"{file} holds no arrays: it is no .npy or .npz file, or one of pickled objects") from None
         if isinstance(loaded, np.ndarray):
             arrays.append(loaded)
         else:

@@ -44,8 +44,8 @@ def _show(chosen: argparse.Namespace) -> int:
 def _kernels(executable: Executable) -> str:
     """The instructions of the entry that are neither parameters nor constants, and the totals."""
     lines = [painted(str(executable.compile_stats()), BOLD, sys.stdout)]
-    lines += [f"{name}: {value:,.0f}" for name, value in executable.cost_analysis().items()]
-    lines += [f"{name}: {value:,}" for name, value in executable.memory_analysis().items()]
+    totals = {**executable.cost_analysis(), **executable.memory_analysis()}
+    lines += [f"{name.replace('_', ' ')}: {value:,.0f}" for name, value in totals.items()]
     text = executable.hlo_text()
     try:
         entry = parse(text).entry

@@ -11,8 +11,10 @@ import xlapy
 from xlapy.hlo.graph import HloModule
 from xlapy.hlo.specialize import has_open_parameters, is_dynamic
 from xlapy.hlo.verifier import verify
-from xlapy.tools.console import progress
-from xlapy.tools.programs import add_program, load_program
+from xlapy.report.units import plural
+from xlapy.support.errors import InternalError, XlaError
+from xlapy.tools.console import WRONG, progress, report_error
+from xlapy.tools.programs import PROGRAM, add_program, load_program
 
 FORMATS: dict[str, Callable[[HloModule], str]] = {
     "stablehlo": lambda module: xlapy.stablehlo.to_text(module, pretty=True),
@@ -31,7 +33,7 @@ def add_to(commands: Any) -> None:
     parser.add_argument("-o", "--output", metavar="FILE", help="where to; standard output if not given")
     parser.set_defaults(run=_translate)
     parser = commands.add_parser("check", help="tell whether a program keeps all rules")
-    parser.add_argument("files", metavar="FILE", nargs="+", help="HLO or StableHLO text; - for standard input")
+    parser.add_argument("files", metavar="FILE", nargs="+", help=PROGRAM)
     parser.set_defaults(run=_check)
 
 
@@ -45,11 +47,23 @@ def _translate(chosen: argparse.Namespace) -> int:
 
 
 def _check(chosen: argparse.Namespace) -> int:
+    status = 0
     for file in chosen.files:
-        module = load_program(argparse.Namespace(file=file))
-        with progress(f"checking {file}"):
-            if not is_dynamic(module):
-                verify(module)
-        sizes = "; sizes are checked when a call gives them" if has_open_parameters(module) else ""
-        print(f"{file}: right, {module.instruction_count} instructions, {module.signature}{sizes}")
-    return 0
+        try:
+            print(f"{file}: right, {_checked(file)}")
+        except InternalError:
+            raise
+        except (XlaError, OSError) as error:
+            report_error(error)
+            status = WRONG
+    return status
+
+
+def _checked(file: str) -> str:
+    """What is in the file. Raises XlaError for a program that breaks a rule."""
+    module = load_program(argparse.Namespace(file=file))
+    with progress(f"checking {file}"):
+        if not is_dynamic(module):
+            verify(module)
+    sizes = "; sizes are checked when a call gives them" if has_open_parameters(module) else ""
+    return f"{plural(module.instruction_count, 'instruction')}, {module.signature}{sizes}"
