@@ -63,7 +63,7 @@ def native_wrapper() -> CallWrapper | None:
     target, cache = host_target(), _present_cache()
     found = find_code(stored_code.wrapper_name(), target, cache)
     if found is not None:
-        return load_wrapper(found.objects[0], is_checked=layout_identity() is not None)
+        return load_wrapper(bytes(found.objects[0]), is_checked=layout_identity() is not None)
     if not late("xlapy_runtime.object_layouts").is_layout_known():
         return None
     code: bytes = late("xlapy.codegen.call_wrapper").call_wrapper_object(target, cache)
@@ -109,7 +109,7 @@ def _pool() -> Sequence[bytes]:
     target, cache = host_target(), _present_cache()
     found = find_code(stored_code.POOL, target, cache)
     if found is not None:
-        return found.objects
+        return list(map(bytes, found.objects))
     made: Sequence[bytes] = late("xlapy.codegen.pool").POOL.objects(target, cache)
     return made
 

@@ -14,6 +14,7 @@ that are elsewhere jump to what a slot holds.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import TypeAlias
 
 from xlapy_runtime.errors import InternalError
 from xlapy_runtime.json_text import read_json
@@ -61,12 +62,16 @@ class Layout(Record):
         )
 
 
+Code: TypeAlias = bytes | memoryview
+"""Object code, or a part of the bytes that it was read with."""
+
+
 class Image(Record):
     """A layout, with what is copied into memory."""
 
     layout: Layout
-    data: bytes
-    code: bytes
+    data: Code
+    code: Code
 
     def dump(self) -> bytes:
         facts = list(values_of(self.layout).values())
@@ -74,16 +79,17 @@ class Image(Record):
         return b"".join((_MAGIC, len(header).to_bytes(_LENGTH_BYTES, "little"), header, self.data, self.code))
 
 
-def is_image(code: bytes) -> bool:
-    return code.startswith(_MAGIC)
+def is_image(code: Code) -> bool:
+    return code[: len(_MAGIC)] == _MAGIC
 
 
-def read_image(dumped: bytes) -> Image:
-    """What `Image.dump` made."""
+def read_image(code: Code) -> Image:
+    """What `Image.dump` made, where it is."""
+    dumped = memoryview(code)
     start = len(_MAGIC) + _LENGTH_BYTES
     header_end = start + int.from_bytes(dumped[len(_MAGIC) : start], "little")
     try:
-        layout = Layout(*read_json(dumped[start:header_end].decode()))
+        layout = Layout(*read_json(str(dumped[start:header_end], "utf-8")))
     except (ValueError, TypeError) as error:
         raise InternalError(f"cannot link object code: a damaged image: {error}") from None
     if not layout.is_sound:

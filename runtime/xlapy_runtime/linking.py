@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Generic, TypeVar
 
 from xlapy_runtime.errors import InternalError
-from xlapy_runtime.images import Image, Layout, is_image, read_image
+from xlapy_runtime.images import Code, Image, Layout, is_image, read_image
 from xlapy_runtime.late import late
 
 
@@ -41,7 +41,7 @@ class LinkedCode:
             self._unload()
 
 
-def link(objects: Sequence[bytes], imports: Mapping[str, int], exports: Sequence[str]) -> LinkedCode:
+def link(objects: Sequence[Code], imports: Mapping[str, int], exports: Sequence[str]) -> LinkedCode:
     """Links object files with each other, with `imports` (name to address), and with this process's own symbols. What
     `prelinked` made of such files is only copied.
 
@@ -51,14 +51,14 @@ def link(objects: Sequence[bytes], imports: Mapping[str, int], exports: Sequence
     ready = _ready(objects)
     if len(ready) == 1 and is_image(ready[0]):
         return load(read_image(ready[0]), imports, exports)
-    return LinkedCode(*late("xlapy_runtime.llvm_linking").link(objects, imports, exports))
+    return LinkedCode(*late("xlapy_runtime.llvm_linking").link(ready, imports, exports))
 
 
-def _ready(objects: Sequence[bytes]) -> Sequence[bytes]:
-    """The image of these objects, as far as they have one."""
+def _ready(objects: Sequence[Code]) -> Sequence[Code]:
+    """The image of these objects, or the objects if they have none."""
     if len(objects) == 1 and is_image(objects[0]):
         return objects
-    ready: Sequence[bytes] = late("xlapy_runtime.prelinking").prelinked(objects)
+    ready: Sequence[bytes] = late("xlapy_runtime.prelinking").prelinked([bytes(code) for code in objects])
     return ready
 
 

@@ -51,7 +51,7 @@ def call_wrapper_object(target: Target, cache: ObjectCache) -> bytes:
         if is_layout_known():
             keep_code(name, target, cache, found)
     (code,) = found.objects
-    return code
+    return bytes(code)
 
 
 def call_wrapper_ir() -> str:

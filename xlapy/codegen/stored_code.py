@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from xlapy_runtime.calling import layout_identity
+from xlapy_runtime.images import Code
 from xlapy_runtime.json_text import read_json
 from xlapy_runtime.late import late
 from xlapy_runtime.records import Record
@@ -36,7 +37,7 @@ class StoredCode(Record):
     """Object code, the symbols that it offers, and the names of the libraries whose functions it calls. `trim` is the
     one of its functions that gives memory it keeps back to the system, if any."""
 
-    objects: Sequence[bytes]
+    objects: Sequence[Code]
     exports: Sequence[str]
     needs: Sequence[str] = ()
     trim: str = ""
@@ -52,10 +53,10 @@ def find_code(name: str, target: Target, cache: ObjectCache) -> StoredCode | Non
         return None
     begin = _SIZE_BYTES + int.from_bytes(found[:_SIZE_BYTES], "little")
     facts = read_json(found[_SIZE_BYTES:begin].decode())
-    objects = []
+    objects, remaining = [], memoryview(found)[begin:]
     for size in facts["sizes"]:
-        objects.append(found[begin : begin + size])
-        begin += size
+        objects.append(remaining[:size])
+        remaining = remaining[size:]
     return StoredCode(objects, facts["exports"], facts["needs"], facts["trim"])
 
 

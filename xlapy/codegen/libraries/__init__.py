@@ -57,7 +57,7 @@ class Library(Record):
 
     def objects(self, target: Target, cache: ObjectCache) -> list[bytes]:
         """The library as object files, from the cache if they are there; else they are made, and kept."""
-        return list(self.code(target, cache).objects)
+        return list(map(bytes, self.code(target, cache).objects))
 
     def code(self, target: Target, cache: ObjectCache) -> StoredCode:
         """The library, from the cache if it is there; else it is made, and kept."""
