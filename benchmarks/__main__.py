@@ -1,4 +1,4 @@
-"""`python -m benchmarks`: measures xlapy beside XLA and others, and prints everything, what is behind included."""
+"""`python -m benchmarks`: measures xlapy beside XLA and others, and prints all results, the slower ones included."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
 from benchmarks import report
+from benchmarks.arguments import pattern
 from benchmarks.engines import ENGINE_NAMES
 from benchmarks.machine import Load, describe, pin
 from benchmarks.measure import OURS, QUICK, Bench, Outcome, Plan, run_all
@@ -38,7 +39,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser("python -m benchmarks", description=__doc__)
-    parser.add_argument("--only", metavar="REGEX", default="", help="cases whose family/workload/size matches")
+    parser.add_argument(
+        "--only", metavar="REGEX", type=pattern, default="", help="cases whose family/workload/size matches"
+    )
     parser.add_argument("--family", metavar="NAME", action="append", default=[], help="a family; may be repeated")
     parser.add_argument(
         "--engines",

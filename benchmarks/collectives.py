@@ -19,6 +19,8 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.arguments import positive
+
 DEVICES = (2, 4, 8)
 SIZES = (1 << 10, 1 << 20)
 """Elements of f32 per device: 4 KB and 4 MB."""
@@ -117,8 +119,8 @@ def measure_jax(devices: int, operations: Sequence[str]) -> dict[str, float]:
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser("python -m benchmarks.collectives", description=__doc__)
     parser.add_argument("--only", nargs="+", choices=OPERATIONS, default=OPERATIONS, help="operations to measure")
-    parser.add_argument("--devices", nargs="+", type=int, default=DEVICES, help="numbers of devices")
-    parser.add_argument("--jax", type=int, metavar="N", help="measure JAX on N devices in this process")
+    parser.add_argument("--devices", nargs="+", type=positive, default=DEVICES, help="numbers of devices")
+    parser.add_argument("--jax", type=positive, metavar="N", help="measure JAX on N devices in this process")
     options = parser.parse_args(arguments)
     if options.jax:
         print(json.dumps(measure_jax(options.jax, options.only)))

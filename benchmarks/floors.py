@@ -25,6 +25,7 @@ from enum import Enum
 from functools import partial
 from typing import Any
 
+from benchmarks.arguments import pattern
 from benchmarks.machine import Load, pin
 from benchmarks.measure import OURS, XLA, Bench, Outcome, Plan
 from benchmarks.report import ratio_text, share_text, time_text
@@ -343,10 +344,12 @@ def _in_new_process(task: Callable[[], Any], core: int | None) -> Any:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Prints the table; 1 where a figure is not reached that this machine could reach."""
     parser = argparse.ArgumentParser("python -m benchmarks.floors", description=__doc__.partition("\n")[0])
-    parser.add_argument("--only", metavar="REGEX", default="", help="figures whose section/name matches")
+    parser.add_argument("--only", metavar="REGEX", type=pattern, default="", help="figures whose section/name matches")
     parser.add_argument("--quick", action="store_true", help="few short samples: for a first look")
     options = parser.parse_args(arguments)
     chosen = [figure for figure in FIGURES if re.search(options.only, f"{figure.section}/{figure.name}")]
+    if not chosen:
+        parser.error(f"no figure is called {options.only!r}")
     before = Load.now()
     print(f"{'':58} {'cores':>5}  {'':14} {'figure':>8} {'ours':>8}  reached")
     reached = impossible = 0

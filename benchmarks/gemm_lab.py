@@ -21,6 +21,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from benchmarks.arguments import positive
 from xlapy.codegen.ir import F32, I64, PTR, KernelBuilder, Module
 from xlapy.codegen.jit import emit_object
 from xlapy.codegen.libraries import Library
@@ -51,7 +52,7 @@ PAGE = 4096
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("type", nargs="?", default="f32", choices=sorted(DTYPES))
-    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--threads", type=positive, default=1, help="for ours, and for numpy (default: 1)")
     parser.add_argument("--numpy", action="store_true", help="only measure numpy, and print JSON")
     options = parser.parse_args()
     if options.numpy:

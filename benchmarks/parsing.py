@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterator, Sequence
 import numpy as np
 
 import xlapy
+from benchmarks.arguments import positive
 from xlapy.hlo.verifier import verify
 
 BLOCK = """\
@@ -101,7 +102,7 @@ def constant(repeat: int) -> str:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser("python -m benchmarks.parsing", description=__doc__)
-    parser.add_argument("--repeat", type=int, default=5, help="how often each is read (default: 5)")
+    parser.add_argument("--repeat", type=positive, default=5, help="how often each is read (default: 5)")
     options = parser.parse_args(arguments)
     for line in measurements(options.repeat):
         print(line, flush=True)

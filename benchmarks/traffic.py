@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 
 import xlapy
+from benchmarks.arguments import pattern
 from benchmarks.engines import XlaEngine
 from benchmarks.report import write_section
 from benchmarks.workload import Case, cases
@@ -265,12 +266,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Prints the table; 1 where a program has more than XLA's and no reason is on record."""
     parser = argparse.ArgumentParser("python -m benchmarks.traffic", description=__doc__.partition("\n")[0])
     parser.add_argument("--only", metavar="FAMILY", nargs="+", default=[], help="families of programs")
-    parser.add_argument("--match", metavar="REGEX", default="", help="programs whose family/name/size matches")
+    parser.add_argument(
+        "--match", metavar="REGEX", type=pattern, default="", help="programs whose family/name/size matches"
+    )
     parser.add_argument("--page", metavar="FILE", type=Path, help="replace the measured section of a page")
     options = parser.parse_args(arguments)
+    chosen = gallery(options.only, options.match)
+    if not chosen:
+        families = dict.fromkeys(program.family for program in gallery())
+        parser.error(f"no program fits; the families are {', '.join(families)}")
     comparisons = []
     print(HEADER)
-    for program in gallery(options.only, options.match):
+    for program in chosen:
         comparisons.append(compare(program))
         print(line(comparisons[-1]), flush=True)
     print("\n".join(["", *summary(comparisons), "", *exemption_lines(comparisons)]))

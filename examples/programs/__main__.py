@@ -48,7 +48,7 @@ def _line(kind: str, agreements: list[Agreement]) -> str:
         verdict = "the same as XLA's" if worst.is_good else f"{worst.error:.2%} of the elements DIFFER from XLA's"
     else:
         word = "agrees with XLA's" if worst.is_good else "DIFFERS from XLA's"
-        verdict = f"{word}: {worst.error:.1e} of the largest number, {worst.allowed:.0e} is allowed"
+        verdict = f"{word}: off by {worst.error:.1e} of the largest number, {worst.allowed:.0e} is allowed"
     return f"{kind:18}{shape:20}{verdict}"
 
 

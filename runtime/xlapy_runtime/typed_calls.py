@@ -1,4 +1,4 @@
-"""C functions of the typed custom-call API: what XLA's header `xla/ffi/api/c_api.h` declares, seen from the other side.
+"""C functions of the typed custom-call API, seen from the other side: what they are called with (`typed_header`).
 
     XLA_FFI_Error* handler(XLA_FFI_CallFrame* frame)
 
@@ -16,140 +16,40 @@ import threading
 import weakref
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from enum import IntEnum
 from typing import Any
 
-import ml_dtypes
 import numpy as np
 
 from xlapy_runtime.calls import Buffers, RunningCall, Site
 from xlapy_runtime.errors import ArgumentError, ExecutionError, InternalError
 from xlapy_runtime.program import ArraySpec, element_name
-
-VERSION = (0, 3)
-"""Of the header. Between versions, structures have changed in the middle."""
-
-Fields = list[tuple[str, Any]]
-_HEAD: Fields = [("struct_size", ctypes.c_size_t), ("extension", ctypes.c_void_p)]
-_METADATA_EXTENSION = 1
-_BUFFER = 1
-
-DATA_TYPES: Mapping[str, tuple[int, Any]] = {
-    "pred": (1, np.bool_),
-    "s2": (26, ml_dtypes.int2),
-    "s4": (21, ml_dtypes.int4),
-    "s8": (2, np.int8),
-    "s16": (3, np.int16),
-    "s32": (4, np.int32),
-    "s64": (5, np.int64),
-    "u2": (27, ml_dtypes.uint2),
-    "u4": (22, ml_dtypes.uint4),
-    "u8": (6, np.uint8),
-    "u16": (7, np.uint16),
-    "u32": (8, np.uint32),
-    "u64": (9, np.uint64),
-    "f16": (10, np.float16),
-    "f32": (11, np.float32),
-    "f64": (12, np.float64),
-    "bf16": (16, ml_dtypes.bfloat16),
-    "c64": (15, np.complex64),
-    "c128": (18, np.complex128),
-    "f8e5m2": (19, ml_dtypes.float8_e5m2),
-    "f8e3m4": (29, ml_dtypes.float8_e3m4),
-    "f8e4m3": (28, ml_dtypes.float8_e4m3),
-    "f8e4m3fn": (20, ml_dtypes.float8_e4m3fn),
-    "f8e4m3b11fnuz": (23, ml_dtypes.float8_e4m3b11fnuz),
-    "f8e5m2fnuz": (24, ml_dtypes.float8_e5m2fnuz),
-    "f8e4m3fnuz": (25, ml_dtypes.float8_e4m3fnuz),
-    "f4e2m1fn": (32, ml_dtypes.float4_e2m1fn),
-    "f8e8m0fnu": (33, ml_dtypes.float8_e8m0fnu),
-}
-"""The header's number of each element type, by HLO's name."""
-
-
-class AttributeKind(IntEnum):
-    ARRAY = 1
-    DICTIONARY = 2
-    SCALAR = 3
-    STRING = 4
-
-
-class Stage(IntEnum):
-    INSTANTIATE = 0
-    PREPARE = 1
-    INITIALIZE = 2
-    EXECUTE = 3
-
-
-class ErrorCode(IntEnum):
-    CANCELLED = 1
-    UNKNOWN = 2
-    INVALID_ARGUMENT = 3
-    DEADLINE_EXCEEDED = 4
-    NOT_FOUND = 5
-    ALREADY_EXISTS = 6
-    PERMISSION_DENIED = 7
-    RESOURCE_EXHAUSTED = 8
-    FAILED_PRECONDITION = 9
-    ABORTED = 10
-    OUT_OF_RANGE = 11
-    UNIMPLEMENTED = 12
-    INTERNAL = 13
-    UNAVAILABLE = 14
-    DATA_LOSS = 15
-    UNAUTHENTICATED = 16
-
+from xlapy_runtime.typed_header import (
+    BUFFER,
+    DATA_TYPES,
+    METADATA_EXTENSION,
+    VERSION,
+    ApiVersion,
+    Array,
+    AttributeKind,
+    Attributes,
+    Buffer,
+    ByteSpan,
+    CallFrame,
+    ErrorCode,
+    Handler,
+    Int,
+    Metadata,
+    MetadataExtension,
+    Pointer,
+    Scalar,
+    Stage,
+    Values,
+    sized,
+    structure,
+)
 
 _ERROR_NAMES: Mapping[int, str] = {code.value: code.name for code in ErrorCode}
 """Handlers may return any other number, too."""
-
-
-def _structure(name: str, *fields: tuple[str, Any], head: bool = True) -> Any:
-    return type(name, (ctypes.Structure,), {"_fields_": [*(_HEAD if head else ()), *fields]})
-
-
-_Int, _Pointer, _Size = ctypes.c_int, ctypes.c_void_p, ctypes.c_size_t
-
-ByteSpan = _structure("ByteSpan", ("pointer", _Pointer), ("length", _Size), head=False)
-Scalar = _structure("Scalar", ("dtype", _Int), ("value", _Pointer), head=False)
-Array = _structure("Array", ("dtype", _Int), ("size", _Size), ("data", _Pointer), head=False)
-Buffer = _structure("Buffer", ("dtype", _Int), ("data", _Pointer), ("rank", ctypes.c_int64), ("dims", _Pointer))
-Values = _structure("Values", ("size", ctypes.c_int64), ("types", _Pointer), ("values", _Pointer))
-Attributes = _structure(
-    "Attributes", ("size", ctypes.c_int64), ("types", _Pointer), ("names", _Pointer), ("values", _Pointer)
-)
-ApiVersion = _structure("ApiVersion", ("major", _Int), ("minor", _Int))
-Metadata = _structure(
-    "Metadata",
-    ("struct_size", _Size),
-    ("version", ApiVersion),
-    ("traits", ctypes.c_uint32),
-    ("state_type", ctypes.c_int64),
-    head=False,
-)
-MetadataExtension = _structure(
-    "MetadataExtension",
-    ("struct_size", _Size),
-    ("type", _Int),
-    ("next", _Pointer),
-    ("metadata", _Pointer),
-    head=False,
-)
-CallFrame = _structure(
-    "CallFrame",
-    ("api", _Pointer),
-    ("context", _Pointer),
-    ("stage", _Int),
-    ("operands", Values),
-    ("results", Values),
-    ("attributes", Attributes),
-    ("future", _Pointer),
-)
-Handler = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p)
-
-
-def _sized(structure: Any, **fields: Any) -> Any:
-    return structure(struct_size=ctypes.sizeof(structure), **fields)
 
 
 def _frame(**fields: Any) -> Any:
@@ -197,20 +97,20 @@ def _error(code: int, message: bytes) -> int:
     return number
 
 
-_ErrorArguments = _structure("ErrorArguments", ("message", ctypes.c_char_p), ("code", _Int))
-_MessageArguments = _structure("MessageArguments", ("error", _Pointer), ("message", ctypes.c_char_p))
-_ErrorOnly = _structure("ErrorOnly", ("error", _Pointer))
-_TypeInfo = _structure("TypeInfo", ("deleter", _Pointer))
-_TypeArguments = _structure("TypeArguments", ("name", ByteSpan), ("type", _Pointer), ("info", _Pointer))
-_StateArguments = _structure(
-    "StateArguments", ("context", _Pointer), ("stage", _Int), ("type", _Pointer), ("state", _Pointer)
+_ErrorArguments = structure("ErrorArguments", ("message", ctypes.c_char_p), ("code", Int))
+_MessageArguments = structure("MessageArguments", ("error", Pointer), ("message", ctypes.c_char_p))
+_ErrorOnly = structure("ErrorOnly", ("error", Pointer))
+_TypeInfo = structure("TypeInfo", ("deleter", Pointer))
+_TypeArguments = structure("TypeArguments", ("name", ByteSpan), ("type", Pointer), ("info", Pointer))
+_StateArguments = structure(
+    "StateArguments", ("context", Pointer), ("stage", Int), ("type", Pointer), ("state", Pointer)
 )
-_TaskArguments = _structure("TaskArguments", ("context", _Pointer), ("task", _Pointer), ("data", _Pointer))
-_ThreadsArguments = _structure("ThreadsArguments", ("context", _Pointer), ("count", _Pointer))
-_FutureArguments = _structure("FutureArguments", ("future", _Pointer), ("error", _Pointer))
-_FutureOnly = _structure("FutureOnly", ("future", _Pointer))
-_RunArguments = _structure("RunArguments", ("context", _Pointer), ("number", ctypes.c_int64))
-_DeviceArguments = _structure("DeviceArguments", ("context", _Pointer), ("number", ctypes.c_int32))
+_TaskArguments = structure("TaskArguments", ("context", Pointer), ("task", Pointer), ("data", Pointer))
+_ThreadsArguments = structure("ThreadsArguments", ("context", Pointer), ("count", Pointer))
+_FutureArguments = structure("FutureArguments", ("future", Pointer), ("error", Pointer))
+_FutureOnly = structure("FutureOnly", ("future", Pointer))
+_RunArguments = structure("RunArguments", ("context", Pointer), ("number", ctypes.c_int64))
+_DeviceArguments = structure("DeviceArguments", ("context", Pointer), ("number", ctypes.c_int32))
 
 
 def _create_error(arguments: Any) -> int:
@@ -322,10 +222,10 @@ _TABLE: Sequence[tuple[Any, Callable[[Any], int | None]]] = (
 """The functions of the header's `XLA_FFI_Api`, in its order, with the structure that each is given."""
 
 
-def _entry(structure: Any, function: Callable[[Any], int | None]) -> Any:
+def _entry(kind: Any, function: Callable[[Any], int | None]) -> Any:
     def call(address: int) -> int:
         try:
-            return function(structure.from_address(address)) or 0
+            return function(kind.from_address(address)) or 0
         except BaseException as error:  # noqa: BLE001 - no exception crosses a native frame
             return _error(ErrorCode.INTERNAL, f"{type(error).__name__}: {error}".encode())
 
@@ -333,8 +233,8 @@ def _entry(structure: Any, function: Callable[[Any], int | None]) -> Any:
 
 
 _ENTRIES = [_entry(*row) for row in _TABLE]
-_Api = _structure("Api", ("version", ApiVersion), ("internal", _Pointer), ("functions", _Pointer * len(_ENTRIES)))
-_API = _sized(_Api, version=_sized(ApiVersion, major=VERSION[0], minor=VERSION[1]))
+_Api = structure("Api", ("version", ApiVersion), ("internal", Pointer), ("functions", Pointer * len(_ENTRIES)))
+_API = sized(_Api, version=sized(ApiVersion, major=VERSION[0], minor=VERSION[1]))
 for _number, _function in enumerate(_ENTRIES):
     _API.functions[_number] = ctypes.cast(_function, ctypes.c_void_p).value
 
@@ -368,7 +268,7 @@ class _Kept:
             kind, value = self.attribute(*entry)
             kinds.append(int(kind))
             values.append(self.keep(value))
-        return _sized(
+        return sized(
             Attributes,
             size=len(ordered),
             types=self.keep((ctypes.c_int * max(1, len(kinds)))(*kinds)),
@@ -391,8 +291,8 @@ class _Kept:
 
     def buffers(self, specs: Sequence[ArraySpec], addresses: Sequence[int]) -> Any:
         """The arrays of a call."""
-        types = (ctypes.c_int * max(1, len(specs)))(*[_BUFFER] * len(specs))
-        return _sized(
+        types = (ctypes.c_int * max(1, len(specs)))(*[BUFFER] * len(specs))
+        return sized(
             Values,
             size=len(specs),
             types=self.keep(types),
@@ -402,7 +302,7 @@ class _Kept:
     def _buffer(self, spec: ArraySpec, address: int) -> Any:
         dims = (ctypes.c_int64 * max(1, len(spec.dims)))(*spec.dims)
         number = DATA_TYPES[element_name(spec.dtype)][0]
-        return _sized(Buffer, dtype=number, data=address, rank=len(spec.dims), dims=self.keep(dims))
+        return sized(Buffer, dtype=number, data=address, rank=len(spec.dims), dims=self.keep(dims))
 
 
 class TypedHandler:
@@ -487,14 +387,14 @@ class TypedHandler:
 
     def _check_version(self, handler: Any) -> None:
         """Asks a handler which version of the header it was compiled with."""
-        metadata = _sized(Metadata, version=_sized(ApiVersion))
+        metadata = sized(Metadata, version=sized(ApiVersion))
         extension = MetadataExtension(
             struct_size=ctypes.sizeof(MetadataExtension),
-            type=_METADATA_EXTENSION,
+            type=METADATA_EXTENSION,
             metadata=ctypes.addressof(metadata),
         )
         frame = _frame(extension=ctypes.addressof(extension), stage=Stage.EXECUTE)
-        frame.operands, frame.results, frame.attributes = _sized(Values), _sized(Values), _sized(Attributes)
+        frame.operands, frame.results, frame.attributes = sized(Values), sized(Values), sized(Attributes)
         self._raise(handler(ctypes.addressof(frame)))
         version = (metadata.version.major, metadata.version.minor)
         if version != VERSION:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import itertools
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from xlapy.codegen.entry.base import HANDLERS, NO_CODE, Entry, reads_registers, scalar_leaves
@@ -124,30 +125,32 @@ class EntryEmitter(Entry):
 
         The caller's memory holds parameters already, and the program's its constants, whatever they are called in
         branches and loops: nothing may write to either."""
-        stored: set[Leaf] = set()
-        home: dict[Instruction, tuple[int, int]] = {}
-        for computation, parts in self.parts.items():
-            for number, part in enumerate(parts):
-                for instruction in part:
-                    if instruction.opcode != "parameter":  # bound by the caller of all parts
-                        home[instruction] = (id(computation), number)
+        part_of = self._part_of_each()
+        stored = set(_scalar_origins(entry.root))
         for computation, parts in self.parts.items():
             several = len(parts) > 1
-            for instruction in self.schedule[computation]:
-                needs_memory = not reads_registers(instruction)
-                if not needs_memory and not several:
-                    continue
-                for operand in instruction.operands:
-                    for leaf in scalar_leaves(operand.shape):
-                        origin = origin_of_leaf(operand, leaf)
-                        if needs_memory or (several and home.get(origin[0]) != home.get(instruction)):
-                            stored.add(origin)
             if several:
-                stored.update(origin_of_leaf(computation.root, leaf) for leaf in scalar_leaves(computation.root.shape))
-        stored.update(origin_of_leaf(entry.root, leaf) for leaf in scalar_leaves(entry.root.shape))
+                stored.update(_scalar_origins(computation.root))
+            for instruction in self.schedule[computation]:
+                read = itertools.chain.from_iterable(map(_scalar_origins, instruction.operands))
+                if not reads_registers(instruction):
+                    stored.update(read)
+                elif several:
+                    part = part_of.get(instruction)
+                    stored.update(origin for origin in read if part_of.get(origin[0]) != part)
         written = (Home.RESULT, Home.ARENA)
         return {
             leaf for leaf in stored if leaf[0] not in entry.parameters and self.plan.location(*leaf).home in written
+        }
+
+    def _part_of_each(self) -> dict[Instruction, tuple[Computation, int]]:
+        """The function that each instruction is in. Parameters are in none: the caller of all parts binds them."""
+        return {
+            instruction: (computation, number)
+            for computation, parts in self.parts.items()
+            for number, part in enumerate(parts)
+            for instruction in part
+            if instruction.opcode != "parameter"
         }
 
     def _move_results(self, frame: Frame, computation: Computation) -> None:
@@ -164,3 +167,8 @@ class EntryEmitter(Entry):
                 if shape.bytes:
                     frame.k.memcpy(target, frame.pointer(location), shape.bytes)
             number += 1
+
+
+def _scalar_origins(value: Instruction) -> Iterator[Leaf]:
+    """Where the scalars of a value come from."""
+    return (origin_of_leaf(value, leaf) for leaf in scalar_leaves(value.shape))

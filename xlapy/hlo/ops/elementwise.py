@@ -113,7 +113,7 @@ def binary(
     def rule(lhs: Shape, rhs: Shape) -> Shape:
         require_array(lhs, rhs)
         if lhs.element_type is not rhs.element_type:
-            raise ShapeError("same-type", f"{lhs} and {rhs} have different element types")
+            raise ShapeError("same-type", f"{lhs} and {rhs} have different element types: convert one of them")
         require_type(name, lhs, types)
         return common_dims(lhs, rhs).with_type(result(lhs.type)).with_layout(None)
 
@@ -202,7 +202,7 @@ def compare(lhs: Shape, rhs: Shape, *, direction: ComparisonDirection, type: Com
     """
     require_array(lhs, rhs)
     if lhs.element_type is not rhs.element_type:
-        raise ShapeError("same-type", f"{lhs} and {rhs} have different element types")
+        raise ShapeError("same-type", f"{lhs} and {rhs} have different element types: convert one of them")
     if type is not None and type not in _comparison_types(lhs.type):
         raise ShapeError("comparison-type", f"{type} does not compare elements of type {lhs.type}")
     return common_dims(lhs, rhs).with_type(PRED).with_layout(None)
@@ -231,7 +231,7 @@ def select(pred: Shape, on_true: Shape, on_false: Shape) -> Shape:
     if pred.element_type is not PRED:
         raise ShapeError("pred-type", f"{pred} selects, but its elements are not pred")
     if on_true.element_type is not on_false.element_type:
-        raise ShapeError("same-shape", f"{on_true} and {on_false} have different element types")
+        raise ShapeError("same-shape", f"{on_true} and {on_false} have different element types: convert one of them")
     if on_true.dims != on_false.dims and UNBOUNDED not in (*on_true.dims, *on_false.dims):
         raise ShapeError("same-shape", f"{on_true} and {on_false} have different dimensions")
     merged = common_dims(on_true, on_false)

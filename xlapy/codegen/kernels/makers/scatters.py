@@ -8,7 +8,8 @@ from xlapy.codegen.arrays import Array
 from xlapy.codegen.ir import KernelBuilder, Value
 from xlapy.codegen.kernels.makers.base import KERNELS, Kernel, Situation
 from xlapy.codegen.kernels.scatter import emit_scatter, scatter_lanes
-from xlapy.codegen.kernels.select_and_scatter import emit_select_and_scatter, plan_select_and_scatter
+from xlapy.codegen.kernels.select_and_scatter import emit_select_and_scatter
+from xlapy.codegen.kernels.select_and_scatter_plan import plan_select_and_scatter
 from xlapy.codegen.stopping import LONG
 from xlapy.hlo.graph import Instruction
 from xlapy.hlo.padded_selections import PaddedSelection, whole_selection
