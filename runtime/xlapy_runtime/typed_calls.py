@@ -26,8 +26,8 @@ from xlapy_runtime.calls import Buffers, RunningCall, Site
 from xlapy_runtime.errors import ArgumentError, ExecutionError, InternalError
 from xlapy_runtime.program import ArraySpec, element_name
 
-VERSION = (0, 3)
-"""Of the header. Between versions, structures have changed in the middle."""
+FIRST_VERSION, VERSION = (0, 3), (0, 5)
+"""Of the header: those between which structures and the table of functions have only grown at their ends."""
 
 Fields = list[tuple[str, Any]]
 _HEAD: Fields = [("struct_size", ctypes.c_size_t), ("extension", ctypes.c_void_p)]
@@ -199,6 +199,7 @@ def _error(code: int, message: bytes) -> int:
 
 _ErrorArguments = _structure("ErrorArguments", ("message", ctypes.c_char_p), ("code", _Int))
 _MessageArguments = _structure("MessageArguments", ("error", _Pointer), ("message", ctypes.c_char_p))
+_DetailsArguments = _structure("DetailsArguments", ("error", _Pointer), ("message", ctypes.c_char_p), ("code", _Int))
 _ErrorOnly = _structure("ErrorOnly", ("error", _Pointer))
 _TypeInfo = _structure("TypeInfo", ("deleter", _Pointer))
 _TypeArguments = _structure("TypeArguments", ("name", ByteSpan), ("type", _Pointer), ("info", _Pointer))
@@ -211,15 +212,21 @@ _FutureArguments = _structure("FutureArguments", ("future", _Pointer), ("error",
 _FutureOnly = _structure("FutureOnly", ("future", _Pointer))
 _RunArguments = _structure("RunArguments", ("context", _Pointer), ("number", ctypes.c_int64))
 _DeviceArguments = _structure("DeviceArguments", ("context", _Pointer), ("number", ctypes.c_int32))
+_ExtensionArguments = _structure(
+    "ExtensionArguments", ("context", _Pointer), ("type", ctypes.c_int64), ("extension", _Pointer)
+)
+_OptionsArguments = _structure("OptionsArguments", ("context", _Pointer), ("attributes", _Pointer))
 
 
 def _create_error(arguments: Any) -> int:
     return _error(arguments.code, arguments.message or b"")
 
 
-def _message(arguments: Any) -> None:
-    """The message lives as long as its error."""
-    arguments.message = _errors[arguments.error][1]
+def _details(arguments: Any) -> None:
+    """The message, which lives as long as its error, and for those who have room for it the code."""
+    code, arguments.message = _errors[arguments.error]
+    if arguments.struct_size > ctypes.sizeof(_MessageArguments):
+        _DetailsArguments.from_address(ctypes.addressof(arguments)).code = code
 
 
 def _destroy_error(arguments: Any) -> None:
@@ -295,13 +302,28 @@ def _device_number(arguments: Any) -> int:
     return 0
 
 
+def _find_extension(arguments: Any) -> int:
+    """There are none."""
+    arguments.extension = None
+    return 0
+
+
+_NO_OPTIONS = _sized(Attributes)
+
+
+def _get_options(arguments: Any) -> int:
+    """Those of a single call: nobody can give any."""
+    arguments.attributes = ctypes.addressof(_NO_OPTIONS)
+    return 0
+
+
 def _not_here(what: str) -> Callable[[Any], int]:
     return lambda _: _error(ErrorCode.UNIMPLEMENTED, f"{what} is not for programs on CPUs".encode())
 
 
 _TABLE: Sequence[tuple[Any, Callable[[Any], int | None]]] = (
     (_ErrorArguments, _create_error),
-    (_MessageArguments, _message),
+    (_MessageArguments, _details),
     (_ErrorOnly, _destroy_error),
     (_FutureOnly, _not_here("registering handlers")),
     (_FutureOnly, _not_here("a stream")),
@@ -318,6 +340,8 @@ _TABLE: Sequence[tuple[Any, Callable[[Any], int | None]]] = (
     (_FutureArguments, _fail_future),
     (_RunArguments, _run_number),
     (_DeviceArguments, _device_number),
+    (_ExtensionArguments, _find_extension),
+    (_OptionsArguments, _get_options),
 )
 """The functions of the header's `XLA_FFI_Api`, in its order, with the structure that each is given."""
 
@@ -497,10 +521,11 @@ class TypedHandler:
         frame.operands, frame.results, frame.attributes = _sized(Values), _sized(Values), _sized(Attributes)
         self._raise(handler(ctypes.addressof(frame)))
         version = (metadata.version.major, metadata.version.minor)
-        if version != VERSION:
+        if not FIRST_VERSION <= version <= VERSION:
+            given, first, last = (".".join(map(str, numbers)) for numbers in (version, FIRST_VERSION, VERSION))
             raise ExecutionError(
-                f"custom call target {self._site.attribute('target')!r} was compiled with version "
-                f"{'.'.join(map(str, version))} of XLA's FFI header, and this is {'.'.join(map(str, VERSION))}"
+                f"custom call target {self._site.attribute('target')!r} was compiled with version {given} of XLA's FFI "
+                f"header, and this takes {first} to {last}"
             )
 
 
