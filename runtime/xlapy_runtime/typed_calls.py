@@ -26,6 +26,7 @@ from xlapy_runtime.program import ArraySpec, element_name
 from xlapy_runtime.typed_header import (
     BUFFER,
     DATA_TYPES,
+    FIRST_VERSION,
     METADATA_EXTENSION,
     VERSION,
     ApiVersion,
@@ -99,6 +100,7 @@ def _error(code: int, message: bytes) -> int:
 
 _ErrorArguments = structure("ErrorArguments", ("message", ctypes.c_char_p), ("code", Int))
 _MessageArguments = structure("MessageArguments", ("error", Pointer), ("message", ctypes.c_char_p))
+_DetailsArguments = structure("DetailsArguments", ("error", Pointer), ("message", ctypes.c_char_p), ("code", Int))
 _ErrorOnly = structure("ErrorOnly", ("error", Pointer))
 _TypeInfo = structure("TypeInfo", ("deleter", Pointer))
 _TypeArguments = structure("TypeArguments", ("name", ByteSpan), ("type", Pointer), ("info", Pointer))
@@ -111,15 +113,21 @@ _FutureArguments = structure("FutureArguments", ("future", Pointer), ("error", P
 _FutureOnly = structure("FutureOnly", ("future", Pointer))
 _RunArguments = structure("RunArguments", ("context", Pointer), ("number", ctypes.c_int64))
 _DeviceArguments = structure("DeviceArguments", ("context", Pointer), ("number", ctypes.c_int32))
+_ExtensionArguments = structure(
+    "ExtensionArguments", ("context", Pointer), ("type", ctypes.c_int64), ("extension", Pointer)
+)
+_OptionsArguments = structure("OptionsArguments", ("context", Pointer), ("attributes", Pointer))
 
 
 def _create_error(arguments: Any) -> int:
     return _error(arguments.code, arguments.message or b"")
 
 
-def _message(arguments: Any) -> None:
-    """The message lives as long as its error."""
-    arguments.message = _errors[arguments.error][1]
+def _details(arguments: Any) -> None:
+    """The message, which lives as long as its error, and for those who have room for it the code."""
+    code, arguments.message = _errors[arguments.error]
+    if arguments.struct_size > ctypes.sizeof(_MessageArguments):
+        _DetailsArguments.from_address(ctypes.addressof(arguments)).code = code
 
 
 def _destroy_error(arguments: Any) -> None:
@@ -195,13 +203,28 @@ def _device_number(arguments: Any) -> int:
     return 0
 
 
+def _find_extension(arguments: Any) -> int:
+    """There are none."""
+    arguments.extension = None
+    return 0
+
+
+_NO_OPTIONS = sized(Attributes)
+
+
+def _get_options(arguments: Any) -> int:
+    """Those of a single call: nobody can give any."""
+    arguments.attributes = ctypes.addressof(_NO_OPTIONS)
+    return 0
+
+
 def _not_here(what: str) -> Callable[[Any], int]:
     return lambda _: _error(ErrorCode.UNIMPLEMENTED, f"{what} is not for programs on CPUs".encode())
 
 
 _TABLE: Sequence[tuple[Any, Callable[[Any], int | None]]] = (
     (_ErrorArguments, _create_error),
-    (_MessageArguments, _message),
+    (_MessageArguments, _details),
     (_ErrorOnly, _destroy_error),
     (_FutureOnly, _not_here("registering handlers")),
     (_FutureOnly, _not_here("a stream")),
@@ -218,6 +241,8 @@ _TABLE: Sequence[tuple[Any, Callable[[Any], int | None]]] = (
     (_FutureArguments, _fail_future),
     (_RunArguments, _run_number),
     (_DeviceArguments, _device_number),
+    (_ExtensionArguments, _find_extension),
+    (_OptionsArguments, _get_options),
 )
 """The functions of the header's `XLA_FFI_Api`, in its order, with the structure that each is given."""
 
@@ -397,10 +422,11 @@ class TypedHandler:
         frame.operands, frame.results, frame.attributes = sized(Values), sized(Values), sized(Attributes)
         self._raise(handler(ctypes.addressof(frame)))
         version = (metadata.version.major, metadata.version.minor)
-        if version != VERSION:
+        if not FIRST_VERSION <= version <= VERSION:
+            given, first, last = (".".join(map(str, numbers)) for numbers in (version, FIRST_VERSION, VERSION))
             raise ExecutionError(
-                f"custom call target {self._site.attribute('target')!r} was compiled with version "
-                f"{'.'.join(map(str, version))} of XLA's FFI header, and this is {'.'.join(map(str, VERSION))}"
+                f"custom call target {self._site.attribute('target')!r} was compiled with version {given} of XLA's FFI "
+                f"header, and this takes {first} to {last}"
             )
 
 

@@ -10,8 +10,8 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
-VERSION = (0, 3)
-"""Of the header. Between versions, structures have changed in the middle."""
+FIRST_VERSION, VERSION = (0, 3), (0, 5)
+"""Of the header: those between which structures and the table of functions have only grown at their ends."""
 
 _HEAD: list[tuple[str, Any]] = [("struct_size", ctypes.c_size_t), ("extension", ctypes.c_void_p)]
 METADATA_EXTENSION = 1

@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 
 import xlapy
+from xlapy_runtime import typed_calls
 
 COMPILER = shutil.which("g++") or shutil.which("c++")
 
@@ -230,6 +231,41 @@ def test_a_handler_may_end_later(handlers: Any) -> None:
 def test_a_handler_knows_its_device(handlers: Any) -> None:
     run = compiled(handlers.where, "s64[2] custom-call()", num_replicas=3)
     assert [row.tolist() for row in run.run_parallel([[]] * 3)] == [[0, 1], [1, 1], [2, 1]]
+
+
+def test_what_later_headers_ask_for() -> None:
+    """Versions 0.4 and 0.5 ask for an error's code, for extensions, and for options of a single call."""
+
+    def ask(number: int, arguments: Any) -> Any:
+        arguments.struct_size = ctypes.sizeof(arguments)
+        assert not typed_calls.Handler(typed_calls._API.functions[number])(ctypes.addressof(arguments))
+        return arguments
+
+    error = typed_calls._error(3, b"what has happened")
+    assert ask(1, typed_calls._MessageArguments(error=error)).message == b"what has happened"
+    details = ask(1, typed_calls._DetailsArguments(error=error))
+    assert (details.message, details.code) == (b"what has happened", 3)
+    ask(2, typed_calls._ErrorOnly(error=error))
+    assert ask(18, typed_calls._ExtensionArguments(type=7, extension=1)).extension is None
+    options = ask(19, typed_calls._OptionsArguments())
+    assert typed_calls.Attributes.from_address(options.attributes).size == 0
+
+
+@pytest.mark.parametrize(("version", "is_taken"), [((0, 2), False), ((0, 3), True), ((0, 5), True), ((0, 6), False)])
+def test_versions_of_the_header(version: tuple[int, int], is_taken: bool) -> None:
+    def handler(frame: int) -> None:
+        extension = typed_calls.CallFrame.from_address(frame).extension
+        if extension:
+            metadata = typed_calls.MetadataExtension.from_address(extension).metadata
+            told = typed_calls.Metadata.from_address(metadata).version
+            told.major, told.minor = version
+
+    run = compiled(ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p)(handler), "s64[] custom-call()")
+    if is_taken:
+        assert run().shape == ()
+        return
+    with pytest.raises(xlapy.ExecutionError, match=r"and this takes 0\.3 to 0\.5"):
+        run()
 
 
 def test_handlers_that_cannot_be_called_are_refused(handlers: Any) -> None:

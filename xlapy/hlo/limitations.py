@@ -185,6 +185,13 @@ explains, except for these. Numbers too small to be normal are zero for XLA.
 |---|---|---|"""
 
 _TAIL = f"""\
+## Where XLA departs from StableHLO
+
+Results here are those of StableHLO's specification and of its interpreter where XLA gives others. Of a window that
+`scatter` would write partly outside, the part inside is written; XLA, and therefore JAX, writes nothing of it. Where
+`reduce` folds several arrays along a dimension of one element, the initial values take part as anywhere; XLA returns
+the elements as they are, which is the same for initial values that change nothing.
+
 ## Sizes that depend on values
 
 A StableHLO operation that takes sizes as operands (`dynamic_reshape` and its kin) needs to know them from the shapes of
