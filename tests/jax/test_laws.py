@@ -65,6 +65,11 @@ def pooled(x: Any, size: int) -> Any:
     return lax.reduce_window(x, -jnp.inf, lax.max, window, window, "VALID")
 
 
+def averaged(x: Any, size: int) -> Any:
+    window = (1, size, size, 1)
+    return lax.reduce_window(x, 0.0, lax.add, window, window, "VALID") / size**2
+
+
 def update(x: Any, rows: int) -> Any:
     numbers = lax.ScatterDimensionNumbers((1,), (0,), (0,))
     return lax.scatter_add(x, jnp.zeros((rows, 1), int), jnp.ones((rows, 5)), numbers)
@@ -140,6 +145,9 @@ PROGRAMS = {
     ),
     "global pooling": Program(lambda x: pooled(x, 8), (IMAGES,), "reduce-window-of-all"),
     "gradient of pooling": Program(jax.grad(lambda x: pooled(x, 2).sum()), (IMAGES,), "pad-nothing"),
+    "gradient of means": Program(
+        jax.grad(lambda x: jnp.sin(averaged(x, 2)).sum()), (IMAGES,), "reduce-window-of-one-each"
+    ),
     "pooling of single pixels": Program(
         jax.grad(lambda x: (pooled(x, 1) ** 2).sum()), (IMAGES,), "reduce-window-of-one select-and-scatter-of-one"
     ),

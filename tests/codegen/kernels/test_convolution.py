@@ -1,4 +1,4 @@
-"""Convolutions by loop nests: whether places of the window and input features are one loop, with the same sums."""
+"""Convolutions by loop nests: which loops are one, or outside, or share a tile, with the same sums."""
 
 from __future__ import annotations
 
@@ -56,8 +56,82 @@ def test_loops_over_places_and_features(name: str) -> None:
     text = (IN_LINES | APART)[name]
     module = parse(text)
     assert plan_convolution(module.entry.root, host_target()).has_lines == (name in IN_LINES)
+    check(text)
+
+
+def check(text: str) -> None:
+    module = parse(text)
     shapes = [parameter.shape for parameter in module.entry.parameters]
     arrays = [np.random.default_rng(n).normal(size=shape.dims).astype(np.float32) for n, shape in enumerate(shapes)]
     arrays[0].flat[7], arrays[1].flat[3] = np.inf, np.nan  # which must not meet what lies outside
     got, wanted = xlapy.compile(text)(*arrays), xlapy.evaluate(text, *arrays)
     np.testing.assert_allclose(got, wanted, rtol=1e-5, atol=1e-4)
+
+
+GRADIENT = "dim_labels=f01b_i01o->01bf"
+PER_CHANNEL = f"{GRADIENT}, batch_group_count=32"
+FEW_POSITIONS = {
+    # name: a program, and the positions of the batch in a tile
+    "colors": (convolution("4,17,19,3", "4,17,19,32", "3,3,3,32", f"window={{size=17x19 pad=1_1x1_1}}, {GRADIENT}"), 3),
+    "one color": (
+        convolution("4,17,19,1", "4,17,19,8", "3,3,1,8", f"window={{size=17x19 pad=1_1x1_1}}, {GRADIENT}"),
+        1,
+    ),
+    "many colors": (
+        convolution("4,17,19,5", "4,17,19,16", "3,3,5,16", f"window={{size=17x19 pad=1_1x1_1}}, {GRADIENT}"),
+        1,
+    ),
+    "strides": (
+        convolution(
+            "2,17,20,3", "2,9,10,16", "3,3,3,16", f"window={{size=9x10 pad=1_1x0_1 rhs_dilate=2x2}}, {GRADIENT}"
+        ),
+        3,
+    ),
+    "each channel": (
+        convolution("3,12,15,32", "3,12,15,32", "3,4,1,32", f"window={{size=12x15 pad=1_1x2_1}}, {PER_CHANNEL}"),
+        1,
+    ),
+    "each channel, far outside": (
+        convolution("3,4,6,32", "3,24,40,32", "2,20,1,32", f"window={{size=24x40 pad=20_1x31_22}}, {PER_CHANNEL}"),
+        1,
+    ),
+    "no place for all positions": (
+        convolution("3,4,5,32", "3,9,20,32", "2,10,1,32", f"window={{size=9x20 pad=3_3x12_12}}, {PER_CHANNEL}"),
+        1,
+    ),
+    "backwards": (
+        convolution(
+            "3,12,15,3", "3,12,15,32", "3,3,3,32", f"window={{size=12x15 pad=1_1x1_1 rhs_reversal=0x1}}, {GRADIENT}"
+        ),
+        3,
+    ),
+    "a line": (
+        convolution("3,40,2", "3,40,16", "5,2,16", "window={size=40 pad=2_2}, dim_labels=f0b_i0o->0bf"),
+        2,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", FEW_POSITIONS)
+def test_gradients_of_kernels(name: str) -> None:
+    text, sheets = FEW_POSITIONS[name]
+    plan = plan_convolution(parse(text).entry.root, host_target())
+    assert plan.has_features_outside
+    assert plan.edges == (0, 0)
+    assert plan.tile > 1
+    assert plan.sheets == sheets
+    check(text)
+
+
+def test_gradients_of_kernels_do_not_depend_on_threads() -> None:
+    text, _ = FEW_POSITIONS["colors"]
+    text = text.replace("4,17,19", "64,17,19")
+    arrays = [
+        np.random.default_rng(n).normal(size=parameter.shape.dims).astype(np.float32)
+        for n, parameter in enumerate(parse(text).entry.parameters)
+    ]
+    first, *others = (
+        xlapy.compile(text, xlapy.CompileOptions(num_threads=threads))(*arrays) for threads in (1, 2, 3, 8)
+    )
+    for other in others:
+        np.testing.assert_array_equal(first, other)

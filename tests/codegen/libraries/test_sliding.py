@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 import pytest
 
 import xlapy
+from xlapy.codegen.kernels.loop import STREAMED_BYTES
+from xlapy.codegen.target import host_target
 from xlapy.hlo.text import parse
 
 IDENTITIES = {"add": "0", "maximum": "-inf", "minimum": "inf", "multiply": "1"}
@@ -186,9 +189,17 @@ def test_other_elements_have_kernels_of_their_own(name: str) -> None:
     check_made(KERNELS_OF_THEIR_OWN[name], by_library=False)
 
 
-def test_what_no_cache_holds_is_read_in_order() -> None:
-    text = made(MADE["a rectified sum"], "maximum", ("64,112,112,64", "64,56,56,64"), WINDOWS["two by two"][1])
-    assert "slide_" not in xlapy.compile(text).llvm_ir()
+@pytest.mark.parametrize("channels", [64, 72])
+def test_results_that_no_cache_holds(channels: int) -> None:
+    """Past the caches, if they fill whole vectors."""
+    side = 2 * math.isqrt(max(host_target().l3_bytes // 2, STREAMED_BYTES) // (8 * channels)) + 2
+    source, result = f"1,{side},{side},{channels}", f"1,{side // 2},{side // 2},{channels}"
+    text = made(MADE["a rectified sum"], "maximum", (source, result), WINDOWS["two by two"][1])
+    compiled = xlapy.compile(text)
+    assert "slide_" in compiled.llvm_ir()
+    x, shift = argument(text), np.linspace(-9, 9, channels)
+    wanted = np.maximum(x.reshape(side // 2, 2, side // 2, 2, channels).max((1, 3)) + shift, 0)
+    np.testing.assert_array_equal(compiled(x, shift)[0], wanted)
 
 
 def test_numbers_of_rows_are_none_of_channels() -> None:

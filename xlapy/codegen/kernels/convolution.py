@@ -4,14 +4,17 @@ A tile of the result is accumulated in registers while the places of the window 
 
     lanes     lie across output features (the kernel is read by vectors, the input repeated) or across a spatial
               dimension (the other way round), mostly by which is the fastest dimension of the result
-    tile      a few results along another dimension, so that each vector that was loaded is used several times
+    tile      a few results along another dimension, so that each vector that was loaded is used several times; with all
+              of a small batch, if that is the input features of a kernel's gradient
 
 Where features at neighbouring places lie side by side, one loop goes over places of a line and features.
 
 Padding costs nothing inside: loops over the places of a window stop where elements do. Tiles lie where every window is
-inside; the results beside them, at the edges, are computed one by one. Where lanes cross an edge, a second version of
-the code adds products only to the results that have them. Products of floats are fused into the sum; narrow floats
-accumulate in f32 and round at the end.
+inside; the results beside them, at the edges, are computed one by one. Where a window has many places and few
+positions, as in the gradient of a kernel, no tile would be left: there one has all positions, and the places at which
+some of them have no element follow those at which all do. Where lanes cross an edge, a second version of the code adds
+products only to the results that have them. Products of floats are fused into the sum; narrow floats accumulate in f32
+and round at the end.
 """
 
 from __future__ import annotations
@@ -19,6 +22,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 
 from xlapy.codegen.arrays import Array
 from xlapy.codegen.indexing import Coordinate, Index, Indexing
@@ -37,6 +41,13 @@ VECTORS = 2  # along the lanes
 TILE = {True: 12, False: 6}
 """Results along the second dimension, by whether there are 32 registers (or 16): they hold the sums of two vectors of
 each, what is loaded, and hide the latency of the products."""
+
+ENOUGH_SUMS = 8
+"""Vectors of sums that hide the latency of products. Gradients of kernels have few results to share out: where so many
+are in a tile, it has one vector along the lanes."""
+
+LONG_WINDOW = 8
+"""Places of a window in a line that are worth a loop of their own inside of the one over input features."""
 
 BATCH, GROUP, FEATURE, SPATIAL = 0, 1, 2, 3
 """Loops over results: batch, group, output feature in its group, then the spatial dimensions from SPATIAL on."""
@@ -58,6 +69,7 @@ class ConvolutionPlan(Record):
     lanes: int
     vectors: int
     tile: int
+    sheets: int  # positions of the batch in a tile: one, or all
     edges: tuple[int, int]  # results along the tile loop before and behind the tiles, which see the edges
     features_per_group: int
     batch_per_group: int  # of the input, if the batch is grouped, else 0
@@ -80,6 +92,16 @@ class ConvolutionPlan(Record):
             (rhs.strides()[numbers.kernel_spatial[last]], rhs.strides()[numbers.kernel_input_feature]),
         )
         return all(place == self.inputs * feature for place, feature in steps)
+
+    @property
+    def has_features_outside(self) -> bool:
+        """The loop over input features is around those over places: there are many of these, and they lie closer, as in
+        the gradient of a kernel, where the features are images of a batch."""
+        numbers, (lhs, rhs) = self.numbers, (operand.shape.strides() for operand in self.instruction.operands)
+        if not self.axes or self.axes[-1].part.size < LONG_WINDOW:
+            return False
+        place = lhs[numbers.input_spatial[-1]] * self.axes[-1].part.window_dilation + rhs[numbers.kernel_spatial[-1]]
+        return lhs[numbers.input_feature] + rhs[numbers.kernel_input_feature] > place
 
     @property
     def units(self) -> int:
@@ -118,7 +140,8 @@ class ConvolutionPlan(Record):
     @property
     def outer(self) -> list[int]:
         """The loops that are neither lanes nor tile, outermost first."""
-        return [loop for loop in range(len(self.sizes)) if loop not in (self.lane_loop, self.tile_loop)]
+        inner = (self.lane_loop, self.tile_loop, BATCH if self.sheets > 1 else None)
+        return [loop for loop in range(len(self.sizes)) if loop not in inner]
 
     @property
     def leading(self) -> int:
@@ -150,12 +173,14 @@ def plan_convolution(instruction: Instruction, target: Target) -> ConvolutionPla
     sizes = (batch, groups if split else 1, features // groups if split else features, *counts)
     columns = sizes[lane_loop]
     lanes = min(native, 1 << (columns.bit_length() - 1)) if columns else 1
-    vectors = VECTORS if lanes == native and columns >= VECTORS * native else 1
     most = TILE[target.is_avx512 or not target.is_x86]
     edges = [(0, 0)] * SPATIAL + [_edges(axis) for axis in axes]
     inner = [size - sum(beside) for size, beside in zip(sizes, edges, strict=True)]
     tile_loop = _tile_loop(inner, lane_loop, numbers, most)
     tile = _tile_of(inner[tile_loop], most) if tile_loop is not None else 1
+    has_few = tile_loop is not None and tile_loop >= SPATIAL and _has_few_positions(axes[tile_loop - SPATIAL])
+    sheets = sizes[BATCH] if has_few and lane_loop != BATCH and tile * sizes[BATCH] <= most else 1
+    is_wide = lanes == native and columns >= VECTORS * native and not (has_few and tile * sheets >= ENOUGH_SUMS)
     return ConvolutionPlan(
         instruction,
         numbers,
@@ -164,8 +189,9 @@ def plan_convolution(instruction: Instruction, target: Target) -> ConvolutionPla
         lane_loop,
         tile_loop,
         lanes,
-        vectors,
+        VECTORS if is_wide else 1,
         tile,
+        sheets,
         edges[tile_loop] if tile_loop is not None else (0, 0),
         features // groups,
         batch if batch_groups > 1 else 0,
@@ -181,14 +207,21 @@ def _loop_of(numbers: ConvolutionDimensionNumbers, dim: int) -> int:
 
 
 def _edges(axis: WindowAxis) -> tuple[int, int]:
-    """Positions at both ends whose windows are not inside; all of them over an array with holes."""
+    """Positions at both ends that no tile covers: their windows are not inside; all, over an array with holes."""
     part = axis.part
     if part.base_dilation > 1:
         return axis.count, 0
+    if _has_few_positions(axis):
+        return 0, 0
     extent = (part.size - 1) * part.window_dilation
     first = min(max(0, -(-part.padding_low // part.stride)), axis.count)
     end = (axis.size - 1 + part.padding_low - extent) // part.stride + 1
     return first, axis.count - min(max(first, end), axis.count)
+
+
+def _has_few_positions(axis: WindowAxis) -> bool:
+    """Compared with the places of the window, so that most of these have an element at all positions."""
+    return axis.part.base_dilation == 1 and axis.part.size >= max(LONG_WINDOW, 2 * axis.count)
 
 
 def _tile_loop(sizes: Sequence[int], lane_loop: int, numbers: ConvolutionDimensionNumbers, most: int) -> int | None:
@@ -224,6 +257,8 @@ def emit_convolution(
         row, is_tile = _first_row(k, plan, tile_block)
         if plan.tile_loop is not None:
             outer[plan.tile_loop] = Coordinate(row)
+        if plan.sheets > 1:
+            outer[BATCH] = Coordinate(k.const(I64, 0))
         lhs, rhs = (replace(array, ahead=0) for array in (lhs, rhs))  # each element is read several times
         tile = _Tile(k, plan, lhs, rhs, output, outer, columns, plan.tile)
         single = replace(tile, rows=1)
@@ -270,9 +305,10 @@ def _are_lanes_inside(k: KernelBuilder, plan: ConvolutionPlan, first: Value) -> 
 
 
 class _Tile(Record):
-    """One tile of results: `rows` along the tile loop by vectors along the lanes.
+    """One tile of results: `rows` along the tile loop by sheets by vectors along the lanes.
 
-    `first` is where it begins in all loops but that of the lanes."""
+    `first` is where it begins in all loops but that of the lanes; `feature` is the one of the input that is summed up,
+    if the loop over these is outside."""
 
     k: KernelBuilder
     plan: ConvolutionPlan
@@ -282,6 +318,7 @@ class _Tile(Record):
     first: Positions
     columns: Sequence[Coordinate]
     rows: int
+    feature: Value | None = None
 
     def compute(self, *, is_checked: bool) -> None:
         """Sums up and stores. With `is_checked`, lanes may lie where some places have no element."""
@@ -289,24 +326,37 @@ class _Tile(Record):
         kind = accumulator_type(plan.instruction.shape.type)
         zero = k.const(register_type(kind), 0)
         nothing = splat(k, Pair(zero, zero) if kind.is_complex else zero, plan.lanes)
-        sums = iter(self._over_places([], [nothing] * (self.rows * len(self.columns)), is_checked))
+        sums = iter(self._summed([nothing] * (self.rows * plan.sheets * len(self.columns)), is_checked))
         vector = Indexing(k, plan.lanes)
         for output in self._rows_of_output():
             for cell in self._cells():
                 output.store(vector, self._output_index(cell), rounded(k, next(sums), output.shape.type))
 
+    def _summed(self, sums: Sequence[Element], is_checked: bool) -> list[Element]:
+        k, plan = self.k, self.plan
+        if not plan.has_features_outside:
+            return self._over_places([], sums, is_checked)
+
+        def body(feature: Value, inner: Sequence[Element]) -> list[Element]:
+            return replace(self, feature=feature)._over_places([], inner, is_checked)
+
+        return carried_loop(k, k.const(I64, 0), k.const(I64, plan.inputs), sums, body)
+
     def _cells(self) -> list[Positions]:
         """The results of the first row, as positions of all loops."""
         return [{**self.first, self.plan.lane_loop: column} for column in self.columns]
 
-    def _along_tile(self, array: Array, dim: int | None, step: int) -> list[Array]:
-        """The array as the rows of the tile see it, each at the indices of the first: it moves by `step` along a
-        dimension (None: not at all) from row to row."""
-        if dim is None:
-            return [array] * self.rows
-        distance = step * array.shape.strides()[dim] * memory_type(array.shape.type).bytes
-        width = 2 * distance if array.shape.type.is_complex else distance
-        return [replace(array, displacement=row * width) for row in range(self.rows)]
+    def _along_tile(self, array: Array, dim: int | None, step: int, batch: int | None) -> list[Array]:
+        """The array as the rows of the tile see it, and of each row its sheets, each at the indices of the first: it
+        moves by `step` along a dimension from row to row, and along the one of the batch (None: not at all)."""
+        element = memory_type(array.shape.type).bytes * (2 if array.shape.type.is_complex else 1)
+        strides = array.shape.strides()
+        row_bytes, sheet_bytes = (0 if d is None else strides[d] * element for d in (dim, batch))
+        return [
+            replace(array, displacement=row * step * row_bytes + sheet * sheet_bytes)
+            for row in range(self.rows)
+            for sheet in range(self.plan.sheets)
+        ]
 
     def _rows_of_output(self) -> list[Array]:
         numbers, loop = self.plan.numbers, self.plan.tile_loop
@@ -314,7 +364,7 @@ class _Tile(Record):
             dim = None if loop is None else numbers.output_spatial[loop - SPATIAL]
         else:
             dim = {BATCH: numbers.output_batch, FEATURE: numbers.output_feature}[loop]
-        return self._along_tile(self.output, dim, 1)
+        return self._along_tile(self.output, dim, 1, numbers.output_batch)
 
     def _over_places(self, offsets: list[Value], sums: Sequence[Element], is_checked: bool) -> list[Element]:
         """Loops over the places of the window that lie on elements, one spatial dimension inside the other."""
@@ -323,6 +373,8 @@ class _Tile(Record):
         if spatial == len(plan.axes):
             return self._over_features(offsets, sums, is_checked, k.const(I64, 0), k.const(I64, plan.inputs))
         axis, loop = plan.axes[spatial], SPATIAL + spatial
+        if loop == plan.tile_loop and self.rows > 1 and not axis.is_always_inside and _has_few_positions(axis):
+            return self._over_shared_places(offsets, sums, is_checked)
         first, last = k.const(I64, 0), k.const(I64, axis.part.size)
         is_outer = loop != plan.lane_loop and (loop != plan.tile_loop or self.rows == 1)
         if is_outer and axis.part.base_dilation == 1:
@@ -345,6 +397,47 @@ class _Tile(Record):
             )
 
         return carried_loop(k, first, last, sums, body)
+
+    def _over_shared_places(self, offsets: list[Value], sums: Sequence[Element], is_checked: bool) -> list[Element]:
+        """Loops over the places along the tile loop: first those that lie on elements for all rows, then those before
+        and behind them, which do for some."""
+        k, plan, spatial = self.k, self.plan, len(offsets)
+        axis = plan.axes[spatial]
+        start = self.first[SPATIAL + spatial].start
+        first_begin, first_end = axis.places_inside(k, start)
+        last_begin, last_end = axis.places_inside(k, k.add(start, self.rows - 1))
+        shared = carried_loop(
+            k,
+            first_begin,
+            last_end,
+            sums,
+            lambda offset, inner: self._over_places([*offsets, offset], inner, is_checked),
+        )
+        before = k.smax(k.sub(k.smin(first_begin, first_end), last_begin), 0)
+        behind = k.smax(first_begin, last_end)
+        count = k.add(before, k.smax(k.sub(first_end, behind), 0))
+
+        def body(number: Value, inner: Sequence[Element]) -> list[Element]:
+            is_before = k.compare("lt", number, before)
+            offset = k.add(number, k.select(is_before, last_begin, k.sub(behind, before)))
+            return self._row_by_row([*offsets, offset], inner, is_checked)
+
+        return carried_loop(k, k.const(I64, 0), count, shared, body)
+
+    def _row_by_row(self, offsets: list[Value], sums: Sequence[Element], is_checked: bool) -> list[Element]:
+        """Adds what a place of the window along the tile loop, the last of `offsets`, says to those rows for which it
+        lies on an element."""
+        k, width = self.k, self.plan.sheets * len(self.columns)
+        loop = SPATIAL + len(offsets) - 1
+        results: list[Element] = []
+        for row in range(self.rows):
+            position = Coordinate(k.add(self.first[loop].start, row))
+            single = replace(self, rows=1, first={**self.first, loop: position})
+            _, condition = self.plan.axes[loop - SPATIAL].locate(Indexing(k, 1), position, offsets[-1])
+            mine = sums[row * width : (row + 1) * width]
+            add = partial(single._over_places, offsets, mine, is_checked)
+            results += carried_choice(k, condition, mine, add, partial(list, mine))
+        return results
 
     def _over_features(
         self, offsets: Sequence[Value], sums: Sequence[Element], is_checked: bool, first: Value, last: Value
@@ -379,20 +472,21 @@ class _Tile(Record):
                     results.append(added if mask is None else select(k, mask, added, total))
             return results
 
-        return carried_loop(k, first, last, sums, body)
+        return body(self.feature, sums) if self.feature is not None else carried_loop(k, first, last, sums, body)
 
     def _rows_of_lhs(self) -> list[Array]:
         plan, numbers = self.plan, self.plan.numbers
+        along = partial(self._along_tile, self.lhs, batch=numbers.input_batch)
         if plan.tile_loop is None or plan.tile_loop == FEATURE:
-            return self._along_tile(self.lhs, None, 0)
+            return along(None, 0)
         if plan.tile_loop == BATCH:
-            return self._along_tile(self.lhs, numbers.input_batch, 1)
+            return along(numbers.input_batch, 1)
         spatial = plan.tile_loop - SPATIAL
-        return self._along_tile(self.lhs, numbers.input_spatial[spatial], plan.axes[spatial].part.stride)
+        return along(numbers.input_spatial[spatial], plan.axes[spatial].part.stride)
 
     def _rows_of_rhs(self) -> list[Array]:
         dim = self.plan.numbers.kernel_output_feature if self.plan.tile_loop == FEATURE else None
-        return self._along_tile(self.rhs, dim, 1)
+        return self._along_tile(self.rhs, dim, 1, None)
 
     def _locate(self, cell: Positions, offsets: Sequence[Value]) -> tuple[list[Coordinate], Value | None]:
         """The input elements under one place of the window, and for which lanes there are any."""

@@ -140,7 +140,7 @@ def _merged(
     one, other = sole_operation(root.called[0]), sole_operation(root.operands[0].called[0])
     if one is None or other is None or one.opcode != other.opcode:
         return None
-    if not _changes_nothing(inner_init, root.operands[0].called[0], init):
+    if not changes_nothing(inner_init, root.operands[0].called[0], init):
         return None
     left = [dim for dim in range(x.shape.rank) if dim not in inner]
     dims = tuple(sorted((*inner, *(left[dim] for dim in outer))))
@@ -152,14 +152,14 @@ def reduce_of_padded(
     root: Instruction, x: Instruction, y: Instruction, z: Instruction, p: tuple[PaddingDimension, ...], d: Dims
 ) -> Value | None:
     """reduce(pad(x, identity)) -> reduce(x), where only dimensions are padded that are folded"""
-    if not x.shape.size or not _changes_nothing(z, root.called[0], y):
+    if not x.shape.size or not changes_nothing(z, root.called[0], y):
         return None
     padded = [dim for dim, padding in enumerate(p) if padding != PaddingDimension()]
     grows = all(p[dim].low >= 0 and p[dim].high >= 0 for dim in padded)
     return new.like(root, [x, y], dimensions=d) if grows and set(padded) <= set(d) else None
 
 
-def _changes_nothing(value: Instruction, region: Computation, init: Instruction) -> bool:
+def changes_nothing(value: Instruction, region: Computation, init: Instruction) -> bool:
     """A reduction that starts from `init` is the same without `value` among its elements.
 
     0.0 turns a sum of nothing but -0.0 into 0.0, which shows only where the sum starts from -0.0 too."""

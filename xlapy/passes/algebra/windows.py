@@ -1,16 +1,19 @@
-"""Laws of reduce-window and select-and-scatter with windows that are one element, or everything."""
+"""Laws of reduce-window and select-and-scatter with windows that are one element, have one, or everything."""
 
 from __future__ import annotations
 
-from xlapy.hlo.attributes import Window, WindowDimension
+from dataclasses import replace
+
+from xlapy.hlo.attributes import PaddingDimension, Window, WindowDimension
 from xlapy.hlo.graph import Instruction
 from xlapy.hlo.kernel_plan import sole_operation
 from xlapy.hlo.patterns import P, variables
 from xlapy.passes import new
+from xlapy.passes.algebra.reductions import changes_nothing
 from xlapy.passes.new import Value
 from xlapy.passes.rewrite import LAWS, Exactness
 
-x, y, z, window = variables("x y z window")
+x, y, z, window, p = variables("x y z window p")
 
 
 @LAWS.law(P.reduce_window(x, y, window=window))
@@ -24,6 +27,35 @@ def reduce_window_of_one(root: Instruction, x: Instruction, y: Instruction, wind
 
 def _is_one_element(part: WindowDimension) -> bool:
     return part == WindowDimension(1, window_dilation=part.window_dilation, reversal=part.reversal)
+
+
+@LAWS.law(P.reduce_window(P.pad(x, z, dimensions=p), y, window=window))
+def reduce_window_of_one_each(
+    root: Instruction,
+    x: Instruction,
+    y: Instruction,
+    z: Instruction,
+    p: tuple[PaddingDimension, ...],
+    window: Window,
+) -> Value | None:
+    """reduce-window(pad(x, identity)) -> f(initial value, x), repeated, where each window has one element of x"""
+    operation = sole_operation(root.called[0])
+    have_one = all(_has_one_element(*pair) for pair in zip(window.dimensions, p, strict=True))
+    if operation is None or not have_one or not changes_nothing(z, root.called[0], y):
+        return None
+    folded = new.op(operation.opcode, [new.broadcast(y, shape=x.shape, dimensions=()), x])
+    sizes: list[int] = []
+    places = []
+    for size, part in zip(x.shape.dims, window.dimensions, strict=True):
+        places.append(len(sizes))
+        sizes += [size, part.size] if part.size > 1 else [size]
+    apart = new.broadcast(folded, shape=x.shape.with_dims(tuple(sizes)), dimensions=tuple(places))
+    return new.reshaped(apart, root.shape.dims)
+
+
+def _has_one_element(part: WindowDimension, padding: PaddingDimension) -> bool:
+    beside = part.size - 1
+    return _is_one_element(replace(part, size=1)) and padding == PaddingDimension(beside, beside, beside)
 
 
 @LAWS.law(P.reduce_window(x, y, window=window), exactness=Exactness.FREE)

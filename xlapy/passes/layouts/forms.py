@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from xlapy.hlo.attributes import ConvolutionDimensionNumbers, DotDimensionNumbers
 from xlapy.hlo.choices import LEAST_CHOSEN, choice_of
 from xlapy.hlo.graph import Instruction
-from xlapy.hlo.kernel_plan import LEAST_ROW
+from xlapy.hlo.kernel_plan import LEAST_ROW, has_features_in_lanes
 from xlapy.hlo.matrix_products import LEAST_PRODUCT_FEATURES, pointwise_product
 from xlapy.hlo.reshape_groups import reshape_groups
 from xlapy.hlo.shape import Dims, Shape
@@ -25,7 +25,7 @@ from xlapy.passes.layouts.orders import (
     wide,
     without,
 )
-from xlapy.support.records import Record
+from xlapy.support.records import Record, replaced
 from xlapy.support.registry import Registry
 
 
@@ -256,7 +256,7 @@ def _convolution(instruction: Instruction, operands: Sequence[Order], result: Or
     lhs, rhs = (operand.shape for operand in instruction.operands)
     own = row_major(lhs.rank), row_major(rhs.rank), row_major(instruction.shape.rank)
     if not _could_be_product(instruction):
-        yield Form(own[:2], own[2])
+        yield from _forms_of_channels(instruction, Form(own[:2], own[2]))
         return
     regular = regular_orders(instruction)
     irregular = float(IRREGULAR * lhs.bytes)
@@ -273,6 +273,33 @@ def _convolution(instruction: Instruction, operands: Sequence[Order], result: Or
             if orders != own and _has_neighbours(instruction, *orders):
                 yield Form((left, right), order, 0.0 if orders == regular[:3] else irregular)
 
+
+def _forms_of_channels(convolution: Instruction, own: Form) -> Iterator[Form]:
+    """Where each vector has features of several groups, as in a depthwise convolution and the gradient of its kernel,
+    these are best side by side in all arrays: else each element by itself is loaded into its lane."""
+    numbers: ConvolutionDimensionNumbers = convolution.attributes["dimension_numbers"]
+    by_batch = convolution.attributes["batch_group_count"] > 1
+    groups = convolution.attributes["feature_group_count"] * convolution.attributes["batch_group_count"]
+    lhs, rhs = (operand.shape.dims for operand in convolution.operands)
+    features = rhs[numbers.kernel_output_feature]
+    products = convolution.shape.size * math.prod(rhs) // features
+    are_apart = groups >= LANES and features < LANES * groups and has_features_in_lanes(convolution)
+    if not are_apart or products < LEAST_CONVOLUTION_WORK:
+        yield own
+        return
+    channel, other = numbers.input_batch, numbers.input_feature
+    if not by_batch:
+        channel, other = other, channel
+    left = (other, *numbers.input_spatial, channel)
+    right = (numbers.kernel_input_feature, *numbers.kernel_spatial, numbers.kernel_output_feature)
+    is_gathered = fastest(own.operands[0], lhs) != channel
+    yield replaced(own, price=float(GATHERED * products)) if is_gathered else own
+    for order in regular_orders(convolution)[2:]:
+        yield Form((left, right), order)
+
+
+GATHERED = 4
+"""Bytes that could be moved while one lane of a vector is loaded by itself."""
 
 LOOP_NEST = 1
 """Times the bytes of operands and result: a convolution in an order in which it is no product of matrices."""
