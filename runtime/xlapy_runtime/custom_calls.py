@@ -36,6 +36,7 @@ import numpy as np
 from xlapy_runtime.calls import PREPARE, Action, Buffers, RunningCall, Site
 from xlapy_runtime.capsules import capsule_address, is_capsule
 from xlapy_runtime.errors import ArgumentError, ExecutionError, ShapeError
+from xlapy_runtime.late import late
 from xlapy_runtime.program import ArraySpec, Tree, specs_text
 from xlapy_runtime.typed_calls import TypedHandler
 
@@ -132,8 +133,11 @@ def find_target(name: str, targets: Mapping[str, Target]) -> Target:
     try:
         return ctypes.CDLL(None)[name]
     except AttributeError:
+        near = late("difflib").get_close_matches(name, {**BUILT_IN, **TARGETS, **targets}, n=1)
+        hint = f"; did you mean {near[0]!r}?" if near else ""
         raise ExecutionError(
-            f"there is no custom call target {name!r}: neither registered nor a symbol of a loaded library"
+            f"there is no custom call target {name!r}: neither registered (by register_custom_call_target, or in "
+            f"custom_calls of the options) nor a symbol of a loaded library{hint}"
         ) from None
 
 

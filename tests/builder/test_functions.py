@@ -31,6 +31,13 @@ def test_functions_are_documented() -> None:
     assert [name for name in FUNCTIONS if not FUNCTIONS[name].__doc__] == []
 
 
+def test_documentation_says_that_operands_are_broadcast() -> None:
+    """HLO's own operations want equal dimensions; functions of the builder do not."""
+    for name in ("Add", "Max", "Atan2"):
+        documentation = FUNCTIONS[name].__doc__ or ""
+        assert "`broadcast_dimensions[i]`" in documentation and "same dimensions" not in documentation
+
+
 BINARY = (
     *("Eq", "Ne", "Ge", "Gt", "Lt", "Le", "Add", "Sub", "Mul", "Div", "Rem", "Max", "Min", "And", "Or", "Xor"),
     *("ShiftLeft", "ShiftRightArithmetic", "ShiftRightLogical", "Atan2", "Pow", "Complex", "LogicalAnd", "LogicalOr"),

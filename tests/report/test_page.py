@@ -152,6 +152,7 @@ def test_notebooks_show_modules_and_executables() -> None:
     exe = xlapy.compile(SOFTMAX)
     for shown, expected in (
         (xlapy.hlo.parse(SOFTMAX), "HloModule softmax"),
+        (xlapy.XlaComputation(xlapy.hlo.parse(SOFTMAX)), "HloModule softmax"),
         (exe, "Executable softmax"),
         (xlapy.compile("ENTRY e { x = f32[?] parameter(0)  ROOT y = f32[?] negate(x) }"), "f32[?]"),
     ):

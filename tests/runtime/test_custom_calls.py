@@ -219,6 +219,11 @@ def test_symbols_of_loaded_libraries_need_no_registration():
         program(None, targets={}, target="xlapy_nowhere")(X)
 
 
+def test_a_misspelt_target() -> None:
+    with pytest.raises(ExecutionError, match=r"no custom call target 'negatve'.*; did you mean 'negative'\?"):
+        program(None, targets={"negative": np.negative}, target="negatve")(X)
+
+
 def test_the_registry_keeps_the_first_target():
     targets = CustomCallTargets()
     targets.register("f", np.negative)

@@ -63,6 +63,10 @@ class XlaComputation:
     def __repr__(self) -> str:
         return f"<XlaComputation {self.name} {self.program_shape}>"
 
+    def _repr_html_(self) -> str | None:
+        """What notebooks show: the module."""
+        return self.module._repr_html_()
+
 
 class XlaBuilder:
     """Records a computation, one instruction per call of an op function.
@@ -146,7 +150,10 @@ class XlaBuilder:
     def parameter(
         self, parameter_number: int, shape: Shape, name: str = "", replicated_at_leaf_buffers: Sequence[bool] = ()
     ) -> XlaOp:
-        """Input `parameter_number` of the computation. Numbers may come in any order; `build` wants all from 0 on."""
+        """Input `parameter_number` of the computation. Numbers may come in any order; `build` wants all from 0 on.
+
+        A call takes an array for it, or nested tuples of arrays; errors call it `name`. `replicated_at_leaf_buffers`, a
+        flag for each leaf, is for other compilers: HLO text has it."""
         number = as_int(parameter_number, "a parameter number")
         if number in self._parameters:
             taken = self._parameters[number]

@@ -41,8 +41,15 @@ def _binary(name: str, opcode: str, *aliases: str) -> Binary:
         return builder.record(opcode, (left, right))
 
     function.__name__ = function.__qualname__ = name
-    function.__doc__ = OPS[opcode].doc
+    rules = [line for line in OPS[opcode].doc.split("\n") if not line.startswith("same-dims")]  # it broadcasts
+    rules[1:1] = ["", _BROADCASTING]
+    function.__doc__ = "\n".join(rules)
     return op_function(opcode, aliases=aliases)(function)
+
+
+_BROADCASTING = """A Python scalar takes the element type of the other operand. Scalars and dimensions of size 1 are
+repeated as often as the other operand wants. Of an operand of lower rank, dimension i is dimension
+`broadcast_dimensions[i]` of the other."""
 
 
 def _paired(lhs: Operand, rhs: Operand, dimensions: Sequence[int] | None) -> tuple[XlaBuilder, XlaOp, XlaOp]:
@@ -125,7 +132,10 @@ def Compare(
     compare_type: ComparisonType | str | None = None,
     broadcast_dimensions: Sequence[int] | None = (),
 ) -> XlaOp:
-    """Compares element by element; `direction` is EQ, NE, GE, GT, LE or LT, `compare_type` FLOAT or TOTALORDER ..."""
+    """Compares element by element; the result is pred. Operands are broadcast as those of Add.
+
+    `direction` is EQ, NE, GE, GT, LE or LT. `compare_type` is FLOAT or TOTALORDER for floats, SIGNED or UNSIGNED for
+    integers; without one, it follows from the element type."""
     builder, left, right = _paired(lhs, rhs, broadcast_dimensions)
     try:
         chosen = ComparisonDirection(str(direction).upper())
@@ -144,7 +154,8 @@ def _comparison(name: str, direction: ComparisonDirection, *, total: bool = Fals
 
     function.__name__ = function.__qualname__ = name
     order = " in the total order of floats, -NaN < -inf < ... < -0 < +0 < ... < +NaN" if total else ""
-    function.__doc__ = f"Compares element by element for {direction}{order}; the result is pred."
+    summary = f"Compares element by element for {direction}{order}; the result is pred."
+    function.__doc__ = f"{summary} Operands are broadcast as those of Add."
     return op_function()(function)
 
 

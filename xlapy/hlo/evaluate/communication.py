@@ -6,7 +6,6 @@ does it.
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Generator, Sequence
 from typing import Any
 
@@ -35,6 +34,7 @@ from xlapy.hlo.shape import Shape
 from xlapy.hlo.text.backend_config import custom_call_config
 from xlapy.support.errors import ExecutionError, XlaError
 from xlapy.support.records import Record
+from xlapy.support.source import suggestion
 
 # -- queues and channels -------------------------------------------------------------------------------------------
 
@@ -328,9 +328,7 @@ def custom_call(instruction: Instruction, operands: list[Any]) -> Steps:
     target = instruction.attributes["target"]
     function = process.custom_calls.get(target)
     if function is None:
-        near = difflib.get_close_matches(target, process.custom_calls)
-        known = f"; did you mean {near[0]!r}?" if near else ""
-        raise ExecutionError(f"custom-call: there is no target {target!r}{known}")
+        raise ExecutionError(f"custom-call: there is no target {target!r}{suggestion(target, process.custom_calls)}")
     arrays = [array for operand in operands for array in _arrays(operand)]
     try:
         keywords = _configuration(instruction)

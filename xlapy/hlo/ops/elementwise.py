@@ -88,7 +88,7 @@ def unary(
 
 
 def _documented(what: str, note: str, constraints: str) -> str:
-    return "\n\n".join(part for part in (f"{what}, element by element.", note, constraints) if part)
+    return "\n\n".join(part for part in (f"Element by element: {what}.", note, constraints) if part)
 
 
 _UNARY_CONSTRAINTS = """array-operands: the operand is an array.
@@ -168,14 +168,14 @@ unary("tan",                    FLOATING,                   np.tan, doc="tangent
 unary("tanh",                   FLOATING,                   np.tanh, doc="hyperbolic tangent")
 
 #      name                     element types  traits        reference        identity of a reduction
-binary("add",                   ANY,           COMMUTATIVE,  None,            identity=0, doc="sum; or, for pred")
+binary("add",                   ANY,           COMMUTATIVE,  None,            identity=0, doc="sum; logical or for pred")
 binary("and",                   LOGICAL,       COMMUTATIVE,  np.bitwise_and,  identity="ones", doc="logical, or bitwise, and")
 binary("atan2",                 FLOATING,      ELEMENTWISE,  None,            doc="angle of the point (rhs, lhs)")
 binary("complex",               frozenset({F32, F64}), ELEMENTWISE, None,     result=complex_type_of, doc="complex number of a real and an imaginary part")
 binary("divide",                NUMERIC,       ELEMENTWISE,  None,            title="Div", doc="quotient; integers truncate and never trap")
 binary("maximum",               ANY,           COMMUTATIVE,  None,            identity="lowest", title="Max", doc="larger of two; NaN wins")
 binary("minimum",               ANY,           COMMUTATIVE,  None,            identity="highest", title="Min", doc="smaller of two; NaN wins")
-binary("multiply",              ANY,           COMMUTATIVE,  None,            identity=1, title="Mul", doc="product; and, for pred")
+binary("multiply",              ANY,           COMMUTATIVE,  None,            identity=1, title="Mul", doc="product; logical and for pred")
 binary("or",                    LOGICAL,       COMMUTATIVE,  np.bitwise_or,   identity=0, doc="logical, or bitwise, or")
 binary("power",                 NUMERIC,       ELEMENTWISE,  None,            title="Pow", doc="lhs to the power rhs")
 binary("remainder",             INTEGER | FLOAT, ELEMENTWISE, None,           title="Rem", doc="remainder with the sign of the dividend")
