@@ -163,6 +163,7 @@ from xlapy.builder.ordering import (
     SortKeyVal,
     TopK,
 )
+from xlapy.builder.quantization import UniformDequantize, UniformQuantize
 from xlapy.builder.random import (
     RngBernoulli,
     RngBitGenerator,
@@ -435,6 +436,8 @@ __all__ = [
     "Transpose",
     "TriangularSolve",
     "Tuple",
+    "UniformDequantize",
+    "UniformQuantize",
     "While",
     "Xor",
     "Zeta",

@@ -22,6 +22,7 @@ from xlapy.builder import (  # noqa: F401 - importing a family registers its fun
     normalization,
     operators,
     ordering,
+    quantization,
     random,
     reductions,
     shapes,

@@ -53,6 +53,15 @@ def test_a_topk_that_says_that_it_is_stable() -> None:
     assert (values.tolist(), places.tolist()) == ([3, 3], [1, 2])
 
 
+def test_a_collective_broadcast_that_says_that_its_root_is_the_first() -> None:
+    text = """HloModule m
+        ENTRY e { x = f32[4] parameter(0) ROOT b = f32[4] collective-broadcast(x), replica_groups={{1,0}} }"""
+    plain, stated = parse(text), parse(text.replace("{{1,0}}", "{{1,0}}, has_dynamic_root=false"))
+    assert structural_equal(plain, stated)
+    with pytest.raises(xlapy.ParseError, match="has_dynamic_root=true is not supported"):
+        parse(text.replace("{{1,0}}", "{{1,0}}, has_dynamic_root=true"))
+
+
 def test_an_accuracy_whose_mode_stands_last() -> None:
     accuracy = "#stablehlo.result_accuracy<ulps = 2, mode = #stablehlo.result_accuracy_mode<TOLERANCE>>"
     text = f"""func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {{

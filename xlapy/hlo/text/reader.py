@@ -61,6 +61,11 @@ _KEPT = frozenset(
 )
 """Attributes that real programs carry and no op here looks at: kept as text."""
 
+_ONLY = {
+    "has_dynamic_root": "false",  # of a collective-broadcast: an operand would say who sends
+}
+"""Attributes of which one value is taken, which says nothing."""
+
 
 class Reader:
     """Text to records."""
@@ -247,6 +252,10 @@ class Reader:
             record.predecessors = [*read_list(lexer, _read_reference)]
         elif key in _KEPT:
             record.extra[key] = lexer.verbatim()
+        elif key in _ONLY:
+            value = lexer.verbatim()
+            if value != _ONLY[key]:
+                raise lexer.error(f"{key}={value} is not supported, only {key}={_ONLY[key]}", start)
         else:
             known = [*table.keys, "metadata", "control-predecessors", *_KEPT]
             keys = ", ".join(table.keys) or "none of its own"
