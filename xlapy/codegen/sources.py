@@ -1,4 +1,5 @@
-"""What state our own sources are in: in a checkout, where no version number moves with them, each process looks at all.
+"""What state our own sources are in: in a checkout, where no version number moves with them, each process looks at all
+when it loads them.
 
 They are hundreds, and to find them in their folders and look at each from Python would take longer than everything else
 that a program from the cache needs. So where they are is remembered, with the times of the folders, which change when a
