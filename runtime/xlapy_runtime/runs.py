@@ -168,7 +168,7 @@ class Run:
         what they use stays theirs."""
         shared = self._shared
         results = [self._result_buffers(row) for row in arguments]
-        processes = [self._begin(number, *row) for number, row in enumerate(zip(arguments, results, strict=True))]
+        processes = self._begin_all(arguments, results)
         if self._memory.records is None:
             self._enter(processes[0])
         else:
@@ -180,6 +180,19 @@ class Run:
             shared.memories.give_back(self._memory)
         self._raise_failure(processes)
         return [self._valid_parts(row) for row in results]
+
+    def _begin_all(
+        self, arguments: Sequence[list[np.ndarray]], results: Sequence[list[np.ndarray]]
+    ) -> list[_Process]:
+        processes: list[_Process] = []
+        try:
+            for number, row in enumerate(zip(arguments, results, strict=True)):
+                processes.append(self._begin(number, *row))
+        except BaseException:  # no memory, or a signal handler's: devices must not wait for what never runs
+            for process in processes:
+                process.end()
+            raise
+        return processes
 
     def _begin(self, number: int, arguments: list[np.ndarray], results: list[np.ndarray]) -> _Process:
         shared, context = self._shared, self._memory.contexts[number]

@@ -73,6 +73,23 @@ def test_collectives_never_enter_python(size: int, replicas: int, monkeypatch: p
     assert seen == []
 
 
+def test_a_run_that_cannot_begin_everywhere_has_begun_nowhere(monkeypatch: pytest.MonkeyPatch) -> None:
+    run, enter = chain(4, 1, 3), calls.enter
+
+    def full(call: calls.RunningCall) -> int:
+        if call.process == 2:
+            raise MemoryError
+        return enter(call)
+
+    monkeypatch.setattr(calls, "enter", full)
+    operands = [np.ones(4, np.float32)] * 3
+    with pytest.raises(MemoryError):
+        outcome(run, operands)
+    assert all(device.memory_stats()["running"] == 0 for device in run.devices)
+    monkeypatch.undo()
+    assert all(set(row[0]) == {3.0} for row in outcome(run, operands))
+
+
 @pytest.mark.parametrize("size", [4, LARGE])
 def test_runs_that_fail_anywhere_leave_everything_usable(size: int) -> None:
     replicas, failing = 4, [(0, 0)]
