@@ -181,9 +181,7 @@ class Run:
         self._raise_failure(processes)
         return [self._valid_parts(row) for row in results]
 
-    def _begin_all(
-        self, arguments: Sequence[list[np.ndarray]], results: Sequence[list[np.ndarray]]
-    ) -> list[_Process]:
+    def _begin_all(self, arguments: Sequence[list[np.ndarray]], results: Sequence[list[np.ndarray]]) -> list[_Process]:
         processes: list[_Process] = []
         try:
             for number, row in enumerate(zip(arguments, results, strict=True)):
