@@ -231,27 +231,30 @@ class GemmBlocks(GemmFinish):
         later_tile = k.mul(ceil_div(k, depth, STEPS_OF_GROUP), later_step)
 
         buffer = k.alloca(I8, self._buffer_elements * kind.accumulator.bytes, align=64)
-        pitch = k.mul(problem["strip_columns"], kind.accumulator.bytes)
+        buffer_row = k.mul(problem["strip_columns"], kind.accumulator.bytes)
 
-        def goal_of(place: Value) -> tuple[Value, Value]:
+        def sums_of(place: Value) -> tuple[Value, Value]:
             """Where a tile puts its sums, and how far apart rows are there."""
-            return k.select(buffered, buffer, place), k.select(buffered, pitch, sums_row)
+            return k.select(buffered, buffer, place), k.select(buffered, buffer_row, sums_row)
+
+        written, written_row = self._rows_to_write(k, problem, strip, buffered)
 
         def first_tile() -> list[Value]:
-            goal, goal_row = goal_of(sums)
-            arguments = [depth, a, a_row, a_step, b, b_step, goal, goal_row, columns, accumulate]
-            arguments += [later, later_step, k.parameters["copy"]]
+            place, pitch = sums_of(sums)
+            arguments = [depth, a, a_row, a_step, b, b_step, place, pitch, columns, accumulate]
+            arguments += [written, written_row, later, later_step, k.parameters["copy"]]
             assert len(arguments) == len(COPYING_PARAMETERS)
             self._call_copying(k, vectors, is_edge, arguments)
             with k.if_(by_tiles):
-                self._finish_part(k, strip, goal, goal_row, 0, k.const(I64, self._tile_rows))
+                self._finish_part(k, strip, place, pitch, 0, k.const(I64, self._tile_rows))
             step = k.const(I64, shape.columns * kind.packed.bytes)
             below = k.gep(sums, k.mul(sums_row, self._tile_rows))
-            rest = [k.gep(a, a_strip), below, k.gep(later, later_tile)]
+            written_below = k.gep(written, k.mul(written_row, self._tile_rows))
+            rest = [k.gep(a, a_strip), below, written_below, k.gep(later, later_tile)]
             return [k.const(I64, self._tile_rows), k.parameters["copy"], step, *rest]
 
         def no_tile() -> list[Value]:
-            return [k.const(I64, 0), b, b_step, a, sums, later]
+            return [k.const(I64, 0), b, b_step, a, sums, written, later]
 
         first, b_rest, b_step, *rest = k.if_else(copies, first_tile, no_tile)
         has_equal_rows = k.compare("eq", a_strip, k.mul(a_row, self._tile_rows))
@@ -259,19 +262,30 @@ class GemmBlocks(GemmFinish):
             row = tile.values[0]
             height = self._height(k, k.sub(rows, row), has_equal_rows)
             function = k.load(k.gep(table, k.sub(k.mul(height, kind.parts), 1), 8), PTR)
-            _, place_a, place_c, later = tile.values
-            goal, goal_row = goal_of(place_c)
-            arguments = [depth, place_a, a_row, a_step, b_rest, b_step, goal, goal_row, columns, accumulate]
-            arguments += [later, later_step, k.const(I64, 1), k.const(I64, 0)]  # one run
+            _, place_a, place_of_sums, goal, later = tile.values
+            place, pitch = sums_of(place_of_sums)
+            arguments = [depth, place_a, a_row, a_step, b_rest, b_step, place, pitch, columns, accumulate]
+            arguments += [goal, written_row, later, later_step, k.const(I64, 1), k.const(I64, 0)]  # one run
             assert len(arguments) == len(TILE_PARAMETERS)
             k.call(function, arguments)
             with k.if_(by_tiles):
-                self._finish_part(k, strip, goal, goal_row, row, height)
+                self._finish_part(k, strip, place, pitch, row, height)
             place_a = k.gep(place_a, k.select(has_equal_rows, k.mul(a_row, height), a_strip))
-            place_c = k.gep(place_c, k.mul(sums_row, height))
-            tile.next = [k.add(row, height), place_a, place_c, k.gep(later, later_tile)]
+            below = [k.gep(place_of_sums, k.mul(sums_row, height)), k.gep(goal, k.mul(written_row, height))]
+            tile.next = [k.add(row, height), place_a, *below, k.gep(later, later_tile)]
         with k.if_(k.and_(strip.ends, k.not_(by_tiles))):
             self._finish_part(k, strip, sums, sums_row, 0, rows)
+
+    def _rows_to_write(
+        self, k: KernelBuilder, problem: RecordValue, strip: _Strip, is_buffered: Value
+    ) -> tuple[Value, Value]:
+        """The rows that tiles fetch to be written: where their sums go, or of C, if an epilogue brings them there."""
+        row = k.add(k.mul(strip.batch, problem["c_batch"]), k.mul(strip.row, problem["c_row"]))
+        column = k.mul(self._whole_columns(k, strip.column), problem["c_column"])
+        return (
+            k.select(is_buffered, k.gep(k.gep(problem["c"], row), column), strip.sums),
+            k.select(is_buffered, problem["c_row"], problem["sums_row"]),
+        )
 
     def _height(self, k: KernelBuilder, rows: Value, has_equal_rows: Value) -> Value:
         """Rows of the next tile, of `rows` that are left: the last two share theirs if all rows of A are equally far
