@@ -388,11 +388,9 @@ class GemmBlocks(GemmFinish):
         is_row = k.compare("eq", problem["tile_a_step"], self._element_bytes)
         return k.and_(is_row, k.compare("eq", k.and_(problem["tile_a_row"], WAY_BYTES - 1), 0))
 
-    def _run_blocks(
-        self, k: KernelBuilder, parallel: Value, problem: RecordValue, count: Value, chunk_work: int = CHUNK_WORK
-    ) -> None:
-        """All blocks; a thread takes so many that there are `chunk_work` multiplications at least."""
+    def _run_blocks(self, k: KernelBuilder, parallel: Value, problem: RecordValue, count: Value) -> None:
+        """All blocks; a thread takes so many that they are worth it."""
         rows = k.smax(problem["block_rows"], LEAST_ROWS)
         work = k.mul(k.mul(rows, problem["block_columns"]), work_per_element(k, problem, problem["depth"]))
-        grain = ceil_div(k, k.const(I64, chunk_work), work)
+        grain = ceil_div(k, k.const(I64, CHUNK_WORK), work)
         k.call(parallel, [k.function_pointer(f"{self._prefix}_blocks"), problem.place, count, grain])
