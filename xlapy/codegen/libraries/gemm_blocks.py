@@ -7,6 +7,7 @@ import functools
 from xlapy.codegen.ir import I1, I8, I64, PTR, KernelBuilder, Value
 from xlapy.codegen.libraries.gemm_finish import GemmFinish
 from xlapy.codegen.libraries.gemm_problem import (
+    BLOCK_COLUMNS,
     CHUNK_WORK,
     LEAST_ROWS,
     PANELS_IN_CACHE,
@@ -36,6 +37,10 @@ from xlapy.support.records import Record
 
 _NEAR_BYTES = 1 << 15
 """From the first to the last row of a block of C that the nearest cache holds beside the operands of tiles."""
+
+_WIDE_BLOCK_COLUMNS = 512
+_EVEN_WIDE_BLOCKS = 8
+"""Columns of a block that copies rows of A, if there are so many blocks even then."""
 
 _COPY_STRIPS = 4
 """With fewer strips of B to be multiplied with, it takes longer to copy rows of A than to wait for them."""
@@ -380,6 +385,16 @@ class GemmBlocks(GemmFinish):
         is_read_often = k.compare("ge", k.smin(problem["columns"], columns), _COPY_STRIPS * self._shape.columns)
         is_high = k.compare("gt", problem["rows"], self._tile_rows)
         return k.and_(self._has_crowded_rows(k, problem), k.and_(is_read_often, is_high))
+
+    def _columns_of_wide_block(
+        self, k: KernelBuilder, problem: RecordValue, row_blocks: Value, least: Value | int
+    ) -> Value:
+        """How wide blocks are that copy their rows of A: wide, if there are enough to share out evenly even then."""
+        columns = k.const(I64, least) if isinstance(least, int) else least
+        for wider in (BLOCK_COLUMNS, _WIDE_BLOCK_COLUMNS):
+            blocks = k.mul(row_blocks, ceil_div(k, problem["columns"], wider))
+            columns = k.select(k.compare("ge", blocks, _EVEN_WIDE_BLOCKS), k.const(I64, wider), columns)
+        return columns
 
     def _has_crowded_rows(self, k: KernelBuilder, problem: RecordValue) -> Value:
         """Whether the rows of a tile take turns in a set of the nearest cache, at each step along K."""

@@ -60,10 +60,6 @@ _UNPACKED_TILES_BY_COLUMNS = 20
 _EVEN_BLOCKS = 16
 """With so many blocks of a product, the last ones keep nobody waiting for long."""
 
-_WIDE_BLOCK_COLUMNS = 512
-_EVEN_WIDE_BLOCKS = 8
-"""The same of blocks of `BLOCK_COLUMNS` and more."""
-
 _CROWDING_STRIDE = 4096
 """Rows of B a multiple of so many bytes apart are in each other's way in the second-level cache."""
 
@@ -133,19 +129,12 @@ class GemmInPlace(GemmPanels):
         if all of C were a single block."""
         row_blocks = k.mul(ceil_div(k, problem["m"], LEAST_BLOCK_ROWS), problem["batches"])
 
-        def blocks_of(columns: int) -> Value:
-            return k.mul(row_blocks, ceil_div(k, problem["n"], columns))
+        def usual() -> Value:
+            is_single = k.compare("eq", k.mul(row_blocks, ceil_div(k, problem["n"], BLOCK_COLUMNS // 2)), 1)
+            return k.select(is_single, k.const(I64, BLOCK_COLUMNS // 4), BLOCK_COLUMNS // 2)
 
         def wide() -> Value:
-            columns = k.const(I64, BLOCK_COLUMNS // 2)
-            for wider in (BLOCK_COLUMNS, _WIDE_BLOCK_COLUMNS):
-                is_even = k.compare("ge", blocks_of(wider), _EVEN_WIDE_BLOCKS)
-                columns = k.select(is_even, k.const(I64, wider), columns)
-            return columns
-
-        def usual() -> Value:
-            is_single = k.compare("eq", blocks_of(BLOCK_COLUMNS // 2), 1)
-            return k.select(is_single, k.const(I64, BLOCK_COLUMNS // 4), BLOCK_COLUMNS // 2)
+            return self._columns_of_wide_block(k, problem, row_blocks, BLOCK_COLUMNS // 2)
 
         return k.if_else(self._has_crowded_rows(k, problem), wide, usual)[0]
 
