@@ -78,17 +78,17 @@ def dealt(k: KernelBuilder, vectors: Sequence[Value]) -> list[Value]:
     """The columns of a block whose rows of `len(vectors)` elements follow each other in the vectors."""
     count, lanes = len(vectors), vectors[0].type.lanes
     picks = [[divmod(lane * count + number, lanes) for lane in range(lanes)] for number in range(count)]
-    return [_picked(k, vectors, each) for each in picks]
+    return [picked(k, vectors, each) for each in picks]
 
 
 def joined(k: KernelBuilder, columns: Sequence[Value]) -> list[Value]:
     """The inverse of `dealt`: rows that follow each other, of the elements of as many columns."""
     count, lanes = len(columns), columns[0].type.lanes
     starts = range(0, count * lanes, lanes)
-    return [_picked(k, columns, [divmod(at, count)[::-1] for at in range(start, start + lanes)]) for start in starts]
+    return [picked(k, columns, [divmod(at, count)[::-1] for at in range(start, start + lanes)]) for start in starts]
 
 
-def _picked(k: KernelBuilder, vectors: Sequence[Value], picks: Sequence[tuple[int, int]]) -> Value:
+def picked(k: KernelBuilder, vectors: Sequence[Value], picks: Sequence[tuple[int, int]]) -> Value:
     """The lanes (vector, lane) of several vectors, of which one more is looked at in each step."""
     lanes = len(picks)
     used = sorted({vector for vector, _ in picks})

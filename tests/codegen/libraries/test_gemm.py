@@ -229,6 +229,17 @@ def test_threads_do_not_change_a_bit(name: str) -> None:
             assert shared.tobytes() == alone.tobytes()
 
 
+@pytest.mark.parametrize(("name", "m"), [("f32", 1), ("f64", 2), ("bf16", 2), ("c64", 1)])
+def test_a_large_matrix_is_streamed_in_pieces(name: str, m: int) -> None:
+    k, n = 2100, 4099
+    a, b = random_array(name, (m, k), 6), random_array(name, (k, n), 7)
+    alone = multiply(name, a, b, np.empty((m, n), RESULTS[name]))
+    assert_product(name, alone, a, b)
+    for num_threads in (2, 3, 8):
+        shared = multiply(name, a, b, np.empty((m, n), RESULTS[name]), num_threads=num_threads)
+        assert shared.tobytes() == alone.tobytes()
+
+
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("name", ["f32", "f64"])
 @pytest.mark.parametrize("k", [600, 1024])
@@ -311,7 +322,13 @@ EPILOGUE_CASES = [
 ]
 
 
-LONG_EPILOGUE_CASES = [("f32", 64, 60, 4100), ("bf16", 64, 60, 4100), ("c128", 40, 50, 4100), ("f32", 3, 5, 70001)]
+LONG_EPILOGUE_CASES = [
+    ("f32", 64, 60, 4100),
+    ("bf16", 64, 60, 4100),
+    ("c128", 40, 50, 4100),
+    ("f32", 3, 5, 70001),
+    ("f32", 1, 4100, 1100),
+]
 """Products in pieces along K, which a batch is not cut into."""
 
 

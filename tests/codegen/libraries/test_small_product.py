@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import ctypes
+import itertools
 from typing import Any
 
 import numpy as np
 import pytest
 
 import xlapy
+from tests.support.guarded_memory import GuardedRoom
 from tests.support.native import record
 from tests.support.values import assert_same
 from xlapy import ops
 from xlapy.codegen.libraries.small_product import SIDES, SMALL_PRODUCT_LIBRARIES
+from xlapy.codegen.object_cache import ObjectCache
+from xlapy.codegen.target import host_target
+from xlapy_runtime.linking import link
 
 
 def libraries_of(executable: xlapy.Executable) -> list[str]:
@@ -48,6 +54,27 @@ def test_a_library_does_what_a_kernel_does(dtype: Any, monkeypatch: pytest.Monke
     limit = 1e-4 if dtype == np.float32 else 1e-12
     for number, own in enumerate(wanted):
         np.testing.assert_allclose(own, arrays[2 * number] @ arrays[2 * number + 1], rtol=limit, atol=limit)
+
+
+@pytest.mark.parametrize("name", SMALL_PRODUCT_LIBRARIES)
+def test_nothing_outside_of_the_matrices_is_touched(name: str) -> None:
+    """A read or write beyond them ends the process. Ranges of any length leave what surrounds them alone."""
+    type, side = name.split("_")[2:]
+    dtype, random = np.dtype(type.replace("f", "float")), np.random.default_rng(1)
+    library = SMALL_PRODUCT_LIBRARIES[name]
+    code = link(library.objects(host_target(), ObjectCache(None)), {}, library.exports)
+    run = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)(code.address(name))
+    rooms = [GuardedRoom(1 << 14) for _ in range(3)]
+    units = -(-int(side) // 4)
+    for count, at_end in itertools.product((1, 2, 5, 15, 16, 17, 26), (False, True)):
+        values = [random.normal(size=(count, int(side), int(side))).astype(dtype) for _ in rooms]
+        a, b, c = (room.array(each, at_end=at_end) for room, each in zip(rooms, values, strict=True))
+        table = (ctypes.c_void_p * 6)(None, None, None, *(array.ctypes.data for array in (a, b, c)))
+        begin, end = count // 3, count - count // 4
+        run(ctypes.addressof(table), units * begin, units * end)
+        expected = values[2].copy()
+        expected[begin:end] = (a @ b)[begin:end]
+        np.testing.assert_allclose(c, expected, rtol=1e-4, atol=1e-4)
 
 
 def test_which_products_are_calls() -> None:

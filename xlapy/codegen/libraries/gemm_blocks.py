@@ -7,6 +7,7 @@ import functools
 from xlapy.codegen.ir import I1, I8, I64, PTR, KernelBuilder, Value
 from xlapy.codegen.libraries.gemm_finish import GemmFinish
 from xlapy.codegen.libraries.gemm_problem import (
+    BLOCK_COLUMNS,
     CHUNK_WORK,
     LEAST_ROWS,
     PANELS_IN_CACHE,
@@ -36,6 +37,10 @@ from xlapy.support.records import Record
 
 _NEAR_BYTES = 1 << 15
 """From the first to the last row of a block of C that the nearest cache holds beside the operands of tiles."""
+
+_WIDE_BLOCK_COLUMNS = 512
+_EVEN_WIDE_BLOCKS = 8
+"""Columns of a block that copies rows of A, if there are so many blocks even then."""
 
 _COPY_STRIPS = 4
 """With fewer strips of B to be multiplied with, it takes longer to copy rows of A than to wait for them."""
@@ -231,27 +236,30 @@ class GemmBlocks(GemmFinish):
         later_tile = k.mul(ceil_div(k, depth, STEPS_OF_GROUP), later_step)
 
         buffer = k.alloca(I8, self._buffer_elements * kind.accumulator.bytes, align=64)
-        pitch = k.mul(problem["strip_columns"], kind.accumulator.bytes)
+        buffer_row = k.mul(problem["strip_columns"], kind.accumulator.bytes)
 
-        def goal_of(place: Value) -> tuple[Value, Value]:
+        def sums_of(place: Value) -> tuple[Value, Value]:
             """Where a tile puts its sums, and how far apart rows are there."""
-            return k.select(buffered, buffer, place), k.select(buffered, pitch, sums_row)
+            return k.select(buffered, buffer, place), k.select(buffered, buffer_row, sums_row)
+
+        written, written_row = self._rows_to_write(k, problem, strip, buffered)
 
         def first_tile() -> list[Value]:
-            goal, goal_row = goal_of(sums)
-            arguments = [depth, a, a_row, a_step, b, b_step, goal, goal_row, columns, accumulate]
-            arguments += [later, later_step, k.parameters["copy"]]
+            place, pitch = sums_of(sums)
+            arguments = [depth, a, a_row, a_step, b, b_step, place, pitch, columns, accumulate]
+            arguments += [written, written_row, later, later_step, k.parameters["copy"]]
             assert len(arguments) == len(COPYING_PARAMETERS)
             self._call_copying(k, vectors, is_edge, arguments)
             with k.if_(by_tiles):
-                self._finish_part(k, strip, goal, goal_row, 0, k.const(I64, self._tile_rows))
+                self._finish_part(k, strip, place, pitch, 0, k.const(I64, self._tile_rows))
             step = k.const(I64, shape.columns * kind.packed.bytes)
             below = k.gep(sums, k.mul(sums_row, self._tile_rows))
-            rest = [k.gep(a, a_strip), below, k.gep(later, later_tile)]
+            written_below = k.gep(written, k.mul(written_row, self._tile_rows))
+            rest = [k.gep(a, a_strip), below, written_below, k.gep(later, later_tile)]
             return [k.const(I64, self._tile_rows), k.parameters["copy"], step, *rest]
 
         def no_tile() -> list[Value]:
-            return [k.const(I64, 0), b, b_step, a, sums, later]
+            return [k.const(I64, 0), b, b_step, a, sums, written, later]
 
         first, b_rest, b_step, *rest = k.if_else(copies, first_tile, no_tile)
         has_equal_rows = k.compare("eq", a_strip, k.mul(a_row, self._tile_rows))
@@ -259,19 +267,30 @@ class GemmBlocks(GemmFinish):
             row = tile.values[0]
             height = self._height(k, k.sub(rows, row), has_equal_rows)
             function = k.load(k.gep(table, k.sub(k.mul(height, kind.parts), 1), 8), PTR)
-            _, place_a, place_c, later = tile.values
-            goal, goal_row = goal_of(place_c)
-            arguments = [depth, place_a, a_row, a_step, b_rest, b_step, goal, goal_row, columns, accumulate]
-            arguments += [later, later_step, k.const(I64, 1), k.const(I64, 0)]  # one run
+            _, place_a, place_of_sums, goal, later = tile.values
+            place, pitch = sums_of(place_of_sums)
+            arguments = [depth, place_a, a_row, a_step, b_rest, b_step, place, pitch, columns, accumulate]
+            arguments += [goal, written_row, later, later_step, k.const(I64, 1), k.const(I64, 0)]  # one run
             assert len(arguments) == len(TILE_PARAMETERS)
             k.call(function, arguments)
             with k.if_(by_tiles):
-                self._finish_part(k, strip, goal, goal_row, row, height)
+                self._finish_part(k, strip, place, pitch, row, height)
             place_a = k.gep(place_a, k.select(has_equal_rows, k.mul(a_row, height), a_strip))
-            place_c = k.gep(place_c, k.mul(sums_row, height))
-            tile.next = [k.add(row, height), place_a, place_c, k.gep(later, later_tile)]
+            below = [k.gep(place_of_sums, k.mul(sums_row, height)), k.gep(goal, k.mul(written_row, height))]
+            tile.next = [k.add(row, height), place_a, *below, k.gep(later, later_tile)]
         with k.if_(k.and_(strip.ends, k.not_(by_tiles))):
             self._finish_part(k, strip, sums, sums_row, 0, rows)
+
+    def _rows_to_write(
+        self, k: KernelBuilder, problem: RecordValue, strip: _Strip, is_buffered: Value
+    ) -> tuple[Value, Value]:
+        """The rows that tiles fetch to be written: where their sums go, or of C, if an epilogue brings them there."""
+        row = k.add(k.mul(strip.batch, problem["c_batch"]), k.mul(strip.row, problem["c_row"]))
+        column = k.mul(self._whole_columns(k, strip.column), problem["c_column"])
+        return (
+            k.select(is_buffered, k.gep(k.gep(problem["c"], row), column), strip.sums),
+            k.select(is_buffered, problem["c_row"], problem["sums_row"]),
+        )
 
     def _height(self, k: KernelBuilder, rows: Value, has_equal_rows: Value) -> Value:
         """Rows of the next tile, of `rows` that are left: the last two share theirs if all rows of A are equally far
@@ -367,6 +386,16 @@ class GemmBlocks(GemmFinish):
         is_high = k.compare("gt", problem["rows"], self._tile_rows)
         return k.and_(self._has_crowded_rows(k, problem), k.and_(is_read_often, is_high))
 
+    def _columns_of_wide_block(
+        self, k: KernelBuilder, problem: RecordValue, row_blocks: Value, least: Value | int
+    ) -> Value:
+        """How wide blocks are that copy their rows of A: wide, if there are enough to share out evenly even then."""
+        columns = k.const(I64, least) if isinstance(least, int) else least
+        for wider in (BLOCK_COLUMNS, _WIDE_BLOCK_COLUMNS):
+            blocks = k.mul(row_blocks, ceil_div(k, problem["columns"], wider))
+            columns = k.select(k.compare("ge", blocks, _EVEN_WIDE_BLOCKS), k.const(I64, wider), columns)
+        return columns
+
     def _has_crowded_rows(self, k: KernelBuilder, problem: RecordValue) -> Value:
         """Whether the rows of a tile take turns in a set of the nearest cache, at each step along K."""
         if not self._kind.is_packed_in_memory or self._tile_rows < self._target.l1_bytes // WAY_BYTES:
@@ -374,11 +403,9 @@ class GemmBlocks(GemmFinish):
         is_row = k.compare("eq", problem["tile_a_step"], self._element_bytes)
         return k.and_(is_row, k.compare("eq", k.and_(problem["tile_a_row"], WAY_BYTES - 1), 0))
 
-    def _run_blocks(
-        self, k: KernelBuilder, parallel: Value, problem: RecordValue, count: Value, chunk_work: int = CHUNK_WORK
-    ) -> None:
-        """All blocks; a thread takes so many that there are `chunk_work` multiplications at least."""
+    def _run_blocks(self, k: KernelBuilder, parallel: Value, problem: RecordValue, count: Value) -> None:
+        """All blocks; a thread takes so many that they are worth it."""
         rows = k.smax(problem["block_rows"], LEAST_ROWS)
         work = k.mul(k.mul(rows, problem["block_columns"]), work_per_element(k, problem, problem["depth"]))
-        grain = ceil_div(k, k.const(I64, chunk_work), work)
+        grain = ceil_div(k, k.const(I64, CHUNK_WORK), work)
         k.call(parallel, [k.function_pointer(f"{self._prefix}_blocks"), problem.place, count, grain])

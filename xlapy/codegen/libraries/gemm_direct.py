@@ -343,8 +343,9 @@ class GemmDirect(GemmInPlace):
             count = k.smin(k.sub(positions, tile.index), height)
             function = k.load(k.gep(table, k.sub(count, 1), 8), PTR)
             arguments = [geometry.run_steps, k.gep(a, k.mul(tile.index, a_row)), a_row, problem["tile_a_step"]]
-            arguments += [b, problem["tile_b_step"], k.gep(c, k.mul(tile.index, problem["c_row"])), problem["c_row"]]
-            arguments += [columns, adds, b, k.const(I64, 0)]  # nothing for later
+            place, pitch = k.gep(c, k.mul(tile.index, problem["c_row"])), problem["c_row"]
+            arguments += [b, problem["tile_b_step"], place, pitch, columns, adds]
+            arguments += [place, pitch, b, k.const(I64, 0)]  # nothing for later
             arguments += [k.mul(geometry.rows_per_tile, geometry.runs_per_tile), run_bytes]
             assert len(arguments) == len(TILE_PARAMETERS)
             k.call(function, arguments)

@@ -26,14 +26,16 @@ _STREAMED_ELEMENTS = 32768
 """Elements of B in a block that is read only once."""
 
 _STREAM_COLUMNS = 1024
-"""Columns of C that stay in the first-level cache while rows of B are streamed."""
+_STREAM_BYTES = 1 << 14
+"""At least so many columns of C, and the bytes of sums that stay in the first-level cache while rows of B are streamed.
+Memory is read in runs that are as long as the rows (1 by 4096 by 4096: 1024 columns take 1.1 times as long)."""
 
 _STREAM_FEW_COLUMNS = 512
 _STREAM_BLOCKS = 4
 """Fewer columns where there would not be so many blocks to share out. With less than these, memory is read in pieces
 that are too short (20 % slower)."""
 
-_STREAM_LEAST_COLUMNS = 128
+STREAM_LEAST_COLUMNS = 128
 """Shorter rows of B are read by tiles just as well."""
 
 _STREAM_ALWAYS_ROWS = 2
@@ -49,9 +51,6 @@ DOTS_COLUMNS = 16
 _DOTS_DEPTH = 32
 """Shorter products would mostly sum up lanes."""
 
-_UNPACKED_WORK = CHUNK_WORK // 2
-"""There is nothing to be done before blocks that are not packed, so that less of them is worth to be handed out."""
-
 _UNPACKED_TILES = 4
 """Up to so many tiles one below the other A is not read often enough to be packed, whatever its strides."""
 
@@ -60,10 +59,6 @@ _UNPACKED_TILES_BY_COLUMNS = 20
 
 _EVEN_BLOCKS = 16
 """With so many blocks of a product, the last ones keep nobody waiting for long."""
-
-_WIDE_BLOCK_COLUMNS = 512
-_EVEN_WIDE_BLOCKS = 8
-"""The same of blocks of `BLOCK_COLUMNS` and more."""
 
 _CROWDING_STRIDE = 4096
 """Rows of B a multiple of so many bytes apart are in each other's way in the second-level cache."""
@@ -127,26 +122,19 @@ class GemmInPlace(GemmPanels):
             block_columns = self._columns_of_block(k, problem)
         columns = k.select(is_streamed, self._streamed_columns(k, problem), block_columns)
         count = self._set_blocks(k, problem, self._even_rows(k, problem, columns), columns)
-        self._run_blocks(k, k.parameters["parallel"], problem, k.mul(count, problem["batches"]), _UNPACKED_WORK)
+        self._run_blocks(k, k.parameters["parallel"], problem, k.mul(count, problem["batches"]))
 
     def _columns_of_block(self, k: KernelBuilder, problem: RecordValue) -> Value:
         """More where each block must copy its rows of A, if there are enough blocks to share out evenly even then; less
         if all of C were a single block."""
         row_blocks = k.mul(ceil_div(k, problem["m"], LEAST_BLOCK_ROWS), problem["batches"])
 
-        def blocks_of(columns: int) -> Value:
-            return k.mul(row_blocks, ceil_div(k, problem["n"], columns))
+        def usual() -> Value:
+            is_single = k.compare("eq", k.mul(row_blocks, ceil_div(k, problem["n"], BLOCK_COLUMNS // 2)), 1)
+            return k.select(is_single, k.const(I64, BLOCK_COLUMNS // 4), BLOCK_COLUMNS // 2)
 
         def wide() -> Value:
-            columns = k.const(I64, BLOCK_COLUMNS // 2)
-            for wider in (BLOCK_COLUMNS, _WIDE_BLOCK_COLUMNS):
-                is_even = k.compare("ge", blocks_of(wider), _EVEN_WIDE_BLOCKS)
-                columns = k.select(is_even, k.const(I64, wider), columns)
-            return columns
-
-        def usual() -> Value:
-            is_single = k.compare("eq", blocks_of(BLOCK_COLUMNS // 2), 1)
-            return k.select(is_single, k.const(I64, BLOCK_COLUMNS // 4), BLOCK_COLUMNS // 2)
+            return self._columns_of_wide_block(k, problem, row_blocks, BLOCK_COLUMNS // 2)
 
         return k.if_else(self._has_crowded_rows(k, problem), wide, usual)[0]
 
@@ -202,15 +190,18 @@ class GemmInPlace(GemmPanels):
         is_near = k.compare("le", b_bytes, self._target.l2_bytes)
         in_tiles = k.select(is_near, k.const(I64, _STREAM_ALWAYS_ROWS), self._shape.streamed_rows)
         few = k.select(has_tiles, in_tiles, stream_heights(self._kind, self._shape)[-1])
-        is_few = k.and_(k.compare("le", m, few), k.compare("ge", n, _STREAM_LEAST_COLUMNS))
+        is_few = k.and_(k.compare("le", m, few), k.compare("ge", n, STREAM_LEAST_COLUMNS))
         sums_row = k.mul(n, self._kind.accumulator.bytes)
         fits = k.and_(
             k.compare("eq", problem["batches"], 1), k.compare("le", k.mul(m, sums_row), self._most_scratch_bytes)
         )
         with k.if_(k.and_(k.and_(is_row, is_few), k.or_(is_in_c, fits))):
             self._describe_operands_in_place(k, problem)
-            few_columns = round_up(k, ceil_div(k, n, _STREAM_BLOCKS), self._shape.columns)
-            columns = k.smin(k.smax(few_columns, _STREAM_FEW_COLUMNS), _STREAM_COLUMNS)
+            blocks = ceil_div(k, k.const(I64, _STREAM_BLOCKS), problem["batches"])
+            few_columns = round_up(k, ceil_div(k, n, blocks), self._shape.columns)
+            near_columns = k.sdiv(k.const(I64, _STREAM_BYTES // self._kind.accumulator.bytes), m)
+            most_columns = k.smax(k.and_(near_columns, -self._shape.columns), _STREAM_COLUMNS)
+            columns = k.smin(k.smax(few_columns, _STREAM_FEW_COLUMNS), most_columns)
             bytes_of_b = k.mul(b_bytes, problem["batches"])
             problem.set(
                 streams=1,

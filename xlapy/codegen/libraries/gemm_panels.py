@@ -8,6 +8,7 @@ from xlapy.codegen.libraries.gemm_packing import emit_packing
 from xlapy.codegen.libraries.gemm_problem import (
     BLOCK_COLUMNS,
     CHUNK_WORK,
+    LEAST_BLOCK_ROWS,
     PACKED_CHUNK,
     PANEL_COLUMNS,
     PANEL_ROWS,
@@ -301,10 +302,22 @@ class GemmPanels(GemmBlocks):
                 grain,
             ],
         )
-        wide = k.compare("ge", problem["columns"], 4 * BLOCK_COLUMNS)
-        columns = k.select(wide, k.const(I64, BLOCK_COLUMNS), BLOCK_COLUMNS // 2)
+        columns = self._columns_of_block_in_panel(k, problem)
         count = self._set_blocks(k, problem, self._rows_of_block(k, problem, columns), columns)
         self._run_blocks(k, parallel, problem, count)
+
+    def _columns_of_block_in_panel(self, k: KernelBuilder, problem: RecordValue) -> Value:
+        """More where each block must copy its rows of A, unless the last one would be narrower: to wait for each other
+        takes longer than the copies (300 by 700)."""
+        is_wide = k.compare("ge", problem["columns"], 4 * BLOCK_COLUMNS)
+        usual = k.select(is_wide, k.const(I64, BLOCK_COLUMNS), BLOCK_COLUMNS // 2)
+
+        def wide() -> Value:
+            row_blocks = ceil_div(k, problem["rows"], LEAST_BLOCK_ROWS)
+            return self._columns_of_wide_block(k, problem, row_blocks, usual)
+
+        is_even = k.compare("eq", k.and_(problem["columns"], BLOCK_COLUMNS - 1), 0)
+        return k.if_else(k.and_(is_even, self._has_crowded_rows(k, problem)), wide, lambda: usual)[0]
 
     def _rows_of_block(self, k: KernelBuilder, problem: RecordValue, columns: Value) -> Value:
         """Fewer rows where there would be too few blocks to share out evenly, but enough to be worth handing out."""

@@ -10,7 +10,7 @@ import functools
 
 from xlapy.codegen.ir import I64, PTR, KernelBuilder, Value
 from xlapy.codegen.libraries.gemm_copied import GemmCopied
-from xlapy.codegen.libraries.gemm_in_place import DOTS_COLUMNS, DOTS_ROWS
+from xlapy.codegen.libraries.gemm_in_place import DOTS_COLUMNS, DOTS_ROWS, STREAM_LEAST_COLUMNS
 from xlapy.codegen.libraries.gemm_problem import (
     BLOCK_COLUMNS,
     CHUNK_WORK,
@@ -36,6 +36,11 @@ them."""
 _STEPS_PER_ROW = 16
 """So many times more steps than rows or columns are many. With fewer, an element is one chain of sums, and does not
 depend on how many others there are."""
+
+_STREAMED_BYTES = 1 << 24
+_STREAMED_PIECES = 4
+"""From so many bytes of B on few rows are multiplied in pieces, and how many (1 by 4096 by 4096, two cores: 0.8 of the
+time that as many blocks of columns take). No cache of the machine has a part in it, for then bits had one, too."""
 
 _ADDITION_WORK = 4
 """Multiplications in registers that take as long as to add a sum that lies in a cache."""
@@ -78,8 +83,13 @@ class GemmPieces(GemmCopied):
             blocks = k.select(is_low, of_dots, of_tiles)
             work = k.mul(k.mul(k.smax(shorter, LEAST_ROWS), longer), depth)
             most = k.smin(k.sdiv(depth, _LEAST_STEPS), k.sdiv(work, CHUNK_WORK))
-            pieces = k.smin(most, k.sdiv(k.const(I64, _MOST_PIECES), blocks))
-            return k.smin(round_up(k, ceil_div(k, depth, k.smax(pieces, 1)), STEPS_OF_GROUP), depth)
+            return self._part_of_depth(k, depth, k.smin(most, k.sdiv(k.const(I64, _MOST_PIECES), blocks)))
+
+        def streamed() -> Value:
+            return self._part_of_depth(k, depth, k.smin(k.sdiv(depth, _LEAST_STEPS), _STREAMED_PIECES))
+
+        def whole_unless_streamed() -> Value:
+            return k.if_else(self._is_streamed_from_memory(k, problem), streamed, lambda: depth)[0]
 
         conditions = [
             k.compare("eq", problem["batches"], 1),
@@ -88,7 +98,23 @@ class GemmPieces(GemmCopied):
         ]
         if not self._kind.accumulates_in_result:  # dot products along K are rounded at once
             conditions.append(k.compare("gt", shorter, DOTS_ROWS))
-        return k.if_else(functools.reduce(k.and_, conditions), in_pieces, lambda: depth)[0]
+        return k.if_else(functools.reduce(k.and_, conditions), in_pieces, whole_unless_streamed)[0]
+
+    def _part_of_depth(self, k: KernelBuilder, depth: Value, pieces: Value) -> Value:
+        """Steps of a piece, if there are to be about so many."""
+        return k.smin(round_up(k, ceil_div(k, depth, k.smax(pieces, 1)), STEPS_OF_GROUP), depth)
+
+    def _is_streamed_from_memory(self, k: KernelBuilder, problem: RecordValue) -> Value:
+        """Whether rows of a B that is large are added up as they lie."""
+        bytes_of_b = k.mul(k.mul(problem["k"], problem["n"]), self._element_bytes)
+        conditions = [
+            k.compare("eq", problem["batches"], 1),
+            k.compare("le", problem["m"], self._shape.streamed_rows),
+            k.compare("eq", problem["b_column"], self._element_bytes),
+            k.compare("ge", problem["n"], STREAM_LEAST_COLUMNS),
+            k.compare("ge", bytes_of_b, _STREAMED_BYTES),
+        ]
+        return functools.reduce(k.and_, conditions)
 
     def _run_pieces(self, k: KernelBuilder, problem: RecordValue, steps: Value) -> None:
         """All pieces of `steps` steps, the last of which may be shorter, and their sum."""

@@ -36,11 +36,11 @@ LEAST_ROWS = 16
 PANELS_IN_CACHE = 4
 """So many times what is read of B for a row of blocks fits the last cache, where the next row of blocks finds it."""
 
-CHUNK_WORK = 1 << 21
-"""Multiplications that make it worth to hand work to another thread: some ten microseconds."""
+CHUNK_WORK = 1 << 20
+"""Multiplications that make it worth to hand work to another thread: ten microseconds or more."""
 
-PACKED_CHUNK = 1 << 16
-"""Elements that a thread packs at a time."""
+PACKED_CHUNK = 1 << 15
+"""Elements that a thread packs at a time: some microseconds."""
 
 WAY_BYTES = 4096
 """Lines a multiple of so many bytes apart share a set of the nearest cache: in general, a page, so that a set can be

@@ -1,6 +1,7 @@
 """The register tile: the inner loop of every matrix product.
 
-    tile(depth, a, a_row, a_step, b, b_step, c, c_row, columns, accumulate, later, later_step, runs, a_run)
+    tile(depth, a, a_row, a_step, b, b_step, c, c_row, columns, accumulate, goal, goal_row, later, later_step, runs,
+         a_run)
 
 computes C[rows, columns] (+)= A[rows, depth] B[depth, columns] with all of C's tile in registers: at each step along K
 it loads the vectors of one row of B, broadcasts each element of one column of A, and multiplies. Strides are bytes and
@@ -36,11 +37,11 @@ PRODUCT_PARAMETERS = [
 ]
 """`columns` is what an edge tile has; the others ignore it. `accumulate` is 1 to add to C, 0 to replace it."""
 
-_LATER = [("later", PTR), ("later_step", I64)]
-TILE_PARAMETERS = [*PRODUCT_PARAMETERS, *_LATER, ("runs", I64), ("a_run", I64)]
-COPYING_PARAMETERS = [*PRODUCT_PARAMETERS, *_LATER, ("packed", PTR)]
-"""For other tiles rows of B are fetched: every `STEPS_OF_GROUP` steps one, from `later` on, `later_step` bytes apart.
-`packed` has room for the strip of B."""
+_FETCHED = [("goal", PTR), ("goal_row", I64), ("later", PTR), ("later_step", I64)]
+TILE_PARAMETERS = [*PRODUCT_PARAMETERS, *_FETCHED, ("runs", I64), ("a_run", I64)]
+COPYING_PARAMETERS = [*PRODUCT_PARAMETERS, *_FETCHED, ("packed", PTR)]
+"""Every `STEPS_OF_GROUP` steps a row is fetched that will be written, from `goal` on: of C, or of what is made of it
+later if C is a buffer. So is one of B for other tiles, from `later` on. `packed` has room for the strip of B."""
 
 _STEPS_AHEAD = 32
 """How early the rows of B are fetched, in the end the first rows of the strip beside this one. Where they lie far apart
@@ -175,16 +176,16 @@ class _TileEmitter:
         groups = k.lshr(k.add(depth, STEPS_OF_GROUP - 1), STEPS_OF_GROUP.bit_length() - 1)
         if not self._tile.copies:
             groups = k.mul(groups, given["runs"])
-        places = [given["a"], given["b"], given["c"], given["later"]]
+        places = [given["a"], given["b"], given["goal"], given["later"]]
         with k.loop(0, groups, carry=[depth, *places, *initial]) as group:
-            left, a, b, c, later, *sums = group.values
-            self._prefetch(c, for_writing=True)
+            left, a, b, written, later, *sums = group.values
+            self._prefetch(written, for_writing=True)
             self._prefetch(later, level=2)
             steps = k.smin(left, STEPS_OF_GROUP)
-            goal = k.gep(given["packed"], k.mul(k.sub(depth, left), strip_bytes)) if self._tile.copies else None
-            a, b, *sums = self._sums_of_group(steps, a, b, self._distance_ahead(left), goal, sums)
+            copy = k.gep(given["packed"], k.mul(k.sub(depth, left), strip_bytes)) if self._tile.copies else None
+            a, b, *sums = self._sums_of_group(steps, a, b, self._distance_ahead(left), copy, sums)
             left, a = self._behind_group(k.sub(left, STEPS_OF_GROUP), a)
-            group.next = [left, a, b, k.gep(c, given["c_row"]), k.gep(later, given["later_step"]), *sums]
+            group.next = [left, a, b, k.gep(written, given["goal_row"]), k.gep(later, given["later_step"]), *sums]
         return group.results[5:]
 
     def _behind_group(self, left: Value, a: Value) -> tuple[Value, Value]:
@@ -197,9 +198,9 @@ class _TileEmitter:
         return k.select(ends, given["depth"], left), k.gep(a, k.select(ends, to_next_run, 0))
 
     def _sums_of_group(
-        self, steps: Value, a: Value, b: Value, ahead: Value, goal: Value | None, initial: Sequence[Value]
+        self, steps: Value, a: Value, b: Value, ahead: Value, copy: Value | None, initial: Sequence[Value]
     ) -> list[Value]:
-        """The same along a few steps, behind the row of A where they end. Rows of B go to `goal`, if there is one, and
+        """The same along a few steps, behind the row of A where they end. Rows of B go to `copy`, if there is one, and
         those that lie `ahead` are fetched."""
         k = self._k
         a_step, b_step = k.parameters["a_step"], k.parameters["b_step"]
@@ -207,8 +208,8 @@ class _TileEmitter:
             a, b, *sums = loop.values
             self._prefetch(k.gep(b, ahead), level=2)
             vectors = [self._load_b(b, index) for index in range(self._tile.vectors)]
-            if goal is not None:
-                self._copy(goal, loop.index, vectors)
+            if copy is not None:
+                self._copy(copy, loop.index, vectors)
             loop.next = [k.gep(a, a_step), k.gep(b, b_step), *self._step(a, vectors, sums)]
         return loop.results
 
@@ -225,9 +226,9 @@ class _TileEmitter:
         place = self._k.gep(row, CACHE_LINE - 1)
         self._k.prefetch(place, self._row_bytes, level=level, for_writing=for_writing)
 
-    def _copy(self, goal: Value, step: Value, vectors: Sequence[Value]) -> None:
+    def _copy(self, copy: Value, step: Value, vectors: Sequence[Value]) -> None:
         k = self._k
-        packed = k.gep(goal, k.mul(step, self._shape.vectors * self._vector_bytes))
+        packed = k.gep(copy, k.mul(step, self._shape.vectors * self._vector_bytes))
         for index, vector in enumerate(vectors):
             k.store(k.gep(packed, index * self._vector_bytes), vector)
 
