@@ -39,3 +39,18 @@ def test_strips_of_long_columns_are_too_long_for_a_cache() -> None:
 
 def test_columns_that_are_only_read_stream_faster_twice() -> None:
     assert not is_one_kernel(1024, 8192, STATISTICS)
+
+
+def test_short_columns_of_parts_are_read_twice_from_a_near_cache() -> None:
+    text = """ENTRY main {
+      x = f32[1024,256,64] parameter(0)
+      zero = f32[] constant(0)
+      s = f32[1024,64] reduce(x, zero), dimensions={1}, to_apply=sum
+      bs = f32[1024,256,64] broadcast(s), dimensions={0,2}
+      d = f32[1024,256,64] subtract(x, bs)
+      ROOT r = f32[1024,64] reduce(d, zero), dimensions={1}, to_apply=sum
+    }"""
+    for wanted, columns in ((True, 64), (False, 128)):
+        module = parse(SUM + text.replace("64]", f"{columns}]"))
+        RowFusion().run(module)
+        assert ("kind=kOutput" in module.to_text()) == wanted

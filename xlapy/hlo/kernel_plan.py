@@ -48,6 +48,7 @@ LEAST_ROWS = 2  # swept together, unless one of them is longer: the end of a fol
 LEAST_STRIP = 16  # columns that a kernel takes side by side: a line of a cache at the least
 WIDEST_STRIP = 256  # columns: sixteen of the widest vectors
 MOST_STRIP_BYTES = 256 * 1024  # of the narrowest strip of one array: a few of these are in a second-level cache
+MOST_REREAD_BYTES = 64 * 1024  # of the widest strip of one array that a second sweep finds in a near cache
 
 
 class KernelLimits(Record):

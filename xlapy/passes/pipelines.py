@@ -17,6 +17,7 @@ from xlapy.passes.expand.batch_norm import BatchNormExpansion
 from xlapy.passes.expand.linalg import WidenMatrices
 from xlapy.passes.expand.random import ExpandRandom
 from xlapy.passes.flatten_call_graph import FlattenCallGraph
+from xlapy.passes.folds_in_parts import FoldsInParts
 from xlapy.passes.fusion.epilogues import ProductEpilogues
 from xlapy.passes.fusion.fusion import LoopFusion
 from xlapy.passes.fusion.padded_selections import PaddedSelections
@@ -73,6 +74,10 @@ ORDER = (
     Order(LayoutNormalization, AlgebraicSimplification, "laws look at logical arrays only"),
     Order(AlgebraicSimplification, LayoutAssignment, "laws drop layouts"),
     Order(ZeroSized, LoopFusion, "kernels have a point to compute"),
+    Order(LayoutChoice, FoldsInParts, "which dimensions are the fast ones decides how an array is cut"),
+    Order(AlgebraicSimplification, FoldsInParts, "laws would put parts together again"),
+    Order(FoldsInParts, SplitReduction, "what reads an array once needs no parts of another kind"),
+    Order(FoldsInParts, RowFusion, "what is folded of a part is a chain over its rows or columns"),
     Order(AlgebraicSimplification, SplitReduction, "laws merge what is split"),
     Order(SplitReduction, LoopFusion, "both steps fuse with their neighbours"),
     Order(SplitReduction, RowFusion, "a row that is long enough to split is in no cache"),
@@ -168,6 +173,7 @@ def cpu_pipeline(options: PipelineOptions | None = None, watch: Watch | None = N
         LayoutChoice(keep_entry_layouts=options.keep_entry_layouts),
         BatchPieces(),
         LoopPacking(),
+        FoldsInParts(),
         SplitReduction(),
         Dce(),
         RegionDeduplication(),

@@ -17,12 +17,12 @@ from tests.support.values import assert_same
 from xlapy import ops
 from xlapy.builder import XlaOp
 from xlapy.codegen.arrays import FETCHED_AHEAD
+from xlapy.codegen.kernels.wide_blocks import FEW_BLOCKS, MOST_BYTES
 from xlapy.codegen.libraries import LibraryCall
-from xlapy.codegen.libraries.fold import FEW_BLOCKS, FOLD_LIBRARIES, LEAST_SIZE, call_of_reduce
+from xlapy.codegen.libraries.fold import FOLD_LIBRARIES, LEAST_SIZE, call_of_reduce
 from xlapy.codegen.libraries.fold_maps import MAPS
 from xlapy.codegen.libraries.fold_plan import KINDS
 from xlapy.codegen.libraries.fold_problem import NUMBERS
-from xlapy.codegen.libraries.fold_wide import MOST_BYTES
 from xlapy.codegen.target import host_target
 from xlapy.hlo.element_types import F32, F64, ElementType
 

@@ -15,19 +15,20 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from xlapy.codegen.arrays import Array, Placement
+from xlapy.codegen.arrays import Array
 from xlapy.codegen.element_graph import SCALAR, ElementGraph, between
 from xlapy.codegen.indexing import Coordinate, Index, Indexing
 from xlapy.codegen.ir import I8, I64, KernelBuilder, Value
 from xlapy.codegen.kernels.fetching import fetched_by_rows
 from xlapy.codegen.kernels.loop import is_streamed, power_of_two_below, widest_lanes, work_per_element
-from xlapy.codegen.kernels.sweeps import Uses, uses_of_sweeps
+from xlapy.codegen.kernels.strip import past_caches
+from xlapy.codegen.kernels.sweeps import Uses, readers_of_sweeps, uses_of_sweeps
 from xlapy.codegen.kernels.tasks import PARALLEL_BYTES
 from xlapy.codegen.regions import emit_region
 from xlapy.codegen.registers import Element, flatten, memory_type, rounded, splat, unflatten
 from xlapy.codegen.target import Target
 from xlapy.hlo.graph import Computation, Instruction
-from xlapy.hlo.kernel_plan import WIDEST_STRIP, RowSpace, fusion_roots, row_space
+from xlapy.hlo.kernel_plan import MOST_REREAD_BYTES, WIDEST_STRIP, RowSpace, fusion_roots, row_space
 from xlapy.support.errors import InternalError
 from xlapy_runtime.records import Record
 
@@ -60,6 +61,7 @@ class ColumnPlan(Record):
     vectors: int
     bytes_per_unit: int
     streaming: bool  # whole results are too large to stay in cache until somebody reads them
+    readers: dict[Instruction, tuple[int, ...]]  # the sweeps that read each operand that is a whole array
 
     @property
     def width(self) -> int:
@@ -82,6 +84,12 @@ class ColumnPlan(Record):
     @property
     def fits_stack(self) -> bool:
         return self.scratch_bytes <= MOST_STACK_BYTES
+
+    @property
+    def is_short(self) -> bool:
+        """A near cache holds what a strip has of an operand, beside what the next one has."""
+        widest = max((memory_type(operand.shape.type).bytes for operand in self.readers), default=0)
+        return self.space.row_length * self.width * widest <= MOST_REREAD_BYTES
 
     @property
     def full_roots(self) -> list[Instruction]:
@@ -110,7 +118,10 @@ def plan_columns(computation: Computation, operand_bytes: int, target: Target) -
     unit_bytes = total * lanes * vectors // space.rows
     streaming = space.has_whole_strips and bool(full) and is_streamed(full, lanes, target)
     folded = frozenset(i for i, level in levels.items() if level)
-    return ColumnPlan(space, sweeps, folded, roots, kept, slots, lanes, vectors, unit_bytes, streaming)
+    goals = _goals(sweeps, full)
+    made = [[own.value for own in kept if own.made == sweep] for sweep in range(len(goals))]
+    readers = readers_of_sweeps(space, goals, made)
+    return ColumnPlan(space, sweeps, folded, roots, kept, slots, lanes, vectors, unit_bytes, streaming, readers)
 
 
 def _vectors(space: RowSpace, lanes: int, bytes_per_column: int, strips: int, work: int) -> int:
@@ -143,9 +154,13 @@ def _kept_values(
 ) -> tuple[tuple[Kept, ...], tuple[int, ...]]:
     """What is dear to compute in one sweep and needed in a later one, and the bytes of an element of each slot for
     such."""
-    goals = [*([reduce.operands[0] for reduce in sweep] for sweep in sweeps), full]
-    uses = uses_of_sweeps(space, goals)
+    uses = uses_of_sweeps(space, _goals(sweeps, full))
     return _in_slots(sorted(uses.last, key=lambda value: uses.first[value]), uses)
+
+
+def _goals(sweeps: Sequence[Sequence[Instruction]], full: Sequence[Instruction]) -> list[Sequence[Instruction]]:
+    """What each sweep computes, the one for whole results included."""
+    return [*([reduce.operands[0] for reduce in sweep] for sweep in sweeps), full]
 
 
 def _in_slots(values: Sequence[Instruction], uses: Uses) -> tuple[tuple[Kept, ...], tuple[int, ...]]:
@@ -253,6 +268,7 @@ class _Strip:
         self.outer = dict(zip(outer, scalar.delinearize(outside, [dims[dim] for dim in outer]), strict=True))
         self.columns = [self.ix.along_lanes(k.add(first, number * plan.lanes)) for number in range(plan.vectors)]
         self.scratch = self._kept_in(room, first)
+        self.to_next = self._bytes_to_next(strip)
         self.known: list[dict[Instruction, Element]] = [{} for _ in self.columns]
 
     def _divided(self, unit: Value) -> tuple[Coordinate, Coordinate]:
@@ -261,6 +277,29 @@ class _Strip:
             return Indexing(self.k, 1).divide(Coordinate(unit), self.plan.strips)
         outside = self.k.udiv(unit, self.extent.strips)
         return Coordinate(outside), Coordinate(self.k.sub(unit, self.k.mul(outside, self.extent.strips)))
+
+    def _bytes_to_next(self, strip: Coordinate) -> dict[Instruction, Value]:
+        """From what a strip has of an operand that sweeps find in a cache, once one of them has read it, to what the
+        next one has: it lies beside it, or, behind the last one, in the next rows."""
+        k, space, found = self.k, self.plan.space, {}
+        if self.extent is not None or not self.plan.is_short:
+            return {}
+        is_last = k.compare("eq", strip.start, self.plan.strips - 1)
+        for operand, sweeps in self.plan.readers.items():
+            if len(sweeps) > 1:
+                width = memory_type(operand.shape.type).bytes
+                below = (space.row_length - 1) * space.dims[-1] * width
+                found[operand] = k.add(k.select(is_last, k.const(I64, below), 0), self.plan.width * width)
+        return found
+
+    def _fetched(self, sweep: int) -> dict[Instruction, Array]:
+        """The operands. What several sweeps read is fetched for the next strip in the second one, which would wait for
+        nothing."""
+        fetched = dict(self.arrays)
+        for operand, to_next in self.to_next.items():
+            following = to_next if sweep == self.plan.readers[operand][1] else None
+            fetched[operand] = replace(self.arrays[operand], ahead=0, following=following)
+        return fetched
 
     def _kept_in(self, room: Value, first: Value) -> dict[Instruction, Array]:
         k, plan = self.k, self.plan
@@ -318,13 +357,10 @@ class _Strip:
             self._store_down(outputs)
             return
         k = self.k
-        addresses = k.const(I64, 0)
-        for _, output in self._results(outputs, full=True):
-            addresses = k.or_(addresses, k.address(output.pointer))
-        is_off = k.compare("ne", k.and_(addresses, ALIGNMENT - 1), 0)
-        if self.extent is not None:
-            is_off = k.or_(is_off, k.compare("eq", self.extent.streams, 0))
-        self._store_down([replace(output, placement=Placement(is_off)) for output in outputs])
+        is_off = None if self.extent is None else k.compare("eq", self.extent.streams, 0)
+        placed = iter(past_caches(k, [output for _, output in self._results(outputs, full=True)], unless=is_off))
+        is_full = map(self.plan.space.is_full, self.plan.roots)
+        self._store_down([next(placed) if whole else own for whole, own in zip(is_full, outputs, strict=True)])
         k.fence()
 
     def _store_down(self, outputs: Sequence[Array]) -> None:
@@ -368,7 +404,7 @@ class _Strip:
     def _graph(self, sweep: int, place: int) -> ElementGraph:
         """What the elements of one vector of columns are made of in a sweep."""
         kept = {kept.value: self.scratch[kept.value] for kept in self.plan.kept if kept.made < sweep}
-        return ElementGraph(self.ix, {**self.arrays, **kept}, self.known[place])
+        return ElementGraph(self.ix, {**self._fetched(sweep), **kept}, self.known[place])
 
     # -- values per column
 

@@ -27,7 +27,16 @@ from xlapy.codegen.kernels.fetching import fetched_by_rows
 from xlapy.codegen.kernels.float_order import FloatOrder
 from xlapy.codegen.kernels.fold_results import store_results, stored_results
 from xlapy.codegen.kernels.folding import folding, only
-from xlapy.codegen.kernels.loop import VECTORS_PER_STEP, widest_lanes
+from xlapy.codegen.kernels.loop import VECTORS_PER_STEP, power_of_two_below, widest_lanes
+from xlapy.codegen.kernels.wide_blocks import (
+    PAGE_BYTES,
+    STREAMS,
+    BlockValues,
+    first_column,
+    fold_rows,
+    is_in_memory,
+    vectors_of_block,
+)
 from xlapy.codegen.regions import emit_region
 from xlapy.codegen.registers import (
     Element,
@@ -55,6 +64,8 @@ WIDE_ACCUMULATORS = (16, 8)  # across lanes, if registers hold them: memory stre
 WIDE_BLOCKS = 8  # that there must be at the least for wider ones to pay, so that threads have something to share
 LIGHT_INSTRUCTIONS = 4  # in the kernel, the operands included: more would not leave registers for wide blocks
 
+MOST_WORK_PER_ROW = 32  # instructions that are worth writing down for several rows, arrays and numbers included
+
 FEW_ACCUMULATORS = 2  # where each has places beside it, if registers are few or rows short
 
 LEAST_GATHERED = 8  # results for which it pays to gather a lane of each, rather than to fold them one by one
@@ -76,6 +87,7 @@ class ReducePlan(Record):
     choice: Choice | None = None  # what the computation chooses, when doing that along lanes
     in_order: bool = False  # across lanes, extrema of floats are found among integers
     asks_ahead: bool = True  # what will be read is fetched
+    rows: int = 1  # across lanes, that are folded at a time onto values in a cache: see `wide_blocks`
 
     @property
     def input_shape(self) -> Shape:
@@ -123,6 +135,10 @@ def plan_reduce(
         if across
         else _vectors_along(members, is_fetched=operand_bytes > target.l2_bytes)
     )
+    row_bytes = size * shape.type.bytes if across and last in kept else 0
+    rows = _rows_of_memory(reduce, members, row_bytes, operand_bytes, target)
+    if rows > 1:
+        vectors = _vectors_of_memory(reduce, size, lanes, units // size)
     if across:
         units = units // max(size, 1) * _blocks(size, lanes * vectors)
     unit_bytes = (operand_bytes + reduce.shape.bytes) // max(units, 1)
@@ -141,7 +157,33 @@ def plan_reduce(
         choice=choice,
         in_order=in_order,
         asks_ahead=across or target.asks_ahead,
+        rows=rows,
     )
+
+
+def _rows_of_memory(
+    reduce: Instruction, members: Collection[Instruction], row_bytes: int, operand_bytes: int, target: Target
+) -> int:
+    """How many rows of arrays in memory to read side by side; 1 where it is better to hold few columns in registers,
+    as of short rows, which lie one behind the other anyway, or for functions, which take longer than memory."""
+    dims, region = reduce.operands[0].shape.dims, reduce.called[0]
+    work = [*members, *region]
+    is_light = len(work) <= MOST_WORK_PER_ROW and not any(i.opcode in TRANSCENDENTAL or i.called for i in work)
+    values = [leaf.type for leaf in reduce.shape.leaves()]
+    is_plain = not any(type.is_complex or register_type(type).bits < I32.bits for type in values)
+    if not (is_light and is_plain and row_bytes >= PAGE_BYTES and is_in_memory(operand_bytes, target)):
+        return 1
+    read = sum(member.opcode == "parameter" and member.shape.size >= math.prod(dims) for member in members)
+    rows = power_of_two_below(STREAMS // max(1, min(read, STREAMS)))
+    inner = max((dim for dim in reduce.attributes["dimensions"] if dims[dim] > 1), default=-1)
+    return rows if inner >= 0 and dims[inner] >= rows else 1
+
+
+def _vectors_of_memory(reduce: Instruction, size: int, lanes: int, groups: int) -> int:
+    """How many vectors of results make a wide block."""
+    values = sum(register_type(leaf.type).bytes for leaf in reduce.shape.leaves())
+    vector_bytes = lanes * reduce.operands[0].shape.type.bytes
+    return vectors_of_block(-(-size // lanes), groups, vector_bytes, lanes * values)
 
 
 def _is_found_in_order(combiner: Instruction, target: Target) -> bool:
@@ -210,7 +252,9 @@ def emit_reduce(
         arrays = {instruction: replace(array, ahead=0) for instruction, array in arrays.items()}
     inits = ElementGraph(scalar, arrays).values([(init, Index((), ())) for init in _init_values(plan)])
     with k.loop(begin, end) as units:
-        if plan.across:
+        if plan.rows > 1:
+            _across_memory(k, plan, arrays, outputs, inits, units.index)
+        elif plan.across:
             _across(k, plan, arrays, outputs, inits, units.index)
         else:
             positions = scalar.delinearize(Coordinate(units.index), [plan.input_shape.dims[dim] for dim in plan.kept])
@@ -285,6 +329,51 @@ def _across(
     for number, column in enumerate(columns):
         index = _result_index(plan, {**positions, last: column})
         own = combine.finish(results[number * len(inits) : (number + 1) * len(inits)])
+        store_results(vector, plan.reduce, plan.roots, arrays, outputs, index, own)
+
+
+def _across_memory(
+    k: KernelBuilder,
+    plan: ReducePlan,
+    arrays: Mapping[Instruction, Array],
+    outputs: Sequence[Array],
+    inits: Sequence[Element],
+    unit: Value,
+) -> None:
+    """One wide block of neighbouring results, several rows at a time; nothing is fetched but by the processor."""
+    arrays = {instruction: replace(array, ahead=0) for instruction, array in arrays.items()}
+    dims = plan.input_shape.dims
+    last = next(dim for dim in reversed(plan.kept) if dims[dim] > 1)
+    scalar, vector = Indexing(k, 1), Indexing(k, plan.lanes)
+    row, block = scalar.divide(Coordinate(unit), _blocks(dims[last], plan.lanes * plan.vectors))
+    outer = [dim for dim in plan.kept if dim != last]
+    positions = dict(zip(outer, scalar.delinearize(row, [dims[dim] for dim in outer]), strict=True))
+    first = k.mul(block.start, plan.vectors)
+    count = k.smin(plan.vectors, k.sub(_blocks(dims[last], plan.lanes), first))
+    combine = _in_order(k, plan) if plan.in_order else _by_region(k, plan)
+    values = BlockValues(k, combine.start(inits), plan.lanes, plan.vectors)
+    *around, inner = [dim for dim in plan.folded if dims[dim] > 1]
+
+    def column(number: Value) -> Coordinate:
+        return vector.along_lanes(first_column(vector, k.add(first, number), k.const(I64, dims[last])))
+
+    def body(folded: Mapping[int, Coordinate], _: Sequence[Element]) -> list[Element]:
+        def fold(number: Value, state: Sequence[Element], begin: Value, rows: int) -> Sequence[Element]:
+            graph, place = ElementGraph(vector, arrays), {**positions, **folded, last: column(number)}
+            for below in range(rows):
+                index = _input_index(plan, {**place, inner: Coordinate(k.add(begin, below))})
+                elements = graph.values([(operand, index) for operand in _inputs(plan)])
+                state = [splat(k, element, plan.lanes) for element in combine.step(state, elements)]
+            return state
+
+        fold_rows(k, values, count, dims[inner], plan.rows, fold, weight=plan.vectors)
+        return []
+
+    values.begin(count)
+    _fold(k, plan, (*around, *(dim for dim in plan.folded if dims[dim] == 1)), [], body, weight=dims[inner])
+    with k.loop(0, count) as vectors:
+        own = combine.finish(values.load(vectors.index))
+        index = _result_index(plan, {**positions, last: column(vectors.index)})
         store_results(vector, plan.reduce, plan.roots, arrays, outputs, index, own)
 
 

@@ -15,14 +15,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from xlapy.codegen.arrays import Array, Placement
+from xlapy.codegen.arrays import Array
 from xlapy.codegen.element_graph import SCALAR, ElementGraph, between
 from xlapy.codegen.indexing import Coordinate, Index, Indexing
 from xlapy.codegen.ir import I1, I64, KernelBuilder, Value
 from xlapy.codegen.kernels.loop import is_streamed, widest_lanes
 from xlapy.codegen.kernels.reduce import ReducePlan, fold_along, plan_reduce
-from xlapy.codegen.kernels.strip import strip
-from xlapy.codegen.kernels.sweeps import uses_of_sweeps
+from xlapy.codegen.kernels.strip import past_caches, strip
+from xlapy.codegen.kernels.sweeps import readers_of_sweeps, uses_of_sweeps
 from xlapy.codegen.registers import Element, memory_type, rounded
 from xlapy.codegen.target import Target
 from xlapy.hlo.graph import Computation, Instruction
@@ -118,22 +118,8 @@ def plan_rows(
     beforehand = _made_beforehand(space, [*(reduce.operands[0] for reduce in reduces), *full])
     streaming = not (in_place or part) and bool(full) and is_streamed(full, lanes, target)
     bytes_per_unit = total * block // space.rows
-    readers = _readers(space, sweeps, kept)
+    readers = readers_of_sweeps(space, sweeps, kept)
     return RowPlan(space, plans, roots, kept, readers, beforehand, lanes, block, bytes_per_unit, streaming)
-
-
-def _readers(
-    space: RowSpace, sweeps: Sequence[Sequence[Instruction]], kept: Sequence[Sequence[Instruction]]
-) -> dict[Instruction, tuple[int, ...]]:
-    """The sweeps that read each operand that is a whole array."""
-    readers: dict[Instruction, tuple[int, ...]] = {}
-    stored: set[Instruction] = set()
-    for number, goals in enumerate(sweeps):
-        for source in between(goals, lambda i: i.opcode in ("parameter", "reduce") or i in stored):
-            if source.opcode == "parameter" and space.is_full(source):
-                readers[source] = (*readers.get(source, ()), number)
-        stored.update(kept[number])
-    return readers
 
 
 def _made_beforehand(space: RowSpace, wanted: Sequence[Instruction]) -> tuple[Instruction, ...]:
@@ -187,15 +173,14 @@ def emit_rows(
 def _past_caches(k: KernelBuilder, plan: RowPlan, extent: Extent, outputs: Sequence[Array]) -> list[Array]:
     """The outputs, those of whole arrays stored past the caches if all vectors of all rows lie so that this may be."""
     is_off = k.xor(extent.streams, 1)
+    placed = []
     for root, output in zip(plan.roots, outputs, strict=True):
         if plan.space.is_full(root):
             width = memory_type(root.shape.type).bytes
-            ends = k.or_(k.address(output.pointer), k.mul(extent.length, width))
-            is_off = k.or_(is_off, k.compare("ne", k.and_(ends, plan.lanes * width - 1), 0))
-    return [
-        replace(output, placement=Placement(is_off)) if plan.space.is_full(root) else output
-        for root, output in zip(plan.roots, outputs, strict=True)
-    ]
+            row_bytes = k.mul(extent.length, width)
+            (output,) = past_caches(k, [output], plan.lanes * width, apart=row_bytes, unless=is_off)
+        placed.append(output)
+    return placed
 
 
 class _Block:

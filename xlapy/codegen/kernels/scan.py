@@ -16,7 +16,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
-from xlapy.codegen.arrays import Array, Placement
+from xlapy.codegen.arrays import Array
 from xlapy.codegen.indexing import Coordinate, Index, Indexing
 from xlapy.codegen.ir import I1, I8, I64, IRType, KernelBuilder, Value
 from xlapy.codegen.ir_memory import CACHE_LINE
@@ -26,6 +26,7 @@ from xlapy.codegen.kernels.folding import only
 from xlapy.codegen.kernels.loop import is_streamed
 from xlapy.codegen.kernels.reduce import identity_element
 from xlapy.codegen.kernels.reduce_window import ReduceWindowPlan, WindowFold
+from xlapy.codegen.kernels.strip import past_caches
 from xlapy.codegen.kernels.window_axes import both, carried_loop
 from xlapy.codegen.registers import Element, flatten, from_parts, parts_of, register_type, splat, unflatten
 from xlapy.codegen.stopping import listening_loop
@@ -112,7 +113,7 @@ def emit_scan(
     windows = plan.windows
     streaming = plan.streaming and not in_place
     if streaming:
-        outputs = _past_caches(k, outputs)
+        outputs = past_caches(k, outputs)
     fold = WindowFold(k, windows, _fetched(plan, arrays))
     neutral = _changes_nothing(k, fold)
     scalar = Indexing(k, 1)
@@ -139,15 +140,6 @@ def emit_scan(
         k.if_else(neutral, scanned, folded)
     if streaming:
         k.fence()
-
-
-def _past_caches(k: KernelBuilder, outputs: Sequence[Array]) -> list[Array]:
-    """The results, whose vectors bypass the caches if the first ones begin where lines do."""
-    addresses = k.const(I64, 0)
-    for output in outputs:
-        addresses = k.or_(addresses, k.address(output.pointer))
-    is_off = k.compare("ne", k.and_(addresses, CACHE_LINE - 1), 0)
-    return [replace(output, placement=Placement(is_off)) for output in outputs]
 
 
 def _fetched(plan: ScanPlan, arrays: Mapping[Instruction, Array]) -> Mapping[Instruction, Array]:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 
 from xlapy.codegen.arrays import Array, Placement
 from xlapy.codegen.indexing import Indexing
-from xlapy.codegen.ir import KernelBuilder, Value
+from xlapy.codegen.ir import I64, KernelBuilder, Value
+from xlapy.codegen.ir_memory import CACHE_LINE
 from xlapy.codegen.registers import memory_type
 
 LEAST_VECTORS = 8  # of a strip that does not begin where vectors do, but is worth to be stored past the caches
@@ -49,6 +50,25 @@ def strip(
         step(vector, loop.index)
     with k.loop(whole, end) as loop:
         step(scalar, loop.index)
+
+
+def past_caches(
+    k: KernelBuilder,
+    outputs: Sequence[Array],
+    multiple: int = CACHE_LINE,
+    *,
+    apart: Value | None = None,
+    unless: Value | None = None,
+) -> list[Array]:
+    """The outputs, whose vectors bypass the caches if the first ones begin at a `multiple` of bytes, and so do others,
+    so many bytes `apart`; not `unless` that is so."""
+    places = k.const(I64, 0) if apart is None else apart
+    for output in outputs:
+        places = k.or_(places, k.address(output.pointer))
+    is_off = k.compare("ne", k.and_(places, multiple - 1), 0)
+    if unless is not None:
+        is_off = k.or_(is_off, unless)
+    return [replace(output, placement=Placement(is_off)) for output in outputs]
 
 
 @dataclass(frozen=True, slots=True)

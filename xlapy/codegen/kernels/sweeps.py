@@ -51,6 +51,21 @@ def uses_of_sweeps(space: RowSpace, sweeps: Sequence[Sequence[Instruction]], roo
     return uses
 
 
+def readers_of_sweeps(
+    space: RowSpace, sweeps: Sequence[Sequence[Instruction]], kept: Sequence[Sequence[Instruction]]
+) -> dict[Instruction, tuple[int, ...]]:
+    """The sweeps that read each operand that is a whole array. `sweeps` compute some instructions each, and leave those
+    in `kept` for later ones."""
+    readers: dict[Instruction, tuple[int, ...]] = {}
+    stored: set[Instruction] = set()
+    for number, goals in enumerate(sweeps):
+        for source in between(goals, lambda i: i.opcode in ("parameter", "reduce") or i in stored):
+            if source.opcode == "parameter" and space.is_full(source):
+                readers[source] = (*readers.get(source, ()), number)
+        stored.update(kept[number])
+    return readers
+
+
 def is_dear(value: Instruction) -> bool:
     """Computing an element again takes longer than reading it."""
     if value.shape.type.is_complex:

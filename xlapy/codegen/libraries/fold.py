@@ -17,12 +17,12 @@ from functools import partial
 
 from xlapy.codegen.arrays import FETCHED_AHEAD
 from xlapy.codegen.kernels.reduce import ACCUMULATORS, vectors_across
+from xlapy.codegen.kernels.wide_blocks import is_in_memory, vectors_of_block
 from xlapy.codegen.libraries import Library, LibraryCall
 from xlapy.codegen.libraries.fold_columns import COLUMNS, columns_name, emit_columns, wide_name, widths_of
 from xlapy.codegen.libraries.fold_plan import KINDS, PlainFold, plain_fold
 from xlapy.codegen.libraries.fold_problem import FIRST_ARRAY, NUMBERS, SCRATCH_PLACE, FoldKind
 from xlapy.codegen.libraries.fold_rows import ROWS, emit_rows
-from xlapy.codegen.libraries.fold_wide import MOST_BYTES
 from xlapy.codegen.registers import register_type
 from xlapy.codegen.stopping import LONG
 from xlapy.codegen.target import Target
@@ -30,9 +30,6 @@ from xlapy.hlo.graph import Computation, Instruction
 from xlapy.support.records import Record
 
 LEAST_SIZE = 1 << 15  # elements that take microseconds to fold
-PAGE_BYTES = 4096  # of a row, and a piece of it that is worth to be read by itself; processors fetch ahead within one
-LEAST_PIECE_BYTES = 1024
-FEW_BLOCKS = 4  # that there should be at the least: so many threads can read as fast as memory gives
 LEAST_ROW = 1 << 7  # elements of a row beside which it does not count that its length is a number
 
 
@@ -118,9 +115,10 @@ def _columns_call(fold: PlainFold, numbers: dict[str, int], target: Target, *, i
     kind, lanes = fold.kind, fold.kind.lanes(target)
     if fold.columns < lanes * ACCUMULATORS or (fold.each is not None and not fold.each_step):
         return None
-    if is_in_memory(fold, target):
+    if is_in_memory(fold.size * kind.type.bytes, target):
         lanes = kind.lanes_of_memory(target)
-        vectors, function, ahead = _vectors_of_memory(fold, lanes), wide_name(kind), 0
+        sizes = (lanes * bytes for bytes in (kind.type.bytes, register_type(kind.type).bytes))
+        vectors, function, ahead = vectors_of_block(-(-fold.columns // lanes), fold.groups, *sizes), wide_name(kind), 0
     else:
         *wide, _ = widths_of(kind)
         vectors = vectors_across(fold.columns, lanes, target, wide)
@@ -129,21 +127,6 @@ def _columns_call(fold: PlainFold, numbers: dict[str, int], target: Target, *, i
     blocks = -(-fold.columns // (lanes * vectors))
     numbers = {**numbers, "blocks": blocks, "width": vectors, "ahead": ahead if is_fetched else 0}
     return FoldCall(_numbered(kind.name(COLUMNS), function, numbers), fold.groups * blocks)
-
-
-def is_in_memory(fold: PlainFold, target: Target) -> bool:
-    """Whether an array is nowhere near the processor. Others share the last cache."""
-    return fold.size * fold.kind.type.bytes > target.l3_bytes // 2
-
-
-def _vectors_of_memory(fold: PlainFold, lanes: int) -> int:
-    """How many vectors make a wide block: pages, or shorter pieces of rows where there are few to share out."""
-    vectors = -(-fold.columns // lanes)
-    width = lanes * fold.kind.type.bytes
-    blocks = max(1, vectors * width // PAGE_BYTES)
-    if fold.groups * blocks < FEW_BLOCKS:
-        blocks = min(-(-FEW_BLOCKS // fold.groups), max(1, vectors * width // LEAST_PIECE_BYTES))
-    return min(-(-vectors // blocks), MOST_BYTES // (lanes * register_type(fold.kind.type).bytes))
 
 
 def _numbered(library: str, function: str, numbers: dict[str, int]) -> LibraryCall:

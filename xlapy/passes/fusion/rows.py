@@ -27,11 +27,14 @@ from typing import ClassVar
 from xlapy.hlo.attributes import FusionKind
 from xlapy.hlo.graph import Computation, HloModule, Instruction
 from xlapy.hlo.kernel_plan import (
+    MOST_REREAD_BYTES,
+    WIDEST_STRIP,
     KernelLimits,
     RowSpace,
     is_blocked_transpose,
     is_element_op,
     is_kernel_constant,
+    is_row_major,
     row_space,
 )
 from xlapy.hlo.ops import Trait
@@ -179,6 +182,8 @@ class _RowChains:
             return False
         if producer.shape.is_scalar or is_kernel_constant(producer) or is_blocked_transpose(producer):
             return False
+        if space.is_full(producer) and _is_other_name(producer):
+            return False
         is_repeated = producer.shape.size not in (space.rows, math.prod(space.dims))
         if operation_cost(producer) and is_repeated and not _is_cheaply_generated(producer):
             return False
@@ -213,6 +218,14 @@ def _is_cheaply_generated(producer: Instruction) -> bool:
     return operation_cost(producer) <= CHEAP and not any(memory_bytes(operand) for operand in producer.operands)
 
 
+def _is_other_name(producer: Instruction) -> bool:
+    """The array is another one, as it is in memory, under the dimensions of the chain: there its rows are seen."""
+    if producer.opcode != "reshape" or not is_row_major(producer):
+        return False
+    (source,) = producer.operands
+    return is_row_major(source) and not is_element_op(source)
+
+
 def _reads_less(producer: Instruction) -> bool:
     """Computing it again reads no more than reading it would."""
     return sum(memory_bytes(operand) for operand in producer.operands) <= memory_bytes(producer) and not (
@@ -226,8 +239,15 @@ def _fault(group: Group, chain: _Chain, limits: KernelLimits) -> str:
     if len(reduces) == len(chain.members) == 1:
         return "a reduce without a chain"
     is_large = reduces[0].operands[0].shape.bytes >= LARGE_ARRAY_BYTES
-    if chain.space.is_columns and is_large and not any(map(chain.space.is_full, group.roots)):
+    is_reread = is_large and _widest_strip(chain, reduces[0]) > MOST_REREAD_BYTES
+    if chain.space.is_columns and is_reread and not any(map(chain.space.is_full, group.roots)):
         return "columns that are only read stream faster row by row, even twice"
     if len(group.roots) > limits.outputs or len(group.inputs) > limits.operands or group.weight > limits.weight:
         return "its kernel would be too large"
     return ""
+
+
+def _widest_strip(chain: _Chain, reduce: Instruction) -> int:
+    """Bytes of the widest strip of columns that a kernel would take together."""
+    width = min(chain.space.dims[-1], WIDEST_STRIP) * reduce.operands[0].shape.type.bytes
+    return chain.space.row_length * width

@@ -1,0 +1,99 @@
+"""What is made of arrays in memory and folded by columns: several rows at a time, the same bits as column by column."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import xlapy
+from xlapy.options import CompileOptions
+
+jax = pytest.importorskip("jax")
+jnp = pytest.importorskip("jax.numpy")
+
+Program = Callable[[Any], object]
+
+PROGRAMS: dict[str, Program] = {
+    "argmax": lambda x: jnp.argmax(x, -2),
+    "argmin of what is made": lambda x: jnp.argmin(x * 3 + 1, -2),
+    "sum of what is made": lambda x: (x * 3 + x[..., ::-1, :]).sum(-2),
+    "largest of what is made": lambda x: (x + 1).max(-2),
+    "smallest, and what is made from it": lambda x: 2 * (x * x).min(-2) + 1,
+    "product": lambda x: (x * 2).prod(-2),
+    "two sums": lambda x: ((x * 3).sum(-2), (x * x * x).sum(-2)),
+    "of chosen elements": lambda x: jnp.where(x > 0, x, -x).sum(-2),
+}
+
+
+def compiled(program: Program, array: np.ndarray, threads: int = 1) -> xlapy.Executable:
+    text = jax.jit(program).lower(array).as_text()
+    return xlapy.compile(text, options=CompileOptions(num_threads=threads))
+
+
+def bits(results: object) -> list[bytes]:
+    return [np.asarray(result).tobytes() for result in (results if isinstance(results, tuple | list) else [results])]
+
+
+@pytest.fixture
+def in_memory(monkeypatch: pytest.MonkeyPatch) -> Callable[[bool], None]:
+    """Says whether arrays are in memory."""
+    monkeypatch.setenv("XLAPY_CACHE_DIR", "off")
+    return lambda far: monkeypatch.setattr("xlapy.codegen.kernels.reduce.is_in_memory", lambda *_: far)
+
+
+@pytest.mark.parametrize("dims", [(64, 1024), (43, 1201), (3, 21, 5003), (2, 8, 1500)])
+@pytest.mark.parametrize("type", [np.float32, np.int32])
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_wide_blocks_fold_in_the_order_of_narrow_ones(
+    name: str, type: np.dtype, dims: tuple[int, ...], in_memory: Callable[[bool], None]
+) -> None:
+    """Rows that are no multiple of those folded together, columns that are none of a vector, several blocks."""
+    array = np.random.default_rng(0).integers(-99, 99, dims).astype(type)
+    if type is np.float32:
+        array[..., 5, :7] = np.nan, np.inf, -np.inf, -0.0, 0.0, np.nan, -np.inf
+    in_memory(False)
+    narrow = compiled(PROGRAMS[name], array)
+    in_memory(True)
+    wide = compiled(PROGRAMS[name], array)
+    assert wide.llvm_ir() != narrow.llvm_ir()
+    assert bits(wide(array)) == bits(narrow(array))
+
+
+@pytest.mark.parametrize("name", ["argmax", "sum of what is made"])
+def test_threads_change_nothing(name: str, in_memory: Callable[[bool], None]) -> None:
+    array = np.random.default_rng(0).standard_normal((300, 9000)).astype(np.float32)
+    in_memory(True)
+    results = [bits(compiled(PROGRAMS[name], array, threads)(array)) for threads in (1, 2, 3, 8)]
+    assert results.count(results[0]) == len(results)
+
+
+def test_several_dimensions_are_folded_and_kept(in_memory: Callable[[bool], None]) -> None:
+    array = np.random.default_rng(0).standard_normal((6, 2, 19, 1027)).astype(np.float32)
+
+    def program(x: Any) -> Any:
+        return (x * 2 + 1).sum((0, 2))
+
+    in_memory(False)
+    narrow = bits(compiled(program, array)(array))
+    in_memory(True)
+    assert bits(compiled(program, array)(array)) == narrow
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        pytest.param(lambda x: jnp.exp(x).sum(0), id="functions take longer than memory"),
+        pytest.param(lambda x: (x[:, :512] * 3).sum(0), id="short rows lie one behind the other"),
+        pytest.param(lambda x: (x > 0).all(0), id="bits are no values that memory holds"),
+        pytest.param(lambda x: (x[:5] * 3).sum(0), id="few rows"),
+    ],
+)
+def test_other_folds_stay_narrow(program: Program, in_memory: Callable[[bool], None]) -> None:
+    array = np.ones((32, 2048), np.float32)
+    in_memory(False)
+    narrow = compiled(program, array).llvm_ir()
+    in_memory(True)
+    assert compiled(program, array).llvm_ir() == narrow

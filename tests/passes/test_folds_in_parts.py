@@ -1,0 +1,105 @@
+"""Folds of an array around, or below, what it is folded to first: the same numbers, from one sweep over memory."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import xlapy
+from tests.support.hlo_cases import Case, check_case, load_cases
+from xlapy.hlo.evaluate import evaluate
+from xlapy.hlo.text import parse
+from xlapy.options import CompileOptions
+from xlapy.passes.folds_in_parts import FoldsInParts
+
+TOLERANCE = 1e-4  # of sums of thousands of floats, which the evaluator adds up one by one
+CASES = load_cases(Path(__file__).parent / "cases" / "folds-in-parts.hlo")
+
+
+@pytest.mark.parametrize("case", [pytest.param(case, id=case.title) for case in CASES])
+def test_case(case: Case) -> None:
+    check_case(case, FoldsInParts(least_bytes=1), tolerance=TOLERANCE)
+
+
+REGIONS = """
+add { x = f32[] parameter(0)  y = f32[] parameter(1)  ROOT s = f32[] add(x, y) }
+max { x = f32[] parameter(0)  y = f32[] parameter(1)  ROOT m = f32[] maximum(x, y) }
+"""
+EXPONENTIALS = (
+    REGIONS
+    + """ENTRY main {
+  x = f32[N,C] parameter(0)
+  low = f32[] constant(-inf)
+  zero = f32[] constant(0)
+  m = f32[C] reduce(x, low), dimensions={0}, to_apply=max
+  f = pred[C] is-finite(m)
+  zeros = f32[C] broadcast(zero), dimensions={}
+  c = f32[C] select(f, m, zeros)
+  b = f32[N,C] broadcast(CENTER), dimensions={1}
+  d = f32[N,C] subtract(x, b)
+  e = f32[N,C] exponential(d)
+  ROOT s = f32[C] reduce(e, zero), dimensions={0}, to_apply=add
+}"""
+)
+SQUARES = (
+    REGIONS
+    + """ENTRY main {
+  x = f32[N,C] parameter(0)
+  zero = f32[] constant(0)
+  t = f32[C] reduce(x, zero), dimensions={0}, to_apply=add
+  n = f32[] constant(N)
+  sizes = f32[C] broadcast(n), dimensions={}
+  m = f32[C] divide(t, sizes)
+  b = f32[N,C] broadcast(m), dimensions={1}
+  d = f32[N,C] subtract(x, b)
+  q = f32[N,C] multiply(d, d)
+  ROOT v = f32[C] reduce(q, zero), dimensions={0}, to_apply=add
+}"""
+)
+
+
+def sized(text: str, rows: int, columns: int) -> str:
+    return text.replace("[N,C]", f"[{rows},{columns}]").replace("[C]", f"[{columns}]").replace("(N)", f"({rows})")
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("text", [EXPONENTIALS.replace("CENTER", c) for c in "mc"] + [SQUARES])
+def test_what_is_not_finite_stays_so(text: str) -> None:
+    """Each column has other numbers among its elements, in one part, in all of some parts, or in all."""
+    inf, nan = np.inf, np.nan
+    array = np.random.default_rng(0).standard_normal((2048, 32)).astype(np.float32)
+    for column, numbers in enumerate([[inf], [-inf], [nan], [inf, -inf], [inf, nan], [-inf, nan]]):
+        array[7 : 7 + len(numbers), column] = numbers
+        array[: 1024 + len(numbers), 8 + column] = np.resize(numbers, 1024 + len(numbers))
+        array[:, 16 + column] = np.resize(numbers, 2048)
+    array[:1024, 24], array[1024:, 25] = -1e5, 1e5
+    text = sized(text, 2048, 32)
+    module = parse(text)
+    assert FoldsInParts(least_bytes=1).run(module)
+    np.testing.assert_allclose(evaluate(module, array), evaluate(parse(text), array), rtol=1e-5)
+
+
+def test_a_mean_far_from_zero_costs_no_digits() -> None:
+    array = np.random.default_rng(0).standard_normal((2048, 32)).astype(np.float32) + np.float32(1000)
+    module = parse(sized(SQUARES, 2048, 32))
+    assert FoldsInParts(least_bytes=1).run(module)
+    wide = array.astype(np.float64)
+    np.testing.assert_allclose(evaluate(module, array), ((wide - wide.mean(0)) ** 2).sum(0), rtol=TOLERANCE)
+
+
+@pytest.mark.parametrize("text", [EXPONENTIALS.replace("CENTER", "c"), SQUARES])
+def test_large_arrays_are_read_once_by_any_number_of_threads(text: str) -> None:
+    array = np.random.default_rng(0).standard_normal((131072, 64)).astype(np.float32)
+    text = sized(text, 131072, 64)
+    results = []
+    for threads in (1, 2, 3, 8):
+        exe = xlapy.compile(text, options=CompileOptions(num_threads=threads))
+        results.append(np.array(exe(array)))
+    assert "f32[512,256,64]" in exe.hlo_text(), "in parts"
+    wide = array.astype(np.float64)
+    right = ((wide - wide.mean(0)) ** 2 if text.count("divide") else np.exp(wide - wide.max(0))).sum(0)
+    np.testing.assert_allclose(results[0], right, rtol=1e-5)
+    for other in results[1:]:
+        assert other.tobytes() == results[0].tobytes()
