@@ -16,9 +16,9 @@ from functools import partial
 
 from xlapy.codegen.ir import F32, F64, I8, I16, I64, PTR, IRType, KernelBuilder, Module, Value
 from xlapy.codegen.ir_memory import CACHE_LINE
-from xlapy.codegen.kernels.transpose import LEVELS, TransposePlan, block_lanes, strides_of
+from xlapy.codegen.kernels.transpose import LEVELS, MOST_LANES, TransposePlan, block_lanes, line_lanes, strides_of
 from xlapy.codegen.libraries import Library, LibraryCall
-from xlapy.codegen.register_transpose import transposed
+from xlapy.codegen.register_transpose import columns_of_pieces, row_piece, transposed
 from xlapy.codegen.target import Target
 
 NUMBERS = (
@@ -86,8 +86,9 @@ def emit_turn(width: int, target: Target) -> Module:
     attributes = f"nounwind {target.function_attributes}".rstrip()
     with KernelBuilder(module, f"turn_{width}", _RANGE, None, attributes=attributes) as k:
         _Squares(k, _TYPES[width], lanes).emit()
+    lines, lanes = (_PastCaches, line_lanes(width)) if target.vector_bytes == CACHE_LINE else (_Squares, lanes)
     with KernelBuilder(module, _past_caches(width), _RANGE, None, attributes=attributes) as k:
-        (_PastCaches if lanes * width == CACHE_LINE else _Squares)(k, _TYPES[width], lanes).emit()
+        lines(k, _TYPES[width], lanes).emit()
     return module
 
 
@@ -159,7 +160,12 @@ class _TurnEmitter(abc.ABC):
 
     def _turned(self, lines: Sequence[Value]) -> list[Value]:
         """The block of those lines, by columns: all of them before any is stored, which is 5 % faster."""
-        return transposed(self._k, [self._k.load(line, self._block) for line in lines])
+        k, rows = self._k, [self._k.load(line, self._block) for line in lines]
+        if len(rows) <= MOST_LANES:
+            return transposed(k, rows)
+        size = row_piece(self._block).lanes
+        pieces = [range(first, first + size) for first in range(0, len(rows), size)]
+        return [column for at in pieces for column in columns_of_pieces(k, [k.shuffle(row, None, at) for row in rows])]
 
 
 class _Squares(_TurnEmitter):
