@@ -64,7 +64,10 @@ LARGE = max(loop.STREAMED_BYTES, host_target().l3_bytes // 2)
 @pytest.mark.parametrize("threads", [1, 3])
 @pytest.mark.parametrize(
     ("rows", "batch", "dtype"),
-    [(2064, 1, "float32"), (2048, 1, "int32"), (48, 5, "float32"), (1 << 16, 3, "float32"), (1000, 1, "float64")],
+    [
+        *[(2064, 1, "float32"), (2048, 1, "int32"), (48, 5, "float32"), (1 << 16, 3, "float32"), (1000, 1, "float64")],
+        *[(2080, 1, "int16"), (96, 5, "uint16"), (2112, 1, "int8"), (1 << 16, 3, "uint8")],
+    ],
 )
 def test_large_matrices_are_turned_past_the_caches(rows: int, batch: int, dtype: str, threads: int) -> None:
     """The last block of a row repeats columns of the one before it. Between fences results lie askew."""
@@ -80,6 +83,27 @@ def test_large_matrices_are_turned_past_the_caches(rows: int, batch: int, dtype:
     np.testing.assert_array_equal(executable(x), x.swapaxes(1, 2))
     with fenced_results():
         np.testing.assert_array_equal(executable.run(x, seed=0), x.swapaxes(1, 2))
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+@pytest.mark.parametrize(("row", "dtype"), [(32, "float32"), (64, "int32"), (128, "int16"), (2048, "float32")])
+def test_large_results_have_their_rows_in_the_order_of_the_operand(row: int, dtype: str, threads: int) -> None:
+    """Where these are short. Whole rows, and computed ones that are read in two orders."""
+    count = LARGE // (2 * 7 * row * np.dtype(dtype).itemsize) + 3
+    x = np.arange(2 * count * 7 * row).reshape(2, count, 7, row).astype(dtype)
+    b = xlapy.XlaBuilder("rows")
+    p = ops.Parameter(b, 0, xlapy.Shape.of(x))
+    whole = ops.Transpose(p, (2, 0, 1, 3))
+    executable = xlapy.compile(b.build(whole), xlapy.CompileOptions(num_threads=threads))
+    assert "llvm.smin" not in executable.llvm_ir()  # of what is fetched of rows that come in another order
+    np.testing.assert_array_equal(executable(x), x.transpose(2, 0, 1, 3))
+    with fenced_results():
+        np.testing.assert_array_equal(executable.run(x, seed=0), x.transpose(2, 0, 1, 3))
+    b = xlapy.XlaBuilder("rows")
+    p = ops.Parameter(b, 0, xlapy.Shape.of(x))
+    both = ops.Transpose(p, (2, 0, 1, 3)) - ops.Reshape(p, (7, 2, count, row))
+    executable = xlapy.compile(b.build(both), xlapy.CompileOptions(num_threads=threads))
+    np.testing.assert_array_equal(executable(x), x.transpose(2, 0, 1, 3) - x.reshape(7, 2, count, row))
 
 
 TYPES_BY_WIDTH = ("int8", "int16", "float32", "float64")

@@ -100,8 +100,9 @@ def roots_of_unity(powers: Array, order: int) -> Array:
     """exp(-2 pi i power / order), from angles of at most an eighth of a turn."""
     powers = powers % order
     eighths = (8 * powers + order // 2) // order
-    angles = (powers - eighths * np.longdouble(order) / 8) * (_TURN / order)
-    cosines, sines = np.cos(angles), np.sin(angles)
+    rests = 8 * powers - eighths * order  # in eighths of the angle of one power
+    cosines, sines = _of_multiples(np.abs(rests), _TURN / (8 * order))
+    sines = np.where(rests < 0, -sines, sines)
     root = np.sqrt(np.longdouble(0.5))
     turns_re = np.array([1, root, 0, -root, -1, -root, 0, root, 1], np.longdouble)[eighths]
     turns_im = np.array([0, root, 1, root, 0, -root, -1, -root, 0], np.longdouble)[eighths]
@@ -111,6 +112,20 @@ def roots_of_unity(powers: Array, order: int) -> Array:
 
 
 _TURN = 8 * np.arctan(np.longdouble(1))
+
+
+def _of_multiples(numbers: Array, angle: np.longdouble) -> tuple[Array, Array]:
+    """The cosines and sines of so many times an angle, at most an eighth of a turn: by the theorems of addition, from
+    those of the low bits and of the high bits of the numbers. Functions of that precision take long."""
+    bits = int(numbers.max(initial=0)).bit_length() // 2
+    low, high = numbers & ((1 << bits) - 1), numbers >> bits
+    near = angle * np.arange(1 << bits)
+    far = angle * (np.arange(high.max(initial=0) + 1) << bits)
+    (low_cosines, low_sines), (high_cosines, high_sines) = (
+        (np.cos(angles)[part], np.sin(angles)[part]) for angles, part in ((near, low), (far, high))
+    )
+    cosines = high_cosines * low_cosines - high_sines * low_sines
+    return cosines, high_sines * low_cosines + high_cosines * low_sines
 
 
 def chirp(length: int) -> Array:

@@ -19,7 +19,7 @@ from xlapy.hlo.attributes import (
     WindowDimension,
 )
 from xlapy.hlo.graph import Computation, HloModule, Instruction
-from xlapy.hlo.kernel_plan import SCALAR_RENAMING, fusion_roots
+from xlapy.hlo.kernel_plan import SCALAR_RENAMING, fusion_roots, is_cumulative
 from xlapy.hlo.leaves import is_renaming, origin_of_leaf
 from xlapy.hlo.loop_counter import mean_trips, recorded_trip_count, trip_count
 from xlapy.hlo.ops import OPS, Trait
@@ -224,19 +224,8 @@ def _reduce_window(instruction: Instruction) -> Cost:
     """Each window anew, but for those that reach from each element to an end: they continue one another."""
     window: Window = instruction.attributes["window"]
     positions = instruction.shape.leaves()[0].size
-    folded = 1 if _is_cumulative(instruction, window) else math.prod(part.size for part in window.dimensions)
+    folded = 1 if is_cumulative(instruction) else math.prod(part.size for part in window.dimensions)
     return _repeated(instruction.called[0], positions * folded)
-
-
-def _is_cumulative(instruction: Instruction, window: Window) -> bool:
-    dims = instruction.operands[0].shape.dims
-    wide = [(part, dim) for part, dim in zip(window.dimensions, dims, strict=True) if part != WindowDimension(1)]
-    if len(wide) != 1:
-        return False
-    part, dim = wide[0]
-    reaching = part.size - 1
-    ends = (WindowDimension(part.size, padding_low=reaching), WindowDimension(part.size, padding_high=reaching))
-    return part in ends and part.size >= dim
 
 
 @ARITHMETIC.register("select-and-scatter")

@@ -6,8 +6,9 @@ Everything here is a fact about an instruction or a fused computation; nothing i
     kLoop   the root is an element op, a tuple of element ops of the same dimensions, or a dynamic-update-slice whose
             operand 0 is a parameter (only the slice is written when the buffers are one). Or a select-and-scatter with
             the padding that it reads, and the part of its result that is kept (`hlo/padded_selections.py`)
-    kInput  a reduce, or a reduce-window with a small window (several inputs: variadic), whose initial values are scalar
-            parameters or constants. The outputs are its results, or what is made from each of them, element by element
+    kInput  a reduce, or a reduce-window with a small window or that is a scan (several inputs: variadic), whose initial
+            values are scalar parameters or constants. The outputs are its results, or what is made from each of them,
+            element by element
     kOutput a chain over the rows of one array: reduces over its last dimensions, all the same ones, and element-wise
             ops on what they make. The outputs are whole arrays, or one value per row. Or over its columns: the last
             dimension is not folded then, and everything else is the same
@@ -32,8 +33,9 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from xlapy.hlo.attributes import FusionKind
+from xlapy.hlo.attributes import FusionKind, Window, WindowDimension
 from xlapy.hlo.graph import Computation, Instruction
+from xlapy.hlo.identities import identity_literal
 from xlapy.hlo.ops import Trait
 from xlapy.hlo.shape import Dims, Shape
 from xlapy.support.records import Record
@@ -364,6 +366,28 @@ SMALL_WINDOW = 8  # elements in each dimension: a larger one may be a scan, or m
 def has_small_window(fold: Instruction) -> bool:
     """A kernel may compute the elements that the reduce-window folds, once for each place of each window."""
     return all(part.size < SMALL_WINDOW for part in fold.attributes["window"].dimensions)
+
+
+def is_cumulative(fold: Instruction) -> bool:
+    """The window reaches from each element to an end of one dimension: a scan along it."""
+    dims = fold.operands[0].shape.dims
+    windows: Window = fold.attributes["window"]
+    wide = [(part, dim) for part, dim in zip(windows.dimensions, dims, strict=True) if part != WindowDimension(1)]
+    if len(wide) != 1:
+        return False
+    part, dim = wide[0]
+    reaching = part.size - 1
+    ends = (WindowDimension(part.size, padding_low=reaching), WindowDimension(part.size, padding_high=reaching))
+    return part in ends and part.size >= dim
+
+
+def looks_once(fold: Instruction) -> bool:
+    """The reduce-window is a scan whose kernel looks at each element once, vector by vector: by one op, and it begins
+    with what changes nothing."""
+    identity, init = identity_literal(fold.called[0]), fold.operands[-1]
+    if len(fold.operands) != 2 or identity is None or not is_cumulative(fold) or not is_kernel_constant(init):
+        return False
+    return bool(init.attributes["literal"].scalar() == identity.scalar())
 
 
 def continues_fold(instruction: Instruction, size: int) -> bool:

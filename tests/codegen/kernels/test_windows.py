@@ -210,6 +210,36 @@ def test_scans_across_rows_go_by_strips(dims: tuple[int, ...], is_reversed: bool
     run_both(build, arguments)
 
 
+@pytest.mark.parametrize("dim", [0, 1])
+@pytest.mark.parametrize("is_reversed", [False, True])
+def test_scans_make_what_they_fold_and_what_follows(dim: int, is_reversed: bool) -> None:
+    generator = np.random.default_rng(24)
+    values = generator.normal(size=(40, 203))
+    arguments = [values.astype(kind) for kind in (np.float32, np.float64, Shape.scalar("bf16").type.dtype)]
+
+    def build(builder: XlaBuilder, p: list[XlaOp]) -> list[XlaOp]:
+        whole = [-scanned(x * x, ops.Add, 0, dim, is_reversed=is_reversed) for x in p]
+        return [*whole, abs(scanned(-p[0], ops.Max, -np.inf, dim, is_reversed=is_reversed)) + p[0]]
+
+    run_both(build, arguments)
+
+
+def test_a_scan_is_one_kernel_with_what_it_folds() -> None:
+    values = np.random.default_rng(25).normal(size=(600, 500)).astype(np.float32)
+    builder = XlaBuilder("scan")
+    operand = builder.parameter(0, Shape.of(values))
+    computation = builder.build(scanned(1 + operand / 1000, ops.Mul, 1, 1) * 2)
+    runs = []
+    for threads in (1, 2, 3, 8):
+        executable = xlapy.compile(computation, xlapy.CompileOptions(num_threads=threads))
+        entry = executable.hlo_text().split("ENTRY")[1]
+        assert entry.count("fusion(") == 1 and "reduce-window" not in entry
+        runs.append(executable(values))
+    for other in runs[1:]:
+        np.testing.assert_array_equal(other, runs[0])
+    np.testing.assert_allclose(runs[0], 2 * np.cumprod(1 + values / 1000, 1), rtol=1e-4)
+
+
 @pytest.mark.parametrize("is_reversed", [False, True])
 def test_scans_for_the_largest_and_smallest_floats(is_reversed: bool) -> None:
     """NaNs reach all that follows, and 0 is more than -0, in vectors and in what is left over."""

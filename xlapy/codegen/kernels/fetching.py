@@ -15,7 +15,7 @@ from xlapy.codegen.element_graph import ElementGraph, between
 from xlapy.codegen.indexing import Indexing
 from xlapy.codegen.ir import I64, KernelBuilder, Value
 from xlapy.codegen.ir_memory import CACHE_LINE
-from xlapy.codegen.kernels.row_order import inner_dim, inner_size, outer_positions, place_in_row
+from xlapy.codegen.kernels.row_order import inner_dim, inner_size, outer_positions, place_in_row, rows_of_operand
 from xlapy.codegen.registers import memory_type
 from xlapy.hlo.graph import Instruction
 from xlapy.hlo.shape import Dims, Shape
@@ -24,11 +24,19 @@ LEAST_SKIPPED = 1024  # bytes between rows that are worth not fetching
 
 
 class Fetching:
-    """What the rows of `roots`, of dimensions as in `shape`, need fetched from `arrays`."""
+    """What the rows of `roots`, of dimensions as in `shape`, need fetched from `arrays`, if they follow each other in
+    that order of the dimensions outside."""
 
-    def __init__(self, roots: Sequence[Instruction], shape: Shape, arrays: Mapping[Instruction, Array]) -> None:
+    def __init__(
+        self,
+        roots: Sequence[Instruction],
+        shape: Shape,
+        arrays: Mapping[Instruction, Array],
+        order: tuple[int, ...],
+    ) -> None:
         self._roots = roots
         self._shape = shape
+        self._order = order
         self.arrays = dict(arrays)
         """The arrays, with what is fetched whenever they are read."""
 
@@ -50,7 +58,7 @@ class Fetching:
         ix = Indexing(k, 2)  # lanes enough to see what is beside what
         for source, rows in self._picked.items():
             later = k.smin(k.add(row, rows), k.sub(end, 1))
-            outer = outer_positions(k, self._shape, later)
+            outer = outer_positions(k, self._shape, later, self._order)
             index = place_in_row(self._shape, outer, ix.along_lanes(k.const(I64, 0)))
             for place in ElementGraph(ix, self.arrays).reads([(root, index) for root in self._roots], source):
                 self.arrays[source].fetch(ix, place, inner_size(self._shape))
@@ -64,7 +72,7 @@ class Fetching:
         if picking.opcode == "gather":
             keeps_rows = inner in picking.attributes["dimension_numbers"].offset_dims
         else:
-            keeps_rows = picking.attributes["permutation"][inner] == inner_dim(source.shape)
+            keeps_rows = rows_of_operand(picking) not in (None, self._order)
         return keeps_rows and CACHE_LINE <= self._row_bytes(picking.operands[0]) <= source.ahead
 
     def _in_rows_of_slice(self, part: Instruction, source: Array) -> Array:

@@ -14,13 +14,21 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
-from xlapy.codegen.arrays import Array, Placement
+from xlapy.codegen.arrays import FETCHED_AHEAD, Array, Placement
 from xlapy.codegen.element_graph import ElementGraph, between
 from xlapy.codegen.indexing import Index, Indexing
 from xlapy.codegen.ir import I64, KernelBuilder, Value
+from xlapy.codegen.ir_memory import CACHE_LINE
 from xlapy.codegen.kernels.fetching import Fetching
 from xlapy.codegen.kernels.padded_rows import RowStep, emit_padded_row, emit_part, interior_of
-from xlapy.codegen.kernels.row_order import inner_dim, inner_size, outer_positions, rows_and_columns
+from xlapy.codegen.kernels.row_order import (
+    inner_dim,
+    inner_size,
+    outer_dims,
+    outer_positions,
+    rows_and_columns,
+    rows_of_operand,
+)
 from xlapy.codegen.kernels.strip import LEAST_VECTORS, PastCaches, strip
 from xlapy.codegen.kernels.tasks import units_per_task
 from xlapy.codegen.registers import memory_type, register_type
@@ -50,6 +58,7 @@ class LoopPlan(Record):
     units: int  # elements if linear, else rows
     bytes_per_unit: int
     streaming: bool  # results are too large to stay in cache until somebody reads them
+    order: tuple[int, ...]  # dimensions outside of a row, slowest first, as streamed rows follow each other
     is_quick: bool = False  # better compiled fast than run fast
 
     @property
@@ -90,7 +99,23 @@ def plan_loop(
     total = operand_bytes + sum(root.shape.bytes for root in roots)
     is_placed = is_linear or not extent % lanes or (len(roots) == 1 and extent >= LEAST_VECTORS * lanes)
     streaming = is_placed and is_streamed(roots, lanes, target)
-    return LoopPlan(tuple(roots), shape, is_linear, lanes, units, total // max(units, 1), streaming, is_quick)
+    order = outer_dims(shape)
+    if streaming and not is_linear and not extent % lanes:
+        order = _order_of_operand(instructions, inputs, shape, target) or order
+    return LoopPlan(tuple(roots), shape, is_linear, lanes, units, total // max(units, 1), streaming, order, is_quick)
+
+
+def _order_of_operand(
+    instructions: Sequence[Instruction], inputs: Callable[[Instruction], bool], shape: Shape, target: Target
+) -> tuple[int, ...] | None:
+    """The order in which rows follow each other in the only large operand, if they are short and it is a transpose of
+    the result. Rows past the caches may go anywhere; those that are picked from an operand are waited for."""
+    large = [each for each in instructions if inputs(each) and each.shape.bytes > target.l2_bytes]
+    turned = [each for each in instructions if each.opcode == "transpose" and each.shape.dims == shape.dims]
+    if len(large) != 1 or len(turned) != 1 or turned[0].operands[0] is not large[0]:
+        return None
+    row_bytes = inner_size(shape) * large[0].shape.type.bytes
+    return rows_of_operand(turned[0]) if CACHE_LINE <= row_bytes < FETCHED_AHEAD else None
 
 
 def work_per_element(instructions: Sequence[Instruction]) -> int:
@@ -208,13 +233,15 @@ def _by_rows(
     """The loop over rows."""
     parts_pay = not (in_place or plan.is_quick or plan.lanes == 1)
     interior = interior_of(plan.roots, arrays.__contains__, plan.lanes) if parts_pay else {}
-    fetching = Fetching(plan.roots, plan.shape, arrays)
+    streams, shape = plan.streaming and not in_place, plan.shape
+    order = plan.order if streams and not interior else outer_dims(shape)
+    fetching = Fetching(plan.roots, shape, arrays, order)
     storing = _storing(plan, fetching.arrays, outputs)
     past_caches, placement_of_all = None, None
-    if plan.streaming and not in_place:
-        if len(outputs) > 1 and inner_dim(plan.shape) in interior:
+    if streams:
+        if len(outputs) > 1 and inner_dim(shape) in interior:
             interior = {}  # parts of rows begin at other places in other results
-        if inner_dim(plan.shape) in interior or inner_size(plan.shape) % plan.lanes:
+        if inner_dim(shape) in interior or inner_size(shape) % plan.lanes:
             past_caches = PastCaches.of(k, outputs[0], plan.lanes)
         else:
             placement_of_all = Placement(k.compare("ne", _rest_of_addresses(k, plan, outputs), 0))
@@ -223,11 +250,13 @@ def _by_rows(
         storing(ix, index, placement or placement_of_all)
 
     with k.loop(begin, end) as loop:
-        fetching.emit(k, loop.index, end)
+        row = loop.index
+        fetching.emit(k, row, end)
         if interior:
-            emit_padded_row(k, plan.shape, loop.index, plan.lanes, step, interior, past_caches)
+            emit_padded_row(k, shape, row, plan.lanes, step, interior, past_caches)
         else:
-            emit_row(k, plan.shape, loop.index, plan.lanes, step, overlapping=not in_place, past_caches=past_caches)
+            outer, whole = outer_positions(k, shape, row, order), range(inner_size(shape))
+            emit_part(k, shape, row, outer, whole, plan.lanes, step, overlapping=not in_place, past_caches=past_caches)
 
 
 def _rest_of_addresses(k: KernelBuilder, plan: LoopPlan, outputs: Sequence[Array]) -> Value:
@@ -247,16 +276,7 @@ def _is_misplaced(k: KernelBuilder, plan: LoopPlan, position: Value, rest: Value
     return k.compare("ne", rest, 0)
 
 
-def emit_row(
-    k: KernelBuilder,
-    shape: Shape,
-    row: Value,
-    lanes: int,
-    step: RowStep,
-    *,
-    overlapping: bool,
-    past_caches: PastCaches | None = None,
-) -> None:
+def emit_row(k: KernelBuilder, shape: Shape, row: Value, lanes: int, step: RowStep, *, overlapping: bool) -> None:
     """The inner loop over one row of an array of `shape`: row number in memory order, outer dimensions major."""
     outer, whole = outer_positions(k, shape, row), range(inner_size(shape))
-    emit_part(k, shape, row, outer, whole, lanes, step, overlapping=overlapping, past_caches=past_caches)
+    emit_part(k, shape, row, outer, whole, lanes, step, overlapping=overlapping, past_caches=None)

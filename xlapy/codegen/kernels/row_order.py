@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from xlapy.codegen.indexing import Coordinate, Index, Indexing
 from xlapy.codegen.ir import KernelBuilder, Value
+from xlapy.hlo.graph import Instruction
 from xlapy.hlo.shape import Shape
 
 
@@ -28,10 +29,27 @@ def rows_and_columns(shape: Shape) -> tuple[int, int]:
     return shape.size // max(columns, 1), columns
 
 
-def outer_positions(k: KernelBuilder, shape: Shape, row: Value) -> dict[int, Coordinate]:
-    """Where row number `row` (outer dimensions major) is, by dimension."""
+def outer_dims(shape: Shape) -> tuple[int, ...]:
+    """All dimensions but that of a row, the slowest first."""
     inner = inner_dim(shape)
-    order = [dim for dim in reversed(shape.minor_to_major) if dim != inner]
+    return tuple(dim for dim in reversed(shape.minor_to_major) if dim != inner)
+
+
+def rows_of_operand(transpose: Instruction) -> tuple[int, ...] | None:
+    """The outer dimensions of the result in the order in which the operand has them, the slowest first; None if the
+    operand has rows along another dimension."""
+    source, permutation = transpose.operands[0].shape, transpose.attributes["permutation"]
+    if permutation[inner_dim(transpose.shape)] != inner_dim(source):
+        return None
+    return tuple(permutation.index(dim) for dim in outer_dims(source))
+
+
+def outer_positions(
+    k: KernelBuilder, shape: Shape, row: Value, order: Sequence[int] | None = None
+) -> dict[int, Coordinate]:
+    """Where row number `row` is, by dimension, if rows are counted in that order of the outer dimensions; by default
+    as they lie in memory."""
+    order = outer_dims(shape) if order is None else order
     outer = Indexing(k, 1).delinearize(Coordinate(row), [shape.dims[dim] for dim in order])
     return dict(zip(order, outer, strict=True))
 

@@ -83,9 +83,10 @@ def plan_transpose(transpose: Instruction, target: Target, mirrored: Dims = ()) 
     is_streaming = (
         len(fast) == 1
         and outer <= LEVELS
-        and lanes * width == CACHE_LINE
-        and not dims[slow] % lanes
-        and is_streamed([transpose], lanes, target)
+        and target.vector_bytes == CACHE_LINE
+        and dims[fast[0]] >= line_lanes(width)
+        and not dims[slow] % line_lanes(width)
+        and is_streamed([transpose], line_lanes(width), target)
     )
     side = square_side(width, target)
     square = STREAMED_BYTES // width if is_streaming else side
@@ -98,6 +99,11 @@ def plan_transpose(transpose: Instruction, target: Target, mirrored: Dims = ()) 
 def block_lanes(width: int, target: Target) -> int:
     """The side of a block of elements so wide."""
     return min(target.vector_bytes // width, MOST_LANES)
+
+
+def line_lanes(width: int) -> int:
+    """The side of a block of elements so wide whose rows are whole cache lines."""
+    return CACHE_LINE // width
 
 
 def square_side(width: int, target: Target) -> int:

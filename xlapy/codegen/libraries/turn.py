@@ -16,9 +16,9 @@ from functools import partial
 
 from xlapy.codegen.ir import F32, F64, I8, I16, I64, PTR, IRType, KernelBuilder, Module, Value
 from xlapy.codegen.ir_memory import CACHE_LINE
-from xlapy.codegen.kernels.transpose import LEVELS, TransposePlan, block_lanes, strides_of
+from xlapy.codegen.kernels.transpose import LEVELS, MOST_LANES, TransposePlan, block_lanes, line_lanes, strides_of
 from xlapy.codegen.libraries import Library, LibraryCall
-from xlapy.codegen.register_transpose import transposed
+from xlapy.codegen.register_transpose import columns_of_pieces, row_piece, transposed
 from xlapy.codegen.target import Target
 
 NUMBERS = (
@@ -36,7 +36,8 @@ _TYPES = {1: I8, 2: I16, 4: F32, 8: F64}
 """Elements by their width: only moved, as what vectors of that width are shuffled as anyway."""
 
 _FETCHED_AHEAD = 256
-"""Bytes from what is read of a row to what is fetched meanwhile. What a row begins with is waited for."""
+"""Bytes from what is read of a row to what is fetched meanwhile. What a row begins with is waited for, unless rows are
+so short that a first-level cache holds as many as a block has: then those of the next blocks are fetched."""
 
 _NEXT_TO_EACH_OTHER = 4
 """Rows that are found from one address, by multiples of their distance that stay in registers."""
@@ -87,7 +88,10 @@ def emit_turn(width: int, target: Target) -> Module:
     with KernelBuilder(module, f"turn_{width}", _RANGE, None, attributes=attributes) as k:
         _Squares(k, _TYPES[width], lanes).emit()
     with KernelBuilder(module, _past_caches(width), _RANGE, None, attributes=attributes) as k:
-        (_PastCaches if lanes * width == CACHE_LINE else _Squares)(k, _TYPES[width], lanes).emit()
+        if target.vector_bytes == CACHE_LINE:
+            _PastCaches(k, _TYPES[width], line_lanes(width), target.l1_bytes).emit()
+        else:
+            _Squares(k, _TYPES[width], lanes).emit()
     return module
 
 
@@ -159,7 +163,12 @@ class _TurnEmitter(abc.ABC):
 
     def _turned(self, lines: Sequence[Value]) -> list[Value]:
         """The block of those lines, by columns: all of them before any is stored, which is 5 % faster."""
-        return transposed(self._k, [self._k.load(line, self._block) for line in lines])
+        k, rows = self._k, [self._k.load(line, self._block) for line in lines]
+        if len(rows) <= MOST_LANES:
+            return transposed(k, rows)
+        size = row_piece(self._block).lanes
+        pieces = [range(first, first + size) for first in range(0, len(rows), size)]
+        return [column for at in pieces for column in columns_of_pieces(k, [k.shuffle(row, None, at) for row in rows])]
 
 
 class _Squares(_TurnEmitter):
@@ -186,6 +195,11 @@ class _Squares(_TurnEmitter):
 class _PastCaches(_TurnEmitter):
     """Blocks beside one another; results that lie as they should bypass the caches."""
 
+    def __init__(self, k: KernelBuilder, type: IRType, lanes: int, l1_bytes: int) -> None:
+        super().__init__(k, type, lanes)
+        block_rows = k.mul(self._numbers["source_row"], lanes)
+        self._ahead = k.select(k.compare("le", block_rows, l1_bytes), block_rows, _FETCHED_AHEAD)
+
     def emit(self) -> None:
         super().emit()
         self._k.fence()
@@ -200,7 +214,7 @@ class _PastCaches(_TurnEmitter):
                 column = self._first(across.index, "columns")
                 lines = self._lines(k.gep(row_of_source, column, self._width), numbers["source_row"])
                 for line in lines:
-                    k.prefetch(k.gep(line, _FETCHED_AHEAD), 1)
+                    k.prefetch(k.gep(line, self._ahead), 1, level=2)
                 turned = self._turned(lines)
                 first = k.gep(column_of_result, k.mul(column, numbers["result_column"]))
                 goals = self._lines(first, numbers["result_column"])

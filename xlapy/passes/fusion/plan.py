@@ -26,6 +26,7 @@ from xlapy.hlo.kernel_plan import (
     is_blocked_transpose,
     is_element_op,
     is_kernel_constant,
+    looks_once,
     rereads,
     turns_reversed,
 )
@@ -327,7 +328,7 @@ class FusionPlan:
 
 def elements_folded(fold: Instruction) -> int:
     """How many elements a fold looks at, those that it looks at in several windows counted for each."""
-    if fold.opcode == "reduce":
+    if fold.opcode == "reduce" or looks_once(fold):
         return fold.operands[0].shape.size
     window: Window = fold.attributes["window"]
     places = math.prod(part.size for part in window.dimensions)
@@ -350,7 +351,7 @@ def _root_kind(instruction: Instruction) -> FusionKind | None:
     """The kind of kernel whose root the instruction can be; None if it cannot."""
     if instruction.opcode in FOLDS:
         arrays = instruction.operands[: len(instruction.operands) // 2]
-        is_suited = instruction.opcode == "reduce" or has_small_window(instruction)
+        is_suited = instruction.opcode == "reduce" or has_small_window(instruction) or looks_once(instruction)
         return FusionKind.INPUT if is_suited and all(array.shape.is_static for array in arrays) else None
     if not instruction.shape.is_array or instruction.shape.is_scalar or not instruction.shape.is_static:
         return None
