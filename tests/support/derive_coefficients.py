@@ -119,10 +119,6 @@ def erfcx_of_quotient(t: Real) -> Real:
     return (x + mp.mpf("1.5")) * mp.exp(x * x) * mp.erfc(x)
 
 
-def log_erfc_around(middle: Real) -> Callable[[Real], Real]:
-    return lambda t: mp.log(mp.erfc(middle + t))
-
-
 def inverse_erf(w: Real) -> Real:
     """erf_inv(x) / x where 1 - x^2 = e^-w; Newton's iteration on erfc, which keeps its digits next to 1."""
     if abs(w) < mp.mpf(10) ** -20:
@@ -279,14 +275,6 @@ SINGLE_ONLY: dict[str, tuple[str, Callable[[Real], Real], Callable[[Real], Real]
         QUARTER_PI_SQUARED,
         5,
     ),
-    "LOG_ERFC_SINGLE": (
-        "log(erfc(x)) / x + 1 of x, with relative errors of erf(x)",
-        near_zero(lambda x: mp.log(mp.erfc(x)) / x + 1),
-        lambda x: x * mp.erfc(x) / mp.erf(x),
-        mp.mpf(0),
-        mp.mpf("3.9375"),
-        8,
-    ),
     "ERFCX_SINGLE": (
         "(x + 3/2) e^(x^2) erfc(x) of t = 1 - 3 / (x + 3/2), with relative errors",
         erfcx_of_quotient,
@@ -294,6 +282,20 @@ SINGLE_ONLY: dict[str, tuple[str, Callable[[Real], Real], Callable[[Real], Real]
         mp.mpf(-1),
         1 - 3 / mp.mpf("11.625"),
         11,
+    ),
+}
+
+
+# the same for both: meaning, function, weight, low, highs, degrees
+FOR_BOTH: dict[str, tuple[str, Callable[[Real], Real], Callable[[Real], Real], Real, tuple[str, str], int, int]] = {
+    "LOG_ERFC": (
+        "log(erfc(x)) / x + 1 of x, with relative errors of erf(x)",
+        near_zero(lambda x: mp.log(mp.erfc(x)) / x + 1),
+        lambda x: x * mp.erfc(x) / mp.erf(x),
+        mp.mpf(0),
+        ("3.9375", "5.9375"),
+        8,
+        23,
     ),
 }
 
@@ -318,15 +320,8 @@ DOUBLE_ONLY: dict[str, tuple[str, Callable[[Real], Real], Real, Real, int]] = {
         "erf(x) / x - 1 of x^2",
         root(lambda x: mp.erf(x) / x - 1),
         mp.mpf(0),
-        mp.mpf("3.0625"),
-        19,
-    ),
-    "LOG_ERFC": (
-        "log(erfc(x)) of x - 3.875",
-        log_erfc_around(mp.mpf("3.875")),
-        mp.mpf("-2.125"),
-        mp.mpf("2.125"),
-        22,
+        mp.mpf("0.25"),
+        8,
     ),
     "ERFCX": (
         "(1 + 2 x) e^(x^2) erfc(x) of t = (x - 4) / (x + 4)",
@@ -417,6 +412,12 @@ def main() -> None:
     for name, (meaning, function, weight, low, high, degree) in SINGLE_ONLY.items():
         print(f"# {meaning}")
         write_tuple(f"{name} =", minimax(function, weight, low, high, degree))
+    for name, (meaning, function, weight, low, highs, *degrees) in FOR_BOTH.items():
+        print(f"# {meaning}")
+        print(f"{name} = {{")
+        for kind, end, degree in zip(("f32", "f64"), highs, degrees, strict=True):
+            write_tuple(f'"{kind}":', minimax(function, weight, low, mp.mpf(end), degree), "    ")
+        print("}")
     for name, (meaning, function, weight, low, high, *degrees) in WEIGHTED.items():
         print(f"# {meaning}")
         print(f"{name} = {{")

@@ -27,6 +27,7 @@ from xlapy.codegen.math.common import (
     leading_half,
     quick_two_sum,
     split_exponent,
+    split_normal,
     two_product,
     two_sum,
 )
@@ -69,12 +70,15 @@ def log1p(k: KernelBuilder, x: Value) -> Value:
 
 def log1p_of_sum(k: KernelBuilder, x: Value, low: Value | None) -> Value:
     """log(1 + x + low), where `low` holds what x is too short for; what 1 + x loses is added at the end too."""
-    total, error = two_sum(k, k.const(x.type, 1.0), x)
+    whole, error = two_sum(k, k.const(x.type, 1.0), x)
+    total = whole
     if low is not None:
-        error = k.add(error, low)
-    m, e = split_exponent(k, total)
+        total, error = quick_two_sum(k, whole, k.add(error, low))
+    m, e, doubled_inverse = split_normal(k, total)
     f = k.sub(m, 1.0)
-    result = _with_specials(k, total, _combined(k, e, f, k.div(error, total)))
+    # error / total = error / 2^e / m, and 1 / m is 1 - f, nearly enough: the error is at most half an ulp of the total.
+    lost = k.mul(k.mul(error, doubled_inverse), k.muladd(f, -0.5, 0.5))
+    result = _with_specials(k, whole, _combined(k, e, f, lost))
     tiny = 2.0 ** -(format_of(x.type).mantissa + 2)
     return k.select(k.compare("lt", k.fabs(x), tiny), x, result)
 
