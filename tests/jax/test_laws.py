@@ -241,9 +241,9 @@ PROGRAMS = {
         "select-false",
     ),
     "narrow floats": Program(
-        lambda h: (h.astype(np.float32).T.astype(h.dtype), h.astype(np.float32).astype(h.dtype)),
+        lambda h: (h.astype(np.float32).T.astype(h.dtype), h.astype(np.float32).astype(h.dtype), jax.nn.silu(h)),
         (HALF,),
-        "movement-between-conversions convert-through-wider",
+        "movement-between-conversions convert-through-wider logistic-of-narrow",
     ),
     # shapes
     "moves": Program(
