@@ -84,6 +84,7 @@ PROGRAMS = {
         (X,),
         "add-negated dot-with-ones-left transpose-of-broadcast reshape-around-elementwise",
     ),
+    "gelu": Program(jax.nn.gelu, (X,), "one-and-tanh"),
     "step": Program(lambda x: jnp.where(x > 0, 1.0, 0.0), (X,), "select-one-or-zero"),
     "normalization": Program(jax.grad(lambda x: (normalized(x, 0) ** 3).sum()), (X,), "select-true multiply-one"),
     "mean squared error": Program(
