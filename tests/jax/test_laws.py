@@ -89,6 +89,7 @@ PROGRAMS = {
         (X,),
         "add-negated dot-with-ones-left transpose-of-broadcast reshape-around-elementwise",
     ),
+    "gelu": Program(jax.nn.gelu, (X,), "one-and-tanh"),
     "step": Program(lambda x: jnp.where(x > 0, 1.0, 0.0), (X,), "select-one-or-zero"),
     "normalization": Program(jax.grad(lambda x: (normalized(x, 0) ** 3).sum()), (X,), "select-true multiply-one"),
     "mean squared error": Program(
@@ -249,9 +250,9 @@ PROGRAMS = {
         "select-false",
     ),
     "narrow floats": Program(
-        lambda h: (h.astype(np.float32).T.astype(h.dtype), h.astype(np.float32).astype(h.dtype)),
+        lambda h: (h.astype(np.float32).T.astype(h.dtype), h.astype(np.float32).astype(h.dtype), jax.nn.silu(h)),
         (HALF,),
-        "movement-between-conversions convert-through-wider",
+        "movement-between-conversions convert-through-wider logistic-of-narrow",
     ),
     # shapes
     "moves": Program(

@@ -47,6 +47,24 @@ def polynomial(function: Callable[[Real], Real], low: Real, high: Real, degree: 
     return [float(c) for c in result]
 
 
+def rational(
+    function: Callable[[Real], Real], low: Real, high: Real, above: int, below: int
+) -> tuple[list[float], list[float]]:
+    """Numerator and denominator, constants first, of these degrees, equal to `function` at Chebyshev nodes.
+
+    The denominator begins with 1."""
+    count = above + below + 1
+    center, radius = (mp.mpf(low) + high) / 2, (mp.mpf(high) - low) / 2
+    nodes = [center + radius * mp.cos(mp.pi * (2 * i + 1) / (2 * count)) for i in range(count)]
+    values = [function(x) for x in nodes]
+    rows = [
+        [*(x**n for n in range(above + 1)), *(-y * x**n for n in range(1, below + 1))]
+        for x, y in zip(nodes, values, strict=True)
+    ]
+    solution = [float(c) for c in mp.lu_solve(mp.matrix(rows), mp.matrix(values))]
+    return solution[: above + 1], [1.0, *solution[above + 1 :]]
+
+
 def minimax(
     function: Callable[[Real], Real], weight: Callable[[Real], Real], low: Real, high: Real, degree: int
 ) -> list[float]:
@@ -117,10 +135,6 @@ def erfcx_of_quotient(t: Real) -> Real:
     """(x + 3/2) e^(x^2) erfc(x) where t = 1 - 3 / (x + 3/2)."""
     x = 3 / (1 - t) - mp.mpf("1.5")
     return (x + mp.mpf("1.5")) * mp.exp(x * x) * mp.erfc(x)
-
-
-def log_erfc_around(middle: Real) -> Callable[[Real], Real]:
-    return lambda t: mp.log(mp.erfc(middle + t))
 
 
 def inverse_erf(w: Real) -> Real:
@@ -279,14 +293,6 @@ SINGLE_ONLY: dict[str, tuple[str, Callable[[Real], Real], Callable[[Real], Real]
         QUARTER_PI_SQUARED,
         5,
     ),
-    "LOG_ERFC_SINGLE": (
-        "log(erfc(x)) / x + 1 of x, with relative errors of erf(x)",
-        near_zero(lambda x: mp.log(mp.erfc(x)) / x + 1),
-        lambda x: x * mp.erfc(x) / mp.erf(x),
-        mp.mpf(0),
-        mp.mpf("3.9375"),
-        8,
-    ),
     "ERFCX_SINGLE": (
         "(x + 3/2) e^(x^2) erfc(x) of t = 1 - 3 / (x + 3/2), with relative errors",
         erfcx_of_quotient,
@@ -294,6 +300,49 @@ SINGLE_ONLY: dict[str, tuple[str, Callable[[Real], Real], Callable[[Real], Real]
         mp.mpf(-1),
         1 - 3 / mp.mpf("11.625"),
         11,
+    ),
+}
+
+
+# the same for results of bf16: errors of some 2^-16 are added to one of up to half an ulp, 2^-9
+BRIEF: dict[str, tuple[str, Callable[[Real], Real], Callable[[Real], Real], Real, Real, int]] = {
+    "BRIEF_EXP2": ("2^r", lambda r: mp.mpf(2) ** r, lambda r: mp.mpf(2) ** -r, mp.mpf("-0.5"), mp.mpf("0.5"), 4),
+    "BRIEF_LOG": (
+        "log(1 + f) / f",
+        near_zero(lambda f: mp.log1p(f) / f),
+        near_zero(lambda f: f / mp.log1p(f)),
+        mp.sqrt(mp.mpf("0.5")) - 1,
+        mp.sqrt(2) - 1,
+        6,
+    ),
+    "BRIEF_ERF": (
+        "erf(x) / x of x^2",
+        root(lambda x: mp.erf(x) / x),
+        root(lambda x: x / mp.erf(x)),
+        mp.mpf(0),
+        mp.mpf("4.84"),
+        6,
+    ),
+    "BRIEF_ERFCX": (
+        "(x + 3/2) e^(x^2) erfc(x) of t = 1 - 3 / (x + 3/2)",
+        erfcx_of_quotient,
+        lambda t: 1 / erfcx_of_quotient(t),
+        mp.mpf(-1),
+        1 - 3 / mp.mpf("11.25"),
+        5,
+    ),
+}
+
+# the same for both: meaning, function, weight, low, highs, degrees
+FOR_BOTH: dict[str, tuple[str, Callable[[Real], Real], Callable[[Real], Real], Real, tuple[str, str], int, int]] = {
+    "LOG_ERFC": (
+        "log(erfc(x)) / x + 1 of x, with relative errors of erf(x)",
+        near_zero(lambda x: mp.log(mp.erfc(x)) / x + 1),
+        lambda x: x * mp.erfc(x) / mp.erf(x),
+        mp.mpf(0),
+        ("3.9375", "5.9375"),
+        8,
+        23,
     ),
 }
 
@@ -318,15 +367,8 @@ DOUBLE_ONLY: dict[str, tuple[str, Callable[[Real], Real], Real, Real, int]] = {
         "erf(x) / x - 1 of x^2",
         root(lambda x: mp.erf(x) / x - 1),
         mp.mpf(0),
-        mp.mpf("3.0625"),
-        19,
-    ),
-    "LOG_ERFC": (
-        "log(erfc(x)) of x - 3.875",
-        log_erfc_around(mp.mpf("3.875")),
-        mp.mpf("-2.125"),
-        mp.mpf("2.125"),
-        22,
+        mp.mpf("0.25"),
+        8,
     ),
     "ERFCX": (
         "(1 + 2 x) e^(x^2) erfc(x) of t = (x - 4) / (x + 4)",
@@ -414,9 +456,15 @@ def main() -> None:
         for kind, numbers in both(name).items():
             write_tuple(f'"{kind}":', numbers, "    ")
         print("}")
-    for name, (meaning, function, weight, low, high, degree) in SINGLE_ONLY.items():
+    for name, (meaning, function, weight, low, high, degree) in (SINGLE_ONLY | BRIEF).items():
         print(f"# {meaning}")
         write_tuple(f"{name} =", minimax(function, weight, low, high, degree))
+    for name, (meaning, function, weight, low, highs, *degrees) in FOR_BOTH.items():
+        print(f"# {meaning}")
+        print(f"{name} = {{")
+        for kind, end, degree in zip(("f32", "f64"), highs, degrees, strict=True):
+            write_tuple(f'"{kind}":', minimax(function, weight, low, mp.mpf(end), degree), "    ")
+        print("}")
     for name, (meaning, function, weight, low, high, *degrees) in WEIGHTED.items():
         print(f"# {meaning}")
         print(f"{name} = {{")
@@ -426,6 +474,10 @@ def main() -> None:
     for name, (meaning, function, low, high, degree) in DOUBLE_ONLY.items():
         print(f"# {meaning}")
         write_tuple(f"{name} =", polynomial(function, low, high, degree))
+    print("# tanh(x) / x of x^2, for results of bf16")
+    parts = rational(root(lambda x: mp.tanh(x) / x), mp.mpf(0), mp.mpf("12.25"), 2, 2)
+    for name, part in zip(("BRIEF_TANH_ABOVE", "BRIEF_TANH_BELOW"), parts, strict=True):
+        write_tuple(f"{name} =", part)
     print("# high part times an exponent is exact, even without fma")
     print(f'LN2 = {{"f32": {tuple(split(LN2, 14))}, "f64": {tuple(split(LN2, 36))}}}')
     print(f'LOG2_E = {{"f32": {tuple(split(1 / LN2, 12))}, "f64": {tuple(split(1 / LN2, 28))}}}')

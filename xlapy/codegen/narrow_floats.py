@@ -23,6 +23,9 @@ class NarrowFloat(Record):
     """The bits of a value that is rounded already, if that is less work than `narrow`."""
     round_result: Callable[[KernelBuilder, Value], Value] | None = None
     """Rounds what was computed from values of the type, if that is less work than `round`."""
+    round_smooth: Callable[[KernelBuilder, Value], Value] | None = None
+    """The same for functions, whose values do not lie in the middle of two neighbours, but where errors bring them
+    there: which of these is taken then is no matter."""
 
     def round(self, k: KernelBuilder, value: Value) -> Value:
         return self.widen(k, self.narrow(k, value))
@@ -55,9 +58,11 @@ def _widen_bf16(k: KernelBuilder, raw: Value) -> Value:
 
 
 def _nearest_bf16(k: KernelBuilder, bits: Value) -> Value:
-    """Adds just under half a unit, or half of one to what is odd, so that ties go to even. The upper halves count."""
-    odd = k.compare("ne", k.and_(bits, 1 << 16), 0)
-    return k.add(bits, k.select(odd, k.const(bits.type, 0x8000), 0x7FFF))
+    """The upper halves count, rounded by adding half a unit. Where that was exactly what was missing, the lower half is
+    zero now, and the lowest bit that counts another one in a number that is less by one: both have it if it is even
+    without. No masks, which cost more than arithmetic."""
+    rounded_up = k.add(bits, 0x8000)
+    return k.and_(rounded_up, k.or_(k.add(bits, 0x7FFF), -1 << 17))
 
 
 def _narrow_bf16(k: KernelBuilder, value: Value) -> Value:
@@ -82,6 +87,11 @@ def _round_bf16_result(k: KernelBuilder, value: Value) -> Value:
     """Needs no look at NaNs: those that operations make, or pass on from values of the type, have nothing in the lower
     half, so that adding to it changes nothing in the upper one."""
     return _float(k, k.and_(_nearest_bf16(k, _bits(k, value)), -1 << 16))
+
+
+def _round_bf16_smooth(k: KernelBuilder, value: Value) -> Value:
+    """Adds half a unit, without a look at which of two neighbours is even."""
+    return _float(k, k.and_(k.add(_bits(k, value), 0x8000), -1 << 16))
 
 
 def _widen_f16(k: KernelBuilder, raw: Value) -> Value:
@@ -228,7 +238,7 @@ def _narrow_e8m0(k: KernelBuilder, value: Value) -> Value:
 
 
 NARROW_FLOATS = {
-    "bf16": NarrowFloat(_widen_bf16, _narrow_bf16, _encode_bf16, _round_bf16_result),
+    "bf16": NarrowFloat(_widen_bf16, _narrow_bf16, _encode_bf16, _round_bf16_result, _round_bf16_smooth),
     "f16": NarrowFloat(_widen_f16, _narrow_f16),
     "f8e8m0fnu": NarrowFloat(_widen_e8m0, _narrow_e8m0),
 } | {name: NarrowFloat(_WIDEN_SMALL[name], _NARROW_SMALL[name]) for name in _FORMATS if name != "f16"}

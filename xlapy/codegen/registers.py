@@ -95,16 +95,24 @@ def wrap_narrow_integer(k: KernelBuilder, value: Value, element_type: ElementTyp
     return shift_right(k.shl(value, spare), spare)
 
 
-def rounded(k: KernelBuilder, element: Element, element_type: ElementType, *, of_its_type: bool = False) -> Element:
+def rounded(
+    k: KernelBuilder,
+    element: Element,
+    element_type: ElementType,
+    *,
+    of_its_type: bool = False,
+    smooth: bool = False,
+) -> Element:
     """The result of an operation, brought into the range of its type: narrow floats round, narrow integers wrap.
 
-    `of_its_type`: where the operation took floats, these were of the same type."""
+    `of_its_type`: where the operation took floats, these were of the same type; `smooth`: it is such a function as
+    `NarrowFloat.round_smooth` is for."""
     if isinstance(element, Pair):
         return element
     if element_type.is_narrow_float:
         form = NARROW_FLOATS[element_type.name]
-        round_ = form.round_result if form.round_result and of_its_type else form.round
-        return note_rounded(k, round_(k, element), element_type)
+        quick = (form.round_smooth if smooth else form.round_result) if of_its_type else None
+        return note_rounded(k, (quick or form.round)(k, element), element_type)
     return wrap_narrow_integer(k, element, element_type)
 
 

@@ -6,11 +6,12 @@ from collections.abc import Callable
 
 from xlapy.codegen.elements.registry import Emission, element
 from xlapy.codegen.ir import F32, F64, KernelBuilder, Value
-from xlapy.codegen.math import MATH
+from xlapy.codegen.math import BF16_MATH, MATH
 from xlapy.codegen.math.complex import COMPLEX_MATH, Complex
 from xlapy.codegen.math.complex import absolute as absolute_of
 from xlapy.codegen.math.complex_inverse import INVERSE
 from xlapy.codegen.registers import Element, Pair, wrap_narrow_integer
+from xlapy.hlo.element_types import BF16
 
 
 def _value(element: Element) -> Value:
@@ -275,12 +276,12 @@ _REAL_FUNCTIONS = {
     "cosh": "cosh",
     "cosine": "cos",
     "erf": "erf",
+    "erfc": "erfc",
     "exponential": "exp",
     "exponential-minus-one": "expm1",
     "log": "log",
     "log-plus-one": "log1p",
     "logistic": "logistic",
-    "round-nearest-afz": "round_nearest_afz",
     "rsqrt": "rsqrt",
     "sine": "sin",
     "sinh": "sinh",
@@ -294,14 +295,20 @@ def _function(name: str) -> Callable[[Emission, Element], Element]:
     def emit(e: Emission, x: Element) -> Element:
         if isinstance(x, Pair):
             return complex_function(e.k, name, x)
-        return MATH[name](e.k, x)
+        functions = BF16_MATH if e.result_type is BF16 else MATH
+        return functions[name](e.k, x)
 
     emit.__doc__ = f"Vector math: {name}."
     return emit
 
 
 for _opcode, _name in _REAL_FUNCTIONS.items():
-    element(_opcode)(_function(_name))
+    element(_opcode, smooth=True)(_function(_name))
+
+
+@element("round-nearest-afz")
+def round_nearest_afz(e: Emission, x: Value) -> Element:
+    return MATH["round_nearest_afz"](e.k, x)
 
 
 @element("ceil")

@@ -47,10 +47,13 @@ ElementEmitter = Callable[..., Element]
 ELEMENTS: Registry[ElementEmitter] = Registry("native elements", OPS)
 EXACT: set[str] = set()
 SIGN_CHANGES: set[str] = set()  # exact for floats that have numbers and zeros of both signs
+SMOOTH: set[str] = set()  # functions that `NarrowFloat.round_smooth` is for
 _SIGNED_FLOATS = (BF16, F16)
 
 
-def element(*names: str, exact: bool = False, changes_sign: bool = False) -> Callable[[ElementEmitter], ElementEmitter]:
+def element(
+    *names: str, exact: bool = False, changes_sign: bool = False, smooth: bool = False
+) -> Callable[[ElementEmitter], ElementEmitter]:
     """Registers the emitter of each of `names`."""
 
     def register(emitter: ElementEmitter) -> ElementEmitter:
@@ -60,6 +63,8 @@ def element(*names: str, exact: bool = False, changes_sign: bool = False) -> Cal
                 EXACT.add(name)
             if changes_sign:
                 SIGN_CHANGES.add(name)
+            if smooth:
+                SMOOTH.add(name)
         return emitter
 
     return register
@@ -79,7 +84,8 @@ def emit_element(
     type = instruction.shape.type
     if instruction.opcode in EXACT or (instruction.opcode in SIGN_CHANGES and type in _SIGNED_FLOATS):
         return _as_rounded_as(k, result, instruction, operands)
-    return rounded(k, result, type, of_its_type=_takes_its_type(instruction))
+    smooth = instruction.opcode in SMOOTH
+    return rounded(k, result, type, of_its_type=_takes_its_type(instruction), smooth=smooth)
 
 
 def _takes_its_type(instruction: Instruction) -> bool:

@@ -12,6 +12,7 @@ from types import MappingProxyType
 from xlapy.codegen.ir import Value
 from xlapy.codegen.math import (
     beta,
+    brief,
     error,
     exponential,
     gamma,
@@ -74,3 +75,16 @@ MATH: Mapping[str, MathFunction] = MappingProxyType(
         "zeta": special.zeta,
     }
 )
+
+BF16_MATH: Mapping[str, MathFunction] = MappingProxyType(
+    {
+        **MATH,
+        "erf": brief.erf,
+        "erfc": brief.erfc,
+        "exp": brief.exp,
+        "log": brief.log,
+        "logistic": brief.logistic,
+        "tanh": brief.tanh,
+    }
+)
+"""The same for arguments and results of bf16, held as f32."""

@@ -101,12 +101,18 @@ def split_exponent(k: KernelBuilder, x: Value) -> tuple[Value, Value]:
     """x = m * 2^e with m between sqrt(1/2) and sqrt(2), both floats; for positive finite x, subnormals included."""
     form = format_of(x.type)
     small = k.compare("lt", x, form.lowest_normal)
-    normal = k.select(small, k.mul(x, 2.0 ** (form.mantissa + 2)), x)
-    bits = k.to_integer_bits(normal)
+    mantissa, exponent, _ = split_normal(k, k.select(small, k.mul(x, 2.0 ** (form.mantissa + 2)), x))
+    return mantissa, k.select(small, k.sub(exponent, form.mantissa + 2.0), exponent)
+
+
+def split_normal(k: KernelBuilder, x: Value) -> tuple[Value, Value, Value]:
+    """The same for normal x, and 2^(1 - e), which is 0 for the largest numbers."""
+    form = format_of(x.type)
+    bits = k.to_integer_bits(x)
     exponent_field = k.and_(k.sub(bits, float_to_bits(math.sqrt(0.5), x.type.bits)), -1 << form.mantissa)
     mantissa = k.bitcast(k.sub(bits, exponent_field), x.type)
-    exponent = exponent_of_field(k, exponent_field, x.type)
-    return mantissa, k.select(small, k.sub(exponent, form.mantissa + 2.0), exponent)
+    doubled_inverse = k.bitcast(k.sub(float_to_bits(2.0, x.type.bits), exponent_field), x.type)
+    return mantissa, exponent_of_field(k, exponent_field, x.type), doubled_inverse
 
 
 def exponent_of_field(k: KernelBuilder, field: Value, type: IRType) -> Value:

@@ -12,17 +12,16 @@ from xlapy.codegen.math.coefficients import (
     ERF_INV_TAIL,
     ERFCX,
     ERFCX_SINGLE,
+    EXP,
     EXP_SINGLE,
     LN2,
     LOG_ERFC,
-    LOG_ERFC_SINGLE,
 )
 from xlapy.codegen.math.common import (
     INFINITY,
     clamp,
     horner,
     nearest_power,
-    power_of_two,
     quick_two_sum,
     scale,
     two_product,
@@ -30,11 +29,9 @@ from xlapy.codegen.math.common import (
 from xlapy.codegen.math.exponential import reduced_exp
 from xlapy.codegen.math.logarithm import log1p_of_sum
 
-# Beyond these erf is 1 to the last bit; the middle is where the polynomial for log(erfc) is centered.
-_ERF_LIMIT = {"f32": 3.9375, "f64": 6.0}
-_ERF_MIDDLE = 3.875
-# Up to here the odd polynomial; then 1 - erf is small enough to hide the error of its exponent.
-_ERF_NEAR = 1.75
+# Beyond these erf is 1 to the last bit.
+_ERF_LIMIT = {"f32": 3.9375, "f64": 5.9375}
+_ERF_EXP = {"f32": EXP_SINGLE, "f64": EXP["f64"]}
 # Beyond these erfc vanishes.
 _ERFC_LIMIT = {"f32": 10.125, "f64": 28.0}
 # The polynomial for e^(x^2) erfc(x) in f32 is one of 1 - 3 / (x + 1.5), and gives a multiple of 1 / (x + 1.5).
@@ -47,33 +44,19 @@ _ERF_INV_FAR_START = 4.0
 
 
 def erf(k: KernelBuilder, x: Value) -> Value:
-    """The integral of 2 / sqrt(pi) e^(-t^2) from 0 to x."""
-    return _erf_single(k, x) if x.type.kind == "f32" else _erf_double(k, x)
+    """The integral of 2 / sqrt(pi) e^(-t^2) from 0 to x.
 
-
-def _erf_single(k: KernelBuilder, x: Value) -> Value:
-    """1 - e^Q(|x|) with Q for log(erfc), everywhere: with e^Q = 2^n (1 + p) it is (1 - 2^n) - 2^n p, and -p for n = 0.
-
+    1 - e^Q(|x|) with Q for log(erfc), everywhere: with e^Q = 2^n (1 + p) it is (1 - 2^n) - 2^n p, and -p for n = 0.
     So a small result is as accurate as Q, which is -|x| + |x| P(|x|)."""
-    magnitude = _at_most(k, k.fabs(x), _ERF_LIMIT["f32"])
-    exponent = k.muladd(magnitude, horner(k, magnitude, LOG_ERFC_SINGLE), k.neg(magnitude))
+    kind = x.type.kind
+    magnitude = _at_most(k, k.fabs(x), _ERF_LIMIT[kind])
+    exponent = k.muladd(magnitude, horner(k, magnitude, LOG_ERFC), k.neg(magnitude))
     n, power = nearest_power(k, exponent, 1 / math.log(2), 0)
     r = exponent
-    for part in LN2["f32"]:
+    for part in LN2[kind]:
         r = k.muladd(n, -part, r)
-    p = k.muladd(k.mul(r, r), horner(k, r, EXP_SINGLE), r)
+    p = k.muladd(k.mul(r, r), horner(k, r, _ERF_EXP[kind]), r)
     return k.copysign(k.muladd(k.neg(power), p, k.sub(1.0, power)), x)
-
-
-def _erf_double(k: KernelBuilder, x: Value) -> Value:
-    """x + x P(x^2) up to _ERF_NEAR, then 1 - e^Q(x) with Q for log(erfc)."""
-    near = k.muladd(x, horner(k, k.mul(x, x), ERF), x)
-    magnitude = k.fabs(x)
-    t = k.sub(clamp(k, magnitude, _ERF_NEAR, _ERF_LIMIT["f64"]), _ERF_MIDDLE)
-    part = reduced_exp(k, horner(k, t, LOG_ERFC))
-    power = power_of_two(k, part.n, x.type)
-    far = k.copysign(k.sub(1.0, k.muladd(part.p, power, power)), x)
-    return k.select(k.compare("lt", magnitude, _ERF_NEAR), near, far)
 
 
 def erfc(k: KernelBuilder, x: Value) -> Value:

@@ -27,6 +27,7 @@ from xlapy.codegen.math.common import (
     leading_half,
     quick_two_sum,
     split_exponent,
+    split_normal,
     two_product,
     two_sum,
 )
@@ -40,7 +41,7 @@ def _half_square_and_rest(k: KernelBuilder, f: Value) -> tuple[Value, Value]:
     return half_square, k.mul(s, k.muladd(z, horner(k, z, LOG), half_square))
 
 
-def _with_specials(k: KernelBuilder, x: Value, result: Value) -> Value:
+def with_specials(k: KernelBuilder, x: Value, result: Value) -> Value:
     """The logarithm where x is positive and finite is `result`."""
     result = k.select(k.compare("lt", x, INFINITY), result, x)
     return k.select(k.compare("gt", x, 0.0), result, k.select(k.compare("eq", x, 0.0), k.const(x.type, -INFINITY), NAN))
@@ -59,7 +60,7 @@ def _combined(k: KernelBuilder, e: Value, f: Value, low: Value | None = None) ->
 def log(k: KernelBuilder, x: Value) -> Value:
     """The natural logarithm."""
     m, e = split_exponent(k, x)
-    return _with_specials(k, x, _combined(k, e, k.sub(m, 1.0)))
+    return with_specials(k, x, _combined(k, e, k.sub(m, 1.0)))
 
 
 def log1p(k: KernelBuilder, x: Value) -> Value:
@@ -69,12 +70,15 @@ def log1p(k: KernelBuilder, x: Value) -> Value:
 
 def log1p_of_sum(k: KernelBuilder, x: Value, low: Value | None) -> Value:
     """log(1 + x + low), where `low` holds what x is too short for; what 1 + x loses is added at the end too."""
-    total, error = two_sum(k, k.const(x.type, 1.0), x)
+    whole, error = two_sum(k, k.const(x.type, 1.0), x)
+    total = whole
     if low is not None:
-        error = k.add(error, low)
-    m, e = split_exponent(k, total)
+        total, error = quick_two_sum(k, whole, k.add(error, low))
+    m, e, doubled_inverse = split_normal(k, total)
     f = k.sub(m, 1.0)
-    result = _with_specials(k, total, _combined(k, e, f, k.div(error, total)))
+    # error / total = error / 2^e / m, and 1 / m is 1 - f, nearly enough: the error is at most half an ulp of the total.
+    lost = k.mul(k.mul(error, doubled_inverse), k.muladd(f, -0.5, 0.5))
+    result = with_specials(k, whole, _combined(k, e, f, lost))
     tiny = 2.0 ** -(format_of(x.type).mantissa + 2)
     return k.select(k.compare("lt", k.fabs(x), tiny), x, result)
 
@@ -89,7 +93,7 @@ def log2(k: KernelBuilder, x: Value) -> Value:
     low = k.add(k.sub(k.sub(f, high), half_square), rest)
     value_low = k.add(k.mul(k.add(low, high), scale_low), k.mul(low, scale_high))
     total, error = two_sum(k, e, k.mul(high, scale_high))
-    return _with_specials(k, x, k.add(total, k.add(error, value_low)))
+    return with_specials(k, x, k.add(total, k.add(error, value_low)))
 
 
 def log_pair(k: KernelBuilder, x: Value, exponent: Value | None = None) -> tuple[Value, Value]:

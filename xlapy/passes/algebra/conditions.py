@@ -29,6 +29,15 @@ def is_float(root: Instruction) -> bool:
     return subject_type(root).is_float
 
 
+def is_narrow_float(root: Instruction) -> bool:
+    """Floats that are rounded after each operation, to which they are f32."""
+    return subject_type(root).is_narrow_float
+
+
+def is_wide_float(root: Instruction) -> bool:
+    return subject_type(root).is_float and not subject_type(root).is_narrow_float
+
+
 def is_real(root: Instruction) -> bool:
     """Everything but complex numbers, whose products mix their parts: inf * (1 + 0i) has a NaN."""
     return not subject_type(root).is_complex

@@ -7,7 +7,7 @@ from typing import Any
 from xlapy.hlo.graph import Instruction
 from xlapy.hlo.patterns import P, variables
 from xlapy.passes import new
-from xlapy.passes.algebra.conditions import is_float
+from xlapy.passes.algebra.conditions import is_float, is_narrow_float, is_wide_float
 from xlapy.passes.new import Value
 from xlapy.passes.rewrite import LAWS, Exactness
 
@@ -49,6 +49,27 @@ def power_of_small_integer(root: Instruction, x: Instruction, c: Any) -> Value |
 def power_one_half(x: Instruction) -> Value:
     """x ^ 0.5 -> sqrt(x), but for -inf"""
     return new.sqrt(x)
+
+
+@LAWS.law(
+    P.divide(P.number(1), P.only(P.add(P.number(1), P.only(P.exponential(P.only(P.negate(x))))))),
+    when=is_narrow_float,
+    exactness=Exactness.FREE,
+)
+def logistic_of_narrow(x: Instruction) -> Value:
+    """1 / (1 + exp(-x)) -> logistic(x), for narrow floats: rounded once instead of three times
+
+    Of others the function is no quicker, since it errs less."""
+    return new.logistic(x)
+
+
+@LAWS.law(P.add(P.number(1), P.only(P.tanh(x))), when=is_wide_float, exactness=Exactness.FREE)
+def one_and_tanh(root: Instruction, x: Instruction) -> Value:
+    """1 + tanh(x) -> 2 / (1 + exp(-2 x)), within 2.5 ulp, where for negative x the sum has no right digit soon
+
+    Infinities and NaN stay what they are. Narrow floats would be rounded more often."""
+    above = new.exponential(new.multiply(new.number(-2, like=x), x))
+    return new.divide(new.number(2, like=root), new.add(new.number(1, like=root), above))
 
 
 @LAWS.law(P.log(P.exponential(x)), when=is_float, exactness=Exactness.APPROXIMATE)
