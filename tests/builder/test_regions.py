@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import xlapy
 from xlapy import ops
 from xlapy.builder import XlaBuilder, XlaOp
 from xlapy.hlo.shape import Shape
@@ -133,3 +134,31 @@ def test_effects_in_sub_computations_keep_their_callers_alive() -> None:
     ops.Call(x.builder, body, [x])
     computation = x.builder.build(ops.Neg(x)).computation
     assert [instruction.opcode for instruction in computation] == ["parameter", "call", "negate"]
+
+
+def test_a_map_takes_static_operands_whole() -> None:
+    """As a table in which each element is looked up."""
+    builder = XlaBuilder("lookup")
+    where = ops.Parameter(builder, 0, Shape.array(np.int32, (2, 3)))
+    scale = ops.Parameter(builder, 1, Shape.array(np.float32))
+    table = ops.Parameter(builder, 2, Shape.array(np.float32, (4,)))
+
+    def found(index: XlaOp, factor: XlaOp, values: XlaOp) -> XlaOp:
+        return ops.Reshape(ops.DynamicSlice(values, [index], (1,)), ()) * factor
+
+    computation = builder.build(ops.Map(builder, [where], found, [0, 1], [scale, table]))
+    arguments = np.array([[3, 0, 1], [1, 1, 2]], np.int32), np.float32(2), np.array([5, 6, 7, 8], np.float32)
+    for run in (xlapy.evaluate, lambda program, *values: xlapy.compile(program)(*values)):
+        assert run(computation, *arguments).tolist() == [[16, 10, 12], [12, 12, 14]]
+
+
+def test_maps_with_static_arrays_are_checked() -> None:
+    builder = XlaBuilder("checked")
+    x, table = (ops.Parameter(builder, number, Shape.array(np.float32, (size,))) for number, size in enumerate((3, 4)))
+    with pytest.raises(ShapeError, match=r"Map\.B1"):
+        ops.Map(builder, [x, table], lambda a, b, t: a, None, [table])
+    with pytest.raises(ShapeError, match=r"Map\.B2"):
+        ops.Map(builder, [x], lambda a, t: t, None, [table])
+    with pytest.raises(ShapeError, match=r"Map\.B3"):
+        ops.Map(builder, [x], lambda a, t: a, [1], [table])
+    assert ops.Map(builder, [x], lambda a, t: a > 0, [0], [table]).shape == Shape.array(np.bool_, (3,))
