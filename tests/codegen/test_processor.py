@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from xlapy.codegen import processor, target
-from xlapy.codegen.object_cache import _DIGEST_BYTES, _MAGIC, ObjectCache
+from xlapy.codegen.object_cache import _HEAD_BYTES, ObjectCache
 from xlapy.codegen.processor import processor_identity
 from xlapy.codegen.target import host_target, remembered_host
 
@@ -110,5 +110,5 @@ def test_without_an_identity_llvm_is_asked(cache: ObjectCache, monkeypatch: pyte
 def test_what_is_remembered_is_plain_data(cache: ObjectCache) -> None:
     remembered = remembered_host(cache)
     (path,) = [path for path in (cache.info().directory or Path()).rglob("*") if path.is_file()]
-    facts = json.loads(path.read_bytes()[len(_MAGIC) + _DIGEST_BYTES :])
+    facts = json.loads(path.read_bytes()[_HEAD_BYTES:])
     assert facts["features"] == remembered.features and "cores" not in facts
