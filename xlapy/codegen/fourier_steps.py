@@ -16,7 +16,9 @@ from typing import Any
 import numpy as np
 
 from xlapy.codegen.fourier_tables import Tables, chirp, fill_vectors, radices_of, roots_of_unity, smooth_length
+from xlapy.codegen.ir_memory import CACHE_LINE
 from xlapy.codegen.libraries.fft_record import (
+    FETCHED_LINES,
     LARGEST_RADIX,
     PAIRED_RADICES,
     SCRATCH,
@@ -108,6 +110,10 @@ def rows_in_work(length: int) -> int:
     return length if radices_of(length, 1) is not None else smooth_length(2 * length - 1)
 
 
+def _named(step: tuple[int, ...]) -> dict[str, int]:
+    return dict(zip(STEP_NUMBERS, step, strict=True))
+
+
 class Composer:
     """Collects the steps of a block, which write to the result `past_caches`, if they can."""
 
@@ -116,6 +122,7 @@ class Composer:
         self._past_caches = past_caches
         self._tables = tables
         self._kinds = step_kinds(target)
+        self._names = list(self._kinds)
         self._has_short = has_short_stages(target)
         self._circles: dict[int, Array] = {}
         self.steps: list[tuple[int, ...]] = []
@@ -135,6 +142,30 @@ class Composer:
             **numbers,
         }
         self.steps.append(tuple(values.get(name, 0) for name in STEP_NUMBERS))
+
+    def fetch_with_vectors(self, bytes: int) -> None:
+        """Spreads the fetching of an operand over the vectors of all stages, the same for each; for single rows. What
+        is more than vectors fetch is at its end, where the processor has seen by then what is read."""
+        vectors = [self._vectors_of(step) for step in self.steps]
+        lines = -(-bytes // (max(1, sum(vectors)) * CACHE_LINE))
+        part = min(lines, FETCHED_LINES) * CACHE_LINE
+        begin = 0
+        for number, (step, count) in enumerate(zip(self.steps, vectors, strict=True)):
+            fetched = {"fetched": begin, "fetched_bytes": part if count else 0}
+            self.steps[number] = tuple({**_named(step), **fetched}.values())
+            begin += part * count
+
+    def _vectors_of(self, step: tuple[int, ...]) -> int:
+        """How many vectors a step fetches with."""
+        numbers = _named(step)
+        lanes, count = self._block.lanes, numbers["count"]
+        stage = self._names[numbers["kind"]].rstrip("0123456789")
+        return {
+            "first_row": -(-count // lanes),
+            "middle": count * -(-numbers["inner"] // lanes),
+            "paired": count,
+            "last": count * -(-numbers["inner"] // lanes),
+        }.get(stage, 0)
 
     # -- places --------------------------------------------------------------------------------------------------------
 

@@ -154,6 +154,8 @@ class FourierPass(Record):
             **self._fetched(),
             "past_caches": int(self.streams),
         }
+        if self._fetches_with_vectors:
+            composer.fetch_with_vectors(self._operand_unit_bytes)
         numbers = [values[name] for name in PASS_NUMBERS]
         numbers += [number for step in composer.steps for number in step]
         return tables.array, np.array(numbers, np.int64)
@@ -166,18 +168,36 @@ class FourierPass(Record):
         is_large = result_bytes >= max(self.target.l3_bytes // 2, STREAMED_BYTES)
         return is_large and self.operand.array != self.result.array
 
+    @property
+    def _operand_unit_bytes(self) -> int:
+        """What a unit takes of the operand, if that is in one piece."""
+        side = self.operand
+        return self.real_bytes * (side.group_pitch if self.columns == 1 else self.block.width * side.column_pitch)
+
+    @property
+    def _is_in_cache(self) -> bool:
+        return self.groups * self.operand.group_pitch * self.real_bytes <= self.target.l2_bytes
+
+    @property
+    def _fetches_with_vectors(self) -> bool:
+        """Whether each vector of a stage fetches a little of the next row: rows of so many lines that fetching a part
+        of them at the beginning of a step would hold it up, but few enough to stay in cache until they are used."""
+        fits = self.target.l1_bytes // 2 < self._operand_unit_bytes <= self.target.l2_bytes // 4
+        return self.columns == 1 and fits and not self._is_in_cache
+
     def _fetched(self) -> dict[str, int]:
         """Which rows of the operand the library fetches for a unit to come, while another is in work; lines count as
-        rows if they follow each other. None if a cache holds all, or each unit has so many lines that the processor
-        is quick to see where that leads."""
+        rows if they follow each other. None if a cache holds all, or if vectors fetch them."""
         side, width = self.operand, self.block.width
         ahead = rows = pitch = bytes = 0
-        if self.groups * side.group_pitch * self.real_bytes <= self.target.l2_bytes:
+        if self._is_in_cache:
             pass
+        elif self._fetches_with_vectors:
+            ahead = 1
         elif self.columns > 1 and self.has_neighbours:
             ahead, rows, pitch, bytes = 1, self.length, side.row_pitch, 2 * width * self.real_bytes
         else:
-            unit_bytes = self.real_bytes * (side.group_pitch if self.columns == 1 else width * side.column_pitch)
+            unit_bytes = self._operand_unit_bytes
             if unit_bytes <= self.target.l1_bytes // 2:
                 ahead, rows = -(-FETCHED_AHEAD // unit_bytes), -(-unit_bytes // CACHE_LINE)
                 pitch, bytes = CACHE_LINE // self.real_bytes, CACHE_LINE

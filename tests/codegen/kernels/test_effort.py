@@ -52,12 +52,16 @@ PLAIN = {
         ROOT r = f64[1000] reduce(y, z), dimensions={1}, to_apply=doubles""",
     "rows joined": """x = f32[50,3000] parameter(0)  y = f32[40,3000] parameter(1)
         ROOT c = f32[90,3000] concatenate(x, y), dimensions={0}""",
+    "many short rows joined": """x = f32[500,300] parameter(0)  y = f32[400,300] parameter(1)
+        ROOT c = f32[900,300] concatenate(x, y), dimensions={0}""",
 }
 BROKEN_UP = """x = f32[300000] parameter(0)  y = f32[300000] parameter(1)
     s = f32[300000] sine(x)  c = f32[300000] cosine(y)  {more}
     p = pred[300000] compare(x, y), direction=LT  m = f32[300000] multiply(s, c)
     ROOT r = f32[300000] select(p, m, {last})"""
 WITH_MORE_TO_FIND = {
+    "each short row joined": """x = f32[500,300] parameter(0)  y = f32[500,200] parameter(1)
+        ROOT c = f32[500,500] concatenate(x, y), dimensions={1}""",
     "a selection": """x = f32[300000] parameter(0)  y = f32[300000] parameter(1)
         p = pred[300000] compare(x, y), direction=LT  ROOT s = f32[300000] select(p, x, y)""",
     "a function": "x = f32[300000] parameter(0)  ROOT s = f32[300000] tanh(x)",

@@ -14,7 +14,10 @@ import scipy.fft
 from tests.support.guarded_memory import GuardedRoom
 from tests.support.targets import lesser_targets
 from xlapy.codegen.fourier_transforms import FourierPass, passes_of
+from xlapy.codegen.ir_memory import CACHE_LINE
+from xlapy.codegen.kernels.loop import power_of_two_below
 from xlapy.codegen.libraries.fft import FFT_LIBRARIES
+from xlapy.codegen.libraries.fft_record import FETCHED_LINES, PASS_NUMBERS, STEP_NUMBERS
 from xlapy.codegen.object_cache import ObjectCache
 from xlapy.codegen.pool import POOL
 from xlapy.codegen.target import host_target
@@ -163,3 +166,29 @@ def test_threads_do_not_change_a_bit() -> None:
         for num_threads in (2, 3, 8):
             shared = transform(kind, operand, lengths, num_threads=num_threads, at_end=True)
             assert shared.tobytes() == alone
+
+
+def fetched_by_steps(shape: tuple[int, int]) -> tuple[int, list[dict[str, int]]]:
+    """How many units ahead a pass of complex numbers fetches, and the numbers of its steps."""
+    (each,) = passes_of(FftType.FFT, shape[-1:], *[Shape.of(np.empty(shape, np.complex64))] * 2, host_target())
+    numbers = each.composed()[1].tolist()
+    rest = numbers[len(PASS_NUMBERS) :]
+    steps = [rest[begin : begin + len(STEP_NUMBERS)] for begin in range(0, len(rest), len(STEP_NUMBERS))]
+    named = [dict(zip(STEP_NUMBERS, step, strict=True)) for step in steps]
+    return numbers[PASS_NUMBERS.index("ahead")], named
+
+
+def test_vectors_fetch_the_next_of_long_rows() -> None:
+    """Those of all stages together the whole row, each a piece of its own."""
+    length = power_of_two_below(host_target().l1_bytes // 8)
+    ahead, steps = fetched_by_steps((host_target().l2_bytes // length, length))
+    assert ahead == 1
+    assert all(0 < step["fetched_bytes"] <= FETCHED_LINES * CACHE_LINE for step in steps)
+    begins = [step["fetched"] for step in steps]
+    assert begins[0] == 0 and begins == sorted(set(begins)) and begins[-1] < 8 * length
+
+
+@pytest.mark.parametrize("shape", [(2, 4096), (20000, 64)])
+def test_vectors_fetch_nothing_of_what_a_cache_holds_and_of_short_rows(shape: tuple[int, int]) -> None:
+    _, steps = fetched_by_steps(shape)
+    assert not any(step["fetched_bytes"] for step in steps)

@@ -8,6 +8,7 @@ anyway, go without (`Kernel.is_light`).
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence, Set
 
 from xlapy.codegen.kernels.loop import FUNCTION_WORK, STREAMED_BYTES
@@ -59,8 +60,22 @@ def is_plain(instruction: Instruction) -> bool:
     insides = list(_all_inside(instruction))
     if any(inside.opcode not in PLAIN_MOVES and inside.opcode not in PLAIN_ARITHMETIC for inside in insides):
         return False
+    if instruction.opcode == "concatenate":
+        return _joins_long_stretches(instruction)
     least = LONG_FOLD if any(inside.opcode == "reduce" for inside in insides) else LONG_ROW
     return _has_long_rows(instruction, insides, PLAIN_TYPES, least)
+
+
+def _joins_long_stretches(concatenate: Instruction) -> bool:
+    """Whether what is copied in one go is as long as a long row, of however many rows."""
+    first = concatenate.attributes["dimension"]
+    shapes = [concatenate.shape, *(operand.shape for operand in concatenate.operands)]
+    return all(
+        shape.type in PLAIN_TYPES
+        and (shape.layout is None or shape.layout.is_row_major)
+        and math.prod(shape.dims[first:]) >= LONG_ROW
+        for shape in shapes
+    )
 
 
 def is_broken_up(instruction: Instruction) -> bool:

@@ -133,7 +133,7 @@ def _emit_units(module: Module, type: IRType, kind: str, attributes: str) -> Non
             with k.loop(0, number("steps")) as steps:
                 _fetch_part(k, type, fetched, steps.index, number)
                 step = k.gep(k.gep(numbers, len(PASS_NUMBERS), 8), steps.index, 8 * len(STEP_NUMBERS))
-                _take_step(k, type, kind, step, places, table, width)
+                _take_step(k, type, kind, step, places, table, width, fetched)
         with k.if_(k.compare("ne", number("past_caches"), 0)):
             k.fence()
 
@@ -160,7 +160,7 @@ def _fetch_part(k: KernelBuilder, type: IRType, place: Value, step: Value, numbe
 
 
 def _take_step(
-    k: KernelBuilder, type: IRType, kind: str, step: Value, places: Value, table: Value, width: Value
+    k: KernelBuilder, type: IRType, kind: str, step: Value, places: Value, table: Value, width: Value, coming: Value
 ) -> None:
     numbers = {name: k.load(k.gep(step, index, 8), I64) for index, name in enumerate(STEP_NUMBERS[:6])}
     source, target = (
@@ -168,4 +168,4 @@ def _take_step(
         for side in ("source", "target")
     )
     function = k.load(k.gep(k.function_pointer(f"fft_{kind}_steps"), numbers["kind"], PTR.bytes), PTR)
-    k.call(function, [source, target, table, step, width])
+    k.call(function, [source, target, table, step, width, coming])

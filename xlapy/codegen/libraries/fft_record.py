@@ -52,7 +52,12 @@ STEP_NUMBERS = (
     "re_factor",  # what real and imaginary parts are multiplied by: the bits of an f64
     "im_factor",
     "past_caches",  # 1 if what is written had better not fill them
+    "fetched",  # where what the step fetches of a coming operand begins in that, in bytes
+    "fetched_bytes",  # from vector to vector; 0 if the pass fetches whole rows, or nothing
 )
+
+FETCHED_LINES = 4
+"""What a vector of a step fetches: a quarter of what it reads, as many transforms have four stages."""
 
 OPERAND, RESULT, SCRATCH = range(3)
 

@@ -61,6 +61,7 @@ def emit_last(e: StepEmitter, radix: int) -> None:
         target = e.moved(e.target, k.mul(positions.index, e["target_step"]))
         with k.loop(0, e.inner, e.lanes) as run:
             at = e.clamped(run.index, e.inner)
+            e.fetch(k.add(k.mul(positions.index, e.vectors_in(e.inner)), k.udiv(run.index, e.lanes)))
             values = _plane_reader(e, radix)(e.moved(source, at))
             write(e.moved(target, k.mul(at, 2)), butterfly(k, values))
 
@@ -79,6 +80,7 @@ def _emit_runs(e: StepEmitter, radix: int, read: Reader, write: Writer, *, reads
         roots = [e.load_root(first, number) for number in range(radix - 1)]
         with k.loop(0, e.inner, e.lanes) as run:
             at = e.clamped(run.index, e.inner)
+            e.fetch(k.add(k.mul(positions.index, e.vectors_in(e.inner)), k.udiv(run.index, e.lanes)))
             values = read(e.moved(source, k.mul(at, 2) if reads_pairs else at))
             write(e.moved(target, at), _turned(e, values, roots))
 
@@ -88,6 +90,7 @@ def emit_first_row(e: StepEmitter, radix: int) -> None:
     k, read, plane = e.k, _pair_reader(e, radix), e["target_plane"]
     with k.loop(0, e["count"], e.lanes) as positions:
         at = e.clamped(positions.index, e["count"])
+        e.fetch(k.udiv(positions.index, e.lanes))
         first = e.moved(e.roots, k.mul(positions.index, 2 * (radix - 1)))
         roots = [e.load_roots(first, number) for number in range(radix - 1)]
         results = _turned(e, read(e.moved(e.source, k.mul(at, 2))), roots)
@@ -124,6 +127,7 @@ def emit_paired(e: StepEmitter, radix: int) -> None:
     half = e.lanes // 2
     with k.loop(0, e["count"]) as vectors:
         at = k.mul(vectors.index, e.lanes)
+        e.fetch(vectors.index)
         first = e.moved(e.roots, k.mul(vectors.index, 2 * (radix - 1) * e.lanes))
         roots = [e.load_roots(first, number) for number in range(radix - 1)]
         results = _turned(e, read(e.moved(e.source, at)), roots)

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 
 from xlapy.codegen.ir import F64, I64, PTR, IRType, KernelBuilder, Module, Operand, Value
 from xlapy.codegen.ir_memory import CACHE_LINE
-from xlapy.codegen.libraries.fft_record import STEP_NUMBERS
+from xlapy.codegen.libraries.fft_record import FETCHED_LINES, STEP_NUMBERS
 from xlapy.codegen.registers import Pair
 from xlapy.codegen.target import Target
 
-PARAMETERS = [("source", PTR), ("target", PTR), ("table", PTR), ("numbers", PTR), ("width", I64)]
-"""`width` is the number of columns of the unit at hand."""
+PARAMETERS = [("source", PTR), ("target", PTR), ("table", PTR), ("numbers", PTR), ("width", I64), ("coming", PTR)]
+"""`width` is the number of columns of the unit at hand, `coming` where the operand of one to come begins."""
 
 
 class StepEmitter:
@@ -64,6 +64,17 @@ class StepEmitter:
         """Where a vector of positions begins: the last one overlaps the one before, unless there is only one, which
         goes beyond the end."""
         return self.k.smax(self.k.smin(index, self.k.sub(size, self.lanes)), 0)
+
+    def vectors_in(self, size: Value) -> Value:
+        return self.k.udiv(self.k.add(size, self.lanes - 1), self.lanes)
+
+    def fetch(self, number: Value) -> None:
+        """Starts to fetch what vector `number` of the step fetches of an operand to come. Without a loop, which would
+        hold up what is around it: a step that fetches nothing names the same lines again and again."""
+        k, bytes = self.k, self["fetched_bytes"]
+        begin = k.gep(k.parameters["coming"], k.add(self["fetched"], k.mul(number, bytes)))
+        for line in range(FETCHED_LINES):
+            k.prefetch(k.gep(begin, line * CACHE_LINE), 1, level=2)
 
     # -- vectors of complex numbers ------------------------------------------------------------------------------------
 
