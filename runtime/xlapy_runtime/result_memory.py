@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import functools
 import math
 import mmap
 import os
@@ -97,6 +98,7 @@ class ResultMemory:
         self._idle: tuple[deque[_Block], ...] = tuple(deque() for _ in range(_CLASS_COUNT))
         self._classes_in_use: tuple[int, ...] = ()
         self._next_sweep = 0.0
+        self._uncounted_bytes = 0  # may come back before the idle bytes are counted again
         self._recycled = 0
         self._fresh = 0
 
@@ -148,8 +150,18 @@ class ResultMemory:
         if block.idle_since >= self._next_sweep:
             self._next_sweep = block.idle_since + _IDLE_SECONDS / 4
             self._drop_stale(block.idle_since - _IDLE_SECONDS)
-        if self._idle_bytes() + _class_bytes(block.size_class) <= self._limit_bytes:
+        if self._has_room(_class_bytes(block.size_class)):
             self._idle[block.size_class].append(block)
+
+    def _has_room(self, byte_count: int) -> bool:
+        """Whether the limit lets so many bytes more wait. To count what waits takes longer than to recycle a block; so
+        that is done no more often than blocks can have filled the room that was left the last time."""
+        if self._uncounted_bytes < byte_count:
+            self._uncounted_bytes = self._limit_bytes - self._idle_bytes()
+        if self._uncounted_bytes < byte_count:
+            return False
+        self._uncounted_bytes -= byte_count
+        return True
 
     def _drop_stale(self, deadline: float) -> None:
         """Each deque is used as a stack, so its left end has idled longest."""
@@ -172,6 +184,7 @@ def owns_block(array: np.ndarray[Any, Any]) -> bool:
     return isinstance(array.base, BlockBytes) and array.base.nbytes == array.nbytes
 
 
+@functools.lru_cache(maxsize=1024)
 def _size_class(byte_count: int) -> int:
     """The smallest class whose blocks hold that many bytes."""
     doublings = max(0, ((byte_count - 1) // LARGE_BYTES).bit_length() - 1)
@@ -180,6 +193,7 @@ def _size_class(byte_count: int) -> int:
     return doublings * _CLASSES_PER_DOUBLING + -(-excess // step_bytes)
 
 
+@functools.lru_cache(maxsize=_CLASS_COUNT)
 def _class_bytes(size_class: int) -> int:
     doublings, steps = divmod(size_class, _CLASSES_PER_DOUBLING)
     return (LARGE_BYTES + steps * (LARGE_BYTES // _CLASSES_PER_DOUBLING)) << doublings

@@ -77,6 +77,19 @@ def test_the_pool_is_bounded() -> None:
     assert pool.statistics().idle_bytes == 3 * LARGE_BYTES
 
 
+def test_the_pool_counts_what_comes_back_again_and_again() -> None:
+    pool = ResultMemory(limit_bytes=8 * LARGE_BYTES)
+    for _ in range(20):  # more bytes in all than may wait at once
+        arrays = [pool.allocate((size,), np.dtype(np.uint8)) for size in (LARGE_BYTES, 2 * LARGE_BYTES)]
+        arrays.clear()
+        assert pool.statistics().idle_bytes == 3 * LARGE_BYTES
+    assert pool.statistics().fresh == 2
+    arrays = [pool.allocate((LARGE_BYTES,), np.dtype(np.uint8)) for _ in range(10)]
+    assert pool.statistics().idle_bytes == 2 * LARGE_BYTES
+    arrays.clear()
+    assert pool.statistics().idle_bytes == 8 * LARGE_BYTES
+
+
 def test_trim_returns_the_memory() -> None:
     pool = ResultMemory()
     resident_before = resident_bytes()
