@@ -83,6 +83,12 @@ def test_a_large_kernel_is_optimized() -> None:
     assert "define void @kernel.0.fusion(" not in glue and "define void @kernel.0.fusion(" in kernels
 
 
+def test_wide_elements_count_twice() -> None:
+    """Half as many of them fill a vector."""
+    text = "HloModule m\nENTRY e {{ x = {type}[1024] parameter(0) ROOT y = {type}[1024] log(x) }}"
+    assert [len(modules_of(xlapy.compile(text.format(type=type)))) for type in ("f32", "f64")] == [1, 2]
+
+
 def test_size_does_not_change_a_bit() -> None:
     few, many = 100, 1 << 16
     x = np.resize(inputs(few), many)

@@ -42,7 +42,7 @@ from xlapy_runtime.records import Record
 
 STREAMED_BYTES = 16 << 20  # results smaller than this may be in cache when they are read next
 VECTORS_PER_STEP = 2  # two native vectors hide the latency of one another's operations
-QUICK_WORK = 1 << 15  # operations on elements that take no longer than a call of the program, even if done badly
+QUICK_WORK = 1 << 15  # operations on 32 bits that take no longer than a call of the program, even if done badly
 LONG_ROW = 64  # operations on one element, behind one another: LLVM takes long to find next to nothing in them
 FEW_STEPS = 16  # that are so long, of a loop that runs once in a call
 FUNCTION_WORK = 20  # a transcendental function is about so many operations
@@ -90,7 +90,8 @@ def plan_loop(
     extent = shape.size if is_linear else inner_size(shape)
     # Functions take one element at a time, and tasks that call them are too small to be whole vectors.
     calls = any(region_functions(instruction) for instruction in instructions)
-    is_tiny = runs_once and not calls and shape.size * work_per_element(instructions) <= QUICK_WORK
+    work = shape.size * work_per_element(instructions) * widest_register(instructions) // 32
+    is_tiny = runs_once and not calls and work <= QUICK_WORK
     widest = widest_lanes(instructions, target, 1 if is_tiny else VECTORS_PER_STEP)
     lanes = 1 if calls else min(widest, power_of_two_below(extent))
     units = shape.size if is_linear else rows_and_columns(shape)[0]
@@ -157,8 +158,12 @@ def follows_row_major_numbers(instruction: Instruction, size: int, is_input: boo
 
 def widest_lanes(instructions: Sequence[Instruction], target: Target, vectors: int = VECTORS_PER_STEP) -> int:
     """Lanes per step, by the widest register among the values."""
-    bits = max((register_type(i.shape.type).bits for i in instructions if i.shape.is_array), default=32)
-    return target.lanes(max(bits, 32)) * vectors
+    return target.lanes(widest_register(instructions)) * vectors
+
+
+def widest_register(instructions: Sequence[Instruction]) -> int:
+    """Bits of an element in the widest register among the values, at least 32."""
+    return max([32, *(register_type(i.shape.type).bits for i in instructions if i.shape.is_array)])
 
 
 def power_of_two_below(size: int) -> int:

@@ -19,6 +19,7 @@ from xlapy.codegen.math.coefficients import (
 )
 from xlapy.codegen.math.common import (
     INFINITY,
+    NAN,
     clamp,
     horner,
     nearest_power,
@@ -27,7 +28,7 @@ from xlapy.codegen.math.common import (
     two_product,
 )
 from xlapy.codegen.math.exponential import reduced_exp
-from xlapy.codegen.math.logarithm import log1p_of_sum
+from xlapy.codegen.math.logarithm import log_of_sum
 
 # Beyond these erf is 1 to the last bit.
 _ERF_LIMIT = {"f32": 3.9375, "f64": 5.9375}
@@ -138,7 +139,8 @@ def _erfc_double(k: KernelBuilder, x: Value) -> Value:
 def erf_inv(k: KernelBuilder, x: Value) -> Value:
     """x P(w) with w = -log(1 - x^2), or x P(sqrt(w)) where w is large."""
     square, square_low = two_product(k, x, x)
-    w = k.neg(log1p_of_sum(k, k.neg(square), k.neg(square_low)))
+    total, error = quick_two_sum(k, 1.0, k.neg(square))
+    w = k.neg(log_of_sum(k, *quick_two_sum(k, total, k.sub(error, square_low))))
     root = k.sqrt(w)
     result = k.select(
         k.compare("lt", root, _ERF_INV_TAIL_START),
@@ -148,5 +150,6 @@ def erf_inv(k: KernelBuilder, x: Value) -> Value:
     if x.type.kind == "f64":
         far = horner(k, k.sub(root, 5.0625), ERF_INV_FAR["f64"])
         result = k.select(k.compare("gt", root, _ERF_INV_FAR_START), far, result)
-    end = k.compare("eq", k.fabs(x), 1.0)
-    return k.select(end, k.copysign(k.const(x.type, INFINITY), x), k.mul(x, result))
+    magnitude = k.fabs(x)
+    end = k.select(k.compare("eq", magnitude, 1.0), k.copysign(k.const(x.type, INFINITY), x), NAN)
+    return k.select(k.compare("lt", magnitude, 1.0), k.mul(x, result), end)

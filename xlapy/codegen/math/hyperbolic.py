@@ -6,9 +6,19 @@ import math
 
 from xlapy.codegen.ir import KernelBuilder, Value
 from xlapy.codegen.math.coefficients import LN2, LN2_ROUNDED, LOG, SINH, TANH
-from xlapy.codegen.math.common import NAN, clamp, horner, power_of_two, quick_two_sum, round_to_integer, scale, two_sum
+from xlapy.codegen.math.common import (
+    INFINITY,
+    NAN,
+    clamp,
+    horner,
+    power_of_two,
+    quick_two_sum,
+    round_to_integer,
+    scale,
+    two_sum,
+)
 from xlapy.codegen.math.exponential import reduced_exp
-from xlapy.codegen.math.logarithm import log1p, log1p_of_sum
+from xlapy.codegen.math.logarithm import log1p, log_of_sum
 
 # Below this e^2x is less than 2.
 _SMALL_TANH = 0.3465
@@ -67,9 +77,12 @@ def cosh(k: KernelBuilder, x: Value) -> Value:
 
 
 def _log1p_of_two(k: KernelBuilder, large: Value, x: Value, a: Value, b: Value) -> Value:
-    """log(1 + a + b) without rounding the sum, or log(2 x) where `large`."""
-    total, error = two_sum(k, a, b)
-    logarithm = log1p_of_sum(k, k.select(large, x, total), k.select(large, 0.0, error))
+    """log(1 + a + b) for a >= b >= 0, without rounding the sum, or log(2 x) where `large`."""
+    above, above_error = quick_two_sum(k, a, b)
+    total, error = two_sum(k, k.const(x.type, 1.0), above)
+    error = k.add(error, above_error)
+    total, error = k.select(large, x, total), k.select(large, 0.0, error)
+    logarithm = k.select(k.compare("lt", total, INFINITY), log_of_sum(k, total, error), total)
     return k.add(logarithm, k.select(large, k.const(x.type, LN2_ROUNDED), 0.0))
 
 

@@ -64,23 +64,17 @@ def log(k: KernelBuilder, x: Value) -> Value:
 
 
 def log1p(k: KernelBuilder, x: Value) -> Value:
-    """log(1 + x), accurate for small x."""
-    return log1p_of_sum(k, x, None)
+    """log(1 + x), accurate for small x, whose sign zeros keep; what 1 + x loses is added at the end."""
+    total, error = two_sum(k, k.const(x.type, 1.0), x)
+    return k.copysign(with_specials(k, total, log_of_sum(k, total, error)), x)
 
 
-def log1p_of_sum(k: KernelBuilder, x: Value, low: Value | None) -> Value:
-    """log(1 + x + low), where `low` holds what x is too short for; what 1 + x loses is added at the end too."""
-    whole, error = two_sum(k, k.const(x.type, 1.0), x)
-    total = whole
-    if low is not None:
-        total, error = quick_two_sum(k, whole, k.add(error, low))
+def log_of_sum(k: KernelBuilder, total: Value, error: Value) -> Value:
+    """log(total + error) for a normal positive `total`, and an `error` of at most an ulp of it; anything for others."""
     m, e, doubled_inverse = split_normal(k, total)
     f = k.sub(m, 1.0)
-    # error / total = error / 2^e / m, and 1 / m is 1 - f, nearly enough: the error is at most half an ulp of the total.
-    lost = k.mul(k.mul(error, doubled_inverse), k.muladd(f, -0.5, 0.5))
-    result = with_specials(k, whole, _combined(k, e, f, lost))
-    tiny = 2.0 ** -(format_of(x.type).mantissa + 2)
-    return k.select(k.compare("lt", k.fabs(x), tiny), x, result)
+    # error / total = error / 2^e / m, and 1 / m is 1 - f, nearly enough for what is so small.
+    return _combined(k, e, f, k.mul(k.mul(error, doubled_inverse), k.muladd(f, -0.5, 0.5)))
 
 
 def log2(k: KernelBuilder, x: Value) -> Value:
