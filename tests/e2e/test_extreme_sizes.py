@@ -105,6 +105,24 @@ def test_what_no_memory_holds(what: str) -> None:
         xlapy.evaluate(text, F32(1))
 
 
+@pytest.mark.parametrize("rank", [1, 2], ids=["more bytes than there are", "more than can be counted"])
+def test_padding_that_no_memory_holds(rank: int) -> None:
+    """Kernels need no memory for it; the evaluator does, and says so."""
+    dims, ones = ",".join(["2"] * rank), ",".join(["1"] * rank)
+    window, holes = "x".join(["2"] * rank), "x".join([str(1 << 40)] * rank)
+    text = f"""add {{ a = f32[] parameter(0)  b = f32[] parameter(1)  ROOT c = f32[] add(a, b) }}
+      ENTRY e {{
+        x = f32[{dims}] parameter(0)
+        zero = f32[] constant(0)
+        ROOT y = f32[{ones}] reduce-window(x, zero),
+          window={{size={window} lhs_dilate={holes} rhs_dilate={holes}}}, to_apply=add
+      }}"""
+    values = np.ones((2,) * rank, F32)
+    assert xlapy.compile(text)(values) == 2**rank
+    with pytest.raises(xlapy.OutOfMemoryError, match="no memory to evaluate <y = "):
+        xlapy.evaluate(text, values)
+
+
 def test_an_argument_of_which_no_memory_holds_a_copy() -> None:
     exe = xlapy.compile(f"ENTRY e {{ x = {ENDLESS_TYPE} parameter(0)  ROOT y = f32[1] slice(x), slice={{[0:1]}} }}")
     with pytest.raises(xlapy.OutOfMemoryError, match=r"parameter 0 \(x\): no memory for a copy of 70,368,744,177,664"):

@@ -81,6 +81,20 @@ def test_what_is_not_finite_stays_so(text: str) -> None:
     np.testing.assert_allclose(evaluate(module, array), evaluate(parse(text), array), rtol=1e-5)
 
 
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("infinite", [(), (5,)], ids=["sums only", "an element, too"])
+def test_sums_may_be_infinite_where_elements_are_not(infinite: tuple[int, ...]) -> None:
+    array = np.full((2048, 32), 3e38, np.float32)
+    array[:, 1::2] = -1
+    array[infinite, ::2] = np.inf
+    text = sized(SQUARES, 2048, 32)
+    module = parse(text)
+    assert FoldsInParts(least_bytes=1).run(module)
+    wanted = evaluate(parse(text), array)
+    assert (np.isnan(wanted[::2]) if infinite else np.isinf(wanted[::2])).all()
+    np.testing.assert_array_equal(evaluate(module, array), wanted)
+
+
 def test_a_mean_far_from_zero_costs_no_digits() -> None:
     array = np.random.default_rng(0).standard_normal((2048, 32)).astype(np.float32) + np.float32(1000)
     module = parse(sized(SQUARES, 2048, 32))

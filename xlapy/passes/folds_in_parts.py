@@ -29,6 +29,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from xlapy.hlo.attributes import ComparisonDirection
 from xlapy.hlo.graph import Computation, Instruction
 from xlapy.hlo.identities import identity_literal
 from xlapy.hlo.kernel_plan import (
@@ -43,17 +44,17 @@ from xlapy.hlo.kernel_plan import (
     three_parts,
 )
 from xlapy.hlo.literal import Literal
-from xlapy.hlo.ops import Trait
 from xlapy.hlo.patterns import P, match, number_of, variables
 from xlapy.hlo.shape import Dims, Shape
 from xlapy.passes.base import ComputationPass, Record, pinned
 
 LEAST_PART = 16  # elements of a fold, beside which results of parts are few
-MOST_FOLLOWED = 8  # instructions from a mean to its sum
+MOST_FOLLOWED = 4  # instructions from a mean to its sum
 
 x, c, d = variables("x c d")
 _BELOW = P.exponential(P.subtract(x, c))
 _SQUARE = P.multiply(d.where(P.subtract(x, c)), d)
+_PORTIONS = (P.divide(x, d.where(P.any_number)), P.multiply(x, d.where(P.any_number)), P.reshape(x))
 
 
 @dataclass
@@ -156,17 +157,14 @@ def _guarded(center: Instruction) -> Instruction | None:
 
 
 def _sum_of(center: Instruction) -> Instruction | None:
-    """The sum that a mean, or another number for each fold, is made from."""
-    pending, seen = [center], {center}
-    while pending and len(seen) <= MOST_FOLLOWED:
-        value = pending.pop()
-        if _folds_by(value, "add"):
-            return value
-        if Trait.ELEMENTWISE in value.spec.traits or value.opcode == "reshape":
-            new = [operand for operand in value.operands if operand not in seen]
-            seen.update(new)
-            pending += new
-    return None
+    """The sum that a center is a positive part of: as infinite as that, so that where an element is, so is its
+    distance."""
+    for _ in range(MOST_FOLLOWED):
+        bound = next(filter(None, (match(pattern, center) for pattern in _PORTIONS)), None)
+        if bound is None or ("d" in bound and not number_of(bound["d"]) > 0):
+            break
+        center = bound["x"]
+    return center if _folds_by(center, "add") else None
 
 
 # -- parts -----------------------------------------------------------------------------------------------------------
@@ -215,8 +213,11 @@ def _replace(computation: Computation, folds: _Folds, parts: _Parts) -> None:
             total = new.add("add", [total, new.add("subtract", [whole, whole])])
     else:
         own = new.add("divide", [first, new.number(parts.length, first.shape)])
-        elements = new.squared(source, new.each_element(own))
-        between = new.add("multiply", [new.squared(own, wide), new.number(parts.length, own.shape)])
+        elements = new.squared(new.add("subtract", [source, new.each_element(own)]))
+        # Sums of finite numbers may be infinite: then so are the distances within the part, and that between them none.
+        are_equal = new.add("compare", [own, wide], direction=ComparisonDirection.EQ)
+        apart = new.add("select", [are_equal, new.number(0, own.shape), new.add("subtract", [own, wide])])
+        between = new.add("multiply", [new.squared(apart), new.number(parts.length, own.shape)])
         total = new.folded_again(new.add("add", [new.folded(elements, outer), between]), outer)
     computation.replace(outer, total)
     computation.remove([outer])
@@ -263,8 +264,7 @@ class _Writer:
         scalar = self.computation.add("constant", literal=Literal(value, Shape.scalar(shape.type)))
         return self.add("broadcast", [scalar], shape=shape, dimensions=())
 
-    def squared(self, one: Instruction, other: Instruction) -> Instruction:
-        distance = self.add("subtract", [one, other])
+    def squared(self, distance: Instruction) -> Instruction:
         return self.add("multiply", [distance, distance])
 
     def folded(self, elements: Instruction, like: Instruction) -> Instruction:

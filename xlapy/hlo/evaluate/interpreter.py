@@ -195,10 +195,10 @@ def _execution(computation: Computation, arguments: Sequence[Value]) -> Generato
             operands = [values[operand] for operand in instruction.operands]
             try:
                 value = EVALUATORS[instruction.opcode](instruction, operands)
+                if isinstance(value, Generator):
+                    value = yield from value
             except MemoryError as error:
                 raise OutOfMemoryError(f"no memory to evaluate {instruction}: {error}") from None
-            if isinstance(value, Generator):
-                value = yield from value
             values[instruction] = _checked(value, instruction)
     return values[computation.root]
 

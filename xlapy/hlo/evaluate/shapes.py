@@ -72,7 +72,7 @@ def slice_(operand: Array, *, dimensions: tuple[SliceDimension, ...], result: Sh
 def pad(operand: Array, padding_value: Array, *, dimensions: tuple[PaddingDimension, ...]) -> Array:
     """Spreads the operand for the interior padding, then adds edges, then cuts where they are negative."""
     spread_dims = [n + max(n - 1, 0) * p.interior for n, p in zip(operand.shape, dimensions, strict=True)]
-    spread = np.full(
+    spread = _filled(
         [n + max(p.low, 0) + max(p.high, 0) for n, p in zip(spread_dims, dimensions, strict=True)], padding_value
     )
     inside = (
@@ -82,6 +82,15 @@ def pad(operand: Array, padding_value: Array, *, dimensions: tuple[PaddingDimens
     return spread[
         tuple(slice(max(-p.low, 0), n - max(-p.high, 0)) for n, p in zip(spread.shape, dimensions, strict=True))
     ]
+
+
+def _filled(dims: Sequence[int], value: Array) -> Array:
+    """An array of one value: before edges are cut, or as a window sees it, it may be larger than the arrays that have
+    shapes."""
+    try:
+        return np.full(dims, value)
+    except ValueError as error:  # numpy says so of more bytes than can be counted
+        raise MemoryError(str(error)) from None
 
 
 @evaluator("concatenate")
