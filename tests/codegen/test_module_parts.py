@@ -79,6 +79,35 @@ def test_a_small_module_is_one_part() -> None:
     assert module.parts(8) == [module.text()]
 
 
+def sums(*steps: int) -> Module:
+    """A function for each number, which adds up so many elements."""
+    module = Module()
+    for number, count in enumerate(steps):
+        with KernelBuilder(module, f"add.{number}", [("x", PTR)], F64) as k:
+            total = k.const(F64, 0.0)
+            for step in range(count):
+                total = k.add(total, k.load(k.gep(k.parameters["x"], step, 8), F64))
+            k.ret(total)
+    return module
+
+
+@pytest.mark.parametrize(
+    ("steps", "count"),
+    [
+        ((400,), 1),
+        ((400, 10), 1),  # not worth a module
+        ((400, 150), 2),
+        ((400, 80, 80), 2),
+        ((800, 80, 80, 80, 80), 2),  # more would wait for the largest
+        ((200, 200, 200, 200), 4),
+    ],
+)
+def test_there_are_as_many_parts_as_shorten_the_work(steps: tuple[int, ...], count: int) -> None:
+    parts = sums(*steps).parts(8)
+    assert len(parts) == count
+    assert sum(part.count("define") for part in parts) == len(steps)
+
+
 def many_small_kernels(count: int) -> str:
     """No two of them are the same code."""
     lines = [
