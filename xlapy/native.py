@@ -31,7 +31,7 @@ def object_cache(around: Environment) -> ObjectCache:
 
 
 def _present_cache() -> ObjectCache:
-    """The same, where the environment wants it now."""
+    """The one that the environment names now."""
     return _object_cache(cache_directory(*cache_settings()))
 
 

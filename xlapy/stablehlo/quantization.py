@@ -19,21 +19,14 @@ import numpy as np
 from xlapy.hlo.element_types import ElementType, element_type_named, is_element_type_name
 from xlapy.hlo.literal import Literal
 from xlapy.hlo.shape import Dims, Shape
+from xlapy.hlo.uniform_quantization import UniformQuantization
 from xlapy.stablehlo.spellings import ELEMENT_TYPES, SPELLING
 from xlapy.support.errors import ParseError, ShapeError, UnsupportedError
 from xlapy.support.records import Record
 
 
-class QuantizedType(Record):
-    """A quantized element type. Scales are values of the expressed type; without a dimension there is one of them."""
-
-    storage_type: ElementType
-    storage_min: int
-    storage_max: int
-    expressed_type: ElementType
-    dimension: int | None
-    scales: tuple[float, ...]
-    zero_points: tuple[int, ...]
+class QuantizedType(UniformQuantization):
+    """A quantized element type."""
 
     @property
     def is_per_axis(self) -> bool:

@@ -290,6 +290,16 @@ def _result_index(plan: ReducePlan, positions: Mapping[int, Coordinate]) -> Inde
     return Index(tuple(plan.input_shape.dims[dim] for dim in plan.kept), tuple(positions[dim] for dim in plan.kept))
 
 
+def _block_of(k: KernelBuilder, plan: ReducePlan, unit: Value) -> tuple[int, Value, dict[int, Coordinate]]:
+    """The dimension along which results lie side by side, the number of a unit's block along it, and where the unit is
+    in the other dimensions that are kept."""
+    dims, scalar = plan.input_shape.dims, Indexing(k, 1)
+    last = next(dim for dim in reversed(plan.kept) if dims[dim] > 1)
+    row, block = scalar.divide(Coordinate(unit), _blocks(dims[last], plan.lanes * plan.vectors))
+    outer = [dim for dim in plan.kept if dim != last]
+    return last, block.start, dict(zip(outer, scalar.delinearize(row, [dims[dim] for dim in outer]), strict=True))
+
+
 def _across(
     k: KernelBuilder,
     plan: ReducePlan,
@@ -299,15 +309,9 @@ def _across(
     unit: Value,
 ) -> None:
     """One block of neighbouring results: each lane folds one of them; several vectors side by side share the loop."""
-    last = next(dim for dim in reversed(plan.kept) if plan.input_shape.dims[dim] > 1)
-    size = plan.input_shape.dims[last]
-    width = plan.lanes * plan.vectors
-    blocks = _blocks(size, width)
-    scalar, vector = Indexing(k, 1), Indexing(k, plan.lanes)
-    row, block = scalar.divide(Coordinate(unit), blocks)
-    outer = [dim for dim in plan.kept if dim != last]
-    positions = dict(zip(outer, scalar.delinearize(row, [plan.input_shape.dims[dim] for dim in outer]), strict=True))
-    start = k.smin(k.mul(block.start, width), size - width)
+    last, block, positions = _block_of(k, plan, unit)
+    width, vector = plan.lanes * plan.vectors, Indexing(k, plan.lanes)
+    start = k.smin(k.mul(block, width), plan.input_shape.dims[last] - width)
     columns = [vector.along_lanes(k.add(start, number * plan.lanes)) for number in range(plan.vectors)]
     inner = next((dim for dim in reversed(plan.folded) if plan.input_shape.dims[dim] > 1), None)
     if inner is not None:
@@ -342,13 +346,9 @@ def _across_memory(
 ) -> None:
     """One wide block of neighbouring results, several rows at a time; nothing is fetched but by the processor."""
     arrays = {instruction: replace(array, ahead=0) for instruction, array in arrays.items()}
-    dims = plan.input_shape.dims
-    last = next(dim for dim in reversed(plan.kept) if dims[dim] > 1)
-    scalar, vector = Indexing(k, 1), Indexing(k, plan.lanes)
-    row, block = scalar.divide(Coordinate(unit), _blocks(dims[last], plan.lanes * plan.vectors))
-    outer = [dim for dim in plan.kept if dim != last]
-    positions = dict(zip(outer, scalar.delinearize(row, [dims[dim] for dim in outer]), strict=True))
-    first = k.mul(block.start, plan.vectors)
+    dims, vector = plan.input_shape.dims, Indexing(k, plan.lanes)
+    last, block, positions = _block_of(k, plan, unit)
+    first = k.mul(block, plan.vectors)
     count = k.smin(plan.vectors, k.sub(_blocks(dims[last], plan.lanes), first))
     combine = _in_order(k, plan) if plan.in_order else _by_region(k, plan)
     values = BlockValues(k, combine.start(inits), plan.lanes, plan.vectors)

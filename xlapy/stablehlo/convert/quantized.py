@@ -1,6 +1,6 @@
 """Operations on quantized tensors, as arithmetic on the integers that these are stored as.
 
-`dequantized` and `quantized` are the two formulas of StableHLO's specification. `TREATMENTS` says of each operation
+`hlo/uniform_quantization.py` has the two formulas of StableHLO's specification. `TREATMENTS` says of each operation
 which way it takes: on the storage as it is; through floats (dequantize, operate, quantize); or one of its own. All ways
 end in the converter that the operation has anyway: it gets the operation as it would be on plain arrays. What the types
 must satisfy, which the storage no longer shows, `quantized_rules.py` checks first.
@@ -10,12 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-import numpy as np
-
+from xlapy.hlo import uniform_quantization
 from xlapy.hlo.attributes import ComparisonDirection
-from xlapy.hlo.element_types import S32, S64, ElementType
 from xlapy.hlo.graph import Instruction
-from xlapy.hlo.literal import Literal
 from xlapy.hlo.shape import UNBOUNDED, Shape
 from xlapy.stablehlo.convert.base import Body, Converter, Elements, converts
 from xlapy.stablehlo.convert.labels import result_count_label, result_label
@@ -68,44 +65,13 @@ from xlapy.support.errors import ShapeError, UnsupportedError
 from xlapy.support.records import Record
 from xlapy.support.registry import Registry
 
-# -- the two formulas --------------------------------------------------------------------------------------------------
-
 
 def dequantized(body: Body, stored: Instruction, type: QuantizedType) -> Instruction:
-    """(stored - zero point) * scale, as floats of the expressed type; the difference in integers too wide to wrap."""
-    wide = _wide_type(type)
-    integers = body.add("convert", stored, shape=stored.shape.with_type(wide))
-    steps = body.add("subtract", integers, _parameters(body, type.zero_points, type, integers.shape))
-    floats = body.add("convert", steps, shape=steps.shape.with_type(type.expressed_type))
-    return body.add("multiply", floats, _parameters(body, type.scales, type, floats.shape))
+    return uniform_quantization.dequantized(body.add, stored, type)
 
 
 def quantized(body: Body, floats: Instruction, type: QuantizedType) -> Instruction:
-    """clamp(storage min, round_nearest_even(floats / scale) + zero point, storage max), stored as integers.
-
-    The sum could wrap, so the zero point is added behind the clamp, to the bounds of which it is subtracted. Infinite
-    and huge floats saturate in the conversion, NaN counts as zero."""
-    scaled = body.add("divide", floats, _parameters(body, type.scales, type, floats.shape))
-    rounded = body.add("round-nearest-even", scaled)
-    steps = body.add("convert", rounded, shape=rounded.shape.with_type(_wide_type(type)))
-    low = _parameters(body, [type.storage_min - zero for zero in type.zero_points], type, steps.shape)
-    high = _parameters(body, [type.storage_max - zero for zero in type.zero_points], type, steps.shape)
-    clamped = body.add("clamp", low, steps, high)
-    integers = body.add("add", clamped, _parameters(body, type.zero_points, type, clamped.shape))
-    return body.add("convert", integers, shape=integers.shape.with_type(type.storage_type))
-
-
-def _wide_type(type: QuantizedType) -> ElementType:
-    """Integers that hold every difference of two stored ones."""
-    return S32 if type.storage_type.bits < S32.bits else S64
-
-
-def _parameters(body: Body, values: Sequence[float], type: QuantizedType, like: Shape) -> Instruction:
-    """Scales or zero points in the shape that they are combined with: each in its slice, if there are several."""
-    if type.dimension is None or len(set(values)) == 1:
-        return body.full(values[0], like)
-    vector = Literal(np.array(values).astype(like.type.dtype))
-    return body.add("broadcast", body.add("constant", literal=vector), shape=like, dimensions=(type.dimension,))
+    return uniform_quantization.quantized(body.add, floats, type)
 
 
 def _destination(body: Body, stored: Instruction, type: Shape, destination: Shape) -> Instruction:
