@@ -13,7 +13,6 @@ import numpy as np
 from xlapy.builder.arguments import as_int
 from xlapy.builder.builder import XlaBuilder
 from xlapy.builder.op import XlaOp
-from xlapy.builder.operands import as_handle
 from xlapy.builder.registry import op_function
 from xlapy.builder.shapes import require_array
 from xlapy.hlo.element_types import element_type_of
@@ -45,7 +44,7 @@ def UniformQuantize(
     high = most if storage_max is None else as_int(storage_max, "storage_max")
     made = UniformQuantization(stored, low, high, shape.type, None, (), ())
     type = _with_parameters(made, shape, scales, zero_points, quantization_dimension)
-    return quantized(_adder(as_handle(operand).builder), operand, type)
+    return quantized(_adder(operand.builder), operand, type)
 
 
 @op_function()
@@ -64,7 +63,7 @@ def UniformDequantize(
     least, most = shape.type.integer_range if shape.type.is_integer else (0, 0)
     made = UniformQuantization(shape.type, least, most, expressed, None, (), ())
     type = _with_parameters(made, shape, scales, zero_points, quantization_dimension)
-    return dequantized(_adder(as_handle(operand).builder), operand, type)
+    return dequantized(_adder(operand.builder), operand, type)
 
 
 def _adder(builder: XlaBuilder) -> Adder[XlaOp]:

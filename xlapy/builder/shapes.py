@@ -20,10 +20,11 @@ from xlapy.support.errors import ArgumentError, ShapeError
 
 
 def require_array(operand: XlaOp) -> Shape:
-    """The shape of the operand; raises unless it is an array."""
-    if not operand.shape.is_array:
-        raise ShapeError("array-operands", f"{operand.shape} is not an array")
-    return operand.shape
+    """The shape of the operand; raises unless it is the handle of an array."""
+    shape = as_handle(operand).shape
+    if not shape.is_array:
+        raise ShapeError("array-operands", f"{shape} is not an array")
+    return shape
 
 
 # -- broadcast -----------------------------------------------------------------------------------------------------
@@ -32,8 +33,7 @@ def require_array(operand: XlaOp) -> Shape:
 @op_function("broadcast")
 def Broadcast(operand: XlaOp, sizes: Integers) -> XlaOp:
     """The operand replicated along new dimensions of `sizes`, which come first."""
-    builder = as_handle(operand).builder
-    shape = require_array(operand)
+    shape, builder = require_array(operand), operand.builder
     new = as_ints(sizes, "sizes")
     if any(size < 0 for size in new):
         raise ShapeError("Broadcast.B1", f"a size of {list(new)} is negative")
@@ -46,7 +46,6 @@ def Broadcast(operand: XlaOp, sizes: Integers) -> XlaOp:
 def BroadcastInDim(operand: XlaOp, shape: Integers, broadcast_dimensions: Integers = ()) -> XlaOp:
     """The operand in an array of dimensions `shape`: dimension i becomes `broadcast_dimensions[i]`, of the same size
     unless it is 1, and everything is replicated along the others."""
-    as_handle(operand)
     source = require_array(operand)
     sizes, dimensions = as_ints(shape, "shape"), as_ints(broadcast_dimensions, "broadcast_dimensions")
     if len(dimensions) != source.rank:
@@ -77,8 +76,7 @@ def Reshape(operand: XlaOp, dimensions: Integers | None, new_sizes: Integers | N
 
     `Reshape(x, dimensions, new_sizes)` reads them in the order that a transpose by `dimensions` would give, which may
     be None for the order that they have."""
-    builder = as_handle(operand).builder
-    shape = require_array(operand)
+    shape, builder = require_array(operand), operand.builder
     if new_sizes is not None:
         order = tuple(range(shape.rank)) if dimensions is None else as_ints(dimensions, "dimensions")
         if sorted(order) != list(range(shape.rank)):
@@ -101,8 +99,7 @@ def _reshaped(builder: XlaBuilder, operand: XlaOp, sizes: Sequence[int]) -> XlaO
 @op_function()
 def Collapse(operand: XlaOp, dimensions: Integers) -> XlaOp:
     """Consecutive dimensions made into one."""
-    builder = as_handle(operand).builder
-    shape = require_array(operand)
+    shape, builder = require_array(operand), operand.builder
     dims = as_ints(dimensions, "dimensions")
     if any(not 0 <= dim < shape.rank for dim in dims):
         raise ShapeError("Collapse.B2", f"{list(dims)} are not all dimensions of {shape}")
@@ -153,7 +150,6 @@ def Slice(operand: XlaOp, start_indices: Integers, limit_indices: Integers, stri
 @op_function()
 def SliceInDim(operand: XlaOp, start_index: int, limit_index: int, stride: int, dimno: int) -> XlaOp:
     """Slice along one dimension, whole in the others."""
-    as_handle(operand)
     shape = require_array(operand)
     dim = as_int(dimno, "dimno")
     if not 0 <= dim < shape.rank:
