@@ -27,7 +27,7 @@ from typing import Any
 
 from benchmarks.arguments import pattern
 from benchmarks.machine import Load, pin
-from benchmarks.measure import OURS, XLA, Bench, Outcome, Plan
+from benchmarks.measure import MACHINE, OURS, XLA, Bench, Outcome, Plan
 from benchmarks.report import ratio_text, share_text, time_text
 from benchmarks.statistics import lower_decile
 from benchmarks.workload import Case
@@ -314,8 +314,8 @@ def _of_cases(figures: Sequence[Figure], plan: Plan, core: int | None, scale: fl
 def _ours(measure: Measure, outcome: Outcome) -> float | None:
     seconds = {name: lower_decile(samples) for name, samples in outcome.samples.items()}
     match measure:
-        case Measure.LIMIT if outcome.share_of_limit is not None:
-            return outcome.share_of_limit * outcome.seconds[OURS] / seconds[OURS]
+        case Measure.LIMIT if MACHINE in seconds:
+            return seconds[MACHINE] / seconds[OURS]
         case Measure.XLA if XLA in seconds:
             return seconds[XLA] / seconds[OURS]
         case Measure.CALL:

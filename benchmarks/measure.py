@@ -7,6 +7,7 @@ import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -17,10 +18,12 @@ from benchmarks.machine import Disturbance, Load, total_cpu_seconds
 from benchmarks.statistics import Interval, median, paired_ratio
 from benchmarks.worker import Worker, WorkerError
 from benchmarks.workload import Case
-from xlapy.report.limits import Limits
+from xlapy.report.limits import Bound, Limits
 
 OURS = "xlapy"
 XLA = "xla"
+MACHINE = "machine"
+"""Whoever does nothing but what limits a program."""
 
 
 @dataclass(frozen=True)
@@ -70,7 +73,7 @@ class Outcome:
     compilation: Compilation = field(default_factory=Compilation)
     memory: Memory = field(default_factory=Memory)
     agreement: Agreement | None = None
-    share_of_limit: float | None = None
+    share_of_limit: Interval | None = None  # the time that the machine needs, as a share of ours
     disturbance: Disturbance | None = None
     missing: dict[str, str] = field(default_factory=dict)  # opponents that could not run it, and why
 
@@ -94,6 +97,7 @@ class Bench:
         self.opponents = list(opponents)
         names = dict.fromkeys([XLA, OURS, *opponents])  # XLA lowers, even where it does not compete
         self._workers = {name: self._worker(name, self._scratch / "warm") for name in names}
+        self._machine = self._worker(MACHINE, self._scratch / "warm")
         self.unavailable: dict[str, str] = {}
 
     def __enter__(self) -> Bench:
@@ -109,7 +113,7 @@ class Bench:
         return self
 
     def __exit__(self, *_: object) -> None:
-        for worker in self._workers.values():
+        for worker in (*self._workers.values(), self._machine):
             worker.close()
         shutil.rmtree(self._scratch, ignore_errors=True)
 
@@ -143,28 +147,35 @@ class Bench:
         results = self._workers[OURS].ask("results")
         if XLA in present:
             outcome.agreement = compare(results, self._workers[XLA].ask("results"), workload.tolerance)
-        self._time(present, outcome)
-        outcome.share_of_limit = self._share_of_limit(case, inputs, results, outcome.seconds[OURS])
+        self._time(present, self._bound(case, inputs, results), outcome)
         self._time_compilation(program, XLA in present, outcome)
         if self._plan.fresh_processes and workload.compare_memory:
             self._measure_memory(program, XLA in present, outcome.memory)
 
-    def _time(self, present: Sequence[str], outcome: Outcome) -> None:
-        """Fills in the times of a call. Engines take turns; who begins changes, so that drift favours nobody."""
+    def _time(self, present: Sequence[str], bound: Bound | None, outcome: Outcome) -> None:
+        """Fills in the times of a call. Engines take turns; who begins changes, so that drift favours nobody.
+
+        Where a limit holds, the machine takes part like an engine: what it can do changes from minute to minute."""
+        plan = self._plan
         for name in present:
-            self._workers[name].ask("warm_up", self._plan.warm_up_seconds)
+            self._workers[name].ask("warm_up", plan.warm_up_seconds)
             self._workers[name].rest()
-        times: dict[str, list[float]] = {name: [] for name in present}
-        for turn in range(self._plan.pairs):
-            start = turn % len(present)
-            for name in [*present[start:], *present[:start]]:
-                times[name].append(
-                    self._workers[name].ask("sample", self._plan.sample_seconds, self._plan.processor_time)
-                )
-                self._workers[name].rest()
+        sample = plan.sample_seconds, plan.processor_time
+        turns: list[tuple[str, Worker, Callable[[], float]]] = [
+            (name, self._workers[name], partial(self._workers[name].ask, "sample", *sample)) for name in present
+        ]
+        if bound:
+            turns.append((MACHINE, self._machine, partial(self._machine.ask, "limit", bound, *sample)))
+        times: dict[str, list[float]] = {name: [] for name, _, _ in turns}
+        for number in range(plan.pairs):
+            start = number % len(turns)
+            for name, worker, seconds in turns[start:] + turns[:start]:
+                times[name].append(seconds())
+                worker.rest()
         outcome.samples = times
-        outcome.seconds = {name: median(samples) for name, samples in times.items()}
+        outcome.seconds = {name: median(times[name]) for name in present}
         outcome.ratios = {name: paired_ratio(times[OURS], times[name]) for name in present if name != OURS}
+        outcome.share_of_limit = paired_ratio(times[OURS], times[MACHINE]) if bound else None
 
     def _time_compilation(self, program: Program, with_xla: bool, outcome: Outcome) -> None:
         engines = [OURS, XLA] if with_xla else [OURS]
@@ -205,23 +216,20 @@ class Bench:
         finally:
             worker.close()
 
-    def _share_of_limit(
-        self, case: Case, inputs: Sequence[np.ndarray], results: Sequence[np.ndarray], seconds: float
-    ) -> float | None:
-        """The time that the machine's limits allow, as a share of the time taken; None where they say nothing."""
+    def _bound(self, case: Case, inputs: Sequence[np.ndarray], results: Sequence[np.ndarray]) -> Bound | None:
+        """What the machine's limits say about the case, if they say anything."""
         read = written = 0
         if case.workload.moves_memory:
             read, written = (sum(array.nbytes for array in arrays) for arrays in (inputs, results))
         double = any(array.dtype == np.float64 for array in inputs)
-        shortest = self._limits.shortest(case.operations(), read, written, double=double)
-        return shortest / seconds if shortest else None
+        return self._limits.bound(case.operations(), read, written, double=double)
 
     def _worker(self, name: str, cache: Path, *, forked: bool = False) -> Worker:
         environment = {"XLAPY_CACHE_DIR": str(cache), "TF_CPP_MIN_LOG_LEVEL": "3", "JAX_PLATFORMS": "cpu"}
         return Worker(name, environment=environment, core=self._core, forked=forked)
 
     def _used(self) -> float:
-        return total_cpu_seconds(worker.process for worker in self._workers.values())
+        return total_cpu_seconds(worker.process for worker in (*self._workers.values(), self._machine))
 
 
 @contextmanager

@@ -142,7 +142,7 @@ def columns(opponents: Sequence[str], *, fresh_processes: bool) -> list[Column]:
             Column("XLA/xlapy", lambda o: ratio_text(o.ratios[XLA].median if XLA in o.ratios else None), 9),
             Column("95 %", _interval_text, 13),
         ]
-    chosen.append(Column("of limit", lambda o: share_text(o.share_of_limit), 8))
+    chosen.append(Column("of limit", lambda o: share_text(o.share_of_limit.median if o.share_of_limit else None), 8))
     for name in opponents:
         if name != XLA:
             chosen.append(Column(f"{name}/xlapy", _opponent_text(name), len(name) + 6))
@@ -323,7 +323,7 @@ def _outcome_data(outcome: Outcome) -> dict[str, Any]:
         "ratios": {name: asdict(interval) for name, interval in outcome.ratios.items()},
         "behind": is_behind(outcome),
         "compile_seconds": asdict(outcome.compilation),
-        "share_of_limit": outcome.share_of_limit,
+        "share_of_limit": asdict(outcome.share_of_limit) if outcome.share_of_limit else None,
         "memory": asdict(outcome.memory),
         "agreement": asdict(outcome.agreement) if outcome.agreement else None,
         "agrees": outcome.agrees,

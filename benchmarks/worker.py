@@ -15,12 +15,15 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from multiprocessing.connection import Connection
 from multiprocessing.context import ForkServerContext, SpawnContext
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from benchmarks.engines import Engine, Program, Unsupported, make_engine
 from benchmarks.machine import has_running_thread, peak_growth, pin, take_own_pages
+
+if TYPE_CHECKING:
+    from xlapy.report.limits import Bound, Probe
 
 CALIBRATION_SECONDS = 0.005
 ANSWER_SECONDS = 60.0
@@ -179,6 +182,7 @@ class _Session:
     def __init__(self, name: str) -> None:
         self._name = name
         self._made: Engine | None = None
+        self._probe: Probe | None = None
         self._batch = 1
 
     def start(self) -> float:
@@ -226,6 +230,14 @@ class _Session:
             elapsed = clock() - began
             if elapsed >= seconds:
                 return elapsed / calls
+
+    def limit(self, bound: Bound, seconds: float, processor_time: bool = False) -> float:
+        """Seconds that the machine takes just now for what is bound so, over runs that take `seconds` together."""
+        from xlapy.report.limits import Probe  # loads the code generator, which a new process has to do by itself
+
+        if self._probe is None:
+            self._probe = Probe(processor_time=processor_time)
+        return self._probe.seconds(bound, seconds)
 
     def peak_of_call(self) -> int | None:
         """Bytes by which the process grows during one call whose results are kept; for a process that made none yet."""

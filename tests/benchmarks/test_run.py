@@ -39,6 +39,19 @@ def test_a_quick_run_measures_and_compares_both_engines(tmp_path: Path, capsys: 
     assert case["compile_seconds"]["program_cold"] > 0
 
 
+def test_the_machine_takes_turns_where_its_limits_hold() -> None:
+    plan = replace(QUICK, pairs=2)
+    with Bench([], plan, Limits(1, 1 << 20, *[Pair(1e9, 1e9)] * 5)) as bench:
+        product, small = (
+            bench.run(Case(find(family, name), size))
+            for family, name, size in (("dot", "f32", "64"), ("movement", "transpose", "small"))
+        )
+    assert product.share_of_limit is not None
+    assert 0 < product.share_of_limit.low <= product.share_of_limit.median <= product.share_of_limit.high
+    assert list(product.seconds) == ["xlapy"]
+    assert small.share_of_limit is None
+
+
 def test_new_processes_compile_with_nothing_and_with_everything_cached() -> None:
     plan = replace(QUICK, pairs=1, fresh_processes=True)
     with Bench([], plan, Limits(1, 1 << 20, *[Pair(1e9, 1e9)] * 5)) as bench:

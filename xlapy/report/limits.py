@@ -1,7 +1,7 @@
 """What this machine can do at best: multiply-adds per second, and bytes per second to and from memory.
 
-Measured by kernels that do nothing else, written with the compiler's own IR builder. The best of several runs counts: a
-limit is what was once reached.
+Measured by kernels that do nothing else, written with the compiler's own IR builder. Of the limits the best of several
+runs counts: a limit is what was once reached. What the machine can do at a given moment, a `Probe` tells.
 """
 
 from __future__ import annotations
@@ -11,8 +11,9 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from dataclasses import asdict, dataclass
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -31,6 +32,10 @@ REPETITIONS = 30
 ROUND_SECONDS = 0.004
 """Many short rounds: on a busy machine some fall between two turns of other processes."""
 
+LIMITS = ("f32", "f64", "read", "copy", "triad")
+STREAMS = {"read": 1, "copy": 2, "triad": 3}
+"""How many arrays a kernel reads and writes."""
+
 ALIGNMENT = 64
 CACHES_EXCEEDED = 3
 """Arrays are this many times the size of the last-level cache."""
@@ -47,6 +52,14 @@ class Pair:
 
     one: float
     all: float
+
+
+@dataclass(frozen=True)
+class Bound:
+    """So many operations or bytes, and the limit that holds for them: "f32", "f64", "read", "copy" or "triad"."""
+
+    limit: str
+    amount: float
 
 
 @dataclass(frozen=True)
@@ -75,53 +88,89 @@ class Limits:
         f32, f64, *rates = (Pair(pair.one, pair.one) for pair in (self.f32, self.f64, self.read, self.copy, self.triad))
         return Limits(1, self.cache_bytes, f32, f64, *rates)
 
-    def shortest(self, operations: float, read: int, written: int, *, double: bool) -> float:
-        """Seconds below which no program can be that does so much, with its data in memory or in cache.
+    def bound(self, operations: float, read: int, written: int, *, double: bool) -> Bound | None:
+        """What a program that does so much is limited by most, with its data in memory or in cache; None by nothing.
 
         Bytes count only where they exceed the cache; a multiplication and an addition are two operations."""
-        return max(self.arithmetic(operations, double=double), self.memory(read, written))
+        arithmetic, memory = self._arithmetic(operations, double), self._memory(read, written)
+        most = max(arithmetic, memory, key=self.seconds)
+        return most if most.amount else None
+
+    def seconds(self, bound: Bound) -> float:
+        """How long what is bound so takes at least."""
+        pair: Pair = getattr(self, bound.limit)
+        return bound.amount / pair.all
 
     def arithmetic(self, operations: float, *, double: bool) -> float:
         """Seconds that so many operations take at least."""
-        return operations / (self.f64.all if double else self.f32.all)
+        return self.seconds(self._arithmetic(operations, double))
 
     def memory(self, read: int, written: int) -> float:
         """Seconds that so many bytes take at least; none if a cache may hold them."""
-        if read + written <= self.cache_bytes:
-            return 0.0
+        return self.seconds(self._memory(read, written))
+
+    def _arithmetic(self, operations: float, double: bool) -> Bound:
+        return Bound("f64" if double else "f32", operations)
+
+    def _memory(self, read: int, written: int) -> Bound:
+        """The bandwidth of the kernel that is most like a program that moves so many bytes."""
+        moved = read + written
+        if moved <= self.cache_bytes:
+            return Bound("copy", 0)
         if written * 8 <= read:
-            bandwidth = self.read.all
-        else:
-            bandwidth = self.triad.all if read * 2 > written * 3 else self.copy.all
-        return (read + written) / bandwidth
+            return Bound("read", moved)
+        return Bound("triad" if read * 2 > written * 3 else "copy", moved)
 
 
 def measure(cores: int | None = None, *, processor_time: bool = False) -> Limits:
     """Measures all limits, in about three seconds. `cores` bounds the threads used for the figures of all cores.
 
     With `processor_time`, what other processes do meanwhile does not count; for one core only."""
-    target = host_target()
-    count = min(cores or target.cores, target.cores)
-    kernels = _Kernels(target)
-    clock = time.process_time if processor_time else time.perf_counter
-    one, many = _Team(1, clock), _Team(count, clock)
-    try:
-        f32, f64 = (Pair(*[_arithmetic(kernels, team, type) for team in (one, many)]) for type in (F32, F64))
-        arrays = _Arrays(target)
-        read, copy, triad = (
-            Pair(*[max(_bandwidth(kernels, team, arrays, name) for name in names) for team in (one, many)])
-            for names in (_ways("read"), *(_ways(name, f"{name}_streaming") for name in ("copy", "triad")))
-        )
-    finally:
-        one.close()
-        many.close()
-    return Limits(count, target.l3_bytes, f32, f64, read, copy, triad)
+    kernels = _Kernels(host_target())
+    alone, together = (Probe(count, processor_time=processor_time, kernels=kernels) for count in (1, cores))
+    with closing(alone), closing(together):
+        pairs = {name: Pair(alone.best(name), together.best(name)) for name in LIMITS}
+    return Limits(together.cores, host_target().l3_bytes, **pairs)
+
+
+class Probe:
+    """The kernels of the limits at hand, and threads that run them: for what the machine can do just now. Close it."""
+
+    def __init__(
+        self, cores: int | None = None, *, processor_time: bool = False, kernels: _Kernels | None = None
+    ) -> None:
+        """`cores` and `processor_time` are those of `measure`; `kernels` may be those of another probe."""
+        target = host_target()
+        self.cores = min(cores or target.cores, target.cores)
+        self._team = _Team(self.cores, time.process_time if processor_time else time.perf_counter)
+        self._kernels = kernels or _Kernels(target)
+        self._chosen: dict[str, _Work] = {}
+
+    def best(self, limit: str) -> float:
+        """Operations or bytes per second of a limit, the best of several runs."""
+        return max(work.best_rate() for work in self._works(limit))
+
+    def seconds(self, bound: Bound, at_least: float) -> float:
+        """How long the machine takes for what is bound so, at the mean rate of runs that take `at_least` seconds."""
+        if bound.limit not in self._chosen:
+            self._chosen[bound.limit] = max(self._works(bound.limit), key=_Work.best_rate)
+        return bound.amount / self._chosen[bound.limit].mean_rate(at_least)
+
+    def close(self) -> None:
+        self._team.close()
+
+    def _works(self, limit: str) -> list[_Work]:
+        """The ways to reach a limit."""
+        if limit in ("f32", "f64"):
+            return [_multiply_adds(self._kernels, self._team, F32 if limit == "f32" else F64)]
+        return [_movement(self._kernels, self._team, limit, way) for way in self._kernels.ways(limit)]
 
 
 class _Kernels:
     """The kernels as native functions of (target, first source, second source, length in bytes or rounds)."""
 
     def __init__(self, target: Target) -> None:
+        self._target = target
         self.lanes = {type: target.lanes(type.bits) for type in (F32, F64)}
         module = Module.of(target)
         attributes = f"nounwind {target.function_attributes}".strip()
@@ -149,6 +198,14 @@ class _Kernels:
     def __getitem__(self, name: str) -> _Kernel:
         return self._functions[name]
 
+    def ways(self, limit: str) -> list[str]:
+        """The kernels that move memory as the limit says; which is the fastest, processors differ in."""
+        return [name for name in self._functions if name.partition(".")[0].partition("_")[0] == limit]
+
+    @cached_property
+    def arrays(self) -> _Arrays:
+        return _Arrays(self._target)
+
 
 def _kernel(module: Module, name: str, attributes: str) -> KernelBuilder:
     parameters = [("target", PTR), ("first", PTR), ("second", PTR), ("length", I64)]
@@ -165,9 +222,9 @@ def _write_multiply_adds(k: KernelBuilder, vector: IRType) -> None:
         k.store(k.gep(p["target"], chain * vector.lanes, vector.bytes), value)
 
 
-def _ways(*names: str) -> list[str]:
-    """Kernels without and with requests for what they read later: which is faster, processors differ in."""
-    return [f"{name}{suffix}" for name in names for suffix in ("", ".ahead")]
+def _ways(name: str) -> list[str]:
+    """Kernels without and with requests for what they read later."""
+    return [name, f"{name}.ahead"]
 
 
 @dataclass(frozen=True)
@@ -227,6 +284,16 @@ def _write_stores(k: KernelBuilder, vector: IRType, streaming: bool, element: Ca
         k.fence()
 
 
+class _Arrays:
+    """Three arrays that no cache holds, aligned and touched."""
+
+    def __init__(self, target: Target) -> None:
+        wanted = CACHES_EXCEEDED * target.l3_bytes
+        self.nbytes = min(max(wanted, _MEMORY_FLOOR_BYTES), _MEMORY_CEILING_BYTES)
+        self._keep = [np.ones((self.nbytes + ALIGNMENT) // 4, np.float32) for _ in range(3)]
+        self.addresses = [-(-array.ctypes.data // ALIGNMENT) * ALIGNMENT for array in self._keep]
+
+
 class _Team:
     """Threads that start together; native code called through ctypes runs without Python's lock."""
 
@@ -252,45 +319,52 @@ class _Team:
         self._pool.shutdown()
 
 
-class _Arrays:
-    """Three arrays that no cache holds, aligned and touched."""
+@dataclass(frozen=True)
+class _Work:
+    """What each member of a team runs, and how many operations or bytes that is for all of them."""
 
-    def __init__(self, target: Target) -> None:
-        wanted = CACHES_EXCEEDED * target.l3_bytes
-        self.nbytes = min(max(wanted, _MEMORY_FLOOR_BYTES), _MEMORY_CEILING_BYTES)
-        self._keep = [np.ones((self.nbytes + ALIGNMENT) // 4, np.float32) for _ in range(3)]
-        self.addresses = [-(-array.ctypes.data // ALIGNMENT) * ALIGNMENT for array in self._keep]
+    team: _Team
+    task: Callable[[int], None]
+    amount: float
+
+    def best_rate(self) -> float:
+        return self.amount / min(self.team.seconds(self.task) for _ in range(REPETITIONS))
+
+    def mean_rate(self, at_least: float) -> float:
+        """Over runs that take so many seconds together."""
+        runs, spent = 0, 0.0
+        while not runs or spent < at_least:
+            spent += self.team.seconds(self.task)
+            runs += 1
+        return self.amount * runs / spent
 
 
-def _arithmetic(kernels: _Kernels, team: _Team, type: IRType) -> float:
-    """Operations per second in registers."""
+def _multiply_adds(kernels: _Kernels, team: _Team, type: IRType) -> _Work:
+    """Operations in registers."""
     kernel, lanes = kernels[f"multiply_add.{type.kind}"], kernels.lanes[type]
     dtype = np.float32 if type is F32 else np.float64
     values = [np.full(CHAINS * lanes + 2 * ALIGNMENT, 0.5, dtype) for _ in range(team.size)]
-    pointers = [array.ctypes.data for array in values]
     rounds = 1024
 
     def task(member: int) -> None:
-        pointer = pointers[member]
+        pointer = values[member].ctypes.data
         kernel(pointer, pointer, pointer, rounds)
 
     while team.seconds(task) < ROUND_SECONDS:
         rounds *= 2
-    best = min(team.seconds(task) for _ in range(REPETITIONS))
-    return 2.0 * CHAINS * lanes * rounds * team.size / best
+    return _Work(team, task, 2.0 * CHAINS * lanes * rounds * team.size)
 
 
-def _bandwidth(kernels: _Kernels, team: _Team, arrays: _Arrays, name: str) -> float:
-    """Bytes that the program reads and writes per second, each member on its own part of the arrays."""
-    kernel, name = kernels[name], name.removesuffix(".ahead")
+def _movement(kernels: _Kernels, team: _Team, limit: str, way: str) -> _Work:
+    """Bytes that the program reads and writes, each member on its own part of the arrays."""
+    kernel, arrays = kernels[way], kernels.arrays
     step = 8 * UNROLLED * ALIGNMENT
     part = arrays.nbytes // team.size // step * step
     scratch = [np.zeros(2 * ALIGNMENT, np.float32) for _ in range(team.size)]
 
     def task(member: int) -> None:
         target, first, second = (address + member * part for address in arrays.addresses)
-        kernel(scratch[member].ctypes.data if name == "read" else target, first, second, part)
+        kernel(scratch[member].ctypes.data if limit == "read" else target, first, second, part)
 
-    streams = {"read": 1, "copy": 2, "triad": 3}[name.partition("_")[0]]
     task(0)
-    return streams * part * team.size / min(team.seconds(task) for _ in range(REPETITIONS))
+    return _Work(team, task, STREAMS[limit] * part * team.size)
