@@ -14,6 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import asdict, dataclass
 from functools import cached_property, partial
+from operator import methodcaller
 from typing import Any
 
 import numpy as np
@@ -35,6 +36,9 @@ ROUND_SECONDS = 0.004
 LIMITS = ("f32", "f64", "read", "copy", "triad")
 STREAMS = {"read": 1, "copy": 2, "triad": 3}
 """How many arrays a kernel reads and writes."""
+
+CHOICE_SECONDS = 0.1
+"""For each way to reach a limit: enough to tell which is the fastest by its mean, as what it is for is a mean."""
 
 ALIGNMENT = 64
 CACHES_EXCEEDED = 3
@@ -153,7 +157,7 @@ class Probe:
     def seconds(self, bound: Bound, at_least: float) -> float:
         """How long the machine takes for what is bound so, at the mean rate of runs that take `at_least` seconds."""
         if bound.limit not in self._chosen:
-            self._chosen[bound.limit] = max(self._works(bound.limit), key=_Work.best_rate)
+            self._chosen[bound.limit] = max(self._works(bound.limit), key=methodcaller("mean_rate", CHOICE_SECONDS))
         return bound.amount / self._chosen[bound.limit].mean_rate(at_least)
 
     def close(self) -> None:
