@@ -19,9 +19,6 @@ if TYPE_CHECKING:
     from xlapy.codegen.object_cache import ObjectCache
     from xlapy.codegen.target import Target
 
-POOL = "pool"
-"""The thread pool, which every program needs, as it does the call wrapper."""
-
 
 def wrapper_name() -> str:
     """The name of the native call wrapper, under which it is kept by processes that found Python and numpy laid out in
@@ -66,6 +63,30 @@ def keep_code(name: str, target: Target, cache: ObjectCache, code: StoredCode) -
     told = {"sizes": sizes, "exports": list(code.exports), "needs": list(code.needs), "trim": code.trim}
     facts = late("json").dumps(told).encode()
     cache.put(_KIND, _key(name, target), b"".join((len(facts).to_bytes(_SIZE_BYTES, "little"), facts, *code.objects)))
+
+
+class SharedCode(Record):
+    """What each program needs besides itself: the object files of the thread pool, and the call wrapper, if there is
+    one that is safe."""
+
+    pool: Sequence[Code]
+    wrapper: Code | None
+
+
+def find_shared_code(target: Target, cache: ObjectCache) -> SharedCode | None:
+    """Both together, as kept by a process of the same Python and numpy that could use the wrapper."""
+    found = find_code(_shared_name(), target, cache)
+    return None if found is None else SharedCode(found.objects[:-1], found.objects[-1])
+
+
+def keep_shared_code(target: Target, cache: ObjectCache, code: SharedCode) -> None:
+    """Keeps both for `find_shared_code`."""
+    assert code.wrapper is not None
+    keep_code(_shared_name(), target, cache, StoredCode([*code.pool, code.wrapper], ()))
+
+
+def _shared_name() -> str:
+    return f"pool and {wrapper_name()}"
 
 
 def _key(name: str, target: Target) -> bytes:
