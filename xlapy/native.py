@@ -9,8 +9,8 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from xlapy.codegen.object_cache import ObjectCache, cache_directory, code_version
-from xlapy.codegen.stored_code import SharedCode, find_code, find_shared_code, keep_shared_code
-from xlapy.codegen.target import Target, remembered_host
+from xlapy.codegen.stored_code import SharedCode, dump_shared_code, find_code, read_shared_code
+from xlapy.codegen.target import Host, Target, leave_code, remembered_host
 from xlapy.options import Environment, cache_settings
 from xlapy.support.late import late
 from xlapy_runtime import threads, trimming
@@ -54,6 +54,11 @@ def _object_cache(directory: str | None) -> ObjectCache:
 @cache
 def host_target() -> Target:
     """This machine, as this process may use it. Read once."""
+    return _host().target
+
+
+@cache
+def _host() -> Host:
     return remembered_host(_present_cache())
 
 
@@ -67,15 +72,16 @@ def native_wrapper() -> CallWrapper | None:
 @cache
 def _shared_code() -> SharedCode:
     """What each program needs besides itself, which is made or read once in a process."""
-    target, cache = host_target(), _present_cache()
-    found = find_shared_code(target, cache)
-    if found is not None:
-        return found
+    host = _host()
+    if host.code:
+        return read_shared_code(host.code)
+    target, cache = host.target, _present_cache()
     pool: Sequence[Code] = late("xlapy.codegen.pool").POOL.objects(target, cache)
     if not late("xlapy_runtime.object_layouts").is_layout_known():
         return SharedCode(pool, None)
     made = SharedCode(pool, late("xlapy.codegen.call_wrapper").call_wrapper_object(target, cache))
-    keep_shared_code(target, cache, made)
+    if host.code is not None:
+        leave_code(cache, target, dump_shared_code(made))
     return made
 
 

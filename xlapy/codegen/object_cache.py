@@ -136,7 +136,7 @@ class ObjectCache:
         self._version = version
         # Many processes write a little each: where one starts in its share is chance, so that together they scan as
         # often as one that writes it all, and hardly any pays for it.
-        self._written_since_scan = os.urandom(1)[0] / 256 * limit_bytes / _SCAN_FRACTION
+        self._written_since_scan = time.perf_counter_ns() % 256 / 256 * limit_bytes / _SCAN_FRACTION
         self._hits = 0
         self._misses = 0
 

@@ -46,23 +46,29 @@ def find_code(name: str, target: Target, cache: ObjectCache) -> StoredCode | Non
     The cache's version covers the emitter's sources, the key what they may ask of the target. How many cores there are
     is not for shared code to know."""
     found = cache.get(_KIND, _key(name, target))
-    if found is None:
-        return None
-    begin = _SIZE_BYTES + int.from_bytes(found[:_SIZE_BYTES], "little")
-    facts = read_json(found[_SIZE_BYTES:begin].decode())
-    objects, remaining = [], memoryview(found)[begin:]
+    return None if found is None else _read(found)
+
+
+def keep_code(name: str, target: Target, cache: ObjectCache, code: StoredCode) -> None:
+    """Keeps it for `find_code`."""
+    cache.put(_KIND, _key(name, target), _dump(code))
+
+
+def _read(data: bytes | memoryview) -> StoredCode:
+    begin = _SIZE_BYTES + int.from_bytes(data[:_SIZE_BYTES], "little")
+    facts = read_json(str(data[_SIZE_BYTES:begin], "utf-8"))
+    objects, remaining = [], memoryview(data)[begin:]
     for size in facts["sizes"]:
         objects.append(remaining[:size])
         remaining = remaining[size:]
     return StoredCode(objects, facts["exports"], facts["needs"], facts["trim"])
 
 
-def keep_code(name: str, target: Target, cache: ObjectCache, code: StoredCode) -> None:
-    """Keeps it for `find_code`."""
+def _dump(code: StoredCode) -> bytes:
     sizes = [len(part) for part in code.objects]
     told = {"sizes": sizes, "exports": list(code.exports), "needs": list(code.needs), "trim": code.trim}
     facts = late("json").dumps(told).encode()
-    cache.put(_KIND, _key(name, target), b"".join((len(facts).to_bytes(_SIZE_BYTES, "little"), facts, *code.objects)))
+    return b"".join((len(facts).to_bytes(_SIZE_BYTES, "little"), facts, *code.objects))
 
 
 class SharedCode(Record):
@@ -73,20 +79,16 @@ class SharedCode(Record):
     wrapper: Code | None
 
 
-def find_shared_code(target: Target, cache: ObjectCache) -> SharedCode | None:
-    """Both together, as kept by a process of the same Python and numpy that could use the wrapper."""
-    found = find_code(_shared_name(), target, cache)
-    return None if found is None else SharedCode(found.objects[:-1], found.objects[-1])
+def read_shared_code(data: bytes | memoryview) -> SharedCode:
+    """What `dump_shared_code` made."""
+    *pool, wrapper = _read(data).objects
+    return SharedCode(pool, wrapper)
 
 
-def keep_shared_code(target: Target, cache: ObjectCache, code: SharedCode) -> None:
-    """Keeps both for `find_shared_code`."""
+def dump_shared_code(code: SharedCode) -> bytes:
+    """Both as bytes, to be kept for processes of the same Python and numpy. There must be a wrapper."""
     assert code.wrapper is not None
-    keep_code(_shared_name(), target, cache, StoredCode([*code.pool, code.wrapper], ()))
-
-
-def _shared_name() -> str:
-    return f"pool and {wrapper_name()}"
+    return _dump(StoredCode([*code.pool, code.wrapper], ()))
 
 
 def _key(name: str, target: Target) -> bytes:
