@@ -200,4 +200,4 @@ def _devices(options: CompileOptions) -> list[Device] | None:
 
 def _touched_bytes(program: Program) -> int:
     """Bytes of everything that a call reads or writes, at most once each."""
-    return program.arena_bytes + sum(spec.nbytes for spec in flatten((program.parameters, program.result)))
+    return program.arena_bytes + sum([spec.nbytes for spec in flatten((program.parameters, program.result))])

@@ -8,14 +8,14 @@ from collections.abc import Sequence
 from functools import cache
 from typing import TYPE_CHECKING
 
-from xlapy.codegen import stored_code
 from xlapy.codegen.object_cache import ObjectCache, cache_directory, code_version
-from xlapy.codegen.stored_code import find_code
-from xlapy.codegen.target import Target, remembered_host
+from xlapy.codegen.stored_code import SharedCode, dump_shared_code, find_code, read_shared_code
+from xlapy.codegen.target import Host, Target, leave_code, remembered_host
 from xlapy.options import Environment, cache_settings
 from xlapy.support.late import late
 from xlapy_runtime import threads, trimming
 from xlapy_runtime.calling import CallWrapper, layout_identity, load_wrapper
+from xlapy_runtime.images import Code
 from xlapy_runtime.linking import LinkedCode, link
 from xlapy_runtime.program import Program
 
@@ -54,20 +54,35 @@ def _object_cache(directory: str | None) -> ObjectCache:
 @cache
 def host_target() -> Target:
     """This machine, as this process may use it. Read once."""
+    return _host().target
+
+
+@cache
+def _host() -> Host:
     return remembered_host(_present_cache())
 
 
 @cache
 def native_wrapper() -> CallWrapper | None:
     """The native call wrapper of this process; None where only the portable way of calling works."""
-    target, cache = host_target(), _present_cache()
-    found = find_code(stored_code.wrapper_name(), target, cache)
-    if found is not None:
-        return load_wrapper(bytes(found.objects[0]), is_checked=layout_identity() is not None)
+    code = _shared_code().wrapper
+    return None if code is None else load_wrapper(bytes(code), is_checked=layout_identity() is not None)
+
+
+@cache
+def _shared_code() -> SharedCode:
+    """What each program needs besides itself, which is made or read once in a process."""
+    host = _host()
+    if host.code:
+        return read_shared_code(host.code)
+    target, cache = host.target, _present_cache()
+    pool: Sequence[Code] = late("xlapy.codegen.pool").POOL.objects(target, cache)
     if not late("xlapy_runtime.object_layouts").is_layout_known():
-        return None
-    code: bytes = late("xlapy.codegen.call_wrapper").call_wrapper_object(target, cache)
-    return load_wrapper(code)
+        return SharedCode(pool, None)
+    made = SharedCode(pool, late("xlapy.codegen.call_wrapper").call_wrapper_object(target, cache))
+    if host.code is not None:
+        leave_code(cache, target, dump_shared_code(made))
+    return made
 
 
 @cache
@@ -99,19 +114,8 @@ def install_rendezvous() -> None:
 
 def parallel_function(num_threads: int | None) -> int:
     """The address of the thread pool's `parallel` for so many threads. Starts none."""
-    threads.install(_pool())
+    threads.install(_shared_code().pool)
     return threads.parallel_address(num_threads)
-
-
-@cache
-def _pool() -> Sequence[bytes]:
-    """The object files of the thread pool, which are made or read once in a process."""
-    target, cache = host_target(), _present_cache()
-    found = find_code(stored_code.POOL, target, cache)
-    if found is not None:
-        return list(map(bytes, found.objects))
-    made: Sequence[bytes] = late("xlapy.codegen.pool").POOL.objects(target, cache)
-    return made
 
 
 def install_batch_calls(program: Program) -> None:

@@ -32,15 +32,36 @@ class Device:
     def begin(self) -> None:
         """Empty queues and counters at zero: at first, and in a forked child, where nobody can release the locks that
         other threads of the parent held."""
-        self.infeed = Stream(f"the infeed of device {self.id}")
-        self.outfeed = Stream(f"the outfeed of device {self.id}")
-        self.to_device = Mailboxes(f"device {self.id}, host-to-device channel")
-        self.to_host = Mailboxes(f"device {self.id}, device-to-host channel")
         self._lock = threading.Lock()
+        self._queues: _Queues | None = None
         self._runs = 0
         self._running = 0
         self._bytes_in_use = 0
         self._peak_bytes_in_use = 0
+
+    @property
+    def infeed(self) -> Stream:
+        return self._all_queues().infeed
+
+    @property
+    def outfeed(self) -> Stream:
+        return self._all_queues().outfeed
+
+    @property
+    def to_device(self) -> Mailboxes:
+        """The channels from the host."""
+        return self._all_queues().to_device
+
+    @property
+    def to_host(self) -> Mailboxes:
+        return self._all_queues().to_host
+
+    def _all_queues(self) -> _Queues:
+        """Made when the first of them is asked for: most programs ask for none."""
+        with self._lock:
+            if self._queues is None:
+                self._queues = _Queues(self.id)
+            return self._queues
 
     def __repr__(self) -> str:
         return (
@@ -121,6 +142,16 @@ class Device:
         with self._lock:
             self._running -= 1
             self._bytes_in_use -= nbytes
+
+
+class _Queues:
+    """What connects a device with the host."""
+
+    def __init__(self, device: int) -> None:
+        self.infeed = Stream(f"the infeed of device {device}")
+        self.outfeed = Stream(f"the outfeed of device {device}")
+        self.to_device = Mailboxes(f"device {device}, host-to-device channel")
+        self.to_host = Mailboxes(f"device {device}, device-to-host channel")
 
 
 def _set_callback(callbacks: dict[int, SendCallback] | dict[int, RecvCallback], channel: int, callback: object) -> None:

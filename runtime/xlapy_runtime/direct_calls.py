@@ -7,7 +7,7 @@ with arguments that do not match, and what a status other than 0 means.
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NoReturn
 
 from xlapy_runtime import calls
@@ -16,35 +16,43 @@ from xlapy_runtime.buffers import RESERVED_WORDS, Words
 from xlapy_runtime.calling import ArraySpec, BoundCall, CallContext, CallWrapper, ContextWord, EntryPoint, bind
 from xlapy_runtime.device import Device
 from xlapy_runtime.errors import CancelledExecution
-from xlapy_runtime.program import Program, Tree, Value, flatten, unflatten
+from xlapy_runtime.program import ArraySpec as Leaf
+from xlapy_runtime.program import Program, Value, unflatten
 from xlapy_runtime.waiting import Cancellation
 
 
-def is_direct(program: Program) -> bool:
-    """Whether a program can be called without a run around it."""
-    leaves = flatten((program.parameters, program.result))
-    return program.num_processes == 1 and not program.runtime_calls and not any(spec.dynamic_dims for spec in leaves)
+def is_direct(program: Program, leaves: Sequence[Leaf]) -> bool:
+    """Whether a program can be called without a run around it. `leaves` are those of parameters and result."""
+    return program.num_processes == 1 and not program.runtime_calls and not any(any(leaf.dynamic) for leaf in leaves)
 
 
-def entry_point(program: Program, address: int, code: object, *, release_gil: bool) -> EntryPoint:
-    """The program's entry as `calling` wants it described."""
+def entry_point(
+    program: Program,
+    parameters: Sequence[Leaf],
+    results: Sequence[Leaf],
+    address: int,
+    code: object,
+    *,
+    release_gil: bool,
+) -> EntryPoint:
+    """The program's entry as `calling` wants it described, with the leaves of parameters and result."""
     result = program.result
-    is_flat_tuple = isinstance(result, tuple) and all(not isinstance(part, tuple) for part in result)
-    is_plain = not isinstance(result, tuple) or (is_flat_tuple and len(flatten(result)) == len(result))
+    gives_tuple = isinstance(result, tuple)
+    is_plain = bool(results) and (result == results or not gives_tuple)
     return EntryPoint(
         address=address,
-        parameters=_specs(program.parameters),
-        results=_specs(result),
-        gives_tuple=isinstance(result, tuple) or not flatten(result),
+        parameters=_specs(parameters),
+        results=_specs(results),
+        gives_tuple=gives_tuple or not results,
         release_gil=release_gil,
         donations=program.aliases,
-        restructure=None if is_plain and flatten(result) else lambda leaves: unflatten(result, leaves),
+        restructure=None if is_plain else lambda leaves: unflatten(result, leaves),
         code=code,
     )
 
 
-def _specs(tree: Tree) -> tuple[ArraySpec, ...]:
-    return tuple(ArraySpec(spec.dims, spec.dtype) for spec in flatten(tree))
+def _specs(leaves: Sequence[Leaf]) -> tuple[ArraySpec, ...]:
+    return tuple([ArraySpec(leaf.dims, leaf.dtype) for leaf in leaves])
 
 
 class DirectCalls:

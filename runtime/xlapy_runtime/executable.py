@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import functools
 import itertools
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
@@ -17,7 +18,7 @@ from xlapy_runtime.device import Device, devices
 from xlapy_runtime.direct_calls import DirectCalls, entry_point, is_direct
 from xlapy_runtime.errors import ArgumentError, InternalError
 from xlapy_runtime.late import late
-from xlapy_runtime.program import Program, Value, flatten, unflatten
+from xlapy_runtime.program import ArraySpec, Program, Value, flatten, unflatten
 from xlapy_runtime.waiting import checked_timeout
 
 if TYPE_CHECKING:
@@ -62,9 +63,8 @@ class ProgramExecutable:
         self.devices = _chosen_devices(devices, program.num_processes)
         self.timeout = checked_timeout(timeout)
         self.seed = seed
-        self.parameters = ParameterList(program)
         self._linked = linked
-        self._entry = EntryFunction(linked if isinstance(linked, int) else linked.address(program.entry))
+        self._address = linked if isinstance(linked, int) else linked.address(program.entry)
         self._words: dict[int, int] = {
             ContextWord.RUNTIME_CALL: calls.RUNTIME_CALL_ADDRESS,
             ContextWord.POLL: calls.POLL_ADDRESS,
@@ -72,19 +72,22 @@ class ProgramExecutable:
             ContextWord.INTERRUPTED: calls.INTERRUPTED_ADDRESS,
             ContextWord.SEED: _word(seed),
         }
-        self._result_leaves = flatten(program.result)
-        of_results, of_parameters = _first_buffers(self._result_leaves), _first_buffers(self.parameters.leaves)
-        self._aliases = {of_results[result]: of_parameters[parameter] for result, parameter in program.aliases.items()}
+        parameters, self._result_leaves = flatten(program.parameters), flatten(program.result)
+        self._aliases = _aliased_buffers(program.aliases, self._result_leaves, parameters) if program.aliases else {}
         self._constants = pointers(program.constants)
-        leaves = (*self.parameters.leaves, *self._result_leaves)
-        self.run_bytes = program.arena_bytes + sum(spec.nbytes for spec in leaves)
+        self.run_bytes = program.arena_bytes + sum([spec.nbytes for spec in (*parameters, *self._result_leaves)])
         self._direct: DirectCalls | None = None
         self._runs: Runs | None = None
-        if is_direct(program):
-            self._direct = self._make_direct(wrapper, release_gil=release_gil)
+        if is_direct(program, (*parameters, *self._result_leaves)):
+            self._direct = self._make_direct(wrapper, parameters, release_gil=release_gil)
         else:
             self._runs = self._make_runs(allocate, targets or {})
         self.function: Callable[..., Value] = self.run if self._direct is None else self._direct.bound.function
+
+    @functools.cached_property
+    def parameters(self) -> ParameterList:
+        """What arguments are checked against, unless native code does it."""
+        return ParameterList(self.program)
 
     def __repr__(self) -> str:
         return f"ProgramExecutable({self.program.name}, {self.program.num_replicas} x {self.program.num_partitions})"
@@ -178,7 +181,7 @@ class ProgramExecutable:
     def _make_runs(self, allocate: Allocate, targets: Mapping[str, Any]) -> Runs:
         runs: Runs = late("xlapy_runtime.runs").Runs(
             self.program,
-            self._entry,
+            EntryFunction(self._address),
             parameters=self.parameters.leaves,
             results=self._result_leaves,
             aliases=self._aliases,
@@ -191,17 +194,29 @@ class ProgramExecutable:
         )
         return runs
 
-    def _make_direct(self, wrapper: CallWrapper | None, *, release_gil: bool) -> DirectCalls:
-        address = ctypes.cast(self._entry, ctypes.c_void_p).value or 0
+    def _make_direct(
+        self, wrapper: CallWrapper | None, parameters: Sequence[ArraySpec], *, release_gil: bool
+    ) -> DirectCalls:
+        entry = entry_point(
+            self.program, parameters, self._result_leaves, self._address, self._linked, release_gil=release_gil
+        )
         return DirectCalls(
             self.program,
-            entry_point(self.program, address, self._linked, release_gil=release_gil),
+            entry,
             self._constants,
             wrapper,
             device=self.devices[0],
             general=self.run,
             words=self._words,
         )
+
+
+def _aliased_buffers(
+    aliases: Mapping[int, int], results: Sequence[ArraySpec], parameters: Sequence[ArraySpec]
+) -> dict[int, int]:
+    """The buffers of results that are buffers of parameters, which one each, of leaves that are."""
+    of_results, of_parameters = _first_buffers(results), _first_buffers(parameters)
+    return {of_results[result]: of_parameters[parameter] for result, parameter in aliases.items()}
 
 
 def _first_buffers(specs: Sequence[Any]) -> list[int]:

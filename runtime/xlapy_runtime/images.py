@@ -13,8 +13,8 @@ that are elsewhere jump to what a slot holds.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TypeAlias
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any, TypeAlias
 
 from xlapy_runtime.errors import InternalError
 from xlapy_runtime.json_text import read_json
@@ -51,15 +51,21 @@ class Layout(Record):
     def is_sound(self) -> bool:
         """Whether what is copied, and what is exported, lies in the memory. (Words that do not are found when they are
         filled in.)"""
-        sizes = (self.data_bytes, self.data_space, self.code_bytes)
-        if not all(type(size) is int and size >= 0 for size in sizes) or self.data_space % PAGE_BYTES:
-            return False
         if not isinstance(self.exports, dict) or not isinstance(self.imports, dict):
             return False
-        space = self.space
-        return self.data_bytes <= self.data_space and all(
-            type(offset) is int and 0 <= offset < space for offset in self.exports.values()
-        )
+        sizes = (self.data_bytes, self.data_space, self.code_bytes)
+        if not _are_counts(sizes) or self.data_space % PAGE_BYTES or self.data_bytes > self.data_space:
+            return False
+        offsets = self.exports.values()
+        return _are_counts(offsets) and max(offsets, default=0) < self.space
+
+
+def _are_counts(numbers: Collection[Any]) -> bool:
+    """Whether all of them are integers that are not negative."""
+    return {*map(type, numbers)} <= _INTEGERS and min(numbers, default=0) >= 0
+
+
+_INTEGERS = frozenset({int})
 
 
 Code: TypeAlias = bytes | memoryview

@@ -69,14 +69,16 @@ def load(image: Image, imports: Mapping[str, int], exports: Sequence[str]) -> Li
     if absent:
         raise InternalError(f"cannot link object code: it does not define {', '.join(absent)}")
     found = {name: _address_of(name, imports) for name in layout.imports}
-    base = _memory(layout.space)
+    space, data_space = layout.space, layout.data_space
+    base = _memory(space)
     addresses = {name: base + layout.exports[name] for name in exports}
-    code = LinkedCode(addresses, functools.partial(_release, base, layout.space))
-    memory = _view(base, layout.space, _WRITEABLE)
+    code = LinkedCode(addresses, functools.partial(_release, base, space))
+    memory = _view(base, space, _WRITEABLE)
     memory[: layout.data_bytes] = image.data
-    memory[layout.data_space : layout.data_space + layout.code_bytes] = image.code
-    _fill_in(layout, memory.cast("q"), base, found)
-    _protect(base + layout.data_space, layout.space - layout.data_space)
+    memory[data_space : data_space + layout.code_bytes] = image.code
+    if layout.addresses or found:
+        _fill_in(layout, memory.cast("q"), base, found)
+    _protect(base + data_space, space - data_space)
     return code
 
 
@@ -164,7 +166,7 @@ Installed = TypeVar("Installed")
 class InstalledOnce(Generic[Installed]):
     """Native code of which a process needs one copy, made of the first object files that come: `found`."""
 
-    def __init__(self, what: str, make: Callable[[Sequence[bytes]], Installed]) -> None:
+    def __init__(self, what: str, make: Callable[[Sequence[Code]], Installed]) -> None:
         self._what = what
         self._make = make
         self._unlock()
@@ -176,7 +178,7 @@ class InstalledOnce(Generic[Installed]):
         """At first, and in a forked child, where the thread that may hold the lock is not."""
         self._lock = threading.Lock()
 
-    def install(self, objects: Sequence[bytes]) -> None:
+    def install(self, objects: Sequence[Code]) -> None:
         """Makes it. Whoever comes second changes nothing."""
         with self._lock:
             if self.found is None:

@@ -14,8 +14,8 @@ Modules with records say `from __future__ import annotations`: only the names of
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from operator import attrgetter
+from collections.abc import Callable, Sequence
+from operator import attrgetter, itemgetter
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, TypeVar, dataclass_transform
 
 from xlapy_runtime.late import late
@@ -75,12 +75,14 @@ class _RecordType(type):
         made._defaults = defaults
         made._setters = tuple(getattr(made, name).__set__ for name in names)
         made._content = attrgetter(*names) if names else repr
+        made._by_name = itemgetter(*names) if names else repr
         return made
 
     __match_args__: tuple[str, ...]
     _defaults: dict[str, Any]
     _setters: tuple[Callable[[Any, Any], None], ...]
     _content: Callable[[Any], Any]
+    _by_name: Callable[[Any], Any]
 
 
 @dataclass_transform(frozen_default=True, field_specifiers=(field,))
@@ -92,8 +94,7 @@ class Record(metaclass=_RecordType):
 
     def __init__(self, *values: Any, **named: Any) -> None:
         kind = type(self)
-        is_complete = not named and len(values) == len(kind.__match_args__)
-        complete = values if is_complete else _completed(kind, values, named)
+        complete = values if len(values) == len(kind.__match_args__) and not named else _complete(kind, values, named)
         for set_field, value in zip(kind._setters, complete, strict=True):
             set_field(self, value)
         self.__post_init__()
@@ -128,6 +129,19 @@ class Record(metaclass=_RecordType):
 
 
 SomeRecord = TypeVar("SomeRecord", bound=Record)
+
+
+def _complete(kind: _RecordType, values: tuple[Any, ...], named: dict[str, Any]) -> Sequence[Any]:
+    """The values of all fields, in order. Where each is given by its name, which is how most records are made, a C
+    function puts them in order."""
+    if not values and 1 < len(named) == len(kind.__match_args__):
+        try:
+            in_order: tuple[Any, ...] = kind._by_name(named)
+        except KeyError:
+            pass  # some are not fields
+        else:
+            return in_order
+    return _completed(kind, values, named)
 
 
 def _completed(kind: _RecordType, values: tuple[Any, ...], named: dict[str, Any]) -> list[Any]:

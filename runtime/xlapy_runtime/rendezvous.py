@@ -20,6 +20,7 @@ from xlapy_runtime.alignment import aligned_words
 from xlapy_runtime.buffers import Context
 from xlapy_runtime.calling import ContextWord
 from xlapy_runtime.errors import DeadlineError, ExecutionError, InternalError, XlaError
+from xlapy_runtime.images import Code
 from xlapy_runtime.linking import InstalledOnce, LinkedCode, link
 from xlapy_runtime.native_records import WORD_BYTES, Member, Reason, Run, meeting_words
 from xlapy_runtime.process_groups import Grid
@@ -41,7 +42,7 @@ _NANOSECONDS = 1e9
 class Native:
     """The native half, linked."""
 
-    def __init__(self, objects: Sequence[bytes]) -> None:
+    def __init__(self, objects: Sequence[Code]) -> None:
         self._code: LinkedCode = link(objects, {}, SYMBOLS)
         self.call_address = self._code.address("rendezvous_call")
         self.run = self._function("rendezvous_run", ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64)

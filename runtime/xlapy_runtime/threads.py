@@ -22,6 +22,7 @@ from typing import Any, ClassVar
 
 from xlapy_runtime.calls import INTERRUPTED_ADDRESS, LOOK_FOR_SIGNALS_ADDRESS
 from xlapy_runtime.errors import ArgumentError
+from xlapy_runtime.images import Code
 from xlapy_runtime.linking import InstalledOnce, LinkedCode, link
 from xlapy_runtime.small_files import first_bytes
 
@@ -88,7 +89,7 @@ class PoolState(ctypes.Structure):
     ]
 
 
-def install(objects: Sequence[bytes]) -> None:
+def install(objects: Sequence[Code]) -> None:
     """Gives the process its pool. Whoever comes second changes nothing: one pool serves all programs."""
     _POOL.install(objects)
 
@@ -152,7 +153,7 @@ _WORKING = ctypes.CFUNCTYPE(None, ctypes.c_int64)
 class _Pool:
     """The pool of this process: its native code, its memory, and the workers started so far."""
 
-    def __init__(self, objects: Sequence[bytes]) -> None:
+    def __init__(self, objects: Sequence[Code]) -> None:
         self._code: LinkedCode = link(objects, {}, POOL_SYMBOLS)
         self._state = PoolState.from_address(self._code.address("pool_state"))
         self._entries = (ctypes.c_void_p * MAX_THREADS).from_address(self._code.address("parallel_entries"))

@@ -14,7 +14,7 @@ import pytest
 from xlapy.codegen import processor, target
 from xlapy.codegen.object_cache import _HEAD_BYTES, ObjectCache
 from xlapy.codegen.processor import processor_identity
-from xlapy.codegen.target import host_target, remembered_host
+from xlapy.codegen.target import Host, host_target, leave_code, remembered_host
 
 IDENTITY = b"this processor"
 
@@ -74,7 +74,7 @@ def test_elsewhere_nobody_can_tell(change: str, monkeypatch: pytest.MonkeyPatch)
 @pytest.mark.usefixtures("known")
 def test_a_machine_is_described_once(cache: ObjectCache, monkeypatch: pytest.MonkeyPatch) -> None:
     first = remembered_host(cache)
-    assert first == host_target()
+    assert first.target == host_target() and first.code == b""
     monkeypatch.setattr(target, "host_target", refuse_to_ask)
     assert remembered_host(cache) == first
 
@@ -83,7 +83,18 @@ def test_a_machine_is_described_once(cache: ObjectCache, monkeypatch: pytest.Mon
 def test_cores_are_not_remembered(cache: ObjectCache, monkeypatch: pytest.MonkeyPatch) -> None:
     first = remembered_host(cache)
     monkeypatch.setattr(target, "usable_cores", lambda: 77)
-    assert remembered_host(cache) == dataclasses.replace(first, cores=77)
+    assert remembered_host(cache).target == dataclasses.replace(first.target, cores=77)
+
+
+@pytest.mark.usefixtures("known")
+def test_code_that_one_process_leaves_is_there_for_the_next(
+    cache: ObjectCache, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = remembered_host(cache)
+    leave_code(cache, first.target, b"{any}\n\0code\n")
+    assert remembered_host(cache) == Host(first.target, b"{any}\n\0code\n")
+    monkeypatch.setattr(target, "layout_identity", lambda: "another numpy")
+    assert remembered_host(cache).code == b""
 
 
 @pytest.mark.parametrize("change", ["processor", "table of caches", "version"])
@@ -102,13 +113,14 @@ def test_another_machine_is_described_anew(change: str, tmp_path: Path, monkeypa
 
 def test_without_an_identity_llvm_is_asked(cache: ObjectCache, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(target, "processor_identity", lambda: None)
-    assert remembered_host(cache) is host_target()
+    assert remembered_host(cache) == Host(host_target(), None)
+    leave_code(cache, host_target(), b"code")
     assert cache.info().entries == 0
 
 
 @pytest.mark.usefixtures("known")
 def test_what_is_remembered_is_plain_data(cache: ObjectCache) -> None:
-    remembered = remembered_host(cache)
+    remembered = remembered_host(cache).target
     (path,) = [path for path in (cache.info().directory or Path()).rglob("*") if path.is_file()]
     facts = json.loads(path.read_bytes()[_HEAD_BYTES:])
     assert facts["features"] == remembered.features and "cores" not in facts

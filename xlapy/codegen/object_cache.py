@@ -41,12 +41,11 @@ DEFAULT_LIMIT_BYTES = 1 << 30
 _NO_VERSION = b"any version, with paths from one folder"
 """Of what is remembered about the sources, from which the version follows."""
 
-_MAGIC = b"xlapy entry 3\n\0\0"
+_MAGIC = b"xlapy entry 4\n\0\0"
 _DIGEST_BYTES = 32
-_LENGTHS = struct.Struct("<QQ")
-_LENGTHS_END = len(_MAGIC) + _LENGTHS.size
-_FACTS_BYTES = _LENGTHS_END + _DIGEST_BYTES
-_HEAD_BYTES = _FACTS_BYTES + _DIGEST_BYTES
+_KEY_LENGTHS = struct.Struct("<QQQ")
+_FACTS = struct.Struct(f"<{len(_MAGIC)}sQQ{_DIGEST_BYTES}s")
+_HEAD_BYTES = _FACTS.size + _DIGEST_BYTES
 """An entry is: magic | lengths of payload and appendix | checksum of the appendix | checksum of all this and of the
 payload | payload | appendix."""
 
@@ -82,6 +81,8 @@ def cache_directory(setting: str | None, cache_home: str | None = None) -> str |
     None, meaning no cache, for the settings "off" and "", and where there is no home directory.
     """
     if setting is not None:
+        if setting.startswith("/"):  # as it mostly does, and nothing else needs a look
+            return os.path.normpath(setting)
         return None if setting.strip().lower() in ("", "off") else os.path.abspath(os.path.expanduser(setting))
     if cache_home and os.path.isabs(cache_home):
         return os.path.join(cache_home, "xlapy")
@@ -135,7 +136,7 @@ class ObjectCache:
         self._version = version
         # Many processes write a little each: where one starts in its share is chance, so that together they scan as
         # often as one that writes it all, and hardly any pays for it.
-        self._written_since_scan = os.urandom(1)[0] / 256 * limit_bytes / _SCAN_FRACTION
+        self._written_since_scan = time.perf_counter_ns() % 256 / 256 * limit_bytes / _SCAN_FRACTION
         self._hits = 0
         self._misses = 0
 
@@ -159,7 +160,7 @@ class ObjectCache:
         if self._directory is None or size > self._limit_bytes:
             return False
         digest = self._digest(kind, key)
-        path = os.path.join(self._directory, kind, digest.hexdigest())
+        path = os.path.join(self._directory, kind, digest.hex())
         stored = _make_private(self._directory) and _make_private(os.path.dirname(path))
         stored = stored and _write_atomically(path, (_head(digest, payload, appendix), payload, appendix))
         if stored:
@@ -185,22 +186,20 @@ class ObjectCache:
 
     def _path(self, kind: str, key: bytes) -> str:
         assert self._directory is not None
-        return os.path.join(self._directory, kind, self._digest(kind, key).hexdigest())
+        return os.path.join(self._directory, kind, self._digest(kind, key).hex())
 
-    def _digest(self, kind: str, key: bytes) -> blake2b:
+    def _digest(self, kind: str, key: bytes) -> bytes:
         version = self._version if self._version is not None else code_version(self._directory)
-        digest = blake2b(digest_size=_DIGEST_BYTES)
-        for part in (kind.encode(), version, key):
-            digest.update(len(part).to_bytes(8, "little"))
-            digest.update(part)
-        return digest
+        name = kind.encode()
+        lengths = _KEY_LENGTHS.pack(len(name), len(version), len(key))
+        return blake2b(b"".join((lengths, name, version, key)), digest_size=_DIGEST_BYTES).digest()
 
     def _read(self, kind: str, key: bytes, part: _Part) -> bytes | None:
         """A part of an entry. One that is damaged is removed."""
         if self._directory is None or not _is_private(self._directory):
             return None
         digest = self._digest(kind, key)
-        path = os.path.join(self._directory, kind, digest.hexdigest())
+        path = f"{self._directory}{os.sep}{kind}{os.sep}{digest.hex()}"
         try:
             return _part_of_file(path, part, digest)
         except OSError:
@@ -254,35 +253,35 @@ def _listing(directory: str) -> list[str]:
         return []
 
 
-def _head(digest: blake2b, payload: bytes, appendix: bytes) -> bytes:
+def _head(digest: bytes, payload: bytes, appendix: bytes) -> bytes:
     """What an entry begins with; `digest` is that of its kind and key."""
-    facts = _MAGIC + _LENGTHS.pack(len(payload), len(appendix)) + _checksum(digest, _APPENDIX, appendix)
-    return facts + _checksum(digest, facts, payload)
+    facts = _FACTS.pack(_MAGIC, len(payload), len(appendix), _checksum(digest + _APPENDIX, appendix))
+    return facts + _checksum(digest + facts, payload)
 
 
 _APPENDIX = b"appendix"
 
 
-def _checksum(digest: blake2b, *parts: bytes) -> bytes:
-    of_all = digest.copy()
-    for part in parts:
-        of_all.update(part)
-    return of_all.digest()
+def _checksum(facts: bytes, content: bytes) -> bytes:
+    """A digest of facts, and of what belongs to them."""
+    digest = blake2b(facts, digest_size=_DIGEST_BYTES)
+    digest.update(content)
+    return digest.digest()
 
 
-def _part_of_file(path: str, part: _Part, digest: blake2b) -> bytes:
+def _part_of_file(path: str, part: _Part, digest: bytes) -> bytes:
     """What `part` finds in a file that is an entry; else raises OSError, or ValueError for a damaged one. That it was
     used is noted, unless it lately was."""
-    descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_BINARY", 0))
+    descriptor = os.open(path, _READING)
     try:
         status = os.fstat(descriptor)
         head = os.read(descriptor, _HEAD_BYTES)
         if len(head) < _HEAD_BYTES or not head.startswith(_MAGIC):
             raise ValueError("not an entry of this format")
-        lengths = _LENGTHS.unpack_from(head, len(_MAGIC))
-        if _HEAD_BYTES + sum(lengths) != status.st_size:
+        _, length, more, _ = _FACTS.unpack_from(head)
+        if _HEAD_BYTES + length + more != status.st_size:
             raise ValueError("an entry cut short")
-        found = part(descriptor, head, lengths, digest)
+        found = part(descriptor, head, digest)
     finally:
         os.close(descriptor)
     if status.st_mtime < time.time() - _NOTED_SECONDS:
@@ -291,23 +290,28 @@ def _part_of_file(path: str, part: _Part, digest: blake2b) -> bytes:
     return found
 
 
-def _payload(descriptor: int, head: bytes, lengths: tuple[int, ...], digest: blake2b) -> bytes:
-    payload = os.read(descriptor, lengths[0])
-    if _checksum(digest, head[:_FACTS_BYTES], payload) != head[_FACTS_BYTES:]:
+_READING = os.O_RDONLY | getattr(os, "O_BINARY", 0)
+
+
+def _payload(descriptor: int, head: bytes, digest: bytes) -> bytes:
+    _, length, _, _ = _FACTS.unpack_from(head)
+    payload = os.read(descriptor, length)
+    if _checksum(digest + head[: _FACTS.size], payload) != head[_FACTS.size :]:
         raise ValueError("a damaged payload")
     return payload
 
 
-def _appendix(descriptor: int, head: bytes, lengths: tuple[int, ...], digest: blake2b) -> bytes:
-    os.lseek(descriptor, lengths[0], os.SEEK_CUR)
-    appendix = os.read(descriptor, lengths[1])
-    if _checksum(digest, _APPENDIX, appendix) != head[_LENGTHS_END:_FACTS_BYTES]:
+def _appendix(descriptor: int, head: bytes, digest: bytes) -> bytes:
+    _, length, more, checksum = _FACTS.unpack_from(head)
+    os.lseek(descriptor, length, os.SEEK_CUR)
+    appendix = os.read(descriptor, more)
+    if _checksum(digest + _APPENDIX, appendix) != checksum:
         raise ValueError("a damaged appendix")
     return appendix
 
 
-_Part: TypeAlias = Callable[[int, bytes, tuple[int, ...], blake2b], bytes]
-"""Reads a part of an entry: of the file, behind its head, the lengths in it, the digest of kind and key."""
+_Part: TypeAlias = Callable[[int, bytes, bytes], bytes]
+"""Reads a part of an entry: of the file, behind its head; with the digest of kind and key."""
 
 
 def _is_entry_name(name: str) -> bool:

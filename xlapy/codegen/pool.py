@@ -21,7 +21,6 @@ from xlapy.codegen.clock import clock, ticks
 from xlapy.codegen.futex import architecture, futex_wait, futex_wake, has_futex, pause
 from xlapy.codegen.ir import I32, I64, PTR, KernelBuilder, Module, Value
 from xlapy.codegen.libraries import Library
-from xlapy.codegen.stored_code import POOL as NAME
 from xlapy.codegen.target import Target
 from xlapy_runtime.threads import MAX_THREADS, POOL_SYMBOLS, PoolState
 
@@ -68,7 +67,7 @@ def emit_entries(target: Target) -> Module:
     return module
 
 
-POOL = Library(NAME, POOL_SYMBOLS, emit_pool, glue=emit_entries)
+POOL = Library("pool", POOL_SYMBOLS, emit_pool, glue=emit_entries)
 
 _RUN_ALONE, _RUN_SHARED = "pool_run_alone", "pool_run_shared"
 

@@ -19,9 +19,6 @@ if TYPE_CHECKING:
     from xlapy.codegen.object_cache import ObjectCache
     from xlapy.codegen.target import Target
 
-POOL = "pool"
-"""The thread pool, which every program needs, as it does the call wrapper."""
-
 
 def wrapper_name() -> str:
     """The name of the native call wrapper, under which it is kept by processes that found Python and numpy laid out in
@@ -49,23 +46,49 @@ def find_code(name: str, target: Target, cache: ObjectCache) -> StoredCode | Non
     The cache's version covers the emitter's sources, the key what they may ask of the target. How many cores there are
     is not for shared code to know."""
     found = cache.get(_KIND, _key(name, target))
-    if found is None:
-        return None
-    begin = _SIZE_BYTES + int.from_bytes(found[:_SIZE_BYTES], "little")
-    facts = read_json(found[_SIZE_BYTES:begin].decode())
-    objects, remaining = [], memoryview(found)[begin:]
+    return None if found is None else _read(found)
+
+
+def keep_code(name: str, target: Target, cache: ObjectCache, code: StoredCode) -> None:
+    """Keeps it for `find_code`."""
+    cache.put(_KIND, _key(name, target), _dump(code))
+
+
+def _read(data: bytes | memoryview) -> StoredCode:
+    begin = _SIZE_BYTES + int.from_bytes(data[:_SIZE_BYTES], "little")
+    facts = read_json(str(data[_SIZE_BYTES:begin], "utf-8"))
+    objects, remaining = [], memoryview(data)[begin:]
     for size in facts["sizes"]:
         objects.append(remaining[:size])
         remaining = remaining[size:]
     return StoredCode(objects, facts["exports"], facts["needs"], facts["trim"])
 
 
-def keep_code(name: str, target: Target, cache: ObjectCache, code: StoredCode) -> None:
-    """Keeps it for `find_code`."""
+def _dump(code: StoredCode) -> bytes:
     sizes = [len(part) for part in code.objects]
     told = {"sizes": sizes, "exports": list(code.exports), "needs": list(code.needs), "trim": code.trim}
     facts = late("json").dumps(told).encode()
-    cache.put(_KIND, _key(name, target), b"".join((len(facts).to_bytes(_SIZE_BYTES, "little"), facts, *code.objects)))
+    return b"".join((len(facts).to_bytes(_SIZE_BYTES, "little"), facts, *code.objects))
+
+
+class SharedCode(Record):
+    """What each program needs besides itself: the object files of the thread pool, and the call wrapper, if there is
+    one that is safe."""
+
+    pool: Sequence[Code]
+    wrapper: Code | None
+
+
+def read_shared_code(data: bytes | memoryview) -> SharedCode:
+    """What `dump_shared_code` made."""
+    *pool, wrapper = _read(data).objects
+    return SharedCode(pool, wrapper)
+
+
+def dump_shared_code(code: SharedCode) -> bytes:
+    """Both as bytes, to be kept for processes of the same Python and numpy. There must be a wrapper."""
+    assert code.wrapper is not None
+    return _dump(StoredCode([*code.pool, code.wrapper], ()))
 
 
 def _key(name: str, target: Target) -> bytes:

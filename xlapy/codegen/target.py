@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from xlapy.codegen.processor import processor_identity
+from xlapy_runtime.calling import layout_identity
 from xlapy_runtime.json_text import read_json
 from xlapy_runtime.late import late
 from xlapy_runtime.records import Record, values_of
@@ -128,22 +129,52 @@ def _llvm() -> Any:
     return late("llvmlite.binding")
 
 
-def remembered_host(cache: ObjectCache) -> Target:
+class Host(Record):
+    """This machine. `code` is what a process has left for all others of the same Python and numpy, if one has yet; None
+    where nothing can be left."""
+
+    target: Target
+    code: bytes | None
+
+
+def remembered_host(cache: ObjectCache) -> Host:
     """What `host_target` says, from the cache if another process has asked on this machine."""
-    identity = processor_identity()
-    if identity is None:
-        return host_target()
-    key = identity + (b" with" if os.path.isdir(_CACHE_TABLE) else b" without") + b" sizes of caches"
+    key = _host_key()
+    if key is None:
+        return Host(host_target(), None)
     found = cache.get(_HOSTS, key)
     if found is not None:
-        return Target(**read_json(found.decode()), cores=usable_cores())
-    target = host_target()
-    facts = values_of(target)
+        facts, _, code = found.partition(_END_OF_FACTS)
+        return Host(Target(**read_json(facts.decode()), cores=usable_cores()), code)
+    host = Host(host_target(), b"")
+    _remember(cache, key, host)
+    return host
+
+
+def leave_code(cache: ObjectCache, target: Target, code: bytes) -> None:
+    """Leaves code for all processes that ask for this machine."""
+    key = _host_key()
+    if key is not None:
+        _remember(cache, key, Host(target, code))
+
+
+def _remember(cache: ObjectCache, key: bytes, host: Host) -> None:
+    facts = values_of(host.target)
     del facts["cores"]
-    cache.put(_HOSTS, key, late("json").dumps(facts).encode())
-    return target
+    content = late("json").dumps(facts).encode()
+    cache.put(_HOSTS, key, _END_OF_FACTS.join((content, host.code)) if host.code else content)
 
 
+def _host_key() -> bytes | None:
+    """What tells machines apart, and the Pythons on them; None where only LLVM can tell."""
+    identity = processor_identity()
+    if identity is None:
+        return None
+    caches = "with" if os.path.isdir(_CACHE_TABLE) else "without"
+    return identity + f" {caches} sizes of caches, {layout_identity()}".encode()
+
+
+_END_OF_FACTS = b"\n"
 _HOSTS = "hosts"
 _CACHE_TABLE = "/sys/devices/system/cpu/cpu0/cache"
 

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from xlapy_runtime.images import Code
 from xlapy_runtime.linking import InstalledOnce, LinkedCode, link
 
 LOOP_SYMBOLS = {count: f"call_each_{count}" for count in range(4, 25)}
@@ -18,7 +19,7 @@ PROBLEMS_PER_LOOP = 256
 _Loop = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p)
 
 
-def _linked(objects: Sequence[bytes]) -> LinkedCode:
+def _linked(objects: Sequence[Code]) -> LinkedCode:
     return link(objects, {}, tuple(LOOP_SYMBOLS.values()))
 
 
