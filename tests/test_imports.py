@@ -59,6 +59,7 @@ HLO_FLOORS = (
         "schedule",
         "buffer_plan",
         "donation",
+        "column_folds",
         "fold_steps",
         "kernel_plan",
         "kernel_faults",

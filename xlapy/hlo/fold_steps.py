@@ -4,7 +4,7 @@
     t = f32[64] reduce(s, identity), dimensions={1}      the first step, dealt out to threads; t is scratch memory
     ROOT r = f32[] reduce(t, zero), dimensions={0}       the second step, by one thread, always in the same order
 
-A fused computation has two steps if its last reduce folds another array than its first one.
+A fused computation has two steps if its last reduce folds another array than its first one: one of fewer elements.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ def fold_steps(computation: Computation) -> tuple[Computation, Computation] | No
     if len(reduces) < 2:
         return None
     first, last = (reduce.operands[0] for reduce in (reduces[0], reduces[-1]))
-    if first.shape.dims == last.shape.dims:
+    if first.shape.size == last.shape.size:
         return None
     return split_at(computation, last)
 

@@ -10,8 +10,9 @@ Everything here is a fact about an instruction or a fused computation; nothing i
             values are scalar parameters or constants. The outputs are its results, or what is made from each of them,
             element by element
     kOutput a chain over the rows of one array: reduces over its last dimensions, all the same ones, and element-wise
-            ops on what they make. The outputs are whole arrays, or one value per row. Or over its columns: the last
-            dimension is not folded then, and everything else is the same
+            ops on what they make. The outputs are whole arrays, or one value per row, or folds of columns of such
+            arrays, part by part (`hlo/column_folds.py`). Or over its columns: the last dimension is not folded then,
+            and everything else is the same, but there are no folds of the other dimensions
             Of both these kinds: a reduce of all that one of them makes, and what is made from each of its results, may
             be the second step of it (`hlo/fold_steps.py`)
     kCustom a dot or convolution of parameters that is a matrix product of the library, and element-wise ops behind it:

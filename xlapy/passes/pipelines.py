@@ -18,6 +18,7 @@ from xlapy.passes.expand.linalg import WidenMatrices
 from xlapy.passes.expand.random import ExpandRandom
 from xlapy.passes.flatten_call_graph import FlattenCallGraph
 from xlapy.passes.folds_in_parts import FoldsInParts
+from xlapy.passes.fusion.column_folds import ColumnFolds
 from xlapy.passes.fusion.epilogues import ProductEpilogues
 from xlapy.passes.fusion.fusion import LoopFusion
 from xlapy.passes.fusion.padded_selections import PaddedSelections
@@ -82,6 +83,8 @@ ORDER = (
     Order(SplitReduction, LoopFusion, "both steps fuse with their neighbours"),
     Order(SplitReduction, RowFusion, "a row that is long enough to split is in no cache"),
     Order(LayoutAssignment, RowFusion, "rows lie in memory one after the other"),
+    Order(RowFusion, ColumnFolds, "a fold joins a kernel over rows that is there"),
+    Order(ColumnFolds, SiblingReduces, "what a kernel over rows folds needs no sweep of its own"),
     Order(RowFusion, SiblingReduces, "a chain over rows takes its reduces with it"),
     Order(SiblingReduces, LoopFusion, "what is folded is then computed in the kernel of all the reduces"),
     Order(RowFusion, LoopFusion, "a chain is taken whole, before loops take it apart"),
@@ -179,6 +182,7 @@ def cpu_pipeline(options: PipelineOptions | None = None, watch: Watch | None = N
         RegionDeduplication(),
         LayoutAssignment(keep_entry_layouts=options.keep_entry_layouts),
         RowFusion(options.limits),
+        ColumnFolds(options.limits),
         SiblingReduces(),
         PaddedSelections(),
         LoopFusion(options.limits, options.multi_output_fusion),

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from xlapy.hlo.graph import Instruction
 from xlapy.passes.base import Record
+from xlapy.passes.fusion.column_folds import ColumnFolds
 from xlapy.passes.fusion.epilogues import ProductEpilogues
 from xlapy.passes.fusion.fusion import LoopFusion
 from xlapy.passes.fusion.padded_selections import PaddedSelections
@@ -17,7 +18,8 @@ from xlapy.report.kernels import members, place_of, sources
 from xlapy.report.observation import Observation
 
 FUSION_PASSES = tuple(
-    each.name for each in (RowFusion, PaddedSelections, LoopFusion, TwoStepFolds, RowBlocking, ProductEpilogues)
+    each.name
+    for each in (RowFusion, ColumnFolds, PaddedSelections, LoopFusion, TwoStepFolds, RowBlocking, ProductEpilogues)
 )
 
 

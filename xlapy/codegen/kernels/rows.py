@@ -12,19 +12,22 @@ something to do meanwhile, short rows are taken in blocks, each sweep going over
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 from xlapy.codegen.arrays import Array
 from xlapy.codegen.element_graph import SCALAR, ElementGraph, between
+from xlapy.codegen.elements import emit_element
 from xlapy.codegen.indexing import Coordinate, Index, Indexing
 from xlapy.codegen.ir import I1, I64, KernelBuilder, Value
 from xlapy.codegen.kernels.loop import is_streamed, widest_lanes
 from xlapy.codegen.kernels.reduce import ReducePlan, fold_along, plan_reduce
 from xlapy.codegen.kernels.strip import past_caches, strip
 from xlapy.codegen.kernels.sweeps import readers_of_sweeps, uses_of_sweeps
-from xlapy.codegen.registers import Element, memory_type, rounded
+from xlapy.codegen.registers import Element, memory_type, rounded, splat
 from xlapy.codegen.target import Target
+from xlapy.hlo.column_folds import ColumnFold, column_folds
 from xlapy.hlo.graph import Computation, Instruction
 from xlapy.hlo.kernel_plan import MOST_ROW_BYTES, RowSpace, fusion_roots, row_space
 from xlapy.hlo.shape import Shape
@@ -42,17 +45,23 @@ class RowPlan(Record):
     space: RowSpace
     reduces: tuple[ReducePlan, ...]
     roots: tuple[Instruction, ...]
+    columns: tuple[ColumnFold, ...]
     kept: tuple[tuple[Instruction, ...], ...]
     readers: dict[Instruction, tuple[int, ...]]
     beforehand: tuple[Instruction, ...]
     lanes: int  # of the last sweep
-    block: int  # rows in a unit of work
+    block: int  # rows that are taken together
+    unit_rows: int  # in a unit of work: a block, or a part of which columns are folded
     bytes_per_unit: int
     streaming: bool  # whole results are too large to stay in cache until somebody reads them
 
     @property
     def units(self) -> int:
-        return -(-self.space.rows // self.block)
+        return -(-self.space.rows // self.unit_rows)
+
+    def is_per_row(self, root: Instruction) -> bool:
+        """A result has one value for each row."""
+        return not self.space.is_full(root) and all(root is not fold.reduce for fold in self.columns)
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,13 +101,17 @@ def plan_rows(
     """How to run a fused computation of row kind. `in_place`: some output is also an operand; `part`: rows for which
     the kernel is called at a time, if not all."""
     roots = fusion_roots(computation)
-    reduces = [instruction for instruction in computation.post_order() if instruction.opcode == "reduce"]
-    space = row_space(reduces[0])
+    first, *others = (instruction for instruction in computation.post_order() if instruction.opcode == "reduce")
+    space = row_space(first)
     if space is None:
-        raise InternalError(f"{reduces[0]} folds no rows")
+        raise InternalError(f"{first} folds no rows")
+    columns = tuple(column_folds(computation))
+    of_columns = {fold.reduce for fold in columns}
+    reduces = [first, *(reduce for reduce in others if reduce not in of_columns)]
     full = [root for root in roots if space.is_full(root)]
-    block = space.rows_at_once(in_place=in_place, part=part)
-    sweeps = [[reduce.operands[0]] for reduce in reduces] + [full]
+    last_sweep = [*full, *(fold.value for fold in columns)]
+    block = space.rows_at_once(in_place=in_place, part=columns[0].part_rows if columns else part)
+    sweeps = [[reduce.operands[0]] for reduce in reduces] + [last_sweep]
     uses = uses_of_sweeps(space, sweeps, MOST_ROW_BYTES // block)
     kept = tuple(tuple(uses.made_in(sweep)) for sweep in range(len(sweeps)))
     known = frozenset([*computation.parameters, *reduces, *(value for values in kept for value in values)])
@@ -113,13 +126,27 @@ def plan_rows(
         for reduce in reduces
     )
     last = space.dims[-1]
-    lanes = min(widest_lanes(between(full, (known - {*full}).__contains__), target), 1 << (last.bit_length() - 1))
+    inside = between(last_sweep, (known - {*full}).__contains__)
+    lanes = min(widest_lanes(inside, target), 1 << (last.bit_length() - 1))
     total = operand_bytes + sum(root.shape.bytes for root in roots)
-    beforehand = _made_beforehand(space, [*(reduce.operands[0] for reduce in reduces), *full])
+    beforehand = _made_beforehand(space, [*(reduce.operands[0] for reduce in reduces), *last_sweep])
     streaming = not (in_place or part) and bool(full) and is_streamed(full, lanes, target)
-    bytes_per_unit = total * block // space.rows
+    unit_rows = columns[0].part_rows if columns else block
     readers = readers_of_sweeps(space, sweeps, kept)
-    return RowPlan(space, plans, roots, kept, readers, beforehand, lanes, block, bytes_per_unit, streaming)
+    return RowPlan(
+        space,
+        plans,
+        roots,
+        columns,
+        kept,
+        readers,
+        beforehand,
+        lanes,
+        block,
+        unit_rows,
+        total * unit_rows // space.rows,
+        streaming,
+    )
 
 
 def _made_beforehand(space: RowSpace, wanted: Sequence[Instruction]) -> tuple[Instruction, ...]:
@@ -150,9 +177,54 @@ def emit_rows(
     extent = extent or Extent.of(k, plan)
     block = _Block(k, plan, extent, arrays)
     stored = _past_caches(k, plan, extent, outputs) if plan.streaming else outputs
+    if plan.columns:
+        blocks = plan.unit_rows // plan.block
+        with k.loop(begin, end) as parts:
+            _begin_columns(block, outputs, parts.index)
+            own = k.mul(parts.index, blocks), k.mul(k.add(parts.index, 1), blocks)
+            _over_blocks(block, outputs, stored, *own, overlapping=False)
+    else:
+        _over_blocks(block, outputs, stored, begin, end, overlapping=not in_place)
+    if plan.streaming:
+        k.fence()
+
+
+def _begin_columns(block: _Block, outputs: Sequence[Array], part: Value) -> None:
+    """Gives the columns of a part what their folds begin with."""
+    k, plan = block.k, block.plan
+    length, graph = plan.space.row_length, ElementGraph(Indexing(k, 1), block.arrays)
+    begin = k.mul(part, length)
+    for fold, output in _results_of_columns(plan, outputs):
+        (identity,) = graph.values([(fold.reduce.operands[1], SCALAR)])
+        store = partial(_store_at, output, identity)
+        strip(k, begin, k.add(begin, length), plan.lanes, store, overlapping=True, fits=not length % plan.lanes)
+
+
+def _store_at(output: Array, element: Element, ix: Indexing, position: Value) -> None:
+    """Stores the same element for all lanes, from the one with a number on."""
+    output.store(ix, Index(output.shape.dims, None, ix.along_lanes(position)), splat(ix.k, element, ix.lanes))
+
+
+def _results_of_columns(plan: RowPlan, outputs: Sequence[Array]) -> list[tuple[ColumnFold, Array]]:
+    """The folds of columns, and where their results are."""
+    places = dict(zip(plan.roots, outputs, strict=True))
+    return [(fold, places[fold.reduce]) for fold in plan.columns]
+
+
+def _over_blocks(
+    block: _Block,
+    outputs: Sequence[Array],
+    stored: Sequence[Array],
+    begin: Value,
+    end: Value,
+    *,
+    overlapping: bool,
+) -> None:
+    """All sweeps over each of some blocks of rows. `stored` are the outputs as whole arrays are stored to them."""
+    k, plan, extent = block.k, block.plan, block.extent
     last = k.sub(extent.rows, extent.block)
-    scalar = Indexing(k, 1)
-    inits = [ElementGraph(scalar, arrays).values([(reduce.reduce.operands[1], SCALAR)])[0] for reduce in plan.reduces]
+    graph = ElementGraph(Indexing(k, 1), block.arrays)
+    inits = [graph.values([(reduce.reduce.operands[1], SCALAR)])[0] for reduce in plan.reduces]
     with k.loop(begin, end) as units:
         first = k.smin(k.mul(units.index, extent.block), last)
         for sweep, init in enumerate(inits):
@@ -163,11 +235,9 @@ def emit_rows(
             group = [block.row(first, slot, len(inits)) for slot in slots]
             # What is stored may take the place of an operand, so all that reads one comes first.
             values = [row.values_per_row() for row in group]
-            store_full(group, stored, overlapping=not in_place)
+            store_full(group, stored, overlapping=overlapping)
             for row, own in zip(group, values, strict=True):
                 row.store_per_row(outputs, own)
-    if plan.streaming:
-        k.fence()
 
 
 def _past_caches(k: KernelBuilder, plan: RowPlan, extent: Extent, outputs: Sequence[Array]) -> list[Array]:
@@ -273,18 +343,20 @@ class _Row(Record):
     def values_per_row(self) -> list[Element]:
         """The results that have one value for the row."""
         graph = ElementGraph(Indexing(self.k, 1), self.arrays, self.scalars)
-        roots = [root for root in self.plan.roots if not self.plan.space.is_full(root)]
+        roots = [root for root in self.plan.roots if self.plan.is_per_row(root)]
         return graph.values([(root, _place_in(root, graph.ix, self.number)) for root in roots])
 
     def store_per_row(self, outputs: Sequence[Array], values: Sequence[Element]) -> None:
         scalar = Indexing(self.k, 1)
-        for (root, output), value in zip(self.stored(outputs, full=False), values, strict=True):
+        placed = zip(self.plan.roots, outputs, strict=True)
+        own = [(root, output) for root, output in placed if self.plan.is_per_row(root)]
+        for (root, output), value in zip(own, values, strict=True):
             output.store(scalar, _place_in(root, scalar, self.number), value)
 
-    def stored(self, outputs: Sequence[Array], *, full: bool) -> Iterator[tuple[Instruction, Array]]:
-        for root, output in zip(self.plan.roots, outputs, strict=True):
-            if self.plan.space.is_full(root) == full:
-                yield root, output
+    @property
+    def part(self) -> Value:
+        """The part that the row is in."""
+        return self.k.udiv(self.number, self.plan.unit_rows)
 
     def positions(self) -> dict[int, Coordinate]:
         """Where the row is in the dimensions that count rows."""
@@ -299,11 +371,13 @@ def _place_in(values: Instruction, scalar: Indexing, row: Value) -> Index:
 
 
 def store_full(rows: Sequence[_Row], outputs: Sequence[Array], *, overlapping: bool) -> None:
-    """The last sweep, over some rows side by side: the results that have a value per element."""
+    """The last sweep, over some rows side by side: the results that have a value per element, or are folds of such."""
     k, plan = rows[0].k, rows[0].plan
     dims, kept = plan.space.dims, len(plan.space.kept)
     starts = [[*row.positions().values()] for row in rows]
-    results = [*rows[0].stored(outputs, full=True)]
+    full = [(root, output) for root, output in zip(plan.roots, outputs, strict=True) if plan.space.is_full(root)]
+    columns = _results_of_columns(plan, outputs)
+    wanted = [*(root for root, _ in full), *(fold.value for fold, _ in columns)]
 
     def nest(inner: tuple[Coordinate, ...]) -> None:
         dim = kept + len(inner)
@@ -313,19 +387,31 @@ def store_full(rows: Sequence[_Row], outputs: Sequence[Array], *, overlapping: b
             return
 
         def step(ix: Indexing, position: Value) -> None:
-            indices = [Index(dims, (*start, *inner, ix.along_lanes(position))) for start in starts]
+            last = ix.along_lanes(position)
+            indices = [Index(dims, (*start, *inner, last)) for start in starts]
             made = [
-                row.elements(ix, [(root, index) for root, _ in results])
-                for row, index in zip(rows, indices, strict=True)
+                row.elements(ix, [(value, index) for value in wanted]) for row, index in zip(rows, indices, strict=True)
             ]
-            for index, values in zip(indices, made, strict=True):
-                for (_, output), value in zip(results, values, strict=True):
+            for row, index, values in zip(rows, indices, made, strict=True):
+                for (_, output), value in zip(full, values, strict=False):
                     output.store(ix, index, value)
+                for (fold, output), value in zip(columns, values[len(full) :], strict=True):
+                    _add_to_column(ix, fold, output, (Coordinate(row.part), *inner, last), value)
 
         _over_row(k, rows[0].length, plan, step, overlapping=overlapping)
 
-    if results:
+    if wanted:
         nest(())
+
+
+def _add_to_column(
+    ix: Indexing, fold: ColumnFold, output: Array, place: tuple[Coordinate, ...], value: Element
+) -> None:
+    """Folds an element of each lane onto the running value of its column."""
+    index = Index(output.shape.dims, place)
+    combiner = fold.reduce.called[0].root
+    folded = emit_element(ix.k, combiner, [output.load(ix, index), value], unrounded=True)
+    output.store(ix, index, rounded(ix.k, folded, fold.reduce.shape.type))
 
 
 def _over_row(

@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from xlapy.hlo.attributes import FusionKind
+from xlapy.hlo.column_folds import column_folds
 from xlapy.hlo.fold_steps import fold_steps
 from xlapy.hlo.graph import Computation, Instruction
 from xlapy.hlo.kernel_plan import column_space, fusion_roots, has_same_places, is_read_at_own_index, rereads
@@ -65,11 +66,13 @@ def _of_fusion(fusion: Instruction) -> list[tuple[int, int]]:
     if rows and not _writes_each_row_once(computation):
         return []
     outputs = fusion_roots(computation)
+    added_to = {fold.reduce for fold in column_folds(computation)} if rows else ()
     return [
         (number, leaf)
         for number, parameter in enumerate(computation.parameters)
         for leaf, output in enumerate(outputs)
-        if (
+        if output not in added_to
+        and (
             len(outputs) == 1 and _updates(output, parameter)
             if output.opcode == "dynamic-update-slice"
             else has_same_places(parameter, output) and is_read_at_own_index(parameter, rows=rows)
