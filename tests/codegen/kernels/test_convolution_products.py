@@ -10,6 +10,9 @@ from tests.support.close_results import check_same
 from tests.support.random_windows import (
     random_array,
 )
+from tests.support.targets import lesser_targets
+from xlapy.compiler import compile_module
+from xlapy.executable import Executable
 from xlapy.hlo.element_types import PRED
 from xlapy.hlo.text import parse
 
@@ -78,6 +81,11 @@ PRODUCTS = {
       x = f32[8,20,21,50] parameter(0)
       k = f32[8,20,21,40] parameter(1)
       ROOT c = f32[3,5,50,40] convolution(x, k),
+        window={size=20x21 pad=1_1x2_2}, dim_labels=f01b_i01o->01bf""",
+    "gradient of a kernel, f64": """
+      x = f64[8,20,21,30] parameter(0)
+      k = f64[8,20,21,40] parameter(1)
+      ROOT c = f64[3,5,30,40] convolution(x, k),
         window={size=20x21 pad=1_1x2_2}, dim_labels=f01b_i01o->01bf""",
     "gradient of a kernel, long lines": """
       x = f32[3,24,30,32] parameter(0)
@@ -217,6 +225,9 @@ PRODUCTS = {
         window={size=3x3 pad=1_1x1_1}, dim_labels=b01f_01io->b01f""",
 }
 
+GRADIENTS = [name for name in PRODUCTS if name.startswith("gradient of a kernel")]
+TARGETS = lesser_targets()
+
 
 @pytest.mark.parametrize("name", PRODUCTS)
 def test_convolution_by_the_matrix_product_library(name: str) -> None:
@@ -228,9 +239,19 @@ def test_convolution_by_the_matrix_product_library(name: str) -> None:
     check_same(compiled(*arguments), xlapy.evaluate(text, *arguments))
 
 
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("name", GRADIENTS)
+def test_gradients_by_vectors_of_any_length(name: str, target: str) -> None:
+    """Shorter ones than tiles are high, too."""
+    text = f"HloModule m\nENTRY main {{{PRODUCTS[name]}\n}}"
+    generator, options = np.random.default_rng(len(name)), xlapy.CompileOptions()
+    arguments = [random_array(generator, parameter.shape) for parameter in parse(text).entry.parameters]
+    executable = Executable(compile_module(parse(text), options, TARGETS[target]), options)
+    check_same(executable(*arguments), xlapy.evaluate(text, *arguments))
+
+
 @pytest.mark.parametrize(
-    "name",
-    [name for name in PRODUCTS if name.startswith(("more features than positions", "gradient of a kernel"))],
+    "name", [*GRADIENTS, *(name for name in PRODUCTS if name.startswith("more features than positions"))]
 )
 def test_convolutions_of_small_results_do_not_depend_on_threads(name: str) -> None:
     text = f"HloModule m\nENTRY main {{{PRODUCTS[name]}\n}}"

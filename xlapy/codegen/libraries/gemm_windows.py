@@ -241,6 +241,7 @@ class _WindowPackingEmitter(Windows):
     def _copy_run(self, position: Value, length: Value, spot: Spot) -> None:
         k, lanes = self._k, self._lanes
         type = self._kind.element.with_lanes(lanes)
+        vector_bytes = lanes * self._kind.element.bytes
         wanted = k.splat(length, lanes)
         lane_numbers = k.lane_numbers(I64.with_lanes(lanes))
         masks = [k.compare("lt", k.add(lane_numbers, start), wanted) for start in range(0, self._width, lanes)]
@@ -256,8 +257,8 @@ class _WindowPackingEmitter(Windows):
                 place, offset, *places = step.values
                 source = self._address_if(self._is_inside(places), offset)
                 for number, mask in enumerate(masks):
-                    vector = k.masked_load(k.gep(source, number * type.bytes), type, mask)
-                    k.masked_store(k.gep(place, number * type.bytes), vector, mask)
+                    vector = k.masked_load(k.gep(source, number * vector_bytes), type, mask)
+                    k.masked_store(k.gep(place, number * vector_bytes), vector, mask)
                 moved = [k.add(old, move) for old, move in zip(places, moves, strict=True)]
                 step.next = [k.gep(place, self._step_bytes), k.add(offset, distance), *moved]
 
