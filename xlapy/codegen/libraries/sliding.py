@@ -45,13 +45,17 @@ from xlapy.hlo.element_types import ElementType
 from xlapy.hlo.graph import Computation, Instruction
 
 _NUMBERS_OF_CHANNELS = tuple(f"numbers_{leaf.value}" for leaf in CHANNELS)
-NUMBERS = (*LINE_NUMBERS, *_NUMBERS_OF_CHANNELS, "inside", "first", "init", "divisor", "streams")
+NUMBERS = (
+    *(*LINE_NUMBERS, *_NUMBERS_OF_CHANNELS, "inside", "first", "init", "divisor", "streams"),
+    *("fetched_first", "fetched_rows"),
+)
 """By name, in order: behind those of `sliding_lines`, places in the table of the arrays of numbers for channels, if
 there are such; the positions of which all places are inside, and the first of them; the bits of what folds begin with,
-and of what results are divided by; whether these are better stored past the caches.
+and of what results are divided by; whether these are better stored past the caches; and which rows are fetched ahead,
+from the first one of the window on.
 
-Memory is not fetched ahead: the processor itself fetches lines of several rows at a time, and gets a third more of them
-if nobody interferes."""
+What is fetched is as far ahead as the next row of results, into the second-level cache: the rows that only the windows
+there see. What comes sooner the processor fetches itself, and gets a third more of it if nobody interferes."""
 
 VECTORS = (4, 2, 1)
 TILE = 4
@@ -96,6 +100,7 @@ def _call(
     values |= dict(zip(("first", "inside"), _inside(positions), strict=True))
     values |= {"init": bits_of(sliding.init, sliding.type), "divisor": bits_of(sliding.divisor, sliding.type)}
     values["streams"] = int(is_streamed([root], lanes, target) and sliding.channels % lanes == 0)
+    values |= dict(zip(("fetched_first", "fetched_rows"), _fetched(rows, read, sliding, target), strict=True))
     kind = sliding.operation, sliding.type, sliding.map
     units = sliding.images * rows.count
     work = line * rows.part.size * positions.part.size * width
@@ -110,6 +115,16 @@ def _inside(axis: WindowAxis) -> tuple[int, int]:
     first = max(0, -(-part.padding_low // part.stride))
     end = min(axis.count, (axis.size - 1 + part.padding_low - extent) // part.stride + 1)
     return (first, end - first) if first < end else (0, 0)
+
+
+def _fetched(rows: WindowAxis, read: Steps, sliding: Sliding, target: Target) -> tuple[int, int]:
+    """Rows that are to be fetched: the first one and how many. None of an array that the last cache holds, or where
+    each row is seen once, so that the processor needs no help."""
+    part = rows.part
+    pays = part.size > part.stride and part.window_dilation == 1 and sliding.images * read.image > target.l3_bytes
+    is_near = (part.size + part.stride) * read.row <= target.l2_bytes // 2
+    count = part.stride if pays and is_near else 0
+    return part.size + part.stride - count, count
 
 
 def library_name(operation: str, type: ElementType, map: SlidingMap) -> str:
@@ -209,9 +224,19 @@ class _Rows(SlidingLines):
         with k.loop(0, self["channels"], width, runs=True) as loop:
             channel = k.mul(k.smin(loop.index, k.sub(self["channels"], width)), self._type.bytes)
             numbers = self._numbers_of_channels(channel)
+            self._fetch(k.gep(source, channel), tile)
             sums = self._folded(k.gep(source, channel), numbers, rows, places or everything, tile)
             store = partial(self._store, k.gep(result, channel), self._divided(sums))
             k.if_else(self._streams, partial(store, past_caches=True), store)
+
+    def _fetch(self, source: Value, tile: int) -> None:
+        """What the windows of the next row see below those of a tile, which begin at `source`."""
+        k = self._k
+        first = k.gep(source, k.mul(self["fetched_first"], self["row_source"]))
+        with k.loop(0, self["fetched_rows"]) as row, k.loop(0, k.mul(self["position_stride"], tile)) as position:
+            line = k.gep(first, k.mul(row.index, self["row_source"]))
+            pixel = k.gep(line, k.mul(position.index, self["position_source"]))
+            k.prefetch(pixel, self._vectors * self._vector_bytes, level=2)
 
     def _store(self, result: Value, sums: Sequence[Value], *, past_caches: bool = False) -> None:
         k, cells = self._k, iter(sums)
