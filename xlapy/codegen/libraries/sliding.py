@@ -16,7 +16,7 @@ from functools import partial
 from itertools import product
 
 from xlapy.codegen.elements import emit_element
-from xlapy.codegen.ir import I64, PTR, KernelBuilder, Module, Value
+from xlapy.codegen.ir import I64, KernelBuilder, Module, Value
 from xlapy.codegen.kernels.float_order import FloatOrder, finds_integers_sooner
 from xlapy.codegen.kernels.loop import is_streamed
 from xlapy.codegen.kernels.window_axes import WindowAxis
@@ -26,11 +26,13 @@ from xlapy.codegen.libraries.sliding_lines import (
     FIRST_ARRAY,
     LEAST_SIZE,
     LINE_NUMBERS,
+    LineWriter,
     Range,
     SlidingCall,
     SlidingLines,
     Steps,
     line_numbers,
+    module_of_lines,
 )
 from xlapy.codegen.libraries.sliding_maps import CHANNELS, MAPS, SlidingMap
 from xlapy.codegen.libraries.sliding_plan import (
@@ -140,14 +142,10 @@ def _lanes(type: ElementType, target: Target) -> int:
 
 
 def emit_sliding(operation: str, type: ElementType, map: SlidingMap, target: Target) -> Module:
-    module = Module.of(target)
-    attributes = f"nounwind {target.function_attributes}".rstrip()
-    parameters = [("table", PTR), ("begin", I64), ("end", I64)]
-    for vectors in VECTORS:
-        name = function_name(operation, type, map, vectors)
-        with KernelBuilder(module, name, parameters, None, attributes=attributes, joins_offsets=True) as k:
-            _Rows(k, operation, type, map, target, vectors).emit()
-    return module
+    def writer(vectors: int) -> LineWriter:
+        return lambda k: _Rows(k, operation, type, map, target, vectors)
+
+    return module_of_lines(target, {function_name(operation, type, map, count): writer(count) for count in VECTORS})
 
 
 def _library(operation: str, type: ElementType, map: SlidingMap) -> Library:
