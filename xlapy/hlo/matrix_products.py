@@ -229,6 +229,7 @@ def window_product(convolution: Instruction) -> MatrixProduct | None:
         return None
     rows, steps = _rows(convolution, row_dims), _steps(convolution, step_dims)
     is_regular = _is_regular(numbers, row_dims, step_dims)
+    is_gradient = _is_gradient(convolution, row_dims, step_dims)
     follows_rows = _follows_rows(lhs.type, rows[-1], steps[-1])
     feature = lhs.strides()[numbers.input_feature]
     is_large = columns >= LEAST_FEATURES_OF_FEW and rows[-1].count >= LEAST_POSITIONS_OF_FEW
@@ -254,9 +255,10 @@ def window_product(convolution: Instruction) -> MatrixProduct | None:
         "has_few": int(follows_rows is None),
         "reaches_outside": int(reaches_outside),
         "is_regular": int(is_regular),
+        "is_gradient": int(is_gradient),
         **_spaces(convolution),
         **_described("row", rows, 1 if is_regular else 0, lhs.type.bytes),
-        **_described("step", steps, 0, lhs.type.bytes),
+        **_described("step", steps, 1 if is_gradient else 0, lhs.type.bytes),
     }
     return MatrixProduct(kind, values, windows=windows)
 
@@ -329,6 +331,19 @@ def _is_regular(numbers: ConvolutionDimensionNumbers, row_dims: list[int], step_
         (*numbers.kernel_spatial, numbers.kernel_input_feature),
     )
     return tuple(row_dims) == rows and tuple(step_dims) == steps
+
+
+def _is_gradient(convolution: Instruction, row_dims: list[int], step_dims: list[int]) -> bool:
+    """Places, then features, which lie side by side, are the digits of a row; images, then positions those of a step:
+    as of a regular one whose two sides are exchanged."""
+    numbers: ConvolutionDimensionNumbers = convolution.attributes["dimension_numbers"]
+    rows, steps = (
+        (*numbers.output_spatial, numbers.output_batch),
+        (numbers.kernel_input_feature, *numbers.kernel_spatial),
+    )
+    is_reversed = any(part.reversal for part in convolution.attributes["window"].dimensions)
+    is_beside = convolution.operands[0].shape.strides()[numbers.input_batch] == 1
+    return tuple(row_dims) == rows and tuple(step_dims) == steps and is_beside and not is_reversed
 
 
 _KINDS_OF_REGIONS = frozenset({"f32", "f64", "s32", "s64"})

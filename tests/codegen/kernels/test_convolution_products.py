@@ -10,6 +10,9 @@ from tests.support.close_results import check_same
 from tests.support.random_windows import (
     random_array,
 )
+from tests.support.targets import lesser_targets
+from xlapy.compiler import compile_module
+from xlapy.executable import Executable
 from xlapy.hlo.element_types import PRED
 from xlapy.hlo.text import parse
 
@@ -79,6 +82,41 @@ PRODUCTS = {
       k = f32[8,20,21,40] parameter(1)
       ROOT c = f32[3,5,50,40] convolution(x, k),
         window={size=20x21 pad=1_1x2_2}, dim_labels=f01b_i01o->01bf""",
+    "gradient of a kernel, f64": """
+      x = f64[8,20,21,30] parameter(0)
+      k = f64[8,20,21,40] parameter(1)
+      ROOT c = f64[3,5,30,40] convolution(x, k),
+        window={size=20x21 pad=1_1x2_2}, dim_labels=f01b_i01o->01bf""",
+    "gradient of a kernel, long lines": """
+      x = f32[3,24,30,32] parameter(0)
+      k = f32[3,24,30,40] parameter(1)
+      ROOT c = f32[3,3,32,40] convolution(x, k),
+        window={size=24x30 pad=1_1x1_1}, dim_labels=f01b_i01o->01bf""",
+    "gradient of a kernel, long lines, stride, with holes": """
+      x = f32[3,52,55,50] parameter(0)
+      k = f32[3,25,29,33] parameter(1)
+      ROOT c = f32[3,2,50,33] convolution(x, k),
+        window={size=25x29 stride=2x3 pad=2_-1x0_5 rhs_dilate=2x2}, dim_labels=f01b_i01o->01bf""",
+    "gradient of a kernel, long lines far outside": """
+      x = f64[5,20,40,16] parameter(0)
+      k = f64[5,14,31,72] parameter(1)
+      ROOT c = f64[7,4,16,72] convolution(x, k),
+        window={size=14x31 pad=-3_3x-9_3}, dim_labels=f01b_i01o->01bf""",
+    "gradient of a kernel, one dimension": """
+      x = f32[9,300,29] parameter(0)
+      k = f32[9,300,64] parameter(1)
+      ROOT c = f32[5,29,64] convolution(x, k),
+        window={size=300 pad=3_1}, dim_labels=f0b_i0o->0bf""",
+    "gradient of a kernel, three dimensions": """
+      x = s32[3,5,6,30,16] parameter(0)
+      k = s32[3,5,6,30,32] parameter(1)
+      ROOT c = s32[2,3,3,16,32] convolution(x, k),
+        window={size=5x6x30 pad=1_0x1_1x1_1}, dim_labels=f012b_i012o->012bf""",
+    "gradient of a kernel, reversed": """
+      x = f32[3,24,30,32] parameter(0)
+      k = f32[3,24,30,40] parameter(1)
+      ROOT c = f32[3,3,32,40] convolution(x, k),
+        window={size=24x30 pad=1_1x1_1 rhs_reversal=0x1}, dim_labels=f01b_i01o->01bf""",
     "dilated input": """
       x = f32[4,13,12,32] parameter(0)
       k = f32[3,3,32,40] parameter(1)
@@ -187,6 +225,9 @@ PRODUCTS = {
         window={size=3x3 pad=1_1x1_1}, dim_labels=b01f_01io->b01f""",
 }
 
+GRADIENTS = [name for name in PRODUCTS if name.startswith("gradient of a kernel")]
+TARGETS = lesser_targets()
+
 
 @pytest.mark.parametrize("name", PRODUCTS)
 def test_convolution_by_the_matrix_product_library(name: str) -> None:
@@ -198,8 +239,21 @@ def test_convolution_by_the_matrix_product_library(name: str) -> None:
     check_same(compiled(*arguments), xlapy.evaluate(text, *arguments))
 
 
-@pytest.mark.parametrize("name", [name for name in PRODUCTS if name.startswith("more features than positions")])
-def test_convolutions_of_few_positions_do_not_depend_on_threads(name: str) -> None:
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("name", GRADIENTS)
+def test_gradients_by_vectors_of_any_length(name: str, target: str) -> None:
+    """Shorter ones than tiles are high, too."""
+    text = f"HloModule m\nENTRY main {{{PRODUCTS[name]}\n}}"
+    generator, options = np.random.default_rng(len(name)), xlapy.CompileOptions()
+    arguments = [random_array(generator, parameter.shape) for parameter in parse(text).entry.parameters]
+    executable = Executable(compile_module(parse(text), options, TARGETS[target]), options)
+    check_same(executable(*arguments), xlapy.evaluate(text, *arguments))
+
+
+@pytest.mark.parametrize(
+    "name", [*GRADIENTS, *(name for name in PRODUCTS if name.startswith("more features than positions"))]
+)
+def test_convolutions_of_small_results_do_not_depend_on_threads(name: str) -> None:
     text = f"HloModule m\nENTRY main {{{PRODUCTS[name]}\n}}"
     generator = np.random.default_rng(2)
     arguments = [random_array(generator, parameter.shape) for parameter in parse(text).entry.parameters]
@@ -238,6 +292,7 @@ def test_convolutions_and_what_is_behind_them(name: str) -> None:
         "features last",
         "one input feature",
         "gradient of a kernel",
+        "gradient of a kernel, long lines",
         "groups",
         "more features than positions",
         "bf16",
@@ -262,6 +317,7 @@ def test_epilogues_do_not_hide_special_numbers(name: str) -> None:
         "few input features, stride",
         "short rows, features first",
         "gradient of a kernel",
+        "gradient of a kernel, long lines",
         "groups",
         "more features than positions, groups",
         "more features than positions, large kernel",

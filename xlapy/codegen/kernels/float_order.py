@@ -7,10 +7,16 @@ What is added then turns the circle of all integers: for maxima NaNs of both sig
 
 from __future__ import annotations
 
-from xlapy.codegen.ir import IRType, KernelBuilder, Value
+from xlapy.codegen.ir import I32, IRType, KernelBuilder, Value
+from xlapy.codegen.target import Target
 from xlapy_runtime.records import Record
 
 _FRACTION_BITS = {"f32": 23, "f64": 52}
+
+
+def finds_integers_sooner(type: IRType, target: Target) -> bool:
+    """Whether a processor compares integers in less time than floats of a type: ARM has instructions for both."""
+    return target.is_x86 and (type.bits == I32.bits or target.is_avx512)
 
 
 class FloatOrder(Record):

@@ -24,7 +24,7 @@ from xlapy.codegen.indexing import Coordinate, Index, Indexing
 from xlapy.codegen.ir import I32, I64, KernelBuilder, Value
 from xlapy.codegen.kernels.choosing import Choosing
 from xlapy.codegen.kernels.fetching import fetched_by_rows
-from xlapy.codegen.kernels.float_order import FloatOrder
+from xlapy.codegen.kernels.float_order import FloatOrder, finds_integers_sooner
 from xlapy.codegen.kernels.fold_results import store_results, stored_results
 from xlapy.codegen.kernels.folding import folding, only
 from xlapy.codegen.kernels.loop import VECTORS_PER_STEP, power_of_two_below, widest_lanes
@@ -187,10 +187,10 @@ def _vectors_of_memory(reduce: Instruction, size: int, lanes: int, groups: int) 
 
 
 def _is_found_in_order(combiner: Instruction, target: Target) -> bool:
-    """An extremum of floats, on a processor that finds those of integers sooner: ARM has instructions for both."""
+    """An extremum of floats, on a processor that finds those of integers sooner."""
     type = register_type(combiner.shape.type)
     is_extremum = combiner.opcode in ("maximum", "minimum") and type.is_float and not combiner.shape.type.is_complex
-    return is_extremum and target.is_x86 and (type.bits == I32.bits or target.is_avx512)
+    return is_extremum and finds_integers_sooner(type, target)
 
 
 def _vectors_along(members: Collection[Instruction], *, is_fetched: bool) -> int:

@@ -14,18 +14,20 @@ from collections.abc import Sequence
 from functools import partial
 from itertools import product
 
-from xlapy.codegen.ir import I64, PTR, KernelBuilder, Module, Value
+from xlapy.codegen.ir import PTR, KernelBuilder, Module, Value
 from xlapy.codegen.kernels.window_axes import WindowAxis
 from xlapy.codegen.libraries import Library, LibraryCall
 from xlapy.codegen.libraries.sliding_lines import (
     FIRST_ARRAY,
     LEAST_SIZE,
     LINE_NUMBERS,
+    LineWriter,
     Range,
     SlidingCall,
     SlidingLines,
     Steps,
     line_numbers,
+    module_of_lines,
 )
 from xlapy.codegen.registers import register_type
 from xlapy.codegen.target import Target
@@ -129,14 +131,11 @@ def _tile(vectors: int, target: Target) -> int:
 
 
 def emit_depthwise(type: ElementType, width: int, stride: int, target: Target) -> Module:
-    module = Module.of(target)
-    attributes = f"nounwind {target.function_attributes}".rstrip()
-    parameters = [("table", PTR), ("begin", I64), ("end", I64)]
-    for vectors in VECTORS:
-        name = f"{library_name(type, width, stride)}.{vectors}"
-        with KernelBuilder(module, name, parameters, None, attributes=attributes, joins_offsets=True) as k:
-            _Rows(k, type, width, stride, vectors, target).emit()
-    return module
+    def writer(vectors: int) -> LineWriter:
+        return lambda k: _Rows(k, type, width, stride, vectors, target)
+
+    name = library_name(type, width, stride)
+    return module_of_lines(target, {f"{name}.{count}": writer(count) for count in VECTORS})
 
 
 def _library(type: ElementType, width: int, stride: int) -> Library:

@@ -34,7 +34,7 @@ from __future__ import annotations
 
 from xlapy.codegen.ir import I64, PTR, KernelBuilder, Module, Value
 from xlapy.codegen.libraries import Library
-from xlapy.codegen.libraries.gemm_pieces import GemmPieces
+from xlapy.codegen.libraries.gemm_gradient import GemmGradient
 from xlapy.codegen.libraries.gemm_problem import PROBLEM, RANGE, transpose
 from xlapy.codegen.libraries.gemm_record import RecordValue
 from xlapy.codegen.libraries.gemm_types import GEMM_TYPES, GemmType
@@ -84,6 +84,7 @@ def emit_gemm(kind: GemmType, target: Target) -> Module:
     if has_windows(kind):
         emitter.direct()
         emitter.copied()
+        emitter.gradient()
         emitter.windows()
     return module
 
@@ -101,7 +102,7 @@ GEMM_LIBRARIES = {name: _library(kind) for name, kind in GEMM_TYPES.items()}
 """By the element type of the operands; "bf16_f32" and the like leave the sums as they are."""
 
 
-class _GemmEmitter(GemmPieces):
+class _GemmEmitter(GemmGradient):
     """Writes the entries of the library."""
 
     def run(self) -> None:
@@ -156,7 +157,10 @@ class _GemmEmitter(GemmPieces):
                 lambda: self._run_packed(k, problem),
             )
 
-        k.if_else(self._is_copied(k, problem), lambda: self._run_copied(k, problem), direct_or_packed)
+        def unless_copied() -> None:
+            k.if_else(self._is_copied(k, problem), lambda: self._run_copied(k, problem), direct_or_packed)
+
+        k.if_else(self._is_direct_gradient(k, problem), lambda: self._run_gradient(k, problem), unless_copied)
 
     def _watch_for_special(self, k: KernelBuilder, problem: RecordValue) -> Value:
         """The flag that tells whether a convolution must be summed again; nobody raises it if nothing lies outside."""

@@ -46,7 +46,7 @@ _FEW_ROWS = 4
 _COPY = [("windows", PTR), ("array", PTR), ("row", I64), ("lines", I64), ("pixels", I64), ("region", PTR)]
 
 
-class _Geometry(Record):
+class Geometry(Record):
     """What the windows look like; pixels and lines are places in the last space and the one before it."""
 
     planes: Value
@@ -117,7 +117,7 @@ class GemmDirect(GemmInPlace):
     def _window_number(self, k: KernelBuilder, problem: RecordValue, name: str) -> Value:
         return k.load(k.gep(problem["windows"], WINDOW_NUMBERS.index(name), 8), I64)
 
-    def _geometry(self, k: KernelBuilder, problem: RecordValue) -> _Geometry:
+    def _geometry(self, k: KernelBuilder, problem: RecordValue) -> Geometry:
         number = functools.partial(self._window_number, k, problem)
         features = number("step_count3")
         place_lines, place_pixels = number("step_move1_1"), number("step_move2_2")
@@ -129,7 +129,7 @@ class GemmDirect(GemmInPlace):
         neighbours = k.select(is_contiguous, number("step_count1"), runs_per_line)
         b_bytes = k.mul(k.mul(run_steps, neighbours), self._shape.columns * self._kind.packed.bytes)
         are_near = k.compare("le", b_bytes, _NEAR_BYTES)
-        return _Geometry(
+        return Geometry(
             planes=number("step_count0"),
             place_rows=number("step_count1"),
             runs_per_line=runs_per_line,
@@ -150,7 +150,7 @@ class GemmDirect(GemmInPlace):
     def _strip_bytes_of_b(self, k: KernelBuilder, problem: RecordValue) -> Value:
         return strip_bytes(k, problem["k"], self._shape.columns * self._kind.packed.bytes)
 
-    def _most_positions(self, k: KernelBuilder, geometry: _Geometry) -> Value:
+    def _most_positions(self, k: KernelBuilder, geometry: Geometry) -> Value:
         """Of one row, in a region."""
         line_bytes = k.sdiv(self._region_bytes, k.mul(geometry.planes, geometry.window_lines))
         pixels = k.sdiv(line_bytes, geometry.pixel_bytes)
@@ -258,7 +258,7 @@ class GemmDirect(GemmInPlace):
                 self._unit(k, problem, geometry, region, first, size, k.mul(block, problem["block_columns"]))
             release_scratch(k, scratch)
 
-    def _bytes_of_region(self, k: KernelBuilder, problem: RecordValue, geometry: _Geometry) -> Value:
+    def _bytes_of_region(self, k: KernelBuilder, problem: RecordValue, geometry: Geometry) -> Value:
         pixels = k.mul(k.mul(geometry.planes, problem["lines"]), problem["pixels"])
         return k.add(k.mul(pixels, geometry.pixel_bytes), SLACK_BYTES)
 
@@ -266,7 +266,7 @@ class GemmDirect(GemmInPlace):
         self,
         k: KernelBuilder,
         problem: RecordValue,
-        geometry: _Geometry,
+        geometry: Geometry,
         region: Value,
         first: Value,
         size: tuple[Value, Value],
@@ -317,7 +317,7 @@ class GemmDirect(GemmInPlace):
         self,
         k: KernelBuilder,
         problem: RecordValue,
-        geometry: _Geometry,
+        geometry: Geometry,
         a: Value,
         b: Value,
         c: Value,
@@ -326,12 +326,8 @@ class GemmDirect(GemmInPlace):
         adds: Value,
     ) -> None:
         """The tiles of one row of positions, of about the same height."""
-        shape = self._shape
-        vectors = k.sdiv(k.add(columns, shape.lanes - 1), shape.lanes)
-        is_edge = k.zext(k.compare("lt", columns, shape.columns), I64)
-        index = k.mul(k.sub(k.add(k.mul(is_edge, shape.most_vectors), vectors), 1), shape.rows)
-        table = k.gep(k.function_pointer(f"{self._prefix}_tiles"), index, 8)
-        height = ceil_div(k, positions, ceil_div(k, positions, shape.rows))
+        table = self._tiles_for(k, columns)
+        height = ceil_div(k, positions, ceil_div(k, positions, self._shape.rows))
         a_row = k.mul(geometry.position_pixels, geometry.pixel_bytes)
         line_bytes = k.mul(problem["pixels"], geometry.pixel_bytes)
         run_bytes = k.select(
@@ -349,6 +345,14 @@ class GemmDirect(GemmInPlace):
             arguments += [k.mul(geometry.rows_per_tile, geometry.runs_per_tile), run_bytes]
             assert len(arguments) == len(TILE_PARAMETERS)
             k.call(function, arguments)
+
+    def _tiles_for(self, k: KernelBuilder, columns: Value) -> Value:
+        """The table of the functions for so many columns, by rows from one on."""
+        shape = self._shape
+        vectors = ceil_div(k, columns, shape.lanes)
+        is_edge = k.zext(k.compare("lt", columns, shape.columns), I64)
+        index = k.mul(k.sub(k.add(k.mul(is_edge, shape.most_vectors), vectors), 1), shape.rows)
+        return k.gep(k.function_pointer(f"{self._prefix}_tiles"), index, 8)
 
 
 class _RegionEmitter(Windows):

@@ -24,12 +24,12 @@ from xlapy.codegen.libraries.gemm_problem import (
 )
 from xlapy.codegen.libraries.gemm_record import RecordValue
 from xlapy.codegen.libraries.gemm_tile import STEPS_OF_GROUP
-from xlapy.codegen.libraries.scratch import acquire_scratch, release_scratch
+from xlapy.codegen.libraries.scratch import Scratch, acquire_scratch, release_scratch
 
-_MOST_PIECES = 16
+MOST_PIECES = 16
 """With so many there is enough to share out."""
 
-_LEAST_STEPS = 512
+LEAST_STEPS = 512
 """Of a piece. It takes less time then to store its sums and to add them up than a fiftieth of what it takes to make
 them."""
 
@@ -82,18 +82,18 @@ class GemmPieces(GemmCopied):
             of_tiles = k.mul(ceil_div(k, m, LEAST_BLOCK_ROWS), ceil_div(k, n, BLOCK_COLUMNS // 2))
             blocks = k.select(is_low, of_dots, of_tiles)
             work = k.mul(k.mul(k.smax(shorter, LEAST_ROWS), longer), depth)
-            most = k.smin(k.sdiv(depth, _LEAST_STEPS), k.sdiv(work, CHUNK_WORK))
-            return self._part_of_depth(k, depth, k.smin(most, k.sdiv(k.const(I64, _MOST_PIECES), blocks)))
+            most = k.smin(k.sdiv(depth, LEAST_STEPS), k.sdiv(work, CHUNK_WORK))
+            return self._part_of_depth(k, depth, k.smin(most, k.sdiv(k.const(I64, MOST_PIECES), blocks)))
 
         def streamed() -> Value:
-            return self._part_of_depth(k, depth, k.smin(k.sdiv(depth, _LEAST_STEPS), _STREAMED_PIECES))
+            return self._part_of_depth(k, depth, k.smin(k.sdiv(depth, LEAST_STEPS), _STREAMED_PIECES))
 
         def whole_unless_streamed() -> Value:
             return k.if_else(self._is_streamed_from_memory(k, problem), streamed, lambda: depth)[0]
 
         conditions = [
             k.compare("eq", problem["batches"], 1),
-            k.compare("ge", depth, 2 * _LEAST_STEPS),
+            k.compare("ge", depth, 2 * LEAST_STEPS),
             k.compare("ge", depth, k.mul(longer, _STEPS_PER_ROW)),
         ]
         if not self._kind.accumulates_in_result:  # dot products along K are rounded at once
@@ -118,12 +118,10 @@ class GemmPieces(GemmCopied):
 
     def _run_pieces(self, k: KernelBuilder, problem: RecordValue, steps: Value) -> None:
         """All pieces of `steps` steps, the last of which may be shorter, and their sum."""
-        kind, parallel = self._kind, k.parameters["parallel"]
-        whole_depth, pieces = problem["k"], ceil_div(k, problem["k"], steps)
-        pitch = k.mul(round_up(k, k.mul(problem["n"], kind.parts), self._shape.lanes), kind.accumulator.bytes)
-        piece_bytes = k.mul(pitch, problem["m"])
-        scratch = acquire_scratch(k, k.mul(pieces, piece_bytes))
+        parallel, whole_depth, pieces = k.parameters["parallel"], problem["k"], ceil_div(k, problem["k"], steps)
         batch = problem.copy()
+        problem["n"] = k.mul(problem["n"], self._kind.parts)
+        scratch = self._room_for_pieces(k, problem, pieces)
         batch.set(
             batches=pieces,
             k=steps,
@@ -131,8 +129,8 @@ class GemmPieces(GemmCopied):
             a_batch=k.mul(problem["a_step"], steps),
             b_batch=k.mul(problem["b_step"], steps),
             c=scratch.memory,
-            c_batch=piece_bytes,
-            c_row=pitch,
+            c_batch=problem["sums_batch"],
+            c_row=problem["sums_row"],
             c_column=self._c_bytes,
             accumulate=0,
             uses_scratch=0,
@@ -140,16 +138,22 @@ class GemmPieces(GemmCopied):
             epilogue_work=0,
         )
         k.call(f"{self._prefix}_multiply", [parallel, batch.place])
-        problem.set(
-            batches=pieces,
-            n=k.mul(problem["n"], kind.parts),
-            sums=scratch.memory,
-            sums_row=pitch,
-            sums_batch=piece_bytes,
-            uses_scratch=1,
-        )
+        self._add_up_pieces(k, problem)
+        release_scratch(k, scratch)
+
+    def _room_for_pieces(self, k: KernelBuilder, problem: RecordValue, pieces: Value) -> Scratch:
+        """Scratch memory for the sums of so many pieces, which the problem describes from now on."""
+        width = self._kind.accumulator.bytes
+        pitch = k.mul(round_up(k, problem["n"], self._shape.lanes), width)
+        piece_bytes = k.mul(pitch, problem["m"])
+        scratch = acquire_scratch(k, k.mul(pieces, piece_bytes))
+        problem.set(batches=pieces, sums=scratch.memory, sums_row=pitch, sums_batch=piece_bytes, uses_scratch=1)
+        return scratch
+
+    def _add_up_pieces(self, k: KernelBuilder, problem: RecordValue) -> None:
+        """Finishes C with the sums of all pieces."""
+        pieces, parallel = problem["batches"], k.parameters["parallel"]
         work = k.mul(work_per_element(k, problem, k.mul(pieces, _ADDITION_WORK)), problem["n"])
         grain = ceil_div(k, k.const(I64, CHUNK_WORK), work)
         rows = k.function_pointer(f"{self._prefix}_add_pieces")
         k.call(parallel, [rows, problem.place, problem["m"], grain])
-        release_scratch(k, scratch)

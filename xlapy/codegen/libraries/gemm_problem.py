@@ -121,6 +121,7 @@ PROBLEM = Record(
     position_groups=I64,
     lines=I64,
     pixels=I64,
+    piece_lines=I64,  # of positions, whose products are summed up by themselves
 )
 
 _TRANSPOSED = {"a": "b", "m": "n", "a_batch": "b_batch", "a_row": "b_column", "a_step": "b_step", "c_row": "c_column"}

@@ -39,15 +39,16 @@ def _names() -> tuple[str, ...]:
         for level in range(LEVELS)
         for name in ("count", "offset", *(f"move{space}_" for space in range(SPACES)))
     ]
-    return ("follows_rows", "has_few", "reaches_outside", "is_regular", *spaces, *digits)
+    return ("follows_rows", "has_few", "reaches_outside", "is_regular", "is_gradient", *spaces, *digits)
 
 
 WINDOW_NUMBERS = _names()
 """What describes A, in order: whether neighbours in memory are rows, not steps; whether so few features are neighbours
 that packing them is slow; whether a place may lie outside of the array; whether the digits are batch and spaces, spaces
-and features, in these orders, so that tiles may read the array itself (`gemm_direct`); for each space its size, its
-stride in bytes and where the first place of the first position lies; for each digit of rows and of steps its range, its
-offset in bytes, and how far it moves the place in each space."""
+and features, in these orders, so that tiles may read the array itself (`gemm_direct`), or would be if rows and steps
+were exchanged (`gemm_gradient`); for each space its size, its stride in bytes and where the first place of the first
+position lies; for each digit of rows and of steps its range, its offset in bytes, and how far it moves the place in
+each space."""
 
 _PACK = [("windows", PTR), ("array", PTR), ("first", I64), ("valid", I64), ("step", I64), ("depth", I64)]
 _PACK += [("packed", PTR)]
@@ -240,6 +241,7 @@ class _WindowPackingEmitter(Windows):
     def _copy_run(self, position: Value, length: Value, spot: Spot) -> None:
         k, lanes = self._k, self._lanes
         type = self._kind.element.with_lanes(lanes)
+        vector_bytes = lanes * self._kind.element.bytes
         wanted = k.splat(length, lanes)
         lane_numbers = k.lane_numbers(I64.with_lanes(lanes))
         masks = [k.compare("lt", k.add(lane_numbers, start), wanted) for start in range(0, self._width, lanes)]
@@ -255,8 +257,8 @@ class _WindowPackingEmitter(Windows):
                 place, offset, *places = step.values
                 source = self._address_if(self._is_inside(places), offset)
                 for number, mask in enumerate(masks):
-                    vector = k.masked_load(k.gep(source, number * type.bytes), type, mask)
-                    k.masked_store(k.gep(place, number * type.bytes), vector, mask)
+                    vector = k.masked_load(k.gep(source, number * vector_bytes), type, mask)
+                    k.masked_store(k.gep(place, number * vector_bytes), vector, mask)
                 moved = [k.add(old, move) for old, move in zip(places, moves, strict=True)]
                 step.next = [k.gep(place, self._step_bytes), k.add(offset, distance), *moved]
 

@@ -5,7 +5,8 @@
 
 The results of a tile are in registers while the places of the window run; tiles lie where all places of a row are
 inside, and the positions beside them go one by one, over those places that are. Results are folded place by place,
-those outside left out, in the order of the window. Results that no cache holds go past the caches.
+those outside left out, in the order of the window; extrema among integers, where that takes less time. Results that no
+cache holds go past the caches.
 """
 
 from __future__ import annotations
@@ -15,7 +16,8 @@ from functools import partial
 from itertools import product
 
 from xlapy.codegen.elements import emit_element
-from xlapy.codegen.ir import I64, PTR, KernelBuilder, Module, Value
+from xlapy.codegen.ir import I64, KernelBuilder, Module, Value
+from xlapy.codegen.kernels.float_order import FloatOrder, finds_integers_sooner
 from xlapy.codegen.kernels.loop import is_streamed
 from xlapy.codegen.kernels.window_axes import WindowAxis
 from xlapy.codegen.libraries import Library, LibraryCall
@@ -24,11 +26,13 @@ from xlapy.codegen.libraries.sliding_lines import (
     FIRST_ARRAY,
     LEAST_SIZE,
     LINE_NUMBERS,
+    LineWriter,
     Range,
     SlidingCall,
     SlidingLines,
     Steps,
     line_numbers,
+    module_of_lines,
 )
 from xlapy.codegen.libraries.sliding_maps import CHANNELS, MAPS, SlidingMap
 from xlapy.codegen.libraries.sliding_plan import (
@@ -43,13 +47,17 @@ from xlapy.hlo.element_types import ElementType
 from xlapy.hlo.graph import Computation, Instruction
 
 _NUMBERS_OF_CHANNELS = tuple(f"numbers_{leaf.value}" for leaf in CHANNELS)
-NUMBERS = (*LINE_NUMBERS, *_NUMBERS_OF_CHANNELS, "inside", "first", "init", "divisor", "streams")
+NUMBERS = (
+    *(*LINE_NUMBERS, *_NUMBERS_OF_CHANNELS, "inside", "first", "init", "divisor", "streams"),
+    *("fetched_first", "fetched_rows"),
+)
 """By name, in order: behind those of `sliding_lines`, places in the table of the arrays of numbers for channels, if
 there are such; the positions of which all places are inside, and the first of them; the bits of what folds begin with,
-and of what results are divided by; whether these are better stored past the caches.
+and of what results are divided by; whether these are better stored past the caches; and which rows are fetched ahead,
+from the first one of the window on.
 
-Memory is not fetched ahead: the processor itself fetches lines of several rows at a time, and gets a third more of them
-if nobody interferes."""
+What is fetched is as far ahead as the next row of results, into the second-level cache: the rows that only the windows
+there see. What comes sooner the processor fetches itself, and gets a third more of it if nobody interferes."""
 
 VECTORS = (4, 2, 1)
 TILE = 4
@@ -94,6 +102,7 @@ def _call(
     values |= dict(zip(("first", "inside"), _inside(positions), strict=True))
     values |= {"init": bits_of(sliding.init, sliding.type), "divisor": bits_of(sliding.divisor, sliding.type)}
     values["streams"] = int(is_streamed([root], lanes, target) and sliding.channels % lanes == 0)
+    values |= dict(zip(("fetched_first", "fetched_rows"), _fetched(rows, read, sliding, target), strict=True))
     kind = sliding.operation, sliding.type, sliding.map
     units = sliding.images * rows.count
     work = line * rows.part.size * positions.part.size * width
@@ -110,6 +119,16 @@ def _inside(axis: WindowAxis) -> tuple[int, int]:
     return (first, end - first) if first < end else (0, 0)
 
 
+def _fetched(rows: WindowAxis, read: Steps, sliding: Sliding, target: Target) -> tuple[int, int]:
+    """Rows that are to be fetched: the first one and how many. None of an array that the last cache holds, or where
+    each row is seen once, so that the processor needs no help."""
+    part = rows.part
+    pays = part.size > part.stride and part.window_dilation == 1 and sliding.images * read.image > target.l3_bytes
+    is_near = (part.size + part.stride) * read.row <= target.l2_bytes // 2
+    count = part.stride if pays and is_near else 0
+    return part.size + part.stride - count, count
+
+
 def library_name(operation: str, type: ElementType, map: SlidingMap) -> str:
     return f"slide_{operation}_{type.name}{map.name and '_'}{map.name}"
 
@@ -123,14 +142,10 @@ def _lanes(type: ElementType, target: Target) -> int:
 
 
 def emit_sliding(operation: str, type: ElementType, map: SlidingMap, target: Target) -> Module:
-    module = Module.of(target)
-    attributes = f"nounwind {target.function_attributes}".rstrip()
-    parameters = [("table", PTR), ("begin", I64), ("end", I64)]
-    for vectors in VECTORS:
-        name = function_name(operation, type, map, vectors)
-        with KernelBuilder(module, name, parameters, None, attributes=attributes, joins_offsets=True) as k:
-            _Rows(k, operation, type, map, _lanes(type, target), vectors).emit()
-    return module
+    def writer(vectors: int) -> LineWriter:
+        return lambda k: _Rows(k, operation, type, map, target, vectors)
+
+    return module_of_lines(target, {function_name(operation, type, map, count): writer(count) for count in VECTORS})
 
 
 def _library(operation: str, type: ElementType, map: SlidingMap) -> Library:
@@ -154,10 +169,11 @@ class _Rows(SlidingLines):
         operation: str,
         type: ElementType,
         map: SlidingMap,
-        lanes: int,
+        target: Target,
         vectors: int,
     ) -> None:
         super().__init__(k, NUMBERS)
+        lanes = _lanes(type, target)
         self._tile = TILE // vectors
         self._type = type
         self._map = map
@@ -165,7 +181,10 @@ class _Rows(SlidingLines):
         self._vector_bytes = lanes * type.bytes
         self._vectors = vectors
         self._combiner = FoldKind(operation, type, type).combiner()
-        self._initial = k.splat(self._float("init"), lanes)
+        in_order = operation in ("maximum", "minimum") and finds_integers_sooner(self._vector.element, target)
+        self._order = FloatOrder(k, self._vector.element, operation == "maximum") if in_order else None
+        initial = k.splat(self._float("init"), lanes)
+        self._initial = self._order.encode(initial) if self._order else initial
         misplaced = k.and_(k.address(self._array("result")), self._vector_bytes - 1)
         self._streams = k.and_(k.compare("ne", self["streams"], 0), k.compare("eq", misplaced, 0))
 
@@ -203,9 +222,19 @@ class _Rows(SlidingLines):
         with k.loop(0, self["channels"], width, runs=True) as loop:
             channel = k.mul(k.smin(loop.index, k.sub(self["channels"], width)), self._type.bytes)
             numbers = self._numbers_of_channels(channel)
+            self._fetch(k.gep(source, channel), tile)
             sums = self._folded(k.gep(source, channel), numbers, rows, places or everything, tile)
             store = partial(self._store, k.gep(result, channel), self._divided(sums))
             k.if_else(self._streams, partial(store, past_caches=True), store)
+
+    def _fetch(self, source: Value, tile: int) -> None:
+        """What the windows of the next row see below those of a tile, which begin at `source`."""
+        k = self._k
+        first = k.gep(source, k.mul(self["fetched_first"], self["row_source"]))
+        with k.loop(0, self["fetched_rows"]) as row, k.loop(0, k.mul(self["position_stride"], tile)) as position:
+            line = k.gep(first, k.mul(row.index, self["row_source"]))
+            pixel = k.gep(line, k.mul(position.index, self["position_source"]))
+            k.prefetch(pixel, self._vectors * self._vector_bytes, level=2)
 
     def _store(self, result: Value, sums: Sequence[Value], *, past_caches: bool = False) -> None:
         k, cells = self._k, iter(sums)
@@ -252,11 +281,13 @@ class _Rows(SlidingLines):
                 ]
                 place.next = [self._step(total, *vector) for total, vector in zip(place.values, vectors, strict=True)]
             row.next = place.results
-        return row.results
+        return [self._order.decode(result) for result in row.results] if self._order else row.results
 
     def _step(self, total: Value, place: Value, numbers: Sequence[Value]) -> Value:
         k = self._k
         element = self._map.emit(k, self._type, k.load(place, self._vector), numbers)
+        if self._order:
+            return self._order.extreme(total, self._order.encode(element))
         combined = emit_element(k, self._combiner, [total, element], unrounded=True)
         assert isinstance(combined, Value)
         return combined

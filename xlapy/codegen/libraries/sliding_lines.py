@@ -6,12 +6,13 @@ A unit is a row of the result.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from xlapy.codegen.ir import I64, PTR, KernelBuilder, Value
+from xlapy.codegen.ir import I64, PTR, KernelBuilder, Module, Value
 from xlapy.codegen.kernels.window_axes import WindowAxis
 from xlapy.codegen.libraries import LibraryCall
+from xlapy.codegen.target import Target
 
 _AXIS = ("size", "count", "window", "stride", "dilation", "low", "source", "result")
 LINE_NUMBERS = (
@@ -114,3 +115,17 @@ class SlidingLines(ABC):
         start = k.sub(k.mul(position, self["position_stride"]), self["position_low"])
         start_of_source = k.gep(source, k.mul(start, self["position_source"]))
         return start_of_source, k.gep(result, k.mul(position, self["position_result"]))
+
+
+LineWriter = Callable[[KernelBuilder], SlidingLines]
+
+
+def module_of_lines(target: Target, writers: Mapping[str, LineWriter]) -> Module:
+    """A library of such functions, by name."""
+    module = Module.of(target)
+    attributes = f"nounwind {target.function_attributes}".rstrip()
+    parameters = [("table", PTR), ("begin", I64), ("end", I64)]
+    for name, writer in writers.items():
+        with KernelBuilder(module, name, parameters, None, attributes=attributes, joins_offsets=True) as k:
+            writer(k).emit()
+    return module
