@@ -115,6 +115,6 @@ def _copy(
     with k.if_(k.compare("lt", low, high)):
         high = k.smax(high, plan.lanes)
         if past_caches is not None:
-            past_caches.strip(target, low, high, step)
+            past_caches.strip(target, low, high, step, pitch=sum(plan.stretches))
         else:
             strip(k, low, high, plan.lanes, lambda ix, position: step(ix, position, None), overlapping=True)
