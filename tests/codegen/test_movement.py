@@ -106,6 +106,21 @@ def test_large_results_have_their_rows_in_the_order_of_the_operand(row: int, dty
     np.testing.assert_array_equal(executable(x), x.transpose(2, 0, 1, 3) - x.reshape(7, 2, count, row))
 
 
+@pytest.mark.parametrize("dtype", ["int8", "bool"])
+@pytest.mark.parametrize("columns", [100, 1000, 4096])
+def test_narrow_elements_that_are_only_moved(columns: int, dtype: str) -> None:
+    """They fill vectors, which bypass the caches where results are large."""
+    rows = LARGE // (columns * np.dtype(dtype).itemsize) + 5
+    x = (np.arange(rows * columns, dtype=np.int64) * 2654435761 >> 7).reshape(rows, columns).astype(dtype)
+    programs: dict[str, tuple[Build, np.ndarray]] = {
+        "reversed": (lambda b, p: ops.Rev(p, [1]), x[:, ::-1]),
+        "cut": (lambda b, p: ops.Slice(p, [2, 1], [rows, columns], [1, 1]), x[2:, 1:]),
+        "joined": (lambda b, p: ops.ConcatInDim(b, [p, p], 1), np.concatenate([x, x], 1)),
+    }
+    for name, (build, expected) in programs.items():
+        np.testing.assert_array_equal(run(build, x), expected, err_msg=name)
+
+
 @pytest.mark.parametrize("threads", [1, 3])
 @pytest.mark.parametrize("dimensions", [(0,), (2,), (0, 2), (1, 2)])
 @pytest.mark.parametrize(("row", "dtype"), [(64, "float32"), (4096, "int16"), (32, "float64"), (1000, "int32")])

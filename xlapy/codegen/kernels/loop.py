@@ -45,6 +45,8 @@ VECTORS_PER_STEP = 2  # two native vectors hide the latency of one another's ope
 QUICK_WORK = 1 << 15  # operations on 32 bits that take no longer than a call of the program, even if done badly
 LONG_ROW = 64  # operations on one element, behind one another: LLVM takes long to find next to nothing in them
 FEW_STEPS = 16  # that are so long, of a loop that runs once in a call
+LEAST_COMPUTED = 32  # bits of an element: what computes narrow ones may take so many on the way, or as many for indices
+LEAST_MOVED = 8  # where nothing is computed
 FUNCTION_WORK = 20  # a transcendental function is about so many operations
 
 
@@ -92,7 +94,8 @@ def plan_loop(
     calls = any(region_functions(instruction) for instruction in instructions)
     work = shape.size * work_per_element(instructions) * widest_register(instructions) // 32
     is_tiny = runs_once and not calls and work <= QUICK_WORK
-    widest = widest_lanes(instructions, target, 1 if is_tiny else VECTORS_PER_STEP)
+    least = LEAST_MOVED if all(inputs(i) or _moves_neighbours(i) for i in instructions) else LEAST_COMPUTED
+    widest = widest_lanes(instructions, target, 1 if is_tiny else VECTORS_PER_STEP, least_bits=least)
     lanes = 1 if calls else min(widest, power_of_two_below(extent))
     units = shape.size if is_linear else rows_and_columns(shape)[0]
     steps = -(-extent // lanes) * (1 if is_linear else units)
@@ -162,14 +165,27 @@ def follows_row_major_numbers(instruction: Instruction, size: int, is_input: boo
     return instruction.opcode == "broadcast" and not instruction.operands[0].shape.rank
 
 
-def widest_lanes(instructions: Sequence[Instruction], target: Target, vectors: int = VECTORS_PER_STEP) -> int:
+def _moves_neighbours(instruction: Instruction) -> bool:
+    """The instruction only says where its elements come from, and neighbours come from neighbours."""
+    if instruction.opcode == "slice":
+        return all(part.stride == 1 for part in instruction.attributes["dimensions"])
+    return instruction.opcode in ("reverse", "copy")
+
+
+def widest_lanes(
+    instructions: Sequence[Instruction],
+    target: Target,
+    vectors: int = VECTORS_PER_STEP,
+    *,
+    least_bits: int = LEAST_COMPUTED,
+) -> int:
     """Lanes per step, by the widest register among the values."""
-    return target.lanes(widest_register(instructions)) * vectors
+    return target.lanes(widest_register(instructions, least_bits)) * vectors
 
 
-def widest_register(instructions: Sequence[Instruction]) -> int:
-    """Bits of an element in the widest register among the values, at least 32."""
-    return max([32, *(register_type(i.shape.type).bits for i in instructions if i.shape.is_array)])
+def widest_register(instructions: Sequence[Instruction], least_bits: int = LEAST_COMPUTED) -> int:
+    """Bits of an element in the widest register among the values."""
+    return max([least_bits, *(register_type(i.shape.type).bits for i in instructions if i.shape.is_array)])
 
 
 def power_of_two_below(size: int) -> int:
