@@ -106,6 +106,59 @@ def test_large_results_have_their_rows_in_the_order_of_the_operand(row: int, dty
     np.testing.assert_array_equal(executable(x), x.transpose(2, 0, 1, 3) - x.reshape(7, 2, count, row))
 
 
+@pytest.mark.parametrize("dtype", ["int8", "bool"])
+@pytest.mark.parametrize("columns", [100, 1000, 4096])
+def test_narrow_elements_that_are_only_moved(columns: int, dtype: str) -> None:
+    """They fill vectors, which bypass the caches where results are large."""
+    rows = LARGE // (columns * np.dtype(dtype).itemsize) + 5
+    x = (np.arange(rows * columns, dtype=np.int64) * 2654435761 >> 7).reshape(rows, columns).astype(dtype)
+    programs: dict[str, tuple[Build, np.ndarray]] = {
+        "reversed": (lambda b, p: ops.Rev(p, [1]), x[:, ::-1]),
+        "cut": (lambda b, p: ops.Slice(p, [2, 1], [rows, columns], [1, 1]), x[2:, 1:]),
+        "joined": (lambda b, p: ops.ConcatInDim(b, [p, p], 1), np.concatenate([x, x], 1)),
+    }
+    for name, (build, expected) in programs.items():
+        np.testing.assert_array_equal(run(build, x), expected, err_msg=name)
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+@pytest.mark.parametrize("dimensions", [(0,), (2,), (0, 2), (1, 2)])
+@pytest.mark.parametrize(("row", "dtype"), [(64, "float32"), (4096, "int16"), (32, "float64"), (1000, "int32")])
+def test_large_results_that_are_reversed(row: int, dtype: str, dimensions: tuple[int, ...], threads: int) -> None:
+    """They are written backwards, where rows are whole vectors. As it is, computed, and beside what lies as it does."""
+    count = LARGE // (5 * row * np.dtype(dtype).itemsize) + 3
+    x = np.arange(5 * count * row).reshape(5, count, row).astype(dtype)
+    for is_computed in (False, True):
+        b = xlapy.XlaBuilder("reversed")
+        p = ops.Parameter(b, 0, xlapy.Shape.of(x))
+        result = ops.Rev(p + p, dimensions) - p if is_computed else ops.Rev(p, dimensions)
+        expected = np.flip(x + x, dimensions) - x if is_computed else np.flip(x, dimensions)
+        executable = xlapy.compile(b.build(result), xlapy.CompileOptions(num_threads=threads))
+        np.testing.assert_array_equal(executable(x), expected)
+        with fenced_results():
+            np.testing.assert_array_equal(executable.run(x, seed=0), expected)
+
+
+def test_a_large_vector_is_reversed() -> None:
+    x = np.arange(LARGE // 4 + 5, dtype=np.int32)
+    np.testing.assert_array_equal(run(lambda b, p: ops.Rev(p, [0]), x), x[::-1])
+
+
+@pytest.mark.parametrize("columns", [301, 1000, 4001])
+@pytest.mark.parametrize("threads", [1, 3])
+def test_large_slices_whose_rows_begin_anywhere(columns: int, threads: int) -> None:
+    """Rows meet inside of lines that neither of them may store past the caches."""
+    x = np.arange((LARGE // (4 * columns) + 7) * (columns + 9), dtype=np.float32).reshape(-1, columns + 9)
+    b = xlapy.XlaBuilder("slice")
+    part = ops.Slice(ops.Parameter(b, 0, xlapy.Shape.of(x)), [1, 3], [x.shape[0] - 1, 3 + columns], [1, 1])
+    executable = xlapy.compile(b.build(part), xlapy.CompileOptions(num_threads=threads))
+    code = executable.llvm_ir()
+    assert "!nontemporal" in code and "@llvm.masked.store" not in code
+    np.testing.assert_array_equal(executable(x), x[1:-1, 3 : 3 + columns])
+    with fenced_results():
+        np.testing.assert_array_equal(executable.run(x, seed=0), x[1:-1, 3 : 3 + columns])
+
+
 TYPES_BY_WIDTH = ("int8", "int16", "float32", "float64")
 
 

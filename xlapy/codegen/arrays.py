@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from xlapy.codegen.indexing import Coordinate, Index, Indexing
-from xlapy.codegen.ir import I1, I32, KernelBuilder, Value
+from xlapy.codegen.ir import I1, KernelBuilder, Value
 from xlapy.codegen.ir_memory import CACHE_LINE
 from xlapy.codegen.registers import (
     Element,
@@ -37,13 +37,12 @@ class Placement:
     is_off: Value
     distance: Value | None = None
 
-    def own_lanes(self, k: KernelBuilder, lanes: int) -> Value | None:
-        """The lanes of a vector that is off that are stored, if not all."""
-        if self.distance is None or not k.module.has_permute:
+    def own_part(self, k: KernelBuilder, lanes: int) -> tuple[Value, Value] | None:
+        """The first of the lanes of a vector that is off that are stored, and their number; None if that is all."""
+        if self.distance is None:
             return None
-        type = I32.with_lanes(lanes)
-        numbers = k.sub(k.lane_numbers(type), k.splat(k.trunc(self.distance, I32), lanes))
-        return k.compare("lt", numbers, lanes, signed=False)
+        first = k.smax(self.distance, 0)
+        return first, k.sub(lanes, k.smax(first, k.neg(self.distance)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,11 +144,11 @@ class Array:
         placement, width, alias = self.placement, whole.type.bytes, self.alias
 
         def as_usual() -> None:
-            own, pointer = placement.own_lanes(k, whole.type.lanes), self._place(k, start, width)
+            own, pointer = placement.own_part(k, whole.type.lanes), self._place(k, start, width)
             if own is None:
                 k.store(pointer, whole, alias=alias)
             else:
-                k.masked_store(pointer, whole, own, alias=alias)
+                _store_part(k, pointer, whole, *own)
 
         k.if_else(
             placement.is_off,
@@ -253,6 +252,16 @@ class Array:
         """A pointer, and how many bytes behind it each lane is: constants, where lanes are a known distance apart."""
         width = memory_type(self.shape.type).bytes * (2 if self.shape.type.is_complex else 1)
         return self._place(ix.k, offset.start, width), ix.distances(offset, width)
+
+
+def _store_part(k: KernelBuilder, pointer: Value, whole: Value, first: Value, count: Value) -> None:
+    """Stores `count` lanes of a vector from the `first` one on, by way of the stack.
+
+    Not with a mask: if it reaches into a line that bypasses the caches, even with lanes that are not stored, that line
+    is waited for."""
+    room, width = k.alloca(whole.type), whole.type.bytes
+    k.store(room, whole)
+    k.memcpy(k.gep(pointer, first, width), k.gep(room, first, width), k.mul(count, width))
 
 
 def _for_parts(k: KernelBuilder, mask: Value, parts: int) -> Value:

@@ -14,7 +14,14 @@ from xlapy.codegen.arrays import Array, Placement
 from xlapy.codegen.element_graph import ElementGraph, between
 from xlapy.codegen.indexing import Index, Indexing
 from xlapy.codegen.ir import KernelBuilder, Value
-from xlapy.codegen.kernels.loop import follows_row_major_numbers, is_streamed, widest_lanes
+from xlapy.codegen.kernels.loop import (
+    LEAST_COMPUTED,
+    LEAST_MOVED,
+    follows_row_major_numbers,
+    is_streamed,
+    power_of_two_below,
+    widest_lanes,
+)
 from xlapy.codegen.kernels.strip import LEAST_VECTORS, PastCaches, strip
 from xlapy.codegen.target import Target
 from xlapy.hlo.graph import Instruction
@@ -54,7 +61,9 @@ def plan_concatenate(
     rows = math.prod(shape.dims[:dimension])
     stretches = tuple(math.prod(operand.shape.dims[dimension:]) for operand in concatenate.operands)
     shortest = min(stretch for stretch in stretches if stretch)
-    lanes = min(widest_lanes(between(operands, is_input), target), 1 << (shortest.bit_length() - 1))
+    least = LEAST_MOVED if all(map(is_input, operands)) else LEAST_COMPUTED
+    widest = widest_lanes(between(operands, is_input), target, least_bits=least)
+    lanes = min(widest, power_of_two_below(shortest))
     row = sum(stretches)
     shares = -(-row // SHARE)
     units = rows * shares
@@ -115,6 +124,6 @@ def _copy(
     with k.if_(k.compare("lt", low, high)):
         high = k.smax(high, plan.lanes)
         if past_caches is not None:
-            past_caches.strip(target, low, high, step)
+            past_caches.strip(target, low, high, step, pitch=sum(plan.stretches))
         else:
             strip(k, low, high, plan.lanes, lambda ix, position: step(ix, position, None), overlapping=True)

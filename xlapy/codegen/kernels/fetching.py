@@ -2,7 +2,7 @@
 
 Of slices that skip much between rows, that is the rows that will be read. Of rows that are picked from a table, it is
 the rows that the next indices name: nobody but the program can know them, and each would be waited for. Rows that come
-in another order are found in the same way.
+in another order are found in the same way. What is read backwards lies in front of what was read last.
 """
 
 from __future__ import annotations
@@ -15,40 +15,46 @@ from xlapy.codegen.element_graph import ElementGraph, between
 from xlapy.codegen.indexing import Indexing
 from xlapy.codegen.ir import I64, KernelBuilder, Value
 from xlapy.codegen.ir_memory import CACHE_LINE
-from xlapy.codegen.kernels.row_order import inner_dim, inner_size, outer_positions, place_in_row, rows_of_operand
+from xlapy.codegen.kernels.row_order import RowWalk, inner_dim, inner_size, place_in_row, rows_of_operand
 from xlapy.codegen.registers import memory_type
 from xlapy.hlo.graph import Instruction
 from xlapy.hlo.shape import Dims, Shape
 
 LEAST_SKIPPED = 1024  # bytes between rows that are worth not fetching
+MOST_REVERSED = 1 << 16  # bytes of a row that is fetched as a whole while another one is read
+
+
+_ELSEWHERE = ("slice", "gather", "transpose", "reverse")
+"""Ops whose operand may not be read on behind what was read of it."""
 
 
 class Fetching:
-    """What the rows of `roots`, of dimensions as in `shape`, need fetched from `arrays`, if they follow each other in
-    that order of the dimensions outside."""
+    """What the rows of `roots`, of dimensions as in `shape`, need fetched from `arrays` on that walk."""
 
     def __init__(
         self,
         roots: Sequence[Instruction],
         shape: Shape,
         arrays: Mapping[Instruction, Array],
-        order: tuple[int, ...],
+        walk: RowWalk,
     ) -> None:
         self._roots = roots
         self._shape = shape
-        self._order = order
+        self._walk = walk
         self.arrays = dict(arrays)
         """The arrays, with what is fetched whenever they are read."""
 
         self._picked: dict[Instruction, int] = {}  # sources, and how many rows ahead one of them is fetched
         for instruction in between(roots, arrays.__contains__):
-            if instruction.opcode not in ("slice", "gather", "transpose") or instruction.shape.dims != shape.dims:
+            if instruction.opcode not in _ELSEWHERE or instruction.shape.dims != shape.dims:
                 continue
             source = instruction.operands[0]
             if source not in arrays or not arrays[source].ahead:
                 continue
             if instruction.opcode == "slice":
                 self.arrays[source] = self._in_rows_of_slice(instruction, arrays[source])
+            elif instruction.opcode == "reverse":
+                self.arrays[source] = self._in_reversed_rows(instruction, arrays[source])
             elif self._picks_rows(instruction, arrays[source]):
                 self._picked[source] = arrays[source].ahead // self._row_bytes(source)
                 self.arrays[source] = replace(arrays[source], ahead=0)
@@ -58,7 +64,7 @@ class Fetching:
         ix = Indexing(k, 2)  # lanes enough to see what is beside what
         for source, rows in self._picked.items():
             later = k.smin(k.add(row, rows), k.sub(end, 1))
-            outer = outer_positions(k, self._shape, later, self._order)
+            outer = self._walk.outer_positions(k, self._shape, later)
             index = place_in_row(self._shape, outer, ix.along_lanes(k.const(I64, 0)))
             for place in ElementGraph(ix, self.arrays).reads([(root, index) for root in self._roots], source):
                 self.arrays[source].fetch(ix, place, inner_size(self._shape))
@@ -72,7 +78,7 @@ class Fetching:
         if picking.opcode == "gather":
             keeps_rows = inner in picking.attributes["dimension_numbers"].offset_dims
         else:
-            keeps_rows = rows_of_operand(picking) not in (None, self._order)
+            keeps_rows = rows_of_operand(picking) not in (None, self._walk.order)
         return keeps_rows and CACHE_LINE <= self._row_bytes(picking.operands[0]) <= source.ahead
 
     def _in_rows_of_slice(self, part: Instruction, source: Array) -> Array:
@@ -86,6 +92,18 @@ class Fetching:
         if between_rows - read < LEAST_SKIPPED:
             return source
         return replace(source, ahead=-(-source.ahead // read) * between_rows)
+
+    def _in_reversed_rows(self, reverse: Instruction, source: Array) -> Array:
+        """Rows that are read towards the next one go on there. Others are fetched as wholes, if they are not so long
+        that the ends of them hardly matter."""
+        backwards = {*reverse.attributes["dimensions"]} ^ {*self._walk.backwards}
+        outer = [dim for dim in self._walk.order if self._shape.dims[dim] > 1]
+        along = -1 if inner_dim(self._shape) in backwards else 1
+        to_next = (-1 if outer[-1] in backwards else 1) if outer else along
+        row_bytes = self._row_bytes(reverse)
+        if along == to_next or row_bytes > MOST_REVERSED:
+            return replace(source, ahead=along * source.ahead)
+        return replace(source, ahead=to_next * -(-source.ahead // row_bytes) * row_bytes)
 
 
 def fetched_by_rows(

@@ -22,10 +22,10 @@ from xlapy.codegen.ir_memory import CACHE_LINE
 from xlapy.codegen.kernels.fetching import Fetching
 from xlapy.codegen.kernels.padded_rows import RowStep, emit_padded_row, emit_part, interior_of
 from xlapy.codegen.kernels.row_order import (
+    RowWalk,
     inner_dim,
     inner_size,
     outer_dims,
-    outer_positions,
     rows_and_columns,
     rows_of_operand,
 )
@@ -45,6 +45,8 @@ VECTORS_PER_STEP = 2  # two native vectors hide the latency of one another's ope
 QUICK_WORK = 1 << 15  # operations on 32 bits that take no longer than a call of the program, even if done badly
 LONG_ROW = 64  # operations on one element, behind one another: LLVM takes long to find next to nothing in them
 FEW_STEPS = 16  # that are so long, of a loop that runs once in a call
+LEAST_COMPUTED = 32  # bits of an element: what computes narrow ones may take so many on the way, or as many for indices
+LEAST_MOVED = 8  # where nothing is computed
 FUNCTION_WORK = 20  # a transcendental function is about so many operations
 
 
@@ -58,7 +60,7 @@ class LoopPlan(Record):
     units: int  # elements if linear, else rows
     bytes_per_unit: int
     streaming: bool  # results are too large to stay in cache until somebody reads them
-    order: tuple[int, ...]  # dimensions outside of a row, slowest first, as streamed rows follow each other
+    walk: RowWalk  # of streamed rows
     is_quick: bool = False  # better compiled fast than run fast
 
     @property
@@ -92,7 +94,8 @@ def plan_loop(
     calls = any(region_functions(instruction) for instruction in instructions)
     work = shape.size * work_per_element(instructions) * widest_register(instructions) // 32
     is_tiny = runs_once and not calls and work <= QUICK_WORK
-    widest = widest_lanes(instructions, target, 1 if is_tiny else VECTORS_PER_STEP)
+    least = LEAST_MOVED if all(inputs(i) or _moves_neighbours(i) for i in instructions) else LEAST_COMPUTED
+    widest = widest_lanes(instructions, target, 1 if is_tiny else VECTORS_PER_STEP, least_bits=least)
     lanes = 1 if calls else min(widest, power_of_two_below(extent))
     units = shape.size if is_linear else rows_and_columns(shape)[0]
     steps = -(-extent // lanes) * (1 if is_linear else units)
@@ -100,23 +103,29 @@ def plan_loop(
     total = operand_bytes + sum(root.shape.bytes for root in roots)
     is_placed = is_linear or not extent % lanes or (len(roots) == 1 and extent >= LEAST_VECTORS * lanes)
     streaming = is_placed and is_streamed(roots, lanes, target)
-    order = outer_dims(shape)
+    walk = RowWalk.as_they_lie(shape)
     if streaming and not is_linear and not extent % lanes:
-        order = _order_of_operand(instructions, inputs, shape, target) or order
-    return LoopPlan(tuple(roots), shape, is_linear, lanes, units, total // max(units, 1), streaming, order, is_quick)
+        walk = _walk_of_operand(instructions, inputs, shape, target) or walk
+    return LoopPlan(tuple(roots), shape, is_linear, lanes, units, total // max(units, 1), streaming, walk, is_quick)
 
 
-def _order_of_operand(
+def _walk_of_operand(
     instructions: Sequence[Instruction], inputs: Callable[[Instruction], bool], shape: Shape, target: Target
-) -> tuple[int, ...] | None:
-    """The order in which rows follow each other in the only large operand, if they are short and it is a transpose of
-    the result. Rows past the caches may go anywhere; those that are picked from an operand are waited for."""
+) -> RowWalk | None:
+    """The walk on which the only large operand is read as it lies, if that is a transpose of the result in short rows,
+    or reversed. What is stored past the caches may go anywhere; what is picked from an operand is waited for, and what
+    is read backwards in parts is not found as fast."""
     large = [each for each in instructions if inputs(each) and each.shape.bytes > target.l2_bytes]
-    turned = [each for each in instructions if each.opcode == "transpose" and each.shape.dims == shape.dims]
-    if len(large) != 1 or len(turned) != 1 or turned[0].operands[0] is not large[0]:
+    moved = [i for i in instructions if i.opcode in ("transpose", "reverse") and i.shape.dims == shape.dims]
+    if len(large) != 1 or len(moved) != 1 or large[0] not in between(moved[0].operands, inputs):
+        return None
+    if moved[0].opcode == "reverse":
+        return RowWalk(outer_dims(shape), tuple(moved[0].attributes["dimensions"]))
+    if moved[0].operands[0] is not large[0]:
         return None
     row_bytes = inner_size(shape) * large[0].shape.type.bytes
-    return rows_of_operand(turned[0]) if CACHE_LINE <= row_bytes < FETCHED_AHEAD else None
+    order = rows_of_operand(moved[0]) if CACHE_LINE <= row_bytes < FETCHED_AHEAD else None
+    return None if order is None else RowWalk(order)
 
 
 def work_per_element(instructions: Sequence[Instruction]) -> int:
@@ -156,14 +165,27 @@ def follows_row_major_numbers(instruction: Instruction, size: int, is_input: boo
     return instruction.opcode == "broadcast" and not instruction.operands[0].shape.rank
 
 
-def widest_lanes(instructions: Sequence[Instruction], target: Target, vectors: int = VECTORS_PER_STEP) -> int:
+def _moves_neighbours(instruction: Instruction) -> bool:
+    """The instruction only says where its elements come from, and neighbours come from neighbours."""
+    if instruction.opcode == "slice":
+        return all(part.stride == 1 for part in instruction.attributes["dimensions"])
+    return instruction.opcode in ("reverse", "copy")
+
+
+def widest_lanes(
+    instructions: Sequence[Instruction],
+    target: Target,
+    vectors: int = VECTORS_PER_STEP,
+    *,
+    least_bits: int = LEAST_COMPUTED,
+) -> int:
     """Lanes per step, by the widest register among the values."""
-    return target.lanes(widest_register(instructions)) * vectors
+    return target.lanes(widest_register(instructions, least_bits)) * vectors
 
 
-def widest_register(instructions: Sequence[Instruction]) -> int:
-    """Bits of an element in the widest register among the values, at least 32."""
-    return max([32, *(register_type(i.shape.type).bits for i in instructions if i.shape.is_array)])
+def widest_register(instructions: Sequence[Instruction], least_bits: int = LEAST_COMPUTED) -> int:
+    """Bits of an element in the widest register among the values."""
+    return max([least_bits, *(register_type(i.shape.type).bits for i in instructions if i.shape.is_array)])
 
 
 def power_of_two_below(size: int) -> int:
@@ -203,7 +225,7 @@ def _by_numbers(
 ) -> None:
     """The loop over the numbers of elements."""
     rest = _rest_of_addresses(k, plan, outputs) if plan.streaming and not in_place else None
-    step = _storing(plan, arrays, outputs)
+    step = _storing(plan, Fetching(plan.roots, plan.shape, arrays, plan.walk).arrays, outputs)
 
     def linear(ix: Indexing, position: Value) -> None:
         placement = None if rest is None else Placement(_is_misplaced(k, plan, position, rest))
@@ -239,8 +261,8 @@ def _by_rows(
     parts_pay = not (in_place or plan.is_quick or plan.lanes == 1)
     interior = interior_of(plan.roots, arrays.__contains__, plan.lanes) if parts_pay else {}
     streams, shape = plan.streaming and not in_place, plan.shape
-    order = plan.order if streams and not interior else outer_dims(shape)
-    fetching = Fetching(plan.roots, shape, arrays, order)
+    walk = plan.walk if streams and not interior else RowWalk.as_they_lie(shape)
+    fetching = Fetching(plan.roots, shape, arrays, walk)
     storing = _storing(plan, fetching.arrays, outputs)
     past_caches, placement_of_all = None, None
     if streams:
@@ -260,8 +282,19 @@ def _by_rows(
         if interior:
             emit_padded_row(k, shape, row, plan.lanes, step, interior, past_caches)
         else:
-            outer, whole = outer_positions(k, shape, row, order), range(inner_size(shape))
-            emit_part(k, shape, row, outer, whole, plan.lanes, step, overlapping=not in_place, past_caches=past_caches)
+            outer, whole = walk.outer_positions(k, shape, row), range(inner_size(shape))
+            emit_part(
+                k,
+                shape,
+                row,
+                outer,
+                whole,
+                plan.lanes,
+                step,
+                overlapping=not in_place,
+                past_caches=past_caches,
+                backwards=inner_dim(shape) in walk.backwards,
+            )
 
 
 def _rest_of_addresses(k: KernelBuilder, plan: LoopPlan, outputs: Sequence[Array]) -> Value:
@@ -283,5 +316,5 @@ def _is_misplaced(k: KernelBuilder, plan: LoopPlan, position: Value, rest: Value
 
 def emit_row(k: KernelBuilder, shape: Shape, row: Value, lanes: int, step: RowStep, *, overlapping: bool) -> None:
     """The inner loop over one row of an array of `shape`: row number in memory order, outer dimensions major."""
-    outer, whole = outer_positions(k, shape, row), range(inner_size(shape))
+    outer, whole = RowWalk.as_they_lie(shape).outer_positions(k, shape, row), range(inner_size(shape))
     emit_part(k, shape, row, outer, whole, lanes, step, overlapping=overlapping, past_caches=None)

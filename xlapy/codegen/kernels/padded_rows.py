@@ -13,7 +13,7 @@ from dataclasses import replace
 from xlapy.codegen.arrays import Placement
 from xlapy.codegen.indexing import Coordinate, Index, Indexing
 from xlapy.codegen.ir import I1, I64, KernelBuilder, Value
-from xlapy.codegen.kernels.row_order import inner_dim, inner_size, outer_positions, place_in_row
+from xlapy.codegen.kernels.row_order import RowWalk, inner_dim, inner_size, place_in_row
 from xlapy.codegen.kernels.strip import PastCaches, strip
 from xlapy.hlo.graph import Instruction
 from xlapy.hlo.ops.spec import Trait
@@ -90,7 +90,7 @@ def emit_padded_row(
     """The inner loop over one row. The last vector of a part overlaps the one before it, or another part.
 
     With `past_caches`, the vectors of the inside lie as that says."""
-    outer = outer_positions(k, shape, row)
+    outer = RowWalk.as_they_lie(shape).outer_positions(k, shape, row)
     inner, size = inner_dim(shape), inner_size(shape)
     inside = [_is_within(k, outer[dim], positions) for dim, positions in interior.items() if dim != inner]
     bounded = {dim: replace(at, bounds=interior.get(dim)) for dim, at in outer.items()}
@@ -146,19 +146,25 @@ def emit_part(
     *,
     overlapping: bool,
     past_caches: PastCaches | None,
+    backwards: bool = False,
 ) -> None:
-    """A part of row number `row`, which is at the `outer` positions. Vectors lie as `past_caches` says, if given."""
+    """A part of row number `row`, which is at the `outer` positions. Vectors lie as `past_caches` says, if given; else
+    the last one may come first."""
     bounds = part if len(part) < inner_size(shape) else None
 
     def along_row(ix: Indexing, position: Value, placement: Placement | None) -> None:
         along = replace(ix.along_lanes(position), bounds=bounds)
         step(ix, place_in_row(shape, outer, along), placement)
 
+    def vector(ix: Indexing, position: Value) -> None:
+        along_row(ix, k.sub(part.start + part.stop - ix.lanes, position) if backwards else position, None)
+
     begin, end = k.const(I64, part.start), k.const(I64, part.stop)
     if past_caches is not None:
-        past_caches.strip(k.mul(row, inner_size(shape)), begin, end, along_row)
+        size = inner_size(shape)
+        past_caches.strip(k.mul(row, size), begin, end, along_row, pitch=size)
     else:
-        strip(k, begin, end, lanes, lambda ix, position: along_row(ix, position, None), overlapping=overlapping)
+        strip(k, begin, end, lanes, vector, overlapping=overlapping)
 
 
 def _is_within(k: KernelBuilder, at: Coordinate, positions: range) -> Value:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from dataclasses import dataclass
 
 from xlapy.codegen.indexing import Coordinate, Index, Indexing
 from xlapy.codegen.ir import KernelBuilder, Value
@@ -44,14 +45,26 @@ def rows_of_operand(transpose: Instruction) -> tuple[int, ...] | None:
     return tuple(permutation.index(dim) for dim in outer_dims(source))
 
 
-def outer_positions(
-    k: KernelBuilder, shape: Shape, row: Value, order: Sequence[int] | None = None
-) -> dict[int, Coordinate]:
-    """Where row number `row` is, by dimension, if rows are counted in that order of the outer dimensions; by default
-    as they lie in memory."""
-    order = outer_dims(shape) if order is None else order
-    outer = Indexing(k, 1).delinearize(Coordinate(row), [shape.dims[dim] for dim in order])
-    return dict(zip(order, outer, strict=True))
+@dataclass(frozen=True, slots=True)
+class RowWalk:
+    """How rows are visited: along the dimensions in `order`, the slowest first. In those that are `backwards`, walks
+    begin with the last position: also within a row, if its own dimension is one of them."""
+
+    order: tuple[int, ...]
+    backwards: tuple[int, ...] = ()
+
+    @staticmethod
+    def as_they_lie(shape: Shape) -> RowWalk:
+        return RowWalk(outer_dims(shape))
+
+    def outer_positions(self, k: KernelBuilder, shape: Shape, row: Value) -> dict[int, Coordinate]:
+        """Where row number `row` of the walk is, by dimension."""
+        ix, dims = Indexing(k, 1), shape.dims
+        outer = ix.delinearize(Coordinate(row), [dims[dim] for dim in self.order])
+        return {
+            dim: ix.add(ix.scale(at, -1), dims[dim] - 1) if dim in self.backwards else at
+            for dim, at in zip(self.order, outer, strict=True)
+        }
 
 
 def place_in_row(shape: Shape, outer: Mapping[int, Coordinate], inner: Coordinate) -> Index:

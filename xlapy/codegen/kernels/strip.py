@@ -12,6 +12,8 @@ from xlapy.codegen.ir_memory import CACHE_LINE
 from xlapy.codegen.registers import memory_type
 
 LEAST_VECTORS = 8  # of a strip that does not begin where vectors do, but is worth to be stored past the caches
+EDGE_AHEAD = 8192
+"""Bytes, about, from what is stored to the end of a strip that is fetched meanwhile; or to that of the same strip."""
 
 
 def strip(
@@ -73,9 +75,13 @@ def past_caches(
 
 @dataclass(frozen=True, slots=True)
 class PastCaches:
-    """Where the vectors of a result begin that are stored past the caches, if strips begin anywhere."""
+    """Where the vectors of a result begin that are stored past the caches, if strips begin anywhere.
+
+    Two strips that meet inside of a vector each store their own part of its lines, and such lines must be in a cache.
+    All stores behind one that is waited for wait as well, so these lines are fetched before."""
 
     k: KernelBuilder
+    output: Array
     lanes: int
     origin: Value  # elements from such a place to the first one of the result
     is_askew: Value  # elements lie across such places
@@ -85,18 +91,39 @@ class PastCaches:
         width = memory_type(output.shape.type).bytes
         address = k.address(output.pointer)
         is_askew = k.compare("ne", k.and_(address, width - 1), 0)
-        return PastCaches(k, lanes, k.and_(k.udiv(address, width), lanes - 1), is_askew)
+        return PastCaches(k, output, lanes, k.and_(k.udiv(address, width), lanes - 1), is_askew)
 
     def strip(
-        self, start: Value, begin: Value, end: Value, step: Callable[[Indexing, Value, Placement | None], None]
+        self,
+        start: Value,
+        begin: Value,
+        end: Value,
+        step: Callable[[Indexing, Value, Placement | None], None],
+        *,
+        pitch: int,
     ) -> None:
         """Runs `step` over [begin, end) with overlapping vectors. Position 0 is element number `start` of the result.
 
-        The first vector begins at `begin`, and the last one ends at `end`. `step` is told how they lie."""
+        The first vector begins at `begin`, and the last one ends at `end`. `step` is told how they lie. The strip that
+        comes next is taken to lie `pitch` elements behind this one."""
         k = self.k
-        phase = k.and_(k.add(k.add(self.origin, start), begin), self.lanes - 1)
+        later = EDGE_AHEAD // (pitch * memory_type(self.output.shape.type).bytes) * pitch
+        self._fetch_edge(k.add(k.add(start, end), later))
+        phase = self._phase(k.add(start, begin))
         last = k.sub(end, self.lanes)
         with k.loop(k.sub(begin, phase), end, self.lanes) as loop:
             position = k.smin(k.smax(loop.index, begin), last)
             is_off = k.or_(self.is_askew, k.compare("ne", position, loop.index))
             step(Indexing(k, self.lanes), position, Placement(is_off, k.sub(loop.index, position)))
+
+    def _phase(self, number: Value) -> Value:
+        """How many lanes in front of an element its vector begins."""
+        return self.k.and_(self.k.add(self.origin, number), self.lanes - 1)
+
+    def _fetch_edge(self, number: Value) -> None:
+        """Fetches the vector of an element, unless it is the first one there: then nobody stores a part of it."""
+        k, width = self.k, memory_type(self.output.shape.type).bytes
+        phase = self._phase(number)
+        with k.if_(k.compare("ne", phase, 0)):
+            place = k.gep(self.output.pointer, k.sub(number, phase), width)
+            k.prefetch(place, self.lanes * width, for_writing=True)
