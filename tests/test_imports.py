@@ -70,6 +70,7 @@ HLO_FLOORS = (
         "regions",
         "sort_plan",
         "choices",
+        "contents",
         "bitcasts",
         "leaves",
         "drawing",

@@ -267,7 +267,7 @@ class _TableArray(np.ndarray[Any, Any]):
     """The builtin's `self`: an array, because the wrapper knows where arrays keep their data, that owns all
     to which its table points."""
 
-    __qualname__ = "Executable"  # as CPython's own errors name it: Executable.__call__() takes no keyword arguments
+    __qualname__ = "Executable"  # errors of wrong calls name the type of `self` and the builtin
     owned: object
 
 
