@@ -23,7 +23,7 @@ class HasModule(Protocol):
     def module(self) -> HloModule: ...
 
 
-Source: TypeAlias = "HasModule | HloModule | str | bytes"
+Source: TypeAlias = "HasModule | HloModule | str | bytes | bytearray | memoryview"
 """A program: what a builder built, a module, text in HLO or StableHLO, or the bytes of a serialized module."""
 
 _STABLEHLO = re.compile(r"\s*(?:module\b|func\.func\b|#\w|\"builtin\.module\"|\"func\.func\")")
@@ -40,8 +40,8 @@ def load(source: Source) -> HloModule:
     """The module of a program in any form. Text is told apart by how it begins.
 
     Bytes are text in UTF-8, a serialized HloModuleProto, or MLIR bytecode (a portable artifact, too; needs jaxlib)."""
-    if isinstance(source, bytes):
-        return _load_bytes(source)
+    if isinstance(source, (bytes, bytearray, memoryview)):
+        return _load_bytes(bytes(source))
     if isinstance(source, str):
         return _load_text(source)
     kind: type[HloModule] = late("xlapy.hlo.graph").HloModule
@@ -53,8 +53,8 @@ def load(source: Source) -> HloModule:
     return module
 
 
-_METHODS_THAT_GIVE_PROGRAMS = ("build", "as_text", "read_bytes", "read", "tobytes")
-"""Of builders, JAX's lowered functions, paths, files, and views of bytes."""
+_METHODS_THAT_GIVE_PROGRAMS = ("build", "as_text", "mlir_module", "as_hlo_text", "read_bytes", "read", "tobytes")
+"""Of builders, JAX's lowered and exported functions, jaxlib's computations, paths, files, and arrays of bytes."""
 
 
 def _load_text(source: str) -> HloModule:
@@ -63,6 +63,8 @@ def _load_text(source: str) -> HloModule:
             f"a program is its text, not the name of a file: Path({source!r}).read_bytes() is what is in it"
         )
     source = source.removeprefix(_BYTE_ORDER_MARK)
+    if not source or source.isspace():
+        raise ParseError("this program is empty: there is no text in it")
     comments = _COMMENTS.match(source)
     rest = source[comments.end() :] if comments else source
     if _STABLEHLO.match(rest) or rest.lstrip().startswith("module"):

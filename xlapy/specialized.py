@@ -15,6 +15,7 @@ from xlapy.hlo.shape import UNBOUNDED, Shape
 from xlapy.hlo.specialize import specialize_to
 from xlapy.options import CompileOptions
 from xlapy.support.errors import UnsupportedError
+from xlapy_runtime.arguments import counted
 
 if TYPE_CHECKING:
     from xlapy.report.limits import Limits
@@ -141,7 +142,9 @@ class DynamicExecutable(Executable):
 
     def __repr__(self) -> str:
         count = len(self._specialized)
-        return f"<DynamicExecutable {self.name} {self._module.signature}, specialized to {count} sets of sizes>"
+        return (
+            f"<DynamicExecutable {self.name} {self._module.signature}, specialized to {counted(count, 'set')} of sizes>"
+        )
 
 
 def _leaves(shapes: Sequence[Shape], above: tuple[int, ...] = ()) -> Iterator[tuple[tuple[int, ...], Shape]]:

@@ -20,6 +20,8 @@ The file to read first is `tensor.py`; `backend` is all that knows xlapy. Functi
 through all of it with the eyes of who writes a framework.
 """
 
+import os
+
 from examples.tinyframe.autodiff import gradient
 from examples.tinyframe.layers import (
     AveragePool,
@@ -45,6 +47,9 @@ from examples.tinyframe.normalization import log_softmax, softmax
 from examples.tinyframe.optimizers import SGD, Adam, Optimizer
 from examples.tinyframe.step import Compiled, compiled, compiled_step
 from examples.tinyframe.tensor import Tensor, exp, log, maximum, minimum, select, sigmoid, sqrt, tanh
+from xlapy.builder import pass_over
+
+pass_over(os.path.dirname(__file__))  # errors name the line of who uses the framework
 
 __all__ = [
     "SGD",

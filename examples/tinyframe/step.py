@@ -15,6 +15,9 @@ from examples.tinyframe.optimizers import Optimizer
 from examples.tinyframe.tensor import Tensor
 from examples.tinyframe.tree import Structure, Tree, flatten
 
+_SCALARS = {float: np.float32, int: np.int32}
+"""What Python's numbers are: layers compute in f32, which f64 does not mix with."""
+
 Signature: TypeAlias = tuple[Structure, tuple[tuple[tuple[int, ...], np.dtype[Any]], ...]]
 
 
@@ -38,10 +41,13 @@ class Compiled:
 
     def __call__(self, *arguments: Tree) -> Tree:
         leaves, structure = flatten(arguments)
-        arrays = [np.asarray(leaf) for leaf in leaves]
+        arrays = [np.asarray(leaf, _SCALARS.get(type(leaf))) for leaf in leaves]
         signature = (structure, tuple((array.shape, array.dtype) for array in arrays))
         program, results = self._programs.get(signature) or self._compile(signature)
         return results.rebuild(program(arrays))
+
+    def __repr__(self) -> str:
+        return f"<Compiled {self._name}, for {len(self._programs)} signatures so far>"
 
     def _compile(self, signature: Signature) -> tuple[Program, Structure]:
         with self._lock:

@@ -3,8 +3,8 @@
 `bind` makes a callable of a program's entry point. Where it can, that is a CPython builtin whose machine code
 (`codegen.call_wrapper` makes it, once per machine) walks a `TableRecord` that describes the program: it compares the
 arguments with what the entry expects, allocates the results, calls the entry and hands out the arrays, in a fraction of
-a microsecond. Elsewhere it is `PortableCall`, the same in Python over ctypes. Both leave everything unusual (lists,
-other dtypes, strided arrays, wrong arguments) to the caller's own `general` function.
+a microsecond. Elsewhere it is a `PortableCall` (`portable_calls`), the same in Python over ctypes. Both leave
+everything unusual (lists, other dtypes, strided arrays, wrong arguments) to the caller's own `general` function.
 
 The native code reads private fields of Python and numpy objects. `load_wrapper` checks first that they are where they
 should be (`object_layouts`), unless a process of the same Python and numpy did, and answers None if they are not.
@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import ctypes
 import functools
-import itertools
 import math
 import os
 import sys
@@ -205,78 +204,12 @@ class BoundCall(Protocol):
 
 def bind(entry: EntryPoint, callbacks: Callbacks, wrapper: CallWrapper | None) -> BoundCall:
     """A callable of the entry point: native where `wrapper` was loaded, else portable."""
-    return PortableCall(entry, callbacks) if wrapper is None else NativeCall(entry, callbacks, wrapper)
+    return _portable_call(entry, callbacks) if wrapper is None else NativeCall(entry, callbacks, wrapper)
 
 
-class PortableCall:
-    """Calls through ctypes. Needs nothing but Python and numpy."""
-
-    def __init__(
-        self, entry: EntryPoint, callbacks: Callbacks, next_call_number: Callable[[], int] | None = None
-    ) -> None:
-        prototype = _FREE_ENTRY if entry.release_gil else _ENTRY
-        self._entry = entry
-        self._callbacks = callbacks
-        self._native = prototype(entry.address)
-        self._idle_contexts: list[CallContext] = []
-        self._next_call_number = next_call_number or itertools.count().__next__
-
-    @property
-    def function(self) -> Callable[..., Any]:
-        return self._call
-
-    def invoke(self, arrays: Sequence[Array], words: Mapping[int, int] = MappingProxyType({})) -> Any:
-        """Calls the entry with arrays that match, with the given context words replaced for this call."""
-        try:
-            context = self._idle_contexts.pop()
-        except IndexError:
-            context = self._callbacks.new_context()
-        replaced = {index: int(context.words[index]) for index in words}
-        try:
-            if ContextWord.CALL_NUMBER not in words:
-                context.words[ContextWord.CALL_NUMBER] = self._next_call_number()
-            for index, value in words.items():
-                context.words[index] = value
-            return self._run(context, arrays)
-        finally:
-            for index, value in replaced.items():
-                context.words[index] = value
-            self._idle_contexts.append(context)
-
-    def _call(self, *arguments: Any) -> Any:
-        parameters = self._entry.parameters
-        is_simple = len(arguments) == len(parameters) and not self._entry.donations
-        if is_simple and all(map(ArraySpec.matches, parameters, arguments)):
-            return self.invoke(arguments)
-        return self._callbacks.general(*arguments)
-
-    def _run(self, context: CallContext, arrays: Sequence[Array]) -> Any:
-        entry = self._entry
-        results = tuple(
-            arrays[entry.donations[number]]
-            if number in entry.donations
-            else result_memory.allocate(spec.dims, spec.dtype)
-            for number, spec in enumerate(entry.results)
-        )
-        _store_pointers(context.parameters_address, arrays)
-        _store_pointers(context.results_address, results)
-        status = self._native(context.address, context.parameters_address, context.results_address)
-        if status != 0:
-            return self._callbacks.failed(context.address, status)
-        if not entry.gives_tuple:
-            return results[0]
-        return entry.restructure(results) if entry.restructure else results
-
-
-_FREE_ENTRY = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p)
-_ENTRY = ctypes.PYFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p)
-"""Entries that run without the GIL, and with it."""
-
-
-def _store_pointers(address: int, arrays: Sequence[Array]) -> None:
-    pointers = (ctypes.c_void_p * len(arrays)).from_address(address)
-    for index, array in enumerate(arrays):
-        pointers[index] = data_address(array)
+def _portable_call(*arguments: Any) -> BoundCall:
+    call: BoundCall = late("xlapy_runtime.portable_calls").PortableCall(*arguments)
+    return call
 
 
 def data_address(array: Array) -> int:
@@ -334,6 +267,7 @@ class _TableArray(np.ndarray[Any, Any]):
     """The builtin's `self`: an array, because the wrapper knows where arrays keep their data, that owns all
     to which its table points."""
 
+    __qualname__ = "Executable"  # errors of wrong calls name the type of `self` and the builtin
     owned: object
 
 
@@ -348,7 +282,7 @@ class NativeCall:
         table = _build_table(entry, callbacks, self._context_address)
         self._function = wrapper.function(table)
         self._make_portable = functools.partial(
-            PortableCall, entry, callbacks, functools.partial(wrapper.next_call_number, data_address(table))
+            _portable_call, entry, callbacks, functools.partial(wrapper.next_call_number, data_address(table))
         )
 
     @property
@@ -363,7 +297,7 @@ class NativeCall:
         return self._function(*arrays)
 
     @functools.cached_property
-    def _portable(self) -> PortableCall:
+    def _portable(self) -> BoundCall:
         """The way in for calls of which something is unusual; most programs get none."""
         return self._make_portable()
 
@@ -451,7 +385,7 @@ class CallWrapper:
 
     def __init__(self, code: LinkedCode) -> None:
         self._code = code
-        self._definition = _MethodDefinition(b"call", code.address(CALL_SYMBOL), _METH_FASTCALL, None)
+        self._definition = _MethodDefinition(b"__call__", code.address(CALL_SYMBOL), _METH_FASTCALL, None)
         # A builtin reads its definition when it is destroyed. When Python ends, that may be after everything else.
         ctypes.pythonapi.Py_IncRef(ctypes.py_object(self._definition))
         self.next_call_number: Callable[[int], int] = _NUMBERING(code.address(CALL_NUMBER_SYMBOL))

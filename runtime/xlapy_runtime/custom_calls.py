@@ -96,9 +96,7 @@ class CustomCallTargets(Mapping[str, Target]):
         """Gives a target a name. Giving it the same name again is allowed."""
         if not isinstance(name, str):
             raise ArgumentError(f"the name of a custom call target is a string, not {name!r}")
-        for pointer in _pointers(target).values():
-            if not callable(pointer):
-                address_of_pointer(pointer)
+        _check_target(target)
         with self._lock:
             if self._targets.setdefault(name, target) is not target:
                 raise ArgumentError(f"the custom call target {name!r} is already registered")
@@ -127,7 +125,10 @@ def register_custom_call_target(name: str, target: Target) -> None:
 
 def find_target(name: str, targets: Mapping[str, Target]) -> Target:
     """The target of that name: the program's own, the process's, one of ours, or a C symbol of a loaded library."""
-    for place in (targets, TARGETS, BUILT_IN):
+    if name in targets:
+        _check_target(targets[name])
+        return targets[name]
+    for place in (TARGETS, BUILT_IN):
         if name in place:
             return place[name]
     try:
@@ -139,6 +140,13 @@ def find_target(name: str, targets: Mapping[str, Target]) -> Target:
             f"there is no custom call target {name!r}: neither registered (by register_custom_call_target, or in "
             f"custom_calls of the options) nor a symbol of a loaded library{hint}"
         ) from None
+
+
+def _check_target(target: Target) -> None:
+    """Raises ArgumentError for what cannot be called."""
+    for pointer in _pointers(target).values():
+        if not callable(pointer):
+            address_of_pointer(pointer)
 
 
 def _pointers(target: Target) -> Mapping[str, Target]:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import linecache
+import runpy
+from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
 
 from xlapy import ops
-from xlapy.builder import XlaBuilder, XlaComputation, XlaOp
+from xlapy.builder import XlaBuilder, XlaComputation, XlaOp, pass_over
 from xlapy.hlo.graph import InputOutputAlias
 from xlapy.hlo.shape import Shape
 from xlapy_runtime.errors import ArgumentError, ShapeError
@@ -118,6 +121,11 @@ def test_a_parameter_number_is_used_once() -> None:
         builder.parameter(-1, VECTOR)
 
 
+def test_shapes_are_made_by_their_own_functions() -> None:
+    with pytest.raises(ArgumentError, match=r"must be made by Shape\.array\(np\.float32, \(2, 3\)\)"):
+        XlaBuilder("b").parameter(0, Shape("f32", (4,)))  # type: ignore[arg-type]
+
+
 def test_names_are_made_fit_for_text() -> None:
     builder = XlaBuilder("my model!")
     x = builder.parameter(0, VECTOR, "a b")
@@ -141,6 +149,17 @@ def test_instructions_know_the_users_line() -> None:
     assert metadata.source_file == __file__
     assert "metadata = (x + 1)" in linecache.getline(__file__, metadata.source_line)
     assert not (XlaBuilder("fast", locations=False).constant(1)).instruction.metadata.source_file
+
+
+def test_a_framework_is_no_user(tmp_path: Path) -> None:
+    (tmp_path / "framework.py").write_text("def layer(x, h):\n    return x + h\n")
+    layer: Any = runpy.run_path(str(tmp_path / "framework.py"))["layer"]
+    _, x = started()
+    assert layer(x, 1).instruction.metadata.source_file == str(tmp_path / "framework.py")
+    pass_over(str(tmp_path))
+    assert layer(x, 1).instruction.metadata.source_file == __file__
+    with pytest.raises(ShapeError, match=r"test_building.py:\d+: layer\(x, np.float64\(1\)\)"):
+        layer(x, np.float64(1))
 
 
 def test_metadata_of_the_user() -> None:

@@ -26,10 +26,6 @@ def kernel_text(write: Callable[[KernelBuilder], None], parameters: str = "x y n
     return module.text()
 
 
-def lines_between(text: str, start: str, end: str) -> list[str]:
-    return text[text.index(start) : text.index(end, text.index(start))].splitlines()
-
-
 def blocks(text: str) -> dict[str, list[str]]:
     """Instructions of the only function by block label."""
     result: dict[str, list[str]] = {}

@@ -288,11 +288,23 @@ def test_an_error_about_many_operands_can_be_read() -> None:
 
 @pytest.mark.parametrize(
     "source",
-    [Path("m.hlo"), io.StringIO("ENTRY e"), np.zeros(2), memoryview(b"ENTRY e")],
+    [Path("m.hlo"), io.StringIO("ENTRY e"), np.zeros(2)],
     ids=lambda source: type(source).__name__,
 )
 def test_what_would_give_a_program_is_named(source: Any) -> None:
     with pytest.raises(xlapy.ParseError, match=r"is not a program: .*; what its (read|read_bytes|tobytes)\(\) returns"):
+        xlapy.load(source)
+
+
+@pytest.mark.parametrize("kind", [bytes, bytearray, memoryview], ids=lambda kind: kind.__name__)
+def test_bytes_come_in_any_container(kind: Any) -> None:
+    source = kind(b"ENTRY e { ROOT p = f32[2] parameter(0) }")
+    assert xlapy.compile(source)(np.ones(2, np.float32)).tolist() == [1, 1]
+
+
+@pytest.mark.parametrize("source", ["", " \n", b"", "\ufeff"], ids=repr)
+def test_nothing_is_no_program(source: str | bytes) -> None:
+    with pytest.raises(xlapy.ParseError, match="this program is empty"):
         xlapy.load(source)
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import xlapy
 from examples.tinyframe import (
     SGD,
     Adam,
@@ -121,6 +122,17 @@ def test_each_signature_is_compiled_once() -> None:
         result = function({"x": np.ones(size, np.float32)})
         np.testing.assert_array_equal(result["x"], np.full(size, 2, np.float32))
     assert len(recordings) == len(function.programs) == 2
+
+
+def test_errors_name_the_line_that_uses_the_framework() -> None:
+    double = compiled(lambda x, y: maximum(x, y) * 2)
+    with pytest.raises(xlapy.ShapeError, match=r"test_tinyframe.py:\d+: double = compiled"):
+        double(np.ones(3, np.float32), np.ones(3, np.float64))
+
+
+def test_numbers_of_python_are_narrow() -> None:
+    scaled = compiled(lambda x, factor: x * factor)
+    assert scaled(np.ones(2, np.float32), 3.0).tolist() == [3, 3] and scaled(np.ones(2, np.int32), 3).tolist() == [3, 3]
 
 
 def test_threads_share_one_program() -> None:

@@ -230,7 +230,7 @@ def test_fortran_order_takes_the_general_way(program: MakeProgram) -> None:
 
 def test_keywords_are_refused(program: MakeProgram) -> None:
     a, b = vectors()
-    with pytest.raises(TypeError):
+    with pytest.raises(TypeError, match=r"Executable\.__call__\(\) takes no keyword|unexpected keyword argument 'b'"):
         program("add").function(a, b=b)
 
 

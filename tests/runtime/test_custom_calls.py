@@ -235,6 +235,11 @@ def test_the_registry_keeps_the_first_target():
     assert list(targets) == ["f"]
 
 
+def test_targets_of_a_program_can_be_called():
+    with pytest.raises(ArgumentError, match="a float is neither callable nor a function pointer"):
+        find_target("f", {"f": 3.5})
+
+
 def test_targets_of_the_process_may_be_registered_after_the_executable_was_made():
     run = program(None, targets={}, target="xlapy_test_late")
     register_custom_call_target("xlapy_test_late", lambda x: -x)

@@ -116,8 +116,8 @@ SCATTER = (
 )
 GROUPS = "{replica_groups = dense<[[0]]> : tensor<1x1xi64>"
 WINDOW = "{window_dimensions = array<i64: 1, 1>, window_strides = array<i64: 1, 1>}"
-FOLD_Q, FOLD_N, FOLD_H = folding("add", q0), folding("add", n0), folding("add", h0)
-V, VP, VN, VROWS = Q.tensor(2), P.tensor(2), N.tensor(2), ROWS.tensor(2)
+FOLD_Q, FOLD_H = folding("add", q0), folding("add", h0)
+V, VP, VN = Q.tensor(2), P.tensor(2), N.tensor(2)
 IMAGE, KERNEL = Z.tensor(1, 4, 2), Z.tensor(3, 2, 2)
 INDICES, SCALAR = "tensor<2x1xi32>", "tensor<i32>"
 

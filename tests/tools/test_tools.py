@@ -390,6 +390,25 @@ def test_ops_lists_the_table(capsys: Capture) -> None:
     assert "concatenate" in printed and "operations are complete" in printed
 
 
+@pytest.mark.parametrize(
+    "name", ["select-and-scatter", "select_and_scatter", "SelectAndScatter", "stablehlo.select_and_scatter"]
+)
+def test_ops_tells_all_of_an_operation_by_any_of_its_names(name: str, capsys: Capture) -> None:
+    assert main(["ops", name]) == 0
+    printed = capsys.readouterr().out
+    assert printed.startswith("### select-and-scatter\n") and "- Builder: `SelectAndScatter`" in printed
+
+
+def test_ops_tells_what_a_function_made_of_others_says(capsys: Capture) -> None:
+    assert main(["ops", "Collapse"]) == 0
+    assert "Consecutive dimensions made into one." in capsys.readouterr().out
+
+
+def test_ops_names_what_may_have_been_meant(capsys: Capture) -> None:
+    assert main(["ops", "Gahter"]) == 1
+    assert "there is no operation 'Gahter'; did you mean 'Gather'" in capsys.readouterr().err
+
+
 def test_cache_shows_and_clears(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, program: str, capsys: Capture) -> None:
     monkeypatch.setenv("XLAPY_CACHE_DIR", str(tmp_path / "cache"))
     main(["run", program])
@@ -397,7 +416,7 @@ def test_cache_shows_and_clears(tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
     shown = capsys.readouterr().out
     assert f"{tmp_path / 'cache'}: " in shown and " 0 entries" not in shown
     assert main(["cache", "--clear"]) == 0
-    assert "cache: 0 entries, 0 of at most" in capsys.readouterr().out
+    assert "cache: 0 entries, 0 B of at most" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(

@@ -71,7 +71,7 @@ def test_an_executable_tells_of_itself() -> None:
 
 def test_the_wrong_number_of_buffers_is_refused() -> None:
     executable = xla_client.make_cpu_client().compile(negation())
-    with pytest.raises(ArgumentError, match="takes 1 buffers, got 2"):
+    with pytest.raises(ArgumentError, match="takes 1 buffer, got 2"):
         executable.execute([f32([1, 2])] * 2)
     with pytest.raises(ArgumentError, match="parameter 0 has 2 buffers"):
         executable.execute_sharded_on_local_devices([[f32([1, 2])] * 2])

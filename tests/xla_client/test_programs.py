@@ -233,6 +233,8 @@ def test_sharded_over_replicas() -> None:
     results = executable.execute_sharded([shards], with_tokens=True)
     results.consume_token().block_until_ready()
     assert len(results.disassemble_into_single_device_arrays()) == 2
+    with pytest.raises(xla_client.XlaRuntimeError, match="parameter 0 is a list of buffers, one for each device"):
+        executable.execute_sharded(shards)
 
 
 def test_a_loop_of_collectives_that_reuses_its_memory() -> None:

@@ -8,7 +8,8 @@ from xlapy.builder.builder import XlaBuilder, XlaComputation
 from xlapy.builder.computation_builder import ComputationBuilder
 from xlapy.builder.methods import attach_methods
 from xlapy.builder.op import XlaOp
+from xlapy.builder.places import pass_over
 
 attach_methods()
 
-__all__ = ["ComputationBuilder", "XlaBuilder", "XlaComputation", "XlaOp"]
+__all__ = ["ComputationBuilder", "XlaBuilder", "XlaComputation", "XlaOp", "pass_over"]

@@ -1,4 +1,5 @@
-"""Where the user is: the innermost frame outside xlapy, for error messages and for the metadata of instructions."""
+"""Where the user is, for error messages and for the metadata of instructions: the innermost frame that is neither in
+xlapy nor in a framework that asked to be passed over."""
 
 from __future__ import annotations
 
@@ -9,11 +10,20 @@ from types import FrameType
 
 
 def user_frame() -> FrameType | None:
-    """The innermost frame that is not in xlapy's own code, or None if all are."""
+    """The innermost frame that is the user's, or None if there is none."""
     frame: FrameType | None = sys._getframe(1)
-    while frame is not None and frame.f_code.co_filename.startswith(_PACKAGE):
+    while frame is not None and frame.f_code.co_filename.startswith(_places.passed_over):
         frame = frame.f_back
     return frame
+
+
+def pass_over(folder: str) -> None:
+    """Makes the code below a folder no user: errors and instructions name the line that called it.
+
+    For frameworks, which call it when they are imported: `pass_over(os.path.dirname(__file__))`."""
+    prefix = os.path.join(os.fspath(folder), "")
+    if prefix not in _places.passed_over:
+        _places.passed_over += (prefix,)
 
 
 def user_line() -> str:
@@ -36,5 +46,11 @@ def _shortened(path: str) -> str:
     return path.removeprefix(os.getcwd() + os.sep)
 
 
-# What the frames of this package say of themselves, so that the comparison needs no normalized paths.
-_PACKAGE = os.path.dirname(os.path.dirname(user_frame.__code__.co_filename)) + os.sep
+class _Places:
+    """Folders whose code is no user's, as frames spell them, so that the comparison needs no normalized paths. More
+    come when frameworks are imported."""
+
+    passed_over: tuple[str, ...] = (os.path.dirname(os.path.dirname(user_frame.__code__.co_filename)) + os.sep,)
+
+
+_places = _Places()

@@ -80,7 +80,10 @@ def Reshape(operand: XlaOp, dimensions: Integers | None, new_sizes: Integers | N
     if new_sizes is not None:
         order = tuple(range(shape.rank)) if dimensions is None else as_ints(dimensions, "dimensions")
         if sorted(order) != list(range(shape.rank)):
-            raise ShapeError("Reshape.B1", f"{list(order)} is not a permutation of the dimensions of {shape}")
+            raise ShapeError(
+                "Reshape.B1",
+                f"{list(order)} is not a permutation of the dimensions of {shape}; sizes alone are one list",
+            )
         if list(order) != sorted(order):
             operand = builder.record("transpose", [operand], permutation=order)
     sizes = as_ints(dimensions if new_sizes is None else new_sizes, "new_sizes")

@@ -11,9 +11,8 @@ either in the caller's hands or released.
 
 from __future__ import annotations
 
-import ctypes
-from collections.abc import Mapping
-
+from xlapy.codegen.call_wrapper_arguments import ARGUMENTS, DONATIONS
+from xlapy.codegen.call_wrapper_text import NEXT, STRUCTURES, each, each_result, item, load
 from xlapy.codegen.jit import emit_object
 from xlapy.codegen.object_cache import ObjectCache
 from xlapy.codegen.stored_code import StoredCode, find_code, keep_code, wrapper_name
@@ -25,17 +24,10 @@ from xlapy_runtime.calling import (
     CALL_SYMBOL,
     NEW_ARRAY_SYMBOL,
     ContextWord,
-    ParameterRecord,
-    ResultRecord,
-    TableRecord,
     WrapperWord,
 )
-from xlapy_runtime.object_layouts import ArrayFields, DtypeFields, is_layout_known
+from xlapy_runtime.object_layouts import is_layout_known
 from xlapy_runtime.prelinking import prelinked
-
-OWNS_DATA_FLAG = 0x0004
-LENDABLE_FLAGS = 0x0001 | 0x0100 | 0x0400
-"""numpy's C_CONTIGUOUS, ALIGNED and WRITEABLE."""
 
 
 def call_wrapper_object(target: Target, cache: ObjectCache) -> bytes:
@@ -56,77 +48,11 @@ def call_wrapper_object(target: Target, cache: ObjectCache) -> bytes:
 
 def call_wrapper_ir() -> str:
     """The module's text."""
-    return "\n".join((_DECLARATIONS, _CONTEXTS, _ARGUMENTS, _DONATIONS, _RESULTS, _EXECUTION, _ENTRY_POINTS))
+    return "\n".join((_DECLARATIONS, _CONTEXTS, ARGUMENTS, DONATIONS, _RESULTS, _EXECUTION, _ENTRY_POINTS))
 
-
-_TYPES: Mapping[type, str] = {
-    ctypes.c_void_p: "ptr",
-    ctypes.c_int64: "i64",
-    ctypes.c_int: "i32",
-}
-
-
-def _fields(record: type[ctypes.Structure]) -> Mapping[str, str]:
-    """The fields of a record and their types, those of records in it in their place."""
-    found: dict[str, str] = {}
-    for name, kind in (field[:2] for field in record._fields_):
-        found |= _fields(kind) if issubclass(kind, ctypes.Structure) else {name: _TYPES[kind]}
-    return found
-
-
-_RECORDS = {
-    "Array": _fields(ArrayFields),
-    "Dtype": _fields(DtypeFields),
-    "Parameter": _fields(ParameterRecord),
-    "Result": _fields(ResultRecord),
-    "Table": _fields(TableRecord),
-}
-
-
-def _load(name: str, record: str, field: str, base: str, index: str = "0") -> str:
-    """Loads `%name` from a field of the record at `base`, or of a later one in a table; `%name_field` is its place."""
-    fields = _RECORDS[record]
-    place = f"getelementptr %{record}, ptr {base}, i64 {index}, i32 {[*fields].index(field)}"
-    return f"%{name}_field = {place}\n  %{name} = load {fields[field]}, ptr %{name}_field"
-
-
-def _item(name: str, type: str, table: str, index: str) -> str:
-    """Loads `%name` from a table."""
-    place = f"getelementptr {type}, ptr {table}, i64 {index}"
-    return f"%{name}_field = {place}\n  %{name} = load {type}, ptr %{name}_field"
-
-
-def _each(limit: str, *, body: str, latch: str, done: str, before: str = "0") -> str:
-    """A loop over `%index` below a limit, up to where the block `body` begins. `latch` leads to the next round."""
-    return f"""br label %next
-next:
-  %index = phi i64 [ 0, %{before} ], [ %next_index, %{latch} ]
-  %is_done = icmp eq i64 %index, {limit}
-  br i1 %is_done, label %{done}, label %{body}
-{body}:"""
-
-
-def _each_result(*, fresh: str, latch: str) -> str:
-    """A loop over the results, up to the `%argument` that is to become one; those of none are for the block `fresh`."""
-    return f"""{_load("count", "Table", "result_count", "%table")}
-  {_load("results", "Table", "results", "%table")}
-  {_each("%count", body="look", latch=latch, done="yes")}
-  %result = getelementptr %Result, ptr %results, i64 %index
-  {_load("donor", "Result", "donor", "%result")}
-  %is_fresh = icmp slt i64 %donor, 0
-  br i1 %is_fresh, label %{fresh}, label %donated
-donated:
-  {_item("argument", "ptr", "%arguments", "%donor")}"""
-
-
-_NEXT = """%next_index = add nuw i64 %index, 1
-  br label %next"""
-"""The end of a round of `_each`."""
-
-_STRUCTURES = "\n".join(f"%{name} = type {{ {', '.join(fields.values())} }}" for name, fields in _RECORDS.items())
 
 _DECLARATIONS = f"""
-{_STRUCTURES}
+{STRUCTURES}
 
 @{ARRAY_TYPE_SYMBOL} = external global i8
 @{BLOCK_BYTES_SYMBOL} = external global i8
@@ -146,7 +72,7 @@ declare void @Py_IncRef(ptr)
 _CONTEXTS = f"""
 ; An idle context, or a new one; null after an error. Holding the GIL is what makes taking and returning atomic.
 define private ptr @take_context(ptr %table) nounwind alwaysinline {{
-  {_load("idle", "Table", "idle_contexts", "%table")}
+  {load("idle", "Table", "idle_contexts", "%table")}
   %is_empty = icmp eq ptr %idle, null
   br i1 %is_empty, label %make, label %pop
 pop:
@@ -155,7 +81,7 @@ pop:
   store ptr %next, ptr %idle_field
   ret ptr %idle
 make:
-  {_load("maker", "Table", "new_context", "%table")}
+  {load("maker", "Table", "new_context", "%table")}
   %number = call ptr @PyObject_Vectorcall(ptr %maker, ptr null, i64 0, ptr null)
   %has_failed = icmp eq ptr %number, null
   br i1 %has_failed, label %failed, label %made
@@ -168,7 +94,7 @@ failed:
 }}
 
 define private void @return_context(ptr %table, ptr %context) nounwind alwaysinline {{
-  {_load("idle", "Table", "idle_contexts", "%table")}
+  {load("idle", "Table", "idle_contexts", "%table")}
   %next_field = getelementptr i64, ptr %context, i64 {WrapperWord.NEXT_IDLE}
   store ptr %idle, ptr %next_field
   store ptr %context, ptr %idle_field
@@ -183,147 +109,10 @@ define private ptr @wrapper_word(ptr %context, i64 %index) nounwind alwaysinline
 
 ; Stores where the data of an array is.
 define private void @note_data(ptr %pointers, i64 %index, ptr %array) nounwind alwaysinline {{
-  {_load("data", "Array", "data", "%array")}
+  {load("data", "Array", "data", "%array")}
   %pointer_field = getelementptr ptr, ptr %pointers, i64 %index
   store ptr %data, ptr %pointer_field
   ret void
-}}
-"""
-
-_ARGUMENTS = f"""
-; Whether the argument is exactly the array that the parameter asks for.
-define private i1 @argument_matches(ptr %parameter, ptr %argument) nounwind alwaysinline {{
-  {_load("type", "Array", "type", "%argument")}
-  %is_array = icmp eq ptr %type, @{ARRAY_TYPE_SYMBOL}
-  br i1 %is_array, label %array, label %no
-array:
-  {_load("dtype", "Array", "descriptor", "%argument")}
-  {_load("wanted_dtype", "Parameter", "dtype", "%parameter")}
-  %is_same_dtype = icmp eq ptr %dtype, %wanted_dtype
-  br i1 %is_same_dtype, label %layout, label %other_dtype
-other_dtype:
-  {_load("identity", "Dtype", "identity", "%dtype")}
-  {_load("wanted_identity", "Dtype", "identity", "%wanted_dtype")}
-  %is_dtype = icmp eq i64 %identity, %wanted_identity
-  br i1 %is_dtype, label %layout, label %no
-layout:
-  {_load("flags", "Array", "flags", "%argument")}
-  %contiguous = trunc i32 %flags to i1 ; NPY_ARRAY_C_CONTIGUOUS is the lowest bit
-  {_load("rank_i32", "Array", "rank", "%argument")}
-  %rank = zext i32 %rank_i32 to i64
-  {_load("wanted_rank", "Parameter", "rank", "%parameter")}
-  %is_rank = icmp eq i64 %rank, %wanted_rank
-  %fits = and i1 %contiguous, %is_rank
-  br i1 %fits, label %dims, label %no
-dims:
-  {_load("actual", "Array", "dims", "%argument")}
-  {_load("wanted", "Parameter", "dims", "%parameter")}
-  {_each("%rank", body="compare", latch="compare", done="yes", before="dims")}
-  {_item("actual_dim", "i64", "%actual", "%index")}
-  {_item("wanted_dim", "i64", "%wanted", "%index")}
-  %is_dim = icmp eq i64 %actual_dim, %wanted_dim
-  %next_index = add nuw i64 %index, 1
-  br i1 %is_dim, label %next, label %no
-yes:
-  ret i1 true
-no:
-  ret i1 false
-}}
-
-; Whether all arguments match; notes where their data is.
-define private i1 @take_arguments(ptr %table, ptr %context, ptr %arguments) nounwind alwaysinline {{
-  {_load("count", "Table", "parameter_count", "%table")}
-  {_load("parameters", "Table", "parameters", "%table")}
-  %pointers = call ptr @wrapper_word(ptr %context, i64 {WrapperWord.PARAMETERS})
-  {_each("%count", body="compare", latch="note", done="yes")}
-  {_item("argument", "ptr", "%arguments", "%index")}
-  %parameter = getelementptr %Parameter, ptr %parameters, i64 %index
-  %matches = call i1 @argument_matches(ptr %parameter, ptr %argument)
-  br i1 %matches, label %note, label %no
-note:
-  call void @note_data(ptr %pointers, i64 %index, ptr %argument)
-  {_NEXT}
-yes:
-  ret i1 true
-no:
-  ret i1 false
-}}
-"""
-
-_DONATIONS = f"""
-; Whether the memory of an argument touches that of another one.
-define private i1 @is_shared(ptr %table, ptr %pointers, i64 %number) nounwind alwaysinline {{
-  {_load("count", "Table", "parameter_count", "%table")}
-  {_load("parameters", "Table", "parameters", "%table")}
-  {_item("own", "i64", "%pointers", "%number")}
-  {_load("own_bytes", "Parameter", "byte_count", "%parameters", "%number")}
-  %own_end = add i64 %own, %own_bytes
-  {_each("%count", body="compare", latch="compared", done="apart")}
-  {_item("other", "i64", "%pointers", "%index")}
-  {_load("other_bytes", "Parameter", "byte_count", "%parameters", "%index")}
-  %other_end = add i64 %other, %other_bytes
-  %begins_before_end = icmp ult i64 %other, %own_end
-  %ends_behind_begin = icmp ult i64 %own, %other_end
-  %is_other = icmp ne i64 %index, %number
-  %touches = and i1 %begins_before_end, %ends_behind_begin
-  %other_touches = and i1 %touches, %is_other
-  br i1 %other_touches, label %shared, label %compared
-compared:
-  {_NEXT}
-apart:
-  ret i1 false
-shared:
-  ret i1 true
-}}
-
-; Whether an array owns its memory, or is a large result: its base is the bytes of its block.
-define private i1 @owns_memory(ptr %array, i64 %byte_count) nounwind alwaysinline {{
-  {_load("flags", "Array", "flags", "%array")}
-  %owns_bit = and i32 %flags, {OWNS_DATA_FLAG}
-  %owns = icmp ne i32 %owns_bit, 0
-  br i1 %owns, label %yes, label %look
-look:
-  {_load("base", "Array", "base", "%array")}
-  %has_no_base = icmp eq ptr %base, null
-  br i1 %has_no_base, label %no, label %based
-based:
-  {_load("base_type", "Array", "type", "%base")}
-  %is_block = icmp eq ptr %base_type, @{BLOCK_BYTES_SYMBOL}
-  br i1 %is_block, label %block, label %no
-block:
-  {_load("dims", "Array", "dims", "%base")}
-  %bytes_of_block = load i64, ptr %dims
-  %is_all = icmp eq i64 %bytes_of_block, %byte_count
-  ret i1 %is_all
-yes:
-  ret i1 true
-no:
-  ret i1 false
-}}
-
-; Whether every argument that is to become a result may: its flags say that it is contiguous, aligned and writeable, it
-; owns its memory, and no other argument has a part of that. Where the data of all arguments is has been noted.
-define private i1 @donations_fit(ptr %table, ptr %context, ptr %arguments) nounwind noinline {{
-  %pointers = call ptr @wrapper_word(ptr %context, i64 {WrapperWord.PARAMETERS})
-  {_each_result(fresh="fits", latch="fits")}
-  {_load("flags", "Array", "flags", "%argument")}
-  %found = and i32 %flags, {LENDABLE_FLAGS}
-  %may_be_written = icmp eq i32 %found, {LENDABLE_FLAGS}
-  br i1 %may_be_written, label %writeable, label %no
-writeable:
-  {_load("parameters", "Table", "parameters", "%table")}
-  {_load("byte_count", "Parameter", "byte_count", "%parameters", "%donor")}
-  %owns = call i1 @owns_memory(ptr %argument, i64 %byte_count)
-  br i1 %owns, label %own, label %no
-own:
-  %shares = call i1 @is_shared(ptr %table, ptr %pointers, i64 %donor)
-  br i1 %shares, label %no, label %fits
-fits:
-  {_NEXT}
-yes:
-  ret i1 true
-no:
-  ret i1 false
 }}
 """
 
@@ -331,15 +120,15 @@ _RESULTS = f"""
 ; A new array: from the result's own allocator for large ones, else from numpy, which takes over a reference to the
 ; dtype.
 define private ptr @new_array(ptr %result) nounwind alwaysinline {{
-  {_load("allocator", "Result", "allocator", "%result")}
+  {load("allocator", "Result", "allocator", "%result")}
   %is_plain = icmp eq ptr %allocator, null
   br i1 %is_plain, label %plain, label %large
 plain:
-  {_load("dtype", "Result", "dtype", "%result")}
+  {load("dtype", "Result", "dtype", "%result")}
   call void @Py_IncRef(ptr %dtype)
-  {_load("rank", "Result", "rank", "%result")}
+  {load("rank", "Result", "rank", "%result")}
   %rank_i32 = trunc i64 %rank to i32
-  {_load("dims", "Result", "dims", "%result")}
+  {load("dims", "Result", "dims", "%result")}
   %array = call ptr @{NEW_ARRAY_SYMBOL}(ptr @{ARRAY_TYPE_SYMBOL}, ptr %dtype, i32 %rank_i32, ptr %dims,
                                         ptr null, ptr null, i32 0, ptr null)
   ret ptr %array
@@ -353,7 +142,7 @@ large:
 define private i1 @make_results(ptr %table, ptr %context, ptr %arguments) nounwind alwaysinline {{
   %pointers = call ptr @wrapper_word(ptr %context, i64 {WrapperWord.RESULTS})
   %objects = call ptr @wrapper_word(ptr %context, i64 {WrapperWord.OBJECTS})
-  {_each_result(fresh="fresh", latch="note")}
+  {each_result(fresh="fresh", latch="note")}
   call void @Py_IncRef(ptr %argument)
   br label %note
 fresh:
@@ -365,7 +154,7 @@ note:
   %object_field = getelementptr ptr, ptr %objects, i64 %index
   store ptr %array, ptr %object_field
   call void @note_data(ptr %pointers, i64 %index, ptr %array)
-  {_NEXT}
+  {NEXT}
 yes:
   ret i1 true
 no:
@@ -374,10 +163,10 @@ no:
 }}
 
 define private void @drop_results(ptr %objects, i64 %count) nounwind alwaysinline {{
-  {_each("%count", body="drop", latch="drop", done="done")}
-  {_item("object", "ptr", "%objects", "%index")}
+  {each("%count", body="drop", latch="drop", done="done")}
+  {item("object", "ptr", "%objects", "%index")}
   call void @Py_DecRef(ptr %object)
-  {_NEXT}
+  {NEXT}
 done:
   ret void
 }}
@@ -391,10 +180,10 @@ failed:
   call void @drop_results(ptr %objects, i64 %count)
   ret ptr null
 made:
-  {_each("%count", body="move", latch="move", done="done", before="made")}
-  {_item("object", "ptr", "%objects", "%index")}
+  {each("%count", body="move", latch="move", done="done", before="made")}
+  {item("object", "ptr", "%objects", "%index")}
   %ignored = call i32 @PyTuple_SetItem(ptr %tuple, i64 %index, ptr %object)
-  {_NEXT}
+  {NEXT}
 done:
   ret ptr %tuple
 }}
@@ -402,16 +191,16 @@ done:
 ; What the call returns, made of the results, which it takes over.
 define private ptr @hand_out(ptr %table, ptr %context) nounwind alwaysinline {{
   %objects = call ptr @wrapper_word(ptr %context, i64 {WrapperWord.OBJECTS})
-  {_load("gives_tuple", "Table", "gives_tuple", "%table")}
+  {load("gives_tuple", "Table", "gives_tuple", "%table")}
   %is_single = icmp eq i64 %gives_tuple, 0
   br i1 %is_single, label %single, label %pack
 single:
   %object = load ptr, ptr %objects
   ret ptr %object
 pack:
-  {_load("count", "Table", "result_count", "%table")}
+  {load("count", "Table", "result_count", "%table")}
   %tuple = call ptr @pack_tuple(ptr %objects, i64 %count)
-  {_load("restructure", "Table", "restructure", "%table")}
+  {load("restructure", "Table", "restructure", "%table")}
   %is_flat = icmp eq ptr %restructure, null
   %has_failed = icmp eq ptr %tuple, null
   %is_final = or i1 %is_flat, %has_failed
@@ -435,7 +224,7 @@ define private ptr @call_with_one(ptr %function, ptr %argument) nounwind noinlin
 
 _EXECUTION = f"""
 define i64 @{CALL_NUMBER_SYMBOL}(ptr %table) nounwind {{
-  {_load("number", "Table", "call_number", "%table")}
+  {load("number", "Table", "call_number", "%table")}
   %next = add i64 %number, 1
   store i64 %next, ptr %number_field
   ret i64 %number
@@ -446,10 +235,10 @@ define private i32 @execute(ptr %table, ptr %context) nounwind alwaysinline {{
   %number = call i64 @{CALL_NUMBER_SYMBOL}(ptr %table)
   %number_field = getelementptr i64, ptr %context, i64 {ContextWord.CALL_NUMBER}
   store i64 %number, ptr %number_field
-  {_load("entry", "Table", "entry", "%table")}
+  {load("entry", "Table", "entry", "%table")}
   %parameters = call ptr @wrapper_word(ptr %context, i64 {WrapperWord.PARAMETERS})
   %results = call ptr @wrapper_word(ptr %context, i64 {WrapperWord.RESULTS})
-  {_load("release", "Table", "release_gil", "%table")}
+  {load("release", "Table", "release_gil", "%table")}
   %keep_gil = icmp eq i64 %release, 0
   br i1 %keep_gil, label %with_gil, label %without_gil
 with_gil:
@@ -465,7 +254,7 @@ without_gil:
 ; Lets Python raise for a status. The value, if it returns one after all.
 define private ptr @report_failure(ptr %table, ptr %context, i32 %status) nounwind noinline {{
   %objects = call ptr @wrapper_word(ptr %context, i64 {WrapperWord.OBJECTS})
-  {_load("count", "Table", "result_count", "%table")}
+  {load("count", "Table", "result_count", "%table")}
   call void @drop_results(ptr %objects, i64 %count)
   %arguments = alloca [2 x ptr]
   %second = getelementptr ptr, ptr %arguments, i64 1
@@ -486,7 +275,7 @@ failed:
 report:
   store ptr %address_object, ptr %arguments
   store ptr %status_object, ptr %second
-  {_load("hook", "Table", "failed", "%table")}
+  {load("hook", "Table", "failed", "%table")}
   %value = call ptr @PyObject_Vectorcall(ptr %hook, ptr %arguments, i64 2, ptr null)
   call void @Py_DecRef(ptr %address_object)
   call void @Py_DecRef(ptr %status_object)
@@ -496,8 +285,8 @@ report:
 
 _ENTRY_POINTS = f"""
 define ptr @{CALL_SYMBOL}(ptr %self, ptr %arguments, i64 %argument_count) nounwind {{
-  {_load("table", "Array", "data", "%self")}
-  {_load("parameter_count", "Table", "parameter_count", "%table")}
+  {load("table", "Array", "data", "%self")}
+  {load("parameter_count", "Table", "parameter_count", "%table")}
   %count_fits = icmp eq i64 %argument_count, %parameter_count
   br i1 %count_fits, label %take, label %general
 take:
@@ -508,7 +297,7 @@ check:
   %matches = call i1 @take_arguments(ptr %table, ptr %context, ptr %arguments)
   br i1 %matches, label %donate, label %mismatch
 donate:
-  {_load("donation_count", "Table", "donation_count", "%table")}
+  {load("donation_count", "Table", "donation_count", "%table")}
   %has_donations = icmp ne i64 %donation_count, 0
   br i1 %has_donations, label %examine, label %allocate
 examine:
@@ -537,7 +326,7 @@ finish:
 failed:
   ret ptr null
 general:
-  {_load("general_function", "Table", "general", "%table")}
+  {load("general_function", "Table", "general", "%table")}
   %general_value = call ptr @PyObject_Vectorcall(ptr %general_function, ptr %arguments, i64 %argument_count, ptr null)
   ret ptr %general_value
 }}

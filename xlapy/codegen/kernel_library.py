@@ -23,6 +23,7 @@ from xlapy.codegen.regions import emit_region, region_context
 from xlapy.codegen.registers import from_parts, parts_of, register_type, splat
 from xlapy.codegen.stopping import define_look
 from xlapy.codegen.target import Target
+from xlapy.hlo.contents import content
 from xlapy.hlo.graph import Computation, Instruction
 from xlapy.hlo.kernel_plan import is_inlinable, region_functions
 from xlapy.hlo.shape import Shape
@@ -372,23 +373,15 @@ def instruction_key(instruction: Instruction) -> Hashable:
         instruction.opcode,
         instruction.shape,
         tuple((operands.index(operand), operand.shape) for operand in instruction.operands),
-        tuple(instruction.attributes.items()),
-        tuple(computation_key(called) for called in instruction.called),
+        _attributes_and_called(instruction),
     )
 
 
 def computation_key(computation: Computation) -> Hashable:
-    """Equal for computations that do the same, whatever their names."""
-    order = computation.post_order()
-    numbers = {instruction: number for number, instruction in enumerate(order)}
-    rows = tuple(
-        (
-            instruction.opcode,
-            instruction.shape,
-            tuple(numbers[operand] for operand in instruction.operands),
-            tuple(instruction.attributes.items()),
-            tuple(computation_key(called) for called in instruction.called),
-        )
-        for instruction in order
-    )
-    return (rows, numbers[computation.root])
+    """Equal for computations that need the same code."""
+    return content(computation, _attributes_and_called)
+
+
+def _attributes_and_called(instruction: Instruction) -> Hashable:
+    called = tuple(computation_key(computation) for computation in instruction.called)
+    return tuple(instruction.attributes.items()), called

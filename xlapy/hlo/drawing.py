@@ -20,6 +20,7 @@ _COLOURS: Mapping[str, str] = {
     "shapes": "#dff3df",
     "contractions": "#fde2c8",
     "reductions": "#f6d9ec",
+    "collectives": "#fbd5d5",
     "communication": "#fbd5d5",
     "control_flow": "#fff3bf",
 }

@@ -15,6 +15,7 @@ from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
+from xlapy.hlo import contents
 from xlapy.hlo.graph import Computation, HloModule, Instruction
 from xlapy.hlo.ops import Trait
 from xlapy.passes.base import Pass, pinned, replace_all
@@ -55,29 +56,17 @@ def kind_of(instruction: Instruction, operands: Sequence[int], identities: Mappi
     """Equal for pure instructions that compute the same value. `operands` are numbers that tell its operands apart."""
     if Trait.COMMUTATIVE in instruction.spec.traits:
         operands = sorted(operands)
+    return instruction.opcode, instruction.shape, tuple(operands), *_attributes_and_called(instruction, identities)
+
+
+def _attributes_and_called(instruction: Instruction, identities: Mapping[Computation, int]) -> tuple[Hashable, ...]:
+    """What attributes say, those included that no op here looks at: passes keep them."""
     called = tuple(identities[computation] for computation in instruction.called)
-    return instruction.opcode, instruction.shape, tuple(operands), called, _attributes(instruction)
-
-
-def _attributes(instruction: Instruction) -> Hashable:
-    return tuple(instruction.attributes.items()), tuple(sorted(instruction.extra.items()))
+    return called, tuple(instruction.attributes.items()), tuple(sorted(instruction.extra.items()))
 
 
 def content(computation: Computation, identities: Mapping[Computation, int]) -> Hashable:
     """Equal for computations that compute the same in the same way, names apart.
 
     `identities` tells the computations that it calls apart."""
-    order = computation.post_order()
-    number = {instruction: place for place, instruction in enumerate(order)}
-    lines = tuple(
-        (
-            instruction.opcode,
-            instruction.shape,
-            tuple(number[operand] for operand in instruction.operands),
-            tuple(number[predecessor] for predecessor in instruction.control_predecessors),
-            tuple(identities[called] for called in instruction.called),
-            _attributes(instruction),
-        )
-        for instruction in order
-    )
-    return lines, number[computation.root]
+    return contents.content(computation, lambda instruction: _attributes_and_called(instruction, identities))

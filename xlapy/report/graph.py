@@ -36,6 +36,7 @@ _FAMILIES = {
     "reductions": "folding",
     "normalization": "folding",
     "ordering": "folding",
+    "collectives": "talking",
     "communication": "talking",
     "control_flow": "control",
 }

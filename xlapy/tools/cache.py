@@ -8,6 +8,7 @@ from typing import Any
 from xlapy.codegen.object_cache import CacheInfo
 from xlapy.native import object_cache
 from xlapy.options import environment
+from xlapy.report.units import bytes_text
 
 
 def add_to(commands: Any) -> None:
@@ -34,4 +35,5 @@ def _described(info: CacheInfo) -> str:
         return f"{info.directory}: nothing there yet"
     if not info.usable:
         return f"{info.directory}: not used, because it is no directory that belongs to you alone"
-    return f"{info.directory}: {info.entries:,} entries, {info.total_bytes:,} of at most {info.limit_bytes:,} bytes"
+    size, limit = bytes_text(info.total_bytes), bytes_text(info.limit_bytes)
+    return f"{info.directory}: {info.entries:,} entries, {size} of at most {limit}"

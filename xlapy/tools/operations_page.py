@@ -36,11 +36,12 @@ def page() -> str:
     for family, members in groupby(specs, key=lambda spec: spec.family):
         lines += [f"## {family.replace('_', ' ').capitalize()}", ""]
         for spec in members:
-            lines += [*_section(spec), ""]
+            lines += [*section(spec), ""]
     return "\n".join(lines).rstrip() + "\n"
 
 
-def _section(spec: OpSpec) -> Iterator[str]:
+def section(spec: OpSpec) -> Iterator[str]:
+    """What the page says of one op, line by line."""
     yield f"### {spec.name}"
     yield ""
     yield _description(spec)
@@ -111,13 +112,15 @@ def _element_types(spec: OpSpec) -> str:
 
 
 def _builder(spec: OpSpec) -> str:
-    """The functions that record the op: the one that is registered for it, by all of its names."""
     if spec.name in NOT_RECORDED:
         return f"none; {NOT_RECORDED[spec.name]}"
-    if spec.name not in RECORDED_BY:
-        return "none"
-    function = RECORDED_BY[spec.name]
-    return ", ".join(f"`{name}`" for name in FUNCTIONS if FUNCTIONS[name] is function)
+    return ", ".join(f"`{name}`" for name in builder_names(spec)) or "none"
+
+
+def builder_names(spec: OpSpec) -> list[str]:
+    """The function that is registered for the op, by all of its names."""
+    function = RECORDED_BY.get(spec.name)
+    return [name for name in FUNCTIONS if FUNCTIONS[name] is function]
 
 
 def stablehlo_names(spec: OpSpec) -> list[str]:

@@ -1,12 +1,13 @@
-"""`xlapy ops`: the op table as it is, with what each op has and lacks."""
+"""`xlapy ops`: the op table as it is, with what each op has and lacks, and all that is said of one op."""
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
+import inspect
+from collections.abc import Callable, Iterable
 from typing import Any
 
-from xlapy.builder.registry import NOT_RECORDED, RECORDED_BY
+from xlapy.builder.registry import FUNCTIONS, NOT_RECORDED, RECORDED_BY
 from xlapy.codegen.elements import ELEMENTS
 from xlapy.codegen.entry import HANDLERS, NO_CODE
 from xlapy.codegen.kernels.makers import KERNELS, RUNS_AS_LOOP
@@ -14,7 +15,9 @@ from xlapy.hlo.evaluate import EVALUATORS
 from xlapy.hlo.ops import OPS, OpSpec, Trait
 from xlapy.passes.pipelines import EXPANDED
 from xlapy.stablehlo.write import EMITTERS
-from xlapy.tools.operations_page import page
+from xlapy.support.errors import UnsupportedError
+from xlapy.support.source import suggestion
+from xlapy.tools.operations_page import builder_names, page, section, stablehlo_names
 
 
 def has_native_code(spec: OpSpec) -> bool:
@@ -47,7 +50,8 @@ def lacking(spec: OpSpec) -> list[str]:
 
 def add_to(commands: Any) -> None:
     """Adds the subcommand to the parser."""
-    parser = commands.add_parser("ops", help="list the operations, and what each has and lacks")
+    parser = commands.add_parser("ops", help="list the operations, and what each has and lacks; describe one")
+    parser.add_argument("name", metavar="NAME", nargs="?", help="tell all of this one, by any of its names")
     parser.add_argument("--lacking", action="store_true", help="only those that lack something")
     parser.add_argument("--page", action="store_true", help="print docs/operations.md instead")
     parser.set_defaults(run=_ops)
@@ -56,6 +60,9 @@ def add_to(commands: Any) -> None:
 def _ops(chosen: argparse.Namespace) -> int:
     if chosen.page:
         print(page(), end="")
+        return 0
+    if chosen.name is not None:
+        print("\n".join(_described(chosen.name)))
         return 0
     width = max(len(name) for name in OPS)
     for spec in OPS.values():
@@ -66,3 +73,18 @@ def _ops(chosen: argparse.Namespace) -> int:
     complete = sum(not lacking(spec) for spec in OPS.values())
     print(f"{complete} of {len(OPS)} operations are complete")
     return 0
+
+
+def _described(name: str) -> Iterable[str]:
+    """Of the op that HLO, StableHLO or the builder calls so, what the page says; of a function that is made of others,
+    what it says itself."""
+    specs: dict[str, OpSpec] = {}
+    for spec in OPS.values():
+        specs |= dict.fromkeys((*builder_names(spec), *stablehlo_names(spec), spec.python_name, spec.name), spec)
+    if name in specs:
+        return section(specs[name])
+    if name not in FUNCTIONS:
+        raise UnsupportedError(f"there is no operation {name!r}{suggestion(name, {*specs, *FUNCTIONS})}")
+    function = FUNCTIONS[name]
+    signature = str(inspect.signature(function)).replace("'", "")
+    return f"### {name}", "", f"`{name}{signature}`", "", inspect.getdoc(function) or ""

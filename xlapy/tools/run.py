@@ -24,10 +24,10 @@ DIFFERENT = 3
 
 def add_to(commands: Any) -> None:
     """Adds the subcommands to the parser."""
-    for name, text in (("run", "compile and run"), ("eval", "evaluate by the reference evaluator")):
+    for name, text in (("run", "compile and run a program"), ("eval", "run a program by the reference evaluator")):
         command = commands.add_parser(
             name,
-            help=f"{text} a program on random inputs or given arrays",
+            help=f"{text}, on random inputs or given arrays",
             epilog="Exit status: 0, 1 for a program that is wrong or fails, 2 for a wrong command line, "
             f"{DIFFERENT} if a comparison finds a difference.",
         )

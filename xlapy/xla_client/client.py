@@ -30,6 +30,7 @@ from xlapy.xla_client.places import DeviceTopology
 from xlapy.xla_client.serialization import executable_from_bytes
 from xlapy.xla_client.shapes import Shape
 from xlapy_runtime import device as runtime
+from xlapy_runtime.arguments import counted
 
 
 def _source(computation: Any) -> Source:
@@ -234,7 +235,7 @@ class Client:
         return self._devices[device_ordinal].transfer_from_outfeed(shape)
 
     def __repr__(self) -> str:
-        return f"<Client of {len(self._devices)} CPU devices>"
+        return f"<Client of {counted(len(self._devices), 'CPU device')}>"
 
 
 @cache

@@ -24,6 +24,7 @@ from xlapy.xla_client.serialization import executable_to_bytes
 from xlapy.xla_client.shapes import Layout
 from xlapy.xla_client.shardings import OpSharding
 from xlapy.xla_client.tracebacks import Traceback
+from xlapy_runtime.arguments import counted
 
 if TYPE_CHECKING:
     from xlapy.xla_client.client import Client
@@ -75,8 +76,11 @@ class LoadedExecutable:
         """Runs every process: for each parameter the buffers of all devices, and the same for each result."""
         count = len(self._devices)
         for number, shards in enumerate(arguments):
+            if not isinstance(shards, Sequence):
+                raise ArgumentError(f"parameter {number} is a list of buffers, one for each device, not one buffer")
             if len(shards) != count:
-                raise ArgumentError(f"parameter {number} has {len(shards)} buffers, and the program {count} devices")
+                devices = counted(count, "device")
+                raise ArgumentError(f"parameter {number} has {counted(len(shards), 'buffer')}, the program {devices}")
         rows = [self._nested([shards[process] for shards in arguments]) for process in range(count)]
         self._connect(self._devices)
         results = self._executable.run_parallel(rows)
@@ -102,7 +106,7 @@ class LoadedExecutable:
         leaves = [array for argument in arguments for array in _leaves(argument)]
         wanted = sum(len(list(shape.leaves())) for shape in self._parameters)
         if len(leaves) != wanted:
-            raise ArgumentError(f"{self.name} takes {wanted} buffers, got {len(leaves)}")
+            raise ArgumentError(f"{self.name} takes {counted(wanted, 'buffer')}, got {len(leaves)}")
         rest = iter(leaves)
         return [_packed(shape, rest) for shape in self._parameters]
 

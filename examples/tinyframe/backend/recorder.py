@@ -42,6 +42,9 @@ class Program:
     def __init__(self, executable: xlapy.Executable) -> None:
         self._executable = executable
 
+    def __repr__(self) -> str:
+        return f"<Program {self._executable.name}, {self.kernels} kernels>"
+
     def __call__(self, arguments: Sequence[Array]) -> Sequence[Array]:
         results: Sequence[Array] = self._executable(*arguments)
         return results

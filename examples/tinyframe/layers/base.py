@@ -51,6 +51,9 @@ class Sequential:
     def __init__(self, *layers: Layer) -> None:
         self.layers = layers
 
+    def __repr__(self) -> str:
+        return f"Sequential({', '.join(map(repr, self.layers))})"
+
     def initialize(self, generator: np.random.Generator) -> Tree:
         return [layer.initialize(generator) for layer in self.layers]
 

@@ -34,9 +34,6 @@ GROUPS["real"] = (*GROUPS["float"], *GROUPS["integer"])
 GROUPS["number"] = (*GROUPS["real"], *GROUPS["complex"])
 GROUPS["all"] = (*GROUPS["number"], "bool")
 
-FIXED = frozenset({"indices", "mask", "key", "bits4"})
-"""Variables that do not have the element type at hand."""
-
 
 Dims = tuple[int, ...]
 

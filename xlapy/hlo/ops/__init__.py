@@ -2,6 +2,7 @@
 
 from xlapy.hlo.ops import (
     asynchronous,
+    collectives,
     communication,
     contractions,
     control_flow,
@@ -26,6 +27,7 @@ __all__ = [
     "OpSpec",
     "Trait",
     "asynchronous",
+    "collectives",
     "communication",
     "contractions",
     "control_flow",

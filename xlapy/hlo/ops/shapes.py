@@ -33,7 +33,10 @@ def broadcast(operand: Shape, *, dimensions: tuple[int, ...], result: ResultShap
     for dim, target in enumerate(dimensions):
         sizes = (operand.dims[dim], result.dims[target])
         if sizes[0] != sizes[1] and UNBOUNDED not in sizes:
-            raise ShapeError("same-size", f"dimension {dim} of {operand} becomes dimension {target} of {result}")
+            raise ShapeError(
+                "same-size",
+                f"dimension {dim} of {operand} becomes dimension {target} of {result}, but {sizes[0]} is not {sizes[1]}",
+            )
         if operand.is_dynamic_dim(dim) and UNBOUNDED not in sizes and not result.is_dynamic_dim(target):
             raise ShapeError(
                 "bounded-result", f"dimension {dim} of {operand} is bounded, but dimension {target} of {result} is not"
