@@ -202,6 +202,17 @@ def test_results_that_no_cache_holds(channels: int) -> None:
     np.testing.assert_array_equal(compiled(x, shift)[0], wanted)
 
 
+def test_rows_are_fetched_where_windows_share_them_and_no_cache_holds_them() -> None:
+    """One image, so that what is fetched last lies behind the array."""
+    side = math.isqrt(host_target().l3_bytes // (4 * 16)) + 3
+    count = (side - 3) // 2 + 1
+    text = pooling("maximum", (f"1,{side},{side},16", f"1,{count},{count},16"), "size=1x3x3x1 stride=1x2x2x1")
+    compiled, x = xlapy.compile(text), argument(text)
+    assert "slide_" in compiled.llvm_ir()
+    places = [x[:, row : row + 2 * count - 1 : 2, place : place + 2 * count - 1 : 2] for row, place in np.ndindex(3, 3)]
+    np.testing.assert_array_equal(compiled(x), np.maximum.reduce(places))
+
+
 def test_numbers_of_rows_are_none_of_channels() -> None:
     text = made(MADE["shifted"], "maximum", ("2,20,64,64", "2,10,32,64"), WINDOWS["two by two"][1])
     assert "dimensions={3}" in text
