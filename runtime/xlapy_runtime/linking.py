@@ -138,14 +138,19 @@ def system_function(prototype: Any, name: str) -> Callable[..., Any]:
 
 
 def _memory(space: int) -> int:
-    """Pages that may be written to."""
-    anonymous = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS
-    address = system_function(_MMAP, "mmap")(None, space, mmap.PROT_READ | mmap.PROT_WRITE, anonymous, -1, 0)
+    """Pages that may be written to; all there at once, where most of them will be, instead of each at its first use."""
+    kind = _ANONYMOUS | _AT_ONCE if space <= _MOST_BYTES_AT_ONCE else _ANONYMOUS
+    address = system_function(_MMAP, "mmap")(None, space, mmap.PROT_READ | mmap.PROT_WRITE, kind, -1, 0)
     if address == _NO_MEMORY:
         raise MemoryError(f"no memory for {space} bytes of code: {os.strerror(ctypes.get_errno())}")
     assert isinstance(address, int)
     return address
 
+
+_ANONYMOUS = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS
+_AT_ONCE = getattr(mmap, "MAP_POPULATE", 0)
+_MOST_BYTES_AT_ONCE = 1 << 20
+"""Of what is larger, much may be zeros that are never touched."""
 
 _NO_MEMORY = ctypes.c_void_p(-1).value
 

@@ -12,7 +12,7 @@ from xlapy.codegen import call_wrapper, stored_code
 from xlapy.codegen.call_wrapper import call_wrapper_ir, call_wrapper_object
 from xlapy.codegen.jit import emit_object
 from xlapy.codegen.object_cache import ObjectCache
-from xlapy.codegen.stored_code import find_code, wrapper_name
+from xlapy.codegen.stored_code import SharedCode, dump_shared_code, find_code, read_shared_code, wrapper_name
 from xlapy.codegen.target import host_target, reference_target
 from xlapy_runtime import calling, object_layouts
 from xlapy_runtime.calling import load_wrapper
@@ -39,6 +39,11 @@ def test_only_a_wrapper_that_is_safe_is_kept(tmp_path: Path, monkeypatch: pytest
     assert found is not None and found.objects == [code]
     monkeypatch.setattr(stored_code, "layout_identity", lambda: "another numpy")
     assert find_code(wrapper_name(), host_target(), cache) is None
+
+
+def test_the_pool_and_the_wrapper_are_kept_together() -> None:
+    kept = read_shared_code(dump_shared_code(SharedCode([b"pool", b"its table"], b"wrapper")))
+    assert kept == SharedCode([b"pool", b"its table"], b"wrapper")
 
 
 def test_the_wrapper_names_no_address() -> None:
