@@ -188,20 +188,17 @@ class FourierPass(Record):
     def _fetched(self) -> dict[str, int]:
         """Which rows of the operand the library fetches for a unit to come, while another is in work; lines count as
         rows if they follow each other. None if a cache holds all, or if vectors fetch them."""
-        side, width = self.operand, self.block.width
-        ahead = rows = pitch = bytes = 0
-        if self._is_in_cache:
-            pass
-        elif self._fetches_with_vectors:
+        side, unit_bytes = self.operand, self._operand_unit_bytes
+        ahead = rows = pitch = row_bytes = 0
+        if self._fetches_with_vectors:
             ahead = 1
-        elif self.columns > 1 and self.has_neighbours:
-            ahead, rows, pitch, bytes = 1, self.length, side.row_pitch, 2 * width * self.real_bytes
-        else:
-            unit_bytes = self._operand_unit_bytes
-            if unit_bytes <= self.target.l1_bytes // 2:
-                ahead, rows = -(-FETCHED_AHEAD // unit_bytes), -(-unit_bytes // CACHE_LINE)
-                pitch, bytes = CACHE_LINE // self.real_bytes, CACHE_LINE
-        return {"ahead": ahead, "fetched_rows": rows, "fetched_pitch": pitch, "fetched_bytes": bytes}
+        elif self.columns > 1 and self.has_neighbours and not self._is_in_cache:
+            ahead, rows, pitch = 1, self.length, side.row_pitch
+            row_bytes = 2 * self.block.width * self.real_bytes
+        elif unit_bytes <= self.target.l1_bytes // 2 and not self._is_in_cache:
+            ahead, rows = -(-FETCHED_AHEAD // unit_bytes), -(-unit_bytes // CACHE_LINE)
+            pitch, row_bytes = CACHE_LINE // self.real_bytes, CACHE_LINE
+        return {"ahead": ahead, "fetched_rows": rows, "fetched_pitch": pitch, "fetched_bytes": row_bytes}
 
 
 @functools.lru_cache(maxsize=4)  # of what the plan of the memory asked for, and the program asks again

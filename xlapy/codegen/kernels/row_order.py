@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from xlapy.codegen.indexing import Coordinate, Index, Indexing
 from xlapy.codegen.ir import KernelBuilder, Value
 from xlapy.hlo.graph import Instruction
 from xlapy.hlo.shape import Shape
+from xlapy_runtime.records import Record
 
 
 def inner_dim(shape: Shape) -> int:
@@ -45,8 +45,7 @@ def rows_of_operand(transpose: Instruction) -> tuple[int, ...] | None:
     return tuple(permutation.index(dim) for dim in outer_dims(source))
 
 
-@dataclass(frozen=True, slots=True)
-class RowWalk:
+class RowWalk(Record):
     """How rows are visited: along the dimensions in `order`, the slowest first. In those that are `backwards`, walks
     begin with the last position: also within a row, if its own dimension is one of them."""
 
