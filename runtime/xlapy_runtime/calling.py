@@ -334,6 +334,7 @@ class _TableArray(np.ndarray[Any, Any]):
     """The builtin's `self`: an array, because the wrapper knows where arrays keep their data, that owns all
     to which its table points."""
 
+    __qualname__ = "Executable"  # errors of wrong calls name the type of `self` and the builtin
     owned: object
 
 
@@ -451,7 +452,7 @@ class CallWrapper:
 
     def __init__(self, code: LinkedCode) -> None:
         self._code = code
-        self._definition = _MethodDefinition(b"call", code.address(CALL_SYMBOL), _METH_FASTCALL, None)
+        self._definition = _MethodDefinition(b"__call__", code.address(CALL_SYMBOL), _METH_FASTCALL, None)
         # A builtin reads its definition when it is destroyed. When Python ends, that may be after everything else.
         ctypes.pythonapi.Py_IncRef(ctypes.py_object(self._definition))
         self.next_call_number: Callable[[int], int] = _NUMBERING(code.address(CALL_NUMBER_SYMBOL))
