@@ -14,9 +14,8 @@ import numpy as np
 
 from xlapy_runtime.buffers import padded
 from xlapy_runtime.errors import ArgumentError, OutOfMemoryError
+from xlapy_runtime.given import array_of, is_python_scalar, is_taken, represented, spelled
 from xlapy_runtime.program import ArraySpec, Program, TokenSpec, Tree, Value, array_leaves, tree_text
-
-PYTHON_SCALARS = (bool, int, float, complex)
 
 
 class ParameterList:
@@ -67,12 +66,12 @@ def checked_array(spec: ArraySpec, value: Value, title: str) -> np.ndarray:
     """`value` as an array of `spec`, itself if it is one already; `title` names it in errors."""
     if type(value) is np.ndarray and value.dtype == spec.dtype and value.shape == spec.dims:
         return value if value.flags.c_contiguous and value.dtype.isnative else _mended(value, spec, title)
-    if isinstance(value, PYTHON_SCALARS) and not isinstance(value, np.generic):
+    if is_python_scalar(value):
         return _scalar(spec, value, title)
-    if not hasattr(value, "__array__"):
+    if not callable(getattr(value, "__array__", None)):
         hint = f"; np.asarray(it, {spec.dtype.name!r}) makes an array of it" if isinstance(value, list | tuple) else ""
         _refuse(title, spec, f"{type(value).__name__}{hint}")
-    array = np.asarray(value)
+    array = array_of(value, title)
     dtype, is_admitted = array.dtype.newbyteorder("="), spec.admits(array.shape)
     if dtype != spec.dtype or not is_admitted:
         hint = f"; .astype({spec.dtype.name!r}) converts it" if is_admitted else ""
@@ -90,38 +89,16 @@ def _mended(array: np.ndarray, spec: ArraySpec, title: str) -> np.ndarray:
         ) from None
 
 
-_SCALARS: dict[str, tuple[type, ...]] = {
-    "b": (bool,),
-    "i": (int,),
-    "u": (int,),
-    "f": (int, float),
-    "c": (int, float, complex),
-}
-
-
 def _scalar(spec: ArraySpec, value: complex, title: str) -> np.ndarray:
     """A Python scalar for a parameter of rank 0, if the element type has its value."""
     if spec.dims:
-        _refuse(title, spec, f"the Python scalar {value!r}")
-    wanted = _SCALARS[_kind(spec.dtype)]
-    if type(value) not in wanted:
-        _refuse(title, spec, f"the Python {type(value).__name__} {value!r}")
-    try:
-        array = np.array(value).astype(spec.dtype)
-    except OverflowError:
-        _refuse(title, spec, f"{value!r}, which it cannot represent")
-    if _kind(spec.dtype) in "iu" and int(array) != value:
-        _refuse(title, spec, f"{value!r}, which it cannot represent")
+        _refuse(title, spec, f"the Python scalar {spelled(value)}")
+    if not is_taken(value, spec.dtype):
+        _refuse(title, spec, f"the Python {type(value).__name__} {spelled(value)}")
+    array = represented(value, spec.dtype)
+    if array is None:
+        _refuse(title, spec, f"{spelled(value)}, which it cannot represent")
     return array
-
-
-def _kind(dtype: np.dtype[np.generic]) -> str:
-    """numpy's letter of the kind of an element type, also for those of ml_dtypes."""
-    if dtype.kind in "biufc":
-        return dtype.kind
-    if "int" in dtype.name:
-        return "u" if dtype.name.startswith("u") else "i"
-    return "f"
 
 
 def _flatten_value(title: str, tree: Tree, value: Value, leaves: list[Value]) -> None:

@@ -15,6 +15,7 @@ from typing import Any, Protocol, TypeAlias
 import numpy as np
 
 from xlapy_runtime.errors import ArgumentError, DeadlineError, ExecutionError, ShapeError
+from xlapy_runtime.given import array_of
 from xlapy_runtime.program import ArraySpec, TokenSpec, Tree, Value, flatten, tree_text, unflatten
 from xlapy_runtime.records import Record
 from xlapy_runtime.waiting import seconds, wait_until
@@ -58,7 +59,7 @@ def item_of(value: Value) -> Item:
 def _collect(value: Value, arrays: list[np.ndarray]) -> Tree:
     if isinstance(value, (tuple, list)):
         return tuple(_collect(part, arrays) for part in value)
-    array = np.asarray(value)
+    array = array_of(value, "an item of a queue")
     if array.dtype.hasobject or array.dtype.kind in "SUMm":
         raise ArgumentError(f"{type(value).__name__} of {array.dtype} is no array of numbers")
     array = np.array(array, dtype=array.dtype.newbyteorder("="), order="C", copy=True)

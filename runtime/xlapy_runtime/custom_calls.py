@@ -36,6 +36,7 @@ import numpy as np
 from xlapy_runtime.calls import PREPARE, Action, Buffers, RunningCall, Site
 from xlapy_runtime.capsules import capsule_address, is_capsule
 from xlapy_runtime.errors import ArgumentError, ExecutionError, ShapeError
+from xlapy_runtime.given import array_of, is_python_scalar, is_taken, represented, spelled
 from xlapy_runtime.late import late
 from xlapy_runtime.program import ArraySpec, Tree, specs_text
 from xlapy_runtime.typed_calls import TypedHandler
@@ -232,7 +233,7 @@ def _store(site: Site, value: Any, buffers: Buffers) -> None:
     if len(values) != len(specs):
         raise _mismatch(site, f"{len(values)} arrays were returned, {len(specs)} are declared: {specs_text(specs)}")
     for index, (returned, spec) in enumerate(zip(values, specs, strict=True)):
-        array = _typed(returned, spec)
+        array = _typed(site, index, returned, spec)
         have = ArraySpec(array.dtype.newbyteorder("="), array.shape)
         if have.dtype != spec.dtype or not spec.admits(have.dims):
             raise _mismatch(site, f"result {index} is declared as {spec}, {have} was returned")
@@ -247,11 +248,14 @@ def _leaves(value: Any) -> list[Any]:
     return [value]
 
 
-def _typed(value: Any, spec: ArraySpec) -> np.ndarray:
-    """Python scalars have the element type that is wanted; everything else has its own."""
-    if isinstance(value, (bool, int, float, complex)) and not isinstance(value, np.generic):
-        return np.asarray(value, spec.dtype)
-    return np.asarray(value)
+def _typed(site: Site, index: int, value: Any, spec: ArraySpec) -> np.ndarray:
+    """Python scalars have the element type that is wanted, which must have their value; everything else has its own."""
+    if not is_python_scalar(value):
+        return array_of(value, f"result {index}")
+    array = represented(value, spec.dtype) if is_taken(value, spec.dtype) else None
+    if array is None:
+        raise _mismatch(site, f"result {index} is declared as {spec}, which cannot represent {spelled(value)}")
+    return array
 
 
 def _mismatch(site: Site, message: str) -> ShapeError:

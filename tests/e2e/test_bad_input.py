@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import pytest
 
@@ -132,6 +133,98 @@ def test_how_to_make_the_argument_that_is_wanted() -> None:
         exe(np.zeros(3))
     with pytest.raises(xlapy.ArgumentError, match=r"f32\[2\], got list; np\.asarray\(it, 'float32'\) makes an array"):
         exe([1.0, 2.0])
+
+
+SCALARS: list[tuple[Any, Any, Any]] = [
+    (np.int32, 7, 7),
+    (np.int32, 2.5, None),
+    (np.int32, 100.0, None),
+    (np.int32, True, None),
+    (np.int32, 1 << 31, None),
+    (np.uint8, -1, None),
+    (ml_dtypes.int4, -8, -8),
+    (ml_dtypes.int4, 300, None),
+    (np.bool_, True, True),
+    (np.bool_, 7, None),
+    (np.bool_, np.nan, None),
+    (F32, 3, 3),
+    (F32, (1 << 24) + 1, 1 << 24),
+    (F32, np.inf, np.inf),
+    (F32, 1e300, None),
+    (F32, 1j, None),
+    (ml_dtypes.bfloat16, 10**400, None),
+    (ml_dtypes.float8_e4m3fn, 1e300, None),
+    (ml_dtypes.float8_e4m3fn, 10**400, None),
+    (ml_dtypes.float8_e8m0fnu, 4.0, 4),
+    (ml_dtypes.float8_e8m0fnu, -4.0, None),
+    (np.complex64, 1e300, None),
+    (np.complex64, 2, 2),
+    *((dtype, 10**5000, None) for dtype in (np.int32, F32, ml_dtypes.int4, ml_dtypes.bfloat16, np.bool_)),
+]
+
+
+@pytest.mark.parametrize(("dtype", "value", "expected"), SCALARS, ids=range(len(SCALARS)))
+def test_python_scalars_have_the_type_of_the_parameter_or_are_refused(dtype: Any, value: Any, expected: Any) -> None:
+    """Nothing is cut off, wraps around or becomes infinite, and the evaluator agrees."""
+    b = xlapy.XlaBuilder("same")
+    computation = b.build(ops.Tuple(b, [ops.Parameter(b, 0, xlapy.Shape.scalar(dtype))]))
+    for run in (xlapy.compile(computation), lambda given: xlapy.evaluate(computation, given)):
+        if expected is None:
+            with pytest.raises(xlapy.ArgumentError, match=r"(parameter|argument) 0"):
+                run(value)
+        else:
+            assert_same(run(value), (np.array(expected).astype(dtype),))
+
+
+class NoArray:
+    """What says that it is an array, and is none."""
+
+    def __init__(self, error: Exception) -> None:
+        self.error = error
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> Array:
+        raise self.error
+
+
+def test_what_the_methods_of_an_argument_raise_is_raised_with_a_note() -> None:
+    """Through exe, evaluate, queues and results of custom calls; a user's own error keeps its type."""
+    text = "ENTRY e { x = f32[3,4] parameter(0)  ROOT y = f32[3,4] negate(x) }"
+    exe, device = xlapy.compile(text), xlapy.devices(1)[0]
+    for error in (KeyError("mine"), MemoryError("mine"), RuntimeError("mine")):
+        calls = [
+            exe,
+            exe.run,
+            lambda bad: exe.run_parallel([[bad]]),
+            lambda bad: xlapy.evaluate(text, bad),
+            device.transfer_to_infeed,
+        ]
+        for call in calls:
+            with pytest.raises(type(error), match="mine") as caught:
+                call(NoArray(type(error)("mine")))
+            assert any("numpy makes no array of this NoArray" in note for note in caught.value.__notes__)
+    with pytest.raises(xlapy.ArgumentError, match=r"parameter 0 \(x\): expected f32\[3,4\], got Never"):
+        exe(type("Never", (), {"__array__": None})())
+
+
+def test_masked_elements_have_no_value() -> None:
+    masked = np.ma.masked_array(GOOD, GOOD > 3)
+    b = xlapy.XlaBuilder("masked")
+    text = "ENTRY e { x = f32[3,4] parameter(0)  ROOT y = f32[3,4] negate(x) }"
+    calls = [
+        lambda: exe_of()(GOOD, masked),
+        lambda: xlapy.evaluate(text, masked),
+        lambda: b.constant(masked),
+        lambda: xlapy.devices(1)[0].transfer_to_infeed(masked),
+    ]
+    for call in calls:
+        with pytest.raises(xlapy.ArgumentError, match=r"elements of this array are masked; \.filled"):
+            call()
+    assert_same(exe_of()(masked.filled(1), GOOD), np.where(GOOD > 3, F32(1), GOOD) - GOOD)
+
+
+def test_keywords_are_refused_in_the_name_of_the_executable() -> None:
+    with pytest.raises(TypeError, match=r"Executable\.__call__\(\) takes no keyword arguments"):
+        exe_of()(GOOD, y=GOOD)
 
 
 # -- builders ----------------------------------------------------------------------------------------------------------

@@ -29,7 +29,7 @@ from xlapy.passes.pipeline import Checks, FixedPoint, Order, Pipeline, Watch
 from xlapy.passes.pipelines import PipelineOptions, cpu_pipeline
 from xlapy.passes.tuple_simplification import TupleSimplification
 from xlapy.support.dump import DumpFolder
-from xlapy.support.errors import InternalError
+from xlapy.support.errors import ArgumentError, InternalError
 
 CHECKED = Watch(Checks(verify, fingerprint))
 
@@ -147,6 +147,14 @@ def test_dumps_show_every_change(tmp_path: Path) -> None:
     Pipeline("test", (FixedPoint("clean", (Cse(), Dce())),), watch=watch).run(parse(REDUNDANT))
     assert [path.name for path in sorted(tmp_path.iterdir())] == ["0000.clean.cse.hlo", "0001.clean.dce.hlo"]
     assert "tanh" not in (tmp_path / "0001.clean.dce.hlo").read_text()
+
+
+def test_a_folder_that_cannot_be_written_to(tmp_path: Path) -> None:
+    occupied = tmp_path / "file"
+    occupied.write_text("in the way")
+    for path in (occupied, occupied / "below"):
+        with pytest.raises(ArgumentError, match="dumps cannot be written to"):
+            DumpFolder(path).write(1, "dce", suffix="hlo", text="")
 
 
 def test_dumps_can_be_chosen(tmp_path: Path) -> None:

@@ -451,10 +451,15 @@ def test_many_calls_leave_no_memory_behind(program: MakeProgram) -> None:
             add.function(a, None)
             pair.function(a)
 
+    def growth() -> int:
+        before = resident_bytes()
+        call_many(10_000)
+        return resident_bytes() - before
+
     call_many(3000)
-    before = resident_bytes()
-    call_many(10_000)
-    assert resident_bytes() - before < 256 * 1024
+    # A leak shows every time. Python's table of interned strings, which every `__array_interface__` adds to and takes
+    # from, moves to fresh memory now and then: as large as what the process has imported, and the old one is free.
+    assert any(growth() < 256 * 1024 for _ in range(4))
 
 
 def test_the_function_alone_keeps_everything_alive(program: MakeProgram) -> None:

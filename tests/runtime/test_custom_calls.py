@@ -151,6 +151,9 @@ def test_tuples_tokens_and_scalars_come_back():
         (X.astype(np.float64), r"result 0 is declared as f32\[4\], f64\[4\] was returned"),
         ((X, X), r"2 arrays were returned, 1 are declared: f32\[4\]"),
         (None, "0 arrays were returned"),
+        (10**400, r"result 0 is declared as f32\[4\], which cannot represent 1000"),
+        (True, r"result 0 is declared as f32\[4\], which cannot represent True"),
+        (2, r"result 0 is declared as f32\[4\], f32\[\] was returned"),
     ],
 )
 def test_wrong_results_are_errors_that_say_what_was_declared(returned, message):

@@ -7,8 +7,6 @@ but nothing may turn into infinity). With nothing beside it, bool is pred, int i
 
 from __future__ import annotations
 
-import math
-import warnings
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -20,6 +18,7 @@ from xlapy.builder.op import XlaOp
 from xlapy.hlo.element_types import C64, F32, PRED, S32, ElementType, element_type_of
 from xlapy.hlo.literal import Literal
 from xlapy.support.errors import ArgumentError, ShapeError
+from xlapy.support.given import array_of, is_python_scalar, represented
 
 Operand = Any
 """An XlaOp, a Python scalar, a numpy array or scalar."""
@@ -30,7 +29,7 @@ Operand = Any
 
 def is_weak(value: Any) -> bool:
     """A Python scalar: its type is that of the operand beside it. (np.float64 is a float too, but knows its dtype.)"""
-    return isinstance(value, (bool, int, float, complex)) and not isinstance(value, np.generic)
+    return is_python_scalar(value)
 
 
 def as_handle(operand: Any) -> XlaOp:
@@ -101,7 +100,7 @@ def _literal_of(value: Any) -> Literal:
     if not hasattr(value, "dtype") or not hasattr(value, "shape"):
         hint = "; make an array of it with np.array(...)" if isinstance(value, (list, range)) else ""
         raise ArgumentError(f"{described(value)} is not an XlaOp, a Python scalar or a numpy array{hint}")
-    array = np.asarray(value)
+    array = array_of(value, "a constant")
     element_type_of(array.dtype)
     if not array.flags.writeable and array.base is not None:
         array = array.copy()  # a read-only view may see its base change
@@ -122,9 +121,7 @@ def weak_type(values: Sequence[Any]) -> ElementType:
 
 def weak_value(value: Any, element_type: ElementType) -> np.ndarray[Any, Any]:
     """The Python scalar in `element_type`; raises ShapeError if that cannot represent it."""
-    representable = _as_integer(value, element_type) if element_type.is_integer else _as_inexact(value, element_type)
-    if element_type is PRED and not isinstance(value, bool):
-        representable = None
+    representable = represented(value, element_type.dtype) if _is_of_kind(value, element_type) else None
     if representable is None:
         raise ShapeError(
             "weak-scalar",
@@ -134,25 +131,10 @@ def weak_value(value: Any, element_type: ElementType) -> np.ndarray[Any, Any]:
     return representable
 
 
-def _as_integer(value: Any, element_type: ElementType) -> np.ndarray[Any, Any] | None:
-    if isinstance(value, complex) or (isinstance(value, float) and not value.is_integer()):
-        return None
-    low, high = element_type.integer_range
-    return np.array(int(value), element_type.dtype) if low <= value <= high else None
-
-
-def _as_inexact(value: Any, element_type: ElementType) -> np.ndarray[Any, Any] | None:
-    """The value in a float or complex type (or pred), unless its being finite, infinite or NaN would change."""
-    if isinstance(value, complex) and not element_type.is_complex:
-        return None
-    try:
-        wide = np.array(complex(value) if element_type.is_complex else float(value))
-    except OverflowError:
-        return None
-    with warnings.catch_warnings(), np.errstate(all="ignore"):
-        warnings.simplefilter("ignore")
-        narrow = wide.astype(element_type.dtype)
-        back = narrow.astype(wide.dtype)
-    kept = (np.isnan(back) == np.isnan(wide)) and (np.isinf(back) == np.isinf(wide))
-    lost_sign = element_type.is_float and not math.isnan(value) and (back < 0) != (wide < 0) and bool(back != 0)
-    return narrow if kept and not lost_sign else None
+def _is_of_kind(value: Any, element_type: ElementType) -> bool:
+    """Whether a Python scalar may become an element at all: whole numbers may be written as floats."""
+    if element_type is PRED:
+        return isinstance(value, bool)
+    if isinstance(value, complex):
+        return element_type.is_complex
+    return not (element_type.is_integer and isinstance(value, float)) or value.is_integer()

@@ -31,8 +31,11 @@ class DumpFolder:
         """Writes `text` to `NUMBER.PART.PART.SUFFIX`, making the folder if need be, and returns the path."""
         stem = ".".join(_SAFE.sub("_", part) for part in parts if part)
         path = self.path / f"{number:04d}.{stem}.{suffix}"
-        self.path.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8")
+        try:
+            self.path.mkdir(parents=True, exist_ok=True)
+            path.write_text(text, encoding="utf-8")
+        except OSError as error:
+            raise ArgumentError(f"dumps cannot be written to {str(self.path)!r}: {error}") from error
         return path
 
 

@@ -16,12 +16,14 @@ import numpy as np
 
 from xlapy.hlo.evaluate.base import EVALUATORS, Await, Deposit, Request, Run, Take, Value, WhoAmI
 from xlapy.hlo.evaluate.communication import fits
+from xlapy.hlo.evaluate.numerics import Array
 from xlapy.hlo.graph import Computation, HloModule, Instruction
 from xlapy.hlo.ops import Trait
 from xlapy.hlo.process_groups import Place
 from xlapy.hlo.shape import Shape
 from xlapy.hlo.verifier import verify_processes
 from xlapy.support.errors import ArgumentError, ExecutionError, InternalError, OutOfMemoryError
+from xlapy.support.given import array_of, is_python_scalar, is_taken, represented, spelled
 
 CustomCalls = Mapping[str, Callable[..., Any]]
 
@@ -257,15 +259,17 @@ def _argument(argument: Any, shape: Shape, place: str) -> Value:
             raise ArgumentError(f"{place} must be a tuple of shape {shape}")
         parts = zip(argument, shape.parts, strict=True)
         return tuple(_argument(part, part_shape, f"{place}[{i}]") for i, (part, part_shape) in enumerate(parts))
-    if isinstance(argument, (bool, int, float, complex)):
-        try:
-            argument = np.asarray(argument, shape.type.dtype)
-        except (OverflowError, TypeError, ValueError) as error:
-            raise ArgumentError(f"{place}: {argument!r} is no {shape.type}") from error
-    array = np.asarray(argument)
+    array = _scalar(argument, shape, place) if is_python_scalar(argument) else array_of(argument, place)
     if array.dtype.newbyteorder("=") != shape.type.dtype or not fits(array, shape):
         raise ArgumentError(f"{place} must be {shape.without_layout()}, not {array.dtype}{list(array.shape)}")
     return array.astype(shape.type.dtype, copy=False)
+
+
+def _scalar(argument: complex, shape: Shape, place: str) -> Array:
+    array = represented(argument, shape.type.dtype) if is_taken(argument, shape.type.dtype) else None
+    if array is None:
+        raise ArgumentError(f"{place}: the Python {type(argument).__name__} {spelled(argument)} is no {shape.type}")
+    return array
 
 
 # -- the short way -------------------------------------------------------------------------------------------------
