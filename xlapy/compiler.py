@@ -176,17 +176,12 @@ def _object_compiler(target: Target, around: Environment) -> Callable[[Sequence[
         return found
 
     def compile_all(modules: Sequence[tuple[str, int]]) -> list[bytes]:
-        workers = min(sum(len(text) >= _LEAST_TASK for text, _ in modules), threads.thread_limit())
         longest_first = sorted(modules, key=lambda module: -len(module[0]))
-        objects = side_by_side([partial(compile_ir, *module) for module in longest_first], workers)
+        objects = side_by_side([partial(compile_ir, *module) for module in longest_first], threads.thread_limit())
         found = dict(zip(longest_first, objects, strict=True))
         return [found[module] for module in modules]
 
     return compile_all
-
-
-_LEAST_TASK = 5000
-"""Characters of IR, about a millisecond of work, for which a thread is worth being started."""
 
 
 def _dump(emitted: EmittedProgram, around: Environment) -> None:

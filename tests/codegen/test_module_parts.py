@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import re
+import threading
 from dataclasses import replace
 
 import numpy as np
@@ -148,3 +149,20 @@ def test_the_first_error_is_raised(threads: int) -> None:
 
     with pytest.raises(ValueError, match="second"):
         side_by_side([lambda: None, lambda: fail("second"), lambda: fail("third")], threads)
+
+
+def test_the_caller_does_a_part_of_the_jobs() -> None:
+    """As many threads as asked for, of which it is one; what ends a job there ends the call."""
+    both = threading.Barrier(2, timeout=60)
+
+    def meet() -> int:
+        both.wait()
+        return threading.get_ident()
+
+    assert threading.get_ident() in side_by_side([meet, meet], 2)
+
+    def leave() -> None:
+        raise SystemExit
+
+    with pytest.raises(SystemExit):
+        side_by_side([lambda: None, leave], 2)

@@ -289,3 +289,34 @@ def test_running_maxima_and_sums_take_the_place_of_the_old_ones(*, transposed: b
     x = np.random.default_rng(0).normal(size=(4, 40, 96) if transposed else (4, 96, 40)).astype(np.float32) * 5
     for got, wanted in zip(xlapy.compile(text)(x), xlapy.evaluate(text, x), strict=True):
         np.testing.assert_allclose(got, wanted, rtol=1e-5)
+
+
+def test_sweeps_write_only_the_places_that_they_use() -> None:
+    """So that code grows with the number of sweeps, and not with its square."""
+    many, few = (len(xlapy.compile(many_sweeps(count)).llvm_ir().splitlines()) for count in (32, 16))
+    assert many < 2.2 * few
+
+
+def test_many_sweeps_give_what_the_evaluator_gives() -> None:
+    text = many_sweeps(9)
+    x = np.random.default_rng(0).standard_normal((6, 16)).astype(np.float32)
+    np.testing.assert_allclose(xlapy.compile(text)(x), xlapy.evaluate(text, x), rtol=1e-5)
+
+
+def many_sweeps(count: int) -> str:
+    """A chain of so many sums of rows, each of what the exponential function makes of the one before."""
+    lines = [
+        f"""
+  e{n} = f32[6,16] exponential(x{n})
+  s{n} = f32[6] reduce(e{n}, zero), dimensions={{1}}, to_apply=sum
+  b{n} = f32[6,16] broadcast(s{n}), dimensions={{0}}
+  x{n + 1} = f32[6,16] divide(e{n}, b{n})"""
+        for n in range(count)
+    ]
+    return f"""
+sum {{ a = f32[] parameter(0)  b = f32[] parameter(1)  ROOT s = f32[] add(a, b) }}
+ENTRY e {{
+  x0 = f32[6,16] parameter(0)
+  zero = f32[] constant(0){"".join(lines)}
+  ROOT r = f32[6,16] negate(x{count})
+}}"""

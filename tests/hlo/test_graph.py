@@ -1,5 +1,7 @@
 """The graph: what changes when instructions are replaced, removed and copied."""
 
+import pickle
+
 from xlapy.hlo.graph import Computation, Instruction
 from xlapy.hlo.text import parse
 from xlapy.passes.base import pinned, supplant
@@ -70,3 +72,50 @@ def test_instructions_are_supplanted_with_their_control_edges() -> None:
     assert at["c"].control_predecessors == (at["x"], at["b"])
     assert at["a"] not in entry
     assert at["s"] not in entry
+
+
+CALLS = """
+plus {
+  a = f32[] parameter(0)
+  b = f32[] parameter(1)
+  ROOT c = f32[] add(a, b)
+}
+times {
+  a = f32[] parameter(0)
+  b = f32[] parameter(1)
+  ROOT c = f32[] multiply(a, b)
+}
+ENTRY e {
+  x = f32[4,4] parameter(0)
+  zero = f32[] constant(0)
+  unused = f32[4] reduce(x, zero), dimensions={1}, to_apply=times
+  y = f32[4] reduce(x, zero), dimensions={1}, to_apply=plus
+  z = f32[4] reduce(x, zero), dimensions={0}, to_apply=times
+  ROOT t = f32[4] add(y, z)
+}
+"""
+
+
+def test_a_computation_knows_who_calls() -> None:
+    module = parse(CALLS)
+    entry = module.entry
+    at = {instruction.name: instruction for instruction in entry}
+    plus, times = at["y"].called[0], at["z"].called[0]
+    assert [*entry.calling] == [at["unused"], at["y"], at["z"]]
+    assert [*entry.called_computations()] == [times, plus]
+    assert not [*plus.calling]
+    entry.remove([at["unused"]])
+    assert [*entry.called_computations()] == [plus, times]
+    entry.set_called(at["z"], [plus])
+    assert [*entry.calling] == [at["y"], at["z"]]
+    assert [*entry.called_computations()] == [plus]
+    assert module.computations() == [plus, entry]
+
+
+def test_copies_know_who_calls() -> None:
+    module = parse(CALLS)
+    for copy in (module.clone(), pickle.loads(pickle.dumps(module))):
+        assert [instruction.name for instruction in copy.entry.calling] == ["unused", "y", "z"]
+        assert len(copy.computations()) == 3
+        assert not {*copy.computations()} & {*module.computations()}
+    assert [*module.entry.clone().called_computations()] == [*module.entry.called_computations()]

@@ -110,6 +110,7 @@ class Computation:
         self.name = name
         self.parameters: list[Instruction] = []
         self._instructions: dict[Instruction, None] = {}
+        self._calling: dict[Instruction, None] = {}  # those that call computations: few, mostly
         self._held: dict[Instruction, None] = {}  # those with control predecessors: few, if any
         self._names: dict[str, int] = {}
         self._root: Instruction | None = None
@@ -153,6 +154,7 @@ class Computation:
             instruction.users = {made[number]: None for number in users}
             instruction.control_predecessors = tuple(made[number] for number in before)
         self._instructions = dict.fromkeys(made)
+        self._calling = dict.fromkeys(instruction for instruction in made if instruction.called)
         self.parameters = [made[number] for number in state["parameters"]]
         self._held = {made[number]: None for number in state["held"]}
         self._root = None if state["root"] is None else made[state["root"]]
@@ -180,6 +182,11 @@ class Computation:
         return self._root is not None
 
     @property
+    def calling(self) -> Iterable[Instruction]:
+        """The instructions that call computations, in the order in which they were added."""
+        return tuple(self._calling)
+
+    @property
     def held(self) -> Iterable[Instruction]:
         """The instructions that wait for control predecessors."""
         return self._held.keys()
@@ -204,11 +211,7 @@ class Computation:
 
     def called_computations(self) -> Iterator[Computation]:
         """The computations that instructions of this one call, each once, in order."""
-        seen: dict[Computation, None] = {}
-        for instruction in self._instructions:
-            if instruction.called:
-                seen.update(dict.fromkeys(instruction.called))
-        return iter(seen)
+        return iter(dict.fromkeys(called for instruction in self._calling for called in instruction.called))
 
     # -- changing --------------------------------------------------------------------------------------------------
 
@@ -249,6 +252,8 @@ class Computation:
             spec, shape, tuple(operands), attributes, tuple(called), self._unique(name or spec.name), self, metadata
         )
         self._instructions[instruction] = None
+        if instruction.called:
+            self._calling[instruction] = None
         self._order = None
         for operand in instruction.operands:
             if operand.parent is not self:
@@ -301,6 +306,7 @@ class Computation:
         self._order = None
 
     def set_called(self, instruction: Instruction, called: Sequence[Computation]) -> None:
+        """Gives `instruction` others to call, as many as its op has regions."""
         instruction.called = tuple(called)
 
     def set_attributes(self, instruction: Instruction, **attributes: Any) -> None:
@@ -331,6 +337,7 @@ class Computation:
             for operand in instruction.operands:
                 operand.users.pop(instruction, None)
             del self._instructions[instruction]
+            self._calling.pop(instruction, None)
             self._held.pop(instruction, None)
         for instruction in tuple(self._held):
             instruction.control_predecessors = tuple(p for p in instruction.control_predecessors if p not in doomed)
@@ -401,8 +408,10 @@ class Computation:
         copies: dict[Instruction, Instruction] = {}
         for instruction in self.post_order():
             copy = clone.add_copy(instruction, [copies[operand] for operand in instruction.operands])
-            copy.called = tuple((computations or {}).get(called, called) for called in instruction.called)
             copies[instruction] = copy
+        if computations:
+            for instruction in self._calling:
+                clone.set_called(copies[instruction], [computations.get(c, c) for c in instruction.called])
         for instruction in self._held:
             for predecessor in instruction.control_predecessors:
                 clone.add_control_edge(copies[predecessor], copies[instruction])
@@ -540,6 +549,8 @@ class HloModule:
 
     def computations(self) -> list[Computation]:
         """Every computation that the entry reaches, callees before callers, the entry last."""
+        if not self.entry.calling:
+            return [self.entry]
         try:
             return post_order([self.entry], Computation.called_computations)
         except CycleError as cycle:

@@ -120,7 +120,8 @@ def is_inlinable(region: Computation) -> bool:
 
 
 def _is_inlinable(instruction: Instruction) -> bool:
-    if any(leaf.rank for leaf in instruction.shape.leaves()):
+    shape = instruction.shape
+    if shape.dims or (shape.is_tuple and any(leaf.dims for leaf in shape.leaves())):
         return False
     if instruction.opcode in ("call", "map"):
         return is_inlinable(instruction.called[0])
@@ -140,7 +141,7 @@ def region_functions(instruction: Instruction) -> tuple[Computation, ...]:
     if Trait.CONTROL in traits or is_foreign:
         return ()
     if instruction.opcode == "fusion":
-        found = (function for fused in instruction.called[0] for function in region_functions(fused))
+        found = (function for fused in instruction.called[0].calling for function in region_functions(fused))
     else:
         found = (region for region in instruction.called if not is_inlinable(region))
     return tuple(dict.fromkeys(found))

@@ -359,11 +359,16 @@ class Shape:
             return "(" + ", ".join(element.to_text(layouts=layouts) for element in self.elements) + ")"
         if self.element_type is None:
             return "token[]"
+        layout = str(self.layout) if layouts and self.layout is not None and self.dims else ""
+        return f"{self.element_type.name}[{self._sizes_to_text()}]{layout}"
+
+    def _sizes_to_text(self) -> str:
+        if not self.dynamic and UNBOUNDED not in self.dims:
+            return ",".join(map(str, self.dims))
         sizes = []
         for dim, size in enumerate(self.dims):
             sizes.append("?" if size == UNBOUNDED else f"<={size}" if self.is_dynamic_dim(dim) else str(size))
-        layout = str(self.layout) if layouts and self.layout is not None and self.rank else ""
-        return f"{self.element_type.name}[{','.join(sizes)}]{layout}"
+        return ",".join(sizes)
 
     def __repr__(self) -> str:
         return str(self)

@@ -87,9 +87,8 @@ def program_computations(module: HloModule) -> list[Computation]:
     reached = {module.entry}
     for computation in reversed(module.computations()):
         if computation in reached:
-            for instruction in computation:
-                if instruction.called:
-                    reached.update(sequences(instruction))
+            for instruction in computation.calling:
+                reached.update(sequences(instruction))
     return [computation for computation in module.computations() if computation in reached]
 
 
@@ -150,7 +149,7 @@ def callers(module: HloModule) -> Mapping[Computation, list[Instruction]]:
     """The instructions that call each computation, callers in the order of the module."""
     found: dict[Computation, list[Instruction]] = {computation: [] for computation in module.computations()}
     for computation in module.computations():
-        for instruction in computation:
+        for instruction in computation.calling:
             for called in dict.fromkeys(instruction.called):
                 found[called].append(instruction)
     return found

@@ -90,8 +90,11 @@ def unchanged_elements(loop: Instruction) -> set[int]:
 
 
 def _is_movable(instruction: Instruction) -> bool:
-    forbidden = Trait.CONTROL | Trait.RUNTIME | Trait.COLLECTIVE | Trait.STRUCTURE
-    return bool(instruction.operands) and instruction.is_pure and not instruction.spec.traits & forbidden
+    return bool(instruction.operands) and instruction.is_pure and not instruction.spec.traits & _BOUND
+
+
+_BOUND = Trait.CONTROL | Trait.RUNTIME | Trait.COLLECTIVE | Trait.STRUCTURE
+"""What stays where it is."""
 
 
 def _is_computed(instruction: Instruction) -> bool:

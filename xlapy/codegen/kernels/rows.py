@@ -24,7 +24,7 @@ from xlapy.codegen.ir import I1, I64, KernelBuilder, Value
 from xlapy.codegen.kernels.loop import is_streamed, widest_lanes
 from xlapy.codegen.kernels.reduce import ReducePlan, fold_along, plan_reduce
 from xlapy.codegen.kernels.strip import past_caches, strip
-from xlapy.codegen.kernels.sweeps import readers_of_sweeps, uses_of_sweeps
+from xlapy.codegen.kernels.sweeps import readers_of_sweeps, sources_of_sweeps, uses_of_sweeps
 from xlapy.codegen.registers import Element, memory_type, rounded, splat
 from xlapy.codegen.target import Target
 from xlapy.hlo.column_folds import ColumnFold, column_folds
@@ -38,8 +38,9 @@ from xlapy_runtime.records import Record
 class RowPlan(Record):
     """The sweeps over a row: one for each reduce, then one for the results that are whole arrays.
 
-    `kept[n]` are the values that sweep n computes and later ones read from scratch, `readers` the sweeps that read each
-    operand that is a whole array. `beforehand` are values per row that need no reduce: a division among them
+    `kept[n]` are the values that sweep n computes and later ones read from scratch, `sources[n]` what it begins with,
+    scratch and the results of earlier sweeps among it, `readers` the sweeps that read each operand that is a whole
+    array. `beforehand` are values per row that need no reduce: a division among them
     would otherwise be done for each vector, as it must not move to where it might not be wanted."""
 
     space: RowSpace
@@ -47,6 +48,7 @@ class RowPlan(Record):
     roots: tuple[Instruction, ...]
     columns: tuple[ColumnFold, ...]
     kept: tuple[tuple[Instruction, ...], ...]
+    sources: tuple[frozenset[Instruction], ...]
     readers: dict[Instruction, tuple[int, ...]]
     beforehand: tuple[Instruction, ...]
     lanes: int  # of the last sweep
@@ -133,12 +135,15 @@ def plan_rows(
     streaming = not (in_place or part) and bool(full) and is_streamed(full, lanes, target)
     unit_rows = columns[0].part_rows if columns else block
     readers = readers_of_sweeps(space, sweeps, kept)
+    per_row = [root for root in roots if not (root in of_columns or space.is_full(root))]
+    sources = sources_of_sweeps([*sweeps[:-1], [*last_sweep, *per_row]], kept)
     return RowPlan(
         space,
         plans,
         roots,
         columns,
         kept,
+        tuple(map(frozenset, sources)),
         readers,
         beforehand,
         lanes,
@@ -272,25 +277,27 @@ class _Block:
     def row(self, first: Value, slot: Value, sweep: int) -> _Row:
         """Row `first + slot`, as sweep number `sweep` finds it."""
         k, plan, most_rows = self.k, self.plan, self.extent.most_rows
-        scratch: dict[Instruction, Array] = {}
-        for value, room in self.kept.items():
-            pointer = k.gep(room, k.mul(slot, self.extent.length), memory_type(value.shape.type).bytes)
-            scratch[value] = RowScratch(
-                pointer, value.shape, f"row.{value.name}", read_only=False, kept=len(plan.space.kept)
-            )
+        sources = plan.sources[sweep]
+        stored = {value: self._scratch(value, slot) for value in self.kept if value in sources}
         results = {
             reduce: Array(room, Shape.array(reduce.shape.element_type, (most_rows,)), f"value.{reduce.name}", False)
             for reduce, room in self.values.items()
         }
         scalar = Indexing(k, 1)
         place = Index((most_rows,), (Coordinate(slot),))
-        known = {reduce.reduce: results[reduce.reduce].load(scalar, place) for reduce in plan.reduces[:sweep]}
-        stored = {value: scratch[value] for values in plan.kept[:sweep] for value in values}
+        known = {reduce: result.load(scalar, place) for reduce, result in results.items() if reduce in sources}
+        scratch = {value: self._scratch(value, slot) for value in plan.kept[sweep]}
         arrays = {**self._fetched(sweep), **stored}
         number = k.add(first, slot)
         made = ElementGraph(scalar, arrays).values([(i, _place_in(i, scalar, number)) for i in plan.beforehand])
         known.update(zip(plan.beforehand, made, strict=True))
         return _Row(k, plan, self.extent.length, sweep, arrays, scratch, results, known, place, number)
+
+    def _scratch(self, value: Instruction, slot: Value) -> Array:
+        """Where a row of a block keeps a value."""
+        k = self.k
+        pointer = k.gep(self.kept[value], k.mul(slot, self.extent.length), memory_type(value.shape.type).bytes)
+        return RowScratch(pointer, value.shape, f"row.{value.name}", read_only=False, kept=len(self.plan.space.kept))
 
     def _fetched(self, sweep: int) -> dict[Instruction, Array]:
         """The operands. Of rows that several sweeps read, which are in a cache from the first one on, those of the next

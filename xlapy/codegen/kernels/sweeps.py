@@ -57,13 +57,27 @@ def readers_of_sweeps(
     """The sweeps that read each operand that is a whole array. `sweeps` compute some instructions each, and leave those
     in `kept` for later ones."""
     readers: dict[Instruction, tuple[int, ...]] = {}
-    stored: set[Instruction] = set()
-    for number, goals in enumerate(sweeps):
-        for source in between(goals, lambda i: i.opcode in ("parameter", "reduce") or i in stored):
+    for number, sources in enumerate(sources_of_sweeps(sweeps, kept)):
+        for source in sources:
             if source.opcode == "parameter" and space.is_full(source):
                 readers[source] = (*readers.get(source, ()), number)
-        stored.update(kept[number])
     return readers
+
+
+def sources_of_sweeps(
+    sweeps: Sequence[Sequence[Instruction]], kept: Sequence[Sequence[Instruction]]
+) -> list[tuple[Instruction, ...]]:
+    """What each sweep begins with: operands, the results of folds, and what earlier sweeps left in `kept`."""
+    found = []
+    stored: set[Instruction] = set()
+    for goals, left in zip(sweeps, kept, strict=True):
+
+        def is_source(value: Instruction) -> bool:
+            return value.opcode in ("parameter", "reduce") or value in stored
+
+        found.append(tuple(filter(is_source, between(goals, is_source))))
+        stored.update(left)
+    return found
 
 
 def is_dear(value: Instruction) -> bool:

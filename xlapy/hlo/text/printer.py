@@ -9,6 +9,7 @@ import hashlib
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 
 from xlapy.hlo.element_types import PRED
@@ -263,6 +264,7 @@ _RESERVED = re.compile(
 """Words that XLA takes for types or values wherever they stand."""
 
 
+@lru_cache(maxsize=1 << 13)
 def _valid(name: str) -> str:
     """The name with every character replaced that HLO text does not allow, and unlike a type."""
     valid = _INVALID.sub("_", name)

@@ -29,11 +29,14 @@ def given(value: Instruction) -> Making:
 def making_of(instruction: Instruction, known: Mapping[Instruction, Making]) -> Making:
     """What an instruction takes whose operands are `known`."""
     operands = [known[operand] for operand in dict.fromkeys(instruction.operands)]
-    in_place = Trait.ELEMENTWISE | Trait.INDEX_MAP | Trait.STRUCTURE
-    has_kernel = not instruction.spec.traits & in_place
+    has_kernel = not instruction.spec.traits & _IN_PLACE
     read = sum(operand.bytes for operand in operands)
     return Making(
         max(read, given(instruction).bytes) if has_kernel else read,
         has_kernel or any(operand.has_kernel for operand in operands),
         operation_cost(instruction) >= TRANSCENDENTAL or any(operand.is_expensive for operand in operands),
     )
+
+
+_IN_PLACE = Trait.ELEMENTWISE | Trait.INDEX_MAP | Trait.STRUCTURE
+"""What is part of the kernel that reads it."""

@@ -91,4 +91,7 @@ class ValueNumbers:
 
 def is_movable(instruction: Instruction) -> bool:
     """It may be computed elsewhere: pure, and nothing that runs other computations or asks the runtime."""
-    return instruction.is_pure and not instruction.spec.traits & (Trait.CONTROL | Trait.RUNTIME | Trait.COLLECTIVE)
+    return instruction.is_pure and not instruction.spec.traits & _BOUND
+
+
+_BOUND = Trait.CONTROL | Trait.RUNTIME | Trait.COLLECTIVE
