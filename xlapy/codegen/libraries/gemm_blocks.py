@@ -194,7 +194,7 @@ class GemmBlocks(GemmFinish):
             strip.b,
             problem["tile_b_step"],
         ]
-        arguments += [strip.sums, sums_row, strip.columns, strip.accumulate, rows, problem["is_far"]]
+        arguments += [strip.sums, sums_row, strip.columns, strip.accumulate, rows, problem["distance"]]
         assert len(arguments) == len(STREAM_PARAMETERS)
 
         heights = stream_heights(self._kind, self._shape)
