@@ -240,6 +240,18 @@ def test_a_large_matrix_is_streamed_in_pieces(name: str, m: int) -> None:
         assert shared.tobytes() == alone.tobytes()
 
 
+@pytest.mark.parametrize("name", ["f32", "f64", "bf16", "s8"])
+@pytest.mark.parametrize("m", [1, 2, 4])
+def test_where_a_streamed_matrix_comes_from_does_not_change_a_bit(name: str, m: int) -> None:
+    """From a cache, or from memory, where more of its rows are read side by side; some are left over in either way."""
+    k, n = 1031, 1310
+    a, b = random_array(name, (m, k), 10), random_array(name, (k, n), 11)
+    near = multiply(name, a, b, np.empty((m, n), RESULTS[name]))
+    farthest = multiply(name, a, b, np.empty((m, n), RESULTS[name]), target="host with small caches")
+    assert farthest.tobytes() == near.tobytes()
+    assert_product(name, farthest, a, b)
+
+
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("name", ["f32", "f64"])
 @pytest.mark.parametrize("k", [600, 1024])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Sequence
 
 from xlapy.codegen.ir import I1, I8, I64, PTR, KernelBuilder, Value
 from xlapy.codegen.libraries.gemm_finish import GemmFinish
@@ -70,6 +71,36 @@ class _Strip(Record):
     columns: Value
     accumulate: Value
     ends: Value
+
+
+class _Tiles(Record):
+    """What the tiles of one strip of B share: the functions of this width by height, where their sums and `goal`, the
+    rows to be written in the end, are, and the rows of B to fetch for later, further by `later_tile` for each tile."""
+
+    vectors: Value
+    is_edge: Value
+    functions: Value
+    b_step: Value
+    copies: Value
+    """Whether the first tile copies B for the others."""
+    sums_row: Value
+    are_finished: Value
+    """Whether an epilogue sees each tile by itself; below, whether its sums are in `buffer` until it did."""
+    is_buffered: Value
+    buffer: Value
+    buffer_row: Value
+    goal: Value
+    goal_row: Value
+    later: Value
+    later_step: Value
+    later_tile: Value
+
+    def place_of_sums(self, k: KernelBuilder, sums: Value) -> tuple[Value, Value]:
+        """Where the tile whose sums are to end at `sums` puts them, and how far apart rows are there."""
+        return (
+            k.select(self.is_buffered, self.buffer, sums),
+            k.select(self.is_buffered, self.buffer_row, self.sums_row),
+        )
 
 
 class GemmBlocks(GemmFinish):
@@ -194,7 +225,7 @@ class GemmBlocks(GemmFinish):
             strip.b,
             problem["tile_b_step"],
         ]
-        arguments += [strip.sums, sums_row, strip.columns, strip.accumulate, rows, problem["is_far"]]
+        arguments += [strip.sums, sums_row, strip.columns, strip.accumulate, rows, problem["distance"]]
         assert len(arguments) == len(STREAM_PARAMETERS)
 
         heights = stream_heights(self._kind, self._shape)
@@ -217,69 +248,88 @@ class GemmBlocks(GemmFinish):
     def _strip(self, k: KernelBuilder, problem: RecordValue, strip: _Strip) -> None:
         """All tiles of one strip of B. An epilogue sees each tile by itself if all of them are not in the nearest
         cache."""
-        kind, shape, columns, depth = self._kind, self._shape, strip.columns, strip.depth
-        a, b, sums, accumulate = strip.a.place, strip.b, strip.sums, strip.accumulate
-        has_epilogue = k.compare("ne", problem["epilogue"], k.const(PTR, 0))
-        is_far = k.compare("gt", k.mul(k.parameters["rows"], problem["c_row"]), _NEAR_BYTES)
-        by_tiles = k.and_(strip.ends, k.and_(has_epilogue, is_far))
-        buffered = k.and_(by_tiles, self._may_buffer_tiles(k, problem, accumulate))
-        vectors = k.sdiv(k.add(columns, shape.lanes - 1), shape.lanes)
-        is_edge = k.zext(k.compare("lt", columns, problem["strip_columns"]), I64)
-        index = k.mul(k.sub(k.add(k.mul(is_edge, shape.most_vectors), vectors), 1), shape.rows)
-        table = k.gep(k.function_pointer(f"{self._prefix}_tiles"), index, 8)
-        a_strip, a_row, a_step = strip.a.strip, strip.a.row, strip.a.step
-        b_step, sums_row, rows = problem["tile_b_step"], problem["sums_row"], k.parameters["rows"]
-        copies = k.and_(k.compare("ne", problem["copies"], 0), k.compare("gt", rows, self._tile_rows))
-
-        later = k.select(copies, strip.next_b, b)
-        later_step = k.select(copies, b_step, 0)
-        later_tile = k.mul(ceil_div(k, depth, STEPS_OF_GROUP), later_step)
-
-        buffer = k.alloca(I8, self._buffer_elements * kind.accumulator.bytes, align=64)
-        buffer_row = k.mul(problem["strip_columns"], kind.accumulator.bytes)
-
-        def sums_of(place: Value) -> tuple[Value, Value]:
-            """Where a tile puts its sums, and how far apart rows are there."""
-            return k.select(buffered, buffer, place), k.select(buffered, buffer_row, sums_row)
-
-        written, written_row = self._rows_to_write(k, problem, strip, buffered)
+        tiles = self._tiles_of_strip(k, problem, strip)
 
         def first_tile() -> list[Value]:
-            place, pitch = sums_of(sums)
-            arguments = [depth, a, a_row, a_step, b, b_step, place, pitch, columns, accumulate]
-            arguments += [written, written_row, later, later_step, k.parameters["copy"]]
-            assert len(arguments) == len(COPYING_PARAMETERS)
-            self._call_copying(k, vectors, is_edge, arguments)
-            with k.if_(by_tiles):
-                self._finish_part(k, strip, place, pitch, 0, k.const(I64, self._tile_rows))
-            step = k.const(I64, shape.columns * kind.packed.bytes)
-            below = k.gep(sums, k.mul(sums_row, self._tile_rows))
-            written_below = k.gep(written, k.mul(written_row, self._tile_rows))
-            rest = [k.gep(a, a_strip), below, written_below, k.gep(later, later_tile)]
-            return [k.const(I64, self._tile_rows), k.parameters["copy"], step, *rest]
+            return self._first_tile(k, strip, tiles)
 
         def no_tile() -> list[Value]:
-            return [k.const(I64, 0), b, b_step, a, sums, written, later]
+            return [k.const(I64, 0), strip.b, tiles.b_step, strip.a.place, strip.sums, tiles.goal, tiles.later]
 
-        first, b_rest, b_step, *rest = k.if_else(copies, first_tile, no_tile)
+        self._tiles_below(k, strip, tiles, k.if_else(tiles.copies, first_tile, no_tile))
+        with k.if_(k.and_(strip.ends, k.not_(tiles.are_finished))):
+            self._finish_part(k, strip, strip.sums, tiles.sums_row, 0, k.parameters["rows"])
+
+    def _tiles_of_strip(self, k: KernelBuilder, problem: RecordValue, strip: _Strip) -> _Tiles:
+        """Where the tiles of a strip are found, what they fetch, and where they put their sums."""
+        kind, shape, rows = self._kind, self._shape, k.parameters["rows"]
+        has_epilogue = k.compare("ne", problem["epilogue"], k.const(PTR, 0))
+        is_far = k.compare("gt", k.mul(rows, problem["c_row"]), _NEAR_BYTES)
+        are_finished = k.and_(strip.ends, k.and_(has_epilogue, is_far))
+        is_buffered = k.and_(are_finished, self._may_buffer_tiles(k, problem, strip.accumulate))
+        vectors = k.sdiv(k.add(strip.columns, shape.lanes - 1), shape.lanes)
+        is_edge = k.zext(k.compare("lt", strip.columns, problem["strip_columns"]), I64)
+        index = k.mul(k.sub(k.add(k.mul(is_edge, shape.most_vectors), vectors), 1), shape.rows)
+        functions = k.gep(k.function_pointer(f"{self._prefix}_tiles"), index, 8)
+        b_step, sums_row = problem["tile_b_step"], problem["sums_row"]
+        copies = k.and_(k.compare("ne", problem["copies"], 0), k.compare("gt", rows, self._tile_rows))
+        later_step = k.select(copies, b_step, 0)
+        goal, goal_row = self._rows_to_write(k, problem, strip, is_buffered)
+        return _Tiles(
+            vectors=vectors,
+            is_edge=is_edge,
+            functions=functions,
+            b_step=b_step,
+            copies=copies,
+            sums_row=sums_row,
+            are_finished=are_finished,
+            is_buffered=is_buffered,
+            buffer=k.alloca(I8, self._buffer_elements * kind.accumulator.bytes, align=64),
+            buffer_row=k.mul(problem["strip_columns"], kind.accumulator.bytes),
+            goal=goal,
+            goal_row=goal_row,
+            later=k.select(copies, strip.next_b, strip.b),
+            later_step=later_step,
+            later_tile=k.mul(ceil_div(k, strip.depth, STEPS_OF_GROUP), later_step),
+        )
+
+    def _first_tile(self, k: KernelBuilder, strip: _Strip, tiles: _Tiles) -> list[Value]:
+        """The tile that copies B for those below it. Where these begin: their row, B and its step, A, the sums, the
+        rows to write, and those of B for later."""
+        row, height = k.const(I64, 0), k.const(I64, self._tile_rows)
+        place, pitch = tiles.place_of_sums(k, strip.sums)
+        arguments = [strip.depth, strip.a.place, strip.a.row, strip.a.step, strip.b, tiles.b_step]
+        arguments += [place, pitch, strip.columns, strip.accumulate]
+        arguments += [tiles.goal, tiles.goal_row, tiles.later, tiles.later_step, k.parameters["copy"]]
+        assert len(arguments) == len(COPYING_PARAMETERS)
+        self._call_copying(k, tiles.vectors, tiles.is_edge, arguments)
+        with k.if_(tiles.are_finished):
+            self._finish_part(k, strip, place, pitch, row, height)
+        step = k.const(I64, self._shape.columns * self._kind.packed.bytes)
+        below = k.gep(strip.sums, k.mul(tiles.sums_row, height))
+        goal_below = k.gep(tiles.goal, k.mul(tiles.goal_row, height))
+        rest = [k.gep(strip.a.place, strip.a.strip), below, goal_below, k.gep(tiles.later, tiles.later_tile)]
+        return [height, k.parameters["copy"], step, *rest]
+
+    def _tiles_below(self, k: KernelBuilder, strip: _Strip, tiles: _Tiles, start: Sequence[Value]) -> None:
+        """The tiles from `start` on, one below the other."""
+        a_strip, a_row, rows = strip.a.strip, strip.a.row, k.parameters["rows"]
         has_equal_rows = k.compare("eq", a_strip, k.mul(a_row, self._tile_rows))
-        with k.loop(first, rows, self._tile_rows, carry=[first, *rest]) as tile:
-            row = tile.values[0]
+        first, b, b_step, *places = start
+        with k.loop(first, rows, self._tile_rows, carry=[first, *places]) as tile:
+            row, a, sums, goal, later = tile.values
             height = self._height(k, k.sub(rows, row), has_equal_rows)
-            function = k.load(k.gep(table, k.sub(k.mul(height, kind.parts), 1), 8), PTR)
-            _, place_a, place_of_sums, goal, later = tile.values
-            place, pitch = sums_of(place_of_sums)
-            arguments = [depth, place_a, a_row, a_step, b_rest, b_step, place, pitch, columns, accumulate]
-            arguments += [goal, written_row, later, later_step, k.const(I64, 1), k.const(I64, 0)]  # one run
+            function = k.load(k.gep(tiles.functions, k.sub(k.mul(height, self._kind.parts), 1), 8), PTR)
+            place, pitch = tiles.place_of_sums(k, sums)
+            arguments = [strip.depth, a, a_row, strip.a.step, b, b_step, place, pitch, strip.columns, strip.accumulate]
+            arguments += [goal, tiles.goal_row, later, tiles.later_step, k.const(I64, 1), k.const(I64, 0)]  # one run
             assert len(arguments) == len(TILE_PARAMETERS)
             k.call(function, arguments)
-            with k.if_(by_tiles):
+            with k.if_(tiles.are_finished):
                 self._finish_part(k, strip, place, pitch, row, height)
-            place_a = k.gep(place_a, k.select(has_equal_rows, k.mul(a_row, height), a_strip))
-            below = [k.gep(place_of_sums, k.mul(sums_row, height)), k.gep(goal, k.mul(written_row, height))]
-            tile.next = [k.add(row, height), place_a, *below, k.gep(later, later_tile)]
-        with k.if_(k.and_(strip.ends, k.not_(by_tiles))):
-            self._finish_part(k, strip, sums, sums_row, 0, rows)
+            a = k.gep(a, k.select(has_equal_rows, k.mul(a_row, height), a_strip))
+            below = [k.gep(sums, k.mul(tiles.sums_row, height)), k.gep(goal, k.mul(tiles.goal_row, height))]
+            tile.next = [k.add(row, height), a, *below, k.gep(later, tiles.later_tile)]
 
     def _rows_to_write(
         self, k: KernelBuilder, problem: RecordValue, strip: _Strip, is_buffered: Value

@@ -19,7 +19,16 @@ from xlapy.codegen.libraries.gemm_problem import (
     work_per_element,
 )
 from xlapy.codegen.libraries.gemm_record import RecordValue
-from xlapy.codegen.libraries.gemm_vector import DOT_COLUMNS, dot_heights, dots_name, emit_dots, stream_heights
+from xlapy.codegen.libraries.gemm_vector import (
+    DOT_COLUMNS,
+    FAR,
+    FARTHEST,
+    NEAR,
+    dot_heights,
+    dots_name,
+    emit_dots,
+    stream_heights,
+)
 from xlapy.codegen.libraries.scratch import acquire_scratch, release_scratch
 
 _STREAMED_ELEMENTS = 32768
@@ -206,7 +215,7 @@ class GemmInPlace(GemmPanels):
             problem.set(
                 streams=1,
                 copies=0,
-                is_far=k.zext(k.compare("gt", bytes_of_b, self._target.l3_bytes // PANELS_IN_CACHE), I64),
+                distance=self._distance_of(k, bytes_of_b),
                 strip_columns=columns,
                 tile_b_strip=k.mul(columns, self._kind.element.bytes),
             )
@@ -219,6 +228,12 @@ class GemmInPlace(GemmPanels):
 
             k.if_else(is_in_c, lambda: self._run_streams(k, problem), in_scratch)
             k.ret()
+
+    def _distance_of(self, k: KernelBuilder, bytes_of_b: Value) -> Value:
+        """Where a B of so many bytes comes from that is streamed."""
+        last_cache = self._target.l3_bytes
+        distance = k.select(k.compare("gt", bytes_of_b, last_cache // PANELS_IN_CACHE), k.const(I64, FAR), NEAR)
+        return k.select(k.compare("ge", bytes_of_b, last_cache), k.const(I64, FARTHEST), distance)
 
     def _run_streams(self, k: KernelBuilder, problem: RecordValue) -> None:
         count = self._set_blocks(k, problem, problem["m"], self._streamed_columns(k, problem))

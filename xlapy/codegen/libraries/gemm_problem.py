@@ -101,7 +101,7 @@ PROBLEM = Record(
     sums_batch=I64,
     sums_row=I64,
     streams=I64,
-    is_far=I64,  # whether a B that is streamed comes from memory
+    distance=I64,  # where a B that is streamed comes from
     copies=I64,
     copies_a=I64,  # whether each block copies its part of A, chunk by chunk
     # Its blocks.

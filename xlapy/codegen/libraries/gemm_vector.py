@@ -24,9 +24,12 @@ from xlapy.codegen.libraries.gemm_tile import PRODUCT_PARAMETERS, TileShape
 from xlapy.codegen.libraries.gemm_types import GemmType
 from xlapy.codegen.target import Target
 
-STREAM_PARAMETERS = [*PRODUCT_PARAMETERS, ("rows", I64), ("is_far", I64)]
-"""`rows` is how many of C there are, and whether B comes from memory: then rows of it are fetched ahead. From a cache
-they are there in time, and it takes a fifth longer to ask for them."""
+NEAR, FAR, FARTHEST = range(3)
+"""Where B comes from: a cache that holds all of it for sure, one that may, or memory."""
+
+STREAM_PARAMETERS = [*PRODUCT_PARAMETERS, ("rows", I64), ("distance", I64)]
+"""`rows` is how many of C there are, `distance` where B comes from: unless it is `NEAR`, rows of it are fetched ahead.
+From a cache they are there in time, and it takes a fifth longer to ask for them."""
 
 _MANY_REGISTERS = 32
 """With so many, eight rows of C can have two factors each."""
@@ -37,6 +40,10 @@ _FEW_ROWS = 2
 _MOST_ROWS_OF_B = 4
 """Read side by side. More of them, a power of two apart, push each other and what is fetched for later out of the
 nearest cache; so the latter goes to the next one (1 by 1024 by 4096 takes 0.6 of the time so)."""
+
+_FARTHEST_ROWS_OF_B = 6
+"""Read side by side from memory for a single row of C: with more on their way a core waits less (1 by 4096 by 4096:
+0.9 of the time of four)."""
 
 _LONG_VECTOR = 64
 """Bytes. Vectors that are shorter take longer to add to eight rows of C than memory to send the next ones."""
@@ -143,7 +150,10 @@ class _StreamEmitter:
         reals = rows * kind.parts
         least = 2 if shape.registers >= _MANY_REGISTERS else 1
         self._group = min(max(least, shape.registers // 4 // reals), _MOST_ROWS_OF_B)
-        """Packed rows of B that are read side by side: their elements of A are kept in registers."""
+        most_farthest = _FARTHEST_ROWS_OF_B if reals == 1 else _MOST_ROWS_OF_B
+        self._farthest_group = max(self._group, min(shape.registers // 2 // reals, most_farthest))
+        """Packed rows of B that are read side by side: their elements of A are kept in registers. From memory there are
+        more, for it takes no longer then to add them up."""
         self._numbers = _numbers(k, "rows", rows)
 
     def emit(self) -> None:
@@ -151,30 +161,39 @@ class _StreamEmitter:
         with k.if_(k.compare("eq", k.parameters["accumulate"], 0)):
             for row in range(self._rows):
                 k.memset(self._c_row(row), 0, k.mul(k.parameters["columns"], self._vector.bytes))
-        depth = k.parameters["depth"]
-        grouped = k.mul(k.udiv(depth, self._group * pair), self._group * pair)
-        with k.loop(0, grouped, self._group * pair) as step:
-            self._add_rows([k.add(step.index, index * pair) for index in range(self._group)])
-        paired = k.and_(depth, -pair)
-        with k.loop(grouped, paired, pair) as step:
-            self._add_rows([step.index])
+        is_farthest = k.compare("eq", k.parameters["distance"], FARTHEST)
+        is_far = k.compare("ne", k.parameters["distance"], NEAR)
+        depth, zero = k.parameters["depth"], k.const(I64, 0)
+        many_rows = functools.partial(self._add_groups, zero, self._farthest_group, is_farthest)
+        first = k.if_else(is_farthest, lambda: [many_rows()], lambda: [zero])[0]
+        for group in (self._group, 1):
+            first = self._add_groups(first, group, is_far)
         if pair == 2:
-            with k.if_(k.compare("lt", paired, depth)):
-                self._add_rows([paired], is_half=True)
+            with k.if_(k.compare("lt", first, depth)):
+                self._add_rows([first], is_far, is_half=True)
 
-    def _add_rows(self, steps: Sequence[Value], *, is_half: bool = False) -> None:
+    def _add_groups(self, first: Value, group: int, is_far: Value) -> Value:
+        """Adds multiples of the rows of B from `first` on, `group` (pairs) at a time; the first row that is left."""
+        k, pair = self._k, self._kind.pair
+        rows = group * pair
+        whole = k.mul(k.udiv(k.sub(k.parameters["depth"], first), rows), rows)
+        end = k.add(first, whole)
+        with k.loop(first, end, rows) as step:
+            self._add_rows([k.add(step.index, index * pair) for index in range(group)], is_far)
+        return end
+
+    def _add_rows(self, steps: Sequence[Value], is_far: Value, *, is_half: bool = False) -> None:
         """Adds multiples of the (pairs of) rows `steps` of B to the rows of C; half a pair lacks its second row."""
         k, lanes, columns = self._k, self._vector.lanes, self._k.parameters["columns"]
         factors = [[self._factors(row, step, is_half) for step in steps] for row in range(self._rows)]
         whole = k.and_(columns, -lanes)
 
-        def vectors(is_far: bool) -> None:
+        def vectors(fetches: bool) -> None:
             with k.loop(0, whole, lanes) as column:
-                if is_far:
+                if fetches:
                     self._fetch_later(steps, column.index)
                 self._add_vectors(factors, steps, column.index, None, is_half)
 
-        is_far = k.compare("ne", k.parameters["is_far"], 0)
         k.if_else(is_far, functools.partial(vectors, True), functools.partial(vectors, False))
         with k.if_(k.compare("lt", whole, columns)):
             self._add_vectors(factors, steps, whole, k.sub(columns, whole), is_half)
@@ -183,7 +202,7 @@ class _StreamEmitter:
         """Fetches a vector of each of the rows of B that come after these."""
         k, kind = self._k, self._kind
         for step in steps:
-            later = k.mul(k.parameters["b_step"], k.add(step, self._group * kind.pair))
+            later = k.mul(k.parameters["b_step"], k.add(step, len(steps) * kind.pair))
             place = k.gep(k.gep(k.parameters["b"], later), column, kind.element.bytes)
             k.prefetch(place, self._vector.lanes * kind.element.bytes, level=2)
 
