@@ -16,8 +16,8 @@ def side_by_side(jobs: Sequence[Callable[[], T]], threads: int) -> list[T]:
     """The results of independent jobs, in their order, by up to `threads` threads. The caller is one of them; the
     others end with the last job.
 
-    Raises the error of the first job that has one, when all have ended. Threads that the system does not grant, or Python
-    no more as it ends, are done without."""
+    Raises the error of the first job that has one, when all have ended. Threads that the system does not grant, or
+    Python no more as it ends, are done without."""
     if threads < 2 or len(jobs) < 2:
         return [job() for job in jobs]
     results: list[Future[T]] = [Future() for _ in jobs]
