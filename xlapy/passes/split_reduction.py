@@ -35,7 +35,7 @@ from xlapy.passes.fusion.rows import returns_to_elements
 LEAST_BYTES = 1 << 20  # of the operand: some tens of microseconds of reading
 FEW_ROWS = 32  # results of rows: with more, there is enough to hand out already
 FEW_COLUMNS = 256  # results of columns, of which a task folds many side by side
-MEMORY_BYTES = 16 << 20  # of an array that is likely to be in no cache
+MEMORY_BYTES = 32 << 20  # of an array that is likely to be in no cache
 SHORT_ROW_BYTES = 8 << 10
 """Of the results of columns in memory: what few tasks share would be pieces of pages, and not whole rows. Sums of 512
 to 2048 columns of f32 take 0.5 to 0.9 of the time in parts; those of 4096 columns, 1.1 of it."""
