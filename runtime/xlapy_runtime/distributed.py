@@ -14,7 +14,7 @@ import hashlib
 import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -71,14 +71,17 @@ class Preparation:
         if kind is Kind.DONE:
             return lambda call, _: call.take_started(site).finish(call)
         exchange = self._exchanges.get(site.index)
-        if exchange is None:
-            return _zeros
+
+        def crossing(call: RunningCall, buffers: Buffers) -> Crossing | Absence:
+            if exchange is None:
+                return Absence(buffers)
+            return Crossing(self._partners, site, exchange, call.context, buffers)
 
         def begin(call: RunningCall, buffers: Buffers) -> None:
-            call.started(site, Crossing(self._partners, site, exchange, call.context, buffers))
+            call.started(site, crossing(call, buffers))
 
         def meet(call: RunningCall, buffers: Buffers) -> None:
-            Crossing(self._partners, site, exchange, call.context, buffers).finish(call)
+            crossing(call, buffers).finish(call)
 
         return begin if kind is Kind.START else meet
 
@@ -133,12 +136,6 @@ class Places:
         return Place(address, part.rows, part.row_bytes, part.target_pitch)
 
 
-class Step(Protocol):
-    """What becomes of one part, when its messages have arrived."""
-
-    def finish(self, crossing: Crossing, call: RunningCall) -> None: ...
-
-
 class Crossing:
     """One collective of one process, from its start, which sends what others get, to its end."""
 
@@ -150,7 +147,9 @@ class Crossing:
         self.position = exchange.members.index(partners.rank)
         self._messages: list[Message] = []
         places = Places(buffers)
-        self._steps = [(Fold if part.combine else Copies)(self, part, places) for part in exchange.parts]
+        self._steps: list[Fold | Copies] = [
+            Fold(self, part, places) if part.combine else Copies(self, part, places) for part in exchange.parts
+        ]
 
     def send(self, position: int, data: Bytes, phase: int = 0) -> None:
         """Sends to another member; nothing is no message. Messages of two phases are not taken for each other."""
@@ -175,7 +174,7 @@ class Crossing:
         if late:
             missing = ", ".join(f"process {process}" for process in late)
             waited = seconds(call.timeout or 0)
-            raise DeadlineError(f"process {self.partners.rank} waited {waited} for {missing}, over MPI")
+            raise DeadlineError(f"process {self.partners.rank} waited {waited} for {missing}")
 
     def finish(self, call: RunningCall) -> None:
         self.arrive(call)
@@ -184,6 +183,20 @@ class Crossing:
 
     def abandon(self) -> None:
         """Its messages are left to themselves with those of the whole run."""
+
+
+class Absence:
+    """A collective of a process that is in no group of it: the results are zeros."""
+
+    def __init__(self, buffers: Buffers) -> None:
+        for result in buffers.results:
+            result.fill(0)
+
+    def finish(self, call: RunningCall) -> None:
+        """There is nothing to wait for."""
+
+    def abandon(self) -> None:
+        """There is nothing to take back."""
 
 
 class Copies:
@@ -273,9 +286,3 @@ def _shares(data: Bytes, element_bytes: int, count: int) -> list[Bytes]:
     elements = data.size // element_bytes
     ends = [elements * number // count * element_bytes for number in range(count + 1)]
     return [data[begin:end] for begin, end in itertools.pairwise(ends)]
-
-
-def _zeros(call: RunningCall, buffers: Buffers) -> None:
-    """What a process gets that is in no group."""
-    for result in buffers.results:
-        result.fill(0)

@@ -140,6 +140,17 @@ def check_broadcast_and_permute_within_groups() -> None:
     )
 
 
+def check_pairs_of_start_and_done_that_some_stay_out_of() -> None:
+    same(
+        """p = f32[2,2] parameter(0)
+        c = (f32[2,2], f32[2,2]) collective-permute-start(p), source_target_pairs={{0,1}}
+        n = f32[2,2] negate(p)
+        d = f32[2,2] collective-permute-done(c)
+        ROOT r = f32[2,2] add(d, n)""",
+        (F32, (2, 2)),
+    )
+
+
 def check_loops_and_pairs_of_start_and_done() -> None:
     run = f"""HloModule m
     {REGIONS}
