@@ -84,11 +84,12 @@ HLO_FLOORS = (
 )
 
 # Big or optional packages, which a file may import inside the function that needs them.
-LAZY = {"jax", "jaxlib", "llvmlite", "matplotlib", "networkx", "scipy"}
+LAZY = {"jax", "jaxlib", "llvmlite", "matplotlib", "mpi4py", "networkx", "scipy"}
 NEVER_AT_MODULE_LEVEL = {
     "jax": {"xlapy.jax"},
     "jaxlib": {"xlapy.jax"},
     "matplotlib": set(),
+    "mpi4py": set(),
     "networkx": set(),
     "scipy": set(),
 }  # with the packages that are excepted

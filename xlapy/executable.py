@@ -76,6 +76,14 @@ class Executable:
         """Runs every process of the grid at once: one list of arguments, and one result, per process, replica-major."""
         return self._executable.run_parallel(arguments, seed=seed, timeout=timeout)
 
+    def run_distributed(
+        self, *arguments: Any, communicator: Any = None, seed: int | None = None, timeout: float | None = None
+    ) -> Any:
+        """Runs one process of the grid here, and the others in the other processes of an MPI communicator of mpi4py:
+        by default all that `mpiexec` has started. Each is the process of its rank, gives its arguments, and gets its
+        results; if one fails, all raise."""
+        return self._executable.run_distributed(*arguments, communicator=communicator, seed=seed, timeout=timeout)
+
     def hlo_text(self) -> str:
         """The module as it was compiled: after all passes. Many constants are elided, and then it does not parse."""
         return self._compiled.program.hlo_text

@@ -99,6 +99,12 @@ class DynamicExecutable(Executable):
         first = arguments[0] if arguments else ()
         return self.specialize(*first).run_parallel(arguments, seed=seed, timeout=timeout)
 
+    def run_distributed(
+        self, *arguments: Any, communicator: Any = None, seed: int | None = None, timeout: float | None = None
+    ) -> Any:
+        executable = self.specialize(*arguments)
+        return executable.run_distributed(*arguments, communicator=communicator, seed=seed, timeout=timeout)
+
     def hlo_text(self) -> str:
         """The module as it was given, `?` and all: passes have seen its specializations only."""
         return self._module.to_text()

@@ -103,6 +103,7 @@ class RunningCall:
         "actions",
         "cancellation",
         "cancelled",
+        "context",
         "device",
         "failure",
         "pending",
@@ -126,6 +127,7 @@ class RunningCall:
         cancellation: Cancellation,
         timeout: float | None,
         rendezvous: Explaining | None = None,
+        context: int = 0,
     ) -> None:
         self.actions = actions
         self.sites = sites
@@ -136,6 +138,7 @@ class RunningCall:
         self.cancellation = cancellation
         self.timeout = timeout
         self.rendezvous = rendezvous
+        self.context = context
         self.failure: BaseException | None = None
         self.pending: dict[int, list[Started]] = {}
         self.revocable: list[Started] = []

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import ctypes
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
@@ -192,6 +192,29 @@ def is_collective(name: str) -> bool:
     return kind_of(name) is not Kind.OTHER
 
 
+@dataclass(frozen=True, slots=True)
+class Exchange:
+    """What one process exchanges at a site: with the members of its group, of which `sources` has for each the position
+    of the one whose data it gets (None: everybody's). Sites that meet have the same key, in all processes."""
+
+    key: int
+    members: Group
+    sources: Sequence[int] | None
+    parts: Sequence[Part]
+
+
+def exchanges(sites: Iterable[Site], process: int) -> dict[int, Exchange]:
+    """What a process exchanges, by the number of the site; sites whose groups it is not in are missing."""
+    planner = _Planner()
+    found = {}
+    for site in sites:
+        if kind_of(site.call.kind) in (Kind.COLLECTIVE, Kind.START):
+            for exchange in planner.exchanges(site):
+                if process in exchange.members:
+                    found[site.index] = exchange
+    return found
+
+
 def meeting_plan(sites: Iterable[Site]) -> MeetingPlan:
     """The records of all call sites of a program."""
     planner = _Planner()
@@ -223,16 +246,11 @@ class _Planner:
             return SiteRecord(kind=kind)
         if kind is Kind.DONE:
             return SiteRecord(kind=kind, start=site.attribute("start"))
-        specs = (*site.call.operands, *site.call.results)
-        if any(spec.dynamic_dims for spec in specs):
-            raise InternalError(f"{site.call.label}: operands of collectives must be padded, not dynamic")
-        self.width = max(self.width, len(specs))
+        self.width = max(self.width, len(site.call.operands) + len(site.call.results))
         groups: list[int | None] = [None] * site.grid.size
-        for members, sources in _groups(site):
-            if not all(0 <= process < len(groups) and groups[process] is None for process in members):
-                raise InternalError(f"{site.call.label}: the group {members} is not one of processes of its own")
-            record = self._group(site, members, sources)
-            for process in members:
+        for exchange in self.exchanges(site):
+            record = self._group(site, exchange)
+            for process in exchange.members:
                 groups[process] = ctypes.addressof(record)
         return SiteRecord(
             kind=kind,
@@ -242,16 +260,29 @@ class _Planner:
             result_bytes=self._words([spec.nbytes for spec in site.call.results]),
         )
 
-    def _group(self, site: Site, members: Group, sources: Sequence[int] | None) -> GroupRecord:
+    def exchanges(self, site: Site) -> Iterator[Exchange]:
+        """What each group of a site exchanges."""
+        if any(spec.dynamic_dims for spec in (*site.call.operands, *site.call.results)):
+            raise InternalError(f"{site.call.label}: operands of collectives must be padded, not dynamic")
         name = _base(site)
-        parts = PARTS[name](site, len(members))
-        _require_fit(site, parts, len(members))
-        if sources is not None:  # nobody fetches from most, but some may get zeros, which come behind the last member
-            owners = len(members) + 1 if NOBODY in sources else max(sources) + 1
-            parts = [replace(part, owners=owners) for part in parts]
-        leaves = [part.record() for part in parts]
+        taken: set[int] = set()
+        for members, sources in _groups(site):
+            if not all(0 <= process < site.grid.size and process not in taken for process in members):
+                raise InternalError(f"{site.call.label}: the group {members} is not one of processes of its own")
+            taken.update(members)
+            parts = PARTS[name](site, len(members))
+            _require_fit(site, parts, len(members))
+            if sources is not None:  # nobody fetches from most; some may get zeros, which come behind the last member
+                owners = len(members) + 1 if NOBODY in sources else max(sources) + 1
+                parts = [replace(part, owners=owners) for part in parts]
+            key = self._key(name, site, members, (tuple(parts), tuple(sources or ())))
+            yield Exchange(key, members, sources, parts)
+
+    def _group(self, site: Site, exchange: Exchange) -> GroupRecord:
+        members, sources = exchange.members, exchange.sources
+        leaves = [part.record() for part in exchange.parts]
         record = GroupRecord(
-            key=self._key(name, site, members, (tuple(parts), tuple(sources or ()))),
+            key=exchange.key,
             site=site.index,
             size=len(members),
             members=self._words(members),

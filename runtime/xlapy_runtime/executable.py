@@ -22,6 +22,7 @@ from xlapy_runtime.program import ArraySpec, Program, Value, flatten, unflatten
 from xlapy_runtime.waiting import checked_timeout
 
 if TYPE_CHECKING:
+    from xlapy_runtime.distributed import DistributedProgram
     from xlapy_runtime.runs import Runs
 
 EntryFunction = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p)
@@ -150,6 +151,38 @@ class ProgramExecutable:
         limit = self._timeout(timeout)
         results = self._run(self.devices, self._buffers(arguments), seed, limit)
         return [unflatten(self.program.result, row) for row in results]
+
+    def run_distributed(
+        self,
+        *arguments: Value,
+        communicator: Any = None,
+        seed: int | None = None,
+        timeout: float | None = None,
+    ) -> Value:
+        """Runs this process of the grid, while each other process of an MPI communicator runs its own; see
+        `distributed`. All call this together; it fails in all if it fails in one."""
+        limit = self._timeout(timeout)
+        partners = late("xlapy_runtime.mpi").partners_in(communicator)
+        if partners.size != self.program.num_processes:
+            counts = f"{self.program.num_processes} processes, and the communicator has {partners.size}"
+            raise ArgumentError(f"{self.program.name} runs as {counts}")
+        if self._direct is not None:
+            return self.run(*arguments, seed=seed, timeout=timeout)
+
+        def run_own() -> Value:
+            assert self._runs is not None
+            runs = self._distributed.runs(self._runs, partners)
+            chosen = self.seed if seed is None else seed
+            run = runs.begin([self.devices[partners.rank]], seed=chosen, is_seeded=seed is not None, timeout=limit)
+            (results,) = run.results(self._buffers([arguments]))
+            return unflatten(self.program.result, results)
+
+        return partners.run(self._distributed.digest, limit, run_own)
+
+    @functools.cached_property
+    def _distributed(self) -> DistributedProgram:
+        made: DistributedProgram = late("xlapy_runtime.distributed").DistributedProgram(self.program)
+        return made
 
     def _run(
         self, places: Sequence[Device], buffers: Sequence[list[np.ndarray]], seed: int | None, timeout: float | None

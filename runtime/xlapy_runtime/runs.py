@@ -7,6 +7,7 @@ this module.
 from __future__ import annotations
 
 import contextlib
+import copy
 import ctypes
 import functools
 import itertools
@@ -59,6 +60,7 @@ class Runs:
         self.program = program
         self.entry = entry
         self.grid = Grid(program.num_replicas, program.num_partitions)
+        self.processes: Sequence[int] = range(self.grid.size)
         self.results = results
         self.aliases = aliases
         self.run_bytes = run_bytes
@@ -67,14 +69,25 @@ class Runs:
         self._constants = constants
         self._words = words
         self._numbers = itertools.count()
-        sites = [
+        self.sites = [
             calls.Site(index, call, self.grid, address_of, targets) for index, call in enumerate(program.runtime_calls)
         ]
-        self._meetings = collectives.meeting_plan(sites) if needs_rendezvous(program) else None
+        self._meetings = collectives.meeting_plan(self.sites) if needs_rendezvous(program) else None
         if self._meetings is not None:
             self._words[ContextWord.RUNTIME_CALL] = NATIVE.get().call_address
-        self.actions = [_action(site) for site in sites]
+        self.actions = [_action(site) for site in self.sites]
         self.memories = Pool(self.make_memory)
+
+    def of_process(self, process: int, action: calls.Preparation) -> Runs:
+        """Runs of one process here, while the others run elsewhere. Python does the calls: `action` prepares them."""
+        runs = copy.copy(self)
+        runs.processes = (process,)
+        runs._words = self._words | {ContextWord.RUNTIME_CALL: calls.RUNTIME_CALL_ADDRESS}
+        runs._numbers = itertools.count()
+        runs._meetings = None
+        runs.actions = [action(site) for site in self.sites]
+        runs.memories = Pool(runs.make_memory)
+        return runs
 
     def begin(self, places: Sequence[Device], *, seed: int, is_seeded: bool, timeout: float | None) -> Run:
         """A run on these devices, one for each process. Runs that are not seeded draw other random numbers each."""
@@ -82,7 +95,7 @@ class Runs:
         return Run(self, places, seed=seed, counter=counter, timeout=timeout)
 
     def make_memory(self) -> Memory:
-        contexts = [self._make_context() for _ in range(self.grid.size)]
+        contexts = [self._make_context() for _ in self.processes]
         if self._meetings is None:
             return Memory(contexts, None)
         entry = ctypes.cast(self.entry, ctypes.c_void_p).value or 0
@@ -184,26 +197,28 @@ class Run:
     def _begin_all(self, arguments: Sequence[list[np.ndarray]], results: Sequence[list[np.ndarray]]) -> list[_Process]:
         processes: list[_Process] = []
         try:
-            for number, row in enumerate(zip(arguments, results, strict=True)):
-                processes.append(self._begin(number, *row))
+            for position, row in enumerate(zip(arguments, results, strict=True)):
+                processes.append(self._begin(position, *row))
         except BaseException:  # no memory, or a signal handler's: devices must not wait for what never runs
             for process in processes:
                 process.end()
             raise
         return processes
 
-    def _begin(self, number: int, arguments: list[np.ndarray], results: list[np.ndarray]) -> _Process:
-        shared, context = self._shared, self._memory.contexts[number]
+    def _begin(self, position: int, arguments: list[np.ndarray], results: list[np.ndarray]) -> _Process:
+        shared, context = self._shared, self._memory.contexts[position]
+        number = shared.processes[position]
         call = calls.RunningCall(
             actions=shared.actions,
             sites=shared.program.runtime_calls,
-            device=self._places[number],
+            device=self._places[position],
             process=number,
             cancelled=context.cancelled,
             views=context.views,
             cancellation=self._cancellation,
             timeout=self._timeout,
             rendezvous=self._rendezvous,
+            context=context.address,
         )
         process = _Process(call, context, arguments, results, shared.run_bytes)
         process.begin()

@@ -45,6 +45,11 @@ LIMITATIONS = (
         "what leaves the program is one buffer of a size that all who take part know in advance",
     ),
     Limitation(
+        ("send", "recv"),
+        "between devices, in a program that runs over MPI (`run_distributed` raises the error)",
+        "their channels are those of one process; collective-permute does the same",
+    ),
+    Limitation(
         ("while", "conditional", "map", "reduce", "reduce-window", "select-and-scatter", "scatter", "sort"),
         "with computations that nest more than a hundred deep",
         "passes and code generation follow them by recursion, which Python bounds",

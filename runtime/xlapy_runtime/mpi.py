@@ -1,0 +1,232 @@
+"""Processes of a program that are processes of the system, perhaps on several machines, and talk over MPI (mpi4py).
+
+Every run begins with the word of all that they run the same program, and ends with the word of all how it went: it
+fails in each process if it fails in one. Messages within go from one process to another and never block, so that every
+wait is open to Ctrl-C, to its deadline and to the notice that another process has failed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import os
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Self, TypeVar
+
+import numpy as np
+
+from xlapy_runtime.errors import ArgumentError, DeadlineError, ExecutionError
+from xlapy_runtime.late import late
+from xlapy_runtime.waiting import describe, seconds
+
+FAILURE_TAG = 0
+"""Of the notice that a process has failed. Other messages have greater tags."""
+
+_SPINS = 2000
+"""Looks for a message before the core is left to sleep: each of them yields it."""
+
+_NAP_SECONDS = 50e-6
+
+Bytes = np.ndarray[Any, np.dtype[np.uint8]]
+Result = TypeVar("Result")
+
+
+def partners_in(communicator: Any) -> Partners:
+    """The processes of a communicator of mpi4py, the same object every time; None is the one of all processes."""
+    mpi = _load()
+    if communicator is None:
+        communicator = mpi.COMM_WORLD
+    if not isinstance(communicator, mpi.Intracomm):
+        raise ArgumentError(f"communicator is one of mpi4py within a group of processes, not {communicator!r}")
+    known = communicator.Get_attr(_attribute())
+    if known is None:
+        known = Partners(mpi, communicator)
+        communicator.Set_attr(_attribute(), known)
+    partners: Partners = known
+    return partners
+
+
+@functools.cache
+def _load() -> Any:
+    try:
+        return late("mpi4py.MPI")
+    except (ImportError, RuntimeError) as error:
+        raise ExecutionError(
+            f"run_distributed needs mpi4py and an MPI library (pip install 'xlapy[mpi]'): {describe(error)}"
+        ) from error
+
+
+@functools.cache
+def _attribute() -> int:
+    """Under which a communicator keeps its `Partners`."""
+    key: int = _load().Comm.Create_keyval()
+    return key
+
+
+class Message:
+    """One array of bytes on its way to a process or from it. The memory is its own until it has arrived."""
+
+    __slots__ = ("data", "is_incoming", "peer", "request")
+
+    def __init__(self, request: Any, peer: int, data: Bytes, *, is_incoming: bool) -> None:
+        self.request = request
+        self.peer = peer
+        self.data = data
+        self.is_incoming = is_incoming
+
+
+class Partners:
+    """The processes of one communicator, of which this is number `rank`. They run one program at a time."""
+
+    def __init__(self, mpi: Any, communicator: Any) -> None:
+        self._mpi = mpi
+        self.rank: int = communicator.Get_rank()
+        self.size: int = communicator.Get_size()
+        self._busy = threading.Lock()
+        self._unanswered: Any = None  # a request for the word of everybody that did not end, and its memory
+        self._heard = ""  # which process has failed in this run, and why: others may have done so too
+        self._open: list[Message] = []
+        self._stranded: list[Message] = []
+        self._communicator = communicator
+        self._is_clean = False  # no message of others, or of a run that failed, comes there
+
+    def _duplicate(self, timeout: float | None) -> None:
+        """Goes over to a communicator that is clean."""
+        duplicate, request = self._communicator.Idup()
+        self._agree(request, timeout, "begin a run", memory=duplicate)
+        self._communicator, self._is_clean = duplicate, True
+
+    def run(self, digest: bytes, timeout: float | None, work: Callable[[], Result]) -> Result:
+        """The result of `work` in this process, when all have done theirs. `digest` says what they work on.
+
+        Raises this process's error, or else that of the first process that has failed."""
+        with self._alone():
+            self._begin(digest, timeout)
+            try:
+                result = work()
+                if self._open:
+                    raise ExecutionError(f"process {self.rank} left a collective unfinished")
+            except BaseException as error:
+                with contextlib.suppress(ExecutionError):  # that the others do not end either is no news
+                    self._end(error, timeout)
+                raise
+            self._end(None, timeout)
+            return result
+
+    @contextlib.contextmanager
+    def _alone(self) -> Iterator[Self]:
+        if not self._busy.acquire(blocking=False):
+            raise ArgumentError("another thread runs a program on this communicator: give each one of its own")
+        try:
+            yield self
+        finally:
+            self._busy.release()
+
+    def _begin(self, digest: bytes, timeout: float | None) -> None:
+        if self._unanswered is not None:
+            raise ExecutionError("an earlier run on this communicator has not ended in all processes: start them again")
+        if not self._is_clean:
+            self._duplicate(timeout)
+        self._heard = ""
+        own = np.frombuffer(digest, np.uint8)
+        everybody = np.empty((self.size, own.size), np.uint8)
+        self._agree(self._communicator.Iallgather(own, everybody), timeout, "begin a run")
+        others = [str(process) for process, row in enumerate(everybody) if not np.array_equal(row, everybody[0])]
+        if others:
+            raise ArgumentError(f"all processes must run the same program: {', '.join(others)} and 0 do not")
+
+    def _end(self, error: BaseException | None, timeout: float | None) -> None:
+        """Tells the others how the run went, and learns it from them."""
+        is_first = error is not None and not self._heard
+        if error is not None and is_first:
+            self._heard = f"process {self.rank} failed: {describe(error)}"
+            data = np.frombuffer(self._heard.encode(), np.uint8)
+            for process in range(self.size):
+                if process != self.rank:
+                    self.send(process, FAILURE_TAG, data)
+        own, found = np.array([self.rank if is_first else self.size]), np.zeros(1, np.int64)
+        self._agree(self._communicator.Iallreduce(own, found, op=self._mpi.MIN), timeout, "end a run")
+        failed = int(found[0])
+        if failed < self.size:
+            self._strand()
+            if error is None:
+                self._hear(failed)
+                raise ExecutionError(self._heard)
+
+    def _agree(self, request: Any, timeout: float | None, what: str, memory: Any = None) -> None:
+        """Waits for the word of everybody; without it, nobody knows what messages are still to come. `memory` is what
+        the request writes to, if it does not keep that itself."""
+        self._unanswered = request, memory
+        if not _wait(request.Test, timeout):
+            raise DeadlineError(f"process {self.rank} waited {seconds(timeout or 0)} for the others to {what}")
+        self._unanswered = None
+
+    def send(self, process: int, tag: int, data: Bytes) -> Message:
+        """Sends bytes, which must not change until the message has arrived."""
+        message = Message(self._communicator.Isend(data, process, tag), process, data, is_incoming=False)
+        self._open.append(message)
+        return message
+
+    def receive(self, process: int, tag: int, byte_count: int) -> Message:
+        """A message whose data will have been sent when it has arrived. Those of a tag arrive in the order of sends."""
+        data = np.empty(byte_count, np.uint8)
+        message = Message(self._communicator.Irecv(data, process, tag), process, data, is_incoming=True)
+        self._open.append(message)
+        return message
+
+    def arrive(self, messages: Sequence[Message], timeout: float | None) -> list[int]:
+        """Waits until all have arrived; in vain for these processes. Raises the failure of another process."""
+        requests = [message.request for message in messages]
+
+        def have_arrived() -> bool:
+            if self._mpi.Request.Testall(requests):
+                return True
+            self._listen()
+            return False
+
+        if not _wait(have_arrived, timeout):
+            return sorted({message.peer for message in messages if not message.request.Test()})
+        gone = set(map(id, messages))
+        self._open = [message for message in self._open if id(message) not in gone]
+        return []
+
+    def _listen(self) -> None:
+        """Raises the failure of another process, if there is a notice of one."""
+        status = self._mpi.Status()
+        if self._communicator.Iprobe(self._mpi.ANY_SOURCE, FAILURE_TAG, status):
+            self._hear(status.Get_source())
+            raise ExecutionError(self._heard)
+
+    def _hear(self, process: int) -> None:
+        """Takes the notice of a process that is known to have failed."""
+        status = self._mpi.Status()
+        self._communicator.Probe(process, FAILURE_TAG, status)
+        data = np.empty(status.Get_count(self._mpi.BYTE), np.uint8)
+        self._communicator.Recv(data, process, FAILURE_TAG)
+        self._heard = bytes(data).decode(errors="replace")
+
+    def _strand(self) -> None:
+        """Leaves the messages of a run that has failed to themselves, with their memory."""
+        for message in self._open:
+            if message.is_incoming and message.request:
+                message.request.Cancel()
+        self._stranded += self._open
+        self._open = []
+        self._is_clean = False
+
+
+def _wait(has_come: Callable[[], bool], timeout: float | None) -> bool:
+    """Looks until something has come; False if so many seconds passed first."""
+    deadline = None if timeout is None else time.monotonic() + timeout
+    spins = 0
+    while not has_come():
+        if deadline is not None and time.monotonic() >= deadline:
+            return False
+        spins += 1
+        if spins < _SPINS:
+            os.sched_yield()
+        else:
+            time.sleep(_NAP_SECONDS)
+    return True
