@@ -319,6 +319,20 @@ class _Team:
         spans = list(self._pool.map(member, range(self.size)))
         return max(end for _, end in spans) - min(begin for begin, _ in spans)
 
+    def runs_per_second(self, task: Callable[[int], None], at_least: float) -> float:
+        """Of `task(member)`, those of all members, of which each goes on for so many seconds. One that is held up holds
+        up no other: parallel loops share out work as well."""
+
+        def member(number: int) -> float:
+            self._barrier.wait()
+            began, runs, spent = self._clock(), 0, 0.0
+            while not runs or spent < at_least:
+                task(number)
+                runs, spent = runs + 1, self._clock() - began
+            return runs / spent
+
+        return sum(self._pool.map(member, range(self.size)))
+
     def close(self) -> None:
         self._pool.shutdown()
 
@@ -335,12 +349,8 @@ class _Work:
         return self.amount / min(self.team.seconds(self.task) for _ in range(REPETITIONS))
 
     def mean_rate(self, at_least: float) -> float:
-        """Over runs that take so many seconds together."""
-        runs, spent = 0, 0.0
-        while not runs or spent < at_least:
-            spent += self.team.seconds(self.task)
-            runs += 1
-        return self.amount * runs / spent
+        """Over runs for so many seconds."""
+        return self.amount / self.team.size * self.team.runs_per_second(self.task, at_least)
 
 
 def _multiply_adds(kernels: _Kernels, team: _Team, type: IRType) -> _Work:
