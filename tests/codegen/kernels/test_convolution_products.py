@@ -202,6 +202,31 @@ PRODUCTS = {
       k = s32[3,2,3,3,32] parameter(1)
       ROOT c = s32[2,9,12,13,32] convolution(x, k),
         window={size=3x2x3 pad=1_1x1_0x1_1}, dim_labels=b012f_012io->b012f""",
+    "lines of a tile and more, many features": """
+      x = f32[2,20,21,72] parameter(0)
+      k = f32[3,3,72,100] parameter(1)
+      ROOT c = f32[2,20,21,100] convolution(x, k),
+        window={size=3x3 pad=1_1x1_1}, dim_labels=b01f_01io->b01f""",
+    "lines of a tile and more, many features apart": """
+      x = f64[1,33,31,48] parameter(0)
+      k = f64[3,2,48,40] parameter(1)
+      ROOT c = f64[1,17,15,40] convolution(x, k),
+        window={size=3x2 stride=2x2 pad=1_1x0_2 rhs_dilate=1x3}, dim_labels=b01f_01io->b01f""",
+    "short lines, many features": """
+      x = f32[3,13,14,72] parameter(0)
+      k = f32[3,3,72,136] parameter(1)
+      ROOT c = f32[3,14,13,136] convolution(x, k),
+        window={size=3x3 pad=2_1x0_1}, dim_labels=b01f_01io->b01f""",
+    "short lines, many features, stride along them": """
+      x = f64[2,11,19,144] parameter(0)
+      k = f64[3,3,72,256] parameter(1)
+      ROOT c = f64[2,15,10,256] convolution(x, k),
+        window={size=3x3 stride=1x2 pad=3_5x2_1 rhs_dilate=2x1}, dim_labels=b01f_01io->b01f, feature_group_count=2""",
+    "short lines, many features, several units": """
+      x = f64[1,12,7,1024] parameter(0)
+      k = f64[2,3,1024,132] parameter(1)
+      ROOT c = f64[1,12,7,132] convolution(x, k),
+        window={size=2x3 pad=0_1x1_1}, dim_labels=b01f_01io->b01f""",
     "more features than positions": """
       x = f32[1,7,7,96] parameter(0)
       k = f32[3,3,96,176] parameter(1)
@@ -225,6 +250,7 @@ PRODUCTS = {
         window={size=3x3 pad=1_1x1_1}, dim_labels=b01f_01io->b01f""",
 }
 
+COPYING = [name for name in PRODUCTS if "lines" in name and "many features" in name and "reversed" not in name]
 GRADIENTS = [name for name in PRODUCTS if name.startswith("gradient of a kernel")]
 TARGETS = lesser_targets()
 
@@ -240,8 +266,8 @@ def test_convolution_by_the_matrix_product_library(name: str) -> None:
 
 
 @pytest.mark.parametrize("target", TARGETS)
-@pytest.mark.parametrize("name", GRADIENTS)
-def test_gradients_by_vectors_of_any_length(name: str, target: str) -> None:
+@pytest.mark.parametrize("name", [*GRADIENTS, *COPYING])
+def test_convolutions_by_vectors_of_any_length(name: str, target: str) -> None:
     """Shorter ones than tiles are high, too."""
     text = f"HloModule m\nENTRY main {{{PRODUCTS[name]}\n}}"
     generator, options = np.random.default_rng(len(name)), xlapy.CompileOptions()
@@ -251,9 +277,9 @@ def test_gradients_by_vectors_of_any_length(name: str, target: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", [*GRADIENTS, *(name for name in PRODUCTS if name.startswith("more features than positions"))]
+    "name", [*GRADIENTS, *COPYING, *(name for name in PRODUCTS if name.startswith("more features than positions"))]
 )
-def test_convolutions_of_small_results_do_not_depend_on_threads(name: str) -> None:
+def test_convolutions_do_not_depend_on_threads(name: str) -> None:
     text = f"HloModule m\nENTRY main {{{PRODUCTS[name]}\n}}"
     generator = np.random.default_rng(2)
     arguments = [random_array(generator, parameter.shape) for parameter in parse(text).entry.parameters]
@@ -294,7 +320,9 @@ def test_convolutions_and_what_is_behind_them(name: str) -> None:
         "gradient of a kernel",
         "gradient of a kernel, long lines",
         "groups",
+        "lines of a tile and more, many features",
         "more features than positions",
+        "short lines, many features",
         "bf16",
     ],
 )
@@ -319,6 +347,8 @@ def test_epilogues_do_not_hide_special_numbers(name: str) -> None:
         "gradient of a kernel",
         "gradient of a kernel, long lines",
         "groups",
+        "lines of a tile and more, many features",
+        "short lines, many features",
         "more features than positions, groups",
         "more features than positions, large kernel",
         "bf16",

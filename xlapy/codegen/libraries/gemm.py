@@ -83,6 +83,7 @@ def emit_gemm(kind: GemmType, target: Target) -> Module:
     emitter.run()
     if has_windows(kind):
         emitter.direct()
+        emitter.unfolded()
         emitter.copied()
         emitter.gradient()
         emitter.windows()
@@ -160,7 +161,10 @@ class _GemmEmitter(GemmGradient):
         def unless_copied() -> None:
             k.if_else(self._is_copied(k, problem), lambda: self._run_copied(k, problem), direct_or_packed)
 
-        k.if_else(self._is_direct_gradient(k, problem), lambda: self._run_gradient(k, problem), unless_copied)
+        def unless_unfolded() -> None:
+            k.if_else(self._is_unfolded(k, problem), lambda: self._run_unfolded(k, problem), unless_copied)
+
+        k.if_else(self._is_direct_gradient(k, problem), lambda: self._run_gradient(k, problem), unless_unfolded)
 
     def _watch_for_special(self, k: KernelBuilder, problem: RecordValue) -> Value:
         """The flag that tells whether a convolution must be summed again; nobody raises it if nothing lies outside."""

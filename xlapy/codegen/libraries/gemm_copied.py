@@ -2,7 +2,8 @@
 
 There the kernel of the convolution is larger than the left side that the window makes of the array, and packing it
 would take longer than to copy the rows of that side. These lie like any matrix then, and the product finds the kernel
-where it is: tiles that come first copy its strips for those below while they compute.
+where it is: tiles that come first copy its strips for those below while they compute. Where it is lines of the window
+that can be read so, `gemm_unfolded` copies less.
 """
 
 from __future__ import annotations
@@ -10,9 +11,9 @@ from __future__ import annotations
 import functools
 
 from xlapy.codegen.ir import I1, I64, KernelBuilder, Value
-from xlapy.codegen.libraries.gemm_direct import GemmDirect
 from xlapy.codegen.libraries.gemm_problem import BLOCK_COLUMNS, PACKED_CHUNK, PROBLEM, RANGE, ceil_div, row_pitch
 from xlapy.codegen.libraries.gemm_record import RecordValue
+from xlapy.codegen.libraries.gemm_unfolded import GemmUnfolded
 from xlapy.codegen.libraries.gemm_windows import WINDOW_NUMBERS
 from xlapy.codegen.libraries.scratch import acquire_scratch, release_scratch
 
@@ -24,7 +25,7 @@ _EVEN_BLOCKS = 8
 """Side by side in the result, to share out: there is one block or two below each other."""
 
 
-class GemmCopied(GemmDirect):
+class GemmCopied(GemmUnfolded):
     """Writes what decides for this way of computing a convolution, and the copying."""
 
     def copied(self) -> None:

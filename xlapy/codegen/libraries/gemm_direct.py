@@ -8,9 +8,12 @@ next position. So a tile computes as many positions of a row as it has rows of i
     for each strip of B, for each run (a place of the window in the outer spaces), for each row of the unit:
         for each tile of the row: C[positions, strip] += region[positions + run] B[run, strip]
 
-A run of B is in the nearest cache while all tiles of the unit use it. Where it holds several runs, tiles sum up all of
-them before they store anything: few input features make short runs. Packing would write each element of the array as
-often as there are places in the window; this pays where runs are long, and most where the result has few features.
+A run of B is in a near cache while all tiles of the unit use it. Where the nearest one holds several runs, tiles sum up
+all of them before they store anything: few input features make short runs. Longer ones are packed by the first tile of
+the unit while it computes, for all others of the unit, so that nobody waits for it; short ones are packed beforehand.
+
+Packing A would write each element of the array as often as there are places in the window; this pays where runs are
+long, and most where the result has few features.
 """
 
 from __future__ import annotations
@@ -18,14 +21,15 @@ from __future__ import annotations
 import functools
 
 from xlapy.codegen.ir import I1, I64, PTR, KernelBuilder, Value
+from xlapy.codegen.ir_memory import CACHE_LINE
 from xlapy.codegen.libraries.gemm_in_place import GemmInPlace
 from xlapy.codegen.libraries.gemm_packing import SLACK_BYTES
 from xlapy.codegen.libraries.gemm_problem import CHUNK_WORK, PROBLEM, RANGE, ceil_div, strip_bytes, work_per_element
 from xlapy.codegen.libraries.gemm_record import RecordValue
-from xlapy.codegen.libraries.gemm_tile import TILE_PARAMETERS
+from xlapy.codegen.libraries.gemm_tile import COPYING_PARAMETERS, TILE_PARAMETERS
 from xlapy.codegen.libraries.gemm_windows import WINDOW_NUMBERS, Spot, Windows
 from xlapy.codegen.libraries.scratch import acquire_scratch, release_scratch
-from xlapy_runtime.records import Record
+from xlapy_runtime.records import Record, replaced
 
 _LEAST_STEPS = 48
 """Steps of the runs of a tile. With fewer, it would mostly load and store its sums."""
@@ -43,7 +47,8 @@ _LEAST_UNITS = 8
 _FEW_ROWS = 4
 """There should be so many units to share out, but not units of so few rows that most of a region is what they share."""
 
-_COPY = [("windows", PTR), ("array", PTR), ("row", I64), ("lines", I64), ("pixels", I64), ("region", PTR)]
+_COPY = [("windows", PTR), ("array", PTR), ("row", I64), ("first_line", I64), ("end_line", I64)]
+_COPY += [("lines", I64), ("pieces", I64), ("pixels", I64), ("pitch", I64), ("region", PTR)]
 
 
 class Geometry(Record):
@@ -67,6 +72,37 @@ class Geometry(Record):
     place_pixels: Value
     window_lines: Value
     window_pixels: Value
+
+
+class Pieces(Record):
+    """What a copied line is made of: each piece has so many pixels, and begins `pitch` bytes behind the one before it,
+    where the next position does in the array; one piece is a line as it is."""
+
+    count: Value
+    pixels: Value
+    pitch: Value
+
+
+class Region(Record):
+    """What tiles read of the array, copied: where it is, and the bytes from line to line, and from what lies under one
+    position of a row to what lies under the next."""
+
+    memory: Value
+    line_bytes: Value
+    position_bytes: Value
+
+
+class _Run(Record):
+    """What tiles read along one run: the part of A under a row of positions, a strip of B, of `columns` columns; and
+    whether they add to what earlier runs made."""
+
+    a: Value
+    b: Value
+    columns: Value
+    adds: Value
+    position_bytes: Value
+    run_bytes: Value
+    """From one run in A to the next, where tiles sum up several."""
 
 
 class GemmDirect(GemmInPlace):
@@ -170,7 +206,10 @@ class GemmDirect(GemmInPlace):
         lines = k.sdiv(self._region_bytes, k.mul(geometry.planes, line_bytes))
         fitting = k.add(k.sdiv(k.smax(k.sub(lines, geometry.window_lines), 0), geometry.row_lines), 1)
         outer = k.mul(k.mul(number("row_count0"), number("row_count1")), position_groups)
-        even = k.smax(ceil_div(k, k.mul(outer, rows), _LEAST_UNITS), _FEW_ROWS)
+        pairs = k.smax(k.sdiv(ceil_div(k, problem["n"], self._shape.columns), 2), 1)
+        blocks = k.select(k.compare("ne", problem["copies"], 0), pairs, 1)
+        wanted = ceil_div(k, k.const(I64, _LEAST_UNITS), blocks)
+        even = k.smax(ceil_div(k, k.mul(outer, rows), wanted), _FEW_ROWS)
         row_groups = ceil_div(k, rows, k.smin(k.smin(fitting, even), rows))
         unit_rows = ceil_div(k, rows, row_groups)
         problem.set(
@@ -187,40 +226,65 @@ class GemmDirect(GemmInPlace):
     def _run_direct(self, k: KernelBuilder, problem: RecordValue) -> None:
         if not self._can_read_regions:
             return
-        self._cut_units(k, problem)
-        shape, parallel = self._shape, k.parameters["parallel"]
-        strip = self._strip_bytes_of_b(k, problem)
-        step_bytes = shape.columns * self._kind.packed.bytes
-        panel_columns = k.mul(k.sdiv(self._most_packed_bytes, strip), shape.columns)
-        scratch = acquire_scratch(k, k.mul(ceil_div(k, k.smin(problem["n"], panel_columns), shape.columns), strip))
+        copies = self._copies_runs_of_b(k, problem)
         problem.set(
-            strip_columns=shape.columns,
-            tile_b=scratch.memory,
-            tile_b_strip=strip,
-            tile_b_step=step_bytes,
+            copies=k.zext(copies, I64),
+            strip_columns=self._shape.columns,
+            tile_b_strip=self._strip_bytes_of_b(k, problem),
+            tile_b_step=self._shape.columns * self._kind.packed.bytes,
             tile_a_step=self._element_bytes,
             step=0,
             depth=problem["k"],
             a_strips=0,
             packs_steps=0,
         )
+        self._cut_units(k, problem)
+        k.if_else(copies, lambda: self._run_copying(k, problem), lambda: self._run_with_packed_b(k, problem))
+
+    def _copies_runs_of_b(self, k: KernelBuilder, problem: RecordValue) -> Value:
+        """Whether the first tile of a unit packs each run of B for the others while it computes: it needs a run to
+        itself, and all rows that a tile may have."""
+        geometry, positions = self._geometry(k, problem), self._window_number(k, problem, "row_count3")
+        conditions = [
+            self._can_read_b(k, problem),
+            k.compare("eq", k.mul(geometry.rows_per_tile, geometry.runs_per_tile), 1),
+            k.compare("ge", positions, self._shape.rows),
+            k.compare("ge", self._most_positions(k, geometry), positions),
+        ]
+        return functools.reduce(k.and_, conditions)
+
+    def _run_copying(self, k: KernelBuilder, problem: RecordValue) -> None:
+        with k.loop(0, problem["batches"]) as batch:
+            problem.set(batch=batch.index, column=0, columns=problem["n"])
+            self._run_units(k, problem)
+
+    def _run_with_packed_b(self, k: KernelBuilder, problem: RecordValue) -> None:
+        """Panel by panel of columns: B is packed, then units are computed."""
+        shape, strip = self._shape, problem["tile_b_strip"]
+        panel_columns = k.mul(k.sdiv(self._most_packed_bytes, strip), shape.columns)
+        scratch = acquire_scratch(k, k.mul(ceil_div(k, k.smin(problem["n"], panel_columns), shape.columns), strip))
+        problem["tile_b"] = scratch.memory
         with k.loop(0, problem["batches"]) as batch, k.loop(0, problem["n"], panel_columns) as column:
             columns = k.smin(k.sub(problem["n"], column.index), panel_columns)
-            strips = ceil_div(k, columns, shape.columns)
             problem.set(batch=batch.index, column=column.index, columns=columns)
             pack = k.function_pointer(f"{self._prefix}_pack_strips")
-            k.call(parallel, [pack, problem.place, strips, k.const(I64, 1)])
-            units = self._units_of_matrix(k, problem)
-            blocks = k.smax(k.smin(k.sdiv(strips, 2), ceil_div(k, k.const(I64, _LEAST_UNITS), units)), 1)
-            block_columns = k.mul(ceil_div(k, strips, blocks), shape.columns)
-            column_blocks = ceil_div(k, columns, block_columns)
-            problem.set(block_columns=block_columns, column_blocks=column_blocks)
-            positions = k.mul(problem["unit_rows"], problem["unit_positions"])
-            work = k.mul(k.mul(positions, block_columns), work_per_element(k, problem, problem["k"]))
-            grain = ceil_div(k, k.const(I64, CHUNK_WORK), work)
-            function = k.function_pointer(f"{self._prefix}_units")
-            k.call(parallel, [function, problem.place, k.mul(units, column_blocks), grain])
+            strips = ceil_div(k, columns, shape.columns)
+            k.call(k.parameters["parallel"], [pack, problem.place, strips, k.const(I64, 1)])
+            self._run_units(k, problem)
         release_scratch(k, scratch)
+
+    def _run_units(self, k: KernelBuilder, problem: RecordValue) -> None:
+        """All units of one matrix, for the columns at hand."""
+        units, strips = self._units_of_matrix(k, problem), ceil_div(k, problem["columns"], self._shape.columns)
+        blocks = k.smax(k.smin(k.sdiv(strips, 2), ceil_div(k, k.const(I64, _LEAST_UNITS), units)), 1)
+        block_columns = k.mul(ceil_div(k, strips, blocks), self._shape.columns)
+        column_blocks = ceil_div(k, problem["columns"], block_columns)
+        problem.set(block_columns=block_columns, column_blocks=column_blocks)
+        positions = k.mul(problem["unit_rows"], problem["unit_positions"])
+        work = k.mul(k.mul(positions, block_columns), work_per_element(k, problem, problem["k"]))
+        grain = ceil_div(k, k.const(I64, CHUNK_WORK), work)
+        function = k.function_pointer(f"{self._prefix}_units")
+        k.call(k.parameters["parallel"], [function, problem.place, k.mul(units, column_blocks), grain])
 
     def _units_of_matrix(self, k: KernelBuilder, problem: RecordValue) -> Value:
         outer = k.mul(self._window_number(k, problem, "row_count0"), self._window_number(k, problem, "row_count1"))
@@ -234,8 +298,15 @@ class GemmDirect(GemmInPlace):
             problem = PROBLEM.at(k, k.parameters["problem"])
             number = functools.partial(self._window_number, k, problem)
             geometry = self._geometry(k, problem)
-            scratch = acquire_scratch(k, self._bytes_of_region(k, problem, geometry))
-            region = scratch.memory
+            region_bytes = k.and_(k.add(self._bytes_of_region(k, problem, geometry), CACHE_LINE - 1), -CACHE_LINE)
+            run_bytes = k.mul(k.mul(geometry.run_steps, problem["tile_b_step"]), problem["copies"])
+            scratch = acquire_scratch(k, k.add(region_bytes, run_bytes))
+            region = Region(
+                scratch.memory,
+                k.mul(problem["pixels"], geometry.pixel_bytes),
+                k.mul(geometry.position_pixels, geometry.pixel_bytes),
+            )
+            copy = k.gep(region.memory, region_bytes)
             array = k.gep(problem["a"], k.mul(problem["batch"], problem["a_batch"]))
             rows, positions = number("row_count2"), number("row_count3")
             blocks = problem["column_blocks"]
@@ -249,14 +320,37 @@ class GemmDirect(GemmInPlace):
                 first = k.add(k.mul(k.add(k.mul(outer, rows), row), positions), position)
                 is_new = k.or_(k.compare("eq", block, 0), k.compare("eq", item.index, k.parameters["begin"]))
                 with k.if_(is_new):
-                    copied = [problem["windows"], array, first, problem["lines"], problem["pixels"], region]
-                    k.call(f"{self._prefix}_copy_region", copied)
+                    self._copy_whole_region(k, problem, array, first, region.memory)
                 size = (
                     k.smin(k.sub(rows, row), problem["unit_rows"]),
                     k.smin(k.sub(positions, position), problem["unit_positions"]),
                 )
-                self._unit(k, problem, geometry, region, first, size, k.mul(block, problem["block_columns"]))
+                self._unit(k, problem, geometry, region, copy, first, size, k.mul(block, problem["block_columns"]))
             release_scratch(k, scratch)
+
+    def _copy_whole_region(
+        self, k: KernelBuilder, problem: RecordValue, array: Value, first: Value, region: Value
+    ) -> None:
+        """What lies under a unit whose first position is row `first` of the matrix."""
+        line_bytes = k.mul(problem["pixels"], self._geometry(k, problem).pixel_bytes)
+        line = Pieces(k.const(I64, 1), problem["pixels"], line_bytes)
+        self._copy_region(k, problem, array, first, (k.const(I64, 0), problem["lines"]), line, region)
+
+    def _copy_region(
+        self,
+        k: KernelBuilder,
+        problem: RecordValue,
+        array: Value,
+        first: Value,
+        lines: tuple[Value, Value],
+        pieces: Pieces,
+        region: Value,
+    ) -> None:
+        """The lines from one to another of the `problem`'s, each in `pieces`."""
+        copied = [problem["windows"], array, first, *lines, problem["lines"]]
+        copied += [pieces.count, pieces.pixels, pieces.pitch, region]
+        assert len(copied) == len(_COPY)
+        k.call(f"{self._prefix}_copy_region", copied)
 
     def _bytes_of_region(self, k: KernelBuilder, problem: RecordValue, geometry: Geometry) -> Value:
         pixels = k.mul(k.mul(geometry.planes, problem["lines"]), problem["pixels"])
@@ -267,13 +361,15 @@ class GemmDirect(GemmInPlace):
         k: KernelBuilder,
         problem: RecordValue,
         geometry: Geometry,
-        region: Value,
+        region: Region,
+        copy: Value,
         first: Value,
         size: tuple[Value, Value],
         column: Value,
     ) -> None:
         """All of a unit that lies in one block of columns; `first` is the row of the matrix for its first position."""
         rows, positions = size
+        copies = k.compare("ne", problem["copies"], 0)
         row_length = self._window_number(k, problem, "row_count3")
         row_bytes = k.mul(row_length, problem["c_row"])
         c = k.gep(problem["c"], k.mul(problem["batch"], problem["c_batch"]))
@@ -281,7 +377,11 @@ class GemmDirect(GemmInPlace):
         end = k.smin(k.add(column, problem["block_columns"]), problem["columns"])
         b_step = problem["tile_b_step"]
         run_bytes = k.mul(geometry.run_steps, b_step)
-        line_bytes = k.mul(problem["pixels"], geometry.pixel_bytes)
+        a_run_bytes = k.select(
+            k.compare("eq", geometry.runs_per_line, 1),
+            k.mul(geometry.place_lines, region.line_bytes),
+            k.mul(geometry.place_pixels, geometry.pixel_bytes),
+        )
         with k.loop(column, end, self._shape.columns) as strip:
             columns = k.smin(k.sub(end, strip.index), self._shape.columns)
             goal = k.gep(c, strip.index, self._result_bytes)
@@ -293,17 +393,24 @@ class GemmDirect(GemmInPlace):
             ):
                 number = k.add(k.mul(plane.index, geometry.place_rows), place_row.index)
                 number = k.add(k.mul(number, geometry.runs_per_line), run.index)
-                b_run = k.gep(b, k.mul(number, run_bytes))
+                b_run = k.select(copies, copy, k.gep(b, k.mul(number, run_bytes)))
                 adds = k.or_(problem["accumulate"], k.zext(k.compare("ne", number, 0), I64))
                 line = k.add(geometry.first_line, k.mul(place_row.index, geometry.place_lines))
                 line = k.add(line, k.mul(plane.index, problem["lines"]))
                 pixel = k.add(geometry.first_pixel, k.mul(run.index, geometry.place_pixels))
                 pixel = k.select(k.compare("eq", geometry.runs_per_line, 1), 0, pixel)
-                a = k.gep(k.gep(region, k.mul(line, line_bytes)), k.mul(pixel, geometry.pixel_bytes))
+                a = k.gep(k.gep(region.memory, k.mul(line, region.line_bytes)), k.mul(pixel, geometry.pixel_bytes))
+                operands = _Run(a, b_run, columns, adds, region.position_bytes, a_run_bytes)
+                copied = k.if_else(
+                    copies,
+                    functools.partial(self._copying_tile, k, problem, geometry, operands, number, strip.index, goal),
+                    lambda: [k.const(I64, 0)],
+                )[0]
                 with k.loop(0, rows) as row:
-                    a_row = k.gep(a, k.mul(k.mul(row.index, geometry.row_lines), line_bytes))
+                    a_row = k.gep(a, k.mul(k.mul(row.index, geometry.row_lines), region.line_bytes))
                     c_row = k.gep(goal, k.mul(row.index, row_bytes))
-                    self._row(k, problem, geometry, a_row, b_run, c_row, positions, columns, adds)
+                    start = k.select(k.compare("eq", row.index, 0), copied, 0)
+                    self._row(k, problem, geometry, replaced(operands, a=a_row), c_row, start, positions)
             are_whole = k.compare("eq", positions, row_length)  # then rows follow each other in C
             parts, length = k.select(are_whole, 1, rows), k.select(are_whole, k.mul(rows, positions), positions)
             with k.loop(0, parts) as row:
@@ -313,36 +420,58 @@ class GemmDirect(GemmInPlace):
                 sums = [place, problem["c_row"]]
                 k.call(f"{self._prefix}_finish", [problem.place, *sums, problem["batch"], *place_of_c])
 
+    def _copying_tile(
+        self,
+        k: KernelBuilder,
+        problem: RecordValue,
+        geometry: Geometry,
+        run: _Run,
+        number: Value,
+        column: Value,
+        c: Value,
+    ) -> list[Value]:
+        """The first tile of a unit, which packs run `number` of a strip of B for all others; its positions."""
+        first_column = self._whole_columns(k, k.add(problem["column"], column))
+        b = k.gep(problem["b"], k.mul(problem["batch"], problem["b_batch"]))
+        b = k.gep(b, k.mul(first_column, problem["b_column"]))
+        b = k.gep(b, k.mul(k.mul(number, geometry.run_steps), problem["b_step"]))
+        next_run = k.gep(b, k.mul(geometry.run_steps, problem["b_step"]))
+        arguments = [geometry.run_steps, run.a, run.position_bytes, problem["tile_a_step"]]
+        arguments += [b, problem["b_step"], c, problem["c_row"], run.columns, run.adds]
+        arguments += [c, problem["c_row"], next_run, problem["b_step"], run.b]
+        assert len(arguments) == len(COPYING_PARAMETERS)
+        vectors = k.sdiv(k.add(run.columns, self._shape.lanes - 1), self._shape.lanes)
+        is_edge = k.zext(k.compare("lt", run.columns, self._shape.columns), I64)
+        self._call_copying(k, vectors, is_edge, arguments)
+        return [k.const(I64, self._shape.rows)]
+
     def _row(
         self,
         k: KernelBuilder,
         problem: RecordValue,
         geometry: Geometry,
-        a: Value,
-        b: Value,
+        run: _Run,
         c: Value,
+        start: Value,
         positions: Value,
-        columns: Value,
-        adds: Value,
     ) -> None:
-        """The tiles of one row of positions, of about the same height."""
-        table = self._tiles_for(k, columns)
-        height = ceil_div(k, positions, ceil_div(k, positions, self._shape.rows))
-        a_row = k.mul(geometry.position_pixels, geometry.pixel_bytes)
-        line_bytes = k.mul(problem["pixels"], geometry.pixel_bytes)
-        run_bytes = k.select(
-            k.compare("eq", geometry.runs_per_line, 1),
-            k.mul(geometry.place_lines, line_bytes),
-            k.mul(geometry.place_pixels, geometry.pixel_bytes),
-        )
-        with k.loop(0, positions, height) as tile:
+        """The tiles of one row from position `start` on, of about the same height."""
+        table = self._tiles_for(k, run.columns)
+        left = k.sub(positions, start)
+        height = ceil_div(k, left, k.smax(ceil_div(k, left, self._shape.rows), 1))
+        with k.loop(start, positions, height) as tile:
             count = k.smin(k.sub(positions, tile.index), height)
             function = k.load(k.gep(table, k.sub(count, 1), 8), PTR)
-            arguments = [geometry.run_steps, k.gep(a, k.mul(tile.index, a_row)), a_row, problem["tile_a_step"]]
+            arguments = [
+                geometry.run_steps,
+                k.gep(run.a, k.mul(tile.index, run.position_bytes)),
+                run.position_bytes,
+                problem["tile_a_step"],
+            ]
             place, pitch = k.gep(c, k.mul(tile.index, problem["c_row"])), problem["c_row"]
-            arguments += [b, problem["tile_b_step"], place, pitch, columns, adds]
-            arguments += [place, pitch, b, k.const(I64, 0)]  # nothing for later
-            arguments += [k.mul(geometry.rows_per_tile, geometry.runs_per_tile), run_bytes]
+            arguments += [run.b, problem["tile_b_step"], place, pitch, run.columns, run.adds]
+            arguments += [place, pitch, run.b, k.const(I64, 0)]  # nothing for later
+            arguments += [k.mul(geometry.rows_per_tile, geometry.runs_per_tile), run.run_bytes]
             assert len(arguments) == len(TILE_PARAMETERS)
             k.call(function, arguments)
 
@@ -356,34 +485,54 @@ class GemmDirect(GemmInPlace):
 
 
 class _RegionEmitter(Windows):
-    """Copies what lies under some positions, the first of which is that of `row`: a line for each place in the space
-    before the last, of pixels with all their features; planes of lines for the places of the window in the first."""
+    """Copies lines `first_line` to `end_line` of the `lines` that lie under some positions, the first of which is that
+    of `row`: a line for each place in the space before the last, of `pieces`, whose pixels have all their features;
+    planes of lines for the places of the window in the first space."""
 
     def emit(self) -> None:
         k, numbers = self._k, self._numbers
         spot = self._spot("row", self._digits("row", k.parameters["row"]))
-        pixel_bytes = k.mul(numbers["step_count3"], self._kind.element.bytes)
-        line_bytes = k.mul(k.parameters["pixels"], pixel_bytes)
+        pieces = k.parameters["pieces"]
+        line_bytes = k.mul(k.parameters["pitch"], pieces)
         top = k.add(spot.places[1], self._least_move("step_move1_1", "step_count1"))
         left = k.add(spot.places[2], self._least_move("step_move2_2", "step_count2"))
-        low = k.smin(k.smax(k.sub(0, left), 0), k.parameters["pixels"])
-        high = k.smax(k.smin(k.sub(numbers["size2"], left), k.parameters["pixels"]), low)
-        is_full = k.compare("eq", k.sub(high, low), k.parameters["pixels"])
+        step = k.smax(numbers["row_move2_3"], 1)
         with (
             k.loop(0, numbers["step_count0"]) as plane,
-            k.loop(0, k.parameters["lines"]) as line,
+            k.loop(k.parameters["first_line"], k.parameters["end_line"]) as line,
         ):
             number = k.add(k.mul(plane.index, k.parameters["lines"]), line.index)
             goal = k.gep(k.parameters["region"], k.mul(number, line_bytes))
             depth = k.add(spot.places[0], k.mul(plane.index, numbers["step_move0_0"]))
-            places = [depth, k.add(top, line.index), k.add(left, low)]
-            is_inside = k.and_(self._is_within(0, places[0]), self._is_within(1, places[1]))
-            source = k.gep(k.parameters["array"], self._offset(Spot(spot.offset, places)))
-
-            with k.if_(k.not_(k.and_(is_inside, is_full))):
+            height = k.add(top, line.index)
+            is_inside = k.and_(self._is_within(0, depth), self._is_within(1, height))
+            with k.if_(k.not_(is_inside)):
                 k.memset(goal, 0, line_bytes)
-            with k.if_(is_inside):
-                self._copy_pixels(k.gep(goal, k.mul(low, pixel_bytes)), source, k.sub(high, low), pixel_bytes)
+            with k.if_(is_inside), k.loop(0, pieces) as piece:
+                place = k.add(left, k.mul(piece.index, step))
+                here = Spot(spot.offset, [depth, height, place])
+                self._copy_piece(k.gep(goal, k.mul(piece.index, k.parameters["pitch"])), here)
+
+    @property
+    def _pixel_bytes(self) -> Value:
+        return self._k.mul(self._numbers["step_count3"], self._kind.element.bytes)
+
+    @property
+    def _piece_bytes(self) -> Value:
+        return self._k.mul(self._k.parameters["pixels"], self._pixel_bytes)
+
+    def _copy_piece(self, goal: Value, spot: Spot) -> None:
+        """Pixels of one line from `spot` on, and zeros for those outside of the array."""
+        k = self._k
+        depth, height, left = spot.places
+        pixels = k.parameters["pixels"]
+        low = k.smin(k.smax(k.sub(0, left), 0), pixels)
+        high = k.smax(k.smin(k.sub(self._numbers["size2"], left), pixels), low)
+        with k.if_(k.compare("ne", k.sub(high, low), pixels)):
+            k.memset(goal, 0, self._piece_bytes)
+        source = self._offset(Spot(spot.offset, [depth, height, k.add(left, low)]))
+        place = k.gep(goal, k.mul(low, self._pixel_bytes))
+        self._copy_pixels(place, k.gep(k.parameters["array"], source), k.sub(high, low), self._pixel_bytes)
 
     def _least_move(self, move: str, count: str) -> Value:
         """How far the window's first place in a space is before that where its description starts."""

@@ -137,8 +137,7 @@ class GemmGradient(GemmPieces):
             (line,) = values
             count = k.smin(k.smin(problem["unit_rows"], k.sub(last, line)), k.sub(rows, k.srem(line, rows)))
             position = k.mul(line, positions)
-            copied = [problem["windows"], problem["a"], position, problem["lines"], problem["pixels"], region]
-            k.call(f"{self._prefix}_copy_region", copied)
+            self._copy_whole_region(k, problem, problem["a"], position, region)
             b = k.gep(problem["b"], k.mul(position, problem["b_step"]))
             adds = k.zext(k.compare("ne", line, first), I64)
             self._unit_of_gradient(k, problem, geometry, _Operands(region, b, sums), count, adds)

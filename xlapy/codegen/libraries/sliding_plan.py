@@ -48,11 +48,6 @@ class Sliding:
     numbers: tuple[Instruction, ...] = ()
     """Of channels, which the map takes."""
 
-    @property
-    def makes_elements(self) -> bool:
-        """What is folded is no array, but made from one."""
-        return self.map is not ITSELF or self.is_rectified
-
 
 def sliding_fold(root: Instruction, is_source: Callable[[Instruction], bool]) -> Sliding | None:
     """The windows that `root` folds, of what is made from instructions for which `is_source` holds, if it is such."""
