@@ -15,6 +15,18 @@ first. Then a kernel over rows makes one number of each, and the array is never 
 Folds of rows stay whole that are made into new rows: a kernel takes all of it row by row, if there are enough rows to
 hand out. So do those of more than a few columns that are made into new columns.
 
+Folds of the columns of what no cache holds are of whole rows, some parts of them, and not of narrow blocks of columns:
+memory streams one long piece behind the other. Several short rows count as one long row.
+
+    p = f32[32768,1024] parameter(0)
+    ROOT r = f32[1024] reduce(p, zero), dimensions={0}, to_apply=add
+
+becomes
+
+    s = f32[16,512,4,1024] reshape(p)
+    t = f32[16,4,1024] reduce(s, identity), dimensions={1}, to_apply=add
+    ROOT r = f32[1024] reduce(t, zero), dimensions={0,1}, to_apply=add
+
 Only for one commutative, associative op, whose order of folding is free. The split depends on the shape alone, so the
 result is the same for any number of threads.
 """
@@ -26,7 +38,7 @@ from typing import ClassVar
 
 from xlapy.hlo.graph import Computation, Instruction
 from xlapy.hlo.identities import identity_literal
-from xlapy.hlo.kernel_plan import RowSpace, row_space
+from xlapy.hlo.kernel_plan import RowSpace, is_element_op, is_row_major, row_space, three_parts
 from xlapy.hlo.ops import Trait
 from xlapy.hlo.shape import Dims
 from xlapy.passes.base import ComputationPass, pinned, replace_all
@@ -36,9 +48,10 @@ LEAST_BYTES = 1 << 20  # of the operand: some tens of microseconds of reading
 FEW_ROWS = 32  # results of rows: with more, there is enough to hand out already
 FEW_COLUMNS = 256  # results of columns, of which a task folds many side by side
 MEMORY_BYTES = 32 << 20  # of an array that is likely to be in no cache
-SHORT_ROW_BYTES = 8 << 10
-"""Of the results of columns in memory: what few tasks share would be pieces of pages, and not whole rows. Sums of 512
-to 2048 columns of f32 take 0.5 to 0.9 of the time in parts; those of 4096 columns, 1.1 of it."""
+MEMORY_PARTS = (16, *range(15, 7, -1), *range(17, 33))  # of the rows of such an array, the best first
+SHORT_ROW_BYTES = 512  # that registers hold, so that memory is read from end to end anyway
+LONG_ROW_BYTES = 16 << 10  # that a kernel folds side by side, and memory streams well
+LEAST_ROWS_OF_PART = 16  # long ones, beside which one of results is little
 
 LEAST_FOLDED = 16  # elements of each partial fold, in all dimensions: with fewer, what is stored is no longer small
 PARTS = range(128, 15, -1)  # how many partial folds there may be, the best first
@@ -73,6 +86,8 @@ def _split(reduce: Instruction) -> Instruction | None:
     rows = _rows_before(reduce)
     if rows is not None:
         return _in_two_steps(reduce, reduce.operands[0], reduce.attributes["dimensions"], rows.folded)
+    if _is_of_memory(reduce) and (whole := _in_parts_of_rows(reduce)) is not None:
+        return whole
     return _in_parts(reduce) if _is_worth_it(reduce) and not _is_of_row_chain(reduce) else None
 
 
@@ -113,13 +128,48 @@ def _is_worth_it(reduce: Instruction) -> bool:
     is_large = array.bytes >= LEAST_BYTES and array.size >= LEAST_FOLDED * PARTS.start * results
     if array.rank - 1 in reduce.attributes["dimensions"]:
         return is_large and results <= FEW_ROWS
-    return is_large and (results <= FEW_COLUMNS or _are_short_rows_of_memory(reduce))
+    return is_large and results <= FEW_COLUMNS
 
 
-def _are_short_rows_of_memory(reduce: Instruction) -> bool:
-    space = row_space(reduce)
-    is_short = reduce.shape.bytes <= SHORT_ROW_BYTES and reduce.operands[0].shape.bytes >= MEMORY_BYTES
-    return is_short and (space is None or not returns_to_elements(reduce, space))
+def _is_of_memory(reduce: Instruction) -> bool:
+    """Columns are folded of an array that is read from memory as it is, or made wider."""
+    array, space = reduce.operands[0], row_space(reduce)
+    if array.opcode == "convert":
+        array = array.operands[0]
+    is_read = array.shape.bytes >= MEMORY_BYTES and is_row_major(array) and not is_element_op(array)
+    is_kept = array.shape.rank - 1 not in reduce.attributes["dimensions"]
+    return is_read and is_kept and (space is None or not returns_to_elements(reduce, space))
+
+
+def _in_parts_of_rows(reduce: Instruction) -> Instruction | None:
+    array = reduce.operands[0]
+    whole = three_parts(array.shape.dims, reduce.attributes["dimensions"])
+    if whole is None:
+        return None
+    groups, length, columns = whole
+    parts = next((n for n in MEMORY_PARTS if length % n == 0 and length >= n * LEAST_ROWS_OF_PART), None)
+    row_bytes = columns * reduce.shape.type.bytes
+    if parts is None or groups >= MEMORY_PARTS[0] or row_bytes <= SHORT_ROW_BYTES:
+        return None
+    together = _rows_together(length // parts, row_bytes)
+    counted = (groups,) if groups > 1 else ()
+    rows = (parts, length // parts // together, *((together,) if together > 1 else ()))
+    dims = (*counted, *rows, columns)
+    cut = reduce.parent.add("reshape", [array], shape=array.shape.with_dims(dims), metadata=reduce.metadata)
+    first = len(counted)
+    return _in_two_steps(reduce, cut, (*range(first, first + len(rows)),), (first + 1,))
+
+
+def _rows_together(rows: int, row_bytes: int) -> int:
+    """How many short rows make one long row."""
+    together = 1
+    while (
+        2 * together * row_bytes <= LONG_ROW_BYTES
+        and rows % (2 * together) == 0
+        and rows >= 2 * together * LEAST_ROWS_OF_PART
+    ):
+        together *= 2
+    return together
 
 
 def _in_parts(reduce: Instruction) -> Instruction | None:
@@ -146,11 +196,13 @@ def _in_two_steps(reduce: Instruction, array: Instruction, folded: Dims, first: 
         "reduce", [array, identity], called=reduce.called, dimensions=first, metadata=reduce.metadata
     )
     left = [dim for dim in range(array.shape.rank) if dim not in first]
-    return computation.add(
+    dims = tuple(array.shape.dims[dim] for dim in left if dim not in folded)
+    whole = computation.add(
         "reduce",
         [partial, reduce.operands[1]],
         called=reduce.called,
         dimensions=tuple(left.index(dim) for dim in left if dim in folded),
-        shape=reduce.shape,
+        shape=reduce.shape.with_dims(dims),
         metadata=reduce.metadata,
     )
+    return whole if dims == reduce.shape.dims else computation.add("reshape", [whole], shape=reduce.shape)

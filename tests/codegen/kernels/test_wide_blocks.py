@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import xlapy
+from xlapy.codegen.kernels.wide_blocks import MANY_BLOCKS, vectors_of_block
 from xlapy.options import CompileOptions
 
 jax = pytest.importorskip("jax")
@@ -97,3 +98,20 @@ def test_other_folds_stay_narrow(program: Program, in_memory: Callable[[bool], N
     narrow = compiled(program, array).llvm_ir()
     in_memory(True)
     assert compiled(program, array).llvm_ir() == narrow
+
+
+@pytest.mark.parametrize(("dims", "cut"), [((16448, 700), "16,257,4,700"), ((4160, 2048), "16,130,2,2048")])
+def test_sums_of_whole_rows_in_parts_are_the_same_for_any_number_of_threads(dims: tuple[int, ...], cut: str) -> None:
+    array = np.random.default_rng(0).standard_normal(dims).astype(np.float32)
+    executables = [compiled(lambda x: x.sum(0), array, threads) for threads in (1, 2, 3, 8)]
+    results = [executable(array) for executable in executables]
+    assert f"f32[{cut}]" in executables[0].hlo_text()
+    np.testing.assert_allclose(results[0], array.sum(0, np.float64), atol=1e-3)
+    assert len({result.tobytes() for result in results}) == 1
+
+
+def test_blocks_are_whole_rows_where_many_can_be_shared_out() -> None:
+    assert vectors_of_block(256, MANY_BLOCKS, 64, 64) == 256
+    assert vectors_of_block(313, MANY_BLOCKS, 64, 64) == 157, "of the same width"
+    assert vectors_of_block(256, 1, 64, 64) == 64, "pages"
+    assert vectors_of_block(64, 1, 64, 64) == 16, "pieces of one"

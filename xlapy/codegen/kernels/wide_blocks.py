@@ -26,6 +26,7 @@ MOST_BYTES = 16 * 1024
 ALIGNMENT = 64
 PAGE_BYTES = 4096  # of a row, and a piece of it that is worth to be read by itself; processors fetch ahead within one
 LEAST_PIECE_BYTES = 1024
+MANY_BLOCKS = 8  # whole rows are read best, where there are so many to share out
 FEW_BLOCKS = 4  # that there should be at the least: so many threads can read as fast as memory gives
 
 
@@ -35,9 +36,11 @@ def is_in_memory(bytes: int, target: Target) -> bool:
 
 
 def vectors_of_block(vectors: int, groups: int, vector_bytes: int, value_bytes: int) -> int:
-    """How many vectors make a wide block, of so many in a row and of so many groups of rows: pages, or shorter pieces
-    of rows where there are few to share out. `value_bytes` have the values of a vector."""
-    blocks = max(1, vectors * vector_bytes // PAGE_BYTES)
+    """How many vectors make a wide block, of so many in a row and of so many groups of rows: whole rows, or, where
+    there are few to share out, pages or shorter pieces of them. `value_bytes` have the values of a vector."""
+    blocks = -(-vectors * value_bytes // MOST_BYTES)
+    if groups * blocks < MANY_BLOCKS:
+        blocks = max(1, vectors * vector_bytes // PAGE_BYTES)
     if groups * blocks < FEW_BLOCKS:
         blocks = min(-(-FEW_BLOCKS // groups), max(1, vectors * vector_bytes // LEAST_PIECE_BYTES))
     return min(-(-vectors // blocks), MOST_BYTES // value_bytes)
