@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +20,7 @@ from xlapy_runtime.arguments import counted
 from xlapy_runtime.device import Device, devices
 from xlapy_runtime.executable import ProgramExecutable, needs_rendezvous
 from xlapy_runtime.program import Program, flatten, tree_text
+from xlapy_runtime.threads import check_limit
 
 if TYPE_CHECKING:
     from xlapy.hlo.graph import HloModule
@@ -178,9 +180,11 @@ def _inspection() -> Any:
 def _linked(compiled: Compiled, options: CompileOptions) -> ProgramExecutable:
     """The program in memory, ready to run."""
     program = compiled.program
-    install_batch_calls(program)
-    if needs_rendezvous(program):
-        install_rendezvous()
+    check_limit(options.num_threads)
+    if program.runtime_calls or program.num_processes > 1:
+        install_batch_calls(program)
+        if needs_rendezvous(program):
+            install_rendezvous()
     return ProgramExecutable(
         program,
         compiled.link(),
@@ -188,7 +192,7 @@ def _linked(compiled: Compiled, options: CompileOptions) -> ProgramExecutable:
         timeout=options.timeout,
         seed=options.seed,
         targets=options.custom_calls,
-        parallel=parallel_function(options.num_threads),
+        parallel=functools.partial(parallel_function, options.num_threads),
         wrapper=native_wrapper(),
         release_gil=program.has_loops or _touched_bytes(program) > SMALL_PROGRAM_BYTES,
     )

@@ -113,7 +113,8 @@ def install_rendezvous() -> None:
 
 
 def parallel_function(num_threads: int | None) -> int:
-    """The address of the thread pool's `parallel` for so many threads. Starts none."""
+    """The address of the thread pool's `parallel` for so many threads, which puts the pool in memory, and starts no
+    thread."""
     threads.install(_shared_code().pool)
     return threads.parallel_address(num_threads)
 
