@@ -43,8 +43,9 @@ class ProgramExecutable:
     process, device or host, in seconds; None waits forever, but a deadlock between processes is noticed at once.
     `function` is the quickest way to call it; without a `wrapper` (see `calling`), and for programs that are not
     direct (see `direct_calls`), a slower one. Devices count the calls of `run`, not those of `function`. Only direct
-    programs may keep the GIL. `parallel` gives the address of what shares out ranges among threads; it is asked when
-    the program is first called, as all is made then that calls need and a program does not.
+    programs may keep the GIL, which they do if arena, parameters and results have no more than `keeps_gil_to` bytes.
+    `parallel` gives the address of what shares out ranges among threads; it is asked when the program is first called,
+    as all is made then that calls need and a program does not.
     """
 
     def __init__(
@@ -59,7 +60,7 @@ class ProgramExecutable:
         parallel: Callable[[], int] = calls.serial_parallel,
         allocate: Allocate = result_memory.allocate,
         wrapper: CallWrapper | None = None,
-        release_gil: bool = True,
+        keeps_gil_to: int = -1,
     ) -> None:
         self.program = program
         if devices is not None or program.num_processes > 1:
@@ -74,8 +75,10 @@ class ProgramExecutable:
         self._aliases = _aliased_buffers(program.aliases, self._result_leaves, parameters) if program.aliases else {}
         self._direct: DirectCalls | None = None
         self._runs: Runs | None = None
-        if is_direct(program, (*parameters, *self._result_leaves)):
-            self._direct = self._make_direct(wrapper, parameters, release_gil=release_gil)
+        leaves = (*parameters, *self._result_leaves)
+        self.run_bytes = program.arena_bytes + sum([spec.nbytes for spec in leaves])
+        if is_direct(program, leaves):
+            self._direct = self._make_direct(wrapper, parameters, release_gil=self.run_bytes > keeps_gil_to)
         else:
             self._runs = self._make_runs(allocate, targets or {})
         self.function: Callable[..., Value] = self.run if self._direct is None else self._direct.bound.function
@@ -89,12 +92,6 @@ class ProgramExecutable:
     def devices(self) -> tuple[Device, ...]:
         """One for each process."""
         return _chosen_devices(None, self.program.num_processes)
-
-    @functools.cached_property
-    def run_bytes(self) -> int:
-        """What a run holds."""
-        leaves = (*flatten(self.program.parameters), *self._result_leaves)
-        return self.program.arena_bytes + sum([spec.nbytes for spec in leaves])
 
     @functools.cached_property
     def _words(self) -> dict[int, int]:

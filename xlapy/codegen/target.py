@@ -162,15 +162,17 @@ def _host_of(target: Target, code: bytes | None) -> Host:
 
 
 def remembered_host(cache: ObjectCache) -> Host:
-    """What `host_target` says, from the cache if another process has asked on this machine."""
+    """What `host_target` says, from the cache if another process has asked on this machine. What one has left that
+    could not see the sizes of caches, as in some containers, serves those only that cannot, either."""
     key = _host_key()
     if key is None:
         return _host_of(host_target(), None)
     found = cache.get(_HOSTS, key)
     if found is not None:
-        facts, _, code = found.partition(_END_OF_FACTS)
-        code_key, library_key, of_target = read_json(facts.decode())
-        return Host(code_key, library_key, of_target, code)
+        text, _, code = found.partition(_END_OF_FACTS)
+        code_key, library_key, facts, has_cache_sizes = read_json(text.decode())
+        if has_cache_sizes or not os.path.isdir(_CACHE_TABLE):
+            return Host(code_key, library_key, facts, code)
     host = _host_of(host_target(), b"")
     _remember(cache, key, host)
     return host
@@ -184,7 +186,8 @@ def leave_code(cache: ObjectCache, host: Host, code: bytes) -> None:
 
 
 def _remember(cache: ObjectCache, key: bytes, host: Host) -> None:
-    content = late("json").dumps([host.code_key, host.library_key, host.facts]).encode()
+    told = (host.code_key, host.library_key, host.facts, os.path.isdir(_CACHE_TABLE))
+    content = late("json").dumps(told).encode()
     cache.put(_HOSTS, key, _END_OF_FACTS.join((content, host.code)) if host.code else content)
 
 
@@ -193,8 +196,7 @@ def _host_key() -> bytes | None:
     identity = processor_identity()
     if identity is None:
         return None
-    caches = "with" if os.path.isdir(_CACHE_TABLE) else "without"
-    return identity + f" {caches} sizes of caches, {layout_identity()}".encode()
+    return identity + f" {layout_identity()}".encode()
 
 
 _END_OF_FACTS = b"\n"
