@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from xlapy.codegen.target import Target
+from xlapy.codegen.target import Host, Target
 from xlapy.native import library_symbols
 from xlapy.support.late import late
 from xlapy_runtime.arguments import counted
@@ -50,7 +50,7 @@ class Compiled(Record, eq=False):
 
     program: Program
     stats: CompileStats
-    target: Target
+    machine: Host | Target
     report: PipelineReport | None = None
     source: Callable[[], HloModule] | None = None
 
@@ -58,10 +58,16 @@ class Compiled(Record, eq=False):
         """The code in memory, ready to run."""
         imports: dict[str, int] = {}
         for name in self.program.libraries:
-            imports.update(library_symbols(name, self.target))
+            imports.update(library_symbols(name, self.machine))
         return link(self.program.objects, imports, [self.program.entry, *self.program.kernels])
+
+    @property
+    def target(self) -> Target:
+        """What it was compiled for. Of a program from the cache that is this machine, as it is now."""
+        return self.machine.target
 
     def assembly(self) -> str:
         """The assembly of the entry and all kernels."""
         assembly_of: Callable[[str, Target], str] = late("xlapy.codegen.program").assembly_of
-        return "\n".join(assembly_of(text, self.target) for text in self.program.llvm_modules)
+        target = self.target
+        return "\n".join(assembly_of(text, target) for text in self.program.llvm_modules)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +19,8 @@ from xlapy.support.late import late
 from xlapy_runtime.arguments import counted
 from xlapy_runtime.device import Device, devices
 from xlapy_runtime.executable import ProgramExecutable, needs_rendezvous
-from xlapy_runtime.program import Program, flatten, tree_text
+from xlapy_runtime.program import flatten, tree_text
+from xlapy_runtime.threads import check_limit
 
 if TYPE_CHECKING:
     from xlapy.hlo.graph import HloModule
@@ -26,7 +28,7 @@ if TYPE_CHECKING:
     from xlapy.report.profile import Profile
 
 SMALL_PROGRAM_BYTES = 64 * 1024
-"""Programs that touch less keep the GIL: they end before another thread could have got anything done."""
+"""Programs that touch no more keep the GIL: they end before another thread could have got anything done."""
 
 
 class Executable:
@@ -178,9 +180,11 @@ def _inspection() -> Any:
 def _linked(compiled: Compiled, options: CompileOptions) -> ProgramExecutable:
     """The program in memory, ready to run."""
     program = compiled.program
-    install_batch_calls(program)
-    if needs_rendezvous(program):
-        install_rendezvous()
+    check_limit(options.num_threads)
+    if program.runtime_calls or program.num_processes > 1:
+        install_batch_calls(program)
+        if needs_rendezvous(program):
+            install_rendezvous()
     return ProgramExecutable(
         program,
         compiled.link(),
@@ -188,9 +192,9 @@ def _linked(compiled: Compiled, options: CompileOptions) -> ProgramExecutable:
         timeout=options.timeout,
         seed=options.seed,
         targets=options.custom_calls,
-        parallel=parallel_function(options.num_threads),
+        parallel=functools.partial(parallel_function, options.num_threads),
         wrapper=native_wrapper(),
-        release_gil=program.has_loops or _touched_bytes(program) > SMALL_PROGRAM_BYTES,
+        keeps_gil_to=-1 if program.has_loops else SMALL_PROGRAM_BYTES,
     )
 
 
@@ -204,8 +208,3 @@ def _devices(options: CompileOptions) -> list[Device] | None:
         )
     available = devices(max(assignment, default=0) + 1)
     return [available[number] for number in assignment]
-
-
-def _touched_bytes(program: Program) -> int:
-    """Bytes of everything that a call reads or writes, at most once each."""
-    return program.arena_bytes + sum([spec.nbytes for spec in flatten((program.parameters, program.result))])

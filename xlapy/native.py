@@ -54,11 +54,12 @@ def _object_cache(directory: str | None) -> ObjectCache:
 @cache
 def host_target() -> Target:
     """This machine, as this process may use it. Read once."""
-    return _host().target
+    return host().target
 
 
 @cache
-def _host() -> Host:
+def host() -> Host:
+    """This machine, as all its processes find it. Read once."""
     return remembered_host(_present_cache())
 
 
@@ -72,30 +73,30 @@ def native_wrapper() -> CallWrapper | None:
 @cache
 def _shared_code() -> SharedCode:
     """What each program needs besides itself, which is made or read once in a process."""
-    host = _host()
-    if host.code:
-        return read_shared_code(host.code)
-    target, cache = host.target, _present_cache()
+    found = host()
+    if found.code:
+        return read_shared_code(found.code)
+    target, cache = host_target(), _present_cache()
     pool: Sequence[Code] = late("xlapy.codegen.pool").POOL.objects(target, cache)
     if not late("xlapy_runtime.object_layouts").is_layout_known():
         return SharedCode(pool, None)
     made = SharedCode(pool, late("xlapy.codegen.call_wrapper").call_wrapper_object(target, cache))
-    if host.code is not None:
-        leave_code(cache, target, dump_shared_code(made))
+    if found.code is not None:
+        leave_code(cache, found, dump_shared_code(made))
     return made
 
 
 @cache
-def library_symbols(name: str, target: Target) -> dict[str, int]:
+def library_symbols(name: str, machine: Host | Target) -> dict[str, int]:
     """The addresses of a library's functions; loaded once, and for as long as the process lives."""
     cache = _present_cache()
-    code = find_code(name, target, cache)
+    code = find_code(name, machine, cache)
     if code is None:
         library: Library = late("xlapy.codegen.libraries.catalogue").LIBRARIES[name]
-        code = library.code(target, cache)
+        code = library.code(machine.target, cache)
     imports: dict[str, int] = {}
     for needed in code.needs:
-        imports.update(library_symbols(needed, target))
+        imports.update(library_symbols(needed, machine))
     linked = link(code.objects, imports, code.exports)
     _LOADED_LIBRARIES.append(linked)
     if code.trim:
@@ -113,7 +114,8 @@ def install_rendezvous() -> None:
 
 
 def parallel_function(num_threads: int | None) -> int:
-    """The address of the thread pool's `parallel` for so many threads. Starts none."""
+    """The address of the thread pool's `parallel` for so many threads, which puts the pool in memory, and starts no
+    thread."""
     threads.install(_shared_code().pool)
     return threads.parallel_address(num_threads)
 

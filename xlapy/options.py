@@ -18,7 +18,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 from xlapy.support.errors import ArgumentError
-from xlapy_runtime.records import Record, field
+from xlapy_runtime.records import Record, changed_fields, field
 
 
 class CompileOptions(Record):
@@ -47,30 +47,9 @@ class CompileOptions(Record):
     verify: bool = False
 
     def __post_init__(self) -> None:
-        for name in ("num_replicas", "num_partitions"):
-            given = getattr(self, name)
-            if not _is_integer(given) or int(given) < 1:
-                raise ArgumentError(f"{name} is a number of processes, 1 or more, not {given!r}")
-        for name in ("disabled_passes", "disabled_laws"):
-            given = getattr(self, name)
-            if isinstance(given, str):
-                raise ArgumentError(f"{name} is a set of names: {{{given!r}}} instead of {given!r}")
-        for name, (is_part, parts) in _PARTS.items():
-            given = getattr(self, name)
-            if not _is_collection(given) or isinstance(given, (str, bytes)) or not all(map(is_part, given)):
-                raise ArgumentError(f"{name} is a collection of {parts}, not {given!r}")
-        if not _is_integer(self.seed):
-            raise ArgumentError(f"seed is an integer, not {self.seed!r}")
-        if not (self.num_threads is None or _is_integer(self.num_threads)):
-            raise ArgumentError(f"num_threads is an integer or None, not {self.num_threads!r}")
-        for name in ("fast_math", "verify"):
-            if not isinstance(getattr(self, name), bool):
-                raise ArgumentError(f"{name} is True or False, not {getattr(self, name)!r}")
-        devices: Any = () if self.device_assignment is None else self.device_assignment
-        if not _is_collection(devices) or not all(map(_is_integer, devices)):
-            raise ArgumentError(f"device_assignment is a list of the numbers of devices, not {devices!r}")
-        if type(self.custom_calls) is not dict and not isinstance(self.custom_calls, Mapping):
-            raise ArgumentError(f"custom_calls gives targets by their names, which {self.custom_calls!r} does not")
+        for name, given in changed_fields(self).items():
+            if name in _CHECKS:
+                _CHECKS[name](name, given)
 
     @property
     def cache_key(self) -> str:
@@ -90,17 +69,72 @@ def _is_integer(value: Any) -> bool:
     return True
 
 
-def _is_name(value: Any) -> bool:
-    return isinstance(value, str)
+def _check_count(name: str, given: Any) -> None:
+    if not _is_integer(given) or int(given) < 1:
+        raise ArgumentError(f"{name} is a number of processes, 1 or more, not {given!r}")
 
 
-_PARTS: Mapping[str, tuple[Callable[[Any], bool], str]] = {
-    "disabled_passes": (_is_name, "names"),
-    "disabled_laws": (_is_name, "names"),
-    "passes": (lambda value: hasattr(value, "place"), "passes at their places"),
-    "laws": (lambda value: hasattr(value, "include"), "books of laws"),
+def _check_flag(name: str, given: Any) -> None:
+    if not isinstance(given, bool):
+        raise ArgumentError(f"{name} is True or False, not {given!r}")
+
+
+def _check_integer(name: str, given: Any) -> None:
+    if not _is_integer(given):
+        raise ArgumentError(f"{name} is an integer, not {given!r}")
+
+
+def _check_threads(name: str, given: Any) -> None:
+    if not (given is None or _is_integer(given)):
+        raise ArgumentError(f"{name} is an integer or None, not {given!r}")
+
+
+def _check_devices(name: str, given: Any) -> None:
+    devices = () if given is None else given
+    if not _is_collection(devices) or not all(map(_is_integer, devices)):
+        raise ArgumentError(f"{name} is a list of the numbers of devices, not {devices!r}")
+
+
+def _check_names(name: str, given: Any) -> None:
+    if isinstance(given, str):
+        raise ArgumentError(f"{name} is a set of names: {{{given!r}}} instead of {given!r}")
+    _check_parts(name, given, lambda value: isinstance(value, str), "names")
+
+
+def _check_passes(name: str, given: Any) -> None:
+    """Passes and laws are not loaded to look at an option."""
+    _check_parts(name, given, lambda value: hasattr(value, "place"), "passes at their places")
+
+
+def _check_laws(name: str, given: Any) -> None:
+    _check_parts(name, given, lambda value: hasattr(value, "include"), "books of laws")
+
+
+def _check_targets(name: str, given: Any) -> None:
+    if type(given) is not dict and not isinstance(given, Mapping):
+        raise ArgumentError(f"{name} gives targets by their names, which {given!r} does not")
+
+
+def _check_parts(name: str, given: Any, is_part: Callable[[Any], bool], parts: str) -> None:
+    if not _is_collection(given) or isinstance(given, (str, bytes)) or not all(map(is_part, given)):
+        raise ArgumentError(f"{name} is a collection of {parts}, not {given!r}")
+
+
+_CHECKS: Mapping[str, Callable[[str, Any], None]] = {
+    "num_replicas": _check_count,
+    "num_partitions": _check_count,
+    "disabled_passes": _check_names,
+    "disabled_laws": _check_names,
+    "passes": _check_passes,
+    "laws": _check_laws,
+    "seed": _check_integer,
+    "num_threads": _check_threads,
+    "fast_math": _check_flag,
+    "verify": _check_flag,
+    "device_assignment": _check_devices,
+    "custom_calls": _check_targets,
 }
-"""What options that are collections hold. Passes and laws are not loaded to look at an option."""
+"""What looks at an option that is not the usual one. (A timeout is checked by those who wait.)"""
 
 
 def _is_collection(value: object) -> bool:

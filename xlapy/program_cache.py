@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from xlapy.compiled import Compiled, CompileStats
-from xlapy.native import host_target, object_cache
+from xlapy.native import host, host_target, object_cache
 from xlapy.options import CompileOptions, environment
 from xlapy.support.late import late
 from xlapy_runtime.program_file import dump_program, dump_texts, load_program, load_texts
@@ -15,7 +15,6 @@ from xlapy_runtime.records import replaced, values_of
 
 if TYPE_CHECKING:
     from xlapy.codegen.object_cache import ObjectCache
-    from xlapy.codegen.target import Target
     from xlapy.hlo.graph import HloModule
     from xlapy_runtime.program import Texts
 
@@ -27,35 +26,33 @@ def compile_cached(key: str, load: Callable[[], HloModule], options: CompileOpti
     began = time.perf_counter()
     around = environment()
     cache = object_cache(around)
-    target = host_target()
+    machine = host()
     brought = _identity_of_extensions(options)
-    full_key = f"{target.code_key}\n{options.cache_key}\n{brought}\n{key}".encode("utf-8", "surrogatepass")
+    full_key = f"{machine.code_key}\n{options.cache_key}\n{brought}\n{key}".encode("utf-8", "surrogatepass")
     checked = around.verify or options.verify
     observed = around.dump_to or checked or around.time_passes or around.pass_limit is not None
     found = None if observed else cache.get(_PROGRAM_KIND, full_key)
     if found is not None:
         try:
-            program, facts = load_program(found, lambda: _texts(cache, full_key, load, options, target))
+            program, facts = load_program(found, lambda: _texts(cache, full_key, load, options))
             elapsed = (time.perf_counter() - began) * 1e3
             stats = CompileStats(**{**facts, "compile_ms": elapsed, "cached": True})
-            return Compiled(program, stats, target, source=load)
+            return Compiled(program, stats, machine, source=load)
         except (ValueError, TypeError):
             pass  # written by another version, or damaged beyond the checksum: compile again
-    compiled = _compile(load, options, target)
+    compiled = _compile(load, options)
     facts = values_of(compiled.stats) | {"passes_ms": 0.0, "llvm_ms": 0.0}
     program = compiled.program
     cache.put(_PROGRAM_KIND, full_key, dump_program(program, facts), dump_texts(program.texts()))
     return replaced(compiled, source=load)
 
 
-def _compile(load: Callable[[], HloModule], options: CompileOptions, target: Target) -> Compiled:
+def _compile(load: Callable[[], HloModule], options: CompileOptions) -> Compiled:
     compile_module: Callable[..., Compiled] = late("xlapy.compiler").compile_module
-    return compile_module(load(), options, target)
+    return compile_module(load(), options, host_target())
 
 
-def _texts(
-    cache: ObjectCache, key: bytes, load: Callable[[], HloModule], options: CompileOptions, target: Target
-) -> Texts:
+def _texts(cache: ObjectCache, key: bytes, load: Callable[[], HloModule], options: CompileOptions) -> Texts:
     """What a program from the cache was made of. If the cache has lost it since, the program is compiled again."""
     found = cache.appendix(_PROGRAM_KIND, key)
     if found is not None:
@@ -63,7 +60,7 @@ def _texts(
             return load_texts(found)
         except ValueError:
             pass  # damaged beyond the checksum
-    return _compile(load, options, target).program.texts()
+    return _compile(load, options).program.texts()
 
 
 _PROGRAM_KIND = "programs"

@@ -383,4 +383,8 @@ RUNTIME_CALL_ADDRESS = _address(_native_runtime_call)
 INTERRUPTED_ADDRESS = ctypes.addressof(interrupted)
 LOOK_FOR_SIGNALS_ADDRESS = _address(_native_look_for_signals)
 POLL_ADDRESS = _address(_native_poll)
-SERIAL_PARALLEL_ADDRESS = _address(_native_serial)
+
+
+def serial_parallel() -> int:
+    """The address of a `parallel` without threads."""
+    return _address(_native_serial)

@@ -7,7 +7,7 @@ with arguments that do not match, and what a status other than 0 means.
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import NoReturn
 
 from xlapy_runtime import calls
@@ -60,50 +60,23 @@ class DirectCalls:
 
     def __init__(
         self,
-        program: Program,
+        name: str,
         entry: EntryPoint,
-        constants: Words,
         wrapper: CallWrapper | None,
         *,
-        device: Device,
         general: Callable[..., Value],
-        words: dict[int, int],
+        make_context: Callable[[EntryPoint], tuple[CallContext, calls.RunningCall]],
     ) -> None:
-        self._program = program
+        self._name = name
         self._entry = entry
-        self._constants = constants
-        self._device = device
-        self._words = words
+        self._make_context = make_context
         self._contexts: dict[int, calls.RunningCall] = {}
         self.general = general
         self.bound: BoundCall = bind(entry, self, wrapper)
 
     def new_context(self) -> CallContext:
         """A context of a call that may go on as long as it likes, but listens to Ctrl-C."""
-        memory = arena(self._program.arena_bytes)
-        call = calls.RunningCall(
-            actions=(),
-            sites=(),
-            device=self._device,
-            process=0,
-            cancelled=ctypes.c_int32(0),
-            views=[],
-            cancellation=Cancellation(),
-            timeout=None,
-        )
-        registration = calls.Registration(call)
-        context = CallContext(
-            self._entry,
-            {
-                **self._words,
-                ContextWord.ARENA: aligned(memory.ctypes.data),
-                ContextWord.CONSTANTS: ctypes.addressof(self._constants),
-                ContextWord.CANCELLED: ctypes.addressof(call.cancelled),
-                ContextWord.HANDLE: registration.handle,
-            },
-            extra_words=RESERVED_WORDS,
-            keep=(memory, self._constants, registration),
-        )
+        context, call = self._make_context(self._entry)
         self._contexts[context.address] = call
         return context
 
@@ -114,6 +87,38 @@ class DirectCalls:
         call.cancelled.value = 0  # the context serves the next call
         call.cancellation = Cancellation()
         try:
-            raise failure or CancelledExecution(f"{self._program.name} stopped with status {status}")
+            raise failure or CancelledExecution(f"{self._name} stopped with status {status}")
         finally:
             del failure
+
+
+def new_context(
+    program: Program, entry: EntryPoint, constants: Words, words: Mapping[int, int], device: Device
+) -> tuple[CallContext, calls.RunningCall]:
+    """A context with an arena of its own, and what the runtime knows of the call in it. `words` are those that all
+    contexts of the program begin with."""
+    memory = arena(program.arena_bytes)
+    call = calls.RunningCall(
+        actions=(),
+        sites=(),
+        device=device,
+        process=0,
+        cancelled=ctypes.c_int32(0),
+        views=[],
+        cancellation=Cancellation(),
+        timeout=None,
+    )
+    registration = calls.Registration(call)
+    context = CallContext(
+        entry,
+        {
+            **words,
+            ContextWord.ARENA: aligned(memory.ctypes.data),
+            ContextWord.CONSTANTS: ctypes.addressof(constants),
+            ContextWord.CANCELLED: ctypes.addressof(call.cancelled),
+            ContextWord.HANDLE: registration.handle,
+        },
+        extra_words=RESERVED_WORDS,
+        keep=(memory, constants, registration),
+    )
+    return context, call

@@ -12,10 +12,10 @@ import numpy as np
 
 from xlapy_runtime import calls, donation, result_memory
 from xlapy_runtime.arguments import Allocate, ParameterList
-from xlapy_runtime.buffers import pointers
-from xlapy_runtime.calling import CallWrapper, ContextWord
+from xlapy_runtime.buffers import Words, pointers
+from xlapy_runtime.calling import CallContext, CallWrapper, ContextWord, EntryPoint
 from xlapy_runtime.device import Device, devices
-from xlapy_runtime.direct_calls import DirectCalls, entry_point, is_direct
+from xlapy_runtime.direct_calls import DirectCalls, entry_point, is_direct, new_context
 from xlapy_runtime.errors import ArgumentError, InternalError
 from xlapy_runtime.late import late
 from xlapy_runtime.program import ArraySpec, Program, Value, flatten, unflatten
@@ -43,7 +43,9 @@ class ProgramExecutable:
     process, device or host, in seconds; None waits forever, but a deadlock between processes is noticed at once.
     `function` is the quickest way to call it; without a `wrapper` (see `calling`), and for programs that are not
     direct (see `direct_calls`), a slower one. Devices count the calls of `run`, not those of `function`. Only direct
-    programs may keep the GIL.
+    programs may keep the GIL, which they do if arena, parameters and results have no more than `keeps_gil_to` bytes.
+    `parallel` gives the address of what shares out ranges among threads; it is asked when the program is first called,
+    as all is made then that calls need and a program does not.
     """
 
     def __init__(
@@ -55,32 +57,28 @@ class ProgramExecutable:
         timeout: float | None = None,
         seed: int = 0,
         targets: Mapping[str, Any] | None = None,
-        parallel: int = calls.SERIAL_PARALLEL_ADDRESS,
+        parallel: Callable[[], int] = calls.serial_parallel,
         allocate: Allocate = result_memory.allocate,
         wrapper: CallWrapper | None = None,
-        release_gil: bool = True,
+        keeps_gil_to: int = -1,
     ) -> None:
         self.program = program
-        self.devices = _chosen_devices(devices, program.num_processes)
+        if devices is not None or program.num_processes > 1:
+            self.devices = _chosen_devices(devices, program.num_processes)
         self.timeout = checked_timeout(timeout)
         self.seed = seed
         self._linked = linked
         self._address = linked if isinstance(linked, int) else linked.address(program.entry)
-        self._words: dict[int, int] = {
-            ContextWord.RUNTIME_CALL: calls.RUNTIME_CALL_ADDRESS,
-            ContextWord.POLL: calls.POLL_ADDRESS,
-            ContextWord.PARALLEL: parallel,
-            ContextWord.INTERRUPTED: calls.INTERRUPTED_ADDRESS,
-            ContextWord.SEED: _word(seed),
-        }
+        self._seed_word = _word(seed) if seed else 0
+        self._parallel = parallel
         parameters, self._result_leaves = flatten(program.parameters), flatten(program.result)
         self._aliases = _aliased_buffers(program.aliases, self._result_leaves, parameters) if program.aliases else {}
-        self._constants = pointers(program.constants)
-        self.run_bytes = program.arena_bytes + sum([spec.nbytes for spec in (*parameters, *self._result_leaves)])
         self._direct: DirectCalls | None = None
         self._runs: Runs | None = None
-        if is_direct(program, (*parameters, *self._result_leaves)):
-            self._direct = self._make_direct(wrapper, parameters, release_gil=release_gil)
+        leaves = (*parameters, *self._result_leaves)
+        self.run_bytes = program.arena_bytes + sum([spec.nbytes for spec in leaves])
+        if is_direct(program, leaves):
+            self._direct = self._make_direct(wrapper, parameters, release_gil=self.run_bytes > keeps_gil_to)
         else:
             self._runs = self._make_runs(allocate, targets or {})
         self.function: Callable[..., Value] = self.run if self._direct is None else self._direct.bound.function
@@ -89,6 +87,29 @@ class ProgramExecutable:
     def parameters(self) -> ParameterList:
         """What arguments are checked against, unless native code does it."""
         return ParameterList(self.program)
+
+    @functools.cached_property
+    def devices(self) -> tuple[Device, ...]:
+        """One for each process."""
+        return _chosen_devices(None, self.program.num_processes)
+
+    @functools.cached_property
+    def _words(self) -> dict[int, int]:
+        """What all contexts begin with."""
+        return {
+            ContextWord.RUNTIME_CALL: calls.RUNTIME_CALL_ADDRESS,
+            ContextWord.POLL: calls.POLL_ADDRESS,
+            ContextWord.PARALLEL: self._parallel(),
+            ContextWord.INTERRUPTED: calls.INTERRUPTED_ADDRESS,
+            ContextWord.SEED: self._seed_word,
+        }
+
+    @functools.cached_property
+    def _constants(self) -> Words:
+        return pointers(self.program.constants)
+
+    def _new_context(self, entry: EntryPoint) -> tuple[CallContext, calls.RunningCall]:
+        return new_context(self.program, entry, self._constants, self._words, self.devices[0])
 
     def __repr__(self) -> str:
         return f"ProgramExecutable({self.program.name}, {self.program.num_replicas} x {self.program.num_partitions})"
@@ -233,15 +254,7 @@ class ProgramExecutable:
         entry = entry_point(
             self.program, parameters, self._result_leaves, self._address, self._linked, release_gil=release_gil
         )
-        return DirectCalls(
-            self.program,
-            entry,
-            self._constants,
-            wrapper,
-            device=self.devices[0],
-            general=self.run,
-            words=self._words,
-        )
+        return DirectCalls(self.program.name, entry, wrapper, general=self.run, make_context=self._new_context)
 
 
 def _aliased_buffers(

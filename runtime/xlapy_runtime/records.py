@@ -171,3 +171,9 @@ def values_of(record: Record) -> dict[str, Any]:
 def replaced(record: SomeRecord, **changes: Any) -> SomeRecord:
     """The record with some fields changed."""
     return type(record)(**{**values_of(record), **changes})
+
+
+def changed_fields(record: Record) -> dict[str, Any]:
+    """The values that are not those, or not certainly, of a record that was given none."""
+    usual = type(record)._defaults
+    return {name: value for name, value in values_of(record).items() if value is not usual.get(name, _Fresh)}

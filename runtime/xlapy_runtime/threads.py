@@ -106,16 +106,28 @@ def parallel_address(num_threads: int | None = None) -> int:
     skipped; the error waits for the program's next poll.
     """
     pool = _POOL.get()
-    if num_threads is not None and num_threads < 1:
-        raise ArgumentError(f"num_threads is {num_threads}; at least one thread is needed")
+    check_limit(num_threads)
     return pool.entry(min(num_threads or thread_limit(), MAX_THREADS))
+
+
+def check_limit(num_threads: int | None) -> None:
+    """Raises for a number of threads that `parallel_address` does not take."""
+    if num_threads is None:
+        _limit_by_setting()
+    elif num_threads < 1:
+        raise ArgumentError(f"num_threads is {num_threads}; at least one thread is needed")
 
 
 def thread_limit() -> int:
     """How many threads a program uses unless told: XLAPY_NUM_THREADS, or else every core this process may use."""
+    return _limit_by_setting() or usable_cores()
+
+
+def _limit_by_setting() -> int | None:
+    """What the environment says, if it says anything."""
     setting = os.environ.get("XLAPY_NUM_THREADS", "").strip()
     if not setting:
-        return usable_cores()
+        return None
     if not setting.isdecimal() or int(setting) < 1:
         raise ArgumentError(f"XLAPY_NUM_THREADS is {setting!r}; it must be a positive number")
     return min(int(setting), MAX_THREADS)

@@ -7,16 +7,20 @@ import os
 import random
 import resource
 import signal
+import struct
 import subprocess
 import sys
 import tempfile
 import time
 import tomllib
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
 import xlapy
+from xlapy.codegen import object_cache
+from xlapy.codegen.hand_written import is_linux_on_x86, mix_words
 from xlapy.codegen.object_cache import ObjectCache, cache_directory, code_version
 from xlapy.support.version import VERSION
 
@@ -118,6 +122,48 @@ def test_every_flipped_or_missing_byte_is_a_miss(cache: ObjectCache) -> None:
         assert not path.exists()
     assert cache.put(KIND, b"key", b"payload")
     assert cache.get(KIND, b"key") == b"payload"
+
+
+@pytest.mark.skipif(not is_linux_on_x86(), reason="runs machine code of x86-64")
+@pytest.mark.parametrize("length", [0, 7, 8, 16, 1000])
+def test_words_are_mixed_one_after_the_other(length: int) -> None:
+    content, expected = random.Random(length).randbytes(length), 0
+    for (word,) in struct.iter_unpack("<Q", content[: length // 8 * 8]):
+        product = (expected ^ word) * 0x9E3779B97F4A7C15 % 2**64
+        expected = (product << 29 | product >> 35) % 2**64
+    assert mix_words()(content, length // 8) == expected
+
+
+def test_every_change_of_a_long_payload_is_a_miss(cache: ObjectCache) -> None:
+    """A flipped bit, two words that changed places, and bits that flipped in several words."""
+    payload = random.Random(1).randbytes(4003)
+    cache.put(KIND, b"key", payload)
+    path = only_entry(cache)
+    good = path.read_bytes()
+    begin = len(good) - len(payload)
+    damaged = [flipped(good, [at]) for at in range(8 * begin, 8 * len(good), 37)]
+    damaged.append(good[:begin] + good[begin + 8 : begin + 16] + good[begin : begin + 8] + good[begin + 16 :])
+    damaged += [flipped(good, [8 * (begin + 8 * word) + bit for word in (3, 4, 90)]) for bit in range(64)]
+    for content in damaged:
+        path.write_bytes(content)
+        assert cache.get(KIND, b"key") is None
+        assert not path.exists()
+
+
+def flipped(content: bytes, bits: Sequence[int]) -> bytes:
+    changed = bytearray(content)
+    for bit in bits:
+        changed[bit // 8] ^= 1 << bit % 8
+    return bytes(changed)
+
+
+def test_a_machine_without_the_machine_code_makes_other_checksums(
+    cache: ObjectCache, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(object_cache, "_MIXES_WORDS", not object_cache._MIXES_WORDS and is_linux_on_x86())
+    cache.put(KIND, b"key", b"payload" * 10, b"appendix" * 10)
+    assert cache.get(KIND, b"key") == b"payload" * 10
+    assert cache.appendix(KIND, b"key") == b"appendix" * 10
 
 
 def test_an_appendix_is_read_by_itself(cache: ObjectCache) -> None:
@@ -229,7 +275,7 @@ def test_a_directory_that_cannot_be_made_is_a_miss(tmp_path: Path) -> None:
         assert cache.info().entries == 0
 
 
-@pytest.mark.parametrize("where", ["directory", "kind"])
+@pytest.mark.parametrize("where", ["directory", KIND])
 def test_an_unwritable_directory_is_a_miss(tmp_path: Path, where: str) -> None:
     """In a child that gives up root's right to write anywhere."""
     cache = ObjectCache(tmp_path / "cache", version=b"1")

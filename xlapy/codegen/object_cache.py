@@ -23,6 +23,7 @@ import llvmlite
 from llvmlite.utils import get_library_name
 
 import xlapy_runtime
+from xlapy.codegen.hand_written import is_linux_on_x86, mix_words
 from xlapy.codegen.sources import state_of_sources
 from xlapy.support.version import VERSION
 from xlapy_runtime.late import late
@@ -41,13 +42,15 @@ DEFAULT_LIMIT_BYTES = 1 << 30
 _NO_VERSION = b"any version, with paths from one folder"
 """Of what is remembered about the sources, from which the version follows."""
 
-_MAGIC = b"xlapy entry 4\n\0\0"
+_MIXES_WORDS = is_linux_on_x86()
+_MAGIC = b"xlapy entry 5\n" + (b"w\0" if _MIXES_WORDS else b"\0\0")
+_WORD = struct.Struct("<Q")
 _DIGEST_BYTES = 32
 _KEY_LENGTHS = struct.Struct("<QQQ")
 _FACTS = struct.Struct(f"<{len(_MAGIC)}sQQ{_DIGEST_BYTES}s")
 _HEAD_BYTES = _FACTS.size + _DIGEST_BYTES
-"""An entry is: magic | lengths of payload and appendix | checksum of the appendix | checksum of all this and of the
-payload | payload | appendix."""
+"""An entry is: magic, which says how checksums are made | lengths of payload and appendix | checksum of the appendix |
+checksum of all this and of the payload | payload | appendix."""
 
 _TEMPORARY_PREFIX = ".writing-"
 _TEMPORARY_LIFETIME_SECONDS = 3600
@@ -263,8 +266,13 @@ _APPENDIX = b"appendix"
 
 
 def _checksum(facts: bytes, content: bytes) -> bytes:
-    """A digest of facts, and of what belongs to them."""
+    """A digest of facts, and of what belongs to them: of all its words as one number, where machine code makes that.
+    It is to notice damage. Whoever may write to the directory need not look for contents of the same number."""
     digest = blake2b(facts, digest_size=_DIGEST_BYTES)
+    if _MIXES_WORDS:
+        count = len(content) // _WORD.size
+        digest.update(_WORD.pack(mix_words()(content, count)))
+        content = content[count * _WORD.size :]
     digest.update(content)
     return digest.digest()
 

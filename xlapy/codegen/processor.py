@@ -8,18 +8,19 @@ operating system to the next, which has a name of its own.
 from __future__ import annotations
 
 import ctypes
-import struct
 
-from xlapy.codegen.hand_written import ask_processor, ask_system, is_linux_on_x86
+from xlapy.codegen.hand_written import ask_processor, is_linux_on_x86
 from xlapy_runtime.small_files import first_bytes
 
 _BOOT = "/proc/sys/kernel/random/boot_id"
 
 _MODEL, _EXTENSIONS = 1, 7  # leaves of cpuid
-_SYSTEM_ANSWERS = 1 << 27  # of the third word of the model
+_QUESTIONS = ((_MODEL, 0), (_EXTENSIONS, 0), (_EXTENSIONS, 1))
+_ROW_WORDS = 4
+_NUMBER_OF_CORE = 1
+"""The word in the row of the model that differs from core to core."""
 
-
-_FourWords = ctypes.c_uint32 * 4
+_Words = ctypes.c_uint32 * (_ROW_WORDS * len(_QUESTIONS) + 1)
 
 
 def processor_identity() -> bytes | None:
@@ -27,17 +28,14 @@ def processor_identity() -> bytes | None:
     if not is_linux_on_x86():
         return None
     boot = first_bytes(_BOOT)
-    return boot + struct.pack("<12I", *_answers()) if boot else None
+    return boot + bytes(_answers()) if boot else None
 
 
-def _answers() -> list[int]:
-    """What the processor says of itself, without what differs from core to core."""
-    ask = ask_processor()
-    answer = _FourWords()
-    words: list[int] = []
-    for leaf, part in ((_MODEL, 0), (_EXTENSIONS, 0), (_EXTENSIONS, 1)):
-        ask(leaf, part, ctypes.addressof(answer))
-        words += answer
-    model, extensions = words[:4], words[4:]
-    saved = ask_system()() if model[2] & _SYSTEM_ANSWERS else 0
-    return [model[0], *model[2:], *extensions, saved]  # the word that is left out numbers the core
+def _answers() -> ctypes.Array[ctypes.c_uint32]:
+    """What the processor says of itself: a row for each question, then the registers that the system saves."""
+    words = _Words()
+    for row, question in enumerate(_QUESTIONS):
+        words[row * _ROW_WORDS], words[row * _ROW_WORDS + 1] = question
+    ask_processor()(words, len(_QUESTIONS))
+    words[_NUMBER_OF_CORE] = 0
+    return words

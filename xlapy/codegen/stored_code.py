@@ -17,7 +17,7 @@ from xlapy_runtime.records import Record
 
 if TYPE_CHECKING:
     from xlapy.codegen.object_cache import ObjectCache
-    from xlapy.codegen.target import Target
+    from xlapy.codegen.target import Host, Target
 
 
 def wrapper_name() -> str:
@@ -40,18 +40,17 @@ class StoredCode(Record):
     trim: str = ""
 
 
-def find_code(name: str, target: Target, cache: ObjectCache) -> StoredCode | None:
-    """What is kept under the name for this target, if there is something.
+def find_code(name: str, machine: Host | Target, cache: ObjectCache) -> StoredCode | None:
+    """What is kept under the name for this machine, if there is something.
 
-    The cache's version covers the emitter's sources, the key what they may ask of the target. How many cores there are
-    is not for shared code to know."""
-    found = cache.get(_KIND, _key(name, target))
+    The cache's version covers the emitter's sources, the key what they may ask of the target."""
+    found = cache.get(_KIND, _key(name, machine))
     return None if found is None else _read(found)
 
 
-def keep_code(name: str, target: Target, cache: ObjectCache, code: StoredCode) -> None:
+def keep_code(name: str, machine: Host | Target, cache: ObjectCache, code: StoredCode) -> None:
     """Keeps it for `find_code`."""
-    cache.put(_KIND, _key(name, target), _dump(code))
+    cache.put(_KIND, _key(name, machine), _dump(code))
 
 
 def _read(data: bytes | memoryview) -> StoredCode:
@@ -91,5 +90,5 @@ def dump_shared_code(code: SharedCode) -> bytes:
     return _dump(StoredCode([*code.pool, code.wrapper], ()))
 
 
-def _key(name: str, target: Target) -> bytes:
-    return f"{name}|{target.code_key}|{target.l1_bytes}|{target.l2_bytes}|{target.l3_bytes}".encode()
+def _key(name: str, machine: Host | Target) -> bytes:
+    return f"{name}|{machine.library_key}".encode()

@@ -17,7 +17,7 @@ from xlapy.codegen.processor import processor_identity
 from xlapy_runtime.calling import layout_identity
 from xlapy_runtime.json_text import read_json
 from xlapy_runtime.late import late
-from xlapy_runtime.records import Record, values_of
+from xlapy_runtime.records import Record, replaced, values_of
 from xlapy_runtime.threads import usable_cores
 
 if TYPE_CHECKING:
@@ -109,6 +109,16 @@ class Target(Record):
         """What machine code depends on, for cache keys. Cache sizes and cores enter through the IR that they shape."""
         return f"{self.triple}|{self.cpu}|{self.features}|{self.vector_bytes}"
 
+    @property
+    def library_key(self) -> str:
+        """What the code of libraries depends on. How many cores there are is not for shared code to know."""
+        return f"{self.code_key}|{self.l1_bytes}|{self.l2_bytes}|{self.l3_bytes}"
+
+    @property
+    def target(self) -> Target:
+        """Itself; see `Host.target`."""
+        return self
+
 
 @functools.cache
 def host_target() -> Target:
@@ -129,39 +139,55 @@ def _llvm() -> Any:
     return late("llvmlite.binding")
 
 
-class Host(Record):
-    """This machine. `code` is what a process has left for all others of the same Python and numpy, if one has yet; None
-    where nothing can be left."""
+class Host(Record, eq=False):
+    """This machine, as all its processes find it: the keys of its `Target`, and the rest of it, without its cores.
+    `code` is what a process has left for all others of the same Python and numpy, if one has yet; None where nothing
+    can be left."""
 
-    target: Target
+    code_key: str
+    library_key: str
+    facts: Mapping[str, Any]
     code: bytes | None
+
+    @property
+    def target(self) -> Target:
+        """This machine, with the cores that this process may use: those are counted now."""
+        return Target(**self.facts, cores=usable_cores())
+
+
+def _host_of(target: Target, code: bytes | None) -> Host:
+    facts = values_of(target)
+    del facts["cores"]
+    return Host(target.code_key, target.library_key, facts, code)
 
 
 def remembered_host(cache: ObjectCache) -> Host:
-    """What `host_target` says, from the cache if another process has asked on this machine."""
+    """What `host_target` says, from the cache if another process has asked on this machine. What one has left that
+    could not see the sizes of caches, as in some containers, serves those only that cannot, either."""
     key = _host_key()
     if key is None:
-        return Host(host_target(), None)
+        return _host_of(host_target(), None)
     found = cache.get(_HOSTS, key)
     if found is not None:
-        facts, _, code = found.partition(_END_OF_FACTS)
-        return Host(Target(**read_json(facts.decode()), cores=usable_cores()), code)
-    host = Host(host_target(), b"")
+        text, _, code = found.partition(_END_OF_FACTS)
+        code_key, library_key, facts, has_cache_sizes = read_json(text.decode())
+        if has_cache_sizes or not os.path.isdir(_CACHE_TABLE):
+            return Host(code_key, library_key, facts, code)
+    host = _host_of(host_target(), b"")
     _remember(cache, key, host)
     return host
 
 
-def leave_code(cache: ObjectCache, target: Target, code: bytes) -> None:
+def leave_code(cache: ObjectCache, host: Host, code: bytes) -> None:
     """Leaves code for all processes that ask for this machine."""
     key = _host_key()
     if key is not None:
-        _remember(cache, key, Host(target, code))
+        _remember(cache, key, replaced(host, code=code))
 
 
 def _remember(cache: ObjectCache, key: bytes, host: Host) -> None:
-    facts = values_of(host.target)
-    del facts["cores"]
-    content = late("json").dumps(facts).encode()
+    told = (host.code_key, host.library_key, host.facts, os.path.isdir(_CACHE_TABLE))
+    content = late("json").dumps(told).encode()
     cache.put(_HOSTS, key, _END_OF_FACTS.join((content, host.code)) if host.code else content)
 
 
@@ -170,8 +196,7 @@ def _host_key() -> bytes | None:
     identity = processor_identity()
     if identity is None:
         return None
-    caches = "with" if os.path.isdir(_CACHE_TABLE) else "without"
-    return identity + f" {caches} sizes of caches, {layout_identity()}".encode()
+    return identity + f" {layout_identity()}".encode()
 
 
 _END_OF_FACTS = b"\n"
