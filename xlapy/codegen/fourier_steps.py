@@ -343,6 +343,12 @@ class Composer:
         count, lanes = numbers.shape[-1], self._block.lanes
         return self._vectors(numbers, [min(start, max(count - lanes, 0)) for start in range(0, count, lanes)])
 
+    def _planes(self, numbers: Array) -> tuple[int, int]:
+        """Adds numbers from which vectors may begin anywhere; returns where they begin, and the distance of their
+        imaginary parts."""
+        padded = np.pad(numbers, (0, self._block.lanes))
+        return self._tables.add(padded, len(padded)), len(padded)
+
     def _convolution(self, source: Place, length: int, inverse: bool, scale: float, to: Place | None) -> Place:
         """Bluestein's way. The second transform, an inverse one, is that of the conjugate."""
         chirps = chirp(length).conj() if inverse else chirp(length)
@@ -418,7 +424,8 @@ class Composer:
         numbers = roots_of_unity(np.arange(count), length)
         mirror = {"source_distance": half * source.row_pitch, "count": count}
         if self._block.is_row:
-            self._step(kind, source, target, roots=self._row_vectors(numbers[None]), **mirror)
+            begin, plane = self._planes(numbers)
+            self._step(kind, source, target, roots=begin, roots_plane=plane, **mirror)
             return
         steps = {"source_step": source.row_pitch, "target_step": target.row_pitch}
         inner, begin = self._width(source, target), self._tables.add(numbers)

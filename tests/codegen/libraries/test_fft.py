@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import functools
+import itertools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -166,6 +167,20 @@ def test_threads_do_not_change_a_bit() -> None:
         for num_threads in (2, 3, 8):
             shared = transform(kind, operand, lengths, num_threads=num_threads, at_end=True)
             assert shared.tobytes() == alone
+
+
+@pytest.mark.parametrize("double", [False, True])
+@pytest.mark.parametrize("target", TARGETS)
+def test_what_is_stored_past_the_caches_has_the_same_bits(
+    monkeypatch: pytest.MonkeyPatch, target: str, *, double: bool
+) -> None:
+    """The rows of half a spectrum begin anywhere in a line."""
+    for kind, shape in itertools.product(TRANSFORMS, [(3, 512), (11, 1000), (9, 1024), (2, 4096)]):
+        operand, found = random_operand(kind, shape, double=double), set()
+        for streams, at_end in itertools.product([False, True], repeat=2):
+            monkeypatch.setattr(FourierPass, "streams", streams)
+            found.add(transform(kind, operand, shape[1:], target, at_end=at_end).tobytes())
+        assert len(found) == 1, (kind, shape)
 
 
 def fetched_by_steps(shape: tuple[int, int]) -> tuple[int, list[dict[str, int]]]:

@@ -7,7 +7,7 @@ in another order are found in the same way. What is read backwards lies in front
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from xlapy.codegen.arrays import Array
@@ -22,10 +22,6 @@ from xlapy.hlo.shape import Dims, Shape
 
 LEAST_SKIPPED = 1024  # bytes between rows that are worth not fetching
 MOST_REVERSED = 1 << 16  # bytes of a row that is fetched as a whole while another one is read
-
-
-_ELSEWHERE = ("slice", "gather", "transpose", "reverse")
-"""Ops whose operand may not be read on behind what was read of it."""
 
 
 class Fetching:
@@ -46,18 +42,12 @@ class Fetching:
 
         self._picked: dict[Instruction, int] = {}  # sources, and how many rows ahead one of them is fetched
         for instruction in between(roots, arrays.__contains__):
-            if instruction.opcode not in _ELSEWHERE or instruction.shape.dims != shape.dims:
+            way = _WAYS.get(instruction.opcode)
+            if way is None or instruction.shape.dims != shape.dims:
                 continue
             source = instruction.operands[0]
-            if source not in arrays or not arrays[source].ahead:
-                continue
-            if instruction.opcode == "slice":
-                self.arrays[source] = self._in_rows_of_slice(instruction, arrays[source])
-            elif instruction.opcode == "reverse":
-                self.arrays[source] = self._in_reversed_rows(instruction, arrays[source])
-            elif self._picks_rows(instruction, arrays[source]):
-                self._picked[source] = arrays[source].ahead // self._row_bytes(source)
-                self.arrays[source] = replace(arrays[source], ahead=0)
+            if source in arrays and arrays[source].ahead:
+                self.arrays[source] = way(self, instruction, arrays[source])
 
     def emit(self, k: KernelBuilder, row: Value, end: Value) -> None:
         """Fetches what rows below `end` will need that come some time after `row`."""
@@ -72,14 +62,23 @@ class Fetching:
     def _row_bytes(self, source: Instruction) -> int:
         return inner_size(self._shape) * source.shape.type.bytes
 
-    def _picks_rows(self, picking: Instruction, source: Array) -> bool:
-        """Neighbours in the result are neighbours in the source, in rows so short that what lies behind is another."""
-        inner = inner_dim(self._shape)
-        if picking.opcode == "gather":
-            keeps_rows = inner in picking.attributes["dimension_numbers"].offset_dims
-        else:
-            keeps_rows = rows_of_operand(picking) not in (None, self._walk.order)
-        return keeps_rows and CACHE_LINE <= self._row_bytes(picking.operands[0]) <= source.ahead
+    def _in_gathered_rows(self, gather: Instruction, source: Array) -> Array:
+        keeps_rows = inner_dim(self._shape) in gather.attributes["dimension_numbers"].offset_dims
+        return self._picked_by_rows(gather, source) if keeps_rows else source
+
+    def _in_turned_rows(self, transpose: Instruction, source: Array) -> Array:
+        keeps_rows = rows_of_operand(transpose) not in (None, self._walk.order)
+        return self._picked_by_rows(transpose, source) if keeps_rows else source
+
+    def _picked_by_rows(self, picking: Instruction, source: Array) -> Array:
+        """Neighbours in the result are neighbours in the source: `emit` fetches rows so short that what lies behind is
+        another."""
+        operand = picking.operands[0]
+        row_bytes = self._row_bytes(operand)
+        if not CACHE_LINE <= row_bytes <= source.ahead:
+            return source
+        self._picked[operand] = source.ahead // row_bytes
+        return replace(source, ahead=0)
 
     def _in_rows_of_slice(self, part: Instruction, source: Array) -> Array:
         inner = inner_dim(self._shape)
@@ -104,6 +103,15 @@ class Fetching:
         if along == to_next or row_bytes > MOST_REVERSED:
             return replace(source, ahead=along * source.ahead)
         return replace(source, ahead=to_next * -(-source.ahead // row_bytes) * row_bytes)
+
+
+_WAYS: Mapping[str, Callable[[Fetching, Instruction, Array], Array]] = {
+    "slice": Fetching._in_rows_of_slice,
+    "reverse": Fetching._in_reversed_rows,
+    "gather": Fetching._in_gathered_rows,
+    "transpose": Fetching._in_turned_rows,
+}
+"""By ops whose operand may not be read on behind what was read of it: that array, with what is fetched instead."""
 
 
 def fetched_by_rows(

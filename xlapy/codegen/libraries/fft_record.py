@@ -49,6 +49,7 @@ STEP_NUMBERS = (
     "target_step",
     "target_distance",
     "roots",  # where the step's numbers begin in the table
+    "roots_plane",  # distance of their imaginary parts, if vectors of them begin anywhere
     "re_factor",  # what real and imaginary parts are multiplied by: the bits of an f64
     "im_factor",
     "past_caches",  # 1 if what is written had better not fill them

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
-from xlapy.codegen.ir import F64, I64, PTR, IRType, KernelBuilder, Module, Operand, Value
+from xlapy.codegen.ir import F64, I32, I64, PTR, IRType, KernelBuilder, Module, Operand, Value
 from xlapy.codegen.ir_memory import CACHE_LINE
 from xlapy.codegen.libraries.fft_record import FETCHED_LINES, STEP_NUMBERS
 from xlapy.codegen.registers import Pair
@@ -100,9 +100,23 @@ class StepEmitter:
         return Pair(re, im)
 
     def store_pairs(self, place: Value, value: Pair, *, past_caches: bool = False) -> None:
-        order = [lane + self.lanes * part for lane in range(self.lanes) for part in range(2)]
-        pairs = self.shuffled(value.re, value.im, order)
+        pairs = self._in_turns(value, range(self.lanes))
         self.k.store(place, pairs, align=self._line_bytes if past_caches else None, nontemporal=past_caches)
+
+    def store_reversed_pairs(self, last: Value, value: Pair) -> None:
+        """The first pair at `last`, the others in front of it."""
+        lanes = range(self.lanes - 1, -1, -1)
+        self.k.store(self.moved(last, -2 * (self.lanes - 1)), self._in_turns(value, lanes))
+
+    def _in_turns(self, value: Pair, lanes: Iterable[int]) -> Value:
+        """These lanes' real and imaginary parts next to each other."""
+        return self.shuffled(value.re, value.im, [lane + self.lanes * part for lane in lanes for part in range(2)])
+
+    def store_first_pairs(self, place: Value, value: Pair, count: Value) -> None:
+        """So many of the pairs, and nothing behind them."""
+        k, lanes = self.k, self.lanes
+        mask = k.compare("lt", k.lane_numbers(I32.with_lanes(2 * lanes)), k.trunc(k.mul(count, 2), I32))
+        k.masked_store(place, self._in_turns(value, range(lanes)), mask, self.type.bytes)
 
     @property
     def _line_bytes(self) -> int:
@@ -113,6 +127,15 @@ class StepEmitter:
         """Whether a vector of pairs begins where lines do, and others some distances behind it."""
         bits = self.k.or_(self.k.address(place), self.k.mul(distance, self.type.bytes))
         return self.k.compare("eq", self.k.and_(bits, self._line_bytes - 1), 0)
+
+    def has_whole_pairs(self, place: Value) -> Value:
+        """Whether pairs do not lie across lines."""
+        return self.k.compare("eq", self.k.and_(self.k.address(place), 2 * self.type.bytes - 1), 0)
+
+    def pairs_to_line(self, place: Value) -> Value:
+        """How many pairs lie in front of the next line (or vector) that begins at `place` or behind it."""
+        k = self.k
+        return k.udiv(k.and_(k.sub(0, k.address(place)), self._line_bytes - 1), 2 * self.type.bytes)
 
     def shuffled(self, a: Value, b: Value, lanes: Sequence[int]) -> Value:
         """A shuffle of vectors that may have one lane."""
