@@ -35,7 +35,8 @@ def candidates(builder: XlaBuilder) -> tuple[list[Any], list[Any]]:
     lists += [[matrix], (matrix, matrix), [scalar, scalar], [ops.Neg]]
     scalars = [1, -1, True, 1.5, 2**70, float("nan"), 1j, "x", b"abc", None]
     kinds = [np.float32, np.ones(3, np.float32), object(), {}, ops.ChannelHandle(1), builder, *shapes, Shape.tuple([])]
-    arrays = [np.array(3), np.array("abc"), np.zeros(0), np.zeros((2, 3)), np.datetime64("2020"), b"\xff", 10**400]
+    arrays = [np.array(3), np.array("abc"), np.zeros(0), np.zeros((2, 3)), np.datetime64("2020"), b"\xff"]
+    arrays += [10**400, 10**5000, [10**5000]]
     kinds += [TOKEN, ops.ChannelType.DEVICE_TO_HOST, range(3)]
     return handles, [*lists, *scalars, *arrays, *kinds, ops.Add, ops.Neg, lambda x: x]
 
@@ -79,3 +80,20 @@ def test_numbers_of_numpy_are_numbers() -> None:
     normal = ops.BatchNormInference(x, scale, scale, scale, scale, ml_dtypes.bfloat16(0.5), np.array(1))
     assert normal.instruction.attributes["epsilon"] == 0.5
     assert ops.Broadcast(x, np.array(4)).shape == Shape.array("f32", (4, 2, 3))
+
+
+@pytest.mark.parametrize(
+    "record",
+    [
+        lambda x, number: ops.Broadcast(x, [number]),
+        lambda x, number: ops.Transpose(x, [0, number]),
+        lambda x, number: ops.Slice(x, [0, 0], [2, 3], [1, number]),
+        lambda x, number: x[number],
+        lambda x, number: Shape.array("f32", (2, number)),
+    ],
+)
+@pytest.mark.parametrize("number", [10**5000, -(10**5000), 1 << 64], ids=["huge", "negative", "65 bits"])
+def test_numbers_of_more_than_64_bits_are_refused(record: Any, number: int) -> None:
+    x = ops.Parameter(XlaBuilder("wrong"), 0, Shape.array("f32", (2, 3)))
+    with pytest.raises(XlaError, match="64 bits"):
+        record(x, number)

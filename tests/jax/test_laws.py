@@ -145,6 +145,9 @@ PROGRAMS = {
         "places-beside-few-features",
     ),
     "global pooling": Program(lambda x: pooled(x, 8), (IMAGES,), "reduce-window-of-all"),
+    "sums over more than there is": Program(
+        lambda x: lax.reduce_window(x, 0.0, lax.add, (1, 16), (1, 1), "SAME"), (X,), "reduce-window-beside-elements"
+    ),
     "gradient of pooling": Program(jax.grad(lambda x: pooled(x, 2).sum()), (IMAGES,), "pad-nothing"),
     "gradient of means": Program(
         jax.grad(lambda x: jnp.sin(averaged(x, 2)).sum()), (IMAGES,), "reduce-window-of-one-each"

@@ -18,11 +18,17 @@ Integers = Sequence[int]
 
 
 def as_int(value: Any, what: str) -> int:
-    """A compile-time integer, numpy's included."""
+    """A compile-time integer, numpy's included, of 64 bits: no attribute of any program format has more."""
     try:
-        return operator.index(value)
+        number = operator.index(value)
     except TypeError:
         raise ArgumentError(f"{what} must be an integer known while recording, got {described(value)}") from None
+    if not -_BEYOND_64_BITS <= number < _BEYOND_64_BITS:
+        raise ArgumentError(f"{what} must fit in 64 bits, which {described(value)} does not")
+    return number
+
+
+_BEYOND_64_BITS = 1 << 63
 
 
 def as_flag(value: Any, what: str) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from xlapy.builder.arguments import as_int, as_shape
+from xlapy.builder.arguments import as_int, as_shape, described
 from xlapy.builder.builder import XlaBuilder
 from xlapy.builder.elementwise import ConvertElementType, Lt
 from xlapy.builder.op import XlaOp
@@ -14,6 +14,7 @@ from xlapy.hlo.attributes import RandomAlgorithm, RandomDistribution
 from xlapy.hlo.element_types import F32, U32
 from xlapy.hlo.shape import Shape
 from xlapy.support.errors import ArgumentError, ShapeError
+from xlapy.support.given import spelled
 
 
 @op_function("rng")
@@ -81,8 +82,9 @@ def as_algorithm(given: Any) -> RandomAlgorithm:
     if isinstance(given, RandomAlgorithm):
         return given
     algorithms = list(RandomAlgorithm)
-    name = str(getattr(given, "name", given)).lower().removeprefix("rng_")
+    name = getattr(given, "name", given)
+    text = (name if isinstance(name, str) else spelled(name)).lower().removeprefix("rng_")
     for number, algorithm in enumerate(algorithms):
-        if name in (algorithm.name.lower(), str(number)):
+        if text in (algorithm.name.lower(), str(number)):
             return algorithm
-    raise ArgumentError(f"{given!r} is not a random algorithm: {', '.join(map(str, algorithms))}")
+    raise ArgumentError(f"{described(given)} is not a random algorithm: {', '.join(map(str, algorithms))}")

@@ -6,6 +6,7 @@ import inspect
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from xlapy.builder.arguments import described
 from xlapy.builder.builder import ComputationLike, XlaBuilder, XlaComputation
 from xlapy.builder.op import XlaOp
 from xlapy.builder.operands import as_op
@@ -80,7 +81,7 @@ def _check_function(function: Any, role: str) -> None:
     if isinstance(function, XlaBuilder):
         raise ArgumentError(f"the {role} is a builder; call {function.name}.build() first")
     if not callable(function) or isinstance(function, XlaOp):
-        raise ArgumentError(f"the {role} must be an XlaComputation or a Python function, not {function!r}")
+        raise ArgumentError(f"the {role} must be an XlaComputation or a Python function, not {described(function)}")
 
 
 def _check_arity(function: Callable[..., Any], count: int, role: str) -> None:

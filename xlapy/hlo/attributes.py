@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import enum
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
 
@@ -145,6 +145,25 @@ class WindowDimension:
         padded = dilated + self.padding_low + self.padding_high
         extent = 0 if self.size == 0 else (self.size - 1) * self.window_dilation + 1
         return 0 if padded < extent or padded <= 0 else (padded - extent) // self.stride + 1
+
+    def places_on_elements(self, size: int) -> range:
+        """The places of the window under which, at some position over a dimension of `size`, there may be an element,
+        and at all others only padding. One at least, if the window has any."""
+        dilated = 0 if size == 0 else (size - 1) * self.base_dilation + 1
+        moved = max(self.positions(size) - 1, 0) * self.stride
+        first = -((moved - self.padding_low) // self.window_dilation)
+        behind = -(-(dilated + self.padding_low) // self.window_dilation)
+        first = min(max(first, 0), max(self.size - 1, 0))
+        return range(first, min(max(behind, first + 1), self.size))
+
+    def cut_to(self, places: range) -> WindowDimension:
+        """The window of these places alone, at the same positions."""
+        return replace(
+            self,
+            size=len(places),
+            padding_low=self.padding_low - places.start * self.window_dilation,
+            padding_high=self.padding_high - (self.size - places.stop) * self.window_dilation,
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ import ml_dtypes
 import numpy as np
 
 from xlapy.support.errors import ArgumentError
+from xlapy.support.given import spelled
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -183,7 +184,14 @@ def _numpy_dtype(dtype: Any) -> np.dtype[Any]:
             return found
         except (TypeError, ValueError, SyntaxError) as error:
             reason = str(error)
-    raise ArgumentError(f"{reprlib.repr(dtype)} is no element type: {reason}")
+    raise ArgumentError(f"{_abbreviated(dtype)} is no element type: {reason}")
+
+
+def _abbreviated(value: Any) -> str:
+    try:
+        return reprlib.repr(value)
+    except ValueError:
+        return spelled(value)
 
 
 def real_part_type(element_type: ElementType) -> ElementType:

@@ -399,6 +399,8 @@ def _layout(minor_to_major: Sequence[int]) -> Layout:
 
 def _check_dims(dims: Dims) -> None:
     """Raises unless an array may have these dimensions."""
+    if dims and max(map(abs, dims)) >> 64:  # Python may refuse to spell it
+        raise ShapeError("shape.sizes", f"dimension {dims.index(max(dims, key=abs))} of an array has more than 64 bits")
     if dims and min(dims) < 0 and any(size < 0 and size != UNBOUNDED for size in dims):
         raise ShapeError("shape.sizes", f"a dimension of {list(dims)} is negative")
     if len(dims) > MAX_RANK:

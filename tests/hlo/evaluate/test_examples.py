@@ -8,6 +8,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
+from xlapy.hlo.element_types import element_type_named
 from xlapy.hlo.evaluate import evaluate
 from xlapy.hlo.text import parse
 
@@ -185,6 +186,37 @@ def test_sums_of_narrow_floats_accumulate_in_f32_and_in_order() -> None:
     for value in y:
         total += value
     assert run(body, y) == total
+
+
+@pytest.mark.parametrize("element_type", ["s32", "f32", "bf16"])
+def test_of_a_window_that_is_mostly_padding_the_rest_counts(element_type: str) -> None:
+    text = f"""sum {{
+      a = {element_type}[] parameter(0)
+      b = {element_type}[] parameter(1)
+      ROOT r = {element_type}[] add(a, b)
+    }}
+    ENTRY e {{
+      x = {element_type}[4] parameter(0)
+      z = {element_type}[] constant(0)
+      ROOT r = {element_type}[4] reduce-window(x, z), window={{size=1000000000 pad=999999999_0}}, to_apply=sum
+    }}"""
+    x = np.array([1, 2, 3, 4], element_type_named(element_type).dtype)
+    assert evaluate(parse(text), x).tolist() == [1, 3, 6, 10]
+
+
+@pytest.mark.parametrize(("init", "expected"), [(1, [7, 8]), (-1, [-5, -2])])
+def test_padding_of_a_window_is_folded_as_often_as_it_is_there(init: int, expected: list[int]) -> None:
+    text = f"""sum {{
+      a = s32[] parameter(0)
+      b = s32[] parameter(1)
+      ROOT r = s32[] add(a, b)
+    }}
+    ENTRY e {{
+      x = s32[2] parameter(0)
+      z = s32[] constant({init})
+      ROOT r = s32[2] reduce-window(x, z), window={{size=6 pad=5_0}}, to_apply=sum
+    }}"""
+    assert evaluate(parse(text), np.int32([1, 2])).tolist() == expected
 
 
 def test_dot_of_narrow_floats_accumulates_in_f32() -> None:

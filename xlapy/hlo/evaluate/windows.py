@@ -7,12 +7,14 @@ array, and the places come in the order of their indices.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Generator, Iterator, Sequence
+import math
+from collections.abc import Callable, Generator, Iterator, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from xlapy.hlo.attributes import PaddingDimension, Window
+from xlapy.hlo.attributes import PaddingDimension, Window, WindowDimension
 from xlapy.hlo.evaluate.base import Run, Value, align, evaluator
 from xlapy.hlo.evaluate.numerics import Array, element_type, narrow, widen
 from xlapy.hlo.evaluate.reductions import apply
@@ -28,34 +30,63 @@ def reduce_window(
     inputs: Sequence[Array], init_values: Sequence[Array], *, computation: Computation, window: Window
 ) -> Steps:
     arrays = align(*inputs)
-    padding = tuple(PaddingDimension(p.padding_low, p.padding_high, p.base_dilation - 1) for p in window.dimensions)
+    sizes = arrays[0].shape
+    counts = [part.positions(size) for part, size in zip(window.dimensions, sizes, strict=True)]
+    used = [part.places_on_elements(size) for part, size in zip(window.dimensions, sizes, strict=True)]
+    cut = [part.cut_to(places) for part, places in zip(window.dimensions, used, strict=True)]
+    padding = tuple(PaddingDimension(p.padding_low, p.padding_high, p.base_dilation - 1) for p in cut)
     padded = [pad(array, init, dimensions=padding) for array, init in zip(arrays, init_values, strict=True)]
-    counts = [part.positions(size) for part, size in zip(window.dimensions, arrays[0].shape, strict=True)]
-    places = _places(window, counts)
+    beside = [np.broadcast_to(init, counts) for init in init_values]
     operation = binary_operation(computation)
     exact = {"add": np.add, "multiply": np.multiply}.get(operation.opcode) if operation is not None else None
+    fold: Callable[[Sequence[Array]], Steps] = partial(apply, computation)
+    running = tuple(beside)
     if exact is not None and element_type(arrays[0]).is_narrow_float:
-        total = np.broadcast_to(widen(init_values[0]), counts)
-        with np.errstate(all="ignore"):
-            for place in places:
-                total = exact(total, widen(padded[0][place]))
-        return narrow(total, element_type(arrays[0]))
-    running = tuple(np.broadcast_to(init, counts) for init in init_values)
-    for place in places:
-        running = yield from apply(computation, (*running, *(array[place] for array in padded)))
-    return running if len(running) > 1 else np.array(running[0])
+        fold, running = partial(_fold_widened, exact), (widen(beside[0]),)
+    for place, times in _places(window, used, counts):
+        elements = beside if place is None else [array[place] for array in padded]
+        for _ in range(times):
+            before, running = running, (yield from fold((*running, *elements)))
+            if times > 1 and not computation.has_effect and _same_bits(before, running):
+                break  # nor would what is left of so much padding change anything
+    results = [narrow(result, element_type(array)) for result, array in zip(running, arrays, strict=True)]
+    return tuple(results) if len(results) > 1 else np.array(results[0])
 
 
-def _places(window: Window, counts: Sequence[int]) -> Iterator[tuple[slice, ...]]:
-    """For each place of the window, in order of indices: what lies under it at all positions."""
+def _fold_widened(operation: Callable[[Array, Array], Array], arguments: Sequence[Array]) -> Steps:
+    """What `apply` does for a sum or a product, which is not rounded to the type of the elements."""
+    yield from ()
+    total, elements = arguments
+    with np.errstate(all="ignore"):
+        return (operation(total, widen(elements)),)
+
+
+def _places(
+    window: Window, used: Sequence[range], counts: Sequence[int]
+) -> Iterator[tuple[tuple[slice, ...] | None, int]]:
+    """For each place of the window, in order of indices: what lies under it at all positions, of arrays that are padded
+    for the `used` places alone; None for nothing but padding. And how often that comes before the next one."""
     if not all(counts):
         return
-    for place in itertools.product(*(range(part.size) for part in window.dimensions)):
-        starts = [number * part.window_dilation for number, part in zip(place, window.dimensions, strict=True)]
-        yield tuple(
+    for place in itertools.product(*map(_runs, window.dimensions, used)):
+        times = math.prod(length for _, length in place)
+        starts = [number * part.window_dilation for (number, _), part in zip(place, window.dimensions, strict=True)]
+        inside = tuple(
             slice(start, start + (count - 1) * part.stride + 1, part.stride)
             for start, count, part in zip(starts, counts, window.dimensions, strict=True)
         )
+        yield None if any(number < 0 for number, _ in place) else inside, times
+
+
+def _runs(part: WindowDimension, used: range) -> list[tuple[int, int]]:
+    """The used places of a dimension, counted by themselves, and as -1 all others before and behind them, with how many
+    of them there are."""
+    runs = [(-1, used.start), *((number, 1) for number in range(len(used))), (-1, part.size - used.stop)]
+    return [(number, length) for number, length in runs if length]
+
+
+def _same_bits(before: Sequence[Array], after: Sequence[Array]) -> bool:
+    return all(one.tobytes() == other.tobytes() for one, other in zip(before, after, strict=True))
 
 
 @evaluator("select-and-scatter")

@@ -9,7 +9,7 @@ from xlapy.hlo.graph import Instruction
 from xlapy.hlo.kernel_plan import sole_operation
 from xlapy.hlo.patterns import P, variables
 from xlapy.passes import new
-from xlapy.passes.algebra.reductions import changes_nothing
+from xlapy.passes.algebra.reductions import IDEMPOTENT, changes_nothing
 from xlapy.passes.new import Value
 from xlapy.passes.rewrite import LAWS, Exactness
 
@@ -27,6 +27,21 @@ def reduce_window_of_one(root: Instruction, x: Instruction, y: Instruction, wind
 
 def _is_one_element(part: WindowDimension) -> bool:
     return part == WindowDimension(1, window_dilation=part.window_dilation, reversal=part.reversal)
+
+
+@LAWS.law(P.reduce_window(x, y, window=window))
+def reduce_window_beside_elements(root: Instruction, x: Instruction, y: Instruction, window: Window) -> Value | None:
+    """reduce-window(x, y) -> that of the places of the window that see an element of x at some position
+
+    At the others y is folded, which changes nothing."""
+    parts = tuple(
+        part.cut_to(part.places_on_elements(size)) for part, size in zip(window.dimensions, x.shape.dims, strict=True)
+    )
+    operation = sole_operation(root.called[0])
+    folded_once = operation is not None and operation.opcode in IDEMPOTENT
+    if parts == window.dimensions or not (folded_once or changes_nothing(y, root.called[0], y)):
+        return None
+    return new.like(root, [x, y], window=Window(parts))
 
 
 @LAWS.law(P.reduce_window(P.pad(x, z, dimensions=p), y, window=window))
