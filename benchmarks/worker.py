@@ -21,6 +21,7 @@ import numpy as np
 
 from benchmarks.engines import Engine, Program, Unsupported, make_engine
 from benchmarks.machine import has_running_thread, peak_growth, pin, take_own_pages
+from xlapy.support.late import late
 
 if TYPE_CHECKING:
     from xlapy.report.limits import Bound, Probe
@@ -233,10 +234,8 @@ class _Session:
 
     def limit(self, bound: Bound, seconds: float, processor_time: bool = False) -> float:
         """Seconds that the machine takes just now for what is bound so, over runs that take `seconds` together."""
-        from xlapy.report.limits import Probe  # loads the code generator, which a new process has to do by itself
-
         if self._probe is None:
-            self._probe = Probe(processor_time=processor_time)
+            self._probe = late("xlapy.report.limits").Probe(processor_time=processor_time)
         return self._probe.seconds(bound, seconds)
 
     def peak_of_call(self) -> int | None:

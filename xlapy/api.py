@@ -27,7 +27,8 @@ Source: TypeAlias = "HasModule | HloModule | str | bytes | bytearray | memoryvie
 """A program: what a builder built, a module, text in HLO or StableHLO, or the bytes of a serialized module."""
 
 _STABLEHLO = re.compile(r"\s*(?:module\b|func\.func\b|#\w|\"builtin\.module\"|\"func\.func\")")
-_FILE_NAME = re.compile(r"[^\s(){}]+\.(?:hlo|mlir|mlirbc|pb|txt)")
+_NO_PROGRAM = re.compile(r"(?!//|/\*)[^\n(){}=]+")  # one line without any brackets
+_FILE_ENDINGS = (".hlo", ".mlir", ".mlirbc", ".pb", ".txt")
 _COMMENTS = re.compile(r"(?:\s*//[^\n]*\n|\s*/\*.*?\*/)*", re.DOTALL)
 _BYTE_ORDER_MARK = "\ufeff"
 """What some editors put in front of text."""
@@ -47,10 +48,18 @@ def load(source: Source) -> HloModule:
     kind: type[HloModule] = late("xlapy.hlo.graph").HloModule
     module = source if isinstance(source, kind) else getattr(source, "module", None)
     if not isinstance(module, kind):
-        name = next((name for name in _METHODS_THAT_GIVE_PROGRAMS if hasattr(source, name)), "")
-        hint = f"; what its {name}() returns may be one" if name else ""
-        raise ParseError(f"{type(source).__name__} is not a program: give a computation, a module, text or bytes{hint}")
+        raise ParseError(
+            f"{type(source).__name__} is not a program: give a computation, a module, text or bytes{_hint(source)}"
+        )
     return module
+
+
+def _hint(source: object) -> str:
+    """How to make a program of what is none, if that can be told."""
+    if hasattr(source, "builder"):
+        return "; its builder makes one: builder.build(it)"
+    name = next((name for name in _METHODS_THAT_GIVE_PROGRAMS if hasattr(source, name)), "")
+    return f"; what its {name}() returns may be one" if name else ""
 
 
 _METHODS_THAT_GIVE_PROGRAMS = ("build", "as_text", "mlir_module", "as_hlo_text", "read_bytes", "read", "tobytes")
@@ -58,7 +67,7 @@ _METHODS_THAT_GIVE_PROGRAMS = ("build", "as_text", "mlir_module", "as_hlo_text",
 
 
 def _load_text(source: str) -> HloModule:
-    if _FILE_NAME.fullmatch(source):
+    if _NO_PROGRAM.fullmatch(source) and ("/" in source or source.endswith(_FILE_ENDINGS)):
         raise ParseError(
             f"a program is its text, not the name of a file: Path({source!r}).read_bytes() is what is in it"
         )

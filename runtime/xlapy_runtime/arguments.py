@@ -36,9 +36,10 @@ class ParameterList:
     def flat(self, arguments: Sequence[Value]) -> list[Value]:
         """The array leaves of nested arguments."""
         if len(arguments) != len(self._trees):
+            wanted = [f"{title}: {tree_text(tree)}" for title, tree in zip(self._titles, self._trees, strict=True)]
             raise ArgumentError(
                 f"{self._name} takes {counted(len(self._trees), 'argument')}, got {len(arguments)}; it wants "
-                f"({', '.join(self._titles)})"
+                f"({', '.join(wanted)})"
             )
         if self._is_flat:
             return list(arguments)

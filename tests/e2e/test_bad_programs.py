@@ -313,9 +313,16 @@ def test_a_builder_is_not_built_yet() -> None:
         xlapy.compile(xlapy.XlaBuilder("m"))  # type: ignore[arg-type]
 
 
-def test_the_name_of_a_file_is_not_what_is_in_it() -> None:
-    with pytest.raises(xlapy.ParseError, match=r"not the name of a file: Path\('some/model.mlir'\).read_bytes\(\)"):
-        xlapy.compile("some/model.mlir")
+def test_an_operation_is_not_a_program() -> None:
+    operation = xlapy.XlaBuilder("m").parameter(0, xlapy.Shape.array(np.float32, (2,)))
+    with pytest.raises(xlapy.ParseError, match=r"XlaOp is not a program: .*; its builder makes one: builder\.build"):
+        xlapy.compile(operation)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("name", ["some/model.mlir", "model.hlo", "/a folder/model", "my model.mlir"])
+def test_the_name_of_a_file_is_not_what_is_in_it(name: str) -> None:
+    with pytest.raises(xlapy.ParseError, match=rf"not the name of a file: Path\('{name}'\).read_bytes\(\)"):
+        xlapy.compile(name)
 
 
 @pytest.mark.parametrize("text", ["ENTRY e { ROOT x = f32[] parameter(0) }\r\n", STABLEHLO.replace("\n", "\r\n")])

@@ -10,7 +10,7 @@ import pytest
 
 import xlapy
 from tests.e2e.random_programs import random_program
-from tests.report.programs import LIMITS
+from tests.support.machine import LIMITS
 from tests.support.values import assert_same
 from xlapy.codegen.entry import kernels
 from xlapy.codegen.kernels import tasks

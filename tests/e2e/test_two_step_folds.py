@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import xlapy
+from tests.support.machine import LIMITS
 from tests.support.values import assert_same
 
 
@@ -75,4 +76,4 @@ def test_two_steps_are_one_kernel_without_an_array_between_them(name: str) -> No
 def test_the_report_says_what_the_second_step_is() -> None:
     function, arguments = PROGRAMS["cross_entropy"]
     program = xlapy.compile(jax.jit(function).lower(*arguments).as_text())
-    assert "what is folded of 64 results is its second step: 256 bytes need no array" in program.explain()
+    assert "what is folded of 64 results is its second step: 256 bytes need no array" in program.explain(LIMITS)

@@ -13,7 +13,7 @@ ENTRY main { x = f32[4,8] parameter(0)  z = f32[] constant(0)
 
 
 def test_networkx_graph() -> None:
-    graph = xlapy.hlo.to_networkx(xlapy.hlo.parse(MODULE))
+    graph = xlapy.hlo.parse(MODULE).to_networkx()
     assert graph.nodes["main/e"] == {"opcode": "exponential", "shape": "f32[4,8]", "bytes": 128, "computation": "main"}
     assert [data for _, _, data in graph.edges("main/z", data=True)] == [{"operand": 1}]
     assert [data for _, _, data in graph.edges("add/s", data=True)] == [{"kind": "call"}]

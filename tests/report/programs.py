@@ -1,18 +1,6 @@
-"""Programs to report on, and a machine with round numbers."""
+"""Programs to report on."""
 
 from __future__ import annotations
-
-from xlapy.report.limits import Limits, Pair
-
-LIMITS = Limits(
-    cores=2,
-    cache_bytes=1 << 20,
-    f32=Pair(50e9, 100e9),
-    f64=Pair(25e9, 50e9),
-    read=Pair(10e9, 20e9),
-    copy=Pair(8e9, 16e9),
-    triad=Pair(9e9, 18e9),
-)
 
 SOFTMAX = """HloModule softmax
 max { a = f32[] parameter(0)  b = f32[] parameter(1)  ROOT m = f32[] maximum(a, b) }

@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 
 import xlapy
-from tests.report.programs import LIMITS, LOOP, SOFTMAX, chain
+from tests.report.programs import LOOP, SOFTMAX, chain
+from tests.support.machine import LIMITS
 from xlapy import inspection, ops
 from xlapy.codegen.target import host_target
 from xlapy.compiled import Compiled

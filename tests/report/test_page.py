@@ -14,7 +14,8 @@ import pytest
 
 import xlapy
 from tests.e2e.corpus import corpus
-from tests.report.programs import LIMITS, LOOP, SOFTMAX, chain
+from tests.report.programs import LOOP, SOFTMAX, chain
+from tests.support.machine import LIMITS
 from xlapy.hlo.graph import Instruction
 from xlapy.hlo.patterns import P, variables
 from xlapy.passes import new

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 import xlapy
-from tests.report.programs import LIMITS, LOOP, SOFTMAX
+from tests.report.programs import LOOP, SOFTMAX
+from tests.support.machine import LIMITS
 from xlapy.codegen.jit import emit_object
 from xlapy.codegen.target import REFERENCE_MACHINES, reference_target
 from xlapy.compiler import lower

@@ -77,7 +77,24 @@ MALFORMED = [
     ("func.func @main(%x: tensor<f32>, %x: tensor<f32>) { return }", "one name"),
     ("func.func @main() { return", "expected an operation or `}`, found the end of the text"),
     ("func.func @main() { return } }", "expected an operation, found '}'"),
-    ("func.func @main() { }", "does not end with a return"),
+    ("func.func @main() { }", "does not end with a return: it is empty"),
+    ("func.func @main() { retrun : () -> () }", "does not end with a return, but with retrun"),
+    ("func.func @main(%x: tensor<f32>) { %x = stablehlo.tanh %x : tensor<f32> return }", "name of an earlier value"),
+    (
+        "func.func @main(%x: tensor<f32>) { %0 = stablehlo.tanh %x : tensor<f32> %0 = stablehlo.abs %x : tensor<f32> "
+        "return }",
+        "%0 is the name of an earlier value, too",
+    ),
+    (
+        "func.func @main(%x: tensor<2xf32>) { %0 = stablehlo.dot_general %x, %x, contracting_dim = [0] x [0] "
+        ": (tensor<2xf32>, tensor<2xf32>) -> tensor<f32> return }",
+        "stablehlo.dot_general has no clause 'contracting_dim'; did you mean 'contracting_dims'?",
+    ),
+    (
+        "func.func @main(%x: tensor<f32>) { %0 = stablehlo.broadcast_in_dim %x, dins = [] : "
+        "(tensor<f32>) -> tensor<2xf32> return }",
+        "stablehlo.broadcast_in_dim has no clause 'dins'; did you mean 'dims'?",
+    ),
     ("func.func @main()", "has no body"),
     ("func.func @f() { return } func.func @g() { return }", "expected a function @main"),
     ("func.func @main() { return } func.func @main() { return }", "a second function is named @main"),
@@ -251,6 +268,7 @@ def test_unknown_operation_names_its_neighbours() -> None:
     error = located(wrong("stablehlo.ad %x, %x : (tensor<2x3xf32>, tensor<2x3xf32>)"))
     assert isinstance(error, UnsupportedError)
     assert "stablehlo.ad;" in str(error) and "'stablehlo.add'" in str(error)
+    assert "'stablehlo.add'" in str(located(wrong("add %x, %x : (tensor<2x3xf32>, tensor<2x3xf32>)")))
 
 
 def nested_branches(depth: int) -> str:

@@ -10,7 +10,7 @@ from xlapy.hlo.graph import HloModule
 from xlapy.stablehlo.convert import convert_program
 from xlapy.stablehlo.lines import NotALineError, split_line
 from xlapy.stablehlo.reading import parse_lines, parse_tokens
-from xlapy.support.errors import XlaError
+from xlapy.support.errors import ParseError, XlaError
 
 F, FOLD = "tensor<4xf32>", "across dimensions = [0] : (tensor<4xf32>, tensor<f32>) -> tensor<f32>"
 TWO = f"({F}, {F}) -> ({F}, {F})"
@@ -73,9 +73,6 @@ SAME = {
         "%3 = stablehlo.add %0, %1 : tensor<f32>",
         f"%2 = stablehlo.broadcast_in_dim %3, dims = [] : (tensor<f32>) -> {F}",
     ),
-    "one name for two values": program(
-        f"%0 = stablehlo.negate %x : {F}", f"%0 = stablehlo.negate %0 : {F}", f"%2 = stablehlo.negate %0 : {F}"
-    ),
     "a sign without a name": program(
         f'%0 = stablehlo.custom_call @a(%x) {{backend_config = "% %y"}} : ({F}) -> {F}',
         f'%2 = stablehlo.custom_call @a(%0) {{backend_config = "%y %"}} : ({F}) -> {F}',
@@ -94,6 +91,15 @@ SAME = {
         f"%2 = stablehlo.add %5, %6 : {F}",
     ),
 }  # fmt: skip
+
+
+def test_a_second_value_of_one_name_is_an_error() -> None:
+    text = program(
+        f"%0 = stablehlo.negate %x : {F}", f"%0 = stablehlo.negate %0 : {F}", f"%2 = stablehlo.negate %0 : {F}"
+    )
+    for parse in (stablehlo.parse, by_tokens):
+        with pytest.raises(ParseError, match=r"%0 is the name of an earlier value, too\n *line 4"):
+            parse(text)
 
 
 @pytest.mark.parametrize("text", SAME.values(), ids=SAME)

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import xlapy
-from tests.report.programs import LIMITS
+from tests.support.machine import LIMITS
 from xlapy.hlo.proto import module_to_bytes
 from xlapy.tools import console
 from xlapy.tools.main import main
@@ -328,6 +328,7 @@ def test_check_looks_at_all_files(program: str, wrong: str, capsys: Capture) -> 
     ("line", "meant"),
     [
         ("chek FILE", "there is no command 'chek'; did you mean 'check'?"),
+        ("rum FILE", "there is no command 'rum'; did you mean 'run'?"),
         ("run FILE --sead 3", "unrecognized arguments: --sead 3; did you mean '--seed'?"),
         ("opt FILE --unitl=dce", "unrecognized arguments: --unitl=dce; did you mean '--until'?"),
         ("cache --info FILE", "unrecognized arguments: FILE\n"),
@@ -354,6 +355,13 @@ def test_help(command: str, capsys: Capture) -> None:
         main([*command.split(), "--help"])
     assert caught.value.code == 0
     assert "usage: xlapy" in capsys.readouterr().out
+
+
+def test_no_command_is_a_question(capsys: Capture) -> None:
+    with pytest.raises(SystemExit) as caught:
+        main([])
+    assert caught.value.code == 0
+    assert "tell what the compiler did" in capsys.readouterr().out
 
 
 class Terminal(io.StringIO):

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from xlapy.hlo.graph import Computation, HloModule, Instruction
 from xlapy.hlo.ops import Trait
+from xlapy.support.text_forms import GRAPH_FORMS
 
 if TYPE_CHECKING:
     import networkx
@@ -26,6 +27,7 @@ _COLOURS: Mapping[str, str] = {
 }
 
 
+@GRAPH_FORMS.register("networkx")
 def to_networkx(module: HloModule) -> networkx.MultiDiGraph[Any]:
     """A graph with one node per instruction of every computation.
 

@@ -18,7 +18,7 @@ from xlapy.hlo.shape import Shape, Signature
 from xlapy.support.errors import InternalError
 from xlapy.support.ordering import CycleError, post_order
 from xlapy.support.records import Record
-from xlapy.support.text_forms import TEXT_FORMS
+from xlapy.support.text_forms import GRAPH_FORMS, TEXT_FORMS
 
 NO_METADATA = OpMetadata()
 
@@ -592,6 +592,10 @@ class HloModule:
 
         Without `large_constants`, some values are `{...}` and the text does not parse."""
         return str(TEXT_FORMS["hlo"](self, long=long, layouts=layouts, large_constants=large_constants))
+
+    def to_networkx(self) -> Any:
+        """The module as a `networkx.MultiDiGraph`; see `xlapy.hlo.to_networkx`."""
+        return GRAPH_FORMS["networkx"](self)
 
     def _repr_html_(self) -> str | None:
         """What notebooks show."""

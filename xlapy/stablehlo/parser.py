@@ -89,7 +89,11 @@ class Parser(Reader):
 
     def _define(self, name: str, value: Value) -> None:
         opened = self._stack[-1]
-        opened.hidden.append((name, self._scope.get(name)))
+        hidden = self._scope.get(name)
+        if hidden is not None and hidden.region is opened.region:
+            place = self.index if value.definition is None else value.definition.place
+            self.fail(f"{name} is the name of an earlier value, too", place)
+        opened.hidden.append((name, hidden))
         self._scope[name] = value
 
     # -- regions and operations ------------------------------------------------------------------------------------

@@ -14,15 +14,22 @@ from xlapy.stablehlo.parser import Parser, PrettyForm, Steps
 from xlapy.stablehlo.quantization import scalar_of
 from xlapy.stablehlo.tree import Operation, Region, Symbol, Value
 from xlapy.stablehlo.types import FunctionType
+from xlapy.support.source import suggestion
 
 _DIMS_TO_DIMENSIONS = {"dims": "dimensions", "dim": "dimension"}
 _CLAUSES: dict[str, dict[str, str]] = {
     "stablehlo.broadcast": {"sizes": "broadcast_sizes"},
     "stablehlo.broadcast_in_dim": {"dims": "broadcast_dimensions"},
     "stablehlo.dynamic_broadcast_in_dim": {"dims": "broadcast_dimensions"},
-    "stablehlo.cholesky": {},
+    "stablehlo.cholesky": {"lower": "lower"},
     "stablehlo.concatenate": _DIMS_TO_DIMENSIONS,
     "stablehlo.dot": {"precision": "precision_config"},
+    "stablehlo.dot_general": {
+        "batching_dims": "batching_dims",
+        "contracting_dims": "contracting_dims",
+        "precision": "precision_config",
+        "algorithm": "algorithm",
+    },
     "stablehlo.dynamic_iota": {"dim": "iota_dimension"},
     "stablehlo.dynamic_slice": {"sizes": "slice_sizes"},
     "stablehlo.einsum": {"config": "einsum_config"},
@@ -30,15 +37,16 @@ _CLAUSES: dict[str, dict[str, str]] = {
     "stablehlo.get_dimension_size": _DIMS_TO_DIMENSIONS,
     "stablehlo.iota": {"dim": "iota_dimension"},
     "stablehlo.pad": {"low": "edge_padding_low", "high": "edge_padding_high", "interior": "interior_padding"},
+    "stablehlo.reduce_precision": {"format": "format"},
     "stablehlo.reverse": _DIMS_TO_DIMENSIONS,
     "stablehlo.rng": {"distribution": "rng_distribution"},
     "stablehlo.rng_bit_generator": {"algorithm": "rng_algorithm"},
     "stablehlo.set_dimension_size": _DIMS_TO_DIMENSIONS,
-    "stablehlo.torch_index_select": {"dim": "dim"},
+    "stablehlo.torch_index_select": {"dim": "dim", "batch_dims": "batch_dims"},
     "stablehlo.transpose": {"dims": "permutation"},
     "stablehlo.unary_einsum": {"config": "einsum_config"},
 }
-_NO_CLAUSES: dict[str, str] = {}
+"""Of each operation that has clauses, what they are called in the generic form, by which they may go here, too."""
 
 _OWN_RESULT = frozenset({"stablehlo.complex", "stablehlo.tuple"})
 """The single type that these state is that of the result; their operands have others."""
@@ -73,11 +81,14 @@ def plain_form(parser: Parser, operation: Operation) -> None:
 
 
 def _clause(parser: Parser, operation: Operation, name: str) -> None:
+    generic_names = _CLAUSES.get(operation.name, {name: name})
+    if name not in generic_names and name not in generic_names.values():
+        parser.fail(f"{operation.name} has no clause {name!r}{suggestion(name, generic_names)}")
     parser.index += 2
     value = parser.attribute()
     if parser.accept("x"):
         value = (value, parser.attribute())
-    operation.attributes[_CLAUSES.get(operation.name, _NO_CLAUSES).get(name, name)] = value
+    operation.attributes[generic_names.get(name, name)] = value
 
 
 def some_attributes(parser: Parser, operation: Operation) -> None:
@@ -212,8 +223,6 @@ def _dot_general(parser: Parser, operation: Operation) -> None:
             parser.fail(f"{clause} pairs two lists, like [0] x [1]", operation.place)
         numbers[f"lhs_{name}_dimensions"], numbers[f"rhs_{name}_dimensions"] = pair
     attributes["dot_dimension_numbers"] = numbers
-    if "precision" in attributes:
-        attributes["precision_config"] = attributes.pop("precision")
 
 
 _WINDOW = {

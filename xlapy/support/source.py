@@ -50,7 +50,12 @@ class Source:
         return error
 
 
+_NEAR, _NEAR_OF_THREE = 0.7, 0.66
+"""How much of two words must be alike. Of three letters one may be wrong, or two have changed places."""
+
+
 def suggestion(wrong: str, known: Iterable[str]) -> str:
     """`; did you mean 'a' or 'b'?` for the known names that are near `wrong`, or the empty string."""
-    near = difflib.get_close_matches(wrong[:80], list(known), n=3, cutoff=0.7)
+    cutoff = _NEAR if len(wrong) > 3 else _NEAR_OF_THREE
+    near = difflib.get_close_matches(wrong[:80], list(known), n=3, cutoff=cutoff)
     return f"; did you mean {' or '.join(map(repr, near))}?" if near else ""

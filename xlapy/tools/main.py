@@ -32,7 +32,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     for module in SUBCOMMANDS:
         module.add_to(commands)
-    chosen = _parsed(parser, commands.choices, sys.argv[1:] if arguments is None else arguments)
+    given = sys.argv[1:] if arguments is None else arguments
+    chosen = _parsed(parser, commands.choices, given or ["--help"])
     try:
         status: int = chosen.run(chosen)
         sys.stdout.flush()

@@ -175,9 +175,12 @@ class _ProgramConverter:
             raise self._error(f"the function is stated as {stated}, but its body is {found}", end)
 
     def _terminator(self, operation: Operation, region: Region) -> Operation:
-        if not region.operations or region.operations[-1].name not in _TERMINATORS:
-            raise self._error(f"a region of {operation.name} does not end with a return", operation)
-        return region.operations[-1]
+        if not region.operations:
+            raise self._error(f"a region of {operation.name} does not end with a return: it is empty", operation)
+        last = region.operations[-1]
+        if last.name not in _TERMINATORS:
+            raise self._error(f"a region of {operation.name} does not end with a return, but with {last.name}", last)
+        return last
 
     def _convert_regions(self, operation: Operation) -> None:
         """Builds the computations of an operation; those of the operations inside are built already."""
@@ -282,7 +285,8 @@ class _ProgramConverter:
     def _conversion(self, operation: Operation) -> Conversion:
         conversion = CONVERSIONS.get(operation.name)
         if conversion is None:
-            near = suggestion(operation.name, CONVERSIONS)
+            wanted = operation.name if "." in operation.name else f"stablehlo.{operation.name}"
+            near = suggestion(wanted, CONVERSIONS)
             raise UnsupportedError(f"there is no conversion for the operation {operation.name}{near}")
         return conversion
 
