@@ -12,6 +12,7 @@ from pathlib import Path
 
 from xlapy.codegen.jit import emit_object
 from xlapy.codegen.kernels.registry import scratch_bytes
+from xlapy.codegen.math.outlined import outlined_code
 from xlapy.codegen.program import GLUE_LEVEL, EmittedProgram, compile_program, emit_program
 from xlapy.codegen.target import Target, host_target
 from xlapy.compiled import Compiled, CompileStats
@@ -154,8 +155,9 @@ def finish(source: HloModule, lowered: Lowered, around: Environment) -> Program:
     """The rest: object code, which is looked up on disk first."""
     signature = source.signature
     compile_ir = _object_compiler(lowered.target, around)
+    code_of = partial(outlined_code, target=lowered.target, cache=object_cache(around))
     return compile_program(
-        lowered.module, lowered.emitted, lowered.plan, compile_ir, signature.parameters, signature.result
+        lowered.module, lowered.emitted, lowered.plan, compile_ir, code_of, signature.parameters, signature.result
     )
 
 

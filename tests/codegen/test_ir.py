@@ -642,7 +642,7 @@ def test_signs_where_constants_are_loaded(kind: str) -> None:
     """Masks and sums of integers read theirs; shifts and divisions know them."""
     module, vector = Module(has_fma=HAS_FMA), IRType(kind, 8)
     dtype = np.dtype(np.float32 if kind == "f32" else np.float64)
-    with KernelBuilder(module, "f", [("x", PTR), ("y", PTR), ("z", PTR)], None, loads_constants=True) as k:
+    with KernelBuilder(module, "f", [("x", PTR), ("y", PTR), ("z", PTR)], None, is_quick=True) as k:
         x, y, z = (k.parameters[name] for name in "xyz")
         a, b = k.load(x, vector), k.load(y, vector)
         bits = k.and_(k.add(k.to_integer_bits(a), 12345), 0xFFFF)

@@ -40,6 +40,7 @@ from xlapy.codegen.ir_types import (
 from xlapy_runtime.errors import InternalError
 
 if TYPE_CHECKING:
+    from xlapy.codegen.math.outlined import OutlinedFunction
     from xlapy.codegen.target import Target
 
 __all__ = [
@@ -72,7 +73,7 @@ class Module:
     `has_fma` says whether the target multiplies and adds in one instruction, `has_f16c` whether it converts f16,
     `has_scalef` whether it multiplies by powers of two, `has_permute` whether lanes choose among those of others.
     `libraries` are the names of those whose functions it calls; a module that has none to call (None) has a copy of its
-    own of all it needs.
+    own of all it needs. `outlined` are functions that it calls, which are compiled by themselves and linked with it.
     """
 
     @classmethod
@@ -90,6 +91,7 @@ class Module:
         """A module of a program: it is linked with libraries."""
         module = cls.of(target)
         module.libraries = set()
+        module.outlined = {}
         return module
 
     def __init__(
@@ -101,6 +103,7 @@ class Module:
         has_permute: bool = False,
     ) -> None:
         self.libraries: set[str] | None = None
+        self.outlined: dict[str, OutlinedFunction] | None = None
         self.has_fma = has_fma
         self.has_f16c = has_f16c
         self.has_scalef = has_scalef
@@ -247,13 +250,11 @@ class KernelBuilder(Control):
         parameter_attributes: Mapping[str, str] | None = None,
         *,
         hoists_constants: bool = False,
-        loads_constants: bool = False,
+        is_quick: bool = False,
         joins_offsets: bool = False,
         is_shared: bool = False,
     ) -> None:
-        super().__init__(
-            module, hoists_constants=hoists_constants, loads_constants=loads_constants, joins_offsets=joins_offsets
-        )
+        super().__init__(module, hoists_constants=hoists_constants, is_quick=is_quick, joins_offsets=joins_offsets)
         self.name = name
         self.returns = returns
         self.parameters = {

@@ -340,7 +340,7 @@ class Arithmetic(Conversions):
         return self._intrinsic("sqrt", a.type, a)
 
     def fabs(self, a: Value) -> Value:
-        if self.loads_constants and a.type.lanes > 1:
+        if self.is_quick and a.type.lanes > 1:
             return self.bitcast(self._without_sign(a), a.type)
         return self._intrinsic("fabs", a.type, a)
 
@@ -385,7 +385,7 @@ class Arithmetic(Conversions):
 
     def copysign(self, magnitude: Operand, sign: Operand) -> Value:
         magnitude, sign = self._pair(magnitude, sign)
-        if self.loads_constants and magnitude.type.lanes > 1:
+        if self.is_quick and magnitude.type.lanes > 1:
             bits = self.to_integer_bits(sign)
             signs = self.and_(bits, -1 << (bits.type.bits - 1))
             return self.bitcast(self.or_(self._without_sign(magnitude), signs), magnitude.type)

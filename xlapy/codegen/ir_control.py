@@ -242,6 +242,13 @@ class Control(Memory):
         assert value is not None
         return value
 
+    def call_pure(self, function: str, arguments: Sequence[Value], returns: IRType) -> Value:
+        """Calls a function whose result depends on its arguments alone, and that does nothing else: an operation like
+        any other, which is written once."""
+        self.module.declare(function, returns, [argument.type for argument in arguments])
+        passed = ", ".join(f"{argument.type.text} {argument.text}" for argument in arguments)
+        return self._pure(returns, f"call {returns.text} @{function}({passed})", *arguments)
+
     def ret(self, value: Value | None = None) -> None:
         """Returns from the function; nothing may follow in this arm."""
         self._effect("ret void" if value is None else f"ret {value.type.text} {value.text}")

@@ -35,21 +35,22 @@ class Emitter:
     """The text of one function while it is being written.
 
     If it `hoists_constants`, vectors of a float constant are made in front of all loops: for functions that LLVM does
-    not optimize, which would make them again each time around. If it `loads_constants`, masks and other vectors of an
-    integer come from memory: for functions that had better be compiled fast, as LLVM makes such vectors lane by lane.
-    (Those of floats are parts of instructions otherwise, and faster so.) If it `joins_offsets`, what is constant in a
-    sum of integers is added last, so that addresses are a few sums, each with many displacements."""
+    not optimize, which would make them again each time around. If it `is_quick`, it had better be compiled fast than
+    run fast: masks and other vectors of an integer come from memory, as LLVM makes such vectors lane by lane (those
+    of floats are parts of instructions otherwise, and faster so), and elementary functions are called. If it
+    `joins_offsets`, what is constant in a sum of integers is added last, so that addresses are a few sums, each with
+    many displacements."""
 
     def __init__(
         self,
         module: Module,
         *,
         hoists_constants: bool = False,
-        loads_constants: bool = False,
+        is_quick: bool = False,
         joins_offsets: bool = False,
     ) -> None:
         self.module = module
-        self.loads_constants = loads_constants
+        self.is_quick = is_quick
         self.joins_offsets = joins_offsets
         self._hoisted_constants = 0 if hoists_constants else HOISTED_CONSTANTS
         self.rounded: set[tuple[str, str]] = set()  # values that are known to be of a narrower type, and which
@@ -93,7 +94,7 @@ class Emitter:
         """The operand of an operation that is one instruction, whatever it is made from: a constant vector comes from
         memory, if this function loads such."""
         type = value.type
-        if not self.loads_constants or not value.constant or type.lanes == 1 or type.bits == 1:
+        if not self.is_quick or not value.constant or type.lanes == 1 or type.bits == 1:
             return value
         table = self.module.vector(type, value.text)
         return self._pinned(type, f"load {type.text}, ptr @{table}, align {type.bytes * type.lanes}")

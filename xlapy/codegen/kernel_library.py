@@ -107,9 +107,12 @@ class KernelLibrary:
         if found is None:
             name = self.new_name("epilogue")
             module = self.quick_module if plan.is_quick else self.module
+            attributes = f"{self.attributes} {_ALIGNED_FRAME}" if plan.is_quick else self.attributes
             operands = [operand.shape for operand in fusion.operands]
             shapes = [*operands, *(root.shape for root in plan.roots)]
-            with KernelBuilder(module, name, EPILOGUE_PARAMETERS, None, attributes=self.attributes) as k:
+            with KernelBuilder(
+                module, name, EPILOGUE_PARAMETERS, None, attributes=attributes, is_quick=plan.is_quick
+            ) as k:
                 for number in range(len(shapes)):
                     place = k.gep(k.parameters["pointers"], number, PTR.bytes)
                     k.parameters[f"p{number}"] = k.load(place, PTR, hoistable=True)
@@ -203,7 +206,10 @@ class KernelLibrary:
 
     def _builder(self, module: Module, name: str, pointers: Sequence[str], *, is_light: bool) -> KernelBuilder:
         parameters = [(pointer, PTR) for pointer in pointers] + [("begin", I64), ("end", I64)]
+        is_quick = module is self.quick_module
         attributes = f"noinline optnone {self.attributes}" if is_light else self.attributes
+        if is_quick:
+            attributes = f"{attributes} {_ALIGNED_FRAME}"
         return KernelBuilder(
             module,
             name,
@@ -211,7 +217,7 @@ class KernelLibrary:
             None,
             attributes=attributes,
             hoists_constants=is_light,
-            loads_constants=module is self.quick_module,
+            is_quick=is_quick,
             joins_offsets=True,
             is_shared=True,
         )
@@ -301,6 +307,10 @@ class KernelLibrary:
         k.leave = leave
         return arena
 
+
+_ALIGNED_FRAME = '"stackrealign"'
+"""An attribute of functions that are compiled fast: what LLVM keeps in the frame, as it does over calls, crosses no
+lines, where loading it again would have to wait."""
 
 _RANGE = [("table", PTR), ("begin", I64), ("end", I64)]
 _JOINT_RANGE = "kernel.joint"

@@ -16,9 +16,11 @@ from xlapy.codegen.entry import COUNTER_WORDS, EntryEmitter, Step
 from xlapy.codegen.ir import Module
 from xlapy.codegen.jit import emit_assembly
 from xlapy.codegen.kernel_library import KernelLibrary
+from xlapy.codegen.math.outlined import OutlinedFunction
 from xlapy.codegen.region_functions import RegionFunctions
 from xlapy.codegen.runtime_sites import RuntimeSites
 from xlapy.codegen.specs import tree_of
+from xlapy.codegen.stored_code import StoredCode
 from xlapy.codegen.target import Target
 from xlapy.hlo.buffer_plan import BufferPlan, Home
 from xlapy.hlo.graph import Computation, HloModule, Instruction
@@ -38,6 +40,9 @@ LEAST_GLUE = 20_000  # characters that are worth a module of their own, some 4 m
 Compile = Callable[[Sequence[tuple[str, int]]], list[bytes]]
 """Modules, each as IR text and code generation level, to object code; may look in a cache first."""
 
+CodeOf = Callable[[OutlinedFunction], StoredCode]
+"""The object code of a function that kernels call; may look in a cache first."""
+
 
 class EmittedProgram(Record):
     """LLVM IR of one program, with what is needed to run it. Many kernels are several modules.
@@ -53,6 +58,7 @@ class EmittedProgram(Record):
     symbols: tuple[str, ...]
     tables: tuple[np.ndarray, ...]  # constants of its code, behind those of the module
     libraries: tuple[str, ...]  # names of those whose functions it calls
+    outlined: tuple[OutlinedFunction, ...]  # those that are to be linked with it
     steps: Mapping[Instruction, tuple[Step, ...]]
     counters: int | None = None
 
@@ -121,6 +127,7 @@ def emit_program(
         combines,
         tuple(library.tables),
         tuple(sorted(emitter.libraries.union(*(part.libraries or () for part in (kernels, loops, glue))))),
+        tuple((glue.outlined or {}).values()),
         emitter.steps,
         emitter.counters,
     )
@@ -164,15 +171,17 @@ def compile_program(
     emitted: EmittedProgram,
     plan: BufferPlan,
     compile_ir: Compile,
+    code_of: CodeOf,
     parameters: tuple[Shape, ...],
     result: Shape,
 ) -> Program:
     """Object code and tables. `parameters` and `result` are the shapes that the caller sees."""
     modules = emitted.modules
+    outlined = [code_of(function) for function in emitted.outlined]
     texts = Texts(printed(module, plan), tuple(text for text, _ in modules))
     return Program(
         name=module.name,
-        objects=prelinked(compile_ir(modules)),
+        objects=prelinked([*compile_ir(modules), *(bytes(part) for code in outlined for part in code.objects)]),
         entry=ENTRY,
         parameters=tuple(tree_of(shape) for shape in parameters),
         result=tree_of(result),
@@ -190,7 +199,7 @@ def compile_program(
         num_replicas=module.config.num_replicas,
         num_partitions=module.config.num_partitions,
         aliases=plan.donations,
-        libraries=emitted.libraries,
+        libraries=tuple(sorted({*emitted.libraries, *(name for code in outlined for name in code.needs)})),
         has_loops=any(i.opcode == "while" or region_functions(i) for i in module.instructions()),
         texts=lambda: texts,
     )

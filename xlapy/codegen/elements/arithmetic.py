@@ -6,10 +6,11 @@ from collections.abc import Callable
 
 from xlapy.codegen.elements.registry import Emission, element
 from xlapy.codegen.ir import F32, F64, KernelBuilder, Value
-from xlapy.codegen.math import BF16_MATH, MATH
+from xlapy.codegen.math import MATH
 from xlapy.codegen.math.complex import COMPLEX_MATH, Complex
 from xlapy.codegen.math.complex import absolute as absolute_of
 from xlapy.codegen.math.complex_inverse import INVERSE
+from xlapy.codegen.math.outlined import math_function
 from xlapy.codegen.registers import Element, Pair, wrap_narrow_integer
 from xlapy.hlo.element_types import BF16
 
@@ -230,7 +231,7 @@ def power(e: Emission, x: Element, y: Element) -> Element:
         return _integer_power(e, _value(x), _value(y))
     if isinstance(x, Pair) and isinstance(y, Pair):
         return complex_function(e.k, "power", x, y)
-    return MATH["power"](e.k, x, y)
+    return math_function(e.k, "power", (_value(x), _value(y)))
 
 
 def complex_function(k: KernelBuilder, name: str, *arguments: Pair) -> Pair:
@@ -262,7 +263,7 @@ def _integer_power(e: Emission, x: Value, y: Value) -> Value:
 def atan2(e: Emission, y: Element, x: Element) -> Element:
     if isinstance(x, Pair) and isinstance(y, Pair):
         return complex_function(e.k, "atan2", y, x)
-    return MATH["atan2"](e.k, y, x)
+    return math_function(e.k, "atan2", (_value(y), _value(x)))
 
 
 _REAL_FUNCTIONS = {
@@ -295,8 +296,7 @@ def _function(name: str) -> Callable[[Emission, Element], Element]:
     def emit(e: Emission, x: Element) -> Element:
         if isinstance(x, Pair):
             return complex_function(e.k, name, x)
-        functions = BF16_MATH if e.result_type is BF16 else MATH
-        return functions[name](e.k, x)
+        return math_function(e.k, name, (x,), brief=e.result_type is BF16)
 
     emit.__doc__ = f"Vector math: {name}."
     return emit

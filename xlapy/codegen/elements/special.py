@@ -5,6 +5,7 @@ from __future__ import annotations
 from xlapy.codegen.elements.registry import Emission, element
 from xlapy.codegen.ir import I32, Value
 from xlapy.codegen.math import MATH
+from xlapy.codegen.math.outlined import math_function
 from xlapy.codegen.registers import Element, from_memory, to_memory
 
 for _opcode in (
@@ -14,7 +15,7 @@ for _opcode in (
 ):
 
     def _function(e: Emission, *operands: Value, name: str = _opcode.replace("-", "_")) -> Element:
-        return MATH[name](e.k, *operands)
+        return math_function(e.k, name, operands)
 
     element(_opcode)(_function)
 

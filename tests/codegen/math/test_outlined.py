@@ -1,0 +1,122 @@
+"""Functions that small kernels call: the same bits as where they are written out, on every instruction set."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import xlapy
+from tests.support.targets import lesser_targets
+from xlapy.codegen.ir_types import F32
+from xlapy.codegen.math.outlined import OutlinedFunction, outlined_code
+from xlapy.codegen.object_cache import ObjectCache
+from xlapy.codegen.target import host_target
+from xlapy.compiler import compile_module
+from xlapy.executable import Executable
+from xlapy.hlo.element_types import element_type_named
+from xlapy.hlo.text import parse
+
+TARGETS = {"host": host_target(), **lesser_targets()}
+FUNCTIONS = (
+    *("exponential", "exponential-minus-one", "log", "log-plus-one", "logistic", "tanh", "erf", "erfc", "cbrt"),
+    *("sine", "cosine", "tan", "acos", "acosh", "asin", "asinh", "atan", "atanh", "sinh", "cosh"),
+)
+OF_TWO = ("atan2", "power")
+SPECIAL = ("lgamma", "digamma", "bessel-i1e", "erf-inv")
+LARGE = 40_000  # elements, over which no function is called
+NAMES = [*FUNCTIONS, *OF_TWO, *SPECIAL]
+
+
+def text_of(name: str, type: str, size: int) -> str:
+    second = "x, y" if name in OF_TWO else "x"
+    return f"""HloModule m
+      ENTRY e {{
+        x = {type}[{size}] parameter(0)
+        y = {type}[{size}] parameter(1)
+        f = {type}[{size}] {name}({second})
+        ROOT s = {type}[{size}] add(f, y)
+      }}"""
+
+
+def executable(text: str, target: str = "host") -> Executable:
+    options = xlapy.CompileOptions()
+    return Executable(compile_module(parse(text), options, TARGETS[target]), options)
+
+
+def numbers(type: str, size: int) -> list[np.ndarray]:
+    """Of all sizes, with zeros, infinities and what is no number."""
+    generator, dtype = np.random.default_rng(size), element_type_named(type).dtype
+    with np.errstate(all="ignore"):
+        values = [generator.standard_normal(size) * 10.0 ** generator.integers(-4, 9, size) for _ in range(2)]
+        special = [0.0, -0.0, np.inf, -np.inf, np.nan, 1.0]
+        for number, array in enumerate(values):
+            array[: len(special)] = np.roll(special, number)[:size]
+        return [array.astype(dtype) for array in values]
+
+
+def bits(array: np.ndarray) -> np.ndarray:
+    """Of the numbers; those of what is none may differ."""
+    return np.where(np.isnan(array.astype(np.float64)), -1, array.view(f"u{array.itemsize}").astype(np.int64))
+
+
+@pytest.mark.parametrize("type", ["f32", "f64", "bf16"])
+@pytest.mark.parametrize("name", NAMES)
+def test_what_is_called_and_what_is_written_out_is_the_same(name: str, type: str) -> None:
+    small, large = 77, executable(text_of(name, type, LARGE))
+    called = executable(text_of(name, type, small))
+    assert "@math." in called.llvm_ir() and "@math." not in large.llvm_ir()
+    arguments = numbers(type, small)
+    longer = [np.resize(argument, LARGE) for argument in arguments]
+    np.testing.assert_array_equal(bits(called(*arguments)), bits(large(*longer)[:small]))
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("size", [1, 2, 5, 16, 33])
+@pytest.mark.parametrize("type", ["f32", "f64", "bf16"])
+def test_any_number_of_lanes(type: str, size: int, target: str) -> None:
+    for name in ("tanh", "sine", "power"):
+        text, arguments = text_of(name, type, size), numbers(type, size)
+        whole = [np.resize(argument, LARGE) for argument in arguments]
+        expected = executable(text_of(name, type, LARGE), target)(*whole)[:size]
+        np.testing.assert_array_equal(bits(executable(text, target)(*arguments)), bits(expected))
+
+
+def test_several_in_one_kernel_and_one_for_equal_operands() -> None:
+    text = """HloModule m
+      ENTRY e {
+        x = f32[50] parameter(0)
+        t = f32[50] tanh(x)
+        l = f32[50] logistic(t)
+        p = f32[50] multiply(t, l)
+        u = f32[50] tanh(l)
+        ROOT s = f32[50] subtract(p, u)
+      }"""
+    compiled = xlapy.compile(text)
+    assert compiled.llvm_ir().count(" call <") == 3
+    x = np.linspace(-3, 3, 50, dtype=np.float32)
+    np.testing.assert_allclose(compiled(x), xlapy.evaluate(text, x), rtol=1e-6, atol=1e-6)
+
+
+def test_constants_are_still_folded_and_short_functions_written_out() -> None:
+    text = """HloModule m
+      ENTRY e {
+        x = f32[50] parameter(0)
+        r = f32[50] rsqrt(x)
+        q = f32[50] sqrt(x)
+        ROOT s = f32[50] add(r, q)
+      }"""
+    assert "@math." not in xlapy.compile(text).llvm_ir()
+
+
+def test_object_code_is_kept_and_found(tmp_path: Path) -> None:
+    """With the libraries that it calls in turn."""
+    directory = tmp_path / "cache"
+    function = OutlinedFunction("sin", F32.with_lanes(4), 1)
+    made = outlined_code(function, host_target(), ObjectCache(directory))
+    second = ObjectCache(directory)
+    found = outlined_code(function, host_target(), second)
+    assert second.info().hits == 1
+    assert list(map(bytes, found.objects)) == list(map(bytes, made.objects))
+    assert list(found.needs) == list(made.needs) == ["angles"]
