@@ -20,7 +20,7 @@ from xlapy_runtime.arguments import counted
 from xlapy_runtime.device import Device, devices
 from xlapy_runtime.executable import ProgramExecutable, needs_rendezvous
 from xlapy_runtime.program import flatten, tree_text
-from xlapy_runtime.threads import check_limit
+from xlapy_runtime.threads import wanted_threads
 
 if TYPE_CHECKING:
     from xlapy.hlo.graph import HloModule
@@ -180,7 +180,7 @@ def _inspection() -> Any:
 def _linked(compiled: Compiled, options: CompileOptions) -> ProgramExecutable:
     """The program in memory, ready to run."""
     program = compiled.program
-    check_limit(options.num_threads)
+    threads = wanted_threads(options.num_threads)
     if program.runtime_calls or program.num_processes > 1:
         install_batch_calls(program)
         if needs_rendezvous(program):
@@ -192,7 +192,7 @@ def _linked(compiled: Compiled, options: CompileOptions) -> ProgramExecutable:
         timeout=options.timeout,
         seed=options.seed,
         targets=options.custom_calls,
-        parallel=functools.partial(parallel_function, options.num_threads),
+        parallel=functools.partial(parallel_function, threads),
         wrapper=native_wrapper(),
         keeps_gil_to=-1 if program.has_loops else SMALL_PROGRAM_BYTES,
     )

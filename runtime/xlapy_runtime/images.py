@@ -13,7 +13,7 @@ that are elsewhere jump to what a slot holds.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
 from xlapy_runtime.errors import InternalError
@@ -42,31 +42,6 @@ class Layout(Record):
     imports: Mapping[str, Sequence[int]]
     addresses: Sequence[int]
 
-    @property
-    def space(self) -> int:
-        """The memory that it takes, in whole pages, of which there is one at least."""
-        return self.data_space + rounded_up(max(1, self.code_bytes), PAGE_BYTES)
-
-    @property
-    def is_sound(self) -> bool:
-        """Whether what is copied, and what is exported, lies in the memory. (Words that do not are found when they are
-        filled in.)"""
-        if not isinstance(self.exports, dict) or not isinstance(self.imports, dict):
-            return False
-        sizes = (self.data_bytes, self.data_space, self.code_bytes)
-        if not _are_counts(sizes) or self.data_space % PAGE_BYTES or self.data_bytes > self.data_space:
-            return False
-        offsets = self.exports.values()
-        return _are_counts(offsets) and max(offsets, default=0) < self.space
-
-
-def _are_counts(numbers: Collection[Any]) -> bool:
-    """Whether all of them are integers that are not negative."""
-    return {*map(type, numbers)} <= _INTEGERS and min(numbers, default=0) >= 0
-
-
-_INTEGERS = frozenset({int})
-
 
 Code: TypeAlias = bytes | memoryview
 """Object code, or a part of the bytes that it was read with."""
@@ -89,21 +64,45 @@ def is_image(code: Code) -> bool:
     return code[: len(_MAGIC)] == _MAGIC
 
 
+Facts: TypeAlias = Sequence[Any]
+"""The fields of a `Layout`, in order, as a process reads them that only puts the image into memory."""
+
+
 def read_image(code: Code) -> Image:
     """What `Image.dump` made, where it is."""
+    facts, data, own = parts(code)
+    return Image(Layout(*facts), data, own)
+
+
+def parts(code: Code) -> tuple[Facts, Code, Code]:
+    """The layout of an image, the data and the code, where they are. What is copied, and what is exported, lies in the
+    memory. (Words that do not are found when they are filled in.)"""
     dumped = memoryview(code)
     start = len(_MAGIC) + _LENGTH_BYTES
     header_end = start + int.from_bytes(dumped[len(_MAGIC) : start], "little")
     try:
-        layout = Layout(*read_json(str(dumped[start:header_end], "utf-8")))
-    except (ValueError, TypeError) as error:
+        facts = read_json(str(dumped[start:header_end], "utf-8"))
+        data_bytes, data_space, code_bytes, exports, imports, _ = facts
+        sizes = (data_bytes, data_space, code_bytes, *exports.values())
+        is_sound = {*map(type, sizes)} == _INTEGERS and min(sizes) >= 0 and isinstance(imports, dict)
+    except (AttributeError, TypeError, ValueError) as error:
         raise InternalError(f"cannot link object code: a damaged image: {error}") from None
-    if not layout.is_sound:
+    if not is_sound or data_space % PAGE_BYTES or data_bytes > data_space:
         raise InternalError("cannot link object code: a damaged image: it does not fit into its memory")
-    data_end = header_end + layout.data_bytes
-    if len(dumped) != data_end + layout.code_bytes:
+    if max(exports.values(), default=0) >= space_of(data_space, code_bytes):
+        raise InternalError("cannot link object code: a damaged image: it exports what is not in it")
+    data_end = header_end + data_bytes
+    if len(dumped) != data_end + code_bytes:
         raise InternalError("cannot link object code: an image cut short")
-    return Image(layout, dumped[header_end:data_end], dumped[data_end:])
+    return facts, dumped[header_end:data_end], dumped[data_end:]
+
+
+_INTEGERS = frozenset({int})
+
+
+def space_of(data_space: int, code_bytes: int) -> int:
+    """The memory that an image takes, in whole pages, of which there is one at least."""
+    return data_space + rounded_up(max(1, code_bytes), PAGE_BYTES)
 
 
 def rounded_up(size: int, step: int) -> int:

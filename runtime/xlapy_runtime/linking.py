@@ -16,8 +16,9 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Generic, TypeVar
 
 from xlapy_runtime.errors import InternalError
-from xlapy_runtime.images import Code, Image, Layout, is_image, read_image
+from xlapy_runtime.images import Code, Facts, Image, is_image, parts, space_of
 from xlapy_runtime.late import late
+from xlapy_runtime.records import values_of
 
 
 class LinkedCode:
@@ -50,7 +51,7 @@ def link(objects: Sequence[Code], imports: Mapping[str, int], exports: Sequence[
     """
     ready = _ready(objects)
     if len(ready) == 1 and is_image(ready[0]):
-        return load(read_image(ready[0]), imports, exports)
+        return _loaded(*parts(ready[0]), imports, exports)
     return LinkedCode(*late("xlapy_runtime.llvm_linking").link(ready, imports, exports))
 
 
@@ -64,30 +65,39 @@ def _ready(objects: Sequence[Code]) -> Sequence[Code]:
 
 def load(image: Image, imports: Mapping[str, int], exports: Sequence[str]) -> LinkedCode:
     """Copies an image into memory of its own."""
-    layout = image.layout
-    absent = [name for name in exports if name not in layout.exports]
+    return _loaded(list(values_of(image.layout).values()), image.data, image.code, imports, exports)
+
+
+def _loaded(facts: Facts, data: Code, code: Code, imports: Mapping[str, int], exports: Sequence[str]) -> LinkedCode:
+    _, data_space, _, offsets, importing, with_base = facts
+    absent = [name for name in exports if name not in offsets]
     if absent:
         raise InternalError(f"cannot link object code: it does not define {', '.join(absent)}")
-    found = {name: _address_of(name, imports) for name in layout.imports}
-    space, data_space = layout.space, layout.data_space
+    found = {name: imports.get(name) or _address_elsewhere(name) for name in importing}
+    space = space_of(data_space, len(code))
     base = _memory(space)
-    addresses = {name: base + layout.exports[name] for name in exports}
-    code = LinkedCode(addresses, functools.partial(_release, base, space))
+    linked = LinkedCode({name: base + offsets[name] for name in exports}, functools.partial(_release, base, space))
     memory = _view(base, space, _WRITEABLE)
-    memory[: layout.data_bytes] = image.data
-    memory[data_space : data_space + layout.code_bytes] = image.code
-    if layout.addresses or found:
-        _fill_in(layout, memory.cast("q"), base, found)
+    memory[: len(data)] = data
+    memory[data_space : data_space + len(code)] = code
+    if with_base or found:
+        _fill_in(memory.cast("q"), base, with_base, found, importing)
     _protect(base + data_space, space - data_space)
-    return code
+    return linked
 
 
-def _fill_in(layout: Layout, words: memoryview, base: int, found: Mapping[str, int]) -> None:
+def _fill_in(
+    words: memoryview,
+    base: int,
+    with_base: Sequence[int],
+    found: Mapping[str, int],
+    importing: Mapping[str, Sequence[int]],
+) -> None:
     """Completes the words that hold addresses."""
     try:
-        for place in layout.addresses:
+        for place in with_base:
             words[place] += base
-        for name, places in layout.imports.items():
+        for name, places in importing.items():
             for place in places:
                 words[place] = found[name]
     except (IndexError, TypeError, ValueError) as error:
@@ -102,8 +112,8 @@ _view = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.c_ssize_t, c
 )
 
 
-def _address_of(name: str, imports: Mapping[str, int]) -> int:
-    address = imports.get(name) or _address_in_process(name)
+def _address_elsewhere(name: str) -> int:
+    address = _address_in_process(name)
     if not address:
         raise InternalError(f"cannot link object code: nobody defines {name}")
     return address

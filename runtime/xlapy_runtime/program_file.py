@@ -9,6 +9,7 @@ of what there is to keep, are apart from what is needed to run.
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -143,6 +144,7 @@ def _decode_call(row: Sequence[Any]) -> RuntimeCall:
     )
 
 
+@functools.cache
 def _dtype(name: str) -> np.dtype[Any]:
     """The element type of that name, which numpy may not know by itself."""
     try:

@@ -106,16 +106,17 @@ def parallel_address(num_threads: int | None = None) -> int:
     skipped; the error waits for the program's next poll.
     """
     pool = _POOL.get()
-    check_limit(num_threads)
-    return pool.entry(min(num_threads or thread_limit(), MAX_THREADS))
+    return pool.entry(min(wanted_threads(num_threads) or usable_cores(), MAX_THREADS))
 
 
-def check_limit(num_threads: int | None) -> None:
-    """Raises for a number of threads that `parallel_address` does not take."""
+def wanted_threads(num_threads: int | None) -> int | None:
+    """How many threads somebody asks for: `num_threads`, or else the environment. None is as many as there are
+    cores."""
     if num_threads is None:
-        _limit_by_setting()
-    elif num_threads < 1:
+        return _limit_by_setting()
+    if num_threads < 1:
         raise ArgumentError(f"num_threads is {num_threads}; at least one thread is needed")
+    return num_threads
 
 
 def thread_limit() -> int:

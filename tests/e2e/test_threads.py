@@ -170,6 +170,23 @@ def test_the_environment_bounds_the_threads_of_a_program(setting: str, workers: 
     assert run_script(script, XLAPY_NUM_THREADS=setting) == f"0 {workers} {workers}"
 
 
+def test_threads_are_those_that_were_wanted_when_it_was_compiled() -> None:
+    """The pool is put into memory with the first call, and not for programs that are only compiled."""
+    script = """
+        from xlapy_runtime import threads
+        exe, arguments = program("softmax")
+        os.environ["XLAPY_NUM_THREADS"] = "0"
+        for wrong in (lambda: program("softmax"), lambda: xlapy.compile(module_of(PROGRAMS["softmax"]))):
+            try:
+                wrong()
+            except xlapy.ArgumentError:
+                print(threads._POOL.found)
+        exe(*arguments)
+        print(worker_count())
+    """
+    assert run_script(script, XLAPY_NUM_THREADS="4").split() == ["None", "None", "3"]
+
+
 def test_a_program_that_may_use_one_thread_starts_none() -> None:
     script = """
         module = module_of(PROGRAMS["softmax"])
