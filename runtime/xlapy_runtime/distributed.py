@@ -182,7 +182,7 @@ class Crossing:
             step.finish(self, call)
 
     def abandon(self) -> None:
-        """Its messages are left to themselves with those of the whole run."""
+        """Its messages are ended before the next run, with those of the whole run."""
 
 
 class Absence:

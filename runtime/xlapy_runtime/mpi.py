@@ -85,18 +85,20 @@ class Partners:
         self.rank: int = communicator.Get_rank()
         self.size: int = communicator.Get_size()
         self._busy = threading.Lock()
-        self._unanswered: Any = None  # a request for the word of everybody that did not end, and its memory
+        self._unanswered: Any = None  # the wait for the word of everybody that did not end, and its memory
         self._heard = ""  # which process has failed in this run, and why: others may have done so too
         self._open: list[Message] = []
-        self._stranded: list[Message] = []
+        self._sent = np.zeros(self.size, np.int64)  # messages to each process so far
+        self._received = np.zeros(self.size, np.int64)
         self._communicator = communicator
-        self._is_clean = False  # no message of others, or of a run that failed, comes there
+        self._is_own = False  # no messages of others come there
+        self._is_clear = True  # nor any of a run that failed
 
     def _duplicate(self, timeout: float | None) -> None:
-        """Goes over to a communicator that is clean."""
+        """Goes over to a communicator of its own."""
         duplicate, request = self._communicator.Idup()
-        self._agree(request, timeout, "begin a run", memory=duplicate)
-        self._communicator, self._is_clean = duplicate, True
+        self._agree(request.Test, timeout, "begin a run", memory=(request, duplicate))
+        self._communicator, self._is_own = duplicate, True
 
     def run(self, digest: bytes, timeout: float | None, work: Callable[[], Result]) -> Result:
         """The result of `work` in this process, when all have done theirs. `digest` says what they work on.
@@ -127,12 +129,15 @@ class Partners:
     def _begin(self, digest: bytes, timeout: float | None) -> None:
         if self._unanswered is not None:
             raise ExecutionError("an earlier run on this communicator has not ended in all processes: start them again")
-        if not self._is_clean:
+        if not self._is_own:
             self._duplicate(timeout)
+        if not self._is_clear:
+            self._clear(timeout)
         self._heard = ""
         own = np.frombuffer(digest, np.uint8)
         everybody = np.empty((self.size, own.size), np.uint8)
-        self._agree(self._communicator.Iallgather(own, everybody), timeout, "begin a run")
+        request = self._communicator.Iallgather(own, everybody)
+        self._agree(request.Test, timeout, "begin a run", memory=request)
         others = [str(process) for process, row in enumerate(everybody) if not np.array_equal(row, everybody[0])]
         if others:
             raise ArgumentError(f"all processes must run the same program: {', '.join(others)} and 0 do not")
@@ -147,19 +152,20 @@ class Partners:
                 if process != self.rank:
                     self.send(process, FAILURE_TAG, data)
         own, found = np.array([self.rank if is_first else self.size]), np.zeros(1, np.int64)
-        self._agree(self._communicator.Iallreduce(own, found, op=self._mpi.MIN), timeout, "end a run")
+        request = self._communicator.Iallreduce(own, found, op=self._mpi.MIN)
+        self._agree(request.Test, timeout, "end a run", memory=request)
         failed = int(found[0])
         if failed < self.size:
-            self._strand()
+            self._is_clear = False
             if error is None:
                 self._hear(failed)
                 raise ExecutionError(self._heard)
 
-    def _agree(self, request: Any, timeout: float | None, what: str, memory: Any = None) -> None:
+    def _agree(self, has_come: Callable[[], bool], timeout: float | None, what: str, memory: Any = None) -> None:
         """Waits for the word of everybody; without it, nobody knows what messages are still to come. `memory` is what
-        the request writes to, if it does not keep that itself."""
-        self._unanswered = request, memory
-        if not _wait(request.Test, timeout):
+        must live as long as that may come."""
+        self._unanswered = has_come, memory
+        if not _wait(has_come, timeout):
             raise DeadlineError(f"process {self.rank} waited {seconds(timeout or 0)} for the others to {what}")
         self._unanswered = None
 
@@ -167,6 +173,7 @@ class Partners:
         """Sends bytes, which must not change until the message has arrived."""
         message = Message(self._communicator.Isend(data, process, tag), process, data, is_incoming=False)
         self._open.append(message)
+        self._sent[process] += 1
         return message
 
     def receive(self, process: int, tag: int, byte_count: int) -> Message:
@@ -189,7 +196,10 @@ class Partners:
         if not _wait(have_arrived, timeout):
             return sorted({message.peer for message in messages if not message.request.Test()})
         gone = set(map(id, messages))
-        self._open = [message for message in self._open if id(message) not in gone]
+        still_open = [message for message in self._open if id(message) not in gone]
+        sources = [message.peer for message in messages if message.is_incoming]
+        received = self._received + np.bincount(sources, minlength=self.size)
+        self._open, self._received = still_open, received  # at once: Ctrl-C comes between calls
         return []
 
     def _listen(self) -> None:
@@ -205,16 +215,38 @@ class Partners:
         self._communicator.Probe(process, FAILURE_TAG, status)
         data = np.empty(status.Get_count(self._mpi.BYTE), np.uint8)
         self._communicator.Recv(data, process, FAILURE_TAG)
+        self._received[process] += 1
         self._heard = bytes(data).decode(errors="replace")
 
-    def _strand(self) -> None:
-        """Leaves the messages of a run that has failed to themselves, with their memory."""
+    def _clear(self, timeout: float | None) -> None:
+        """Ends all messages of a run that has failed, and forgets them: those that nobody asked for are received, too.
+        Everybody knows that it failed, and sends no more of them."""
         for message in self._open:
             if message.is_incoming and message.request:
                 message.request.Cancel()
-        self._stranded += self._open
-        self._open = []
-        self._is_clean = False
+        announced = np.zeros(self.size, np.int64)
+        request = self._communicator.Ialltoall(self._sent.copy(), announced)
+        self._agree(
+            lambda: request.Test() and self._has_all(announced), timeout, "begin a run", memory=(request, announced)
+        )
+        self._is_clear = True
+
+    def _has_all(self, announced: np.ndarray[Any, Any]) -> bool:
+        """Goes on with messages that are open, begins to receive others, and looks whether so many came from each."""
+        status = self._mpi.Status()
+        while message := self._communicator.Improbe(self._mpi.ANY_SOURCE, self._mpi.ANY_TAG, status):
+            data = np.empty(status.Get_count(self._mpi.BYTE), np.uint8)
+            self._open.append(Message(message.Irecv(data), status.Get_source(), data, is_incoming=True))
+        self._open = [message for message in self._open if not self._has_ended(message)]
+        return not self._open and np.array_equal(self._received, announced)
+
+    def _has_ended(self, message: Message) -> bool:
+        """Whether it has arrived, which is counted, or was taken back."""
+        status = self._mpi.Status()
+        if not message.request.Test(status):
+            return False
+        self._received[message.peer] += message.is_incoming and not status.Is_cancelled()
+        return True
 
 
 def _wait(has_come: Callable[[], bool], timeout: float | None) -> bool:

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import threading
 from contextlib import closing
+from dataclasses import dataclass
 
 import pytest
 
-from xlapy.report.limits import Bound, Limits, Pair, Probe
+from xlapy.codegen.target import host_target
+from xlapy.report.limits import LIMITS as LIMIT_NAMES
+from xlapy.report.limits import STREAMS, Bound, Limits, Pair, Probe, _Kernels, _movement, _Team, _Work
 
 LIMITS = Limits(
     cores=2,
@@ -49,3 +53,66 @@ def test_a_probe_takes_longer_for_more() -> None:
         for limit in ("f32", "copy"):
             little, much = (probe.seconds(Bound(limit, amount), 0.01) for amount in (1e6, 1e9))
             assert 0 < little < much
+
+
+def test_a_core_that_is_held_up_holds_up_no_other() -> None:
+    """By clocks of their own, of two cores one makes 10 runs in the time of 1 of the other: 11 runs in that time."""
+    clocks = threading.local()
+
+    def task(member: int) -> None:
+        clocks.now = clock() + (0.1, 1.0)[member]
+
+    def clock() -> float:
+        return getattr(clocks, "now", 0.0)
+
+    with closing(_Team(2, clock)) as team:
+        assert team.runs_per_second(task, 5.0) == pytest.approx(11.0)
+        assert _Work(team, task, 6.0).mean_rate(5.0) == pytest.approx(33.0)
+
+
+def test_a_core_runs_once_at_least() -> None:
+    ran = []
+    with closing(_Team(3, lambda: float(len(ran)))) as team:
+        team.runs_per_second(ran.append, 0.0)
+    assert sorted(ran) == [0, 1, 2]
+
+
+@pytest.mark.parametrize("limit", LIMIT_NAMES)
+def test_a_probe_says_the_rate_of_the_fastest_way_to_a_limit(limit: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The rates are given: what they are on a machine under load, nobody knows."""
+    rates = {"multiply": 8.0, "plain": 2.0, "ahead": 4.0}
+
+    def ways(probe: Probe, name: str) -> list[GivenRate]:
+        assert name == limit
+        return [GivenRate(rates[way]) for way in (("multiply",) if name in ("f32", "f64") else ("plain", "ahead"))]
+
+    monkeypatch.setattr(Probe, "_works", ways)
+    expected = 8.0 if limit in ("f32", "f64") else 4.0
+    with closing(Probe(1)) as probe:
+        assert probe.best(limit) == expected
+        assert probe.seconds(Bound(limit, 100.0), 0.01) == pytest.approx(100.0 / expected)
+
+
+@dataclass(frozen=True)
+class GivenRate:
+    rate: float
+
+    def best_rate(self) -> float:
+        return self.rate
+
+    def mean_rate(self, at_least: float) -> float:
+        assert at_least > 0
+        return self.rate
+
+
+def test_a_probe_counts_what_its_kernels_do() -> None:
+    """A copy reads and writes as much, a triad reads two arrays; several cores share the same arrays out."""
+    kernels = _Kernels(host_target())
+    with closing(_Team(1, stopped_clock)) as one, closing(_Team(2, stopped_clock)) as two:
+        read, copy, triad = (_movement(kernels, one, limit, kernels.ways(limit)[0]) for limit in STREAMS)
+        assert (copy.amount, triad.amount) == (2 * read.amount, 3 * read.amount)
+        assert _movement(kernels, two, "read", "read").amount == pytest.approx(read.amount, rel=0.01)
+
+
+def stopped_clock() -> float:
+    return 0.0

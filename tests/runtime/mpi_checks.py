@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import time
+import tracemalloc
 from typing import Any
 
 import ml_dtypes
@@ -229,6 +231,32 @@ def check_an_error_in_one_process_is_one_in_all() -> None:
             with pytest.raises(ExecutionError, match="process 1 failed: ValueError: no negative numbers"):
                 run.run_distributed(ones)
         assert run.run_distributed(ones).tolist() == [SIZE] * 4
+
+
+def check_what_failed_runs_sent_is_forgotten() -> None:
+    """One process fails before it receives what the others have sent, which is too much to be sent without its help."""
+
+    def moody(value: np.ndarray) -> np.ndarray:
+        if value[0] < 0:
+            raise ValueError("no negative numbers, please")
+        return value
+
+    run = compiled(
+        f"""p = f32[{LARGE}] parameter(0)
+        c = f32[{LARGE}] custom-call(p), custom_call_target="moody"
+        ROOT r = f32[{LARGE}] all-reduce(c), replica_groups={{}}, to_apply=add_f32""",
+        custom_calls={"moody": moody},
+    )
+    ones = np.ones(LARGE, F32)
+    run.run_distributed(ones)
+    tracemalloc.start()
+    for _ in range(20):
+        with pytest.raises(ValueError if RANK == 1 else ExecutionError, match="no negative numbers"):
+            run.run_distributed(-ones if RANK == 1 else ones)
+    assert bits(run.run_distributed(ones)) == bits(ones * SIZE)
+    gc.collect()  # errors and the frames that they passed through know each other
+    assert tracemalloc.get_traced_memory()[0] < ones.nbytes
+    tracemalloc.stop()
 
 
 def check_wrong_arguments_of_one_process() -> None:
