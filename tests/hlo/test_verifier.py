@@ -143,7 +143,7 @@ FAULTS = [
     (_wrong_alias, "does not connect"),
     (_two_aliases, "is in two aliases"),
     (_wrong_donor, "is not in a parameter"),
-    (_wrong_entry_layout, "the entry computation has type"),
+    (_wrong_entry_layout, "but the entry has the type"),
     (_no_processes, "are no processes"),
 ]
 

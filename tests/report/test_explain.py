@@ -61,7 +61,7 @@ def test_a_product_and_what_is_behind_it_are_one_kernel() -> None:
     flops = ["4.21", "M", "16.4", "k"]  # of the product and the sums; functions
     assert ["d.fusion", "fusion", "1", "128.5", "KB", "64.0", "KB", *flops, "45.38", "us", "arithmetic"] in rows
     exe = xlapy.compile(DENSE)
-    page = exe.html_report()
+    page = exe.html_report(LIMITS)
     assert "gemm_f32_run" in page and ".epilogue" in page
     arguments = [np.ones(dims, np.float32) for dims in ((128, 128), (128, 128), (128,))]
     assert [kernel.opcode for kernel in exe.profile(*arguments, calls=1).kernels] == ["fusion"]

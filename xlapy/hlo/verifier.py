@@ -206,11 +206,11 @@ def _verify_groups(instruction: Instruction, replicas: int, partitions: int) -> 
     named = {process for group in (*groups, *pairs) for process in group if process >= 0}
     grid = f"{replicas} replicas of {partitions} partitions (ids of {mode}: 0 to {count - 1})"
     if named and max(named) >= count:
-        message = f"{instruction.name}: there is no process {max(named)} among {grid}"
+        message = f"there is no process {max(named)} among {grid}"
         raise _Fault(message, instruction, rule=f"{declared.name}.known-processes", subject=spec.name)
     if groups and "all-processes" in declared.constraints and len(named) < count:
         missing = min(set(range(count)) - named)
-        message = f"{instruction.name}: no group names process {missing} of {grid}"
+        message = f"no group names process {missing} of {grid}"
         raise _Fault(message, instruction, rule=f"{declared.name}.all-processes", subject=spec.name)
     for size in sorted(meeting_sizes(mode, groups, replicas, partitions)):
         _verify_exchange(instruction, declared, size, grid)
@@ -227,7 +227,7 @@ def _verify_exchange(instruction: Instruction, declared: OpSpec, size: int, grid
         check(operands, result_of(instruction.shape), instruction.attributes["dimension"], size)
     except ShapeError as error:
         subject = f"{instruction.opcode}({', '.join(map(str, operands))})"
-        message = f"{instruction.name}: {error.message}; the grid is {grid}"
+        message = f"{error.message}; the grid is {grid}"
         raise _Fault(message, instruction, rule=f"{declared.name}.{error.rule}", subject=subject) from error
 
 
@@ -239,7 +239,7 @@ def _verify_configuration(module: HloModule) -> None:
     if config.num_replicas < 1 or config.num_partitions < 1:
         raise _Fault(f"{config.num_replicas} replicas of {config.num_partitions} partitions are no processes")
     if config.entry_layout is not None and not config.entry_layout.matches(signature):
-        raise _Fault(f"the entry computation has type {signature}, not {config.entry_layout}")
+        raise _Fault(f"entry_computation_layout is {config.entry_layout}, but the entry has the type {signature}")
     for alias in config.aliases:
         output = signature.result.part_at(alias.output_index)
         in_range = 0 <= alias.parameter < len(signature.parameters)

@@ -181,7 +181,7 @@ def broken(**changes: object) -> bytes:
         ({"opcode": "addd"}, "no operation 'addd'; did you mean 'add'"),
         ({"operand_ids": [1, 7]}, "operand has the id 7"),
         ({"operand_ids": [3, 1]}, "operand has the id 3"),
-        ({"operand_ids": [1]}, "1 operands given"),
+        ({"operand_ids": [1]}, "the number of operands is 1"),
         ({"called_computation_ids": [1]}, "called computation has the id 1"),
         ({"id": 1}, "two instructions have the id 1"),
         ({"shape": None}, "it has no shape"),

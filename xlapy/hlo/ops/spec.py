@@ -146,7 +146,7 @@ class OpSpec:
         spare = len(operands) - single
         if spare < 0 or (spare and not variadic) or (variadic and spare % variadic):
             names = ", ".join(("*" if operand.variadic else "") + operand.name for operand in self.operands)
-            raise ShapeError("operand-count", f"{len(operands)} operands given, but it takes ({names})")
+            raise ShapeError("operand-count", f"it takes ({names}), but the number of operands is {len(operands)}")
         each = spare // variadic if variadic else 0
         grouped: list[Any] = []
         position = 0
@@ -207,7 +207,7 @@ class OpSpec:
             return {self.regions[0].name: tuple(called)}
         if len(called) != len(self.regions):
             names = ", ".join(region.name for region in self.regions) or "none"
-            raise ShapeError("regions", f"{len(called)} computations given, but it calls: {names}")
+            raise ShapeError("regions", f"it calls: {names}; but the number of computations is {len(called)}")
         return {region.name: signature for region, signature in zip(self.regions, called, strict=True)}
 
     def label(self, rule: str, letter: str) -> str:
