@@ -123,12 +123,12 @@ def many_small_kernels(count: int) -> str:
 @pytest.mark.parametrize("cores", [1, 2, 3])
 def test_small_kernels_are_compiled_side_by_side(cores: int) -> None:
     """However many parts the entry and its kernels are in, the program is the same."""
-    text = many_small_kernels(20)
+    text = many_small_kernels(64)
     target = replace(host_target(), cores=cores)
     compiled = compile_module(load(text), xlapy.CompileOptions(), target)
     assert len(compiled.program.llvm_modules) == cores
     executable = xlapy.compile(text)
-    inputs = [np.linspace(-2, 2, n + 5, dtype=np.float32) for n in range(20)]
+    inputs = [np.linspace(-2, 2, n + 5, dtype=np.float32) for n in range(64)]
     own = ProgramExecutable(compiled.program, compiled.link())
     for x, one, other in zip(inputs, own(*inputs), executable(*inputs), strict=True):
         assert np.asarray(one).tobytes() == np.asarray(other).tobytes()
