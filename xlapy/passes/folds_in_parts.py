@@ -47,8 +47,10 @@ from xlapy.hlo.literal import Literal
 from xlapy.hlo.patterns import P, match, number_of, variables
 from xlapy.hlo.shape import Dims, Shape
 from xlapy.passes.base import ComputationPass, Record, pinned
+from xlapy.passes.fusion.rows import returns_to_elements
 
 LEAST_PART = 16  # elements of a fold, beside which results of parts are few
+LONG_COLUMN = 2048  # elements, of which narrow strips would fill a second-level cache
 MOST_FOLLOWED = 4  # instructions from a mean to its sum
 
 x, c, d = variables("x c d")
@@ -180,17 +182,24 @@ def _parts(folds: _Folds, least_bytes: int) -> _Parts | None:
         return None
     groups, length, columns = whole
     width = columns * shape.type.bytes
-    if length * width <= MOST_ROW_BYTES or not (columns == 1 or _is_one_strip(length, columns)):
+    if length * width <= MOST_ROW_BYTES or not (columns == 1 or _are_strips(folds.outer, length, columns)):
         return None
-    longest = MOST_REREAD_BYTES // width if columns > 1 else MOST_ROW_BYTES // (2 * width)
+    strip = min(columns, WIDEST_STRIP) * shape.type.bytes
+    longest = MOST_REREAD_BYTES // strip if columns > 1 else MOST_ROW_BYTES // (2 * width)
     part = next((size for size in range(longest, LEAST_PART - 1, -1) if length % size == 0), None)
     return None if part is None else _Parts(groups, length // part, part, columns)
 
 
-def _is_one_strip(length: int, columns: int) -> bool:
-    """A kernel folds all columns side by side, so that a part is one piece of memory: pieces of many rows come slower
-    than they are folded, even twice."""
-    return LEAST_STRIP <= columns <= WIDEST_STRIP and RowSpace((length, columns), (0,)).has_whole_strips
+def _are_strips(outer: Instruction, length: int, columns: int) -> bool:
+    """A kernel folds all columns side by side, or wide strips of them, twice while a cache holds them. Narrow strips do
+    as well if columns are short, or if they are made into new ones, which the same kernel then does."""
+    space = RowSpace((length, columns), (0,))
+    if columns < LEAST_STRIP or not space.has_whole_strips:
+        return False
+    if columns <= WIDEST_STRIP:
+        return True
+    whole = RowSpace(outer.operands[0].shape.dims, tuple(sorted(outer.attributes["dimensions"])))
+    return length >= LONG_COLUMN and not returns_to_elements(outer, whole)
 
 
 def _replace(computation: Computation, folds: _Folds, parts: _Parts) -> None:

@@ -10,11 +10,12 @@ from xlapy.codegen.ir import KernelBuilder, Value
 from xlapy.codegen.kernels.columns import emit_columns, plan_columns
 from xlapy.codegen.kernels.makers.base import Kernel, Situation, kernel_of_call
 from xlapy.codegen.kernels.rows import emit_rows, plan_rows
+from xlapy.codegen.kernels.wide_columns import WideColumnPlan, emit_wide_columns, plan_wide_columns
 from xlapy.codegen.libraries.chain import call_over_columns, call_over_rows
 from xlapy.codegen.libraries.fold import call_of_first_step
 from xlapy.codegen.target import Target
 from xlapy.hlo.attributes import FusionKind
-from xlapy.hlo.graph import Computation
+from xlapy.hlo.graph import Computation, Instruction
 from xlapy.hlo.kernel_plan import column_space
 
 
@@ -56,6 +57,9 @@ def _columns_kernel(computation: Computation, situation: Situation) -> Kernel:
     operands = computation.parameters
     total = sum(operand.shape.bytes for operand in operands)
     plan = plan_columns(computation, total, situation.target)
+    wide = plan_wide_columns(plan, total, situation.target)
+    if wide is not None:
+        return _wide_columns_kernel(operands, wide)
 
     def body(k: KernelBuilder, arrays: Sequence[Array], outputs: Sequence[Array], begin: Value, end: Value) -> None:
         emit_columns(k, plan, dict(zip(operands, arrays, strict=True)), outputs, begin, end)
@@ -64,3 +68,10 @@ def _columns_kernel(computation: Computation, situation: Situation) -> Kernel:
     kernel = Kernel(plan.units, plan.bytes_per_unit, body, own_bytes=own_bytes)
     call = call_over_columns(computation, plan, kernel.grain, kernel.task_bytes)
     return kernel if call is None else replace(kernel, body=call)
+
+
+def _wide_columns_kernel(operands: Sequence[Instruction], plan: WideColumnPlan) -> Kernel:
+    def body(k: KernelBuilder, arrays: Sequence[Array], outputs: Sequence[Array], begin: Value, end: Value) -> None:
+        emit_wide_columns(k, plan, dict(zip(operands, arrays, strict=True)), outputs, begin, end)
+
+    return Kernel(plan.units, plan.bytes_per_unit, body)

@@ -1,0 +1,209 @@
+"""Columns of arrays in memory that several sweeps fold: strips of them as wide as a second-level cache holds.
+
+    for strip of many columns:
+        for eight rows: for vector of the strip: m[vector] = max(m[vector], x[row, vector], ..., x[row + 7, vector])
+        for eight rows: for vector of the strip: s[vector] += exp(x[row, vector] - m[vector]) + ...
+
+The first sweep reads long pieces of rows from memory (see `wide_blocks`), all others find them in the cache. Results
+have one value per column: those with one per element are for narrow strips (`columns`), and so is what later sweeps
+keep.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from xlapy.codegen.arrays import Array
+from xlapy.codegen.element_graph import SCALAR, ElementGraph, between
+from xlapy.codegen.indexing import Coordinate, Index, Indexing
+from xlapy.codegen.ir import I64, KernelBuilder, Value
+from xlapy.codegen.kernels.columns import ColumnPlan
+from xlapy.codegen.kernels.loop import power_of_two_below
+from xlapy.codegen.kernels.wide_blocks import (
+    LEAST_PIECE_BYTES,
+    MOST_BYTES,
+    STREAMS,
+    BlockValues,
+    fold_rows,
+    is_in_memory,
+)
+from xlapy.codegen.regions import emit_region
+from xlapy.codegen.registers import Element, memory_type, register_type, rounded, splat
+from xlapy.codegen.target import Target
+from xlapy.hlo.cost import TRANSCENDENTAL
+from xlapy.hlo.graph import Instruction
+from xlapy_runtime.records import Record
+
+STRIPS_IN_CACHE = 4  # that have room in a second-level cache: one that is folded, one that is fetched, and others' data
+
+
+class WideColumnPlan(Record):
+    """The sweeps of a plan, down strips of so many vectors, so many rows at a time."""
+
+    narrow: ColumnPlan
+    vectors: int
+    rows: int
+    bytes_per_unit: int
+
+    @property
+    def width(self) -> int:
+        return self.narrow.lanes * self.vectors
+
+    @property
+    def strips(self) -> int:
+        """How many lie side by side."""
+        return self.narrow.space.dims[-1] // self.width
+
+    @property
+    def units(self) -> int:
+        return self.narrow.space.rows // self.width
+
+
+def plan_wide_columns(plan: ColumnPlan, operand_bytes: int, target: Target) -> WideColumnPlan | None:
+    """How to take columns by wide strips; None if narrow ones are better."""
+    space = plan.space
+    types = [memory_type(operand.shape.type) for operand in plan.readers]
+    is_read = len(plan.sweeps) > 1 and not (plan.full_roots or plan.kept) and 0 < len(types) <= STREAMS
+    is_folded_once = sum(space.dims[dim] > 1 for dim in space.folded) == 1
+    if not (is_read and is_folded_once and is_in_memory(operand_bytes, target)):
+        return None
+    row_bytes = space.dims[-1] * max(type.bytes for type in types)
+    values = plan.lanes * sum(register_type(reduce.shape.type).bytes for sweep in plan.sweeps for reduce in sweep)
+    strip = plan.lanes * space.row_length * sum(type.bytes for type in types)
+    most = min(MOST_BYTES // values, target.l2_bytes // (STRIPS_IN_CACHE * strip))
+    whole, left = divmod(space.dims[-1], plan.lanes)
+    vectors = 0 if left else next((count for count in range(most, 0, -1) if whole % count == 0), 0)
+    if vectors < whole and vectors * row_bytes < whole * LEAST_PIECE_BYTES:
+        return None
+    rows = power_of_two_below(STREAMS // len(types))
+    return WideColumnPlan(plan, vectors, rows, plan.bytes_per_unit * vectors // plan.vectors)
+
+
+def emit_wide_columns(
+    k: KernelBuilder,
+    plan: WideColumnPlan,
+    arrays: Mapping[Instruction, Array],
+    outputs: Sequence[Array],
+    begin: Value,
+    end: Value,
+) -> None:
+    """Writes the kernel over strips [begin, end). Nothing is fetched but by the processor."""
+    arrays = {instruction: replace(array, ahead=0) for instruction, array in arrays.items()}
+    lanes, graph = plan.narrow.lanes, ElementGraph(Indexing(k, 1), arrays)
+    values = [
+        BlockValues(k, graph.values([(reduce.operands[1], SCALAR) for reduce in sweep]), lanes, plan.vectors)
+        for sweep in plan.narrow.sweeps
+    ]
+    with k.loop(begin, end) as units:
+        strip = _WideStrip(k, plan, arrays, values, units.index)
+        for number in range(len(values)):
+            strip.fold(number)
+        strip.store(outputs)
+
+
+class _WideStrip:
+    """One strip: where it is, and what its columns have been folded to."""
+
+    def __init__(
+        self,
+        k: KernelBuilder,
+        plan: WideColumnPlan,
+        arrays: Mapping[Instruction, Array],
+        values: Sequence[BlockValues],
+        unit: Value,
+    ) -> None:
+        self.k = k
+        self.plan = plan.narrow
+        self.arrays = arrays
+        self.values = values
+        self.ix = Indexing(k, plan.narrow.lanes)
+        self.vectors = plan.vectors
+        self.count = k.const(I64, plan.vectors)
+        self.rows = plan.rows
+        scalar, space = Indexing(k, 1), plan.narrow.space
+        outside, strip = scalar.divide(Coordinate(unit), plan.strips)
+        outer = [dim for dim in space.kept if dim != len(space.dims) - 1]
+        self.outer = dict(zip(outer, scalar.delinearize(outside, [space.dims[dim] for dim in outer]), strict=True))
+        self.first = k.mul(strip.start, plan.width)
+        is_last = k.compare("eq", strip.start, plan.strips - 1)
+        below = (space.row_length - 1) * space.dims[-1]
+        self.to_next = k.add(k.select(is_last, k.const(I64, below), 0), plan.width)
+
+    def fold(self, number: int) -> None:
+        """Folds down the columns what the reduces of a sweep fold."""
+        k, reduces, values = self.k, self.plan.sweeps[number], self.values[number]
+        wanted = [reduce.operands[0] for reduce in reduces]
+        inner = next(dim for dim in self.plan.space.folded if self.plan.space.dims[dim] > 1)
+
+        def fold(vector: Value, state: Sequence[Element], begin: Value, rows: int) -> Sequence[Element]:
+            graph = ElementGraph(self.ix, self._fetched(number), self._per_column(vector, number, wanted))
+            for below in range(rows):
+                index = self._index(vector, {inner: Coordinate(k.add(begin, below))})
+                elements = graph.values([(value, index) for value in wanted])
+                state = [
+                    splat(k, folded, self.ix.lanes)
+                    for reduce, old, element in zip(reduces, state, elements, strict=True)
+                    for folded in emit_region(k, reduce.called[0], [old, element], unrounded=True)
+                ]
+            return state
+
+        values.begin(self.count)
+        fold_rows(k, values, self.count, self.plan.space.dims[inner], self.rows, fold, weight=self.vectors)
+
+    def _fetched(self, sweep: int) -> Mapping[Instruction, Array]:
+        """The operands. What several sweeps read is fetched for the next strip in the second one, if that waits for
+        functions, and not for memory."""
+        goals = [reduce.operands[0] for reduce in self.plan.sweeps[sweep]]
+        inside = between(goals, lambda i: i.opcode in ("parameter", "reduce"))
+        if not any(value.opcode in TRANSCENDENTAL and self.plan.space.is_full(value) for value in inside):
+            return self.arrays
+        fetched = dict(self.arrays)
+        for operand, sweeps in self.plan.readers.items():
+            if sweeps[1:2] == (sweep,):
+                to_next = self.k.mul(self.to_next, memory_type(operand.shape.type).bytes)
+                fetched[operand] = replace(self.arrays[operand], following=to_next)
+        return fetched
+
+    def store(self, outputs: Sequence[Array]) -> None:
+        with self.k.loop(0, self.count) as vectors:
+            known = self._per_column(vectors.index, len(self.values), self.plan.roots)
+            place = self._place(vectors.index)
+            graph = ElementGraph(self.ix, self.arrays, known)
+            places = [self.ix.reshaped(place, root.shape.dims) for root in self.plan.roots]
+            results = graph.values([*zip(self.plan.roots, places, strict=True)])
+            for output, index, result in zip(outputs, places, results, strict=True):
+                output.store(self.ix, index, result)
+
+    def _per_column(self, vector: Value, sweep: int, wanted: Sequence[Instruction]) -> dict[Instruction, Element]:
+        """What `wanted` take of which a column has one value: results of the sweeps before one, and what is made from
+        them."""
+        known = {
+            reduce: rounded(self.k, element, reduce.shape.type)
+            for reduces, values in zip(self.plan.sweeps[:sweep], self.values, strict=False)
+            for reduce, element in zip(reduces, values.load(vector), strict=True)
+        }
+        made = [
+            value
+            for value in between(wanted, lambda i: i in known or i.opcode == "parameter")
+            if value in self.plan.folded and self.plan.space.is_per_row(value) and value not in known
+        ]
+        place, graph = self._place(vector), ElementGraph(self.ix, self.arrays, known)
+        elements = graph.values([(value, self.ix.reshaped(place, value.shape.dims)) for value in made])
+        return {**known, **dict(zip(made, elements, strict=True))}
+
+    def _column(self, vector: Value) -> Coordinate:
+        return self.ix.along_lanes(self.k.add(self.first, self.k.mul(vector, self.ix.lanes)))
+
+    def _place(self, vector: Value) -> Index:
+        """Of the columns of a vector among all columns."""
+        space = self.plan.space
+        places = {**self.outer, len(space.dims) - 1: self._column(vector)}
+        return Index(space.kept_dims, tuple(places[dim] for dim in space.kept))
+
+    def _index(self, vector: Value, down: Mapping[int, Coordinate]) -> Index:
+        """Of a row of a vector of columns among all elements."""
+        dims, top = self.plan.space.dims, Coordinate(self.k.const(I64, 0))
+        folded = {**dict.fromkeys(self.plan.space.folded, top), **down}
+        places = {**self.outer, **folded, len(dims) - 1: self._column(vector)}
+        return Index(dims, tuple(places[dim] for dim in range(len(dims))))
