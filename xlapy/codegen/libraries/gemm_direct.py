@@ -47,6 +47,9 @@ _LEAST_UNITS = 8
 _FEW_ROWS = 4
 """There should be so many units to share out, but not units of so few rows that most of a region is what they share."""
 
+_TILES_BELOW = 16
+"""In a unit whose first tile packs B for the others, unless there would be too few units to share out."""
+
 _COPY = [("windows", PTR), ("array", PTR), ("row", I64), ("first_line", I64), ("end_line", I64)]
 _COPY += [("lines", I64), ("pieces", I64), ("pixels", I64), ("pitch", I64), ("region", PTR)]
 
@@ -207,8 +210,9 @@ class GemmDirect(GemmInPlace):
         fitting = k.add(k.sdiv(k.smax(k.sub(lines, geometry.window_lines), 0), geometry.row_lines), 1)
         outer = k.mul(k.mul(number("row_count0"), number("row_count1")), position_groups)
         pairs = k.smax(k.sdiv(ceil_div(k, problem["n"], self._shape.columns), 2), 1)
-        blocks = k.select(k.compare("ne", problem["copies"], 0), pairs, 1)
-        wanted = ceil_div(k, k.const(I64, _LEAST_UNITS), blocks)
+        large = k.sdiv(k.mul(k.mul(outer, rows), unit_positions), _TILES_BELOW * self._shape.rows)
+        fewer = k.smax(k.smin(large, _LEAST_UNITS), ceil_div(k, k.const(I64, _LEAST_UNITS), pairs))
+        wanted = k.select(k.compare("ne", problem["copies"], 0), fewer, _LEAST_UNITS)
         even = k.smax(ceil_div(k, k.mul(outer, rows), wanted), _FEW_ROWS)
         row_groups = ceil_div(k, rows, k.smin(k.smin(fitting, even), rows))
         unit_rows = ceil_div(k, rows, row_groups)
@@ -248,7 +252,7 @@ class GemmDirect(GemmInPlace):
         conditions = [
             self._can_read_b(k, problem),
             k.compare("eq", k.mul(geometry.rows_per_tile, geometry.runs_per_tile), 1),
-            k.compare("ge", positions, self._shape.rows),
+            k.compare("ge", positions, self._shape.rows * 3 // 2),  # so that the tile beside it is no low one
             k.compare("ge", self._most_positions(k, geometry), positions),
         ]
         return functools.reduce(k.and_, conditions)
