@@ -69,6 +69,17 @@ class Geometry(Record):
     window_pixels: Value
 
 
+class _Unit(Record):
+    """Positions that are computed together: the copy of the region under them, the row of the matrix for the first one,
+    how many rows of positions, how many of each row, and how many rows have that are whole."""
+
+    region: Value
+    first: Value
+    rows: Value
+    positions: Value
+    row_length: Value
+
+
 class GemmDirect(GemmInPlace):
     """Writes what decides for this way of computing a convolution, and the units of work."""
 
@@ -232,86 +243,112 @@ class GemmDirect(GemmInPlace):
         """A range of pairs of a unit and a block of columns, those of one unit next to each other."""
         with self._function("units", RANGE) as k:
             problem = PROBLEM.at(k, k.parameters["problem"])
-            number = functools.partial(self._window_number, k, problem)
             geometry = self._geometry(k, problem)
             scratch = acquire_scratch(k, self._bytes_of_region(k, problem, geometry))
             region = scratch.memory
             array = k.gep(problem["a"], k.mul(problem["batch"], problem["a_batch"]))
-            rows, positions = number("row_count2"), number("row_count3")
             blocks = problem["column_blocks"]
             with k.loop(k.parameters["begin"], k.parameters["end"]) as item:
-                unit = k.sdiv(item.index, blocks)
-                block = k.sub(item.index, k.mul(unit, blocks))
-                rest = k.sdiv(unit, problem["position_groups"])
-                position = k.mul(k.sub(unit, k.mul(rest, problem["position_groups"])), problem["unit_positions"])
-                outer = k.sdiv(rest, problem["row_groups"])
-                row = k.mul(k.sub(rest, k.mul(outer, problem["row_groups"])), problem["unit_rows"])
-                first = k.add(k.mul(k.add(k.mul(outer, rows), row), positions), position)
+                number = k.sdiv(item.index, blocks)
+                block = k.sub(item.index, k.mul(number, blocks))
+                unit = self._unit_of_number(k, problem, number, region)
                 is_new = k.or_(k.compare("eq", block, 0), k.compare("eq", item.index, k.parameters["begin"]))
                 with k.if_(is_new):
-                    copied = [problem["windows"], array, first, problem["lines"], problem["pixels"], region]
+                    copied = [problem["windows"], array, unit.first, problem["lines"], problem["pixels"], region]
                     k.call(f"{self._prefix}_copy_region", copied)
-                size = (
-                    k.smin(k.sub(rows, row), problem["unit_rows"]),
-                    k.smin(k.sub(positions, position), problem["unit_positions"]),
-                )
-                self._unit(k, problem, geometry, region, first, size, k.mul(block, problem["block_columns"]))
+                self._block_of_unit(k, problem, geometry, unit, k.mul(block, problem["block_columns"]))
             release_scratch(k, scratch)
+
+    def _unit_of_number(self, k: KernelBuilder, problem: RecordValue, unit: Value, region: Value) -> _Unit:
+        """Those along a row follow each other, then those of the next rows."""
+        rows, positions = (self._window_number(k, problem, name) for name in ("row_count2", "row_count3"))
+        rest = k.sdiv(unit, problem["position_groups"])
+        position = k.mul(k.sub(unit, k.mul(rest, problem["position_groups"])), problem["unit_positions"])
+        outer = k.sdiv(rest, problem["row_groups"])
+        row = k.mul(k.sub(rest, k.mul(outer, problem["row_groups"])), problem["unit_rows"])
+        return _Unit(
+            region=region,
+            first=k.add(k.mul(k.add(k.mul(outer, rows), row), positions), position),
+            rows=k.smin(k.sub(rows, row), problem["unit_rows"]),
+            positions=k.smin(k.sub(positions, position), problem["unit_positions"]),
+            row_length=positions,
+        )
 
     def _bytes_of_region(self, k: KernelBuilder, problem: RecordValue, geometry: Geometry) -> Value:
         pixels = k.mul(k.mul(geometry.planes, problem["lines"]), problem["pixels"])
         return k.add(k.mul(pixels, geometry.pixel_bytes), SLACK_BYTES)
 
-    def _unit(
+    def _block_of_unit(
+        self, k: KernelBuilder, problem: RecordValue, geometry: Geometry, unit: _Unit, column: Value
+    ) -> None:
+        """All of a unit that lies in the block of columns from `column` of the panel on, strip by strip."""
+        c = k.gep(problem["c"], k.mul(problem["batch"], problem["c_batch"]))
+        c = k.gep(k.gep(c, k.mul(unit.first, problem["c_row"])), problem["column"], self._result_bytes)
+        end = k.smin(k.add(column, problem["block_columns"]), problem["columns"])
+        with k.loop(column, end, self._shape.columns) as strip:
+            columns = k.smin(k.sub(end, strip.index), self._shape.columns)
+            goal = k.gep(c, strip.index, self._result_bytes)
+            b = k.gep(problem["tile_b"], k.mul(k.sdiv(strip.index, self._shape.columns), problem["tile_b_strip"]))
+            self._sum_up_strip(k, problem, geometry, unit, b, goal, columns)
+            self._finish_strip(k, problem, unit, goal, k.add(problem["column"], strip.index), columns)
+
+    def _sum_up_strip(
+        self,
+        k: KernelBuilder,
+        problem: RecordValue,
+        geometry: Geometry,
+        unit: _Unit,
+        b: Value,
+        goal: Value,
+        columns: Value,
+    ) -> None:
+        """Run after run of a strip of B, with all rows of the unit: what the tiles of a row sum up at once."""
+        row_bytes = k.mul(unit.row_length, problem["c_row"])
+        run_bytes = k.mul(geometry.run_steps, problem["tile_b_step"])
+        line_bytes = k.mul(problem["pixels"], geometry.pixel_bytes)
+        with (
+            k.loop(0, geometry.planes) as plane,
+            k.loop(0, geometry.place_rows, geometry.rows_per_tile) as place_row,
+            k.loop(0, geometry.runs_per_line, geometry.runs_per_tile) as run,
+        ):
+            number = k.add(k.mul(plane.index, geometry.place_rows), place_row.index)
+            number = k.add(k.mul(number, geometry.runs_per_line), run.index)
+            adds = k.or_(problem["accumulate"], k.zext(k.compare("ne", number, 0), I64))
+            b_run = k.gep(b, k.mul(number, run_bytes))
+            a = self._place_of_run(k, problem, geometry, unit.region, (plane.index, place_row.index, run.index))
+            with k.loop(0, unit.rows) as row:
+                a_row = k.gep(a, k.mul(k.mul(row.index, geometry.row_lines), line_bytes))
+                c_row = k.gep(goal, k.mul(row.index, row_bytes))
+                self._row(k, problem, geometry, a_row, b_run, c_row, unit.positions, columns, adds)
+
+    def _place_of_run(
         self,
         k: KernelBuilder,
         problem: RecordValue,
         geometry: Geometry,
         region: Value,
-        first: Value,
-        size: tuple[Value, Value],
-        column: Value,
-    ) -> None:
-        """All of a unit that lies in one block of columns; `first` is the row of the matrix for its first position."""
-        rows, positions = size
-        row_length = self._window_number(k, problem, "row_count3")
-        row_bytes = k.mul(row_length, problem["c_row"])
-        c = k.gep(problem["c"], k.mul(problem["batch"], problem["c_batch"]))
-        c = k.gep(k.gep(c, k.mul(first, problem["c_row"])), problem["column"], self._result_bytes)
-        end = k.smin(k.add(column, problem["block_columns"]), problem["columns"])
-        b_step = problem["tile_b_step"]
-        run_bytes = k.mul(geometry.run_steps, b_step)
+        number: tuple[Value, Value, Value],
+    ) -> Value:
+        """Where the region has the run of a plane, a row of places and a run of that line, for the first position."""
+        plane, place_row, run = number
+        line = k.add(geometry.first_line, k.mul(place_row, geometry.place_lines))
+        line = k.add(line, k.mul(plane, problem["lines"]))
+        pixel = k.add(geometry.first_pixel, k.mul(run, geometry.place_pixels))
+        pixel = k.select(k.compare("eq", geometry.runs_per_line, 1), 0, pixel)
         line_bytes = k.mul(problem["pixels"], geometry.pixel_bytes)
-        with k.loop(column, end, self._shape.columns) as strip:
-            columns = k.smin(k.sub(end, strip.index), self._shape.columns)
-            goal = k.gep(c, strip.index, self._result_bytes)
-            b = k.gep(problem["tile_b"], k.mul(k.sdiv(strip.index, self._shape.columns), problem["tile_b_strip"]))
-            with (
-                k.loop(0, geometry.planes) as plane,
-                k.loop(0, geometry.place_rows, geometry.rows_per_tile) as place_row,
-                k.loop(0, geometry.runs_per_line, geometry.runs_per_tile) as run,
-            ):
-                number = k.add(k.mul(plane.index, geometry.place_rows), place_row.index)
-                number = k.add(k.mul(number, geometry.runs_per_line), run.index)
-                b_run = k.gep(b, k.mul(number, run_bytes))
-                adds = k.or_(problem["accumulate"], k.zext(k.compare("ne", number, 0), I64))
-                line = k.add(geometry.first_line, k.mul(place_row.index, geometry.place_lines))
-                line = k.add(line, k.mul(plane.index, problem["lines"]))
-                pixel = k.add(geometry.first_pixel, k.mul(run.index, geometry.place_pixels))
-                pixel = k.select(k.compare("eq", geometry.runs_per_line, 1), 0, pixel)
-                a = k.gep(k.gep(region, k.mul(line, line_bytes)), k.mul(pixel, geometry.pixel_bytes))
-                with k.loop(0, rows) as row:
-                    a_row = k.gep(a, k.mul(k.mul(row.index, geometry.row_lines), line_bytes))
-                    c_row = k.gep(goal, k.mul(row.index, row_bytes))
-                    self._row(k, problem, geometry, a_row, b_run, c_row, positions, columns, adds)
-            are_whole = k.compare("eq", positions, row_length)  # then rows follow each other in C
-            parts, length = k.select(are_whole, 1, rows), k.select(are_whole, k.mul(rows, positions), positions)
-            with k.loop(0, parts) as row:
-                place = k.gep(goal, k.mul(row.index, row_bytes))
-                place_of_c = [k.add(first, k.mul(row.index, row_length)), length]
-                place_of_c += [k.add(problem["column"], strip.index), columns]
-                sums = [place, problem["c_row"]]
-                k.call(f"{self._prefix}_finish", [problem.place, *sums, problem["batch"], *place_of_c])
+        return k.gep(k.gep(region, k.mul(line, line_bytes)), k.mul(pixel, geometry.pixel_bytes))
+
+    def _finish_strip(
+        self, k: KernelBuilder, problem: RecordValue, unit: _Unit, goal: Value, column: Value, columns: Value
+    ) -> None:
+        """Finishes the columns from `column` on, all at once if rows are whole: these follow each other in C."""
+        are_whole = k.compare("eq", unit.positions, unit.row_length)
+        parts = k.select(are_whole, 1, unit.rows)
+        length = k.select(are_whole, k.mul(unit.rows, unit.positions), unit.positions)
+        with k.loop(0, parts) as row:
+            place = k.gep(goal, k.mul(row.index, k.mul(unit.row_length, problem["c_row"])))
+            place_of_c = [k.add(unit.first, k.mul(row.index, unit.row_length)), length, column, columns]
+            k.call(f"{self._prefix}_finish", [problem.place, place, problem["c_row"], problem["batch"], *place_of_c])
 
     def _row(
         self,
