@@ -229,6 +229,22 @@ def test_threads_do_not_change_a_bit(name: str) -> None:
             assert shared.tobytes() == alone.tobytes()
 
 
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("name", ["f32", "bf16", "s8", "c64"])
+@pytest.mark.parametrize(("m", "n", "k"), [(150, 170, 130), (1100, 20, 160), (9, 2300, 140)])
+def test_small_matrices_are_shared_out_in_parts(name: str, target: str, m: int, n: int, k: int) -> None:
+    a, b = random_array(name, (m, k), 1), random_array(name, (k, n), 2)
+    before = random_array(name, (m, n), 3, RESULTS[name])
+    expected = Expected(name, a, b, before)
+    for a_layout, b_layout in itertools.product(layouts(m, k).values(), layouts(k, n).values()):
+        given = a_layout(a), b_layout(b)
+        alone = multiply(name, *given, before.copy(), accumulate=True, target=target)
+        expected.check(alone)
+        for num_threads in (2, 3, 8):
+            shared = multiply(name, *given, before.copy(), accumulate=True, num_threads=num_threads, target=target)
+            assert shared.tobytes() == alone.tobytes()
+
+
 @pytest.mark.parametrize(("name", "m"), [("f32", 1), ("f64", 2), ("bf16", 2), ("c64", 1)])
 def test_a_large_matrix_is_streamed_in_pieces(name: str, m: int) -> None:
     k, n = 2100, 4099
@@ -334,20 +350,23 @@ EPILOGUE_CASES = [
 ]
 
 
-LONG_EPILOGUE_CASES = [
+SINGLE_EPILOGUE_CASES = [
     ("f32", 64, 60, 4100),
     ("bf16", 64, 60, 4100),
     ("c128", 40, 50, 4100),
     ("f32", 3, 5, 70001),
     ("f32", 1, 4100, 1100),
+    ("bf16", 150, 170, 130),
+    ("s8", 1100, 20, 160),
+    ("c64", 9, 2300, 140),
 ]
-"""Products in pieces along K, which a batch is not cut into."""
+"""Products in pieces along K, or in parts that each thread packs by itself, into which a batch is not cut."""
 
 
 @pytest.mark.parametrize("order", ["C", "F"])
 @pytest.mark.parametrize(
     ("batch", "name", "m", "n", "k"),
-    [*((2, *case) for case in EPILOGUE_CASES), *((1, *case) for case in LONG_EPILOGUE_CASES)],
+    [*((2, *case) for case in EPILOGUE_CASES), *((1, *case) for case in SINGLE_EPILOGUE_CASES)],
 )
 def test_the_epilogue_sees_every_finished_block_once(batch: int, name: str, m: int, n: int, k: int, order: str) -> None:
     a, b = random_array(name, (batch, m, k), 10), random_array(name, (batch, k, n), 11)

@@ -76,6 +76,7 @@ def emit_gemm(kind: GemmType, target: Target) -> Module:
     emitter.pack_strips()
     emitter.alone()
     emitter.matrix()
+    emitter.parts()
     emitter.matrices()
     emitter.dots()
     emitter.multiply()

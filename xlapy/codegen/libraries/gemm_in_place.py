@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from xlapy.codegen.ir import I1, I64, KernelBuilder, Value
-from xlapy.codegen.libraries.gemm_panels import GemmPanels
+from xlapy.codegen.libraries.gemm_panels import UNPACKED_TILES_BY_COLUMNS, GemmPanels
 from xlapy.codegen.libraries.gemm_problem import (
     BLOCK_COLUMNS,
     CHUNK_WORK,
@@ -63,9 +63,6 @@ _DOTS_DEPTH = 32
 _UNPACKED_TILES = 4
 """Up to so many tiles one below the other A is not read often enough to be packed, whatever its strides."""
 
-_UNPACKED_TILES_BY_COLUMNS = 20
-"""The same where the rows of A are next to each other at each step along K, so that tiles share lines of it."""
-
 _EVEN_BLOCKS = 16
 """With so many blocks of a product, the last ones keep nobody waiting for long."""
 
@@ -91,7 +88,7 @@ class GemmInPlace(GemmPanels):
         b_bytes = k.mul(k.mul(problem["k"], n), self._kind.element.bytes)
         by_rows = k.compare("eq", problem["a_step"], self._element_bytes)
         by_columns = k.compare("eq", problem["a_row"], self._element_bytes)
-        tiles = k.select(by_columns, k.const(I64, _UNPACKED_TILES_BY_COLUMNS), _UNPACKED_TILES)
+        tiles = k.select(by_columns, k.const(I64, UNPACKED_TILES_BY_COLUMNS), _UNPACKED_TILES)
         few = k.compare("le", m, k.mul(tiles, self._tile_rows))
         small = k.compare("le", b_bytes, self._target.l2_bytes)
         return k.and_(possible, k.or_(by_rows, k.or_(few, small)))

@@ -25,7 +25,7 @@ from xlapy.codegen.libraries.gemm_problem import (
 from xlapy.codegen.libraries.gemm_record import RecordValue
 from xlapy.codegen.libraries.gemm_tile import STEPS_OF_GROUP
 from xlapy.codegen.libraries.gemm_windows import emit_window_packing, has_windows
-from xlapy.codegen.libraries.scratch import acquire_scratch, release_scratch
+from xlapy.codegen.libraries.scratch import Scratch, acquire_scratch, release_scratch
 from xlapy.support.records import Record
 
 _STEPS_AT_ONCE = 8
@@ -39,18 +39,25 @@ _WIDE_STRIPS = 8
 _EVEN_BLOCKS = 8
 """With so many blocks in a panel, the last ones keep nobody waiting for long."""
 
+UNPACKED_TILES_BY_COLUMNS = 20
+"""Up to so many tiles one below the other A is not read often enough to be packed, if its rows are next to each other
+at each step along K: then tiles share lines of it."""
+
 _MATRIX_WORK = 1 << 24
-"""Up to so many multiplications the matrices of a batch are computed in one thread each."""
+"""Up to so many multiplications the matrices of a batch, or parts of a single matrix, are computed in one thread each.
+"""
+
+_EVEN_PARTS = 4
+"""Parts of a matrix that are large have so many at least: with more, rows and columns would be packed too often."""
 
 
 class _Room(Record):
-    """How the scratch memory of a matrix is divided: packed rows of A, then packed columns of B at `b`, then sums at
-    `sums`, if it has such, with rows `sums_row` bytes apart. `bytes` is all of it."""
+    """The scratch memory of a thread: packed rows of A, packed columns of B, and `sums`, if there are such, with rows
+    `sums_row` bytes apart."""
 
-    b: Value
+    scratch: Scratch
     sums: Value
     sums_row: Value
-    bytes: Value
 
 
 class GemmPanels(GemmBlocks):
@@ -113,7 +120,21 @@ class GemmPanels(GemmBlocks):
 
     def _leaves_a(self, k: KernelBuilder, problem: RecordValue) -> Value:
         """Whether A is read where it lies."""
-        return self._has_rows_along_k(k, problem) if self._kind.is_packed_in_memory else k.const(I1, 0)
+        if not self._kind.is_packed_in_memory:
+            return k.const(I1, 0)
+        return k.or_(self._has_rows_along_k(k, problem), self._has_columns_to_leave(k, problem))
+
+    def _has_columns_to_leave(self, k: KernelBuilder, problem: RecordValue) -> Value:
+        """Whether the rows of A are next to each other at each step along K, and not read often enough to be packed."""
+        is_matrix = k.compare("eq", problem["windows"], k.const(PTR, 0))
+        by_columns = k.compare("eq", problem["a_row"], self._element_bytes)
+        is_low = k.compare("le", problem["m"], UNPACKED_TILES_BY_COLUMNS * self._tile_rows)
+        return k.and_(k.and_(is_matrix, by_columns), k.or_(is_low, self._is_small(k, problem)))
+
+    def _is_small(self, k: KernelBuilder, problem: RecordValue) -> Value:
+        """Whether a matrix, or a part of it, is best computed by one thread."""
+        work = k.mul(k.mul(problem["m"], problem["n"]), k.smax(problem["k"], 1))
+        return k.compare("le", work, _MATRIX_WORK)
 
     def _pack_part_of_b(self, k: KernelBuilder, problem: RecordValue, part: Value) -> None:
         """One strip, or some steps of all strips."""
@@ -178,87 +199,116 @@ class GemmPanels(GemmBlocks):
         """Number `batch` of the problem's products, panel by panel."""
         with self._function("matrix", [("parallel", PTR), ("problem", PTR), ("batch", I64)], is_glue=True) as k:
             parallel = k.parameters["parallel"]
-            problem = PROBLEM.at(k, k.parameters["problem"]).copy()
-            batch = k.parameters["batch"]
-            problem.set(batch=batch, k=depth_of(k, problem, batch, problem["k"]), missing_steps=0)
+            problem = self._one_of_batch(k, k.parameters["batch"])
             m, n, depth = problem["m"], problem["n"], problem["k"]
-            panel_rows = even_part(k, m, PANEL_ROWS, self._tile_rows)
+            rows = even_part(k, m, PANEL_ROWS, self._tile_rows)
             is_free = k.and_(self._leaves_a(k, problem), k.compare("eq", problem["uses_scratch"], 0))
-            panel_rows = k.select(is_free, round_up(k, m, self._tile_rows), panel_rows)
-            panel_columns = even_part(k, n, PANEL_COLUMNS, self._shape.columns)
-            panel_depth = even_part(k, k.smax(depth, 1), self._chunk_steps * self._kind.pair, STEPS_OF_GROUP)
-            room = self._room(k, problem, panel_rows, panel_columns)
-            scratch = acquire_scratch(k, room.bytes)
-            problem["strip_columns"] = self._shape.columns
-            self._describe_packed_tiles(k, problem, scratch.memory, room)
-            sums_in_scratch = k.gep(scratch.memory, room.sums)
-            with k.loop(0, n, panel_columns) as column:
-                problem["column"] = column.index
-                problem["columns"] = k.smin(k.sub(n, column.index), panel_columns)
-                with k.loop(0, m, panel_rows) as row:
-                    problem["row"] = row.index
-                    problem["rows"] = k.smin(k.sub(m, row.index), panel_rows)
-                    self._place_sums(k, problem, sums_in_scratch, room.sums_row)
-                    with k.loop(0, k.smax(depth, 1), panel_depth) as step:
-                        problem["step"] = step.index
-                        problem["depth"] = k.smin(k.sub(depth, step.index), panel_depth)
-                        is_packed = k.and_(k.compare("gt", row.index, 0), k.compare("le", depth, panel_depth))
-                        self._panel(k, parallel, problem, is_packed)
-            release_scratch(k, scratch)
+            rows = k.select(is_free, round_up(k, m, self._tile_rows), rows)
+            columns = even_part(k, n, PANEL_COLUMNS, self._shape.columns)
+            is_one_step = k.compare("le", depth, self._panel_depth(k, depth))
+            room = self._room(k, problem, rows, columns)
+            with k.loop(0, n, columns) as column, k.loop(0, m, rows) as row:
+                self._choose_part(k, problem, row.index, rows, column.index, columns)
+                self._panels_of_part(k, parallel, problem, room, k.and_(k.compare("gt", row.index, 0), is_one_step))
+            release_scratch(k, room.scratch)
+
+    def parts(self) -> None:
+        """A range of parts of the only matrix, each packed and computed by one thread."""
+        with self._function("parts", RANGE, is_glue=True) as k:
+            alone = k.function_pointer(f"{self._prefix}_alone")
+            problem = self._one_of_batch(k, k.const(I64, 0))
+            rows, columns, row_parts = problem["block_rows"], problem["block_columns"], problem["row_blocks"]
+            room = self._room(k, problem, rows, columns)
+            with k.loop(k.parameters["begin"], k.parameters["end"]) as item:
+                column = k.udiv(item.index, row_parts)
+                row = k.sub(item.index, k.mul(column, row_parts))
+                self._choose_part(k, problem, k.mul(row, rows), rows, k.mul(column, columns), columns)
+                self._panels_of_part(k, alone, problem, room, k.const(I1, 0))
+            release_scratch(k, room.scratch)
+
+    def _one_of_batch(self, k: KernelBuilder, batch: Value) -> RecordValue:
+        """The problem of one of the matrices, to be changed."""
+        problem = PROBLEM.at(k, k.parameters["problem"]).copy()
+        problem.set(batch=batch, k=depth_of(k, problem, batch, problem["k"]), missing_steps=0)
+        return problem
+
+    def _choose_part(
+        self, k: KernelBuilder, problem: RecordValue, row: Value, rows: Value, column: Value, columns: Value
+    ) -> None:
+        """Makes the part of C at hand the one that begins at `row` and `column`, or what there is of so many."""
+        problem.set(
+            row=row,
+            rows=k.smin(k.sub(problem["m"], row), rows),
+            column=column,
+            columns=k.smin(k.sub(problem["n"], column), columns),
+        )
+
+    def _panels_of_part(
+        self, k: KernelBuilder, parallel: Value, problem: RecordValue, room: _Room, is_b_packed: Value
+    ) -> None:
+        """Its panels, one after the other along K."""
+        depth, panel_depth = problem["k"], self._panel_depth(k, problem["k"])
+        self._place_sums(k, problem, room)
+        with k.loop(0, k.smax(depth, 1), panel_depth) as step:
+            problem["step"] = step.index
+            problem["depth"] = k.smin(k.sub(depth, step.index), panel_depth)
+            self._panel(k, parallel, problem, is_b_packed)
+
+    def _panel_depth(self, k: KernelBuilder, depth: Value) -> Value:
+        """Steps along K that are packed at once."""
+        return even_part(k, k.smax(depth, 1), self._chunk_steps * self._kind.pair, STEPS_OF_GROUP)
 
     def _room(self, k: KernelBuilder, problem: RecordValue, rows: Value, columns: Value) -> _Room:
-        """What panels of up to so many rows and columns take."""
+        """Scratch memory for panels of up to so many rows and columns, in which tiles find what is packed."""
         kind, shape = self._kind, self._shape
         steps = k.smin(self._steps(k, k.smax(problem["k"], 1)), self._chunk_steps)
         a_strips, b_strips = ceil_div(k, rows, self._tile_rows), ceil_div(k, columns, shape.columns)
-        of_a = k.mul(a_strips, self._bytes_of_a_strip(k, problem, steps))
+        of_a = k.mul(a_strips, self._distances_in_a(k, problem, steps)[2])
         b = k.select(self._leaves_a(k, problem), 0, of_a)
         sums = k.add(b, k.mul(b_strips, strip_bytes(k, steps, shape.columns * kind.packed.bytes)))
         sums_row = k.mul(columns, kind.accumulator.bytes)
         of_sums = k.select(k.compare("ne", problem["uses_scratch"], 0), k.mul(rows, sums_row), 0)
-        return _Room(b, sums, sums_row, k.add(sums, of_sums))
-
-    def _describe_packed_tiles(self, k: KernelBuilder, problem: RecordValue, memory: Value, room: _Room) -> None:
-        kind, shape = self._kind, self._shape
+        scratch = acquire_scratch(k, k.add(sums, of_sums))
         problem.set(
-            tile_a=memory,
+            strip_columns=shape.columns,
+            tile_a=scratch.memory,
             tile_a_batch=0,
-            tile_b=k.gep(memory, room.b),
+            tile_b=k.gep(scratch.memory, b),
             tile_b_batch=0,
             tile_b_step=kind.packed.bytes * shape.columns,
             sums_batch=0,
             streams=0,
             copies=0,
         )
+        return _Room(scratch, k.gep(scratch.memory, sums), sums_row)
 
     def _describe_a(self, k: KernelBuilder, problem: RecordValue, steps: Value) -> None:
-        """How tiles read A: rows where they lie, rows that were copied, or strips turned round so that the elements of
-        a step are adjacent."""
-        kind, shape = self._kind, self._shape
-        element = kind.packed.bytes * kind.parts
-        has_rows = self._has_rows_along_k(k, problem)
-        pitch = problem["a_row"] if kind.is_packed_in_memory else row_pitch(k, steps, element)
-        strip = self._bytes_of_a_strip(k, problem, steps)
-        problem.set(
-            tile_a_row=k.select(has_rows, pitch, element),
-            tile_a_step=k.select(has_rows, k.const(I64, element), kind.packed.bytes * shape.rows),
-            tile_a_strip=strip,
-        )
+        """How tiles read A, from the place where the panel's part begins if it stays where it lies."""
         place = k.gep(problem["a"], k.mul(problem["batch"], problem["a_batch"]))
         place = k.gep(place, k.mul(problem["row"], problem["a_row"]))
         place = k.gep(place, k.mul(problem["step"], problem["a_step"]))
-        problem["tile_a"] = k.select(self._leaves_a(k, problem), place, problem["tile_a"])
+        row, step, strip = self._distances_in_a(k, problem, steps)
+        leaves = self._leaves_a(k, problem)
+        problem.set(
+            tile_a=k.select(leaves, place, problem["tile_a"]), tile_a_row=row, tile_a_step=step, tile_a_strip=strip
+        )
 
-    def _bytes_of_a_strip(self, k: KernelBuilder, problem: RecordValue, steps: Value) -> Value:
-        """From one strip of A to the next."""
+    def _distances_in_a(self, k: KernelBuilder, problem: RecordValue, steps: Value) -> list[Value]:
+        """The bytes from row to row, step to step and strip to strip: of rows or columns where they lie, of rows that
+        were copied, or of strips turned round so that the elements of a step are adjacent."""
         kind, shape = self._kind, self._shape
-        element = kind.packed.bytes * kind.parts
-        pitch = problem["a_row"] if kind.is_packed_in_memory else row_pitch(k, steps, element)
-        turned = strip_bytes(k, steps, shape.rows * kind.packed.bytes)
-        return k.select(self._has_rows_along_k(k, problem), k.mul(pitch, self._tile_rows), turned)
+        element, turned_step = kind.packed.bytes * kind.parts, kind.packed.bytes * shape.rows
+        turned = [k.const(I64, element), k.const(I64, turned_step), strip_bytes(k, steps, turned_step)]
+        if kind.is_packed_in_memory:
+            is_kept, row, step = self._leaves_a(k, problem), problem["a_row"], problem["a_step"]
+        else:
+            is_kept, row = self._has_rows_along_k(k, problem), row_pitch(k, steps, element)
+            step = k.const(I64, element)
+        kept = [row, step, k.mul(row, self._tile_rows)]
+        return [k.select(is_kept, here, otherwise) for here, otherwise in zip(kept, turned, strict=True)]
 
-    def _place_sums(self, k: KernelBuilder, problem: RecordValue, scratch: Value, scratch_row: Value) -> None:
-        """Where the panel's sums grow: in C if it can hold them."""
+    def _place_sums(self, k: KernelBuilder, problem: RecordValue, room: _Room) -> None:
+        """Where the sums of the part at hand grow: in C if it can hold them."""
 
         def in_c() -> list[Value]:
             place = k.gep(problem["c"], k.mul(problem["batch"], problem["c_batch"]))
@@ -266,7 +316,7 @@ class GemmPanels(GemmBlocks):
             return [k.gep(place, problem["column"], self._kind.accumulator.bytes), problem["c_row"]]
 
         def in_scratch() -> list[Value]:
-            return [scratch, scratch_row]
+            return [room.sums, room.sums_row]
 
         problem["sums"], problem["sums_row"] = k.if_else(k.compare("ne", problem["uses_scratch"], 0), in_scratch, in_c)
 
@@ -339,19 +389,42 @@ class GemmPanels(GemmBlocks):
             k.call(f"{self._prefix}_matrix", [alone, k.parameters["problem"], item.index])
 
     def _run_packed(self, k: KernelBuilder, problem: RecordValue) -> None:
-        """Small matrices in parallel, or the parts of each in parallel."""
-        parallel = k.parameters["parallel"]
-        work = k.mul(k.mul(problem["m"], problem["n"]), k.smax(problem["k"], 1))
-        small = k.and_(k.compare("gt", problem["batches"], 1), k.compare("le", work, _MATRIX_WORK))
-
-        def together() -> None:
-            each = k.mul(k.mul(problem["m"], problem["n"]), work_per_element(k, problem, problem["k"]))
-            grain = ceil_div(k, k.const(I64, CHUNK_WORK), each)
-            matrices = k.function_pointer(f"{self._prefix}_matrices")
-            k.call(parallel, [matrices, problem.place, problem["batches"], grain])
+        """Small matrices in parallel, or parts of a small one, or all that is to be done for each larger one. Windows
+        take too long to be packed for each part."""
+        is_small = self._is_small(k, problem)
+        is_single = k.compare("eq", problem["batches"], 1)
+        is_matrix = k.compare("eq", problem["windows"], k.const(PTR, 0))
 
         def one_by_one() -> None:
             with k.loop(0, problem["batches"]) as item:
-                k.call(f"{self._prefix}_matrix", [parallel, problem.place, item.index])
+                k.call(f"{self._prefix}_matrix", [k.parameters["parallel"], problem.place, item.index])
 
-        k.if_else(small, together, one_by_one)
+        def unless_small() -> None:
+            has_parts = k.and_(is_small, k.and_(is_single, is_matrix))
+            k.if_else(has_parts, lambda: self._run_parts(k, problem), one_by_one)
+
+        are_small = k.and_(is_small, k.not_(is_single))
+        k.if_else(are_small, lambda: self._run_matrices(k, problem), unless_small)
+
+    def _run_matrices(self, k: KernelBuilder, problem: RecordValue) -> None:
+        each = k.mul(k.mul(problem["m"], problem["n"]), work_per_element(k, problem, problem["k"]))
+        grain = ceil_div(k, k.const(I64, CHUNK_WORK), each)
+        matrices = k.function_pointer(f"{self._prefix}_matrices")
+        k.call(k.parameters["parallel"], [matrices, problem.place, problem["batches"], grain])
+
+    def _run_parts(self, k: KernelBuilder, problem: RecordValue) -> None:
+        """What several parts need is packed by each: to wait until all is packed, and to fetch from another core what
+        that one has just written, takes longer (bf16, two cores: 128 by 128 30 us before, 22 so; 256: 178 and 161)."""
+        m, n = problem["m"], problem["n"]
+        even_rows = ceil_div(k, k.mul(m, ceil_div(k, n, BLOCK_COLUMNS // 4)), _EVEN_PARTS)
+        most_rows = k.smin(k.smax(even_rows, LEAST_BLOCK_ROWS), PANEL_ROWS)
+        rows = round_up(k, ceil_div(k, m, ceil_div(k, m, most_rows)), self._tile_rows)
+        row_parts = ceil_div(k, m, rows)
+        even_columns = ceil_div(k, k.mul(n, row_parts), _EVEN_PARTS)
+        most_columns = k.smin(k.smax(even_columns, BLOCK_COLUMNS // 4), PANEL_COLUMNS)
+        columns = round_up(k, ceil_div(k, n, ceil_div(k, n, most_columns)), self._shape.columns)
+        problem.set(block_rows=rows, block_columns=columns, row_blocks=row_parts)
+        work = k.mul(k.mul(rows, columns), work_per_element(k, problem, problem["k"]))
+        count = k.mul(row_parts, ceil_div(k, n, columns))
+        grain = ceil_div(k, k.const(I64, CHUNK_WORK), work)
+        k.call(k.parameters["parallel"], [k.function_pointer(f"{self._prefix}_parts"), problem.place, count, grain])
