@@ -95,6 +95,17 @@ class Region(Record):
     position_bytes: Value
 
 
+class Unit(Record):
+    """Positions that are computed together: what is copied of the array under them, memory for the run of B that a tile
+    packs for others, the row of the matrix for the first one, how many rows of positions, and how many of each row."""
+
+    region: Region
+    copy: Value
+    first: Value
+    rows: Value
+    positions: Value
+
+
 class _Run(Record):
     """What tiles read along one run: the part of A under a row of positions, a strip of B, of `columns` columns; and
     whether they add to what earlier runs made."""
@@ -300,7 +311,6 @@ class GemmDirect(GemmInPlace):
         """A range of pairs of a unit and a block of columns, those of one unit next to each other."""
         with self._function("units", RANGE) as k:
             problem = PROBLEM.at(k, k.parameters["problem"])
-            number = functools.partial(self._window_number, k, problem)
             geometry = self._geometry(k, problem)
             region_bytes = k.and_(k.add(self._bytes_of_region(k, problem, geometry), CACHE_LINE - 1), -CACHE_LINE)
             run_bytes = k.mul(k.mul(geometry.run_steps, problem["tile_b_step"]), problem["copies"])
@@ -312,25 +322,33 @@ class GemmDirect(GemmInPlace):
             )
             copy = k.gep(region.memory, region_bytes)
             array = k.gep(problem["a"], k.mul(problem["batch"], problem["a_batch"]))
-            rows, positions = number("row_count2"), number("row_count3")
             blocks = problem["column_blocks"]
             with k.loop(k.parameters["begin"], k.parameters["end"]) as item:
-                unit = k.sdiv(item.index, blocks)
-                block = k.sub(item.index, k.mul(unit, blocks))
-                rest = k.sdiv(unit, problem["position_groups"])
-                position = k.mul(k.sub(unit, k.mul(rest, problem["position_groups"])), problem["unit_positions"])
-                outer = k.sdiv(rest, problem["row_groups"])
-                row = k.mul(k.sub(rest, k.mul(outer, problem["row_groups"])), problem["unit_rows"])
-                first = k.add(k.mul(k.add(k.mul(outer, rows), row), positions), position)
+                number = k.sdiv(item.index, blocks)
+                block = k.sub(item.index, k.mul(number, blocks))
+                unit = self._unit_of_number(k, problem, number, region, copy)
                 is_new = k.or_(k.compare("eq", block, 0), k.compare("eq", item.index, k.parameters["begin"]))
                 with k.if_(is_new):
-                    self._copy_whole_region(k, problem, array, first, region.memory)
-                size = (
-                    k.smin(k.sub(rows, row), problem["unit_rows"]),
-                    k.smin(k.sub(positions, position), problem["unit_positions"]),
-                )
-                self._unit(k, problem, geometry, region, copy, first, size, k.mul(block, problem["block_columns"]))
+                    self._copy_whole_region(k, problem, array, unit.first, region.memory)
+                self._block_of_unit(k, problem, geometry, unit, k.mul(block, problem["block_columns"]))
             release_scratch(k, scratch)
+
+    def _unit_of_number(
+        self, k: KernelBuilder, problem: RecordValue, number: Value, region: Region, copy: Value
+    ) -> Unit:
+        """Units along a row follow each other, then those of the next rows."""
+        rows, positions = (self._window_number(k, problem, name) for name in ("row_count2", "row_count3"))
+        rest = k.sdiv(number, problem["position_groups"])
+        position = k.mul(k.sub(number, k.mul(rest, problem["position_groups"])), problem["unit_positions"])
+        outer = k.sdiv(rest, problem["row_groups"])
+        row = k.mul(k.sub(rest, k.mul(outer, problem["row_groups"])), problem["unit_rows"])
+        return Unit(
+            region=region,
+            copy=copy,
+            first=k.add(k.mul(k.add(k.mul(outer, rows), row), positions), position),
+            rows=k.smin(k.sub(rows, row), problem["unit_rows"]),
+            positions=k.smin(k.sub(positions, position), problem["unit_positions"]),
+        )
 
     def _copy_whole_region(
         self, k: KernelBuilder, problem: RecordValue, array: Value, first: Value, region: Value
@@ -360,69 +378,91 @@ class GemmDirect(GemmInPlace):
         pixels = k.mul(k.mul(geometry.planes, problem["lines"]), problem["pixels"])
         return k.add(k.mul(pixels, geometry.pixel_bytes), SLACK_BYTES)
 
-    def _unit(
+    def _block_of_unit(
+        self, k: KernelBuilder, problem: RecordValue, geometry: Geometry, unit: Unit, column: Value
+    ) -> None:
+        """All of a unit that lies in the block of columns from `column` of the panel on, strip by strip."""
+        c = k.gep(problem["c"], k.mul(problem["batch"], problem["c_batch"]))
+        c = k.gep(k.gep(c, k.mul(unit.first, problem["c_row"])), problem["column"], self._result_bytes)
+        end = k.smin(k.add(column, problem["block_columns"]), problem["columns"])
+        with k.loop(column, end, self._shape.columns) as strip:
+            columns = k.smin(k.sub(end, strip.index), self._shape.columns)
+            goal = k.gep(c, strip.index, self._result_bytes)
+            self._sum_up_strip(k, problem, geometry, unit, (strip.index, columns), goal)
+            self._finish_strip(k, problem, unit, (strip.index, columns), goal)
+
+    def _sum_up_strip(
+        self,
+        k: KernelBuilder,
+        problem: RecordValue,
+        geometry: Geometry,
+        unit: Unit,
+        strip: tuple[Value, Value],
+        goal: Value,
+    ) -> None:
+        """The columns from one on, so many, at `goal`: run after run of B, each with all rows of the unit."""
+        column, columns = strip
+        copies = k.compare("ne", problem["copies"], 0)
+        row_bytes = k.mul(self._window_number(k, problem, "row_count3"), problem["c_row"])
+        run_bytes = k.mul(geometry.run_steps, problem["tile_b_step"])
+        b = k.gep(problem["tile_b"], k.mul(k.sdiv(column, self._shape.columns), problem["tile_b_strip"]))
+        a_run_bytes = k.select(
+            k.compare("eq", geometry.runs_per_line, 1),
+            k.mul(geometry.place_lines, unit.region.line_bytes),
+            k.mul(geometry.place_pixels, geometry.pixel_bytes),
+        )
+        with (
+            k.loop(0, geometry.planes) as plane,
+            k.loop(0, geometry.place_rows, geometry.rows_per_tile) as place_row,
+            k.loop(0, geometry.runs_per_line, geometry.runs_per_tile) as place,
+        ):
+            number = k.add(k.mul(plane.index, geometry.place_rows), place_row.index)
+            number = k.add(k.mul(number, geometry.runs_per_line), place.index)
+            adds = k.or_(problem["accumulate"], k.zext(k.compare("ne", number, 0), I64))
+            a = self._place_of_run(k, problem, geometry, unit.region, (plane.index, place_row.index, place.index))
+            b_run = k.select(copies, unit.copy, k.gep(b, k.mul(number, run_bytes)))
+            run = _Run(a, b_run, columns, adds, unit.region.position_bytes, a_run_bytes)
+            packed = k.if_else(
+                copies,
+                functools.partial(self._copying_tile, k, problem, geometry, run, number, column, goal),
+                lambda: [k.const(I64, 0)],
+            )[0]
+            with k.loop(0, unit.rows) as row:
+                a_row = k.gep(a, k.mul(k.mul(row.index, geometry.row_lines), unit.region.line_bytes))
+                c_row = k.gep(goal, k.mul(row.index, row_bytes))
+                start = k.select(k.compare("eq", row.index, 0), packed, 0)
+                self._row(k, problem, geometry, replaced(run, a=a_row), c_row, start, unit.positions)
+
+    def _place_of_run(
         self,
         k: KernelBuilder,
         problem: RecordValue,
         geometry: Geometry,
         region: Region,
-        copy: Value,
-        first: Value,
-        size: tuple[Value, Value],
-        column: Value,
+        number: tuple[Value, Value, Value],
+    ) -> Value:
+        """Where the region has the run of a plane, a row of places and a run of that line, for the first position."""
+        plane, place_row, run = number
+        line = k.add(geometry.first_line, k.mul(place_row, geometry.place_lines))
+        line = k.add(line, k.mul(plane, problem["lines"]))
+        pixel = k.add(geometry.first_pixel, k.mul(run, geometry.place_pixels))
+        pixel = k.select(k.compare("eq", geometry.runs_per_line, 1), 0, pixel)
+        return k.gep(k.gep(region.memory, k.mul(line, region.line_bytes)), k.mul(pixel, geometry.pixel_bytes))
+
+    def _finish_strip(
+        self, k: KernelBuilder, problem: RecordValue, unit: Unit, strip: tuple[Value, Value], goal: Value
     ) -> None:
-        """All of a unit that lies in one block of columns; `first` is the row of the matrix for its first position."""
-        rows, positions = size
-        copies = k.compare("ne", problem["copies"], 0)
+        """The columns from one on, so many: all rows at once if they are whole, as these follow each other in C."""
+        column, columns = strip
         row_length = self._window_number(k, problem, "row_count3")
-        row_bytes = k.mul(row_length, problem["c_row"])
-        c = k.gep(problem["c"], k.mul(problem["batch"], problem["c_batch"]))
-        c = k.gep(k.gep(c, k.mul(first, problem["c_row"])), problem["column"], self._result_bytes)
-        end = k.smin(k.add(column, problem["block_columns"]), problem["columns"])
-        b_step = problem["tile_b_step"]
-        run_bytes = k.mul(geometry.run_steps, b_step)
-        a_run_bytes = k.select(
-            k.compare("eq", geometry.runs_per_line, 1),
-            k.mul(geometry.place_lines, region.line_bytes),
-            k.mul(geometry.place_pixels, geometry.pixel_bytes),
-        )
-        with k.loop(column, end, self._shape.columns) as strip:
-            columns = k.smin(k.sub(end, strip.index), self._shape.columns)
-            goal = k.gep(c, strip.index, self._result_bytes)
-            b = k.gep(problem["tile_b"], k.mul(k.sdiv(strip.index, self._shape.columns), problem["tile_b_strip"]))
-            with (
-                k.loop(0, geometry.planes) as plane,
-                k.loop(0, geometry.place_rows, geometry.rows_per_tile) as place_row,
-                k.loop(0, geometry.runs_per_line, geometry.runs_per_tile) as run,
-            ):
-                number = k.add(k.mul(plane.index, geometry.place_rows), place_row.index)
-                number = k.add(k.mul(number, geometry.runs_per_line), run.index)
-                b_run = k.select(copies, copy, k.gep(b, k.mul(number, run_bytes)))
-                adds = k.or_(problem["accumulate"], k.zext(k.compare("ne", number, 0), I64))
-                line = k.add(geometry.first_line, k.mul(place_row.index, geometry.place_lines))
-                line = k.add(line, k.mul(plane.index, problem["lines"]))
-                pixel = k.add(geometry.first_pixel, k.mul(run.index, geometry.place_pixels))
-                pixel = k.select(k.compare("eq", geometry.runs_per_line, 1), 0, pixel)
-                a = k.gep(k.gep(region.memory, k.mul(line, region.line_bytes)), k.mul(pixel, geometry.pixel_bytes))
-                operands = _Run(a, b_run, columns, adds, region.position_bytes, a_run_bytes)
-                copied = k.if_else(
-                    copies,
-                    functools.partial(self._copying_tile, k, problem, geometry, operands, number, strip.index, goal),
-                    lambda: [k.const(I64, 0)],
-                )[0]
-                with k.loop(0, rows) as row:
-                    a_row = k.gep(a, k.mul(k.mul(row.index, geometry.row_lines), region.line_bytes))
-                    c_row = k.gep(goal, k.mul(row.index, row_bytes))
-                    start = k.select(k.compare("eq", row.index, 0), copied, 0)
-                    self._row(k, problem, geometry, replaced(operands, a=a_row), c_row, start, positions)
-            are_whole = k.compare("eq", positions, row_length)  # then rows follow each other in C
-            parts, length = k.select(are_whole, 1, rows), k.select(are_whole, k.mul(rows, positions), positions)
-            with k.loop(0, parts) as row:
-                place = k.gep(goal, k.mul(row.index, row_bytes))
-                place_of_c = [k.add(first, k.mul(row.index, row_length)), length]
-                place_of_c += [k.add(problem["column"], strip.index), columns]
-                sums = [place, problem["c_row"]]
-                k.call(f"{self._prefix}_finish", [problem.place, *sums, problem["batch"], *place_of_c])
+        are_whole = k.compare("eq", unit.positions, row_length)
+        parts = k.select(are_whole, 1, unit.rows)
+        length = k.select(are_whole, k.mul(unit.rows, unit.positions), unit.positions)
+        with k.loop(0, parts) as row:
+            sums = [k.gep(goal, k.mul(row.index, k.mul(row_length, problem["c_row"]))), problem["c_row"]]
+            place_of_c = [k.add(unit.first, k.mul(row.index, row_length)), length]
+            place_of_c += [k.add(problem["column"], column), columns]
+            k.call(f"{self._prefix}_finish", [problem.place, *sums, problem["batch"], *place_of_c])
 
     def _copying_tile(
         self,

@@ -16,7 +16,7 @@ from __future__ import annotations
 import functools
 
 from xlapy.codegen.ir import I1, I64, KernelBuilder, Value
-from xlapy.codegen.libraries.gemm_direct import GemmDirect, Geometry, Pieces, Region
+from xlapy.codegen.libraries.gemm_direct import GemmDirect, Geometry, Pieces, Region, Unit
 from xlapy.codegen.libraries.gemm_packing import SLACK_BYTES
 from xlapy.codegen.libraries.gemm_problem import (
     CHUNK_WORK,
@@ -165,16 +165,15 @@ class GemmUnfolded(GemmDirect):
             line_bytes = self._bytes_of_line(k, problem, geometry)
             scratch = acquire_scratch(k, k.mul(geometry.run_steps, problem["tile_b_step"]))
             with k.loop(k.parameters["begin"], k.parameters["end"]) as item:
-                unit = k.sdiv(item.index, blocks)
-                block = k.sub(item.index, k.mul(unit, blocks))
-                image = k.sdiv(unit, groups)
-                group = k.sub(unit, k.mul(image, groups))
+                lines = k.sdiv(item.index, blocks)
+                block = k.sub(item.index, k.mul(lines, blocks))
+                image = k.sdiv(lines, groups)
+                group = k.sub(lines, k.mul(image, groups))
                 row = k.sdiv(k.mul(group, rows), groups)
                 end = k.sdiv(k.mul(k.add(group, 1), rows), groups)
                 place = k.gep(problem["tile_a"], k.mul(image, self._bytes_of_image(k, problem, geometry)))
                 region = Region(k.gep(place, k.mul(row, line_bytes)), line_bytes, self._pitch(k, geometry))
                 first = k.mul(k.add(k.mul(image, rows), row), positions)
-                size = k.const(I64, 1), k.mul(k.sub(end, row), positions)
-                column = k.mul(block, problem["block_columns"])
-                self._unit(k, problem, geometry, region, scratch.memory, first, size, column)
+                unit = Unit(region, scratch.memory, first, k.const(I64, 1), k.mul(k.sub(end, row), positions))
+                self._block_of_unit(k, problem, geometry, unit, k.mul(block, problem["block_columns"]))
             release_scratch(k, scratch)
