@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 import xlapy
+from tests.support.emitted import emitted_code
 from tests.support.native import assert_same_bits
 from xlapy.codegen.libraries.angles import ANGLES
 from xlapy.codegen.math.trigonometric import LARGE_SINES
@@ -21,22 +22,21 @@ ENTRY e {{ x = {kind}[{size}] parameter(0)
 
 def test_programs_call_the_library() -> None:
     for size in (40, 1 << 17):  # without optimization, and with
-        program = xlapy.compile(BODY.format(kind="f32", size=size))._compiled.program
-        assert ANGLES.name in program.libraries
-        code = "".join(program.llvm_modules)
+        code, libraries = emitted_code(BODY.format(kind="f32", size=size))
+        assert ANGLES.name in libraries
         for turns in (0, 1):
             assert f"declare void @{LARGE_SINES['f32', turns].symbol}(" in code and "define internal" not in code
-    wide = xlapy.compile(BODY.format(kind="f64", size=40))._compiled.program
+    wide, _ = emitted_code(BODY.format(kind="f64", size=40))
     for turns in (0, 1):
-        assert f"declare void @{LARGE_SINES['f64', turns].symbol}(" in "".join(wide.llvm_modules)
+        assert f"declare void @{LARGE_SINES['f64', turns].symbol}(" in wide
 
 
 def test_tangents_call_for_the_reduction() -> None:
     for kind, symbol in (("f32", SINGLE_ANGLES.symbol), ("f64", LARGE_ANGLES)):
         text = f"HloModule m\nENTRY e {{ x = {kind}[40] parameter(0)\n  ROOT t = {kind}[40] tan(x) }}\n"
-        program = xlapy.compile(text)._compiled.program
-        assert ANGLES.name in program.libraries
-        assert f"declare void @{symbol}(" in "".join(program.llvm_modules)
+        code, libraries = emitted_code(text)
+        assert ANGLES.name in libraries
+        assert f"declare void @{symbol}(" in code
 
 
 def test_large_angles_in_every_lane() -> None:
