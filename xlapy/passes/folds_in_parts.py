@@ -182,7 +182,7 @@ def _parts(folds: _Folds, least_bytes: int) -> _Parts | None:
         return None
     groups, length, columns = whole
     width = columns * shape.type.bytes
-    if length * width <= MOST_ROW_BYTES or not (columns == 1 or _are_strips(folds.outer, length, columns)):
+    if length * width <= MOST_ROW_BYTES or not (columns == 1 or _are_strips(folds, length, columns)):
         return None
     strip = min(columns, WIDEST_STRIP) * shape.type.bytes
     longest = MOST_REREAD_BYTES // strip if columns > 1 else MOST_ROW_BYTES // (2 * width)
@@ -190,16 +190,18 @@ def _parts(folds: _Folds, least_bytes: int) -> _Parts | None:
     return None if part is None else _Parts(groups, length // part, part, columns)
 
 
-def _are_strips(outer: Instruction, length: int, columns: int) -> bool:
+def _are_strips(folds: _Folds, length: int, columns: int) -> bool:
     """A kernel folds all columns side by side, or wide strips of them, twice while a cache holds them. Narrow strips do
-    as well if columns are short, or if they are made into new ones, which the same kernel then does."""
+    as well if columns are short, or if they are made into new ones, which the same kernel then does. Exponentials take
+    so long that wide strips gain a sixth, and their kernels three times as long to compile as those of narrow ones."""
     space = RowSpace((length, columns), (0,))
     if columns < LEAST_STRIP or not space.has_whole_strips:
         return False
     if columns <= WIDEST_STRIP:
         return True
+    outer = folds.outer
     whole = RowSpace(outer.operands[0].shape.dims, tuple(sorted(outer.attributes["dimensions"])))
-    return length >= LONG_COLUMN and not returns_to_elements(outer, whole)
+    return length >= LONG_COLUMN and not (folds.is_below or returns_to_elements(outer, whole))
 
 
 def _replace(computation: Computation, folds: _Folds, parts: _Parts) -> None:

@@ -1,12 +1,12 @@
 """Columns of arrays in memory that several sweeps fold: strips of them as wide as a second-level cache holds.
 
     for strip of many columns:
-        for eight rows: for vector of the strip: m[vector] = max(m[vector], x[row, vector], ..., x[row + 7, vector])
-        for eight rows: for vector of the strip: s[vector] += exp(x[row, vector] - m[vector]) + ...
+        for eight rows: for vector of the strip: m[vector] += x[row, vector] + ... + x[row + 7, vector]
+        for eight rows: for vector of the strip: s[vector] += square(x[row, vector] - m[vector]) + ...
 
 The first sweep reads long pieces of rows from memory (see `wide_blocks`), all others find them in the cache. Results
 have one value per column: those with one per element are for narrow strips (`columns`), and so is what later sweeps
-keep.
+keep. Elementary functions of elements are, too: they take longer than memory, and eight of them long to compile.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def plan_wide_columns(plan: ColumnPlan, operand_bytes: int, target: Target) -> W
     types = [memory_type(operand.shape.type) for operand in plan.readers]
     is_read = len(plan.sweeps) > 1 and not (plan.full_roots or plan.kept) and 0 < len(types) <= STREAMS
     is_folded_once = sum(space.dims[dim] > 1 for dim in space.folded) == 1
-    if not (is_read and is_folded_once and is_in_memory(operand_bytes, target)):
+    if not (is_read and is_folded_once and is_in_memory(operand_bytes, target)) or _has_functions(plan):
         return None
     row_bytes = space.dims[-1] * max(type.bytes for type in types)
     values = plan.lanes * sum(register_type(reduce.shape.type).bytes for sweep in plan.sweeps for reduce in sweep)
@@ -78,6 +78,13 @@ def plan_wide_columns(plan: ColumnPlan, operand_bytes: int, target: Target) -> W
         return None
     rows = power_of_two_below(STREAMS // len(types))
     return WideColumnPlan(plan, vectors, rows, plan.bytes_per_unit * vectors // plan.vectors)
+
+
+def _has_functions(plan: ColumnPlan) -> bool:
+    """Whether elementary functions of elements are folded."""
+    goals = [reduce.operands[0] for sweep in plan.sweeps for reduce in sweep]
+    inside = between(goals, lambda i: i.opcode in ("parameter", "reduce"))
+    return any(value.opcode in TRANSCENDENTAL and plan.space.is_full(value) for value in inside)
 
 
 def emit_wide_columns(
@@ -126,9 +133,6 @@ class _WideStrip:
         outer = [dim for dim in space.kept if dim != len(space.dims) - 1]
         self.outer = dict(zip(outer, scalar.delinearize(outside, [space.dims[dim] for dim in outer]), strict=True))
         self.first = k.mul(strip.start, plan.width)
-        is_last = k.compare("eq", strip.start, plan.strips - 1)
-        below = (space.row_length - 1) * space.dims[-1]
-        self.to_next = k.add(k.select(is_last, k.const(I64, below), 0), plan.width)
 
     def fold(self, number: int) -> None:
         """Folds down the columns what the reduces of a sweep fold."""
@@ -137,7 +141,7 @@ class _WideStrip:
         inner = next(dim for dim in self.plan.space.folded if self.plan.space.dims[dim] > 1)
 
         def fold(vector: Value, state: Sequence[Element], begin: Value, rows: int) -> Sequence[Element]:
-            graph = ElementGraph(self.ix, self._fetched(number), self._per_column(vector, number, wanted))
+            graph = ElementGraph(self.ix, self.arrays, self._per_column(vector, number, wanted))
             for below in range(rows):
                 index = self._index(vector, {inner: Coordinate(k.add(begin, below))})
                 elements = graph.values([(value, index) for value in wanted])
@@ -150,20 +154,6 @@ class _WideStrip:
 
         values.begin(self.count)
         fold_rows(k, values, self.count, self.plan.space.dims[inner], self.rows, fold, weight=self.vectors)
-
-    def _fetched(self, sweep: int) -> Mapping[Instruction, Array]:
-        """The operands. What several sweeps read is fetched for the next strip in the second one, if that waits for
-        functions, and not for memory."""
-        goals = [reduce.operands[0] for reduce in self.plan.sweeps[sweep]]
-        inside = between(goals, lambda i: i.opcode in ("parameter", "reduce"))
-        if not any(value.opcode in TRANSCENDENTAL and self.plan.space.is_full(value) for value in inside):
-            return self.arrays
-        fetched = dict(self.arrays)
-        for operand, sweeps in self.plan.readers.items():
-            if sweeps[1:2] == (sweep,):
-                to_next = self.k.mul(self.to_next, memory_type(operand.shape.type).bytes)
-                fetched[operand] = replace(self.arrays[operand], following=to_next)
-        return fetched
 
     def store(self, outputs: Sequence[Array]) -> None:
         with self.k.loop(0, self.count) as vectors:
