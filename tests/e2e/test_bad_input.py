@@ -326,7 +326,14 @@ OPTIONS = [
     *(("seed", value) for value in ("x", None, 1.5)),
     *(("device_assignment", value) for value in (3, ["a"], "0")),
     *(("disabled_passes", 3), ("disabled_laws", None), ("passes", 3), ("laws", 3), ("custom_calls", ["f"])),
-    *(("disabled_passes", [3]), ("disabled_laws", b"f"), ("passes", "dce"), ("laws", [[3]]), ("fast_math", "off")),
+    *(
+        ("disabled_passes", [3]),
+        ("disabled_laws", b"f"),
+        ("passes", "dce"),
+        ("laws", [[3]]),
+        ("fast_math", "off"),
+        ("contract", 1),
+    ),
     *((name, np.array([None])) for name in ("num_threads", "seed", "passes")),
 ]
 

@@ -73,7 +73,8 @@ class Module:
     `has_fma` says whether the target multiplies and adds in one instruction, `has_f16c` whether it converts f16,
     `has_scalef` whether it multiplies by powers of two, `has_permute` whether lanes choose among those of others.
     `libraries` are the names of those whose functions it calls; a module that has none to call (None) has a copy of its
-    own of all it needs. `outlined` are functions that it calls, which are compiled by themselves and linked with it.
+    own of all it needs. `outlined` are functions that it calls, which are compiled by themselves and linked with it. If
+    it `contracts`, sums of elements take in products as they are before they are rounded.
     """
 
     @classmethod
@@ -87,11 +88,13 @@ class Module:
         )
 
     @classmethod
-    def of_program(cls, target: Target) -> Module:
-        """A module of a program: it is linked with libraries."""
+    def of_program(cls, target: Target, *, contracts: bool = False) -> Module:
+        """A module of a program: it is linked with libraries. It contracts if it may and the target has an instruction
+        for that."""
         module = cls.of(target)
         module.libraries = set()
         module.outlined = {}
+        module.contracts = contracts and target.has_fma
         return module
 
     def __init__(
@@ -104,6 +107,7 @@ class Module:
     ) -> None:
         self.libraries: set[str] | None = None
         self.outlined: dict[str, OutlinedFunction] | None = None
+        self.contracts = False
         self.has_fma = has_fma
         self.has_f16c = has_f16c
         self.has_scalef = has_scalef

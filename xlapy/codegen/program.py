@@ -70,11 +70,17 @@ class EmittedProgram(Record):
 
 
 def emit_program(
-    module: HloModule, schedule: Schedule, plan: BufferPlan, target: Target, *, counting: bool = False
+    module: HloModule,
+    schedule: Schedule,
+    plan: BufferPlan,
+    target: Target,
+    *,
+    contracts: bool = False,
+    counting: bool = False,
 ) -> EmittedProgram:
-    """Writes the IR of the entry and of everything it calls. If `counting`, the program keeps the time of each call;
-    it must then run one call at a time."""
-    kernels, loops, glue = (Module.of_program(target) for _ in range(3))
+    """Writes the IR of the entry and of everything it calls. If it `contracts`, kernels of its own may add products
+    unrounded. If `counting`, the program keeps the time of each call; it must then run one call at a time."""
+    kernels, loops, glue = (Module.of_program(target, contracts=contracts) for _ in range(3))
     attributes = f"nounwind {target.function_attributes}".rstrip()
 
     def write_function(region: Computation, name: str) -> None:

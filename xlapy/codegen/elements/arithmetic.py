@@ -26,14 +26,14 @@ def add(e: Emission, x: Element, y: Element) -> Element:
         return Pair(e.k.add(x.re, y.re), e.k.add(x.im, y.im))
     if e.result_type.kind == "pred":
         return e.k.or_(_value(x), _value(y))
-    return e.k.add(_value(x), _value(y))
+    return _sum(e.k, _value(x), _value(y))
 
 
 @element("subtract")
 def subtract(e: Emission, x: Element, y: Element) -> Element:
     if isinstance(x, Pair) and isinstance(y, Pair):
         return Pair(e.k.sub(x.re, y.re), e.k.sub(x.im, y.im))
-    return e.k.sub(_value(x), _value(y))
+    return _difference(e.k, _value(x), _value(y))
 
 
 @element("multiply")
@@ -44,7 +44,31 @@ def multiply(e: Emission, x: Element, y: Element) -> Element:
         return Pair(re, k.add(k.mul(x.re, y.im), k.mul(x.im, y.re)))
     if e.result_type.kind == "pred":
         return k.and_(_value(x), _value(y))
-    return k.mul(_value(x), _value(y))
+    return _product(k, _value(x), _value(y))
+
+
+def _product(k: KernelBuilder, x: Value, y: Value) -> Value:
+    product = k.mul(x, y)
+    if k.module.contracts and product.type.is_float and product.constant is None:
+        k.products[product.text] = (x, y)
+    return product
+
+
+def _sum(k: KernelBuilder, x: Value, y: Value) -> Value:
+    """x + y, of which one is taken in as the product that it is, if that may be."""
+    for one, other in ((x, y), (y, x)):
+        if one.text in k.products:
+            return k.fma(*k.products[one.text], other)
+    return k.add(x, y)
+
+
+def _difference(k: KernelBuilder, x: Value, y: Value) -> Value:
+    if x.text in k.products:
+        return k.fma(*k.products[x.text], k.neg(y))
+    if y.text in k.products:
+        a, b = k.products[y.text]
+        return k.fma(k.neg(a), b, x)
+    return k.sub(x, y)
 
 
 @element("divide")
