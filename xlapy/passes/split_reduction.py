@@ -132,8 +132,8 @@ def _is_worth_it(reduce: Instruction) -> bool:
 
 
 def _is_of_memory(reduce: Instruction) -> bool:
-    """Columns are folded of an array that is read from memory as it is. (For one that is made wider first, the kernel of
-    the parts would have to be compiled, which takes ten times as long.)"""
+    """Columns are folded of an array that is read from memory as it is. (For one that is made wider first, the kernel
+    of the parts would have to be compiled, which takes ten times as long.)"""
     array, space = reduce.operands[0], row_space(reduce)
     is_read = array.shape.bytes >= MEMORY_BYTES and is_row_major(array) and not is_element_op(array)
     is_kept = array.shape.rank - 1 not in reduce.attributes["dimensions"]
