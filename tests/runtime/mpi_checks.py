@@ -210,18 +210,24 @@ def check_replica_and_partition_ids() -> None:
 EXCHANGE = "p = f32[4] parameter(0)\nROOT r = f32[4] all-reduce(p), replica_groups={}, to_apply=add_f32"
 
 
-def check_an_error_in_one_process_is_one_in_all() -> None:
+def sum_of_positive(size: int) -> Any:
+    """All processes' arrays added up, after a custom call that fails where the first number is negative."""
+
     def moody(value: np.ndarray) -> np.ndarray:
         if value[0] < 0:
             raise ValueError("no negative numbers, please")
         return value
 
-    run = compiled(
-        """p = f32[4] parameter(0)
-        c = f32[4] custom-call(p), custom_call_target="moody"
-        ROOT r = f32[4] all-reduce(c), replica_groups={}, to_apply=add_f32""",
+    return compiled(
+        f"""p = f32[{size}] parameter(0)
+        c = f32[{size}] custom-call(p), custom_call_target="moody"
+        ROOT r = f32[{size}] all-reduce(c), replica_groups={{}}, to_apply=add_f32""",
         custom_calls={"moody": moody},
     )
+
+
+def check_an_error_in_one_process_is_one_in_all() -> None:
+    run = sum_of_positive(4)
     ones = np.ones(4, F32)
     for _ in range(2):
         if RANK == 1:
@@ -235,18 +241,7 @@ def check_an_error_in_one_process_is_one_in_all() -> None:
 
 def check_what_failed_runs_sent_is_forgotten() -> None:
     """One process fails before it receives what the others have sent, which is too much to be sent without its help."""
-
-    def moody(value: np.ndarray) -> np.ndarray:
-        if value[0] < 0:
-            raise ValueError("no negative numbers, please")
-        return value
-
-    run = compiled(
-        f"""p = f32[{LARGE}] parameter(0)
-        c = f32[{LARGE}] custom-call(p), custom_call_target="moody"
-        ROOT r = f32[{LARGE}] all-reduce(c), replica_groups={{}}, to_apply=add_f32""",
-        custom_calls={"moody": moody},
-    )
+    run = sum_of_positive(LARGE)
     ones = np.ones(LARGE, F32)
     run.run_distributed(ones)
     tracemalloc.start()
