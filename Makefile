@@ -32,7 +32,7 @@ types: $(VENV)/installed-test
 bench: $(VENV)/installed-bench
 	$(RUN) -m benchmarks --page docs/performance.md $(ARGS)
 
-wheel: $(VENV)/installed-test
+wheel: $(VENV)/installed-wheel
 	$(RUN) -m build --wheel --outdir dist .
 
 clean:

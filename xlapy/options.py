@@ -18,6 +18,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 from xlapy.support.errors import ArgumentError
+from xlapy.support.late import late
 from xlapy_runtime.records import Record, changed_fields, field
 
 
@@ -63,6 +64,16 @@ class CompileOptions(Record):
         )
 
 
+_MOST = 1 << 31
+"""What no number of processes or threads reaches."""
+
+
+def _shown(value: Any) -> str:
+    """As it was given; Python does not write integers of thousands of digits."""
+    spelled: str = late("xlapy_runtime.given").spelled(value)
+    return spelled
+
+
 def _is_integer(value: Any) -> bool:
     """Python's integers, and what numpy has for one."""
     try:
@@ -73,8 +84,8 @@ def _is_integer(value: Any) -> bool:
 
 
 def _check_count(name: str, given: Any) -> None:
-    if not _is_integer(given) or int(given) < 1:
-        raise ArgumentError(f"{name} is a number of processes, 1 or more, not {given!r}")
+    if not _is_integer(given) or not 1 <= int(given) < _MOST:
+        raise ArgumentError(f"{name} is a number of processes, 1 or more, not {_shown(given)}")
 
 
 def _check_flag(name: str, given: Any) -> None:
@@ -82,20 +93,20 @@ def _check_flag(name: str, given: Any) -> None:
         raise ArgumentError(f"{name} is True or False, not {given!r}")
 
 
-def _check_integer(name: str, given: Any) -> None:
-    if not _is_integer(given):
-        raise ArgumentError(f"{name} is an integer, not {given!r}")
+def _check_seed(name: str, given: Any) -> None:
+    if not _is_integer(given) or not -(1 << 63) <= int(given) < 1 << 64:
+        raise ArgumentError(f"{name} is an integer of 64 bits, not {_shown(given)}")
 
 
 def _check_threads(name: str, given: Any) -> None:
-    if not (given is None or _is_integer(given)):
-        raise ArgumentError(f"{name} is an integer or None, not {given!r}")
+    if not (given is None or (_is_integer(given) and int(given) < _MOST)):
+        raise ArgumentError(f"{name} is a number of threads or None, not {_shown(given)}")
 
 
 def _check_devices(name: str, given: Any) -> None:
     devices = () if given is None else given
-    if not _is_collection(devices) or not all(map(_is_integer, devices)):
-        raise ArgumentError(f"{name} is a list of the numbers of devices, not {devices!r}")
+    if not _is_collection(devices) or not all(_is_integer(device) and int(device) < 1 << 63 for device in devices):
+        raise ArgumentError(f"{name} is a list of the numbers of devices, not {_shown(devices)}")
 
 
 def _check_names(name: str, given: Any) -> None:
@@ -116,6 +127,9 @@ def _check_laws(name: str, given: Any) -> None:
 def _check_targets(name: str, given: Any) -> None:
     if type(given) is not dict and not isinstance(given, Mapping):
         raise ArgumentError(f"{name} gives targets by their names, which {given!r} does not")
+    check_target = late("xlapy_runtime.custom_calls").check_target
+    for target_name, target in given.items():
+        check_target(target_name, target)
 
 
 def _check_parts(name: str, given: Any, is_part: Callable[[Any], bool], parts: str) -> None:
@@ -130,7 +144,7 @@ _CHECKS: Mapping[str, Callable[[str, Any], None]] = {
     "disabled_laws": _check_names,
     "passes": _check_passes,
     "laws": _check_laws,
-    "seed": _check_integer,
+    "seed": _check_seed,
     "num_threads": _check_threads,
     "fast_math": _check_flag,
     "verify": _check_flag,

@@ -95,9 +95,7 @@ class CustomCallTargets(Mapping[str, Target]):
 
     def register(self, name: str, target: Target) -> None:
         """Gives a target a name. Giving it the same name again is allowed."""
-        if not isinstance(name, str):
-            raise ArgumentError(f"the name of a custom call target is a string, not {name!r}")
-        _check_target(target)
+        check_target(name, target)
         with self._lock:
             if self._targets.setdefault(name, target) is not target:
                 raise ArgumentError(f"the custom call target {name!r} is already registered")
@@ -127,7 +125,7 @@ def register_custom_call_target(name: str, target: Target) -> None:
 def find_target(name: str, targets: Mapping[str, Target]) -> Target:
     """The target of that name: the program's own, the process's, one of ours, or a C symbol of a loaded library."""
     if name in targets:
-        _check_target(targets[name])
+        check_target(name, targets[name])
         return targets[name]
     for place in (TARGETS, BUILT_IN):
         if name in place:
@@ -143,10 +141,12 @@ def find_target(name: str, targets: Mapping[str, Target]) -> Target:
         ) from None
 
 
-def _check_target(target: Target) -> None:
-    """Raises ArgumentError for what cannot be called."""
+def check_target(name: str, target: Target) -> None:
+    """Raises ArgumentError for what cannot be called, or is not named by a string."""
+    if not isinstance(name, str):
+        raise ArgumentError(f"the name of a custom call target is a string, not {name!r}")
     for pointer in _pointers(target).values():
-        if not callable(pointer):
+        if is_pointer(pointer) or not callable(pointer):
             address_of_pointer(pointer)
 
 
@@ -166,7 +166,17 @@ def is_pointer(target: Target) -> bool:
 
 
 def address_of_pointer(target: Target) -> int:
-    """The address that a native target denotes."""
+    """The address that a native target denotes; an ArgumentError if it denotes none."""
+    address = _denoted(target)
+    if not 0 < address <= _LAST_ADDRESS:
+        raise ArgumentError(f"a custom call target is no address of a function: {spelled(target)}")
+    return address
+
+
+_LAST_ADDRESS = (1 << 64) - 1
+
+
+def _denoted(target: Target) -> int:
     if isinstance(target, int):
         return target
     if isinstance(target, (CFuncPtr, ctypes.c_void_p)):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 from typing import Any
 
 import ml_dtypes
@@ -304,6 +305,28 @@ def test_a_misspelt_name_of_the_package() -> None:
 def test_a_number_of_processes_is_one_or_more(name: str, count: Any) -> None:
     with pytest.raises(xlapy.ArgumentError, match=f"{name} is a number of processes, 1 or more, not {count!r}"):
         xlapy.CompileOptions(**{name: count})
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"num_replicas": 10**5000},
+        {"num_threads": 10**5000},
+        {"seed": 10**5000},
+        {"seed": 1 << 64},
+        {"device_assignment": [10**5000]},
+        {"custom_calls": {3: print}},
+        {"custom_calls": {"f": "printf"}},
+        {"custom_calls": {"f": 0}},
+        {"custom_calls": {"f": 1 << 64}},
+        {"custom_calls": {"f": ctypes.CFUNCTYPE(None)()}},
+    ],
+    ids=lambda options: next(iter(options)),
+)
+def test_options_that_nothing_can_be_done_with(options: dict[str, Any]) -> None:
+    with pytest.raises(xlapy.ArgumentError) as caught:
+        xlapy.CompileOptions(**options)
+    assert "Exceeds the limit" not in str(caught.value)
 
 
 @pytest.mark.parametrize("body", ["negate(x)", "all-reduce(x), to_apply=sum"])

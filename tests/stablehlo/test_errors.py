@@ -271,6 +271,11 @@ def test_unknown_operation_names_its_neighbours() -> None:
     assert "'stablehlo.add'" in str(located(wrong("add %x, %x : (tensor<2x3xf32>, tensor<2x3xf32>)")))
 
 
+def test_a_misspelt_function_names_its_neighbours() -> None:
+    with pytest.raises(ParseError, match=r"(?s)no operation 'func.fun'; did you mean 'func.func'.*line 1, column 10"):
+        stablehlo.parse("module { func.fun @main() { return } }")
+
+
 def nested_branches(depth: int) -> str:
     opened = "".join(f'%r{level} = "stablehlo.if"(%p) ({{\n' for level in range(depth))
     closed = "".join(

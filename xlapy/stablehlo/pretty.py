@@ -54,6 +54,9 @@ _OWN_RESULT = frozenset({"stablehlo.complex", "stablehlo.tuple"})
 _ALL_RESULTS = frozenset({"stablehlo.optimization_barrier", "stablehlo.while"})
 """The types that these state are those of the operands and of the results alike."""
 
+_STRUCTURE = ("builtin.", "func.", "module")
+"""Dialects of which all operations have forms of their own, so that what is in the plain one is misspelt."""
+
 
 def plain_form(parser: Parser, operation: Operation) -> None:
     """`%a, %b, clause = value {attributes} : types`, with or without parentheses around all but the types."""
@@ -76,6 +79,9 @@ def plain_form(parser: Parser, operation: Operation) -> None:
     if texts[parser.index] != ":":
         some_attributes(parser, operation)
         if texts[parser.index] != ":":
+            if operation.name.startswith(_STRUCTURE):
+                wrong = f"there is no operation {operation.name!r}{suggestion(operation.name, FORMS)}"
+                raise parser.tokens.error(wrong, operation.place)
             raise parser.expected("an operand, a clause or `:`")
     types_suffix(parser, operation)
 
