@@ -22,20 +22,15 @@ import functools
 
 from xlapy.codegen.ir import I1, I64, PTR, KernelBuilder, Value
 from xlapy.codegen.ir_memory import CACHE_LINE
-from xlapy.codegen.libraries.gemm_in_place import GemmInPlace
-from xlapy.codegen.libraries.gemm_packing import SLACK_BYTES
 from xlapy.codegen.libraries.gemm_problem import CHUNK_WORK, PROBLEM, RANGE, ceil_div, strip_bytes, work_per_element
 from xlapy.codegen.libraries.gemm_record import RecordValue
+from xlapy.codegen.libraries.gemm_regions import GemmRegions, Geometry, Region
 from xlapy.codegen.libraries.gemm_tile import COPYING_PARAMETERS, TILE_PARAMETERS
-from xlapy.codegen.libraries.gemm_windows import WINDOW_NUMBERS, Spot, Windows
 from xlapy.codegen.libraries.scratch import acquire_scratch, release_scratch
 from xlapy_runtime.records import Record, replaced
 
 _LEAST_STEPS = 48
 """Steps of the runs of a tile. With fewer, it would mostly load and store its sums."""
-
-_NEAR_BYTES = 1 << 15
-"""Of B, that the nearest cache holds beside what else tiles read."""
 
 _COLUMNS_PER_STEP = 4
 """With so many times more columns than steps in a run, packing is cheap beside what tiles spend on their sums."""
@@ -50,55 +45,13 @@ _FEW_ROWS = 4
 _TILES_BELOW = 16
 """In a unit whose first tile packs B for the others, unless there would be too few units to share out."""
 
-_COPY = [("windows", PTR), ("array", PTR), ("row", I64), ("first_line", I64), ("end_line", I64)]
-_COPY += [("lines", I64), ("pieces", I64), ("pixels", I64), ("pitch", I64), ("region", PTR)]
-
-
-class Geometry(Record):
-    """What the windows look like; pixels and lines are places in the last space and the one before it."""
-
-    planes: Value
-    place_rows: Value
-    runs_per_line: Value
-    run_steps: Value
-    rows_per_tile: Value
-    """Rows of places whose runs one tile sums up; and below, runs of a line that it does."""
-    runs_per_tile: Value
-    pixel_bytes: Value
-    row_lines: Value
-    """How many lines the next row of positions is further down; and below, pixels from one position to the next."""
-    position_pixels: Value
-    first_line: Value
-    """The place of the window's first row of places, from its uppermost one; below, the same along a line."""
-    first_pixel: Value
-    place_lines: Value
-    place_pixels: Value
-    window_lines: Value
-    window_pixels: Value
-
-
-class Pieces(Record):
-    """What a copied line is made of: each piece has so many pixels, and begins `pitch` bytes behind the one before it,
-    where the next position does in the array; one piece is a line as it is."""
-
-    count: Value
-    pixels: Value
-    pitch: Value
-
-
-class Region(Record):
-    """What tiles read of the array, copied: where it is, and the bytes from line to line, and from what lies under one
-    position of a row to what lies under the next."""
-
-    memory: Value
-    line_bytes: Value
-    position_bytes: Value
-
 
 class Unit(Record):
     """Positions that are computed together: what is copied of the array under them, memory for the run of B that a tile
     packs for others, the row of the matrix for the first one, how many rows of positions, and how many of each row."""
 
+    problem: RecordValue
+    geometry: Geometry
     region: Region
     copy: Value
     first: Value
@@ -106,39 +59,35 @@ class Unit(Record):
     positions: Value
 
 
+class _Strip(Record):
+    """Some columns of B, as many as a tile has or fewer: the first one's number in the panel, and where the unit's sums
+    begin in C."""
+
+    column: Value
+    columns: Value
+    sums: Value
+
+
 class _Run(Record):
-    """What tiles read along one run: the part of A under a row of positions, a strip of B, of `columns` columns; and
-    whether they add to what earlier runs made."""
+    """What tiles read along one run: the part of A under a row of positions, and of a strip of B; and whether they add
+    to what earlier runs made."""
 
     a: Value
     b: Value
-    columns: Value
     adds: Value
-    position_bytes: Value
-    run_bytes: Value
+    next_bytes: Value
     """From one run in A to the next, where tiles sum up several."""
 
 
-class GemmDirect(GemmInPlace):
+class GemmDirect(GemmRegions):
     """Writes what decides for this way of computing a convolution, and the units of work."""
 
     def direct(self) -> None:
         """The functions that units of work call."""
         if not self._can_read_regions:
             return
-        with self._function("copy_region", _COPY) as k:
-            _RegionEmitter(k, self._kind, self._shape, self._prefix).emit()
+        self._copying_of_regions()
         self._units()
-
-    @property
-    def _can_read_regions(self) -> bool:
-        kind = self._kind
-        return kind.parts == 1 and kind.pair == 1 and kind.is_packed_in_memory and kind.accumulates_in_result
-
-    @property
-    def _region_bytes(self) -> int:
-        """Room for one region: it should stay in the second-level cache beside a run of B."""
-        return min(self._target.l2_bytes // 4, self._most_bytes_of_a)
 
     # Whether, and in which units
 
@@ -163,39 +112,6 @@ class GemmDirect(GemmInPlace):
             k.compare("le", self._strip_bytes_of_b(k, problem), self._most_packed_bytes),
         ]
         return functools.reduce(k.and_, conditions)
-
-    def _window_number(self, k: KernelBuilder, problem: RecordValue, name: str) -> Value:
-        return k.load(k.gep(problem["windows"], WINDOW_NUMBERS.index(name), 8), I64)
-
-    def _geometry(self, k: KernelBuilder, problem: RecordValue) -> Geometry:
-        number = functools.partial(self._window_number, k, problem)
-        features = number("step_count3")
-        place_lines, place_pixels = number("step_move1_1"), number("step_move2_2")
-        line_reach = k.mul(place_lines, k.sub(number("step_count1"), 1))
-        pixel_reach = k.mul(place_pixels, k.sub(number("step_count2"), 1))
-        is_contiguous = k.compare("eq", place_pixels, 1)
-        runs_per_line = k.select(is_contiguous, 1, number("step_count2"))
-        run_steps = k.select(is_contiguous, k.mul(features, number("step_count2")), features)
-        neighbours = k.select(is_contiguous, number("step_count1"), runs_per_line)
-        b_bytes = k.mul(k.mul(run_steps, neighbours), self._shape.columns * self._kind.packed.bytes)
-        are_near = k.compare("le", b_bytes, _NEAR_BYTES)
-        return Geometry(
-            planes=number("step_count0"),
-            place_rows=number("step_count1"),
-            runs_per_line=runs_per_line,
-            run_steps=run_steps,
-            rows_per_tile=k.select(k.and_(are_near, is_contiguous), neighbours, 1),
-            runs_per_tile=k.select(k.and_(are_near, k.not_(is_contiguous)), neighbours, 1),
-            pixel_bytes=k.mul(features, self._element_bytes),
-            row_lines=k.smax(number("row_move1_2"), 1),
-            position_pixels=k.smax(number("row_move2_3"), 1),
-            first_line=k.sub(0, k.smin(line_reach, 0)),
-            first_pixel=k.sub(0, k.smin(pixel_reach, 0)),
-            place_lines=place_lines,
-            place_pixels=place_pixels,
-            window_lines=k.add(k.smax(line_reach, k.sub(0, line_reach)), 1),
-            window_pixels=k.add(k.smax(pixel_reach, k.sub(0, pixel_reach)), 1),
-        )
 
     def _strip_bytes_of_b(self, k: KernelBuilder, problem: RecordValue) -> Value:
         return strip_bytes(k, problem["k"], self._shape.columns * self._kind.packed.bytes)
@@ -326,86 +242,47 @@ class GemmDirect(GemmInPlace):
             with k.loop(k.parameters["begin"], k.parameters["end"]) as item:
                 number = k.sdiv(item.index, blocks)
                 block = k.sub(item.index, k.mul(number, blocks))
-                unit = self._unit_of_number(k, problem, number, region, copy)
+                first, rows, positions = self._positions_of_unit(k, problem, number)
+                unit = Unit(problem, geometry, region, copy, first, rows, positions)
                 is_new = k.or_(k.compare("eq", block, 0), k.compare("eq", item.index, k.parameters["begin"]))
                 with k.if_(is_new):
-                    self._copy_whole_region(k, problem, array, unit.first, region.memory)
-                self._block_of_unit(k, problem, geometry, unit, k.mul(block, problem["block_columns"]))
+                    self._copy_whole_region(k, problem, array, first, region.memory)
+                self._block_of_unit(k, unit, k.mul(block, problem["block_columns"]))
             release_scratch(k, scratch)
 
-    def _unit_of_number(
-        self, k: KernelBuilder, problem: RecordValue, number: Value, region: Region, copy: Value
-    ) -> Unit:
-        """Units along a row follow each other, then those of the next rows."""
+    def _positions_of_unit(self, k: KernelBuilder, problem: RecordValue, number: Value) -> tuple[Value, Value, Value]:
+        """The first one, how many rows of them there are, and how many there are in each. Units along a row follow each
+        other, then those of the next rows."""
         rows, positions = (self._window_number(k, problem, name) for name in ("row_count2", "row_count3"))
         rest = k.sdiv(number, problem["position_groups"])
         position = k.mul(k.sub(number, k.mul(rest, problem["position_groups"])), problem["unit_positions"])
         outer = k.sdiv(rest, problem["row_groups"])
         row = k.mul(k.sub(rest, k.mul(outer, problem["row_groups"])), problem["unit_rows"])
-        return Unit(
-            region=region,
-            copy=copy,
-            first=k.add(k.mul(k.add(k.mul(outer, rows), row), positions), position),
-            rows=k.smin(k.sub(rows, row), problem["unit_rows"]),
-            positions=k.smin(k.sub(positions, position), problem["unit_positions"]),
+        return (
+            k.add(k.mul(k.add(k.mul(outer, rows), row), positions), position),
+            k.smin(k.sub(rows, row), problem["unit_rows"]),
+            k.smin(k.sub(positions, position), problem["unit_positions"]),
         )
 
-    def _copy_whole_region(
-        self, k: KernelBuilder, problem: RecordValue, array: Value, first: Value, region: Value
-    ) -> None:
-        """What lies under a unit whose first position is row `first` of the matrix."""
-        line_bytes = k.mul(problem["pixels"], self._geometry(k, problem).pixel_bytes)
-        line = Pieces(k.const(I64, 1), problem["pixels"], line_bytes)
-        self._copy_region(k, problem, array, first, (k.const(I64, 0), problem["lines"]), line, region)
-
-    def _copy_region(
-        self,
-        k: KernelBuilder,
-        problem: RecordValue,
-        array: Value,
-        first: Value,
-        lines: tuple[Value, Value],
-        pieces: Pieces,
-        region: Value,
-    ) -> None:
-        """The lines from one to another of the `problem`'s, each in `pieces`."""
-        copied = [problem["windows"], array, first, *lines, problem["lines"]]
-        copied += [pieces.count, pieces.pixels, pieces.pitch, region]
-        assert len(copied) == len(_COPY)
-        k.call(f"{self._prefix}_copy_region", copied)
-
-    def _bytes_of_region(self, k: KernelBuilder, problem: RecordValue, geometry: Geometry) -> Value:
-        pixels = k.mul(k.mul(geometry.planes, problem["lines"]), problem["pixels"])
-        return k.add(k.mul(pixels, geometry.pixel_bytes), SLACK_BYTES)
-
-    def _block_of_unit(
-        self, k: KernelBuilder, problem: RecordValue, geometry: Geometry, unit: Unit, column: Value
-    ) -> None:
+    def _block_of_unit(self, k: KernelBuilder, unit: Unit, column: Value) -> None:
         """All of a unit that lies in the block of columns from `column` of the panel on, strip by strip."""
+        problem = unit.problem
         c = k.gep(problem["c"], k.mul(problem["batch"], problem["c_batch"]))
         c = k.gep(k.gep(c, k.mul(unit.first, problem["c_row"])), problem["column"], self._result_bytes)
         end = k.smin(k.add(column, problem["block_columns"]), problem["columns"])
-        with k.loop(column, end, self._shape.columns) as strip:
-            columns = k.smin(k.sub(end, strip.index), self._shape.columns)
-            goal = k.gep(c, strip.index, self._result_bytes)
-            self._sum_up_strip(k, problem, geometry, unit, (strip.index, columns), goal)
-            self._finish_strip(k, problem, unit, (strip.index, columns), goal)
+        with k.loop(column, end, self._shape.columns) as at:
+            columns = k.smin(k.sub(end, at.index), self._shape.columns)
+            strip = _Strip(at.index, columns, k.gep(c, at.index, self._result_bytes))
+            self._sum_up_strip(k, unit, strip)
+            self._finish_strip(k, unit, strip)
 
-    def _sum_up_strip(
-        self,
-        k: KernelBuilder,
-        problem: RecordValue,
-        geometry: Geometry,
-        unit: Unit,
-        strip: tuple[Value, Value],
-        goal: Value,
-    ) -> None:
-        """The columns from one on, so many, at `goal`: run after run of B, each with all rows of the unit."""
-        column, columns = strip
+    def _sum_up_strip(self, k: KernelBuilder, unit: Unit, strip: _Strip) -> None:
+        """Run after run of B, each with all rows of the unit."""
+        problem, geometry = unit.problem, unit.geometry
         copies = k.compare("ne", problem["copies"], 0)
         row_bytes = k.mul(self._window_number(k, problem, "row_count3"), problem["c_row"])
         run_bytes = k.mul(geometry.run_steps, problem["tile_b_step"])
-        b = k.gep(problem["tile_b"], k.mul(k.sdiv(column, self._shape.columns), problem["tile_b_strip"]))
+        b = k.gep(problem["tile_b"], k.mul(k.sdiv(strip.column, self._shape.columns), problem["tile_b_strip"]))
         a_run_bytes = k.select(
             k.compare("eq", geometry.runs_per_line, 1),
             k.mul(geometry.place_lines, unit.region.line_bytes),
@@ -419,103 +296,80 @@ class GemmDirect(GemmInPlace):
             number = k.add(k.mul(plane.index, geometry.place_rows), place_row.index)
             number = k.add(k.mul(number, geometry.runs_per_line), place.index)
             adds = k.or_(problem["accumulate"], k.zext(k.compare("ne", number, 0), I64))
-            a = self._place_of_run(k, problem, geometry, unit.region, (plane.index, place_row.index, place.index))
-            b_run = k.select(copies, unit.copy, k.gep(b, k.mul(number, run_bytes)))
-            run = _Run(a, b_run, columns, adds, unit.region.position_bytes, a_run_bytes)
+            a = self._place_of_run(k, unit, (plane.index, place_row.index, place.index))
+            run = _Run(a, k.select(copies, unit.copy, k.gep(b, k.mul(number, run_bytes))), adds, a_run_bytes)
             packed = k.if_else(
                 copies,
-                functools.partial(self._copying_tile, k, problem, geometry, run, number, column, goal),
+                functools.partial(self._copying_tile, k, unit, strip, run, number),
                 lambda: [k.const(I64, 0)],
             )[0]
             with k.loop(0, unit.rows) as row:
                 a_row = k.gep(a, k.mul(k.mul(row.index, geometry.row_lines), unit.region.line_bytes))
-                c_row = k.gep(goal, k.mul(row.index, row_bytes))
+                c_row = k.gep(strip.sums, k.mul(row.index, row_bytes))
                 start = k.select(k.compare("eq", row.index, 0), packed, 0)
-                self._row(k, problem, geometry, replaced(run, a=a_row), c_row, start, unit.positions)
+                self._row(k, unit, strip.columns, replaced(run, a=a_row), c_row, start)
 
-    def _place_of_run(
-        self,
-        k: KernelBuilder,
-        problem: RecordValue,
-        geometry: Geometry,
-        region: Region,
-        number: tuple[Value, Value, Value],
-    ) -> Value:
+    def _place_of_run(self, k: KernelBuilder, unit: Unit, number: tuple[Value, Value, Value]) -> Value:
         """Where the region has the run of a plane, a row of places and a run of that line, for the first position."""
+        geometry, region = unit.geometry, unit.region
         plane, place_row, run = number
         line = k.add(geometry.first_line, k.mul(place_row, geometry.place_lines))
-        line = k.add(line, k.mul(plane, problem["lines"]))
+        line = k.add(line, k.mul(plane, unit.problem["lines"]))
         pixel = k.add(geometry.first_pixel, k.mul(run, geometry.place_pixels))
         pixel = k.select(k.compare("eq", geometry.runs_per_line, 1), 0, pixel)
         return k.gep(k.gep(region.memory, k.mul(line, region.line_bytes)), k.mul(pixel, geometry.pixel_bytes))
 
-    def _finish_strip(
-        self, k: KernelBuilder, problem: RecordValue, unit: Unit, strip: tuple[Value, Value], goal: Value
-    ) -> None:
-        """The columns from one on, so many: all rows at once if they are whole, as these follow each other in C."""
-        column, columns = strip
+    def _finish_strip(self, k: KernelBuilder, unit: Unit, strip: _Strip) -> None:
+        """All rows at once if they are whole, as these follow each other in C."""
+        problem = unit.problem
         row_length = self._window_number(k, problem, "row_count3")
         are_whole = k.compare("eq", unit.positions, row_length)
         parts = k.select(are_whole, 1, unit.rows)
         length = k.select(are_whole, k.mul(unit.rows, unit.positions), unit.positions)
         with k.loop(0, parts) as row:
-            sums = [k.gep(goal, k.mul(row.index, k.mul(row_length, problem["c_row"]))), problem["c_row"]]
+            sums = [k.gep(strip.sums, k.mul(row.index, k.mul(row_length, problem["c_row"]))), problem["c_row"]]
             place_of_c = [k.add(unit.first, k.mul(row.index, row_length)), length]
-            place_of_c += [k.add(problem["column"], column), columns]
+            place_of_c += [k.add(problem["column"], strip.column), strip.columns]
             k.call(f"{self._prefix}_finish", [problem.place, *sums, problem["batch"], *place_of_c])
 
-    def _copying_tile(
-        self,
-        k: KernelBuilder,
-        problem: RecordValue,
-        geometry: Geometry,
-        run: _Run,
-        number: Value,
-        column: Value,
-        c: Value,
-    ) -> list[Value]:
+    # Tiles
+
+    def _copying_tile(self, k: KernelBuilder, unit: Unit, strip: _Strip, run: _Run, number: Value) -> list[Value]:
         """The first tile of a unit, which packs run `number` of a strip of B for all others; its positions."""
-        first_column = self._whole_columns(k, k.add(problem["column"], column))
+        problem, steps = unit.problem, unit.geometry.run_steps
+        first_column = self._whole_columns(k, k.add(problem["column"], strip.column))
         b = k.gep(problem["b"], k.mul(problem["batch"], problem["b_batch"]))
         b = k.gep(b, k.mul(first_column, problem["b_column"]))
-        b = k.gep(b, k.mul(k.mul(number, geometry.run_steps), problem["b_step"]))
-        next_run = k.gep(b, k.mul(geometry.run_steps, problem["b_step"]))
-        arguments = [geometry.run_steps, run.a, run.position_bytes, problem["tile_a_step"]]
-        arguments += [b, problem["b_step"], c, problem["c_row"], run.columns, run.adds]
-        arguments += [c, problem["c_row"], next_run, problem["b_step"], run.b]
+        b = k.gep(b, k.mul(k.mul(number, steps), problem["b_step"]))
+        next_run = k.gep(b, k.mul(steps, problem["b_step"]))
+        arguments = [steps, run.a, unit.region.position_bytes, problem["tile_a_step"]]
+        arguments += [b, problem["b_step"], strip.sums, problem["c_row"], strip.columns, run.adds]
+        arguments += [strip.sums, problem["c_row"], next_run, problem["b_step"], run.b]
         assert len(arguments) == len(COPYING_PARAMETERS)
-        vectors = k.sdiv(k.add(run.columns, self._shape.lanes - 1), self._shape.lanes)
-        is_edge = k.zext(k.compare("lt", run.columns, self._shape.columns), I64)
+        vectors = k.sdiv(k.add(strip.columns, self._shape.lanes - 1), self._shape.lanes)
+        is_edge = k.zext(k.compare("lt", strip.columns, self._shape.columns), I64)
         self._call_copying(k, vectors, is_edge, arguments)
         return [k.const(I64, self._shape.rows)]
 
-    def _row(
-        self,
-        k: KernelBuilder,
-        problem: RecordValue,
-        geometry: Geometry,
-        run: _Run,
-        c: Value,
-        start: Value,
-        positions: Value,
-    ) -> None:
+    def _row(self, k: KernelBuilder, unit: Unit, columns: Value, run: _Run, c: Value, start: Value) -> None:
         """The tiles of one row from position `start` on, of about the same height."""
-        table = self._tiles_for(k, run.columns)
-        left = k.sub(positions, start)
+        problem, geometry = unit.problem, unit.geometry
+        table = self._tiles_for(k, columns)
+        left = k.sub(unit.positions, start)
         height = ceil_div(k, left, k.smax(ceil_div(k, left, self._shape.rows), 1))
-        with k.loop(start, positions, height) as tile:
-            count = k.smin(k.sub(positions, tile.index), height)
+        with k.loop(start, unit.positions, height) as tile:
+            count = k.smin(k.sub(unit.positions, tile.index), height)
             function = k.load(k.gep(table, k.sub(count, 1), 8), PTR)
             arguments = [
                 geometry.run_steps,
-                k.gep(run.a, k.mul(tile.index, run.position_bytes)),
-                run.position_bytes,
+                k.gep(run.a, k.mul(tile.index, unit.region.position_bytes)),
+                unit.region.position_bytes,
                 problem["tile_a_step"],
             ]
             place, pitch = k.gep(c, k.mul(tile.index, problem["c_row"])), problem["c_row"]
-            arguments += [run.b, problem["tile_b_step"], place, pitch, run.columns, run.adds]
+            arguments += [run.b, problem["tile_b_step"], place, pitch, columns, run.adds]
             arguments += [place, pitch, run.b, k.const(I64, 0)]  # nothing for later
-            arguments += [k.mul(geometry.rows_per_tile, geometry.runs_per_tile), run.run_bytes]
+            arguments += [k.mul(geometry.rows_per_tile, geometry.runs_per_tile), run.next_bytes]
             assert len(arguments) == len(TILE_PARAMETERS)
             k.call(function, arguments)
 
@@ -526,72 +380,3 @@ class GemmDirect(GemmInPlace):
         is_edge = k.zext(k.compare("lt", columns, shape.columns), I64)
         index = k.mul(k.sub(k.add(k.mul(is_edge, shape.most_vectors), vectors), 1), shape.rows)
         return k.gep(k.function_pointer(f"{self._prefix}_tiles"), index, 8)
-
-
-class _RegionEmitter(Windows):
-    """Copies lines `first_line` to `end_line` of the `lines` that lie under some positions, the first of which is that
-    of `row`: a line for each place in the space before the last, of `pieces`, whose pixels have all their features;
-    planes of lines for the places of the window in the first space."""
-
-    def emit(self) -> None:
-        k, numbers = self._k, self._numbers
-        spot = self._spot("row", self._digits("row", k.parameters["row"]))
-        pieces = k.parameters["pieces"]
-        line_bytes = k.mul(k.parameters["pitch"], pieces)
-        top = k.add(spot.places[1], self._least_move("step_move1_1", "step_count1"))
-        left = k.add(spot.places[2], self._least_move("step_move2_2", "step_count2"))
-        step = k.smax(numbers["row_move2_3"], 1)
-        with (
-            k.loop(0, numbers["step_count0"]) as plane,
-            k.loop(k.parameters["first_line"], k.parameters["end_line"]) as line,
-        ):
-            number = k.add(k.mul(plane.index, k.parameters["lines"]), line.index)
-            goal = k.gep(k.parameters["region"], k.mul(number, line_bytes))
-            depth = k.add(spot.places[0], k.mul(plane.index, numbers["step_move0_0"]))
-            height = k.add(top, line.index)
-            is_inside = k.and_(self._is_within(0, depth), self._is_within(1, height))
-            with k.if_(k.not_(is_inside)):
-                k.memset(goal, 0, line_bytes)
-            with k.if_(is_inside), k.loop(0, pieces) as piece:
-                place = k.add(left, k.mul(piece.index, step))
-                here = Spot(spot.offset, [depth, height, place])
-                self._copy_piece(k.gep(goal, k.mul(piece.index, k.parameters["pitch"])), here)
-
-    @property
-    def _pixel_bytes(self) -> Value:
-        return self._k.mul(self._numbers["step_count3"], self._kind.element.bytes)
-
-    @property
-    def _piece_bytes(self) -> Value:
-        return self._k.mul(self._k.parameters["pixels"], self._pixel_bytes)
-
-    def _copy_piece(self, goal: Value, spot: Spot) -> None:
-        """Pixels of one line from `spot` on, and zeros for those outside of the array."""
-        k = self._k
-        depth, height, left = spot.places
-        pixels = k.parameters["pixels"]
-        low = k.smin(k.smax(k.sub(0, left), 0), pixels)
-        high = k.smax(k.smin(k.sub(self._numbers["size2"], left), pixels), low)
-        with k.if_(k.compare("ne", k.sub(high, low), pixels)):
-            k.memset(goal, 0, self._piece_bytes)
-        source = self._offset(Spot(spot.offset, [depth, height, k.add(left, low)]))
-        place = k.gep(goal, k.mul(low, self._pixel_bytes))
-        self._copy_pixels(place, k.gep(k.parameters["array"], source), k.sub(high, low), self._pixel_bytes)
-
-    def _least_move(self, move: str, count: str) -> Value:
-        """How far the window's first place in a space is before that where its description starts."""
-        k = self._k
-        return k.smin(k.mul(self._numbers[move], k.sub(self._numbers[count], 1)), 0)
-
-    def _copy_pixels(self, goal: Value, source: Value, count: Value, pixel_bytes: Value) -> None:
-        """Pixels that lie side by side, or apart where features of other groups are between them."""
-        k = self._k
-        stride = self._numbers["stride2"]
-
-        def apart() -> None:
-            with k.loop(0, count) as pixel:
-                place = k.gep(goal, k.mul(pixel.index, pixel_bytes))
-                k.memcpy(place, k.gep(source, k.mul(pixel.index, stride)), pixel_bytes)
-
-        together = functools.partial(k.memcpy, goal, source, k.mul(count, pixel_bytes))
-        k.if_else(k.compare("eq", stride, pixel_bytes), together, apart)

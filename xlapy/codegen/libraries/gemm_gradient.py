@@ -19,10 +19,10 @@ from __future__ import annotations
 import functools
 
 from xlapy.codegen.ir import I1, I64, PTR, KernelBuilder, Value
-from xlapy.codegen.libraries.gemm_direct import Geometry
 from xlapy.codegen.libraries.gemm_pieces import LEAST_STEPS, MOST_PIECES, GemmPieces
 from xlapy.codegen.libraries.gemm_problem import PROBLEM, RANGE, ceil_div
 from xlapy.codegen.libraries.gemm_record import RecordValue
+from xlapy.codegen.libraries.gemm_regions import Geometry
 from xlapy.codegen.libraries.gemm_tile import TILE_PARAMETERS
 from xlapy.codegen.libraries.gemm_windows import WINDOW_NUMBERS
 from xlapy.codegen.libraries.scratch import acquire_scratch, release_scratch

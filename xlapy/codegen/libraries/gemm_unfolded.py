@@ -16,7 +16,7 @@ from __future__ import annotations
 import functools
 
 from xlapy.codegen.ir import I1, I64, KernelBuilder, Value
-from xlapy.codegen.libraries.gemm_direct import GemmDirect, Geometry, Pieces, Region, Unit
+from xlapy.codegen.libraries.gemm_direct import GemmDirect, Unit
 from xlapy.codegen.libraries.gemm_packing import SLACK_BYTES
 from xlapy.codegen.libraries.gemm_problem import (
     CHUNK_WORK,
@@ -28,6 +28,7 @@ from xlapy.codegen.libraries.gemm_problem import (
     work_per_element,
 )
 from xlapy.codegen.libraries.gemm_record import RecordValue
+from xlapy.codegen.libraries.gemm_regions import Geometry, Pieces, Region
 from xlapy.codegen.libraries.scratch import acquire_scratch, release_scratch
 
 _LONG_LINE = 16
@@ -174,6 +175,7 @@ class GemmUnfolded(GemmDirect):
                 place = k.gep(problem["tile_a"], k.mul(image, self._bytes_of_image(k, problem, geometry)))
                 region = Region(k.gep(place, k.mul(row, line_bytes)), line_bytes, self._pitch(k, geometry))
                 first = k.mul(k.add(k.mul(image, rows), row), positions)
-                unit = Unit(region, scratch.memory, first, k.const(I64, 1), k.mul(k.sub(end, row), positions))
-                self._block_of_unit(k, problem, geometry, unit, k.mul(block, problem["block_columns"]))
+                one_row = k.const(I64, 1), k.mul(k.sub(end, row), positions)
+                unit = Unit(problem, geometry, region, scratch.memory, first, *one_row)
+                self._block_of_unit(k, unit, k.mul(block, problem["block_columns"]))
             release_scratch(k, scratch)
