@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+from functools import partial
+
 import pytest
 
 from benchmarks.floors import (
@@ -11,9 +14,11 @@ from benchmarks.floors import (
     Figure,
     Finding,
     Measure,
+    _in_new_process,
     main,
     seconds_to_make_the_matrix_library,
 )
+from tests.support.machine import measure_little
 
 pytest.importorskip("jax")
 
@@ -66,7 +71,18 @@ def test_what_would_be_faster_than_the_machine_is_told_apart(share: float | None
     assert ("impossible" in finding.line) is not possible
 
 
-def test_a_quick_run_prints_figures_and_verdicts(capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_is_measured_beside_cases_has_a_process_of_its_own() -> None:
+    core = max(os.sched_getaffinity(0))
+    assert _in_new_process(partial(os.sched_getaffinity, 0), core) == {core}
+    assert _in_new_process(os.getpid, None) != os.getpid()
+
+
+def test_a_quick_run_prints_figures_and_verdicts(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its limits are measured twice, here with little, and so in this process."""
+    measure_little(monkeypatch)
+    monkeypatch.setattr("benchmarks.floors._in_new_process", lambda task, core: task())
     main(["--quick", "--only", "add_4_elements"])
     header, finding, summary = capsys.readouterr().out.splitlines()
     assert header.split()[-3:] == ["figure", "ours", "reached"]

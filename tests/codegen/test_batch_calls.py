@@ -7,8 +7,8 @@ import ctypes
 import numpy as np
 import pytest
 
+from tests.support.shared_cache import shared_cache
 from xlapy.codegen.batch_calls import BATCH_CALLS
-from xlapy.codegen.object_cache import ObjectCache
 from xlapy.codegen.target import host_target
 from xlapy_runtime.lapack import batches
 
@@ -17,7 +17,7 @@ from xlapy_runtime.lapack import batches
 def loops(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     monkeypatch.setattr(batches.LOOPS, "found", None)
     if request.param == "native":
-        batches.LOOPS.install(BATCH_CALLS.objects(host_target(), ObjectCache(None)))
+        batches.LOOPS.install(BATCH_CALLS.objects(host_target(), shared_cache()))
     return str(request.param)
 
 

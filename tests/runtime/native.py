@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import llvmlite.binding as llvm
 import numpy as np
 
-from xlapy.codegen.object_cache import ObjectCache
+from tests.support.shared_cache import shared_cache
 from xlapy.codegen.rendezvous import RENDEZVOUS
 from xlapy.codegen.target import host_target
 from xlapy_runtime import rendezvous
@@ -182,6 +182,6 @@ def executable(
         f"{kernels}\ndeclare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)\n"
         f"define i32 @{entry}(ptr %context, ptr %parameters, ptr %results) {{\n{code}\n}}\n"
     )
-    rendezvous.NATIVE.install(RENDEZVOUS.objects(host_target(), ObjectCache(None)))
+    rendezvous.NATIVE.install(RENDEZVOUS.objects(host_target(), shared_cache()))
     program = Program("test", (), entry, tuple(parameters), result, runtime_calls=tuple(calls), **fields)  # type: ignore[arg-type]
     return ProgramExecutable(program, Linked(text), **(options or {}))  # type: ignore[arg-type]

@@ -16,9 +16,9 @@ import ml_dtypes
 import numpy as np
 import pytest
 
+from tests.support.shared_cache import shared_cache
 from xlapy.codegen.call_wrapper import call_wrapper_object
 from xlapy.codegen.jit import emit_object
-from xlapy.codegen.object_cache import ObjectCache
 from xlapy.codegen.target import host_target
 from xlapy_runtime import calling, result_memory
 from xlapy_runtime.calling import ArraySpec, CallContext, CallWrapper, ContextWord, EntryPoint, bind, load_wrapper
@@ -98,7 +98,7 @@ def programs() -> LinkedCode:
 def wrapper(request: pytest.FixtureRequest) -> CallWrapper | None:
     if request.param == "portable":
         return None
-    loaded = load_wrapper(call_wrapper_object(host_target(), ObjectCache(None)))
+    loaded = load_wrapper(call_wrapper_object(host_target(), shared_cache()))
     assert loaded is not None, "the tests run on Pythons and numpys that are known"
     return loaded
 

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from tests.runtime.native import F32_4, Call, Copy, executable, spec
+from tests.support.shared_cache import shared_cache
 from xlapy.codegen.call_wrapper import call_wrapper_object
-from xlapy.codegen.object_cache import ObjectCache
 from xlapy.codegen.target import host_target
 from xlapy_runtime import calls
 from xlapy_runtime.buffers import Pool
@@ -235,7 +235,7 @@ def test_a_run_leaves_no_references_behind():
 def wrapper(request):
     if request.param == "portable":
         return None
-    return load_wrapper(call_wrapper_object(host_target(), ObjectCache(None)))
+    return load_wrapper(call_wrapper_object(host_target(), shared_cache()))
 
 
 def test_direct_calls_take_what_matches_and_mend_the_rest(wrapper):

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from tests.support.fresh import printed_by
+from tests.support.shared_cache import shared_cache
 from xlapy.codegen.jit import emit_assembly, emit_object
-from xlapy.codegen.object_cache import ObjectCache
 from xlapy.codegen.pool import POOL, emit_pool
 from xlapy.codegen.target import host_target, reference_target
 from xlapy_runtime import threads
@@ -56,7 +56,7 @@ define void @nested(ptr %args, i64 %begin, i64 %end) {
 
 @functools.cache
 def kernels() -> LinkedCode:
-    threads.install(POOL.objects(host_target(), ObjectCache(None)))
+    threads.install(POOL.objects(host_target(), shared_cache()))
     return link([emit_object(KERNELS, host_target())], {}, ["mark", "nested"])
 
 

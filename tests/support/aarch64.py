@@ -27,13 +27,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tests.support.shared_cache import shared_cache
 from xlapy.codegen.libraries import Library
 from xlapy.codegen.libraries.catalogue import LIBRARIES
 from xlapy.codegen.pool import POOL
 from xlapy.codegen.target import reference_target
 from xlapy.compiled import Compiled
-from xlapy.native import object_cache
-from xlapy.options import environment
 from xlapy_runtime.calling import CONTEXT_WORDS, ContextWord, Status
 from xlapy_runtime.program import ArraySpec, flatten
 from xlapy_runtime.threads import PoolState
@@ -146,7 +145,7 @@ class Machine:
         found = self._libraries.get(library.name)
         if found is None:
             needs = [self.library(LIBRARIES[name]) for name in library.needs]
-            found = self.load(library.objects(TARGET, object_cache(environment())), needs)
+            found = self.load(library.objects(TARGET, shared_cache()), needs)
             self._libraries[library.name] = found
         return found
 
@@ -170,7 +169,7 @@ class Machine:
     def _pool(self) -> Loaded:
         """The thread pool with all its workers, which nobody stops."""
         workers = self._num_threads - 1
-        pool = self.load(POOL.objects(TARGET, object_cache(environment())))
+        pool = self.load(POOL.objects(TARGET, shared_cache()))
         self.call(pool.address("pool_reset"))
         place = pool.address("pool_state")
         never = place + PoolState._6.offset  # nothing interrupts: the word is in the padding

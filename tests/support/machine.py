@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from xlapy.report.limits import Limits, Pair
 
 LIMITS = Limits(
@@ -13,3 +15,9 @@ LIMITS = Limits(
     copy=Pair(8e9, 16e9),
     triad=Pair(9e9, 18e9),
 )
+
+
+def measure_little(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Lets `measure` run the same kernels as ever, few times and in little memory: what it finds means nothing then."""
+    for name, value in {"REPETITIONS": 2, "ROUND_SECONDS": 1e-4, "_MEMORY_CEILING_BYTES": 1 << 20}.items():
+        monkeypatch.setattr(f"xlapy.report.limits.{name}", value)

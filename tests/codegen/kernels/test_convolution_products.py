@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from functools import cache
+from typing import Any
+
 import numpy as np
 import pytest
 
 import xlapy
 from tests.support.close_results import check_same
-from tests.support.random_windows import (
-    random_array,
-)
+from tests.support.random_windows import random_array
 from tests.support.targets import lesser_targets
 from xlapy.compiler import compile_module
 from xlapy.executable import Executable
@@ -255,34 +256,46 @@ GRADIENTS = [name for name in PRODUCTS if name.startswith("gradient of a kernel"
 TARGETS = lesser_targets()
 
 
+def program(name: str) -> str:
+    return f"HloModule m\nENTRY main {{{PRODUCTS[name]}\n}}"
+
+
+def arguments_of(text: str, seed: int) -> list[Any]:
+    generator = np.random.default_rng(seed)
+    return [random_array(generator, parameter.shape) for parameter in parse(text).entry.parameters]
+
+
+@cache
+def evaluated(name: str) -> tuple[list[Any], Any]:
+    """Arguments and the result, which takes the evaluator longer than compilers take, and does not depend on them."""
+    arguments = arguments_of(program(name), len(name))
+    return arguments, xlapy.evaluate(program(name), *arguments)
+
+
 @pytest.mark.parametrize("name", PRODUCTS)
 def test_convolution_by_the_matrix_product_library(name: str) -> None:
-    text = f"HloModule m\nENTRY main {{{PRODUCTS[name]}\n}}"
-    generator = np.random.default_rng(len(name))
-    arguments = [random_array(generator, parameter.shape) for parameter in parse(text).entry.parameters]
-    compiled = xlapy.compile(text)
+    arguments, wanted = evaluated(name)
+    compiled = xlapy.compile(program(name))
     assert "_windows" in compiled.llvm_ir()
-    check_same(compiled(*arguments), xlapy.evaluate(text, *arguments))
+    check_same(compiled(*arguments), wanted)
 
 
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("name", [*GRADIENTS, *COPYING])
 def test_convolutions_by_vectors_of_any_length(name: str, target: str) -> None:
     """Shorter ones than tiles are high, too."""
-    text = f"HloModule m\nENTRY main {{{PRODUCTS[name]}\n}}"
-    generator, options = np.random.default_rng(len(name)), xlapy.CompileOptions()
-    arguments = [random_array(generator, parameter.shape) for parameter in parse(text).entry.parameters]
-    executable = Executable(compile_module(parse(text), options, TARGETS[target]), options)
-    check_same(executable(*arguments), xlapy.evaluate(text, *arguments))
+    arguments, wanted = evaluated(name)
+    options = xlapy.CompileOptions()
+    executable = Executable(compile_module(parse(program(name)), options, TARGETS[target]), options)
+    check_same(executable(*arguments), wanted)
 
 
 @pytest.mark.parametrize(
     "name", [*GRADIENTS, *COPYING, *(name for name in PRODUCTS if name.startswith("more features than positions"))]
 )
 def test_convolutions_do_not_depend_on_threads(name: str) -> None:
-    text = f"HloModule m\nENTRY main {{{PRODUCTS[name]}\n}}"
-    generator = np.random.default_rng(2)
-    arguments = [random_array(generator, parameter.shape) for parameter in parse(text).entry.parameters]
+    text = program(name)
+    arguments = arguments_of(text, 2)
     results = [
         xlapy.compile(text, xlapy.CompileOptions(num_threads=count))(*arguments).tobytes() for count in (1, 2, 3, 8)
     ]
@@ -291,8 +304,8 @@ def test_convolutions_do_not_depend_on_threads(name: str) -> None:
 
 def with_epilogue(text: str, behind: str) -> str:
     """The program with something behind its convolution; `T[]` and `P[]` are its shape, and the same of predicates."""
-    program = parse(f"HloModule m\nENTRY main {{{text}\n}}")
-    shape = program.entry.root.shape.without_layout()
+    root = parse(f"HloModule m\nENTRY main {{{text}\n}}").entry.root
+    shape = root.shape.without_layout()
     words = {"P[]": str(shape.with_type(PRED)), "T[]": str(shape)}
     for word, meaning in words.items():
         behind = behind.replace(word, meaning)
@@ -302,10 +315,8 @@ def with_epilogue(text: str, behind: str) -> str:
 @pytest.mark.parametrize("name", PRODUCTS)
 def test_convolutions_and_what_is_behind_them(name: str) -> None:
     text = with_epilogue(PRODUCTS[name], "a = T[] abs(c)  ROOT m = T[] maximum(a, c)")
-    generator = np.random.default_rng(len(name))
-    arguments = [random_array(generator, parameter.shape) for parameter in parse(text).entry.parameters]
-    alone = f"HloModule m\nENTRY main {{{PRODUCTS[name]}\n}}"
-    compiled = [xlapy.compile(program, xlapy.CompileOptions(num_threads=2)) for program in (alone, text)]
+    arguments = arguments_of(text, len(name))
+    compiled = [xlapy.compile(each, xlapy.CompileOptions(num_threads=2)) for each in (program(name), text)]
     moves_elements = name in ("short rows, features first", "f16, short rows", "dilated input")
     assert ("kind=kCustom" in compiled[1].hlo_text()) != moves_elements
     product, got = (np.asarray(executable(*arguments)) for executable in compiled)
@@ -330,8 +341,7 @@ def test_epilogues_do_not_hide_special_numbers(name: str) -> None:
     """What is summed again has its epilogue again, and whether it must be shows before the first one."""
     behind = "f = P[] is-finite(c)  z = T[] convert(f)  ROOT s = T[] select(f, c, z)"
     text = with_epilogue(PRODUCTS[name], behind)
-    generator = np.random.default_rng(3)
-    image, kernel = (random_array(generator, parameter.shape) for parameter in parse(text).entry.parameters)
+    image, kernel = arguments_of(text, 3)
     kernel[(0,) * kernel.ndim] = np.inf
     compiled = xlapy.compile(text)
     assert "kind=kCustom" in compiled.hlo_text()
@@ -355,9 +365,8 @@ def test_epilogues_do_not_hide_special_numbers(name: str) -> None:
     ],
 )
 def test_special_numbers_do_not_meet_what_lies_outside(name: str) -> None:
-    text = f"HloModule m\nENTRY main {{{PRODUCTS[name]}\n}}"
-    generator = np.random.default_rng(3)
-    image, kernel = (random_array(generator, parameter.shape) for parameter in parse(text).entry.parameters)
+    text = program(name)
+    image, kernel = arguments_of(text, 3)
     for special in (np.inf, np.nan):
         kernel[(0,) * kernel.ndim] = special
         got, wanted = xlapy.compile(text)(image, kernel), xlapy.evaluate(text, image, kernel)

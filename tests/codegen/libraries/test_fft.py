@@ -13,13 +13,13 @@ import pytest
 import scipy.fft
 
 from tests.support.guarded_memory import GuardedRoom
+from tests.support.shared_cache import shared_cache
 from tests.support.targets import lesser_targets
 from xlapy.codegen.fourier_transforms import FourierPass, passes_of
 from xlapy.codegen.ir_memory import CACHE_LINE
 from xlapy.codegen.kernels.loop import power_of_two_below
 from xlapy.codegen.libraries.fft import FFT_LIBRARIES
 from xlapy.codegen.libraries.fft_record import FETCHED_LINES, PASS_NUMBERS, STEP_NUMBERS
-from xlapy.codegen.object_cache import ObjectCache
 from xlapy.codegen.pool import POOL
 from xlapy.codegen.target import host_target
 from xlapy.hlo.attributes import FftType
@@ -43,9 +43,9 @@ ROOM = 1 << 21
 
 @functools.cache
 def linked(kind: str, target: str) -> LinkedCode:
-    threads.install(POOL.objects(host_target(), ObjectCache(None)))
+    threads.install(POOL.objects(host_target(), shared_cache()))
     library = FFT_LIBRARIES[kind]
-    return link(library.objects(TARGETS[target], ObjectCache(None)), {}, library.exports)
+    return link(library.objects(TARGETS[target], shared_cache()), {}, library.exports)
 
 
 @functools.cache

@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 
 from tests.support.guarded_memory import GuardedRoom
+from tests.support.shared_cache import shared_cache
 from tests.support.targets import lesser_targets
 from xlapy.codegen.ir import Module
 from xlapy.codegen.jit import emit_assembly
@@ -106,9 +107,9 @@ TARGETS = {
 
 @functools.cache
 def linked(name: str, target: str = "host") -> LinkedCode:
-    threads.install(POOL.objects(host_target(), ObjectCache(None)))
+    threads.install(POOL.objects(host_target(), shared_cache()))
     library = GEMM_LIBRARIES[name]
-    return link(library.objects(TARGETS[target], ObjectCache(None)), scratch(), library.exports)
+    return link(library.objects(TARGETS[target], shared_cache()), scratch(), library.exports)
 
 
 @functools.cache

@@ -12,10 +12,10 @@ import pytest
 import xlapy
 from tests.support.guarded_memory import GuardedRoom
 from tests.support.native import record
+from tests.support.shared_cache import shared_cache
 from tests.support.values import assert_same
 from xlapy import ops
 from xlapy.codegen.libraries.small_product import SIDES, SMALL_PRODUCT_LIBRARIES
-from xlapy.codegen.object_cache import ObjectCache
 from xlapy.codegen.target import host_target
 from xlapy_runtime.linking import link
 
@@ -62,7 +62,7 @@ def test_nothing_outside_of_the_matrices_is_touched(name: str) -> None:
     type, side = name.split("_")[2:]
     dtype, random = np.dtype(type.replace("f", "float")), np.random.default_rng(1)
     library = SMALL_PRODUCT_LIBRARIES[name]
-    code = link(library.objects(host_target(), ObjectCache(None)), {}, library.exports)
+    code = link(library.objects(host_target(), shared_cache()), {}, library.exports)
     run = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)(code.address(name))
     rooms = [GuardedRoom(1 << 14) for _ in range(3)]
     units = -(-int(side) // 4)
