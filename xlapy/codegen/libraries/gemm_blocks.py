@@ -6,6 +6,7 @@ import functools
 from collections.abc import Sequence
 
 from xlapy.codegen.ir import I1, I8, I64, PTR, KernelBuilder, Value
+from xlapy.codegen.ir_memory import CACHE_LINE
 from xlapy.codegen.libraries.gemm_finish import GemmFinish
 from xlapy.codegen.libraries.gemm_problem import (
     BLOCK_COLUMNS,
@@ -94,6 +95,8 @@ class _Tiles(Record):
     later: Value
     later_step: Value
     later_tile: Value
+    first_row: Value
+    """The number of the first row of the strip, counted through all strips of the matrix."""
 
     def place_of_sums(self, k: KernelBuilder, sums: Value) -> tuple[Value, Value]:
         """Where the tile whose sums are to end at `sums` puts them, and how far apart rows are there."""
@@ -291,6 +294,7 @@ class GemmBlocks(GemmFinish):
             later=k.select(copies, strip.next_b, strip.b),
             later_step=later_step,
             later_tile=k.mul(ceil_div(k, strip.depth, STEPS_OF_GROUP), later_step),
+            first_row=k.mul(k.sdiv(strip.column, problem["strip_columns"]), problem["rows"]),
         )
 
     def _first_tile(self, k: KernelBuilder, strip: _Strip, tiles: _Tiles) -> list[Value]:
@@ -324,12 +328,24 @@ class GemmBlocks(GemmFinish):
             arguments = [strip.depth, a, a_row, strip.a.step, b, b_step, place, pitch, strip.columns, strip.accumulate]
             arguments += [goal, tiles.goal_row, later, tiles.later_step, k.const(I64, 1), k.const(I64, 0)]  # one run
             assert len(arguments) == len(TILE_PARAMETERS)
+            self._fetch_next_matrix(k, strip, k.add(tiles.first_row, row), height)
             k.call(function, arguments)
             with k.if_(tiles.are_finished):
                 self._finish_part(k, strip, place, pitch, row, height)
             a = k.gep(a, k.select(has_equal_rows, k.mul(a_row, height), a_strip))
             below = [k.gep(sums, k.mul(tiles.sums_row, height)), k.gep(goal, k.mul(tiles.goal_row, height))]
             tile.next = [k.add(row, height), a, *below, k.gep(later, tiles.later_tile)]
+
+    def _fetch_next_matrix(self, k: KernelBuilder, strip: _Strip, row: Value, height: Value) -> None:
+        """A tile's share of the operands of the next matrix of a batch, into the second-level cache."""
+        problem = PROBLEM.at(k, k.parameters["problem"])
+        for name in "ab":
+            each = problem[f"ahead_{name}"]
+            with k.if_(k.compare("ne", each, 0)):
+                matrix = k.gep(problem[f"tile_{name}"], k.mul(k.add(strip.batch, 1), problem[f"tile_{name}_batch"]))
+                place = k.gep(matrix, k.mul(row, each))
+                with k.loop(0, k.mul(height, each), CACHE_LINE) as line:
+                    k.prefetch(k.gep(place, line.index), 1, level=2)
 
     def _rows_to_write(
         self, k: KernelBuilder, problem: RecordValue, strip: _Strip, is_buffered: Value
@@ -421,6 +437,8 @@ class GemmBlocks(GemmFinish):
         )
         problem.set(
             panel_blocks=k.smax(panel_blocks, 1),
+            ahead_a=0,
+            ahead_b=0,
             block_rows=block_rows,
             block_columns=block_columns,
             row_blocks=row_blocks,

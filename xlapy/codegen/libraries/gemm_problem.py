@@ -112,6 +112,8 @@ PROBLEM = Record(
     column_blocks=I64,
     panel_blocks=I64,  # columns of blocks that are computed with all rows before the next ones are begun
     chunk_steps=I64,
+    ahead_a=I64,  # bytes of the next matrices of a batch to fetch for each row of a tile, A's and B's; 0 for none
+    ahead_b=I64,
     a_strips=I64,
     packs_steps=I64,  # whether B is packed some steps of all strips at a time, or strip by strip
     # The units of a convolution that tiles read directly, and the region of the array that one of them needs.
