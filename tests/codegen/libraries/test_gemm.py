@@ -22,6 +22,7 @@ from xlapy.codegen.ir import Module
 from xlapy.codegen.jit import emit_assembly
 from xlapy.codegen.libraries import Library
 from xlapy.codegen.libraries.gemm import GEMM_LIBRARIES, SIZES, emit_gemm
+from xlapy.codegen.libraries.gemm_in_place import _FAR_CACHES
 from xlapy.codegen.libraries.gemm_tile import Tile, tile_shape
 from xlapy.codegen.libraries.gemm_types import GEMM_TYPES, GemmType
 from xlapy.codegen.object_cache import ObjectCache
@@ -297,6 +298,21 @@ def test_batches(name: str, m: int, n: int, k: int) -> None:
     assert_product(name, shared, a, np.broadcast_to(b[:1], b.shape))
     outer_batch = np.empty((m, batch, n), RESULTS[name]).swapaxes(0, 1)
     assert_product(name, multiply(name, a, b, outer_batch), a, b)
+
+
+@pytest.mark.parametrize("repeats", ["neither", "a", "b"])
+@pytest.mark.parametrize("name", ["f32", "f64"])
+def test_large_batches(name: str, repeats: str) -> None:
+    """Of which the next matrices are fetched, unless all have the same one."""
+    m, n, k = 50, 72, 61
+    batch = 2 * _FAR_CACHES * host_target().l2_bytes // ((m + n) * k * np.dtype(RESULTS[name]).itemsize)
+    a, b = random_array(name, (batch, m, k), 6), random_array(name, (batch, k, n), 7)
+    a = np.broadcast_to(a[0], a.shape) if repeats == "a" else a
+    b = np.broadcast_to(b[0], b.shape) if repeats == "b" else b
+    c = multiply(name, a, b, np.empty((batch, m, n), RESULTS[name]), num_threads=2)
+    assert_product(name, c, a, b)
+    for index in (0, batch // 2, batch - 1):
+        assert np.array_equal(multiply(name, a[index], b[index], np.empty((m, n), RESULTS[name])), c[index])
 
 
 @pytest.mark.parametrize("name", [name for name in NAMES if name not in INTEGERS])
