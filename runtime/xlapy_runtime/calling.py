@@ -430,12 +430,13 @@ def load_wrapper(object_code: bytes, *, is_checked: bool = False) -> CallWrapper
         return None
     wrapper = _wrappers.get(object_code)
     if wrapper is None:
-        code = link([object_code], _wrapper_imports(), [CALL_SYMBOL, CALL_NUMBER_SYMBOL])
+        code = link([object_code], wrapper_imports(), [CALL_SYMBOL, CALL_NUMBER_SYMBOL])
         wrapper = _wrappers.setdefault(object_code, CallWrapper(code))
     return wrapper
 
 
-def _wrapper_imports() -> dict[str, int]:
+def wrapper_imports() -> dict[str, int]:
+    """The addresses of what the wrapper calls and looks at."""
     api = numpy_api()
     imports = {name: symbol_address(name) for name in PYTHON_SYMBOLS}
     imports[NEW_ARRAY_SYMBOL] = api[NumpyApi.NEW_FROM_DESCRIPTOR]
