@@ -9,6 +9,7 @@ from functools import cache, lru_cache
 from typing import TYPE_CHECKING
 
 from xlapy.codegen.object_cache import ObjectCache, cache_directory, code_version
+from xlapy.codegen.processor import known_processor
 from xlapy.codegen.stored_code import SharedCode, StoredCode, dump_shared_code, find_code, read_shared_code
 from xlapy.codegen.target import Host, Target, leave_code, remembered_host, sees_cache_sizes
 from xlapy.options import Environment, cache_settings
@@ -46,6 +47,16 @@ def _note_version() -> None:
 
 
 _note_version()
+
+
+def _note_process() -> None:
+    """Asks once for all what does not change while a process lives, nor in those that are forked from it: what kind of
+    processor it has, and where Python and numpy are."""
+    if known_processor() is not None and layout_identity() is not None:
+        wrapper_imports()
+
+
+_note_process()
 
 
 @cache

@@ -131,10 +131,13 @@ def _fill_in(
 
 def _address_for(name: str, imports: Mapping[str, int], others: Sequence[LinkedCode]) -> int:
     """Where something is that an image does not have itself."""
+    address = imports.get(name)
+    if address:
+        return address
     for code in others:
         if name in code:
             return code.address(name)
-    return imports.get(name) or _address_elsewhere(name)
+    return _address_elsewhere(name)
 
 
 def _protect_code(base: int, images: Sequence[Parts], spaces: Sequence[int]) -> None:
