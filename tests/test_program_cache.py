@@ -238,8 +238,22 @@ def test_running_leaves_constants_alone(folder: Path) -> None:
     assert loaded.compile_stats().cached
 
 
+def test_a_header_with_a_field_of_another_kind_is_damaged() -> None:
+    good = dump_program(Program("p", (b"code",), "entry", (), (), arena_bytes=64))
+    for field, other in (
+        (b'"p"', b"[1]"),
+        (b"64", b"[]"),
+        (b"false", b'"yes"'),
+        (b'"entry"', b'"entr"'),
+        (b"[4]", b"[9]"),
+    ):
+        assert good.count(field) == 1
+        with pytest.raises(ValueError, match="damaged program"):
+            load_program(good.replace(field, other))
+
+
 def test_bytes_that_are_no_program() -> None:
     good = dump_program(Program("p", (b"code",), "entry", (), ()))
-    for data in (b"", b"xlapy", good[:30], good[:-1], b"y" + good[1:], good.replace(b'"entry"', b'"other"')):
+    for data in (b"", b"xlapy", good[:30], good[:-1], b"y" + good[1:], good.replace(b'"entry"', b'["rye"]')):
         with pytest.raises(ValueError, match="program"):
             load_program(data)

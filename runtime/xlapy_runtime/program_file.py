@@ -80,9 +80,10 @@ def load_program(data: bytes, texts: Callable[[], Texts] = Texts) -> tuple[Progr
         raise ValueError("not a program of xlapy, or of another version")
     length = int.from_bytes(data[len(MAGIC) : start], "little")
     try:
-        name, sizes, entry, parameters, result, kernels, parameter_names, arena_bytes, *rest = read_json(
-            data[start : start + length].decode()
-        )
+        header = read_json(data[start : start + length].decode())
+        if tuple(map(type, header)) != _KINDS:
+            raise ValueError("its header has other fields")
+        name, sizes, entry, parameters, result, kernels, parameter_names, arena_bytes, *rest = header
         arrays, calls, num_replicas, num_partitions, aliases, libraries, has_loops, extra = rest
         blobs = _Blobs(data, start + length, _ALIGNMENT)
         constants = tuple([blobs.array(_dtype(dtype), dims) for dtype, dims in arrays])
@@ -107,6 +108,10 @@ def load_program(data: bytes, texts: Callable[[], Texts] = Texts) -> tuple[Progr
         return program, _decode(extra)
     except (KeyError, TypeError, IndexError, ValueError) as error:
         raise ValueError(f"a damaged program: {error}") from error
+
+
+_KINDS = (str, list, str, list, dict, list, list, int, list, list, int, int, list, list, bool, dict)
+"""Of the fields of a header, in order."""
 
 
 class _Blobs:
