@@ -176,6 +176,7 @@ def link_with_shared(program: Program, shared: bytes) -> LinkedCode | None:
             return None
         images = [*(member.image for member in members), parts(program.objects[0])]
         *linked, own = load_together(images, wrapper_imports())
+        own.export_only([program.entry, *program.kernels])
     except InternalError:
         return None  # who links one after the other says what is wrong with them
     for member, code in zip(members, linked, strict=True):

@@ -39,6 +39,13 @@ class LinkedCode:
         except KeyError:
             raise InternalError(f"{symbol} was not exported; exported: {', '.join(self._offsets)}") from None
 
+    def export_only(self, symbols: Sequence[str]) -> None:
+        """Forgets where all else is. An InternalError if one of these is not there."""
+        absent = [symbol for symbol in symbols if symbol not in self._offsets]
+        if absent:
+            raise InternalError(f"cannot link object code: it does not define {', '.join(absent)}")
+        self._offsets = {symbol: self._offsets[symbol] for symbol in symbols}
+
     def __contains__(self, symbol: str) -> bool:
         return symbol in self._offsets
 
@@ -85,9 +92,7 @@ def load(image: Image, imports: Mapping[str, int], exports: Sequence[str]) -> Li
 
 def _loaded(image: Parts, imports: Mapping[str, int], exports: Sequence[str]) -> LinkedCode:
     (linked,) = load_together([image], imports)
-    absent = [name for name in exports if name not in linked]
-    if absent:
-        raise InternalError(f"cannot link object code: it does not define {', '.join(absent)}")
+    linked.export_only(exports)
     return linked
 
 
