@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -238,8 +239,94 @@ def test_running_leaves_constants_alone(folder: Path) -> None:
     assert loaded.compile_stats().cached
 
 
+def test_a_header_with_a_field_of_another_kind_is_damaged() -> None:
+    good = dump_program(Program("p", (b"code",), "entry", (), (), arena_bytes=64))
+    for field, other in (
+        (b'"p"', b"[1]"),
+        (b"64", b"[]"),
+        (b"false", b'"yes"'),
+        (b'"entry"', b"[12345]"),
+        (b"[4]", b'"4"'),
+    ):
+        assert good.count(field) == 1
+        with pytest.raises(ValueError, match="damaged program"):
+            load_program(good.replace(field, other))
+
+
 def test_bytes_that_are_no_program() -> None:
     good = dump_program(Program("p", (b"code",), "entry", (), ()))
-    for data in (b"", b"xlapy", good[:30], good[:-1], b"y" + good[1:], good.replace(b'"entry"', b'"other"')):
+    for data in (b"", b"xlapy", good[:30], good[:-1], b"y" + good[1:], good.replace(b'"entry"', b'["rye"]')):
         with pytest.raises(ValueError, match="program"):
             load_program(data)
+
+
+def run(folder: Path, script: str) -> str:
+    """What another process prints that has the same cache."""
+    surroundings = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "XLAPY_CACHE_DIR": str(folder)}
+    command = [sys.executable, "-c", f"import numpy, xlapy, xlapy.native\n{script}"]
+    answer = subprocess.run(command, capture_output=True, text=True, check=False, env=surroundings)
+    assert answer.returncode == 0, answer.stderr
+    return answer.stdout.strip()
+
+
+STARTS = f"""
+exe = xlapy.compile({LIBRARIES_OF!r})
+assert exe.compile_stats().cached
+assert (exe(numpy.ones((200, 300), numpy.float32)) == 200).all()
+"""
+
+
+@pytest.fixture
+def kept(folder: Path) -> Path:
+    """A cache with a program that shares code with others beside it."""
+    first = xlapy.compile(LIBRARIES_OF)
+    assert not first.compile_stats().cached
+    if not xlapy.compile(LIBRARIES_OF)._compiled.shared:
+        pytest.skip("nothing is kept beside programs here")
+    return folder
+
+
+def test_the_first_program_brings_along_what_it_shares(kept: Path) -> None:
+    """So that it is found without libraries, and without what is known of the machine."""
+    for folder in ("library", "hosts"):
+        shutil.rmtree(kept / folder, ignore_errors=True)
+    script = f"""
+exe = xlapy.compile({LIBRARIES_OF!r})
+print(exe.compile_stats().cached, len(xlapy.native._LIBRARIES) >= 2, len(xlapy.native._WRAPPER))"""
+    assert run(kept, script).split() == ["True", "True", "1"]
+    assert not (kept / "library").exists() and not (kept / "hosts").exists()
+    run(kept, STARTS)
+
+
+def test_later_programs_use_what_the_first_has_brought(kept: Path) -> None:
+    xlapy.compile(SORTED)
+    script = f"""{STARTS}
+before = dict(xlapy.native._LIBRARIES)
+wrapper = xlapy.native.native_wrapper()
+for source in ({SORTED!r}, {SOURCE!r}, {LIBRARIES_OF!r}):
+    exe = xlapy.compile(source)
+assert (exe(numpy.ones((200, 300), numpy.float32)) == 200).all()
+assert xlapy.compile({SORTED!r})(numpy.ones(100, numpy.float32))[5] == 2
+print(all(xlapy.native._LIBRARIES[name] is code for name, code in before.items()))
+print(xlapy.native.native_wrapper() is wrapper)"""
+    assert run(kept, script).split() == ["True", "True"]
+
+
+def test_another_numpy_does_without_what_lies_beside_a_program(kept: Path) -> None:
+    script = f"""
+xlapy.native.read_members = lambda data, identity: []
+{STARTS}print(len(xlapy.native._LIBRARIES) >= 2)"""
+    assert run(kept, script) == "True"
+
+
+def test_two_threads_may_start_at_once(kept: Path) -> None:
+    script = f"""
+import threading
+def start():
+{STARTS.replace(chr(10), chr(10) + "    ")}
+threads = [threading.Thread(target=start) for _ in range(4)]
+for thread in threads: thread.start()
+for thread in threads: thread.join()
+start()
+print("done")"""
+    assert run(kept, script) == "done"

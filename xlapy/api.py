@@ -99,6 +99,9 @@ def _load_bytes(source: bytes) -> HloModule:
         raise ParseError("these bytes are neither text in UTF-8 nor a serialized module") from None
 
 
+_USUAL_OPTIONS = CompileOptions()
+
+
 def compile(source: Source, options: CompileOptions | None = None) -> Executable:
     """Compiles a program for this machine and returns it as a callable.
 
@@ -107,7 +110,7 @@ def compile(source: Source, options: CompileOptions | None = None) -> Executable
     knowingly does not do.
 
     A program with `?` dimensions becomes a `DynamicExecutable`, which compiles itself for the sizes of each call."""
-    chosen = CompileOptions() if options is None else options
+    chosen = _USUAL_OPTIONS if options is None else options
     if not isinstance(chosen, CompileOptions):
         raise ArgumentError(f"options are CompileOptions, not {options!r}")
     if isinstance(source, str) and "?" not in source:

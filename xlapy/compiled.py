@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from xlapy.codegen.target import Host, Target
-from xlapy.native import library_symbols
+from xlapy.codegen.target import Target
+from xlapy.native import host, library_symbols, link_with_shared
 from xlapy.support.late import late
 from xlapy_runtime.arguments import counted
 from xlapy_runtime.linking import LinkedCode, link
@@ -45,26 +45,31 @@ class CompileStats(Record):
 
 
 class Compiled(Record, eq=False):
-    """A compiled program, with what is known about its making. `report` is None if it came from the cache. `source`
-    gives the module again that it was made of, for a report on it."""
+    """A compiled program, with what is known about its making. `machine` is what it was compiled for, unless that is
+    this machine. `report` is None if it came from the cache. `source` gives the module again that it was made of, for a
+    report on it. `shared` is what programs share and this one needs, as it lay beside it in the cache."""
 
     program: Program
     stats: CompileStats
-    machine: Host | Target
+    machine: Target | None = None
     report: PipelineReport | None = None
     source: Callable[[], HloModule] | None = None
+    shared: bytes = b""
 
     def link(self) -> LinkedCode:
         """The code in memory, ready to run."""
+        linked = link_with_shared(self.program, self.shared)
+        if linked is not None:
+            return linked
         imports: dict[str, int] = {}
         for name in self.program.libraries:
-            imports.update(library_symbols(name, self.machine))
+            imports.update(library_symbols(name, self.machine or host()))
         return link(self.program.objects, imports, [self.program.entry, *self.program.kernels])
 
     @property
     def target(self) -> Target:
         """What it was compiled for. Of a program from the cache that is this machine, as it is now."""
-        return self.machine.target
+        return self.machine or host().target
 
     def assembly(self) -> str:
         """The assembly of the entry and all kernels."""

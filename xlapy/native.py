@@ -4,19 +4,22 @@ A program that comes from the cache needs no more than this to run, so nothing h
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from functools import cache
+from collections.abc import Mapping, Sequence
+from functools import cache, lru_cache
 from typing import TYPE_CHECKING
 
 from xlapy.codegen.object_cache import ObjectCache, cache_directory, code_version
-from xlapy.codegen.stored_code import SharedCode, dump_shared_code, find_code, read_shared_code
-from xlapy.codegen.target import Host, Target, leave_code, remembered_host
+from xlapy.codegen.processor import known_processor
+from xlapy.codegen.stored_code import SharedCode, StoredCode, dump_shared_code, find_code, read_shared_code
+from xlapy.codegen.target import Host, Target, leave_code, remembered_host, sees_cache_sizes
 from xlapy.options import Environment, cache_settings
 from xlapy.support.late import late
 from xlapy_runtime import threads, trimming
-from xlapy_runtime.calling import CallWrapper, layout_identity, load_wrapper
-from xlapy_runtime.images import Code
-from xlapy_runtime.linking import LinkedCode, link
+from xlapy_runtime.calling import CallWrapper, layout_identity, load_wrapper, wrapper_imports
+from xlapy_runtime.errors import InternalError
+from xlapy_runtime.images import Code, is_image, parts
+from xlapy_runtime.joint_code import Member, dump_members, read_members
+from xlapy_runtime.linking import LinkedCode, as_image, link, load_together
 from xlapy_runtime.program import Program
 
 if TYPE_CHECKING:
@@ -46,6 +49,16 @@ def _note_version() -> None:
 _note_version()
 
 
+def _note_process() -> None:
+    """Asks once for all what does not change while a process lives, nor in those that are forked from it: what kind of
+    processor it has, and where Python and numpy are."""
+    if known_processor() is not None and layout_identity() is not None:
+        wrapper_imports()
+
+
+_note_process()
+
+
 @cache
 def _object_cache(directory: str | None) -> ObjectCache:
     return ObjectCache(directory, CACHE_LIMIT_BYTES)
@@ -63,11 +76,16 @@ def host() -> Host:
     return remembered_host(_present_cache())
 
 
-@cache
 def native_wrapper() -> CallWrapper | None:
     """The native call wrapper of this process; None where only the portable way of calling works."""
-    code = _shared_code().wrapper
-    return None if code is None else load_wrapper(bytes(code), is_checked=layout_identity() is not None)
+    if not _WRAPPER:
+        code = _shared_code().wrapper
+        _WRAPPER.append(None if code is None else load_wrapper(bytes(code), is_checked=layout_identity() is not None))
+    return _WRAPPER[0]
+
+
+_WRAPPER: list[CallWrapper | None] = []
+"""The wrapper, once somebody has asked for it."""
 
 
 @cache
@@ -86,25 +104,87 @@ def _shared_code() -> SharedCode:
     return made
 
 
-@cache
-def library_symbols(name: str, machine: Host | Target) -> dict[str, int]:
+def library_symbols(name: str, machine: Host | Target) -> Mapping[str, int]:
     """The addresses of a library's functions; loaded once, and for as long as the process lives."""
+    if name not in _LIBRARIES:
+        code = _library_code(name, machine)
+        imports: dict[str, int] = {}
+        for needed in code.needs:
+            imports.update(library_symbols(needed, machine))
+        _keep_library(name, link(code.objects, imports, code.exports), code.trim)
+    return _LIBRARIES[name].addresses()
+
+
+def _keep_library(name: str, linked: LinkedCode, trim: str) -> None:
+    """Of two that are loaded at the same time, one serves what comes later; both stay."""
+    if _LIBRARIES.setdefault(name, linked) is not linked:
+        _OTHERS.append(linked)
+    if trim:
+        trimming.add_native(linked.address(trim))
+
+
+_LIBRARIES: dict[str, LinkedCode] = {}
+_OTHERS: list[LinkedCode] = []
+
+
+@lru_cache(maxsize=16)
+def _library_code(name: str, machine: Host | Target) -> StoredCode:
+    """A library, from the cache, or made now. A process that compiles needs it again with each program that calls it,
+    to put it beside that."""
     cache = _present_cache()
     code = find_code(name, machine, cache)
     if code is None:
         library: Library = late("xlapy.codegen.libraries.catalogue").LIBRARIES[name]
         code = library.code(machine.target, cache)
-    imports: dict[str, int] = {}
-    for needed in code.needs:
-        imports.update(library_symbols(needed, machine))
-    linked = link(code.objects, imports, code.exports)
-    _LOADED_LIBRARIES.append(linked)
-    if code.trim:
-        trimming.add_native(linked.address(code.trim))
-    return {symbol: linked.address(symbol) for symbol in code.exports}
+    return code
 
 
-_LOADED_LIBRARIES: list[LinkedCode] = []
+def shared_by(program: Program) -> bytes:
+    """What this program shares with others, to be kept beside it for the first program of a process; nothing where that
+    cannot be put into memory together, or is made by a process that does not see the sizes of caches."""
+    if layout_identity() is None or not sees_cache_sizes():
+        return b""
+    return _shared_by(program.libraries)
+
+
+@lru_cache(maxsize=16)
+def _shared_by(libraries: tuple[str, ...]) -> bytes:
+    wrapper = _shared_code().wrapper
+    if wrapper is None:
+        return b""
+    names = list(libraries)
+    for name in names:
+        names += [needed for needed in _library_code(name, host()).needs if needed not in names]
+    needed = [(name, _library_code(name, host())) for name in names]
+    codes = [(name, code.trim, code.objects) for name, code in needed] + [(_OF_CALLS, "", [wrapper])]
+    ready = [(name, trim, as_image(objects)) for name, trim, objects in codes]
+    members = [Member(name, trim, parts(image)) for name, trim, image in ready if image is not None]
+    return dump_members(layout_identity() or "", members) if len(members) == len(codes) else b""
+
+
+_OF_CALLS = "call wrapper"
+
+
+def link_with_shared(program: Program, shared: bytes) -> LinkedCode | None:
+    """Puts a program into memory together with what it shares with others, if it is the first in this process that
+    needs any of that; else, or if that is for another Python and numpy, None."""
+    if not shared or _LIBRARIES or _WRAPPER or len(program.objects) != 1 or not is_image(program.objects[0]):
+        return None
+    try:
+        members = read_members(shared, layout_identity())
+        if not members:
+            return None
+        images = [*(member.image for member in members), parts(program.objects[0])]
+        *linked, own = load_together(images, wrapper_imports())
+        own.export_only([program.entry, *program.kernels])
+    except InternalError:
+        return None  # who links one after the other says what is wrong with them
+    for member, code in zip(members, linked, strict=True):
+        if member.name == _OF_CALLS:
+            _WRAPPER.append(CallWrapper(code))
+        else:
+            _keep_library(member.name, code, member.trim)
+    return own
 
 
 def install_rendezvous() -> None:

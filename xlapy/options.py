@@ -178,17 +178,17 @@ class Environment(Record):
 
 def environment() -> Environment:
     """The environment as it is now. Raises ArgumentError for a number or an expression that is none."""
-    limit = os.environ.get("XLAPY_PASS_LIMIT", "")
+    given = _given()
+    limit = given.get("XLAPY_PASS_LIMIT", "")
     if limit and not limit.isdecimal():
         raise ArgumentError(f"XLAPY_PASS_LIMIT is {limit!r}; it must be a number of changes, 0 or more")
-    cache_dir, cache_home = cache_settings()
     return Environment(
-        cache_dir=cache_dir,
-        cache_home=cache_home,
-        dump_to=os.environ.get("XLAPY_DUMP_TO", ""),
-        dump_filter=os.environ.get("XLAPY_DUMP_FILTER", ""),
-        verify=os.environ.get("XLAPY_VERIFY", "") not in ("", "0"),
-        time_passes=os.environ.get("XLAPY_TIME_PASSES", "") not in ("", "0"),
+        cache_dir=given.get("XLAPY_CACHE_DIR"),
+        cache_home=given.get("XDG_CACHE_HOME"),
+        dump_to=given.get("XLAPY_DUMP_TO", ""),
+        dump_filter=given.get("XLAPY_DUMP_FILTER", ""),
+        verify=given.get("XLAPY_VERIFY", "") not in ("", "0"),
+        time_passes=given.get("XLAPY_TIME_PASSES", "") not in ("", "0"),
         pass_limit=int(limit) if limit else None,
     )
 
@@ -196,3 +196,24 @@ def environment() -> Environment:
 def cache_settings() -> tuple[str | None, str | None]:
     """What the environment says of where the cache is: its folder, and that of all caches."""
     return os.environ.get("XLAPY_CACHE_DIR"), os.environ.get("XDG_CACHE_HOME")
+
+
+_VARIABLES = (
+    "XLAPY_CACHE_DIR",
+    "XDG_CACHE_HOME",
+    "XLAPY_DUMP_TO",
+    "XLAPY_DUMP_FILTER",
+    "XLAPY_VERIFY",
+    "XLAPY_TIME_PASSES",
+    "XLAPY_PASS_LIMIT",
+)
+_ENCODED = {os.fsencode(name): name for name in _VARIABLES}
+
+
+def _given() -> dict[str, str]:
+    """The variables that are set. Where `os.environ` keeps bytes, these are looked at: it raises and catches an error
+    for each name that is not there, and most are not."""
+    table = getattr(os.environ, "_data", None)
+    if os.name == "posix" and type(table) is dict:
+        return {_ENCODED[name]: os.fsdecode(table[name]) for name in _ENCODED.keys() & table}
+    return {name: os.environ[name] for name in _VARIABLES if name in os.environ}

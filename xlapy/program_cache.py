@@ -6,8 +6,9 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from xlapy.codegen.processor import known_processor
 from xlapy.compiled import Compiled, CompileStats
-from xlapy.native import host, host_target, object_cache
+from xlapy.native import host, host_target, object_cache, shared_by
 from xlapy.options import CompileOptions, environment
 from xlapy.support.late import late
 from xlapy_runtime.program_file import dump_program, dump_texts, load_program, load_texts
@@ -26,24 +27,26 @@ def compile_cached(key: str, load: Callable[[], HloModule], options: CompileOpti
     began = time.perf_counter()
     around = environment()
     cache = object_cache(around)
-    machine = host()
+    machine = known_processor() or host().code_key
     brought = _identity_of_extensions(options)
-    full_key = f"{machine.code_key}\n{options.cache_key}\n{brought}\n{key}".encode("utf-8", "surrogatepass")
+    full_key = f"{machine}\n{options.cache_key}\n{brought}\n{key}".encode("utf-8", "surrogatepass")
     checked = around.verify or options.verify
     observed = around.dump_to or checked or around.time_passes or around.pass_limit is not None
-    found = None if observed else cache.get(_PROGRAM_KIND, full_key)
+    found = None if observed else cache.get_with_supplement(_PROGRAM_KIND, full_key)
     if found is not None:
         try:
-            program, facts = load_program(found, lambda: _texts(cache, full_key, load, options))
+            program, facts = load_program(found[0], lambda: _texts(cache, full_key, load, options))
             elapsed = (time.perf_counter() - began) * 1e3
             stats = CompileStats(**{**facts, "compile_ms": elapsed, "cached": True})
-            return Compiled(program, stats, machine, source=load)
+            return Compiled(program, stats, source=load, shared=found[1])
         except (ValueError, TypeError):
             pass  # written by another version, or damaged beyond the checksum: compile again
     compiled = _compile(load, options)
     facts = values_of(compiled.stats) | {"passes_ms": 0.0, "llvm_ms": 0.0}
     program = compiled.program
-    cache.put(_PROGRAM_KIND, full_key, dump_program(program, facts), dump_texts(program.texts()))
+    if cache.is_on:
+        texts = dump_texts(program.texts())
+        cache.put(_PROGRAM_KIND, full_key, dump_program(program, facts), texts, shared_by(program))
     return replaced(compiled, source=load)
 
 

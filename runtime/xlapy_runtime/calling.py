@@ -282,7 +282,7 @@ class NativeCall:
         table = _build_table(entry, callbacks, self._context_address)
         self._function = wrapper.function(table)
         self._make_portable = functools.partial(
-            _portable_call, entry, callbacks, functools.partial(wrapper.next_call_number, data_address(table))
+            _portable_call, entry, callbacks, lambda: wrapper.next_call_number(data_address(table))
         )
 
     @property
@@ -387,8 +387,13 @@ class CallWrapper:
         self._code = code
         self._definition = _MethodDefinition(b"__call__", code.address(CALL_SYMBOL), _METH_FASTCALL, None)
         # A builtin reads its definition when it is destroyed. When Python ends, that may be after everything else.
-        ctypes.pythonapi.Py_IncRef(ctypes.py_object(self._definition))
-        self.next_call_number: Callable[[int], int] = _NUMBERING(code.address(CALL_NUMBER_SYMBOL))
+        _keep_for_good(self._definition)
+
+    @functools.cached_property
+    def next_call_number(self) -> Callable[[int], int]:
+        """Counts a call of the program of the table at an address."""
+        number: Callable[[int], int] = _NUMBERING(self._code.address(CALL_NUMBER_SYMBOL))
+        return number
 
     def function(self, table: _TableArray) -> Callable[..., Any]:
         """The builtin that calls the program of this table."""
@@ -397,6 +402,7 @@ class CallWrapper:
 
 
 _NUMBERING = ctypes.PYFUNCTYPE(ctypes.c_int64, ctypes.c_void_p)
+_keep_for_good = ctypes.PYFUNCTYPE(None, ctypes.py_object)(("Py_IncRef", ctypes.pythonapi))
 _new_builtin = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p)(
     ("PyCFunction_NewEx", ctypes.pythonapi)
 )
@@ -430,12 +436,14 @@ def load_wrapper(object_code: bytes, *, is_checked: bool = False) -> CallWrapper
         return None
     wrapper = _wrappers.get(object_code)
     if wrapper is None:
-        code = link([object_code], _wrapper_imports(), [CALL_SYMBOL, CALL_NUMBER_SYMBOL])
+        code = link([object_code], wrapper_imports(), [CALL_SYMBOL, CALL_NUMBER_SYMBOL])
         wrapper = _wrappers.setdefault(object_code, CallWrapper(code))
     return wrapper
 
 
-def _wrapper_imports() -> dict[str, int]:
+@functools.cache
+def wrapper_imports() -> Mapping[str, int]:
+    """The addresses of what the wrapper calls and looks at."""
     api = numpy_api()
     imports = {name: symbol_address(name) for name in PYTHON_SYMBOLS}
     imports[NEW_ARRAY_SYMBOL] = api[NumpyApi.NEW_FROM_DESCRIPTOR]

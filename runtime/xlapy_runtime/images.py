@@ -74,14 +74,26 @@ def read_image(code: Code) -> Image:
     return Image(Layout(*facts), data, own)
 
 
-def parts(code: Code) -> tuple[Facts, Code, Code]:
-    """The layout of an image, the data and the code, where they are. What is copied, and what is exported, lies in the
-    memory. (Words that do not are found when they are filled in.)"""
+Parts: TypeAlias = tuple[Facts, Code, Code]
+"""The layout of an image, the data and the code."""
+
+
+def parts(code: Code) -> Parts:
+    """An image taken apart, where it is."""
     dumped = memoryview(code)
     start = len(_MAGIC) + _LENGTH_BYTES
     header_end = start + int.from_bytes(dumped[len(_MAGIC) : start], "little")
     try:
         facts = read_json(str(dumped[start:header_end], "utf-8"))
+    except ValueError as error:
+        raise InternalError(f"cannot link object code: a damaged image: {error}") from None
+    return parts_behind(facts, dumped[header_end:])
+
+
+def parts_behind(facts: Facts, content: memoryview) -> Parts:
+    """An image of which the content, and nothing else, is behind the facts somebody has read. What is copied, and what
+    is exported, lies in the memory. (Words that do not are found when they are filled in.)"""
+    try:
         data_bytes, data_space, code_bytes, exports, imports, _ = facts
         sizes = (data_bytes, data_space, code_bytes, *exports.values())
         is_sound = {*map(type, sizes)} == _INTEGERS and min(sizes) >= 0 and isinstance(imports, dict)
@@ -91,10 +103,9 @@ def parts(code: Code) -> tuple[Facts, Code, Code]:
         raise InternalError("cannot link object code: a damaged image: it does not fit into its memory")
     if max(exports.values(), default=0) >= space_of(data_space, code_bytes):
         raise InternalError("cannot link object code: a damaged image: it exports what is not in it")
-    data_end = header_end + data_bytes
-    if len(dumped) != data_end + code_bytes:
+    if len(content) != data_bytes + code_bytes:
         raise InternalError("cannot link object code: an image cut short")
-    return facts, dumped[header_end:data_end], dumped[data_end:]
+    return facts, content[:data_bytes], content[data_bytes:]
 
 
 _INTEGERS = frozenset({int})

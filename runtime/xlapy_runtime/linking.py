@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import functools
+import itertools
 import mmap
 import os
 import sys
@@ -16,7 +17,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Generic, TypeVar
 
 from xlapy_runtime.errors import InternalError
-from xlapy_runtime.images import Code, Facts, Image, is_image, parts, space_of
+from xlapy_runtime.images import Code, Image, Parts, is_image, parts, space_of
 from xlapy_runtime.late import late
 from xlapy_runtime.records import values_of
 
@@ -24,18 +25,33 @@ from xlapy_runtime.records import values_of
 class LinkedCode:
     """Machine code in memory. Unloaded when this object goes."""
 
-    __slots__ = ("_addresses", "_unload")
+    __slots__ = ("_base", "_offsets", "_unload")
 
-    def __init__(self, addresses: Mapping[str, int], unload: Callable[[], None]) -> None:
-        self._addresses = addresses
+    def __init__(self, offsets: Mapping[str, int], unload: Callable[[], None], base: int = 0) -> None:
+        self._offsets = offsets
         self._unload = unload
+        self._base = base
 
     def address(self, symbol: str) -> int:
         """Where the exported `symbol` is."""
         try:
-            return self._addresses[symbol]
+            return self._base + self._offsets[symbol]
         except KeyError:
-            raise InternalError(f"{symbol} was not exported; exported: {', '.join(self._addresses)}") from None
+            raise InternalError(f"{symbol} was not exported; exported: {', '.join(self._offsets)}") from None
+
+    def export_only(self, symbols: Sequence[str]) -> None:
+        """Forgets where all else is. An InternalError if one of these is not there."""
+        absent = [symbol for symbol in symbols if symbol not in self._offsets]
+        if absent:
+            raise InternalError(f"cannot link object code: it does not define {', '.join(absent)}")
+        self._offsets = {symbol: self._offsets[symbol] for symbol in symbols}
+
+    def __contains__(self, symbol: str) -> bool:
+        return symbol in self._offsets
+
+    def addresses(self) -> dict[str, int]:
+        """All that it exports."""
+        return {symbol: self._base + offset for symbol, offset in self._offsets.items()}
 
     def __del__(self, is_ending: Callable[[], bool] = sys.is_finalizing) -> None:
         if not is_ending():
@@ -51,7 +67,7 @@ def link(objects: Sequence[Code], imports: Mapping[str, int], exports: Sequence[
     """
     ready = _ready(objects)
     if len(ready) == 1 and is_image(ready[0]):
-        return _loaded(*parts(ready[0]), imports, exports)
+        return _loaded(parts(ready[0]), imports, exports)
     return LinkedCode(*late("xlapy_runtime.llvm_linking").link(ready, imports, exports))
 
 
@@ -63,45 +79,81 @@ def _ready(objects: Sequence[Code]) -> Sequence[Code]:
     return ready
 
 
+def as_image(objects: Sequence[Code]) -> Code | None:
+    """One image of these objects, if they are of a kind that becomes one."""
+    ready = _ready(objects)
+    return ready[0] if len(ready) == 1 and is_image(ready[0]) else None
+
+
 def load(image: Image, imports: Mapping[str, int], exports: Sequence[str]) -> LinkedCode:
     """Copies an image into memory of its own."""
-    return _loaded(list(values_of(image.layout).values()), image.data, image.code, imports, exports)
+    return _loaded((list(values_of(image.layout).values()), image.data, image.code), imports, exports)
 
 
-def _loaded(facts: Facts, data: Code, code: Code, imports: Mapping[str, int], exports: Sequence[str]) -> LinkedCode:
-    _, data_space, _, offsets, importing, with_base = facts
-    absent = [name for name in exports if name not in offsets]
-    if absent:
-        raise InternalError(f"cannot link object code: it does not define {', '.join(absent)}")
-    found = {name: imports.get(name) or _address_elsewhere(name) for name in importing}
-    space = space_of(data_space, len(code))
-    base = _memory(space)
-    linked = LinkedCode({name: base + offsets[name] for name in exports}, functools.partial(_release, base, space))
-    memory = _view(base, space, _WRITEABLE)
-    memory[: len(data)] = data
-    memory[data_space : data_space + len(code)] = code
-    if with_base or found:
-        _fill_in(memory.cast("q"), base, with_base, found, importing)
-    _protect(base + data_space, space - data_space)
+def _loaded(image: Parts, imports: Mapping[str, int], exports: Sequence[str]) -> LinkedCode:
+    (linked,) = load_together([image], imports)
+    linked.export_only(exports)
+    return linked
+
+
+def load_together(images: Sequence[Parts], imports: Mapping[str, int]) -> list[LinkedCode]:
+    """Copies images into one piece of memory, of which each takes whole pages, and is unloaded by itself. They may call
+    each other, and what is imported."""
+    spaces = [space_of(facts[1], len(code)) for facts, _, code in images]
+    ends = list(itertools.accumulate(spaces))
+    base = _memory(ends[-1])
+    linked = [
+        LinkedCode(facts[3], functools.partial(_release, base + end - space, space), base + end - space)
+        for (facts, _, _), space, end in zip(images, spaces, ends, strict=True)
+    ]
+    memory = _view(base, ends[-1], _WRITEABLE)
+    for image, space, end in zip(images, spaces, ends, strict=True):
+        _fill_in(image, memory[end - space : end], base + end - space, imports, linked)
+    _protect_code(base, images, spaces)
     return linked
 
 
 def _fill_in(
-    words: memoryview,
-    base: int,
-    with_base: Sequence[int],
-    found: Mapping[str, int],
-    importing: Mapping[str, Sequence[int]],
+    image: Parts, memory: memoryview, base: int, imports: Mapping[str, int], others: Sequence[LinkedCode]
 ) -> None:
-    """Completes the words that hold addresses."""
+    """Copies an image to its place, and completes the words that hold addresses."""
+    (_, data_space, _, _, importing, with_base), data, code = image
+    memory[: len(data)] = data
+    memory[data_space : data_space + len(code)] = code
+    if not with_base and not importing:
+        return
+    words = memory.cast("q")
     try:
         for place in with_base:
             words[place] += base
         for name, places in importing.items():
+            address = _address_for(name, imports, others)
             for place in places:
-                words[place] = found[name]
+                words[place] = address
     except (IndexError, TypeError, ValueError) as error:
         raise InternalError(f"cannot link object code: a damaged image: {error}") from None
+
+
+def _address_for(name: str, imports: Mapping[str, int], others: Sequence[LinkedCode]) -> int:
+    """Where something is that an image does not have itself."""
+    address = imports.get(name)
+    if address:
+        return address
+    for code in others:
+        if name in code:
+            return code.address(name)
+    return _address_elsewhere(name)
+
+
+def _protect_code(base: int, images: Sequence[Parts], spaces: Sequence[int]) -> None:
+    """Makes all but the data of images code: at once where no data is in between."""
+    begin = end = base
+    for (facts, _, _), space in zip(images, spaces, strict=True):
+        if facts[1]:
+            _protect(begin, end - begin)
+            begin = end + facts[1]
+        end += space
+    _protect(begin, end - begin)
 
 
 _WRITEABLE = 0x200
@@ -148,7 +200,27 @@ def system_function(prototype: Any, name: str) -> Callable[..., Any]:
 
 
 def _memory(space: int) -> int:
-    """Pages that may be written to; all there at once, where most of them will be, instead of each at its first use."""
+    """Pages that may be written to. Small pieces come from a larger one: the system takes 10 to 50 us to find memory,
+    however little that is."""
+    if space > _CHUNK_BYTES // 2:
+        return _new_memory(space)
+    try:
+        begin, left = _SPARE.pop()  # nobody else has it meanwhile
+    except IndexError:
+        begin = left = 0
+    if left < space:
+        begin, left = _new_memory(_CHUNK_BYTES), _CHUNK_BYTES
+    _SPARE.append((begin + space, left - space))
+    return begin
+
+
+_CHUNK_BYTES = 1 << 16
+_SPARE: list[tuple[int, int]] = []
+"""Where memory is that nobody uses yet, and how much."""
+
+
+def _new_memory(space: int) -> int:
+    """Pages from the system; all there at once, where most of them will be, instead of each at its first use."""
     kind = _ANONYMOUS | _AT_ONCE if space <= _MOST_BYTES_AT_ONCE else _ANONYMOUS
     address = system_function(_MMAP, "mmap")(None, space, mmap.PROT_READ | mmap.PROT_WRITE, kind, -1, 0)
     if address == _NO_MEMORY:

@@ -21,7 +21,7 @@ from xlapy_runtime.json_text import read_json
 from xlapy_runtime.late import late
 from xlapy_runtime.program import ArraySpec, Program, RuntimeCall, Texts, TokenSpec
 
-MAGIC = b"xlapy\x00\x03\n"
+MAGIC = b"xlapy\x00\x04\n"
 _LENGTH_BYTES = 8
 _ALIGNMENT = 16
 """Of constants and code in the data, which is as aligned itself."""
@@ -29,24 +29,24 @@ _ALIGNMENT = 16
 
 def dump_program(program: Program, extra: Mapping[str, Any] | None = None) -> bytes:
     """The program as bytes; `extra` is plain data that `load_program` gives back."""
-    header = {
-        "name": program.name,
-        "entry": program.entry,
-        "kernels": list(program.kernels),
-        "libraries": list(program.libraries),
-        "has_loops": program.has_loops,
-        "parameters": [_encode(tree) for tree in program.parameters],
-        "parameter_names": list(program.parameter_names),
-        "result": _encode(program.result),
-        "arena_bytes": program.arena_bytes,
-        "runtime_calls": [_encode_call(call) for call in program.runtime_calls],
-        "num_replicas": program.num_replicas,
-        "num_partitions": program.num_partitions,
-        "aliases": sorted(program.aliases.items()),
-        "objects": [len(code) for code in program.objects],
-        "constants": [[constant.dtype.name, list(constant.shape)] for constant in program.constants],
-        "extra": _encode(dict(extra or {})),
-    }
+    header = (
+        program.name,
+        [len(code) for code in program.objects],
+        program.entry,
+        [_encode(tree) for tree in program.parameters],
+        _encode(program.result),
+        program.kernels,
+        program.parameter_names,
+        program.arena_bytes,
+        [(constant.dtype.name, constant.shape) for constant in program.constants],
+        [_encode_call(call) for call in program.runtime_calls],
+        program.num_replicas,
+        program.num_partitions,
+        sorted(program.aliases.items()),
+        program.libraries,
+        program.has_loops,
+        _encode(dict(extra or {})),
+    )
     text = late("json").dumps(header).encode()
     head = b"".join((MAGIC, len(text).to_bytes(_LENGTH_BYTES, "little"), text))
     blobs = (head, *(constant.tobytes() for constant in program.constants), *program.objects)
@@ -81,30 +81,37 @@ def load_program(data: bytes, texts: Callable[[], Texts] = Texts) -> tuple[Progr
     length = int.from_bytes(data[len(MAGIC) : start], "little")
     try:
         header = read_json(data[start : start + length].decode())
+        if tuple(map(type, header)) != _KINDS:
+            raise ValueError("its header has other fields")
+        name, sizes, entry, parameters, result, kernels, parameter_names, arena_bytes, *rest = header
+        arrays, calls, num_replicas, num_partitions, aliases, libraries, has_loops, extra = rest
         blobs = _Blobs(data, start + length, _ALIGNMENT)
-        constants = tuple(blobs.array(_dtype(name), dims) for name, dims in header["constants"])
-        objects = tuple(bytes(blobs.take(size)) for size in header["objects"])
+        constants = tuple([blobs.array(_dtype(dtype), dims) for dtype, dims in arrays])
         program = Program(
-            name=header["name"],
-            objects=objects,
-            entry=header["entry"],
-            parameters=tuple(_decode(tree) for tree in header["parameters"]),
-            result=_decode(header["result"]),
-            kernels=tuple(header["kernels"]),
-            libraries=tuple(header["libraries"]),
-            has_loops=header["has_loops"],
-            parameter_names=tuple(header["parameter_names"]),
-            arena_bytes=header["arena_bytes"],
-            constants=constants,
-            runtime_calls=tuple(_decode_call(row) for row in header["runtime_calls"]),
-            num_replicas=header["num_replicas"],
-            num_partitions=header["num_partitions"],
-            aliases=dict(header["aliases"]),
-            texts=texts,
+            name,
+            tuple([bytes(blobs.take(size)) for size in sizes]),
+            entry,
+            tuple([_decode(tree) for tree in parameters]),
+            _decode(result),
+            tuple(kernels),
+            tuple(parameter_names),
+            arena_bytes,
+            constants,
+            tuple([_decode_call(row) for row in calls]),
+            num_replicas,
+            num_partitions,
+            dict(aliases),
+            texts,
+            tuple(libraries),
+            has_loops,
         )
-        return program, _decode(header["extra"])
+        return program, _decode(extra)
     except (KeyError, TypeError, IndexError, ValueError) as error:
         raise ValueError(f"a damaged program: {error}") from error
+
+
+_KINDS = (str, list, str, list, dict, list, list, int, list, list, int, int, list, list, bool, dict)
+"""Of the fields of a header, in order."""
 
 
 class _Blobs:
@@ -144,9 +151,14 @@ def _decode_call(row: Sequence[Any]) -> RuntimeCall:
     )
 
 
+_USUAL = {name: np.dtype(name) for name in ("bool", "float32", "float64", "int32", "int64", "uint8", "uint32")}
+
+
 @functools.cache
 def _dtype(name: str) -> np.dtype[Any]:
     """The element type of that name, which numpy may not know by itself."""
+    if name in _USUAL:
+        return _USUAL[name]
     try:
         return np.dtype(name)
     except TypeError:
@@ -166,11 +178,16 @@ def _encode(value: Any) -> Any:
             return {"tuple": [_encode(part) for part in value]}
         case bytes():
             return {"bytes": value.hex()}
+        case Mapping() if all(type(part) in _SCALARS for part in value.values()):
+            return {"scalars": dict(value)}
         case Mapping():
             return {"mapping": [[key, _encode(part)] for key, part in value.items()]}
         case None | bool() | int() | float() | str():
             return value
     raise TypeError(f"a {type(value).__name__} is not plain data")
+
+
+_SCALARS = (bool, int, float, str, type(None))
 
 
 def _decode(value: Any) -> Any:
@@ -181,6 +198,8 @@ def _decode(value: Any) -> Any:
         case "array":
             name, dims, dynamic, order = content
             return ArraySpec(_dtype(name), tuple(dims), tuple(dynamic), tuple(order))
+        case "scalars":
+            return dict(content)
         case "token":
             return TokenSpec()
         case "tuple":

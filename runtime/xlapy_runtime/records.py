@@ -15,7 +15,8 @@ Modules with records say `from __future__ import annotations`: only the names of
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from operator import attrgetter, itemgetter
+from itertools import repeat
+from operator import attrgetter, call, itemgetter
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, TypeVar, dataclass_transform
 
 from xlapy_runtime.late import late
@@ -73,12 +74,15 @@ class _RecordType(type):
         namespace |= {"__slots__": own, "__match_args__": names, "__dataclass_fields__": _DataclassFields()}
         made = super().__new__(mcls, name, bases, namespace)
         made._defaults = defaults
+        made._is_checked = bool(bases) and made.__post_init__ is not Record.__post_init__
         made._setters = tuple(getattr(made, name).__set__ for name in names)
         made._content = attrgetter(*names) if names else repr
         made._by_name = itemgetter(*names) if names else repr
         return made
 
     __match_args__: tuple[str, ...]
+    __post_init__: Callable[[Any], None]
+    _is_checked: bool
     _defaults: dict[str, Any]
     _setters: tuple[Callable[[Any, Any], None], ...]
     _content: Callable[[Any], Any]
@@ -95,9 +99,9 @@ class Record(metaclass=_RecordType):
     def __init__(self, *values: Any, **named: Any) -> None:
         kind = type(self)
         complete = values if len(values) == len(kind.__match_args__) and not named else _complete(kind, values, named)
-        for set_field, value in zip(kind._setters, complete, strict=True):
-            set_field(self, value)
-        self.__post_init__()
+        any(map(call, kind._setters, repeat(self), complete))  # sets all fields, each of which answers None
+        if kind._is_checked:
+            self.__post_init__()
 
     def __post_init__(self) -> None:
         """What is left to do, or to check, once all fields are there."""

@@ -200,7 +200,7 @@ def test_an_entry_under_another_name_is_a_miss(cache: ObjectCache) -> None:
 
 
 def test_least_recently_used_entries_go_first(tmp_path: Path) -> None:
-    cache = ObjectCache(tmp_path / "cache", 10_000, version=b"1")
+    cache = ObjectCache(tmp_path / "cache", 10_500, version=b"1")
     for number in range(9):
         cache.put(KIND, bytes([number]), bytes(1000))
         os.utime(cache._path(KIND, bytes([number])), (number, number))
@@ -209,7 +209,7 @@ def test_least_recently_used_entries_go_first(tmp_path: Path) -> None:
     kept = [number for number in range(9) if cache.get(KIND, bytes([number])) is not None]
     assert kept == [0, 5, 6, 7, 8]
     assert cache.get(KIND, b"last") is not None
-    assert cache.info().total_bytes <= 10_000
+    assert cache.info().total_bytes <= 10_500
 
 
 @pytest.mark.parametrize(("age", "is_noted"), [(60, False), (2 * 3600, True)])
@@ -362,3 +362,27 @@ def succeeds_in_child(action: object) -> bool:
         finally:
             os._exit(status)
     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+
+def test_a_supplement_is_read_with_the_payload_or_not_at_all(cache: ObjectCache) -> None:
+    assert cache.get_with_supplement(KIND, b"key") is None
+    assert cache.put(KIND, b"key", b"payload", b"the appendix", b"the supplement")
+    assert cache.get_with_supplement(KIND, b"key") == (b"payload", b"the supplement")
+    assert cache.get(KIND, b"key") == b"payload"
+    assert cache.appendix(KIND, b"key") == b"the appendix"
+    assert cache.put(KIND, b"key", b"payload")
+    assert cache.get_with_supplement(KIND, b"key") == (b"payload", b"")
+
+
+@pytest.mark.parametrize("part", [b"payload", b"the supplement", b"the appendix"])
+def test_damage_is_noticed_by_those_who_read_the_part(part: bytes, cache: ObjectCache) -> None:
+    readers = (
+        (cache.get, b"payload"),
+        (cache.get_with_supplement, b"payload, the supplement"),
+        (cache.appendix, b"the appendix"),
+    )
+    for read, parts_of_it in readers:
+        cache.put(KIND, b"key", b"payload", b"the appendix", b"the supplement")
+        path = only_entry(cache)
+        path.write_bytes(path.read_bytes().replace(part, part[:-1] + b"!"))
+        assert (read(KIND, b"key") is None) == (part in parts_of_it)

@@ -147,3 +147,28 @@ def test_what_is_remembered_is_plain_data(cache: ObjectCache) -> None:
     (path,) = [path for path in (cache.info().directory or Path()).rglob("*") if path.is_file()]
     *_, facts, _ = json.loads(path.read_bytes()[_HEAD_BYTES:])
     assert facts["features"] == remembered.features and "cores" not in facts
+
+
+def test_the_known_processor_is_the_same_in_every_process_and_on_every_core() -> None:
+    if processor.known_processor() is None:
+        pytest.skip("nobody but LLVM can tell")
+    script = "from xlapy.codegen.processor import known_processor as of; print(of())"
+    surroundings = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    for core in sorted(os.sched_getaffinity(0))[:2]:
+        text = f"import os; os.sched_setaffinity(0, {{{core}}}); {script}"
+        answer = subprocess.run(
+            [sys.executable, "-c", text], capture_output=True, text=True, check=True, env=surroundings
+        )
+        assert answer.stdout.strip() == processor.known_processor()
+
+
+@pytest.mark.parametrize("change", ["system", "library", "shape"])
+def test_a_processor_is_known_by_one_kind_of_library(change: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    if change == "system":
+        monkeypatch.setattr(processor, "is_linux_on_x86", lambda: False)
+    elif change == "library":
+        monkeypatch.setattr(processor, "_leaf_function", lambda: None)
+    else:
+        monkeypatch.setattr(processor, "_leaf_function", lambda: lambda leaf: leaf * 48)
+    monkeypatch.setattr(processor, "is_linux_on_x86", lambda: change != "system")
+    assert processor.known_processor.__wrapped__() is None

@@ -17,7 +17,7 @@ import stat
 import struct
 import time
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 import llvmlite
 from llvmlite.utils import get_library_name
@@ -43,14 +43,14 @@ _NO_VERSION = b"any version, with paths from one folder"
 """Of what is remembered about the sources, from which the version follows."""
 
 _MIXES_WORDS = is_linux_on_x86()
-_MAGIC = b"xlapy entry 5\n" + (b"w\0" if _MIXES_WORDS else b"\0\0")
+_MAGIC = b"xlapy entry 6\n" + (b"w\0" if _MIXES_WORDS else b"\0\0")
 _WORD = struct.Struct("<Q")
 _DIGEST_BYTES = 32
 _KEY_LENGTHS = struct.Struct("<QQQ")
-_FACTS = struct.Struct(f"<{len(_MAGIC)}sQQ{_DIGEST_BYTES}s")
+_FACTS = struct.Struct(f"<{len(_MAGIC)}sQQQ{_DIGEST_BYTES}s{_DIGEST_BYTES}s")
 _HEAD_BYTES = _FACTS.size + _DIGEST_BYTES
-"""An entry is: magic, which says how checksums are made | lengths of payload and appendix | checksum of the appendix |
-checksum of all this and of the payload | payload | appendix."""
+"""An entry is: magic, which says how checksums are made | lengths of payload, supplement and appendix | checksums of
+supplement and appendix | checksum of all this and of the payload | payload | supplement | appendix."""
 
 _TEMPORARY_PREFIX = ".writing-"
 _TEMPORARY_LIFETIME_SECONDS = 3600
@@ -143,6 +143,11 @@ class ObjectCache:
         self._hits = 0
         self._misses = 0
 
+    @property
+    def is_on(self) -> bool:
+        """Whether it keeps anything."""
+        return self._directory is not None
+
     def get(self, kind: str, key: bytes) -> bytes | None:
         """The payload that was put under this kind and key, or None."""
         payload = self._read(kind, key, _payload)
@@ -152,20 +157,32 @@ class ObjectCache:
             self._hits += 1
         return payload
 
+    def get_with_supplement(self, kind: str, key: bytes) -> tuple[bytes, bytes] | None:
+        """The payload, and the supplement that was put beside it; or None."""
+        found = self._read(kind, key, _payload_and_supplement)
+        if found is None:
+            self._misses += 1
+        else:
+            self._hits += 1
+        return found
+
     def appendix(self, kind: str, key: bytes) -> bytes | None:
-        """What was put beside the payload, or None."""
+        """What was put behind the payload, or None."""
         return self._read(kind, key, _appendix)
 
-    def put(self, kind: str, key: bytes, payload: bytes, appendix: bytes = b"") -> bool:
-        """Stores the payload, replacing an earlier one. Says whether it is stored. The `appendix` is what belongs to it
-        and hardly anybody needs: it is read only when it is asked for."""
-        size = len(payload) + len(appendix)
+    def put(self, kind: str, key: bytes, payload: bytes, appendix: bytes = b"", supplement: bytes = b"") -> bool:
+        """Stores the payload, replacing an earlier one. Says whether it is stored. The `supplement` is what only some
+        readers want along with it. The `appendix` is what belongs to it and hardly anybody needs: it is read only when
+        it is asked for."""
+        size = len(payload) + len(supplement) + len(appendix)
         if self._directory is None or size > self._limit_bytes:
             return False
         digest = self._digest(kind, key)
         path = os.path.join(self._directory, kind, digest.hex())
         stored = _make_private(self._directory) and _make_private(os.path.dirname(path))
-        stored = stored and _write_atomically(path, (_head(digest, payload, appendix), payload, appendix))
+        stored = stored and _write_atomically(
+            path, (_head(digest, payload, supplement, appendix), payload, supplement, appendix)
+        )
         if stored:
             self._keep_within_limit(size)
         return stored
@@ -197,7 +214,7 @@ class ObjectCache:
         lengths = _KEY_LENGTHS.pack(len(name), len(version), len(key))
         return blake2b(b"".join((lengths, name, version, key)), digest_size=_DIGEST_BYTES).digest()
 
-    def _read(self, kind: str, key: bytes, part: _Part) -> bytes | None:
+    def _read(self, kind: str, key: bytes, part: _Part[Found]) -> Found | None:
         """A part of an entry. One that is damaged is removed."""
         if self._directory is None or not _is_private(self._directory):
             return None
@@ -256,13 +273,14 @@ def _listing(directory: str) -> list[str]:
         return []
 
 
-def _head(digest: bytes, payload: bytes, appendix: bytes) -> bytes:
+def _head(digest: bytes, payload: bytes, supplement: bytes, appendix: bytes) -> bytes:
     """What an entry begins with; `digest` is that of its kind and key."""
-    facts = _FACTS.pack(_MAGIC, len(payload), len(appendix), _checksum(digest + _APPENDIX, appendix))
+    others = _checksum(digest + _SUPPLEMENT, supplement), _checksum(digest + _APPENDIX, appendix)
+    facts = _FACTS.pack(_MAGIC, len(payload), len(supplement), len(appendix), *others)
     return facts + _checksum(digest + facts, payload)
 
 
-_APPENDIX = b"appendix"
+_SUPPLEMENT, _APPENDIX = b"supplement", b"appendix"
 
 
 def _checksum(facts: bytes, content: bytes) -> bytes:
@@ -277,7 +295,7 @@ def _checksum(facts: bytes, content: bytes) -> bytes:
     return digest.digest()
 
 
-def _part_of_file(path: str, part: _Part, digest: bytes) -> bytes:
+def _part_of_file(path: str, part: _Part[Found], digest: bytes) -> Found:
     """What `part` finds in a file that is an entry; else raises OSError, or ValueError for a damaged one. That it was
     used is noted, unless it lately was."""
     descriptor = os.open(path, _READING)
@@ -286,8 +304,8 @@ def _part_of_file(path: str, part: _Part, digest: bytes) -> bytes:
         head = os.read(descriptor, _HEAD_BYTES)
         if len(head) < _HEAD_BYTES or not head.startswith(_MAGIC):
             raise ValueError("not an entry of this format")
-        _, length, more, _ = _FACTS.unpack_from(head)
-        if _HEAD_BYTES + length + more != status.st_size:
+        lengths = _FACTS.unpack_from(head)[1:4]
+        if _HEAD_BYTES + sum(lengths) != status.st_size:
             raise ValueError("an entry cut short")
         found = part(descriptor, head, digest)
     finally:
@@ -302,23 +320,36 @@ _READING = os.O_RDONLY | getattr(os, "O_BINARY", 0)
 
 
 def _payload(descriptor: int, head: bytes, digest: bytes) -> bytes:
-    _, length, _, _ = _FACTS.unpack_from(head)
-    payload = os.read(descriptor, length)
+    _, length, *_ = _FACTS.unpack_from(head)
+    return _checked_payload(os.read(descriptor, length), head, digest)
+
+
+def _checked_payload(payload: bytes, head: bytes, digest: bytes) -> bytes:
     if _checksum(digest + head[: _FACTS.size], payload) != head[_FACTS.size :]:
         raise ValueError("a damaged payload")
     return payload
 
 
+def _payload_and_supplement(descriptor: int, head: bytes, digest: bytes) -> tuple[bytes, bytes]:
+    _, length, more, _, checksum, _ = _FACTS.unpack_from(head)
+    both = os.read(descriptor, length + more)
+    payload, supplement = both[:length], both[length:]
+    if more and _checksum(digest + _SUPPLEMENT, supplement) != checksum:
+        raise ValueError("a damaged supplement")
+    return _checked_payload(payload, head, digest), supplement
+
+
 def _appendix(descriptor: int, head: bytes, digest: bytes) -> bytes:
-    _, length, more, checksum = _FACTS.unpack_from(head)
-    os.lseek(descriptor, length, os.SEEK_CUR)
+    _, length, supplement, more, _, checksum = _FACTS.unpack_from(head)
+    os.lseek(descriptor, length + supplement, os.SEEK_CUR)
     appendix = os.read(descriptor, more)
     if _checksum(digest + _APPENDIX, appendix) != checksum:
         raise ValueError("a damaged appendix")
     return appendix
 
 
-_Part: TypeAlias = Callable[[int, bytes, bytes], bytes]
+Found = TypeVar("Found")
+_Part: TypeAlias = Callable[[int, bytes, bytes], Found]
 """Reads a part of an entry: of the file, behind its head; with the digest of kind and key."""
 
 

@@ -171,7 +171,7 @@ def remembered_host(cache: ObjectCache) -> Host:
     if found is not None:
         text, _, code = found.partition(_END_OF_FACTS)
         code_key, library_key, facts, has_cache_sizes = read_json(text.decode())
-        if has_cache_sizes or not os.path.isdir(_CACHE_TABLE):
+        if has_cache_sizes or not sees_cache_sizes():
             return Host(code_key, library_key, facts, code)
     host = _host_of(host_target(), b"")
     _remember(cache, key, host)
@@ -186,7 +186,7 @@ def leave_code(cache: ObjectCache, host: Host, code: bytes) -> None:
 
 
 def _remember(cache: ObjectCache, key: bytes, host: Host) -> None:
-    told = (host.code_key, host.library_key, host.facts, os.path.isdir(_CACHE_TABLE))
+    told = (host.code_key, host.library_key, host.facts, sees_cache_sizes())
     content = late("json").dumps(told).encode()
     cache.put(_HOSTS, key, _END_OF_FACTS.join((content, host.code)) if host.code else content)
 
@@ -197,6 +197,11 @@ def _host_key() -> bytes | None:
     if identity is None:
         return None
     return identity + f" {layout_identity()}".encode()
+
+
+def sees_cache_sizes() -> bool:
+    """Whether the system tells this process of the caches, as it does not in some containers."""
+    return os.path.isdir(_CACHE_TABLE)
 
 
 _END_OF_FACTS = b"\n"

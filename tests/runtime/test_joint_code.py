@@ -1,0 +1,108 @@
+"""Code that programs share, beside a program: images that become one piece of memory and call each other."""
+
+from __future__ import annotations
+
+import ctypes
+
+import pytest
+
+from xlapy.codegen.jit import emit_object
+from xlapy.codegen.target import host_target
+from xlapy_runtime.errors import InternalError
+from xlapy_runtime.images import is_image, parts
+from xlapy_runtime.joint_code import Member, dump_members, read_members
+from xlapy_runtime.linking import LinkedCode, as_image, load_together
+
+COUNTING = """@counter = internal global i64 5
+@zeros = internal global [600 x i64] zeroinitializer, align 64
+define i64 @next() nounwind {
+  %old = load i64, ptr @counter
+  %new = add i64 %old, 1
+  store i64 %new, ptr @counter
+  %last = getelementptr [600 x i64], ptr @zeros, i64 0, i64 599
+  %zero = load i64, ptr %last
+  %sum = add i64 %new, %zero
+  ret i64 %sum
+}
+"""
+DOUBLING = """declare i64 @next()
+declare i64 @elsewhere(i64)
+define i64 @twice() nounwind {
+  %one = call i64 @next()
+  %two = call i64 @next()
+  %sum = add i64 %one, %two
+  %result = call i64 @elsewhere(i64 %sum)
+  ret i64 %result
+}
+"""
+Function = ctypes.CFUNCTYPE(ctypes.c_int64)
+Elsewhere = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64)
+negated = Elsewhere(lambda x: -x)
+IMPORTS = {"elsewhere": ctypes.cast(negated, ctypes.c_void_p).value or 0}
+
+
+@pytest.fixture(scope="module")
+def members() -> list[Member]:
+    found = []
+    for name, text in (
+        ("doubling", DOUBLING),
+        ("counting", COUNTING),
+        ("another", COUNTING.replace("@next", "@other")),
+    ):
+        image = as_image([emit_object(text, host_target())])
+        if image is None or not is_image(image):
+            pytest.skip("object code that only LLVM links")
+        found.append(Member(name, "", parts(image)))
+    return found
+
+
+def call(linked: LinkedCode, symbol: str) -> int:
+    return int(Function(linked.address(symbol))())
+
+
+@pytest.mark.parametrize("order", [(0, 1, 2), (1, 2, 0), (1, 0, 2), (2, 0, 1)])
+def test_images_in_one_piece_of_memory_call_each_other(order: tuple[int, ...], members: list[Member]) -> None:
+    """Data lies between the code of some, and stays writable."""
+    linked = load_together([members[place].image for place in order], IMPORTS)
+    doubling, counting, another = (linked[order.index(place)] for place in range(3))
+    assert call(doubling, "twice") == -(6 + 7)
+    assert call(counting, "next") == 8
+    assert call(another, "other") == 6
+    assert "next" in counting and "next" not in doubling
+    assert counting.addresses() == {"next": counting.address("next")}
+
+
+def test_each_is_unloaded_by_itself(members: list[Member]) -> None:
+    for _ in range(40):
+        first, second, third = load_together([member.image for member in members], IMPORTS)
+        del third
+        assert call(first, "twice") == -(6 + 7)
+        del first
+        assert call(second, "next") == 8
+
+
+def test_what_nobody_has_is_said(members: list[Member]) -> None:
+    with pytest.raises(InternalError, match="nobody defines elsewhere"):
+        load_together([member.image for member in members], {})
+
+
+def test_members_survive_their_bytes(members: list[Member]) -> None:
+    read = read_members(dump_members("these", members), "these")
+    assert [member.name for member in read] == ["doubling", "counting", "another"]
+    linked = load_together([member.image for member in read], IMPORTS)
+    assert call(linked[0], "twice") == -(6 + 7)
+
+
+def test_members_are_for_one_identity(members: list[Member]) -> None:
+    data = dump_members("these", members)
+    assert read_members(data, "others") == [] and read_members(data, None) == []
+
+
+def test_bytes_that_are_no_members(members: list[Member]) -> None:
+    good = dump_members("these", members)
+    damaged = [good[:end] for end in range(0, len(good), 97)]
+    damaged += [good + b"x", good.replace(b'"doubling"', b'["doub"]x'), good.replace(b'"these"', b"[1,2,3]", 1)]
+    for data in damaged[:-1]:
+        with pytest.raises(InternalError, match=r"damaged|cut short"):
+            read_members(data, "these")
+    assert read_members(damaged[-1], "these") == []
