@@ -257,6 +257,13 @@ def test_settings_choose_the_directory(tmp_path: Path, monkeypatch: pytest.Monke
     assert cache_directory(None) == "/home/someone/.cache/xlapy"
 
 
+def test_a_relative_directory_without_one_to_work_in_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert cache_directory("below") == str(tmp_path / "below")
+    tmp_path.rmdir()
+    assert cache_directory("below") is None
+
+
 def test_no_directory_is_an_empty_cache() -> None:
     cache = ObjectCache(None)
     assert not cache.put(KIND, b"key", b"payload")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+from pathlib import Path
 from typing import Any
 
 import ml_dtypes
@@ -284,6 +285,16 @@ def test_errors_come_at_the_faulty_call(call: Any) -> None:
         call(b, x)
     assert "test_bad_input.py" in str(caught.value)
     assert xlapy.compile(b.build(x + 1)) is not None, "the builder is usable afterwards"
+
+
+def test_errors_need_no_working_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    b = xlapy.XlaBuilder("wrong")
+    x = ops.Parameter(b, 0, xlapy.Shape.array(F32, (4,)))
+    monkeypatch.chdir(tmp_path)
+    tmp_path.rmdir()
+    with pytest.raises(xlapy.XlaError, match=r"test_bad_input\.py"):
+        ops.Reshape(x, (5,))
+    assert "add" in str(xlapy.compile(b.build(x + 1)).explain())
 
 
 # -- options, and values of another kind -------------------------------------------------------------------------------

@@ -8,6 +8,8 @@ import os
 import sys
 from types import FrameType
 
+from xlapy.support.paths import seen_from_here
+
 
 def user_frame() -> FrameType | None:
     """The innermost frame that is the user's, or None if there is none."""
@@ -33,17 +35,12 @@ def user_line() -> str:
         return ""
     path, line = frame.f_code.co_filename, frame.f_lineno
     source = linecache.getline(path, line, frame.f_globals).strip()
-    return f"{printable(_shortened(path))}:{line}" + (f": {source}" if source else "")
+    return f"{printable(seen_from_here(path))}:{line}" + (f": {source}" if source else "")
 
 
 def printable(path: str) -> str:
     """The path, with question marks for those bytes of it that are no text."""
     return path if path.isascii() else path.encode("utf-8", "replace").decode()
-
-
-def _shortened(path: str) -> str:
-    """The path as seen from the working directory, where it lies below that."""
-    return path.removeprefix(os.getcwd() + os.sep)
 
 
 class _Places:

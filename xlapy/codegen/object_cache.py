@@ -81,16 +81,24 @@ class CacheInfo(Record):
 def cache_directory(setting: str | None, cache_home: str | None = None) -> str | None:
     """Where the cache lives: `setting` if given (XLAPY_CACHE_DIR), else below `cache_home` (XDG_CACHE_HOME).
 
-    None, meaning no cache, for the settings "off" and "", and where there is no home directory.
+    None, meaning no cache, for the settings "off" and "", and where there is no home directory, or none to work in that
+    the setting is relative to.
     """
     if setting is not None:
         if setting.startswith("/"):  # as it mostly does, and nothing else needs a look
             return os.path.normpath(setting)
-        return None if setting.strip().lower() in ("", "off") else os.path.abspath(os.path.expanduser(setting))
+        return None if setting.strip().lower() in ("", "off") else _absolute(os.path.expanduser(setting))
     if cache_home and os.path.isabs(cache_home):
         return os.path.join(cache_home, "xlapy")
     home = os.path.expanduser("~")
     return None if home == "~" else os.path.join(home, ".cache", "xlapy")
+
+
+def _absolute(path: str) -> str | None:
+    try:
+        return os.path.abspath(path)
+    except OSError:  # the working directory was removed
+        return None
 
 
 def code_version(directory: str | None = None) -> bytes:

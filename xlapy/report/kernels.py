@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -16,6 +15,7 @@ from xlapy.hlo.shape import Shape
 from xlapy.report.limits import Limits
 from xlapy.report.observation import Observation
 from xlapy.report.units import amount, bytes_text, number, time_text
+from xlapy.support.paths import seen_from_here
 
 OPERATIONS_PER_FUNCTION = 20
 """A transcendental function by polynomial takes about so many operations."""
@@ -191,5 +191,4 @@ def place_of(metadata: OpMetadata) -> str:
     """The file and line of the user, or else what a front end called the operation; often nothing.
 
     Files below the working directory go by their name there."""
-    here = os.getcwd() + os.sep
-    return metadata.location().removeprefix(here) or metadata.op_name
+    return seen_from_here(metadata.location()) or metadata.op_name

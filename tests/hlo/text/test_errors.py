@@ -21,6 +21,8 @@ CASES = [
     ("ENTRY e { x = f33[] parameter(0) }", "no element type 'f33'"),
     ("ENTRY e { x = f32[2 parameter(0) }", "expected"),
     ("ENTRY e { x = f32[-2] parameter(0) }", "not the size of a dimension"),
+    ("ENTRY e { x = f32[9223372036854775807] parameter(0) }", r"more than 2\^48 elements"),
+    ("ENTRY e { x = f32[99999999999999999999] parameter(0) }", "dimension 0 of an array has more than 64 bits"),
     ("ENTRY e { x = f32[2]{1} parameter(0) }", "not a permutation"),
     ("ENTRY e { x = f32[] parameter(0) y = f32[] negate(xx) }", "no instruction 'xx'"),
     ("ENTRY e { x = f32[] parameter(0) y = f32[] negate(z) z = f32[] negate(x) }", "before this one"),

@@ -12,7 +12,7 @@ from xlapy.support.source import suggestion
 
 _ARRAY = token(r"[a-z][a-z0-9]*+\[[^\]\n{}()]*+\](?:\{[0-9, ]*+(?::[^{}\n]*+)?\})?")
 _PARTS = re.compile(r"([a-z0-9]+)\[([^\]]*)\](?:\{([0-9, ]*)(?::(.*))?\})?")
-_DIMENSION = re.compile(r"(<=)?([0-9]{1,18})|(\?)")
+_DIMENSION = re.compile(r"(<=)?([0-9]{1,40})|(\?)")
 _PARAMETER = re.compile(rf"%?{NAME}\s*:\s*")
 
 
