@@ -128,11 +128,33 @@ def _html(module: "HloModule") -> str:
 
 def __getattr__(name: str) -> Any:
     if name not in _AT_FIRST_USE:
-        raise AttributeError(f"module 'xlapy' has no attribute {name!r}", name=name, obj=sys.modules[__name__])
+        raise AttributeError(
+            f"module 'xlapy' has no attribute {name!r}{_hint(name)}", name=name, obj=sys.modules[__name__]
+        )
     module = importlib.import_module(_AT_FIRST_USE[name])
     value = module if module.__name__ == f"xlapy.{name}" else getattr(module, _NAMED_OTHERWISE.get(name, name))
     globals()[name] = value
     return value
+
+
+def _hint(name: str) -> str:
+    if name in _IMPORTED_BY_NAME:
+        return f": `import xlapy.{name}` loads it"
+    return f": xlapy.{_ELSEWHERE[name]} is meant" if name in _ELSEWHERE else ""
+
+
+_IMPORTED_BY_NAME = ("codegen", "jax", "passes", "report", "tools", "xla_client")
+"""Packages that are not loaded for who mentions them: some need more than xlapy does."""
+
+_ELSEWHERE = {
+    "jit": "jax.jit (after `import xlapy.jax`)",
+    "parse": "hlo.parse or xlapy.stablehlo.parse",
+    "PrimitiveType": "xla_client.PrimitiveType (after `import xlapy.xla_client`)",
+    **{
+        name: f"ops.{name}"
+        for name in ("ChannelHandle", "FftType", "GatherDimensionNumbers", "RandomAlgorithm", "ScatterDimensionNumbers")
+    },
+}
 
 
 def __dir__() -> list[str]:

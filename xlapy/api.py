@@ -58,6 +58,12 @@ def _hint(source: object) -> str:
     """How to make a program of what is none, if that can be told."""
     if hasattr(source, "builder"):
         return "; its builder makes one: builder.build(it)"
+    if type(source).__module__.startswith("jaxlib.mlir"):
+        return "; str(it) is its text"
+    if hasattr(source, "lower"):
+        return "; xlapy.jax.jit stands in for jax.jit, and lower(...).as_text() is a program"
+    if callable(source) and not hasattr(source, "as_text"):
+        return "; a function is recorded with an XlaBuilder, or traced by xlapy.jax.jit"
     name = next((name for name in _METHODS_THAT_GIVE_PROGRAMS if hasattr(source, name)), "")
     return f"; what its {name}() returns may be one" if name else ""
 

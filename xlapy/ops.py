@@ -1,4 +1,9 @@
-"""The op functions in the spelling of `xla_client.ops`: `from xlapy import ops; y = ops.Add(ops.Mul(x, 2), z)`."""
+"""The op functions in the spelling of `xla_client.ops`: `from xlapy import ops; y = ops.Add(ops.Mul(x, 2), z)`.
+
+Besides, the classes of what some of them take: dimension numbers, channels, kinds of paddings and transforms."""
+
+import sys
+from typing import TYPE_CHECKING, Any
 
 from xlapy.builder.collectives import (
     AllGather,
@@ -163,6 +168,7 @@ from xlapy.builder.ordering import (
     SortKeyVal,
     TopK,
 )
+from xlapy.builder.other_names import hint_for_function
 from xlapy.builder.quantization import UniformDequantize, UniformQuantize
 from xlapy.builder.random import (
     RngBernoulli,
@@ -235,6 +241,14 @@ from xlapy.builder.windows import (
     SelectAndScatter,
     SelectAndScatterWithGeneralPadding,
 )
+from xlapy.hlo.attributes import (
+    ConvolutionDimensionNumbers,
+    DotDimensionNumbers,
+    FftType,
+    GatherDimensionNumbers,
+    RandomAlgorithm,
+    ScatterDimensionNumbers,
+)
 
 __all__ = [
     "LU",
@@ -303,6 +317,7 @@ __all__ = [
     "ConvWithGeneralDimensions",
     "ConvWithGeneralPadding",
     "ConvertElementType",
+    "ConvolutionDimensionNumbers",
     "Copy",
     "Cos",
     "Cosh",
@@ -315,6 +330,7 @@ __all__ = [
     "Digamma",
     "Div",
     "Dot",
+    "DotDimensionNumbers",
     "DotGeneral",
     "DynamicReshape",
     "DynamicSlice",
@@ -328,8 +344,10 @@ __all__ = [
     "Exp",
     "Expm1",
     "Fft",
+    "FftType",
     "Floor",
     "Gather",
+    "GatherDimensionNumbers",
     "Ge",
     "GeTotalOrder",
     "GetDimensionSize",
@@ -378,6 +396,7 @@ __all__ = [
     "Pow",
     "ProductOfElementaryHouseholderReflectors",
     "QrDecomposition",
+    "RandomAlgorithm",
     "RandomGammaGrad",
     "Real",
     "Reciprocal",
@@ -409,6 +428,7 @@ __all__ = [
     "RoundNearestEven",
     "Rsqrt",
     "Scatter",
+    "ScatterDimensionNumbers",
     "Select",
     "SelectAndScatter",
     "SelectAndScatterWithGeneralPadding",
@@ -442,3 +462,11 @@ __all__ = [
     "Xor",
     "Zeta",
 ]
+
+
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> Any:
+        raise AttributeError(
+            f"xlapy.ops has no {name!r}{hint_for_function(name)}", name=name, obj=sys.modules[__name__]
+        )

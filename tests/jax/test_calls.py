@@ -321,3 +321,14 @@ def test_leaves_that_are_no_arrays_are_refused() -> None:
     with pytest.raises(OverflowError):
         identity = xlapy.jax.jit(lambda x: x)
         identity(identity(1).item() + 2**40)
+
+
+def test_options_are_looked_at_before_anything_runs() -> None:
+    with pytest.raises(ArgumentError, match="options are CompileOptions, not"):
+        xlapy.jax.jit(jnp.tanh, options={"fast_math": True})  # type: ignore[arg-type]
+
+
+def test_what_was_lowered_says_its_types_and_its_text() -> None:
+    lowered = xlapy.jax.jit(jnp.tanh).lower(np.ones(3, np.float32))
+    assert "stablehlo.tanh" in lowered.as_text()
+    assert repr(lowered).startswith("<Lowered (float32[3]) -> (float32[3]), ")

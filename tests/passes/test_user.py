@@ -96,3 +96,60 @@ def test_what_is_left_out_is_known(options: dict[str, set[str]], reason: str) ->
 def test_only_a_pass_has_a_place(place: Any, step: Any) -> None:
     with pytest.raises(ArgumentError, match="is no pass: an instance of a dataclass"):
         place("simplify", step)
+
+
+@dataclass
+class Nameless(Pass):
+    def run(self, module: HloModule) -> bool:
+        return False
+
+
+@dataclass
+class Raising(Pass):
+    name: ClassVar[str] = "raising"
+
+    def run(self, module: HloModule) -> bool:
+        raise KeyError("boom")
+
+
+def test_a_pass_needs_a_name() -> None:
+    with pytest.raises(ArgumentError, match="has no name: a pass says name = 'nameless' in its class"):
+        after("simplify", Nameless())
+
+
+def test_what_a_pass_raises_bears_its_name() -> None:
+    with pytest.raises(KeyError, match="boom") as caught:
+        xlapy.compile(PROGRAM, xlapy.CompileOptions(passes=[after("simplify", Raising())]))
+    assert caught.value.__notes__ == ["pass raising raised this"]
+
+
+def test_what_a_law_raises_bears_its_name() -> None:
+    book = LawBook()
+
+    @book.law(P.negate(x))
+    def divide_by_nothing(x: Instruction) -> Value:
+        """-x -> x, were it not for its mistake"""
+        raise KeyError("nothing")
+
+    with pytest.raises(KeyError) as caught:
+        xlapy.compile(PROGRAM, xlapy.CompileOptions(laws=[book]))
+    assert "law divide-by-nothing raised this, of" in caught.value.__notes__[0]
+
+
+def test_a_law_takes_the_variables_of_its_pattern() -> None:
+    book = LawBook()
+
+    @book.law(P.negate(x))
+    def misspelled(y: Instruction) -> Value:
+        """-x -> x, were it not for its mistake"""
+        return y
+
+    with pytest.raises(ArgumentError, match="function of law 'misspelled' takes 'y'; its pattern has x"):
+        xlapy.compile(PROGRAM, xlapy.CompileOptions(laws=[book]))
+
+
+def test_a_pattern_is_made_of_patterns() -> None:
+    with pytest.raises(ArgumentError, match=r'P.negate matches .*; of one variable.*\(x,\) = variables\("x"\)'):
+        P.negate(variables("x"))  # type: ignore[arg-type]
+    with pytest.raises(ArgumentError, match="there is no op 'negat'; did you mean 'negate'"):
+        new.op("negat")

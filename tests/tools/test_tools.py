@@ -423,6 +423,8 @@ def test_cache_shows_and_clears(tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
     assert main(["cache", "--info"]) == 0
     shown = capsys.readouterr().out
     assert f"{tmp_path / 'cache'}: " in shown and " 0 entries" not in shown
+    assert main(["cache"]) == 0
+    assert capsys.readouterr().out == shown.splitlines(keepends=True)[-1]
     assert main(["cache", "--clear"]) == 0
     assert "cache: 0 entries, 0 B of at most" in capsys.readouterr().out
 

@@ -111,6 +111,10 @@ def test_what_cannot_be_says_so() -> None:
     client = xla_client.make_cpu_client()
     with pytest.raises(ParseError, match="no module in MLIR's binary form"):
         client.compile(b"ML\xefR\x01")
+    with pytest.raises(ArgumentError, match="is a builder; what its build"):
+        client.compile(xla_client.XlaBuilder("unbuilt"))
+    with pytest.raises(ArgumentError, match="'NCHX' does not have each of N, C, H, W once"):
+        xla_client.make_convolution_dimension_numbers(("NCHX", "OIHW", "NCHW"), 2)
     with pytest.raises(ParseError, match="no ModuleProto"):
         xla_client.XlaComputation(b"\x0a\x01m\xff")
     with pytest.raises(UnsupportedError, match="backend 'gpu'"):
@@ -130,6 +134,8 @@ def test_channels_are_numbered() -> None:
 def test_unknown_op_functions_are_named() -> None:
     with pytest.raises(AttributeError, match="Frobnicate"):
         ops.Frobnicate  # noqa: B018 - looking it up is the test
+    with pytest.raises(AttributeError, match=r"no 'Sigmoid': that is ops.Logistic\(x\)"):
+        ops.Sigmoid  # noqa: B018 - looking it up is the test
 
 
 @pytest.mark.parametrize("opaque", [bytes(range(256)), b'{"a": 1}', "größe".encode()])

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from xlapy.builder.arguments import as_flag, as_int, as_ints, as_list, as_shape, as_text, as_texts, described
 from xlapy.builder.op import XlaOp
+from xlapy.builder.other_names import hint_for_function
 from xlapy.builder.places import printable, user_frame, user_line
-from xlapy.builder.registry import located
+from xlapy.builder.registry import FUNCTIONS, located
 from xlapy.hlo.attributes import OpMetadata
 from xlapy.hlo.graph import (
     NO_METADATA,
@@ -351,9 +352,15 @@ class XlaBuilder:
     def __repr__(self) -> str:
         return f"<XlaBuilder {self.name}, {len(self._computation)} instructions>"
 
-    if TYPE_CHECKING:  # the methods that `methods.attach_methods` makes from the op functions
-
-        def __getattr__(self, name: str) -> Any: ...
+    def __getattr__(self, name: str) -> Any:
+        """What is no method: those that `methods.attach_methods` makes from the op functions are found before."""
+        if name in FUNCTIONS:
+            hint = f": ops.{name} is a function"
+        elif hasattr(XlaOp, name):
+            hint = f": values have it, as x.{name}"
+        else:
+            hint = hint_for_function(name)
+        raise AttributeError(f"an XlaBuilder has no {name!r}{hint}", name=name, obj=self)
 
 
 _WAITED_FOR_BY = {"send": ("send-done", "Send.B1"), "recv": ("recv-done", "Recv.B1")}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
+from xlapy.builder.other_names import hint_for_value
 from xlapy.builder.places import user_line
 from xlapy.builder.registry import OPERATORS
 from xlapy.hlo.graph import Instruction
@@ -198,9 +199,9 @@ class XlaOp:
     def _refusal(self, why: str) -> ArgumentError:
         return ArgumentError(why, where=user_line()).add_context(subject=repr(self))
 
-    if TYPE_CHECKING:  # the methods that `methods.attach_methods` makes from the op functions
-
-        def __getattr__(self, name: str) -> Any: ...
+    def __getattr__(self, name: str) -> Any:
+        """What is no method: those that `methods.attach_methods` makes from the op functions are found before."""
+        raise AttributeError(f"an XlaOp has no {name!r}{hint_for_value(name)}", name=name, obj=self)
 
 
 _NO_NUMBER = "has no value while the graph is recorded; build the computation, compile it, and run it"

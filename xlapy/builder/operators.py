@@ -148,11 +148,19 @@ def _complete(selectors: tuple[Any, ...], shape: Shape) -> list[Any]:
     return [*selectors[:place], *whole, *selectors[place + 1 :]]
 
 
+def _by_run_time(selector: XlaOp) -> str:
+    if selector.shape.is_scalar:
+        return "use ops.DynamicSlice for such indices"
+    if selector.shape.is_array and selector.shape.type.is_integer:
+        return "use ops.Gather for arrays of indices"
+    return "ops.Select chooses between elements; there are no results of as many elements as a condition is true for"
+
+
 def _selected(selector: Any, dim: int, shape: Shape) -> tuple[SliceDimension, int | None, bool]:
     """The range of the dimension, its size (None: the dimension disappears), and whether it is read backwards."""
     size = shape.dims[dim]
     if isinstance(selector, XlaOp):
-        raise ArgumentError(f"{selector!r} is known only at run time; use ops.DynamicSlice for such indices")
+        raise ArgumentError(f"{selector!r} is known only at run time: {_by_run_time(selector)}")
     if isinstance(selector, slice):
         picked = _picked(selector, size)
         if picked.step > 0:

@@ -8,6 +8,7 @@ import os
 import sys
 from types import FrameType
 
+from xlapy.support.errors import XlaError
 from xlapy.support.paths import seen_from_here
 
 
@@ -47,7 +48,10 @@ class _Places:
     """Folders whose code is no user's, as frames spell them, so that the comparison needs no normalized paths. More
     come when frameworks are imported."""
 
-    passed_over: tuple[str, ...] = (os.path.dirname(os.path.dirname(user_frame.__code__.co_filename)) + os.sep,)
+    passed_over: tuple[str, ...] = (
+        os.path.dirname(os.path.dirname(user_frame.__code__.co_filename)) + os.sep,
+        os.path.dirname(XlaError.__init__.__code__.co_filename) + os.sep,  # the runtime
+    )
 
 
 _places = _Places()

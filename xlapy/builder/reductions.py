@@ -27,7 +27,7 @@ def Reduce(
     builder: XlaBuilder | XlaOp,
     operands: Any,
     init_values: Any,
-    computation: Any,
+    computation: Any = None,
     dimensions_to_reduce: Integers | None = None,
 ) -> XlaOp:
     """Folds dimensions with `computation`, from initial values: `Reduce(builder, operands, init_values, computation,
@@ -35,9 +35,15 @@ def Reduce(
 
     A function gets the running values, then the elements, as scalars, and returns the new running values."""
     if isinstance(builder, XlaOp):
+        if computation is None:
+            raise ArgumentError("the dimensions to fold are missing; x.reduce_all(init_value, computation) folds all")
         return _reduce(builder.builder, [builder], [operands], init_values, as_ints(computation, "dimensions"))
     if not isinstance(builder, XlaBuilder):
         raise ArgumentError(f"the first argument is the builder or the operand, not {described(builder)}")
+    if dimensions_to_reduce is None:
+        raise ArgumentError(
+            "the dimensions to fold are missing; ops.ReduceAll(operand, init_value, computation) folds all"
+        )
     arrays = [operands] if isinstance(operands, XlaOp) else operands
     inits = init_values if isinstance(init_values, (list, tuple)) else [init_values]
     return _reduce(builder, arrays, inits, computation, as_ints(dimensions_to_reduce, "dimensions"))

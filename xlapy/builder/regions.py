@@ -50,6 +50,11 @@ def state_computation_of(
     value = unpack(inner.parameter(0, state.shape), template)
     spread = isinstance(template, (list, tuple)) and not _takes(function, 1)
     arguments = list(value) if spread else [value]
+    if len(arguments) == 1 and state.shape.is_tuple and not _takes(function, 1) and _takes(function, len(value)):
+        raise ArgumentError(
+            f"the {role} function {_signature_of(function)} is called with one argument, the tuple {state.shape}: take "
+            "it apart inside (a, b = state), or give the state as a Python list or tuple"
+        )
     _check_arity(function, len(arguments), role)
     return _finished(inner, function(*arguments), like, role)
 
@@ -86,8 +91,12 @@ def _check_function(function: Any, role: str) -> None:
 
 def _check_arity(function: Callable[..., Any], count: int, role: str) -> None:
     if not _takes(function, count):
-        name = getattr(function, "__name__", repr(function))
-        raise ArgumentError(f"the {role} function {name}{inspect.signature(function)} does not take {count} arguments")
+        given = "1 argument" if count == 1 else f"{count} arguments"
+        raise ArgumentError(f"the {role} function {_signature_of(function)} does not take {given}")
+
+
+def _signature_of(function: Callable[..., Any]) -> str:
+    return f"{getattr(function, '__name__', repr(function))}{inspect.signature(function)}"
 
 
 def _takes(function: Callable[..., Any], count: int) -> bool:

@@ -82,7 +82,8 @@ def Reshape(operand: XlaOp, dimensions: Integers | None, new_sizes: Integers | N
         if sorted(order) != list(range(shape.rank)):
             raise ShapeError(
                 "Reshape.B1",
-                f"{list(order)} is not a permutation of the dimensions of {shape}; sizes alone are one list",
+                f"{list(order)} is not a permutation of the dimensions of {shape}; sizes alone are one list, as in "
+                "Reshape(x, (2, 3))",
             )
         if list(order) != sorted(order):
             operand = builder.record("transpose", [operand], permutation=order)

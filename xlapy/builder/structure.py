@@ -51,7 +51,10 @@ def Iota(builder: XlaBuilder, shape: Any, iota_dimension: int | None = None, *, 
         if iota_dimension is None:
             raise ArgumentError("Iota(builder, shape, iota_dimension) needs the dimension along which to count")
         return builder.record("iota", shape=shape, dimension=as_int(iota_dimension, "iota_dimension"))
-    length = as_int(iota_dimension if size is None else size, "the size")
+    stated = iota_dimension if size is None else size
+    if stated is None:
+        raise ArgumentError("Iota(builder, element_type, size) needs the size, Iota(builder, shape, dimension) a Shape")
+    length = as_int(stated, "the size")
     if length < 0:
         raise ShapeError("Iota.size", f"the size is {length}, which is negative")
     return builder.record("iota", shape=Shape.array(element_type_of(shape), (length,)), dimension=0)

@@ -206,7 +206,9 @@ def complex_type_of(part: ElementType) -> ElementType:
 
 def describe(types: frozenset[ElementType]) -> str:
     """Names a group of element types for an error message: "float or complex" rather than twenty names."""
-    groups = {"pred": BOOLEAN, "integer": INTEGER, "float": FLOAT, "complex": COMPLEX}
+    groups = {"pred": BOOLEAN, "integer": INTEGER, "signed integer": SIGNED, "float": FLOAT, "complex": COMPLEX}
     whole = [name for name, group in groups.items() if group <= types]
+    if "integer" in whole:
+        whole.remove("signed integer")
     covered = frozenset[ElementType]().union(*(groups[name] for name in whole))
     return " or ".join(whole + sorted(t.name for t in types - covered))

@@ -22,6 +22,7 @@ import numpy as np
 
 from xlapy.hlo.graph import Instruction
 from xlapy.hlo.ops import OPS, OpSpec, Trait
+from xlapy.support.errors import ArgumentError
 from xlapy.support.records import Record
 
 Bindings = dict[str, Any]
@@ -83,6 +84,9 @@ class Patterns:
             unknown = [key for key in attributes if key not in spec.attributes]
             if unknown:
                 raise AttributeError(f"{spec.name} has no attribute {unknown[0]!r} to match")
+            for operand in operands:
+                if not isinstance(operand, _MATCHERS):
+                    raise _no_pattern(name, operand)
             return OpPattern(spec, operands, attributes)
 
         return pattern
@@ -103,9 +107,16 @@ class Patterns:
 
 P = Patterns()
 
+_MATCHERS = (Variable, Rest, Bound, Number, OpPattern)
+
+
+def _no_pattern(name: str, operand: object) -> ArgumentError:
+    hint = '; of one variable, take it out: (x,) = variables("x")' if isinstance(operand, Iterator) else ""
+    return ArgumentError(f"P.{name} matches variables and patterns of operands, not {operand!r}{hint}")
+
 
 def variables(names: str) -> Iterator[Variable]:
-    """One variable for each of the names: `x, y = variables("x y")`."""
+    """One variable for each of the names: `x, y = variables("x y")`, and `(x,) = variables("x")`."""
     return map(Variable, names.split())
 
 

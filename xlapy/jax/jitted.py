@@ -177,6 +177,8 @@ def jit(
         raise ArgumentError(f"xlapy.jax.jit compiles functions, not a {type(f).__name__}")
     if results not in ("numpy", "jax"):
         raise ArgumentError(f"results are 'numpy' or 'jax' arrays, not {results!r}")
+    if not isinstance(options, CompileOptions | None):
+        raise ArgumentError(f"options are CompileOptions, not {options!r}")
     jitted = jax.jit(
         f,
         static_argnums=static_argnums,

@@ -42,6 +42,14 @@ class Lowered:
     effects: Effects = NONE
     donated: tuple[int, ...] = ()
 
+    def as_text(self) -> str:
+        """The StableHLO, as JAX spells asking for it."""
+        return self.text
+
+    def __repr__(self) -> str:
+        given, made = (", ".join(map(str, avals)) for avals in (self.in_avals, self.out_avals))
+        return f"<Lowered ({given}) -> ({made}), {len(self.text):,} characters of StableHLO>"
+
     def compile(self, options: CompileOptions | None = None) -> Executable:
         """The program as an executable of flat arrays; a token is None."""
         return compile_text(self.text, options or CompileOptions(), self.effects)

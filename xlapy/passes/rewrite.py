@@ -73,7 +73,20 @@ class Law(Record):
         if bindings is None:
             return None
         bindings["root"] = root
-        return self.rewrite(*[bindings[name] for name in self.wanted])
+        return self._rewritten(bindings)
+
+    def _rewritten(self, bindings: Bindings) -> Value | None:
+        """What the law makes of what was matched; its own errors get a note of its name."""
+        try:
+            return self.rewrite(*[bindings[name] for name in self.wanted])
+        except Exception as error:
+            unknown = [name for name in self.wanted if name not in bindings]
+            if unknown:
+                raise ArgumentError(
+                    f"the function of law {self.name!r} takes {unknown[0]!r}; its pattern has {', '.join(bindings)}"
+                ) from None
+            error.add_note(f"law {self.name} raised this, of {bindings['root']!r}")
+            raise
 
 
 _OPERANDS_LOOKED_AT = 3

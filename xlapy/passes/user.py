@@ -52,6 +52,8 @@ def before(place: str, step: Pass) -> Placement:
 def _placement(place: str, step: Any, *, behind: bool) -> Placement:
     if not isinstance(step, Pass) or not is_dataclass(step):
         raise ArgumentError(f"{step!r} is no pass: an instance of a dataclass that is a ModulePass or ComputationPass")
+    if not isinstance(getattr(step, "name", None), str):
+        raise ArgumentError(f"{step!r} has no name: a pass says name = {type(step).__name__.lower()!r} in its class")
     return Placement(place, step, behind)
 
 
@@ -121,9 +123,15 @@ class CheckedPass(Pass):
         return self.step.name
 
     def run(self, module: HloModule) -> bool:
-        """Runs the pass. Raises InternalError, naming it, if it leaves an invalid module, or lies about a change."""
+        """Runs the pass. Raises InternalError, naming it, if it leaves an invalid module, or lies about a change.
+
+        What the pass itself raises gets a note of its name."""
         print_before = fingerprint(module)
-        claimed = self.step.run(module)
+        try:
+            claimed = self.step.run(module)
+        except Exception as error:
+            error.add_note(f"pass {self.name} raised this")
+            raise
         self.records, self.counts = self.step.take_records(), self.step.take_counts()
         changed = fingerprint(module) != print_before
         if claimed != changed:

@@ -9,7 +9,7 @@ from xlapy.stablehlo.reading import parse_tree
 from xlapy.stablehlo.tree import dissolve
 from xlapy.stablehlo.write import Writer
 from xlapy.support.collection import paused_collection
-from xlapy.support.errors import ArgumentError
+from xlapy.support.errors import ArgumentError, ParseError
 
 
 def parse(text: str) -> HloModule:
@@ -18,7 +18,12 @@ def parse(text: str) -> HloModule:
     Raises ParseError, ShapeError or UnsupportedError, each with line, column and a caret. A function of several results
     returns a tuple."""
     with paused_collection():
-        parser, top = parse_tree(text)
+        try:
+            parser, top = parse_tree(text)
+        except ParseError as error:
+            if text.lstrip().startswith("HloModule "):
+                error.message += "; if this is HLO text, xlapy.hlo.parse reads it"
+            raise
         module = convert_program(parser, top)
         dissolve(top)
         return module

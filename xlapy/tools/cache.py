@@ -14,8 +14,10 @@ from xlapy.report.units import bytes_text
 def add_to(commands: Any) -> None:
     """Adds the subcommand to the parser."""
     parser = commands.add_parser("cache", help="show or clear the cache of compiled code")
-    action = parser.add_mutually_exclusive_group(required=True)
-    action.add_argument("--info", action="store_true", help="where it is, how many entries, how many bytes")
+    action = parser.add_mutually_exclusive_group()
+    action.add_argument(
+        "--info", action="store_true", help="where it is, how many entries, how many bytes (the default)"
+    )
     action.add_argument("--clear", action="store_true", help="remove everything in it")
     parser.set_defaults(run=_cache)
 

@@ -136,5 +136,6 @@ Made from the op table by `xlapy ops --page > docs/operations.md`; a test compar
 
 A star marks any number of operands or computations. A rule is checked whenever an instruction is made or read, and its
 name stands behind the message of the error. Labels say where the rule stands in the specifications: B for the builder,
-C for StableHLO.
+C for StableHLO. Builder functions are in `xlapy.ops`, and so are the classes of what some of them take, such as
+`GatherDimensionNumbers` and `FftType`.
 """

@@ -37,6 +37,8 @@ def _source(computation: Any) -> Source:
     """What is compiled, in a form that nobody changes: passes of `_xla` change modules."""
     if isinstance(computation, HloModule):
         return computation.module.clone()
+    if hasattr(computation, "build"):
+        raise ArgumentError(f"{computation!r} is a builder; what its build() returns is a program")
     return computation.module if isinstance(computation, XlaComputation) else mlir_text(computation)
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from xlapy import ops
 from xlapy.builder import XlaOp
+from xlapy.builder.other_names import hint_for_function
 from xlapy.xla_client.protos import (
     ConvolutionDimensionNumbers,
     DotDimensionNumbers,
@@ -85,7 +86,7 @@ def ReducePrecision(operand: XlaOp, exponent_bits: int, mantissa_bits: int) -> X
 
 def __getattr__(name: str) -> Any:
     if name not in ops.__all__:
-        raise AttributeError(f"xlapy.xla_client.ops has no {name!r}")
+        raise AttributeError(f"xlapy.xla_client.ops has no {name!r}{hint_for_function(name)}")
     found = getattr(ops, name)
     value = found if isinstance(found, type) else _adapted(found)
     globals()[name] = value

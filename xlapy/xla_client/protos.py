@@ -186,6 +186,9 @@ def make_convolution_dimension_numbers(
     letters = [letter for letter in rhs if letter not in "OI"]
     if len(letters) != num_spatial_dimensions:
         raise ArgumentError(f"{rhs!r} has {len(letters)} spatial dimensions, not {num_spatial_dimensions}")
+    for labels, wanted in ((lhs, ["N", "C", *letters]), (rhs, ["O", "I", *letters]), (out, ["N", "C", *letters])):
+        if sorted(labels) != sorted(wanted):
+            raise ArgumentError(f"{labels!r} does not have each of {', '.join(wanted)} once")
     numbers = ConvolutionDimensionNumbers()
     numbers.input_batch_dimension = lhs.index("N")
     numbers.input_feature_dimension = lhs.index("C")

@@ -61,7 +61,7 @@ def Eigh(
     matrix, batch = in_matrices(a)
     count, size, columns = matrix.shape.dims
     if size != columns:
-        raise ShapeError("Eigh.square", f"the two minor dimensions of {matrix.shape} differ")
+        raise ShapeError("Eigh.square", f"the two minor dimensions are {size} and {columns}; they must be equal")
     sweeps, tolerance = as_int(max_iter, "max_iter"), as_number(epsilon, "epsilon") ** 2
     pairs = _Pairs(count, size)
     whole = pairs.padded(hermitian(matrix, as_flag(lower, "lower")), 1, 2)

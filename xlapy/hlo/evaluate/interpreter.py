@@ -261,7 +261,8 @@ def _argument(argument: Any, shape: Shape, place: str) -> Value:
         return tuple(_argument(part, part_shape, f"{place}[{i}]") for i, (part, part_shape) in enumerate(parts))
     array = _scalar(argument, shape, place) if is_python_scalar(argument) else array_of(argument, place)
     if array.dtype.newbyteorder("=") != shape.type.dtype or not fits(array, shape):
-        raise ArgumentError(f"{place} must be {shape.without_layout()}, not {array.dtype}{list(array.shape)}")
+        hint = f"; .astype({shape.type.dtype.name!r}) converts it" if fits(array, shape) else ""
+        raise ArgumentError(f"{place} must be {shape.without_layout()}, not {array.dtype}{list(array.shape)}{hint}")
     return array.astype(shape.type.dtype, copy=False)
 
 

@@ -25,8 +25,9 @@ from dataclasses import dataclass, field
 from typing import Any, NewType
 
 from xlapy.hlo.shape import Shape, Signature
-from xlapy.support.errors import InternalError, ShapeError
+from xlapy.support.errors import ArgumentError, InternalError, ShapeError
 from xlapy.support.records import Record
+from xlapy.support.source import suggestion
 
 Variadic = Sequence[Shape]
 Regions = Sequence[Signature]
@@ -226,7 +227,12 @@ class OpSpec:
         return f"OpSpec({self.name})"
 
 
-OPS: dict[str, OpSpec] = {}
+class _OpTable(dict[str, OpSpec]):
+    def __missing__(self, opcode: str) -> OpSpec:
+        raise ArgumentError(f"there is no op {opcode!r}{suggestion(str(opcode), self)}")
+
+
+OPS: dict[str, OpSpec] = _OpTable()
 """The op table, by HLO opcode, in the order of declaration."""
 
 

@@ -23,7 +23,7 @@ from xlapy.hlo.shape import Shape
 from xlapy.hlo.text.reader import Reader
 from xlapy.hlo.text.records import ComputationRecord, InstructionRecord, ModuleRecord
 from xlapy.support.collection import paused_collection
-from xlapy.support.errors import ShapeError, XlaError
+from xlapy.support.errors import ParseError, ShapeError, XlaError
 from xlapy.support.naming import Names
 from xlapy.support.source import Source, suggestion
 
@@ -35,7 +35,12 @@ def parse(text: str, *, name: str = "", check: bool = True) -> HloModule:
     line, column and caret. With `check=False` the stated shapes are believed and the rules not run, where possible."""
     source = Source(text, name)
     with paused_collection():
-        return _Builder(source, Reader(source).module(), check).module()
+        try:
+            return _Builder(source, Reader(source).module(), check).module()
+        except ParseError as error:
+            if text.lstrip().startswith(("module @", "module {", "func.func ")):
+                error.message += "; if this is StableHLO, xlapy.stablehlo.parse reads it"
+            raise
 
 
 class _Builder:

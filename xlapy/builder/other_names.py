@@ -1,0 +1,57 @@
+"""What people look for under the names that numpy and other frameworks have for it, and what to write here."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+FUNCTIONS_ELSEWHERE: Mapping[str, str] = {
+    "Argmax": "ops.Reduce over the values and an Iota, or ops.TopK(x, 1)",
+    "Astype": "ops.ConvertElementType(x, dtype)",
+    "Cast": "ops.ConvertElementType(x, dtype)",
+    "Clip": "ops.Clamp(low, x, high)",
+    "Convert": "ops.ConvertElementType(x, dtype)",
+    "Divide": "ops.Div(x, y)",
+    "Einsum": "ops.DotGeneral(x, y, dimension_numbers)",
+    "Flip": "ops.Rev(x, dimensions)",
+    "Full": "ops.Broadcast(ops.Constant(builder, value), sizes)",
+    "Matmul": "ops.Dot(x, y), x @ y, or with batches ops.DotGeneral",
+    "Maximum": "ops.Max(x, y)",
+    "Mean": "ops.Reduce(x, 0, ops.Add, dimensions), divided by the number of elements",
+    "Minimum": "ops.Min(x, y)",
+    "Multiply": "ops.Mul(x, y)",
+    "Negative": "ops.Neg(x)",
+    "Ones": "ops.Broadcast(ops.Constant(builder, np.float32(1)), sizes)",
+    "Power": "ops.Pow(x, y)",
+    "Prod": "ops.Reduce(x, 1, ops.Mul, dimensions)",
+    "Relu": "ops.Max(x, 0)",
+    "Scan": "ops.While",
+    "Sigmoid": "ops.Logistic(x)",
+    "Softmax": "exponentials and two reductions, as in docs/report.md; they become one kernel",
+    "Stack": "ops.ConcatInDim(builder, operands, dimension) of operands with a dimension of size 1",
+    "Subtract": "ops.Sub(x, y)",
+    "Sum": "ops.Reduce(x, 0, ops.Add, dimensions)",
+    "Take": "ops.Gather(x, indices, dimension_numbers, slice_sizes)",
+    "Where": "ops.Select(condition, x, y)",
+    "Zeros": "ops.Broadcast(ops.Constant(builder, np.float32(0)), sizes)",
+}
+
+_VALUES_ELSEWHERE: Mapping[str, str] = {
+    "T": "x.transpose()",
+    "dims": "x.shape.dims",
+    "dtype": "x.shape.type.dtype",
+    "flatten": "x.reshape((n,))",
+    "ndim": "x.shape.rank",
+    "size": "x.shape.size",
+}
+
+
+def hint_for_function(name: str) -> str:
+    """`: that is ops.Dot(x, y)` for a name that a function has elsewhere, in any case; or the empty string."""
+    found = FUNCTIONS_ELSEWHERE.get(name.replace("_", "").capitalize())
+    return f": that is {found}" if found else ""
+
+
+def hint_for_value(name: str) -> str:
+    """The same for a name that an array has elsewhere."""
+    found = _VALUES_ELSEWHERE.get(name)
+    return f": that is {found}" if found else hint_for_function(name)
