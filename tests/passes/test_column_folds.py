@@ -61,6 +61,7 @@ LARGE = {  # elements
     "rows with a rest": (2, 576, 519),
     "parts that lie as rows do": (32, 32, 520),
     "long rows": (1, 128, 8192),
+    "long rows in parts of seventeen": (1, 544, 2048),
     "few columns of many rows": (4, 1024, 64),
     "rows shorter than vectors": (1, 16384, 24),
 }

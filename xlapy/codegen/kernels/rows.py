@@ -28,8 +28,9 @@ from xlapy.codegen.kernels.sweeps import readers_of_sweeps, sources_of_sweeps, u
 from xlapy.codegen.registers import Element, memory_type, rounded, splat
 from xlapy.codegen.target import Target
 from xlapy.hlo.column_folds import ColumnFold, column_folds
+from xlapy.hlo.cost import TRANSCENDENTAL
 from xlapy.hlo.graph import Computation, Instruction
-from xlapy.hlo.kernel_plan import MOST_ROW_BYTES, RowSpace, fusion_roots, row_space
+from xlapy.hlo.kernel_plan import LEAST_ROWS, MOST_ROW_BYTES, RowSpace, fusion_roots, row_space
 from xlapy.hlo.shape import Shape
 from xlapy.support.errors import InternalError
 from xlapy_runtime.records import Record
@@ -40,8 +41,9 @@ class RowPlan(Record):
 
     `kept[n]` are the values that sweep n computes and later ones read from scratch, `sources[n]` what it begins with,
     scratch and the results of earlier sweeps among it, `readers` the sweeps that read each operand that is a whole
-    array. `beforehand` are values per row that need no reduce: a division among them
-    would otherwise be done for each vector, as it must not move to where it might not be wanted."""
+    array, `busy` those that compute elementary functions of elements. `beforehand` are values per row that need no
+    reduce: a division among them would otherwise be done for each vector, as it must not move to where it might not be
+    wanted."""
 
     space: RowSpace
     reduces: tuple[ReducePlan, ...]
@@ -50,9 +52,11 @@ class RowPlan(Record):
     kept: tuple[tuple[Instruction, ...], ...]
     sources: tuple[frozenset[Instruction], ...]
     readers: dict[Instruction, tuple[int, ...]]
+    busy: frozenset[int]
     beforehand: tuple[Instruction, ...]
     lanes: int  # of the last sweep
     block: int  # rows that are taken together
+    together: int  # of these, in the last sweep, side by side
     unit_rows: int  # in a unit of work: a block, or a part of which columns are folded
     bytes_per_unit: int
     streaming: bool  # whole results are too large to stay in cache until somebody reads them
@@ -60,6 +64,12 @@ class RowPlan(Record):
     @property
     def units(self) -> int:
         return -(-self.space.rows // self.unit_rows)
+
+    def fetching_sweep(self, operand: Instruction) -> int:
+        """Of several sweeps that read rows of an operand, the one that fetches the next rows: not the first, but one
+        that has much to compute, if there is one."""
+        _, *later = self.readers[operand]
+        return next((sweep for sweep in later if sweep in self.busy), later[0])
 
     def is_per_row(self, root: Instruction) -> bool:
         """A result has one value for each row."""
@@ -84,7 +94,7 @@ class Extent:
     def of(cls, k: KernelBuilder, plan: RowPlan) -> Extent:
         space, block = plan.space, plan.block
         rows, length, together = (k.const(I64, size) for size in (space.rows, space.row_length, block))
-        return cls(rows, length, together, block, block * space.row_length, k.const(I1, plan.streaming))
+        return cls(rows, length, together, block, block * space.row_length, k.const(I1, plan.streaming), plan.together)
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,20 +122,14 @@ def plan_rows(
     reduces = [first, *(reduce for reduce in others if reduce not in of_columns)]
     full = [root for root in roots if space.is_full(root)]
     last_sweep = [*full, *(fold.value for fold in columns)]
-    block = space.rows_at_once(in_place=in_place, part=columns[0].part_rows if columns else part)
+    block, together = _rows_taken(space, columns, part, in_place=in_place)
     sweeps = [[reduce.operands[0]] for reduce in reduces] + [last_sweep]
     uses = uses_of_sweeps(space, sweeps, MOST_ROW_BYTES // block)
     kept = tuple(tuple(uses.made_in(sweep)) for sweep in range(len(sweeps)))
     known = frozenset([*computation.parameters, *reduces, *(value for values in kept for value in values)])
     plans = tuple(
-        plan_reduce(
-            reduce,
-            (reduce,),
-            (known - {reduce, reduce.operands[0]} | {*computation.parameters}).__contains__,
-            0,
-            target,
-        )
-        for reduce in reduces
+        plan_reduce(reduce, (reduce,), (known.difference({reduce}, *kept[sweep:])).__contains__, 0, target)
+        for sweep, reduce in enumerate(reduces)
     )
     last = space.dims[-1]
     inside = between(last_sweep, (known - {*full}).__contains__)
@@ -135,6 +139,7 @@ def plan_rows(
     streaming = not (in_place or part) and bool(full) and is_streamed(full, lanes, target)
     unit_rows = columns[0].part_rows if columns else block
     readers = readers_of_sweeps(space, sweeps, kept)
+    busy = frozenset(sweep for sweep, goals in enumerate(sweeps) if _has_functions(space, goals, kept[:sweep]))
     per_row = [root for root in roots if not (root in of_columns or space.is_full(root))]
     sources = sources_of_sweeps([*sweeps[:-1], [*last_sweep, *per_row]], kept)
     return RowPlan(
@@ -145,13 +150,34 @@ def plan_rows(
         kept,
         tuple(map(frozenset, sources)),
         readers,
+        busy,
         beforehand,
         lanes,
         block,
+        together,
         unit_rows,
         total * unit_rows // space.rows,
         streaming,
     )
+
+
+def _rows_taken(space: RowSpace, columns: Sequence[ColumnFold], part: int, *, in_place: bool) -> tuple[int, int]:
+    """How many rows make a block, and how many of these the last sweep takes side by side. Where it folds columns, each
+    is read and written once for all of those."""
+    if not columns:
+        return space.rows_at_once(in_place=in_place, part=part), 1
+    rows = columns[0].part_rows
+    block = space.rows_at_once(in_place=in_place, part=rows)
+    if block == 1 and rows % LEAST_ROWS == 0:
+        block = LEAST_ROWS
+    return block, LEAST_ROWS if block % LEAST_ROWS == 0 else 1
+
+
+def _has_functions(space: RowSpace, goals: Sequence[Instruction], kept: Sequence[Sequence[Instruction]]) -> bool:
+    """Whether a sweep computes elementary functions of elements, with what earlier ones have kept."""
+    known = {value for values in kept for value in values}
+    inside = between(goals, lambda i: i in known or i.opcode in ("parameter", "reduce"))
+    return any(value.opcode in TRANSCENDENTAL and space.is_full(value) for value in inside if value not in known)
 
 
 def _made_beforehand(space: RowSpace, wanted: Sequence[Instruction]) -> tuple[Instruction, ...]:
@@ -301,13 +327,15 @@ class _Block:
 
     def _fetched(self, sweep: int) -> dict[Instruction, Array]:
         """The operands. Of rows that several sweeps read, which are in a cache from the first one on, those of the next
-        block are fetched in the second one: it has most to compute, or waits for nothing."""
+        block are fetched by a later one, which waits for nothing else."""
         k, fetched = self.k, dict(self.arrays)
         for instruction, sweeps in self.plan.readers.items():
             array = self.arrays[instruction]
             if array.ahead and len(sweeps) > 1:
                 row_bytes = k.mul(self.extent.length, memory_type(array.shape.type).bytes)
-                following = k.mul(row_bytes, self.extent.block) if sweep == sweeps[1] else None
+                following = (
+                    k.mul(row_bytes, self.extent.block) if sweep == self.plan.fetching_sweep(instruction) else None
+                )
                 fetched[instruction] = replace(array, ahead=0, following=following)
         return fetched
 
@@ -399,11 +427,12 @@ def store_full(rows: Sequence[_Row], outputs: Sequence[Array], *, overlapping: b
             made = [
                 row.elements(ix, [(value, index) for value in wanted]) for row, index in zip(rows, indices, strict=True)
             ]
-            for row, index, values in zip(rows, indices, made, strict=True):
+            for index, values in zip(indices, made, strict=True):
                 for (_, output), value in zip(full, values, strict=False):
                     output.store(ix, index, value)
-                for (fold, output), value in zip(columns, values[len(full) :], strict=True):
-                    _add_to_column(ix, fold, output, (Coordinate(row.part), *inner, last), value)
+            for number, (fold, output) in enumerate(columns, len(full)):
+                place = (Coordinate(rows[0].part), *inner, last)
+                _add_to_column(ix, fold, output, place, [values[number] for values in made])
 
         _over_row(k, rows[0].length, plan, step, overlapping=overlapping)
 
@@ -412,12 +441,14 @@ def store_full(rows: Sequence[_Row], outputs: Sequence[Array], *, overlapping: b
 
 
 def _add_to_column(
-    ix: Indexing, fold: ColumnFold, output: Array, place: tuple[Coordinate, ...], value: Element
+    ix: Indexing, fold: ColumnFold, output: Array, place: tuple[Coordinate, ...], values: Sequence[Element]
 ) -> None:
-    """Folds an element of each lane onto the running value of its column."""
+    """Folds elements of each lane, one of each row, onto the running value of its column."""
     index = Index(output.shape.dims, place)
     combiner = fold.reduce.called[0].root
-    folded = emit_element(ix.k, combiner, [output.load(ix, index), value], unrounded=True)
+    folded = output.load(ix, index)
+    for value in values:
+        folded = emit_element(ix.k, combiner, [folded, value], unrounded=True)
     output.store(ix, index, rounded(ix.k, folded, fold.reduce.shape.type))
 
 
