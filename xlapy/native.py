@@ -9,7 +9,7 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from xlapy.codegen.object_cache import ObjectCache, cache_directory, code_version
-from xlapy.codegen.stored_code import SharedCode, dump_shared_code, find_code, read_shared_code
+from xlapy.codegen.stored_code import SharedCode, StoredCode, dump_shared_code, find_code, read_shared_code
 from xlapy.codegen.target import Host, Target, leave_code, remembered_host
 from xlapy.options import Environment, cache_settings
 from xlapy.support.late import late
@@ -66,12 +66,12 @@ def host() -> Host:
 @cache
 def native_wrapper() -> CallWrapper | None:
     """The native call wrapper of this process; None where only the portable way of calling works."""
-    code = _shared_code().wrapper
+    code = shared_code().wrapper
     return None if code is None else load_wrapper(bytes(code), is_checked=layout_identity() is not None)
 
 
 @cache
-def _shared_code() -> SharedCode:
+def shared_code() -> SharedCode:
     """What each program needs besides itself, which is made or read once in a process."""
     found = host()
     if found.code:
@@ -86,14 +86,20 @@ def _shared_code() -> SharedCode:
     return made
 
 
-@cache
-def library_symbols(name: str, machine: Host | Target) -> dict[str, int]:
-    """The addresses of a library's functions; loaded once, and for as long as the process lives."""
+def library_code(name: str, machine: Host | Target) -> StoredCode:
+    """A library's code, from the cache if it is there."""
     cache = _present_cache()
     code = find_code(name, machine, cache)
     if code is None:
         library: Library = late("xlapy.codegen.libraries.catalogue").LIBRARIES[name]
         code = library.code(machine.target, cache)
+    return code
+
+
+@cache
+def library_symbols(name: str, machine: Host | Target) -> dict[str, int]:
+    """The addresses of a library's functions; loaded once, and for as long as the process lives."""
+    code = library_code(name, machine)
     imports: dict[str, int] = {}
     for needed in code.needs:
         imports.update(library_symbols(needed, machine))
@@ -109,23 +115,33 @@ _LOADED_LIBRARIES: list[LinkedCode] = []
 
 def install_rendezvous() -> None:
     """Lets programs run as several processes. Starts no thread."""
+    late("xlapy_runtime.rendezvous").NATIVE.install(rendezvous_code())
+
+
+def rendezvous_code() -> Sequence[Code]:
+    """The native half of parallel runs."""
     code: Library = late("xlapy.codegen.rendezvous").RENDEZVOUS
-    late("xlapy_runtime.rendezvous").NATIVE.install(code.objects(host_target(), _present_cache()))
+    return code.objects(host_target(), _present_cache())
 
 
 def parallel_function(num_threads: int | None) -> int:
     """The address of the thread pool's `parallel` for so many threads, which puts the pool in memory, and starts no
     thread."""
-    threads.install(_shared_code().pool)
+    threads.install(shared_code().pool)
     return threads.parallel_address(num_threads)
 
 
 def install_batch_calls(program: Program) -> None:
     """Gives the runtime native loops over the problems of a batch, if the program calls LAPACK."""
+    code = batch_calls_code(program)
+    if code:
+        late("xlapy_runtime.lapack").LOOPS.install(code)
+
+
+def batch_calls_code(program: Program) -> Sequence[Code]:
+    """The native loops over the problems of a batch, if the program calls LAPACK; else nothing."""
     targets = [call.attributes["target"] for call in program.runtime_calls if "target" in call.attributes]
-    if not targets:
-        return
-    lapack = late("xlapy_runtime.lapack")
-    if any(target in lapack.NAMES for target in targets):
-        loops: Library = late("xlapy.codegen.batch_calls").BATCH_CALLS
-        lapack.LOOPS.install(loops.objects(host_target(), _present_cache()))
+    if not targets or not any(target in late("xlapy_runtime.lapack").NAMES for target in targets):
+        return ()
+    loops: Library = late("xlapy.codegen.batch_calls").BATCH_CALLS
+    return loops.objects(host_target(), _present_cache())

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import ctypes
 
-from xlapy.codegen.hand_written import ask_processor, is_linux_on_x86
+from xlapy_runtime.hand_written import ask_processor, is_linux_on_x86
 from xlapy_runtime.small_files import first_bytes
 
 _BOOT = "/proc/sys/kernel/random/boot_id"
