@@ -4,9 +4,8 @@ program = xlapy_runtime.load("model.xlapy")     # what exe.save("model.xlapy") w
 result = program(*arrays)
 """
 
+import importlib
 from typing import TYPE_CHECKING, Any
-
-from xlapy_runtime.late import late
 
 if TYPE_CHECKING:
     from xlapy_runtime.saved import SavedProgram, SavedProgramError, load
@@ -18,4 +17,4 @@ def __getattr__(name: str) -> Any:
     """What is public is loaded at its first use: most processes have compiled what they run."""
     if name not in __all__:
         raise AttributeError(f"module 'xlapy_runtime' has no attribute {name!r}")
-    return getattr(late("xlapy_runtime.saved"), name)
+    return getattr(importlib.import_module("xlapy_runtime.saved"), name)

@@ -32,6 +32,7 @@ def add_to(commands: Any) -> None:
         command = commands.add_parser(
             name,
             help=f"{text}, on random inputs or given arrays",
+            description="FILE may also be what `xlapy compile` has saved." if name == "run" else None,
             epilog="Exit status: 0, 1 for a program that is wrong or fails, 2 for a wrong command line, "
             f"{DIFFERENT} if a comparison finds a difference.",
         )
