@@ -96,6 +96,8 @@ def _module_of_stablehlo(text: str) -> HloModule:
 def _load_bytes(source: bytes) -> HloModule:
     if late("xlapy.stablehlo.bytecode").is_bytecode(source):
         return _module_of_stablehlo(late("xlapy.stablehlo.bytecode").text_of_bytecode(source))
+    if late("xlapy_runtime.saved_file").is_saved(source):
+        raise ParseError("this is a saved program, which is compiled already: xlapy_runtime.load(path) gives it")
     if _CONTROL_CHARACTERS.search(source[:_BEGINNING]):
         module: HloModule = late("xlapy.hlo.proto").module_from_bytes(source)
         return module

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
+import os
 from typing import TYPE_CHECKING, Any
 
 from xlapy.compiled import Compiled, CompileStats
@@ -14,11 +14,10 @@ from xlapy.native import (
     parallel_function,
 )
 from xlapy.options import CompileOptions
-from xlapy.support.errors import ArgumentError
 from xlapy.support.late import late
 from xlapy_runtime.arguments import counted
-from xlapy_runtime.device import Device, devices
-from xlapy_runtime.executable import ProgramExecutable, needs_rendezvous
+from xlapy_runtime.device import assigned_devices
+from xlapy_runtime.executable import CallableProgram, ProgramExecutable, keeps_gil_to, needs_rendezvous
 from xlapy_runtime.program import flatten, tree_text
 from xlapy_runtime.threads import wanted_threads
 
@@ -27,31 +26,20 @@ if TYPE_CHECKING:
     from xlapy.report.limits import Limits
     from xlapy.report.profile import Profile
 
-SMALL_PROGRAM_BYTES = 64 * 1024
-"""Programs that touch no more keep the GIL: they end before another thread could have got anything done."""
 
-
-class Executable:
+class Executable(CallableProgram):
     """A compiled program. `exe(*arrays)` runs it on the first device: numpy arrays in, numpy arrays out.
 
     One array per parameter (a nested tuple for a tuple parameter); the result is an array, or a nested tuple of arrays.
     Inputs are borrowed, unless the program says that they are donated (see `donations`); results are fresh. Executables
     are immutable and may be called from many threads at once."""
 
-    __slots__ = ("__call__", "_compiled", "_executable", "options")
-
-    __call__: Callable[..., Any]
+    __slots__ = ("_compiled", "options")
 
     def __init__(self, compiled: Compiled, options: CompileOptions) -> None:
         self.options = options
         self._compiled = compiled
-        self._executable = _linked(compiled, options)
-        self.__call__ = self._executable.function
-
-    @property
-    def name(self) -> str:
-        """The name of the module."""
-        return self._compiled.program.name
+        super().__init__(_linked(compiled, options))
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickled are the module and the options: who reads them compiles again, or finds the program in the cache."""
@@ -68,23 +56,12 @@ class Executable:
         assert self._compiled.source is not None
         return self._compiled.source()
 
-    def run(self, *arguments: Any, device: Any = None, seed: int | None = None, timeout: float | None = None) -> Any:
-        """Runs the program once, like a call, with a device, a seed or a timeout of its own."""
-        return self._executable.run(*arguments, device=device, seed=seed, timeout=timeout)
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Writes the program as one file, which `xlapy_runtime.load(path)` runs without the compiler, and without
+        compiling: on this machine, and on others with the processor's instructions that this one has.
 
-    def run_parallel(
-        self, arguments: Sequence[Sequence[Any]], *, seed: int | None = None, timeout: float | None = None
-    ) -> list[Any]:
-        """Runs every process of the grid at once: one list of arguments, and one result, per process, replica-major."""
-        return self._executable.run_parallel(arguments, seed=seed, timeout=timeout)
-
-    def run_distributed(
-        self, *arguments: Any, communicator: Any = None, seed: int | None = None, timeout: float | None = None
-    ) -> Any:
-        """Runs one process of the grid here, and the others in the other processes of an MPI communicator of mpi4py:
-        by default all that `mpiexec` has started. Each is the process of its rank, gives its arguments, and gets its
-        results; if one fails, all raise."""
-        return self._executable.run_distributed(*arguments, communicator=communicator, seed=seed, timeout=timeout)
+        The file holds all that the program needs but its custom call targets, which are functions of this process."""
+        late("xlapy.saving").save(self._compiled, self.options, os.fspath(path))
 
     def hlo_text(self) -> str:
         """The module as it was compiled: after all passes. Many constants are elided, and then it does not parse."""
@@ -111,14 +88,6 @@ class Executable:
     def compile_stats(self) -> CompileStats:
         """Kernels, fusions, memory, and the time that compilation took."""
         return self._compiled.stats
-
-    @property
-    def donations(self) -> dict[int, int]:
-        """The results that live in the memory of arguments, and of which: both as numbers of array leaves.
-
-        Such an argument is changed by the call, and is the result: the same array. Only if it is not the caller's own
-        to give (read-only, a view, passed twice ...) does a copy of it take its place."""
-        return dict(self._compiled.program.aliases)
 
     def memory_analysis(self) -> dict[str, int]:
         """Bytes of arguments, results, those results that live in donated arguments, temporaries, constants and code;
@@ -188,23 +157,11 @@ def _linked(compiled: Compiled, options: CompileOptions) -> ProgramExecutable:
     return ProgramExecutable(
         program,
         compiled.link(),
-        devices=_devices(options),
+        devices=assigned_devices(options.device_assignment),
         timeout=options.timeout,
         seed=options.seed,
         targets=options.custom_calls,
         parallel=functools.partial(parallel_function, threads),
         wrapper=native_wrapper(),
-        keeps_gil_to=-1 if program.has_loops else SMALL_PROGRAM_BYTES,
+        keeps_gil_to=keeps_gil_to(program),
     )
-
-
-def _devices(options: CompileOptions) -> list[Device] | None:
-    assignment = options.device_assignment
-    if assignment is None:
-        return None
-    if any(number < 0 for number in assignment) or len(set(assignment)) < len(assignment):
-        raise ArgumentError(
-            f"device_assignment is {list(assignment)}: it lists one device, from 0 on, for each process"
-        )
-    available = devices(max(assignment, default=0) + 1)
-    return [available[number] for number in assignment]

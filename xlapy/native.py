@@ -79,7 +79,7 @@ def host() -> Host:
 def native_wrapper() -> CallWrapper | None:
     """The native call wrapper of this process; None where only the portable way of calling works."""
     if not _WRAPPER:
-        code = _shared_code().wrapper
+        code = shared_code().wrapper
         _WRAPPER.append(None if code is None else load_wrapper(bytes(code), is_checked=layout_identity() is not None))
     return _WRAPPER[0]
 
@@ -89,7 +89,7 @@ _WRAPPER: list[CallWrapper | None] = []
 
 
 @cache
-def _shared_code() -> SharedCode:
+def shared_code() -> SharedCode:
     """What each program needs besides itself, which is made or read once in a process."""
     found = host()
     if found.code:
@@ -107,7 +107,7 @@ def _shared_code() -> SharedCode:
 def library_symbols(name: str, machine: Host | Target) -> Mapping[str, int]:
     """The addresses of a library's functions; loaded once, and for as long as the process lives."""
     if name not in _LIBRARIES:
-        code = _library_code(name, machine)
+        code = library_code(name, machine)
         imports: dict[str, int] = {}
         for needed in code.needs:
             imports.update(library_symbols(needed, machine))
@@ -128,7 +128,7 @@ _OTHERS: list[LinkedCode] = []
 
 
 @lru_cache(maxsize=16)
-def _library_code(name: str, machine: Host | Target) -> StoredCode:
+def library_code(name: str, machine: Host | Target) -> StoredCode:
     """A library, from the cache, or made now. A process that compiles needs it again with each program that calls it,
     to put it beside that."""
     cache = _present_cache()
@@ -149,13 +149,13 @@ def shared_by(program: Program) -> bytes:
 
 @lru_cache(maxsize=16)
 def _shared_by(libraries: tuple[str, ...]) -> bytes:
-    wrapper = _shared_code().wrapper
+    wrapper = shared_code().wrapper
     if wrapper is None:
         return b""
     names = list(libraries)
     for name in names:
-        names += [needed for needed in _library_code(name, host()).needs if needed not in names]
-    needed = [(name, _library_code(name, host())) for name in names]
+        names += [needed for needed in library_code(name, host()).needs if needed not in names]
+    needed = [(name, library_code(name, host())) for name in names]
     codes = [(name, code.trim, code.objects) for name, code in needed] + [(_OF_CALLS, "", [wrapper])]
     ready = [(name, trim, as_image(objects)) for name, trim, objects in codes]
     members = [Member(name, trim, parts(image)) for name, trim, image in ready if image is not None]
@@ -189,23 +189,33 @@ def link_with_shared(program: Program, shared: bytes) -> LinkedCode | None:
 
 def install_rendezvous() -> None:
     """Lets programs run as several processes. Starts no thread."""
+    late("xlapy_runtime.rendezvous").NATIVE.install(rendezvous_code())
+
+
+def rendezvous_code() -> Sequence[Code]:
+    """The native half of parallel runs."""
     code: Library = late("xlapy.codegen.rendezvous").RENDEZVOUS
-    late("xlapy_runtime.rendezvous").NATIVE.install(code.objects(host_target(), _present_cache()))
+    return code.objects(host_target(), _present_cache())
 
 
 def parallel_function(num_threads: int | None) -> int:
     """The address of the thread pool's `parallel` for so many threads, which puts the pool in memory, and starts no
     thread."""
-    threads.install(_shared_code().pool)
+    threads.install(shared_code().pool)
     return threads.parallel_address(num_threads)
 
 
 def install_batch_calls(program: Program) -> None:
     """Gives the runtime native loops over the problems of a batch, if the program calls LAPACK."""
+    code = batch_calls_code(program)
+    if code:
+        late("xlapy_runtime.lapack").LOOPS.install(code)
+
+
+def batch_calls_code(program: Program) -> Sequence[Code]:
+    """The native loops over the problems of a batch, if the program calls LAPACK; else nothing."""
     targets = [call.attributes["target"] for call in program.runtime_calls if "target" in call.attributes]
-    if not targets:
-        return
-    lapack = late("xlapy_runtime.lapack")
-    if any(target in lapack.NAMES for target in targets):
-        loops: Library = late("xlapy.codegen.batch_calls").BATCH_CALLS
-        lapack.LOOPS.install(loops.objects(host_target(), _present_cache()))
+    if not targets or not any(target in late("xlapy_runtime.lapack").NAMES for target in targets):
+        return ()
+    loops: Library = late("xlapy.codegen.batch_calls").BATCH_CALLS
+    return loops.objects(host_target(), _present_cache())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -104,6 +105,9 @@ class DynamicExecutable(Executable):
     ) -> Any:
         executable = self.specialize(*arguments)
         return executable.run_distributed(*arguments, communicator=communicator, seed=seed, timeout=timeout)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        self._has_no("code to save")
 
     def hlo_text(self) -> str:
         """The module as it was given, `?` and all: passes have seen its specializations only."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import operator
 import os
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from xlapy_runtime.channels import BETWEEN_DEVICES, HOST, Expected, Mailboxes, Stream, item_of, tree_of
 from xlapy_runtime.errors import ArgumentError
@@ -178,6 +178,18 @@ def devices(count: int | None = None) -> tuple[Device, ...]:
         wanted = max(len(_devices), 1) if count is None else count
         _devices.extend(Device(number) for number in range(len(_devices), wanted))
         return tuple(_devices[:wanted])
+
+
+def assigned_devices(assignment: Sequence[int] | None) -> tuple[Device, ...] | None:
+    """The devices of these numbers, one for each process; None where nobody has assigned any."""
+    if assignment is None:
+        return None
+    if any(number < 0 for number in assignment) or len(set(assignment)) < len(assignment):
+        raise ArgumentError(
+            f"device_assignment is {list(assignment)}: it lists one device, from 0 on, for each process"
+        )
+    available = devices(max(assignment, default=0) + 1)
+    return tuple(available[number] for number in assignment)
 
 
 def _check_count(count: int) -> None:

@@ -65,6 +65,10 @@ class ParseError(XlaError, ValueError):
     """Text that is not a program. `where` holds line, column and a caret."""
 
 
+class SavedProgramError(XlaError, ValueError):
+    """A file that is no saved program, or none for this machine or this version. The message names the file."""
+
+
 class UnsupportedError(XlaError):
     """Something valid that xlapy knowingly does not do; the table of limitations has its row and reason."""
 

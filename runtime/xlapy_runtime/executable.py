@@ -257,6 +257,49 @@ class ProgramExecutable:
         return DirectCalls(self.program.name, entry, wrapper, general=self.run, make_context=self._new_context)
 
 
+class CallableProgram:
+    """A program that is called like a function: what those who compiled it and those who loaded it have in common."""
+
+    __slots__ = ("__call__", "_executable")
+
+    __call__: Callable[..., Any]
+
+    def __init__(self, executable: ProgramExecutable) -> None:
+        self._executable = executable
+        self.__call__ = executable.function
+
+    @property
+    def name(self) -> str:
+        """The name of the module."""
+        return self._executable.program.name
+
+    def run(self, *arguments: Any, device: Any = None, seed: int | None = None, timeout: float | None = None) -> Any:
+        """Runs the program once, like a call, with a device, a seed or a timeout of its own."""
+        return self._executable.run(*arguments, device=device, seed=seed, timeout=timeout)
+
+    def run_parallel(
+        self, arguments: Sequence[Sequence[Any]], *, seed: int | None = None, timeout: float | None = None
+    ) -> list[Any]:
+        """Runs every process of the grid at once: one list of arguments, and one result, per process, replica-major."""
+        return self._executable.run_parallel(arguments, seed=seed, timeout=timeout)
+
+    def run_distributed(
+        self, *arguments: Any, communicator: Any = None, seed: int | None = None, timeout: float | None = None
+    ) -> Any:
+        """Runs one process of the grid here, and the others in the other processes of an MPI communicator of mpi4py:
+        by default all that `mpiexec` has started. Each is the process of its rank, gives its arguments, and gets its
+        results; if one fails, all raise."""
+        return self._executable.run_distributed(*arguments, communicator=communicator, seed=seed, timeout=timeout)
+
+    @property
+    def donations(self) -> dict[int, int]:
+        """The results that live in the memory of arguments, and of which: both as numbers of array leaves.
+
+        Such an argument is changed by the call, and is the result: the same array. Only if it is not the caller's own
+        to give (read-only, a view, passed twice ...) does a copy of it take its place."""
+        return dict(self._executable.program.aliases)
+
+
 def _aliased_buffers(
     aliases: Mapping[int, int], results: Sequence[ArraySpec], parameters: Sequence[ArraySpec]
 ) -> dict[int, int]:
@@ -288,6 +331,15 @@ def _chosen_devices(chosen: Sequence[Device] | None, count: int) -> tuple[Device
     if len(chosen) != count:
         raise ArgumentError(f"the program runs on {count} devices, {len(chosen)} were given")
     return tuple(chosen)
+
+
+SMALL_PROGRAM_BYTES = 64 * 1024
+"""Programs that touch no more keep the GIL: they end before another thread could have got anything done."""
+
+
+def keeps_gil_to(program: Program) -> int:
+    """How many bytes the program may touch and keep the GIL; none if a call may take any time."""
+    return -1 if program.has_loops else SMALL_PROGRAM_BYTES
 
 
 def needs_rendezvous(program: Program) -> bool:

@@ -72,7 +72,7 @@ def load_texts(data: bytes) -> Texts:
         raise ValueError(f"damaged texts of a program: {error}") from error
 
 
-def load_program(data: bytes, texts: Callable[[], Texts] = Texts) -> tuple[Program, dict[str, Any]]:
+def load_program(data: bytes | memoryview, texts: Callable[[], Texts] = Texts) -> tuple[Program, dict[str, Any]]:
     """The program in `data`, and the extra data beside it. Raises ValueError if `data` is not one. Constants stay where
     they are in `data`."""
     start = len(MAGIC) + _LENGTH_BYTES
@@ -80,7 +80,7 @@ def load_program(data: bytes, texts: Callable[[], Texts] = Texts) -> tuple[Progr
         raise ValueError("not a program of xlapy, or of another version")
     length = int.from_bytes(data[len(MAGIC) : start], "little")
     try:
-        header = read_json(data[start : start + length].decode())
+        header = read_json(str(data[start : start + length], "utf-8"))
         if tuple(map(type, header)) != _KINDS:
             raise ValueError("its header has other fields")
         name, sizes, entry, parameters, result, kernels, parameter_names, arena_bytes, *rest = header
@@ -117,7 +117,7 @@ _KINDS = (str, list, str, list, dict, list, list, int, list, list, int, int, lis
 class _Blobs:
     """What is behind the header, in order: each begins where the alignment has it, and stays where it is."""
 
-    def __init__(self, data: bytes, position: int, alignment: int) -> None:
+    def __init__(self, data: bytes | memoryview, position: int, alignment: int) -> None:
         self._data = memoryview(data)
         self._position = rounded_up(position, alignment)
         self._alignment = alignment

@@ -20,9 +20,9 @@ import pytest
 
 import xlapy
 from xlapy.codegen import object_cache
-from xlapy.codegen.hand_written import is_linux_on_x86, mix_words
 from xlapy.codegen.object_cache import ObjectCache, cache_directory, code_version
 from xlapy.support.version import VERSION
+from xlapy_runtime.hand_written import is_linux_on_x86, mix_words
 
 KIND = "kernels"
 MEGA = 1 << 20

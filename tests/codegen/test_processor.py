@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 
 from xlapy.codegen import processor, target
-from xlapy.codegen.hand_written import is_linux_on_x86
 from xlapy.codegen.object_cache import _HEAD_BYTES, ObjectCache
 from xlapy.codegen.processor import processor_identity
 from xlapy.codegen.target import host_target, leave_code, remembered_host
+from xlapy_runtime.hand_written import is_linux_on_x86
 
 IDENTITY = b"this processor"
 

@@ -78,6 +78,35 @@ def test_run_and_eval_compute_the_same(
     assert ("us per call" in printed) == (command == "run")
 
 
+def test_compiled_programs_run(dynamic: str, tmp_path: Path, capsys: Capture) -> None:
+    saved = str(tmp_path / "sum.xlapy")
+    assert main(["compile", dynamic, "--size", "3", "--threads", "1", "-o", saved]) == 0
+    assert f"{saved}: " in capsys.readouterr().out
+    files = []
+    for name, value in (("x", 1.0), ("y", 2.0)):
+        np.save(tmp_path / f"{name}.npy", np.full((3, 2), value, np.float32))
+        files.append(str(tmp_path / f"{name}.npy"))
+    assert main(["run", saved, "--input", *files, "--repeat", "3"]) == 0
+    printed = capsys.readouterr().out
+    assert "3. 3." in printed and "us per call" in printed and "<SavedProgram module (f32[3,2], f32[3,2])" in printed
+    assert main(["run", saved]) == 0
+    for wrong in (["eval", saved], ["run", saved, "--compare"], ["opt", saved]):
+        capsys.readouterr()
+        assert main(wrong) == 1
+        assert "compiled already" in capsys.readouterr().err
+
+
+def test_compiled_programs_are_named_after_themselves(
+    program: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(["compile", program]) == 0
+    (tmp_path / "twice.xlapy").rename(tmp_path / "half.xlapy")
+    assert main(["run", "half.xlapy"]) == 0
+    (tmp_path / "half.xlapy").write_bytes((tmp_path / "half.xlapy").read_bytes()[:99])
+    assert main(["run", "half.xlapy"]) == 1
+
+
 def test_inputs_are_arguments_in_order(dynamic: str, tmp_path: Path, capsys: Capture) -> None:
     files = []
     for name, value in (("x", 1.0), ("y", 2.0)):

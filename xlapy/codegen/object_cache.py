@@ -23,9 +23,9 @@ import llvmlite
 from llvmlite.utils import get_library_name
 
 import xlapy_runtime
-from xlapy.codegen.hand_written import is_linux_on_x86, mix_words
 from xlapy.codegen.sources import state_of_sources
 from xlapy.support.version import VERSION
+from xlapy_runtime.hand_written import is_linux_on_x86, mix_words
 from xlapy_runtime.late import late
 from xlapy_runtime.records import Record
 

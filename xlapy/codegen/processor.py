@@ -16,7 +16,7 @@ import functools
 import os
 from typing import Any
 
-from xlapy.codegen.hand_written import ask_processor, is_linux_on_x86
+from xlapy_runtime.hand_written import ask_processor, is_linux_on_x86
 from xlapy_runtime.linking import symbol_address
 from xlapy_runtime.small_files import first_bytes
 

@@ -15,7 +15,7 @@ import struct
 import time
 from typing import Protocol
 
-from xlapy.codegen.hand_written import is_linux_on_x86, look_at_files
+from xlapy_runtime.hand_written import is_linux_on_x86, look_at_files
 
 try:  # as `hashlib` has it, which first loads OpenSSL for others
     from _blake2 import blake2b

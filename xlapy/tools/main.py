@@ -11,10 +11,10 @@ from collections.abc import Mapping, Sequence
 from xlapy.support.errors import InternalError, XlaError
 from xlapy.support.source import suggestion
 from xlapy.support.version import VERSION
-from xlapy.tools import cache, laws, ops, opt, report, run, show, text
+from xlapy.tools import cache, compile, laws, ops, opt, report, run, show, text
 from xlapy.tools.console import WRONG, report_error
 
-SUBCOMMANDS = (run, opt, text, show, report, laws, ops, cache)
+SUBCOMMANDS = (run, compile, opt, text, show, report, laws, ops, cache)
 
 INTERRUPTED = 130
 """The exit status after Ctrl-C, as shells have it. Others are 0, WRONG, argparse's 2, and 3 of `run --compare`."""

@@ -11,12 +11,16 @@ from typing import Any
 import numpy as np
 
 import xlapy
+import xlapy_runtime
 from xlapy.hlo.element_types import element_type_of
 from xlapy.hlo.graph import HloModule
 from xlapy.hlo.shape import Shape
 from xlapy.support.errors import UnsupportedError
 from xlapy.tools.console import GREEN, RED, painted, progress
 from xlapy.tools.programs import add_program, add_size, leaves, load_static, random_arguments, read_arguments
+from xlapy_runtime.executable import CallableProgram
+from xlapy_runtime.program import TokenSpec, Tree
+from xlapy_runtime.saved_file import MAGIC, is_saved
 
 DIFFERENT = 3
 """The exit status when a comparison finds a difference."""
@@ -28,6 +32,7 @@ def add_to(commands: Any) -> None:
         command = commands.add_parser(
             name,
             help=f"{text}, on random inputs or given arrays",
+            description="FILE may also be what `xlapy compile` has saved." if name == "run" else None,
             epilog="Exit status: 0, 1 for a program that is wrong or fails, 2 for a wrong command line, "
             f"{DIFFERENT} if a comparison finds a difference.",
         )
@@ -57,28 +62,63 @@ def add_to(commands: Any) -> None:
 
 
 def _run(chosen: argparse.Namespace) -> int:
+    if _is_saved(chosen.file):
+        return _run_saved(chosen)
     module = load_static(chosen)
-    if chosen.input:
-        arguments = read_arguments(chosen.input)
-    else:
-        arguments = random_arguments(module.signature.parameters, chosen.random)
-    result = _evaluate(module, arguments) if chosen.evaluated else _execute(module, arguments, chosen.repeat)
-    for number, leaf in enumerate(leaves(result)):
-        print(f"result {number}: {Shape.of(leaf)} {np.array2string(leaf, threshold=32)}")
+    arguments = _arguments(chosen, module.signature.parameters)
+    result = _evaluate(module, arguments) if chosen.evaluated else _compile_and_run(module, arguments, chosen.repeat)
+    _print_results(result)
     if chosen.compare is None:
         return 0
     if chosen.evaluated and chosen.compare == "evaluator":
-        name, other = "compiled code", _execute(module, arguments, 0)
+        name, other = "compiled code", _compile_and_run(module, arguments, 0)
     else:
         name, run = _OTHERS[chosen.compare]
         other = run(module, arguments)
     return _compared(name, leaves(result), leaves(other), chosen.tolerance)
 
 
-def _execute(module: HloModule, arguments: Sequence[Any], repeat: int) -> Any:
+def _is_saved(file: str) -> bool:
+    """Whether the file has what `xlapy compile` wrote."""
+    if file == "-":
+        return False
+    with open(file, "rb") as opened:
+        return is_saved(opened.read(len(MAGIC)))
+
+
+def _run_saved(chosen: argparse.Namespace) -> int:
+    if chosen.evaluated or chosen.compare:
+        raise UnsupportedError(f"{chosen.file} is compiled already: only the program it was made of can be evaluated")
+    saved = xlapy_runtime.load(chosen.file)
+    print(saved)
+    arguments = _arguments(chosen, [_shape_of(tree) for tree in saved.program.parameters])
+    _print_results(_execute(saved, arguments, chosen.repeat))
+    return 0
+
+
+def _shape_of(tree: Tree) -> Shape:
+    if isinstance(tree, tuple):
+        return Shape.tuple([_shape_of(part) for part in tree])
+    return Shape.token() if isinstance(tree, TokenSpec) else Shape.array(tree.dtype, tree.dims, tree.dynamic)
+
+
+def _arguments(chosen: argparse.Namespace, parameters: Sequence[Shape]) -> list[Any]:
+    return read_arguments(chosen.input) if chosen.input else random_arguments(parameters, chosen.random)
+
+
+def _print_results(result: Any) -> None:
+    for number, leaf in enumerate(leaves(result)):
+        print(f"result {number}: {Shape.of(leaf)} {np.array2string(leaf, threshold=32)}")
+
+
+def _compile_and_run(module: HloModule, arguments: Sequence[Any], repeat: int) -> Any:
     with progress("compiling"):
         executable = xlapy.compile(module)
     print(executable.compile_stats())
+    return _execute(executable, arguments, repeat)
+
+
+def _execute(executable: CallableProgram, arguments: Sequence[Any], repeat: int) -> Any:
     with progress("running"):
         result = executable(*_copied(arguments))
         times = []
