@@ -11,6 +11,7 @@ from xlapy.native import (
     install_batch_calls,
     install_rendezvous,
     native_wrapper,
+    look_function,
     parallel_function,
 )
 from xlapy.options import CompileOptions
@@ -193,6 +194,7 @@ def _linked(compiled: Compiled, options: CompileOptions) -> ProgramExecutable:
         seed=options.seed,
         targets=options.custom_calls,
         parallel=functools.partial(parallel_function, threads),
+        look=look_function,
         wrapper=native_wrapper(),
         keeps_gil_to=-1 if program.has_loops else SMALL_PROGRAM_BYTES,
     )
