@@ -10,8 +10,8 @@ from xlapy.compiled import Compiled, CompileStats
 from xlapy.native import (
     install_batch_calls,
     install_rendezvous,
-    native_wrapper,
     look_function,
+    native_wrapper,
     parallel_function,
 )
 from xlapy.options import CompileOptions

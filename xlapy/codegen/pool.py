@@ -142,9 +142,7 @@ class _PoolEmitter:
             context = k.parameters["context"]
             place, now = k.gep(context, CONTEXT_POLLED, I64.bytes), clock(k)
             cancelled = word(k, context, CONTEXT_CANCELLED, PTR)
-            late = k.compare(
-                "gt", k.sub(now, k.load(place, I64)), ticks(self._target, LOOK_HUNDREDTHS), signed=False
-            )
+            late = k.compare("gt", k.sub(now, k.load(place, I64)), ticks(self._target, LOOK_HUNDREDTHS), signed=False)
             interrupted = k.load(word(k, context, CONTEXT_INTERRUPTED, PTR), I32, volatile=True)
             with k.if_(k.or_(late, not_zero(k, interrupted))):
                 k.store(place, now)
