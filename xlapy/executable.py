@@ -10,6 +10,7 @@ from xlapy.compiled import Compiled, CompileStats
 from xlapy.native import (
     install_batch_calls,
     install_rendezvous,
+    look_function,
     native_wrapper,
     parallel_function,
 )
@@ -162,6 +163,7 @@ def _linked(compiled: Compiled, options: CompileOptions) -> ProgramExecutable:
         seed=options.seed,
         targets=options.custom_calls,
         parallel=functools.partial(parallel_function, threads),
+        look=look_function,
         wrapper=native_wrapper(),
         keeps_gil_to=keeps_gil_to(program),
     )

@@ -205,6 +205,12 @@ def parallel_function(num_threads: int | None) -> int:
     return threads.parallel_address(num_threads)
 
 
+def look_function() -> int:
+    """The address of the function that programs call behind what may take long."""
+    threads.install(_shared_code().pool)
+    return threads.look_address()
+
+
 def install_batch_calls(program: Program) -> None:
     """Gives the runtime native loops over the problems of a batch, if the program calls LAPACK."""
     code = batch_calls_code(program)

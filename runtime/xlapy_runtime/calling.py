@@ -64,9 +64,11 @@ class ContextWord:
     """the thread in which the program runs, while a kernel runs that may be stopped; else 0"""
     CALLS = 14
     """in the context of region functions: how many were called since one looked at the signals"""
+    LOOK = 15
+    """the function that programs call behind what may take long: `i32 look(ptr context)`, not 0 if they are to stop"""
 
 
-CONTEXT_WORDS = ContextWord.CALLS + 1
+CONTEXT_WORDS = ContextWord.LOOK + 1
 
 
 class Status:

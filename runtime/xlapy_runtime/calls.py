@@ -369,9 +369,18 @@ def _serial(kernel: int, arguments: int, count: int, grain: int) -> None:
     _Kernel(kernel)(arguments, 0, count)
 
 
+def _look(context: int) -> int:
+    """`i32 look(ptr context)`: lets Python look at its signals; the status to end with if the run is to stop, or 0."""
+    call = running(context)
+    if _poll(context):
+        call.cancelled.value = 1  # for other threads to see
+    return Status.CANCELLED if call.cancelled.value else Status.OK
+
+
 _native_runtime_call = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_int32, ctypes.c_void_p)(_runtime_call)
 _native_look_for_signals = ctypes.CFUNCTYPE(ctypes.c_int32)(_look_for_signals)
 _native_poll = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p)(_poll)
+_native_look = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p)(_look)
 _native_serial = _Parallel(_serial)
 
 
@@ -388,3 +397,8 @@ POLL_ADDRESS = _address(_native_poll)
 def serial_parallel() -> int:
     """The address of a `parallel` without threads."""
     return _address(_native_serial)
+
+
+def plain_look() -> int:
+    """The address of a `look` that asks Python each time."""
+    return _address(_native_look)

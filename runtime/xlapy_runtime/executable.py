@@ -44,8 +44,9 @@ class ProgramExecutable:
     `function` is the quickest way to call it; without a `wrapper` (see `calling`), and for programs that are not
     direct (see `direct_calls`), a slower one. Devices count the calls of `run`, not those of `function`. Only direct
     programs may keep the GIL, which they do if arena, parameters and results have no more than `keeps_gil_to` bytes.
-    `parallel` gives the address of what shares out ranges among threads; it is asked when the program is first called,
-    as all is made then that calls need and a program does not.
+    `parallel` gives the address of what shares out ranges among threads, `look` that of what looks at signals behind
+    kernels; they are asked when the program is first called, as all is made then that calls need and a program does
+    not.
     """
 
     def __init__(
@@ -58,6 +59,7 @@ class ProgramExecutable:
         seed: int = 0,
         targets: Mapping[str, Any] | None = None,
         parallel: Callable[[], int] = calls.serial_parallel,
+        look: Callable[[], int] = calls.plain_look,
         allocate: Allocate = result_memory.allocate,
         wrapper: CallWrapper | None = None,
         keeps_gil_to: int = -1,
@@ -71,6 +73,7 @@ class ProgramExecutable:
         self._address = linked if isinstance(linked, int) else linked.address(program.entry)
         self._seed_word = _word(seed) if seed else 0
         self._parallel = parallel
+        self._look = look
         parameters, self._result_leaves = flatten(program.parameters), flatten(program.result)
         self._aliases = _aliased_buffers(program.aliases, self._result_leaves, parameters) if program.aliases else {}
         self._direct: DirectCalls | None = None
@@ -100,6 +103,7 @@ class ProgramExecutable:
             ContextWord.RUNTIME_CALL: calls.RUNTIME_CALL_ADDRESS,
             ContextWord.POLL: calls.POLL_ADDRESS,
             ContextWord.PARALLEL: self._parallel(),
+            ContextWord.LOOK: self._look(),
             ContextWord.INTERRUPTED: calls.INTERRUPTED_ADDRESS,
             ContextWord.SEED: self._seed_word,
         }

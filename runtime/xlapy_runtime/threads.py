@@ -29,7 +29,7 @@ from xlapy_runtime.small_files import first_bytes
 MAX_THREADS = 128
 """The most threads that work on one range, the caller included."""
 
-POOL_SYMBOLS = ("parallel_entries", "pool_reset", "pool_state", "pool_wake", "pool_worker")
+POOL_SYMBOLS = ("parallel_entries", "pool_look_behind", "pool_reset", "pool_state", "pool_wake", "pool_worker")
 """What the pool's object code exports; `parallel_entries` is a table of MAX_THREADS functions, one for each cap."""
 
 _LINE = 64
@@ -109,6 +109,12 @@ def parallel_address(num_threads: int | None = None) -> int:
     return pool.entry(min(wanted_threads(num_threads) or usable_cores(), MAX_THREADS))
 
 
+def look_address() -> int:
+    """The address of `int32 look(void *context)`, which programs call behind what may take long: it returns the status
+    that they are to end with, or 0. Now and then it lets Python look at its signals."""
+    return _POOL.get().look
+
+
 def wanted_threads(num_threads: int | None) -> int | None:
     """How many threads somebody asks for: `num_threads`, or else the environment. None is as many as there are
     cores."""
@@ -170,6 +176,7 @@ class _Pool:
         self._code: LinkedCode = link(objects, {}, POOL_SYMBOLS)
         self._state = PoolState.from_address(self._code.address("pool_state"))
         self._entries = (ctypes.c_void_p * MAX_THREADS).from_address(self._code.address("parallel_entries"))
+        self.look = self._code.address("pool_look_behind")
         self._reset = _ACTION(self._code.address("pool_reset"))
         self._wake = _WAKING(self._code.address("pool_wake"))
         self._work = _WORKING(self._code.address("pool_worker"))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import pytest
@@ -219,6 +219,36 @@ def test_shares_that_end_just_behind_the_begin_of_an_operand(rows: int, first: i
     with fenced_results():
         got = executable.run(x, y, z, seed=0)
     np.testing.assert_array_equal(got, np.concatenate([x, -y, z], 1))
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+@pytest.mark.parametrize("dtype", ["float32", "int8", "complex64", "bool"])
+@pytest.mark.parametrize("rows", [1, 5])
+def test_long_parts_in_memory_are_joined_by_one_code(rows: int, dtype: str, threads: int) -> None:
+    sizes = (concatenate.SHARE - 2, concatenate.LONG_STRETCH, 0, 2 * concatenate.SHARE + 33, 700)
+    arrays = [numbers((rows, size), dtype) for size in sizes]
+    executable = joined(arrays, threads)
+    with fenced_results():
+        got = executable.run(*arrays, seed=0)
+    np.testing.assert_array_equal(got, np.concatenate(arrays, 1))
+
+
+@pytest.mark.parametrize("rows", [1, 150])
+def test_more_parts_that_are_joined_take_no_more_code(rows: int) -> None:
+    """In many rows they are stored past the caches, and begin anywhere in lines of those."""
+    arrays = [numbers((rows, 12_000 // rows + 1001 * number)) for number in range(1, 9)]
+    few, many = joined(arrays[:2], 2), joined(arrays, 2)
+    np.testing.assert_array_equal(many(*arrays), np.concatenate(arrays, 1))
+    assert many.llvm_ir().count(" = load <") == few.llvm_ir().count(" = load <")
+
+
+def joined(arrays: Sequence[np.ndarray], threads: int) -> xlapy.Executable:
+    """A program that joins the columns of such arrays."""
+    builder = xlapy.XlaBuilder("joined")
+    shapes = [xlapy.Shape.array(array.dtype, array.shape) for array in arrays]
+    parameters = [builder.parameter(number, shape, f"x{number}") for number, shape in enumerate(shapes)]
+    program = builder.build(ops.ConcatInDim(builder, parameters, 1))
+    return xlapy.compile(program, xlapy.CompileOptions(num_threads=threads))
 
 
 @pytest.mark.parametrize("dims", [(9, 130), (100, 7), (3, 50, 20)])

@@ -119,3 +119,22 @@ def test_copies_know_who_calls() -> None:
         assert len(copy.computations()) == 3
         assert not {*copy.computations()} & {*module.computations()}
     assert [*module.entry.clone().called_computations()] == [*module.entry.called_computations()]
+
+
+def test_a_module_knows_what_it_reaches_after_every_change() -> None:
+    module = parse(CALLS)
+    entry = module.entry
+    at = {instruction.name: instruction for instruction in entry}
+    plus, times = at["y"].called[0], at["z"].called[0]
+    assert module.computations() == module.computations() == [times, plus, entry]
+    other = plus.clone("other")
+    entry.set_called(at["y"], [other])
+    assert module.computations() == [times, other, entry]
+    entry.add("reduce", at["y"].operands, called=[plus], dimensions=(1,))
+    assert module.computations() == [times, other, plus, entry]
+    copy = pickle.loads(pickle.dumps(module))
+    assert [each.name for each in copy.computations()] == [each.name for each in module.computations()]
+    entry.remove([at["unused"]])
+    assert module.computations() == [other, times, plus, entry]
+    module.entry = plus
+    assert module.computations() == [plus]

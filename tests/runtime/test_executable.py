@@ -7,6 +7,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
+import xlapy
 from tests.runtime.native import F32_4, Call, Copy, executable, spec
 from tests.support.shared_cache import shared_cache
 from xlapy.codegen.call_wrapper import call_wrapper_object
@@ -16,6 +17,7 @@ from xlapy_runtime.buffers import Pool
 from xlapy_runtime.calling import load_wrapper
 from xlapy_runtime.device import devices
 from xlapy_runtime.errors import ArgumentError, CancelledExecution
+from xlapy_runtime.executable import ProgramExecutable
 from xlapy_runtime.program import RuntimeCall, TokenSpec, element_name, flatten, tree_text
 
 X = np.arange(4, dtype=np.float32)
@@ -34,6 +36,16 @@ def test_a_result_is_fresh_writeable_and_unaliased():
     assert first.flags.writeable
     assert not np.may_share_memory(first, second)
     assert not np.may_share_memory(first, X)
+
+
+def test_without_a_pool_python_is_asked_behind_what_may_take_long():
+    compiled = xlapy.compile(
+        "HloModule m  ENTRY e { p = f32[1000,1000] parameter(0)  ROOT n = f32[1000,1000] negate(p) }"
+    )
+    program = compiled._compiled.program
+    array = np.arange(1_000_000, dtype=np.float32).reshape(1000, 1000)
+    plain = ProgramExecutable(program, compiled._compiled.link())
+    np.testing.assert_array_equal(plain(array), -array)
 
 
 @pytest.mark.parametrize(

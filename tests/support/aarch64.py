@@ -165,6 +165,11 @@ class Machine:
         entries = self._pool.address("parallel_entries")
         return int.from_bytes(self.read(entries + 8 * (num_threads - 1), 8), "little")
 
+    @property
+    def look(self) -> int:
+        """The address of what programs call behind kernels."""
+        return self._pool.address("pool_look_behind")
+
     @functools.cached_property
     def _pool(self) -> Loaded:
         """The thread pool with all its workers, which nobody stops."""
@@ -283,6 +288,7 @@ class EmulatedProgram:
             ContextWord.CANCELLED: memory.place(np.array([cancelled], np.int32)),
             ContextWord.POLL: poll or self.machine.nothing,
             ContextWord.PARALLEL: self.machine.parallel(self.num_threads),
+            ContextWord.LOOK: self.machine.look,
             ContextWord.INTERRUPTED: memory.place(np.zeros(1, np.int32)),
         }
         return memory.table([words.get(word, 0) for word in range(CONTEXT_WORDS)])

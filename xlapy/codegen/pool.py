@@ -18,10 +18,13 @@ word once more; a publisher writes the word and then looks for sleepers; one of 
 from __future__ import annotations
 
 from xlapy.codegen.clock import clock, ticks
+from xlapy.codegen.context import CONTEXT_CANCELLED, CONTEXT_INTERRUPTED, CONTEXT_POLL, CONTEXT_POLLED
 from xlapy.codegen.futex import architecture, futex_wait, futex_wake, has_futex, pause
 from xlapy.codegen.ir import I32, I64, PTR, KernelBuilder, Module, Value
 from xlapy.codegen.libraries import Library
+from xlapy.codegen.native_fields import not_zero, word
 from xlapy.codegen.target import Target
+from xlapy_runtime.calling import Status
 from xlapy_runtime.threads import MAX_THREADS, POOL_SYMBOLS, PoolState
 
 _CLAIM_BITS = 20
@@ -32,7 +35,7 @@ _NO_JOB = -1
 """A job number that no word holds."""
 
 LOOK_HUNDREDTHS = 10
-"""Of a second between two looks at Python's signals in the middle of kernels."""
+"""Of a second between two looks at Python's signals in the middle of kernels and behind them."""
 
 _CALLER_SPINS = 2000
 """How long a caller that ran out of claims looks for the last ones to complete before it lets others run."""
@@ -45,6 +48,7 @@ def emit_pool(target: Target) -> Module:
     emitter.reset()
     emitter.wake()
     emitter.look()
+    emitter.look_behind()
     emitter.take_claims()
     emitter.worker()
     emitter.run_alone()
@@ -128,6 +132,26 @@ class _PoolEmitter:
             k.store(looked, now)
             stop = k.call_value(k.load(_field(k, "poll"), PTR), [], I32)
             k.ret(stop)
+
+    def look_behind(self) -> None:
+        """What programs call behind what may take long: the status to end with if the run was stopped, or 0. Lets
+        Python look at its signals now and then.
+
+        A kernel that a signal has cut short must not go unnoticed: that is what the interrupted word is for."""
+        with KernelBuilder(self._module, "pool_look_behind", [("context", PTR)], I32) as k:
+            context = k.parameters["context"]
+            place, now = k.gep(context, CONTEXT_POLLED, I64.bytes), clock(k)
+            cancelled = word(k, context, CONTEXT_CANCELLED, PTR)
+            late = k.compare("gt", k.sub(now, k.load(place, I64)), ticks(self._target, LOOK_HUNDREDTHS), signed=False)
+            interrupted = k.load(word(k, context, CONTEXT_INTERRUPTED, PTR), I32, volatile=True)
+            with k.if_(k.or_(late, not_zero(k, interrupted))):
+                k.store(place, now)
+                stop = k.call_value(word(k, context, CONTEXT_POLL, PTR), [context], I32)
+                with k.if_(not_zero(k, stop)):
+                    k.store(cancelled, k.const(I32, 1))  # for other threads to see
+            with k.if_(not_zero(k, k.load(cancelled, I32, volatile=True))):
+                k.ret(k.const(I32, Status.CANCELLED))
+            k.ret(k.const(I32, Status.OK))
 
     def take_claims(self) -> None:
         """Takes claims until there are none, or none without a seat. `seat` is the job whose seat the thread has."""

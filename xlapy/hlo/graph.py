@@ -115,6 +115,7 @@ class Computation:
         self._names: dict[str, int] = {}
         self._root: Instruction | None = None
         self._order: list[Instruction] | None = None
+        self.calls_version = 0  # grows with every change of what is called
 
     # -- pickling and copying --------------------------------------------------------------------------------------
 
@@ -143,7 +144,7 @@ class Computation:
         }
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        self.name, self._names, self._order = state["name"], state["names"], None
+        self.name, self._names, self._order, self.calls_version = state["name"], state["names"], None, 0
         made = [
             Instruction(spec, shape, (), attributes, called, name, self, metadata)
             for (spec, shape, attributes, called, name, metadata), _, _ in state["rows"]
@@ -254,6 +255,7 @@ class Computation:
         self._instructions[instruction] = None
         if instruction.called:
             self._calling[instruction] = None
+            self.calls_version += 1
         self._order = None
         for operand in instruction.operands:
             if operand.parent is not self:
@@ -308,6 +310,7 @@ class Computation:
     def set_called(self, instruction: Instruction, called: Sequence[Computation]) -> None:
         """Gives `instruction` others to call, as many as its op has regions."""
         instruction.called = tuple(called)
+        self.calls_version += 1
 
     def set_attributes(self, instruction: Instruction, **attributes: Any) -> None:
         instruction.attributes = instruction.spec.complete_attributes({**instruction.attributes, **attributes})
@@ -337,7 +340,9 @@ class Computation:
             for operand in instruction.operands:
                 operand.users.pop(instruction, None)
             del self._instructions[instruction]
-            self._calling.pop(instruction, None)
+            if instruction in self._calling:
+                del self._calling[instruction]
+                self.calls_version += 1
             self._held.pop(instruction, None)
         for instruction in tuple(self._held):
             instruction.control_predecessors = tuple(p for p in instruction.control_predecessors if p not in doomed)
@@ -546,11 +551,21 @@ class HloModule:
         self.entry = entry
         self.config = config or ModuleConfig()
         self.source: ModuleSource | None = None
+        self._known: tuple[tuple[Computation, int], ...] = ()
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_known": ()}
 
     def computations(self) -> list[Computation]:
-        """Every computation that the entry reaches, callees before callers, the entry last."""
-        if not self.entry.calling:
-            return [self.entry]
+        """Every computation that the entry reaches, callees before callers, the entry last.
+
+        They are found again only when one of them calls others than it did: every pass asks."""
+        known = self._known
+        if not known or known[-1][0] is not self.entry or any(each.calls_version != version for each, version in known):
+            known = self._known = tuple((each, each.calls_version) for each in self._reached())
+        return [each for each, _ in known]
+
+    def _reached(self) -> list[Computation]:
         try:
             return post_order([self.entry], Computation.called_computations)
         except CycleError as cycle:

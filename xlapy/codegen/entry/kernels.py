@@ -46,7 +46,7 @@ def write_kernel(entry: Entry, frame: Frame, instruction: Instruction) -> None:
     if kernel.finish_call is not None:
         call_library(frame, kernel.finish_call, [_numbers(entry, frame, kernel.finish_call), *pointers[1:]])
     if kernel.grain < kernel.units:
-        look_at_signals(frame, entry.kernels.target)
+        look_at_signals(frame)
     elif kernel.has_context:
         frame.stop_if_cancelled()
 
@@ -128,7 +128,7 @@ def _write_joint(
         for instruction, (kernel, _) in together.items():
             spent = k.udiv(k.mul(k.sub(ended, began), kernel.work.bytes), total)
             entry.count(frame, instruction, began, ended, spent)
-    look_at_signals(frame, target)
+    look_at_signals(frame)
 
 
 def _pointers(

@@ -64,7 +64,7 @@ def _linalg_call(
     entry.steps[instruction] = (Step(f"{library}_{function}"),)
     table = frame.k.table(I64, [int(size) for size in sizes])
     frame.k.call(f"{library}_{function}", [frame.context_word(CONTEXT_PARALLEL), *arrays, table])
-    look_at_signals(frame, entry.kernels.target)
+    look_at_signals(frame)
 
 
 @HANDLERS.register("fft")
@@ -84,4 +84,4 @@ def _fft(entry: Entry, frame: Frame, instruction: Instruction) -> None:
         sides = [arrays[side.array] for side in (each.operand, each.result)]
         k.call(f"fft_{each.kind}_run", [frame.context_word(CONTEXT_PARALLEL), *sides, memory, *tables])
         if each.takes_long:
-            look_at_signals(frame, target)
+            look_at_signals(frame)

@@ -80,7 +80,7 @@ def _row_blocks(entry: Entry, frame: Frame, instruction: Instruction, blocks: Ro
     k.module.declare(function, None, [PTR, I64, I64])
     sizes = [k.const(I64, size) for size in (blocks.units, blocks.grain)]
     k.call(parallel, [k.function_pointer(function), table_of(k, [*arrays, parallel]), *sizes])
-    look_at_signals(frame, entry.kernels.target)
+    look_at_signals(frame)
 
 
 def _product_call(
@@ -109,7 +109,7 @@ def _product_call(
             index = loops.enter_context(k.loop(0, repetition.count)).index
             arrays = [k.gep(array, index, step) for array, step in zip(arrays, repetition.strides, strict=True)]
         k.call(function, [parallel, *arrays, *numbers])
-    look_at_signals(frame, entry.kernels.target)
+    look_at_signals(frame)
 
 
 def _spread_call(entry: Entry, frame: Frame, instruction: Instruction, call: SpreadProduct) -> None:
@@ -121,4 +121,4 @@ def _spread_call(entry: Entry, frame: Frame, instruction: Instruction, call: Spr
     arrays = [frame.array(value) for value in (*instruction.operands, instruction)]
     sizes = k.table(I64, [call.sizes[name] for name in SPREAD_SIZES])
     k.call(function, [frame.context_word(CONTEXT_PARALLEL), *arrays, sizes])
-    look_at_signals(frame, entry.kernels.target)
+    look_at_signals(frame)

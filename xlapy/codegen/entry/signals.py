@@ -5,39 +5,21 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from xlapy.codegen.clock import clock, ticks
-from xlapy.codegen.context import CONTEXT_CANCELLED, CONTEXT_INTERRUPTED, CONTEXT_POLL, CONTEXT_POLLED
+from xlapy.codegen.context import CONTEXT_CANCELLED, CONTEXT_LOOK, CONTEXT_POLL
 from xlapy.codegen.frame import Frame
 from xlapy.codegen.ir import I32, I64, Value
 from xlapy.codegen.target import Target
 from xlapy_runtime.calling import Status
 
 POLL_HUNDREDTHS = 1  # of a second between two looks at Python's signals in a loop
-LOOK_HUNDREDTHS = 10  # the same outside of loops
 ITERATIONS_PER_CLOCK = 64  # of a loop without calls, between two looks at the clock
 
 
-def look_at_signals(frame: Frame, target: Target) -> None:
+def look_at_signals(frame: Frame) -> None:
     """Behind what may take long: stops a run that was cancelled, and lets Python look at its signals now and then.
 
-    A kernel that a signal has cut short must not go unnoticed: that is what the interrupted word is for.
-    """
-    k = frame.k
-    place = k.gep(k.parameters["context"], CONTEXT_POLLED, 8)
-    now = clock(k)
-    late = k.compare("gt", k.sub(now, k.load(place, I64)), ticks(target, LOOK_HUNDREDTHS), signed=False)
-    interrupted = k.compare("ne", k.load(frame.context_word(CONTEXT_INTERRUPTED), I32, volatile=True), 0)
-    with k.if_(k.or_(late, interrupted)):
-        k.store(place, now)
-        _poll(frame)
-    frame.stop_if_cancelled()
-
-
-def _poll(frame: Frame) -> None:
-    k = frame.k
-    status = k.call_value(frame.context_word(CONTEXT_POLL), [k.parameters["context"]], I32)
-    with k.if_(k.compare("ne", status, 0)):
-        k.store(frame.context_word(CONTEXT_CANCELLED), k.const(I32, 1))  # for other threads to see
-        k.ret(k.const(I32, Status.CANCELLED))
+    A function that all programs share does it: most of what LLVM had to compile of an entry would be this."""
+    frame.fail_if(frame.k.call_value(frame.context_word(CONTEXT_LOOK), [frame.k.parameters["context"]], I32))
 
 
 class Watch:
@@ -62,7 +44,7 @@ class Watch:
             now = clock(k)
             late = k.compare("gt", k.sub(now, last), self.ticks, signed=False)
             with k.if_(late):
-                _poll(frame)
+                self._poll()
             return [k.select(late, now, last)]
 
         following = k.add(count, 1)
@@ -70,3 +52,10 @@ class Watch:
             return [following, *look()]
         due = k.compare("eq", k.and_(following, self.every - 1), 0)
         return [following, *k.if_else(due, look, lambda: [last])]
+
+    def _poll(self) -> None:
+        k, frame = self.frame.k, self.frame
+        status = k.call_value(frame.context_word(CONTEXT_POLL), [k.parameters["context"]], I32)
+        with k.if_(k.compare("ne", status, 0)):
+            k.store(frame.context_word(CONTEXT_CANCELLED), k.const(I32, 1))  # for other threads to see
+            k.ret(k.const(I32, Status.CANCELLED))
