@@ -63,3 +63,43 @@ def test_nothing_is_divided_where_the_sum_is_at_most_two(argument: str) -> None:
     code = xlapy.compile(text_of((OF_FRACTIONS | OF_OTHERS)[argument], "f32")).llvm_ir()
     divisions = code.count(" fdiv ") - (argument == "logistic")
     assert (divisions == 0) == (argument in OF_FRACTIONS)
+
+
+SCALES = [0.5, 2.0, -0.25, 1.0, 2.0**-32, 2.0**-33, 2.0**-130, 2.0**100, 0.75]
+
+
+@pytest.mark.parametrize("scale", SCALES)
+@pytest.mark.parametrize("sum_with", [None, 1.0, -3.0, 2.0**-64, 2.0**-66, 2.0**-126])
+def test_products_of_bf16_and_powers_of_two(sum_with: float | None, scale: float) -> None:
+    """For each number, and as the evaluator has it to the last bit, also where results are subnormal."""
+    size = 1 << 16
+    lines = [f"x = bf16[{size}] parameter(0)", f"s = bf16[] constant({scale!r})"]
+    lines += [f"t = bf16[{size}] broadcast(s), dimensions={{}}"]
+    if sum_with is not None:
+        lines += [f"c = bf16[] constant({sum_with!r})", f"d = bf16[{size}] broadcast(c), dimensions={{}}"]
+        lines += [f"a = bf16[{size}] subtract(x, d)"]
+    lines += [f"ROOT r = bf16[{size}] multiply({'x' if sum_with is None else 'a'}, t)"]
+    text = "HloModule m\nENTRY e {\n" + "\n".join(lines) + "\n}"
+    x = np.arange(size, dtype=np.uint16).view(DTYPES["bf16"])
+    with np.errstate(all="ignore"):
+        got, expected = np.asarray(xlapy.compile(text)(x)), np.asarray(xlapy.evaluate(text, x))
+    number = ~np.isnan(expected.astype(np.float32))
+    np.testing.assert_array_equal(np.isnan(got.astype(np.float32)), ~number)
+    np.testing.assert_array_equal(got.view(np.uint16)[number], expected.view(np.uint16)[number])
+
+
+def test_products_with_powers_of_two_are_not_rounded_where_that_is_known() -> None:
+    """Of two roundings of a sum and its half, one is left."""
+    text = """HloModule m
+      ENTRY e {
+        x = bf16[4096] parameter(0)
+        one = bf16[] constant(1)
+        ones = bf16[4096] broadcast(one), dimensions={}
+        half = bf16[] constant(0.5)
+        halves = bf16[4096] broadcast(half), dimensions={}
+        s = bf16[4096] add(x, ones)
+        ROOT r = bf16[4096] multiply(s, halves)
+      }"""
+    without = text.replace("ROOT r = bf16[4096] multiply(s, halves)", "ROOT r = bf16[4096] negate(s)")
+    additions = [xlapy.compile(program).llvm_ir().count(" add <") for program in (text, without)]
+    assert additions[0] == additions[1]
