@@ -85,7 +85,7 @@ def emit_element(
     type = instruction.shape.type
     if instruction.opcode in EXACT or (instruction.opcode in SIGN_CHANGES and type in _SIGNED_FLOATS):
         return _as_rounded_as(k, result, instruction, operands)
-    if is_exactly_scaled(k, instruction, spread):
+    if not isinstance(result, Pair) and is_exactly_scaled(k, instruction, spread):
         return note_rounded(k, result, type)
     smooth = instruction.opcode in SMOOTH
     value = rounded(k, result, type, of_its_type=_takes_its_type(instruction), smooth=smooth)
