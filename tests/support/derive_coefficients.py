@@ -301,6 +301,14 @@ SINGLE_ONLY: dict[str, tuple[str, Callable[[Real], Real], Callable[[Real], Real]
         1 - 3 / mp.mpf("11.625"),
         11,
     ),
+    "LOG_OF_FRACTION": (
+        "(log(1 + x) - x) / x^2, with relative errors of log(1 + x)",
+        near_zero(lambda x: (mp.log1p(x) - x) / x**2),
+        lambda x: x**2 / mp.log1p(x),
+        mp.mpf(0),
+        mp.mpf(1),
+        8,
+    ),
 }
 
 

@@ -54,6 +54,7 @@ class Emitter:
         self.joins_offsets = joins_offsets
         self._hoisted_constants = 0 if hoists_constants else HOISTED_CONSTANTS
         self.rounded: set[tuple[str, str]] = set()  # values that are known to be of a narrower type, and which
+        self.never_tiny: set[str] = set()  # values that are zero, a NaN, or far from subnormal
         self.products: dict[str, tuple[Value, Value]] = {}  # what values are products of that sums may take in
         self._offsets: dict[str, tuple[Value, int]] = {}  # values that are another one and a constant
         self.has_fma = module.has_fma

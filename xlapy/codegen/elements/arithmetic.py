@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from xlapy.codegen.elements.ranges import is_fraction
 from xlapy.codegen.elements.registry import Emission, element
 from xlapy.codegen.ir import F32, F64, KernelBuilder, Value
 from xlapy.codegen.math import MATH
@@ -305,7 +306,6 @@ _REAL_FUNCTIONS = {
     "exponential": "exp",
     "exponential-minus-one": "expm1",
     "log": "log",
-    "log-plus-one": "log1p",
     "logistic": "logistic",
     "rsqrt": "rsqrt",
     "sine": "sin",
@@ -314,6 +314,15 @@ _REAL_FUNCTIONS = {
     "tan": "tan",
     "tanh": "tanh",
 }
+
+
+@element("log-plus-one", smooth=True)
+def log_plus_one(e: Emission, x: Element) -> Element:
+    """Quicker where x is e to the power of what is never positive, as in a softplus."""
+    if isinstance(x, Pair):
+        return complex_function(e.k, "log1p", x)
+    is_short = x.type.kind == "f32" and is_fraction(e.instruction.operands[0])
+    return math_function(e.k, "log1p_of_fraction" if is_short else "log1p", (x,))
 
 
 def _function(name: str) -> Callable[[Emission, Element], Element]:

@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from xlapy.codegen.elements.ranges import is_exactly_scaled, note_range
 from xlapy.codegen.ir import IRType, KernelBuilder
 from xlapy.codegen.registers import Element, Pair, is_rounded, lanes_of, note_rounded, register_type, rounded, splat
 from xlapy.hlo.element_types import BF16, F16, ElementType
@@ -84,8 +85,12 @@ def emit_element(
     type = instruction.shape.type
     if instruction.opcode in EXACT or (instruction.opcode in SIGN_CHANGES and type in _SIGNED_FLOATS):
         return _as_rounded_as(k, result, instruction, operands)
+    if not isinstance(result, Pair) and is_exactly_scaled(k, instruction, spread):
+        return note_rounded(k, result, type)
     smooth = instruction.opcode in SMOOTH
-    return rounded(k, result, type, of_its_type=_takes_its_type(instruction), smooth=smooth)
+    value = rounded(k, result, type, of_its_type=_takes_its_type(instruction), smooth=smooth)
+    note_range(k, instruction, spread, value)
+    return value
 
 
 def _takes_its_type(instruction: Instruction) -> bool:

@@ -55,6 +55,7 @@ MATH: Mapping[str, MathFunction] = MappingProxyType(
         "lgamma": gamma.lgamma,
         "log": logarithm.log,
         "log1p": logarithm.log1p,
+        "log1p_of_fraction": logarithm.log1p_of_fraction,
         "log2": logarithm.log2,
         "logistic": exponential.logistic,
         "next_after": rounding.next_after,

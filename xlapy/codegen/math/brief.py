@@ -24,6 +24,9 @@ from xlapy.codegen.math.logarithm import with_specials
 
 # Beyond these e^x is an infinity, or zero.
 _EXP_RANGE = (-104.0, 89.0)
+# Beyond these the logistic function is zero, or one; and the logarithm of what its divisor is divided by.
+_LOGISTIC_RANGE = (-96.0, 16.0)
+_LOGISTIC_EXPONENT = 24
 # Beyond these tanh and erf are within half an ulp, 2^-9, of 1, and so are the quotient and the polynomial.
 _TANH_LIMIT = 3.5
 _ERF_LIMIT = 2.2
@@ -39,16 +42,22 @@ def exp(k: KernelBuilder, x: Value) -> Value:
 
 def _times_exp(k: KernelBuilder, x: Value, factor: Value | None) -> Value:
     """e^x = 2^n 2^r, times `factor`, with n + r = x / ln 2, rounded: that is below 2^8, and its error 2^-17 at most."""
-    y = k.mul(x, 1 / math.log(2))
+    return _exp2(k, k.mul(x, 1 / math.log(2)), factor)
+
+
+def _exp2(k: KernelBuilder, y: Value, factor: Value | None = None) -> Value:
+    """2^y, times `factor`."""
     n, number = round_to_integer(k, y)
     power = horner(k, k.sub(y, n), BRIEF_EXP2)
     return scale(k, power if factor is None else k.mul(power, factor), number, n)
 
 
 def logistic(k: KernelBuilder, x: Value) -> Value:
-    """1 / (1 + z) with z = e^-|x|, or z / (1 + z) for negative x."""
-    z = exp(k, k.neg(k.fabs(x)))
-    return k.div(k.select(k.compare("lt", x, 0.0), z, 1.0), k.add(z, 1.0))
+    """1 / (1 + e^-x), of which the sum is made so much smaller that it is finite while its inverse counts."""
+    x = clamp(k, x, *_LOGISTIC_RANGE)
+    part = _exp2(k, k.muladd(x, -1 / math.log(2), k.const(x.type, -_LOGISTIC_EXPONENT)))
+    unit = 2.0**-_LOGISTIC_EXPONENT
+    return k.div(unit, k.add(part, unit))
 
 
 def log(k: KernelBuilder, x: Value) -> Value:

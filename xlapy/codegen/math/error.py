@@ -72,12 +72,13 @@ def _erfc_single(k: KernelBuilder, x: Value) -> Value:
     and of the product to the product."""
     one = k.const(x.type, 1.0)
     magnitude = _at_most(k, k.fabs(x), _ERFC_LIMIT["f32"])
-    q = k.div(1.0, k.add(magnitude, _ERFC_OFFSET))
+    total = k.add(magnitude, _ERFC_OFFSET)
+    q = k.div(1.0, total)
     t = k.muladd(q, -2 * _ERFC_OFFSET, one)
     constant, *others = ERFCX_SINGLE
     scaled, scaled_low = _muladd_with_error(k, horner(k, t, others), t, k.const(x.type, constant))
     r, power = _reduced_negative_square(k, magnitude)
-    p = k.add(r, k.muladd(k.mul(r, r), horner(k, r, EXP_SINGLE), _error_of_reciprocal(k, q, magnitude)))
+    p = k.add(r, k.muladd(k.mul(r, r), horner(k, r, EXP_SINGLE), _error_of_reciprocal(k, q, total, magnitude)))
     q = k.mul(q, power)
     product, product_low = two_product(k, scaled, q)
     tail = k.add(product, k.muladd(product, p, k.muladd(q, scaled_low, product_low)))
@@ -86,14 +87,13 @@ def _erfc_single(k: KernelBuilder, x: Value) -> Value:
     return k.muladd(tail, unit, k.muladd(unit, -(2.0**_ERFC_EXPONENT), one))
 
 
-def _error_of_reciprocal(k: KernelBuilder, q: Value, x: Value) -> Value:
-    """1 - q (x + 3/2), which is what a `q` that is rounded lacks, relative to it."""
-    one = k.const(x.type, 1.0)
-    rest, rest_low = _muladd_with_error(k, q, k.const(x.type, -_ERFC_OFFSET), one)
+def _error_of_reciprocal(k: KernelBuilder, q: Value, total: Value, x: Value) -> Value:
+    """1 - q (x + 3/2), which is what a `q` that is rounded lacks, relative to it; `total` is the sum, rounded."""
+    lost = k.sub(x, k.sub(total, _ERFC_OFFSET))
     if k.has_fma:
-        return k.add(k.fma(k.neg(q), x, rest), rest_low)
-    product, product_low = two_product(k, q, x)
-    return k.sub(k.sub(rest, product), k.sub(product_low, rest_low))
+        return k.fma(k.neg(q), lost, k.fma(k.neg(q), total, k.const(x.type, 1.0)))
+    product, product_low = two_product(k, q, total)
+    return k.sub(k.sub(k.sub(1.0, product), product_low), k.mul(q, lost))
 
 
 def _muladd_with_error(k: KernelBuilder, a: Value, b: Value, c: Value) -> tuple[Value, Value]:

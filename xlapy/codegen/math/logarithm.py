@@ -15,6 +15,7 @@ from xlapy.codegen.math.coefficients import (
     LOG_INVERSES,
     LOG_LOWEST,
     LOG_NEAR,
+    LOG_OF_FRACTION,
     LOG_PIECES_HIGH,
     LOG_PIECES_LOW,
 )
@@ -75,6 +76,13 @@ def log_of_sum(k: KernelBuilder, total: Value, error: Value) -> Value:
     f = k.sub(m, 1.0)
     # error / total = error / 2^e / m, and 1 / m is 1 - f, nearly enough for what is so small.
     return _combined(k, e, f, k.mul(k.mul(error, doubled_inverse), k.muladd(f, -0.5, 0.5)))
+
+
+def log1p_of_fraction(k: KernelBuilder, x: Value) -> Value:
+    """log(1 + x) for an f32 from 0 to 1: x + x^2 P(x), with no exponent to take out and nothing to divide.
+
+    For f64 the polynomial would be as long as what it saves."""
+    return k.muladd(k.mul(x, horner(k, x, LOG_OF_FRACTION)), x, x)
 
 
 def log2(k: KernelBuilder, x: Value) -> Value:

@@ -1,0 +1,107 @@
+"""Functions that are less work where the graph tells of the range of their arguments."""
+
+from __future__ import annotations
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+import xlapy
+from tests.support.accuracy import apply, errors
+from tests.support.irlab import HAS_FMA
+from xlapy.codegen.math import MATH
+
+SIZE = 4096
+DTYPES = {
+    "bf16": np.dtype(ml_dtypes.bfloat16),
+    "f16": np.dtype(np.float16),
+    "f32": np.dtype(np.float32),
+    "f64": np.dtype(np.float64),
+}
+UNITS = {"bf16": 2.0**-7, "f16": 2.0**-10, "f32": 2.0**-23, "f64": 2.0**-52}
+"""Distances of 1 and the next number."""
+
+
+def text_of(argument: str, type: str) -> str:
+    """log1p of what `argument` makes of `x`, whose size is one for which functions are written out."""
+    lines = ["x = T[] parameter(0)", argument, "ROOT l = T[] log-plus-one(z)"]
+    return "HloModule m\nENTRY e {\n" + "\n".join(lines).replace("T[]", f"{type}[{SIZE}]") + "\n}"
+
+
+OF_FRACTIONS = {
+    "e^-|x|": "a = T[] abs(x)\nn = T[] negate(a)\nz = T[] exponential(n)",
+    "logistic": "z = T[] logistic(x)",
+}
+OF_OTHERS = {
+    "e^x": "z = T[] exponential(x)",
+    "e^-x": "n = T[] negate(x)\nz = T[] exponential(n)",
+    "e^|x|": "a = T[] abs(x)\nz = T[] exponential(a)",
+    "x": "z = T[] copy(x)",
+}
+
+
+@pytest.mark.parametrize("has_fma", sorted({False, HAS_FMA}))
+def test_logarithms_of_sums_with_fractions(has_fma: bool) -> None:
+    random = np.random.default_rng(0)
+    x = np.concatenate([random.random(1 << 20), 10.0 ** random.uniform(-45, 0, 1 << 17), [0.0, 1.0]]).astype(np.float32)
+    got = apply(MATH["log1p_of_fraction"], x, has_fma=has_fma)
+    assert errors(got, np.log1p(x.astype(np.float64))).max() <= 2
+    assert np.isnan(apply(MATH["log1p_of_fraction"], np.full(8, np.nan, np.float32), has_fma=has_fma)).all()
+
+
+@pytest.mark.parametrize("type", DTYPES)
+@pytest.mark.parametrize("argument", [*OF_FRACTIONS, *OF_OTHERS])
+def test_logarithms_of_what_functions_give(argument: str, type: str) -> None:
+    text = text_of((OF_FRACTIONS | OF_OTHERS)[argument], type)
+    x = np.linspace(-30, 30, SIZE).astype(DTYPES[type])
+    x[:6] = [np.inf, -np.inf, np.nan, 0.0, -0.0, 1e-5]
+    unit = UNITS[type]
+    got, expected = (np.asarray(result, np.float64) for result in (xlapy.compile(text)(x), xlapy.evaluate(text, x)))
+    np.testing.assert_allclose(got, expected, rtol=4 * unit, atol=1e-30)
+
+
+@pytest.mark.parametrize("argument", [*OF_FRACTIONS, *OF_OTHERS])
+def test_nothing_is_divided_where_the_sum_is_at_most_two(argument: str) -> None:
+    code = xlapy.compile(text_of((OF_FRACTIONS | OF_OTHERS)[argument], "f32")).llvm_ir()
+    divisions = code.count(" fdiv ") - (argument == "logistic")
+    assert (divisions == 0) == (argument in OF_FRACTIONS)
+
+
+SCALES = [0.5, 2.0, -0.25, 1.0, 2.0**-32, 2.0**-33, 2.0**-130, 2.0**100, 0.75]
+
+
+@pytest.mark.parametrize("scale", SCALES)
+@pytest.mark.parametrize("sum_with", [None, 1.0, -3.0, 2.0**-64, 2.0**-66, 2.0**-126])
+def test_products_of_bf16_and_powers_of_two(sum_with: float | None, scale: float) -> None:
+    """For each number, and as the evaluator has it to the last bit, also where results are subnormal."""
+    size = 1 << 16
+    lines = [f"x = bf16[{size}] parameter(0)", f"s = bf16[] constant({scale!r})"]
+    lines += [f"t = bf16[{size}] broadcast(s), dimensions={{}}"]
+    if sum_with is not None:
+        lines += [f"c = bf16[] constant({sum_with!r})", f"d = bf16[{size}] broadcast(c), dimensions={{}}"]
+        lines += [f"a = bf16[{size}] subtract(x, d)"]
+    lines += [f"ROOT r = bf16[{size}] multiply({'x' if sum_with is None else 'a'}, t)"]
+    text = "HloModule m\nENTRY e {\n" + "\n".join(lines) + "\n}"
+    x = np.arange(size, dtype=np.uint16).view(DTYPES["bf16"])
+    with np.errstate(all="ignore"):
+        got, expected = np.asarray(xlapy.compile(text)(x)), np.asarray(xlapy.evaluate(text, x))
+    number = ~np.isnan(expected.astype(np.float32))
+    np.testing.assert_array_equal(np.isnan(got.astype(np.float32)), ~number)
+    np.testing.assert_array_equal(got.view(np.uint16)[number], expected.view(np.uint16)[number])
+
+
+def test_products_with_powers_of_two_are_not_rounded_where_that_is_known() -> None:
+    """Of two roundings of a sum and its half, one is left."""
+    text = """HloModule m
+      ENTRY e {
+        x = bf16[4096] parameter(0)
+        one = bf16[] constant(1)
+        ones = bf16[4096] broadcast(one), dimensions={}
+        half = bf16[] constant(0.5)
+        halves = bf16[4096] broadcast(half), dimensions={}
+        s = bf16[4096] add(x, ones)
+        ROOT r = bf16[4096] multiply(s, halves)
+      }"""
+    without = text.replace("ROOT r = bf16[4096] multiply(s, halves)", "ROOT r = bf16[4096] negate(s)")
+    additions = [xlapy.compile(program).llvm_ir().count(" add <") for program in (text, without)]
+    assert additions[0] == additions[1]
