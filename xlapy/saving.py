@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from xlapy.compiled import Compiled
-from xlapy.native import batch_calls_code, library_code, rendezvous_code, shared_code
+from xlapy.native import batch_calls_code, host, library_code, rendezvous_code, shared_code
 from xlapy.options import CompileOptions
 from xlapy.support.version import VERSION
 from xlapy_runtime import saved
@@ -40,7 +40,7 @@ def _libraries(names: Sequence[str], compiled: Compiled) -> list[SavedLibrary]:
 
     def add(name: str) -> None:
         if name not in found:
-            code = library_code(name, compiled.machine)
+            code = library_code(name, compiled.machine or host())
             for needed in code.needs:
                 add(needed)
             found[name] = SavedLibrary(name, code.objects, code.exports, code.trim)

@@ -206,6 +206,7 @@ def _executable(
         seed=options.seed,
         targets=targets,
         parallel=functools.partial(_parallel_function, parts["pool"], threads.wanted_threads(options.num_threads)),
+        look=functools.partial(_look_function, parts["pool"]),
         wrapper=_wrapper(parts["wrapper"], header["python"]),
         keeps_gil_to=keeps_gil_to(program),
     )
@@ -219,6 +220,12 @@ def _parallel_function(pool: Sequence[Code], num_threads: int | None) -> int:
     """The address of the thread pool's `parallel` for so many threads."""
     threads.install(pool)
     return threads.parallel_address(num_threads)
+
+
+def _look_function(pool: Sequence[Code]) -> int:
+    """The address of what looks at signals behind long kernels."""
+    threads.install(pool)
+    return threads.look_address()
 
 
 def _wrapper(objects: Sequence[Code], python: str | None) -> CallWrapper | None:
