@@ -207,7 +207,7 @@ def parallel_function(num_threads: int | None) -> int:
 
 def look_function() -> int:
     """The address of the function that programs call behind what may take long."""
-    threads.install(_shared_code().pool)
+    threads.install(shared_code().pool)
     return threads.look_address()
 
 
