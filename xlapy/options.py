@@ -127,9 +127,8 @@ def _check_laws(name: str, given: Any) -> None:
 def _check_targets(name: str, given: Any) -> None:
     if type(given) is not dict and not isinstance(given, Mapping):
         raise ArgumentError(f"{name} gives targets by their names, which {given!r} does not")
-    check_target = late("xlapy_runtime.custom_calls").check_target
     for target_name, target in given.items():
-        check_target(target_name, target)
+        late("xlapy_runtime.custom_calls").check_target(target_name, target)
 
 
 def _check_parts(name: str, given: Any, is_part: Callable[[Any], bool], parts: str) -> None:
