@@ -106,24 +106,28 @@ def shared_code() -> SharedCode:
 
 def library_symbols(name: str, machine: Host | Target) -> Mapping[str, int]:
     """The addresses of a library's functions; loaded once, and for as long as the process lives."""
-    if name not in _LIBRARIES:
+    is_here = machine.library_key == host().library_key
+    key = name, "" if is_here else machine.library_key
+    if key not in _LIBRARIES:
         code = library_code(name, machine)
         imports: dict[str, int] = {}
         for needed in code.needs:
             imports.update(library_symbols(needed, machine))
-        _keep_library(name, link(code.objects, imports, code.exports), code.trim)
-    return _LIBRARIES[name].addresses()
+        _keep_library(key, link(code.objects, imports, code.exports), code.trim)
+    return _LIBRARIES[key].addresses()
 
 
-def _keep_library(name: str, linked: LinkedCode, trim: str) -> None:
+def _keep_library(key: tuple[str, str], linked: LinkedCode, trim: str) -> None:
     """Of two that are loaded at the same time, one serves what comes later; both stay."""
-    if _LIBRARIES.setdefault(name, linked) is not linked:
+    if _LIBRARIES.setdefault(key, linked) is not linked:
         _OTHERS.append(linked)
     if trim:
         trimming.add_native(linked.address(trim))
 
 
-_LIBRARIES: dict[str, LinkedCode] = {}
+_LIBRARIES: dict[tuple[str, str], LinkedCode] = {}
+"""By their names, and the machine that they are for if that is not this one."""
+
 _OTHERS: list[LinkedCode] = []
 
 
@@ -183,7 +187,7 @@ def link_with_shared(program: Program, shared: bytes) -> LinkedCode | None:
         if member.name == _OF_CALLS:
             _WRAPPER.append(CallWrapper(code))
         else:
-            _keep_library(member.name, code, member.trim)
+            _keep_library((member.name, ""), code, member.trim)
     return own
 
 
