@@ -12,12 +12,8 @@ from typing import Any
 
 from xlapy_runtime import calling, threads
 from xlapy_runtime.buffers import CONTEXT_WORDS
+from xlapy_runtime.digests import blake2b
 from xlapy_runtime.late import late
-
-try:  # as `hashlib` has it, which first loads OpenSSL for others
-    from _blake2 import blake2b
-except ImportError:
-    from hashlib import blake2b
 
 _DIGEST_BYTES = 8
 

@@ -16,6 +16,7 @@ from typing import Any, NoReturn
 from xlapy_runtime import threads, trimming
 from xlapy_runtime.calling import CallWrapper, layout_identity, load_wrapper
 from xlapy_runtime.device import assigned_devices
+from xlapy_runtime.digests import blake2b
 from xlapy_runtime.errors import ArgumentError, InternalError, SavedProgramError
 from xlapy_runtime.executable import CallableProgram, ProgramExecutable, keeps_gil_to
 from xlapy_runtime.images import Code
@@ -27,11 +28,6 @@ from xlapy_runtime.program import Program, tree_text
 from xlapy_runtime.program_file import dump_program, load_program
 from xlapy_runtime.records import Record, values_of
 from xlapy_runtime.saved_file import read_saved, write_saved
-
-try:  # as `hashlib` has it, which first loads OpenSSL for others
-    from _blake2 import blake2b
-except ImportError:
-    from hashlib import blake2b
 
 __all__ = [
     "SavedLibrary",

@@ -15,15 +15,11 @@ import struct
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from xlapy_runtime.digests import blake2b
 from xlapy_runtime.errors import SavedProgramError
 from xlapy_runtime.images import Code, rounded_up
 from xlapy_runtime.json_text import read_json
 from xlapy_runtime.late import late
-
-try:  # as `hashlib` has it, which first loads OpenSSL for others
-    from _blake2 import blake2b
-except ImportError:
-    from hashlib import blake2b
 
 MAGIC = b"\x89xlapy saved\r\n\x1a\n"
 """With bytes that are lost where a file is taken for text on its way."""

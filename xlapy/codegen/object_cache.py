@@ -25,14 +25,10 @@ from llvmlite.utils import get_library_name
 import xlapy_runtime
 from xlapy.codegen.sources import state_of_sources
 from xlapy.support.version import VERSION
+from xlapy_runtime.digests import blake2b
 from xlapy_runtime.hand_written import is_linux_on_x86, mix_words
 from xlapy_runtime.late import late
 from xlapy_runtime.records import Record
-
-try:  # as `hashlib` has it, which first loads OpenSSL for others
-    from _blake2 import blake2b
-except ImportError:
-    from hashlib import blake2b
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -15,12 +15,8 @@ import struct
 import time
 from typing import Protocol
 
+from xlapy_runtime.digests import blake2b
 from xlapy_runtime.hand_written import is_linux_on_x86, look_at_files
-
-try:  # as `hashlib` has it, which first loads OpenSSL for others
-    from _blake2 import blake2b
-except ImportError:
-    from hashlib import blake2b
 
 FRONT_ENDS = ("builder", "jax", "tools", "xla_client")
 """What stands in front of the compiler only makes programs, and those are keys of their own."""
