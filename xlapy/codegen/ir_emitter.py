@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from xlapy.codegen.ir_types import I64, IRType, Number, Operand, Scope, Value, canonical, literal, vector_literal
+from xlapy.codegen.ir_types import I64, IRType, Number, Operand, Range, Scope, Value, canonical, literal, vector_literal
 from xlapy_runtime.errors import InternalError
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ class Emitter:
         self.joins_offsets = joins_offsets
         self._hoisted_constants = 0 if hoists_constants else HOISTED_CONSTANTS
         self.rounded: set[tuple[str, str]] = set()  # values that are known to be of a narrower type, and which
-        self.never_tiny: set[str] = set()  # values that are zero, a NaN, or far from subnormal
+        self.ranges: dict[str, Range] = {}  # what is known of values
         self.products: dict[str, tuple[Value, Value]] = {}  # what values are products of that sums may take in
         self._offsets: dict[str, tuple[Value, int]] = {}  # values that are another one and a constant
         self.has_fma = module.has_fma

@@ -10,6 +10,7 @@ import math
 import struct
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from enum import Flag, auto
 from functools import cache
 from typing import NamedTuple
 
@@ -107,6 +108,17 @@ class Scope:
         self.barrier = barrier
         self.lines = lines
         self.shared: dict[str, Value] = {}
+
+
+class Range(Flag):
+    """What a value is known to be, if it is a number."""
+
+    ANY = 0
+    NEVER_NEGATIVE = auto()
+    NEVER_POSITIVE = auto()
+    AT_MOST_ONE = auto()
+    NEVER_TINY = auto()
+    """Zero, or far from subnormal."""
 
 
 class Value(NamedTuple):

@@ -67,6 +67,16 @@ def test_nothing_is_divided_where_the_sum_is_at_most_two(argument: str) -> None:
     assert (divisions == 0) == (argument in OF_FRACTIONS)
 
 
+@pytest.mark.parametrize("argument", OF_FRACTIONS)
+def test_a_kernel_of_its_own_takes_any_argument(argument: str) -> None:
+    """It serves all instructions of its shape, whatever their operands are."""
+    first = OF_FRACTIONS[argument].replace("z =", "w =") + "\nf = T[] log-plus-one(w)\nz = T[] add(f, x)"
+    text = text_of(first, "f32")
+    x = np.linspace(0, 1000, SIZE).astype(np.float32)
+    executable = xlapy.compile(text, xlapy.CompileOptions(disabled_passes=frozenset({"fusion"})))
+    np.testing.assert_allclose(executable(x), xlapy.evaluate(text, x), rtol=4 * UNITS["f32"])
+
+
 SCALES = [0.5, 2.0, -0.25, 1.0, 2.0**-32, 2.0**-33, 2.0**-130, 2.0**100, 0.75]
 
 

@@ -318,10 +318,10 @@ _REAL_FUNCTIONS = {
 
 @element("log-plus-one", smooth=True)
 def log_plus_one(e: Emission, x: Element) -> Element:
-    """Quicker where x is e to the power of what is never positive, as in a softplus."""
+    """Quicker where x is known to be a fraction, as e^-|y| is in a softplus."""
     if isinstance(x, Pair):
         return complex_function(e.k, "log1p", x)
-    is_short = x.type.kind == "f32" and is_fraction(e.instruction.operands[0])
+    is_short = x.type.kind == "f32" and is_fraction(e.k, x)
     return math_function(e.k, "log1p_of_fraction" if is_short else "log1p", (x,))
 
 

@@ -1,4 +1,8 @@
-"""What is known of the range of values, for operations that are less work there."""
+"""What a function knows of the ranges of the values in it, for operations that are less work there.
+
+It is the values that are remembered, by their names in the text, and not instructions: what a kernel reads from memory
+may be anything, since kernels serve all instructions that have the same shape.
+"""
 
 from __future__ import annotations
 
@@ -6,24 +10,12 @@ import math
 from collections.abc import Sequence
 
 from xlapy.codegen.ir import KernelBuilder, Value
+from xlapy.codegen.ir_types import Range
 from xlapy.codegen.registers import Element, Pair, is_rounded
 from xlapy.hlo.element_types import BF16
 from xlapy.hlo.graph import Instruction
 
-_FRACTIONS = frozenset({"logistic"})
 _NEVER_NEGATIVE = frozenset({"abs", "exponential", "logistic"})
-"""Of real numbers."""
-
-
-def is_fraction(x: Instruction) -> bool:
-    """Whether the real `x` lies between 0 and 1 wherever it is a number."""
-    return x.opcode in _FRACTIONS or (x.opcode == "exponential" and _is_never_positive(x.operands[0]))
-
-
-def _is_never_positive(x: Instruction) -> bool:
-    return x.opcode == "negate" and not x.shape.type.is_complex and x.operands[0].opcode in _NEVER_NEGATIVE
-
-
 _SUMS = frozenset({"add", "subtract"})
 _LEAST_TERM = 2.0**-64
 _LEAST_SCALE = 2.0**-32
@@ -31,11 +23,35 @@ _LEAST_SCALE = 2.0**-32
 
 
 def note_range(k: KernelBuilder, instruction: Instruction, operands: Sequence[Element], result: Element) -> None:
-    """Remembers of bf16 what `is_exactly_scaled` asks: sums with a constant that is not tiny are zero, or not tiny."""
-    if instruction.opcode in _SUMS and instruction.shape.type is BF16 and not isinstance(result, Pair):
+    """Remembers what an operation tells of its result."""
+    if isinstance(result, Pair):
+        return
+    known = _range_of(k, instruction, operands)
+    if known is not Range.ANY:
+        k.ranges[result.text] = known
+
+
+def _range_of(k: KernelBuilder, instruction: Instruction, operands: Sequence[Element]) -> Range:
+    opcode = instruction.opcode
+    if opcode in _NEVER_NEGATIVE:
+        is_small = opcode == "logistic" or (opcode == "exponential" and _is(k, operands[0], Range.NEVER_POSITIVE))
+        return Range.NEVER_NEGATIVE | Range.AT_MOST_ONE if is_small else Range.NEVER_NEGATIVE
+    if opcode == "negate" and _is(k, operands[0], Range.NEVER_NEGATIVE):
+        return Range.NEVER_POSITIVE
+    if opcode in _SUMS and instruction.shape.type is BF16:
         numbers = [abs(x.constant) for x in operands if not isinstance(x, Pair) and x.constant is not None]
         if any(number >= _LEAST_TERM for number in numbers) and _all_rounded(k, operands):
-            k.never_tiny.add(result.text)
+            return Range.NEVER_TINY
+    return Range.ANY
+
+
+def _is(k: KernelBuilder, x: Element, wanted: Range) -> bool:
+    return not isinstance(x, Pair) and wanted in k.ranges.get(x.text, Range.ANY)
+
+
+def is_fraction(k: KernelBuilder, x: Value) -> bool:
+    """Whether `x` is known to lie between 0 and 1 wherever it is a number."""
+    return _is(k, x, Range.NEVER_NEGATIVE | Range.AT_MOST_ONE)
 
 
 def is_exactly_scaled(k: KernelBuilder, instruction: Instruction, operands: Sequence[Element]) -> bool:
@@ -46,7 +62,7 @@ def is_exactly_scaled(k: KernelBuilder, instruction: Instruction, operands: Sequ
     x, scale = operands if isinstance(operands[1], Value) and operands[1].constant is not None else operands[::-1]
     if isinstance(x, Pair) or isinstance(scale, Pair) or scale.constant is None:
         return False
-    least = _LEAST_SCALE if x.text in k.never_tiny else 1.0
+    least = _LEAST_SCALE if _is(k, x, Range.NEVER_TINY) else 1.0
     return abs(scale.constant) >= least and abs(math.frexp(scale.constant)[0]) == 0.5
 
 

@@ -82,15 +82,26 @@ def emit_element(
     result = ELEMENTS[instruction.opcode](Emission(k, instruction, lanes), *spread)
     if unrounded:
         return result
+    value = _rounded_as_it_must(k, instruction, operands, spread, result)
+    note_range(k, instruction, spread, value)
+    return value
+
+
+def _rounded_as_it_must(
+    k: KernelBuilder,
+    instruction: Instruction,
+    operands: Sequence[Element],
+    spread: Sequence[Element],
+    result: Element,
+) -> Element:
+    """A result that was computed as registers have it. `spread` are the operands in all lanes."""
     type = instruction.shape.type
     if instruction.opcode in EXACT or (instruction.opcode in SIGN_CHANGES and type in _SIGNED_FLOATS):
         return _as_rounded_as(k, result, instruction, operands)
     if not isinstance(result, Pair) and is_exactly_scaled(k, instruction, spread):
         return note_rounded(k, result, type)
     smooth = instruction.opcode in SMOOTH
-    value = rounded(k, result, type, of_its_type=_takes_its_type(instruction), smooth=smooth)
-    note_range(k, instruction, spread, value)
-    return value
+    return rounded(k, result, type, of_its_type=_takes_its_type(instruction), smooth=smooth)
 
 
 def _takes_its_type(instruction: Instruction) -> bool:
