@@ -21,7 +21,7 @@ def parse(text: str) -> HloModule:
         try:
             parser, top = parse_tree(text)
         except ParseError as error:
-            if isinstance(text, str) and text.lstrip().startswith("HloModule "):
+            if str(text).lstrip().startswith("HloModule "):
                 error.message += "; if this is HLO text, xlapy.hlo.parse reads it"
             raise
         module = convert_program(parser, top)

@@ -126,3 +126,18 @@ def fetched_by_rows(
             rows = max(1, array.ahead // (width * element_bytes))
             fetched[instruction] = replace(array, ahead=rows * array.shape.strides()[row_dim] * element_bytes)
     return fetched
+
+
+def fetched_beside(
+    k: KernelBuilder, arrays: Mapping[Instruction, Array], dims: Dims, row_dim: int, rows: int
+) -> dict[Instruction, Array]:
+    """The arrays as folds read them several rows at a time: of those of these dimensions, as many `rows` more, counted
+    by `row_dim`, come into the second-level cache meanwhile."""
+    fetched = {}
+    for instruction, array in arrays.items():
+        following = None
+        if array.shape.dims == dims:
+            row_bytes = array.shape.strides()[row_dim] * memory_type(array.shape.type).bytes
+            following = k.const(I64, rows * row_bytes)
+        fetched[instruction] = replace(array, ahead=0, following=following)
+    return fetched

@@ -23,7 +23,7 @@ from xlapy.codegen.element_graph import ElementGraph, between
 from xlapy.codegen.indexing import Coordinate, Index, Indexing
 from xlapy.codegen.ir import I32, I64, KernelBuilder, Value
 from xlapy.codegen.kernels.choosing import Choosing
-from xlapy.codegen.kernels.fetching import fetched_by_rows
+from xlapy.codegen.kernels.fetching import fetched_beside, fetched_by_rows
 from xlapy.codegen.kernels.float_order import FloatOrder, finds_integers_sooner
 from xlapy.codegen.kernels.fold_results import store_results, stored_results
 from xlapy.codegen.kernels.folding import folding, only
@@ -344,8 +344,7 @@ def _across_memory(
     inits: Sequence[Element],
     unit: Value,
 ) -> None:
-    """One wide block of neighbouring results, several rows at a time; nothing is fetched but by the processor."""
-    arrays = {instruction: replace(array, ahead=0) for instruction, array in arrays.items()}
+    """One wide block of neighbouring results, several rows at a time."""
     dims, vector = plan.input_shape.dims, Indexing(k, plan.lanes)
     last, block, positions = _block_of(k, plan, unit)
     first = k.mul(block, plan.vectors)
@@ -353,6 +352,7 @@ def _across_memory(
     combine = _in_order(k, plan) if plan.in_order else _by_region(k, plan)
     values = BlockValues(k, combine.start(inits), plan.lanes, plan.vectors)
     *around, inner = [dim for dim in plan.folded if dims[dim] > 1]
+    arrays = fetched_beside(k, arrays, dims, inner, plan.rows)
 
     def column(number: Value) -> Coordinate:
         return vector.along_lanes(first_column(vector, k.add(first, number), k.const(I64, dims[last])))
