@@ -154,16 +154,13 @@ class ObjectCache:
 
     def get(self, kind: str, key: bytes) -> bytes | None:
         """The payload that was put under this kind and key, or None."""
-        payload = self._read(kind, key, _payload)
-        if payload is None:
-            self._misses += 1
-        else:
-            self._hits += 1
-        return payload
+        return self._counted(self._read(kind, key, _payload))
 
     def get_with_supplement(self, kind: str, key: bytes) -> tuple[bytes, bytes] | None:
         """The payload, and the supplement that was put beside it; or None."""
-        found = self._read(kind, key, _payload_and_supplement)
+        return self._counted(self._read(kind, key, _payload_and_supplement))
+
+    def _counted(self, found: Found | None) -> Found | None:
         if found is None:
             self._misses += 1
         else:
