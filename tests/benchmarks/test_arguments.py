@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 import pytest
 
-from benchmarks import __main__, collectives, floors, parsing, traffic
+from benchmarks import __main__, checkouts, collectives, floors, parsing, traffic
 
 
 @pytest.mark.parametrize(
@@ -15,6 +15,8 @@ from benchmarks import __main__, collectives, floors, parsing, traffic
         (__main__.main, "--only (", "'(' is no regular expression: missing )"),
         (floors.main, "--only [", "'[' is no regular expression"),
         (floors.main, "--only nothing-like-it", "no figure is called 'nothing-like-it'"),
+        (checkouts.main, ". /nowhere --only x", "/nowhere is no checkout of xlapy"),
+        (checkouts.main, ". . --only x --pairs 0", "'0' is no number of at least 1"),
         (traffic.main, "--match (", "'(' is no regular expression"),
         (traffic.main, "--only nothing-like-it", "no program fits; the families are programs, elementwise"),
         (parsing.main, "--repeat 0", "'0' is no number of at least 1"),
