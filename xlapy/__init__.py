@@ -143,21 +143,13 @@ def __getattr__(name: str) -> Any:
 def _hint(name: str) -> str:
     if name in _IMPORTED_BY_NAME:
         return f": `import xlapy.{name}` loads it"
-    return f": xlapy.{_ELSEWHERE[name]} is meant" if name in _ELSEWHERE else ""
+    names = importlib.import_module("xlapy.support.other_names")
+    hint: str = names.hint_for(names.PACKAGE, name)
+    return hint
 
 
 _IMPORTED_BY_NAME = ("codegen", "jax", "passes", "report", "tools", "xla_client")
 """Packages that are not loaded for who mentions them: some need more than xlapy does."""
-
-_ELSEWHERE = {
-    "jit": "jax.jit (after `import xlapy.jax`)",
-    "parse": "hlo.parse or xlapy.stablehlo.parse",
-    "PrimitiveType": "xla_client.PrimitiveType (after `import xlapy.xla_client`)",
-    **{
-        name: f"ops.{name}"
-        for name in ("ChannelHandle", "FftType", "GatherDimensionNumbers", "RandomAlgorithm", "ScatterDimensionNumbers")
-    },
-}
 
 
 def __dir__() -> list[str]:

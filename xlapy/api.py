@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Never, Protocol, TypeAlias
 
 from xlapy.executable import Executable
 from xlapy.options import CompileOptions
 from xlapy.program_cache import compile_cached, module_key
 from xlapy.support.errors import ArgumentError, ParseError
 from xlapy.support.late import late
+from xlapy_runtime.executable import CallableProgram
 
 if TYPE_CHECKING:
     from xlapy.hlo.graph import HloModule
@@ -56,6 +57,10 @@ def load(source: Source) -> HloModule:
 
 def _hint(source: object) -> str:
     """How to make a program of what is none, if that can be told."""
+    if isinstance(source, CallableProgram):
+        return "; it is compiled already: call it, as in program(*arrays)"
+    if hasattr(source, "mlir_module_serialized"):
+        return "; xlapy.jax.compile_exported makes a function of it, and what its mlir_module() returns is a program"
     if hasattr(source, "builder"):
         return "; its builder makes one: builder.build(it)"
     if type(source).__module__.startswith("jaxlib.mlir"):
@@ -99,18 +104,31 @@ def _load_bytes(source: bytes) -> HloModule:
     if late("xlapy_runtime.saved_file").is_saved(source):
         raise ParseError("this is a saved program, which is compiled already: xlapy_runtime.load(path) gives it")
     if _CONTROL_CHARACTERS.search(source[:_BEGINNING]):
-        module: HloModule = late("xlapy.hlo.proto").module_from_bytes(source)
-        return module
+        return _module_of_message(source)
     try:
         return _load_text(source.decode())
     except UnicodeDecodeError:
         raise ParseError("these bytes are neither text in UTF-8 nor a serialized module") from None
 
 
-_USUAL_OPTIONS = CompileOptions()
+def _module_of_message(source: bytes) -> HloModule:
+    try:
+        module: HloModule = late("xlapy.hlo.proto").module_from_bytes(source)
+    except ParseError:
+        if _MLIR_BYTECODE not in source:
+            raise
+        raise ParseError(
+            "these bytes seem to be what an Exported of jax.export has serialized: xlapy.jax.compile_exported(them) "
+            "makes a function of them, and jax.export.deserialize(them).mlir_module() is a program"
+        ) from None
+    return module
 
 
-def compile(source: Source, options: CompileOptions | None = None) -> Executable:
+_MLIR_BYTECODE = b"ML\xefR"
+"""What a program begins with among the parts of an artifact."""
+
+
+def compile(source: Source, options: CompileOptions | None = None, **unknown: Never) -> Executable:
     """Compiles a program for this machine and returns it as a callable.
 
     `source` is a computation, an HloModule, HLO text, StableHLO text (generic or pretty), or bytes as `load` takes
@@ -118,9 +136,9 @@ def compile(source: Source, options: CompileOptions | None = None) -> Executable
     knowingly does not do.
 
     A program with `?` dimensions becomes a `DynamicExecutable`, which compiles itself for the sizes of each call."""
-    chosen = _USUAL_OPTIONS if options is None else options
-    if not isinstance(chosen, CompileOptions):
-        raise ArgumentError(f"options are CompileOptions, not {options!r}")
+    chosen = CompileOptions() if options is None else options
+    if unknown or not isinstance(chosen, CompileOptions):
+        raise ArgumentError(_wrong_options(chosen, unknown))
     if isinstance(source, str) and "?" not in source:
         return Executable(compile_cached(source, lambda: _static(load(source)), chosen), chosen)
     module = load(source)
@@ -130,6 +148,27 @@ def compile(source: Source, options: CompileOptions | None = None) -> Executable
         )
         return dynamic
     return _compiled(_static(module), chosen)
+
+
+def _wrong_options(options: object, unknown: Mapping[str, Any]) -> str:
+    """What `compile` says of arguments that it does not take."""
+    if unknown:
+        wrong = next(iter(unknown))
+        return f"compile() has no argument {wrong!r}{_hint_for_keyword(wrong)}"
+    hint = ""
+    if isinstance(options, Mapping):
+        hint = "; xlapy.CompileOptions(name=value, ...) makes them of names and values"
+    elif options is CompileOptions:
+        hint = "; xlapy.CompileOptions() makes the usual ones"
+    return f"options are CompileOptions, not {options!r}{hint}"
+
+
+def _hint_for_keyword(name: str) -> str:
+    if name in CompileOptions.__match_args__:
+        return f"; it is an option: xlapy.compile(program, xlapy.CompileOptions({name}=...))"
+    names = late("xlapy.support.other_names")
+    hint: str = names.hint_for(names.OPTIONS, name)
+    return hint or "; how to compile is said by options=xlapy.CompileOptions(...)"
 
 
 def _compiled(module: HloModule, options: CompileOptions) -> Executable:

@@ -137,6 +137,13 @@ class Executable(CallableProgram):
         signature = f"{tree_text(program.parameters)} -> {tree_text(program.result)}"
         return f"<Executable {self.name} {signature}, {counted(self._compiled.stats.kernels, 'kernel')}>"
 
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            names = late("xlapy.support.other_names")
+            hint = names.hint_for(names.EXECUTABLE, name)
+            raise AttributeError(f"an {type(self).__name__} has no {name!r}{hint}", name=name, obj=self)
+
     def _repr_html_(self) -> str:
         html: str = _inspection().executable_html(repr(self)[1:-1], str(self._compiled.stats), self.hlo_text())
         return html

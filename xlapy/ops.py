@@ -468,5 +468,5 @@ if not TYPE_CHECKING:
 
     def __getattr__(name: str) -> Any:
         raise AttributeError(
-            f"xlapy.ops has no {name!r}{hint_for_function(name)}", name=name, obj=sys.modules[__name__]
+            f"xlapy.ops has no {name!r}{hint_for_function(name, __all__)}", name=name, obj=sys.modules[__name__]
         )

@@ -55,6 +55,24 @@ class CompileOptions(Record):
             if name in _CHECKS:
                 _CHECKS[name](name, given)
 
+    @classmethod
+    def _hint_for_field(cls, name: str) -> str:
+        names = late("xlapy.support.other_names")
+        hint: str = names.hint_for(names.OPTIONS, name) or super()._hint_for_field(name)
+        return hint
+
+    def __repr__(self) -> str:
+        """What is not as usual; of custom calls their names, as functions show no more than an address."""
+        usual = CompileOptions()
+        changed = [name for name, given in changed_fields(self).items() if given != getattr(usual, name)]
+        shown = [
+            f"{name}={{{', '.join(f'{target!r}: ...' for target in self.custom_calls)}}}"
+            if name == "custom_calls"
+            else f"{name}={getattr(self, name)!r}"
+            for name in changed
+        ]
+        return f"CompileOptions({', '.join(shown)})"
+
     @property
     def cache_key(self) -> str:
         """What of the options changes the code; the rest concerns running it."""
@@ -99,8 +117,8 @@ def _check_seed(name: str, given: Any) -> None:
 
 
 def _check_threads(name: str, given: Any) -> None:
-    if not (given is None or (_is_integer(given) and int(given) < _MOST)):
-        raise ArgumentError(f"{name} is a number of threads or None, not {_shown(given)}")
+    if not (given is None or (_is_integer(given) and 1 <= int(given) < _MOST)):
+        raise ArgumentError(f"{name} is a number of threads, 1 or more, or None, not {_shown(given)}")
 
 
 def _check_devices(name: str, given: Any) -> None:

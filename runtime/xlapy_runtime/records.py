@@ -83,6 +83,7 @@ class _RecordType(type):
     __match_args__: tuple[str, ...]
     __post_init__: Callable[[Any], None]
     _is_checked: bool
+    _hint_for_field: Callable[[str], str]
     _defaults: dict[str, Any]
     _setters: tuple[Callable[[Any, Any], None], ...]
     _content: Callable[[Any], Any]
@@ -105,6 +106,12 @@ class Record(metaclass=_RecordType):
 
     def __post_init__(self) -> None:
         """What is left to do, or to check, once all fields are there."""
+
+    @classmethod
+    def _hint_for_field(cls, name: str) -> str:
+        """What may have been meant by a name that no field has, to be put behind an error; or the empty string."""
+        near = late("difflib").get_close_matches(name, cls.__match_args__, n=1)
+        return f"; did you mean {near[0]}?" if near else ""
 
     def __eq__(self, other: object) -> bool:
         kind = type(self)
@@ -161,8 +168,7 @@ def _completed(kind: _RecordType, values: tuple[Any, ...], named: dict[str, Any]
             raise TypeError(f"{kind.__name__} cannot be made without {name}")
     if named or len(completed) > len(names):
         wrong = ", ".join(named) or f"{len(values)} values"
-        near = late("difflib").get_close_matches(next(iter(named), ""), names, n=1)
-        hint = f"; did you mean {near[0]}?" if near else ""
+        hint = kind._hint_for_field(next(iter(named), ""))
         raise TypeError(f"{kind.__name__} has the fields {', '.join(names)}, and was given {wrong}{hint}")
     return completed
 

@@ -65,9 +65,11 @@ def _write(path: str, parts: Iterable[Code]) -> None:
         with open(temporary, "xb") as file:
             file.writelines(parts)
         os.replace(temporary, path)
-    except BaseException:
+    except BaseException as error:
         with contextlib.suppress(OSError):
             os.unlink(temporary)
+        if isinstance(error, OSError) and error.filename == temporary:
+            raise OSError(error.errno, error.strerror, path) from None  # by the name that somebody knows
         raise
 
 

@@ -154,3 +154,12 @@ def test_bytes_of_something_else() -> None:
     for damaged in (b"", b"\0\xff", bytes(range(256)) * 4, bytes(whole[: len(whole) // 2])):
         with pytest.raises(ParseError, match="no function that JAX exported"):
             xlapy.jax.compile_exported(damaged)
+
+
+def test_what_the_compiler_says_of_artifacts() -> None:
+    exported = artifact(lambda x: x * 2, SHAPE)
+    with pytest.raises(ParseError, match=r"xlapy\.jax\.compile_exported\(them\) makes a function of them"):
+        xlapy.compile(bytes(exported.serialize()))
+    with pytest.raises(ParseError, match=r"xlapy\.jax\.compile_exported makes a function of it"):
+        xlapy.compile(exported)  # type: ignore[arg-type]
+    np.testing.assert_array_equal(xlapy.compile(exported.mlir_module())(MATRIX), MATRIX * 2)

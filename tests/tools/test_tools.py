@@ -500,3 +500,62 @@ def test_variables_that_say_nothing(
     monkeypatch.setenv(name, value)
     assert main(["run", program]) == 1
     assert repr(value) in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("command", ["run", "eval", "explain", "report", "show", "compile"])
+def test_the_usage_of_a_command_is_in_an_order_that_works(command: str, capsys: Capture) -> None:
+    with pytest.raises(SystemExit):
+        main([command, "--help"])
+    assert capsys.readouterr().out.startswith(f"usage: xlapy {command} FILE [-h]")
+
+
+def test_a_file_behind_an_option_that_takes_it(program: str, capsys: Capture) -> None:
+    with pytest.raises(SystemExit) as status:
+        main(["run", "--compare", program])
+    assert status.value.code == 2 and "FILE stands in front of the options" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("arguments", "usage"), [(["help"], "xlapy [-h]"), (["help", "run"], "xlapy run FILE")])
+def test_help_is_a_command(arguments: list[str], usage: str, capsys: Capture) -> None:
+    with pytest.raises(SystemExit) as status:
+        main(arguments)
+    assert status.value.code == 0 and usage in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("option", "told"),
+    [
+        (["--repeat", "-3"], "'-3' is no number, 0 or more"),
+        (["--threads", "0"], "'0' is no number, 1 or more"),
+        (["--size", "x"], "'x' is no number, 0 or more"),
+    ],
+)
+def test_numbers_on_the_command_line(option: list[str], told: str, program: str, capsys: Capture) -> None:
+    with pytest.raises(SystemExit) as status:
+        main(["run", program, *option])
+    assert status.value.code == 2 and told in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("command", ["run", "show", "compile"])
+def test_options_of_the_compilation(
+    command: str, program: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    seen: list[xlapy.CompileOptions] = []
+    usual = xlapy.compile
+
+    def compile(source: xlapy.HloModule, options: xlapy.CompileOptions) -> xlapy.Executable:
+        seen.append(options)
+        return usual(source, options)
+
+    monkeypatch.setattr(xlapy, "compile", compile)
+    assert main([command, program, "--num-threads", "2", "--fast-math"]) == 0
+    assert seen == [xlapy.CompileOptions(num_threads=2, fast_math=True)]
+    assert "kernel" in capsys.readouterr().out
+
+
+def test_what_is_compiled_takes_no_options_of_a_compilation(program: str, tmp_path: Path, capsys: Capture) -> None:
+    saved = str(tmp_path / "twice.xlapy")
+    assert main(["compile", program, "-o", saved]) == 0
+    assert main(["run", saved, "--threads", "2"]) == 1
+    assert "`xlapy compile` takes --fast-math and --threads" in capsys.readouterr().err

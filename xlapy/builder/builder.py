@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from xlapy.builder.arguments import as_flag, as_int, as_ints, as_list, as_shape, as_text, as_texts, described
 from xlapy.builder.op import XlaOp
@@ -27,6 +27,7 @@ from xlapy.hlo.text import to_text
 from xlapy.hlo.text.lexer import Lexer, quote
 from xlapy.support.errors import ArgumentError, ParseError, ShapeError
 from xlapy.support.naming import Names
+from xlapy.support.other_names import COMPUTATION, hint_for
 from xlapy.support.source import Source
 
 
@@ -63,6 +64,12 @@ class XlaComputation:
 
     def __repr__(self) -> str:
         return f"<XlaComputation {self.name} {self.program_shape}>"
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            hint = hint_for(COMPUTATION, name)
+            raise AttributeError(f"an XlaComputation has no {name!r}{hint}", name=name, obj=self)
 
     def _repr_html_(self) -> str | None:
         """What notebooks show: the module."""
@@ -359,9 +366,11 @@ class XlaBuilder:
         elif hasattr(XlaOp, name):
             hint = f": values have it, as x.{name}"
         else:
-            hint = hint_for_function(name)
+            hint = _RUN_ELSEWHERE if name in ("compile", "evaluate") else hint_for_function(name)
         raise AttributeError(f"an XlaBuilder has no {name!r}{hint}", name=name, obj=self)
 
+
+_RUN_ELSEWHERE = ": xlapy.compile(builder.build(root)) makes a function of what it records"
 
 _WAITED_FOR_BY = {"send": ("send-done", "Send.B1"), "recv": ("recv-done", "Recv.B1")}
 

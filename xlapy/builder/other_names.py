@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 FUNCTIONS_ELSEWHERE: Mapping[str, str] = {
     "Argmax": "ops.Reduce over the values and an Iota, or ops.TopK(x, 1)",
@@ -35,20 +35,35 @@ FUNCTIONS_ELSEWHERE: Mapping[str, str] = {
     "Zeros": "ops.Broadcast(ops.Constant(builder, np.float32(0)), sizes)",
 }
 
+_NO_VALUE = "what the program returns when it runs: xlapy.compile(builder.build(x))(*arrays)"
+
 _VALUES_ELSEWHERE: Mapping[str, str] = {
     "T": "x.transpose()",
     "dims": "x.shape.dims",
+    "block_until_ready": _NO_VALUE,
     "dtype": "x.shape.type.dtype",
+    "eval": _NO_VALUE,
     "flatten": "x.reshape((n,))",
+    "item": _NO_VALUE,
     "ndim": "x.shape.rank",
+    "numpy": _NO_VALUE,
     "size": "x.shape.size",
+    "tolist": _NO_VALUE,
+    "value": _NO_VALUE,
 }
 
 
-def hint_for_function(name: str) -> str:
-    """`: that is ops.Dot(x, y)` for a name that a function has elsewhere, in any case; or the empty string."""
-    found = FUNCTIONS_ELSEWHERE.get(name.replace("_", "").capitalize())
+def hint_for_function(name: str, known: Iterable[str] = ()) -> str:
+    """`: that is ops.Dot(x, y)` for a name that a function has elsewhere, in any case; or for one of the `known` names
+    that is spelled otherwise; or the empty string."""
+    plain = _plain(name)
+    found = FUNCTIONS_ELSEWHERE.get(plain.capitalize())
+    found = found or next((f"ops.{each}" for each in known if _plain(each) == plain), "")
     return f": that is {found}" if found else ""
+
+
+def _plain(name: str) -> str:
+    return name.replace("_", "").lower()
 
 
 def hint_for_value(name: str) -> str:

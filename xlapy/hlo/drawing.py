@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from xlapy.hlo.graph import Computation, HloModule, Instruction
 from xlapy.hlo.ops import Trait
+from xlapy.support.errors import ArgumentError
 from xlapy.support.text_forms import GRAPH_FORMS
 
 if TYPE_CHECKING:
@@ -34,6 +35,7 @@ def to_networkx(module: HloModule) -> networkx.MultiDiGraph[Any]:
     Nodes are named "computation/instruction" and carry `opcode`, `shape` and `bytes`; edges run from operand to user,
     with `operand` (its number) or `kind="control"`, and from the root of a called computation to its caller
     (`kind="call"`)."""
+    _check_module(module)
     import networkx
 
     graph: networkx.MultiDiGraph[Any] = networkx.MultiDiGraph(name=module.name)
@@ -58,6 +60,7 @@ def to_networkx(module: HloModule) -> networkx.MultiDiGraph[Any]:
 
 def critical_path(module: HloModule) -> list[str]:
     """The chain of instructions of the entry along which the most bytes are produced, first to last, by node names."""
+    _check_module(module)
     import networkx
 
     entry = module.entry
@@ -72,6 +75,7 @@ def critical_path(module: HloModule) -> list[str]:
 
 def to_dot(module: HloModule) -> str:
     """The module in Graphviz's language: one cluster per computation, colours by family of ops."""
+    _check_module(module)
     lines = [f"digraph {_quoted(module.name)} {{", '  node [shape=box, style=filled, fontname="monospace"];']
     for number, computation in enumerate(module.computations()):
         lines += _cluster(number, computation)
@@ -85,6 +89,13 @@ def to_dot(module: HloModule) -> str:
                 for called in instruction.called
             ]
     return "\n".join([*lines, "}", ""])
+
+
+def _check_module(module: object) -> None:
+    if not isinstance(module, HloModule):
+        raise ArgumentError(
+            f"an HloModule is drawn, not a {type(module).__name__}; xlapy.load makes one of any program"
+        )
 
 
 def _cluster(number: int, computation: Computation) -> list[str]:

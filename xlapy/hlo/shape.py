@@ -66,6 +66,13 @@ class Shape:
     _extent: Extent | None = field(default=None, init=False, compare=False)  # likewise
     _hash: int | None = field(default=None, init=False, compare=False)  # likewise: shapes are parts of many keys
 
+    def __post_init__(self) -> None:
+        if self.element_type.__class__ is not ElementType and self.element_type is not None:
+            raise ArgumentError(
+                f"shapes are made by Shape.array(dtype, sizes), as in Shape.array('f32', (2, 3)), and by Shape.scalar, "
+                f"Shape.tuple and Shape.of(array), not by Shape({self.element_type!r}, ...)"
+            )
+
     def __eq__(self, other: object) -> bool:
         if self is other:
             return True

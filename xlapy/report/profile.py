@@ -51,7 +51,7 @@ class KernelTime:
         }
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Profile:
     """Times of one program: `seconds` of the fastest call, and of each kernel the shortest that was seen.
 
@@ -79,6 +79,10 @@ class Profile:
     @property
     def in_kernels(self) -> float:
         return sum(kernel.seconds for kernel in self.kernels)
+
+    def __repr__(self) -> str:
+        calls, kernels = plural(self.calls, "call"), plural(len(self.kernels), "kernel")
+        return f"<Profile {self.program}, {calls}, the fastest {time_text(self.seconds)}, {kernels}>"
 
     def __str__(self) -> str:
         rows = [

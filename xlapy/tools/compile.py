@@ -8,7 +8,7 @@ from typing import Any
 
 import xlapy
 from xlapy.tools.console import progress
-from xlapy.tools.programs import add_program, add_size, load_static
+from xlapy.tools.programs import add_options, add_program, add_size, chosen_options, load_static
 
 
 def add_to(commands: Any) -> None:
@@ -16,8 +16,7 @@ def add_to(commands: Any) -> None:
     parser = commands.add_parser("compile", help="compile a program, and save it for `xlapy run` and xlapy_runtime")
     add_program(parser)
     add_size(parser)
-    parser.add_argument("--fast-math", action="store_true", help="with laws that are not exact")
-    parser.add_argument("--threads", type=int, metavar="N", help="of one call (default: all cores)")
+    add_options(parser)
     parser.add_argument("-o", "--output", metavar="FILE", help="where to (default: the name of the program, .xlapy)")
     parser.set_defaults(run=_compile)
 
@@ -25,7 +24,7 @@ def add_to(commands: Any) -> None:
 def _compile(chosen: argparse.Namespace) -> int:
     module = load_static(chosen)
     with progress("compiling"):
-        executable = xlapy.compile(module, xlapy.CompileOptions(fast_math=chosen.fast_math, num_threads=chosen.threads))
+        executable = xlapy.compile(module, chosen_options(chosen))
     path = Path(chosen.output or f"{executable.name}.xlapy")
     executable.save(path)
     print(executable.compile_stats())

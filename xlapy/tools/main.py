@@ -6,6 +6,7 @@ import argparse
 import os
 import re
 import sys
+import textwrap
 from collections.abc import Mapping, Sequence
 
 from xlapy.support.errors import InternalError, XlaError
@@ -32,7 +33,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     for module in SUBCOMMANDS:
         module.add_to(commands)
-    given = sys.argv[1:] if arguments is None else arguments
+    for command in commands.choices.values():
+        command.usage = _file_first(command)
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    if given[:1] == ["help"]:
+        given = [*given[1:2], "--help"]
     chosen = _parsed(parser, commands.choices, given or ["--help"])
     try:
         status: int = chosen.run(chosen)
@@ -49,6 +54,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         print("xlapy: interrupted", file=sys.stderr)
         return INTERRUPTED
+
+
+def _file_first(command: argparse.ArgumentParser) -> str | None:
+    """The usage of a command with FILE in front of its options; None if it has another end. argparse writes it behind
+    them, where an option that takes several values would take it, too."""
+    usage = " ".join(command.format_usage().removeprefix("usage: ").split())
+    if not usage.endswith(" FILE"):
+        return None
+    options = _OPTION.findall(usage[len(command.prog) : -len(" FILE")])
+    whole = [option.replace(" ", "\0") for option in options]
+    indent = " " * len("usage: ")
+    return textwrap.fill(" ".join([command.prog, "FILE", *whole]), 90, subsequent_indent=indent).replace("\0", " ")
+
+
+_OPTION = re.compile(r"\[(?:[^][]|\[[^]]*\])*\]|\S+")
 
 
 def _parsed(

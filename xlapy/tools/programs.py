@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +26,30 @@ def add_program(parser: argparse.ArgumentParser) -> None:
 
 
 def add_size(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--size", type=int, default=4, metavar="N", help="of every `?` dimension (default: 4)")
+    parser.add_argument("--size", type=at_least(0), default=4, metavar="N", help="of every `?` dimension (default: 4)")
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """What of `CompileOptions` the command line has."""
+    parser.add_argument("--fast-math", action="store_true", help="with laws that are not exact")
+    parser.add_argument(
+        "--threads", "--num-threads", type=at_least(1), metavar="N", help="of one call (default: all cores)"
+    )
+
+
+def chosen_options(chosen: argparse.Namespace) -> xlapy.CompileOptions:
+    return xlapy.CompileOptions(fast_math=chosen.fast_math, num_threads=chosen.threads)
+
+
+def at_least(least: int) -> Callable[[str], int]:
+    """The type of an option that is a number, not below `least`."""
+
+    def number(text: str) -> int:
+        if not text.isdecimal() or int(text) < least:
+            raise argparse.ArgumentTypeError(f"{text!r} is no number, {least} or more")
+        return int(text)
+
+    return number
 
 
 def load_program(chosen: argparse.Namespace) -> HloModule:

@@ -12,7 +12,15 @@ from xlapy.executable import Executable
 from xlapy.hlo.shape import Shape
 from xlapy.report.profile import Profile
 from xlapy.tools.console import progress
-from xlapy.tools.programs import add_program, add_size, load_static, random_arguments, read_arguments
+from xlapy.tools.programs import (
+    add_options,
+    add_program,
+    add_size,
+    chosen_options,
+    load_static,
+    random_arguments,
+    read_arguments,
+)
 
 
 def add_to(commands: Any) -> None:
@@ -22,8 +30,7 @@ def add_to(commands: Any) -> None:
     for parser in (explain, report):
         add_program(parser)
         add_size(parser)
-        parser.add_argument("--fast-math", action="store_true", help="with laws that are not exact")
-        parser.add_argument("--threads", type=int, metavar="N", help="of one call (default: all cores)")
+        add_options(parser)
         parser.add_argument("--profile", action="store_true", help="run it, and tell how long each kernel took")
         parser.add_argument(
             "--input", nargs="+", action="extend", metavar="FILE.npy", help="arguments to run it on; else random ones"
@@ -56,9 +63,8 @@ def _report(chosen: argparse.Namespace) -> int:
 
 def _compiled(chosen: argparse.Namespace) -> tuple[Executable, Profile | None]:
     module = load_static(chosen)
-    options = xlapy.CompileOptions(fast_math=chosen.fast_math, num_threads=chosen.threads)
     with progress("compiling"):
-        executable = xlapy.compile(module, options)
+        executable = xlapy.compile(module, chosen_options(chosen))
     if not chosen.profile and not chosen.input and not chosen.trace:
         return executable, None
     arguments = _arguments(chosen, module.signature.parameters)

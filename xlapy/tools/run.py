@@ -17,7 +17,17 @@ from xlapy.hlo.graph import HloModule
 from xlapy.hlo.shape import Shape
 from xlapy.support.errors import UnsupportedError
 from xlapy.tools.console import GREEN, RED, painted, progress
-from xlapy.tools.programs import add_program, add_size, leaves, load_static, random_arguments, read_arguments
+from xlapy.tools.programs import (
+    add_options,
+    add_program,
+    add_size,
+    at_least,
+    chosen_options,
+    leaves,
+    load_static,
+    random_arguments,
+    read_arguments,
+)
 from xlapy_runtime.executable import CallableProgram
 from xlapy_runtime.program import TokenSpec, Tree
 from xlapy_runtime.saved_file import MAGIC, is_saved
@@ -38,6 +48,7 @@ def add_to(commands: Any) -> None:
         )
         add_program(command)
         add_size(command)
+        add_options(command)
         command.add_argument(
             "--input",
             "--inputs",
@@ -53,12 +64,22 @@ def add_to(commands: Any) -> None:
             "--compare",
             nargs="?",
             const="evaluator",
-            choices=("evaluator", "xla"),
+            type=_compared_with,
+            metavar="{evaluator,xla}",
             help="run the other way too, and print the largest difference",
         )
         command.add_argument("--tolerance", type=float, help="largest relative difference that counts as none")
-        command.add_argument("--repeat", "--iterations", type=int, default=0, metavar="N", help="time so many calls")
+        command.add_argument(
+            "--repeat", "--iterations", type=at_least(0), default=0, metavar="N", help="time so many calls"
+        )
         command.set_defaults(run=_run, evaluated=name == "eval")
+
+
+def _compared_with(text: str) -> str:
+    """What `--compare` names. A FILE behind it would be taken for one."""
+    if text not in _OTHERS:
+        raise argparse.ArgumentTypeError(f"{text!r} is neither evaluator nor xla; FILE stands in front of the options")
+    return text
 
 
 def _run(chosen: argparse.Namespace) -> int:
@@ -66,12 +87,14 @@ def _run(chosen: argparse.Namespace) -> int:
         return _run_saved(chosen)
     module = load_static(chosen)
     arguments = _arguments(chosen, module.signature.parameters)
-    result = _evaluate(module, arguments) if chosen.evaluated else _compile_and_run(module, arguments, chosen.repeat)
+    result = (
+        _evaluate(module, arguments) if chosen.evaluated else _compile_and_run(module, arguments, chosen, chosen.repeat)
+    )
     _print_results(result)
     if chosen.compare is None:
         return 0
     if chosen.evaluated and chosen.compare == "evaluator":
-        name, other = "compiled code", _compile_and_run(module, arguments, 0)
+        name, other = "compiled code", _compile_and_run(module, arguments, chosen, 0)
     else:
         name, run = _OTHERS[chosen.compare]
         other = run(module, arguments)
@@ -89,6 +112,8 @@ def _is_saved(file: str) -> bool:
 def _run_saved(chosen: argparse.Namespace) -> int:
     if chosen.evaluated or chosen.compare:
         raise UnsupportedError(f"{chosen.file} is compiled already: only the program it was made of can be evaluated")
+    if chosen.fast_math or chosen.threads:
+        raise UnsupportedError(f"{chosen.file} is compiled already: `xlapy compile` takes --fast-math and --threads")
     saved = xlapy_runtime.load(chosen.file)
     print(saved)
     arguments = _arguments(chosen, [_shape_of(tree) for tree in saved.program.parameters])
@@ -111,9 +136,9 @@ def _print_results(result: Any) -> None:
         print(f"result {number}: {Shape.of(leaf)} {np.array2string(leaf, threshold=32)}")
 
 
-def _compile_and_run(module: HloModule, arguments: Sequence[Any], repeat: int) -> Any:
+def _compile_and_run(module: HloModule, arguments: Sequence[Any], chosen: argparse.Namespace, repeat: int) -> Any:
     with progress("compiling"):
-        executable = xlapy.compile(module)
+        executable = xlapy.compile(module, chosen_options(chosen))
     print(executable.compile_stats())
     return _execute(executable, arguments, repeat)
 

@@ -11,7 +11,7 @@ from xlapy.executable import Executable
 from xlapy.hlo.text import parse
 from xlapy.support.errors import ParseError
 from xlapy.tools.console import BOLD, painted, progress
-from xlapy.tools.programs import add_program, add_size, load_static
+from xlapy.tools.programs import add_options, add_program, add_size, chosen_options, load_static
 
 
 def add_to(commands: Any) -> None:
@@ -19,6 +19,7 @@ def add_to(commands: Any) -> None:
     parser = commands.add_parser("show", help="show the kernels, LLVM IR or assembly of a program")
     add_program(parser)
     add_size(parser)
+    add_options(parser)
     parser.add_argument("--hlo", action="store_true", help="the module after all passes")
     parser.add_argument("--kernels", action="store_true", help="what each kernel computes, and costs (the default)")
     parser.add_argument("--llvm", action="store_true", help="the LLVM IR of entry and kernels")
@@ -29,7 +30,7 @@ def add_to(commands: Any) -> None:
 def _show(chosen: argparse.Namespace) -> int:
     module = load_static(chosen)
     with progress("compiling"):
-        executable = xlapy.compile(module)
+        executable = xlapy.compile(module, chosen_options(chosen))
     if chosen.kernels or not (chosen.hlo or chosen.llvm or chosen.asm):
         print(_kernels(executable))
     if chosen.hlo:

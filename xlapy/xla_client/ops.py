@@ -86,7 +86,7 @@ def ReducePrecision(operand: XlaOp, exponent_bits: int, mantissa_bits: int) -> X
 
 def __getattr__(name: str) -> Any:
     if name not in ops.__all__:
-        raise AttributeError(f"xlapy.xla_client.ops has no {name!r}{hint_for_function(name)}")
+        raise AttributeError(f"xlapy.xla_client.ops has no {name!r}{hint_for_function(name, ops.__all__)}")
     found = getattr(ops, name)
     value = found if isinstance(found, type) else _adapted(found)
     globals()[name] = value

@@ -18,6 +18,7 @@ from xlapy.hlo.ops import OPS
 from xlapy.hlo.shape import Shape
 from xlapy.hlo.text.attributes import LITERAL, alias_to_text, donor_to_text, metadata_to_text
 from xlapy.hlo.text.op_keys import TextField, op_text
+from xlapy.support.errors import ArgumentError
 from xlapy.support.naming import Names
 from xlapy.support.records import Record
 from xlapy.support.registry import Registry
@@ -45,6 +46,10 @@ def to_text(
         return "".join(line + "\n" for line in printer.module(what))
     if isinstance(what, Computation):
         return "".join(line + "\n" for line in printer.computation(what, ""))
+    if not isinstance(what, Instruction):
+        raise ArgumentError(
+            f"an HloModule is written as text, not a {type(what).__name__}; xlapy.load makes one of any program"
+        )
     return printer.instruction(what)
 
 
