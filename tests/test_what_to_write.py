@@ -13,6 +13,8 @@ import pytest
 import xlapy
 import xlapy_runtime
 from xlapy import ops
+from xlapy.passes.dce import Dce
+from xlapy.passes.user import after
 from xlapy.support import other_names
 
 ONE = np.ones(4, np.float32)
@@ -61,6 +63,12 @@ def test_arguments_of_compile(keywords: dict[str, Any], told: str) -> None:
 def test_options_of_other_compilers(name: str, told: str) -> None:
     with pytest.raises(TypeError, match=f"was given {name}.*{told}"):
         xlapy.CompileOptions(**{name: 1})
+
+
+@pytest.mark.parametrize("passes", [[Dce()], after("simplify", Dce()), [print]])
+def test_passes_have_places(passes: Any) -> None:
+    with pytest.raises(xlapy.ArgumentError, match=r"as \[after\('simplify', YourPass\(\)\)\] with xlapy\.passes\.user"):
+        xlapy.CompileOptions(passes=passes)
 
 
 @pytest.mark.parametrize("count", [0, -1, 2.5, "2"])

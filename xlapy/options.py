@@ -135,7 +135,8 @@ def _check_names(name: str, given: Any) -> None:
 
 def _check_passes(name: str, given: Any) -> None:
     """Passes and laws are not loaded to look at an option."""
-    _check_parts(name, given, lambda value: hasattr(value, "place"), "passes at their places")
+    places = "passes at their places, as [after('simplify', YourPass())] with xlapy.passes.user.after"
+    _check_parts(name, given, lambda value: hasattr(value, "place"), places)
 
 
 def _check_laws(name: str, given: Any) -> None:

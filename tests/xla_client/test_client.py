@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import xlapy
 from tests.xla_client.running import f32
 from xlapy import ParseError, UnsupportedError, xla_client
 from xlapy.support.errors import ArgumentError
@@ -258,3 +259,12 @@ def test_the_profiler_is_there_in_name() -> None:
         xla_client.profiler.ProfilerSession()
     with pytest.raises(UnsupportedError, match="profiler"):
         xla_client.profiler.start_server(1)
+
+
+def test_programs_of_the_other_interface_are_compiled() -> None:
+    builder = xlapy.XlaBuilder("twice")
+    program = builder.build(2 * builder.parameter(0, xlapy.Shape.array(np.float32, (2,))))
+    client = xla_client.make_cpu_client()
+    for form in (program, program.module):
+        (result,) = client.compile(form).execute([client.buffer_from_pyval(np.ones(2, np.float32))])
+        assert np.asarray(result).tolist() == [2, 2]

@@ -12,6 +12,7 @@ FUNCTIONS_ELSEWHERE: Mapping[str, str] = {
     "Convert": "ops.ConvertElementType(x, dtype)",
     "Divide": "ops.Div(x, y)",
     "Einsum": "ops.DotGeneral(x, y, dimension_numbers)",
+    "Expanddims": "ops.Reshape(x, sizes)",
     "Flip": "ops.Rev(x, dimensions)",
     "Full": "ops.Broadcast(ops.Constant(builder, value), sizes)",
     "Matmul": "ops.Dot(x, y), x @ y, or with batches ops.DotGeneral",
@@ -27,6 +28,7 @@ FUNCTIONS_ELSEWHERE: Mapping[str, str] = {
     "Scan": "ops.While",
     "Sigmoid": "ops.Logistic(x)",
     "Softmax": "exponentials and two reductions, as in docs/report.md; they become one kernel",
+    "Squeeze": "ops.Reshape(x, sizes)",
     "Stack": "ops.ConcatInDim(builder, operands, dimension) of operands with a dimension of size 1",
     "Subtract": "ops.Sub(x, y)",
     "Sum": "ops.Reduce(x, 0, ops.Add, dimensions)",
@@ -40,6 +42,7 @@ _NO_VALUE = "what the program returns when it runs: xlapy.compile(builder.build(
 _VALUES_ELSEWHERE: Mapping[str, str] = {
     "T": "x.transpose()",
     "dims": "x.shape.dims",
+    "at": "ops.DynamicUpdateSlice(x, update, starts), or ops.Scatter",
     "block_until_ready": _NO_VALUE,
     "dtype": "x.shape.type.dtype",
     "eval": _NO_VALUE,

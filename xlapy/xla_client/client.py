@@ -11,10 +11,12 @@ from typing import Any
 
 import numpy as np
 
+from xlapy import builder as xlapy_builder
 from xlapy.api import Source
 from xlapy.api import compile as compile_program
 from xlapy.builder.communication import ChannelHandle, ChannelType
 from xlapy.hlo.cost import cost_analysis
+from xlapy.hlo.graph import HloModule as Module
 from xlapy.support.errors import ArgumentError
 from xlapy.xla_client import callbacks, ops
 from xlapy.xla_client.buffers import Buffer
@@ -34,12 +36,17 @@ from xlapy_runtime.arguments import counted
 
 
 def _source(computation: Any) -> Source:
-    """What is compiled, in a form that nobody changes: passes of `_xla` change modules."""
+    """What is compiled, in a form that nobody changes: passes of `_xla` change modules. Computations and modules of
+    xlapy's own interface are programs, too."""
     if isinstance(computation, HloModule):
         return computation.module.clone()
+    if isinstance(computation, Module):
+        return computation.clone()
     if hasattr(computation, "build"):
         raise ArgumentError(f"{computation!r} is a builder; what its build() returns is a program")
-    return computation.module if isinstance(computation, XlaComputation) else mlir_text(computation)
+    if isinstance(computation, XlaComputation | xlapy_builder.XlaComputation):
+        return computation.module
+    return mlir_text(computation)
 
 
 class Client:
