@@ -157,6 +157,18 @@ def test_a_file_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     assert folder.value.filename == str(tmp_path) and list(tmp_path.iterdir()) == []
 
 
+def test_a_saved_program_says_who_has_the_rest(tmp_path: Path) -> None:
+    EXECUTABLE.save(tmp_path / "twice.xlapy")
+    saved = xlapy_runtime.load(tmp_path / "twice.xlapy")
+    names = {name for name in vars(xlapy.Executable) if not name.startswith("_")} - set(dir(saved))
+    assert "profile" in names
+    for name in names:
+        with pytest.raises(AttributeError, match="the executable that saved it has the rest"):
+            getattr(saved, name)
+    with pytest.raises(AttributeError, match=r"a SavedProgram has no 'frobnicate'$"):
+        saved.frobnicate  # type: ignore[attr-defined]  # noqa: B018
+
+
 def public_objects() -> dict[str, Any]:
     """One of each class in `xlapy.__all__` and `xlapy_runtime.__all__` that is not an error."""
     b = xlapy.XlaBuilder("twice")

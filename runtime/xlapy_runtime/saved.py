@@ -11,7 +11,7 @@ import functools
 import os
 import sys
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from xlapy_runtime import threads, trimming
 from xlapy_runtime.calling import CallWrapper, layout_identity, load_wrapper
@@ -63,9 +63,31 @@ class SavedProgram(CallableProgram):
     def __reduce__(self) -> NoReturn:
         raise TypeError(f"{self!r} is not pickled: load {self.path} where it is wanted")
 
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            hint = ": saved is what runs; the executable that saved it has the rest" if name in _COMPILERS else ""
+            raise AttributeError(f"a SavedProgram has no {name!r}{hint}", name=name, obj=self)
+
     def __repr__(self) -> str:
         signature = f"{tree_text(self.program.parameters)} -> {tree_text(self.program.result)}"
         return f"<SavedProgram {self.name} {signature}, from {self.path}>"
+
+
+_COMPILERS = (
+    "assembly",
+    "compile_stats",
+    "cost_analysis",
+    "explain",
+    "hlo_text",
+    "html_report",
+    "llvm_ir",
+    "memory_analysis",
+    "options",
+    "profile",
+    "save",
+)
+"""What executables tell with the compiler's help."""
 
 
 class SavedLibrary(Record):
