@@ -55,8 +55,11 @@ LEAST_MOVED = 8  # where nothing is computed
 FUNCTION_WORK = 20  # a transcendental function is about so many operations
 
 ROOTS = frozenset({"sqrt", "rsqrt"})  # instructions, or two
-_INTRICATE = """bessel-i0e bessel-i1e digamma erf-inv erfc igamma igamma-grad-a igammac lgamma polygamma
+_INTRICATE = """bessel-i0e bessel-i1e digamma erfc igamma igamma-grad-a igammac lgamma polygamma
     random-gamma-grad regularized-incomplete-beta zeta"""
+CHAINS = (TRANSCENDENTAL - ROOTS) | {"erf-inv"}
+"""Functions that are one long chain of operations."""
+
 INTRICATE = frozenset(_INTRICATE.split())
 """Functions whose values fill the registers with two vectors of each, and which take long to compile as it is."""
 
@@ -159,7 +162,7 @@ def _has_long_chains(computed: Sequence[Instruction], target: Target) -> bool:
 
     The processor looks ahead over a hundred operations or so, which with two vectors is one function: with four, a
     function of f32 takes a tenth less time on Zen 5, and the distance on a sphere, of f64, a quarter less."""
-    functions = sum(instruction.opcode in TRANSCENDENTAL - ROOTS for instruction in computed)
+    functions = sum(instruction.opcode in CHAINS for instruction in computed)
     return (
         target.vector_registers >= ROOMY_REGISTERS
         and 0 < functions <= MOST_FUNCTIONS
