@@ -52,7 +52,7 @@ def _dtype(kind: str) -> np.dtype[Any]:
 
 
 def our_time(case: Case, kind: str) -> float:
-    """In a loop of two vectors of the machine's width at a time, which is what kernels make."""
+    """In a loop of two vectors of the machine's width at a time, which is what kernels of fewer elements make."""
     lanes = 2 * host_target().lanes(_dtype(kind).itemsize * 8)
     return _time_of_loop(compiled(MATH[case.name], case.arity, kind, lanes, HAS_FMA), case, kind)
 

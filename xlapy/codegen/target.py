@@ -95,6 +95,11 @@ class Target(Record):
         return self.triple.startswith(("x86_64", "i686"))
 
     @property
+    def vector_registers(self) -> int:
+        """How many there are."""
+        return 32 if self.is_avx512 or not self.is_x86 else 16
+
+    @property
     def function_attributes(self) -> str:
         """LLVM attributes that every function holding vectors must carry; often none.
 

@@ -53,3 +53,26 @@ def test_a_few_elements_of_much_memory(body: str, threads: int) -> None:
     x = np.arange(1_000_000, dtype=np.float32)
     with fenced_results():
         np.testing.assert_array_equal(run.run(x, seed=0), xlapy.evaluate(text, x))
+
+
+MANY = [("f32", 512, 513), ("f32", 3, 100_000), ("f64", 512, 512), ("f64", 300, 1000)]
+
+
+@pytest.mark.parametrize(("kind", "rows", "columns"), MANY)
+@pytest.mark.parametrize("along", [0, 1])
+def test_many_elements_of_functions_are_the_same_as_few(kind: str, rows: int, columns: int, along: int) -> None:
+    """Of many elements, more vectors are computed together, in loops over numbers and over rows."""
+
+    def compiled(rows: int, columns: int) -> xlapy.Executable:
+        scale = f"s = {kind}[{rows},{columns}] broadcast(y), dimensions={{{along}}}"
+        return xlapy.compile(f"""HloModule many
+          ENTRY e {{ x = {kind}[{rows},{columns}] parameter(0)  y = {kind}[{(rows, columns)[along]}] parameter(1)
+            {scale}  a = {kind}[{rows},{columns}] sine(x)  b = {kind}[{rows},{columns}] exponential(x)
+            c = {kind}[{rows},{columns}] atan2(a, b)  ROOT r = {kind}[{rows},{columns}] multiply(c, s) }}""")
+
+    random = np.random.default_rng(0)
+    x = random.normal(size=(rows, columns)).astype(np.float32 if kind == "f32" else np.float64)
+    y = random.normal(size=(rows, columns)[along]).astype(x.dtype)
+    few = np.ascontiguousarray(x[:2, -33:])
+    found = compiled(rows, columns).run(x, y)[:2, -33:]
+    np.testing.assert_array_equal(found, compiled(2, 33).run(few, y[:2] if along == 0 else y[-33:]))

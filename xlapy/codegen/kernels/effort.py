@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence, Set
 
-from xlapy.codegen.kernels.loop import FUNCTION_WORK, STREAMED_BYTES
+from xlapy.codegen.kernels.loop import FUNCTION_WORK, ROOTS, STREAMED_BYTES
 from xlapy.codegen.target import Target
 from xlapy.hlo import element_types as et
 from xlapy.hlo.cost import TRANSCENDENTAL, arithmetic_cost, traffic
@@ -41,7 +41,6 @@ BROKEN_UP = frozenset({"sine", "cosine"})
 """Functions that call a library where a lane needs it. The loop around them is several blocks, of which LLVM looks at
 one at a time, and it takes more constants out of the loop than there are registers. (Powers and tangents are such too,
 but come out up to a tenth slower if nothing puts their divisions and products in a better order.)"""
-ROOTS = frozenset({"sqrt", "rsqrt"})  # instructions, or two
 MOSTLY_BROKEN = 0.75  # of the functions: sin(x) exp(y) + cos(x) is a tenth slower, the great circle's distance is not
 
 STAYING = frozenset({"parameter", "constant", "tuple", "broadcast"})

@@ -218,18 +218,13 @@ def _vectors(
 
 def _vectors_of_choice(size: int, lanes: int, target: Target) -> int:
     """How many vectors of keys to fold side by side, each with two of places."""
-    fits = _registers(target) >= ACCUMULATORS * VECTORS_PER_STEP * 3
+    fits = target.vector_registers >= ACCUMULATORS * VECTORS_PER_STEP * 3
     return ACCUMULATORS if fits and size >= FEW_ACCUMULATORS * ACCUMULATORS * lanes else FEW_ACCUMULATORS
-
-
-def _registers(target: Target) -> int:
-    """How many vector registers there are."""
-    return 32 if target.is_avx512 or not target.is_x86 else 16
 
 
 def vectors_across(size: int, lanes: int, target: Target, wide: Sequence[int] = WIDE_ACCUMULATORS) -> int:
     """How many vectors of results to fold together: as wide as registers allow and blocks are left to share out."""
-    fitting = (vectors for vectors in wide if vectors * VECTORS_PER_STEP <= _registers(target))
+    fitting = (vectors for vectors in wide if vectors * VECTORS_PER_STEP <= target.vector_registers)
     few = ACCUMULATORS if size >= lanes * ACCUMULATORS else 1
     return next((vectors for vectors in fitting if size >= WIDE_BLOCKS * vectors * lanes), few)
 

@@ -191,11 +191,14 @@ def load_columns(
             target.store(k, loop.index, 0, change(source.load_row(k, loop.index, 0, lanes)))
 
     def elements() -> None:
-        with k.loop(0, count) as loop:
-            if lanes > 1:
+        if lanes > 1:
+            with k.loop(0, count) as loop:
                 target.store(k, loop.index, 0, zero(k, source.type, source.parts, lanes))
-            with k.loop(0, columns) as each:
-                target.store(k, loop.index, each.index, change(source.load(k, loop.index, each.index)))
+
+        def load(row: Value, column: Value) -> None:
+            target.store(k, row, column, change(source.load(k, row, column)))
+
+        _each_element(k, source, count, columns, load)
 
     k.if_else(_is_row_of(k, source, columns, lanes), vectors, elements)
 
@@ -213,8 +216,10 @@ def store_columns(
             target.store_row(k, loop.index, 0, change(source.load(k, loop.index, 0, lanes)))
 
     def elements() -> None:
-        with k.loop(0, count) as loop, k.loop(0, columns) as each:
-            target.store(k, loop.index, each.index, change(source.load(k, loop.index, each.index)))
+        def store(row: Value, column: Value) -> None:
+            target.store(k, row, column, change(source.load(k, row, column)))
+
+        _each_element(k, target, count, columns, store)
 
     k.if_else(_is_row_of(k, target, columns, lanes), vectors, elements)
 
@@ -228,6 +233,25 @@ def _same(element: Element) -> Element:
 
 def _is_row_of(k: KernelBuilder, matrix: Matrix, columns: Value, lanes: int) -> Value:
     return k.and_(k.compare("eq", matrix.column_pitch, 1), k.compare("eq", columns, lanes))
+
+
+def _each_element(
+    k: KernelBuilder, matrix: Matrix, rows: Value, columns: Value, step: Callable[[Value, Value], None]
+) -> None:
+    """Does `step` for all rows and columns, along the rows if neighbours in a row are neighbours in memory.
+
+    Against the order in memory, rows of 4 KB put all that is read into one set of a cache: a Cholesky factor of 1024
+    rows takes 2.8 times as long."""
+
+    def along_rows() -> None:
+        with k.loop(0, rows) as row, k.loop(0, columns) as column:
+            step(row.index, column.index)
+
+    def along_columns() -> None:
+        with k.loop(0, columns) as column, k.loop(0, rows) as row:
+            step(row.index, column.index)
+
+    k.if_else(k.compare("eq", matrix.column_pitch, 1), along_rows, along_columns)
 
 
 # -- factors -----------------------------------------------------------------------------------------------------------
@@ -277,8 +301,16 @@ def finish_factor(k: KernelBuilder, target: Matrix, rows: Operand, failed: Value
     """Zeros above the diagonal; if a pivot failed, NaN with its number everywhere else."""
     count = k.add(rows, k.const(I64, 0))
     nothing = zero(k, target.type, target.parts, 1)
-    with k.loop(0, count) as loop, k.loop(k.add(loop.index, 1), count) as each:
-        target.store(k, loop.index, each.index, nothing)
+
+    def along_rows() -> None:
+        with k.loop(0, count) as row, k.loop(k.add(row.index, 1), count) as column:
+            target.store(k, row.index, column.index, nothing)
+
+    def along_columns() -> None:
+        with k.loop(1, count) as column, k.loop(0, column.index) as row:
+            target.store(k, row.index, column.index, nothing)
+
+    k.if_else(k.compare("eq", target.column_pitch, 1), along_rows, along_columns)
     with k.if_(k.compare("ne", failed, 0)):
         number = failed if target.type.bits == I64.bits else k.trunc(failed, target.type.integer())
         nan = real_element(k, _numbered_nan(k, target.type, number), target.parts)
