@@ -348,9 +348,12 @@ def _payload_and_supplement(
     return payload
 
 
+_READS_INTO_MEMORY = hasattr(os, "readv")
+
+
 def _read_into(descriptor: int, memory: memoryview) -> None:
     """Fills the memory from a file that is long enough."""
-    if hasattr(os, "readv"):
+    if _READS_INTO_MEMORY:
         os.readv(descriptor, [memory])
     else:
         memory[:] = os.read(descriptor, len(memory))
