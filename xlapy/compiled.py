@@ -16,6 +16,7 @@ from xlapy_runtime.records import Record
 if TYPE_CHECKING:
     from xlapy.hlo.graph import HloModule
     from xlapy.passes.pipeline import PipelineReport
+    from xlapy_runtime.linking import Room
 
 
 class CompileStats(Record):
@@ -47,14 +48,15 @@ class CompileStats(Record):
 class Compiled(Record, eq=False):
     """A compiled program, with what is known about its making. `machine` is what it was compiled for, unless that is
     this machine. `report` is None if it came from the cache. `source` gives the module again that it was made of, for a
-    report on it. `shared` is what programs share and this one needs, as it lay beside it in the cache."""
+    report on it. `shared` is what programs share and this one needs, as it lay beside it in the cache,
+    and where it may run."""
 
     program: Program
     stats: CompileStats
     machine: Target | None = None
     report: PipelineReport | None = None
     source: Callable[[], HloModule] | None = None
-    shared: bytes = b""
+    shared: Room | None = None
 
     def link(self) -> LinkedCode:
         """The code in memory, ready to run."""

@@ -4,6 +4,7 @@ A program that comes from the cache needs no more than this to run, so nothing h
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Mapping, Sequence
 from functools import cache, lru_cache
 from typing import TYPE_CHECKING
@@ -12,14 +13,21 @@ from xlapy.codegen.object_cache import ObjectCache, cache_directory, code_versio
 from xlapy.codegen.processor import known_processor
 from xlapy.codegen.stored_code import SharedCode, StoredCode, dump_shared_code, find_code, read_shared_code
 from xlapy.codegen.target import Host, Target, leave_code, remembered_host, sees_cache_sizes
-from xlapy.options import Environment, cache_settings
+from xlapy.options import Environment, cache_settings, environment
 from xlapy.support.late import late
 from xlapy_runtime import threads, trimming
-from xlapy_runtime.calling import CallWrapper, layout_identity, load_wrapper, wrapper_imports
-from xlapy_runtime.errors import InternalError
-from xlapy_runtime.images import Code, is_image, parts
+from xlapy_runtime.calling import (
+    CALL_NUMBER_SYMBOL,
+    CALL_SYMBOL,
+    CallWrapper,
+    layout_identity,
+    load_wrapper,
+    wrapper_imports,
+)
+from xlapy_runtime.errors import ArgumentError, InternalError
+from xlapy_runtime.images import Code, Parts, is_image, parts
 from xlapy_runtime.joint_code import Member, dump_members, read_members
-from xlapy_runtime.linking import LinkedCode, as_image, link, load_together
+from xlapy_runtime.linking import LinkedCode, Room, as_image, link, load_together
 from xlapy_runtime.program import Program
 
 if TYPE_CHECKING:
@@ -44,24 +52,25 @@ def _note_version() -> None:
     directory = cache_directory(*cache_settings())
     if directory is not None:
         code_version(directory)
-
-
-_note_version()
+        _object_cache(directory)
 
 
 def _note_process() -> None:
-    """Asks once for all what does not change while a process lives, nor in those that are forked from it: what kind of
-    processor it has, and where Python and numpy are."""
+    """Asks once for all what mostly does not change while a process lives, nor in those that are forked from it: what
+    the environment says, what kind of processor it has, and where Python and numpy are."""
+    with contextlib.suppress(ArgumentError):  # who compiles is told
+        environment()
     if known_processor() is not None and layout_identity() is not None:
         wrapper_imports()
-
-
-_note_process()
 
 
 @cache
 def _object_cache(directory: str | None) -> ObjectCache:
     return ObjectCache(directory, CACHE_LIMIT_BYTES)
+
+
+_note_version()
+_note_process()
 
 
 @cache
@@ -160,26 +169,61 @@ def _shared_by(libraries: tuple[str, ...]) -> bytes:
     for name in names:
         names += [needed for needed in library_code(name, host()).needs if needed not in names]
     needed = [(name, library_code(name, host())) for name in names]
-    codes = [(name, code.trim, code.objects) for name, code in needed] + [(_OF_CALLS, "", [wrapper])]
-    ready = [(name, trim, as_image(objects)) for name, trim, objects in codes]
-    members = [Member(name, trim, parts(image)) for name, trim, image in ready if image is not None]
-    return dump_members(layout_identity() or "", members) if len(members) == len(codes) else b""
+    codes = [(name, code.trim, as_image(code.objects), code.exports) for name, code in needed]
+    codes.append((_OF_CALLS, "", as_image([wrapper]), (CALL_SYMBOL, CALL_NUMBER_SYMBOL)))
+    members = [
+        Member(name, trim, _exporting(parts(image), exports))
+        for name, trim, image, exports in codes
+        if image is not None
+    ]
+    if len(members) < len(codes):
+        return b""
+    return dump_members(layout_identity() or "", sorted(members, key=_has_only_code))
+
+
+def _exporting(image: Parts, exports: Sequence[str]) -> Parts:
+    """The image, which says only where these are: a library has ten times as many functions that call each other."""
+    (*sizes, known, imports, addresses), data, code = image
+    return [*sizes, {name: known[name] for name in exports}, imports, addresses], data, code
+
+
+def _has_only_code(member: Member) -> bool:
+    """What has data comes first: the rest becomes code in one go."""
+    _, data_space, *_ = member.image[0]
+    return not data_space
 
 
 _OF_CALLS = "call wrapper"
 
 
-def link_with_shared(program: Program, shared: bytes) -> LinkedCode | None:
+class RoomForShared:
+    """Where what programs share is read to, for the first program of a process that needs any of it."""
+
+    def __init__(self) -> None:
+        self.taken: Room | None = None
+
+    def __call__(self, size: int, of_program: int) -> Room | None:
+        """Memory for so many bytes, with room behind them for the code of a program of so many."""
+        if not _LIBRARIES and not _WRAPPER:
+            self.taken = Room(size, min(of_program, _MOST_BYTES_BEHIND))
+        return self.taken
+
+
+_MOST_BYTES_BEHIND = 1 << 15
+"""Of a larger program, most may be constants."""
+
+
+def link_with_shared(program: Program, shared: Room | None) -> LinkedCode | None:
     """Puts a program into memory together with what it shares with others, if it is the first in this process that
     needs any of that; else, or if that is for another Python and numpy, None."""
-    if not shared or _LIBRARIES or _WRAPPER or len(program.objects) != 1 or not is_image(program.objects[0]):
+    if shared is None or _LIBRARIES or _WRAPPER or len(program.objects) != 1 or not is_image(program.objects[0]):
         return None
     try:
-        members = read_members(shared, layout_identity())
+        members = read_members(shared.content, layout_identity())
         if not members:
             return None
         images = [*(member.image for member in members), parts(program.objects[0])]
-        *linked, own = load_together(images, wrapper_imports())
+        *linked, own = load_together(images, wrapper_imports(), shared, present=len(members))
         own.export_only([program.entry, *program.kernels])
     except InternalError:
         return None  # who links one after the other says what is wrong with them

@@ -12,9 +12,10 @@
 
 from __future__ import annotations
 
+import functools
 import operator
 import os
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from xlapy.support.errors import ArgumentError
@@ -196,7 +197,13 @@ class Environment(Record):
 
 def environment() -> Environment:
     """The environment as it is now. Raises ArgumentError for a number or an expression that is none."""
-    given = _given()
+    return _environment_of(*_given())
+
+
+@functools.lru_cache(maxsize=4)
+def _environment_of(*values: str | bytes | None) -> Environment:
+    """What the variables say with these values, most of which stay as they are while a process lives."""
+    given = {name: os.fsdecode(value) for name, value in zip(_VARIABLES, values, strict=True) if value is not None}
     limit = given.get("XLAPY_PASS_LIMIT", "")
     if limit and not limit.isdecimal():
         raise ArgumentError(f"XLAPY_PASS_LIMIT is {limit!r}; it must be a number of changes, 0 or more")
@@ -225,13 +232,13 @@ _VARIABLES = (
     "XLAPY_TIME_PASSES",
     "XLAPY_PASS_LIMIT",
 )
-_ENCODED = {os.fsencode(name): name for name in _VARIABLES}
+_ENCODED = tuple(map(os.fsencode, _VARIABLES))
 
 
-def _given() -> dict[str, str]:
-    """The variables that are set. Where `os.environ` keeps bytes, these are looked at: it raises and catches an error
-    for each name that is not there, and most are not."""
+def _given() -> Iterable[str | bytes | None]:
+    """The values of the variables; None for those that are not set. Where `os.environ` keeps bytes, these are looked
+    at: it raises and catches an error for each name that is not there, and most are not."""
     table = getattr(os.environ, "_data", None)
     if os.name == "posix" and type(table) is dict:
-        return {_ENCODED[name]: os.fsdecode(table[name]) for name in _ENCODED.keys() & table}
-    return {name: os.environ[name] for name in _VARIABLES if name in os.environ}
+        return map(table.get, _ENCODED)
+    return map(os.environ.get, _VARIABLES)

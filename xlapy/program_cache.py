@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from xlapy.codegen.processor import known_processor
 from xlapy.compiled import Compiled, CompileStats
-from xlapy.native import host, host_target, object_cache, shared_by
+from xlapy.native import RoomForShared, host, host_target, object_cache, shared_by
 from xlapy.options import CompileOptions, environment
 from xlapy.support.late import late
 from xlapy_runtime.program_file import dump_program, dump_texts, load_program, load_texts
@@ -32,13 +32,14 @@ def compile_cached(key: str, load: Callable[[], HloModule], options: CompileOpti
     full_key = f"{machine}\n{options.cache_key}\n{brought}\n{key}".encode("utf-8", "surrogatepass")
     checked = around.verify or options.verify
     observed = around.dump_to or checked or around.time_passes or around.pass_limit is not None
-    found = None if observed else cache.get_with_supplement(_PROGRAM_KIND, full_key)
+    room = RoomForShared()
+    found = None if observed else cache.get_with_supplement(_PROGRAM_KIND, full_key, room)
     if found is not None:
         try:
-            program, facts = load_program(found[0], lambda: _texts(cache, full_key, load, options))
+            program, facts = load_program(found, lambda: _texts(cache, full_key, load, options))
             elapsed = (time.perf_counter() - began) * 1e3
             stats = CompileStats(**{**facts, "compile_ms": elapsed, "cached": True})
-            return Compiled(program, stats, source=load, shared=found[1])
+            return Compiled(program, stats, source=load, shared=room.taken)
         except (ValueError, TypeError):
             pass  # written by another version, or damaged beyond the checksum: compile again
     compiled = _compile(load, options)

@@ -320,8 +320,8 @@ def _build_table(entry: EntryPoint, callbacks: Callbacks, context_address: Calla
     results_place = parameters_place + len(parameters) * _PARAMETER_WORDS
     dims_place = results_place + len(results) * _RESULT_WORDS
     dims = [dim for spec in parameters + results for dim in spec.dims]
-    array = np.empty(dims_place + len(dims), np.int64).view(_TableArray)
-    base = data_address(array)
+    array: Any = _TableArray((dims_place + len(dims),), np.int64)
+    base = ctypes.addressof(ctypes.c_char.from_buffer(array))  # half the time of what numpy says of itself
     words = [
         len(parameters),
         len(results),
@@ -348,7 +348,8 @@ def _build_table(entry: EntryPoint, callbacks: Callbacks, context_address: Calla
         dims_address += len(spec.dims) * _WORD_BYTES
     array[:] = words + dims
     array.owned = (entry, general, failed, context_address, allocators)
-    return array
+    table: _TableArray = array
+    return table
 
 
 _TABLE_WORDS, _PARAMETER_WORDS, _RESULT_WORDS = (

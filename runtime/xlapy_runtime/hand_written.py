@@ -54,7 +54,7 @@ def _code() -> LinkedCode:
 
 
 _ASKING = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64)
-_MIXING = ctypes.CFUNCTYPE(ctypes.c_uint64, ctypes.c_char_p, ctypes.c_int64)
+_MIXING = ctypes.CFUNCTYPE(ctypes.c_uint64, ctypes.c_void_p, ctypes.c_int64)
 _LOOKING = ctypes.CFUNCTYPE(None, ctypes.c_char_p)
 
 _ASK_PROCESSOR = bytes.fromhex(

@@ -93,6 +93,15 @@ def parts(code: Code) -> Parts:
 def parts_behind(facts: Facts, content: memoryview) -> Parts:
     """An image of which the content, and nothing else, is behind the facts somebody has read. What is copied, and what
     is exported, lies in the memory. (Words that do not are found when they are filled in.)"""
+    check_facts(facts)
+    data_bytes, _, code_bytes, *_ = facts
+    if len(content) != data_bytes + code_bytes:
+        raise InternalError("cannot link object code: an image cut short")
+    return facts, content[:data_bytes], content[data_bytes:]
+
+
+def check_facts(facts: Facts) -> None:
+    """Raises InternalError for those of no image."""
     try:
         data_bytes, data_space, code_bytes, exports, imports, _ = facts
         sizes = (data_bytes, data_space, code_bytes, *exports.values())
@@ -103,9 +112,6 @@ def parts_behind(facts: Facts, content: memoryview) -> Parts:
         raise InternalError("cannot link object code: a damaged image: it does not fit into its memory")
     if max(exports.values(), default=0) >= space_of(data_space, code_bytes):
         raise InternalError("cannot link object code: a damaged image: it exports what is not in it")
-    if len(content) != data_bytes + code_bytes:
-        raise InternalError("cannot link object code: an image cut short")
-    return facts, content[:data_bytes], content[data_bytes:]
 
 
 _INTEGERS = frozenset({int})

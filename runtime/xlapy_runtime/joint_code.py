@@ -1,10 +1,10 @@
 """Linked code that programs share, as it lies beside a program in the cache: images with one header for all.
 
 The first program that a process takes from there brings along what it needs besides itself, the libraries that it calls
-and the wrapper around calls, and all of it is put into memory as one. That takes one file, one header and one piece of
-memory, where each of these would take its own.
+and the wrapper around calls. That takes one file, one header and one piece of memory, where each of these would take
+its own. Images lie in the file as they do in memory, so that they are read to where they run.
 
-    length of the header (8 bytes, little endian) | header in JSON | for each image its data and its code
+    for each image its pages | header in JSON | length of the header (8 bytes, little endian)
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from xlapy_runtime.errors import InternalError
-from xlapy_runtime.images import Parts, parts_behind
+from xlapy_runtime.images import Code, Facts, Parts, check_facts, space_of
 from xlapy_runtime.json_text import read_json
 from xlapy_runtime.late import late
 from xlapy_runtime.records import Record
@@ -33,26 +33,36 @@ def dump_members(identity: str, members: Sequence[Member]) -> bytes:
     """The members as bytes, for those that have the same `identity`."""
     rows = [(member.name, member.trim, member.image[0]) for member in members]
     header = late("json").dumps((identity, rows), separators=(",", ":")).encode()
-    content = [part for member in members for part in member.image[1:]]
-    return b"".join((len(header).to_bytes(_LENGTH_BYTES, "little"), header, *content))
+    pages = [_pages(*member.image) for member in members]
+    return b"".join((*pages, header, len(header).to_bytes(_LENGTH_BYTES, "little")))
 
 
-def read_members(data: bytes, identity: str | None) -> list[Member]:
+def _pages(facts: Facts, data: Code, code: Code) -> bytes:
+    """What the memory of an image holds, before it is filled in."""
+    space = space_of(facts[1], len(code))
+    return (bytes(data).ljust(facts[1], b"\0") + bytes(code)).ljust(space, b"\0")
+
+
+def read_members(memory: memoryview, identity: str | None) -> list[Member]:
     """What `dump_members` made, where it is; nothing for those that have another identity. Raises InternalError for
     other bytes."""
-    view = memoryview(data)
-    begin = _LENGTH_BYTES + int.from_bytes(view[:_LENGTH_BYTES], "little")
+    end = len(memory) - _LENGTH_BYTES
+    begin = end - int.from_bytes(memory[max(end, 0) :], "little")
     try:
-        known, rows = read_json(str(view[_LENGTH_BYTES:begin], "utf-8"))
+        if begin < 0:
+            raise ValueError("it is cut short")
+        known, rows = read_json(str(memory[begin:end], "utf-8"))
         if known != identity:
             return []
-        members = []
+        members, place = [], 0
         for name, trim, facts in rows:
-            end = begin + facts[0] + facts[2]
-            members.append(Member(name, trim, parts_behind(facts, view[begin:end])))
-            begin = end
+            check_facts(facts)
+            data_bytes, data_space, code_bytes, *_ = facts
+            code = memory[place + data_space : place + data_space + code_bytes]
+            members.append(Member(name, trim, (facts, memory[place : place + data_bytes], code)))
+            place += space_of(data_space, code_bytes)
     except (IndexError, TypeError, ValueError) as error:
         raise InternalError(f"damaged code that programs share: {error}") from None
-    if begin != len(view):
-        raise InternalError("damaged code that programs share: it is longer than it says")
+    if begin != place:
+        raise InternalError("damaged code that programs share: it is longer or shorter than it says")
     return members

@@ -17,7 +17,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Generic, TypeVar
 
 from xlapy_runtime.errors import InternalError
-from xlapy_runtime.images import Code, Image, Parts, is_image, parts, space_of
+from xlapy_runtime.images import PAGE_BYTES, Code, Facts, Image, Parts, is_image, parts, rounded_up, space_of
 from xlapy_runtime.late import late
 from xlapy_runtime.records import values_of
 
@@ -96,30 +96,67 @@ def _loaded(image: Parts, imports: Mapping[str, int], exports: Sequence[str]) ->
     return linked
 
 
-def load_together(images: Sequence[Parts], imports: Mapping[str, int]) -> list[LinkedCode]:
+class Room:
+    """Pages that code is read into, to be linked where it is; those of what is never linked are given back.
+
+    `content` are the first bytes of the `memory`, as many as one asks for, with pages for `more` behind them. They may
+    be written to until the code is linked."""
+
+    __slots__ = ("address", "content", "memory", "size")
+
+    def __init__(self, size: int, more: int = 0) -> None:
+        self.size = rounded_up(size, PAGE_BYTES) + rounded_up(more, PAGE_BYTES)
+        self.address = _memory(self.size)
+        self.memory: memoryview = _view(self.address, self.size, _WRITEABLE)
+        self.content = self.memory[:size]
+
+    def hand_over(self) -> int:
+        """The address, for code that is unloaded by itself: nobody finds its bytes here any more."""
+        self.size = 0
+        self.memory = self.content = memoryview(b"")
+        return self.address
+
+    def __del__(self, is_ending: Callable[[], bool] = sys.is_finalizing) -> None:
+        if self.size and not is_ending():
+            _release(self.address, self.size)
+
+
+def load_together(
+    images: Sequence[Parts], imports: Mapping[str, int], room: Room | None = None, present: int = 0
+) -> list[LinkedCode]:
     """Copies images into one piece of memory, of which each takes whole pages, and is unloaded by itself. They may call
-    each other, and what is imported."""
+    each other, and what is imported. So many as are `present` lie in the room already, one behind the other, and stay
+    there if all have room."""
     spaces = [space_of(facts[1], len(code)) for facts, _, code in images]
     ends = list(itertools.accumulate(spaces))
-    base = _memory(ends[-1])
+    if room is None or room.size < ends[-1]:
+        room, present = Room(ends[-1]), 0
+    memory, base = room.memory, room.hand_over()
     linked = [
         LinkedCode(facts[3], functools.partial(_release, base + end - space, space), base + end - space)
         for (facts, _, _), space, end in zip(images, spaces, ends, strict=True)
     ]
-    memory = _view(base, ends[-1], _WRITEABLE)
-    for image, space, end in zip(images, spaces, ends, strict=True):
-        _fill_in(image, memory[end - space : end], base + end - space, imports, linked)
+    for number, (image, space, end) in enumerate(zip(images, spaces, ends, strict=True)):
+        own = memory[end - space : end]
+        if number >= present:
+            _copy(image, own)
+        _fill_in(image[0], own, base + end - space, imports, linked)
     _protect_code(base, images, spaces)
     return linked
 
 
-def _fill_in(
-    image: Parts, memory: memoryview, base: int, imports: Mapping[str, int], others: Sequence[LinkedCode]
-) -> None:
-    """Copies an image to its place, and completes the words that hold addresses."""
-    (_, data_space, _, _, importing, with_base), data, code = image
+def _copy(image: Parts, memory: memoryview) -> None:
+    """Puts an image where it runs."""
+    (_, data_space, *_), data, code = image
     memory[: len(data)] = data
     memory[data_space : data_space + len(code)] = code
+
+
+def _fill_in(
+    facts: Facts, memory: memoryview, base: int, imports: Mapping[str, int], others: Sequence[LinkedCode]
+) -> None:
+    """Completes the words of an image that hold addresses."""
+    _, _, _, _, importing, with_base = facts
     if not with_base and not importing:
         return
     words = memory.cast("q")
@@ -201,20 +238,23 @@ def system_function(prototype: Any, name: str) -> Callable[..., Any]:
 
 def _memory(space: int) -> int:
     """Pages that may be written to. Small pieces come from a larger one: the system takes 10 to 50 us to find memory,
-    however little that is."""
-    if space > _CHUNK_BYTES // 2:
-        return _new_memory(space)
+    however little that is, and 2 us more for each page."""
     try:
         begin, left = _SPARE.pop()  # nobody else has it meanwhile
     except IndexError:
         begin = left = 0
     if left < space:
+        if space > _CHUNK_BYTES // 2:
+            _SPARE.append((begin, left))
+            return _new_memory(space)
         begin, left = _new_memory(_CHUNK_BYTES), _CHUNK_BYTES
     _SPARE.append((begin + space, left - space))
     return begin
 
 
-_CHUNK_BYTES = 1 << 16
+_CHUNK_BYTES = 3 << 16
+"""Enough for the largest library, that of products, with what the first program that calls it needs besides."""
+
 _SPARE: list[tuple[int, int]] = []
 """Where memory is that nobody uses yet, and how much."""
 

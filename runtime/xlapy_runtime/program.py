@@ -137,8 +137,15 @@ Value: TypeAlias = Any
 """An array, or a (nested) tuple or list of arrays."""
 
 
+_ARRAYS = frozenset({ArraySpec})
+
+
 def flatten(tree: Tree) -> tuple[ArraySpec, ...]:
     """The array leaves in depth-first order. Tokens have no buffer and do not appear."""
+    parts: Any = tree if isinstance(tree, tuple) else (tree,)
+    if {*map(type, parts)} == _ARRAYS:  # as mostly
+        flat: tuple[ArraySpec, ...] = parts
+        return flat
     return tuple(leaf for _, leaf in array_leaves(tree))
 
 

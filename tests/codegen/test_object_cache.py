@@ -13,7 +13,8 @@ import sys
 import tempfile
 import time
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -23,6 +24,7 @@ from xlapy.codegen import object_cache
 from xlapy.codegen.object_cache import ObjectCache, cache_directory, code_version
 from xlapy.support.version import VERSION
 from xlapy_runtime.hand_written import is_linux_on_x86, mix_words
+from xlapy_runtime.linking import Room
 
 KIND = "kernels"
 MEGA = 1 << 20
@@ -372,20 +374,34 @@ def succeeds_in_child(action: object) -> bool:
 
 
 def test_a_supplement_is_read_with_the_payload_or_not_at_all(cache: ObjectCache) -> None:
-    assert cache.get_with_supplement(KIND, b"key") is None
+    assert with_supplement(cache) is None
     assert cache.put(KIND, b"key", b"payload", b"the appendix", b"the supplement")
-    assert cache.get_with_supplement(KIND, b"key") == (b"payload", b"the supplement")
+    assert with_supplement(cache) == (b"payload", b"the supplement")
+    assert cache.get_with_supplement(KIND, b"key", lambda size, of_payload: None) == b"payload"
     assert cache.get(KIND, b"key") == b"payload"
     assert cache.appendix(KIND, b"key") == b"the appendix"
     assert cache.put(KIND, b"key", b"payload")
-    assert cache.get_with_supplement(KIND, b"key") == (b"payload", b"")
+    assert with_supplement(cache) == (b"payload", b"")
+
+
+def with_supplement(cache: ObjectCache, kind: str = KIND, key: bytes = b"key") -> tuple[bytes, bytes] | None:
+    """The payload, and the supplement, if there is one."""
+    rooms: list[Room] = []
+
+    def room(size: int, of_payload: int) -> Room:
+        assert of_payload == len(b"payload")
+        rooms.append(Room(size, of_payload))
+        return rooms[0]
+
+    payload = cache.get_with_supplement(kind, key, room)
+    return None if payload is None else (payload, b"".join(bytes(room.content) for room in rooms))
 
 
 @pytest.mark.parametrize("part", [b"payload", b"the supplement", b"the appendix"])
 def test_damage_is_noticed_by_those_who_read_the_part(part: bytes, cache: ObjectCache) -> None:
-    readers = (
+    readers: tuple[tuple[Callable[[str, bytes], object], bytes], ...] = (
         (cache.get, b"payload"),
-        (cache.get_with_supplement, b"payload, the supplement"),
+        (partial(with_supplement, cache), b"payload, the supplement"),
         (cache.appendix, b"the appendix"),
     )
     for read, parts_of_it in readers:

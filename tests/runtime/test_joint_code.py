@@ -11,7 +11,7 @@ from xlapy.codegen.target import host_target
 from xlapy_runtime.errors import InternalError
 from xlapy_runtime.images import is_image, parts
 from xlapy_runtime.joint_code import Member, dump_members, read_members
-from xlapy_runtime.linking import LinkedCode, as_image, load_together
+from xlapy_runtime.linking import LinkedCode, Room, as_image, load_together
 
 COUNTING = """@counter = internal global i64 5
 @zeros = internal global [600 x i64] zeroinitializer, align 64
@@ -87,15 +87,31 @@ def test_what_nobody_has_is_said(members: list[Member]) -> None:
 
 
 def test_members_survive_their_bytes(members: list[Member]) -> None:
-    read = read_members(dump_members("these", members), "these")
+    read = read_members(memoryview(dump_members("these", members)), "these")
     assert [member.name for member in read] == ["doubling", "counting", "another"]
     linked = load_together([member.image for member in read], IMPORTS)
     assert call(linked[0], "twice") == -(6 + 7)
 
 
+@pytest.mark.parametrize("more", [0, 1 << 14])
+def test_members_run_where_they_were_read_to(more: int, members: list[Member]) -> None:
+    """With an image behind them, if there is room for it; else all move."""
+    data = dump_members("these", members[:2])
+    room = Room(len(data), more)
+    begin, end = room.address, room.address + room.size
+    room.content[:] = data
+    read = read_members(room.content, "these")
+    images = [*(member.image for member in read), members[2].image]
+    doubling, counting, another = load_together(images, IMPORTS, room, present=len(read))
+    assert call(doubling, "twice") == -(6 + 7)
+    assert call(counting, "next") == 8
+    assert call(another, "other") == 6
+    assert (begin <= counting.address("next") < end) == (more > 0)
+
+
 def test_members_are_for_one_identity(members: list[Member]) -> None:
     data = dump_members("these", members)
-    assert read_members(data, "others") == [] and read_members(data, None) == []
+    assert read_members(memoryview(data), "others") == [] and read_members(memoryview(data), None) == []
 
 
 def test_bytes_that_are_no_members(members: list[Member]) -> None:
@@ -104,5 +120,5 @@ def test_bytes_that_are_no_members(members: list[Member]) -> None:
     damaged += [good + b"x", good.replace(b'"doubling"', b'["doub"]x'), good.replace(b'"these"', b"[1,2,3]", 1)]
     for data in damaged[:-1]:
         with pytest.raises(InternalError, match=r"damaged|cut short"):
-            read_members(data, "these")
-    assert read_members(damaged[-1], "these") == []
+            read_members(memoryview(data), "these")
+    assert read_members(memoryview(damaged[-1]), "these") == []

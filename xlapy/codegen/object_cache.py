@@ -17,6 +17,7 @@ import stat
 import struct
 import time
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 import llvmlite
@@ -33,13 +34,15 @@ from xlapy_runtime.records import Record
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from xlapy_runtime.linking import Room
+
 DEFAULT_LIMIT_BYTES = 1 << 30
 
 _NO_VERSION = b"any version, with paths from one folder"
 """Of what is remembered about the sources, from which the version follows."""
 
 _MIXES_WORDS = is_linux_on_x86()
-_MAGIC = b"xlapy entry 6\n" + (b"w\0" if _MIXES_WORDS else b"\0\0")
+_MAGIC = b"xlapy entry 7\n" + (b"w\0" if _MIXES_WORDS else b"\0\0")
 _WORD = struct.Struct("<Q")
 _DIGEST_BYTES = 32
 _KEY_LENGTHS = struct.Struct("<QQQ")
@@ -156,9 +159,10 @@ class ObjectCache:
         """The payload that was put under this kind and key, or None."""
         return self._counted(self._read(kind, key, _payload))
 
-    def get_with_supplement(self, kind: str, key: bytes) -> tuple[bytes, bytes] | None:
-        """The payload, and the supplement that was put beside it; or None."""
-        return self._counted(self._read(kind, key, _payload_and_supplement))
+    def get_with_supplement(self, kind: str, key: bytes, room: Callable[[int, int], Room | None]) -> bytes | None:
+        """The payload; or None. The supplement that was put beside it is read into the memory that `room` has for the
+        sizes of supplement and payload; where it has none, or there is no supplement, that is not read."""
+        return self._counted(self._read(kind, key, partial(_payload_and_supplement, room=room)))
 
     def _counted(self, found: Found | None) -> Found | None:
         if found is None:
@@ -284,13 +288,13 @@ def _head(digest: bytes, payload: bytes, supplement: bytes, appendix: bytes) -> 
 _SUPPLEMENT, _APPENDIX = b"supplement", b"appendix"
 
 
-def _checksum(facts: bytes, content: bytes) -> bytes:
+def _checksum(facts: bytes, content: bytes | memoryview, address: int | None = None) -> bytes:
     """A digest of facts, and of what belongs to them: of all its words as one number, where machine code makes that.
     It is to notice damage. Whoever may write to the directory need not look for contents of the same number."""
     digest = blake2b(facts, digest_size=_DIGEST_BYTES)
     if _MIXES_WORDS:
         count = len(content) // _WORD.size
-        digest.update(_WORD.pack(mix_words()(content, count)))
+        digest.update(_WORD.pack(mix_words()(content if address is None else address, count)))
         content = content[count * _WORD.size :]
     digest.update(content)
     return digest.digest()
@@ -331,13 +335,28 @@ def _checked_payload(payload: bytes, head: bytes, digest: bytes) -> bytes:
     return payload
 
 
-def _payload_and_supplement(descriptor: int, head: bytes, digest: bytes) -> tuple[bytes, bytes]:
+def _payload_and_supplement(
+    descriptor: int, head: bytes, digest: bytes, room: Callable[[int, int], Room | None]
+) -> bytes:
     _, length, more, _, checksum, _ = _FACTS.unpack_from(head)
-    both = os.read(descriptor, length + more)
-    payload, supplement = both[:length], both[length:]
-    if more and _checksum(digest + _SUPPLEMENT, supplement) != checksum:
-        raise ValueError("a damaged supplement")
-    return _checked_payload(payload, head, digest), supplement
+    payload = _checked_payload(os.read(descriptor, length), head, digest)
+    found = room(more, length) if more else None
+    if found is not None:
+        _read_into(descriptor, found.content)
+        if _checksum(digest + _SUPPLEMENT, found.content, found.address) != checksum:
+            raise ValueError("a damaged supplement")
+    return payload
+
+
+_READS_INTO_MEMORY = hasattr(os, "readv")
+
+
+def _read_into(descriptor: int, memory: memoryview) -> None:
+    """Fills the memory from a file that is long enough."""
+    if _READS_INTO_MEMORY:
+        os.readv(descriptor, [memory])
+    else:
+        memory[:] = os.read(descriptor, len(memory))
 
 
 def _appendix(descriptor: int, head: bytes, digest: bytes) -> bytes:
