@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import xlapy
+from xlapy.codegen.target import host_target
 from xlapy.hlo.text import parse
 
 
@@ -71,6 +72,20 @@ def test_other_transposes_have_code_of_their_own(name: str) -> None:
 
 def test_as_many_digits_as_there_are() -> None:
     check(text_of("f32", (4, 40, 3, 2, 33), (0, 3, 2, 4, 1), (0,)))
+
+
+@pytest.mark.parametrize("columns", [64, 1000], ids=["narrow", "wide"])
+@pytest.mark.parametrize(("dtype", "name"), [("u1", "u8"), ("u2", "u16"), ("f4", "f32"), ("f8", "f64")])
+def test_results_past_the_caches_of_sources_anywhere_in_memory(dtype: str, name: str, columns: int) -> None:
+    """Rows of the operand begin where cache lines do, or within one."""
+    width = np.dtype(dtype).itemsize
+    rows = -(-host_target().l3_bytes // (2 * columns * width * 64)) * 64
+    compiled = xlapy.compile(text_of(name, (rows, columns), (1, 0), ()))
+    memory = np.arange(rows * columns + 128, dtype=np.uint32).astype(dtype)
+    first = -memory.ctypes.data % 64 // width
+    for offset in (0, 1, 64 // width - 1):
+        source = memory[first + offset :][: rows * columns].reshape(rows, columns)
+        np.testing.assert_array_equal(compiled(source), source.T)
 
 
 def test_results_do_not_depend_on_threads() -> None:

@@ -5,7 +5,7 @@ blocks are read by rows, turned over in registers and written by rows; and they 
 that the lines of both sides are still in cache when the next block needs their other half.
 
 Where a row of a block is a whole cache line, no line is needed twice. Then results that no cache holds bypass them, and
-blocks follow each other along the rows of the operand, which are fetched ahead: see `libraries.turn`.
+squares follow each other along the rows of the operand, which are fetched ahead: see `libraries.turn`.
 """
 
 from __future__ import annotations

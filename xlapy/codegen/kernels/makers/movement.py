@@ -29,7 +29,7 @@ def transpose_kernel(transpose: Instruction, mirrored: Dims, situation: Situatio
         return None if mirrored else _interleave_kernel(transpose, situation)
     call = call_of_transpose(plan, memory_type(transpose.shape.type).bytes)
     if call is not None:
-        return Kernel(plan.units, plan.bytes_per_unit, call)
+        return Kernel(plan.units, plan.bytes_per_unit, call, has_long_tasks=plan.streaming)
 
     def body(k: KernelBuilder, arrays: Sequence[Array], outputs: Sequence[Array], begin: Value, end: Value) -> None:
         emit_transpose(k, plan, arrays[0], outputs[0], begin, end)
