@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 import xlapy
-
 from xlapy.hlo.evaluate import Interpreter, evaluate, evaluate_parallel
 from xlapy.hlo.text import parse
 from xlapy.support.errors import ArgumentError, ExecutionError, XlaError
