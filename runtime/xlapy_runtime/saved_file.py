@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import stat
 import struct
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -81,7 +82,9 @@ def is_saved(beginning: bytes) -> bool:
 def read_saved(path: str) -> tuple[dict[str, Any], dict[str, list[memoryview]]]:
     """The header of a file, and its parts where they are in memory. Raises SavedProgramError for a file that is not as
     `write_saved` left it, and OSError for one that cannot be read."""
-    with open(path, "rb") as file:
+    with open(path, "rb", opener=_open_at_once) as file:
+        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+            raise SavedProgramError(f"{path} is no regular file: give one that `executable.save(path)` wrote")
         head = file.read(_HEAD_BYTES)
         header_bytes, body_bytes = _checked_head(path, head)
         body = memoryview(file.read())
@@ -94,6 +97,11 @@ def read_saved(path: str) -> tuple[dict[str, Any], dict[str, list[memoryview]]]:
         raise SavedProgramError(f"{path} is damaged: its checksum is wrong; copy it again, or save the program again")
     header = read_json(str(body[:header_bytes], "utf-8"))
     return header, _taken_apart(body, rounded_up(header_bytes, _ALIGNMENT), header[_PARTS])
+
+
+def _open_at_once(path: str, flags: int) -> int:
+    """Opens a file, and does not wait until somebody writes to it if it is a pipe."""
+    return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
 
 
 def _checked_head(path: str, head: bytes) -> tuple[int, int]:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import multiprocessing
 import os
 import random
 import resource
 import signal
+import socket
 import struct
 import subprocess
 import sys
@@ -124,6 +126,37 @@ def test_every_flipped_or_missing_byte_is_a_miss(cache: ObjectCache) -> None:
         assert not path.exists()
     assert cache.put(KIND, b"key", b"payload")
     assert cache.get(KIND, b"key") == b"payload"
+
+
+@pytest.mark.parametrize("what", ["pipe", "pipe of a writer", "socket", "device", "folder", "dangling", "loop"])
+def test_what_is_no_file_is_a_miss_at_once(what: str, cache: ObjectCache, monkeypatch: pytest.MonkeyPatch) -> None:
+    cache.put(KIND, b"key", b"payload")
+    path = only_entry(cache)
+    path.unlink()
+    with contextlib.ExitStack() as stack:
+        if "pipe" in what:
+            os.mkfifo(path)
+        if what == "pipe of a writer":
+            stack.enter_context(open(os.open(path, os.O_RDWR), "wb"))
+        elif what == "socket":
+            monkeypatch.chdir(path.parent)  # the names of sockets are short
+            stack.enter_context(socket.socket(socket.AF_UNIX)).bind(path.name)
+        elif what == "folder":
+            path.mkdir()
+        elif "pipe" not in what:
+            path.symlink_to({"device": "/dev/zero", "dangling": path.parent / "absent", "loop": path}[what])
+        assert cache.get(KIND, b"key") is None
+        assert cache.put(KIND, b"key", b"payload") == (what != "folder")
+        assert (cache.get(KIND, b"key") == b"payload") == (what != "folder")
+
+
+def test_clear_removes_links_to_nothing(cache: ObjectCache) -> None:
+    cache.put(KIND, b"key", b"payload")
+    path = only_entry(cache)
+    path.unlink()
+    path.symlink_to(path)
+    cache.clear()
+    assert not path.is_symlink()
 
 
 @pytest.mark.skipif(not is_linux_on_x86(), reason="runs machine code of x86-64")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 import numpy as np
 import pytest
 
@@ -127,3 +129,49 @@ def test_an_argument_of_which_no_memory_holds_a_copy() -> None:
     exe = xlapy.compile(f"ENTRY e {{ x = {ENDLESS_TYPE} parameter(0)  ROOT y = f32[1] slice(x), slice={{[0:1]}} }}")
     with pytest.raises(xlapy.OutOfMemoryError, match=r"parameter 0 \(x\): no memory for a copy of 70,368,744,177,664"):
         exe(np.broadcast_to(F32(1), (ENDLESS,)))
+
+
+BEYOND = (1 << 31) + 4099
+"""More elements than 32 bits count with a sign."""
+
+FREE_BYTES = 12 << 30
+ADD_S8 = "add { a = s8[] parameter(0)  b = s8[] parameter(1)  ROOT c = s8[] add(a, b) }"
+AT = "index_vector_dim=1"
+BEYOND_CASES = {
+    "gather": f"""ENTRY e {{ x = s8[{BEYOND}] parameter(0)  i = s64[5] parameter(1)
+      ROOT y = s8[5] gather(x, i), offset_dims={{}}, collapsed_slice_dims={{0}}, start_index_map={{0}}, {AT},
+        slice_sizes={{1}} }}""",
+    "scatter": f"""{ADD_S8}
+      ENTRY e {{ x = s8[{BEYOND}] parameter(0)  i = s64[5] parameter(1)  u = s8[5] convert(i)
+      ROOT y = s8[{BEYOND}] scatter(x, i, u), update_window_dims={{}}, inserted_window_dims={{0}},
+        scatter_dims_to_operand_dims={{0}}, {AT}, to_apply=add }}""",
+    "reverse": f"""ENTRY e {{ x = s8[{BEYOND}] parameter(0)  i = s64[5] parameter(1)
+      ROOT y = s8[{BEYOND}] reverse(x), dimensions={{0}} }}""",
+    "cumulative sum": f"""{ADD_S8}
+      ENTRY e {{ x = s8[{BEYOND}] parameter(0)  i = s64[5] parameter(1)  zero = s8[] constant(0)
+      ROOT y = s8[{BEYOND}] reduce-window(x, zero), window={{size={BEYOND} pad={BEYOND - 1}_0}}, to_apply=add }}""",
+}
+
+
+def expected_beyond(case: str, x: np.ndarray, indices: np.ndarray) -> np.ndarray:
+    if case == "reverse":
+        return x[::-1]
+    if case == "cumulative sum":
+        return np.cumsum(x, dtype=np.int8)
+    if case == "gather":
+        return x[np.clip(indices, 0, BEYOND - 1)]
+    added = x.copy()
+    inside = indices[indices < BEYOND]
+    added[inside] += inside.astype(np.int8)
+    return added
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("case", BEYOND_CASES)
+def test_more_elements_than_32_bits_count(case: str) -> None:
+    if os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") < FREE_BYTES:
+        pytest.skip("needs 12 GiB of free memory")
+    x = np.resize(np.random.default_rng(0).integers(-128, 128, 1 << 16, dtype=np.int8), BEYOND)
+    indices = np.array([1, BEYOND - 1, 1 << 31, BEYOND + 5, (1 << 32) + 1])
+    got = xlapy.compile(BEYOND_CASES[case])(x, indices)
+    assert np.array_equal(got, expected_beyond(case, x, indices))

@@ -492,6 +492,19 @@ def test_files_that_cannot_be_read(tmp_path: Path) -> None:
         xlapy_runtime.load(tmp_path)
 
 
+@pytest.mark.parametrize("what", ["pipe", "device", "link to a pipe"])
+def test_what_is_no_file_is_refused_at_once(what: str, path: Path) -> None:
+    path.unlink()
+    if what == "device":
+        path.symlink_to("/dev/zero")
+    else:
+        os.mkfifo(path.with_suffix(".pipe"))
+        path.symlink_to(path.with_suffix(".pipe"))
+    if what == "pipe":
+        path = path.with_suffix(".pipe")
+    assert refusal(path) == "it is no regular file: give one that `executable.save(path)` wrote"
+
+
 def test_another_format_is_named(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(saved_file, "FORMAT", 7)
     xlapy.compile(SOURCE).save(path)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 import subprocess
 import sys
 import time
@@ -94,6 +95,18 @@ def test_compiled_programs_run(dynamic: str, tmp_path: Path, capsys: Capture) ->
         capsys.readouterr()
         assert main(wrong) == 1
         assert "compiled already" in capsys.readouterr().err
+
+
+def test_programs_come_through_pipes(program: str, capsys: Capture) -> None:
+    """As `xlapy run <(command)` gives them: what was read of one cannot be read again."""
+    reading, writing = os.pipe()
+    os.write(writing, Path(program).read_bytes())
+    os.close(writing)
+    try:
+        assert main(["run", f"/dev/fd/{reading}", "--seed", "1"]) == 0
+    finally:
+        os.close(reading)
+    assert "result 0: f32[4]" in capsys.readouterr().out
 
 
 def test_compiled_programs_are_named_after_themselves(

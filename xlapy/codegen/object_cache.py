@@ -268,7 +268,7 @@ class ObjectCache:
                 name = os.path.basename(path)
                 if _is_entry_name(name) or (with_temporaries and name.startswith(_TEMPORARY_PREFIX)):
                     with contextlib.suppress(OSError):
-                        yield path, os.stat(path)
+                        yield path, os.lstat(path)
 
 
 def _listing(directory: str) -> list[str]:
@@ -306,6 +306,8 @@ def _part_of_file(path: str, part: _Part[Found], digest: bytes) -> Found:
     descriptor = os.open(path, _READING)
     try:
         status = os.fstat(descriptor)
+        if not stat.S_ISREG(status.st_mode):
+            raise ValueError("no entry, but a pipe, a device or a directory")
         head = os.read(descriptor, _HEAD_BYTES)
         if len(head) < _HEAD_BYTES or not head.startswith(_MAGIC):
             raise ValueError("not an entry of this format")
@@ -321,7 +323,8 @@ def _part_of_file(path: str, part: _Part[Found], digest: bytes) -> Found:
     return found
 
 
-_READING = os.O_RDONLY | getattr(os, "O_BINARY", 0)
+_READING = os.O_RDONLY | getattr(os, "O_BINARY", 0) | getattr(os, "O_NONBLOCK", 0)
+"""Nobody waits for a writer of what is a pipe and no entry."""
 
 
 def _payload(descriptor: int, head: bytes, digest: bytes) -> bytes:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 import time
 from collections.abc import Callable, Sequence
@@ -102,8 +103,8 @@ def _run(chosen: argparse.Namespace) -> int:
 
 
 def _is_saved(file: str) -> bool:
-    """Whether the file has what `xlapy compile` wrote."""
-    if file == "-":
+    """Whether the file has what `xlapy compile` wrote. What can be read only once, as a pipe, has a program's text."""
+    if file == "-" or not os.path.isfile(file):
         return False
     with open(file, "rb") as opened:
         return is_saved(opened.read(len(MAGIC)))

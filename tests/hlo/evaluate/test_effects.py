@@ -8,6 +8,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
+import xlapy
 from xlapy.hlo.evaluate import Interpreter, evaluate, evaluate_parallel
 from xlapy.hlo.text import parse
 from xlapy.support.errors import ArgumentError, ExecutionError, XlaError
@@ -35,6 +36,13 @@ def test_infeed_and_outfeed_keep_the_order_of_tokens() -> None:
     first, second = interpreter.outfeed()
     assert (first.tolist(), second.tolist()) == ([1, 2], 4)
     assert not interpreter.infeed()
+
+
+@pytest.mark.parametrize(("shape", "value"), [("()", ()), ("(())", ((),)), ("((), (()))", ((), ((),)))])
+def test_an_infeed_without_arrays_reads_nothing(shape: str, value: tuple) -> None:
+    """As it does in compiled programs."""
+    module = parse(f"ENTRY e {{ t = token[] after-all() ROOT i = ({shape}, token[]) infeed(t) }}")
+    assert evaluate(module) == xlapy.compile(module)() == (value, None)
 
 
 def test_an_infeed_without_data_or_of_another_shape_fails() -> None:

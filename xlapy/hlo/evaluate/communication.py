@@ -41,13 +41,17 @@ from xlapy.support.source import suggestion
 
 @evaluator("infeed")
 def infeed(token: Value, *, infeed_config: str, result: Shape) -> Steps:
-    """An empty tuple reads nothing."""
+    """A tuple without any array in it reads nothing."""
     shape = result.parts[0]
-    if shape.is_tuple and not shape.parts:
-        return ((), TOKEN)
+    if not shape.leaves():
+        return (_without_arrays(shape), TOKEN)
     process = yield from who_am_i()
     item = yield Take(process.infeed, f"an item of shape {shape} in the infeed")
     return (check_value(item, shape, "infeed"), TOKEN)
+
+
+def _without_arrays(shape: Shape) -> Value:
+    return tuple(map(_without_arrays, shape.parts))
 
 
 @evaluator("outfeed")
