@@ -285,6 +285,34 @@ def test_every_element_is_one_chain_of_sums(name: str, target: str, k: int) -> N
     assert by_columns.tobytes() == whole.tobytes()
 
 
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize(("name", "n"), [("f32", 128), ("f64", 64), ("c64", 64)])
+def test_where_a_matrix_begins_does_not_change_a_bit(name: str, n: int, target: str) -> None:
+    """At a line of the caches, or in the middle of one, where it may be copied: whole matrices, and edges of them."""
+    a, b = random_array(name, (3, 80, 70), 12), random_array(name, (3, 70, n), 13)
+    for columns in (n, n - 3):
+        results = []
+        for offset in (0, 16):
+            room = np.zeros(b.nbytes + 128, np.uint8)
+            start = -room.ctypes.data % 64 + offset
+            moved = room[start : start + b.nbytes].view(b.dtype).reshape(b.shape)
+            moved[...] = b
+            c = np.empty((3, 80, columns), RESULTS[name])
+            results.append(multiply(name, a, moved[:, :, :columns], c, num_threads=2, target=target))
+        assert_product(name, results[0], a, b[:, :, :columns])
+        assert results[0].tobytes() == results[1].tobytes()
+
+
+def test_wide_blocks_of_long_rows_do_not_change_a_bit() -> None:
+    """Rows of A that are a power of two apart, more steps than a chunk has, and blocks 1024 columns wide."""
+    m, n, k = 2120, 1030, 1100
+    a, b = random_array("f32", (m, 2048), 14)[:, :k], random_array("f32", (k, n), 15)
+    whole = multiply("f32", a, b, np.empty((m, n), np.float32), num_threads=3)
+    assert_product("f32", whole, a, b)
+    part = multiply("f32", np.ascontiguousarray(a[-30:]), b, np.empty((30, n), np.float32))
+    assert part.tobytes() == whole[-30:].tobytes()
+
+
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize(("m", "n", "k"), [(5, 6, 7), (33, 40, 50), (1, 70, 64), (64, 2, 64)])
 def test_batches(name: str, m: int, n: int, k: int) -> None:
