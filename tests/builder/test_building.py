@@ -121,11 +121,6 @@ def test_a_parameter_number_is_used_once() -> None:
         builder.parameter(-1, VECTOR)
 
 
-def test_shapes_are_made_by_their_own_functions() -> None:
-    with pytest.raises(ArgumentError, match=r"must be made by Shape\.array\(np\.float32, \(2, 3\)\)"):
-        XlaBuilder("b").parameter(0, Shape("f32", (4,)))  # type: ignore[arg-type]
-
-
 def test_names_are_made_fit_for_text() -> None:
     builder = XlaBuilder("my model!")
     x = builder.parameter(0, VECTOR, "a b")

@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 
-from xlapy.hlo.element_types import ElementType
 from xlapy.hlo.shape import Shape
 from xlapy.support.errors import ArgumentError
 
@@ -92,8 +91,6 @@ def as_ints(values: Any, what: str) -> tuple[int, ...]:
 def as_shape(value: Any, what: str) -> Shape:
     if not isinstance(value, Shape):
         raise ArgumentError(f"{what} must be a Shape, as Shape.array(np.float32, (2, 3)); got {described(value)}")
-    if not isinstance(value.element_type, ElementType | None):
-        raise ArgumentError(f"{what} must be made by Shape.array(np.float32, (2, 3)), scalar, tuple or token")
     return value
 
 
