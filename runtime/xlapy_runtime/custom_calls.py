@@ -168,12 +168,13 @@ def is_pointer(target: Target) -> bool:
 def address_of_pointer(target: Target) -> int:
     """The address that a native target denotes; an ArgumentError if it denotes none."""
     address = _denoted(target)
-    if not 0 < address <= _LAST_ADDRESS:
+    if not _FIRST_ADDRESS <= address <= _LAST_ADDRESS:
         raise ArgumentError(f"a custom call target is no address of a function: {spelled(target)}")
     return address
 
 
-_LAST_ADDRESS = (1 << 64) - 1
+_FIRST_ADDRESS, _LAST_ADDRESS = 4096, (1 << 64) - 1
+"""Systems keep the first page empty, so that null pointers, and fields behind them, are noticed."""
 
 
 def _denoted(target: Target) -> int:

@@ -331,6 +331,7 @@ def test_a_number_of_processes_is_one_or_more(name: str, count: Any) -> None:
         {"custom_calls": {"f": "printf"}},
         {"custom_calls": {"f": 0}},
         {"custom_calls": {"f": 1 << 64}},
+        {"custom_calls": {"f": 3}},
         {"custom_calls": {"f": ctypes.CFUNCTYPE(None)()}},
     ],
     ids=lambda options: next(iter(options)),

@@ -357,7 +357,8 @@ class XlaBuilder:
     Build = build
 
     def __repr__(self) -> str:
-        return f"<XlaBuilder {self.name}, {len(self._computation)} instructions>"
+        count = len(self._computation)
+        return f"<XlaBuilder {self.name}, {count} instruction{'' if count == 1 else 's'}>"
 
     def __getattr__(self, name: str) -> Any:
         """What is no method: those that `methods.attach_methods` makes from the op functions are found before."""
