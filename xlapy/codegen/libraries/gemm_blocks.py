@@ -26,11 +26,14 @@ from xlapy.codegen.libraries.gemm_problem import (
 from xlapy.codegen.libraries.gemm_record import RecordValue
 from xlapy.codegen.libraries.gemm_tile import (
     COPYING_PARAMETERS,
+    PREPARING_PARAMETERS,
+    ROWS_OF_GROUP,
     STEPS_OF_GROUP,
     TILE_PARAMETERS,
     Tile,
     copying_tiles_of,
     emit_tile,
+    preparing_tile_of,
     tiles_of,
 )
 from xlapy.codegen.libraries.gemm_vector import STREAM_PARAMETERS, emit_stream, stream_heights, stream_name
@@ -43,6 +46,11 @@ _NEAR_BYTES = 1 << 15
 _WIDE_BLOCKS = ((BLOCK_COLUMNS, 8), (512, 8), (1024, 16))
 """Columns of a block that copies rows of A, and how many blocks there must be even then: the widest wins. At 1024
 columns a product of 2048 by 2048 copies A half as often (3 % faster)."""
+
+_TILES_THAT_PREPARE = STEPS_OF_GROUP // ROWS_OF_GROUP + 2
+"""So many tiles below one another pack all rows of the strip of B beside theirs, besides the first, which may have to
+copy its own, and the last, which may be lower. A tile that copies takes twice as long as others (with this, 1024 by
+1024 takes 0.95 of the time)."""
 
 _COPY_STRIPS = 4
 """With fewer strips of B to be multiplied with, it takes longer to copy rows of A than to wait for them."""
@@ -59,11 +67,16 @@ class _RowsOfA(Record):
 
 class _Strip(Record):
     """What the tiles of one strip of B read, and where their sums go: `sums` is in C or in scratch. `next_b` is the
-    strip that follows, or this one. `ends` if K does, so that C is finished."""
+    strip that follows, or this one. `ends` if K does, so that C is finished. If B `is_packed`, that is in `copy`; if
+    the tiles `prepare`, they pack the strip that follows, in `next_copy`."""
 
     a: _RowsOfA
     b: Value
     next_b: Value
+    is_packed: Value
+    prepare: Value
+    copy: Value
+    next_copy: Value
     sums: Value
     depth: Value
     batch: Value
@@ -119,7 +132,7 @@ class GemmBlocks(GemmFinish):
             names[self._tile_index(tile.is_edge, tile.vectors, tile.rows)] = tile.name(self._kind)
             if tile.is_edge:  # until there is one for whole strips
                 names[self._tile_index(False, tile.vectors, tile.rows)] = tile.name(self._kind)
-        for tile in copying_tiles_of(self._shape):
+        for tile in (*copying_tiles_of(self._shape), preparing_tile_of(self._shape)):
             emit_tile(self._module, self._target, self._kind, self._shape, tile)
         for rows in stream_heights(self._kind, self._shape):
             emit_stream(self._module, self._target, self._kind, self._shape, rows)
@@ -134,8 +147,12 @@ class GemmBlocks(GemmFinish):
 
     @property
     def _copy_bytes(self) -> int:
-        """Room for one strip of a chunk of B."""
-        return self._chunk_steps * self._shape.columns * self._kind.packed.bytes
+        """Room for one strip of a chunk of B, or for two of a short chunk."""
+        return max(self._chunk_steps, 2 * self._part_steps) * self._step_bytes_of_strip
+
+    @property
+    def _step_bytes_of_strip(self) -> int:
+        return self._shape.columns * self._kind.packed.bytes
 
     # Blocks
 
@@ -172,13 +189,24 @@ class GemmBlocks(GemmFinish):
                 is_end = k.compare("ge", k.add(chunk.index, chunk_steps), steps)
                 ends = k.and_(k.compare("ne", is_last, 0), is_end)
                 chunk_below = k.select(is_end, b_chunk, k.gep(b_chunk, k.mul(b_step, chunk_steps)))
-                with k.loop(0, given["columns"], strip_columns, carry=[b_chunk]) as loop:
-                    is_last_strip = k.compare("le", k.sub(given["columns"], loop.index), strip_columns)
-                    b_beside = k.gep(b_here := loop.values[0], b_strip)
+                can_prepare = self._can_prepare(k, problem, depth)
+                copy = given["copy"]
+                other_copy = k.gep(copy, self._part_steps * self._step_bytes_of_strip)
+                start = [b_chunk, k.const(I1, 0), copy, other_copy]
+                with k.loop(0, given["columns"], strip_columns, carry=start) as loop:
+                    b_here, is_packed, copy, next_copy = loop.values
+                    left = k.sub(given["columns"], loop.index)
+                    is_last_strip = k.compare("le", left, strip_columns)
+                    b_beside = k.gep(b_here, b_strip)
+                    prepare = k.and_(can_prepare, k.compare("ge", left, k.mul(strip_columns, 2)))
                     strip = _Strip(
                         rows_of_a,
                         b_here,
                         k.select(is_last_strip, chunk_below, b_beside),
+                        is_packed,
+                        prepare,
+                        copy,
+                        next_copy,
                         k.gep(sums, loop.index, self._kind.accumulator.bytes),
                         depth,
                         k.add(problem["batch"], batch),
@@ -193,7 +221,19 @@ class GemmBlocks(GemmFinish):
                         functools.partial(self._streamed_strip, k, problem, strip),
                         functools.partial(self._strip, k, problem, strip),
                     )
-                    loop.next = [b_beside]
+                    copies = [k.select(prepare, next_copy, copy), k.select(prepare, copy, next_copy)]
+                    loop.next = [b_beside, prepare, *copies]
+
+    def _can_prepare(self, k: KernelBuilder, problem: RecordValue, depth: Value) -> Value:
+        """Whether the whole tiles of a strip, but the first, can pack all of the strip that follows."""
+        is_high = k.compare("ge", k.parameters["rows"], _TILES_THAT_PREPARE * self._tile_rows)
+        has_room = k.compare("le", depth, self._part_steps)
+        is_whole = k.compare("eq", problem["strip_columns"], self._shape.columns)
+        copies = k.and_(k.compare("ne", problem["copies"], 0), is_whole)
+        return k.and_(copies, k.and_(has_room, is_high))
+
+    def _rows_of_preparing_tile(self, k: KernelBuilder, depth: Value) -> Value:
+        return k.mul(ceil_div(k, depth, STEPS_OF_GROUP), ROWS_OF_GROUP)
 
     def _rows_of_a(self, k: KernelBuilder, problem: RecordValue, place: Value, depth: Value) -> _RowsOfA:
         """A's part of a chunk, which begins at `place`: as it lies, or copied so that no row is in another's way."""
@@ -257,9 +297,12 @@ class GemmBlocks(GemmFinish):
             return self._first_tile(k, strip, tiles)
 
         def no_tile() -> list[Value]:
-            return [k.const(I64, 0), strip.b, tiles.b_step, strip.a.place, strip.sums, tiles.goal, tiles.later]
+            b = k.select(strip.is_packed, strip.copy, strip.b)
+            b_step = k.select(strip.is_packed, k.const(I64, self._step_bytes_of_strip), tiles.b_step)
+            return [k.const(I64, 0), b, b_step, strip.a.place, strip.sums, tiles.goal, tiles.later]
 
-        self._tiles_below(k, strip, tiles, k.if_else(tiles.copies, first_tile, no_tile))
+        is_copied = k.and_(tiles.copies, k.not_(strip.is_packed))
+        self._tiles_below(k, strip, tiles, k.if_else(is_copied, first_tile, no_tile))
         with k.if_(k.and_(strip.ends, k.not_(tiles.are_finished))):
             self._finish_part(k, strip, strip.sums, tiles.sums_row, 0, k.parameters["rows"])
 
@@ -304,37 +347,60 @@ class GemmBlocks(GemmFinish):
         place, pitch = tiles.place_of_sums(k, strip.sums)
         arguments = [strip.depth, strip.a.place, strip.a.row, strip.a.step, strip.b, tiles.b_step]
         arguments += [place, pitch, strip.columns, strip.accumulate]
-        arguments += [tiles.goal, tiles.goal_row, tiles.later, tiles.later_step, k.parameters["copy"]]
+        arguments += [tiles.goal, tiles.goal_row, tiles.later, tiles.later_step, strip.copy]
         assert len(arguments) == len(COPYING_PARAMETERS)
         self._call_copying(k, tiles.vectors, tiles.is_edge, arguments)
         with k.if_(tiles.are_finished):
             self._finish_part(k, strip, place, pitch, row, height)
-        step = k.const(I64, self._shape.columns * self._kind.packed.bytes)
+        step = k.const(I64, self._step_bytes_of_strip)
         below = k.gep(strip.sums, k.mul(tiles.sums_row, height))
         goal_below = k.gep(tiles.goal, k.mul(tiles.goal_row, height))
         rest = [k.gep(strip.a.place, strip.a.strip), below, goal_below, k.gep(tiles.later, tiles.later_tile)]
-        return [height, k.parameters["copy"], step, *rest]
+        return [height, strip.copy, step, *rest]
 
     def _tiles_below(self, k: KernelBuilder, strip: _Strip, tiles: _Tiles, start: Sequence[Value]) -> None:
         """The tiles from `start` on, one below the other."""
         a_strip, a_row, rows = strip.a.strip, strip.a.row, k.parameters["rows"]
         has_equal_rows = k.compare("eq", a_strip, k.mul(a_row, self._tile_rows))
         first, b, b_step, *places = start
-        with k.loop(first, rows, self._tile_rows, carry=[first, *places]) as tile:
-            row, a, sums, goal, later = tile.values
+        with k.loop(first, rows, self._tile_rows, carry=[first, k.const(I64, 0), *places]) as tile:
+            row, prepared, a, sums, goal, later = tile.values
             height = self._height(k, k.sub(rows, row), has_equal_rows)
-            function = k.load(k.gep(tiles.functions, k.sub(k.mul(height, self._kind.parts), 1), 8), PTR)
             place, pitch = tiles.place_of_sums(k, sums)
             arguments = [strip.depth, a, a_row, strip.a.step, b, b_step, place, pitch, strip.columns, strip.accumulate]
-            arguments += [goal, tiles.goal_row, later, tiles.later_step, k.const(I64, 1), k.const(I64, 0)]  # one run
-            assert len(arguments) == len(TILE_PARAMETERS)
+            arguments += [goal, tiles.goal_row]
             self._fetch_next_matrix(k, strip, k.add(tiles.first_row, row), height)
-            k.call(function, arguments)
+            is_whole = k.compare("eq", height, self._tile_rows)
+            prepares = k.and_(k.and_(strip.prepare, is_whole), k.compare("lt", prepared, strip.depth))
+            prepared = k.if_else(
+                prepares,
+                functools.partial(self._preparing_tile, k, strip, tiles, arguments, prepared),
+                functools.partial(self._plain_tile, k, tiles, [*arguments, later], height, prepared),
+            )[0]
             with k.if_(tiles.are_finished):
                 self._finish_part(k, strip, place, pitch, row, height)
             a = k.gep(a, k.select(has_equal_rows, k.mul(a_row, height), a_strip))
             below = [k.gep(sums, k.mul(tiles.sums_row, height)), k.gep(goal, k.mul(tiles.goal_row, height))]
-            tile.next = [k.add(row, height), a, *below, k.gep(later, tiles.later_tile)]
+            tile.next = [k.add(row, height), prepared, a, *below, k.gep(later, tiles.later_tile)]
+
+    def _plain_tile(
+        self, k: KernelBuilder, tiles: _Tiles, arguments: list[Value], height: Value, prepared: Value
+    ) -> list[Value]:
+        """A tile that fetches what is for later. Returns how many rows of the next strip are packed: no more."""
+        function = k.load(k.gep(tiles.functions, k.sub(k.mul(height, self._kind.parts), 1), 8), PTR)
+        arguments = [*arguments, tiles.later_step, k.const(I64, 1), k.const(I64, 0)]  # one run
+        assert len(arguments) == len(TILE_PARAMETERS)
+        k.call(function, arguments)
+        return [prepared]
+
+    def _preparing_tile(
+        self, k: KernelBuilder, strip: _Strip, tiles: _Tiles, arguments: list[Value], prepared: Value
+    ) -> list[Value]:
+        """A tile that packs its part of the next strip. Returns how many rows of it are packed then."""
+        arguments = [*arguments, strip.next_b, tiles.b_step, strip.next_copy, prepared]
+        assert len(arguments) == len(PREPARING_PARAMETERS)
+        k.call(preparing_tile_of(self._shape).name(self._kind), arguments)
+        return [k.add(prepared, self._rows_of_preparing_tile(k, strip.depth))]
 
     def _fetch_next_matrix(self, k: KernelBuilder, strip: _Strip, row: Value, height: Value) -> None:
         """A tile's share of the operands of the next matrix of a batch, into the second-level cache."""
@@ -427,7 +493,7 @@ class GemmBlocks(GemmFinish):
         row_blocks = ceil_div(k, problem["rows"], block_rows)
         column_blocks = ceil_div(k, problem["columns"], block_columns)
         chunk_steps = k.if_else(
-            k.compare("gt", problem["depth"], self._chunk_steps),
+            k.compare("gt", problem["depth"], self._longest_chunk(k, problem)),
             lambda: even_part(k, problem["depth"], self._part_steps, STEPS_OF_GROUP),
             lambda: k.const(I64, self._chunk_steps),
         )[0]
@@ -447,6 +513,12 @@ class GemmBlocks(GemmFinish):
             copies_a=k.zext(self._copies_a(k, problem, columns), I64),
         )
         return k.mul(row_blocks, column_blocks)
+
+    def _longest_chunk(self, k: KernelBuilder, problem: RecordValue) -> Value:
+        """Steps that are not cut: fewer where tiles of high blocks prepare the strips of B beside theirs."""
+        is_high = k.compare("ge", problem["rows"], _TILES_THAT_PREPARE * self._tile_rows)
+        prepares = k.and_(k.compare("ne", problem["copies"], 0), is_high)
+        return k.select(prepares, k.const(I64, self._part_steps), self._chunk_steps)
 
     def _copies_a(self, k: KernelBuilder, problem: RecordValue, columns: Value) -> Value:
         """Whether rows of A that are in each other's way are read often enough to be copied."""

@@ -184,7 +184,7 @@ class GemmInPlace(GemmPanels):
         def even() -> Value:
             column_blocks = k.mul(ceil_div(k, problem["n"], columns), problem["batches"])
             part = ceil_div(k, k.mul(problem["m"], column_blocks), _EVEN_BLOCKS)
-            is_cut = k.compare("gt", problem["k"], self._chunk_steps)
+            is_cut = k.compare("gt", problem["k"], self._longest_chunk(k, problem))
             most = k.select(is_cut, k.const(I64, self._part_rows), self._block_rows)
             return k.smin(k.smax(part, LEAST_BLOCK_ROWS), most)
 

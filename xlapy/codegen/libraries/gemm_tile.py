@@ -43,6 +43,14 @@ COPYING_PARAMETERS = [*PRODUCT_PARAMETERS, *_FETCHED, ("packed", PTR)]
 """Every `STEPS_OF_GROUP` steps a row is fetched that will be written, from `goal` on: of C, or of what is made of it
 later if C is a buffer. So is one of B for other tiles, from `later` on. `packed` has room for the strip of B."""
 
+PREPARING_PARAMETERS = [*PRODUCT_PARAMETERS, *_FETCHED, ("packed", PTR), ("first", I64)]
+"""A preparing tile packs rows of the strip of B beside its own, which begins at `later`, from row `first` on:
+`ROWS_OF_GROUP` every `STEPS_OF_GROUP` steps, up to the last one."""
+
+ROWS_OF_GROUP = 2
+_GROUPS_AHEAD = 4
+"""How early those are fetched. They come from afar, and what the processor looks ahead is shorter than that takes."""
+
 _STEPS_AHEAD = 32
 """How early the rows of B are fetched, in the end the first rows of the strip beside this one. Where they lie far apart
 the processor does not foresee them, and in the first level of the caches those a power of two apart would be in each
@@ -104,15 +112,18 @@ def tile_shape(kind: GemmType, target: Target) -> TileShape:
 
 
 class Tile(Record):
-    """One variant. `is_edge` tiles leave the last vector's surplus columns alone; `copies` packs B on the way."""
+    """One variant. `is_edge` tiles leave the last vector's surplus columns alone; `copies` packs B on the way;
+    `prepares` packs some of the strip of B beside it, for other tiles."""
 
     rows: int
     vectors: int
     is_edge: bool = False
     copies: bool = False
+    prepares: bool = False
 
     def name(self, kind: GemmType) -> str:
-        variant = f"{'copying_' if self.copies else ''}{'edge' if self.is_edge else 'tile'}"
+        way = "copying_" if self.copies else "preparing_" if self.prepares else ""
+        variant = f"{way}{'edge' if self.is_edge else 'tile'}"
         return f"gemm_{kind.name}_{variant}_{self.rows}x{self.vectors}"
 
 
@@ -140,9 +151,18 @@ def copying_tiles_of(shape: TileShape) -> list[Tile]:
     return [*edges, Tile(shape.rows, shape.vectors, copies=True)]
 
 
+def preparing_tile_of(shape: TileShape) -> Tile:
+    """The variant that packs the next strip, while it computes one of the many tiles of a high block."""
+    return Tile(shape.rows, shape.vectors, prepares=True)
+
+
 def emit_tile(module: Module, target: Target, kind: GemmType, shape: TileShape, tile: Tile) -> None:
     attributes = f"nounwind {target.function_attributes}".rstrip()
-    parameters = COPYING_PARAMETERS if tile.copies else TILE_PARAMETERS
+    parameters = TILE_PARAMETERS
+    if tile.copies:
+        parameters = COPYING_PARAMETERS
+    elif tile.prepares:
+        parameters = PREPARING_PARAMETERS
     noalias = {"a": "noalias", "b": "noalias"}
     builder = KernelBuilder(
         module, tile.name(kind), parameters, None, attributes=attributes, parameter_attributes=noalias
@@ -174,13 +194,16 @@ class _TileEmitter:
         k, given = self._k, self._k.parameters
         depth, strip_bytes = given["depth"], self._shape.vectors * self._vector_bytes
         groups = k.lshr(k.add(depth, STEPS_OF_GROUP - 1), STEPS_OF_GROUP.bit_length() - 1)
-        if not self._tile.copies:
+        if self._has_runs:
             groups = k.mul(groups, given["runs"])
         places = [given["a"], given["b"], given["goal"], given["later"]]
         with k.loop(0, groups, carry=[depth, *places, *initial]) as group:
             left, a, b, written, later, *sums = group.values
             self._prefetch(written, for_writing=True)
-            self._prefetch(later, level=2)
+            if self._tile.prepares:
+                self._prepare(group.index)
+            else:
+                self._prefetch(later, level=2)
             steps = k.smin(left, STEPS_OF_GROUP)
             copy = k.gep(given["packed"], k.mul(k.sub(depth, left), strip_bytes)) if self._tile.copies else None
             a, b, *sums = self._sums_of_group(steps, a, b, self._distance_ahead(left), copy, sums)
@@ -188,9 +211,26 @@ class _TileEmitter:
             group.next = [left, a, b, k.gep(written, given["goal_row"]), k.gep(later, given["later_step"]), *sums]
         return group.results[5:]
 
+    @property
+    def _has_runs(self) -> bool:
+        return not (self._tile.copies or self._tile.prepares)
+
+    def _prepare(self, group: Value) -> None:
+        """Packs the rows of the strip beside that are a group's part, and fetches those of a later group."""
+        k, given = self._k, self._k.parameters
+        next_strip, b_step, last = given["later"], given["later_step"], k.sub(given["depth"], 1)
+        first = k.add(given["first"], k.mul(group, ROWS_OF_GROUP))
+        for number in range(ROWS_OF_GROUP):
+            fetched = k.add(first, _GROUPS_AHEAD * ROWS_OF_GROUP + number)
+            self._prefetch(k.gep(next_strip, k.mul(fetched, b_step)), level=2)
+        for number in range(ROWS_OF_GROUP):
+            row = k.smin(k.add(first, number), last)
+            place = k.gep(next_strip, k.mul(row, b_step))
+            self._copy(given["packed"], row, [self._load_b(place, index) for index in range(self._tile.vectors)])
+
     def _behind_group(self, left: Value, a: Value) -> tuple[Value, Value]:
         """Steps that are left and the place in A: those of the next run, if this one is over."""
-        if self._tile.copies:
+        if not self._has_runs:
             return left, a
         k, given = self._k, self._k.parameters
         to_next_run = k.sub(given["a_run"], k.mul(given["depth"], given["a_step"]))
