@@ -303,6 +303,20 @@ def test_where_a_matrix_begins_does_not_change_a_bit(name: str, n: int, target: 
         assert results[0].tobytes() == results[1].tobytes()
 
 
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize(("name", "pitch"), [("f32", 1024), ("f64", 512), ("c64", 512), ("s32", 1024)])
+def test_strips_that_other_tiles_pack_do_not_change_a_bit(name: str, pitch: int, target: str) -> None:
+    """Rows of B a power of two apart, under blocks of many tiles; several strips and an edge, several chunks or one."""
+    m, n = 1101, 150
+    for k in (530, 77):
+        a, b = random_array(name, (m, k), 16), random_array(name, (k, pitch), 17)[:, :n]
+        crowded = multiply(name, a, b, np.empty((m, n), RESULTS[name]), num_threads=2, target=target)
+        assert_product(name, crowded, a, b)
+        dense = np.ascontiguousarray(b[:, :40])
+        few = multiply(name, a[:20], dense, np.empty((20, 40), RESULTS[name]), target=target)
+        assert few.tobytes() == np.ascontiguousarray(crowded[:20, :40]).tobytes()
+
+
 def test_wide_blocks_of_long_rows_do_not_change_a_bit() -> None:
     """Rows of A that are a power of two apart, more steps than a chunk has, and blocks 1024 columns wide."""
     m, n, k = 2120, 1030, 1100

@@ -515,7 +515,10 @@ class GemmBlocks(GemmFinish):
         return k.mul(row_blocks, column_blocks)
 
     def _longest_chunk(self, k: KernelBuilder, problem: RecordValue) -> Value:
-        """Steps that are not cut: fewer where tiles of high blocks prepare the strips of B beside theirs."""
+        """Steps that are not cut: fewer where tiles of high blocks prepare the strips of B beside theirs. (Not those of
+        complex numbers, whose sums are put together at the end of each chunk: bits would depend on where B lies.)"""
+        if self._kind.parts == 2:
+            return k.const(I64, self._chunk_steps)
         is_high = k.compare("ge", problem["rows"], _TILES_THAT_PREPARE * self._tile_rows)
         prepares = k.and_(k.compare("ne", problem["copies"], 0), is_high)
         return k.select(prepares, k.const(I64, self._part_steps), self._chunk_steps)
