@@ -7,7 +7,8 @@ computes C[rows, columns] (+)= A[rows, depth] B[depth, columns] with all of C's 
 it loads the vectors of one row of B, broadcasts each element of one column of A, and multiplies. Strides are bytes and
 known at run time, so that the same tiles read packed strips and matrices where they lie; a row of B and of C is
 contiguous. Along K there may be several runs of `depth` steps, which lie `a_run` bytes apart in A, and one behind the
-other in B. A copying tile, for one run, also packs the strip of B that it reads, for the tiles below it.
+other in B. A copying tile, for one run, also packs the strip of B that it reads, for the tiles below it; preparing ones
+pack the strip beside, each some rows of it.
 
 Each real element of C is one chain of multiply-adds in the order of K, which goes on from C where that is added to:
 neither the choice of tiles nor how K is cut into chunks changes a bit of it.
