@@ -37,8 +37,9 @@ NOISE = 0.03
 """A figure is reached where ours is at most this much worse."""
 
 FULL = Plan(pairs=50, sample_seconds=0.01, compilations=1, fresh_processes=False)
-"""The first call of a sample finds the caches as another process left them: of a product of 512 rows that is every other
-call in samples of 2 ms."""
+"""The first call of a sample finds the caches as another process left them. In 2 ms, a product of 512 rows is called
+twice."""
+
 QUICK = Plan(pairs=7, sample_seconds=0.003, warm_up_seconds=0.02, compilations=1, fresh_processes=False)
 
 SMALL_SUM = "dispatch/add_4_elements/small"
