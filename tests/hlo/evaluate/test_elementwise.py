@@ -297,6 +297,15 @@ def test_clamp_and_select_take_scalars() -> None:
     assert apply("select", np.array([True, False, False]), x, -x).tolist() == [-1, -5, -9]
 
 
+def test_clamp_of_a_signalling_nan_is_no_news() -> None:
+    """numpy warns of it when it converts."""
+    x = np.uint16([0x7F81, 0x3F80]).view(ml_dtypes.bfloat16)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        got = apply("clamp", x, x, x)
+    assert np.isnan(got[0]) and got[1] == 1
+
+
 def test_traits_tell_the_truth() -> None:
     for name, spec in OPS.items():
         if Trait.COMMUTATIVE in spec.traits:

@@ -9,7 +9,7 @@ import numpy as np
 
 from xlapy.hlo.attributes import ComparisonDirection, ComparisonType
 from xlapy.hlo.evaluate.base import EVALUATORS, Value, align, elementwise, evaluator
-from xlapy.hlo.evaluate.numerics import Array, convert, total_order, widen
+from xlapy.hlo.evaluate.numerics import Array, convert, element_type, narrow, total_order, widen
 from xlapy.hlo.ops import OPS
 from xlapy.hlo.shape import Shape
 
@@ -252,7 +252,7 @@ def select(pred: Array, on_true: Array, on_false: Array) -> Array:
 @evaluator("clamp")
 def clamp(min: Array, operand: Array, max: Array) -> Array:
     low, value, high = (widen(array) for array in align(min, operand, max))
-    return np.asarray(minimum(maximum(low, value), high).astype(operand.dtype))
+    return narrow(minimum(maximum(low, value), high), element_type(operand))
 
 
 # -- change of type ------------------------------------------------------------------------------------------------
