@@ -49,6 +49,26 @@ def test_logarithms_of_sums_with_fractions(has_fma: bool) -> None:
     assert np.isnan(apply(MATH["log1p_of_fraction"], np.full(8, np.nan, np.float32), has_fma=has_fma)).all()
 
 
+@pytest.mark.parametrize("has_fma", sorted({False, HAS_FMA}))
+def test_what_is_known_of_an_argument_changes_no_bit(has_fma: bool) -> None:
+    first, last = np.float32([2.0**-20, 1]).view(np.uint32)
+    x = np.arange(first, last + 1, 31, np.uint32).view(np.float32)
+    x = np.concatenate([x, np.float32([0, 1, 1e-45, 1e-38])])
+    known, unknown = (apply(MATH[name], x, has_fma=has_fma) for name in ("log1p_of_fraction", "log1p"))
+    np.testing.assert_array_equal(known.view(np.uint32), unknown.view(np.uint32))
+
+
+@pytest.mark.parametrize("argument", OF_FRACTIONS)
+def test_a_kernel_of_its_own_gives_the_same_bits(argument: str) -> None:
+    """As a kernel that has the argument too, and so knows its range."""
+    x = np.linspace(-20, 20, SIZE).astype(np.float32)
+    whole = text_of(OF_FRACTIONS[argument], "f32")
+    first = whole.replace("ROOT l", "l").replace(" z = ", " ROOT z = ").replace("\nz = ", "\nROOT z = ")
+    fractions = xlapy.compile(first)(x)
+    second = text_of("z = T[] copy(x)", "f32")
+    np.testing.assert_array_equal(xlapy.compile(whole)(x), xlapy.compile(second)(fractions))
+
+
 @pytest.mark.parametrize("type", DTYPES)
 @pytest.mark.parametrize("argument", [*OF_FRACTIONS, *OF_OTHERS])
 def test_logarithms_of_what_functions_give(argument: str, type: str) -> None:

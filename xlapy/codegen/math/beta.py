@@ -8,7 +8,7 @@ from xlapy.codegen.ir import KernelBuilder, Value
 from xlapy.codegen.math.common import INFINITY, NAN, through_double
 from xlapy.codegen.math.exponential import exp
 from xlapy.codegen.math.gamma import EPSILON, iterate, lgamma
-from xlapy.codegen.math.logarithm import log, log1p
+from xlapy.codegen.math.logarithm import log, log1p_of_any
 
 
 @through_double
@@ -22,7 +22,7 @@ def regularized_incomplete_beta(k: KernelBuilder, a: Value, b: Value, x: Value) 
     safe = k.select(valid, x, 0.5)
     near = k.compare("lt", k.mul(safe, k.add(k.add(a, b), 2.0)), k.add(a, 1.0))
     scale = k.sub(lgamma(k, k.add(a, b)), k.add(lgamma(k, a), lgamma(k, b)))
-    exponent = k.add(k.add(k.mul(a, log(k, safe)), k.mul(b, log1p(k, k.neg(safe)))), scale)
+    exponent = k.add(k.add(k.mul(a, log(k, safe)), k.mul(b, log1p_of_any(k, k.neg(safe)))), scale)
     first, second = k.select(near, a, b), k.select(near, b, a)
     fraction = _fraction(k, first, second, k.select(near, safe, k.sub(1.0, safe)), valid)
     result = k.div(exp(k, exponent), k.mul(first, fraction))

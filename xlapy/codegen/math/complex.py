@@ -102,7 +102,7 @@ def log(k: KernelBuilder, z: Complex) -> Complex:
     large, small = k.greater(width, height), k.lesser(width, height)
     safe = k.and_(k.compare("gt", large, 0.0), k.compare("lt", large, INFINITY))
     ratio = k.select(safe, k.div(small, k.select(safe, large, 1.0)), 0.0)
-    size = k.add(logarithm.log(k, large), k.mul(logarithm.log1p(k, k.mul(ratio, ratio)), 0.5))
+    size = k.add(logarithm.log(k, large), k.mul(logarithm.log1p_of_any(k, k.mul(ratio, ratio)), 0.5))
     infinite = k.or_(k.compare("eq", width, INFINITY), k.compare("eq", height, INFINITY))
     size = k.select(k.unordered(width, height), math.nan, size)
     return Complex(k.select(infinite, INFINITY, size), argument(k, z))
@@ -114,7 +114,7 @@ def log1p(k: KernelBuilder, z: Complex) -> Complex:
     far = log(k, moved)
     square = k.muladd(z.im, z.im, k.mul(z.re, k.add(z.re, 2.0)))
     small = k.and_(k.compare("lt", k.fabs(z.re), 0.5), k.compare("lt", k.fabs(z.im), 0.5))
-    near = k.mul(logarithm.log1p(k, k.select(small, square, 0.0)), 0.5)
+    near = k.mul(logarithm.log1p_of_any(k, k.select(small, square, 0.0)), 0.5)
     return Complex(k.select(small, near, far.re), far.im)
 
 

@@ -88,7 +88,7 @@ def atanh(k: KernelBuilder, z: Complex) -> Complex:
     ratio = k.div(k.div(k.mul(width, 4.0), distance), distance)
     beside = k.mul(k.sub(math.log(2), logarithm.log(k, distance)), 0.5)
     close = k.compare("lt", distance, _EPSILON[type.kind])
-    re = k.select(close, beside, k.mul(logarithm.log1p(k, ratio), 0.25))
+    re = k.select(close, beside, k.mul(logarithm.log1p_of_any(k, ratio), 0.25))
     cosine = k.sub(k.mul(gap, k.add(width, 1.0)), k.mul(z.im, z.im))
     im = k.mul(trigonometric.atan2(k, k.mul(z.im, 2.0), cosine), 0.5)
 

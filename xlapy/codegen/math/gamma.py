@@ -13,7 +13,7 @@ from xlapy.codegen.ir import KernelBuilder, Operand, Value
 from xlapy.codegen.math.coefficients import COS, DIGAMMA, HALF_PI, SIN, STIRLING
 from xlapy.codegen.math.common import INFINITY, NAN, horner, through_double
 from xlapy.codegen.math.exponential import exp
-from xlapy.codegen.math.logarithm import log, log1p
+from xlapy.codegen.math.logarithm import log, log1p_of_any
 
 _HALF_LOG_TWO_PI = 0.5 * math.log(2 * math.pi)
 # Asymptotic series are used from here on; smaller arguments are moved up by this much.
@@ -106,7 +106,9 @@ def _prefix(k: KernelBuilder, a: Value, x: Value) -> Value:
     """x^a e^-x / gamma(a); through x/a where a is large, so that large terms do not cancel."""
     small = exp(k, k.sub(k.sub(k.mul(a, log(k, x)), x), _log_gamma_positive(k, a)))
     ratio = k.div(k.sub(x, a), a)
-    exponent = k.sub(k.mul(a, k.sub(log1p(k, ratio), ratio)), _stirling_rest(k, k.greater(a, float(_ASYMPTOTIC))))
+    exponent = k.sub(
+        k.mul(a, k.sub(log1p_of_any(k, ratio), ratio)), _stirling_rest(k, k.greater(a, float(_ASYMPTOTIC)))
+    )
     large = k.mul(k.sqrt(k.mul(a, 1 / (2 * math.pi))), exp(k, exponent))
     return k.select(k.compare("gt", a, float(_ASYMPTOTIC)), large, small)
 

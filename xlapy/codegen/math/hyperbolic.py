@@ -18,7 +18,7 @@ from xlapy.codegen.math.common import (
     two_sum,
 )
 from xlapy.codegen.math.exponential import reduced_exp
-from xlapy.codegen.math.logarithm import log1p, log_of_sum
+from xlapy.codegen.math.logarithm import log1p_of_any, log_of_sum
 
 # Below this e^2x is less than 2.
 _SMALL_TANH = 0.3465
@@ -111,6 +111,6 @@ def atanh(k: KernelBuilder, x: Value) -> Value:
     z = k.mul(x, x)
     near = k.muladd(k.mul(k.mul(x, z), 0.5), horner(k, z, LOG), x)
     quotient = k.div(k.mul(magnitude, 2.0), k.sub(1.0, magnitude))
-    far = k.copysign(k.mul(log1p(k, quotient), 0.5), x)
+    far = k.copysign(k.mul(log1p_of_any(k, quotient), 0.5), x)
     far = k.select(k.compare("gt", magnitude, 1.0), NAN, far)
     return k.select(k.compare("lt", magnitude, _SMALL_ATANH), near, far)
