@@ -18,11 +18,11 @@ import numpy as np
 from tests.e2e.random_programs import Generator, Program, Scope, random_program, random_shape
 from tests.e2e.random_structures import STEPS, lay_out, random_layout
 from tests.support.values import random_array
-from xlapy_runtime.custom_calls import Borrowing, Filling
 from xlapy.hlo.attributes import OutputOperandAlias
 from xlapy.hlo.evaluate.numerics import to_bits
 from xlapy.hlo.graph import Instruction
 from xlapy.hlo.shape import Layout, Shape
+from xlapy_runtime.custom_calls import Borrowing, Filling
 
 Array = np.ndarray[Any, Any]
 Pointers = ctypes.POINTER(ctypes.c_void_p)
